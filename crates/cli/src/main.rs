@@ -1,0 +1,2 @@
+//! Placeholder, replaced by the first commit of this crate.
+fn main() {}

@@ -1,0 +1,253 @@
+//! Decimal text to nanoseconds: exactly, and the way Perfetto's importer does it.
+//!
+//! Trace times are microseconds in decimal (`"ts": 6520430063606.411`). At 1.7e15 us a double only
+//! resolves 0.25 us, so a reader that goes through a double sees slices cross which do not. Kinetoscope
+//! reads the text exactly, and beside it models the importer's own arithmetic, because what the importer
+//! will do with a file is what repair must predict.
+
+/// A number of microseconds read from its decimal text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Micros {
+    /// Exact nanoseconds; digits below 1 ns are cut (towards zero).
+    pub ns: i128,
+    /// Whether digits below 1 ns were cut.
+    pub sub_ns: bool,
+    /// What the importer makes of the text, when that is not [`importer_ns`] of `ns`.
+    pub odd_importer_ns: Option<i64>,
+}
+
+/// The importer's nanoseconds for a time of `exact_ns` written with at most three decimals.
+///
+/// Perfetto v51 to v58, `util/json_parser.h` and `json_trace_parser.cc`: an integer is taken as it is;
+/// anything with a fraction becomes `double(integer) + double(digits) / 10^n`, and then nanoseconds by
+/// `llround(us * 1000)`, or by multiplying the integer when the sum came out integral. The number of
+/// digits does not matter (5/10 and 500/1000 are the same double), so the exact value decides.
+#[must_use]
+pub fn importer_ns(exact_ns: i64) -> i64 {
+    let (whole, fraction) = (exact_ns.unsigned_abs() / 1000, exact_ns.unsigned_abs() % 1000);
+    if fraction == 0 {
+        return exact_ns;
+    }
+    let magnitude = double_to_ns(whole as f64 + fraction as f64 / 1000.0);
+    if exact_ns < 0 { magnitude.wrapping_neg() } else { magnitude }
+}
+
+/// The importer's last step: microseconds as a double to nanoseconds.
+fn double_to_ns(us: f64) -> i64 {
+    // `as` saturates where C++ is undefined; such times are far outside what either side can hold.
+    if us == us.trunc() { (us as i64).wrapping_mul(1000) } else { (us * 1000.0).round() as i64 }
+}
+
+/// Reads the text of a JSON number (or of a string holding one) as microseconds.
+///
+/// Also reads what JSON forbids but files hold: a leading `+`, leading zeros, `.5`, `5.`. `None` when it
+/// is no number or beyond 10^30 us.
+#[must_use]
+pub fn parse_micros(text: &[u8]) -> Option<Micros> {
+    // Nearly every number is up to 16 digits, and perhaps a point and up to three more.
+    let mut at = usize::from(matches!(text.first(), Some(b'-' | b'+')));
+    let negative = text.first() == Some(&b'-');
+    let int_start = at;
+    let mut whole: u64 = 0;
+    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0'))
+        && digit < 10
+    {
+        whole = whole.wrapping_mul(10).wrapping_add(u64::from(digit));
+        at += 1;
+    }
+    let int_len = at - int_start;
+    if int_len > 15 && (int_len > 16 || whole >= 1 << 53) {
+        return parse_odd(text);
+    }
+    let sign = |ns: i128| if negative { -ns } else { ns };
+    if at == text.len() {
+        return (int_len > 0).then(|| Micros {
+            ns: sign(i128::from(whole) * 1000),
+            sub_ns: false,
+            odd_importer_ns: None,
+        });
+    }
+    if text[at] != b'.' {
+        return parse_odd(text);
+    }
+    at += 1;
+    let digits = &text[at..];
+    if digits.len() > 3 || (digits.is_empty() && int_len == 0) {
+        return parse_odd(text);
+    }
+    let mut fraction: u64 = 0;
+    for place in 0..3 {
+        let digit = digits.get(place).map_or(0, |byte| byte.wrapping_sub(b'0'));
+        if digit > 9 {
+            return parse_odd(text);
+        }
+        fraction = fraction * 10 + u64::from(digit);
+    }
+    Some(Micros {
+        ns: sign(i128::from(whole) * 1000 + i128::from(fraction)),
+        sub_ns: false,
+        odd_importer_ns: None,
+    })
+}
+
+/// The general case: many digits, an exponent, huge values.
+#[cold]
+fn parse_odd(text: &[u8]) -> Option<Micros> {
+    let negative = text.first() == Some(&b'-');
+    let body = &text[usize::from(matches!(text.first(), Some(b'-' | b'+')))..];
+    let (mantissa, exponent) = match body.iter().position(|byte| matches!(byte, b'e' | b'E')) {
+        Some(at) => (&body[..at], Some(&body[at + 1..])),
+        None => (body, None),
+    };
+    let (int, frac) = match mantissa.iter().position(|byte| *byte == b'.') {
+        Some(at) => (&mantissa[..at], &mantissa[at + 1..]),
+        None => (mantissa, &mantissa[mantissa.len()..]),
+    };
+    if int.is_empty() && frac.is_empty() || !int.iter().chain(frac).all(u8::is_ascii_digit) {
+        return None;
+    }
+    let exponent: i32 = match exponent {
+        None => 0,
+        Some(digits) => std::str::from_utf8(digits).ok()?.parse().ok()?,
+    };
+
+    // Exact: the digits as one integer, shifted so that the last digit is a nanosecond.
+    let mut ns: i128 = 0;
+    let mut sub_ns = false;
+    let places = (int.len() as i64) + i64::from(exponent) + 3;
+    for (index, digit) in int.iter().chain(frac).map(|byte| byte - b'0').enumerate() {
+        if (index as i64) < places {
+            ns = ns.checked_mul(10)?.checked_add(i128::from(digit))?;
+        } else {
+            sub_ns |= digit != 0;
+        }
+    }
+    for _ in (int.len() + frac.len()) as i64..places {
+        if ns == 0 {
+            break;
+        }
+        ns = ns.checked_mul(10)?;
+    }
+    if ns > 10_i128.pow(33) {
+        return None;
+    }
+    let sign = if negative { -1 } else { 1 };
+    let importer = importer_of_parts(negative, int, frac, mantissa.len() != body.len(), exponent, {
+        mantissa.len() > int.len()
+    });
+    let follows = i64::try_from(sign * ns).ok().map(importer_ns) == Some(importer) && !sub_ns;
+    Some(Micros { ns: sign * ns, sub_ns, odd_importer_ns: (!follows).then_some(importer) })
+}
+
+/// The importer's arithmetic on the parts of a number, overflow and all.
+fn importer_of_parts(
+    negative: bool,
+    int: &[u8],
+    frac: &[u8],
+    has_exponent: bool,
+    exponent: i32,
+    has_point: bool,
+) -> i64 {
+    let wrap = |digits: &[u8]| {
+        digits.iter().fold(0_i64, |value, digit| {
+            value.wrapping_mul(10).wrapping_add(i64::from(digit - b'0'))
+        })
+    };
+    let whole = wrap(int);
+    if !has_point && !has_exponent {
+        let ns = whole.wrapping_mul(1000);
+        return if negative { ns.wrapping_neg() } else { ns };
+    }
+    let mut us = whole as f64;
+    if !frac.is_empty() {
+        let scale = (0..frac.len()).fold(1_u64, |scale, _| scale.wrapping_mul(10));
+        us += wrap(frac) as f64 / scale as f64;
+    }
+    if has_exponent {
+        let power = 10_f64.powi(exponent.saturating_abs());
+        us = if exponent < 0 { us / power } else { us * power };
+    }
+    double_to_ns(if negative { -us } else { us })
+}
+
+/// Writes `ns` as microseconds with at least `decimals` and at most three decimals.
+///
+/// `decimals` keeps the file's own look (`12.500` stays three digits wide).
+#[must_use]
+pub fn write_micros(ns: i128, decimals: usize) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let (whole, fraction) = (ns.unsigned_abs() / 1000, ns.unsigned_abs() % 1000);
+    let needed = match fraction {
+        0 => 0,
+        f if f % 100 == 0 => 1,
+        f if f % 10 == 0 => 2,
+        _ => 3,
+    };
+    let width = needed.max(decimals.min(3));
+    if width == 0 {
+        return format!("{sign}{whole}");
+    }
+    let digits = format!("{fraction:03}");
+    format!("{sign}{whole}.{}", &digits[..width])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ns(text: &str) -> i128 {
+        parse_micros(text.as_bytes()).unwrap().ns
+    }
+
+    #[test]
+    fn reads_decimals_exactly() {
+        assert_eq!(ns("1695835535123451.100"), 1_695_835_535_123_451_100);
+        assert_eq!(ns("0.001"), 1);
+        assert_eq!(ns("-20"), -20_000);
+        assert_eq!(ns("1.5e3"), 1_500_000);
+        assert_eq!(ns("15e-1"), 1_500);
+        assert_eq!(ns("5.0e0"), 5_000);
+        assert_eq!(ns("9223372036854775807"), 9_223_372_036_854_775_807_000);
+        assert_eq!(ns(".5"), 500);
+        assert_eq!(ns("5."), 5_000);
+        assert_eq!(ns("007"), 7_000);
+        let odd = parse_micros(b"1.23456").unwrap();
+        assert_eq!((odd.ns, odd.sub_ns, odd.odd_importer_ns), (1_234, true, Some(1_235)));
+    }
+
+    #[test]
+    fn what_is_no_number_is_none() {
+        for text in ["", "-", ".", "abc", "1.2.3", "1e", "NaN", "1 2", "0x10", "1e99", "--1"] {
+            assert_eq!(parse_micros(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_importer_rounds_big_times_to_its_own_grid() {
+        // 1.7e15 us: the double's grid is 0.25 us (spec: repair.md 2.1, nasty 05).
+        assert_eq!(importer_ns(1_695_835_535_123_451_100), 1_695_835_535_123_451_000);
+        assert_eq!(importer_ns(1_695_835_535_123_451_000), 1_695_835_535_123_451_000);
+        assert_eq!(importer_ns(-1_500), -1_500);
+        // Below 2^42 us three decimals survive.
+        assert_eq!(importer_ns(4_398_046_511_103_999), 4_398_046_511_103_999);
+    }
+
+    #[test]
+    fn too_many_digits_overflow_as_measured() {
+        // repair.md 2.1: "5.12345678901234567890123 becomes 28,990 ns".
+        let odd = parse_micros(b"5.12345678901234567890123").unwrap();
+        assert_eq!(odd.odd_importer_ns, Some(28_990));
+        assert_eq!(odd.ns, 5_123);
+    }
+
+    #[test]
+    fn writes_what_it_reads() {
+        assert_eq!(write_micros(1_500, 0), "1.5");
+        assert_eq!(write_micros(1_500, 3), "1.500");
+        assert_eq!(write_micros(-20_000, 0), "-20");
+        assert_eq!(write_micros(1, 0), "0.001");
+        for ns in [0, 1, 999, 1_000, 123_456_789, -5] {
+            assert_eq!(parse_micros(write_micros(ns, 2).as_bytes()).unwrap().ns, ns);
+        }
+    }
+}

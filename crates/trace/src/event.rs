@@ -1,0 +1,152 @@
+//! One event as the decoder hands it over, and the flags that stay with it.
+
+use crate::{ByteSpan, StreamId, StringId, TimeNs, TrackId};
+
+/// The Chrome trace `ph` of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Phase {
+    /// `X`: a complete slice.
+    Complete,
+    /// `B`: start of a slice.
+    Begin,
+    /// `E`: end of the innermost matching `B`.
+    End,
+    /// `i`, `I`, `R`: an instant.
+    Instant,
+    /// `s`: start of a flow.
+    FlowStart,
+    /// `t`: step of a flow.
+    FlowStep,
+    /// `f`: end of a flow.
+    FlowEnd,
+    /// `C`: counter sample.
+    Counter,
+    /// `M`: metadata (names, sort indexes).
+    Metadata,
+    /// `b`: start of an async slice.
+    AsyncBegin,
+    /// `n`: async instant.
+    AsyncInstant,
+    /// `e`: end of an async slice.
+    AsyncEnd,
+    /// Any other letter; Perfetto ignores these.
+    Other,
+}
+
+impl Phase {
+    /// The phase of a one-letter `ph`.
+    #[must_use]
+    pub fn of(letter: u8) -> Self {
+        match letter {
+            b'X' => Self::Complete,
+            b'B' => Self::Begin,
+            b'E' => Self::End,
+            b'i' | b'I' | b'R' => Self::Instant,
+            b's' => Self::FlowStart,
+            b't' => Self::FlowStep,
+            b'f' => Self::FlowEnd,
+            b'C' => Self::Counter,
+            b'M' => Self::Metadata,
+            b'b' => Self::AsyncBegin,
+            b'n' => Self::AsyncInstant,
+            b'e' => Self::AsyncEnd,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether this is a flow event (`s`, `t`, `f`).
+    #[must_use]
+    pub fn is_flow(self) -> bool {
+        matches!(self, Self::FlowStart | Self::FlowStep | Self::FlowEnd)
+    }
+}
+
+/// What the decoder noticed about one event, a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u16);
+
+impl Flags {
+    /// `ts` is present and a number (or a string holding one), within range.
+    pub const HAS_TS: Self = Self(1);
+    /// `dur` is present and a number (or a string holding one); it may be negative.
+    pub const HAS_DUR: Self = Self(1 << 1);
+    /// `dur` is present but no number (`null`, text, NaN, object).
+    pub const DUR_UNREADABLE: Self = Self(1 << 2);
+    /// `ts` is present but no number.
+    pub const TS_UNREADABLE: Self = Self(1 << 3);
+    /// The importer's reading of `ts` or `dur` does not follow from the exact nanoseconds (digits below
+    /// 1 ns, an exponent, an overflow): [`crate::Trace::importer_ns`] holds it.
+    pub const ODD_NUMBER: Self = Self(1 << 4);
+    /// Digits of `ts` or `dur` below 1 ns were cut.
+    pub const SUB_NS: Self = Self(1 << 5);
+    /// The event's text is not strict JSON in UTF-8 as Perfetto wants it (escapes of surrogates, control
+    /// characters, NaN, odd numbers, stray commas, invalid UTF-8): repair rewrites these tokens.
+    pub const TEXT: Self = Self(1 << 6);
+    /// A flow event with `"bp": "e"`.
+    pub const BIND_ENCLOSING: Self = Self(1 << 7);
+    /// An id that the phase needs (`s t f b n e`) is missing or in a form that Perfetto rejects.
+    pub const ID_UNREADABLE: Self = Self(1 << 8);
+    /// A counter with an argument that is no number, or without arguments.
+    pub const COUNTER_UNREADABLE: Self = Self(1 << 9);
+    /// An instant whose scope `s` is none of t, p, g.
+    pub const SCOPE_UNREADABLE: Self = Self(1 << 10);
+    /// An instant with process or global scope (`"s": "p"` or `"g"`): it sits on no thread.
+    pub const SCOPE_WIDE: Self = Self(1 << 11);
+    /// No `ph`, or one that is no one-letter string.
+    pub const PHASE_UNREADABLE: Self = Self(1 << 12);
+    /// A GPU kernel (raw category `kernel`, any letter case).
+    pub const KERNEL: Self = Self(1 << 13);
+    /// A GPU copy or fill (raw category `gpu_memcpy`, `gpu_memset`, `memcpy`, `memset`, any case).
+    pub const GPU_MEMORY: Self = Self(1 << 14);
+
+    /// Whether every bit of `other` is set.
+    #[inline]
+    #[must_use]
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Sets the bits of `other`.
+    #[inline]
+    pub fn set(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// One decoded event on its way into the columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// What kind of event this is.
+    pub phase: Phase,
+    /// What was noticed about it.
+    pub flags: Flags,
+    /// Start, relative to the trace's origin; 0 without [`Flags::HAS_TS`].
+    pub ts_ns: TimeNs,
+    /// Duration; 0 without [`Flags::HAS_DUR`].
+    pub dur_ns: TimeNs,
+    /// `name`.
+    pub name: StringId,
+    /// `cat`, the raw category.
+    pub raw_category: StringId,
+    /// The (pid, tid) pair.
+    pub track: TrackId,
+    /// For slices `args.correlation`, for flows the flow id; see [`crate::Trace::link`].
+    pub link: Option<i64>,
+    /// `args["External id"]`.
+    pub external: Option<i64>,
+    /// The GPU stream, for GPU events.
+    pub stream: Option<StreamId>,
+    /// Where the event's JSON text lies.
+    pub span: ByteSpan,
+}
+
+/// How Perfetto's importer reads this event's times (v51 to v58: `json_trace_parser.cc`), kept only for
+/// the rare [`Flags::ODD_NUMBER`] events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImporterNs {
+    /// The importer's `ts` in ns, relative to nothing (the origin is *not* subtracted).
+    pub ts_ns: i64,
+    /// The importer's `dur` in ns.
+    pub dur_ns: i64,
+}

@@ -1,0 +1,520 @@
+//! The columnar store and its builder.
+
+use std::collections::HashMap;
+
+use crate::{
+    BuildIdHasher, ByteSpan, Event, Flags, IdToken, ImporterNs, Layout, Metadata, Phase, Process,
+    ProcessId, Segmented, Stream, StreamId, StringId, StringTable, TimeNs, Track, TrackId,
+};
+
+/// Number of an event in file order, from 0.
+pub type Row = u32;
+
+/// `dur` value that stands for "look in the overflow list".
+const LONG_DUR: u32 = u32::MAX;
+/// `link` and `external` value that stands for "none".
+const NO_LINK: u32 = u32::MAX;
+/// Links from here on are indexes into `wide_links`.
+const WIDE_LINK: u32 = 1 << 31;
+/// Stream value that stands for "none".
+const NO_STREAM: u16 = u16::MAX;
+/// Events per span base: the start of an event is its block's base plus a u32.
+const SPAN_BLOCK: usize = 1 << 10;
+
+/// A decoded trace: every event of the file in file order, as columns.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Every text once.
+    pub strings: StringTable,
+    /// Every (pid, tid) pair, in order of first appearance.
+    pub tracks: Vec<Track>,
+    /// Every pid, in order of first appearance.
+    pub processes: Vec<Process>,
+    /// Every GPU stream, in order of first appearance.
+    pub streams: Vec<Stream>,
+    /// The document around the events.
+    pub layout: Layout,
+    /// Top-level facts.
+    pub metadata: Metadata,
+    /// Times in the columns are the file's times minus this. 0 unless the file's own do not fit `i64` ns.
+    pub origin_ns: i128,
+    ts_ns: Segmented<i64>,
+    dur: Segmented<u32>,
+    name: Segmented<u32>,
+    track: Segmented<u32>,
+    link: Segmented<u32>,
+    external: Segmented<u32>,
+    span_start: Segmented<u32>,
+    span_len: Segmented<u32>,
+    raw_category: Segmented<u16>,
+    stream: Segmented<u16>,
+    flags: Segmented<u16>,
+    phase: Segmented<Phase>,
+    span_bases: Segmented<u64>,
+    /// Distinct raw categories; the column holds indexes.
+    raw_categories: Vec<StringId>,
+    /// Durations that do not fit the column, sorted by row.
+    long_durs: Vec<(Row, i64)>,
+    /// How the importer reads [`Flags::ODD_NUMBER`] events, sorted by row.
+    importer_ns: Vec<(Row, ImporterNs)>,
+    /// Correlations and flow ids that do not fit 31 bits.
+    wide_links: Vec<i64>,
+}
+
+impl Trace {
+    /// Number of events.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.phase.len()
+    }
+
+    /// Whether there is no event.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.phase.is_empty()
+    }
+
+    /// All rows in file order.
+    pub fn rows(&self) -> impl Iterator<Item = Row> + use<> {
+        0..self.len() as Row
+    }
+
+    /// Phase of `row`. Every accessor panics past the end; rows of this trace never are.
+    #[inline]
+    #[must_use]
+    pub fn phase(&self, row: Row) -> Phase {
+        self.phase.at(row as usize)
+    }
+
+    /// Flags of `row`.
+    #[inline]
+    #[must_use]
+    pub fn flags(&self, row: Row) -> Flags {
+        Flags(self.flags.at(row as usize))
+    }
+
+    /// Start of `row` in ns relative to [`Trace::origin_ns`]; 0 without [`Flags::HAS_TS`].
+    #[inline]
+    #[must_use]
+    pub fn ts_ns(&self, row: Row) -> TimeNs {
+        self.ts_ns.at(row as usize)
+    }
+
+    /// Duration of `row` in ns as the file says it (it may be negative); 0 without [`Flags::HAS_DUR`].
+    #[inline]
+    #[must_use]
+    pub fn dur_ns(&self, row: Row) -> TimeNs {
+        match self.dur.at(row as usize) {
+            LONG_DUR => find(&self.long_durs, row).unwrap_or_default(),
+            short => i64::from(short),
+        }
+    }
+
+    /// `ts + dur`, saturating.
+    #[inline]
+    #[must_use]
+    pub fn end_ns(&self, row: Row) -> TimeNs {
+        self.ts_ns(row).saturating_add(self.dur_ns(row))
+    }
+
+    /// Name of `row`.
+    #[inline]
+    #[must_use]
+    pub fn name(&self, row: Row) -> StringId {
+        StringId(self.name.at(row as usize))
+    }
+
+    /// Name of `row` as text.
+    #[must_use]
+    pub fn name_text(&self, row: Row) -> &str {
+        self.strings.get(self.name(row))
+    }
+
+    /// The file's `cat` of `row`.
+    #[inline]
+    #[must_use]
+    pub fn raw_category(&self, row: Row) -> StringId {
+        self.raw_categories
+            .get(usize::from(self.raw_category.at(row as usize)))
+            .copied()
+            .unwrap_or(StringId::EMPTY)
+    }
+
+    /// The file's `cat` of `row` as text.
+    #[must_use]
+    pub fn raw_category_text(&self, row: Row) -> &str {
+        self.strings.get(self.raw_category(row))
+    }
+
+    /// Track of `row`.
+    #[inline]
+    #[must_use]
+    pub fn track(&self, row: Row) -> TrackId {
+        TrackId(self.track.at(row as usize))
+    }
+
+    /// GPU stream of `row`, for GPU events.
+    #[inline]
+    #[must_use]
+    pub fn stream(&self, row: Row) -> Option<StreamId> {
+        let stream = self.stream.at(row as usize);
+        (stream != NO_STREAM).then_some(StreamId(stream))
+    }
+
+    /// For slices `args.correlation`; for flow events the id as Perfetto reads it (integers as they are,
+    /// strings as hexadecimal).
+    #[inline]
+    #[must_use]
+    pub fn link(&self, row: Row) -> Option<i64> {
+        self.wide(self.link.at(row as usize))
+    }
+
+    /// `args["External id"]`.
+    #[inline]
+    #[must_use]
+    pub fn external(&self, row: Row) -> Option<i64> {
+        self.wide(self.external.at(row as usize))
+    }
+
+    /// Where the event's text lies in the decompressed file.
+    #[inline]
+    #[must_use]
+    pub fn span(&self, row: Row) -> ByteSpan {
+        let row = row as usize;
+        let base = self.span_bases.at(row / SPAN_BLOCK);
+        ByteSpan {
+            start: base + u64::from(self.span_start.at(row)),
+            len: u64::from(self.span_len.at(row)),
+        }
+    }
+
+    /// The importer's own reading of a [`Flags::ODD_NUMBER`] event.
+    #[must_use]
+    pub fn importer_ns(&self, row: Row) -> Option<ImporterNs> {
+        if !self.flags(row).has(Flags::ODD_NUMBER) {
+            return None;
+        }
+        find(&self.importer_ns, row)
+    }
+
+    /// The track `id` names.
+    ///
+    /// # Panics
+    /// For an id of another trace.
+    #[must_use]
+    pub fn track_info(&self, id: TrackId) -> &Track {
+        &self.tracks[id.0 as usize]
+    }
+
+    /// The process a track belongs to.
+    ///
+    /// # Panics
+    /// For an id of another trace.
+    #[must_use]
+    pub fn process_of(&self, id: TrackId) -> &Process {
+        &self.processes[self.track_info(id).process.0 as usize]
+    }
+
+    /// Bytes held on the heap, the interner included.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let Self {
+            strings,
+            tracks,
+            processes,
+            streams,
+            layout: _,
+            metadata: _,
+            origin_ns: _,
+            ts_ns,
+            dur,
+            name,
+            track,
+            link,
+            external,
+            span_start,
+            span_len,
+            raw_category,
+            stream,
+            flags,
+            phase,
+            span_bases,
+            raw_categories,
+            long_durs,
+            importer_ns,
+            wide_links,
+        } = self;
+        strings.heap_bytes()
+            + tracks.capacity() * size_of::<Track>()
+            + processes.capacity() * size_of::<Process>()
+            + streams.capacity() * size_of::<Stream>()
+            + ts_ns.heap_bytes()
+            + [dur, name, track, link, external, span_start, span_len]
+                .iter()
+                .map(|column| column.heap_bytes())
+                .sum::<usize>()
+            + [raw_category, stream, flags].iter().map(|column| column.heap_bytes()).sum::<usize>()
+            + phase.heap_bytes()
+            + span_bases.heap_bytes()
+            + raw_categories.capacity() * size_of::<StringId>()
+            + long_durs.capacity() * size_of::<(Row, i64)>()
+            + importer_ns.capacity() * size_of::<(Row, ImporterNs)>()
+            + wide_links.capacity() * size_of::<i64>()
+    }
+
+    fn wide(&self, link: u32) -> Option<i64> {
+        match link {
+            NO_LINK => None,
+            narrow if narrow < WIDE_LINK => Some(i64::from(narrow)),
+            wide => self.wide_links.get((wide - WIDE_LINK) as usize).copied(),
+        }
+    }
+}
+
+fn find<T: Copy>(sorted: &[(Row, T)], row: Row) -> Option<T> {
+    let at = sorted.binary_search_by_key(&row, |(key, _)| *key).ok()?;
+    sorted.get(at).map(|(_, value)| *value)
+}
+
+/// Fills a [`Trace`], one event at a time, in file order.
+#[derive(Debug, Default)]
+pub struct TraceBuilder {
+    trace: Trace,
+    span_end: u64,
+    by_track: HashMap<(ProcessId, IdToken), TrackId, BuildIdHasher>,
+    by_pid: HashMap<IdToken, ProcessId, BuildIdHasher>,
+    by_stream: HashMap<Stream, StreamId, BuildIdHasher>,
+    by_category: HashMap<StringId, u16, BuildIdHasher>,
+    by_wide_link: HashMap<i64, u32, BuildIdHasher>,
+    last_track: Option<(IdToken, IdToken, TrackId)>,
+    last_category: Option<(StringId, u16)>,
+}
+
+impl TraceBuilder {
+    /// The text table, to intern names in.
+    pub fn strings(&mut self) -> &mut StringTable {
+        &mut self.trace.strings
+    }
+
+    /// What is built so far.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// What is built so far, for its layout, metadata and origin.
+    pub fn trace_mut(&mut self) -> &mut Trace {
+        &mut self.trace
+    }
+
+    /// The track of a (pid, tid) pair.
+    pub fn track(&mut self, pid: IdToken, tid: IdToken) -> TrackId {
+        if let Some((p, t, id)) = self.last_track
+            && p == pid
+            && t == tid
+        {
+            return id;
+        }
+        let process = self.process(pid);
+        let tracks = &mut self.trace.tracks;
+        let id = *self.by_track.entry((process, tid)).or_insert_with(|| {
+            tracks.push(Track { process, tid, name: None, sort_index: None, n_timed: 0 });
+            TrackId(tracks.len() as u32 - 1)
+        });
+        self.last_track = Some((pid, tid, id));
+        id
+    }
+
+    /// The process of a pid.
+    pub fn process(&mut self, pid: IdToken) -> ProcessId {
+        let processes = &mut self.trace.processes;
+        *self.by_pid.entry(pid).or_insert_with(|| {
+            processes.push(Process { pid, name: None, labels: None, sort_index: None });
+            ProcessId(processes.len() as u32 - 1)
+        })
+    }
+
+    /// The GPU stream of a (device, stream) pair; `None` past 65,535 streams.
+    pub fn stream(&mut self, stream: Stream) -> Option<StreamId> {
+        if let Some(known) = self.by_stream.get(&stream) {
+            return Some(*known);
+        }
+        let id = u16::try_from(self.trace.streams.len()).ok().filter(|id| *id != NO_STREAM)?;
+        self.trace.streams.push(stream);
+        self.by_stream.insert(stream, StreamId(id));
+        Some(StreamId(id))
+    }
+
+    /// What a track's or its process's metadata event says; later ones win.
+    pub fn track_mut(&mut self, id: TrackId) -> Option<&mut Track> {
+        self.trace.tracks.get_mut(id.0 as usize)
+    }
+
+    /// The process of a track, for its metadata.
+    pub fn process_mut(&mut self, id: ProcessId) -> Option<&mut Process> {
+        self.trace.processes.get_mut(id.0 as usize)
+    }
+
+    /// Appends an event; its row is the number of events before it.
+    ///
+    /// Spans must not overlap and must come in file order. An event longer than 4 GiB is refused
+    /// (`false`), as is event number 2^32: nothing is stored then.
+    pub fn push(&mut self, event: &Event, importer: Option<ImporterNs>) -> bool {
+        let trace = &mut self.trace;
+        let row = trace.phase.len();
+        let (Ok(len), Ok(row_id)) = (u32::try_from(event.span.len), Row::try_from(row)) else {
+            return false;
+        };
+        if row % SPAN_BLOCK == 0 {
+            trace.span_bases.push(event.span.start);
+        }
+        let base = trace.span_bases.at(row / SPAN_BLOCK);
+        let Ok(start) = u32::try_from(event.span.start - base) else {
+            if row % SPAN_BLOCK == 0 {
+                // Unreachable (the distance is 0), but a base without its row must not stay behind.
+                debug_assert!(false, "the first row of a block starts at its base");
+            }
+            return false;
+        };
+        debug_assert!(event.span.start >= self.span_end, "spans come in file order");
+        self.span_end = event.span.end();
+
+        let mut flags = event.flags;
+        trace.ts_ns.push(event.ts_ns);
+        trace.dur.push(match u32::try_from(event.dur_ns) {
+            Ok(short) if short != LONG_DUR => short,
+            _ => {
+                trace.long_durs.push((row_id, event.dur_ns));
+                LONG_DUR
+            }
+        });
+        if let Some(importer) = importer {
+            flags.set(Flags::ODD_NUMBER);
+            trace.importer_ns.push((row_id, importer));
+        }
+        trace.name.push(event.name.0);
+        trace.track.push(event.track.0);
+        let link = narrow(event.link, &mut trace.wide_links, &mut self.by_wide_link);
+        trace.link.push(link);
+        let external = narrow(event.external, &mut trace.wide_links, &mut self.by_wide_link);
+        trace.external.push(external);
+        trace.span_start.push(start);
+        trace.span_len.push(len);
+        let category = match self.last_category {
+            Some((text, id)) if text == event.raw_category => id,
+            _ => {
+                let categories = &mut trace.raw_categories;
+                let id = *self.by_category.entry(event.raw_category).or_insert_with(|| {
+                    // Past 65,535 raw categories the rest share the last one.
+                    let id = u16::try_from(categories.len()).unwrap_or(u16::MAX);
+                    if id != u16::MAX || categories.len() == usize::from(u16::MAX) {
+                        categories.push(event.raw_category);
+                    }
+                    id
+                });
+                self.last_category = Some((event.raw_category, id));
+                id
+            }
+        };
+        trace.raw_category.push(category);
+        trace.stream.push(event.stream.map_or(NO_STREAM, |stream| stream.0));
+        trace.flags.push(flags.0);
+        trace.phase.push(event.phase);
+        if event.phase != Phase::Metadata
+            && let Some(track) = trace.tracks.get_mut(event.track.0 as usize)
+        {
+            track.n_timed = track.n_timed.saturating_add(1);
+        }
+        true
+    }
+
+    /// The finished trace.
+    #[must_use]
+    pub fn finish(self) -> Trace {
+        self.trace
+    }
+}
+
+fn narrow(
+    link: Option<i64>,
+    wide: &mut Vec<i64>,
+    known: &mut HashMap<i64, u32, BuildIdHasher>,
+) -> u32 {
+    match link {
+        None => NO_LINK,
+        Some(value) => match u32::try_from(value) {
+            Ok(value) if value < WIDE_LINK => value,
+            _ => *known.entry(value).or_insert_with(|| {
+                wide.push(value);
+                // 2^31 - 1 distinct wide ids would need a file of hundreds of gigabytes.
+                WIDE_LINK + (wide.len() as u32 - 1).min(WIDE_LINK - 2)
+            }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(builder: &mut TraceBuilder, start: u64) -> Event {
+        let name = builder.strings().intern("k");
+        let raw_category = builder.strings().intern("kernel");
+        Event {
+            phase: Phase::Complete,
+            flags: Flags(Flags::HAS_TS.0 | Flags::HAS_DUR.0),
+            ts_ns: 5,
+            dur_ns: 7,
+            name,
+            raw_category,
+            track: builder.track(IdToken::Int(0), IdToken::Int(7)),
+            link: None,
+            external: None,
+            stream: None,
+            span: ByteSpan { start, len: 10 },
+        }
+    }
+
+    #[test]
+    fn wide_values_survive_narrow_columns() {
+        let mut builder = TraceBuilder::default();
+        for (n, (dur, link)) in
+            [(7, Some(3)), (i64::MAX, Some(-1)), (-5, Some(1 << 40)), (u32::MAX.into(), None)]
+                .into_iter()
+                .enumerate()
+        {
+            let mut event = event(&mut builder, n as u64 * 10);
+            event.dur_ns = dur;
+            event.link = link;
+            assert!(builder.push(&event, None));
+        }
+        let trace = builder.finish();
+        let durs: Vec<_> = trace.rows().map(|row| trace.dur_ns(row)).collect();
+        assert_eq!(durs, [7, i64::MAX, -5, i64::from(u32::MAX)]);
+        let links: Vec<_> = trace.rows().map(|row| trace.link(row)).collect();
+        assert_eq!(links, [Some(3), Some(-1), Some(1 << 40), None]);
+    }
+
+    #[test]
+    fn spans_survive_blocks_and_distances() {
+        let mut builder = TraceBuilder::default();
+        for n in 0..3000_u64 {
+            let event = event(&mut builder, n * 1_000_000);
+            assert!(builder.push(&event, None));
+        }
+        let trace = builder.finish();
+        assert!(trace.rows().all(|row| trace.span(row).start == u64::from(row) * 1_000_000));
+    }
+
+    #[test]
+    fn an_event_stays_under_48_bytes() {
+        let mut builder = TraceBuilder::default();
+        let n = 1 << 17;
+        for row in 0..n {
+            let event = event(&mut builder, row * 260);
+            assert!(builder.push(&event, None));
+        }
+        let trace = builder.finish();
+        assert!(trace.heap_bytes() as u64 <= 48 * n, "{} bytes", trace.heap_bytes() as u64 / n);
+    }
+}
