@@ -1,0 +1,29 @@
+// Starts the app. Trunk's own start script is inline, which the page's Content-Security-Policy forbids; this file does
+// the same from the page's own origin. The names are attributes of our script element (see Trunk.toml).
+const { js, wasm } = document.querySelector("script[data-wasm]").dataset;
+const absolute = (name) => new URL(name, document.baseURI).href;
+
+try {
+  const app = await import(absolute(js));
+  await app.default({ module_or_path: absolute(wasm) });
+} catch (error) {
+  showFailure(error);
+}
+
+// Keeps a copy of the page for use without a network. A failure costs only that, so it is no error of the page.
+if ("serviceWorker" in navigator && document.querySelector("meta[name=build]").content !== "dev") {
+  navigator.serviceWorker.register(absolute("sw.js")).catch(() => {});
+}
+
+function showFailure(error) {
+  const card = document.createElement("section");
+  card.id = "boot-error";
+  card.className = "boot-error";
+  card.setAttribute("role", "alert");
+  const line = (tag, text) => card.appendChild(document.createElement(tag)).textContent = text;
+  line("h1", "Kinetoscope could not start");
+  line("p", "It needs a browser with WebAssembly SIMD: Chrome 91, Firefox 89, Safari 16.4 or newer. If yours is newer, reload the page: "
+    + "part of it may not have arrived.");
+  line("pre", String(error));
+  document.getElementById("app").replaceChildren(card);
+}
