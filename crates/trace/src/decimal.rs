@@ -132,9 +132,10 @@ fn parse_odd(text: &[u8]) -> Option<Micros> {
         return None;
     }
     let sign = if negative { -1 } else { 1 };
-    let importer = importer_of_parts(negative, int, frac, mantissa.len() != body.len(), exponent, {
-        mantissa.len() > int.len()
-    });
+    let importer =
+        importer_of_parts(negative, int, frac, mantissa.len() != body.len(), exponent, {
+            mantissa.len() > int.len()
+        });
     let follows = i64::try_from(sign * ns).ok().map(importer_ns) == Some(importer) && !sub_ns;
     Some(Micros { ns: sign * ns, sub_ns, odd_importer_ns: (!follows).then_some(importer) })
 }

@@ -64,7 +64,7 @@ impl Phase {
 
 /// What the decoder noticed about one event, a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(pub u16);
+pub struct Flags(pub u32);
 
 impl Flags {
     /// `ts` is present and a number (or a string holding one), within range.
@@ -85,20 +85,28 @@ impl Flags {
     pub const TEXT: Self = Self(1 << 6);
     /// A flow event with `"bp": "e"`.
     pub const BIND_ENCLOSING: Self = Self(1 << 7);
-    /// An id that the phase needs (`s t f b n e`) is missing or in a form that Perfetto rejects.
+    /// An id that the phase needs (`s t f b n e`) is missing or in a form that Perfetto rejects; on a slice,
+    /// a `bind_id` with neither `flow_in` nor `flow_out`.
     pub const ID_UNREADABLE: Self = Self(1 << 8);
-    /// A counter with an argument that is no number, or without arguments.
-    pub const COUNTER_UNREADABLE: Self = Self(1 << 9);
+    /// A counter with an argument that is no number, or without `args`; a metadata event whose name or sort
+    /// index has the wrong type. Perfetto rejects these (`json_parser_failure`).
+    pub const ARGS_UNREADABLE: Self = Self(1 << 9);
+    /// Former name of [`Flags::ARGS_UNREADABLE`].
+    pub const COUNTER_UNREADABLE: Self = Self::ARGS_UNREADABLE;
     /// An instant whose scope `s` is none of t, p, g.
     pub const SCOPE_UNREADABLE: Self = Self(1 << 10);
     /// An instant with process or global scope (`"s": "p"` or `"g"`): it sits on no thread.
     pub const SCOPE_WIDE: Self = Self(1 << 11);
-    /// No `ph`, or one that is no one-letter string.
+    /// No `ph`, or one that is no string or empty (Perfetto looks at its first letter).
     pub const PHASE_UNREADABLE: Self = Self(1 << 12);
     /// A GPU kernel (raw category `kernel`, any letter case).
     pub const KERNEL: Self = Self(1 << 13);
     /// A GPU copy or fill (raw category `gpu_memcpy`, `gpu_memset`, `memcpy`, `memset`, any case).
     pub const GPU_MEMORY: Self = Self(1 << 14);
+    /// `tts` or `tdur` is present but no number: Perfetto stops the whole import at it.
+    pub const THREAD_TIMES_UNREADABLE: Self = Self(1 << 15);
+    /// An instant with global scope (`"s": "g"`): it needs no process.
+    pub const SCOPE_GLOBAL: Self = Self(1 << 16);
 
     /// Whether every bit of `other` is set.
     #[inline]

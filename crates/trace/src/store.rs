@@ -48,7 +48,7 @@ pub struct Trace {
     span_len: Segmented<u32>,
     raw_category: Segmented<u16>,
     stream: Segmented<u16>,
-    flags: Segmented<u16>,
+    flags: Segmented<u32>,
     phase: Segmented<Phase>,
     span_bases: Segmented<u64>,
     /// Distinct raw categories; the column holds indexes.
@@ -253,7 +253,8 @@ impl Trace {
                 .iter()
                 .map(|column| column.heap_bytes())
                 .sum::<usize>()
-            + [raw_category, stream, flags].iter().map(|column| column.heap_bytes()).sum::<usize>()
+            + [raw_category, stream].iter().map(|column| column.heap_bytes()).sum::<usize>()
+            + flags.heap_bytes()
             + phase.heap_bytes()
             + span_bases.heap_bytes()
             + raw_categories.capacity() * size_of::<StringId>()

@@ -26,12 +26,8 @@ pub struct StringTable {
 
 impl Default for StringTable {
     fn default() -> Self {
-        let mut table = Self {
-            arena: Vec::new(),
-            ends: Vec::new(),
-            hashes: Vec::new(),
-            slots: vec![0; 1024],
-        };
+        let mut table =
+            Self { arena: Vec::new(), ends: Vec::new(), hashes: Vec::new(), slots: vec![0; 1024] };
         table.intern("");
         table
     }
