@@ -1,1 +1,18 @@
-//! Placeholder, replaced by the first commit of this crate.
+//! Help for tests, and the example trace. Development only: nothing the product ships depends on it.
+//!
+//! Constraints of this crate:
+//!
+//! * it depends on no sibling, so that every crate may use it in its tests;
+//! * traces are made as *text* ([`Kineto`]), the form in which they reach the product;
+//! * everything is deterministic: the example trace has the same bytes on every machine.
+
+pub mod example;
+mod golden;
+mod keys;
+mod kineto;
+mod shared;
+
+pub use golden::assert_golden;
+pub use keys::assert_keys;
+pub use kineto::{Kineto, KinetoEvent, event};
+pub use shared::{gunzip, shared};

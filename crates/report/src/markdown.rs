@@ -1,0 +1,229 @@
+//! Markdown: what a person pastes into an issue.
+
+use crate::units::{self, Scale};
+use crate::{Align, Cell, Finding, Section, Table, TableColumn, Unit, View, short_name};
+
+/// Longest name in a printed table.
+const NAME_CHARS: usize = 96;
+
+/// Sections as one Markdown document; `title` is its first heading.
+#[must_use]
+pub fn document(title: &str, sections: &[Section]) -> String {
+    let mut out = format!("# {}\n", inline(title));
+    for section in sections {
+        out.push_str(&format!("\n## {}\n", inline(&section.title)));
+        for sentence in &section.intro {
+            out.push_str(&format!("\n{}\n", inline(sentence)));
+        }
+        for table in &section.tables {
+            out.push_str(&titled(table));
+        }
+        for finding in &section.findings {
+            out.push_str(&claim(finding));
+        }
+    }
+    out
+}
+
+/// A table with its title, cut to its preview.
+fn titled(table: &Table) -> String {
+    let mut out = format!("\n### {}\n\n", inline(&table.title));
+    if table.rows.is_empty() {
+        out.push_str(&inline(&table.when_empty));
+        out.push('\n');
+        return out;
+    }
+    let all = table.rows.len();
+    let shown = table.preview.map_or(all, |rows| all.min(rows as usize));
+    let mut view = table.view();
+    view.rows.truncate(shown);
+    // The totals are of the whole table, also where its tail is not printed.
+    out.push_str(&rows_under_header(&view, &table.view()));
+    if shown < all {
+        let rest = units::plural((all - shown) as u64, "more row", "more rows");
+        out.push_str(&format!("\n{rest}; the totals count them.\n"));
+    }
+    out
+}
+
+fn claim(finding: &Finding) -> String {
+    let Finding { rule, observation, hypothesis, action, validation, confidence, evidence } =
+        finding;
+    let mut out = format!("\n**{}** (confidence: {})\n\n", inline(rule), confidence.id());
+    for (label, text) in [
+        ("Observation", observation),
+        ("Hypothesis", hypothesis),
+        ("Action", action),
+        ("Validation", validation),
+    ] {
+        if !text.is_empty() {
+            out.push_str(&format!("- {label}: {}\n", inline(text)));
+        }
+    }
+    if !evidence.is_empty() {
+        out.push_str(&format!("- Evidence: {}\n", inline(&evidence.join(", "))));
+    }
+    out
+}
+
+impl View<'_> {
+    /// The shown rows and columns as a Markdown table, formatted, with the totals of the shown rows.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        rows_under_header(self, self)
+    }
+}
+
+fn rows_under_header(view: &View<'_>, summed: &View<'_>) -> String {
+    let scales: Vec<Scale> = view.columns().map(|(index, _)| view.table().scale(index)).collect();
+    let mut out = String::new();
+    line(&mut out, view.columns().map(|(index, _)| inline(&view.table().header(index))));
+    line(&mut out, view.columns().map(|(_, column)| rule(column).to_owned()));
+    for cells in view.cells() {
+        let texts = cells.iter().zip(view.columns()).zip(&scales);
+        line(&mut out, texts.map(|((cell, (_, column)), scale)| formatted(cell, column, *scale)));
+    }
+    if let Some(totals) = summed.totals() {
+        let label = view.columns().position(|(_, column)| column.align() == Align::Left);
+        let texts = totals.iter().zip(view.columns()).zip(&scales).enumerate();
+        line(
+            &mut out,
+            texts.map(|(place, ((cell, (_, column)), scale))| match cell {
+                Some(cell) => format!("**{}**", formatted(cell, column, *scale)),
+                None if label == Some(place) => "**Total**".to_owned(),
+                None => String::new(),
+            }),
+        );
+    }
+    out
+}
+
+fn line(out: &mut String, cells: impl Iterator<Item = String>) {
+    out.push('|');
+    for cell in cells {
+        out.push(' ');
+        out.push_str(&cell);
+        out.push_str(" |");
+    }
+    out.push('\n');
+}
+
+fn rule(column: &TableColumn) -> &'static str {
+    match column.align() {
+        Align::Left => "---",
+        Align::Right => "---:",
+    }
+}
+
+fn formatted(cell: &Cell, column: &TableColumn, scale: Scale) -> String {
+    match cell {
+        Cell::Text(text) if column.unit == Unit::Name => code(&short_name(text, NAME_CHARS)),
+        Cell::Text(text) => inline(text),
+        other => inline(&other.show_in(scale)),
+    }
+}
+
+/// Text as a code span in a table cell. A table splits at `|` even there, and a backtick ends the span
+/// unless the fence is longer than any run of them.
+fn code(text: &str) -> String {
+    let text = text.replace(['\n', '\r'], " ").replace('|', "\\|");
+    if text.trim().is_empty() {
+        return String::new();
+    }
+    let longest = text.split(|char| char != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    if longest > 0 { format!("{fence} {text} {fence}") } else { format!("{fence}{text}{fence}") }
+}
+
+/// Text that must read as text: no markup, no HTML, no new line.
+fn inline(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\n' | '\r' => out.push(' '),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                out.push('\\');
+                out.push(char);
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Confidence;
+    use crate::table::tests::fruits;
+
+    #[test]
+    fn a_copy_is_a_table_with_units_and_totals() {
+        assert_eq!(
+            fruits().view().markdown(),
+            "\
+| Fruit | Eaten in (ms) | Share | Seeds |
+| --- | ---: | ---: | ---: |
+| `pear\\|x` | 4.50 | 90.0% | 1\u{2009}204 |
+| `fig<int, b<…>>` | 0.450 | 9.0% | - |
+| `=kiwi\tz` | 0.0500 | &lt;0.1% | 7 |
+| **Total** | **5.00** | **99.0%** |  |
+"
+        );
+    }
+
+    #[test]
+    fn a_document_prints_a_preview_and_totals_of_all() {
+        let mut section = Section::new("meal", "The meal");
+        section.intro.push("Mostly *pear*.".to_owned());
+        section.tables.push(fruits().preview(1));
+        section.tables.push(Table::default().when_empty("No drinks."));
+        section.findings.push(Finding {
+            rule: "too-many-seeds".into(),
+            observation: "1 204 seeds.".to_owned(),
+            hypothesis: String::new(),
+            action: "Spit.".to_owned(),
+            validation: "Count again.".to_owned(),
+            confidence: Confidence::High,
+            evidence: vec!["fruits.seeds".to_owned()],
+        });
+        assert_eq!(
+            document("Report", &[section]),
+            "\
+# Report
+
+## The meal
+
+Mostly \\*pear\\*.
+
+### Fruits
+
+| Fruit | Eaten in (ms) | Share | Seeds |
+| --- | ---: | ---: | ---: |
+| `pear\\|x` | 4.50 | 90.0% | 1\u{2009}204 |
+| **Total** | **5.00** | **99.0%** |  |
+
+2 more rows; the totals count them.
+
+### \n
+No drinks.
+
+**too-many-seeds** (confidence: high)
+
+- Observation: 1 204 seeds.
+- Action: Spit.
+- Validation: Count again.
+- Evidence: fruits.seeds
+"
+        );
+    }
+
+    #[test]
+    fn a_hostile_name_stays_text() {
+        assert_eq!(code("a`b``c"), "``` a`b``c ```");
+        assert_eq!(inline("<img onerror=x> [a](b)\n# c"), "&lt;img onerror=x&gt; \\[a\\](b) \\# c");
+    }
+}

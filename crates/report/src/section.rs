@@ -1,0 +1,73 @@
+//! A chapter of a report, and the claims it makes.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Table;
+
+/// One chapter: what was found, then the tables that show it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Section {
+    /// Stable id, for links: `kernels`.
+    pub id: Cow<'static, str>,
+    /// The heading.
+    pub title: Cow<'static, str>,
+    /// Sentences under the heading; the first is the finding in one line.
+    pub intro: Vec<String>,
+    /// The evidence.
+    pub tables: Vec<Table>,
+    /// What follows from it.
+    pub findings: Vec<Finding>,
+}
+
+impl Section {
+    /// An empty chapter.
+    #[must_use]
+    pub fn new(id: &'static str, title: &'static str) -> Self {
+        Self { id: id.into(), title: title.into(), ..Self::default() }
+    }
+}
+
+/// How sure a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// A hint: check it first.
+    Low,
+    /// Likely, from indirect evidence.
+    Medium,
+    /// Follows from the file.
+    High,
+}
+
+impl Confidence {
+    /// The word for it.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// A claim with its reasons: what was seen, what it may mean, what to do, how to see that it worked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Id of the rule; it names the problem, not the cure.
+    pub rule: Cow<'static, str>,
+    /// What the file shows, in numbers.
+    pub observation: String,
+    /// What that probably means.
+    pub hypothesis: String,
+    /// What to do.
+    pub action: String,
+    /// How to tell that it helped.
+    pub validation: String,
+    /// How sure this is.
+    pub confidence: Confidence,
+    /// Where in the report the evidence is: `kernels.before_window_ns`.
+    pub evidence: Vec<String>,
+}

@@ -1,0 +1,235 @@
+//! A table without its type: what crosses to the page and what Markdown prints.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Align, Cell, Row, Unit, View, units::Scale};
+
+/// One column of a [`Table`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableColumn {
+    /// The key: the name of the field in the JSON.
+    pub key: Cow<'static, str>,
+    /// The header a person reads, without its unit; see [`Table::header`].
+    pub title: Cow<'static, str>,
+    /// What the values are.
+    pub unit: Unit,
+    /// One sentence that says what the value is.
+    pub help: Cow<'static, str>,
+    /// Whether the values add up to something: the totals row shows their sum.
+    pub summed: bool,
+}
+
+impl TableColumn {
+    /// On which side the cells stand.
+    #[must_use]
+    pub fn align(&self) -> Align {
+        self.unit.align()
+    }
+}
+
+/// Rows of cells under columns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Stable id: `kernels`.
+    pub id: Cow<'static, str>,
+    /// What the rows are: "Kernels".
+    pub title: Cow<'static, str>,
+    /// The columns, in order.
+    pub columns: Vec<TableColumn>,
+    /// The rows, in the order of the report; every row has one cell per column.
+    pub rows: Vec<Vec<Cell>>,
+    /// How many rows a Markdown document prints; the rest is counted in one line. `None` for all.
+    pub preview: Option<u32>,
+    /// What stands in place of an empty table: why there is nothing.
+    pub when_empty: Cow<'static, str>,
+}
+
+impl Table {
+    /// The table of `rows`.
+    #[must_use]
+    pub fn of<R: Row>(id: &'static str, title: &'static str, rows: &[R]) -> Self {
+        Self {
+            id: id.into(),
+            title: title.into(),
+            columns: R::COLUMNS
+                .iter()
+                .map(|column| TableColumn {
+                    key: column.key.into(),
+                    title: column.title.into(),
+                    unit: column.unit,
+                    help: column.help.into(),
+                    summed: false,
+                })
+                .collect(),
+            rows: rows
+                .iter()
+                .map(|row| R::COLUMNS.iter().map(|column| (column.cell)(row)).collect())
+                .collect(),
+            preview: None,
+            when_empty: "Nothing to show.".into(),
+        }
+    }
+
+    /// Sums the columns called `keys` in the totals row.
+    #[must_use]
+    pub fn summing(mut self, keys: &[&str]) -> Self {
+        for column in &mut self.columns {
+            column.summed = keys.contains(&&*column.key);
+        }
+        self
+    }
+
+    /// Prints at most `rows` rows in a Markdown document.
+    #[must_use]
+    pub fn preview(mut self, rows: u32) -> Self {
+        self.preview = Some(rows);
+        self
+    }
+
+    /// Says what an empty table means.
+    #[must_use]
+    pub fn when_empty(mut self, text: &'static str) -> Self {
+        self.when_empty = text.into();
+        self
+    }
+
+    /// The cell at a row and a column; `None` outside.
+    #[must_use]
+    pub fn cell(&self, row: usize, column: usize) -> Option<&Cell> {
+        self.rows.get(row)?.get(column)
+    }
+
+    /// The number of the column called `key`.
+    #[must_use]
+    pub fn column(&self, key: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.key == key)
+    }
+
+    /// The one unit of a column, chosen from its largest value over *all* rows, so that a filter does not
+    /// change it.
+    #[must_use]
+    pub fn scale(&self, column: usize) -> Scale {
+        let cells = || self.rows.iter().filter_map(|row| row.get(column));
+        match self.columns.get(column).map(|column| column.unit) {
+            Some(Unit::Time) => Scale::time(
+                cells()
+                    .filter_map(|cell| match cell {
+                        Cell::Ns(ns) => Some(ns.unsigned_abs()),
+                        _ => None,
+                    })
+                    .max()
+                    .unwrap_or(0),
+            ),
+            Some(unit @ (Unit::Bytes | Unit::FileBytes)) => {
+                let largest = cells()
+                    .filter_map(|cell| match cell {
+                        Cell::Bytes(bytes) | Cell::FileBytes(bytes) => Some(*bytes),
+                        _ => None,
+                    })
+                    .max()
+                    .unwrap_or(0);
+                if unit == Unit::Bytes { Scale::bytes(largest) } else { Scale::file_bytes(largest) }
+            }
+            _ => Scale::None,
+        }
+    }
+
+    /// A column's header with its unit: `Total (ms)`.
+    #[must_use]
+    pub fn header(&self, column: usize) -> String {
+        let Some(info) = self.columns.get(column) else { return String::new() };
+        let unit = match info.unit {
+            Unit::Instant => "µs",
+            _ => self.scale(column).suffix(),
+        };
+        if unit.is_empty() { info.title.to_string() } else { format!("{} ({unit})", info.title) }
+    }
+
+    /// Everything, as it stands.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View::new(self)
+    }
+}
+
+/// A type with rows for the tests of this crate.
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Column;
+
+    #[derive(Serialize)]
+    pub(crate) struct Fruit {
+        pub(crate) name: &'static str,
+        pub(crate) eaten_ns: i64,
+        pub(crate) share_pct: f64,
+        pub(crate) seeds: Option<u64>,
+    }
+
+    impl Row for Fruit {
+        const COLUMNS: &'static [Column<Self>] = &[
+            Column {
+                key: "name",
+                title: "Fruit",
+                unit: Unit::Name,
+                help: "What it is.",
+                cell: |row| row.name.into(),
+            },
+            Column {
+                key: "eaten_ns",
+                title: "Eaten in",
+                unit: Unit::Time,
+                help: "How long it took.",
+                cell: |row| Cell::Ns(row.eaten_ns),
+            },
+            Column {
+                key: "share_pct",
+                title: "Share",
+                unit: Unit::Percent,
+                help: "Part of the meal.",
+                cell: |row| Cell::Percent(row.share_pct),
+            },
+            Column {
+                key: "seeds",
+                title: "Seeds",
+                unit: Unit::Count,
+                help: "How many.",
+                cell: |row| Cell::or_missing(row.seeds, Cell::Count, "not counted"),
+            },
+        ];
+    }
+
+    pub(crate) fn fruits() -> Table {
+        let rows = [
+            Fruit { name: "pear|x", eaten_ns: 4_500_000, share_pct: 90.0, seeds: Some(1_204) },
+            Fruit { name: "fig<int, a::b<c>>(d)", eaten_ns: 450_000, share_pct: 9.0, seeds: None },
+            Fruit { name: "=kiwi\tz", eaten_ns: 50_000, share_pct: 0.05, seeds: Some(7) },
+        ];
+        Table::of("fruits", "Fruits", &rows).summing(&["eaten_ns", "share_pct"])
+    }
+
+    #[test]
+    fn json_keys_are_column_keys() {
+        testkit::assert_keys(
+            &Fruit { name: "", eaten_ns: 0, share_pct: 0.0, seeds: None },
+            Fruit::COLUMNS.iter().map(|column| column.key),
+        );
+    }
+
+    #[test]
+    fn the_unit_stands_in_the_header() {
+        let table = fruits();
+        let headers: Vec<_> = (0..5).map(|column| table.header(column)).collect();
+        assert_eq!(headers, ["Fruit", "Eaten in (ms)", "Share", "Seeds", ""]);
+        assert_eq!(table.columns[1].align(), Align::Right);
+    }
+
+    #[test]
+    fn a_table_crosses_as_json() {
+        let table = fruits();
+        let text = serde_json::to_string(&table).unwrap();
+        assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
+    }
+}

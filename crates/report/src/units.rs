@@ -1,0 +1,252 @@
+//! The one place where a number becomes text.
+//!
+//! Times, memory and file sizes read with three significant digits and a unit that fits; a column has one
+//! unit, chosen from its largest value ([`Scale`]). All rounding is on integers (half up), so the text of
+//! a value is the same on every machine. The exact value is never lost: it goes into titles and copies.
+
+/// Stands where there is no value. Never `0`: nothing measured is not zero measured.
+pub const MISSING: &str = "-";
+
+/// Between groups of three digits.
+pub const GROUP: char = '\u{2009}';
+
+/// The unit of a column of times or sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// The column has no unit in its header.
+    None,
+    /// One of [`TIME`].
+    Time(usize),
+    /// One of [`MEMORY`].
+    Bytes(usize),
+    /// One of [`FILE`].
+    FileBytes(usize),
+}
+
+/// Units with their size in the smallest one, from small to large.
+type Ladder = &'static [(&'static str, u64)];
+
+const TIME: Ladder = &[("ns", 1), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+const MEMORY: Ladder =
+    &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+const FILE: Ladder =
+    &[("B", 1), ("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000)];
+
+impl Scale {
+    /// The scale of times of which `largest` ns is the largest.
+    #[must_use]
+    pub fn time(largest: u64) -> Self {
+        Self::Time(rung(TIME, largest))
+    }
+
+    /// The scale of memory sizes of which `largest` is the largest.
+    #[must_use]
+    pub fn bytes(largest: u64) -> Self {
+        Self::Bytes(rung(MEMORY, largest))
+    }
+
+    /// The scale of file sizes of which `largest` is the largest.
+    #[must_use]
+    pub fn file_bytes(largest: u64) -> Self {
+        Self::FileBytes(rung(FILE, largest))
+    }
+
+    /// What the header says after the title: `µs`; empty when there is no unit.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        self.unit().map_or("", |(name, _)| name)
+    }
+
+    /// `value` (in ns or bytes) in this unit, without the unit's name.
+    #[must_use]
+    pub fn number(self, value: u64, negative: bool) -> String {
+        let number = match self.unit() {
+            None => count(value),
+            Some((_, size)) => three_digits(value, size),
+        };
+        if negative && value != 0 { format!("-{number}") } else { number }
+    }
+
+    fn unit(self) -> Option<(&'static str, u64)> {
+        let (ladder, rung) = match self {
+            Self::None => return None,
+            Self::Time(rung) => (TIME, rung),
+            Self::Bytes(rung) => (MEMORY, rung),
+            Self::FileBytes(rung) => (FILE, rung),
+        };
+        ladder.get(rung).copied()
+    }
+}
+
+/// A length of time: `820 ns`, `12.3 µs`, `4.56 ms`, `1.23 s`.
+#[must_use]
+pub fn time(ns: i64) -> String {
+    let scale = Scale::time(ns.unsigned_abs());
+    format!("{} {}", scale.number(ns.unsigned_abs(), ns < 0), scale.suffix())
+}
+
+/// A point on the file's clock: exact microseconds with three decimals, as the file spells them.
+#[must_use]
+pub fn instant(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}.{:03}", count(ns.unsigned_abs() / 1000), ns.unsigned_abs() % 1000)
+}
+
+/// How many: `1 204` with thin spaces.
+#[must_use]
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() * 2);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(GROUP);
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A whole number that may be negative, with groups.
+#[must_use]
+pub fn signed(value: i64) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{}", count(value.unsigned_abs()))
+}
+
+/// A share: one decimal, `<0.1%` for what would vanish.
+#[must_use]
+pub fn percent(value: f64) -> String {
+    if !value.is_finite() {
+        MISSING.to_owned()
+    } else if value > 0.0 && value < 0.1 {
+        "<0.1%".to_owned()
+    } else {
+        format!("{value:.1}%")
+    }
+}
+
+/// Memory: `820 B`, `1.20 GiB`.
+#[must_use]
+pub fn bytes(value: u64) -> String {
+    let scale = Scale::bytes(value);
+    format!("{} {}", scale.number(value, false), scale.suffix())
+}
+
+/// The size of a file: `820 B`, `4.03 MB`.
+#[must_use]
+pub fn file_bytes(value: u64) -> String {
+    let scale = Scale::file_bytes(value);
+    format!("{} {}", scale.number(value, false), scale.suffix())
+}
+
+/// "1 row", "2 rows", "1 204 rows".
+#[must_use]
+pub fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
+/// The largest unit in which `value` is at least 1, after rounding to three digits: 999.6 µs is 1.00 ms.
+fn rung(ladder: Ladder, value: u64) -> usize {
+    let power = 10_u128.pow(value.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    let rounded = (u128::from(value) + power / 2) / power * power;
+    ladder.iter().rposition(|(_, size)| u128::from(*size) <= rounded.max(value.into())).unwrap_or(0)
+}
+
+/// `value / size` with three significant digits, half rounded up; more digits before the point stay.
+fn three_digits(value: u64, size: u64) -> String {
+    let (value, size) = (u128::from(value), u128::from(size));
+    // Decimals that make sense: none for the smallest unit; enough for three significant digits; never so
+    // many that they would say more than the smallest unit holds.
+    let most = size.ilog10();
+    let mut decimals = 0;
+    let mut power = 1_u128;
+    while decimals < most && value * power < 100 * size && value != 0 {
+        power *= 10;
+        decimals += 1;
+    }
+    let mut scaled = (value * power * 2 + size) / (size * 2);
+    // 9.996 rounds to 10.00, which has one digit too many.
+    if decimals > 0 && scaled >= 1000 {
+        scaled = (scaled + 5) / 10;
+        decimals -= 1;
+        power /= 10;
+    }
+    let whole = count(u64::try_from(scaled / power).unwrap_or(u64::MAX));
+    if decimals == 0 {
+        return whole;
+    }
+    let fraction = scaled % power;
+    format!("{whole}.{fraction:0width$}", width = decimals as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_with_three_digits_and_a_unit_that_fits() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (1, "1 ns"),
+            (820, "820 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 µs"),
+            (12_345, "12.3 µs"),
+            (999_499, "999 µs"),
+            (999_500, "1.00 ms"),
+            (4_556_000, "4.56 ms"),
+            (1_234_567_890, "1.23 s"),
+            (99_950_000_000, "100 s"),
+            (12_345_678_901_234, "12\u{2009}346 s"),
+            (-12_345, "-12.3 µs"),
+            (i64::MIN, "-9\u{2009}223\u{2009}372\u{2009}037 s"),
+        ] {
+            assert_eq!(time(ns), text, "{ns}");
+        }
+    }
+
+    #[test]
+    fn a_column_has_one_unit_and_no_value_vanishes_in_it() {
+        let scale = Scale::time(64_100_000);
+        assert_eq!(scale.suffix(), "ms");
+        let shown =
+            [64_100_000, 4_556_000, 820_000, 12_345, 820, 1, 0].map(|ns| scale.number(ns, false));
+        assert_eq!(shown, ["64.1", "4.56", "0.820", "0.0123", "0.000820", "0.000001", "0"]);
+        assert_eq!(Scale::time(1).number(1234, false), "1\u{2009}234");
+        assert_eq!(Scale::None.number(1234, false), "1\u{2009}234");
+    }
+
+    #[test]
+    fn memory_is_binary_and_files_are_decimal() {
+        assert_eq!(bytes(820), "820 B");
+        assert_eq!(bytes(1 << 10), "1.00 KiB");
+        assert_eq!(bytes(1_288_490_189), "1.20 GiB");
+        assert_eq!(bytes(1_048_474), "1.00 MiB");
+        assert_eq!(bytes(205_600_000_000), "191 GiB");
+        assert_eq!(file_bytes(999), "999 B");
+        assert_eq!(file_bytes(4_029_954), "4.03 MB");
+        assert_eq!(file_bytes(u64::MAX), "18\u{2009}446\u{2009}744 TB");
+    }
+
+    #[test]
+    fn shares_never_round_to_nothing() {
+        for (value, text) in
+            [(0.0, "0.0%"), (0.01, "<0.1%"), (0.1, "0.1%"), (43.04, "43.0%"), (100.0, "100.0%")]
+        {
+            assert_eq!(percent(value), text);
+        }
+        assert_eq!(percent(f64::NAN), MISSING);
+    }
+
+    #[test]
+    fn counts_and_instants_have_groups() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_204), "1\u{2009}204");
+        assert_eq!(count(1_234_567), "1\u{2009}234\u{2009}567");
+        assert_eq!(instant(-1_500), "-1.500");
+        assert_eq!(instant(1_419_247_332_684), "1\u{2009}419\u{2009}247\u{2009}332.684");
+        assert_eq!(plural(1, "row", "rows"), "1 row");
+        assert_eq!(plural(1_204, "row", "rows"), "1\u{2009}204 rows");
+    }
+}

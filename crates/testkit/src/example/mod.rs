@@ -1,0 +1,1 @@
+//! The example trace (see the next commit).
