@@ -1,1 +1,23 @@
-//! Placeholder, replaced by the first commit of this crate.
+//! JSON as it really arrives: in pieces, cut short, with stray commas. Knows JSON, not traces.
+//!
+//! Constraints of this crate:
+//!
+//! * no I/O, no recursion, no `unsafe`; memory is bounded by the longest element, never by the file;
+//! * one pass: a [`Cursor`] reads an element in place in the caller's chunk, and only an element that a
+//!   chunk boundary cuts is copied;
+//! * any chunking of the same bytes gives the same calls on the [`Sink`], and the time is linear in the
+//!   bytes whatever they are;
+//! * lenient reading never hides: what is not strict JSON in UTF-8 is remembered ([`Cursor::lenient`])
+//!   and can be located and rewritten ([`strict`]).
+
+mod cursor;
+mod nest;
+pub mod object;
+mod scanner;
+mod skip;
+pub mod strict;
+pub mod string;
+
+pub use cursor::{Cursor, Stop, Text, Value};
+pub use scanner::{Defect, DefectKind, Frame, Member, Place, Scanner, Sink};
+pub use strict::Quirk;

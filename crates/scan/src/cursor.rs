@@ -1,0 +1,551 @@
+//! A pull parser over a slice that may end too early.
+
+use memchr::memchr3;
+
+use crate::{
+    nest::Nest,
+    strict::{self, Edits, Quirk},
+};
+
+/// Why a [`Cursor`] could not read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The slice ended inside the value; more bytes may complete it.
+    Incomplete,
+    /// This is not JSON even to a lenient reader, whatever follows. [`Cursor::pos`] says where.
+    Malformed,
+}
+
+/// The body of a string: the raw bytes between the quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text<'a> {
+    /// The bytes between the quotes as the file spells them.
+    pub raw: &'a [u8],
+    /// Whether a backslash occurs.
+    pub escaped: bool,
+}
+
+/// One value, scalars with their text, containers skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A string.
+    String(Text<'a>),
+    /// A number, as spelled.
+    Number(&'a [u8]),
+    /// `NaN`, `Infinity`, `-inf`...: no JSON, but Python and C++ writers emit it.
+    NonFinite(&'a [u8]),
+    /// `true` or `false`.
+    Bool(bool),
+    /// `null`.
+    Null,
+    /// An object, braces included.
+    Object(&'a [u8]),
+    /// An array, brackets included.
+    Array(&'a [u8]),
+}
+
+/// Reads values out of a slice, leniently, and remembers that it was lenient.
+///
+/// What it has decided stays decided when more bytes follow: a longer slice with the same beginning
+/// gives the same result or turns [`Stop::Incomplete`] into one. The [`crate::Scanner`] relies on it.
+#[derive(Debug)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+    lenient: bool,
+    /// The slice ends where the text ends, so that a number may touch the end.
+    complete: bool,
+    /// Where every deviation is, when somebody wants to know; see [`strict`].
+    edits: Option<Edits>,
+}
+
+/// Bytes that a number or a bare word is made of.
+#[inline]
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_')
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at the start of `bytes`, which may go on later.
+    #[inline]
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, pos: 0, lenient: false, complete: false, edits: None }
+    }
+
+    /// A cursor at the start of `bytes`, after which nothing follows.
+    #[must_use]
+    pub fn whole(bytes: &'a [u8]) -> Self {
+        Self { complete: true, ..Self::new(bytes) }
+    }
+
+    pub(crate) fn recording(bytes: &'a [u8]) -> Self {
+        Self { edits: Some(Edits::default()), ..Self::whole(bytes) }
+    }
+
+    pub(crate) fn into_edits(self) -> Edits {
+        self.edits.unwrap_or_default()
+    }
+
+    /// Bytes read so far; after [`Stop::Malformed`] where reading failed.
+    #[inline]
+    #[must_use]
+    pub fn pos(&self) -> usize {
+        self.pos
+    }
+
+    /// The slice from the start, read or not.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Whether anything read so far was not strict JSON.
+    ///
+    /// Control characters other than the newline, and bytes beyond ASCII, are not looked for: see
+    /// [`strict::needs_look`], which does that for a whole element at once.
+    #[inline]
+    #[must_use]
+    pub fn lenient(&self) -> bool {
+        self.lenient
+    }
+
+    #[cold]
+    fn quirk(&mut self, quirk: Quirk, from: usize, to: usize) {
+        self.lenient = true;
+        if let Some(edits) = &mut self.edits {
+            strict::record(edits, quirk, self.bytes, from..to);
+        }
+    }
+
+    /// Skips blanks.
+    #[inline]
+    pub fn skip_ws(&mut self) {
+        // One-line files have none or one blank here.
+        match self.bytes.get(self.pos) {
+            Some(byte) if *byte <= b' ' => self.skip_ws_run(),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn skip_ws_run(&mut self) {
+        while let Some(byte) = self.bytes.get(self.pos) {
+            match byte {
+                b' ' => self.pos += 1,
+                b'\n' => {
+                    self.pos += 1;
+                    // Indentation.
+                    while self.bytes.get(self.pos..self.pos + 4) == Some(b"    ") {
+                        self.pos += 4;
+                    }
+                }
+                b'\t' | b'\r' => self.pos += 1,
+                _ => break,
+            }
+        }
+    }
+
+    #[inline]
+    fn byte(&self) -> Result<u8, Stop> {
+        match self.bytes.get(self.pos) {
+            Some(byte) => Ok(*byte),
+            None => Err(self.end()),
+        }
+    }
+
+    /// What the end of the slice means.
+    #[cold]
+    fn end(&self) -> Stop {
+        if self.complete { Stop::Malformed } else { Stop::Incomplete }
+    }
+
+    /// The next byte that is no blank, not consumed.
+    ///
+    /// # Errors
+    /// [`Stop::Incomplete`] when only blanks are left.
+    #[inline]
+    pub fn peek(&mut self) -> Result<u8, Stop> {
+        self.skip_ws();
+        self.byte()
+    }
+
+    /// Consumes the `{` or `[` that [`Cursor::peek`] saw.
+    #[inline]
+    pub fn enter(&mut self) {
+        self.pos += 1;
+    }
+
+    /// The next key of the object entered, with the cursor then at its value; `None` past its end.
+    /// `first` is true on the first call for this object.
+    ///
+    /// # Errors
+    /// See [`Stop`].
+    #[inline]
+    pub fn next_key(&mut self, first: bool) -> Result<Option<Text<'a>>, Stop> {
+        if !self.next(first, true)? {
+            return Ok(None);
+        }
+        let key = self.string()?;
+        self.colon()?;
+        Ok(Some(key))
+    }
+
+    /// Whether another item of the array entered follows, with the cursor then at it.
+    ///
+    /// # Errors
+    /// See [`Stop`].
+    #[inline]
+    pub fn next_item(&mut self, first: bool) -> Result<bool, Stop> {
+        self.next(first, false)
+    }
+
+    /// Moves over the comma to the next member or item; `false` past the closing bracket.
+    #[inline]
+    pub(crate) fn next(&mut self, first: bool, object: bool) -> Result<bool, Stop> {
+        let mut byte = self.peek()?;
+        let mut comma = None;
+        if byte == b',' {
+            comma = Some(self.pos);
+            self.pos += 1;
+            byte = self.peek()?;
+            if first || byte == b',' {
+                byte = self.stray_commas(first)?;
+            }
+        }
+        match byte {
+            b'}' | b']' => {
+                if let Some(at) = comma
+                    && !first
+                {
+                    self.quirk(Quirk::ExtraComma, at, at + 1);
+                }
+                if (byte == b'}') != object {
+                    self.quirk(Quirk::WrongBracket, self.pos, self.pos + 1);
+                }
+                self.pos += 1;
+                Ok(false)
+            }
+            _ => {
+                if comma.is_none() && !first {
+                    self.quirk(Quirk::MissingComma, self.pos, self.pos);
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Skips commas which are too many; the cursor is past the first one.
+    #[cold]
+    fn stray_commas(&mut self, first: bool) -> Result<u8, Stop> {
+        if first {
+            let comma = self.bytes[..self.pos].iter().rposition(|byte| *byte == b',');
+            let comma = comma.unwrap_or_default();
+            self.quirk(Quirk::ExtraComma, comma, comma + 1);
+        }
+        loop {
+            match self.peek()? {
+                b',' => {
+                    self.quirk(Quirk::ExtraComma, self.pos, self.pos + 1);
+                    self.pos += 1;
+                }
+                byte => return Ok(byte),
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn colon(&mut self) -> Result<(), Stop> {
+        if self.peek()? != b':' {
+            return Err(Stop::Malformed);
+        }
+        self.pos += 1;
+        self.skip_ws();
+        Ok(())
+    }
+
+    /// Reads a string.
+    ///
+    /// # Errors
+    /// See [`Stop`]; malformed when the next byte is no quote.
+    #[inline]
+    pub fn string(&mut self) -> Result<Text<'a>, Stop> {
+        if self.byte()? != b'"' {
+            return Err(Stop::Malformed);
+        }
+        let start = self.pos + 1;
+        let bytes = self.bytes;
+        let rest = bytes.get(start..).unwrap_or_default();
+        if let Some(at) = memchr3(b'"', b'\\', b'\n', rest)
+            && rest[at] == b'"'
+        {
+            self.pos = start + at + 1;
+            if self.edits.is_some() {
+                self.look_into(start, start + at);
+            }
+            return Ok(Text { raw: &rest[..at], escaped: false });
+        }
+        self.long_string(start)
+    }
+
+    /// A string with escapes or raw newlines.
+    fn long_string(&mut self, start: usize) -> Result<Text<'a>, Stop> {
+        let bytes = self.bytes;
+        let mut at = start;
+        let mut escaped = false;
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let Some(found) = memchr3(b'"', b'\\', b'\n', rest) else {
+                self.pos = bytes.len();
+                return Err(self.end());
+            };
+            at += found;
+            match bytes[at] {
+                b'"' => break,
+                b'\n' => {
+                    self.lenient = true;
+                    at += 1;
+                }
+                _ => {
+                    escaped = true;
+                    if !plain_escape(&bytes[at..]) {
+                        self.lenient = true;
+                    }
+                    at += 2;
+                }
+            }
+        }
+        self.pos = at + 1;
+        if self.edits.is_some() {
+            self.look_into(start, at);
+        }
+        Ok(Text { raw: &bytes[start..at], escaped })
+    }
+
+    #[cold]
+    fn look_into(&mut self, start: usize, end: usize) {
+        if let Some(edits) = &mut self.edits {
+            strict::record_string(edits, self.bytes, start..end);
+            self.lenient |= !edits.is_empty();
+        }
+    }
+
+    /// Reads one value; objects and arrays are skipped and returned as their text.
+    ///
+    /// # Errors
+    /// See [`Stop`].
+    #[inline]
+    pub fn value(&mut self) -> Result<Value<'a>, Stop> {
+        match self.peek()? {
+            b'"' => self.string().map(Value::String),
+            b'{' => {
+                let start = self.pos;
+                self.skip_container()?;
+                Ok(Value::Object(&self.bytes[start..self.pos]))
+            }
+            b'[' => {
+                let start = self.pos;
+                self.skip_container()?;
+                Ok(Value::Array(&self.bytes[start..self.pos]))
+            }
+            _ => self.token(),
+        }
+    }
+
+    /// Skips one value of any kind.
+    ///
+    /// # Errors
+    /// See [`Stop`].
+    #[inline]
+    pub fn skip_value(&mut self) -> Result<(), Stop> {
+        match self.peek()? {
+            b'"' => self.string().map(drop),
+            b'{' | b'[' => self.skip_container(),
+            _ => self.token().map(drop),
+        }
+    }
+
+    /// Skips a container of any depth without recursion.
+    fn skip_container(&mut self) -> Result<(), Stop> {
+        let mut nest = Nest::default();
+        nest.push(self.byte()? == b'{');
+        self.pos += 1;
+        let mut first = true;
+        loop {
+            let object = nest.in_object();
+            if !self.next(first, object)? {
+                if !nest.pop() {
+                    return Ok(());
+                }
+                first = false;
+                continue;
+            }
+            if object {
+                self.string()?;
+                self.colon()?;
+            }
+            first = false;
+            match self.byte()? {
+                b'"' => drop(self.string()?),
+                open @ (b'{' | b'[') => {
+                    nest.push(open == b'{');
+                    self.pos += 1;
+                    first = true;
+                }
+                _ => drop(self.token()?),
+            }
+        }
+    }
+
+    /// Reads a number or a bare word.
+    #[inline]
+    fn token(&mut self) -> Result<Value<'a>, Stop> {
+        let bytes = self.bytes;
+        let start = self.pos;
+        let mut at = start + usize::from(bytes.get(start) == Some(&b'-'));
+        let int = at;
+        while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+            at += 1;
+        }
+        let mut sound = at > int && (bytes[int] != b'0' || at == int + 1);
+        if bytes.get(at) == Some(&b'.') {
+            at += 1;
+            let fraction = at;
+            while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+                at += 1;
+            }
+            sound &= at > fraction;
+        }
+        match bytes.get(at) {
+            Some(byte) if sound && !is_token(*byte) => {
+                self.pos = at;
+                Ok(Value::Number(&bytes[start..at]))
+            }
+            _ => self.odd_token(start),
+        }
+    }
+
+    /// Everything [`Cursor::token`] does not see at once: words, exponents, numbers in odd spelling.
+    #[cold]
+    fn odd_token(&mut self, start: usize) -> Result<Value<'a>, Stop> {
+        let rest = &self.bytes[start..];
+        let len = rest.iter().position(|byte| !is_token(*byte)).unwrap_or(rest.len());
+        self.pos = start + len;
+        if len == rest.len() && !self.complete {
+            return Err(Stop::Incomplete);
+        }
+        let token = &rest[..len];
+        match token {
+            b"true" => return Ok(Value::Bool(true)),
+            b"false" => return Ok(Value::Bool(false)),
+            b"null" => return Ok(Value::Null),
+            _ => {}
+        }
+        match strict::number(token) {
+            Some(strict::Number::Sound) => Ok(Value::Number(token)),
+            Some(strict::Number::Odd) => {
+                self.quirk(Quirk::OddNumber, start, start + len);
+                Ok(Value::Number(token))
+            }
+            Some(strict::Number::NonFinite) => {
+                self.quirk(Quirk::NonFinite, start, start + len);
+                Ok(Value::NonFinite(token))
+            }
+            None => Err(Stop::Malformed),
+        }
+    }
+}
+
+/// Whether the escape at the start of `bytes` is strict JSON and no surrogate. False when cut short:
+/// a string that goes on is read again, and one that does not is no string.
+#[inline]
+fn plain_escape(bytes: &[u8]) -> bool {
+    match bytes.get(1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => true,
+        Some(b'u') => match bytes.get(2..6) {
+            Some(hex) => {
+                hex.iter().all(u8::is_ascii_hexdigit)
+                    && (!matches!(hex[0], b'd' | b'D') || matches!(hex[1], b'0'..=b'7'))
+            }
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(text: &str) -> (Result<Vec<String>, Stop>, bool) {
+        let mut cursor = Cursor::new(text.as_bytes());
+        let mut keys = Vec::new();
+        let mut read = || {
+            assert_eq!(cursor.peek()?, b'{');
+            cursor.enter();
+            while let Some(key) = cursor.next_key(keys.is_empty())? {
+                keys.push(String::from_utf8_lossy(key.raw).into_owned());
+                cursor.skip_value()?;
+            }
+            Ok(())
+        };
+        let result = read();
+        (result.map(|()| keys), cursor.lenient())
+    }
+
+    #[test]
+    fn walks_an_object() {
+        let (found, lenient) =
+            keys(r#" {"a":1 , "b" : [1,{"x":"]}"},[]],"c":{"d":{}},"e":"\"" } "#);
+        assert_eq!(found.unwrap(), ["a", "b", "c", "e"]);
+        assert!(!lenient);
+    }
+
+    #[test]
+    fn is_lenient_and_says_so() {
+        for text in [
+            r#"{"a":1,,"b":2}"#,
+            r#"{,"a":1,"b":2}"#,
+            r#"{"a":1,"b":2,}"#,
+            r#"{"a":1"b":2}"#,
+            r#"{"a":[1 2],"b":2}"#,
+            r#"{"a":[1,2},"b":2}"#,
+            r#"{"a":1,"b":2]"#,
+            r#"{"a":01,"b":+5}"#,
+            r#"{"a":.5,"b":5.}"#,
+            r#"{"a":NaN,"b":-Infinity}"#,
+            r#"{"a":"\ud83d\ude00","b":1}"#,
+            r#"{"a":"\x","b":1}"#,
+            "{\"a\":\"x\ny\",\"b\":1}",
+        ] {
+            let (found, lenient) = keys(text);
+            assert_eq!(found.as_deref(), Ok(&["a".to_owned(), "b".to_owned()][..]), "{text}");
+            assert!(lenient, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cut_is_incomplete_at_every_byte() {
+        let text = r#"{"a":[1,-2.5e3,{"b":"\u00e9\\"}],"c":null,"d":true,"e":"x"}"#;
+        for end in 1..text.len() {
+            assert_eq!(keys(&text[..end]).0, Err(Stop::Incomplete), "{}", &text[..end]);
+        }
+        assert_eq!(keys(text).0.unwrap().len(), 4);
+    }
+
+    #[test]
+    fn what_is_no_json_is_malformed() {
+        for text in ["{'a':1}", "{\"a\" 1}", "{\"a\":}", "{a:1}", "{\"a\":nope,", "{\"a\":1:2}"] {
+            assert_eq!(keys(text).0, Err(Stop::Malformed), "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_is_no_danger() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+        let (found, lenient) = keys(&deep);
+        assert_eq!(found.unwrap(), ["a"]);
+        assert!(!lenient);
+    }
+}

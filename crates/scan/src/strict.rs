@@ -1,0 +1,378 @@
+//! What is not strict JSON in UTF-8: where it is, and what it should have been.
+
+use std::ops::Range;
+
+use crate::Cursor;
+
+/// One way in which JSON text deviates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Quirk {
+    /// A raw control character inside a string.
+    Control,
+    /// An escape `\uD800`..`\uDFFF`, in a pair or alone.
+    Surrogate,
+    /// A backslash that starts no escape of JSON.
+    BadEscape,
+    /// Bytes that are no UTF-8.
+    Utf8,
+    /// `NaN`, `Infinity` and their like.
+    NonFinite,
+    /// A number as `01`, `+5`, `.5` or `5.`.
+    OddNumber,
+    /// A comma that separates nothing.
+    ExtraComma,
+    /// No comma where one belongs.
+    MissingComma,
+    /// `[1,2}` or `{"a":1]`.
+    WrongBracket,
+    /// No JSON even to a lenient reader.
+    NotJson,
+}
+
+/// One deviation and the bytes that repair it.
+#[derive(Debug)]
+pub(crate) struct Edit {
+    quirk: Quirk,
+    range: Range<usize>,
+    text: Vec<u8>,
+}
+
+pub(crate) type Edits = Vec<Edit>;
+
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+
+/// Whether `bytes` may deviate in the two ways that [`Cursor::lenient`] does not notice: control
+/// characters other than the newline, and bytes beyond ASCII. A `true` is a reason to look
+/// ([`quirks`]), no finding: tabs between values and sound UTF-8 also give it.
+#[inline]
+#[must_use]
+pub fn needs_look(bytes: &[u8]) -> bool {
+    // Byte arithmetic only, so that it becomes a few vector instructions for each 16 or 32 bytes.
+    bytes.iter().fold(0_u8, |seen, &byte| {
+        seen | u8::from(byte >= 0x80) | (u8::from(byte < 0x20) & u8::from(byte != b'\n'))
+    }) != 0
+}
+
+/// Whether `bytes` is one strict JSON value in UTF-8, blanks around it allowed.
+#[must_use]
+pub fn is_strict(bytes: &[u8]) -> bool {
+    let mut strict = true;
+    quirks(bytes, |_, _| strict = false);
+    strict
+}
+
+/// Calls `visit` for every deviation of one JSON value with the byte range it covers, in file order.
+pub fn quirks(bytes: &[u8], mut visit: impl FnMut(Quirk, Range<usize>)) {
+    match edits(bytes) {
+        Some(edits) => edits.into_iter().for_each(|edit| visit(edit.quirk, edit.range)),
+        None => visit(Quirk::NotJson, 0..bytes.len()),
+    }
+}
+
+/// Appends `bytes`, one JSON value as a lenient reader reads it, to `out` as strict JSON in UTF-8.
+///
+/// What is strict already comes out byte for byte. Surrogate pairs become the character in UTF-8, lone
+/// ones and invalid bytes U+FFFD, control characters escapes, `NaN` the string `"NaN"`; numbers are
+/// respelled, commas and brackets put right. What is no JSON at all becomes a string of its text.
+pub fn rewrite(bytes: &[u8], out: &mut Vec<u8>) {
+    let Some(edits) = edits(bytes) else {
+        out.push(b'"');
+        let body = string_of(bytes);
+        let mut edits = Edits::default();
+        record_string(&mut edits, &body, 0..body.len());
+        splice(&body, &edits, out);
+        out.push(b'"');
+        return;
+    };
+    splice(bytes, &edits, out);
+}
+
+/// The body of a JSON string that spells `bytes`.
+fn string_of(bytes: &[u8]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(bytes.len());
+    for byte in bytes {
+        if matches!(byte, b'"' | b'\\') {
+            body.push(b'\\');
+        }
+        body.push(*byte);
+    }
+    body
+}
+
+fn splice(bytes: &[u8], edits: &[Edit], out: &mut Vec<u8>) {
+    let mut at = 0;
+    for edit in edits {
+        out.extend_from_slice(&bytes[at..edit.range.start]);
+        out.extend_from_slice(&edit.text);
+        at = edit.range.end;
+    }
+    out.extend_from_slice(&bytes[at..]);
+}
+
+/// Every edit in file order; `None` when this is no JSON value.
+fn edits(bytes: &[u8]) -> Option<Edits> {
+    let mut cursor = Cursor::recording(bytes);
+    cursor.skip_value().ok()?;
+    cursor.skip_ws();
+    if cursor.pos() != bytes.len() {
+        return None;
+    }
+    let mut edits = cursor.into_edits();
+    // A trailing comma is only known for one at the bracket behind it.
+    edits.sort_by_key(|edit| edit.range.start);
+    Some(edits)
+}
+
+/// Notes a deviation outside strings.
+pub(crate) fn record(edits: &mut Edits, quirk: Quirk, bytes: &[u8], range: Range<usize>) {
+    let old = &bytes[range.clone()];
+    let text = match quirk {
+        Quirk::MissingComma => b",".to_vec(),
+        Quirk::WrongBracket if old == b"}" => b"]".to_vec(),
+        Quirk::WrongBracket => b"}".to_vec(),
+        Quirk::NonFinite => non_finite(old).to_vec(),
+        Quirk::OddNumber => respell(old),
+        _ => Vec::new(),
+    };
+    edits.push(Edit { quirk, range, text });
+}
+
+/// Notes every deviation inside the string body at `range`.
+pub(crate) fn record_string(edits: &mut Edits, bytes: &[u8], range: Range<usize>) {
+    let mut at = range.start;
+    for chunk in bytes[range].utf8_chunks() {
+        let end = at + chunk.valid().len();
+        while at < end {
+            match bytes[at] {
+                b'\\' => at = record_escape(edits, bytes, at, end),
+                control @ ..0x20 => {
+                    let text = match control {
+                        b'\n' => b"\\n".to_vec(),
+                        b'\r' => b"\\r".to_vec(),
+                        b'\t' => b"\\t".to_vec(),
+                        0x08 => b"\\b".to_vec(),
+                        0x0c => b"\\f".to_vec(),
+                        _ => format!("\\u{control:04x}").into_bytes(),
+                    };
+                    edits.push(Edit { quirk: Quirk::Control, range: at..at + 1, text });
+                    at += 1;
+                }
+                _ => at += 1,
+            }
+        }
+        let bad = chunk.invalid().len();
+        if bad > 0 {
+            let text = REPLACEMENT.to_vec();
+            edits.push(Edit { quirk: Quirk::Utf8, range: at..at + bad, text });
+            at += bad;
+        }
+    }
+}
+
+/// Looks at the escape at `at`; where to read on.
+fn record_escape(edits: &mut Edits, bytes: &[u8], at: usize, end: usize) -> usize {
+    let body = &bytes[..end];
+    match body.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => return at + 2,
+        Some(b'u') => match unit(body, at) {
+            Some(high @ 0xD800..=0xDBFF) => {
+                if let Some(low @ 0xDC00..=0xDFFF) = unit(body, at + 6) {
+                    let mut text = [0; 4];
+                    let text = pair(high, low).encode_utf8(&mut text).as_bytes().to_vec();
+                    edits.push(Edit { quirk: Quirk::Surrogate, range: at..at + 12, text });
+                    return at + 12;
+                }
+                let text = REPLACEMENT.to_vec();
+                edits.push(Edit { quirk: Quirk::Surrogate, range: at..at + 6, text });
+                return at + 6;
+            }
+            Some(0xDC00..=0xDFFF) => {
+                let text = REPLACEMENT.to_vec();
+                edits.push(Edit { quirk: Quirk::Surrogate, range: at..at + 6, text });
+                return at + 6;
+            }
+            Some(_) => return at + 6,
+            None => {}
+        },
+        _ => {}
+    }
+    // The backslash stands for itself.
+    edits.push(Edit { quirk: Quirk::BadEscape, range: at..at + 1, text: b"\\\\".to_vec() });
+    at + 1
+}
+
+/// The UTF-16 unit that the escape `\uXXXX` at `at` names.
+pub(crate) fn unit(body: &[u8], at: usize) -> Option<u16> {
+    let hex = body.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    if !hex.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u16::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()
+}
+
+/// The character of a surrogate pair.
+pub(crate) fn pair(high: u16, low: u16) -> char {
+    let code = 0x10000 + ((u32::from(high) & 0x3FF) << 10 | (u32::from(low) & 0x3FF));
+    char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// How a number is spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Number {
+    Sound,
+    Odd,
+    NonFinite,
+}
+
+/// The parts of a number in any spelling.
+struct Parts<'a> {
+    sign: &'a [u8],
+    int: &'a [u8],
+    fraction: Option<&'a [u8]>,
+    /// With its `e` and sign.
+    exponent: &'a [u8],
+}
+
+fn parts(token: &[u8]) -> Option<Parts<'_>> {
+    let (sign, rest) = token.split_at(usize::from(matches!(token.first(), Some(b'+' | b'-'))));
+    let (mantissa, exponent) = rest
+        .split_at(rest.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or(rest.len()));
+    let (int, fraction) = match mantissa.iter().position(|byte| *byte == b'.') {
+        Some(at) => (&mantissa[..at], Some(&mantissa[at + 1..])),
+        None => (mantissa, None),
+    };
+    let digits = fraction.unwrap_or_default();
+    if int.is_empty() && digits.is_empty() || !int.iter().chain(digits).all(u8::is_ascii_digit) {
+        return None;
+    }
+    if let Some(power) = exponent.get(1..) {
+        let power = power.strip_prefix(b"-").or(power.strip_prefix(b"+")).unwrap_or(power);
+        if power.is_empty() || !power.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+    }
+    Some(Parts { sign, int, fraction, exponent })
+}
+
+/// What kind of number `token` is; `None` when it is none.
+pub(crate) fn number(token: &[u8]) -> Option<Number> {
+    let Some(parts) = parts(token) else {
+        let word = token.strip_prefix(b"-").or(token.strip_prefix(b"+")).unwrap_or(token);
+        let known = ["nan", "inf", "infinity"];
+        let found = known.iter().any(|name| word.eq_ignore_ascii_case(name.as_bytes()));
+        return found.then_some(Number::NonFinite);
+    };
+    let odd = parts.sign == b"+"
+        || parts.int.is_empty()
+        || (parts.int.len() > 1 && parts.int[0] == b'0')
+        || parts.fraction.is_some_and(<[u8]>::is_empty);
+    Some(if odd { Number::Odd } else { Number::Sound })
+}
+
+fn non_finite(token: &[u8]) -> &'static [u8] {
+    let word = token.strip_prefix(b"-").or(token.strip_prefix(b"+")).unwrap_or(token);
+    match (word.eq_ignore_ascii_case(b"nan"), token.first()) {
+        (true, _) => b"\"NaN\"",
+        (false, Some(b'-')) => b"\"-Infinity\"",
+        (false, _) => b"\"Infinity\"",
+    }
+}
+
+fn respell(token: &[u8]) -> Vec<u8> {
+    let Some(Parts { sign, int, fraction, exponent }) = parts(token) else {
+        return token.to_vec();
+    };
+    let mut text = Vec::with_capacity(token.len() + 2);
+    if sign == b"-" {
+        text.push(b'-');
+    }
+    let zeros = int.iter().take_while(|digit| **digit == b'0').count();
+    match &int[zeros..] {
+        [] => text.push(b'0'),
+        digits => text.extend_from_slice(digits),
+    }
+    if let Some(fraction) = fraction {
+        text.push(b'.');
+        text.extend_from_slice(if fraction.is_empty() { b"0" } else { fraction });
+    }
+    text.extend_from_slice(exponent);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(text: impl AsRef<[u8]>) -> String {
+        let mut out = Vec::new();
+        rewrite(text.as_ref(), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rewrites_each_quirk() {
+        for (from, to) in [
+            (r#"{"a":"\ud83d\ude00"}"#, "{\"a\":\"\u{1f600}\"}"),
+            (
+                r#"["\ud83d","\ude00x","\ud83d\u0041"]"#,
+                "[\"\u{fffd}\",\"\u{fffd}x\",\"\u{fffd}\\u0041\"]",
+            ),
+            ("[\"a\nb\tc\u{1}\"]", r#"["a\nb\tc\u0001"]"#),
+            (r#"["\x","\u12"]"#, r#"["\\x","\\u12"]"#),
+            ("[NaN, -Infinity,inf , nan]", r#"["NaN", "-Infinity","Infinity" , "NaN"]"#),
+            ("[01,+5,.5,5.,-007.50,+.e1x]", "\"[01,+5,.5,5.,-007.50,+.e1x]\""),
+            ("[01,+5,.5,5.,-007.50,5.e3]", "[1,5,0.5,5.0,-7.50,5.0e3]"),
+            ("[,1,,2,,]", "[1,2]"),
+            (r#"{"a":1 "b":[1 2]"c":3}"#, r#"{"a":1 ,"b":[1 ,2],"c":3}"#),
+            (r#"{"a":[1,2},"b":{"c":1]}"#, r#"{"a":[1,2],"b":{"c":1}}"#),
+            ("undefined", "\"undefined\""),
+            ("", "\"\""),
+            (r#""a" "b\"#, r#""\"a\" \"b\\""#),
+            ("[nan+.5]", "\"[nan+.5]\""),
+        ] {
+            assert_eq!(rewritten(from), to, "{from}");
+            assert!(!is_strict(from.as_bytes()), "{from}");
+            assert!(is_strict(to.as_bytes()), "{to}");
+        }
+        assert_eq!(rewritten(b"[\"caf\xe9 \xff\xfe\"]"), "[\"caf\u{fffd} \u{fffd}\u{fffd}\"]");
+        assert_eq!(rewritten(b"\"\\\xff\""), "\"\\\\\u{fffd}\"");
+    }
+
+    #[test]
+    fn strict_text_is_left_alone() {
+        for text in [
+            "0",
+            " -1.5e+30 ",
+            "null",
+            r#""\u00e9\"\\\/ é 😀""#,
+            "{\n\t\"a\" : [ ] , \"b\":{}\r\n}",
+            "[[[1,2],[true,false,null]],{\"\":0}]",
+        ] {
+            assert!(is_strict(text.as_bytes()), "{text}");
+            assert_eq!(rewritten(text), text);
+        }
+    }
+
+    #[test]
+    fn quirks_come_in_order_with_their_place() {
+        let mut found = Vec::new();
+        quirks(br#"{"a":01,"b":[1,,],"c":NaN,}"#, |quirk, range| found.push((quirk, range)));
+        assert_eq!(
+            found,
+            [
+                (Quirk::OddNumber, 5..7),
+                (Quirk::ExtraComma, 14..15),
+                (Quirk::ExtraComma, 15..16),
+                (Quirk::NonFinite, 22..25),
+                (Quirk::ExtraComma, 25..26),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_look_is_needed_for_what_the_cursor_cannot_see() {
+        assert!(!needs_look(b"{\"a\": 1,\n  \"b\": \"~ \"}"));
+        assert!(needs_look(b"{\"a\": \"\t\"}"));
+        assert!(needs_look("{\"a\": \"é\"}".as_bytes()));
+    }
+}
