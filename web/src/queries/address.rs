@@ -1,0 +1,82 @@
+//! The part of the address after `#`: which view, which order, which theme. State only, never data.
+
+use super::order::Sort;
+use crate::state::{Theme, View};
+
+/// Version of this format; an address of another version is ignored, not guessed at.
+const VERSION: &str = "1";
+
+/// What an address can say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Address {
+    /// The view to show.
+    pub view: Option<View>,
+    /// The order of that view's main table.
+    pub sort: Option<Sort>,
+    /// The theme, where it is not the system's.
+    pub theme: Option<Theme>,
+}
+
+impl Address {
+    /// Reads `#v=1&view=...`. Unknown keys are skipped, so that a newer page's links still open.
+    #[must_use]
+    pub fn parse(hash: &str) -> Self {
+        let mut address = Self::default();
+        let pairs = hash.trim_start_matches('#').split('&').filter_map(|pair| pair.split_once('='));
+        let pairs: Vec<(&str, &str)> = pairs.collect();
+        if !pairs.contains(&("v", VERSION)) {
+            return address;
+        }
+        for (key, value) in pairs {
+            match key {
+                "view" => address.view = View::by_id(value),
+                "sort" => address.sort = Sort::parse(value),
+                "theme" => address.theme = Theme::by_id(value),
+                _ => {}
+            }
+        }
+        address
+    }
+
+    /// The text after `#`, `#` included.
+    #[must_use]
+    pub fn to_hash(&self) -> String {
+        let mut hash = format!("#v={VERSION}");
+        if let Some(view) = self.view {
+            hash.push_str("&view=");
+            hash.push_str(view.id());
+        }
+        if let Some(sort) = &self.sort {
+            hash.push_str("&sort=");
+            hash.push_str(&sort.to_text());
+        }
+        if let Some(theme) = self.theme.filter(|theme| *theme != Theme::System) {
+            hash.push_str("&theme=");
+            hash.push_str(theme.id());
+        }
+        hash
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_comes_back() {
+        let address = Address {
+            view: Some(View::Kernels),
+            sort: Sort::parse("total_ns.desc,name.asc"),
+            theme: Some(Theme::Dark),
+        };
+        assert_eq!(address.to_hash(), "#v=1&view=kernels&sort=total_ns.desc,name.asc&theme=dark");
+        assert_eq!(Address::parse(&address.to_hash()), address);
+    }
+
+    #[test]
+    fn another_version_and_nonsense_are_ignored() {
+        assert_eq!(Address::parse("#v=2&view=kernels"), Address::default());
+        assert_eq!(Address::parse("#view=kernels"), Address::default());
+        assert_eq!(Address::parse("#v=1&view=moon&sort=&x"), Address::default());
+    }
+}

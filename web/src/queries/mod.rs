@@ -1,0 +1,9 @@
+//! Derivations: pure functions from state and reports to what is shown. No effects, no browser.
+
+pub mod address;
+pub mod filter;
+pub mod grid;
+pub mod order;
+pub mod palette;
+pub mod scroll;
+pub mod status;

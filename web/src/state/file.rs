@@ -1,0 +1,88 @@
+//! One file on the page and how far it is.
+
+use std::rc::Rc;
+
+use crate::protocol::{Analyses, Failure, Format, JobId, Opened, Plan, Progress, Repaired};
+use crate::shared::Shared;
+
+/// How far a file is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// Its worker works on it.
+    Working(Progress),
+    /// Everything that was asked for is there.
+    Ready,
+    /// A person stopped it.
+    Cancelled,
+    /// It cannot go on.
+    Failed(Rc<Failure>),
+}
+
+/// The repaired file of a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum RepairState {
+    /// Not asked for yet.
+    #[default]
+    None,
+    /// Being written.
+    Writing(Format, Progress),
+    /// Written.
+    Done(Shared<Repaired>),
+    /// Could not be written.
+    Failed(Rc<Failure>),
+}
+
+/// One file: a card, and the views that are there so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileEntry {
+    /// Its job.
+    pub job: JobId,
+    /// Its name.
+    pub name: String,
+    /// Its size on the disk.
+    pub size: u64,
+    /// How far it is.
+    pub phase: Phase,
+    /// There after decoding.
+    pub opened: Option<Shared<Opened>>,
+    /// There after the analyses.
+    pub report: Option<Shared<Analyses>>,
+    /// There after planning.
+    pub plan: Option<Shared<Plan>>,
+    /// The repaired file.
+    pub repair: RepairState,
+}
+
+impl FileEntry {
+    /// A file that has just been added.
+    #[must_use]
+    pub fn new(job: JobId, name: String, size: u64) -> Self {
+        let progress = Progress { total: size, ..Progress::default() };
+        Self {
+            job,
+            name,
+            size,
+            phase: Phase::Working(progress),
+            opened: None,
+            report: None,
+            plan: None,
+            repair: RepairState::None,
+        }
+    }
+
+    /// Whether its worker has something to do.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(self.phase, Phase::Working(_)) || matches!(self.repair, RepairState::Writing(..))
+    }
+
+    /// What its worker is doing.
+    #[must_use]
+    pub fn progress(&self) -> Option<Progress> {
+        match (&self.phase, &self.repair) {
+            (Phase::Working(progress), _) => Some(*progress),
+            (_, RepairState::Writing(_, progress)) => Some(*progress),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What the page knows. One [`State`], one [`Action`], one pure [`reduce`]; everything that has an effect
+//! is in `tasks`.
+
+mod file;
+mod reduce;
+mod view;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+pub use file::{FileEntry, Phase, RepairState};
+pub use reduce::{Action, reduce};
+pub use view::{Dialog, Theme, View};
+
+use crate::protocol::{Failure, JobId};
+use crate::queries::grid::TableSettings;
+use crate::shared::Shared;
+
+/// Where the repaired trace is opened when nothing else is set.
+pub const PERFETTO_URL: &str = "https://ui.perfetto.dev";
+
+/// Everything that the page shows follows from this.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// The files, in the order they were added.
+    pub files: Vec<Shared<FileEntry>>,
+    /// The file whose views are shown.
+    pub selected: Option<JobId>,
+    /// The view.
+    pub view: View,
+    /// Light, dark or the system's.
+    pub theme: Theme,
+    /// Order and filter of each table, by its id.
+    pub tables: BTreeMap<String, TableSettings>,
+    /// What is open above the page.
+    pub dialog: Option<Dialog>,
+    /// Whether a file is held over the window.
+    pub drag_over: bool,
+    /// Whether single letters and digits are keys (WCAG 2.1.4 asks for a way to switch them off).
+    pub keys_on: bool,
+    /// Where "Open in Perfetto" leads.
+    pub perfetto_url: String,
+    /// What "Open in Perfetto" is doing.
+    pub perfetto: PerfettoState,
+    /// Errors that belong to no file.
+    pub notices: Vec<Rc<Failure>>,
+    /// What was done last, for the status bar: "Copied 37 rows".
+    pub announcement: String,
+}
+
+/// The way of a trace into a Perfetto window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PerfettoState {
+    /// Nothing is under way.
+    #[default]
+    Idle,
+    /// The window is open; the repaired file is being written.
+    Writing(JobId),
+    /// Waiting for the window to answer.
+    Waiting(JobId),
+    /// The browser refused to open the window; the file is ready for a second click.
+    Blocked(JobId),
+    /// The trace was handed over.
+    Sent(JobId),
+    /// The window did not answer or was closed.
+    Lost(JobId),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            files: Vec::new(),
+            selected: None,
+            view: View::Overview,
+            theme: Theme::System,
+            tables: BTreeMap::new(),
+            dialog: None,
+            drag_over: false,
+            keys_on: true,
+            perfetto_url: PERFETTO_URL.to_owned(),
+            perfetto: PerfettoState::Idle,
+            notices: Vec::new(),
+            announcement: String::new(),
+        }
+    }
+}
+
+impl State {
+    /// The file of a job.
+    #[must_use]
+    pub fn file(&self, job: JobId) -> Option<&Shared<FileEntry>> {
+        self.files.iter().find(|file| file.job == job)
+    }
+
+    /// The file whose views are shown.
+    #[must_use]
+    pub fn selected_file(&self) -> Option<&Shared<FileEntry>> {
+        self.file(self.selected?)
+    }
+}
+
+impl yew::Reducible for State {
+    type Action = Action;
+
+    fn reduce(self: Rc<Self>, action: Action) -> Rc<Self> {
+        Rc::new(reduce(&self, action))
+    }
+}

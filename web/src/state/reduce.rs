@@ -1,0 +1,297 @@
+//! The one place where the state changes.
+
+use std::rc::Rc;
+
+use super::{Dialog, FileEntry, PerfettoState, Phase, RepairState, State, Theme, View};
+use crate::protocol::{Failure, Format, JobId, Progress, Response, Stage};
+use crate::queries::grid::TableSettings;
+use crate::shared::Shared;
+
+/// Everything that can happen.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// A file was dropped or picked.
+    Added(JobId, String, u64),
+    /// Another card was chosen.
+    Selected(JobId),
+    /// A card was closed.
+    Removed(JobId),
+    /// A person stopped a job.
+    Cancelled(JobId),
+    /// A worker said something.
+    Received(Rc<Response>),
+    /// A worker is gone: it could not be loaded, or ran out of memory.
+    WorkerLost(JobId, Rc<Failure>),
+    /// Another view.
+    Shown(View),
+    /// Another theme.
+    Themed(Theme),
+    /// A table was sorted or filtered.
+    TableSet(String, TableSettings),
+    /// A dialog was opened or closed.
+    DialogSet(Option<Dialog>),
+    /// A file entered or left the window.
+    DragOver(bool),
+    /// Single keys on or off.
+    KeysSet(bool),
+    /// Another Perfetto.
+    PerfettoUrlSet(String),
+    /// "Open in Perfetto" went on.
+    PerfettoMoved(PerfettoState),
+    /// Impossible durations: clip or not. The plan is made again.
+    Replanning(JobId),
+    /// The repaired file is asked for.
+    Repairing(JobId, Format),
+    /// Something failed that belongs to no file.
+    Noticed(Rc<Failure>),
+    /// A notice was closed.
+    NoticeClosed(usize),
+    /// Something worth saying was done.
+    Announced(String),
+}
+
+/// The state after `action`.
+#[must_use]
+pub fn reduce(state: &State, action: Action) -> State {
+    let mut next = state.clone();
+    match action {
+        Action::Added(job, name, size) => {
+            next.files.push(Shared::new(FileEntry::new(job, name, size)));
+            // The first of several files stays selected; a file added later is what one wants to see.
+            if next.selected_file().is_none_or(|file| !file.is_busy()) {
+                next.selected = Some(job);
+            }
+        }
+        Action::Selected(job) if next.file(job).is_some() => next.selected = Some(job),
+        Action::Removed(job) => remove(&mut next, job),
+        Action::Cancelled(job) => update(&mut next, job, |file| {
+            if matches!(file.phase, Phase::Working(_)) {
+                file.phase = Phase::Cancelled;
+            }
+            // The worker is gone, and with it what it could still have written.
+            if !matches!(file.repair, RepairState::Done(_)) {
+                file.repair = RepairState::None;
+            }
+        }),
+        Action::Received(response) => receive(&mut next, &response),
+        Action::WorkerLost(job, failure) => {
+            update(&mut next, job, |file| fail(file, Rc::clone(&failure)));
+        }
+        Action::Shown(view) => next.view = view,
+        Action::Themed(theme) => next.theme = theme,
+        Action::TableSet(id, settings) => {
+            next.tables.insert(id, settings);
+        }
+        Action::DialogSet(dialog) => next.dialog = dialog,
+        Action::DragOver(over) => next.drag_over = over,
+        Action::KeysSet(on) => next.keys_on = on,
+        Action::PerfettoUrlSet(url) => next.perfetto_url = url,
+        Action::PerfettoMoved(to) => next.perfetto = to,
+        Action::Replanning(job) => update(&mut next, job, |file| {
+            file.repair = RepairState::None;
+            file.phase = Phase::Working(Progress {
+                stage: Stage::Planning,
+                done: file.size,
+                total: file.size,
+                n_events: 0,
+            });
+        }),
+        Action::Repairing(job, format) => update(&mut next, job, |file| {
+            let progress =
+                Progress { stage: Stage::Repairing, total: file.size, ..Progress::default() };
+            file.repair = RepairState::Writing(format, progress);
+        }),
+        Action::Noticed(failure) => next.notices.push(failure),
+        Action::NoticeClosed(place) if place < next.notices.len() => {
+            next.notices.remove(place);
+        }
+        Action::Announced(text) => next.announcement = text,
+        Action::Selected(_) | Action::NoticeClosed(_) => {}
+    }
+    next
+}
+
+fn update(state: &mut State, job: JobId, change: impl FnOnce(&mut FileEntry)) {
+    if let Some(place) = state.files.iter().position(|file| file.job == job) {
+        let mut file = FileEntry::clone(&state.files[place]);
+        change(&mut file);
+        state.files[place] = Shared::new(file);
+    }
+}
+
+fn remove(state: &mut State, job: JobId) {
+    let Some(place) = state.files.iter().position(|file| file.job == job) else { return };
+    state.files.remove(place);
+    if state.selected == Some(job) {
+        // The neighbour to the right, else to the left, as tabs do.
+        let neighbour = state.files.get(place).or_else(|| state.files.last());
+        state.selected = neighbour.map(|file| file.job);
+    }
+    state.perfetto = PerfettoState::Idle;
+}
+
+fn receive(state: &mut State, response: &Response) {
+    match response {
+        Response::Ready { .. } => {}
+        Response::Progress { job, progress } => {
+            update(state, *job, |file| match &mut file.repair {
+                RepairState::Writing(_, at) => *at = *progress,
+                _ => {
+                    if let Phase::Working(at) = &mut file.phase {
+                        *at = *progress;
+                    }
+                }
+            })
+        }
+        Response::Opened { job, opened } => update(state, *job, |file| {
+            file.opened = Some(Shared::new(opened.clone()));
+            file.phase = Phase::Working(stage_of(file, Stage::Analyzing));
+        }),
+        Response::Report { job, report } => update(state, *job, |file| {
+            file.report = Some(Shared::new(report.clone()));
+            file.phase = Phase::Working(stage_of(file, Stage::Planning));
+        }),
+        Response::RepairPlanned { job, plan } => update(state, *job, |file| {
+            file.plan = Some(Shared::new(plan.clone()));
+            file.phase = Phase::Ready;
+        }),
+        Response::Repaired { job, repaired } => update(state, *job, |file| {
+            file.repair = RepairState::Done(Shared::new(repaired.clone()));
+        }),
+        Response::Failed { job, failure } => {
+            update(state, *job, |file| fail(file, Rc::new(failure.clone())));
+        }
+    }
+}
+
+fn stage_of(file: &FileEntry, stage: Stage) -> Progress {
+    let n_events = file.opened.as_ref().map_or(0, |opened| opened.n_events);
+    Progress { stage, done: file.size, total: file.size, n_events }
+}
+
+/// A failed repair leaves the views; a failed decoding leaves none.
+fn fail(file: &mut FileEntry, failure: Rc<Failure>) {
+    if matches!(file.repair, RepairState::Writing(..)) {
+        file.repair = RepairState::Failed(failure);
+    } else {
+        file.phase = Phase::Failed(failure);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Analyses, Opened, Plan, Repaired};
+
+    fn after(actions: impl IntoIterator<Item = Action>) -> State {
+        actions.into_iter().fold(State::default(), |state, action| reduce(&state, action))
+    }
+
+    fn added(job: u32) -> Action {
+        Action::Added(JobId(job), format!("{job}.json"), 100)
+    }
+
+    fn said(response: Response) -> Action {
+        Action::Received(Rc::new(response))
+    }
+
+    const JOB: JobId = JobId(1);
+
+    fn planned() -> Vec<Action> {
+        vec![
+            added(1),
+            said(Response::Opened { job: JOB, opened: Opened::default() }),
+            said(Response::Report { job: JOB, report: Analyses::default() }),
+            said(Response::RepairPlanned { job: JOB, plan: Plan::default() }),
+        ]
+    }
+
+    #[test]
+    fn views_come_as_each_stage_ends() {
+        let actions = planned();
+        let there = |n: usize| {
+            let state = after(actions[..n].iter().cloned());
+            let file = state.file(JOB).unwrap();
+            (file.opened.is_some(), file.report.is_some(), file.plan.is_some(), file.is_busy())
+        };
+        assert_eq!(there(1), (false, false, false, true));
+        assert_eq!(there(2), (true, false, false, true));
+        assert_eq!(there(3), (true, true, false, true));
+        assert_eq!(there(4), (true, true, true, false));
+    }
+
+    #[test]
+    fn several_files_keep_the_first_selected_and_closing_picks_the_neighbour() {
+        let state = after([added(1), added(2), added(3)]);
+        assert_eq!(state.selected, Some(JobId(1)));
+        let state = reduce(&state, Action::Selected(JobId(2)));
+        let state = reduce(&state, Action::Removed(JobId(2)));
+        assert_eq!(state.selected, Some(JobId(3)));
+        let state = reduce(&state, Action::Removed(JobId(3)));
+        assert_eq!(state.selected, Some(JobId(1)));
+        let state = reduce(&state, Action::Removed(JobId(1)));
+        assert_eq!((state.selected, state.files.len()), (None, 0));
+        assert_eq!(reduce(&state, Action::Selected(JobId(1))).selected, None);
+    }
+
+    #[test]
+    fn a_file_added_when_all_is_done_is_shown() {
+        let mut actions = planned();
+        actions.push(added(2));
+        assert_eq!(after(actions).selected, Some(JobId(2)));
+    }
+
+    #[test]
+    fn late_messages_of_a_closed_file_change_nothing() {
+        let state = after([added(1), Action::Removed(JOB)]);
+        let late = said(Response::Opened { job: JOB, opened: Opened::default() });
+        assert_eq!(reduce(&state, late), state);
+    }
+
+    #[test]
+    fn cancel_stops_the_card_and_later_progress_does_not_revive_it() {
+        let state = after([added(1), Action::Cancelled(JOB)]);
+        let late = said(Response::Progress { job: JOB, progress: Progress::default() });
+        assert_eq!(reduce(&state, late).file(JOB).unwrap().phase, Phase::Cancelled);
+    }
+
+    #[test]
+    fn a_failed_repair_keeps_the_views() {
+        let mut actions = planned();
+        actions.push(Action::Repairing(JOB, Format::Gzip));
+        let failure = Failure { title: "Out of memory".into(), ..Failure::default() };
+        actions.push(Action::WorkerLost(JOB, Rc::new(failure)));
+        let state = after(actions);
+        let file = state.file(JOB).unwrap();
+        assert_eq!(file.phase, Phase::Ready);
+        assert!(matches!(file.repair, RepairState::Failed(_)) && file.plan.is_some());
+    }
+
+    #[test]
+    fn another_plan_makes_the_written_file_stale() {
+        let mut actions = planned();
+        actions.push(said(Response::Repaired {
+            job: JOB,
+            repaired: Repaired {
+                format: Format::Gzip,
+                bytes: 1,
+                file_name: String::new(),
+                proven: true,
+                proof: report::Table::default(),
+            },
+        }));
+        let state = after(actions);
+        assert!(matches!(state.file(JOB).unwrap().repair, RepairState::Done(_)));
+        let state = reduce(&state, Action::Replanning(JOB));
+        assert_eq!(state.file(JOB).unwrap().repair, RepairState::None);
+    }
+
+    #[test]
+    fn notices_close_one_by_one() {
+        let notice = |title: &str| Rc::new(Failure { title: title.into(), ..Failure::default() });
+        let state = after([Action::Noticed(notice("a")), Action::Noticed(notice("b"))]);
+        let state = reduce(&state, Action::NoticeClosed(0));
+        assert_eq!(state.notices, [notice("b")]);
+        assert_eq!(reduce(&state, Action::NoticeClosed(7)).notices.len(), 1);
+    }
+}
