@@ -1,0 +1,90 @@
+//! Rule 8 and its kin: events that kill or flag the import as they are.
+
+use trace::{Flags, Phase, Row, Trace};
+
+use crate::plan::{Action, RepairPlan, Rule};
+use crate::view::View;
+
+/// Plans what happens to events that Perfetto cannot read.
+pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
+    for row in trace.rows() {
+        let flags = trace.flags(row);
+        // HAS_TS and HAS_DUR, KERNEL and the like are no defects; nearly every event ends here.
+        let defects = Flags::DUR_UNREADABLE.0
+            | Flags::TS_UNREADABLE.0
+            | Flags::ODD_NUMBER.0
+            | Flags::ID_UNREADABLE.0
+            | Flags::ARGS_UNREADABLE.0
+            | Flags::SCOPE_UNREADABLE.0
+            | Flags::PHASE_UNREADABLE.0
+            | Flags::THREAD_TIMES_UNREADABLE.0;
+        let phase = trace.phase(row);
+        let needs_place = phase == Phase::Instant;
+        let needs_dur =
+            phase == Phase::Complete && (!flags.has(Flags::HAS_DUR) || trace.dur_ns(row) < 0);
+        let needs_link = phase.is_flow() && trace.link(row).is_none();
+        let lacks_ts = !flags.has(Flags::HAS_TS) && phase != Phase::Metadata;
+        if flags.0 & defects != 0 || needs_dur || needs_link || needs_place || lacks_ts {
+            event(trace, row, plan);
+        }
+    }
+}
+
+fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
+    let (phase, flags) = (trace.phase(row), trace.flags(row));
+    let without_time = phase != Phase::Metadata && !flags.has(Flags::HAS_TS);
+    let is_async = matches!(phase, Phase::AsyncBegin | Phase::AsyncInstant | Phase::AsyncEnd);
+    let without_id = match phase {
+        _ if phase.is_flow() => flags.has(Flags::ID_UNREADABLE) || trace.link(row).is_none(),
+        _ => is_async && flags.has(Flags::ID_UNREADABLE),
+    };
+    if without_time || without_id || flags.has(Flags::PHASE_UNREADABLE) {
+        plan.edit_mut(row).action = Action::SetAside;
+        plan.note(row, Rule::SetAside, None);
+        return;
+    }
+    let dur_stops = flags.has(Flags::DUR_UNREADABLE);
+    if phase == Phase::Complete && (!flags.has(Flags::HAS_DUR) || trace.dur_ns(row) < 0) {
+        plan.edit_mut(row).action = Action::Instant;
+        plan.note(row, Rule::SliceToInstant, None);
+    } else if dur_stops || flags.has(Flags::THREAD_TIMES_UNREADABLE) {
+        plan.edit_mut(row).thread_times = true;
+        plan.note(row, Rule::ThreadTimes, None);
+    }
+    if dur_stops && flags.has(Flags::THREAD_TIMES_UNREADABLE) {
+        plan.edit_mut(row).thread_times = true;
+    }
+    if flags.has(Flags::ARGS_UNREADABLE) {
+        plan.edit_mut(row).arguments = true;
+        plan.note(row, Rule::Arguments, None);
+    }
+    if !phase.is_flow() && !is_async && flags.has(Flags::ID_UNREADABLE) {
+        // A slice with a bind_id but no direction: an error flag and no arrow. The id goes.
+        plan.edit_mut(row).arguments = true;
+        plan.note(row, Rule::Arguments, None);
+    }
+    let view = View::of(trace);
+    if phase == Phase::Instant
+        && (view.instant_is_homeless(row) || flags.has(Flags::SCOPE_UNREADABLE))
+    {
+        let pid = trace.process_of(trace.track(row)).pid;
+        let tid = trace.track_info(trace.track(row)).tid;
+        plan.edit_mut(row).scope = Some(match (pid, tid) {
+            (trace::IdToken::Missing, _) => "g",
+            (_, trace::IdToken::Missing) => "p",
+            _ => "t",
+        });
+        plan.note(row, Rule::InstantScope, None);
+    }
+    // With a time base `ts` is written anew anyway, but `dur` is not.
+    if let Some(odd) = trace.importer_ns(row) {
+        let ts = trace.origin_ns + i128::from(trace.ts_ns(row));
+        let far = |importer: i64, exact: i128| (i128::from(importer) - exact).abs() > 1;
+        let (bad_ts, bad_dur) =
+            (far(odd.ts_ns, ts), far(odd.dur_ns, i128::from(trace.dur_ns(row))));
+        if bad_dur || (bad_ts && plan.base.is_none()) {
+            plan.edit_mut(row).numbers = true;
+            plan.note(row, Rule::NumberSpelling, None);
+        }
+    }
+}

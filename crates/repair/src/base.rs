@@ -1,0 +1,32 @@
+//! Rule 2: one time base for all events.
+
+use trace::{Flags, Phase, Trace};
+
+use crate::perfetto::Prediction;
+use crate::plan::{BaseReason, TimeBase};
+
+const MS: i128 = 1_000_000;
+
+/// The base to subtract, when the importer cannot hold the file's times.
+///
+/// The base is a whole number of milliseconds, at most the smallest time of any event but metadata, so
+/// nothing becomes negative. Subtracting it changes no distance between events; at 1.7e15 us it alone
+/// repairs every crossing that only the importer's doubles made.
+pub(crate) fn choose(trace: &Trace, before: &Prediction) -> Option<TimeBase> {
+    let reason = if trace.origin_ns != 0 {
+        BaseReason::Overflow
+    } else if before.negative_times > 0 {
+        BaseReason::Negative
+    } else if before.misread_times > 0 {
+        BaseReason::Rounding
+    } else {
+        return None;
+    };
+    let earliest = trace
+        .rows()
+        .filter(|row| trace.phase(*row) != Phase::Metadata && trace.flags(*row).has(Flags::HAS_TS))
+        .map(|row| trace.ts_ns(row))
+        .min()?;
+    let ns = (trace.origin_ns + i128::from(earliest)).div_euclid(MS) * MS;
+    (ns != 0).then_some(TimeBase { ns, reason })
+}

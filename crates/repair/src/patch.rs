@@ -1,0 +1,341 @@
+//! One event's text, changed as the plan says and nowhere else.
+
+use std::ops::Range;
+
+use scan::object::{self, MemberSpan};
+use scan::{strict, string};
+use trace::decimal::write_micros;
+use trace::{Flags, IdToken, Phase, Row, Trace};
+
+use crate::plan::{Action, EventEdit, RepairPlan};
+
+/// Writes the event `row`, whose original text is `text`, to `out`.
+pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out: &mut Vec<u8>) {
+    let mut clean = Vec::new();
+    let text = if trace.flags(row).has(Flags::TEXT) {
+        strict::rewrite(text, &mut clean);
+        &clean
+    } else {
+        text
+    };
+    let edit = plan.edit(row).copied().unwrap_or_default();
+    let mut patch = Patch { text, members: object::members(text).collect(), changes: Vec::new() };
+    times(trace, plan, row, &edit, &mut patch);
+    if let Some(tid) = edit.tid {
+        patch.set("tid", tid.to_string());
+    }
+    if let Some(id) = edit.flow_id {
+        patch.set("id", id.to_string());
+    }
+    if edit.bind_enclosing {
+        patch.set("bp", "\"e\"".to_owned());
+    }
+    if edit.action == Action::Instant {
+        to_instant(trace, row, &mut patch);
+    }
+    if let Some(scope) = edit.scope {
+        patch.set("s", format!("\"{scope}\""));
+    }
+    if edit.thread_times {
+        for key in ["dur", "tdur", "tts"] {
+            if patch.value(key).is_some_and(|value| !is_number(value)) {
+                patch.move_to_args(key);
+            }
+        }
+    }
+    if edit.dur_ns.is_some()
+        && let Some(original) = patch.original("dur")
+    {
+        patch.add_arg("original dur", original);
+    }
+    if edit.arguments {
+        arguments(trace, row, &mut patch);
+    }
+    if let Some(name) = plan.process_names.get(&row) {
+        patch.set_arg("name", quoted(name));
+    }
+    patch.write(out);
+}
+
+/// `ts` and `dur`, where a time base, a clip or a plain spelling asks for it.
+fn times(trace: &Trace, plan: &RepairPlan, row: Row, edit: &EventEdit, patch: &mut Patch<'_>) {
+    if trace.flags(row).has(Flags::HAS_TS) && (plan.rewrites_numbers(row) || edit.ts_ns.is_some()) {
+        let base = plan.base.map_or(0, |base| base.ns);
+        let ts = trace.origin_ns + i128::from(edit.ts_ns.unwrap_or(trace.ts_ns(row)));
+        let shifted = match ts - base {
+            // Metadata often says 0, whatever the rest of the file says: it has no place in time.
+            early if early < 0 && trace.phase(row) == Phase::Metadata => ts.max(0),
+            shifted => shifted,
+        };
+        let decimals = patch.value("ts").map_or(0, decimals);
+        patch.set("ts", write_micros(shifted, decimals));
+    }
+    if let Some(dur) = edit.dur_ns {
+        let decimals = patch.value("dur").map_or(0, decimals);
+        patch.set("dur", write_micros(i128::from(dur), decimals));
+    } else if edit.numbers && trace.flags(row).has(Flags::HAS_DUR) {
+        let decimals = patch.value("dur").map_or(0, decimals);
+        patch.set("dur", write_micros(i128::from(trace.dur_ns(row)), decimals));
+    }
+}
+
+/// Digits after the point in a number's text.
+fn decimals(number: &[u8]) -> usize {
+    let number = number.strip_suffix(b"\"").unwrap_or(number);
+    if number.iter().any(|byte| matches!(byte, b'e' | b'E')) {
+        return 0;
+    }
+    number.iter().position(|byte| *byte == b'.').map_or(0, |at| number.len() - at - 1)
+}
+
+fn to_instant(trace: &Trace, row: Row, patch: &mut Patch<'_>) {
+    if let Some(original) = patch.original("ph") {
+        patch.add_arg("original ph", original);
+    }
+    patch.set("ph", "\"i\"".to_owned());
+    patch.set("s", "\"t\"".to_owned());
+    // A thread instant without a tid is rejected; 0 is what the importer reads for a slice without one.
+    if trace.track_info(trace.track(row)).tid == IdToken::Missing {
+        patch.set("tid", "0".to_owned());
+    }
+    for key in ["dur", "tdur", "tts"] {
+        if patch.value(key).is_some() {
+            patch.move_to_args(key);
+        }
+    }
+}
+
+/// Arguments that the importer rejects: a counter's are left out if they are no numbers, names of
+/// metadata events are quoted, a `bind_id` without a direction goes to the arguments.
+fn arguments(trace: &Trace, row: Row, patch: &mut Patch<'_>) {
+    match trace.phase(row) {
+        Phase::Counter => {
+            let args = patch.value("args").unwrap_or_default().to_vec();
+            let kept = object::members(&args)
+                .filter(|member| is_number(&args[member.value.clone()]))
+                .map(|member| join(&args[member.key.clone()], &args[member.value]));
+            let kept: Vec<String> = kept.collect();
+            patch.set("args", format!("{{{}}}", kept.join(",")));
+        }
+        Phase::Metadata => {
+            let args = patch.value("args").unwrap_or_default().to_vec();
+            let mut kept = Vec::new();
+            for member in object::members(&args) {
+                let (key, value) = (&args[member.key.clone()], &args[member.value.clone()]);
+                match (key, value.first()) {
+                    (b"\"name\"" | b"\"labels\"", Some(b'"')) => kept.push(join(key, value)),
+                    (b"\"name\"" | b"\"labels\"", _) => {
+                        kept.push(join(key, quoted(&lossy(value)).as_bytes()));
+                    }
+                    (b"\"sort_index\"", _) if !is_number(value) => {}
+                    _ => kept.push(join(key, value)),
+                }
+            }
+            patch.set("args", format!("{{{}}}", kept.join(",")));
+        }
+        _ => patch.move_to_args("bind_id"),
+    }
+}
+
+fn join(key: &[u8], value: &[u8]) -> String {
+    format!("{}:{}", lossy(key), lossy(value))
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether a value is a number, or a string that holds one (which the importer also reads).
+fn is_number(value: &[u8]) -> bool {
+    let inner =
+        value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(value);
+    trace::decimal::parse_micros(inner).is_some()
+}
+
+/// `text` as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            control if control < ' ' => {
+                out.push_str(&format!("\\u{:04x}", control as u32));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// What is to change in one object.
+struct Patch<'a> {
+    text: &'a [u8],
+    members: Vec<MemberSpan>,
+    changes: Vec<Change>,
+}
+
+enum Change {
+    /// The member's value becomes this text; a member that is missing is added in front.
+    Set(&'static str, String),
+    /// Every member of this key goes.
+    Remove(&'static str),
+    /// `args` gets this member in front.
+    AddArg(&'static str, String),
+    /// The member of `args` becomes this text.
+    SetArg(&'static str, String),
+}
+
+impl<'a> Patch<'a> {
+    /// The last member called `key`: of duplicates the importer takes the last.
+    fn find(&self, key: &str) -> Option<&MemberSpan> {
+        self.members.iter().rev().find(|member| self.is_key(member, key))
+    }
+
+    fn is_key(&self, member: &MemberSpan, key: &str) -> bool {
+        let raw = &self.text[member.key.clone()];
+        let inner = &raw[1..raw.len().saturating_sub(1).max(1)];
+        // Keys are hardly ever escaped, but "d\u0075r" is a dur.
+        inner == key.as_bytes() || (inner.contains(&b'\\') && string::unescape(inner) == key)
+    }
+
+    fn value(&self, key: &str) -> Option<&'a [u8]> {
+        self.find(key).map(|member| &self.text[member.value.clone()])
+    }
+
+    fn original(&self, key: &str) -> Option<String> {
+        self.value(key).map(lossy)
+    }
+
+    fn set(&mut self, key: &'static str, value: String) {
+        self.changes.push(Change::Set(key, value));
+    }
+
+    fn add_arg(&mut self, key: &'static str, value: String) {
+        self.changes.push(Change::AddArg(key, value));
+    }
+
+    fn set_arg(&mut self, key: &'static str, value: String) {
+        self.changes.push(Change::SetArg(key, value));
+    }
+
+    /// Moves a member into `args`, as "original KEY".
+    fn move_to_args(&mut self, key: &'static str) {
+        let name = match key {
+            "dur" => "original dur",
+            "tdur" => "original tdur",
+            "tts" => "original tts",
+            _ => "original bind_id",
+        };
+        if let Some(value) = self.original(key) {
+            self.add_arg(name, value);
+            self.changes.push(Change::Remove(key));
+        }
+    }
+
+    fn write(self, out: &mut Vec<u8>) {
+        let only_sets = self
+            .changes
+            .iter()
+            .all(|change| matches!(change, Change::Set(key, _) if self.find(key).is_some()));
+        if only_sets { self.splice(out) } else { self.rebuild(out) }
+    }
+
+    /// The usual case: a few values are replaced, every other byte stays.
+    fn splice(self, out: &mut Vec<u8>) {
+        let mut splices: Vec<(Range<usize>, &str)> = self
+            .changes
+            .iter()
+            .filter_map(|change| match change {
+                Change::Set(key, value) => Some((self.find(key)?.value.clone(), value.as_str())),
+                _ => None,
+            })
+            .collect();
+        splices.sort_by_key(|(range, _)| range.start);
+        let mut at = 0;
+        for (range, value) in splices {
+            out.extend_from_slice(&self.text[at..range.start]);
+            out.extend_from_slice(value.as_bytes());
+            at = range.end;
+        }
+        out.extend_from_slice(&self.text[at..]);
+    }
+
+    /// Members are added or removed: the object is put together again from its members' own bytes.
+    fn rebuild(self, out: &mut Vec<u8>) {
+        let mut members: Vec<(Vec<u8>, Vec<u8>)> = self
+            .members
+            .iter()
+            .filter(|member| {
+                !self
+                    .changes
+                    .iter()
+                    .any(|change| matches!(change, Change::Remove(key) if self.is_key(member, key)))
+            })
+            .map(|member| {
+                (self.text[member.key.clone()].to_vec(), self.text[member.value.clone()].to_vec())
+            })
+            .collect();
+        let position = |members: &[(Vec<u8>, Vec<u8>)], key: &str| {
+            let quoted = quoted(key);
+            members.iter().rposition(|(other, _)| other == quoted.as_bytes())
+        };
+        for change in &self.changes {
+            match change {
+                Change::Remove(_) => {}
+                Change::Set(key, value) => match position(&members, key) {
+                    Some(at) => members[at].1 = value.clone().into_bytes(),
+                    None => members.push((quoted(key).into_bytes(), value.clone().into_bytes())),
+                },
+                Change::AddArg(key, value) | Change::SetArg(key, value) => {
+                    let replace = matches!(change, Change::SetArg(..));
+                    match position(&members, "args") {
+                        Some(at) => {
+                            members[at].1 = with_member(&members[at].1, key, value, replace)
+                        }
+                        None => members
+                            .push((b"\"args\"".to_vec(), with_member(b"{}", key, value, replace))),
+                    }
+                }
+            }
+        }
+        out.push(b'{');
+        for (index, (key, value)) in members.iter().enumerate() {
+            if index > 0 {
+                out.extend_from_slice(b", ");
+            }
+            out.extend_from_slice(key);
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value);
+        }
+        out.push(b'}');
+    }
+}
+
+/// An `args` object with one more member in front, or with the member of that key replaced; what is no
+/// object becomes a member called "args" of one.
+fn with_member(args: &[u8], key: &str, value: &str, replace: bool) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    out.extend_from_slice(quoted(key).as_bytes());
+    out.push(b':');
+    out.extend_from_slice(value.as_bytes());
+    if args.first() != Some(&b'{') {
+        out.extend_from_slice(b",\"args\":");
+        out.extend_from_slice(args);
+    } else {
+        let same = quoted(key);
+        for member in object::members(args) {
+            if replace && &args[member.key.clone()] == same.as_bytes() {
+                continue;
+            }
+            out.push(b',');
+            out.extend_from_slice(&args[member.key]);
+            out.push(b':');
+            out.extend_from_slice(&args[member.value]);
+        }
+    }
+    out.push(b'}');
+    out
+}

@@ -1,0 +1,210 @@
+//! A model of Perfetto's JSON importer, small enough to run in a browser tab.
+//!
+//! It answers, without Perfetto, what Perfetto will do with a trace: which slices it drops (v51 to v56)
+//! or spills to an overflow track and flags as an error (v57 and later), which ends it misplaces, which
+//! flow events it cannot bind. The rules are facts about `src/trace_processor/importers/json`,
+//! `importers/common/slice_tracker.cc`, `flow_tracker.cc` and `sorter/trace_sorter.h` of google/perfetto,
+//! measured with trace processor v55.3; the same conditions decide at v58.2, so *zero crossings here*
+//! means neither drops nor spills there.
+//!
+//! One file per rule set: [`threads`] (which events share a stack), [`order`] (in which order they are
+//! handled), [`nesting`] (the stack itself). Numbers are in [`trace::decimal`].
+
+pub mod nesting;
+pub mod order;
+pub mod threads;
+
+use trace::{Flags, Phase, Row, Trace};
+
+use crate::view::View;
+use nesting::{Outcome, Stack};
+use threads::Threads;
+
+/// Deepest nesting level that the importer shows, counted from 0 (`kMaxDepth` is 512 levels).
+pub const MAX_DEPTH: usize = 512;
+
+/// What the importer will do with a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Prediction {
+    /// Complete slices that cross another on their thread: dropped by v51-v56
+    /// (`slice_drop_overlapping_complete_event`), spilled and flagged by v57+
+    /// (`slice_spill_overlapping_complete_event`).
+    pub crossing_slices: u64,
+    /// Of these, how many would cross if the importer's arithmetic were exact.
+    pub crossing_slices_exact: u64,
+    /// Slices at depth 512 or more: shown garbled by v55, dropped after v57.1.
+    pub too_deep: u64,
+    /// `E` events that close a slice under an open one (`misplaced_end_event`, data loss).
+    pub misplaced_ends: u64,
+    /// Slices with a negative duration (`slice_negative_duration`).
+    pub negative_durations: u64,
+    /// Events before time 0 (`trace_sorter_negative_timestamp_dropped`).
+    pub negative_times: u64,
+    /// Events without a readable time, or without `ph` (`json_tokenizer_failure`).
+    pub unreadable_events: u64,
+    /// Slices without a duration, ids missing, arguments that are no numbers (`json_parser_failure`).
+    pub rejected_events: u64,
+    /// Flow events on a thread without any slice so far (`flow_no_enclosing_slice`).
+    pub flows_without_slice: u64,
+    /// Flow starts whose id is already started (`flow_duplicate_id`).
+    pub duplicate_flow_starts: u64,
+    /// Flow events whose id is no integer and no hexadecimal string (`flow_invalid_id`).
+    pub unreadable_flow_ids: u64,
+    /// Largest difference between the importer's time and the exact one, in ns.
+    pub worst_rounding_ns: u64,
+    /// Times (`ts`) that the importer reads wrong by rounding.
+    pub misread_times: u64,
+    /// Why the importer stops and shows nothing or only a part, if it does.
+    pub stops: Option<String>,
+}
+
+impl Prediction {
+    /// Number of slices that v51 to v56 drop for crossing.
+    #[must_use]
+    pub fn drops_v51_v56(&self) -> u64 {
+        self.crossing_slices
+    }
+
+    /// Whether Perfetto shows the whole trace with no error, in every version since v51.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        let Self {
+            crossing_slices,
+            crossing_slices_exact: _,
+            too_deep,
+            misplaced_ends,
+            negative_durations,
+            negative_times,
+            unreadable_events,
+            rejected_events,
+            flows_without_slice,
+            duplicate_flow_starts,
+            unreadable_flow_ids,
+            worst_rounding_ns: _,
+            misread_times: _,
+            stops,
+        } = self;
+        crossing_slices
+            + too_deep
+            + misplaced_ends
+            + negative_durations
+            + negative_times
+            + unreadable_events
+            + rejected_events
+            + flows_without_slice
+            + duplicate_flow_starts
+            + unreadable_flow_ids
+            == 0
+            && stops.is_none()
+    }
+}
+
+/// Predicts what the importer does with the trace as it stands.
+#[must_use]
+pub fn predict(trace: &Trace) -> Prediction {
+    predict_view(&View::of(trace))
+}
+
+/// The same for a trace as a plan would leave it.
+pub(crate) fn predict_view(view: &View<'_>) -> Prediction {
+    let mut prediction = Prediction { stops: stops(view), ..Prediction::default() };
+    for row in view.trace.rows() {
+        count_event(view, row, &mut prediction);
+    }
+    let threads = Threads::of(view);
+    let mut stack = Stack::default();
+    for thread in threads.all() {
+        stack.clear();
+        for item in threads.items(view, thread) {
+            match stack.apply(view, &item) {
+                Outcome::Crossing(_) => prediction.crossing_slices += 1,
+                Outcome::TooDeep => prediction.too_deep += 1,
+                Outcome::NoSlice => prediction.flows_without_slice += 1,
+                Outcome::Kept | Outcome::Bound(_) | Outcome::Ignored => {}
+            }
+        }
+        prediction.misplaced_ends += stack.misplaced_ends;
+    }
+    let exact = View { exact: true, ..view.clone() };
+    if prediction.misread_times == 0 {
+        prediction.crossing_slices_exact = prediction.crossing_slices;
+    } else {
+        let threads = Threads::of(&exact);
+        for thread in threads.all() {
+            stack.clear();
+            let crossing = threads
+                .items(&exact, thread)
+                .filter(|item| matches!(stack.apply(&exact, item), Outcome::Crossing(_)))
+                .count();
+            prediction.crossing_slices_exact += crossing as u64;
+        }
+    }
+    prediction.duplicate_flow_starts = crate::flows::duplicate_starts(view).len() as u64;
+    prediction
+}
+
+fn count_event(view: &View<'_>, row: Row, prediction: &mut Prediction) {
+    let trace = view.trace;
+    if view.is_aside(row) {
+        return;
+    }
+    let (phase, flags) = (view.phase(row), view.flags(row));
+    if flags.has(Flags::PHASE_UNREADABLE) {
+        prediction.unreadable_events += 1;
+        return;
+    }
+    if !flags.has(Flags::HAS_TS) {
+        prediction.unreadable_events += u64::from(phase != Phase::Metadata);
+        return;
+    }
+    let (ts, _) = view.importer_times(row);
+    prediction.negative_times += u64::from(ts < 0);
+    let off = (ts.wrapping_sub(view.exact_ts(row))).unsigned_abs();
+    if off > 0 && !(off == 1 && trace.flags(row).has(Flags::SUB_NS)) {
+        prediction.misread_times += 1;
+        prediction.worst_rounding_ns = prediction.worst_rounding_ns.max(off);
+    }
+    match phase {
+        Phase::Complete if !flags.has(Flags::HAS_DUR) => prediction.rejected_events += 1,
+        Phase::Complete if view.importer_times(row).1 < 0 => prediction.negative_durations += 1,
+        Phase::Counter | Phase::Metadata if flags.has(Flags::ARGS_UNREADABLE) => {
+            prediction.rejected_events += 1;
+        }
+        Phase::Instant if view.instant_is_homeless(row) => prediction.rejected_events += 1,
+        Phase::AsyncBegin | Phase::AsyncInstant | Phase::AsyncEnd
+            if flags.has(Flags::ID_UNREADABLE) =>
+        {
+            prediction.rejected_events += 1;
+        }
+        Phase::FlowStart | Phase::FlowStep | Phase::FlowEnd
+            if flags.has(Flags::ID_UNREADABLE) || trace.link(row).is_none() =>
+        {
+            prediction.unreadable_flow_ids += 1;
+        }
+        _ => {}
+    }
+}
+
+/// Whether and why the importer gives up on the file.
+fn stops(view: &View<'_>) -> Option<String> {
+    if view.repaired {
+        return None;
+    }
+    let (trace, layout) = (view.trace, &view.trace.layout);
+    if layout.start > 0 {
+        return Some("it starts with a byte order mark: \"Unknown trace type\"".to_owned());
+    }
+    let unreadable_dur = trace.rows().find(|row| {
+        let flags = trace.flags(*row);
+        flags.has(Flags::DUR_UNREADABLE) || flags.has(Flags::THREAD_TIMES_UNREADABLE)
+    });
+    if let Some(row) = unreadable_dur {
+        return Some(format!(
+            "event {row} has a dur, tdur or tts that is no number: \"JSON trace file is incomplete\""
+        ));
+    }
+    if layout.end.is_none() && layout.container == trace::Container::Object {
+        return Some("the file ends too early: \"JSON trace file is incomplete\"".to_owned());
+    }
+    None
+}

@@ -1,0 +1,145 @@
+//! The importer's slice stack (`slice_tracker.cc`), step by step.
+//!
+//! This follows the original's loop closely, its oddities included, because a prediction must also hold
+//! for traces that are wrong in two ways at once.
+
+use trace::{Flags, Phase, Row, StringId};
+
+use super::MAX_DEPTH;
+use super::order::Item;
+use crate::view::View;
+
+/// What became of one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// On the stack.
+    Kept,
+    /// A complete slice that crosses this one on the stack: not kept.
+    Crossing(Row),
+    /// 512 or more levels deep.
+    TooDeep,
+    /// A flow event bound to this slice.
+    Bound(Row),
+    /// A flow event with no slice to bind to.
+    NoSlice,
+    /// An end without a start, a parked flow end: no effect and no error.
+    Ignored,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    row: Row,
+    ts: i64,
+    /// `None` while a `B` is open.
+    dur: Option<i64>,
+}
+
+/// The stack of one thread.
+#[derive(Default, Debug)]
+pub(crate) struct Stack {
+    entries: Vec<Entry>,
+    /// Flow ends without `bp: e`: they bind to the next slice that starts.
+    parked: Vec<Row>,
+    /// Parked flow ends that found their slice: (flow event, slice).
+    pub unparked: Vec<(Row, Row)>,
+    /// Times the importer counted `misplaced_end_event`.
+    pub misplaced_ends: u64,
+    /// Slices whose end was misplaced.
+    pub misplaced_rows: Vec<Row>,
+}
+
+impl Stack {
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Handles one event as the importer does.
+    pub fn apply(&mut self, view: &View<'_>, item: &Item) -> Outcome {
+        match item.phase {
+            Phase::Complete | Phase::Instant => self.start(item, Some(item.end - item.ts)),
+            Phase::Begin => self.start(item, None),
+            Phase::End => self.finish(view, item),
+            Phase::FlowEnd if !view.flags(item.row).has(Flags::BIND_ENCLOSING) => {
+                self.parked.push(item.row);
+                Outcome::Ignored
+            }
+            _ => match self.entries.last() {
+                Some(top) => Outcome::Bound(top.row),
+                None => Outcome::NoSlice,
+            },
+        }
+    }
+
+    fn start(&mut self, item: &Item, dur: Option<i64>) -> Outcome {
+        if let Err(crossed) = self.close(item.ts, dur) {
+            return Outcome::Crossing(crossed);
+        }
+        if self.entries.len() >= MAX_DEPTH {
+            return Outcome::TooDeep;
+        }
+        self.entries.push(Entry { row: item.row, ts: item.ts, dur });
+        let slice = item.row;
+        self.unparked.extend(self.parked.drain(..).map(|flow| (flow, slice)));
+        Outcome::Kept
+    }
+
+    /// `MaybeCloseStack`: takes away what ended, and refuses a slice that crosses one still there.
+    fn close(&mut self, ts: i64, dur: Option<i64>) -> Result<(), Row> {
+        let mut open_above = false;
+        let mut at = self.entries.len();
+        while at > 0 {
+            at -= 1;
+            // Popping may have taken more than one entry off the top.
+            let Some(entry) = self.entries.get(at).copied() else { continue };
+            let Some(entry_dur) = entry.dur else {
+                open_above = true;
+                continue;
+            };
+            let end = entry.ts.saturating_add(entry_dur);
+            if open_above {
+                if ts <= end {
+                    continue;
+                }
+                self.misplaced_ends += 1;
+                self.misplaced_rows.extend(self.entries[at + 1..].iter().map(|open| open.row));
+                self.entries.truncate(at);
+                open_above = false;
+                continue;
+            }
+            let touches = end == ts && !(entry_dur == 0 && dur == Some(0));
+            if end < ts || touches {
+                // The original pops the top, which is this entry unless a longer one lies on it.
+                self.entries.pop();
+                continue;
+            }
+            if let Some(dur) = dur
+                && ts < end
+                && ts.saturating_add(dur) > end
+            {
+                return Err(entry.row);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, view: &View<'_>, item: &Item) -> Outcome {
+        let _ = self.close(item.ts, None);
+        let name = view.trace.name(item.row);
+        let category = view.trace.raw_category(item.row);
+        let matches = |entry: &Entry| {
+            let (other_name, other_category) =
+                (view.trace.name(entry.row), view.trace.raw_category(entry.row));
+            entry.dur.is_none()
+                && (category == StringId::EMPTY || category == other_category)
+                && (name == StringId::EMPTY || other_name == StringId::EMPTY || name == other_name)
+        };
+        let Some(at) = self.entries.iter().rposition(matches) else {
+            return Outcome::Ignored;
+        };
+        self.entries[at].dur = Some(item.ts - self.entries[at].ts);
+        if at + 1 == self.entries.len() {
+            self.entries.pop();
+        }
+        Outcome::Kept
+    }
+}

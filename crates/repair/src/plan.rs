@@ -1,0 +1,343 @@
+//! The plan: what must change so that Perfetto shows the whole trace.
+
+use std::collections::BTreeMap;
+
+use trace::{Flags, ProcessId, Row, TimeNs, Trace, TrackId};
+
+use crate::impossible::{self, Impossible};
+use crate::perfetto::{self, Prediction};
+use crate::view::View;
+use crate::{aside, base, flows, frame, labels, lanes, split};
+
+/// What the user may ask for beyond the repair itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PlanOptions {
+    /// Clip kernels that run far past their stream's next start to that start. The one change that
+    /// touches a duration; off unless asked for by name. The original stays in the event's args.
+    pub clip_impossible: bool,
+    /// Append `process_labels` to the process name, since Perfetto ignores labels in JSON traces.
+    pub fold_process_labels: bool,
+}
+
+/// Which rule asked for a change. The order is the order in reports.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// Subtract one base from all times.
+    TimeBase,
+    /// A slice that crosses another moves to a lane.
+    CrossingSlice,
+    /// A slice 512 or more levels deep moves to a lane.
+    TooDeep,
+    /// Threads that Perfetto would fold into one get their own tid.
+    FoldedThread,
+    /// A flow event follows its slice.
+    FlowFollows,
+    /// A flow end gets `bp: e`, so that it binds to the slice it stands on.
+    FlowEndBinding,
+    /// A flow event moves to its slice's start, where it binds to it.
+    FlowAim,
+    /// A flow id that is started twice gets a number of its own.
+    DuplicateFlow,
+    /// A slice without a usable duration becomes an instant.
+    SliceToInstant,
+    /// An event that Perfetto cannot read leaves the event array.
+    SetAside,
+    /// Arguments that Perfetto rejects (counter values that are no numbers, names of the wrong type).
+    Arguments,
+    /// `tts` or `tdur` that is no number goes to the arguments.
+    ThreadTimes,
+    /// An instant without a place gets a scope that needs none.
+    InstantScope,
+    /// A number that the importer misreads is spelt plainly.
+    NumberSpelling,
+    /// Text that is not strict JSON as Perfetto wants it.
+    Text,
+    /// The document around the events: commas, brackets, junk, byte order mark.
+    Frame,
+    /// An impossible duration is clipped (only when asked for).
+    ClipImpossible,
+    /// Process labels join the process name (only when asked for).
+    ProcessLabels,
+}
+
+impl Rule {
+    /// The rule's name in logs and in the repaired file.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::TimeBase => "time-base",
+            Self::CrossingSlice => "crossing-slice",
+            Self::TooDeep => "too-deep",
+            Self::FoldedThread => "folded-thread",
+            Self::FlowFollows => "flow-follows",
+            Self::FlowEndBinding => "flow-end-binding",
+            Self::FlowAim => "flow-aim",
+            Self::DuplicateFlow => "duplicate-flow",
+            Self::SliceToInstant => "slice-to-instant",
+            Self::SetAside => "set-aside",
+            Self::Arguments => "arguments",
+            Self::ThreadTimes => "thread-times",
+            Self::InstantScope => "instant-scope",
+            Self::NumberSpelling => "number-spelling",
+            Self::Text => "text",
+            Self::Frame => "frame",
+            Self::ClipImpossible => "clip-impossible",
+            Self::ProcessLabels => "process-labels",
+        }
+    }
+
+    /// What the rule does, for people.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::TimeBase => "One base subtracted from all times",
+            Self::CrossingSlice => "Crossing slices moved to a lane",
+            Self::TooDeep => "Slices 512 levels deep moved to a lane",
+            Self::FoldedThread => "Events of threads that Perfetto would merge, kept apart",
+            Self::FlowFollows => "Flow arrows that follow their slice",
+            Self::FlowEndBinding => "Flow ends bound to the slice they stand on",
+            Self::FlowAim => "Flow arrows moved to their slice's start",
+            Self::DuplicateFlow => "Flow ids used twice, told apart",
+            Self::SliceToInstant => "Slices without a usable duration, kept as instants",
+            Self::SetAside => "Events that Perfetto cannot read, set aside in the file",
+            Self::Arguments => "Arguments that Perfetto rejects, quoted or left out",
+            Self::ThreadTimes => "Unreadable thread times moved to the arguments",
+            Self::InstantScope => "Instants given a scope that needs no thread",
+            Self::NumberSpelling => "Numbers that the importer misreads, spelt plainly",
+            Self::Text => "Events whose text was not strict JSON in UTF-8",
+            Self::Frame => "Places in the document around the events",
+            Self::ClipImpossible => "Impossible durations clipped, as asked",
+            Self::ProcessLabels => "Process labels joined to the process name, as asked",
+        }
+    }
+}
+
+/// What happens to an event as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// It stays what it is.
+    #[default]
+    Keep,
+    /// A complete slice becomes a thread instant; its `dur` goes to the arguments.
+    Instant,
+    /// It leaves the event array and is kept, verbatim, under the top-level key `kinetoscope`.
+    SetAside,
+}
+
+/// The changes of one event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventEdit {
+    /// What happens to the whole event.
+    pub action: Action,
+    /// Its new tid.
+    pub tid: Option<u32>,
+    /// Its new flow id.
+    pub flow_id: Option<i64>,
+    /// Its new start (flow events only), relative to the trace's origin, before the time base.
+    pub ts_ns: Option<TimeNs>,
+    /// Whether `bp: e` is added.
+    pub bind_enclosing: bool,
+    /// Its clipped duration.
+    pub dur_ns: Option<TimeNs>,
+    /// Whether a homeless or unreadable instant scope is replaced.
+    pub scope: Option<&'static str>,
+    /// Whether rejected arguments are quoted or removed.
+    pub arguments: bool,
+    /// Whether unreadable `tts` and `tdur` go to the arguments.
+    pub thread_times: bool,
+    /// Whether `ts` and `dur` are spelt plainly.
+    pub numbers: bool,
+}
+
+/// Why times are shifted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BaseReason {
+    /// The importer's doubles cannot hold the times to the nanosecond.
+    Rounding,
+    /// Some times are negative.
+    Negative,
+    /// Some times overflow the importer's integers.
+    Overflow,
+}
+
+/// The one base that is subtracted from every time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeBase {
+    /// Nanoseconds subtracted; a whole number of milliseconds.
+    pub ns: i128,
+    /// Why.
+    pub reason: BaseReason,
+}
+
+/// What a lane is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LaneKind {
+    /// Slices that cross others of their thread, or lie too deep.
+    Overlap,
+    /// Annotations that cross the functions they were opened in.
+    Annotations,
+    /// A thread that Perfetto would have folded into another.
+    Split,
+}
+
+/// A new thread in the repaired trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// What it is for.
+    pub kind: LaneKind,
+    /// The process it belongs to.
+    pub process: ProcessId,
+    /// The track whose events it takes.
+    pub parent: TrackId,
+    /// Its tid: unused in the file.
+    pub tid: u32,
+    /// Its name; `None` for split threads that bring their own.
+    pub name: Option<String>,
+    /// Its sort index, the parent's.
+    pub sort_index: Option<i64>,
+}
+
+/// One line of the repair log that is about one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The event.
+    pub row: Row,
+    /// Which rule changes it.
+    pub rule: Rule,
+    /// The slice that made it necessary, where there is one.
+    pub because_of: Option<Row>,
+}
+
+/// Everything that repair will do to one trace. Plain data: [`crate::Applier`] carries it out.
+#[derive(Clone, Debug, Default)]
+pub struct RepairPlan {
+    /// What was asked for.
+    pub options: PlanOptions,
+    /// The time base, when times are shifted.
+    pub base: Option<TimeBase>,
+    /// Changed events by row.
+    pub edits: BTreeMap<Row, EventEdit>,
+    /// New threads, in the order they are written.
+    pub lanes: Vec<Lane>,
+    /// Who changes what and why, in file order per rule.
+    pub changes: Vec<Change>,
+    /// How many events or places each rule changes, in report order; rules that change nothing are absent.
+    pub counts: BTreeMap<Rule, u64>,
+    /// Kernels that run impossibly far past their stream's next start; detected always.
+    pub impossible: Vec<Impossible>,
+    /// Slices that cross, by the slice that stays: the worst places, for drawing.
+    pub crossings: Vec<lanes::CrossingGroup>,
+    /// New process names, when labels are folded: the row of the `process_name` event and the new name.
+    pub process_names: BTreeMap<Row, String>,
+    /// Process names to add where the file has labels but no name.
+    pub added_process_names: Vec<(ProcessId, String)>,
+    /// Where the flow events of the input belong (rule 7 of the specification): (flow event, slice).
+    pub flow_targets: Vec<(Row, Row)>,
+    /// Flow events that Perfetto binds to their slice, before.
+    pub flows_bound_before: u64,
+    /// The same after.
+    pub flows_bound_after: u64,
+    /// What Perfetto does with the file as it is.
+    pub before: Prediction,
+    /// What Perfetto does with the repaired file.
+    pub after: Prediction,
+    edited: Vec<u64>,
+}
+
+impl RepairPlan {
+    /// The changes of `row`, if any.
+    #[inline]
+    #[must_use]
+    pub fn edit(&self, row: Row) -> Option<&EventEdit> {
+        // Nearly every event is untouched: one bit says so without a search.
+        let word = self.edited.get(row as usize / 64)?;
+        if word >> (row % 64) & 1 == 0 {
+            return None;
+        }
+        self.edits.get(&row)
+    }
+
+    /// The changes of `row`, made if there were none.
+    pub(crate) fn edit_mut(&mut self, row: Row) -> &mut EventEdit {
+        let word = row as usize / 64;
+        if self.edited.len() <= word {
+            self.edited.resize(word + 1, 0);
+        }
+        self.edited[word] |= 1 << (row % 64);
+        self.edits.entry(row).or_default()
+    }
+
+    /// Notes a change of one event.
+    pub(crate) fn note(&mut self, row: Row, rule: Rule, because_of: Option<Row>) {
+        self.changes.push(Change { row, rule, because_of });
+        self.count(rule, 1);
+    }
+
+    /// Counts changes that are not listed one by one.
+    pub(crate) fn count(&mut self, rule: Rule, n: u64) {
+        if n > 0 {
+            *self.counts.entry(rule).or_default() += n;
+        }
+    }
+
+    /// Whether the file needs no change: the output is the input, byte for byte.
+    #[must_use]
+    pub fn is_identity(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Whether `ts` (and, on request, `dur`) of `row` is written anew.
+    #[must_use]
+    pub(crate) fn rewrites_numbers(&self, row: Row) -> bool {
+        self.base.is_some() || self.edit(row).is_some_and(|edit| edit.numbers)
+    }
+}
+
+/// Plans the repair of a trace. Pure: the same trace and options give the same plan.
+#[must_use]
+pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
+    let mut plan = RepairPlan {
+        options: *options,
+        before: perfetto::predict(trace),
+        impossible: impossible::find(trace),
+        ..RepairPlan::default()
+    };
+    plan.base = base::choose(trace, &plan.before);
+    if plan.base.is_some() {
+        let timed = trace.rows().filter(|row| trace.flags(*row).has(Flags::HAS_TS)).count();
+        plan.count(Rule::TimeBase, timed as u64);
+    }
+    aside::plan(trace, &mut plan);
+    if options.clip_impossible {
+        impossible::clip(trace, &mut plan);
+    }
+    if options.fold_process_labels {
+        labels::plan(trace, &mut plan);
+    }
+    let mut tids = split::FreeTids::of(trace);
+    split::plan(trace, &mut plan, &mut tids);
+    plan.flow_targets = flows::resolve(&View { exact: true, ..View::after(trace, &plan) });
+    if plan.before.crossing_slices + plan.before.too_deep + plan.before.misplaced_ends > 0
+        || !plan.counts.is_empty()
+    {
+        lanes::plan(trace, &mut plan, &mut tids);
+    }
+    flows::plan(trace, &mut plan);
+    frame::count(trace, &mut plan);
+    plan.flows_bound_before = flows::bound_to_targets(&View::of(trace), &plan.flow_targets);
+    if plan.is_identity() {
+        plan.after = plan.before.clone();
+        plan.flows_bound_after = plan.flows_bound_before;
+    } else {
+        plan.after = perfetto::predict_view(&View::after(trace, &plan));
+        plan.flows_bound_after =
+            flows::bound_to_targets(&View::after(trace, &plan), &plan.flow_targets);
+    }
+    plan.changes.sort_by_key(|change| (change.rule, change.row));
+    plan
+}

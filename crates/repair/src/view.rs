@@ -1,0 +1,123 @@
+//! A trace as the importer sees it: as it stands, or as a plan would leave it.
+
+use trace::decimal::importer_ns;
+use trace::{Flags, IdToken, Phase, Row, Trace};
+
+use crate::plan::{Action, RepairPlan};
+
+/// Read access to what the importer looks at, with a plan's changes laid over the columns.
+///
+/// Predictions before and after a repair run the same code on two views; nothing is decoded twice.
+#[derive(Clone)]
+pub(crate) struct View<'a> {
+    pub trace: &'a Trace,
+    pub plan: Option<&'a RepairPlan>,
+    /// Whether text and frame defects count as mended.
+    pub repaired: bool,
+    /// Read times exactly instead of as the importer does.
+    pub exact: bool,
+}
+
+impl<'a> View<'a> {
+    /// The trace as it stands.
+    pub fn of(trace: &'a Trace) -> Self {
+        Self { trace, plan: None, repaired: false, exact: false }
+    }
+
+    /// The trace as `plan` leaves it.
+    pub fn after(trace: &'a Trace, plan: &'a RepairPlan) -> Self {
+        Self { trace, plan: Some(plan), repaired: true, exact: false }
+    }
+
+    fn edit(&self, row: Row) -> Option<&'a crate::plan::EventEdit> {
+        self.plan?.edit(row)
+    }
+
+    /// Whether the plan takes this event out of the event array.
+    pub fn is_aside(&self, row: Row) -> bool {
+        self.edit(row).is_some_and(|edit| matches!(edit.action, Action::SetAside))
+    }
+
+    pub fn phase(&self, row: Row) -> Phase {
+        match self.edit(row) {
+            Some(edit) if matches!(edit.action, Action::Instant) => Phase::Instant,
+            _ => self.trace.phase(row),
+        }
+    }
+
+    /// Flags that still hold: what a plan mends is taken away.
+    pub fn flags(&self, row: Row) -> Flags {
+        let mut flags = self.trace.flags(row);
+        if self.repaired {
+            let mended = Flags::ARGS_UNREADABLE.0
+                | Flags::SCOPE_UNREADABLE.0
+                | Flags::DUR_UNREADABLE.0
+                | Flags::THREAD_TIMES_UNREADABLE.0
+                | Flags::TEXT.0;
+            flags.0 &= !mended;
+        }
+        flags
+    }
+
+    /// The exact start in absolute ns after the plan's time base; clamped to `i64`.
+    pub fn exact_ts(&self, row: Row) -> i64 {
+        let aimed = self.edit(row).and_then(|edit| edit.ts_ns);
+        let mut ts = self.trace.origin_ns + i128::from(aimed.unwrap_or(self.trace.ts_ns(row)));
+        if let Some(base) = self.plan.and_then(|plan| plan.base.as_ref()) {
+            ts -= base.ns;
+        }
+        i64::try_from(ts).unwrap_or(if ts < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// `ts` and `dur` in the importer's own nanoseconds.
+    pub fn importer_times(&self, row: Row) -> (i64, i64) {
+        let dur = match self.edit(row).and_then(|edit| edit.dur_ns) {
+            Some(dur) => dur,
+            None => self.trace.dur_ns(row),
+        };
+        if self.exact {
+            return (self.exact_ts(row), dur);
+        }
+        let odd = self.trace.importer_ns(row);
+        let rewritten = self.plan.is_some_and(|plan| plan.rewrites_numbers(row));
+        match odd {
+            Some(odd) if !rewritten => (odd.ts_ns, odd.dur_ns),
+            _ => (importer_ns(self.exact_ts(row)), importer_ns(dur)),
+        }
+    }
+
+    /// The tid that the event carries.
+    pub fn tid(&self, row: Row) -> IdToken {
+        match self.edit(row).and_then(|edit| edit.tid) {
+            Some(tid) => IdToken::Int(i64::from(tid)),
+            None => self.trace.track_info(self.trace.track(row)).tid,
+        }
+    }
+
+    /// The flow id, for flow events.
+    pub fn flow_id(&self, row: Row) -> Option<i64> {
+        match self.edit(row).and_then(|edit| edit.flow_id) {
+            Some(id) => Some(id),
+            None => self.trace.link(row),
+        }
+    }
+
+    /// Whether an instant sits on the thread's stack.
+    pub fn on_thread(&self, row: Row) -> bool {
+        !self.flags(row).has(Flags::SCOPE_WIDE) && !self.instant_is_homeless(row)
+    }
+
+    /// Whether an instant names no place: measured on v55.3, a thread-scoped one without a tid and a
+    /// process-scoped one without a pid are both `json_parser_failure`.
+    pub fn instant_is_homeless(&self, row: Row) -> bool {
+        if self.repaired {
+            return false;
+        }
+        let track = self.trace.track_info(self.trace.track(row));
+        let pid = self.trace.process_of(self.trace.track(row)).pid;
+        if self.trace.flags(row).has(Flags::SCOPE_WIDE) {
+            return pid == IdToken::Missing && !self.trace.flags(row).has(Flags::SCOPE_GLOBAL);
+        }
+        track.tid == IdToken::Missing
+    }
+}
