@@ -1,2 +1,175 @@
-//! Placeholder, replaced by the first commit of this crate.
-fn main() {}
+//! `cargo xtask`: everything that is done to this repository, in one place.
+//!
+//! Architecture invariant: a machine with git, rustup and a package manager is enough. Every command sets up what it
+//! needs, outside the clone, and what it cannot set up it names in one line with the command to run. Nothing is ever
+//! skipped in silence.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
+
+mod browser;
+mod checks;
+mod digest;
+mod dist;
+mod hygiene;
+mod layers;
+mod node;
+mod page;
+mod seal;
+mod shell;
+mod size;
+mod steps;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::Workspace;
+
+const USAGE: &str = "\
+Usage: cargo xtask COMMAND
+
+Commands:
+  serve [--port N] [--debug]   build the page and serve it on 127.0.0.1 (default port 8080); rebuilds on a change
+  test [--quick] [--only NAME]... [--allow-missing] [--list]
+                               every check; --quick leaves out those that need the wasm build;
+                               --only runs the named steps; --list names them
+  dist                         build dist/kinetoscope/, a static folder for any web host and path, and its zip
+  golden                       run the tests and write what they got as what is expected
+  layers                       check which crate may use which
+
+Environment:
+  KINETOSCOPE_TOOLS            where trunk and wasm-bindgen are built once (default: the user's cache folder)
+  KINETOSCOPE_SHARED           the folder of sample traces (default: ../shared beside the checkout)
+  KINETOSCOPE_CHROMIUM         the browser of the browser tests
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<ExitCode> {
+    let Some((command, rest)) = arguments.split_first() else {
+        eprint!("{USAGE}");
+        return Ok(ExitCode::from(2));
+    };
+    if matches!(command.as_str(), "help" | "--help" | "-h") {
+        print!("{USAGE}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let workspace = Workspace::find()?;
+    let done = match command.as_str() {
+        "serve" => {
+            let options = Options::parse(rest, &["--debug"], &["--port"])?;
+            let port = options
+                .value("--port")
+                .map_or(Ok(8080), str::parse)
+                .context("--port takes a number")?;
+            page::serve(&workspace, port, options.flag("--debug"))
+        }
+        "test" => {
+            let options =
+                Options::parse(rest, &["--quick", "--allow-missing", "--list"], &["--only"])?;
+            return steps::test(
+                &workspace,
+                &steps::Selection {
+                    quick: options.flag("--quick"),
+                    allow_missing: options.flag("--allow-missing"),
+                    list: options.flag("--list"),
+                    only: options.values("--only"),
+                },
+            );
+        }
+        "dist" => Options::parse(rest, &[], &[]).and_then(|_| dist::dist(&workspace)),
+        "golden" => Options::parse(rest, &[], &[]).and_then(|_| checks::golden(&workspace)),
+        "layers" => Options::parse(rest, &[], &[]).and_then(|_| layers::check(&workspace)),
+        // Trunk's post_build hook (Trunk.toml); of no use by hand.
+        "seal" => Options::parse(rest, &[], &[]).and_then(|_| seal::from_hook(&workspace)),
+        unknown => {
+            eprint!("xtask: no command is called {unknown:?}\n\n{USAGE}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+/// The options of one command: flags, and options with a value (`--port 1` or `--port=1`), in the order given.
+struct Options(Vec<(String, Option<String>)>);
+
+impl Options {
+    fn parse(arguments: &[String], flags: &[&str], valued: &[&str]) -> Result<Options> {
+        let mut options = Vec::new();
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let (name, inline) = match argument.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (argument.as_str(), None),
+            };
+            if flags.contains(&name) && inline.is_none() {
+                options.push((name.to_owned(), None));
+            } else if valued.contains(&name) {
+                let value = inline.or_else(|| rest.next().cloned());
+                options.push((
+                    name.to_owned(),
+                    Some(value.with_context(|| format!("{name} needs a value"))?),
+                ));
+            } else {
+                bail!("unexpected argument {argument:?}\n\n{USAGE}");
+            }
+        }
+        Ok(Options(options))
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key == name)
+    }
+
+    fn values(&self, name: &str) -> Vec<String> {
+        self.0
+            .iter()
+            .filter(|(key, _)| key == name)
+            .filter_map(|(_, value)| value.clone())
+            .collect()
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(key, _)| key == name).and_then(|(_, value)| value.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Options;
+
+    fn parse(line: &str) -> Option<Options> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&words, &["--debug"], &["--port"]).ok()
+    }
+
+    #[test]
+    fn values_come_inline_or_after() {
+        assert_eq!(
+            parse("--port 1").and_then(|o| o.value("--port").map(str::to_owned)).as_deref(),
+            Some("1")
+        );
+        let both = parse("--port=1 --debug --port=2");
+        assert!(
+            both.as_ref().is_some_and(|o| o.flag("--debug") && o.values("--port") == ["1", "2"])
+        );
+        assert_eq!(both.as_ref().and_then(|o| o.value("--port")), Some("2"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        for line in ["--prot 1", "--port", "--debug=yes", "serve"] {
+            assert!(parse(line).is_none(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The checks that cargo itself does.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::shell;
+use crate::tools;
+use crate::workspace::Workspace;
+
+/// Everything that runs in the browser: the core and the page.
+const WASM_PACKAGES: &[&str] =
+    &["trace", "scan", "catalog", "report", "decode", "repair", "analysis", "kinetoscope", "web"];
+
+pub fn format(workspace: &Workspace) -> Result<()> {
+    tools::ensure_component("fmt", "rustfmt")?;
+    shell::run(cargo(workspace).args(["fmt", "--all", "--check"]))
+}
+
+pub fn clippy_host(workspace: &Workspace) -> Result<()> {
+    tools::ensure_component("clippy", "clippy")?;
+    shell::run(cargo(workspace).args([
+        "clippy",
+        "--locked",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+pub fn clippy_wasm(workspace: &Workspace) -> Result<()> {
+    tools::ensure_component("clippy", "clippy")?;
+    tools::ensure_wasm_target()?;
+    let mut clippy = cargo(workspace);
+    clippy.args(["clippy", "--locked", "--target", "wasm32-unknown-unknown"]);
+    for package in WASM_PACKAGES {
+        clippy.args(["--package", package]);
+    }
+    shell::run(clippy.args(["--", "-D", "warnings"]))
+}
+
+pub fn unit_tests(workspace: &Workspace) -> Result<()> {
+    shell::run(cargo(workspace).args(["test", "--locked", "--workspace"]))
+}
+
+pub fn documentation(workspace: &Workspace) -> Result<()> {
+    shell::run(cargo(workspace).env("RUSTDOCFLAGS", "-D warnings").args([
+        "doc",
+        "--locked",
+        "--workspace",
+        "--no-deps",
+    ]))
+}
+
+/// Runs the tests so that golden files and snapshots are written in place of being compared.
+pub fn golden(workspace: &Workspace) -> Result<()> {
+    let mut tests = cargo(workspace);
+    tests.env("UPDATE_EXPECT", "1").env("INSTA_UPDATE", "always");
+    shell::run(tests.args(["test", "--locked", "--workspace"]))?;
+    println!("Look at what changed: git diff");
+    Ok(())
+}
+
+/// Builds the command line that the tests with real Perfetto run.
+pub fn command_line(workspace: &Workspace) -> Result<std::path::PathBuf> {
+    shell::run(cargo(workspace).args(["build", "--locked", "--release", "--package", "cli"]))?;
+    Ok(workspace
+        .target
+        .join("release")
+        .join(format!("kinetoscope{}", std::env::consts::EXE_SUFFIX)))
+}
+
+fn cargo(workspace: &Workspace) -> Command {
+    let mut command = shell::cargo();
+    command.current_dir(&workspace.root).env("CARGO_TARGET_DIR", &workspace.target);
+    command
+}

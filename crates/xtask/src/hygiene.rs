@@ -1,0 +1,141 @@
+//! What the repository must hold, and what it must not.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::shell;
+use crate::workspace::{Workspace, read};
+
+const MAX_LINES: usize = 800;
+/// Long for a good reason: tables, tests, what tools write, and texts of law.
+const MAY_BE_LONG: &[&str] = &[
+    "/tests/",
+    "tests.rs",
+    ".test.mjs",
+    "crates/catalog/",
+    "Cargo.lock",
+    "package-lock.json",
+    "LICENSE",
+    ".snap",
+    "/golden/",
+];
+
+/// Fails with every fault.
+pub fn check(workspace: &Workspace) -> Result<()> {
+    let listing =
+        shell::output(Command::new("git").current_dir(&workspace.root).args(["ls-files", "-z"]))?;
+    let files: Vec<&str> = listing.split('\0').filter(|file| !file.is_empty()).collect();
+    let mut faults = Vec::new();
+    let own_places = own_places(workspace);
+    for file in &files {
+        let path = workspace.root.join(file);
+        // Deleted but not yet committed, or no text.
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        faults.extend(text_faults(file, &text, &own_places));
+    }
+    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        if !files.contains(&licence) {
+            faults.push(format!("{licence}: is missing"));
+        }
+    }
+    for manifest in files.iter().filter(|file| is_member_manifest(file)) {
+        let text = read(&workspace.root.join(manifest))?;
+        for line in ["license.workspace = true", "[lints]\nworkspace = true"] {
+            if !text.contains(line) {
+                faults.push(format!("{manifest}: lacks {line:?}"));
+            }
+        }
+    }
+    faults.extend(style_faults(&files, &read(&workspace.root.join("index.html"))?));
+    for fault in &faults {
+        println!("{fault}");
+    }
+    if !faults.is_empty() {
+        bail!("{} faults", faults.len());
+    }
+    println!("{} files are in order", files.len());
+    Ok(())
+}
+
+/// The places of this machine that no file may name: they mean nothing on another.
+fn own_places(workspace: &Workspace) -> Vec<String> {
+    let home = env::var_os("HOME").map(Into::into);
+    let parent = workspace.root.parent().map(Path::to_owned);
+    let places = [Some(workspace.root.clone()), parent, home].into_iter().flatten();
+    // "/" alone would be everywhere.
+    places
+        .filter(|place| place.components().count() > 1)
+        .map(|place| format!("{}/", place.display()))
+        .collect()
+}
+
+fn text_faults(file: &str, text: &str, own_places: &[String]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let n_lines = text.lines().count();
+    if n_lines > MAX_LINES && !MAY_BE_LONG.iter().any(|part| file.contains(part)) {
+        faults.push(format!("{file}: {n_lines} lines, more than {MAX_LINES}"));
+    }
+    for (at, line) in text.lines().enumerate() {
+        for place in own_places.iter().filter(|place| names_place(line, place)) {
+            faults.push(format!("{file}:{}: names {place}, a place of this machine", at + 1));
+        }
+    }
+    if text.contains("\r\n") {
+        faults.push(format!("{file}: has Windows line ends"));
+    }
+    faults
+}
+
+/// `place` in `line`, but not as the end of a longer path or word.
+fn names_place(line: &str, place: &str) -> bool {
+    line.match_indices(place).any(|(at, _)| {
+        let before = line.as_bytes().get(at.wrapping_sub(1)).copied();
+        !before.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_.-/*~}>".contains(&byte))
+    })
+}
+
+fn is_member_manifest(file: &str) -> bool {
+    file == "web/Cargo.toml"
+        || (file.starts_with("crates/")
+            && file.matches('/').count() == 2
+            && file.ends_with("/Cargo.toml"))
+}
+
+/// A style sheet that the page does not name would be dead; a name without the file stops the build.
+fn style_faults(files: &[&str], page: &str) -> Vec<String> {
+    let sheets = files.iter().filter(|file| file.starts_with("web/css/") && file.ends_with(".css"));
+    sheets
+        .filter(|sheet| !page.contains(&format!("href=\"{sheet}\"")))
+        .map(|sheet| format!("{sheet}: index.html has no link to it"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{style_faults, text_faults};
+
+    #[test]
+    fn files_are_short_unless_they_are_tables() {
+        let long = "x\n".repeat(801);
+        assert_eq!(text_faults("crates/scan/src/lib.rs", &long, &[]).len(), 1);
+        assert!(text_faults("crates/scan/src/tests.rs", &long, &[]).is_empty());
+    }
+
+    #[test]
+    fn places_of_this_machine_are_found_and_others_not() {
+        let places = ["/builds/clone/".to_owned()];
+        assert_eq!(text_faults("a.md", "see `/builds/clone/x`", &places).len(), 1);
+        assert!(text_faults("a.md", "see my/builds/clone/x", &places).is_empty());
+    }
+
+    #[test]
+    fn every_style_sheet_is_linked() {
+        let files = ["web/css/a.css", "web/css/b.css", "web/src/lib.rs"];
+        let page = r#"<link data-trunk rel="css" href="web/css/a.css" />"#;
+        assert_eq!(style_faults(&files, page), ["web/css/b.css: index.html has no link to it"]);
+    }
+}

@@ -1,0 +1,260 @@
+//! Which crate may use which, proved on every run. The table is the drawing of docs/architecture.md.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::shell;
+use crate::workspace::{Workspace, read};
+
+/// A crate of ours and the crates of ours that it may use. What is not here may not be.
+const LAYERS: &[Layer] = &[
+    Layer { name: "trace", uses: &[], kind: Kind::Core },
+    Layer { name: "scan", uses: &[], kind: Kind::Core },
+    Layer { name: "catalog", uses: &[], kind: Kind::Core },
+    Layer { name: "report", uses: &[], kind: Kind::Core },
+    Layer { name: "decode", uses: &["scan", "trace"], kind: Kind::Core },
+    Layer { name: "repair", uses: &["scan", "trace"], kind: Kind::Core },
+    Layer { name: "analysis", uses: &["trace", "catalog", "report"], kind: Kind::Core },
+    Layer {
+        name: "kinetoscope",
+        uses: &["trace", "scan", "decode", "catalog", "report", "analysis", "repair"],
+        kind: Kind::Core,
+    },
+    // The app uses types of report and analysis; it holds no Trace, so it cannot run an analysis.
+    Layer { name: "web", uses: &["kinetoscope", "report", "analysis"], kind: Kind::Page },
+    Layer { name: "cli", uses: &["kinetoscope"], kind: Kind::Host },
+    Layer { name: "testkit", uses: &["trace", "scan", "decode"], kind: Kind::Host },
+    Layer { name: "xtask", uses: &[], kind: Kind::Host },
+];
+
+/// What any crate's tests may use besides: no product depends on it.
+const TESTS_USE: &[&str] = &["testkit", "decode"];
+
+struct Layer {
+    name: &'static str,
+    uses: &'static [&'static str],
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Pure: runs in a browser tab, on a server and under a fuzzer alike.
+    Core,
+    /// May use the browser.
+    Page,
+    /// May use files, clocks, the environment and the terminal.
+    Host,
+}
+
+/// Packages that belong to the browser.
+const BROWSER_PACKAGES: &[&str] = &[
+    "web-sys",
+    "js-sys",
+    "wasm-bindgen",
+    "wasm-bindgen-futures",
+    "yew",
+    "gloo",
+    "serde-wasm-bindgen",
+];
+/// Packages for programs with a terminal.
+const HOST_PACKAGES: &[&str] = &["anyhow", "clap", "indicatif"];
+/// What reads the world outside; analyses of the same bytes must always give the same result.
+const HOST_MODULES: &[&str] = &[
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "Instant::now",
+    "SystemTime",
+    "time::Instant",
+];
+
+/// Fails with every breach.
+pub fn check(workspace: &Workspace) -> Result<()> {
+    let metadata = shell::output(shell::cargo().current_dir(&workspace.root).args([
+        "metadata",
+        "--locked",
+        "--no-deps",
+        "--format-version",
+        "1",
+    ]))?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is no JSON")?;
+    let members = members(&metadata)?;
+    let mut breaches = dependency_breaches(&members);
+    for layer in LAYERS {
+        if layer.kind == Kind::Core {
+            breaches.extend(browser_breaches(workspace, layer.name)?);
+        }
+        if layer.kind != Kind::Host
+            && let Some(member) = members.get(layer.name)
+        {
+            source_breaches(workspace, &Path::new(&member.folder).join("src"), &mut breaches)?;
+        }
+    }
+    for breach in &breaches {
+        println!("{breach}");
+    }
+    if !breaches.is_empty() {
+        bail!("{} breaches of the layers", breaches.len());
+    }
+    println!("{} crates keep to their layers", members.len());
+    Ok(())
+}
+
+/// A package of the workspace.
+struct Member {
+    folder: String,
+    dependencies: Vec<Dependency>,
+}
+
+struct Dependency {
+    name: String,
+    for_tests: bool,
+}
+
+fn members(metadata: &Value) -> Result<BTreeMap<String, Member>> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
+    packages
+        .iter()
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().into_iter().flatten();
+            let dependencies = dependencies.filter_map(|dependency| {
+                let for_tests = dependency["kind"].as_str() == Some("dev");
+                Some(Dependency { name: text(&dependency["name"])?, for_tests })
+            });
+            let manifest = text(&package["manifest_path"]).context("a package has no manifest")?;
+            let folder = Path::new(&manifest).parent().context("a manifest has no folder")?;
+            let member = Member {
+                folder: folder.to_string_lossy().into_owned(),
+                dependencies: dependencies.collect(),
+            };
+            Ok((text(&package["name"]).context("a package has no name")?, member))
+        })
+        .collect()
+}
+
+fn dependency_breaches(members: &BTreeMap<String, Member>) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let known: BTreeSet<&str> = LAYERS.iter().map(|layer| layer.name).collect();
+    for name in members.keys().filter(|name| !known.contains(name.as_str())) {
+        breaches.push(format!("{name}: has no row in crates/xtask/src/layers.rs"));
+    }
+    for layer in LAYERS {
+        let Some(member) = members.get(layer.name) else {
+            breaches.push(format!(
+                "{}: has a row in crates/xtask/src/layers.rs but is no package",
+                layer.name
+            ));
+            continue;
+        };
+        for dependency in &member.dependencies {
+            let name = dependency.name.as_str();
+            let ours = members.contains_key(name);
+            let allowed =
+                layer.uses.contains(&name) || (dependency.for_tests && TESTS_USE.contains(&name));
+            if ours && !allowed {
+                breaches.push(format!("{}: may not use {name}", layer.name));
+            }
+            if BROWSER_PACKAGES.contains(&name) && layer.kind != Kind::Page {
+                breaches.push(format!("{}: {name} belongs under web/", layer.name));
+            }
+            if HOST_PACKAGES.contains(&name) && layer.kind != Kind::Host && !dependency.for_tests {
+                breaches.push(format!("{}: {name} belongs in cli or xtask", layer.name));
+            }
+        }
+    }
+    breaches
+}
+
+/// A package of the core may not reach the browser through others either.
+fn browser_breaches(workspace: &Workspace, name: &str) -> Result<Vec<String>> {
+    let mut tree = shell::cargo();
+    tree.current_dir(&workspace.root).args([
+        "tree",
+        "--locked",
+        "--package",
+        name,
+        "--edges",
+        "normal,build",
+    ]);
+    tree.args(["--target", "wasm32-unknown-unknown", "--prefix", "none", "--format", "{p}"]);
+    let tree = shell::output(&mut tree)?;
+    let used: BTreeSet<&str> =
+        tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let reached = BROWSER_PACKAGES.iter().filter(|package| used.contains(*package));
+    Ok(reached
+        .map(|package| format!("{name}: reaches {package} through its dependencies"))
+        .collect())
+}
+
+fn source_breaches(workspace: &Workspace, folder: &Path, breaches: &mut Vec<String>) -> Result<()> {
+    for file in crate::digest::files(folder)? {
+        if !file.ends_with(".rs") || is_test_file(&file) {
+            continue;
+        }
+        let path = folder.join(&file);
+        let shown = path.strip_prefix(&workspace.root).unwrap_or(&path).display().to_string();
+        for (number, module) in host_uses(&read(&path)?) {
+            breaches.push(format!("{shown}:{number}: {module} belongs in cli or xtask"));
+        }
+    }
+    Ok(())
+}
+
+fn is_test_file(file: &str) -> bool {
+    file.split('/').any(|name| matches!(name, "tests" | "tests.rs"))
+}
+
+/// Lines of product code that name a module of the world outside. Tests stand at the end of a file and may read files.
+fn host_uses(source: &str) -> Vec<(usize, &'static str)> {
+    let product = source.lines().take_while(|line| line.trim() != "#[cfg(test)]");
+    let code = product.enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    code.flat_map(|(at, line)| {
+        HOST_MODULES
+            .iter()
+            .filter(move |module| line.contains(**module))
+            .map(move |module| (at + 1, *module))
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LAYERS, Value, dependency_breaches, host_uses, members};
+
+    fn metadata(dependency: &str, kind: &str) -> Value {
+        let package = |name: &str, dependencies: Value| serde_json::json!({ "name": name, "manifest_path": format!("/{name}/Cargo.toml"), "dependencies": dependencies });
+        let packages: Vec<Value> = LAYERS
+            .iter()
+            .map(|layer| {
+                let own = serde_json::json!([{ "name": dependency, "kind": kind }]);
+                package(layer.name, if layer.name == "scan" { own } else { serde_json::json!([]) })
+            })
+            .collect();
+        serde_json::json!({ "packages": packages })
+    }
+
+    fn breaches(dependency: &str, kind: &str) -> Vec<String> {
+        dependency_breaches(&members(&metadata(dependency, kind)).unwrap())
+    }
+
+    #[test]
+    fn a_layer_may_not_use_what_its_row_does_not_name() {
+        assert!(breaches("memchr", "normal").is_empty());
+        assert_eq!(breaches("trace", "normal"), ["scan: may not use trace"]);
+        assert_eq!(breaches("web-sys", "normal"), ["scan: web-sys belongs under web/"]);
+        assert_eq!(breaches("anyhow", "normal"), ["scan: anyhow belongs in cli or xtask"]);
+        assert!(breaches("testkit", "dev").is_empty());
+    }
+
+    #[test]
+    fn product_code_may_not_read_the_world() {
+        let source = "//! std::fs in words\nuse std::time::Instant;\nlet a = std::fs::read(p);\n#[cfg(test)]\nmod tests { use std::fs; }\n";
+        assert_eq!(host_uses(source), [(2, "time::Instant"), (3, "std::fs")]);
+    }
+}

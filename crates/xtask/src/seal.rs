@@ -1,0 +1,140 @@
+//! The last step of every build of the page: makes one build of it one thing.
+//!
+//! Trunk names the app's files by content, but not the worker's nor those it copies. After a deployment a browser could
+//! then run a new app with an old worker. Here these files get such names too, and the service worker gets the list of
+//! all files of the build, with their digests.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::digest::{Digest, files};
+use crate::workspace::{Workspace, read};
+
+/// Files with fixed names, and where index.html names them.
+const UNHASHED: &[(&str, &str)] =
+    &[("boot.js", "src"), ("worker.js", "data-worker"), ("worker_bg.wasm", "data-worker-wasm")];
+const UNSEALED: &str = r#"<meta name="build" content="dev""#;
+
+/// Seals the folder that Trunk names in its hook's environment.
+pub fn from_hook(workspace: &Workspace) -> Result<()> {
+    let folder =
+        env::var_os("TRUNK_STAGING_DIR").context("this is Trunk's hook: run trunk build")?;
+    seal(&PathBuf::from(folder), &read(&workspace.root.join("web/sw.js"))?)
+}
+
+fn seal(folder: &Path, service_worker: &str) -> Result<()> {
+    let page_path = folder.join("index.html");
+    let mut page = read(&page_path)?;
+    for (file, attribute) in UNHASHED {
+        let name = hashed_name(file, &Digest::of_file(&folder.join(file))?);
+        page = replace_once(
+            &page,
+            &format!("{attribute}=\"{file}\""),
+            &format!("{attribute}=\"{name}\""),
+        )?;
+        fs::rename(folder.join(file), folder.join(&name))
+            .with_context(|| format!("cannot rename {file}"))?;
+    }
+    fs::write(&page_path, &page)?;
+
+    // The build's name comes from all that it holds, so it is taken before it is written into the page itself.
+    let build = Digest::of(listing(folder)?.as_bytes()).name();
+    page = replace_once(&page, UNSEALED, &UNSEALED.replace("dev", &build))?;
+    fs::write(&page_path, &page)?;
+
+    let service_worker = replace_once(service_worker, "\"__BUILD__\"", &format!("\"{build}\""))?;
+    let service_worker = replace_once(&service_worker, "__FILES__", &listing(folder)?)?;
+    fs::write(folder.join("sw.js"), service_worker)?;
+    Ok(())
+}
+
+/// `[["path","digest"],..]`: JSON, and so JavaScript.
+fn listing(folder: &Path) -> Result<String> {
+    let mut rows = Vec::new();
+    for file in files(folder)? {
+        let digest = Digest::of_file(&folder.join(&file))?;
+        rows.push(serde_json::json!([file, digest.integrity()]));
+    }
+    Ok(serde_json::Value::from(rows).to_string())
+}
+
+fn hashed_name(file: &str, digest: &Digest) -> String {
+    // worker_bg.wasm -> worker-0123456789abcdef_bg.wasm, as Trunk names the app's.
+    let stem_end = file.find(['_', '.']).unwrap_or(file.len());
+    let (stem, rest) = file.split_at(stem_end);
+    format!("{stem}-{}{rest}", digest.name())
+}
+
+fn replace_once(text: &str, from: &str, to: &str) -> Result<String> {
+    let n = text.matches(from).count();
+    ensure!(n == 1, "{from} stands {n} times where the build expects it once");
+    Ok(text.replace(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Digest, hashed_name, replace_once, seal};
+    use std::fs;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const PAGE: &str = r#"<meta name="build" content="dev" /><script src="boot.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm"></script>"#;
+    const SERVICE_WORKER: &str = r#"const BUILD = "__BUILD__"; const FILES = new Map(__FILES__);"#;
+
+    /// Tests run at the same time, each in a folder of its own.
+    static N_FOLDERS: AtomicUsize = AtomicUsize::new(0);
+
+    fn sealed(worker: &str) -> (Vec<String>, String, String) {
+        let n = N_FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            std::env::temp_dir().join(format!("kinetoscope-seal-{}-{n}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for (name, text) in
+            [("index.html", PAGE), ("boot.js", "b"), ("worker.js", worker), ("worker_bg.wasm", "w")]
+        {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        seal(&folder, SERVICE_WORKER).unwrap();
+        let listed = super::files(&folder).unwrap();
+        let page = fs::read_to_string(folder.join("index.html")).unwrap();
+        let service_worker = fs::read_to_string(folder.join("sw.js")).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        (listed, page, service_worker)
+    }
+
+    #[test]
+    fn every_file_but_the_entries_is_named_by_its_content() {
+        let (listed, page, service_worker) = sealed("one");
+        assert_eq!(listed.len(), 5, "{listed:?}");
+        for name in listed.iter().filter(|name| !["index.html", "sw.js"].contains(&name.as_str())) {
+            assert!(name.contains('-'), "{name}");
+            assert!(page.contains(&format!("=\"{name}\"")), "{page}");
+            assert!(service_worker.contains(&format!("[\"{name}\",\"sha256-")), "{service_worker}");
+        }
+        // The page that the service worker keeps is the page as it is served.
+        assert!(service_worker.contains(&Digest::of(page.as_bytes()).integrity()));
+    }
+
+    #[test]
+    fn another_worker_is_another_build() {
+        assert_eq!(sealed("one"), sealed("one"));
+        let (one, two) = (sealed("one"), sealed("two"));
+        assert_ne!(one.1, two.1);
+        assert_ne!(one.2, two.2);
+    }
+
+    #[test]
+    fn names_keep_their_ending() {
+        let digest = Digest::of(b"");
+        assert_eq!(hashed_name("worker_bg.wasm", &digest), "worker-e3b0c44298fc1c14_bg.wasm");
+        assert_eq!(hashed_name("boot.js", &digest), "boot-e3b0c44298fc1c14.js");
+    }
+
+    #[test]
+    fn a_page_that_is_not_as_expected_is_an_error() {
+        assert!(replace_once("a", "b", "c").is_err());
+        assert!(replace_once("bb", "b", "c").is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! The size budget of the page, as a web host sends it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::digest::files;
+
+/// What the compressed files may weigh. The figures are what a first visit may cost on a slow line; raise one only
+/// with the reason in the commit.
+const BUDGET: &[Share] = &[
+    Share { what: "app wasm", start: "app-", end: "_bg.wasm", bytes: 250_000 },
+    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", bytes: 300_000 },
+    Share { what: "whole page", start: "", end: "", bytes: 700_000 },
+];
+
+/// Files by the start and the end of their names, and what they may weigh together.
+struct Share {
+    what: &'static str,
+    start: &'static str,
+    end: &'static str,
+    bytes: u64,
+}
+
+/// Prints the sizes and fails if one is over its budget.
+pub fn check(folder: &Path) -> Result<()> {
+    let mut sizes = Vec::new();
+    for file in files(folder)? {
+        let bytes = fs::read(folder.join(&file)).with_context(|| format!("cannot read {file}"))?;
+        sizes.push((file, bytes.len(), compressed_size(&bytes)?));
+    }
+    println!("{:>11} {:>11}  file", "bytes", "gzip -9");
+    for (file, plain, compressed) in &sizes {
+        println!("{plain:>11} {compressed:>11}  {file}");
+    }
+    let mut over = Vec::new();
+    for share in BUDGET {
+        let own = sizes
+            .iter()
+            .filter(|(file, ..)| file.starts_with(share.start) && file.ends_with(share.end));
+        let total: u64 = own.map(|(.., compressed)| *compressed).sum();
+        ensure!(total > 0, "the page holds no {}", share.what);
+        println!("{}: {total} of {} bytes compressed", share.what, share.bytes);
+        if total > share.bytes {
+            over.push(share.what);
+        }
+    }
+    ensure!(over.is_empty(), "over the size budget: {}", over.join(", "));
+    Ok(())
+}
+
+fn compressed_size(bytes: &[u8]) -> Result<u64> {
+    let mut encoder = GzEncoder::new(Counter(0), Compression::best());
+    encoder.write_all(bytes)?;
+    Ok(encoder.finish()?.0)
+}
+
+/// Counts what is written.
+struct Counter(u64);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

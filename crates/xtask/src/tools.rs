@@ -1,0 +1,209 @@
+//! The tools of the wasm build, in the versions that fit: from PATH, else from a cache, else built once into it.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell;
+use crate::workspace::Workspace;
+
+/// Newer ones need a newer compiler than ours.
+const TRUNK_VERSION: &str = "0.21.14";
+
+/// A tool that cargo can build.
+struct Tool<'a> {
+    package: &'a str,
+    program: &'a str,
+    version: &'a str,
+    /// Cargo profile settings: the tools run for seconds, so the compiler need not try hard. Trunk by its own profile
+    /// takes more than 1000 CPU seconds to build.
+    profile: &'a [(&'a str, &'a str)],
+    arguments: &'a [&'a str],
+}
+
+/// The folders that hold the tools.
+pub struct Tools {
+    folders: Vec<PathBuf>,
+}
+
+impl Tools {
+    /// Finds the tools and the wasm target, or installs them.
+    pub fn ensure(workspace: &Workspace) -> Result<Tools> {
+        ensure_wasm_target()?;
+        // The command line tool must be exactly as old as the library that the page is built with.
+        let bindgen_version = workspace.locked_version("wasm-bindgen")?;
+        let tools = [
+            Tool {
+                package: "trunk",
+                program: "trunk",
+                version: TRUNK_VERSION,
+                profile: &[
+                    ("LTO", "off"),
+                    ("CODEGEN_UNITS", "16"),
+                    ("OPT_LEVEL", "0"),
+                    ("DEBUG", "0"),
+                ],
+                // Its features fetch tools and look for updates, over the network: not wanted.
+                arguments: &["--no-default-features"],
+            },
+            Tool {
+                package: "wasm-bindgen-cli",
+                program: "wasm-bindgen",
+                version: &bindgen_version,
+                profile: &[
+                    ("LTO", "off"),
+                    ("CODEGEN_UNITS", "16"),
+                    ("OPT_LEVEL", "1"),
+                    ("DEBUG", "0"),
+                ],
+                arguments: &[],
+            },
+        ];
+        let mut folders = Vec::new();
+        for tool in &tools {
+            if let Some(folder) = tool.ensure()? {
+                folders.push(folder);
+            }
+        }
+        Ok(Tools { folders })
+    }
+
+    /// PATH with the tools first.
+    pub fn path(&self) -> Result<OsString> {
+        shell::path_with(&self.folders)
+    }
+
+    /// Trunk, which finds the other tools on the PATH that it is given.
+    pub fn trunk(&self) -> Result<Command> {
+        let cached = self
+            .folders
+            .iter()
+            .map(|folder| folder.join(executable("trunk")))
+            .find(|path| path.is_file());
+        let mut command = Command::new(cached.unwrap_or_else(|| "trunk".into()));
+        command.env("PATH", self.path()?);
+        // Trunk takes NO_COLOR only as true or false, and stops at the value 1 that everyone else uses.
+        if env::var_os("NO_COLOR").is_some() {
+            command.env("NO_COLOR", "true");
+        }
+        Ok(command)
+    }
+}
+
+impl Tool<'_> {
+    /// The folder of the cached tool; nothing if PATH has the right one.
+    fn ensure(&self) -> Result<Option<PathBuf>> {
+        let on_path = shell::which(self.program).and_then(|path| shell::version(&path));
+        if on_path.is_some_and(|line| line.split_whitespace().nth(1) == Some(self.version)) {
+            return Ok(None);
+        }
+        let cache = cache()?;
+        let name = format!("{}-{}", self.package, self.version);
+        let installed = cache.join(&name);
+        let folder = installed.join("bin");
+        if !folder.join(executable(self.program)).is_file() {
+            self.build(&cache, &name, &installed)?;
+        }
+        Ok(Some(folder))
+    }
+
+    /// Builds into a folder of its own and then renames it: an interrupted build leaves nothing that looks whole, and
+    /// the next one goes on where it stopped.
+    fn build(&self, cache: &Path, name: &str, installed: &Path) -> Result<()> {
+        let work = cache.join(".build").join(name);
+        fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
+        // One build at a time; whoever waited finds it done. The system drops the lock when we end, however we do.
+        let lock = File::create(cache.join(".build").join(format!("{name}.lock")))?;
+        lock.lock().context("cannot lock the tools folder")?;
+        if installed.join("bin").join(executable(self.program)).is_file() {
+            return Ok(());
+        }
+        println!(
+            "Building {} {} once, into {} (minutes).",
+            self.package,
+            self.version,
+            installed.display()
+        );
+        let root = work.join("root");
+        let mut command = shell::cargo();
+        // Away from the checkout, whose .cargo/config.toml is not meant for it, and free of what is set for our own builds.
+        command.current_dir(&work);
+        for (variable, _) in env::vars_os() {
+            let variable = variable.to_string_lossy().into_owned();
+            if variable.ends_with("RUSTFLAGS")
+                || variable.starts_with("CARGO_BUILD_")
+                || variable.starts_with("CARGO_PROFILE_")
+                || variable == "CARGO_TARGET_DIR"
+            {
+                command.env_remove(variable);
+            }
+        }
+        for (setting, value) in self.profile {
+            command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
+        }
+        command.arg("install").args(["--locked", "--version", self.version]).args(self.arguments);
+        command
+            .arg("--target-dir")
+            .arg(work.join("target"))
+            .arg("--root")
+            .arg(&root)
+            .arg(self.package);
+        shell::run(&mut command)?;
+        if installed.exists() {
+            fs::remove_dir_all(installed)
+                .with_context(|| format!("cannot remove {}", installed.display()))?;
+        }
+        fs::rename(&root, installed)
+            .with_context(|| format!("cannot create {}", installed.display()))?;
+        // Only disk space is lost if this fails.
+        let _ = fs::remove_dir_all(&work);
+        Ok(())
+    }
+}
+
+/// `KINETOSCOPE_TOOLS`, else a folder of the user's cache: outside the clone, so that a fresh one need not build again.
+fn cache() -> Result<PathBuf> {
+    if let Some(folder) = env::var_os("KINETOSCOPE_TOOLS") {
+        return Ok(PathBuf::from(folder));
+    }
+    let absolute =
+        |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME")
+        .or_else(|| absolute("LOCALAPPDATA"))
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+        .context("no HOME: set KINETOSCOPE_TOOLS to a folder for the tools")?;
+    Ok(base.join("kinetoscope/tools"))
+}
+
+/// The wasm target's standard library. Always asked for by name: rustup leaves out a missing target without a word,
+/// and the build then fails far from the cause.
+pub fn ensure_wasm_target() -> Result<()> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    let mut rustc = Command::new("rustc");
+    let libraries = shell::output(rustc.args(["--print", "target-libdir", "--target", TARGET]))?;
+    if Path::new(libraries.trim()).is_dir() {
+        return Ok(());
+    }
+    if shell::which("rustup").is_none() {
+        bail!(
+            "the target {TARGET} is missing and there is no rustup: install it as your Rust came"
+        );
+    }
+    shell::run(Command::new("rustup").args(["target", "add", TARGET]))
+}
+
+/// `rustfmt` or `clippy`, which rustup's minimal profile leaves out.
+pub fn ensure_component(subcommand: &str, component: &str) -> Result<()> {
+    if shell::succeeds(shell::cargo().args([subcommand, "--version"])) {
+        return Ok(());
+    }
+    shell::run(Command::new("rustup").args(["component", "add", component]))
+}
+
+fn executable(program: &str) -> String {
+    format!("{program}{}", env::consts::EXE_SUFFIX)
+}

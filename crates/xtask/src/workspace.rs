@@ -1,0 +1,87 @@
+//! Where things are.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// The checkout, and the folders that belong to it.
+pub struct Workspace {
+    /// The folder of the workspace's Cargo.toml.
+    pub root: PathBuf,
+    /// Cargo's target folder, whatever the environment calls it.
+    pub target: PathBuf,
+}
+
+impl Workspace {
+    pub fn find() -> Result<Workspace> {
+        let here = env::current_dir().context("the current folder is gone")?;
+        let root = here
+            .ancestors()
+            .find(|folder| folder.join("crates/xtask/Cargo.toml").is_file())
+            .context("run cargo xtask inside the checkout")?
+            .to_owned();
+        // Relative to where cargo was called, as cargo itself takes it.
+        let target = match env::var_os("CARGO_TARGET_DIR") {
+            Some(folder) => here.join(folder),
+            None => root.join("target"),
+        };
+        Ok(Workspace { root, target })
+    }
+
+    /// The sample traces, which are no part of the checkout.
+    pub fn shared(&self) -> Option<PathBuf> {
+        let folder = match env::var_os("KINETOSCOPE_SHARED") {
+            Some(folder) => PathBuf::from(folder),
+            None => self.root.parent()?.join("shared"),
+        };
+        folder.join("corpus").is_dir().then_some(folder)
+    }
+
+    /// Where `dist` puts the page, and `serve` builds it.
+    pub fn dist(&self) -> PathBuf {
+        self.root.join("dist/kinetoscope")
+    }
+
+    /// The page that is tested: away from `dist`, so that a running `serve` is not disturbed.
+    pub fn tested_page(&self) -> PathBuf {
+        self.target.join("xtask/page")
+    }
+
+    /// The exact version of `package` in Cargo.lock.
+    pub fn locked_version(&self, package: &str) -> Result<String> {
+        let path = self.root.join("Cargo.lock");
+        let lock = read(&path)?;
+        locked_version(&lock, package)
+            .with_context(|| format!("{} holds no {package}", path.display()))
+    }
+}
+
+fn locked_version(lock: &str, package: &str) -> Option<String> {
+    let name = format!("name = \"{package}\"");
+    let mut lines = lock.lines().skip_while(|line| *line != name).skip(1);
+    lines.next()?.strip_prefix("version = \"")?.strip_suffix('"').map(str::to_owned)
+}
+
+/// `fs::read_to_string`, with the path in the error.
+pub fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// True in continuous integration, where a missing tool is a failure.
+pub fn is_ci() -> bool {
+    env::var("CI").is_ok_and(|value| value == "true" || value == "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::locked_version;
+
+    #[test]
+    fn the_lock_file_names_the_version() {
+        let lock = "[[package]]\nname = \"wasm-bindgen-futures\"\nversion = \"0.4.79\"\n\n[[package]]\nname = \"wasm-bindgen\"\nversion = \"0.2.129\"\n";
+        assert_eq!(locked_version(lock, "wasm-bindgen").as_deref(), Some("0.2.129"));
+        assert_eq!(locked_version(lock, "trunk"), None);
+    }
+}
