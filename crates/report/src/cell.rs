@@ -66,10 +66,14 @@ impl Cell {
         }
     }
 
-    /// The value in its column: the unit stands in the column's header ([`Scale::suffix`]).
+    /// The value in its column: the unit stands in the column's header ([`Scale::suffix`]), or beside the
+    /// value where the column has none.
     #[must_use]
     pub fn show_in(&self, scale: Scale) -> String {
         match self {
+            Self::Ns(_) | Self::Bytes(_) | Self::FileBytes(_) if scale == Scale::None => {
+                self.show()
+            }
             Self::Ns(ns) => scale.number(ns.unsigned_abs(), *ns < 0),
             Self::Bytes(bytes) | Self::FileBytes(bytes) => scale.number(*bytes, false),
             Self::Instant(ns) => units::instant(*ns),
