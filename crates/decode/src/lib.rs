@@ -1,1 +1,25 @@
-//! Placeholder, replaced by the first commit of this crate.
+//! Bytes of a file to a [`Trace`] and what is wrong with the file.
+//!
+//! Constraints of this crate:
+//!
+//! * no I/O: bytes are pushed in pieces of any size, and any pieces of the same file give the same result;
+//! * bad input is data: only a file that is no trace at all is an error ([`NotATrace`]), everything else
+//!   is a trace and a list of [`Problem`]s;
+//! * every `{...}` of the event array becomes a row, however hopeless: flags say what is wrong with it,
+//!   and repair decides;
+//! * the format is recognised by content, never by name, and a pickle is never deserialised.
+//!
+//! [`Trace`]: trace::Trace
+
+mod decoder;
+mod event;
+mod excerpt;
+pub mod gunzip;
+mod layout;
+mod not_a_trace;
+mod problem;
+mod sniff;
+
+pub use decoder::{Decoded, Decoder, Source};
+pub use not_a_trace::{FileKind, NotATrace};
+pub use problem::{Problem, ProblemKind, Severity};

@@ -1,0 +1,278 @@
+//! The push decoder: file bytes in, a trace out.
+
+use scan::{Cursor, Defect, DefectKind, Frame, Member, Place, Scanner, Sink, Stop};
+use trace::{Container, Trace};
+
+use crate::{
+    FileKind, NotATrace, Problem, ProblemKind,
+    event::Events,
+    gunzip::{self, Fault, FaultKind, Gunzip},
+    layout::Frames,
+    sniff,
+};
+
+/// A decoded file.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The trace.
+    pub trace: Trace,
+    /// What is wrong with the file, the worst first.
+    pub problems: Vec<Problem>,
+    /// The file itself.
+    pub source: Source,
+}
+
+/// The file that was decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Whether it is compressed with gzip.
+    pub gzip: bool,
+    /// Its size.
+    pub file_bytes: u64,
+    /// Its decompressed size, as far as it could be read.
+    pub json_bytes: u64,
+}
+
+/// Decodes a file pushed in pieces of any size.
+///
+/// ```
+/// let mut decoder = decode::Decoder::new();
+/// decoder.push(br#"{"traceEvents":[{"ph":"X","name":"k","ts":1.5,"dur":"#)?;
+/// decoder.push(br#"2,"pid":0,"tid":7}]}"#)?;
+/// let decoded = decoder.finish()?;
+/// assert_eq!(decoded.trace.ts_ns(0), 1_500);
+/// assert!(decoded.problems.is_empty());
+/// # Ok::<(), decode::NotATrace>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Decoder {
+    input: Input,
+    json: Json,
+    file_bytes: u64,
+}
+
+#[derive(Debug)]
+enum Input {
+    /// The first bytes, too few yet to know.
+    Unknown(Vec<u8>),
+    Plain,
+    Gzip(Box<Gunzip>),
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Self::Unknown(Vec::new())
+    }
+}
+
+impl Decoder {
+    /// A decoder at the start of a file.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads the next piece of the file.
+    ///
+    /// # Errors
+    /// As soon as the file is known to be no trace; the rest need not be read then.
+    pub fn push(&mut self, file_bytes: &[u8]) -> Result<(), NotATrace> {
+        self.file_bytes += file_bytes.len() as u64;
+        if let Input::Unknown(head) = &mut self.input {
+            head.extend_from_slice(file_bytes);
+            if head.len() < gunzip::MAGIC.len() {
+                return Ok(());
+            }
+            let head = std::mem::take(head);
+            self.input = match head.starts_with(&gunzip::MAGIC) {
+                true => Input::Gzip(Box::default()),
+                false => Input::Plain,
+            };
+            return self.feed(&head);
+        }
+        self.feed(file_bytes)
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), NotATrace> {
+        match &mut self.input {
+            Input::Gzip(gunzip) => {
+                let json = &mut self.json;
+                let mut result = Ok(());
+                gunzip.push(bytes, &mut |plain| {
+                    if result.is_ok() {
+                        result = json.push(plain);
+                    }
+                });
+                result
+            }
+            _ => self.json.push(bytes),
+        }
+    }
+
+    /// Number of events so far.
+    #[must_use]
+    pub fn n_events(&self) -> usize {
+        self.json.reader.events.builder.trace().len()
+    }
+
+    /// Number of decompressed bytes so far.
+    #[must_use]
+    pub fn json_bytes(&self) -> u64 {
+        self.json.bytes
+    }
+
+    /// The file ends here.
+    ///
+    /// # Errors
+    /// When it is no trace.
+    pub fn finish(mut self) -> Result<Decoded, NotATrace> {
+        let gzip = matches!(self.input, Input::Gzip(_));
+        let mut faults = Vec::new();
+        match self.input {
+            Input::Unknown(head) => self.json.push(&head)?,
+            Input::Plain => {}
+            Input::Gzip(gunzip) => {
+                let json = &mut self.json;
+                let mut result = Ok(());
+                faults = gunzip.finish(&mut |plain| {
+                    if result.is_ok() {
+                        result = json.push(plain);
+                    }
+                });
+                result?;
+            }
+        }
+        let source = Source { gzip, file_bytes: self.file_bytes, json_bytes: self.json.bytes };
+        let (trace, problems) = self.json.finish(&faults)?;
+        Ok(Decoded { trace, problems, source })
+    }
+}
+
+/// The decompressed side: looks at the first bytes, then scans.
+#[derive(Debug, Default)]
+struct Json {
+    /// The first bytes of the file, kept to say what it is when it is no trace.
+    head: Vec<u8>,
+    scanner: Option<Scanner>,
+    reader: Reader,
+    bytes: u64,
+}
+
+impl Json {
+    fn push(&mut self, bytes: &[u8]) -> Result<(), NotATrace> {
+        self.bytes += bytes.len() as u64;
+        let mut bytes = bytes;
+        if self.scanner.is_none() {
+            let room = sniff::HEAD - self.head.len();
+            let (first, rest) = bytes.split_at(bytes.len().min(room));
+            self.head.extend_from_slice(first);
+            if self.head.len() < sniff::HEAD {
+                return Ok(());
+            }
+            self.start()?;
+            bytes = rest;
+        }
+        if let Some(scanner) = &mut self.scanner {
+            scanner.push(bytes, &mut self.reader);
+        }
+        Ok(())
+    }
+
+    /// Enough of the file is here to look at it.
+    fn start(&mut self) -> Result<(), NotATrace> {
+        if let Some(refusal) = sniff::refuse(&self.head) {
+            return Err(refusal);
+        }
+        let mut scanner = Scanner::new("traceEvents");
+        scanner.push(&self.head, &mut self.reader);
+        self.scanner = Some(scanner);
+        Ok(())
+    }
+
+    fn finish(mut self, faults: &[Fault]) -> Result<(Trace, Vec<Problem>), NotATrace> {
+        if self.scanner.is_none() {
+            if self.head.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0) {
+                let kind = if faults.is_empty() { FileKind::Empty } else { FileKind::DamagedGzip };
+                return Err(NotATrace::new(kind, 0, &self.head));
+            }
+            self.start()?;
+        }
+        let Self { head, scanner, mut reader, bytes } = self;
+        if let Some(scanner) = scanner {
+            scanner.finish(&mut reader);
+        }
+        reader.frames.finish(bytes);
+        let cut =
+            faults.iter().any(|it| matches!(it.kind, FaultKind::Truncated | FaultKind::Corrupt));
+        let whole = reader.frames.any_end && !cut;
+        if let Some(kind) = reader.is_no_trace(&head, whole) {
+            let blanks = head.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            return Err(NotATrace::new(kind, blanks as u64, &head[blanks..]));
+        }
+        let Reader { events, frames } = reader;
+        let mut problems = events.problems;
+        for fault in faults {
+            problems.note(ProblemKind::from(fault.kind), 1, fault.plain_offset, None, b"");
+        }
+        let mut builder = events.builder;
+        let trace = builder.trace_mut();
+        trace.layout = frames.layout;
+        trace.metadata = frames.metadata;
+        Ok((builder.finish(), problems.into_list()))
+    }
+}
+
+/// Receives what the scanner finds.
+#[derive(Debug, Default)]
+struct Reader {
+    events: Events,
+    frames: Frames,
+}
+
+impl Reader {
+    /// What the file is, when it is no trace.
+    fn is_no_trace(&self, head: &[u8], whole: bool) -> Option<FileKind> {
+        let layout = &self.frames.layout;
+        let object = self.frames.starts_with_object();
+        // A bare array is a trace when anything in it looks like an event; an empty one is an empty trace.
+        let strange_array = layout.container == Container::Array
+            && !self.events.any_phase
+            && (!self.events.builder.trace().is_empty() || layout.gaps_need_rewrite || !whole);
+        (layout.array.is_none() || strange_array)
+            .then(|| sniff::classify(head, &self.frames.keys, object, whole))
+    }
+
+    fn last_row(&self) -> Option<u32> {
+        u32::try_from(self.events.builder.trace().len().checked_sub(1)?).ok()
+    }
+}
+
+impl Sink for Reader {
+    #[inline]
+    fn element(&mut self, offset: u64, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+        self.events.read(offset, cursor)
+    }
+
+    fn frame(&mut self, frame: Frame) {
+        self.frames.frame(frame);
+    }
+
+    fn member(&mut self, member: &Member<'_>) {
+        self.frames.member(member, &mut self.events.problems);
+    }
+
+    fn defect(&mut self, defect: &Defect<'_>) {
+        self.frames.defect(defect);
+        let kind = match (defect.kind, defect.place) {
+            (DefectKind::Junk, Place::Before | Place::After) => ProblemKind::FrameJunk,
+            (kind, _) => ProblemKind::from(kind),
+        };
+        let row = if defect.at_element { self.last_row() } else { None };
+        let count = if kind == ProblemKind::TrailingText { 1 } else { defect.count };
+        self.events.problems.note(kind, count, defect.offset, row, defect.excerpt);
+    }
+
+    fn is_element_key(&self, key: &[u8]) -> bool {
+        Events::is_event_key(key)
+    }
+}

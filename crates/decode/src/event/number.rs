@@ -1,0 +1,139 @@
+//! Integers and ids out of JSON values.
+
+use scan::{Value, string::unescape};
+use trace::decimal::{Micros, parse_micros};
+
+/// A decimal integer, when `text` is one that fits.
+#[inline]
+pub(super) fn integer(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    if digits.len() <= 18 {
+        let value = digits.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+        return Some(if digits.len() == text.len() { value } else { -value });
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A correlation or external id: an integer, or a string holding one.
+#[inline]
+pub(super) fn link(value: Option<Value<'_>>) -> Option<i64> {
+    match value? {
+        Value::Number(text) => integer(text),
+        Value::String(text) => integer(text.raw),
+        _ => None,
+    }
+}
+
+/// The id of a flow as Perfetto reads it: integers as they are, strings with `strtoull` in base 16
+/// (`CStringToUInt64`), which must take the whole text.
+pub(super) fn flow_id(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Number(text) => integer(text).or_else(|| {
+            let text = std::str::from_utf8(text).ok()?;
+            text.parse::<u64>().ok().map(u64::cast_signed)
+        }),
+        Value::String(text) => hexadecimal(unescape(text.raw).as_bytes()),
+        _ => None,
+    }
+}
+
+fn hexadecimal(text: &[u8]) -> Option<i64> {
+    let text = text.trim_ascii_start();
+    let (negative, text) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    // `strtoull` answers the greatest number when it is too great, sign or not.
+    let value = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16);
+    Some(
+        match value {
+            Ok(value) if negative => value.wrapping_neg(),
+            Ok(value) => value,
+            Err(_) => u64::MAX,
+        }
+        .cast_signed(),
+    )
+}
+
+/// A time as the file has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// The key is absent.
+    Missing,
+    /// There is something else than a number.
+    Unreadable,
+    /// A number; `text` when it was written as a string.
+    Known { micros: Micros, text: bool },
+}
+
+/// Reads `ts` or `dur`.
+#[inline]
+pub(super) fn time(value: Option<Value<'_>>) -> Time {
+    let (micros, text) = match value {
+        None => return Time::Missing,
+        Some(Value::Number(number)) => (parse_micros(number), false),
+        Some(Value::String(text)) if text.escaped => {
+            (parse_micros(unescape(text.raw).as_bytes()), true)
+        }
+        Some(Value::String(text)) => (parse_micros(text.raw), true),
+        Some(_) => (None, false),
+    };
+    micros.map_or(Time::Unreadable, |micros| Time::Known { micros, text })
+}
+
+/// Whether the value is a number, or a string holding one.
+pub(super) fn is_numeric(value: Value<'_>) -> bool {
+    match value {
+        Value::Number(_) => true,
+        Value::String(text) => {
+            let text = unescape(text.raw);
+            parse_micros(text.as_bytes()).is_some() || text.parse::<f64>().is_ok_and(f64::is_finite)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scan::Text;
+
+    use super::*;
+
+    #[test]
+    fn integers() {
+        assert_eq!(integer(b"0"), Some(0));
+        assert_eq!(integer(b"-42"), Some(-42));
+        assert_eq!(integer(b"9223372036854775807"), Some(i64::MAX));
+        assert_eq!(integer(b"-9223372036854775808"), Some(i64::MIN));
+        for text in ["9223372036854775808", "1.0", "1e3", "", "-", "+1", "0x1"] {
+            assert_eq!(integer(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn flow_ids_as_perfetto_reads_them() {
+        let text = |raw: &'static str| {
+            flow_id(Value::String(Text { raw: raw.as_bytes(), escaped: raw.contains('\\') }))
+        };
+        assert_eq!(flow_id(Value::Number(b"12")), Some(12));
+        assert_eq!(flow_id(Value::Number(b"18446744073709551615")), Some(-1));
+        assert_eq!(flow_id(Value::Number(b"1.5")), None);
+        assert_eq!(flow_id(Value::Null), None);
+        assert_eq!(text("12"), Some(0x12));
+        assert_eq!(text("0xff"), Some(255));
+        assert_eq!(text(r"\u0061"), Some(10));
+        assert_eq!(text("fffffffffffffffff"), Some(-1));
+        assert_eq!(text("0x"), None);
+        assert_eq!(text("12 "), None);
+        assert_eq!(text("xyz"), None);
+        assert_eq!(text(""), None);
+    }
+}

@@ -1,0 +1,342 @@
+//! Everything that can be wrong with a file, as one table.
+
+use scan::{DefectKind, Quirk};
+use trace::Row;
+
+use crate::{excerpt::excerpt, gunzip::FaultKind};
+
+/// How bad a problem is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing; nothing is lost anywhere.
+    Info,
+    /// Something is lost or misread, here or in Perfetto.
+    Warning,
+    /// Perfetto rejects the file or the event, or data is gone.
+    Error,
+}
+
+/// One kind of problem of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What is wrong.
+    pub kind: ProblemKind,
+    /// How many times.
+    pub count: u64,
+    /// Where it occurs first, in the decompressed file (for gzip damage outside the compressed data: the
+    /// number of bytes decompressed before it).
+    pub first_offset: u64,
+    /// The first event concerned, when it is an event.
+    pub first_row: Option<Row>,
+    /// The text there, printable, at most 120 characters.
+    pub excerpt: String,
+}
+
+/// Declares the kinds, and with them the table.
+macro_rules! problems {
+    ($($kind:ident $id:literal $severity:ident $title:literal $help:literal;)*) => {
+        /// What can be wrong with a file.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum ProblemKind {
+            $(#[doc = $title] $kind,)*
+        }
+
+        impl ProblemKind {
+            /// Every kind, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
+
+            const ROWS: &'static [(&'static str, Severity, &'static str, &'static str)] =
+                &[$(($id, Severity::$severity, $title, $help),)*];
+        }
+    };
+}
+
+// What Perfetto does: trace processor v51 to v58 as measured, docs of the importer model in `repair`.
+problems! {
+    // ---- the compressed file ----
+    GzipTruncated "gzip-truncated" Error
+        "The gzip file is cut short"
+        "The download or copy stopped early, or the writer was killed. Everything before the cut is kept. Copy the file again if you can; Perfetto stops with \"GZIP stream incomplete\".";
+    GzipCorrupt "gzip-corrupt" Error
+        "The gzip data is damaged"
+        "Decompression failed in the middle; everything before that place is kept. Copy the file again from its source, in binary mode.";
+    GzipCrc "gzip-crc" Error
+        "The gzip checksum does not match"
+        "The data decompressed, but some byte of it is not what was written. Copy the file again; do not trust single numbers of this one.";
+    GzipLength "gzip-length" Warning
+        "The gzip length field does not match"
+        "The file says another size than its contents have. Copy the file again if you can.";
+    GzipTrailing "gzip-trailing" Warning
+        "There is text after the end of the gzip data"
+        "Those bytes are ignored. Harmless if the events look complete.";
+    // ---- the document ----
+    ByteOrderMark "bom" Error
+        "The file starts with a byte order mark"
+        "Perfetto refuses it (\"Unknown trace type\"). The repaired file has none.";
+    Truncated "truncated" Error
+        "The file ends in the middle of an event"
+        "The writer was probably killed. Every whole event before the cut is kept; the rest of the last one is dropped. Perfetto reports \"JSON trace file is incomplete\".";
+    UnclosedArray "unclosed-array" Warning
+        "The event array is never closed"
+        "The file ends without the closing ]. No whole event is lost. Perfetto accepts this for a bare array only; otherwise it reports \"JSON trace file is incomplete\".";
+    UnclosedObject "unclosed-object" Warning
+        "The outermost object is never closed"
+        "The file ends without the closing }. All events are there. Perfetto reports \"JSON trace file is incomplete\".";
+    TrailingComma "trailing-comma" Info
+        "A comma stands before a closing bracket"
+        "Perfetto and this reader accept it between events; strict JSON readers do not.";
+    ExtraComma "extra-comma" Error
+        "Two commas stand where one belongs"
+        "Perfetto rejects the whole file for two commas in a row between events. The repaired file has one.";
+    MissingComma "missing-comma" Warning
+        "A comma is missing between two events"
+        "Perfetto and this reader accept it; strict JSON readers do not.";
+    Junk "junk-between-events" Error
+        "Something between the events is no event"
+        "For example null, a number, or a comment. It is skipped here; Perfetto rejects the whole file.";
+    FrameJunk "junk-in-frame" Error
+        "Something beside the events is no key and value"
+        "Text in the outermost object that belongs to no key. It is skipped here and left out of the repaired file.";
+    Malformed "malformed-event" Error
+        "An event is no readable JSON"
+        "The event is skipped up to the next one that can be read. Perfetto rejects the whole file or loses everything behind.";
+    WrongBracket "wrong-bracket" Warning
+        "A bracket is closed by one of the other kind"
+        "Such as [1,2}. It is read as meant. Inside an event's arguments Perfetto loads the event and loses its arguments silently.";
+    EventComma "comma-in-event" Warning
+        "A comma is missing or too many inside an event"
+        "It is read as meant. Perfetto accepts a trailing comma inside an event; other readers reject the file.";
+    SecondArray "second-event-array" Warning
+        "The document has more than one traceEvents array"
+        "The events of all of them are read, as one trace.";
+    Concatenated "concatenated" Error
+        "Several documents follow each other in one file"
+        "The events of all of them are read, as one trace. Perfetto shows the first one only, without a word. If they come from different processes or ranks, split the file to compare them.";
+    TrailingText "trailing-text" Warning
+        "There is text after the end of the document"
+        "It is ignored. Perfetto ignores it, too, or stops with \"tried to parse data after EOF\", depending on how the bytes arrive.";
+    // ---- the text ----
+    InvalidUtf8 "invalid-utf8" Warning
+        "Some text is no UTF-8"
+        "Bytes of another encoding, often in file names or process names. They are shown as \u{fffd}, also in the repaired file, as JSON must be UTF-8.";
+    ControlCharacter "control-character" Warning
+        "A string holds a raw control character"
+        "Such as a newline. JSON wants these escaped; Perfetto accepts them in events and rejects the file for one in a top-level value.";
+    SurrogateEscape "surrogate-escape" Error
+        "A character is escaped as a surrogate"
+        "Such as \\ud83d\\ude00 for an emoji, as Python's json writes it. Perfetto rejects the whole file for one in a name, and for one inside args loses that argument and every later one of the event.";
+    BadEscape "bad-escape" Warning
+        "A backslash starts no escape that JSON knows"
+        "Often an unescaped path of Windows. The backslash is taken for itself.";
+    NonFinite "non-finite-number" Error
+        "A value is NaN or Infinity"
+        "JSON has no such numbers. Perfetto rejects the whole file for one as a time, and for one inside args loses that argument and every later one of the event. The repaired file has them as text.";
+    OddNumber "odd-number" Error
+        "A number is spelled as JSON does not allow"
+        "Such as 01, +5, .5 or 5. with nothing behind the point. Perfetto rejects the whole file.";
+    DuplicateKey "duplicate-key" Info
+        "An event has the same key twice"
+        "The last one counts, as in Perfetto.";
+    // ---- events ----
+    EmptyEvent "empty-event" Warning
+        "An event is an empty object"
+        "Perfetto up to v56 counts each {} as an error (json_tokenizer_failure). The repaired file leaves them out.";
+    UnreadablePhase "unreadable-phase" Error
+        "An event has no readable ph"
+        "Every event needs a phase, one letter of text, such as \"X\". This one cannot be placed.";
+    MissingTs "missing-ts" Error
+        "An event has no ts"
+        "Without a time it cannot be placed. Perfetto drops it (json_tokenizer_failure).";
+    UnreadableTs "unreadable-ts" Error
+        "The ts of an event is no number"
+        "Without a time it cannot be placed. Perfetto drops it, and for NaN rejects the whole file.";
+    NegativeTs "negative-ts" Error
+        "The ts of an event is negative"
+        "Perfetto drops it (trace_sorter_negative_timestamp_dropped). Moving the time base repairs this.";
+    MissingDur "missing-dur" Error
+        "A complete event (X) has no dur"
+        "Its length is not known. Perfetto drops it (json_parser_failure).";
+    UnreadableDur "unreadable-dur" Error
+        "The dur of an event is no number"
+        "Such as null. Perfetto stops the whole import at it: \"JSON trace file is incomplete\".";
+    NegativeDur "negative-dur" Error
+        "The dur of an event is negative"
+        "The clock of the device or the profiler went wrong. Perfetto drops it (slice_negative_duration).";
+    UnreadableThreadTime "unreadable-thread-time" Error
+        "The tts or tdur of an event is no number"
+        "Perfetto stops the whole import at it.";
+    SubNs "sub-ns-digits" Info
+        "A time has digits below one nanosecond"
+        "They are cut. Perfetto rounds instead, and reads more than 18 decimals wrongly.";
+    TimeOutOfRange "time-out-of-range" Error
+        "A time does not fit 64 bits of nanoseconds"
+        "It is beyond 292 years from the others. Are the times nanoseconds that were written as microseconds?";
+    StringTime "string-time" Info
+        "A time is written as text"
+        "\"ts\": \"123\" in place of \"ts\": 123. It is read as a number, as in Perfetto.";
+    UnreadableFlowId "unreadable-flow-id" Error
+        "The id of a flow event cannot be read"
+        "Perfetto wants an integer, or text in hexadecimal (flow_invalid_id). The arrow is lost.";
+    FlowWithoutDirection "flow-without-direction" Warning
+        "A slice has a bind_id but neither flow_in nor flow_out"
+        "Perfetto cannot draw that arrow (flow_without_direction).";
+    MissingAsyncId "missing-async-id" Error
+        "An async event has no id or no pid"
+        "Events b, n and e need a pid and an id to be matched. Perfetto drops them (json_parser_failure).";
+    CounterArgument "counter-argument" Error
+        "A counter's argument is no number"
+        "Or the counter has no arguments. Perfetto counts each as an error (json_parser_failure).";
+    MetadataArgument "metadata-argument" Warning
+        "A metadata event has no usable argument"
+        "thread_name and process_name want args.name as text, the sort indexes a number. Perfetto counts each as an error (json_parser_failure).";
+    InstantScope "instant-scope" Error
+        "The scope of an instant event is unknown"
+        "s must be t, p or g. Perfetto drops it (json_parser_failure).";
+    EventTooLong "event-too-long" Error
+        "An event is too long, or there are too many"
+        "An event of 4 GiB or more, or more than four thousand million of them. It is skipped.";
+    TooManyStreams "too-many-streams" Warning
+        "There are more than 65,535 GPU streams"
+        "Probably the stream number is not one. The events beyond are counted, but belong to no stream.";
+}
+
+impl ProblemKind {
+    fn row(self) -> (&'static str, Severity, &'static str, &'static str) {
+        Self::ROWS[self as usize]
+    }
+
+    /// A short name that stays, for files and tests.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        self.row().0
+    }
+
+    /// How bad it is.
+    #[must_use]
+    pub fn severity(self) -> Severity {
+        self.row().1
+    }
+
+    /// What is wrong, in a few words.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        self.row().2
+    }
+
+    /// What it means, for Perfetto and here, and what to do.
+    #[must_use]
+    pub fn help(self) -> &'static str {
+        self.row().3
+    }
+}
+
+impl From<Quirk> for ProblemKind {
+    fn from(quirk: Quirk) -> Self {
+        match quirk {
+            Quirk::Control => Self::ControlCharacter,
+            Quirk::Surrogate => Self::SurrogateEscape,
+            Quirk::BadEscape => Self::BadEscape,
+            Quirk::Utf8 => Self::InvalidUtf8,
+            Quirk::NonFinite => Self::NonFinite,
+            Quirk::OddNumber => Self::OddNumber,
+            Quirk::ExtraComma | Quirk::MissingComma => Self::EventComma,
+            Quirk::WrongBracket => Self::WrongBracket,
+            Quirk::NotJson => Self::FrameJunk,
+        }
+    }
+}
+
+impl From<DefectKind> for ProblemKind {
+    fn from(kind: DefectKind) -> Self {
+        match kind {
+            DefectKind::ByteOrderMark => Self::ByteOrderMark,
+            DefectKind::MissingComma => Self::MissingComma,
+            DefectKind::ExtraComma => Self::ExtraComma,
+            DefectKind::TrailingComma => Self::TrailingComma,
+            DefectKind::Junk => Self::Junk,
+            DefectKind::Malformed => Self::Malformed,
+            DefectKind::Truncated => Self::Truncated,
+            DefectKind::UnclosedArray => Self::UnclosedArray,
+            DefectKind::UnclosedObject => Self::UnclosedObject,
+            DefectKind::WrongBracket => Self::WrongBracket,
+            DefectKind::SecondArray => Self::SecondArray,
+            DefectKind::SecondDocument => Self::Concatenated,
+            DefectKind::Outside => Self::TrailingText,
+        }
+    }
+}
+
+impl From<FaultKind> for ProblemKind {
+    fn from(kind: FaultKind) -> Self {
+        match kind {
+            FaultKind::Truncated => Self::GzipTruncated,
+            FaultKind::Crc => Self::GzipCrc,
+            FaultKind::Length => Self::GzipLength,
+            FaultKind::Corrupt => Self::GzipCorrupt,
+            FaultKind::Trailing => Self::GzipTrailing,
+        }
+    }
+}
+
+/// Counts problems as they are met.
+#[derive(Debug)]
+pub(crate) struct Problems([Option<Problem>; ProblemKind::ALL.len()]);
+
+impl Default for Problems {
+    fn default() -> Self {
+        Self([const { None }; ProblemKind::ALL.len()])
+    }
+}
+
+impl Problems {
+    /// Counts `count` more of a kind; `text` is the file's text from there on.
+    #[cold]
+    pub(crate) fn note(
+        &mut self,
+        kind: ProblemKind,
+        count: u64,
+        offset: u64,
+        row: Option<Row>,
+        text: &[u8],
+    ) {
+        match &mut self.0[kind as usize] {
+            Some(problem) => problem.count += count,
+            none => {
+                *none = Some(Problem {
+                    kind,
+                    count,
+                    first_offset: offset,
+                    first_row: row,
+                    excerpt: excerpt(text),
+                });
+            }
+        }
+    }
+
+    /// All that were met, the worst first, then in the order of the table.
+    pub(crate) fn into_list(self) -> Vec<Problem> {
+        let mut list: Vec<_> = self.0.into_iter().flatten().collect();
+        list.sort_by_key(|problem| (std::cmp::Reverse(problem.kind.severity()), problem.kind));
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        let mut ids: Vec<_> = ProblemKind::ALL.iter().map(|kind| kind.id()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), ProblemKind::ALL.len(), "ids are unique");
+        for (index, kind) in ProblemKind::ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, index);
+            assert!(kind.id().bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-')));
+            assert!(!kind.title().ends_with('.') && kind.title().len() < 70, "{}", kind.title());
+            assert!(kind.help().ends_with(['.', '?']), "{}", kind.help());
+        }
+    }
+}
