@@ -1,32 +1,41 @@
 //! Long names, shortened for reading.
 
-/// A C++ kernel name without what only the compiler needs: return type, parameter list, namespaces, and
-/// template arguments deeper than one level.
+/// A C++ kernel name without what only the compiler needs: return type, parameter list, namespaces, and as
+/// many levels of template arguments as do not fit `max` characters.
 ///
 /// `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, ...>(int, ...)`
-/// reads `vectorized_elementwise_kernel<4, CUDAFunctor_add<…>, array<…>>`. The first level stays because it
-/// tells ATen's hundreds of elementwise kernels apart. Whatever is longer than `max` characters after that
-/// loses its middle. The whole name is never lost: it is in the title and in every copy.
+/// reads `vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, …>`. The first level always stays because
+/// it tells ATen's hundreds of elementwise kernels apart; what is too long even so loses its middle. The
+/// whole name is never lost: it is in the title and in every copy.
 #[must_use]
 pub fn short_name(name: &str, max: usize) -> String {
     let name = name.strip_prefix("void ").unwrap_or(name);
-    let short = if name.contains('<') || name.contains('(') || name.contains("::") {
-        without_noise(name)
-    } else {
-        name.to_owned()
-    };
-    elide(short, max)
+    if let Some(path) = mangled_path(name) {
+        return elide(path, max);
+    }
+    if !(name.contains('<') || name.contains('(') || name.contains("::")) {
+        return elide(name.to_owned(), max);
+    }
+    let name = name.replace("(anonymous namespace)::", "");
+    for depth in [4, 3, 2] {
+        let short = without_noise(&name, depth);
+        if short.chars().count() <= max {
+            return short;
+        }
+    }
+    elide(without_noise(&name, 1), max)
 }
 
-fn without_noise(name: &str) -> String {
-    let name = name.replace("(anonymous namespace)::", "");
+/// `name` with template arguments down to `depth` levels.
+fn without_noise(name: &str, depth: u32) -> String {
     let mut out = String::with_capacity(name.len());
     // Where the current path component began in `out`: `a::b` keeps only `b`.
     let mut component = 0;
     let mut angles = 0_u32;
     let mut parens = 0_u32;
-    // Inside an argument, everything after a parameter list belongs to a lambda or to a function's type.
-    let mut rest_of_argument = false;
+    // Inside an argument, everything after a parameter list belongs to a lambda or to a function's type;
+    // it is skipped up to the end of the argument, which is one of this level of angles.
+    let mut skipping: Option<u32> = None;
     let mut chars = name.chars().peekable();
     while let Some(char) = chars.next() {
         if parens > 0 {
@@ -37,58 +46,105 @@ fn without_noise(name: &str) -> String {
             }
             continue;
         }
+        let shown = angles <= depth && skipping.is_none();
         match char {
             // "Memcpy HtoD (Pageable -> Device)" is no C++: a parameter list follows its name directly.
             '(' if angles == 0 && !out.ends_with(' ') => break,
             '(' | ')' if angles == 0 => out.push(char),
             '(' => {
                 parens = 1;
-                rest_of_argument = true;
+                skipping.get_or_insert(angles);
             }
             '<' => {
                 angles += 1;
-                match angles {
-                    1 => out.push('<'),
-                    2 if !rest_of_argument => out.push_str("<…"),
-                    _ => {}
+                if shown {
+                    out.push('<');
+                    if angles > depth {
+                        out.push('…');
+                    }
+                    component = out.len();
                 }
-                component = out.len();
             }
             '>' if angles == 0 => {
                 out.push('>');
                 component = out.len();
             }
             '>' => {
-                match angles {
-                    1 => out.push('>'),
-                    2 if !rest_of_argument => out.push('>'),
-                    _ => {}
+                if skipping == Some(angles) {
+                    skipping = None;
                 }
-                angles = angles.saturating_sub(1);
-                if angles == 0 {
-                    rest_of_argument = false;
+                angles -= 1;
+                if angles <= depth && skipping.is_none() {
+                    out.push('>');
                 }
             }
-            _ if angles > 1 => {}
-            ',' if angles == 1 => {
-                rest_of_argument = false;
+            ',' if skipping == Some(angles) => {
+                skipping = None;
                 out.push(',');
                 component = out.len();
             }
-            _ if rest_of_argument => {}
+            _ if !shown => {}
+            ',' | ' ' => {
+                if char == ',' || chars.peek() != Some(&'>') {
+                    out.push(char);
+                }
+                component = out.len();
+            }
             ':' if chars.peek() == Some(&':') => {
                 chars.next();
                 out.truncate(component);
-            }
-            ' ' if chars.peek() == Some(&'>') => {}
-            ' ' => {
-                out.push(' ');
-                component = out.len();
             }
             other => out.push(other),
         }
     }
     out
+}
+
+/// The path of an Itanium-mangled name (ROCm often leaves names so), with the first identifier of its
+/// template arguments: `_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdI...` reads `ck_tile::kentry<Rmsnorm2dFwd…>`.
+fn mangled_path(name: &str) -> Option<String> {
+    let mut rest = name.strip_prefix("_Z")?;
+    let nested = rest.strip_prefix('N');
+    rest = nested.unwrap_or(rest).trim_start_matches(['K', 'V']);
+    let mut components = Vec::new();
+    while let Some((identifier, after)) = identifier(rest) {
+        // GCC's and Clang's spelling of an anonymous namespace.
+        if !identifier.starts_with("_GLOBAL__N_") {
+            components.push(identifier);
+        }
+        rest = after;
+        if nested.is_none() {
+            break;
+        }
+    }
+    // The outermost namespace names the library; those between say little.
+    let mut path = match components.as_slice() {
+        [] => return None,
+        [only] => (*only).to_owned(),
+        [first, .., last] => format!("{first}::{last}"),
+    };
+    if let Some(arguments) = rest.strip_prefix('I') {
+        // Digits stand in types and literals too (`DF16b`, `Li256E`): a class begins after one of these.
+        let first = arguments.char_indices().skip(1).find_map(|(at, char)| {
+            let before = arguments[..at].chars().next_back();
+            let begins = char.is_ascii_digit() && matches!(before, Some('N' | '_' | 'E'));
+            begins.then(|| identifier(&arguments[at..])).flatten()
+        });
+        if let Some((argument, _)) = first.filter(|(argument, _)| argument.len() > 2) {
+            path.push_str(&format!("<{argument}…>"));
+        }
+    }
+    Some(path)
+}
+
+/// A length-prefixed identifier and what follows it.
+fn identifier(text: &str) -> Option<(&str, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let len: usize = text.get(..digits)?.parse().ok()?;
+    let name = text.get(digits..digits.checked_add(len)?)?;
+    let word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let starts = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+    (word && starts).then(|| (name, &text[digits + len..]))
 }
 
 fn elide(text: String, max: usize) -> String {
@@ -112,11 +168,11 @@ mod tests {
         for (name, short) in [
             (
                 "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)",
-                "vectorized_elementwise_kernel<4, CUDAFunctor_add<…>, array<…>>",
+                "vectorized_elementwise_kernel<4, CUDAFunctor_add<BFloat16>, array<char*, 3ul>>",
             ),
             (
                 "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)::{lambda()#2}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)",
-                "vectorized_elementwise_kernel<4, GeluCUDAKernelImpl, array<…>>",
+                "vectorized_elementwise_kernel<4, GeluCUDAKernelImpl, array<char*, 2ul>>",
             ),
             (
                 "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int, float)",
@@ -127,7 +183,24 @@ mod tests {
                 "Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>",
             ),
             ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
+            (
+                "_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bfLi256ELi8EEEvPT0_PT_",
+                "aiter::add_rmsnorm_quant_kernel",
+            ),
+            (
+                "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_26Rmsnorm2dFwdPipelineOnePassEEEEEvv",
+                "ck_tile::kentry<Rmsnorm2dFwd…>",
+            ),
+            ("_ZN2ck12_GLOBAL__N_13fooEv", "ck::foo"),
+            ("_Z12batched_gemmPKf", "batched_gemm"),
+            ("_Z", "_Z"),
+            ("_ZN99x", "_ZN99x"),
             ("Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pageable -> Device)"),
+            (
+                "void k<A<B<C<int>, at::f(int)::{lambda(x<y>)#1}, D<E<F>>, G<H>>, a_quite_long_name_of_a_type_indeed>, another_long_name_of_a_type>(int)",
+                "k<A<B<C<…>, f, D<…>, G<…>>, a_quite_long_name_of_a_type_indeed>, another_long_name_of_a_type>",
+            ),
+            ("k<a<b>::value, f(x)::y<z>, 3>", "k<value, f, 3>"),
             ("a<b", "a<b"),
             ("a>b::c", "a>c"),
             ("", ""),
