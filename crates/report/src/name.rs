@@ -29,8 +29,8 @@ pub fn short_name(name: &str, max: usize) -> String {
 /// `name` with template arguments down to `depth` levels.
 fn without_noise(name: &str, depth: u32) -> String {
     let mut out = String::with_capacity(name.len());
-    // Where the current path component began in `out`: `a::b` keeps only `b`.
-    let mut component = 0;
+    // Where the path at each level of angles began in `out`: `a<b>::c` keeps only `c`.
+    let mut paths = vec![0];
     let mut angles = 0_u32;
     let mut parens = 0_u32;
     // Inside an argument, everything after a parameter list belongs to a lambda or to a function's type;
@@ -62,18 +62,19 @@ fn without_noise(name: &str, depth: u32) -> String {
                     if angles > depth {
                         out.push('…');
                     }
-                    component = out.len();
                 }
+                paths.push(out.len());
             }
             '>' if angles == 0 => {
                 out.push('>');
-                component = out.len();
+                begin(&mut paths, out.len());
             }
             '>' => {
                 if skipping == Some(angles) {
                     skipping = None;
                 }
                 angles -= 1;
+                paths.pop();
                 if angles <= depth && skipping.is_none() {
                     out.push('>');
                 }
@@ -81,23 +82,30 @@ fn without_noise(name: &str, depth: u32) -> String {
             ',' if skipping == Some(angles) => {
                 skipping = None;
                 out.push(',');
-                component = out.len();
+                begin(&mut paths, out.len());
             }
             _ if !shown => {}
             ',' | ' ' => {
                 if char == ',' || chars.peek() != Some(&'>') {
                     out.push(char);
                 }
-                component = out.len();
+                begin(&mut paths, out.len());
             }
             ':' if chars.peek() == Some(&':') => {
                 chars.next();
-                out.truncate(component);
+                out.truncate(paths.last().copied().unwrap_or(0));
             }
             other => out.push(other),
         }
     }
     out
+}
+
+/// A new path begins at `at`.
+fn begin(paths: &mut [usize], at: usize) {
+    if let Some(path) = paths.last_mut() {
+        *path = at;
+    }
 }
 
 /// The path of an Itanium-mangled name (ROCm often leaves names so), with the first identifier of its
