@@ -8,18 +8,17 @@ use std::collections::{BTreeMap, HashMap};
 
 use trace::{BuildIdHasher, Flags, Phase, Row, Trace};
 
-use crate::perfetto::nesting::{Outcome, Stack};
 use crate::perfetto::threads::Threads;
-use crate::plan::{RepairPlan, Rule};
+use crate::perfetto::{self, Survey};
+use crate::plan::{Action, RepairPlan, Rule};
 use crate::view::View;
 
 /// The slice each flow event belongs to: one that starts at that very ns on its thread, the shortest of
 /// these; else the innermost that is open. Sorted by flow event; unresolved ones are absent.
-pub(crate) fn resolve(view: &View<'_>) -> Vec<(Row, Row)> {
-    let threads = Threads::of(view);
+pub(crate) fn resolve(view: &View<'_>, threads: &Threads) -> Vec<(Row, Row)> {
     let mut targets = Vec::new();
     for thread in threads.all() {
-        resolve_thread(view, &threads, thread, &mut targets);
+        resolve_thread(view, threads, thread, &mut targets);
     }
     targets.sort_unstable();
     targets
@@ -74,31 +73,9 @@ fn resolve_thread(
     }
 }
 
-/// What the importer binds each flow event to, sorted by flow event.
-pub(crate) fn bindings(view: &View<'_>) -> Vec<(Row, Row)> {
-    let threads = Threads::of(view);
-    let mut bound = Vec::new();
-    let mut stack = Stack::default();
-    for thread in threads.all() {
-        stack.clear();
-        for item in threads.items(view, thread) {
-            if let Outcome::Bound(slice) = stack.apply(view, &item) {
-                bound.push((item.row, slice));
-            }
-        }
-        bound.append(&mut stack.unparked);
-    }
-    bound.sort_unstable();
-    bound
-}
-
-/// How many of `targets` the importer binds as they should be.
-pub(crate) fn bound_to_targets(view: &View<'_>, targets: &[(Row, Row)]) -> u64 {
-    if targets.is_empty() {
-        return 0;
-    }
-    let bound = bindings(view);
-    targets.iter().filter(|pair| bound.binary_search(pair).is_ok()).count() as u64
+/// How many of `targets` are among `bindings`; both sorted.
+pub(crate) fn count_bound(bindings: &[(Row, Row)], targets: &[(Row, Row)]) -> u64 {
+    targets.iter().filter(|pair| bindings.binary_search(pair).is_ok()).count() as u64
 }
 
 /// The identity of a flow in the importer: id, category, name.
@@ -136,12 +113,31 @@ pub(crate) fn duplicate_starts(view: &View<'_>) -> Vec<Row> {
 
 /// Plans what happens to flow events: they follow their slices, ends bind to the slice they stand on, and
 /// ids that are started twice are told apart.
-pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
+pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
     follow(trace, plan);
     bind_ends(trace, plan);
-    tell_apart(trace, plan);
-    aim(trace, plan);
-    drop_unbound(trace, plan);
+    if plan.before.duplicate_flow_starts > 0 {
+        tell_apart(trace, plan);
+    }
+    for row in &work.unbound {
+        set_aside(*row, plan);
+    }
+}
+
+/// Runs the model on the repaired trace. Flow events that would still bind wrongly, because a moved slice
+/// left them or an ended child lies on the stack, are aimed; then the model's word is final.
+pub(crate) fn settle(trace: &Trace, plan: &mut RepairPlan) {
+    let mut after = perfetto::survey(&View::after(trace, plan));
+    if aim(trace, plan, &after) | drop_unbound(plan, &after) {
+        after = perfetto::survey(&View::after(trace, plan));
+    }
+    plan.flows_bound_after = count_bound(&after.bindings, &plan.flow_targets);
+    plan.after = after.prediction;
+}
+
+fn set_aside(row: Row, plan: &mut RepairPlan) {
+    plan.edit_mut(row).action = Action::SetAside;
+    plan.note(row, Rule::SetAside, None);
 }
 
 fn follow(trace: &Trace, plan: &mut RepairPlan) {
@@ -222,44 +218,30 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan) {
 }
 
 /// Where a *moved* slice's flow event would still bind elsewhere (a child that ended before it lies on the
-/// stack), it goes to the slice's start.
-fn aim(trace: &Trace, plan: &mut RepairPlan) {
-    if plan.is_identity() {
-        return;
-    }
-    let bound = bindings(&View::after(trace, plan));
+/// stack), it goes to the slice's start. Returns whether any did.
+fn aim(trace: &Trace, plan: &mut RepairPlan, after: &Survey) -> bool {
     let wrong: Vec<(Row, Row)> = plan
         .flow_targets
         .iter()
-        .filter(|pair| bound.binary_search(pair).is_err())
+        .filter(|pair| after.bindings.binary_search(pair).is_err())
         .filter(|(flow, slice)| {
             plan.edit(*flow).is_some_and(|edit| edit.tid.is_some() || edit.bind_enclosing)
                 && trace.ts_ns(*flow) != trace.ts_ns(*slice)
         })
         .copied()
         .collect();
-    for (flow, slice) in wrong {
-        plan.edit_mut(flow).ts_ns = Some(trace.ts_ns(slice));
-        plan.note(flow, Rule::FlowAim, Some(slice));
+    for (flow, slice) in &wrong {
+        plan.edit_mut(*flow).ts_ns = Some(trace.ts_ns(*slice));
+        plan.note(*flow, Rule::FlowAim, Some(*slice));
     }
+    !wrong.is_empty()
 }
 
-/// A flow event on a thread that had no slice so far has no end point and raises an error flag.
-fn drop_unbound(trace: &Trace, plan: &mut RepairPlan) {
-    let view = View::after(trace, plan);
-    let threads = Threads::of(&view);
-    let mut stack = Stack::default();
-    let mut unbound = Vec::new();
-    for thread in threads.all() {
-        stack.clear();
-        for item in threads.items(&view, thread) {
-            if stack.apply(&view, &item) == Outcome::NoSlice {
-                unbound.push(item.row);
-            }
-        }
+/// A flow event on a thread that had no slice so far has no end point and raises an error flag. Returns
+/// whether there was one.
+fn drop_unbound(plan: &mut RepairPlan, after: &Survey) -> bool {
+    for row in &after.unbound {
+        set_aside(*row, plan);
     }
-    for row in unbound {
-        plan.edit_mut(row).action = crate::plan::Action::SetAside;
-        plan.note(row, Rule::SetAside, None);
-    }
+    !after.unbound.is_empty()
 }

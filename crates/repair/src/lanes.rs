@@ -15,7 +15,7 @@ use trace::{BuildIdHasher, Flags, Phase, Row, StringId, Trace};
 use crate::perfetto::nesting::{Outcome, Stack};
 use crate::perfetto::order::Item;
 use crate::perfetto::threads::{Folded, Threads};
-use crate::perfetto::{MAX_DEPTH, threads};
+use crate::perfetto::{MAX_DEPTH, Survey, threads};
 use crate::plan::{Lane, LaneKind, RepairPlan, Rule};
 use crate::split::{self, FreeTids};
 use crate::view::View;
@@ -63,15 +63,17 @@ fn is_annotation(trace: &Trace, row: Row) -> bool {
 }
 
 /// Plans the lanes of every thread that needs some.
-pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, tids: &mut FreeTids) {
+pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey, tids: &mut FreeTids) {
+    if work.troubled.is_empty() {
+        return;
+    }
     let mut moves: Vec<(Row, u32, Rule, Option<Row>)> = Vec::new();
     let mut lanes: Vec<Lane> = Vec::new();
     let mut groups: Vec<CrossingGroup> = Vec::new();
     {
         let view = View::after(trace, plan);
-        let threads = Threads::of(&view);
-        for thread in threads.all() {
-            let line = Line { view: &view, threads: &threads, thread };
+        for thread in &work.troubled {
+            let line = Line { view: &view, threads: &work.threads, thread: *thread };
             let problem = Problem::of(&line);
             if problem.is_none() {
                 continue;

@@ -60,13 +60,8 @@ pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out
 /// `ts` and `dur`, where a time base, a clip or a plain spelling asks for it.
 fn times(trace: &Trace, plan: &RepairPlan, row: Row, edit: &EventEdit, patch: &mut Patch<'_>) {
     if trace.flags(row).has(Flags::HAS_TS) && (plan.rewrites_numbers(row) || edit.ts_ns.is_some()) {
-        let base = plan.base.map_or(0, |base| base.ns);
         let ts = trace.origin_ns + i128::from(edit.ts_ns.unwrap_or(trace.ts_ns(row)));
-        let shifted = match ts - base {
-            // Metadata often says 0, whatever the rest of the file says: it has no place in time.
-            early if early < 0 && trace.phase(row) == Phase::Metadata => ts.max(0),
-            shifted => shifted,
-        };
+        let shifted = plan.base.map_or(ts, |base| base.apply(ts, trace.phase(row)));
         let decimals = patch.value("ts").map_or(0, decimals);
         patch.set("ts", write_micros(shifted, decimals));
     }

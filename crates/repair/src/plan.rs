@@ -173,6 +173,18 @@ pub struct TimeBase {
     pub reason: BaseReason,
 }
 
+impl TimeBase {
+    /// A time of the file after the shift. Metadata often says 0, whatever the rest of the file says: it
+    /// has no place in time, and stays where subtracting would make it negative.
+    #[must_use]
+    pub fn apply(&self, ts_ns: i128, phase: trace::Phase) -> i128 {
+        match ts_ns - self.ns {
+            early if early < 0 && phase == trace::Phase::Metadata => ts_ns.max(0),
+            shifted => shifted,
+        }
+    }
+}
+
 /// What a lane is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -230,6 +242,8 @@ pub struct RepairPlan {
     pub counts: BTreeMap<Rule, u64>,
     /// Kernels that run impossibly far past their stream's next start; detected always.
     pub impossible: Vec<Impossible>,
+    /// The slices that v51 to v56 drop from the file as it is.
+    pub dropped: Vec<Row>,
     /// Slices that cross, by the slice that stays: the worst places, for drawing.
     pub crossings: Vec<lanes::CrossingGroup>,
     /// New process names, when labels are folded: the row of the `process_name` event and the new name.
@@ -250,16 +264,18 @@ pub struct RepairPlan {
 }
 
 impl RepairPlan {
+    /// Whether `row` changes by name. One bit says so without a search, because nearly every event does not.
+    #[inline]
+    #[must_use]
+    pub fn is_edited(&self, row: Row) -> bool {
+        self.edited.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
+    }
+
     /// The changes of `row`, if any.
     #[inline]
     #[must_use]
     pub fn edit(&self, row: Row) -> Option<&EventEdit> {
-        // Nearly every event is untouched: one bit says so without a search.
-        let word = self.edited.get(row as usize / 64)?;
-        if word >> (row % 64) & 1 == 0 {
-            return None;
-        }
-        self.edits.get(&row)
+        if self.is_edited(row) { self.edits.get(&row) } else { None }
     }
 
     /// The changes of `row`, made if there were none.
@@ -270,6 +286,16 @@ impl RepairPlan {
         }
         self.edited[word] |= 1 << (row % 64);
         self.edits.entry(row).or_default()
+    }
+
+    /// The nanoseconds that clipping takes away in all.
+    #[must_use]
+    pub fn clipped_ns(&self) -> TimeNs {
+        if self.options.clip_impossible {
+            self.impossible.iter().map(|bad| bad.overrun_ns).sum()
+        } else {
+            0
+        }
     }
 
     /// Notes a change of one event.
@@ -301,13 +327,13 @@ impl RepairPlan {
 /// Plans the repair of a trace. Pure: the same trace and options give the same plan.
 #[must_use]
 pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
+    let before = perfetto::survey(&View::of(trace));
     let mut plan = RepairPlan {
         options: *options,
-        before: perfetto::predict(trace),
         impossible: impossible::find(trace),
         ..RepairPlan::default()
     };
-    plan.base = base::choose(trace, &plan.before);
+    plan.base = base::choose(trace, &before.prediction);
     if plan.base.is_some() {
         let timed = trace.rows().filter(|row| trace.flags(*row).has(Flags::HAS_TS)).count();
         plan.count(Rule::TimeBase, timed as u64);
@@ -321,22 +347,29 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     }
     let mut tids = split::FreeTids::of(trace);
     split::plan(trace, &mut plan, &mut tids);
-    plan.flow_targets = flows::resolve(&View { exact: true, ..View::after(trace, &plan) });
-    if plan.before.crossing_slices + plan.before.too_deep + plan.before.misplaced_ends > 0
-        || !plan.counts.is_empty()
-    {
-        lanes::plan(trace, &mut plan, &mut tids);
-    }
-    flows::plan(trace, &mut plan);
+    let same_threads = plan.is_identity();
     frame::count(trace, &mut plan);
-    plan.flows_bound_before = flows::bound_to_targets(&View::of(trace), &plan.flow_targets);
+
+    // Lanes and flows are judged on the trace as the rules so far leave it; the survey serves again when
+    // they leave it as it was.
+    let mut work = before;
+    plan.before = std::mem::take(&mut work.prediction);
+    plan.dropped = std::mem::take(&mut work.dropped);
+    let bindings_before = std::mem::take(&mut work.bindings);
+    if !same_threads {
+        work = perfetto::survey(&View::after(trace, &plan));
+    }
+    plan.flow_targets = flows::resolve(&View::after(trace, &plan), &work.threads);
+    plan.flows_bound_before = flows::count_bound(&bindings_before, &plan.flow_targets);
+    drop(bindings_before);
+    lanes::plan(trace, &mut plan, &work, &mut tids);
+    flows::plan(trace, &mut plan, &work);
+    drop(work);
     if plan.is_identity() {
         plan.after = plan.before.clone();
         plan.flows_bound_after = plan.flows_bound_before;
     } else {
-        plan.after = perfetto::predict_view(&View::after(trace, &plan));
-        plan.flows_bound_after =
-            flows::bound_to_targets(&View::after(trace, &plan), &plan.flow_targets);
+        flows::settle(trace, &mut plan);
     }
     plan.changes.sort_by_key(|change| (change.rule, change.row));
     plan

@@ -55,6 +55,26 @@ impl Phase {
         }
     }
 
+    /// The phase of a discriminant, as the store keeps it.
+    pub(crate) fn from_index(index: u32) -> Self {
+        const ALL: [Phase; 13] = [
+            Phase::Complete,
+            Phase::Begin,
+            Phase::End,
+            Phase::Instant,
+            Phase::FlowStart,
+            Phase::FlowStep,
+            Phase::FlowEnd,
+            Phase::Counter,
+            Phase::Metadata,
+            Phase::AsyncBegin,
+            Phase::AsyncInstant,
+            Phase::AsyncEnd,
+            Phase::Other,
+        ];
+        ALL.get(index as usize).copied().unwrap_or(Phase::Other)
+    }
+
     /// Whether this is a flow event (`s`, `t`, `f`).
     #[must_use]
     pub fn is_flow(self) -> bool {
@@ -157,4 +177,17 @@ pub struct ImporterNs {
     pub ts_ns: i64,
     /// The importer's `dur` in ns.
     pub dur_ns: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_survives_its_index() {
+        for index in 0..13 {
+            assert_eq!(Phase::from_index(index) as u32, index);
+        }
+        assert_eq!(Phase::from_index(31), Phase::Other);
+    }
 }

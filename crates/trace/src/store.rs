@@ -18,6 +18,8 @@ const NO_LINK: u32 = u32::MAX;
 const WIDE_LINK: u32 = 1 << 31;
 /// Stream value that stands for "none".
 const NO_STREAM: u16 = u16::MAX;
+/// Where the phase begins in the word that flags and phase share.
+const PHASE_SHIFT: u32 = 27;
 /// Events per span base: the start of an event is its block's base plus a u32.
 const SPAN_BLOCK: usize = 1 << 10;
 
@@ -48,8 +50,8 @@ pub struct Trace {
     span_len: Segmented<u32>,
     raw_category: Segmented<u16>,
     stream: Segmented<u16>,
+    /// Flags in the low bits, the phase above [`PHASE_SHIFT`].
     flags: Segmented<u32>,
-    phase: Segmented<Phase>,
     span_bases: Segmented<u64>,
     /// Distinct raw categories; the column holds indexes.
     raw_categories: Vec<StringId>,
@@ -65,13 +67,13 @@ impl Trace {
     /// Number of events.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.phase.len()
+        self.flags.len()
     }
 
     /// Whether there is no event.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.phase.is_empty()
+        self.flags.is_empty()
     }
 
     /// All rows in file order.
@@ -83,14 +85,14 @@ impl Trace {
     #[inline]
     #[must_use]
     pub fn phase(&self, row: Row) -> Phase {
-        self.phase.at(row as usize)
+        Phase::from_index(self.flags.at(row as usize) >> PHASE_SHIFT)
     }
 
     /// Flags of `row`.
     #[inline]
     #[must_use]
     pub fn flags(&self, row: Row) -> Flags {
-        Flags(self.flags.at(row as usize))
+        Flags(self.flags.at(row as usize) & ((1 << PHASE_SHIFT) - 1))
     }
 
     /// Start of `row` in ns relative to [`Trace::origin_ns`]; 0 without [`Flags::HAS_TS`].
@@ -237,7 +239,6 @@ impl Trace {
             raw_category,
             stream,
             flags,
-            phase,
             span_bases,
             raw_categories,
             long_durs,
@@ -255,7 +256,6 @@ impl Trace {
                 .sum::<usize>()
             + [raw_category, stream].iter().map(|column| column.heap_bytes()).sum::<usize>()
             + flags.heap_bytes()
-            + phase.heap_bytes()
             + span_bases.heap_bytes()
             + raw_categories.capacity() * size_of::<StringId>()
             + long_durs.capacity() * size_of::<(Row, i64)>()
@@ -362,19 +362,16 @@ impl TraceBuilder {
     /// (`false`), as is event number 2^32: nothing is stored then.
     pub fn push(&mut self, event: &Event, importer: Option<ImporterNs>) -> bool {
         let trace = &mut self.trace;
-        let row = trace.phase.len();
+        let row = trace.flags.len();
         let (Ok(len), Ok(row_id)) = (u32::try_from(event.span.len), Row::try_from(row)) else {
             return false;
         };
-        if row % SPAN_BLOCK == 0 {
+        if row.is_multiple_of(SPAN_BLOCK) {
             trace.span_bases.push(event.span.start);
         }
         let base = trace.span_bases.at(row / SPAN_BLOCK);
         let Ok(start) = u32::try_from(event.span.start - base) else {
-            if row % SPAN_BLOCK == 0 {
-                // Unreachable (the distance is 0), but a base without its row must not stay behind.
-                debug_assert!(false, "the first row of a block starts at its base");
-            }
+            // Never the first row of a block, whose distance is 0: no base stays behind without its row.
             return false;
         };
         debug_assert!(event.span.start >= self.span_end, "spans come in file order");
@@ -419,8 +416,7 @@ impl TraceBuilder {
         };
         trace.raw_category.push(category);
         trace.stream.push(event.stream.map_or(NO_STREAM, |stream| stream.0));
-        trace.flags.push(flags.0);
-        trace.phase.push(event.phase);
+        trace.flags.push(flags.0 | (event.phase as u32) << PHASE_SHIFT);
         if event.phase != Phase::Metadata
             && let Some(track) = trace.tracks.get_mut(event.track.0 as usize)
         {

@@ -102,45 +102,85 @@ impl Prediction {
 /// Predicts what the importer does with the trace as it stands.
 #[must_use]
 pub fn predict(trace: &Trace) -> Prediction {
-    predict_view(&View::of(trace))
+    survey(&View::of(trace)).prediction
 }
 
-/// The same for a trace as a plan would leave it.
-pub(crate) fn predict_view(view: &View<'_>) -> Prediction {
+/// One run of the importer's model over a trace.
+pub(crate) struct Survey {
+    pub prediction: Prediction,
+    /// The threads, sorted.
+    pub threads: Threads,
+    /// Threads on which something goes wrong.
+    pub troubled: Vec<usize>,
+    /// Slices that cross, thread by thread.
+    pub dropped: Vec<Row>,
+    /// What each flow event binds to: (flow event, slice), sorted.
+    pub bindings: Vec<(Row, Row)>,
+    /// Flow events without a slice to bind to.
+    pub unbound: Vec<Row>,
+}
+
+/// Runs the model.
+pub(crate) fn survey(view: &View<'_>) -> Survey {
     let mut prediction = Prediction { stops: stops(view), ..Prediction::default() };
     for row in view.trace.rows() {
         count_event(view, row, &mut prediction);
     }
-    let threads = Threads::of(view);
+    let mut survey = Survey {
+        prediction,
+        threads: Threads::of(view),
+        troubled: Vec::new(),
+        dropped: Vec::new(),
+        bindings: Vec::new(),
+        unbound: Vec::new(),
+    };
     let mut stack = Stack::default();
-    for thread in threads.all() {
+    for thread in survey.threads.all() {
         stack.clear();
-        for item in threads.items(view, thread) {
+        let (dropped, mut too_deep) = (survey.dropped.len(), 0);
+        for item in survey.threads.items(view, thread) {
             match stack.apply(view, &item) {
-                Outcome::Crossing(_) => prediction.crossing_slices += 1,
-                Outcome::TooDeep => prediction.too_deep += 1,
-                Outcome::NoSlice => prediction.flows_without_slice += 1,
-                Outcome::Kept | Outcome::Bound(_) | Outcome::Ignored => {}
+                Outcome::Kept | Outcome::Ignored => {}
+                Outcome::Crossing(_) => survey.dropped.push(item.row),
+                Outcome::TooDeep => too_deep += 1,
+                Outcome::Bound(slice) => survey.bindings.push((item.row, slice)),
+                Outcome::NoSlice => survey.unbound.push(item.row),
             }
         }
-        prediction.misplaced_ends += stack.misplaced_ends;
-    }
-    let exact = View { exact: true, ..view.clone() };
-    if prediction.misread_times == 0 {
-        prediction.crossing_slices_exact = prediction.crossing_slices;
-    } else {
-        let threads = Threads::of(&exact);
-        for thread in threads.all() {
-            stack.clear();
-            let crossing = threads
-                .items(&exact, thread)
-                .filter(|item| matches!(stack.apply(&exact, item), Outcome::Crossing(_)))
-                .count();
-            prediction.crossing_slices_exact += crossing as u64;
+        survey.bindings.append(&mut stack.unparked);
+        survey.prediction.too_deep += too_deep;
+        survey.prediction.misplaced_ends += stack.misplaced_ends;
+        if survey.dropped.len() > dropped || too_deep + stack.misplaced_ends > 0 {
+            survey.troubled.push(thread);
         }
     }
-    prediction.duplicate_flow_starts = crate::flows::duplicate_starts(view).len() as u64;
-    prediction
+    survey.bindings.sort_unstable();
+    let Survey { prediction, dropped, unbound, .. } = &mut survey;
+    prediction.crossing_slices = dropped.len() as u64;
+    prediction.flows_without_slice = unbound.len() as u64;
+    prediction.crossing_slices_exact = match prediction.misread_times {
+        0 => prediction.crossing_slices,
+        _ => crossing_slices(&View { exact: true, ..view.clone() }),
+    };
+    prediction.duplicate_flow_starts = match view.plan {
+        Some(plan) if plan.before.duplicate_flow_starts == 0 => 0,
+        _ => crate::flows::duplicate_starts(view).len() as u64,
+    };
+    survey
+}
+
+fn crossing_slices(view: &View<'_>) -> u64 {
+    let threads = Threads::of(view);
+    let mut stack = Stack::default();
+    let mut crossing = 0;
+    for thread in threads.all() {
+        stack.clear();
+        crossing += threads
+            .items(view, thread)
+            .filter(|item| matches!(stack.apply(view, item), Outcome::Crossing(_)))
+            .count();
+    }
+    crossing as u64
 }
 
 fn count_event(view: &View<'_>, row: Row, prediction: &mut Prediction) {

@@ -38,6 +38,8 @@ struct Entry {
 #[derive(Default, Debug)]
 pub(crate) struct Stack {
     entries: Vec<Entry>,
+    /// Whether the thread has `B` events so far.
+    saw_begin: bool,
     /// Flow ends without `bp: e`: they bind to the next slice that starts.
     parked: Vec<Row>,
     /// Parked flow ends that found their slice: (flow event, slice).
@@ -57,7 +59,10 @@ impl Stack {
     pub fn apply(&mut self, view: &View<'_>, item: &Item) -> Outcome {
         match item.phase {
             Phase::Complete | Phase::Instant => self.start(item, Some(item.end - item.ts)),
-            Phase::Begin => self.start(item, None),
+            Phase::Begin => {
+                self.saw_begin = true;
+                self.start(item, None)
+            }
             Phase::End => self.finish(view, item),
             Phase::FlowEnd if !view.flags(item.row).has(Flags::BIND_ENCLOSING) => {
                 self.parked.push(item.row);
@@ -117,6 +122,11 @@ impl Stack {
                 && ts.saturating_add(dur) > end
             {
                 return Err(entry.row);
+            }
+            if !self.saw_begin {
+                // Complete slices alone nest: what lies below ends no earlier than this one, so it neither
+                // goes nor crosses. (The original looks on, down the whole stack, at every event.)
+                break;
             }
         }
         Ok(())
