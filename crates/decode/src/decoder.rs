@@ -156,11 +156,19 @@ struct Json {
     scanner: Option<Scanner>,
     reader: Reader,
     bytes: u64,
+    /// The last bytes so far, to show where a file ends too early.
+    tail: Vec<u8>,
 }
+
+/// Bytes of the end that are kept to be shown.
+const TAIL: usize = 60;
 
 impl Json {
     fn push(&mut self, bytes: &[u8]) -> Result<(), NotATrace> {
         self.bytes += bytes.len() as u64;
+        let last = &bytes[bytes.len().saturating_sub(TAIL)..];
+        self.tail.drain(..(self.tail.len() + last.len()).saturating_sub(TAIL));
+        self.tail.extend_from_slice(last);
         let mut bytes = bytes;
         if self.scanner.is_none() {
             let room = sniff::HEAD - self.head.len();
@@ -197,7 +205,7 @@ impl Json {
             }
             self.start()?;
         }
-        let Self { head, scanner, mut reader, bytes } = self;
+        let Self { head, scanner, mut reader, bytes, tail } = self;
         if let Some(scanner) = scanner {
             scanner.finish(&mut reader);
         }
@@ -212,8 +220,10 @@ impl Json {
         let Reader { events, frames } = reader;
         let mut problems = events.problems;
         for fault in faults {
-            problems.note(ProblemKind::from(fault.kind), 1, fault.plain_offset, None, b"");
+            let shown = if fault.plain_offset == bytes { &tail[..] } else { b"" };
+            problems.note(ProblemKind::from(fault.kind), 1, fault.plain_offset, None, shown);
         }
+        problems.show_end(bytes, &tail);
         let mut builder = events.builder;
         let trace = builder.trace_mut();
         trace.layout = frames.layout;
@@ -234,12 +244,13 @@ impl Reader {
     fn is_no_trace(&self, head: &[u8], whole: bool) -> Option<FileKind> {
         let layout = &self.frames.layout;
         let object = self.frames.starts_with_object();
+        let records = !self.events.builder.trace().is_empty();
         // A bare array is a trace when anything in it looks like an event; an empty one is an empty trace.
         let strange_array = layout.container == Container::Array
             && !self.events.any_phase
-            && (!self.events.builder.trace().is_empty() || layout.gaps_need_rewrite || !whole);
+            && (records || layout.gaps_need_rewrite || !whole);
         (layout.array.is_none() || strange_array)
-            .then(|| sniff::classify(head, &self.frames.keys, object, whole))
+            .then(|| sniff::classify(head, &self.frames.keys, object, records, whole))
     }
 
     fn last_row(&self) -> Option<u32> {

@@ -314,6 +314,15 @@ impl Problems {
         }
     }
 
+    /// Problems of the end of the file show its last bytes.
+    pub(crate) fn show_end(&mut self, end: u64, tail: &[u8]) {
+        for problem in self.0.iter_mut().flatten() {
+            if problem.excerpt.is_empty() && problem.first_offset == end {
+                problem.excerpt = excerpt(tail);
+            }
+        }
+    }
+
     /// All that were met, the worst first, then in the order of the table.
     pub(crate) fn into_list(self) -> Vec<Problem> {
         let mut list: Vec<_> = self.0.into_iter().flatten().collect();

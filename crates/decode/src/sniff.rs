@@ -86,8 +86,15 @@ fn python_dict(text: &[u8]) -> bool {
     rest.nth(2) == Some(&b'\'')
 }
 
-/// What a JSON file without events is. `keys` are its first top-level keys.
-pub(crate) fn classify(head: &[u8], keys: &[String], object: bool, whole: bool) -> FileKind {
+/// What a JSON file without events is. `keys` are its first top-level keys, `records` says whether there
+/// are objects where events would be.
+pub(crate) fn classify(
+    head: &[u8],
+    keys: &[String],
+    object: bool,
+    records: bool,
+    whole: bool,
+) -> FileKind {
     let has = |key: &str| keys.iter().any(|known| known == key);
     if object {
         return if has("segments") || has("device_traces") {
@@ -112,8 +119,8 @@ pub(crate) fn classify(head: &[u8], keys: &[String], object: bool, whole: bool) 
     match (first.next(), first.next()) {
         (Some(b'['), Some(b'-' | b'0'..=b'9' | b'[' | b']')) => FileKind::MemoryTimeline,
         (Some(b'{'), _) if find(head, b"\"device_traces\"").is_some() => FileKind::MemorySnapshot,
-        (Some(b'{'), _) => FileKind::ExecutionDetails,
-        (None, _) => FileKind::CutBeforeEvents,
+        (Some(b'{'), _) if records => FileKind::ExecutionDetails,
+        _ if !whole => FileKind::CutBeforeEvents,
         _ => FileKind::JsonWithoutEvents,
     }
 }

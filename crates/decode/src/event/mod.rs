@@ -51,7 +51,7 @@ impl Notes<'_> {
 const _: () = assert!(ProblemKind::ALL.len() <= 64, "a set of kinds is one word");
 
 impl Events {
-    pub(crate) fn is_event_key(key: &[u8]) -> bool {
+    pub fn is_event_key(key: &[u8]) -> bool {
         Field::is_known(key)
     }
 
