@@ -1,1 +1,104 @@
-//! Placeholder, replaced by the first commit of this crate.
+//! What we know about GPU kernels by their names, as tables: what a kernel does ([`Category`]), which
+//! library it comes from ([`Family`]), and which facts its name gives away ([`facts`],
+//! [`architectures`]).
+//!
+//! Constraints of this crate:
+//!
+//! * no dependencies, no I/O, no state but indexes built from constant tables on first use;
+//! * the same name gives the same answer, always; nothing here depends on what was asked before, so
+//!   callers may cache by name (a trace has a few thousand distinct names at most);
+//! * knowledge is rows: rules in `rules/`, libraries in `family.rs`, devices in `architectures.rs`.
+//!   Code only matches.
+
+pub mod architectures;
+mod category;
+mod cpu_op;
+pub mod facts;
+mod family;
+mod head;
+mod inductor;
+mod mangled;
+mod pattern;
+mod rules;
+
+pub use category::{Category, OverlapClass, Palette};
+pub use cpu_op::category_of_cpu_op;
+pub use facts::{NameFacts, facts};
+pub use family::Family;
+pub use head::{head, short_name};
+
+/// What the file's raw category says a GPU event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RawKind {
+    /// `kernel`.
+    Kernel,
+    /// `gpu_memcpy`, `memcpy`.
+    Memcpy,
+    /// `gpu_memset`, `memset`.
+    Memset,
+}
+
+/// Whose runtime the trace comes from. Kernel names alone do not always tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Platform {
+    /// NVIDIA.
+    Cuda,
+    /// AMD.
+    Rocm,
+    /// Not known.
+    #[default]
+    Unknown,
+}
+
+/// What a kernel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Class {
+    /// What it does.
+    pub category: Category,
+    /// Where it comes from.
+    pub family: Family,
+    /// Which rule said so; empty for [`Category::Other`].
+    pub rule: &'static str,
+}
+
+/// Classifies a GPU event by its name.
+#[must_use]
+pub fn classify(raw: RawKind, name: &str, platform: Platform) -> Class {
+    match raw {
+        RawKind::Memcpy => {
+            return Class {
+                category: Category::Memcpy,
+                family: Family::Runtime,
+                rule: "memcpy.raw",
+            };
+        }
+        RawKind::Memset => {
+            return Class {
+                category: Category::Memset,
+                family: Family::Runtime,
+                rule: "memset.raw",
+            };
+        }
+        RawKind::Kernel => {}
+    }
+    let lower = name.to_ascii_lowercase();
+    let family = family::of_name(&lower, platform);
+    if let Some((category, rule)) = inductor::classify(&lower) {
+        return Class { category, family, rule };
+    }
+    match rules::first(&head(name), &head::without_parameters(name)) {
+        Some(rule) => Class { category: rule.category, family, rule: rule.id },
+        None => Class { category: Category::Other, family, rule: "" },
+    }
+}
+
+/// A class seen in its context: PyTorch's `foreach` kernels are plain arithmetic by name, and the
+/// optimizer's when it launched them.
+#[must_use]
+pub fn in_optimizer_step(class: Class) -> Class {
+    if class.rule == "elementwise.foreach" {
+        Class { category: Category::Optimizer, ..class }
+    } else {
+        class
+    }
+}

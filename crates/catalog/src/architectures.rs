@@ -1,0 +1,144 @@
+//! Which architecture a device name, or an architecture word in a name, stands for.
+
+/// One device.
+pub struct Device {
+    /// Part of the device name as the runtime reports it, in lower case.
+    pub name: &'static str,
+    /// The architecture, as compilers spell it.
+    pub arch: &'static str,
+    /// Where the fact comes from, and whether a trace has shown it.
+    pub source: &'static str,
+}
+
+const AMD: &str = "AMD GPU hardware specifications (LLVM target names)";
+const NVIDIA: &str = "NVIDIA CUDA GPU compute capability table";
+
+/// Devices; the first row whose name occurs as a word decides, so longer names come first.
+pub const DEVICES: &[Device] = &[
+    Device { name: "mi355", arch: "gfx950", source: AMD },
+    Device { name: "mi350", arch: "gfx950", source: AMD },
+    Device { name: "mi325", arch: "gfx942", source: AMD },
+    Device { name: "mi308", arch: "gfx942", source: AMD },
+    Device { name: "mi300", arch: "gfx942", source: AMD },
+    Device { name: "mi250", arch: "gfx90a", source: AMD },
+    Device { name: "mi210", arch: "gfx90a", source: AMD },
+    Device { name: "mi100", arch: "gfx908", source: AMD },
+    Device { name: "mi50", arch: "gfx906", source: AMD },
+    Device { name: "mi60", arch: "gfx906", source: AMD },
+    Device { name: "rx 9070", arch: "gfx1201", source: AMD },
+    Device { name: "rx 9060", arch: "gfx1200", source: AMD },
+    Device { name: "rx 7900", arch: "gfx1100", source: AMD },
+    Device { name: "w7900", arch: "gfx1100", source: AMD },
+    Device { name: "gb300", arch: "sm_103", source: NVIDIA },
+    Device { name: "b300", arch: "sm_103", source: NVIDIA },
+    Device { name: "gb200", arch: "sm_100", source: NVIDIA },
+    Device { name: "b200", arch: "sm_100", source: NVIDIA },
+    Device { name: "b100", arch: "sm_100", source: NVIDIA },
+    Device { name: "rtx 5090", arch: "sm_120", source: NVIDIA },
+    Device { name: "gh200", arch: "sm_90", source: NVIDIA },
+    Device { name: "h200", arch: "sm_90", source: NVIDIA },
+    Device { name: "h100", arch: "sm_90", source: NVIDIA },
+    Device { name: "h800", arch: "sm_90", source: NVIDIA },
+    Device { name: "h20", arch: "sm_90", source: NVIDIA },
+    Device { name: "l40s", arch: "sm_89", source: NVIDIA },
+    Device { name: "l40", arch: "sm_89", source: NVIDIA },
+    Device { name: "l20", arch: "sm_89", source: NVIDIA },
+    Device { name: "l4", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 4090", arch: "sm_89", source: NVIDIA },
+    Device { name: "a100", arch: "sm_80", source: NVIDIA },
+    Device { name: "a800", arch: "sm_80", source: NVIDIA },
+    Device { name: "a30", arch: "sm_80", source: NVIDIA },
+    Device { name: "a40", arch: "sm_86", source: NVIDIA },
+    Device { name: "a10g", arch: "sm_86", source: NVIDIA },
+    Device { name: "a10", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx 3090", arch: "sm_86", source: NVIDIA },
+    Device { name: "t4", arch: "sm_75", source: NVIDIA },
+    Device { name: "v100", arch: "sm_70", source: NVIDIA },
+    Device { name: "p100", arch: "sm_60", source: NVIDIA },
+];
+
+/// The architecture of the device called `name` (`AMD Instinct MI300X VF`, `NVIDIA H100 80GB HBM3`).
+#[must_use]
+pub fn of_device(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    DEVICES.iter().find(|device| occurs(&name, device.name)).map(|device| device.arch)
+}
+
+/// Whether `word` occurs in `text`, not as part of a longer word or number in front, and not followed
+/// by a digit: `h20` is not in `h200`, but `mi300` is in `mi300x`.
+fn occurs(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !before.is_some_and(|c| c.is_ascii_alphanumeric())
+            && !after.is_some_and(|c| c.is_ascii_digit())
+    })
+}
+
+/// The architecture of an NVIDIA device of this compute capability.
+#[must_use]
+pub fn of_compute_capability(major: u32, minor: u32) -> String {
+    format!("sm_{major}{minor}")
+}
+
+/// The architecture of an AMD device by the numbers its runtime reports. (9, 0) stands for two
+/// generations, told apart by the number of compute units.
+#[must_use]
+pub fn of_amd_numbers(major: u32, minor: u32, compute_units: u32) -> Option<&'static str> {
+    match (major, minor, compute_units) {
+        (9, 4, _) => Some("gfx942"),
+        (9, 5, _) => Some("gfx950"),
+        (9, 0, 104 | 110) => Some("gfx90a"),
+        (9, 0, 120) => Some("gfx908"),
+        (11, 0, _) => Some("gfx1100"),
+        (12, 0, _) => Some("gfx1201"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices() {
+        for (name, arch) in [
+            ("AMD Instinct MI300X", Some("gfx942")),
+            ("AMD Instinct MI300X VF", Some("gfx942")),
+            ("AMD Instinct MI325X", Some("gfx942")),
+            ("AMD Instinct MI210", Some("gfx90a")),
+            ("AMD Instinct MI250X", Some("gfx90a")),
+            ("AMD Instinct MI355X", Some("gfx950")),
+            ("NVIDIA H100 80GB HBM3", Some("sm_90")),
+            ("NVIDIA H200", Some("sm_90")),
+            ("NVIDIA H20", Some("sm_90")),
+            ("NVIDIA GB200", Some("sm_100")),
+            ("NVIDIA B200", Some("sm_100")),
+            ("NVIDIA A100-SXM4-80GB", Some("sm_80")),
+            ("Tesla V100-SXM2-16GB", Some("sm_70")),
+            ("NVIDIA L4", Some("sm_89")),
+            ("NVIDIA L40S", Some("sm_89")),
+            ("AMD Radeon Graphics", None),
+            ("", None),
+        ] {
+            assert_eq!(of_device(name), arch, "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(of_compute_capability(10, 0), "sm_100");
+        assert_eq!(of_amd_numbers(9, 0, 104), Some("gfx90a"));
+        assert_eq!(of_amd_numbers(9, 0, 120), Some("gfx908"));
+        assert_eq!(of_amd_numbers(9, 4, 304), Some("gfx942"));
+        assert_eq!(of_amd_numbers(9, 0, 7), None);
+    }
+
+    #[test]
+    fn every_device_finds_itself() {
+        for device in DEVICES {
+            assert_eq!(of_device(device.name), Some(device.arch), "{}", device.name);
+            assert!(!device.source.is_empty());
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a kernel does, and the coarser groupings that reports and the page use.
+
+/// Coarse class for questions of overlap: who could hide behind whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OverlapClass {
+    /// Keeps the arithmetic units busy: GEMM, attention, convolution.
+    Compute,
+    /// Moves data between devices.
+    Communication,
+    /// Short, bandwidth-bound kernels.
+    Elementwise,
+    /// Moves data within a device or between device and host.
+    Memory,
+    /// Unknown work.
+    Other,
+}
+
+impl OverlapClass {
+    /// The word used in files.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Communication => "communication",
+            Self::Elementwise => "elementwise",
+            Self::Memory => "memory",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// The eight colours of the page. More categories share a colour, never a ninth hue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Palette {
+    /// GEMM and convolution.
+    Gemm,
+    /// Attention of every kind.
+    Attention,
+    /// Collectives and peer copies.
+    Communication,
+    /// Elementwise, reductions, index work, Triton pointwise.
+    Elementwise,
+    /// Normalisation.
+    Norm,
+    /// Copies, fills, caches.
+    Memory,
+    /// Quantization and mixture of experts.
+    Quant,
+    /// Unknown.
+    Other,
+}
+
+impl Palette {
+    /// The word used in style sheets.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Gemm => "gemm",
+            Self::Attention => "attention",
+            Self::Communication => "communication",
+            Self::Elementwise => "elementwise",
+            Self::Norm => "norm",
+            Self::Memory => "memory",
+            Self::Quant => "quant",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Declares the enum and its table in one place, so that a category cannot lack a column.
+macro_rules! categories {
+    ($($variant:ident { $id:literal, $title:literal, $bucket:literal, $overlap:ident, $palette:ident, $doc:literal })*) => {
+        /// What a kernel does.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Category { $(#[doc = $doc] $variant,)* }
+
+        impl Category {
+            /// Every category, in the order reports list them.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The word used in files, such as `moe_gemm`.
+            #[must_use]
+            pub const fn id(self) -> &'static str { match self { $(Self::$variant => $id,)* } }
+
+            /// The words shown to people.
+            #[must_use]
+            pub const fn title(self) -> &'static str { match self { $(Self::$variant => $title,)* } }
+
+            /// What the category means, in one sentence.
+            #[must_use]
+            pub const fn help(self) -> &'static str { match self { $(Self::$variant => $doc,)* } }
+
+            /// The reporting group of the ROCm artifact contract.
+            #[must_use]
+            pub const fn bucket(self) -> &'static str { match self { $(Self::$variant => $bucket,)* } }
+
+            /// The class for questions of overlap.
+            #[must_use]
+            pub const fn overlap_class(self) -> OverlapClass {
+                match self { $(Self::$variant => OverlapClass::$overlap,)* }
+            }
+
+            /// The colour group of the page.
+            #[must_use]
+            pub const fn palette(self) -> Palette { match self { $(Self::$variant => Palette::$palette,)* } }
+        }
+    };
+}
+
+categories! {
+    Gemm { "gemm", "GEMM", "GEMM / Linear", Compute, Gemm, "Dense matrix products of linear layers." }
+    Attention { "attention", "Attention", "Attention", Compute, Attention, "Softmax attention, prefill, decode and backward." }
+    LinearAttn { "linear_attn", "Linear attention", "Attention", Compute, Attention, "State-space and linear-attention scans with their short convolutions." }
+    MoeGemm { "moe_gemm", "MoE GEMM", "MoE / Routing", Compute, Quant, "Grouped matrix products of experts." }
+    MoeRoute { "moe_route", "MoE routing", "MoE / Routing", Elementwise, Quant, "Expert choice, token sorting and permutation." }
+    Conv { "conv", "Convolution", "Convolution", Compute, Gemm, "Convolutions, also as implicit GEMM, Winograd or FFT." }
+    Communication { "communication", "Communication", "Communication", Communication, Communication, "Collectives and transfers between devices." }
+    Quantize { "quantize", "Quantization", "Quantization", Elementwise, Quant, "Quantization, dequantization and scale computation." }
+    Norm { "norm", "Norm", "Norm / Elementwise", Elementwise, Norm, "Layer, RMS, batch and group normalisation." }
+    Rope { "rope", "Rotary embedding", "Norm / Elementwise", Elementwise, Elementwise, "Rotary position embedding." }
+    Softmax { "softmax", "Softmax", "Norm / Elementwise", Elementwise, Elementwise, "Softmax outside attention kernels." }
+    Activation { "activation", "Activation", "Norm / Elementwise", Elementwise, Elementwise, "SiLU, GELU, ReLU and gated variants." }
+    Elementwise { "elementwise", "Elementwise", "Norm / Elementwise", Elementwise, Elementwise, "Other pointwise arithmetic." }
+    Reduce { "reduce", "Reduction", "Norm / Elementwise", Elementwise, Elementwise, "Sums, means, maxima." }
+    Loss { "loss", "Loss", "Norm / Elementwise", Elementwise, Elementwise, "Loss functions." }
+    Random { "random", "Random", "Norm / Elementwise", Elementwise, Elementwise, "Random numbers and dropout." }
+    Optimizer { "optimizer", "Optimizer", "Norm / Elementwise", Elementwise, Elementwise, "Parameter updates and gradient clipping." }
+    PoolResize { "pool_resize", "Pooling and resizing", "Norm / Elementwise", Elementwise, Elementwise, "Pooling, interpolation and sampling of images." }
+    Layout { "layout", "Layout change", "Norm / Elementwise", Elementwise, Elementwise, "Transposition, padding, shuffling." }
+    Index { "index", "Indexing", "Norm / Elementwise", Elementwise, Elementwise, "Gather, scatter, embedding lookup." }
+    ScanSort { "scan_sort", "Scan and select", "Norm / Elementwise", Elementwise, Elementwise, "Prefix sums, compaction, search." }
+    SamplingTopk { "sampling_topk", "Sampling and top-k", "Norm / Elementwise", Elementwise, Elementwise, "Token sampling, top-k, sorting, arg-max." }
+    Memcpy { "memcpy", "Memcpy", "Memory / Scheduler", Memory, Memory, "Copies by the copy engine or the runtime's blit kernel." }
+    Memset { "memset", "Memset", "Memory / Scheduler", Memory, Memory, "Fills by the runtime." }
+    Copy { "copy", "Copy kernel", "Memory / Scheduler", Memory, Memory, "Copies, casts and concatenations that run as kernels." }
+    Fill { "fill", "Fill kernel", "Memory / Scheduler", Memory, Memory, "Fills that run as kernels." }
+    KvCache { "kv_cache", "KV cache", "Memory / Scheduler", Memory, Memory, "Writes to and copies within the key-value cache." }
+    ServingMeta { "serving_meta", "Serving metadata", "Memory / Scheduler", Memory, Memory, "Index tables, positions and bookkeeping of an inference server." }
+    Other { "other", "Other", "Other", Other, Other, "Not recognised." }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_lower_case() {
+        let mut ids: Vec<_> = Category::ALL.iter().map(|c| c.id()).collect();
+        ids.sort_unstable();
+        let n = ids.len();
+        ids.dedup();
+        assert_eq!(n, ids.len());
+        assert!(ids.iter().all(|id| id.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')));
+    }
+
+    #[test]
+    fn a_copy_kernel_is_no_memcpy_but_both_are_memory() {
+        assert_ne!(Category::Copy, Category::Memcpy);
+        assert_eq!(Category::Copy.overlap_class(), OverlapClass::Memory);
+        assert_eq!(Category::Memcpy.overlap_class(), OverlapClass::Memory);
+        assert_eq!(Category::MoeGemm.overlap_class(), OverlapClass::Compute);
+        assert_eq!(Category::MoeRoute.overlap_class(), OverlapClass::Elementwise);
+    }
+}

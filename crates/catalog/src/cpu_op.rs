@@ -1,0 +1,80 @@
+//! The last resort for a kernel whose name says nothing: the operator that launched it.
+
+use crate::Category;
+use crate::pattern::is_match;
+
+/// First match wins, on the lower-case operator name.
+const RULES: &[(Category, &[&str])] = {
+    use Category::*;
+    &[
+        (Communication, &["nccl", "rccl", "^c10d::", "record_param_comms"]),
+        (Attention, &["attention", "sdpa", "flash", "fmha", "mha"]),
+        (Gemm, &["mm$", "matmul", "linear", "bmm", "addmm", "_scaled_mm", "einsum", "baddbmm"]),
+        (Conv, &["conv"]),
+        (Norm, &["norm"]),
+        (Softmax, &["softmax"]),
+        (Loss, &["_loss", "cross_entropy"]),
+        (Activation, &["silu", "gelu", "relu", "sigmoid", "swiglu"]),
+        (Copy, &["copy_", "contiguous", "clone", "aten::cat", "aten::to$", "_to_copy"]),
+        (PoolResize, &["pool", "upsample"]),
+        (SamplingTopk, &["topk", "argmax", "multinomial", "aten::sort"]),
+        (ScanSort, &["cumsum", "nonzero", "unique"]),
+        (Random, &["dropout", "aten::rand", "aten::normal_", "aten::uniform_", "bernoulli"]),
+        (Index, &["index", "gather", "scatter", "embedding"]),
+        (Fill, &["aten::fill_", "aten::zero_", "aten::zeros", "aten::ones"]),
+        (Reduce, &["sum", "mean", "max", "min", "all$", "any$"]),
+        (
+            Elementwise,
+            &[
+                "^aten::add",
+                "^aten::mul",
+                "^aten::sub",
+                "^aten::div",
+                "^aten::neg",
+                "^aten::pow",
+                "^aten::exp",
+                "^aten::where",
+            ],
+        ),
+    ]
+};
+
+/// The category of the work that the operator `op` (`aten::addmm`) launches; `None` if it tells nothing.
+///
+/// Only for kernels that [`crate::classify`] left at [`Category::Other`]: an operator launches helper
+/// kernels too, so a name that says something knows better.
+#[must_use]
+pub fn category_of_cpu_op(op: &str) -> Option<Category> {
+    let op = op.to_ascii_lowercase();
+    RULES
+        .iter()
+        .find(|(_, any)| any.iter().any(|pattern| is_match(pattern, &op)))
+        .map(|(category, _)| *category)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators() {
+        for (op, category) in [
+            ("aten::addmm", Some(Category::Gemm)),
+            ("aten::linear", Some(Category::Gemm)),
+            ("aten::cudnn_convolution", Some(Category::Conv)),
+            ("aten::_scaled_dot_product_flash_attention", Some(Category::Attention)),
+            ("FlashAttnFunc", Some(Category::Attention)),
+            ("aten::native_layer_norm", Some(Category::Norm)),
+            ("aten::linalg_vector_norm", Some(Category::Norm)),
+            ("aten::_softmax", Some(Category::Softmax)),
+            ("aten::copy_", Some(Category::Copy)),
+            ("aten::to", Some(Category::Copy)),
+            ("aten::index_select", Some(Category::Index)),
+            ("aten::sum", Some(Category::Reduce)),
+            ("aten::add_", Some(Category::Elementwise)),
+            ("mylib::thing", None),
+        ] {
+            assert_eq!(category_of_cpu_op(op), category, "{op}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Which library a kernel comes from. A category alone cannot say whether to tune AITER, Triton or
+//! hipBLASLt; category and family together can.
+
+use std::sync::LazyLock;
+
+use crate::Platform;
+use crate::pattern::PatternSet;
+
+macro_rules! families {
+    ($($variant:ident { $id:literal, $title:literal, [$($pattern:literal),*] })*) => {
+        /// The library or generator that a kernel comes from.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Family { $(#[doc = $title] $variant,)* }
+
+        impl Family {
+            /// Every family, in the order reports list them.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The word used in files.
+            #[must_use]
+            pub const fn id(self) -> &'static str { match self { $(Self::$variant => $id,)* } }
+
+            /// The words shown to people.
+            #[must_use]
+            pub const fn title(self) -> &'static str { match self { $(Self::$variant => $title,)* } }
+        }
+
+        /// Patterns on the whole lower-case name; the first row that matches decides.
+        const RULES: &[(Family, &[&str])] = &[$((Family::$variant, &[$($pattern),*])),*];
+    };
+}
+
+// The patterns follow the published symbol names of each library. Order matters: a library that wraps
+// another (cuDNN's cutlass kernels, PyTorch's flash attention) comes first.
+families! {
+    Nccl { "nccl", "NCCL", ["nccl"] }
+    Rccl { "rccl", "RCCL", ["rccl"] }
+    Runtime { "runtime", "Memcpy / memset", ["^memcpy", "^memset", "rocclr"] }
+    Inductor { "inductor", "TorchInductor", [
+        "^triton_poi_", "^triton_red_", "^triton_per_", "^triton_tem_", "^triton_mm_", "^triton_bmm_",
+        "^triton_for_", "^triton_spl_", "^triton_unk_"
+    ] }
+    Tensile { "tensile", "Tensile (hipBLASLt, rocBLAS)", ["^cijk_", "^custom_cijk_"] }
+    Aiter { "aiter", "AITER", ["aiter", "^fmha_fwd_hd#_", "^fmha_bwd_hd#_", "^fmoe_", "^pa_bf16_", "^pa_fp8_", "^mla_a#w#"] }
+    CkTile { "ck_tile", "CK Tile", ["ck_tile::", "^_zn7ck_tile"] }
+    Ck { "ck", "Composable Kernel", ["^_zn#ck#", "^_znk#ck#", "<ck::", "xdl"] }
+    Miopen { "miopen", "MIOpen", [
+        "miopen", "mlopen", "igemm_fwd_gtc", "igemm_bwd_gtc", "igemm_wrw_gtc", "subtensorop", "optensor",
+        "op#dtensor", "batched_transpose_#x#_", "im2d2col", "col2im2d", "naive_conv", "gcnasmconv", "sp3asm",
+        "transpose_nchw", "transpose_cnhw", "transpose_packed"
+    ] }
+    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_"] }
+    CuBlas { "cublas", "cuBLAS", [
+        "nvjet", "xmma", "cublas", "gemv2", "gemvx", "gemvnsp", "dot_kernel", "reduce_1block", "gemmk1_", "^ampere_",
+        "^volta_", "^turing_", "^maxwell_", "^hopper_", "splitkreduce_kernel"
+    ] }
+    DeepGemm { "deepgemm", "DeepGEMM", ["deep_gemm::"] }
+    DeepEp { "deepep", "DeepEP", ["deep_ep::"] }
+    TransformerEngine { "transformer_engine", "Transformer Engine", ["transformer_engine::"] }
+    FlashAttention { "flash_attention", "FlashAttention", [
+        "flash_fwd", "flash_bwd", "pytorch_flash", "<flash::", "flashattnfwd", "flashattnbwd"
+    ] }
+    TrtLlm { "trtllm_flashinfer", "TRT-LLM / FlashInfer", [
+        "fmhasm", "^bmm_", "flashinfer", "trtllm", "tensorrt_llm", "<xqa"
+    ] }
+    Vllm { "vllm", "vLLM", ["vllm", "paged_attention_ll4mi", "rotary_embedding_kernel"] }
+    Sglang { "sglang", "SGLang", ["sgl_", "sglang", "store_kvcache", "_future_token"] }
+    Cutlass { "cutlass", "CUTLASS", ["cutlass"] }
+    Fbgemm { "fbgemm", "FBGEMM", ["fbgemm", "split_embedding_"] }
+    RocPrimCub { "rocprim_cub", "rocPRIM / CUB", ["rocprim", "hipcub", "cub::", "thrust"] }
+    Aten { "aten", "PyTorch ATen", ["<at::", "at_cuda", "c10::", "_zn2at"] }
+    Triton { "triton", "Triton / bare name", [] }
+    Custom { "custom", "Custom", [] }
+}
+
+/// The family of a kernel whose lower-case name is `name`.
+pub fn of_name(name: &str, platform: Platform) -> Family {
+    static SET: LazyLock<PatternSet> = LazyLock::new(|| {
+        let rows = (0..).zip(RULES);
+        PatternSet::new(
+            rows.flat_map(|(row, (_, any))| any.iter().map(move |pattern| (row, *pattern))),
+        )
+    });
+    let named = SET.first(name, u16::MAX).map(|row| RULES[usize::from(row)].0);
+    match named {
+        // RCCL kept NCCL's symbol names. Where the platform is not known, one name tells: only RCCL
+        // has a "Generic" kernel.
+        Some(Family::Nccl) => match platform {
+            Platform::Rocm => Family::Rccl,
+            Platform::Unknown
+                if name.contains("ncclkernel_generic")
+                    || name.contains("nccldevkernel_generic") =>
+            {
+                Family::Rccl
+            }
+            _ => Family::Nccl,
+        },
+        Some(family) => family,
+        None if is_bare(name) => Family::Triton,
+        None => Family::Custom,
+    }
+}
+
+/// Whether the name is one identifier, as Triton's are: no namespace, template, parameters, mangling.
+fn is_bare(name: &str) -> bool {
+    !name.starts_with("_z")
+        && !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_of_known_names() {
+        for (name, family) in [
+            (
+                "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+                Family::Nccl,
+            ),
+            ("Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT128x256x32", Family::Tensile),
+            ("triton_poi_fused_add_0", Family::Inductor),
+            ("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", Family::Triton),
+            ("_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdI", Family::CkTile),
+            (
+                "_ZN2ck16tensor_operation6device12_GLOBAL__N_139kernel_grouped_conv_fwd_xdl",
+                Family::Ck,
+            ),
+            ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16b", Family::Aiter),
+            ("igemm_fwd_gtcx3_nhwc_bf16_bx0", Family::Miopen),
+            ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_cublas", Family::CuBlas),
+            ("ampere_sgemm_128x64_tn", Family::CuBlas),
+            ("sm80_xmma_fprop_implicit_gemm_tf32f32_execute_kernel_cudnn", Family::CuDnn),
+            (
+                "void cutlass_cudnn_infer::Kernel<cutlass_tensorop_s1688fprop>(Params)",
+                Family::CuDnn,
+            ),
+            (
+                "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64> >()",
+                Family::FlashAttention,
+            ),
+            ("void cutlass::Kernel<cutlass_80_tensorop_s1688gemm>(Params)", Family::Cutlass),
+            ("void cub::DeviceScanKernel<int>(int)", Family::RocPrimCub),
+            ("void at::native::reduce_kernel<512, 1>(int)", Family::Aten),
+            ("void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long)", Family::Vllm),
+            ("void sgl_thing(int)", Family::Sglang),
+            ("void my_ns::thing(int)", Family::Custom),
+            ("Memcpy HtoD (Pageable -> Device)", Family::Runtime),
+        ] {
+            assert_eq!(of_name(&name.to_ascii_lowercase(), Platform::Cuda), family, "{name}");
+        }
+    }
+
+    #[test]
+    fn rccl_keeps_nccls_names() {
+        let ring = "nccldevkernel_allreduce_sum_bf16_ring_ll(nccldevkernelargsstorage<4096ul>)";
+        let generic = "nccldevkernel_generic(nccldevkernelargsstorage<4096ul>)";
+        assert_eq!(of_name(ring, Platform::Rocm), Family::Rccl);
+        assert_eq!(of_name(ring, Platform::Cuda), Family::Nccl);
+        assert_eq!(of_name(ring, Platform::Unknown), Family::Nccl);
+        assert_eq!(of_name(generic, Platform::Unknown), Family::Rccl);
+    }
+
+    #[test]
+    fn patterns_open_with_two_plain_characters() {
+        for pattern in RULES.iter().flat_map(|(_, any)| *any) {
+            assert!(crate::pattern::opening(pattern).is_some(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn ids_are_unique() {
+        let mut ids: Vec<_> = Family::ALL.iter().map(|f| f.id()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), Family::ALL.len());
+    }
+}

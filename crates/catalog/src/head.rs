@@ -1,0 +1,229 @@
+//! The part of a kernel's name that says what the kernel is: without template arguments, parameters,
+//! return type and anonymous namespaces.
+//!
+//! A demangled name of a thousand characters mentions the types of everything it touches; only the head
+//! names the work. Mangled names (usual on ROCm) get by without a full demangler: the identifiers of an
+//! Itanium name are spelled with their length in front, and the first few are enough.
+
+use crate::mangled;
+
+/// The head of a kernel name, in lower case, as the rules see it.
+#[must_use]
+pub fn head(name: &str) -> String {
+    if mangled::is_mangled(name) {
+        return mangled::identifiers(name, 6).join("::").to_ascii_lowercase();
+    }
+    short_head(name).to_ascii_lowercase()
+}
+
+/// A name short enough to show: the head as it is spelled, with the one template argument that tells
+/// generic kernels apart (`vectorized_elementwise_kernel<CUDAFunctor_add>`, `kentry<Rmsnorm2dFwd>`).
+#[must_use]
+pub fn short_name(name: &str) -> String {
+    if mangled::is_mangled(name) {
+        let (path, argument) = mangled::path(name);
+        let mut short = path.join("::");
+        if path.last().is_some_and(|last| is_generic(last)) && argument.is_some() {
+            push_argument(&mut short, argument.unwrap_or_default());
+        }
+        return if short.is_empty() { name.to_owned() } else { short };
+    }
+    let mut short = short_head(name);
+    if is_generic(short.rsplit("::").next().unwrap_or_default())
+        && let Some(argument) = work_argument(name)
+    {
+        push_argument(&mut short, argument);
+    }
+    if short.is_empty() { name.to_owned() } else { short }
+}
+
+fn push_argument(short: &mut String, argument: &str) {
+    short.push('<');
+    short.push_str(argument);
+    short.push('>');
+}
+
+/// Kernels that run whatever their template argument says.
+fn is_generic(last: &str) -> bool {
+    const GENERIC: &[&str] =
+        &["kentry", "Kernel", "Kernel2", "kernel", "device_kernel", "reduce_kernel"];
+    GENERIC.contains(&last)
+        || last.contains("elementwise_kernel")
+        || last.contains("multi_tensor_apply")
+        || last.contains("trampoline_kernel")
+}
+
+/// The last component of the identifier in the template arguments that names the work: a functor, an
+/// operation or an inner kernel; failing these, the first identifier that is no container.
+fn work_argument(name: &str) -> Option<&str> {
+    let open = name.find('<')?;
+    let inside = &name[open + 1..=open + parameters(&name[open + 1..]).min(name.len() - open - 2)];
+    let words = || {
+        inside
+            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .filter(|word| word.len() > 3 && !word.as_bytes()[0].is_ascii_digit())
+    };
+    const TELLING: &[&str] = &["unctor", "kernel_cuda", "kernel_impl", "KernelImpl", "Ops"];
+    const FILLING: &[&str] = &["native", "anonymous", "namespace", "detail", "const", "float"];
+    const WRAPPER: &[&str] = &["gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_index_kernel"];
+    words()
+        .find(|word| TELLING.iter().any(|t| word.contains(t)) && !WRAPPER.contains(word))
+        .or_else(|| words().find(|word| !FILLING.contains(word) && !WRAPPER.contains(word)))
+}
+
+/// `name` without its parameter list, in lower case: what rules about the whole name see. Parameters
+/// only repeat the types of the template arguments.
+#[must_use]
+pub fn without_parameters(name: &str) -> String {
+    let end = if mangled::is_mangled(name) { name.len() } else { parameters(name) };
+    name[..end].to_ascii_lowercase()
+}
+
+/// Where the parameter list starts: the first `(` outside template arguments that is no
+/// `(anonymous namespace)` and not part of `operator()`. The length of the name if there is none.
+fn parameters(name: &str) -> usize {
+    let bytes = name.as_bytes();
+    let mut open = Brackets::default();
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte == b'('
+            && open.is_outside()
+            && !name[at..].starts_with("(anonymous")
+            && !name[at..].starts_with("(unnamed")
+            && !(name[..at].ends_with("operator") && name[at..].starts_with("()"))
+        {
+            return at;
+        }
+        open.see(byte);
+    }
+    name.len()
+}
+
+/// The head of a demangled name, as it is spelled.
+fn short_head(name: &str) -> String {
+    let name = name.split(" [clone").next().unwrap_or(name);
+    let name = name.strip_suffix(".kd").unwrap_or(name);
+    let mut head = String::with_capacity(64);
+    let mut open = Brackets::default();
+    let declaration = &name[..parameters(name)];
+    for (at, character) in declaration.char_indices() {
+        let operator_sign = declaration[..at].ends_with("operator");
+        let byte = if character.is_ascii() { character as u8 } else { b'?' };
+        let outside = open.is_outside();
+        if !operator_sign {
+            open.see(byte);
+        }
+        if outside && open.is_outside() && !(byte == b'>' && !operator_sign) {
+            head.push(character);
+        }
+    }
+    for filler in ["(anonymous namespace)::", "(anonymous_namespace)::", "(unnamed namespace)::"] {
+        head = head.replace(filler, "");
+    }
+    // Copies are reported as "Memcpy HtoD (Pageable -> Device)": words, not a return type.
+    let head = head.trim();
+    let last = head.split_ascii_whitespace().next_back().unwrap_or_default();
+    if head.starts_with("Mem") || last.is_empty() { head.to_owned() } else { last.to_owned() }
+}
+
+/// Counts brackets. Inside parentheses `<` and `>` are comparison signs or belong to types that
+/// the parentheses enclose; either way they open and close nothing outside.
+#[derive(Default)]
+struct Brackets {
+    stack: Vec<u8>,
+    previous: u8,
+}
+
+impl Brackets {
+    fn is_outside(&self) -> bool {
+        self.stack.is_empty()
+    }
+
+    fn see(&mut self, byte: u8) {
+        let top = self.stack.last().copied();
+        match byte {
+            b'<' if top != Some(b'(') => self.stack.push(b'<'),
+            // "->" is an arrow.
+            b'>' if top == Some(b'<') && self.previous != b'-' => {
+                self.stack.pop();
+            }
+            // Parentheses matter only inside template arguments.
+            b'(' if top.is_some() => self.stack.push(b'('),
+            b')' if top == Some(b'(') => {
+                self.stack.pop();
+            }
+            _ => {}
+        }
+        self.previous = byte;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads() {
+        for (name, expected) in [
+            ("volta_sgemm_64x64_nt", "volta_sgemm_64x64_nt"),
+            (
+                "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, \
+                 at::detail::Array<char*, 3> >(int, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>)",
+                "at::native::vectorized_elementwise_kernel",
+            ),
+            (
+                "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, 2>(float*, long)",
+                "at::native::catarraybatchedcopy",
+            ),
+            (
+                "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float>(cublasGemvParams<int>)",
+                "internal::gemvx::kernel",
+            ),
+            // ">" inside parentheses is an operator.
+            ("void f::g<(a > b), (c < d), int>(int)", "f::g"),
+            (
+                "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<at::native::direct_copy_kernel_cuda\
+                 (at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(float)#1}>(at::TensorIteratorBase&)",
+                "at::native::elementwise_kernel",
+            ),
+            (
+                "void fbgemm_gpu::permute<false, decltype(nullptr)>(decltype(nullptr) const*)",
+                "fbgemm_gpu::permute",
+            ),
+            ("Memcpy HtoD (Pageable -> Device)", "memcpy htod"),
+            ("my_kernel(float*) [clone .kd]", "my_kernel"),
+            ("paged_attention_kernel.kd", "paged_attention_kernel"),
+            ("void Functor::operator()<int>(int)", "functor::operator()"),
+            // Cut short by the profiler.
+            ("void cub::DeviceScanKernel<cub::AgentScanPolicy<128, 15", "cub::devicescankernel"),
+            ("", ""),
+            ("<<<", ""),
+        ] {
+            assert_eq!(head(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn short_names_tell_generic_kernels_apart() {
+        for (name, expected) in [
+            (
+                "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)",
+                "at::native::vectorized_elementwise_kernel<CUDAFunctor_add>",
+            ),
+            (
+                "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)> >(int)",
+                "at::native::elementwise_kernel<direct_copy_kernel_cuda>",
+            ),
+            (
+                "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_nn_align4>(cutlass_80_x::Params)",
+                "cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_nn_align4>",
+            ),
+            (
+                "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_27Rmsnorm2dFwdPipelineOnePassINS_2",
+                "ck_tile::kentry<Rmsnorm2dFwd>",
+            ),
+            ("attn_fwd", "attn_fwd"),
+        ] {
+            assert_eq!(short_name(name), expected, "{name}");
+        }
+    }
+}

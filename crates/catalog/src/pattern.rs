@@ -1,0 +1,167 @@
+//! A pattern language just large enough for kernel names.
+//!
+//! Patterns are lower case and match lower-case text. A pattern matches anywhere unless anchored:
+//!
+//! | sign | meaning |
+//! |---|---|
+//! | `^`, `$` | start, end of the text |
+//! | `<` | start of a word: the character before is no letter |
+//! | `>` | end of a word: the character after is no letter |
+//! | `x?` | `x` or nothing |
+//! | `#` | one digit or more |
+//! | `*` | anything |
+//! | `\x` | `x` itself |
+//!
+//! Word boundaries are what keeps `mma` out of `gamma` and `mha` out of Tensile's `_HA_`; alternatives
+//! are separate patterns. A pattern opens (after `^` or `<`) with two plain characters, by which
+//! [`PatternSet`] finds the few patterns worth trying at a position: one pass over a name decides
+//! among hundreds of patterns.
+
+/// Whether `pattern` matches the text from `at` on, all of `pattern` consumed.
+fn matches_rest(pattern: &[u8], text: &[u8], at: usize) -> bool {
+    let Some((&sign, rest)) = pattern.split_first() else { return true };
+    match sign {
+        b'^' => at == 0 && matches_rest(rest, text, at),
+        b'$' => at == text.len() && matches_rest(rest, text, at),
+        b'<' => starts_word(text, at) && matches_rest(rest, text, at),
+        b'>' => !text.get(at).is_some_and(u8::is_ascii_alphabetic) && matches_rest(rest, text, at),
+        b'*' => (at..=text.len()).any(|next| matches_rest(rest, text, next)),
+        b'#' => {
+            let digits = text.get(at..).unwrap_or_default().iter();
+            let run = digits.take_while(|b| b.is_ascii_digit()).count();
+            (1..=run).rev().any(|n| matches_rest(rest, text, at + n))
+        }
+        _ => {
+            let (literal, rest) = match (sign, rest.split_first()) {
+                (b'\\', Some((&escaped, rest))) => (escaped, rest),
+                _ => (sign, rest),
+            };
+            let here = text.get(at) == Some(&literal);
+            match rest.split_first() {
+                Some((b'?', rest)) => {
+                    (here && matches_rest(rest, text, at + 1)) || matches_rest(rest, text, at)
+                }
+                _ => here && matches_rest(rest, text, at + 1),
+            }
+        }
+    }
+}
+
+fn starts_word(text: &[u8], at: usize) -> bool {
+    at == 0 || !text[at - 1].is_ascii_alphabetic()
+}
+
+/// Whether `pattern` matches somewhere in `text`.
+#[must_use]
+pub fn is_match(pattern: &str, text: &str) -> bool {
+    (0..=text.len()).any(|at| matches_rest(pattern.as_bytes(), text.as_bytes(), at))
+}
+
+/// The two plain characters a pattern opens with, after an anchor.
+pub fn opening(pattern: &str) -> Option<[u8; 2]> {
+    let bytes = pattern.as_bytes();
+    let body = match bytes.first() {
+        Some(b'^' | b'<') => &bytes[1..],
+        _ => bytes,
+    };
+    let plain = |b: &u8| letter(*b).is_some();
+    match body {
+        [a, b, rest @ ..] if plain(a) && plain(b) && rest.first() != Some(&b'?') => Some([*a, *b]),
+        _ => None,
+    }
+}
+
+/// Characters that may open a pattern: letters, digits, `_`, `:`.
+const ALPHABET: usize = 38;
+
+fn letter(byte: u8) -> Option<usize> {
+    match byte {
+        b'a'..=b'z' => Some(usize::from(byte - b'a')),
+        b'0'..=b'9' => Some(26 + usize::from(byte - b'0')),
+        b'_' => Some(36),
+        b':' => Some(37),
+        _ => None,
+    }
+}
+
+fn slot([a, b]: [u8; 2]) -> Option<usize> {
+    Some(letter(a)? * ALPHABET + letter(b)?)
+}
+
+/// Many patterns, each with the number of its row; finds the lowest row that matches.
+pub struct PatternSet {
+    by_opening: Vec<Vec<(u16, &'static str)>>,
+}
+
+impl PatternSet {
+    /// Collects patterns; the rows must come in ascending order. Patterns without an opening are left
+    /// out (a test forbids them).
+    pub fn new(patterns: impl Iterator<Item = (u16, &'static str)>) -> Self {
+        let mut by_opening = vec![Vec::new(); ALPHABET * ALPHABET];
+        for (row, pattern) in patterns {
+            if let Some(slot) = opening(pattern).and_then(slot) {
+                by_opening[slot].push((row, pattern));
+            }
+        }
+        Self { by_opening }
+    }
+
+    /// The lowest row below `limit` that has a pattern matching `text`.
+    pub fn first(&self, text: &str, limit: u16) -> Option<u16> {
+        let bytes = text.as_bytes();
+        let mut best = limit;
+        for (at, pair) in bytes.windows(2).enumerate() {
+            let Some(slot) = slot([pair[0], pair[1]]) else { continue };
+            let better = self.by_opening[slot].iter().take_while(|(row, _)| *row < best);
+            if let Some((row, _)) =
+                better.into_iter().find(|(_, pattern)| matches_rest(pattern.as_bytes(), bytes, at))
+            {
+                best = *row;
+            }
+        }
+        (best < limit).then_some(best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs() {
+        for (pattern, yes, no) in [
+            ("mma", "gammabeta", "gama"),
+            ("<mma", "x_mma", "gamma"),
+            ("<mm>", "triton_mm_4", "xmma"),
+            ("^memcpy", "memcpy htod", "my_memcpy"),
+            ("reduce$", "split_reduce", "reduce_kernel"),
+            ("all_?reduce", "allreduce", "all__reduce"),
+            ("all_?reduce", "all_reduce", "al_reduce"),
+            ("f#x#_fp", "f3x2_fp32", "fx2_fp32"),
+            ("expert*gemm", "expert_fused_gemm", "gemm_expert"),
+            ("copy\\<", "copy<float>", "copy_kernel"),
+        ] {
+            assert!(is_match(pattern, yes), "{pattern} should match {yes}");
+            assert!(!is_match(pattern, no), "{pattern} should not match {no}");
+        }
+    }
+
+    #[test]
+    fn the_set_agrees_with_trying_every_pattern() {
+        let patterns = [(0, "<bn_fw"), (1, "norm"), (1, "conv_"), (2, "^volta_"), (3, "no#")];
+        let set = PatternSet::new(patterns.into_iter());
+        for text in ["volta_norm", "cudnn::bn_fw_tr", "no12", "", "x", "subn_fw", "volta_conv_1"] {
+            let slow = patterns.iter().find(|(_, p)| is_match(p, text)).map(|(row, _)| *row);
+            assert_eq!(set.first(text, u16::MAX), slow, "{text}");
+        }
+    }
+
+    #[test]
+    fn openings() {
+        assert_eq!(opening("^cijk_"), Some(*b"ci"));
+        assert_eq!(opening("<mm>"), Some(*b"mm"));
+        assert_eq!(opening("a?bc"), None);
+        assert_eq!(opening("ab?c"), None);
+        assert_eq!(opening("*ab"), None);
+    }
+}
