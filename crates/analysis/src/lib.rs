@@ -1,1 +1,258 @@
-//! Placeholder, replaced by the first commit of this crate.
+//! What a trace says about the GPU: pure functions from [`Trace`] to rows.
+//!
+//! Constraints of this crate:
+//!
+//! * an analysis never fails, logs, reads a clock or iterates a hash map; the same trace and options give
+//!   the same report, byte for byte;
+//! * one file per analysis; [`TraceReport`] takes its own fields apart without `..` where it builds the
+//!   sections, so an analysis that is not shown does not compile;
+//! * figures are exact: integer nanoseconds, a union where time is "busy", a sum where it is "total";
+//! * only GPU slices get index vectors (nine bytes each), because a trace has few of them among its events.
+
+mod before_window;
+mod breakdown;
+mod contract;
+mod device;
+mod findings;
+mod gpu;
+mod kernels;
+mod overview;
+mod steps;
+mod streams;
+
+#[cfg(test)]
+mod fixture;
+
+pub use before_window::BeforeWindow;
+pub use breakdown::{CategoryRow, FamilyRow, MatrixRow};
+pub use contract::BreakdownJson;
+pub use device::Device;
+pub use kernels::KernelRow;
+pub use overview::{FigureRow, GpuTotals, Overview};
+pub use steps::StepRow;
+pub use streams::{DeviceRow, StreamRow};
+
+use report::{Section, Table};
+use serde::{Deserialize, Serialize};
+use trace::Trace;
+
+/// What a person may choose before the analyses run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// Only this device's GPU slices, by the name it has in [`StreamRow::device`]; all devices by default.
+    pub device: Option<String>,
+    /// Leaves kernels and copies that were launched before the window out of every figure. By default they
+    /// count, as in any plain sum over the file, and are marked and counted apart beside it.
+    pub without_before_window: bool,
+}
+
+/// Everything the analyses found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceReport {
+    /// The figures of the first screen.
+    pub overview: Overview,
+    /// GPU devices.
+    pub devices: Vec<DeviceRow>,
+    /// GPU streams.
+    pub streams: Vec<StreamRow>,
+    /// Kernels by name, most time first.
+    pub kernels: Vec<KernelRow>,
+    /// Categories of GPU work, most time first.
+    pub categories: Vec<CategoryRow>,
+    /// Families (libraries) of GPU work, most time first.
+    pub families: Vec<FamilyRow>,
+    /// Category by family, most time first.
+    pub matrix: Vec<MatrixRow>,
+    /// `ProfilerStep` slices.
+    pub steps: Vec<StepRow>,
+}
+
+/// Analyses `trace`.
+#[must_use]
+pub fn analyze(trace: &Trace, options: &Options) -> TraceReport {
+    let platform = device::platform(trace);
+    let before_window = before_window::BeforeWindowSlices::of(trace);
+    let gpu = gpu::Gpu::new(trace, platform, &before_window, options);
+    let breakdown = breakdown::breakdown(&gpu);
+    let (devices, streams) = streams::streams(&gpu);
+    TraceReport {
+        overview: overview::overview(&gpu, platform, &before_window, &breakdown.categories),
+        devices,
+        streams,
+        kernels: kernels::kernels(&gpu),
+        categories: breakdown.categories,
+        families: breakdown.families,
+        matrix: breakdown.matrix,
+        steps: steps::steps(trace),
+    }
+}
+
+/// Kernels that a Markdown report prints; the page and the JSON have them all.
+const PREVIEW: u32 = 25;
+
+impl TraceReport {
+    /// The report as chapters, for the page and for Markdown.
+    #[must_use]
+    pub fn sections(&self) -> Vec<Section> {
+        let Self { overview, devices, streams, kernels, categories, families, matrix, steps } =
+            self;
+
+        let mut first = Section::new("overview", "Overview");
+        first.intro.push(overview.verdict.clone());
+        first.tables.push(Table::of("figures", "Figures", &overview.figures()));
+        first.tables.push(
+            Table::of("devices", "Devices", devices)
+                .summing(&["n_slices", "n_kernels", "total_ns"])
+                .when_empty("No GPU slice is in this trace."),
+        );
+        first.tables.push(
+            Table::of("streams", "Streams", streams)
+                .summing(&["n_slices", "n_kernels", "total_ns"])
+                .preview(PREVIEW)
+                .when_empty("No GPU slice is in this trace."),
+        );
+        first.findings.extend(findings::before_window(overview));
+
+        let mut breakdown = Section::new("breakdown", "Breakdown");
+        breakdown.intro.extend(breakdown::sentence(categories, families));
+        breakdown.intro.push(
+            "Total is the sum of durations. Busy is the time in which at least one such slice ran; what \
+             ran beside another of its kind is in Overlap."
+                .to_owned(),
+        );
+        let summed = ["n_slices", "total_ns", "share_pct"];
+        let nothing = "No GPU slice is in this trace.";
+        breakdown.tables.push(
+            Table::of("categories", "Categories", categories).summing(&summed).when_empty(nothing),
+        );
+        breakdown
+            .tables
+            .push(Table::of("families", "Families", families).summing(&summed).when_empty(nothing));
+        breakdown.tables.push(
+            Table::of("matrix", "Categories by family", matrix)
+                .summing(&summed)
+                .preview(PREVIEW)
+                .when_empty(nothing),
+        );
+
+        let mut table = Section::new("kernels", "Kernels");
+        table.intro.extend(kernels::sentence(kernels));
+        table.tables.push(
+            Table::of("kernels", "Kernels", kernels)
+                .summing(&[
+                    "launches",
+                    "total_ns",
+                    "share_pct",
+                    "before_window_launches",
+                    "before_window_ns",
+                ])
+                .preview(PREVIEW)
+                .when_empty("No kernel is in this trace."),
+        );
+
+        let mut list = Section::new("steps", "Steps");
+        list.tables.push(
+            Table::of("steps", "Profiler steps", steps)
+                .preview(PREVIEW)
+                .when_empty("The profiler recorded no step: prof.step() was not called."),
+        );
+
+        vec![first, breakdown, table, list]
+    }
+}
+
+/// `part` of `whole` in percent; 0 of nothing is 0.
+fn percent(part: i64, whole: i64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use report::Row;
+
+    fn keys<R: Row + Serialize>(rows: &[R]) {
+        testkit::assert_keys(rows.first().unwrap(), R::COLUMNS.iter().map(|column| column.key));
+        for column in R::COLUMNS {
+            assert!(column.help.ends_with('.'), "{}: help is a sentence", column.key);
+        }
+    }
+
+    #[test]
+    fn json_keys_are_column_keys() {
+        let TraceReport {
+            overview,
+            devices,
+            streams,
+            kernels,
+            categories,
+            families,
+            matrix,
+            steps,
+        } = analyze(&fixture::trace(), &Options::default());
+        keys(&overview.figures());
+        keys(&devices);
+        keys(&streams);
+        keys(&kernels);
+        keys(&categories);
+        keys(&families);
+        keys(&matrix);
+        keys(&steps);
+    }
+
+    #[test]
+    fn the_report_reads_as_checked_in() {
+        let report = analyze(&fixture::trace(), &Options::default());
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+        let markdown = report::document("Kinetoscope report", &report.sections());
+        testkit::assert_golden(format!("{folder}/small.md"), &markdown);
+        let json = serde_json::to_string_pretty(&report.breakdown()).unwrap();
+        testkit::assert_golden(format!("{folder}/small.json"), &(json + "\n"));
+    }
+
+    #[test]
+    fn a_trace_without_events_gives_an_empty_report() {
+        let report = analyze(&Trace::default(), &Options::default());
+        assert_eq!(report.overview.verdict, "No GPU slice is in this trace.");
+        assert!(report.categories.is_empty() && report.kernels.is_empty());
+        let markdown = report::document("Kinetoscope report", &report.sections());
+        assert!(markdown.contains("No kernel is in this trace."), "{markdown}");
+    }
+
+    #[test]
+    fn a_report_crosses_as_json() {
+        let report = analyze(&fixture::trace(), &Options::default());
+        let text = serde_json::to_string(&report).unwrap();
+        let mut back: TraceReport = serde_json::from_str(&text).unwrap();
+        // JSON text may lose the last bit of a share; everything else must come back as it was.
+        for (new, old) in back.categories.iter_mut().zip(&report.categories) {
+            assert!((new.share_pct - old.share_pct).abs() < 1e-9);
+            new.share_pct = old.share_pct;
+        }
+        assert_eq!(back.categories, report.categories);
+        assert_eq!((back.overview, back.steps), (report.overview, report.steps));
+        assert_eq!(back.kernels.len(), report.kernels.len());
+    }
+
+    #[test]
+    fn one_device_is_a_report_of_its_own() {
+        let options = Options { device: Some("1".to_owned()), ..Options::default() };
+        let report = analyze(&fixture::trace(), &options);
+        assert_eq!(report.devices.len(), 1);
+        assert_eq!(report.overview.gpu.n_gpu_events, 1);
+    }
+
+    #[test]
+    fn what_was_launched_before_the_window_can_be_left_out() {
+        let all = analyze(&fixture::trace(), &Options::default());
+        let options = Options { without_before_window: true, ..Options::default() };
+        let less = analyze(&fixture::trace(), &options);
+        let before = &all.overview.before_window;
+        assert_eq!(before, &less.overview.before_window, "what was left out is still said");
+        assert_eq!(
+            all.overview.gpu.kernel_sum_ns - less.overview.gpu.kernel_sum_ns,
+            before.kernel_ns
+        );
+        assert!(less.kernels.iter().all(|row| row.before_window_launches == 0));
+    }
+}

@@ -51,6 +51,10 @@ fn without_noise(name: &str, depth: u32) -> String {
             // "Memcpy HtoD (Pageable -> Device)" is no C++: a parameter list follows its name directly.
             '(' if angles == 0 && !out.ends_with(' ') => break,
             '(' | ')' if angles == 0 => out.push(char),
+            // A function as an argument, `&(float ns::f<int>(int))`, is told by its name.
+            '(' if out.ends_with('&') => {}
+            // A cast before a value, `(ns::Type)0`, says nothing that the value does not.
+            '(' if shown && paths.last() == Some(&out.len()) => parens = 1,
             '(' => {
                 parens = 1;
                 skipping.get_or_insert(angles);
@@ -208,6 +212,11 @@ mod tests {
                 "void k<A<B<C<int>, at::f(int)::{lambda(x<y>)#1}, D<E<F>>, G<H>>, a_quite_long_name_of_a_type_indeed>, another_long_name_of_a_type>(int)",
                 "k<A<B<C<…>, f, D<…>, G<…>>, a_quite_long_name_of_a_type_indeed>, another_long_name_of_a_type>",
             ),
+            (
+                "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), true>(int)",
+                "act_and_mul_kernel<BFloat16, BFloat16 silu_kernel<BFloat16>, true>",
+            ),
+            ("void a::f<a::B, (a::Kind)0>(int)", "f<B, 0>"),
             ("k<a<b>::value, f(x)::y<z>, 3>", "k<value, f, 3>"),
             ("a<b", "a<b"),
             ("a>b::c", "a>c"),

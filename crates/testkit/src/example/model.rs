@@ -154,7 +154,7 @@ pub(super) fn events() -> Vec<KinetoEvent> {
 
     // An earlier step still runs when recording begins.
     sim.unrecorded(|sim| {
-        for layer in 0..3 {
+        for layer in 0..10 {
             layer_kernels(sim, Phase::Decode, layer);
         }
     });

@@ -1,0 +1,199 @@
+//! The GPU slices of a trace in time order, each with its name's class: what every analysis walks over.
+
+use std::collections::HashMap;
+
+use catalog::{Category, Family, Platform, RawKind};
+use trace::{BuildIdHasher, Flags, Row, StreamId, StringId, Trace};
+
+use crate::Options;
+use crate::before_window::{BeforeWindowSlices, duration_ns, is_gpu_slice};
+
+/// GPU slices, sorted by start.
+pub(crate) struct Gpu<'a> {
+    pub(crate) trace: &'a Trace,
+    /// Every distinct (name, kind), in order of first appearance.
+    pub(crate) works: Vec<Work>,
+    rows: Vec<Row>,
+    /// Index into `works`, beside `rows`.
+    work_of: Vec<u32>,
+    before_window: Vec<bool>,
+}
+
+/// A name that ran on the GPU, with what the catalog says about it.
+#[derive(Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) name: StringId,
+    pub(crate) kind: RawKind,
+    pub(crate) category: Category,
+    pub(crate) family: Family,
+}
+
+/// One GPU slice.
+#[derive(Clone, Copy)]
+pub(crate) struct GpuSlice {
+    pub(crate) start_ns: i64,
+    /// Never negative.
+    pub(crate) dur_ns: i64,
+    /// Index into [`Gpu::works`].
+    pub(crate) work: usize,
+    pub(crate) stream: Option<StreamId>,
+    pub(crate) before_window: bool,
+}
+
+impl GpuSlice {
+    pub(crate) fn end_ns(&self) -> i64 {
+        self.start_ns.saturating_add(self.dur_ns)
+    }
+}
+
+impl<'a> Gpu<'a> {
+    pub(crate) fn new(
+        trace: &'a Trace,
+        platform: Platform,
+        before: &BeforeWindowSlices,
+        options: &Options,
+    ) -> Self {
+        // Which streams count: decided once per stream, not once per slice.
+        let on_device: Option<Vec<bool>> = options.device.as_ref().map(|device| {
+            let streams = trace.streams.iter();
+            streams.map(|stream| stream.device.display(&trace.strings) == *device).collect()
+        });
+        let mut rows: Vec<Row> = trace
+            .rows()
+            .filter(|row| is_gpu_slice(trace, *row))
+            .filter(|row| match (&on_device, trace.stream(*row)) {
+                (None, _) => true,
+                (Some(keep), Some(StreamId(id))) => keep.get(usize::from(id)) == Some(&true),
+                (Some(_), None) => false,
+            })
+            .filter(|row| !(options.without_before_window && before.contains(trace, *row)))
+            .collect();
+        // Stable, and quick on what is nearly sorted already.
+        rows.sort_by_key(|row| trace.ts_ns(*row));
+
+        let mut works = Vec::new();
+        let mut known: HashMap<(StringId, u8), u32, BuildIdHasher> = HashMap::default();
+        let mut work_of = Vec::with_capacity(rows.len());
+        let mut before_window = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let name = trace.name(*row);
+            let kind = kind(trace, *row);
+            let work = *known.entry((name, kind as u8)).or_insert_with(|| {
+                let class = catalog::classify(kind, trace.strings.get(name), platform);
+                works.push(Work { name, kind, category: class.category, family: class.family });
+                works.len() as u32 - 1
+            });
+            work_of.push(work);
+            before_window.push(before.contains(trace, *row));
+        }
+        Self { trace, works, rows, work_of, before_window }
+    }
+
+    /// All GPU slices by start.
+    pub(crate) fn slices(&self) -> impl Iterator<Item = GpuSlice> {
+        self.rows.iter().zip(&self.work_of).zip(&self.before_window).map(
+            |((row, work), before_window)| GpuSlice {
+                start_ns: self.trace.ts_ns(*row),
+                dur_ns: duration_ns(self.trace, *row),
+                work: *work as usize,
+                stream: self.trace.stream(*row),
+                before_window: *before_window,
+            },
+        )
+    }
+
+    /// Whether the slice is a kernel (and neither copy nor fill).
+    pub(crate) fn is_kernel(&self, slice: &GpuSlice) -> bool {
+        self.works[slice.work].kind == RawKind::Kernel
+    }
+}
+
+fn kind(trace: &Trace, row: Row) -> RawKind {
+    if trace.flags(row).has(Flags::KERNEL) {
+        return RawKind::Kernel;
+    }
+    let raw_category = trace.raw_category_text(row).as_bytes();
+    let memset = raw_category.windows(6).any(|window| window.eq_ignore_ascii_case(b"memset"));
+    if memset { RawKind::Memset } else { RawKind::Memcpy }
+}
+
+/// Sum, union and extent of slices that are added by start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub(crate) n: u64,
+    pub(crate) total_ns: i64,
+    pub(crate) busy_ns: i64,
+    pub(crate) first_ns: i64,
+    pub(crate) last_ns: i64,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self { n: 0, total_ns: 0, busy_ns: 0, first_ns: i64::MAX, last_ns: i64::MIN }
+    }
+}
+
+impl Extent {
+    /// Adds a slice that starts no earlier than any before it.
+    #[inline]
+    pub(crate) fn add(&mut self, slice: &GpuSlice) {
+        let (start, end) = (slice.start_ns, slice.end_ns());
+        self.n += 1;
+        self.total_ns = self.total_ns.saturating_add(slice.dur_ns);
+        self.first_ns = self.first_ns.min(start);
+        // Everything before `last_ns` is counted; only what reaches past it is new.
+        if end > self.last_ns {
+            self.busy_ns = self.busy_ns.saturating_add(end.saturating_sub(start.max(self.last_ns)));
+            self.last_ns = end;
+        }
+    }
+
+    pub(crate) fn span_ns(&self) -> i64 {
+        if self.n == 0 { 0 } else { self.last_ns.saturating_sub(self.first_ns) }
+    }
+
+    pub(crate) fn idle_ns(&self) -> i64 {
+        self.span_ns().saturating_sub(self.busy_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(slices: &[(i64, i64)]) -> Extent {
+        let mut extent = Extent::default();
+        for (start_ns, dur_ns) in slices {
+            extent.add(&GpuSlice {
+                start_ns: *start_ns,
+                dur_ns: *dur_ns,
+                work: 0,
+                stream: None,
+                before_window: false,
+            });
+        }
+        extent
+    }
+
+    #[test]
+    fn busy_counts_covered_time_once() {
+        let found = extent(&[(0, 10), (2, 3), (5, 10), (15, 0), (20, 5), (20, 7), (27, 1)]);
+        assert_eq!((found.n, found.total_ns, found.busy_ns), (7, 36, 23));
+        assert_eq!((found.span_ns(), found.idle_ns()), (28, 5));
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        let found = extent(&[]);
+        assert_eq!((found.span_ns(), found.idle_ns(), found.busy_ns), (0, 0, 0));
+        let found = extent(&[(-5, 0), (3, 0)]);
+        assert_eq!((found.span_ns(), found.idle_ns(), found.busy_ns), (8, 8, 0));
+    }
+
+    #[test]
+    fn absurd_times_do_not_overflow() {
+        let found = extent(&[(i64::MIN, i64::MAX), (0, i64::MAX), (5, i64::MAX)]);
+        assert_eq!(found.total_ns, i64::MAX);
+        assert_eq!(found.last_ns, i64::MAX);
+    }
+}

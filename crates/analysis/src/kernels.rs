@@ -1,0 +1,305 @@
+//! The kernel table: one row per kernel name.
+
+use catalog::RawKind;
+use report::{Cell, Column, Row, Unit, short_name, units};
+use serde::{Deserialize, Serialize};
+use trace::StreamId;
+
+use crate::gpu::Gpu;
+use crate::percent;
+use crate::streams::natural;
+
+/// All launches of one kernel name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KernelRow {
+    /// The whole name.
+    pub kernel_name: String,
+    /// Category id.
+    pub category: String,
+    /// Family id.
+    pub family: String,
+    /// Sum of durations.
+    pub total_ns: i64,
+    /// Total in percent of all kernels' total.
+    pub share_pct: f64,
+    /// How often it ran.
+    pub launches: u64,
+    /// Total by launches, rounded half up.
+    pub mean_ns: i64,
+    /// Median by nearest rank: of `n` durations the `ceil(n / 2)`-th smallest, so a duration that occurred.
+    pub p50_ns: i64,
+    /// Shortest.
+    pub min_ns: i64,
+    /// Longest.
+    pub max_ns: i64,
+    /// Streams it ran on, `device:stream` when the trace has several devices.
+    pub streams: Vec<String>,
+    /// Launches whose launch call is not in the file.
+    pub before_window_launches: u64,
+    /// The sum of their durations.
+    pub before_window_ns: i64,
+}
+
+#[derive(Clone, Default)]
+struct Sums {
+    launches: u64,
+    total_ns: i64,
+    before_window_launches: u64,
+    before_window_ns: i64,
+    /// Sorted.
+    streams: Vec<StreamId>,
+}
+
+pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
+    let mut sums = vec![Sums::default(); gpu.works.len()];
+    for slice in gpu.slices() {
+        let sums = &mut sums[slice.work];
+        sums.launches += 1;
+        sums.total_ns = sums.total_ns.saturating_add(slice.dur_ns);
+        if slice.before_window {
+            sums.before_window_launches += 1;
+            sums.before_window_ns = sums.before_window_ns.saturating_add(slice.dur_ns);
+        }
+        if let Some(stream) = slice.stream
+            && let Err(at) = sums.streams.binary_search(&stream)
+        {
+            sums.streams.insert(at, stream);
+        }
+    }
+
+    // The durations of each name side by side in one vector: a median needs them all, a map of vectors
+    // would cost an allocation per name and twice the memory.
+    let is_kernel = |work: usize| gpu.works[work].kind == RawKind::Kernel;
+    let mut next = Vec::with_capacity(sums.len());
+    let mut n = 0_usize;
+    for (work, sums) in sums.iter().enumerate() {
+        next.push(n);
+        if is_kernel(work) {
+            n += sums.launches as usize;
+        }
+    }
+    let starts = next.clone();
+    let mut durations = vec![0_i64; n];
+    for slice in gpu.slices().filter(|slice| is_kernel(slice.work)) {
+        durations[next[slice.work]] = slice.dur_ns;
+        next[slice.work] += 1;
+    }
+
+    let of_kernels = sums.iter().enumerate().filter(|(work, _)| is_kernel(*work));
+    let all_ns = of_kernels.fold(0_i64, |all, (_, sums)| all.saturating_add(sums.total_ns));
+    let labels = stream_labels(gpu);
+    let mut rows: Vec<KernelRow> = gpu
+        .works
+        .iter()
+        .zip(&sums)
+        .zip(&starts)
+        .filter(|((work, _), _)| work.kind == RawKind::Kernel)
+        .map(|((work, sums), start)| {
+            let durations = &mut durations[*start..*start + sums.launches as usize];
+            let (min_ns, max_ns) = durations
+                .iter()
+                .fold((i64::MAX, 0), |(min, max), dur| (min.min(*dur), max.max(*dur)));
+            let half = (durations.len() - 1) / 2;
+            let (_, p50_ns, _) = durations.select_nth_unstable(half);
+            let launches = i64::try_from(sums.launches).unwrap_or(i64::MAX);
+            KernelRow {
+                kernel_name: gpu.trace.strings.get(work.name).to_owned(),
+                category: work.category.id().to_owned(),
+                family: work.family.id().to_owned(),
+                total_ns: sums.total_ns,
+                share_pct: percent(sums.total_ns, all_ns),
+                launches: sums.launches,
+                mean_ns: sums.total_ns.saturating_add(launches / 2) / launches,
+                p50_ns: *p50_ns,
+                min_ns,
+                max_ns,
+                streams: names(&sums.streams, &labels),
+                before_window_launches: sums.before_window_launches,
+                before_window_ns: sums.before_window_ns,
+            }
+        })
+        .collect();
+    rows.sort_by(|a, b| {
+        b.total_ns.cmp(&a.total_ns).then_with(|| a.kernel_name.cmp(&b.kernel_name))
+    });
+    rows
+}
+
+/// What to call each stream: its id, with the device's before it when there are several devices.
+fn stream_labels(gpu: &Gpu<'_>) -> Vec<((bool, i64, String), String)> {
+    let streams = &gpu.trace.streams;
+    let several = streams.windows(2).any(|pair| pair[0].device != pair[1].device);
+    streams
+        .iter()
+        .map(|stream| {
+            let name = stream.stream.display(&gpu.trace.strings);
+            let device = stream.device.display(&gpu.trace.strings);
+            let label = if several { format!("{device}:{name}") } else { name.clone() };
+            (natural(&name), label)
+        })
+        .collect()
+}
+
+fn names(streams: &[StreamId], labels: &[((bool, i64, String), String)]) -> Vec<String> {
+    let mut found: Vec<_> =
+        streams.iter().filter_map(|stream| labels.get(usize::from(stream.0))).collect();
+    found.sort();
+    found.into_iter().map(|(_, label)| label.clone()).collect()
+}
+
+/// "12 kernels; the first takes 43.0% of kernel time: gemm".
+pub(crate) fn sentence(rows: &[KernelRow]) -> Option<String> {
+    let first = rows.first()?;
+    Some(format!(
+        "{}; most time, {} of all kernels', goes to {}.",
+        units::plural(rows.len() as u64, "kernel name", "kernel names"),
+        units::percent(first.share_pct),
+        short_name(&first.kernel_name, 96),
+    ))
+}
+
+/// Streams that a cell lists before it counts the rest.
+const LISTED_STREAMS: usize = 6;
+
+impl Row for KernelRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "kernel_name",
+            title: "Kernel",
+            unit: Unit::Name,
+            help: "The kernel's name; shortened here, whole in the title and in copies.",
+            cell: |row| row.kernel_name.as_str().into(),
+        },
+        Column {
+            key: "category",
+            title: "Category",
+            unit: Unit::Category,
+            help: "What the kernel computes, from its name.",
+            cell: |row| row.category.as_str().into(),
+        },
+        Column {
+            key: "family",
+            title: "Family",
+            unit: Unit::Text,
+            help: "The library or compiler that the kernel comes from, from its name.",
+            cell: |row| row.family.as_str().into(),
+        },
+        Column {
+            key: "total_ns",
+            title: "Total",
+            unit: Unit::Time,
+            help: "Sum of the durations of all launches.",
+            cell: |row| Cell::Ns(row.total_ns),
+        },
+        Column {
+            key: "share_pct",
+            title: "Share",
+            unit: Unit::Percent,
+            help: "Total in percent of the sum over all kernels (not of wall time).",
+            cell: |row| Cell::Percent(row.share_pct),
+        },
+        Column {
+            key: "launches",
+            title: "Launches",
+            unit: Unit::Count,
+            help: "How often it ran.",
+            cell: |row| Cell::Count(row.launches),
+        },
+        Column {
+            key: "mean_ns",
+            title: "Mean",
+            unit: Unit::Time,
+            help: "Total by launches.",
+            cell: |row| Cell::Ns(row.mean_ns),
+        },
+        Column {
+            key: "p50_ns",
+            title: "Median",
+            unit: Unit::Time,
+            help: "Half of the launches took no longer: nearest rank, so a duration that occurred.",
+            cell: |row| Cell::Ns(row.p50_ns),
+        },
+        Column {
+            key: "min_ns",
+            title: "Min",
+            unit: Unit::Time,
+            help: "The shortest launch.",
+            cell: |row| Cell::Ns(row.min_ns),
+        },
+        Column {
+            key: "max_ns",
+            title: "Max",
+            unit: Unit::Time,
+            help: "The longest launch.",
+            cell: |row| Cell::Ns(row.max_ns),
+        },
+        Column {
+            key: "streams",
+            title: "Streams",
+            unit: Unit::Text,
+            help: "The streams it ran on; device:stream when the trace has several devices.",
+            cell: |row| {
+                let listed = row.streams.len().min(LISTED_STREAMS);
+                let mut text = row.streams[..listed].join(", ");
+                if listed < row.streams.len() {
+                    text.push_str(&format!(" and {} more", row.streams.len() - listed));
+                }
+                Cell::Text(text)
+            },
+        },
+        Column {
+            key: "before_window_launches",
+            title: "Launched before",
+            unit: Unit::Count,
+            help: "Launches whose launch call is not in the file: made before recording began.",
+            cell: |row| Cell::Count(row.before_window_launches),
+        },
+        Column {
+            key: "before_window_ns",
+            title: "Time launched before",
+            unit: Unit::Time,
+            help: "The part of Total that was launched before recording began.",
+            cell: |row| Cell::Ns(row.before_window_ns),
+        },
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{Fixture, kernel, slice};
+    use crate::{Options, analyze};
+
+    #[test]
+    fn statistics_are_of_real_launches() {
+        let mut fixture = Fixture::default();
+        for (at, dur) in [(0, 9), (10, 1), (20, 4), (30, 3)] {
+            fixture.push(kernel("k").at(at, dur));
+        }
+        fixture.push(kernel("other").at(40, 17));
+        fixture.push(kernel("negative").at(60, -5));
+        fixture.push(slice("gpu_memset", "k").at(70, 1000));
+        let rows = analyze(&fixture.finish(), &Options::default()).kernels;
+        let names: Vec<_> = rows.iter().map(|row| row.kernel_name.as_str()).collect();
+        assert_eq!(names, ["k", "other", "negative"], "equal totals by name; no copies or fills");
+        let k = &rows[0];
+        assert_eq!((k.launches, k.total_ns, k.mean_ns, k.p50_ns), (4, 17, 4, 3));
+        assert_eq!((k.min_ns, k.max_ns, k.share_pct), (1, 9, 50.0));
+        assert_eq!((rows[2].total_ns, rows[2].min_ns, rows[2].max_ns), (0, 0, 0));
+    }
+
+    #[test]
+    fn streams_are_listed_once_with_their_device_when_needed() {
+        let mut fixture = Fixture::default();
+        for stream in [20, 7, 20, 100] {
+            fixture.push(kernel("k").at(0, 1).on(0, stream));
+        }
+        let rows = analyze(&fixture.finish(), &Options::default()).kernels;
+        assert_eq!(rows[0].streams, ["7", "20", "100"]);
+
+        let mut fixture = Fixture::default();
+        fixture.push(kernel("k").at(0, 1).on(0, 7));
+        fixture.push(kernel("k").at(0, 1).on(1, 7));
+        let rows = analyze(&fixture.finish(), &Options::default()).kernels;
+        assert_eq!(rows[0].streams, ["0:7", "1:7"]);
+    }
+}

@@ -1,0 +1,343 @@
+//! The first screen: what ran, how much of the time, on what.
+
+use catalog::Platform;
+use report::{Cell, Column, Row, Unit, units};
+use serde::{Deserialize, Serialize};
+use trace::{Flags, Phase, Trace};
+
+use crate::before_window::{BeforeWindow, BeforeWindowSlices, duration_ns};
+use crate::breakdown::CategoryRow;
+use crate::device::{self, Device};
+use crate::gpu::{Extent, Gpu};
+use crate::percent;
+use crate::steps::absolute_ns;
+
+/// The figures of the first screen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overview {
+    /// One sentence that says it all.
+    pub verdict: String,
+    /// `cuda`, `rocm` or `unknown`.
+    pub platform: String,
+    /// `CUDA 12.4`, `HIP 6.4.43483`; `None` when the file does not say.
+    pub runtime: Option<String>,
+    /// This process's rank.
+    pub rank: Option<i64>,
+    /// How many ranks there are.
+    pub world_size: Option<i64>,
+    /// The distributed backend, such as `nccl`.
+    pub backend: Option<String>,
+    /// The file's list of devices, used or not.
+    pub devices: Vec<Device>,
+    /// Events of any kind.
+    pub n_events: u64,
+    /// Slices with a duration (`ph` X).
+    pub n_slices: u64,
+    /// From the first start to the last end of any slice.
+    pub window_ns: i64,
+    /// The GPU.
+    pub gpu: GpuTotals,
+    /// What was launched before the window.
+    pub before_window: BeforeWindow,
+}
+
+/// Sums over all GPU slices of all devices; the `gpu` object of the JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuTotals {
+    /// Time in which at least one slice ran.
+    pub busy_ns: i64,
+    /// Span less busy.
+    pub idle_ns: i64,
+    /// From the first start to the last end.
+    pub span_ns: i64,
+    /// Sum of kernel durations.
+    pub kernel_sum_ns: i64,
+    /// Time in which at least one kernel ran.
+    pub kernel_busy_ns: i64,
+    /// Kernels.
+    pub n_kernels: u64,
+    /// Kernels, copies and fills.
+    pub n_gpu_events: u64,
+    /// Copies.
+    pub n_memcpy: u64,
+    /// Sum of their durations.
+    pub memcpy_sum_ns: i64,
+    /// Fills.
+    pub n_memset: u64,
+    /// Sum of their durations.
+    pub memset_sum_ns: i64,
+    /// Distinct kernel names.
+    pub n_kernel_names: u64,
+    /// GPU slices without a duration, or with a duration of zero or less.
+    pub n_zero_dur: u64,
+    /// First start on the file's clock; `None` without GPU slices or beyond 64-bit nanoseconds.
+    pub first_ns: Option<i64>,
+    /// Last end on the file's clock.
+    pub last_ns: Option<i64>,
+}
+
+pub(crate) fn overview(
+    gpu: &Gpu<'_>,
+    platform: Platform,
+    before_window: &BeforeWindowSlices,
+    categories: &[CategoryRow],
+) -> Overview {
+    let trace = gpu.trace;
+    let totals = totals(gpu);
+    let (rank, world_size, backend) = device::distributed(trace);
+    let (n_slices, window_ns) = window(trace);
+    Overview {
+        verdict: verdict(&totals, categories),
+        platform: device::platform_id(platform).to_owned(),
+        runtime: device::runtime(trace),
+        rank,
+        world_size,
+        backend,
+        devices: device::devices(trace),
+        n_events: trace.len() as u64,
+        n_slices,
+        window_ns,
+        gpu: totals,
+        before_window: before_window.summary.clone(),
+    }
+}
+
+fn totals(gpu: &Gpu<'_>) -> GpuTotals {
+    use catalog::RawKind::{Kernel, Memcpy, Memset};
+    let (mut all, mut kernels) = (Extent::default(), Extent::default());
+    let (mut copies, mut fills) = (Extent::default(), Extent::default());
+    let mut n_zero_dur = 0;
+    for slice in gpu.slices() {
+        all.add(&slice);
+        n_zero_dur += u64::from(slice.dur_ns == 0);
+        match gpu.works[slice.work].kind {
+            Kernel => kernels.add(&slice),
+            Memcpy => copies.add(&slice),
+            Memset => fills.add(&slice),
+        }
+    }
+    let on_clock = |ns: i64| if all.n == 0 { None } else { absolute_ns(gpu.trace, ns) };
+    GpuTotals {
+        busy_ns: all.busy_ns,
+        idle_ns: all.idle_ns(),
+        span_ns: all.span_ns(),
+        kernel_sum_ns: kernels.total_ns,
+        kernel_busy_ns: kernels.busy_ns,
+        n_kernels: kernels.n,
+        n_gpu_events: all.n,
+        n_memcpy: copies.n,
+        memcpy_sum_ns: copies.total_ns,
+        n_memset: fills.n,
+        memset_sum_ns: fills.total_ns,
+        n_kernel_names: gpu.works.iter().filter(|work| work.kind == Kernel).count() as u64,
+        n_zero_dur,
+        first_ns: on_clock(all.first_ns),
+        last_ns: on_clock(all.last_ns),
+    }
+}
+
+/// Slices of any kind, and the time from the first start to the last end of one.
+fn window(trace: &Trace) -> (u64, i64) {
+    let (mut n, mut first, mut last) = (0, i64::MAX, i64::MIN);
+    for row in trace.rows() {
+        if trace.phase(row) == Phase::Complete && trace.flags(row).has(Flags::HAS_TS) {
+            n += 1;
+            first = first.min(trace.ts_ns(row));
+            last = last.max(trace.ts_ns(row).saturating_add(duration_ns(trace, row)));
+        }
+    }
+    (n, if n == 0 { 0 } else { last.saturating_sub(first) })
+}
+
+fn verdict(gpu: &GpuTotals, categories: &[CategoryRow]) -> String {
+    if gpu.n_gpu_events == 0 {
+        return "No GPU slice is in this trace.".to_owned();
+    }
+    let mut text = format!(
+        "GPU busy {} of {}",
+        units::percent(percent(gpu.busy_ns, gpu.span_ns)),
+        units::time(gpu.span_ns)
+    );
+    if let Some(top) = categories.first().filter(|row| row.total_ns > 0) {
+        text.push_str(&format!(
+            "; top category {} {} of GPU time",
+            top.category,
+            units::percent(top.share_pct)
+        ));
+    }
+    text.push('.');
+    text
+}
+
+/// One figure of the overview: a name and a value of any kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureRow {
+    /// What it is.
+    pub figure: String,
+    /// The value.
+    pub value: Cell,
+    /// How it was counted, or what it follows from.
+    pub note: String,
+}
+
+impl Overview {
+    /// The figures as rows.
+    #[must_use]
+    pub fn figures(&self) -> Vec<FigureRow> {
+        let Self {
+            verdict: _,
+            platform,
+            runtime,
+            rank,
+            world_size,
+            backend,
+            devices,
+            n_events,
+            n_slices,
+            window_ns,
+            gpu,
+            before_window,
+        } = self;
+        let GpuTotals {
+            busy_ns,
+            idle_ns,
+            span_ns,
+            kernel_sum_ns,
+            kernel_busy_ns,
+            n_kernels,
+            n_gpu_events,
+            n_memcpy,
+            memcpy_sum_ns,
+            n_memset,
+            memset_sum_ns,
+            n_kernel_names,
+            n_zero_dur,
+            first_ns: _,
+            last_ns: _,
+        } = gpu;
+        let not_said = "the file does not say";
+        let text = |value: &Option<String>| Cell::or_missing(value.clone(), Cell::Text, not_said);
+        let number = |value: &Option<i64>| {
+            Cell::or_missing(*value, |value| Cell::Text(value.to_string()), not_said)
+        };
+        let apart = |value: Cell| match &before_window.unknown {
+            Some(reason) => Cell::Missing { reason: reason.clone().into() },
+            None => value,
+        };
+        let busy_share = if *span_ns == 0 {
+            Cell::missing("no GPU slice is in this trace")
+        } else {
+            Cell::Percent(percent(*busy_ns, *span_ns))
+        };
+        let mut names: Vec<&str> = Vec::new();
+        for device in devices.iter().filter(|device| !device.name.is_empty()) {
+            if !names.contains(&device.name.as_str()) {
+                names.push(&device.name);
+            }
+        }
+        let names = (!names.is_empty()).then(|| names.join(", "));
+
+        let figure = |figure: &str, value: Cell, note: &str| FigureRow {
+            figure: figure.to_owned(),
+            value,
+            note: note.to_owned(),
+        };
+        vec![
+            figure("Window", Cell::Ns(*window_ns), "first start to last end of any slice"),
+            figure("GPU span", Cell::Ns(*span_ns), "first start to last end of a GPU slice"),
+            figure("GPU busy", Cell::Ns(*busy_ns), "at least one GPU slice ran on any device"),
+            figure("GPU busy share", busy_share, "of the GPU span"),
+            figure("GPU idle", Cell::Ns(*idle_ns), "span less busy"),
+            figure("Kernels", Cell::Count(*n_kernels), "launches"),
+            figure("Kernel names", Cell::Count(*n_kernel_names), "distinct"),
+            figure("Kernel time", Cell::Ns(*kernel_sum_ns), "sum of durations"),
+            figure("Kernel busy", Cell::Ns(*kernel_busy_ns), "at least one kernel ran"),
+            figure("Copies", Cell::Count(*n_memcpy), "gpu_memcpy"),
+            figure("Copy time", Cell::Ns(*memcpy_sum_ns), "sum of durations"),
+            figure("Fills", Cell::Count(*n_memset), "gpu_memset"),
+            figure("Fill time", Cell::Ns(*memset_sum_ns), "sum of durations"),
+            figure("GPU slices", Cell::Count(*n_gpu_events), "kernels, copies and fills"),
+            figure(
+                "GPU slices without length",
+                Cell::Count(*n_zero_dur),
+                "duration zero or missing",
+            ),
+            figure(
+                "Kernels launched before",
+                apart(Cell::Count(before_window.n_kernels)),
+                "their launch call is not in the file",
+            ),
+            figure(
+                "Kernel time launched before",
+                apart(Cell::Ns(before_window.kernel_ns)),
+                "sum of durations; part of the kernel time",
+            ),
+            figure("Events", Cell::Count(*n_events), "of any kind"),
+            figure("Slices", Cell::Count(*n_slices), "with a duration"),
+            figure(
+                "Platform",
+                match platform.as_str() {
+                    "cuda" => "CUDA".into(),
+                    "rocm" => "ROCm".into(),
+                    _ => Cell::missing("neither versions nor device names tell"),
+                },
+                "from versions, device names or runtime calls",
+            ),
+            figure("Runtime", text(runtime), "as the profiler recorded it"),
+            figure("Devices", text(&names), "deviceProperties"),
+            figure("Rank", number(rank), "distributedInfo"),
+            figure("World size", number(world_size), "distributedInfo"),
+            figure("Backend", text(backend), "distributedInfo"),
+        ]
+    }
+}
+
+impl Row for FigureRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "figure",
+            title: "Figure",
+            unit: Unit::Text,
+            help: "What was counted.",
+            cell: |row| row.figure.as_str().into(),
+        },
+        Column {
+            key: "value",
+            title: "Value",
+            unit: Unit::Text,
+            help: "The figure.",
+            cell: |row| row.value.clone(),
+        },
+        Column {
+            key: "note",
+            title: "Note",
+            unit: Unit::Text,
+            help: "How it was counted, or where it comes from.",
+            cell: |row| row.note.as_str().into(),
+        },
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{Fixture, kernel, slice};
+    use crate::{Options, analyze};
+
+    #[test]
+    fn sums_and_unions_differ_where_slices_overlap() {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cpu_op", "aten::mm").at(0, 1000));
+        fixture.push(kernel("a").at(100, 50).on(0, 1));
+        fixture.push(kernel("b").at(120, 50).on(0, 2));
+        fixture.push(slice("gpu_memset", "Memset (Device)").at(160, 30).on(0, 1));
+        fixture.push(slice("Memcpy", "Memcpy DtoH").at(300, 0).on(0, 1));
+        let overview = analyze(&fixture.finish(), &Options::default()).overview;
+        let gpu = &overview.gpu;
+        assert_eq!((gpu.n_gpu_events, gpu.n_kernels, gpu.n_memcpy, gpu.n_memset), (4, 2, 1, 1));
+        assert_eq!((gpu.kernel_sum_ns, gpu.kernel_busy_ns), (100, 70));
+        assert_eq!((gpu.busy_ns, gpu.idle_ns, gpu.span_ns), (90, 110, 200));
+        assert_eq!((gpu.first_ns, gpu.last_ns, gpu.n_zero_dur), (Some(100), Some(300), 1));
+        assert_eq!((overview.window_ns, overview.n_slices), (1000, 5));
+        assert!(overview.verdict.starts_with("GPU busy 45.0% of 200 ns; top category "));
+    }
+}
