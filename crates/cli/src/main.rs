@@ -1,2 +1,46 @@
-//! Placeholder, replaced by the first commit of this crate.
-fn main() {}
+//! `kinetoscope`: the page's analyses and repair, on files.
+//!
+//! The command line drives the same facade as the page; what it prints is what the page shows, and the
+//! files it writes are the page's downloads, byte for byte. Files, the terminal and exit codes live here
+//! and nowhere below.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
+
+mod breakdown;
+mod failure;
+mod input;
+mod perfetto_fix;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Where GPU time goes, and traces that Perfetto shows whole. Nothing leaves this machine.
+#[derive(Parser)]
+#[command(name = "kinetoscope", version, propagate_version = true)]
+#[command(after_help = "Exit codes: 0 done, 1 a file could not be read or written, 2 bad usage, \
+                        3 the input is no trace.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write a repaired trace, in which Perfetto drops and flags nothing.
+    PerfettoFix(perfetto_fix::Arguments),
+    /// Print where GPU time goes: totals, categories, kernels, and what is wrong with the file.
+    Breakdown(breakdown::Arguments),
+}
+
+fn main() -> ExitCode {
+    // Usage errors exit with 2 here, as clap does by itself.
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::PerfettoFix(arguments) => perfetto_fix::run(&arguments),
+        Command::Breakdown(arguments) => breakdown::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error),
+    }
+}

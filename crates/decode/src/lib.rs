@@ -23,3 +23,10 @@ mod sniff;
 pub use decoder::{Decoded, Decoder, Source};
 pub use not_a_trace::{FileKind, NotATrace};
 pub use problem::{Problem, ProblemKind, Severity};
+
+/// Whether a raw JSON key (without quotes) is one that trace events have: what the scanner looks for when
+/// it finds its way back after damage.
+#[must_use]
+pub fn is_event_key(key: &[u8]) -> bool {
+    event::Events::is_event_key(key)
+}

@@ -1,1 +1,47 @@
-//! Placeholder, replaced by the first commit of this crate.
+//! Kinetoscope's one entrance: everything that the page and the command line may drive.
+//!
+//! ```
+//! use kinetoscope::{Decoder, Options, Output, PlanOptions, Repairer};
+//!
+//! let file = br#"{"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2}]}"#;
+//! let mut decoder = Decoder::new();
+//! decoder.push(file)?;
+//! let decoded = decoder.finish()?;
+//! let report = kinetoscope::analyze(&decoded.trace, &Options::default());
+//! assert_eq!(report.overview.gpu.busy_ns, 2_000);
+//!
+//! let plan = kinetoscope::plan_repair(&decoded.trace, &PlanOptions::default());
+//! assert!(plan.is_identity());
+//! let mut repairer = Repairer::new(&decoded, &plan, Output::Json);
+//! let mut repaired = Vec::new();
+//! repairer.push(file, &mut repaired);
+//! assert!(repairer.finish(&mut repaired).holds);
+//! assert_eq!(repaired, file);
+//! # Ok::<(), kinetoscope::NotATrace>(())
+//! ```
+//!
+//! Constraints: no I/O, no clock, no environment; bytes come in by `push`, results go out as values. The
+//! same bytes and options give the same results on every machine, native or wasm.
+
+mod crossings;
+mod digest;
+mod gzip;
+mod json;
+mod places;
+mod problems;
+mod repair_report;
+mod repairer;
+
+pub use analysis::{Options, TraceReport, analyze};
+pub use crossings::{Crossings, crossings};
+pub use decode::{Decoded, Decoder, FileKind, NotATrace, Problem, ProblemKind, Severity, Source};
+pub use json::{BREAKDOWN_SCHEMA, REPAIR_LOG_SCHEMA, breakdown_json, repair_log_json};
+pub use places::{DrawnLane, DrawnSlice, Fate, Place};
+pub use problems::{ProblemRow, problem_table};
+pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
+pub use repair_report::{LogRow, RepairReport};
+pub use repairer::{Output, Proof, ProofRow, Repairer, proof_table};
+pub use {report, trace};
+
+/// Version of Kinetoscope, as it stands in everything it writes.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,66 @@
+//! Reading files in pieces, with a progress bar on a terminal.
+
+use std::fs::File;
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kinetoscope::{Decoded, Decoder};
+
+/// Bytes per read: large enough that the calls do not count, small enough to stay in the cache.
+const PIECE: usize = 1 << 20;
+
+/// Decodes a file.
+///
+/// # Errors
+/// When it cannot be read, or is no trace (a `kinetoscope::NotATrace`, found again by `downcast_ref`).
+pub fn decode(path: &Path) -> Result<Decoded> {
+    let mut decoder = Decoder::new();
+    let mut failed = None;
+    pieces(path, "reading", |piece| {
+        if failed.is_none() {
+            failed = decoder.push(piece).err();
+        }
+        failed.is_none()
+    })?;
+    let decoded = match failed {
+        Some(error) => Err(error),
+        None => decoder.finish(),
+    };
+    decoded.with_context(|| path.display().to_string())
+}
+
+/// Hands a file over piece by piece, until `take` returns `false`.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn pieces(path: &Path, what: &str, mut take: impl FnMut(&[u8]) -> bool) -> Result<()> {
+    let context = || format!("cannot read {}", path.display());
+    let mut file = File::open(path).with_context(context)?;
+    let size = file.metadata().with_context(context)?.len();
+    let bar = bar(what, size);
+    let mut piece = vec![0; PIECE];
+    loop {
+        let n = file.read(&mut piece).with_context(context)?;
+        bar.inc(n as u64);
+        if n == 0 || !take(&piece[..n]) {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn bar(what: &str, size: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr());
+    if !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template("{msg} [{bar:40}] {bytes}/{total_bytes} {eta}");
+    if let Ok(style) = style {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_message(what.to_owned());
+    bar
+}

@@ -1,0 +1,212 @@
+//! What a file holds, counted independently of the trace model: the measure for "nothing was lost".
+//!
+//! A digest is taken of the bytes that go into a repair and of the bytes that come out of it, with its own
+//! pass over the JSON. It shares the scanner with the decoder, but neither the columns nor the plan, so a
+//! fault in these shows as a difference.
+
+use std::hash::Hasher;
+
+use scan::{Cursor, Defect, Frame, Member, Scanner, Sink, Stop, Value, strict, string};
+use trace::{IdHasher, Phase, decimal::parse_micros};
+
+/// Counts and sums of one JSON text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Digest {
+    /// Complete slices with a readable time and a duration of at least 0.
+    pub slices: u64,
+    /// Their summed duration in ns.
+    pub dur_ns: i128,
+    /// Sum over these slices of a hash of (name, category, duration, arguments): equal exactly when the
+    /// slices are the same, in whatever order (up to a chance of about 2^-64).
+    pub fingerprint: u64,
+    /// `B` and `E` events with a time.
+    pub begins_ends: u64,
+    /// Instants with a time.
+    pub instants: u64,
+    /// Counter samples with a time.
+    pub counters: u64,
+    /// Flow events with a time.
+    pub flows: u64,
+    /// Async events with a time.
+    pub asyncs: u64,
+    /// Metadata events.
+    pub metadata: u64,
+    /// Everything else: without a time, without a phase, or of a phase that Perfetto ignores.
+    pub others: u64,
+}
+
+impl Digest {
+    /// All events.
+    pub fn events(&self) -> u64 {
+        let Self {
+            slices,
+            dur_ns: _,
+            fingerprint: _,
+            begins_ends,
+            instants,
+            counters,
+            flows,
+            asyncs,
+            metadata,
+            others,
+        } = self;
+        slices + begins_ends + instants + counters + flows + asyncs + metadata + others
+    }
+}
+
+/// Takes a digest of JSON bytes in any pieces.
+pub(crate) struct Digester {
+    scanner: Scanner,
+    reader: Reader,
+}
+
+#[derive(Default)]
+struct Reader {
+    digest: Digest,
+    scratch: Vec<u8>,
+}
+
+impl Digester {
+    pub fn new() -> Self {
+        Self { scanner: Scanner::new("traceEvents"), reader: Reader::default() }
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.scanner.push(bytes, &mut self.reader);
+    }
+
+    pub fn finish(self) -> Digest {
+        let Self { scanner, mut reader } = self;
+        scanner.finish(&mut reader);
+        reader.digest
+    }
+}
+
+impl Sink for Reader {
+    fn element(&mut self, _offset: u64, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+        let start = cursor.pos();
+        let fields = Fields::read(cursor)?;
+        let text = &cursor.bytes()[start..cursor.pos()];
+        if cursor.lenient() || strict::needs_look(text) {
+            // Judge the text by what repair would make of it.
+            self.scratch.clear();
+            strict::rewrite(text, &mut self.scratch);
+            let fields = Fields::read(&mut Cursor::whole(&self.scratch)).unwrap_or_default();
+            self.digest.add(&fields);
+        } else {
+            self.digest.add(&fields);
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, _frame: Frame) {}
+
+    fn member(&mut self, _member: &Member<'_>) {}
+
+    fn defect(&mut self, _defect: &Defect<'_>) {}
+
+    fn is_element_key(&self, key: &[u8]) -> bool {
+        decode::is_event_key(key)
+    }
+}
+
+/// The values that the digest looks at; of duplicates the last, as in Perfetto.
+#[derive(Default)]
+struct Fields<'a> {
+    phase: Option<Phase>,
+    ts: Option<&'a [u8]>,
+    dur: Option<&'a [u8]>,
+    name: &'a [u8],
+    category: &'a [u8],
+    args: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Stop> {
+        let mut fields = Self::default();
+        if cursor.peek()? != b'{' {
+            cursor.skip_value()?;
+            return Ok(fields);
+        }
+        cursor.enter();
+        let mut first = true;
+        while let Some(key) = cursor.next_key(first)? {
+            first = false;
+            let unescaped;
+            let key = if key.escaped {
+                unescaped = string::unescape(key.raw);
+                unescaped.as_bytes()
+            } else {
+                key.raw
+            };
+            let wanted = matches!(key, b"ph" | b"ts" | b"dur" | b"name" | b"cat" | b"args");
+            cursor.skip_ws();
+            let start = cursor.pos();
+            let value = if wanted && key != b"args" {
+                Some(cursor.value()?)
+            } else {
+                cursor.skip_value()?;
+                None
+            };
+            let text = &cursor.bytes()[start..cursor.pos()];
+            match (key, value) {
+                (b"ph", Some(Value::String(text))) => {
+                    fields.phase = text.raw.first().map(|letter| Phase::of(*letter));
+                }
+                (b"ph", _) => fields.phase = None,
+                (b"ts", Some(Value::String(text))) => fields.ts = Some(text.raw),
+                (b"ts", Some(Value::Number(number))) => fields.ts = Some(number),
+                (b"ts", _) => fields.ts = None,
+                (b"dur", Some(Value::String(text))) => fields.dur = Some(text.raw),
+                (b"dur", Some(Value::Number(number))) => fields.dur = Some(number),
+                (b"dur", _) => fields.dur = None,
+                (b"name", _) => fields.name = text,
+                (b"cat", _) => fields.category = text,
+                (b"args", _) => fields.args = text,
+                _ => {}
+            }
+        }
+        Ok(fields)
+    }
+}
+
+impl Digest {
+    fn add(&mut self, fields: &Fields<'_>) {
+        let has_time = fields.ts.is_some_and(|text| parse_micros(text).is_some());
+        let dur = fields.dur.and_then(parse_micros).map(|dur| dur.ns).filter(|dur| *dur >= 0);
+        match fields.phase {
+            Some(Phase::Metadata) => self.metadata += 1,
+            Some(_) if !has_time => self.others += 1,
+            Some(Phase::Complete) => match dur {
+                Some(dur) => {
+                    self.slices += 1;
+                    self.dur_ns += dur;
+                    self.fingerprint = self.fingerprint.wrapping_add(fields.hash(dur));
+                }
+                None => self.others += 1,
+            },
+            Some(Phase::Begin | Phase::End) => self.begins_ends += 1,
+            Some(Phase::Instant) => self.instants += 1,
+            Some(Phase::Counter) => self.counters += 1,
+            Some(phase) if phase.is_flow() => self.flows += 1,
+            Some(Phase::AsyncBegin | Phase::AsyncInstant | Phase::AsyncEnd) => self.asyncs += 1,
+            _ => self.others += 1,
+        }
+    }
+}
+
+impl Fields<'_> {
+    fn hash(&self, dur_ns: i128) -> u64 {
+        let mut hasher = IdHasher::default();
+        for text in [self.name, self.category, self.args] {
+            let (words, rest) = text.as_chunks::<8>();
+            for word in words {
+                hasher.write_u64(u64::from_le_bytes(*word));
+            }
+            hasher.write(rest);
+            hasher.write_usize(text.len());
+        }
+        hasher.write_u64(dur_ns as u64);
+        hasher.finish()
+    }
+}

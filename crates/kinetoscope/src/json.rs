@@ -1,0 +1,170 @@
+//! The JSON documents that the command line prints and the page offers.
+//!
+//! Every document is one object with a `schema` number. A change of meaning raises the number; a new key
+//! does not.
+
+use analysis::TraceReport;
+use decode::Decoded;
+use repair::{Prediction, RepairPlan};
+use serde::Serialize;
+
+use crate::crossings::{Crossings, crossings};
+use crate::problems::ProblemRow;
+use crate::repair_report::{LogRow, log_row};
+use crate::repairer::Proof;
+
+/// Schema of [`breakdown_json`].
+pub const BREAKDOWN_SCHEMA: u32 = 1;
+/// Schema of [`repair_log_json`].
+pub const REPAIR_LOG_SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Breakdown<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    analyses: analysis::BreakdownJson<'a>,
+    perfetto: Perfetto<'a>,
+    problems: Vec<ProblemRow>,
+}
+
+#[derive(Serialize)]
+struct Perfetto<'a> {
+    /// Slices that v51 to v56 drop (v57 and later spill and flag these).
+    predicted_drops_v51_v56: u64,
+    /// Pairs of slices on one (pid, tid) that cross, in exact nanoseconds.
+    crossings_exact: u64,
+    /// Slices in such pairs.
+    crossing_slices_exact: u64,
+    /// Everything else the model says.
+    prediction: &'a Prediction,
+}
+
+/// `kinetoscope breakdown --json`.
+///
+/// # Errors
+/// Never for these types; serde's signature asks.
+pub fn breakdown_json(
+    decoded: &Decoded,
+    report: &TraceReport,
+    before: &Prediction,
+) -> Result<String, serde_json::Error> {
+    let Crossings { pairs, slices } = crossings(&decoded.trace);
+    let mut text = serde_json::to_string_pretty(&Breakdown {
+        schema: BREAKDOWN_SCHEMA,
+        analyses: report.breakdown(),
+        perfetto: Perfetto {
+            predicted_drops_v51_v56: before.drops_v51_v56(),
+            crossings_exact: pairs,
+            crossing_slices_exact: slices,
+            prediction: before,
+        },
+        problems: decoded.problems.iter().map(ProblemRow::new).collect(),
+    })?;
+    text.push('\n');
+    Ok(text)
+}
+
+#[derive(Serialize)]
+struct RepairLog<'a> {
+    schema: u32,
+    version: &'static str,
+    damaged: bool,
+    time_base: Option<TimeBaseJson>,
+    before: &'a Prediction,
+    after: &'a Prediction,
+    rules: Vec<RuleJson>,
+    lanes: Vec<LaneJson>,
+    impossible: Vec<ImpossibleJson>,
+    changes: Vec<LogRow>,
+    proof: Option<&'a Proof>,
+    problems: Vec<ProblemRow>,
+}
+
+#[derive(Serialize)]
+struct TimeBaseJson {
+    subtracted_ns: String,
+    reason: repair::BaseReason,
+}
+
+#[derive(Serialize)]
+struct RuleJson {
+    rule: &'static str,
+    title: &'static str,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct LaneJson {
+    name: String,
+    kind: repair::LaneKind,
+    pid: String,
+    tid: u32,
+    parent_tid: String,
+    sort_index: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct ImpossibleJson {
+    event: u64,
+    name: String,
+    dur_ns: i64,
+    overrun_ns: i64,
+    swallowed: u32,
+    clipped: bool,
+}
+
+/// The repair log: every rule, every changed event with old and new place, and the conservation proof.
+///
+/// # Errors
+/// Never for these types; serde's signature asks.
+pub fn repair_log_json(
+    decoded: &Decoded,
+    plan: &RepairPlan,
+    proof: Option<&Proof>,
+) -> Result<String, serde_json::Error> {
+    let trace = &decoded.trace;
+    let mut text = serde_json::to_string_pretty(&RepairLog {
+        schema: REPAIR_LOG_SCHEMA,
+        version: crate::VERSION,
+        damaged: !plan.is_identity(),
+        time_base: plan
+            .base
+            .map(|base| TimeBaseJson { subtracted_ns: base.ns.to_string(), reason: base.reason }),
+        before: &plan.before,
+        after: &plan.after,
+        rules: plan
+            .counts
+            .iter()
+            .map(|(rule, count)| RuleJson { rule: rule.id(), title: rule.title(), count: *count })
+            .collect(),
+        lanes: plan
+            .lanes
+            .iter()
+            .map(|lane| LaneJson {
+                name: crate::repair_report::lane_name(trace, lane),
+                kind: lane.kind,
+                pid: trace.process_of(lane.parent).pid.display(&trace.strings),
+                tid: lane.tid,
+                parent_tid: trace.track_info(lane.parent).tid.display(&trace.strings),
+                sort_index: lane.sort_index,
+            })
+            .collect(),
+        impossible: plan
+            .impossible
+            .iter()
+            .map(|bad| ImpossibleJson {
+                event: u64::from(bad.row),
+                name: trace.name_text(bad.row).to_owned(),
+                dur_ns: trace.dur_ns(bad.row),
+                overrun_ns: bad.overrun_ns,
+                swallowed: bad.swallowed,
+                clipped: plan.options.clip_impossible,
+            })
+            .collect(),
+        changes: plan.changes.iter().map(|change| log_row(trace, plan, change)).collect(),
+        proof,
+        problems: decoded.problems.iter().map(ProblemRow::new).collect(),
+    })?;
+    text.push('\n');
+    Ok(text)
+}

@@ -1,0 +1,175 @@
+//! The worst places of a trace, as lanes before and after.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use repair::{CrossingGroup, RepairPlan};
+use report::units;
+use serde::{Deserialize, Serialize};
+use trace::{Flags, Phase, Row, Trace};
+
+use crate::repair_report::{category, lane_name};
+
+/// How many places are drawn.
+const N_PLACES: usize = 5;
+/// Slices drawn in one place.
+const N_SLICES: usize = 400;
+
+/// A stretch of time on some lanes, before and after the repair.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Where it is and what happens there.
+    pub title: String,
+    /// When it starts, on the file's clock, in ns.
+    pub start_ns: i64,
+    /// How long it is, in ns.
+    pub dur_ns: i64,
+    /// Lanes as Perfetto v51 to v56 show them, with what they drop.
+    pub before: Vec<DrawnLane>,
+    /// Lanes of the repaired file.
+    pub after: Vec<DrawnLane>,
+}
+
+/// A row of slices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DrawnLane {
+    /// Name of the thread.
+    pub name: String,
+    /// Its slices, from left to right.
+    pub slices: Vec<DrawnSlice>,
+}
+
+/// What becomes of a slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fate {
+    /// It stays where it is.
+    #[default]
+    Kept,
+    /// Perfetto v51 to v56 drop it.
+    Dropped,
+    /// The repair gives it another lane.
+    Moved,
+}
+
+/// A slice in a lane.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DrawnSlice {
+    /// Its name.
+    pub name: String,
+    /// Category id, for the colour; empty for CPU slices.
+    pub category: String,
+    /// Start, relative to the place's, in ns. Negative when it starts before the place.
+    pub start_ns: i64,
+    /// Duration in ns.
+    pub dur_ns: i64,
+    /// How deep it is nested in its lane.
+    pub depth: u32,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+/// The places with the most crossing pairs.
+pub(crate) fn worst(trace: &Trace, plan: &RepairPlan) -> Vec<Place> {
+    plan.crossings.iter().take(N_PLACES).filter_map(|group| place(trace, plan, group)).collect()
+}
+
+fn place(trace: &Trace, plan: &RepairPlan, group: &CrossingGroup) -> Option<Place> {
+    let first = *group.leaving.first()?;
+    let track = trace.track(first);
+    // The window shows where the first leaving slice crosses, with a margin as wide again.
+    let rows: BTreeSet<Row> = group.leaving.iter().chain(&group.staying).copied().collect();
+    let (from, to) = crossing_window(trace, group);
+    let margin = (to - from).max(1_000);
+    let (from, to) = (from.saturating_sub(margin), to.saturating_add(margin));
+    let drawn: BTreeSet<Row> = trace
+        .rows()
+        .filter(|row| trace.phase(*row) == Phase::Complete && trace.track(*row) == track)
+        .filter(|row| trace.flags(*row).has(Flags::HAS_DUR) && trace.flags(*row).has(Flags::HAS_TS))
+        .filter(|row| rows.contains(row) || (trace.ts_ns(*row) < to && trace.end_ns(*row) > from))
+        .take(N_SLICES)
+        .collect();
+    let dropped: BTreeSet<Row> = plan.dropped.iter().copied().collect();
+    let home = trace
+        .track_info(track)
+        .name
+        .map(|name| trace.strings.get(name).trim().to_owned())
+        .unwrap_or_else(|| format!("tid {}", trace.track_info(track).tid.display(&trace.strings)));
+    let slice = |row: Row, fate: Fate| DrawnSlice {
+        name: trace.name_text(row).to_owned(),
+        category: category(trace, row).to_owned(),
+        start_ns: trace.ts_ns(row) - from,
+        dur_ns: trace.dur_ns(row),
+        depth: 0,
+        fate,
+    };
+    let before = drawn
+        .iter()
+        .map(|row| slice(*row, if dropped.contains(row) { Fate::Dropped } else { Fate::Kept }))
+        .collect();
+    let mut after: BTreeMap<Option<u32>, Vec<DrawnSlice>> = BTreeMap::new();
+    after.entry(None).or_default();
+    for row in &drawn {
+        let tid = plan.edit(*row).and_then(|edit| edit.tid);
+        let fate = if tid.is_some() { Fate::Moved } else { Fate::Kept };
+        after.entry(tid).or_default().push(slice(*row, fate));
+    }
+    let lane_of = |tid: Option<u32>| match tid {
+        None => home.clone(),
+        Some(tid) => plan
+            .lanes
+            .iter()
+            .find(|lane| lane.tid == tid)
+            .map_or_else(|| format!("tid {tid}"), |lane| lane_name(trace, lane)),
+    };
+    Some(Place {
+        title: format!(
+            "{home}: {} ({} in this group)",
+            units::plural(group.pairs as u64, "crossing pair", "crossing pairs"),
+            units::plural(rows.len() as u64, "slice", "slices"),
+        ),
+        start_ns: from,
+        dur_ns: to - from,
+        before: vec![nested(DrawnLane { name: home.clone(), slices: before })],
+        after: after
+            .into_iter()
+            .map(|(tid, slices)| nested(DrawnLane { name: lane_of(tid), slices }))
+            .collect(),
+    })
+}
+
+/// From the first to the last boundary that makes the group's slices cross.
+fn crossing_window(trace: &Trace, group: &CrossingGroup) -> (i64, i64) {
+    let mut window: Option<(i64, i64)> = None;
+    for leaving in group.leaving.iter().take(8) {
+        for staying in group.staying.iter().take(64) {
+            let (a, b) = if trace.ts_ns(*leaving) < trace.ts_ns(*staying) {
+                (*leaving, *staying)
+            } else {
+                (*staying, *leaving)
+            };
+            if trace.ts_ns(b) < trace.end_ns(a) && trace.end_ns(b) > trace.end_ns(a) {
+                let (from, to) = window.unwrap_or((i64::MAX, i64::MIN));
+                window = Some((from.min(trace.ts_ns(b)), to.max(trace.end_ns(a))));
+            }
+        }
+    }
+    window.unwrap_or_else(|| {
+        let rows = || group.leaving.iter().chain(&group.staying);
+        let from = rows().map(|row| trace.ts_ns(*row)).min().unwrap_or_default();
+        (from, rows().map(|row| trace.end_ns(*row)).min().unwrap_or(from))
+    })
+}
+
+/// Sorts a lane's slices and gives each its depth.
+fn nested(mut lane: DrawnLane) -> DrawnLane {
+    lane.slices.sort_by_key(|slice| (slice.start_ns, std::cmp::Reverse(slice.dur_ns)));
+    let mut open: Vec<i64> = Vec::new();
+    for slice in &mut lane.slices {
+        open.retain(|end| *end > slice.start_ns);
+        // A dropped slice is drawn where it would have been.
+        slice.depth = open.len() as u32;
+        if slice.fate != Fate::Dropped {
+            open.push(slice.start_ns + slice.dur_ns);
+        }
+    }
+    lane
+}

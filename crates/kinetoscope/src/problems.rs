@@ -1,0 +1,116 @@
+//! The decoder's problems as a table.
+
+use decode::{Problem, Severity};
+use report::{Cell, Column, Table, Unit};
+use serde::{Deserialize, Serialize};
+
+/// One kind of problem in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProblemRow {
+    /// Id of the kind.
+    pub kind: String,
+    /// `info`, `warning` or `error`.
+    pub severity: String,
+    /// What it is.
+    pub title: String,
+    /// How often.
+    pub count: u64,
+    /// Offset of the first, in the decompressed file.
+    pub first_offset: u64,
+    /// Number of the first event concerned, from 0, where it is one event.
+    pub first_event: Option<u64>,
+    /// The text there.
+    pub excerpt: String,
+    /// What it means and what is done about it.
+    pub help: String,
+}
+
+impl ProblemRow {
+    /// The row of a problem.
+    #[must_use]
+    pub fn new(problem: &Problem) -> Self {
+        Self {
+            kind: problem.kind.id().to_owned(),
+            severity: match problem.kind.severity() {
+                Severity::Info => "info",
+                Severity::Warning => "warning",
+                Severity::Error => "error",
+            }
+            .to_owned(),
+            title: problem.kind.title().to_owned(),
+            count: problem.count,
+            first_offset: problem.first_offset,
+            first_event: problem.first_row.map(u64::from),
+            excerpt: problem.excerpt.clone(),
+            help: problem.kind.help().to_owned(),
+        }
+    }
+}
+
+impl report::Row for ProblemRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "severity",
+            title: "Severity",
+            unit: Unit::Text,
+            help: "error: data is missing or misread; warning: other tools stumble; info: harmless.",
+            cell: |row| Cell::Text(row.severity.clone()),
+        },
+        Column {
+            key: "kind",
+            title: "Kind",
+            unit: Unit::Name,
+            help: "Name of the problem in the JSON.",
+            cell: |row| Cell::Text(row.kind.clone()),
+        },
+        Column {
+            key: "title",
+            title: "What",
+            unit: Unit::Text,
+            help: "What was found.",
+            cell: |row| Cell::Text(row.title.clone()),
+        },
+        Column {
+            key: "count",
+            title: "Count",
+            unit: Unit::Count,
+            help: "How often.",
+            cell: |row| Cell::Count(row.count),
+        },
+        Column {
+            key: "first_offset",
+            title: "First byte",
+            unit: Unit::Count,
+            help: "Where the first lies in the decompressed file.",
+            cell: |row| Cell::Count(row.first_offset),
+        },
+        Column {
+            key: "first_event",
+            title: "First event",
+            unit: Unit::Count,
+            help: "Number of the first event concerned, from 0.",
+            cell: |row| Cell::or_missing(row.first_event, Cell::Count, "it is no event's"),
+        },
+        Column {
+            key: "excerpt",
+            title: "Text there",
+            unit: Unit::Text,
+            help: "The beginning of the text concerned.",
+            cell: |row| Cell::Text(row.excerpt.clone()),
+        },
+        Column {
+            key: "help",
+            title: "What it means",
+            unit: Unit::Text,
+            help: "What it means and what is done about it.",
+            cell: |row| Cell::Text(row.help.clone()),
+        },
+    ];
+}
+
+/// The problems of a file as a table.
+#[must_use]
+pub fn problem_table(problems: &[Problem]) -> Table {
+    let rows: Vec<ProblemRow> = problems.iter().map(ProblemRow::new).collect();
+    Table::of("problems", "Problems", &rows).when_empty("None: the file is sound JSON.")
+}
