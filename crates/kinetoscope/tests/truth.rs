@@ -3,6 +3,8 @@
 //! The reference (`../shared/corpus/truth/*.truth.json`) is computed by another program in another language;
 //! it knows neither our scanner nor our sweeps.
 
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
 use std::path::Path;
 
 use analysis::{Options, TraceReport, analyze};
@@ -209,4 +211,30 @@ fn the_example_fills_every_view() {
     assert!(report.overview.before_window.n_kernels > 100);
     assert_eq!(report.sections()[0].findings.len(), 1);
     assert!(report.overview.gpu.busy_ns < report.overview.gpu.span_ns);
+}
+
+/// Whatever a file holds, an analysis gives figures that fit together, and a report that can be printed.
+#[test]
+fn nasty_traces_are_analysed_too() {
+    let Some(folder) = testkit::shared("corpus/nasty") else { return };
+    let mut n = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let mut decoder = decode::Decoder::new();
+        if decoder.push(&std::fs::read(&path).unwrap()).is_err() {
+            continue;
+        }
+        let Ok(decoded) = decoder.finish() else { continue };
+        let report = analyze(&decoded.trace, &Options::default());
+        let gpu = &report.overview.gpu;
+        let name = path.display();
+        assert_eq!(gpu.busy_ns + gpu.idle_ns, gpu.span_ns, "{name}");
+        assert!(gpu.kernel_busy_ns <= gpu.busy_ns, "{name}");
+        assert_eq!(gpu.n_gpu_events, gpu.n_kernels + gpu.n_memcpy + gpu.n_memset, "{name}");
+        let launches: u64 = report.kernels.iter().map(|row| row.launches).sum();
+        assert_eq!(gpu.n_kernels, launches, "{name}");
+        assert!(report::document("Report", &report.sections()).contains("## Kernels"), "{name}");
+        n += 1;
+    }
+    assert!(n >= 30, "{n} nasty traces decode");
 }

@@ -15,11 +15,11 @@ pub const GROUP: char = '\u{2009}';
 pub enum Scale {
     /// The column has no unit in its header.
     None,
-    /// One of [`TIME`].
+    /// A rung of ns, µs, ms, s.
     Time(usize),
-    /// One of [`MEMORY`].
+    /// A rung of B, KiB, MiB, GiB, TiB.
     Bytes(usize),
-    /// One of [`FILE`].
+    /// A rung of B, kB, MB, GB, TB.
     FileBytes(usize),
 }
 
