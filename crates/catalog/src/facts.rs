@@ -106,29 +106,15 @@ fn dtype(lower: &str) -> Option<&'static str> {
         ("nvfp4", &["nvfp4"]),
         ("fp8", &["fp8", "e4m3", "e5m2", "float8", "f8_"]),
         ("bf16", &["bf16", "bfloat16", "idf16b", "_bf_"]),
-        (
-            "fp16",
-            &[
-                "fp16",
-                "f16_",
-                "_half",
-                "<half>",
-                "hgemm",
-                "__half",
-                "c10::half",
-                "s16816gemm_fp",
-                "h884",
-            ],
-        ),
+        ("fp16", &["fp16", "f16_", "_half", "\\<half\\>", "hgemm", "c10::half", "h884"]),
         ("tf32", &["tf32", "s1688", "tfloat32"]),
         ("int8", &["int8", "i8816", "s8_"]),
-        ("fp64", &["dgemm", "<double>", "<double,"]),
-        ("fp32", &["sgemm", "scudnn", "fp32", "<float>", "<float,", "f32_f32"]),
+        ("fp64", &["dgemm", "\\<double\\>", "\\<double,"]),
+        ("fp32", &["sgemm", "scudnn", "fp32", "\\<float\\>", "\\<float,", "f32_f32"]),
     ];
-    // Angle brackets are plain text here.
     DTYPES
         .iter()
-        .find(|(_, words)| words.iter().any(|word| lower.contains(word)))
+        .find(|(_, any)| any.iter().any(|word| is_match(word, lower)))
         .map(|(dtype, _)| *dtype)
 }
 
@@ -196,14 +182,14 @@ fn sm(lower: &str) -> Option<u32> {
             return Some(number);
         }
     }
-    if let Some(at) = lower.find("cutlass_") {
-        if let Some(number) = digits(&lower[at + 8..]) {
-            return Some(number);
-        }
+    if let Some(at) = lower.find("cutlass_")
+        && let Some(number) = digits(&lower[at + 8..])
+    {
+        return Some(number);
     }
     const GENERATIONS: &[(&str, u32)] =
-        &[("volta_", 70), ("turing_", 75), ("ampere_", 80), ("hopper_", 90), ("maxwell_", 50)];
-    GENERATIONS.iter().find(|(word, _)| is_match(&format!("<{word}"), lower)).map(|(_, sm)| *sm)
+        &[("<volta_", 70), ("<turing_", 75), ("<ampere_", 80), ("<hopper_", 90), ("<maxwell_", 50)];
+    GENERATIONS.iter().find(|(word, _)| is_match(word, lower)).map(|(_, sm)| *sm)
 }
 
 /// What else a fused kernel does: words in its head that belong to another category than its own.

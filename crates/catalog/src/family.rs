@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use crate::Platform;
-use crate::pattern::PatternSet;
+use crate::pattern::{PatternSet, is_match};
 
 macro_rules! families {
     ($($variant:ident { $id:literal, $title:literal, [$($pattern:literal),*] })*) => {
@@ -45,16 +45,16 @@ families! {
     CkTile { "ck_tile", "CK Tile", ["ck_tile::", "^_zn7ck_tile"] }
     Ck { "ck", "Composable Kernel", ["^_zn#ck#", "^_znk#ck#", "<ck::", "xdl"] }
     Miopen { "miopen", "MIOpen", [
-        "miopen", "mlopen", "igemm_fwd_gtc", "igemm_bwd_gtc", "igemm_wrw_gtc", "subtensorop", "optensor",
+        "miopen", "mlopen", "mlopool", "igemm_fwd_gtc", "igemm_bwd_gtc", "igemm_wrw_gtc", "subtensorop", "optensor",
         "op#dtensor", "batched_transpose_#x#_", "im2d2col", "col2im2d", "naive_conv", "gcnasmconv", "sp3asm",
         "transpose_nchw", "transpose_cnhw", "transpose_packed"
     ] }
-    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_"] }
+    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_", "<rnn_", "icit_convolve_sgemm"] }
     CuBlas { "cublas", "cuBLAS", [
         "nvjet", "xmma", "cublas", "gemv2", "gemvx", "gemvnsp", "dot_kernel", "reduce_1block", "gemmk1_", "^ampere_",
-        "^volta_", "^turing_", "^maxwell_", "^hopper_", "splitkreduce_kernel"
+        "^volta_", "^turing_", "^maxwell_", "^hopper_", "splitkreduce_kernel", "<scal_kernel"
     ] }
-    DeepGemm { "deepgemm", "DeepGEMM", ["deep_gemm::"] }
+    DeepGemm { "deepgemm", "DeepGEMM", ["deep_gemm::", "sm90_fp8_gemm_#d", "sm100_fp8_gemm_#d"] }
     DeepEp { "deepep", "DeepEP", ["deep_ep::"] }
     TransformerEngine { "transformer_engine", "Transformer Engine", ["transformer_engine::"] }
     FlashAttention { "flash_attention", "FlashAttention", [
@@ -103,7 +103,8 @@ pub fn of_name(name: &str, platform: Platform) -> Family {
 
 /// Whether the name is one identifier, as Triton's are: no namespace, template, parameters, mangling.
 fn is_bare(name: &str) -> bool {
-    !name.starts_with("_z")
+    !is_match("^_zn", name)
+        && !is_match("^_z#", name)
         && !name.is_empty()
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

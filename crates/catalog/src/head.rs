@@ -71,6 +71,13 @@ fn work_argument(name: &str) -> Option<&str> {
         .or_else(|| words().find(|word| !FILLING.contains(word) && !WRAPPER.contains(word)))
 }
 
+/// `name` without what the ROCm loader appends: ` [clone .kd]`, `.kd`.
+#[must_use]
+pub fn without_decoration(name: &str) -> &str {
+    let name = name.split(" [clone").next().unwrap_or(name);
+    name.strip_suffix(".kd").unwrap_or(name)
+}
+
 /// `name` without its parameter list, in lower case: what rules about the whole name see. Parameters
 /// only repeat the types of the template arguments.
 #[must_use]
@@ -100,8 +107,7 @@ fn parameters(name: &str) -> usize {
 
 /// The head of a demangled name, as it is spelled.
 fn short_head(name: &str) -> String {
-    let name = name.split(" [clone").next().unwrap_or(name);
-    let name = name.strip_suffix(".kd").unwrap_or(name);
+    let name = without_decoration(name);
     let mut head = String::with_capacity(64);
     let mut open = Brackets::default();
     let declaration = &name[..parameters(name)];
@@ -112,7 +118,7 @@ fn short_head(name: &str) -> String {
         if !operator_sign {
             open.see(byte);
         }
-        if outside && open.is_outside() && !(byte == b'>' && !operator_sign) {
+        if outside && open.is_outside() && (byte != b'>' || operator_sign) {
             head.push(character);
         }
     }

@@ -1,5 +1,5 @@
 //! What we know about GPU kernels by their names, as tables: what a kernel does ([`Category`]), which
-//! library it comes from ([`Family`]), and which facts its name gives away ([`facts`],
+//! library it comes from ([`Family`]), and which facts its name gives away ([`facts()`],
 //! [`architectures`]).
 //!
 //! Constraints of this crate:
@@ -81,6 +81,7 @@ pub fn classify(raw: RawKind, name: &str, platform: Platform) -> Class {
         }
         RawKind::Kernel => {}
     }
+    let name = head::without_decoration(name);
     let lower = name.to_ascii_lowercase();
     let family = family::of_name(&lower, platform);
     if let Some((category, rule)) = inductor::classify(&lower) {

@@ -54,7 +54,11 @@ fn starts_word(text: &[u8], at: usize) -> bool {
 /// Whether `pattern` matches somewhere in `text`.
 #[must_use]
 pub fn is_match(pattern: &str, text: &str) -> bool {
-    (0..=text.len()).any(|at| matches_rest(pattern.as_bytes(), text.as_bytes(), at))
+    let bytes = text.as_bytes();
+    let opening = opening(pattern);
+    (0..=text.len())
+        .filter(|&at| opening.is_none_or(|pair| bytes[at..].starts_with(&pair)))
+        .any(|at| matches_rest(pattern.as_bytes(), bytes, at))
 }
 
 /// The two plain characters a pattern opens with, after an anchor.

@@ -6,10 +6,16 @@ use super::rules;
 rules! { WEAK:
     { id: "attention.word", category: Attention, scope: Head,
       any: ["attn", "^_fwd_kernel", "attention", "<prefill_", "_lse_", "_lse>", "neighborhood"],
-      examples: ["_attn_res_fwd_kernel", "void fused_attn_device<int>(int)", "_fused_neighborhood_attention_qk_kernel", "_dcp_lse_combine_kernel"],
+      examples: [
+        "_attn_res_fwd_kernel", "void fused_attn_device<int>(int)",
+        "_fused_neighborhood_attention_qk_kernel", "_dcp_lse_combine_kernel",
+      ],
       source: "Liger, FlashInfer, SGLang" }
     { id: "linear_attn.word", category: LinearAttn, scope: Head,
-      any: ["gdrkernel", "fusedgdr", "gdrfwd", "gdrh", "kktsolve", "gdrrecurrent", "chunkwise", "recurrent"],
+      any: [
+        "gdrkernel", "fusedgdr", "gdrfwd", "gdrh", "kktsolve", "gdrrecurrent", "chunkwise",
+        "recurrent",
+      ],
       examples: ["void Sm90FusedGdrFwdKernel<int>(int)", "chunkwise_fwd_kernel"],
       source: "LMDeploy, flash-linear-attention" }
     { id: "rope.word", category: Rope, scope: Head,
@@ -17,12 +23,21 @@ rules! { WEAK:
       examples: ["_ZN5aiter24kn_entry_2c_sbhd_uncachedILi0EEEvPf"],
       source: "AITER" }
     { id: "gemm.word", category: Gemm, scope: Head,
-      any: ["matrixmul", "_linear", "_proj_", "<dot>"],
-      examples: ["_fused_down_proj_kernel", "matrixMultiplyShared"],
-      source: "Liger, CUDA samples" }
+      any: ["matrixmul", "<rnn_", "persistrnn", "_linear", "_proj_", "<dot>"],
+      examples: [
+        "_fused_down_proj_kernel", "void RNN_blockPersist_fp_GRU<__half, __half, float>(int)",
+        "matrixMultiplyShared",
+      ],
+      source: "Liger, cuDNN (recurrent layers are one product per step)" }
     { id: "communication.word", category: Communication, scope: Head,
-      any: ["barrier", "broadcast", "dispatch", "combine", "<send_", "<recv_", "_send_", "_recv_", "<p2p", "peer", "_rsag", "<ag_", "<ar_", "signal", "bandwidth_test"],
-      examples: ["barrier_triton_kernel", "_combine_kernel", "ipc_topo_rsag8_push_param_kernel", "_ZN5aiter14ag_gfx1250_vecIfEEv"],
+      any: [
+        "barrier", "broadcast", "dispatch", "combine", "<send_", "<recv_", "_send_", "_recv_",
+        "<p2p", "peer", "_rsag", "<ag_", "<ar_", "signal", "bandwidth_test",
+      ],
+      examples: [
+        "barrier_triton_kernel", "_combine_kernel", "ipc_topo_rsag8_push_param_kernel",
+        "_ZN5aiter14ag_gfx1250_vecIfEEv",
+      ],
       source: "Triton distributed, AITER, FlashInfer" }
     { id: "moe_route.word", category: MoeRoute, scope: Head,
       any: ["route", "gating", "<gate_", "_gate_", "_gate>"],
@@ -33,13 +48,23 @@ rules! { WEAK:
       examples: ["void fused_ln<float>(float*)", "state_normalize"],
       source: "DeepSpeed, FlashInfer" }
     { id: "quantize.word", category: Quantize, scope: Head,
-      any: ["fp8", "fp4", "int8", "int4", "bitrowwise", "rowwise_to_float", "amax", "qparam", "e2m1", "e4m3"],
+      any: [
+        "fp8", "fp4", "int8", "int4", "bitrowwise", "rowwise_to_float", "amax", "qparam", "e2m1",
+        "e4m3",
+      ],
       examples: ["void _float_to_fused8bitrowwise_cuda_kernel<float>(int)", "cudaD2DcpyFloat2fp8"],
       source: "FBGEMM, FlashInfer" }
     { id: "serving_meta.word", category: ServingMeta, scope: Head,
-      any: ["schedule", "<plan", "_plan_", "lengths", "indptr", "offsets", "_slots", "_slot", "draft", "tokentable", "token_id", "tokenid", "position", "accept", "cta_info", "windows_kernel", "prepare", "request", "counts?_kernel",
-            "lasttoken", "verify", "layout_kernel", "_page", "num_tiles", "work_tile"],
-      examples: ["_decode_schedule_prep_kernel", "_plan_offsets_kernel", "_candidate_lengths_kernel", "void AppendTokenIdsKernel<int>(int)"],
+      any: [
+        "schedule", "<plan", "_plan_", "lengths", "indptr", "offsets", "_slots", "_slot", "draft",
+        "tokentable", "token_id", "tokenid", "position", "accept", "cta_info", "windows_kernel",
+        "prepare", "request", "counts?_kernel", "lasttoken", "verify", "layout_kernel", "_page",
+        "num_tiles", "work_tile",
+      ],
+      examples: [
+        "_decode_schedule_prep_kernel", "_plan_offsets_kernel", "_candidate_lengths_kernel",
+        "void AppendTokenIdsKernel<int>(int)",
+      ],
       source: "SGLang, FlashInfer, LMDeploy" }
     { id: "sampling_topk.word", category: SamplingTopk, scope: Head,
       any: ["radix_kernel", "last_filter", "logits", "bonus", "<score", "_score", "greedy"],
@@ -54,7 +79,10 @@ rules! { WEAK:
       examples: ["void transform4d_0213<float>(float*)", "void swap_first_dims_kernel<int>(int)"],
       source: "DeepSpeed, Transformer Engine" }
     { id: "copy.word", category: Copy, scope: Head,
-      any: ["copy", "cpy", "concat", "convert", "<contiguous", "_contiguous_", "merge", "<read_", "<move"],
+      any: [
+        "copy", "cpy", "concat", "convert", "<contiguous", "_contiguous_", "merge", "<read_",
+        "<move",
+      ],
       examples: ["operator_contiguous_big_tile_kernel", "usp_merge_heads_scalar_kernel"],
       source: "AITER" }
     { id: "fill.word", category: Fill, scope: Head,
@@ -66,7 +94,14 @@ rules! { WEAK:
       examples: ["_denoiser_partial_statistics"],
       source: "SGLang" }
     { id: "elementwise.word", category: Elementwise, scope: Head,
-      any: ["operator_bcast", "operator_element", "scale", "bias", "scalar", "square", "mask", "<exp>", "<exp2>", "finite", "_add", "_mul", "addkernel", "cast", "weighted", "gated", "divide", "multiply"],
-      examples: ["_ZN5aiter23operator_bcast1N1_naiveEv", "void scaleMatrix1(float*)", "_square_kernel", "void mark_nonfinite_bf16(float*)"],
+      any: [
+        "operator_bcast", "operator_element", "scale", "bias", "scalar", "square", "mask", "<exp>",
+        "<exp2>", "finite", "assert", "_add", "_mul", "addkernel", "cast", "weighted", "gated",
+        "divide", "multiply",
+      ],
+      examples: [
+        "_ZN5aiter23operator_bcast1N1_naiveEv", "void scaleMatrix1(float*)", "_square_kernel",
+        "void mark_nonfinite_bf16(float*)",
+      ],
       source: "AITER, FBGEMM, LMDeploy" }
 }
