@@ -42,9 +42,9 @@ rules! { SERVING:
         "transfer_kv", "kv_transfer", "copy_all_layer", "fused_kv", "destindex_copy", "destindex",
         "gather_and_maybe_dequant_cache", "indexer_k_quant_and_cache", "quant_and_cache",
         "rope_cache_", "cache_k_", "cache_v_", "fill_kv", "load_kv", "linear_kv_cache", "update_kv",
-        "paged_kv_", "shiftkcache", "update_kv", "updatekv", "kv_to_cache", "<move_kv", "move_kv_cache", "copy_to_gpu_cache",
-        "set_k_and_s", "get_k_and_s", "set_swa", "get_swa", "kv_cache_io", "process_kv",
-        "flatten_kv", "transfer_page", "hicache",
+        "paged_kv_", "shiftkcache", "updatekv", "kv_to_cache", "<move_kv", "move_kv_cache",
+        "copy_to_gpu_cache", "set_k_and_s", "get_k_and_s", "set_swa", "get_swa", "kv_cache_io",
+        "process_kv", "flatten_kv", "transfer_page", "hicache",
       ],
       examples: [
         "void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, __hip_bfloat16, (vllm::Fp8KVCacheDataType)0>(int)",

@@ -5,9 +5,12 @@ use super::rules;
 
 rules! { WEAK:
     { id: "attention.word", category: Attention, scope: Head,
-      any: ["attn", "^_fwd_kernel", "attention", "<prefill_", "_lse_", "_lse>", "neighborhood"],
+      any: [
+        "attn", "^_fwd_kernel", "<bwd_kernel_", "<hstu_", "<flash_", "deformer", "simplicial",
+        "parallel_path", "attention", "<prefill_", "_lse_", "_lse>", "neighborhood",
+      ],
       examples: [
-        "_attn_res_fwd_kernel", "void fused_attn_device<int>(int)",
+        "_attn_res_fwd_kernel", "hstu_fwd_kernel", "void fused_attn_device<int>(int)",
         "_fused_neighborhood_attention_qk_kernel", "_dcp_lse_combine_kernel",
       ],
       source: "Liger, FlashInfer, SGLang" }
@@ -19,7 +22,7 @@ rules! { WEAK:
       examples: ["void Sm90FusedGdrFwdKernel<int>(int)", "chunkwise_fwd_kernel"],
       source: "LMDeploy, flash-linear-attention" }
     { id: "rope.word", category: Rope, scope: Head,
-      any: ["<kn_entry_", "rotated", "posembed"],
+      any: ["<kn_entry_", "<rot_q", "<rot_k", "rotated", "posembed"],
       examples: ["_ZN5aiter24kn_entry_2c_sbhd_uncachedILi0EEEvPf"],
       source: "AITER" }
     { id: "gemm.word", category: Gemm, scope: Head,
@@ -32,7 +35,8 @@ rules! { WEAK:
     { id: "communication.word", category: Communication, scope: Head,
       any: [
         "barrier", "broadcast", "dispatch", "combine", "<send_", "<recv_", "_send_", "_recv_",
-        "<p2p", "peer", "_rsag", "<ag_", "<ar_", "signal", "bandwidth_test",
+        "<p2p", "peer", "_rsag", "sendrecv", "remote_push", "<ag_", "<ar_", "signal",
+        "bandwidth_test",
       ],
       examples: [
         "barrier_triton_kernel", "_combine_kernel", "ipc_topo_rsag8_push_param_kernel",
