@@ -3,12 +3,37 @@
 //! Constraints of this package, the only one that knows a browser:
 //!
 //! * the page holds no trace and runs no analysis: it shows [`protocol`] values that a worker sends;
-//! * [`state`] changes in one pure reducer, [`queries`] derive from it, `tasks` have the effects;
+//! * [`state`] changes in one pure reducer, [`queries`] derive from it, [`tasks`] have the effects;
 //! * nothing is set by `style` attributes and nothing is loaded from another origin: the page's
 //!   Content-Security-Policy forbids both;
 //! * `protocol`, `state`, `queries` and the worker's core run in native tests.
 
+pub mod components;
 pub mod protocol;
 pub mod queries;
 pub mod shared;
 pub mod state;
+pub mod tasks;
+pub mod views;
+pub mod wire;
+pub mod worker;
+
+/// Version of page and worker, which must be one.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Shows the page. Only a browser can; elsewhere the two programs exist to be checked by the compiler.
+pub fn start_page() {
+    #[cfg(target_arch = "wasm32")]
+    {
+        console_error_panic_hook::set_once();
+        if let Some(root) = gloo::utils::document().get_element_by_id("app") {
+            yew::Renderer::<components::App>::with_root(root).render();
+        }
+    }
+}
+
+/// Takes requests.
+pub fn start_worker() {
+    #[cfg(target_arch = "wasm32")]
+    worker::start();
+}

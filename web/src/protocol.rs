@@ -6,8 +6,14 @@
 //! There is no `Cancel`: a worker that reads a file synchronously would not see it before it is done, so
 //! the page ends the worker, which also gives all its memory back.
 
-use report::{Section, Table};
+use std::borrow::Cow;
+
+use kinetoscope::report::{Finding, Section, Table};
 use serde::{Deserialize, Serialize};
+
+use crate::shared::Shared;
+
+pub use kinetoscope::{DrawnLane, DrawnSlice, Fate, Place};
 
 /// Names one file on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,6 +131,14 @@ pub enum Response {
         /// Their results.
         report: Analyses,
     },
+    /// The next rows of the repair log, before the plan itself. A long table in one message would keep the
+    /// page from answering for longer than a person notices.
+    LogRows {
+        /// The job.
+        job: JobId,
+        /// The rows.
+        rows: Vec<Vec<kinetoscope::report::Cell>>,
+    },
     /// The repair is planned.
     RepairPlanned {
         /// The job.
@@ -151,10 +165,6 @@ pub enum Response {
 /// A decoded file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
-    /// What the file is, in a few words: "PyTorch trace, CUDA".
-    pub kind: String,
-    /// The rank that it says it is from.
-    pub rank: Option<i64>,
     /// Whether the file is compressed.
     pub gzip: bool,
     /// Size of the file.
@@ -166,7 +176,7 @@ pub struct Opened {
     /// What the reader had to put up with.
     pub problems: Vec<ProblemCard>,
     /// The same as a table.
-    pub problem_table: Table,
+    pub problem_table: Shared<Table>,
 }
 
 /// How much a problem matters.
@@ -203,27 +213,66 @@ pub struct ProblemCard {
 /// The results of the analyses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analyses {
+    /// What recorded it: "CUDA 12.4".
+    pub platform: String,
+    /// The rank that the file says it is from.
+    pub rank: Option<i64>,
     /// The finding in one sentence.
     pub verdict: String,
-    /// Figures of the overview, in order.
-    pub figures: Vec<Figure>,
+    /// Time in which the GPU did something, in percent of its span; `None` without GPU slices.
+    pub busy_pct: Option<f64>,
+    /// From the first start to the last end of a GPU slice.
+    pub span_ns: i64,
+    /// Time in which the GPU did something.
+    pub busy_ns: i64,
+    /// Kernels.
+    pub n_kernels: u64,
+    /// Distinct names of kernels.
+    pub n_kernel_names: u64,
+    /// Sum of their durations.
+    pub kernel_sum_ns: i64,
     /// Parts of the stacked bar, largest first.
-    pub parts: Vec<Part>,
+    pub parts: Shared<Vec<Part>>,
     /// The chapters of the report.
-    pub sections: Vec<Section>,
+    pub chapters: Vec<Chapter>,
 }
 
-/// One figure of the overview, with where its evidence is.
+impl Analyses {
+    /// The chapter of that id.
+    #[must_use]
+    pub fn chapter(&self, id: &str) -> Option<&Chapter> {
+        self.chapters.iter().find(|chapter| chapter.id == id)
+    }
+}
+
+/// A [`Section`] whose tables the components can hold on to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
-    /// What it is.
-    pub label: String,
-    /// The value as a cell, so that text and exact value come from one place; `None` means not known.
-    pub value: Option<report::Cell>,
-    /// A second line.
-    pub note: String,
-    /// Id of the view with the evidence.
-    pub view: String,
+pub struct Chapter {
+    /// Stable id: `kernels`.
+    pub id: Cow<'static, str>,
+    /// The heading.
+    pub title: Cow<'static, str>,
+    /// Sentences under it.
+    pub intro: Vec<String>,
+    /// The evidence.
+    pub tables: Vec<Shared<Table>>,
+    /// What follows from it.
+    pub findings: Vec<Finding>,
+}
+
+impl Chapter {
+    /// The table of that id.
+    #[must_use]
+    pub fn table(&self, id: &str) -> Option<&Shared<Table>> {
+        self.tables.iter().find(|table| table.id == id)
+    }
+}
+
+impl From<Section> for Chapter {
+    fn from(section: Section) -> Self {
+        let Section { id, title, intro, tables, findings } = section;
+        Self { id, title, intro, tables: tables.into_iter().map(Shared::new).collect(), findings }
+    }
 }
 
 /// A part of the stacked bar.
@@ -245,76 +294,31 @@ pub struct Plan {
     /// The finding in one sentence.
     pub verdict: String,
     /// What each range of Perfetto versions does with the file before and after.
-    pub predictions: Table,
+    pub predictions: Shared<Table>,
     /// Slices that Perfetto v51 to v56 lose today.
     pub drops_before: u64,
     /// The same after the repair.
     pub drops_after: u64,
+    /// Whether Perfetto reads the repaired file without any error.
+    pub clean_after: bool,
     /// Why a time base is subtracted, where one is.
     pub time_base: Option<String>,
     /// What is done, by rule.
-    pub rules: Table,
-    /// What is done, by slice.
-    pub log: Table,
+    pub rules: Shared<Table>,
+    /// The new lanes.
+    pub lanes: Shared<Table>,
+    /// What is done, by event. Its rows cross before, in [`Response::LogRows`].
+    pub log: Shared<Table>,
+    /// Lines of the whole log, of which `log` may hold the first ones only.
+    pub n_changes: u64,
+    /// Kernels with impossible durations.
+    pub impossible: Shared<Table>,
+    /// What these mean.
+    pub impossible_note: Option<String>,
     /// The worst places, before and after.
-    pub places: Vec<Place>,
-    /// Slices with an impossible duration.
-    pub n_impossible: u64,
-    /// Whether these are clipped.
+    pub places: Vec<Shared<Place>>,
+    /// Whether impossible durations are clipped.
     pub clip_impossible: bool,
-}
-
-/// A stretch of time on some lanes, before and after.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Place {
-    /// Where it is and what happens there.
-    pub title: String,
-    /// When it starts, on the file's clock.
-    pub start_ns: i64,
-    /// How long it is.
-    pub dur_ns: i64,
-    /// Lanes as Perfetto v51 to v56 show them, with what they drop.
-    pub before: Vec<Lane>,
-    /// Lanes of the repaired file.
-    pub after: Vec<Lane>,
-}
-
-/// A row of slices.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lane {
-    /// Name of the thread.
-    pub name: String,
-    /// Its slices, from left to right.
-    pub slices: Vec<LaneSlice>,
-}
-
-/// What becomes of a slice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fate {
-    /// It stays where it is.
-    #[default]
-    Kept,
-    /// Perfetto drops it.
-    Dropped,
-    /// The repair gives it another lane.
-    Moved,
-}
-
-/// A slice in a lane.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LaneSlice {
-    /// Its name.
-    pub name: String,
-    /// Category, for the colour.
-    pub category: String,
-    /// Start, relative to the place's.
-    pub start_ns: i64,
-    /// Duration.
-    pub dur_ns: i64,
-    /// How deep it is nested in its lane.
-    pub depth: u32,
-    /// What becomes of it.
-    pub fate: Fate,
 }
 
 /// A repaired file, written and read back.
@@ -329,7 +333,7 @@ pub struct Repaired {
     /// Whether every line of the proof holds.
     pub proven: bool,
     /// Counts and sums before and after.
-    pub proof: Table,
+    pub proof: Shared<Table>,
 }
 
 /// Why a job cannot go on.

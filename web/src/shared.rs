@@ -3,6 +3,8 @@
 use std::ops::Deref;
 use std::rc::Rc;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// A reference-counted value whose equality is identity, so that handing a large table to a component
 /// again costs one pointer comparison.
 #[derive(Debug)]
@@ -40,5 +42,17 @@ impl<T: ?Sized> Deref for Shared<T> {
 impl<T: Default> Default for Shared<T> {
     fn default() -> Self {
         Self::new(T::default())
+    }
+}
+
+impl<T: Serialize> Serialize for Shared<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        T::serialize(self, serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Shared<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(Self::new)
     }
 }

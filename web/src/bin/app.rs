@@ -1,1 +1,5 @@
-fn main() {}
+//! The page's program.
+
+fn main() {
+    web::start_page();
+}

@@ -1,1 +1,5 @@
-fn main() {}
+//! The worker's program.
+
+fn main() {
+    web::start_worker();
+}

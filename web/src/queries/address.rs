@@ -18,6 +18,12 @@ pub struct Address {
 }
 
 impl Address {
+    /// The address of the page as it first opens.
+    #[must_use]
+    pub fn home() -> Self {
+        Self { view: Some(View::Overview), sort: None, theme: Some(Theme::System) }
+    }
+
     /// Reads `#v=1&view=...`. Unknown keys are skipped, so that a newer page's links still open.
     #[must_use]
     pub fn parse(hash: &str) -> Self {

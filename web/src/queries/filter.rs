@@ -1,6 +1,6 @@
 //! The filter of a table: words, `column:text`, and comparisons such as `>100us` or `calls>=10`.
 
-use report::{Cell, Table, Unit};
+use kinetoscope::report::{Cell, Table, Unit};
 
 /// A filter, read from what a person typed. Every term must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -186,7 +186,7 @@ fn column_named(name: &str, table: &Table) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use report::{Column, Row};
+    use kinetoscope::report::{Column, Row};
 
     struct Kernel(&'static str, &'static str, i64, u64);
 

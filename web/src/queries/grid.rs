@@ -1,6 +1,6 @@
 //! What a table shows: rows after filter and order, their summary, and what a copy of them says.
 
-use report::{Align, Cell, SortBy, Table, Unit, View, units};
+use kinetoscope::report::{Align, Cell, SortBy, Table, Unit, View, units};
 
 use super::filter::Filter;
 use super::order::{Direction, Sort};
@@ -119,7 +119,7 @@ pub fn copied(table: &Table, rows: &[u32], form: CopyAs) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use report::{Column, Row};
+    use kinetoscope::report::{Column, Row};
 
     struct Step(&'static str, i64);
 

@@ -4,6 +4,7 @@ pub mod address;
 pub mod filter;
 pub mod grid;
 pub mod order;
+pub mod page;
 pub mod palette;
 pub mod scroll;
 pub mod status;

@@ -1,6 +1,6 @@
 //! The line at the foot of the page.
 
-use report::units;
+use kinetoscope::report::units;
 
 use crate::protocol::{Progress, Stage};
 use crate::state::{FileEntry, Phase, RepairState};
@@ -48,12 +48,12 @@ pub fn card_text(file: &FileEntry) -> String {
         Phase::Cancelled => "Stopped".to_owned(),
         Phase::Failed(failure) => failure.title.clone(),
         Phase::Working(_) | Phase::Ready => {
-            file.opened.as_ref().map_or_else(String::new, |opened| {
-                let rank = opened.rank.map(|rank| format!("rank {rank}"));
-                let size = Some(units::file_bytes(file.size));
-                let parts = [Some(opened.kind.clone()), rank, size];
-                parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
-            })
+            let report = file.report.as_ref();
+            let platform =
+                report.map(|report| report.platform.clone()).filter(|text| !text.is_empty());
+            let rank = report.and_then(|report| report.rank).map(|rank| format!("rank {rank}"));
+            let size = Some(units::file_bytes(file.size));
+            [platform, rank, size].into_iter().flatten().collect::<Vec<_>>().join(" · ")
         }
     }
 }

@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use super::{Dialog, FileEntry, PerfettoState, Phase, RepairState, State, Theme, View};
 use crate::protocol::{Failure, Format, JobId, Progress, Response, Stage};
+use crate::queries::address::Address;
 use crate::queries::grid::TableSettings;
+use crate::queries::page;
 use crate::shared::Shared;
 
 /// Everything that can happen.
@@ -18,12 +20,16 @@ pub enum Action {
     Removed(JobId),
     /// A person stopped a job.
     Cancelled(JobId),
+    /// A stopped or failed file begins anew.
+    Restarted(JobId),
     /// A worker said something.
-    Received(Rc<Response>),
+    Received(Box<Response>),
     /// A worker is gone: it could not be loaded, or ran out of memory.
     WorkerLost(JobId, Rc<Failure>),
     /// Another view.
     Shown(View),
+    /// The browser went back or forth in its history.
+    Addressed(Address),
     /// Another theme.
     Themed(Theme),
     /// A table was sorted or filtered.
@@ -73,11 +79,15 @@ pub fn reduce(state: &State, action: Action) -> State {
                 file.repair = RepairState::None;
             }
         }),
-        Action::Received(response) => receive(&mut next, &response),
+        Action::Restarted(job) => update(&mut next, job, |file| {
+            *file = FileEntry::new(job, file.name.clone(), file.size);
+        }),
+        Action::Received(response) => receive(&mut next, *response),
         Action::WorkerLost(job, failure) => {
             update(&mut next, job, |file| fail(file, Rc::clone(&failure)));
         }
         Action::Shown(view) => next.view = view,
+        Action::Addressed(address) => page::apply(&mut next, &address),
         Action::Themed(theme) => next.theme = theme,
         Action::TableSet(id, settings) => {
             next.tables.insert(id, settings);
@@ -130,36 +140,37 @@ fn remove(state: &mut State, job: JobId) {
     state.perfetto = PerfettoState::Idle;
 }
 
-fn receive(state: &mut State, response: &Response) {
+fn receive(state: &mut State, response: Response) {
     match response {
-        Response::Ready { .. } => {}
+        // The first is for `tasks::workers`; rows are gathered in `tasks` until their plan comes.
+        Response::Ready { .. } | Response::LogRows { .. } => {}
         Response::Progress { job, progress } => {
-            update(state, *job, |file| match &mut file.repair {
-                RepairState::Writing(_, at) => *at = *progress,
+            update(state, job, |file| match &mut file.repair {
+                RepairState::Writing(_, at) => *at = progress,
                 _ => {
                     if let Phase::Working(at) = &mut file.phase {
-                        *at = *progress;
+                        *at = progress;
                     }
                 }
             })
         }
-        Response::Opened { job, opened } => update(state, *job, |file| {
-            file.opened = Some(Shared::new(opened.clone()));
+        Response::Opened { job, opened } => update(state, job, |file| {
+            file.opened = Some(Shared::new(opened));
             file.phase = Phase::Working(stage_of(file, Stage::Analyzing));
         }),
-        Response::Report { job, report } => update(state, *job, |file| {
-            file.report = Some(Shared::new(report.clone()));
+        Response::Report { job, report } => update(state, job, |file| {
+            file.report = Some(Shared::new(report));
             file.phase = Phase::Working(stage_of(file, Stage::Planning));
         }),
-        Response::RepairPlanned { job, plan } => update(state, *job, |file| {
-            file.plan = Some(Shared::new(plan.clone()));
+        Response::RepairPlanned { job, plan } => update(state, job, |file| {
+            file.plan = Some(Shared::new(plan));
             file.phase = Phase::Ready;
         }),
-        Response::Repaired { job, repaired } => update(state, *job, |file| {
-            file.repair = RepairState::Done(Shared::new(repaired.clone()));
+        Response::Repaired { job, repaired } => update(state, job, |file| {
+            file.repair = RepairState::Done(Shared::new(repaired));
         }),
         Response::Failed { job, failure } => {
-            update(state, *job, |file| fail(file, Rc::new(failure.clone())));
+            update(state, job, |file| fail(file, Rc::new(failure)));
         }
     }
 }
@@ -192,7 +203,7 @@ mod tests {
     }
 
     fn said(response: Response) -> Action {
-        Action::Received(Rc::new(response))
+        Action::Received(Box::new(response))
     }
 
     const JOB: JobId = JobId(1);
@@ -277,7 +288,7 @@ mod tests {
                 bytes: 1,
                 file_name: String::new(),
                 proven: true,
-                proof: report::Table::default(),
+                proof: Shared::default(),
             },
         }));
         let state = after(actions);

@@ -1,0 +1,206 @@
+//! The whole page: state, effects that follow from it, and the frame around the views.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use gloo::events::{EventListener, EventListenerOptions};
+use gloo::utils::{document, window};
+use wasm_bindgen::JsCast;
+use web_sys::{DragEvent, HtmlElement, HtmlInputElement, KeyboardEvent};
+use yew::prelude::*;
+
+use super::bar::Hatches;
+use super::dialogs::OpenDialog;
+use super::drop_target::DropTarget;
+use super::empty_state::EmptyState;
+use super::file_cards::FileCards;
+use super::header::Header;
+use super::nav::Nav;
+use super::status_bar::StatusBar;
+use super::FailureCard;
+use crate::queries::address::Address;
+use crate::queries::page;
+use crate::queries::status::spoken_text;
+use crate::state::{Action, State};
+use crate::tasks::{Tasks, files, keys, settings};
+use crate::views::FileView;
+
+/// The page.
+#[component]
+pub fn App() -> Html {
+    let state = use_reducer(|| page::addressed(settings::restored(), &hash()));
+    let tasks = {
+        let dispatcher = state.dispatcher();
+        use_memo((), move |()| Tasks::new(Callback::from(move |action| dispatcher.dispatch(action))))
+    };
+    let tasks = (*tasks).clone();
+
+    // Listeners of the window live as long as the page and must see the state of the moment.
+    let latest = use_mut_ref(State::default);
+    latest.replace((*state).clone());
+    {
+        let (tasks, latest) = (tasks.clone(), latest.clone());
+        use_effect_with((), move |()| {
+            let listeners = listeners(&tasks, &latest);
+            move || drop(listeners)
+        });
+    }
+    use_effect_with(state.theme, |theme| settings::apply_theme(*theme));
+    use_effect_with(state.keys_on, |on| settings::keep_keys(*on));
+    use_effect_with(state.perfetto_url.clone(), |url| settings::keep_perfetto_url(url));
+    use_effect_with(page::title(&state), |title| document().set_title(title));
+    use_effect_with(page::address(&state), show_address);
+
+    let on_files = {
+        let tasks = tasks.clone();
+        Callback::from(move |event: Event| {
+            let input = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+            if let Some(input) = input {
+                tasks.open(files::listed(input.files()));
+                // The same file can be chosen again.
+                input.set_value("");
+            }
+        })
+    };
+    let selected = state.selected_file().cloned();
+    let notices = state.notices.iter().enumerate().map(|(place, failure)| {
+        let closing = tasks.clone();
+        let on_close = Callback::from(move |()| closing.dispatch(Action::NoticeClosed(place)));
+        html! { <FailureCard failure={failure.clone()} {on_close} tasks={tasks.clone()} /> }
+    });
+    html! {
+        <>
+            <a class="skip-link" href="#main" onclick={Callback::from(skip)}>{ "Skip to the content" }</a>
+            <Hatches />
+            <Header theme={state.theme} tasks={tasks.clone()} />
+            <input id={files::INPUT_ID} class="visually-hidden" type="file" multiple=true tabindex="-1"
+                aria-label="Trace files" accept=".json,.gz,application/json,application/gzip" onchange={on_files} data-testid="file-input" />
+            if !state.files.is_empty() {
+                <FileCards files={state.files.clone()} selected={state.selected} tasks={tasks.clone()} />
+            }
+            <div class={classes!("body", selected.is_some().then_some("with-nav"))}>
+                if let Some(file) = &selected {
+                    <Nav view={state.view} badges={page::badges(file)} tasks={tasks.clone()} />
+                }
+                <main id="main" tabindex="-1">
+                    { for notices }
+                    if let Some(file) = &selected {
+                        <FileView file={file.clone()} view={state.view} tables={state.tables.clone()}
+                            perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
+                    } else {
+                        <EmptyState tasks={tasks.clone()} />
+                    }
+                </main>
+            </div>
+            <StatusBar file={selected.as_ref().map_or_else(String::new, |file| spoken_text(file))}
+                announcement={state.announcement.clone()} />
+            if let Some(dialog) = state.dialog {
+                <OpenDialog {dialog} keys_on={state.keys_on} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
+            }
+            if state.drag_over {
+                <DropTarget />
+            }
+        </>
+    }
+}
+
+fn hash() -> String {
+    window().location().hash().unwrap_or_default()
+}
+
+/// The anchor's own way would overwrite the state in the address.
+fn skip(event: MouseEvent) {
+    event.prevent_default();
+    let main = document().get_element_by_id("main");
+    if let Some(main) = main.and_then(|main| main.dyn_into::<HtmlElement>().ok()) {
+        let _focused = main.focus();
+    }
+}
+
+/// Another view is a step in the browser's history; another order is not.
+fn show_address(address: &Address) {
+    let wanted = address.to_hash();
+    let shown = hash();
+    if wanted == shown || (shown.is_empty() && *address == Address::home()) {
+        return;
+    }
+    let Ok(history) = window().history() else { return };
+    let nothing = wasm_bindgen::JsValue::NULL;
+    let _shown = if Address::parse(&shown).view == address.view || shown.is_empty() {
+        history.replace_state_with_url(&nothing, "", Some(&wanted))
+    } else {
+        history.push_state_with_url(&nothing, "", Some(&wanted))
+    };
+}
+
+fn listeners(tasks: &Tasks, latest: &Rc<RefCell<State>>) -> Vec<EventListener> {
+    let stoppable = EventListenerOptions::enable_prevent_default();
+    let target = window();
+    let drag = |name: &'static str, effect: fn(&Tasks, &DragEvent)| {
+        let tasks = tasks.clone();
+        EventListener::new_with_options(&target, name, stoppable, move |event| {
+            let Some(event) = event.dyn_ref::<DragEvent>() else { return };
+            let carries_files = event
+                .data_transfer()
+                .is_some_and(|data| data.types().includes(&"Files".into(), 0));
+            if carries_files {
+                event.prevent_default();
+                effect(&tasks, event);
+            }
+        })
+    };
+    let over = {
+        let latest = latest.clone();
+        move |tasks: &Tasks, over: bool| {
+            // A drag fires many times a second; only a change is a change.
+            if latest.borrow().drag_over != over {
+                tasks.dispatch(Action::DragOver(over));
+            }
+        }
+    };
+    let dragover = {
+        let (tasks, over) = (tasks.clone(), over.clone());
+        EventListener::new_with_options(&target, "dragover", stoppable, move |event| {
+            let Some(drag) = event.dyn_ref::<DragEvent>() else { return };
+            let files = drag.data_transfer().is_some_and(|data| data.types().includes(&"Files".into(), 0));
+            if files {
+                event.prevent_default();
+                over(&tasks, true);
+            }
+        })
+    };
+    let keydown = {
+        let (tasks, latest) = (tasks.clone(), latest.clone());
+        EventListener::new_with_options(&target, "keydown", stoppable, move |event| {
+            let Some(event) = event.dyn_ref::<KeyboardEvent>() else { return };
+            let state = latest.borrow().clone();
+            if !event.default_prevented() && keys::obey(event, &state, &tasks) {
+                event.prevent_default();
+            }
+        })
+    };
+    let popstate = {
+        let tasks = tasks.clone();
+        EventListener::new(&target, "popstate", move |_| {
+            let address = Address::parse(&hash());
+            tasks.dispatch(Action::Addressed(address));
+        })
+    };
+    vec![
+        dragover,
+        drag("dragleave", |tasks, event| {
+            // Leaving an element for another is no leaving of the window.
+            if event.related_target().is_none() {
+                tasks.dispatch(Action::DragOver(false));
+            }
+        }),
+        drag("drop", |tasks, event| {
+            tasks.dispatch(Action::DragOver(false));
+            if let Some(data) = event.data_transfer() {
+                tasks.open_dropped(&data);
+            }
+        }),
+        keydown,
+        popstate,
+    ]
+}

@@ -1,0 +1,123 @@
+//! One bar of 100%: time by category. A legend names every part, so colour is never alone.
+
+use kinetoscope::report::units;
+use yew::prelude::*;
+
+use crate::protocol::Part;
+use crate::queries::palette::paint;
+use crate::shared::Shared;
+
+/// The parts, largest first.
+#[derive(Clone, PartialEq, Properties)]
+pub struct Props {
+    /// Categories and their shares.
+    pub parts: Shared<Vec<Part>>,
+    /// Fewer words: for the overview.
+    #[prop_or_default]
+    pub compact: bool,
+}
+
+/// Parts of the legend that the overview names.
+const COMPACT_PARTS: usize = 6;
+
+/// Narrower parts have no room for a name.
+const LABEL_FROM_PCT: f64 = 7.0;
+
+/// The bar and its legend.
+#[component]
+pub fn StackedBar(props: &Props) -> Html {
+    let mut left = 0.0;
+    let drawn = props.parts.iter().map(|part| {
+        let x = left;
+        left += part.share_pct;
+        segment(part, x)
+    });
+    let summary: Vec<String> = props
+        .parts
+        .iter()
+        .map(|part| format!("{} {}", part.category, units::percent(part.share_pct)))
+        .collect();
+    let shown = if props.compact { COMPACT_PARTS } else { usize::MAX };
+    let rest = props.parts.len().saturating_sub(shown);
+    html! {
+        <figure class="stacked-bar" data-testid="stacked-bar">
+            <svg width="100%" height="44" role="img" aria-label={format!("Share of GPU time: {}", summary.join(", "))}>
+                { for drawn }
+            </svg>
+            <ul class="legend">
+                { for props.parts.iter().take(shown).map(|part| html! {
+                    <li title={format!("{} ns", units::signed(part.total_ns))}>
+                        { swatch(&part.category) }
+                        <span>{ &part.category }</span>
+                        <span class="legend-share">{ units::percent(part.share_pct) }</span>
+                    </li>
+                }) }
+                if rest > 0 {
+                    <li class="legend-rest">{ format!("and {rest} more") }</li>
+                }
+            </ul>
+        </figure>
+    }
+}
+
+fn segment(part: &Part, x: f64) -> Html {
+    let paint = paint(&part.category);
+    let text = format!(
+        "{}: {}, {}",
+        part.category,
+        units::percent(part.share_pct),
+        units::time(part.total_ns)
+    );
+    html! {
+        // An inner svg clips its text.
+        <svg x={format!("{x:.4}%")} width={format!("{:.4}%", part.share_pct)} height="44">
+            <title>{ text }</title>
+            <rect width="100%" height="100%" class={classes!("segment", paint.class())} />
+            if let Some(fill) = paint.hatch_fill() {
+                <rect width="100%" height="100%" fill={fill} />
+            }
+            if part.share_pct >= LABEL_FROM_PCT {
+                <text x="8" y="27" class={classes!("segment-label", format!("on-{}", paint.hue.id()))}>
+                    { &part.category }
+                </text>
+            }
+        </svg>
+    }
+}
+
+/// The small square of a category.
+#[must_use]
+pub fn swatch(category: &str) -> Html {
+    let paint = paint(category);
+    html! {
+        <svg class="swatch" width="12" height="12" aria-hidden="true">
+            <rect width="12" height="12" rx="2" class={classes!("segment", paint.class())} />
+            if let Some(fill) = paint.hatch_fill() {
+                <rect width="12" height="12" rx="2" fill={fill} />
+            }
+        </svg>
+    }
+}
+
+/// The hatches that shapes anywhere on the page refer to.
+#[component]
+pub fn Hatches() -> Html {
+    html! {
+        <svg class="visually-hidden" width="0" height="0" aria-hidden="true">
+            <defs>
+                <pattern id="hatch-lines" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+                    <rect width="2" height="6" class="hatch" />
+                </pattern>
+                <pattern id="hatch-dots" width="5" height="5" patternUnits="userSpaceOnUse">
+                    <circle cx="2" cy="2" r="1.1" class="hatch" />
+                </pattern>
+                <pattern id="hatch-cross" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+                    <rect width="1.3" height="6" class="hatch" /><rect width="6" height="1.3" class="hatch" />
+                </pattern>
+                <pattern id="hatch-dropped" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">
+                    <rect width="2.5" height="7" class="hatch-dropped" />
+                </pattern>
+            </defs>
+        </svg>
+    }
+}

@@ -1,0 +1,189 @@
+//! The visible rows and the sums below them.
+
+use std::rc::Rc;
+
+use kinetoscope::report::{Align, Cell, Table, Unit, short_name, units::Scale};
+use yew::prelude::*;
+
+use super::Rows;
+use super::columns::Layout;
+use crate::components::bar::swatch;
+use crate::queries::scroll::Window;
+use crate::shared::Shared;
+
+/// Longest name shown; the rest is in the title and in the details.
+const NAME_CHARS: usize = 110;
+
+/// The active cell and the selected rows, as numbers of shown rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    pub row: usize,
+    pub column: usize,
+    /// The other end of the selected rows.
+    pub anchor: usize,
+    /// Whether anything was picked yet.
+    pub touched: bool,
+}
+
+impl Selection {
+    /// One row.
+    pub fn at(row: usize, column: usize) -> Self {
+        Self { row, column, anchor: row, touched: true }
+    }
+
+    /// Every row.
+    pub fn all(n_rows: usize) -> Self {
+        Self { row: 0, column: 0, anchor: n_rows.saturating_sub(1), touched: true }
+    }
+
+    /// Whether a row is selected.
+    fn has(&self, row: usize) -> bool {
+        let (first, last) = (self.row.min(self.anchor), self.row.max(self.anchor));
+        self.touched && (first..=last).contains(&row)
+    }
+
+    /// The selected ones of `rows`.
+    pub fn of<'a>(&self, rows: &'a [u32]) -> &'a [u32] {
+        let (first, last) = (self.row.min(self.anchor), self.row.max(self.anchor));
+        rows.get(first..rows.len().min(last + 1)).unwrap_or_default()
+    }
+}
+
+#[derive(Clone, PartialEq, Properties)]
+pub struct Props {
+    pub table: Shared<Table>,
+    pub shown: Rows,
+    pub window: Window,
+    pub layout: Rc<Layout>,
+    pub selection: Selection,
+    /// Row, column, and whether to open the details.
+    pub on_pick: Callback<(usize, usize, bool)>,
+}
+
+#[component]
+pub fn TableBody(props: &Props) -> Html {
+    let Props { table, shown, window, layout, selection, on_pick } = props;
+    let space = |px: f64| {
+        if px < 0.5 {
+            return html! {};
+        }
+        html! {
+            <tr class="spacer" aria-hidden="true">
+                <td colspan={table.columns.len().to_string()} height={format!("{px:.0}")}></td>
+            </tr>
+        }
+    };
+    let rows = (window.first..window.end).filter_map(|place| {
+        let row = *shown.rows.get(place)?;
+        let active = (selection.touched && selection.row == place).then_some(selection.column);
+        Some(html! {
+            <TableRow key={row} table={table.clone()} {row} {place} layout={layout.clone()} {active}
+                selected={selection.has(place)} on_pick={on_pick.clone()} />
+        })
+    });
+    html! {
+        <>
+            <tbody>
+                { space(window.above_px) }
+                { for rows }
+                { space(window.below_px) }
+            </tbody>
+            <Totals table={table.clone()} shown={shown.clone()} layout={layout.clone()} />
+        </>
+    }
+}
+
+#[derive(Clone, PartialEq, Properties)]
+struct RowProps {
+    table: Shared<Table>,
+    row: u32,
+    place: usize,
+    layout: Rc<Layout>,
+    active: Option<usize>,
+    selected: bool,
+    on_pick: Callback<(usize, usize, bool)>,
+}
+
+#[component]
+fn TableRow(props: &RowProps) -> Html {
+    let RowProps { table, row, place, layout, active, selected, on_pick } = props;
+    let place = *place;
+    let Some(cells) = table.rows.get(*row as usize) else { return html! {} };
+    let pick = |column: usize, open: bool| {
+        let on_pick = on_pick.clone();
+        Callback::from(move |_: MouseEvent| on_pick.emit((place, column, open)))
+    };
+    let columns = cells.iter().zip(&table.columns).zip(&layout.scales).enumerate();
+    html! {
+        <tr role="row" aria-rowindex={(place + 2).to_string()} aria-selected={selected.to_string()}
+            class={classes!(selected.then_some("selected"), (place % 2 == 1).then_some("odd"))}>
+            { for columns.map(|(column, ((cell, info), scale))| {
+                let shown = text(cell, info.unit, *scale);
+                let exact = cell.exact();
+                html! {
+                    <td role="gridcell" id={format!("{}-cell-{place}-{column}", table.id)}
+                        aria-colindex={(column + 1).to_string()} title={(exact != shown).then_some(exact)}
+                        class={classes!(
+                            (info.align() == Align::Right).then_some("right"),
+                            (info.unit == Unit::Name).then_some("name"),
+                            cell.is_missing().then_some("missing"),
+                            (*active == Some(column)).then_some("active"),
+                        )}
+                        onclick={pick(column, false)} ondblclick={pick(column, true)}>
+                        { content(cell, info.unit, shown) }
+                    </td>
+                }
+            }) }
+        </tr>
+    }
+}
+
+fn text(cell: &Cell, unit: Unit, scale: Scale) -> String {
+    match cell {
+        Cell::Text(text) if unit == Unit::Name => short_name(text, NAME_CHARS),
+        // A time or size in a column of mixed kinds brings its own unit.
+        _ if scale == Scale::None && !matches!(cell, Cell::Instant(_)) => cell.show(),
+        _ => cell.show_in(scale),
+    }
+}
+
+fn content(cell: &Cell, unit: Unit, text: String) -> Html {
+    match (cell, unit) {
+        (Cell::Text(category), Unit::Category) => html! { <>{ swatch(category) }{ text }</> },
+        (Cell::Percent(percent), Unit::Percent) => html! {
+            <>
+                <svg class="share" width="40" height="10" aria-hidden="true">
+                    <rect class="share-track" width="40" height="10" rx="2" />
+                    <rect class="share-fill" width={format!("{:.1}", percent.clamp(0.0, 100.0) * 0.4)} height="10" rx="2" />
+                </svg>
+                { text }
+            </>
+        },
+        _ => html! { <>{ text }</> },
+    }
+}
+
+#[derive(Clone, PartialEq, Properties)]
+struct TotalsProps {
+    table: Shared<Table>,
+    shown: Rows,
+    layout: Rc<Layout>,
+}
+
+#[component]
+fn Totals(props: &TotalsProps) -> Html {
+    let mut view = props.table.view();
+    view.rows.clone_from(&props.shown.rows);
+    let Some(totals) = view.totals() else { return html! {} };
+    let label = props.table.columns.iter().position(|column| column.align() == Align::Left);
+    html! {
+        <tfoot>
+            <tr>
+                { for totals.into_iter().zip(&props.layout.scales).enumerate().map(|(column, (cell, scale))| match cell {
+                    Some(cell) => html! { <td class="right" title={cell.exact()}>{ text(&cell, Unit::Count, *scale) }</td> },
+                    None => html! { <td>{ if label == Some(column) { "Total" } else { "" } }</td> },
+                }) }
+            </tr>
+        </tfoot>
+    }
+}

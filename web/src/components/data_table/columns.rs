@@ -1,0 +1,71 @@
+//! Widths of columns, from what stands in them.
+
+use kinetoscope::report::{Table, Unit, units::Scale};
+
+/// Height of the header row, with room for two lines.
+pub const HEAD_PX: f64 = 40.0;
+
+/// Rows that are measured; widths need no more.
+const MEASURED_ROWS: usize = 300;
+/// Width of a digit of the table's font, padding of a cell, and limits of a column.
+const CHAR_PX: f64 = 7.4;
+const PADDING_PX: f64 = 22.0;
+const LEAST_PX: f64 = 56.0;
+const MOST_PX: f64 = 300.0;
+/// A name is the column that takes what is left; this is the least of it.
+const NAME_PX: u32 = 220;
+/// Room for the bar beside a share.
+const BAR_PX: f64 = 44.0;
+
+/// How a table is laid out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// Width of each column; `None` takes what is left.
+    pub widths_px: Vec<Option<u32>>,
+    /// Least width of the table.
+    pub least_px: u32,
+    /// Unit of each column.
+    pub scales: Vec<Scale>,
+}
+
+impl Layout {
+    /// The layout of `table`.
+    pub fn of(table: &Table) -> Self {
+        let scales: Vec<Scale> = (0..table.columns.len()).map(|column| table.scale(column)).collect();
+        let flexible = table
+            .columns
+            .iter()
+            .position(|column| column.unit == Unit::Name)
+            .or_else(|| table.columns.iter().rposition(|column| column.unit == Unit::Text));
+        let widths_px: Vec<Option<u32>> = (0..table.columns.len())
+            .map(|column| {
+                (Some(column) != flexible).then(|| width(table, column, scales[column]))
+            })
+            .collect();
+        let least_px = widths_px.iter().map(|width| width.unwrap_or(NAME_PX)).sum();
+        Self { widths_px, least_px, scales }
+    }
+}
+
+fn width(table: &Table, column: usize, scale: Scale) -> u32 {
+    let unit = table.columns[column].unit;
+    let chars = |text: &str| text.chars().count() as f64;
+    let widest = table
+        .rows
+        .iter()
+        .take(MEASURED_ROWS)
+        .filter_map(|row| row.get(column))
+        .map(|cell| chars(&cell.show_in(scale)))
+        .fold(0.0, f64::max);
+    // A header may break between words; the sort mark needs two characters.
+    let header = table.header(column);
+    let word = header.split(' ').map(chars).fold(0.0, f64::max);
+    let head = (word + 2.0).max((chars(&header) / 2.0 + 2.0).min(16.0));
+    let extra = match unit {
+        Unit::Percent => BAR_PX,
+        Unit::Category => 18.0,
+        _ => 0.0,
+    };
+    let px = (widest * CHAR_PX + extra).max(head * CHAR_PX) + PADDING_PX;
+    px.clamp(LEAST_PX, MOST_PX) as u32
+}

@@ -1,0 +1,111 @@
+//! A stretch of time before and after the repair, drawn: which slices Perfetto drops, and where they go.
+
+use kinetoscope::report::units;
+use yew::prelude::*;
+
+use crate::protocol::{DrawnLane, DrawnSlice, Fate, Place};
+use crate::queries::palette::paint;
+use crate::shared::Shared;
+
+/// The place.
+#[derive(Clone, PartialEq, Properties)]
+pub struct Props {
+    /// Its lanes before and after.
+    pub place: Shared<Place>,
+}
+
+/// Height of one level of nesting, gap included.
+const LEVEL_PX: f64 = 20.0;
+/// Narrower slices have no room for a name.
+const LABEL_FROM_PCT: f64 = 3.0;
+
+/// Both drawings under one title.
+#[component]
+pub fn PlaceView(props: &Props) -> Html {
+    let place = &props.place;
+    let dropped = count(&place.before, Fate::Dropped);
+    let moved = count(&place.after, Fate::Moved);
+    html! {
+        <figure class="place" data-testid="place">
+            <figcaption>
+                <strong>{ &place.title }</strong>
+                <span class="place-meta">
+                    { format!("{} from {} µs", units::time(place.dur_ns), units::instant(place.start_ns)) }
+                </span>
+            </figcaption>
+            { half("Before", &format!("Perfetto v51–v56 drops {}", units::plural(dropped, "slice", "slices")), &place.before, place.dur_ns) }
+            { half("After", &format!("{} in a lane of their own, none dropped", units::plural(moved, "slice", "slices")), &place.after, place.dur_ns) }
+        </figure>
+    }
+}
+
+fn count(lanes: &[DrawnLane], fate: Fate) -> u64 {
+    lanes.iter().flat_map(|lane| &lane.slices).filter(|slice| slice.fate == fate).count() as u64
+}
+
+fn half(title: &str, note: &str, lanes: &[DrawnLane], dur_ns: i64) -> Html {
+    html! {
+        <div class="place-half">
+            <p class="place-title"><strong>{ title }</strong><span>{ note }</span></p>
+            { for lanes.iter().map(|lane| row(lane, dur_ns)) }
+        </div>
+    }
+}
+
+fn row(lane: &DrawnLane, dur_ns: i64) -> Html {
+    let levels = lane.slices.iter().map(|slice| slice.depth).max().unwrap_or(0) + 1;
+    let height = f64::from(levels) * LEVEL_PX;
+    let words: Vec<String> = lane
+        .slices
+        .iter()
+        .filter(|slice| slice.fate != Fate::Kept)
+        .map(|slice| format!("{} {}", slice.name, fate_word(slice.fate)))
+        .collect();
+    let label = match words.len() {
+        0 => format!("{}: {}", lane.name, units::plural(lane.slices.len() as u64, "slice", "slices")),
+        _ => format!("{}: {}", lane.name, words.join(", ")),
+    };
+    html! {
+        <div class="lane">
+            <span class="lane-name" title={lane.name.clone()}>{ &lane.name }</span>
+            <svg width="100%" height={height.to_string()} role="img" aria-label={label}>
+                { for lane.slices.iter().map(|slice| drawn(slice, dur_ns)) }
+            </svg>
+        </div>
+    }
+}
+
+fn fate_word(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Kept => "stays",
+        Fate::Dropped => "is dropped",
+        Fate::Moved => "has moved here",
+    }
+}
+
+fn drawn(slice: &DrawnSlice, dur_ns: i64) -> Html {
+    let whole = dur_ns.max(1) as f64;
+    let from = (slice.start_ns as f64 / whole * 100.0).clamp(0.0, 100.0);
+    let to = ((slice.start_ns + slice.dur_ns) as f64 / whole * 100.0).clamp(from, 100.0);
+    let width = (to - from).max(0.15);
+    let paint = paint(&slice.category);
+    let fate = match slice.fate {
+        Fate::Kept => "kept",
+        Fate::Dropped => "dropped",
+        Fate::Moved => "moved",
+    };
+    html! {
+        <svg x={format!("{from:.4}%")} y={(f64::from(slice.depth) * LEVEL_PX).to_string()}
+            width={format!("{width:.4}%")} height={(LEVEL_PX - 2.0).to_string()} class={fate}>
+            <title>{ format!("{} ({}), {}: {}", slice.name, slice.category, units::time(slice.dur_ns), fate_word(slice.fate)) }</title>
+            <rect width="100%" height="100%" class={classes!("slice", paint.class())} />
+            if slice.fate == Fate::Dropped {
+                <rect width="100%" height="100%" fill="url(#hatch-dropped)" />
+            }
+            <rect width="100%" height="100%" class="slice-edge" />
+            if width >= LABEL_FROM_PCT {
+                <text x="5" y="13" class={classes!("slice-label", format!("on-{}", paint.hue.id()))}>{ kinetoscope::report::short_name(&slice.name, 60) }</text>
+            }
+        </svg>
+    }
+}

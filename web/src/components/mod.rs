@@ -1,0 +1,24 @@
+//! Pieces of the page. Each has a stylesheet of the same stem in `web/css`.
+
+mod app;
+mod bar;
+mod cards;
+mod data_table;
+mod dialogs;
+mod drop_target;
+mod empty_state;
+mod file_cards;
+mod figures;
+mod header;
+mod icon;
+mod lanes;
+mod nav;
+mod status_bar;
+
+pub use app::App;
+pub use bar::StackedBar;
+pub use cards::{FailureCard, FindingCard, ProblemCards};
+pub use data_table::DataTable;
+pub use figures::{Figures, Tile};
+pub use icon::Icon;
+pub use lanes::PlaceView;

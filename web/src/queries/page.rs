@@ -1,0 +1,94 @@
+//! What the frame of the page shows: title, address, badges.
+
+use kinetoscope::report::units;
+use yew::AttrValue;
+
+use super::address::Address;
+use super::grid::TableSettings;
+use crate::state::{FileEntry, State, View};
+
+/// The title of the page: view and file first, as a row of tabs shows only the beginning.
+#[must_use]
+pub fn title(state: &State) -> String {
+    state.selected_file().map_or_else(
+        || "Kinetoscope: see what the GPU did, repair the trace".to_owned(),
+        |file| format!("{} · {} · Kinetoscope", state.view.title(), file.name),
+    )
+}
+
+/// The table whose order an address carries.
+#[must_use]
+pub fn main_table(view: View) -> Option<&'static str> {
+    match view {
+        View::Overview => None,
+        View::Kernels => Some("kernels"),
+        View::Breakdown => Some("categories"),
+        View::Repair => Some("log"),
+        View::Problems => Some("problems"),
+    }
+}
+
+/// The address of the state.
+#[must_use]
+pub fn address(state: &State) -> Address {
+    let table = main_table(state.view).and_then(|id| state.tables.get(id));
+    Address {
+        view: Some(state.view),
+        sort: table.and_then(|settings| settings.sort.clone()),
+        theme: Some(state.theme),
+    }
+}
+
+/// The state with what an address says.
+#[must_use]
+pub fn addressed(mut state: State, hash: &str) -> State {
+    apply(&mut state, &Address::parse(hash));
+    state
+}
+
+/// Takes over what an address says.
+pub fn apply(state: &mut State, address: &Address) {
+    if let Some(view) = address.view {
+        state.view = view;
+    }
+    if let Some(theme) = address.theme {
+        state.theme = theme;
+    }
+    if let (Some(sort), Some(table)) = (&address.sort, main_table(state.view)) {
+        let settings = state.tables.entry(table.to_owned()).or_insert_with(TableSettings::default);
+        settings.sort = Some(sort.clone());
+    }
+}
+
+/// Numbers beside the names of views; `true` means bad news.
+#[must_use]
+pub fn badges(file: &FileEntry) -> Vec<(View, AttrValue, bool)> {
+    let mut badges = Vec::new();
+    if let Some(plan) = &file.plan
+        && plan.drops_before > 0
+    {
+        badges.push((View::Repair, units::count(plan.drops_before).into(), true));
+    }
+    if let Some(opened) = &file.opened
+        && !opened.problems.is_empty()
+    {
+        badges.push((View::Problems, units::count(opened.problems.len() as u64).into(), false));
+    }
+    badges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queries::order::Sort;
+    use crate::state::Theme;
+
+    #[test]
+    fn an_address_gives_the_state_back() {
+        let hash = "#v=1&view=kernels&sort=launches.desc&theme=dark";
+        let state = addressed(State::default(), hash);
+        assert_eq!((state.view, state.theme), (View::Kernels, Theme::Dark));
+        assert_eq!(state.tables["kernels"].sort, Sort::parse("launches.desc"));
+        assert_eq!(address(&state).to_hash(), hash);
+    }
+}

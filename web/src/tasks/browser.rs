@@ -1,0 +1,20 @@
+//! The few things of the window that several tasks need.
+
+use js_sys::Error;
+use wasm_bindgen::{JsCast, JsValue};
+
+/// `name` against the address of the page, so that the page works below any path.
+#[must_use]
+pub fn absolute(name: &str) -> Option<String> {
+    let base = gloo::utils::document().base_uri().ok()??;
+    web_sys::Url::new_with_base(name, &base).ok().map(|url| url.href())
+}
+
+/// The text of a thrown value.
+#[must_use]
+pub fn message_of(error: &JsValue) -> String {
+    match error.dyn_ref::<Error>() {
+        Some(error) => String::from(error.message()),
+        None => error.as_string().unwrap_or_else(|| format!("{error:?}")),
+    }
+}

@@ -1,0 +1,252 @@
+//! Effects: workers, files, downloads, the clipboard, the window. Components call them through [`Tasks`].
+
+pub mod browser;
+pub mod clipboard;
+pub mod download;
+pub mod example;
+pub mod files;
+pub mod keys;
+pub mod perfetto;
+pub mod settings;
+mod workers;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use kinetoscope::report::{Cell, Table};
+use web_sys::{Blob, File};
+use yew::Callback;
+
+use crate::protocol::{Failure, Format, JobId, Request, Response};
+use crate::shared::Shared;
+use crate::state::{Action, PerfettoState};
+use workers::RunningWorker;
+
+/// What to do with a repaired file once it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Download,
+    Perfetto,
+}
+
+/// A repaired file and its log, as handles.
+#[derive(Clone)]
+struct Output {
+    format: Format,
+    file_name: String,
+    file: Blob,
+    log: Option<Blob>,
+}
+
+/// Everything with an effect. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Tasks(Rc<Inner>);
+
+struct Inner {
+    dispatch: Callback<Action>,
+    next_job: std::cell::Cell<u32>,
+    files: RefCell<BTreeMap<JobId, File>>,
+    workers: RefCell<BTreeMap<JobId, RunningWorker>>,
+    purposes: RefCell<BTreeMap<JobId, Purpose>>,
+    outputs: RefCell<BTreeMap<JobId, Output>>,
+    clips: RefCell<BTreeMap<JobId, bool>>,
+    log_rows: RefCell<BTreeMap<JobId, Vec<Vec<Cell>>>>,
+    perfetto: RefCell<Option<perfetto::Handover>>,
+}
+
+impl PartialEq for Tasks {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Tasks {
+    /// Tasks that report to `dispatch`.
+    #[must_use]
+    pub fn new(dispatch: Callback<Action>) -> Self {
+        Self(Rc::new(Inner {
+            dispatch,
+            next_job: std::cell::Cell::new(1),
+            files: RefCell::default(),
+            workers: RefCell::default(),
+            purposes: RefCell::default(),
+            outputs: RefCell::default(),
+            clips: RefCell::default(),
+            log_rows: RefCell::default(),
+            perfetto: RefCell::default(),
+        }))
+    }
+
+    /// Changes the state.
+    pub fn dispatch(&self, action: Action) {
+        self.0.dispatch.emit(action);
+    }
+
+    /// Says something in the status bar.
+    pub fn announce(&self, text: impl Into<String>) {
+        self.dispatch(Action::Announced(text.into()));
+    }
+
+    /// Shows a card about something that belongs to no file.
+    pub fn notice(&self, failure: Failure) {
+        self.dispatch(Action::Noticed(Rc::new(failure)));
+    }
+
+    /// Gives each file a card and a worker of its own.
+    pub fn open(&self, files: impl IntoIterator<Item = File>) {
+        for file in files {
+            let job = JobId(self.0.next_job.replace(self.0.next_job.get() + 1));
+            // A file's size is an integer below 2^53.
+            self.dispatch(Action::Added(job, file.name(), file.size() as u64));
+            self.0.files.borrow_mut().insert(job, file);
+            self.start(job, analysis_of(job));
+        }
+    }
+
+    /// Begins a stopped or failed file anew.
+    pub fn retry(&self, job: JobId) {
+        self.stop(job);
+        self.dispatch(Action::Restarted(job));
+        self.start(job, analysis_of(job));
+    }
+
+    /// Ends the worker of a file; its memory is free at once.
+    pub fn cancel(&self, job: JobId) {
+        self.stop(job);
+        self.dispatch(Action::Cancelled(job));
+        self.dispatch(Action::PerfettoMoved(PerfettoState::Idle));
+    }
+
+    /// Closes a file.
+    pub fn remove(&self, job: JobId) {
+        self.stop(job);
+        self.0.files.borrow_mut().remove(&job);
+        self.0.outputs.borrow_mut().remove(&job);
+        self.0.clips.borrow_mut().remove(&job);
+        self.dispatch(Action::Removed(job));
+    }
+
+    /// Plans again, with or without clipping impossible durations.
+    pub fn replan(&self, job: JobId, clip_impossible: bool) {
+        self.0.outputs.borrow_mut().remove(&job);
+        self.0.clips.borrow_mut().insert(job, clip_impossible);
+        self.dispatch(Action::Replanning(job));
+        self.ask(job, vec![Request::PlanRepair { job, clip_impossible }]);
+    }
+
+    /// Saves the repaired file, writing it first if need be.
+    pub fn download(&self, job: JobId, format: Format) {
+        if let Some(output) = self.output(job, format) {
+            download::save(&output.file, &output.file_name);
+            return;
+        }
+        self.write(job, format, Purpose::Download);
+    }
+
+    /// Saves the log of the written repair.
+    pub fn download_log(&self, job: JobId) {
+        let output = self.0.outputs.borrow().get(&job).cloned();
+        if let Some(Output { log: Some(log), file_name, .. }) = output {
+            let stem = file_name.trim_end_matches(".gz").trim_end_matches(".json").to_owned();
+            download::save(&log, &format!("{stem}.log.json"));
+        }
+    }
+
+    fn output(&self, job: JobId, format: Format) -> Option<Output> {
+        self.0.outputs.borrow().get(&job).filter(|output| output.format == format).cloned()
+    }
+
+    fn write(&self, job: JobId, format: Format, purpose: Purpose) {
+        self.0.purposes.borrow_mut().insert(job, purpose);
+        self.dispatch(Action::Repairing(job, format));
+        self.ask(job, vec![Request::Repair { job, format }]);
+    }
+
+    /// Sends requests to the worker of `job`; if it was ended, a new one reads the file again first.
+    fn ask(&self, job: JobId, requests: Vec<Request>) {
+        if let Some(worker) = self.0.workers.borrow_mut().get_mut(&job) {
+            for request in requests {
+                worker.post(&request, None);
+            }
+            return;
+        }
+        let clip_impossible = self.0.clips.borrow().get(&job).copied().unwrap_or(false);
+        let mut all = requests;
+        if !matches!(all.first(), Some(Request::PlanRepair { .. })) {
+            all.insert(0, Request::PlanRepair { job, clip_impossible });
+        }
+        self.start(job, all);
+    }
+
+    fn start(&self, job: JobId, then: Vec<Request>) {
+        let Some(file) = self.0.files.borrow().get(&job).cloned() else { return };
+        let tasks = self.clone();
+        let on_event = Callback::from(move |event| tasks.heard(job, event));
+        match RunningWorker::start(on_event) {
+            Ok(mut worker) => {
+                worker.post(&Request::Open { job, name: file.name() }, Some(&file));
+                for request in then {
+                    worker.post(&request, None);
+                }
+                self.0.workers.borrow_mut().insert(job, worker);
+            }
+            Err(detail) => {
+                self.dispatch(Action::WorkerLost(job, Rc::new(workers::not_started(detail))));
+            }
+        }
+    }
+
+    fn stop(&self, job: JobId) {
+        self.0.workers.borrow_mut().remove(&job);
+        self.0.purposes.borrow_mut().remove(&job);
+        self.0.log_rows.borrow_mut().remove(&job);
+    }
+
+    fn heard(&self, job: JobId, event: workers::Event) {
+        match event {
+            workers::Event::Lost(failure) => {
+                self.stop(job);
+                self.dispatch(Action::WorkerLost(job, Rc::new(failure)));
+                self.dispatch(Action::PerfettoMoved(PerfettoState::Idle));
+            }
+            workers::Event::Said { response: Response::LogRows { job, rows }, .. } => {
+                self.0.log_rows.borrow_mut().entry(job).or_default().extend(rows);
+            }
+            workers::Event::Said { mut response, file, log } => {
+                if let Response::RepairPlanned { job, plan } = &mut response {
+                    let rows = self.0.log_rows.borrow_mut().remove(job).unwrap_or_default();
+                    plan.log = Shared::new(Table { rows, ..Table::clone(&plan.log) });
+                }
+                if let (Response::Repaired { repaired, .. }, Some(file)) = (&response, file) {
+                    let output = Output {
+                        format: repaired.format,
+                        file_name: repaired.file_name.clone(),
+                        file,
+                        log,
+                    };
+                    self.0.outputs.borrow_mut().insert(job, output.clone());
+                    self.dispatch(Action::Received(Box::new(response)));
+                    self.written(job, &output);
+                    return;
+                }
+                if matches!(response, Response::Failed { .. }) {
+                    self.stop(job);
+                }
+                self.dispatch(Action::Received(Box::new(response)));
+            }
+        }
+    }
+
+    fn written(&self, job: JobId, output: &Output) {
+        match self.0.purposes.borrow_mut().remove(&job) {
+            Some(Purpose::Download) => download::save(&output.file, &output.file_name),
+            Some(Purpose::Perfetto) => self.hand_over(job, output),
+            None => {}
+        }
+    }
+}
+
+fn analysis_of(job: JobId) -> Vec<Request> {
+    vec![Request::Analyze { job }, Request::PlanRepair { job, clip_impossible: false }]
+}

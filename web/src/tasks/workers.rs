@@ -1,0 +1,190 @@
+//! One worker per file, started from a `Blob` so that it inherits the page's Content-Security-Policy; one
+//! started from a URL would be free to send data anywhere (measured: docs/adr).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use js_sys::{Array, JSON};
+use wasm_bindgen::prelude::Closure;
+use wasm_bindgen::{JsCast, JsValue};
+use web_sys::{Blob, BlobPropertyBag, ErrorEvent, File, MessageEvent, Url, Worker};
+use yew::Callback;
+
+use super::browser::{absolute, message_of};
+use crate::protocol::{Failure, Request, Response};
+use crate::wire;
+
+/// What a worker did.
+pub enum Event {
+    /// It answered.
+    Said {
+        /// The answer.
+        response: Response,
+        /// The repaired file that came with it.
+        file: Option<Blob>,
+        /// The log that came with it.
+        log: Option<Blob>,
+    },
+    /// It is gone.
+    Lost(Failure),
+}
+
+/// A worker and what it needs to stay alive. Dropping it ends the worker.
+pub struct RunningWorker {
+    worker: Worker,
+    url: String,
+    /// Messages for a worker that has not said `Ready`; `None` once it has.
+    waiting: Rc<RefCell<Option<Vec<JsValue>>>>,
+    _on_message: Closure<dyn FnMut(MessageEvent)>,
+    _on_error: Closure<dyn FnMut(JsValue)>,
+}
+
+impl RunningWorker {
+    /// Starts a worker that reports to `on_event`.
+    pub fn start(on_event: Callback<Event>) -> Result<Self, String> {
+        let url = bootstrap_url()?;
+        let worker = Worker::new(&url).map_err(|error| message_of(&error))?;
+        let waiting = Rc::new(RefCell::new(Some(Vec::new())));
+        let on_message = {
+            let (worker, waiting, on_event) = (worker.clone(), Rc::clone(&waiting), on_event.clone());
+            Closure::new(move |event: MessageEvent| {
+                let message = event.data();
+                let event = match wire::unpack::<Response>(&message) {
+                    Ok(Response::Ready { version }) if version == crate::VERSION => {
+                        for message in waiting.borrow_mut().take().unwrap_or_default() {
+                            // Only a detached buffer could make this fail, and none is sent.
+                            let _sent = worker.post_message(&message);
+                        }
+                        return;
+                    }
+                    Ok(Response::Ready { version }) => Event::Lost(other_version(&version)),
+                    Ok(response) => Event::Said {
+                        response,
+                        file: blob_of(&message, "file"),
+                        log: blob_of(&message, "log"),
+                    },
+                    Err(error) => Event::Lost(not_understood(&error)),
+                };
+                on_event.emit(event);
+            })
+        };
+        let on_error = Closure::new(move |event: JsValue| {
+            on_event.emit(Event::Lost(lost(&event)));
+        });
+        worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+        worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        Ok(Self { worker, url, waiting, _on_message: on_message, _on_error: on_error })
+    }
+
+    /// Sends a request, at once or when the worker is ready.
+    pub fn post(&mut self, request: &Request, file: Option<&File>) {
+        let Ok(envelope) = wire::pack(request) else { return };
+        if let Some(file) = file {
+            let _attached = wire::attach(&envelope, "file", file);
+        }
+        match self.waiting.borrow_mut().as_mut() {
+            Some(waiting) => waiting.push(envelope.into()),
+            None => {
+                let _sent = self.worker.post_message(&envelope);
+            }
+        }
+    }
+}
+
+impl Drop for RunningWorker {
+    fn drop(&mut self) {
+        self.worker.set_onmessage(None);
+        self.worker.set_onerror(None);
+        self.worker.terminate();
+        let _revoked = Url::revoke_object_url(&self.url);
+    }
+}
+
+fn blob_of(message: &JsValue, name: &str) -> Option<Blob> {
+    wire::attached(message, name)?.dyn_into().ok()
+}
+
+/// The page's start script carries the worker's file names, which change with their content.
+fn bootstrap_url() -> Result<String, String> {
+    let script = gloo::utils::document()
+        .query_selector("script[data-worker]")
+        .ok()
+        .flatten()
+        .ok_or("the page does not say where its worker is")?;
+    let address = |attribute: &str| -> Result<String, String> {
+        let name = script.get_attribute(attribute).ok_or("the page does not name its worker")?;
+        let url = absolute(&name).ok_or("the page's address cannot be read")?;
+        JSON::stringify(&url.into()).map(String::from).map_err(|error| message_of(&error))
+    };
+    let source = format!(
+        "importScripts({});wasm_bindgen({{module_or_path:{}}});",
+        address("data-worker")?,
+        address("data-worker-wasm")?
+    );
+    let kind = BlobPropertyBag::new();
+    kind.set_type("text/javascript");
+    let parts = Array::of1(&source.into());
+    let blob = Blob::new_with_str_sequence_and_options(&parts, &kind);
+    blob.and_then(|blob| Url::create_object_url_with_blob(&blob)).map_err(|error| message_of(&error))
+}
+
+/// A worker that could not even be made.
+pub fn not_started(detail: String) -> Failure {
+    Failure {
+        title: "The worker could not start".into(),
+        what: "The part of the page that reads files did not load.".into(),
+        place: None,
+        advice: "Reload the page. If you are offline and it was never loaded before, go online once."
+            .into(),
+        excerpt: Some(detail),
+    }
+}
+
+fn other_version(version: &str) -> Failure {
+    Failure {
+        title: "The page was updated while it was open".into(),
+        what: format!("The page is version {}, its worker is version {version}.", crate::VERSION),
+        place: None,
+        advice: "Reload the page.".into(),
+        excerpt: None,
+    }
+}
+
+fn not_understood(error: &JsValue) -> Failure {
+    Failure {
+        title: "The worker sent something unreadable".into(),
+        what: "Page and worker do not fit together.".into(),
+        place: None,
+        advice: "Reload the page. If it happens again, report it with the details below.".into(),
+        excerpt: Some(message_of(error)),
+    }
+}
+
+fn lost(event: &JsValue) -> Failure {
+    let message = event.dyn_ref::<ErrorEvent>().map(ErrorEvent::message).unwrap_or_default();
+    if message.is_empty() {
+        return not_started("the worker's program did not load".to_owned());
+    }
+    let memory = ["memory", "allocat", "capacity"].iter().any(|word| message.contains(word));
+    if memory {
+        return Failure {
+            title: "This file needs more memory than the browser gives".into(),
+            what: "A browser tab can use 4 GiB for WebAssembly, and this file filled it.".into(),
+            place: None,
+            advice: "Record fewer steps or without stacks and shapes, or use the command line, which \
+                     has no such limit."
+                .into(),
+            excerpt: Some(message),
+        };
+    }
+    Failure {
+        title: "The worker stopped unexpectedly".into(),
+        what: "This is a fault of Kinetoscope, not of your file. The other files are not touched."
+            .into(),
+        place: None,
+        advice: "Try the file again. If it happens again, report it with the details below; they hold \
+                 nothing of your trace."
+            .into(),
+        excerpt: Some(message),
+    }
+}

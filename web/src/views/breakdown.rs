@@ -1,0 +1,22 @@
+//! GPU time by category and by family.
+
+use yew::prelude::*;
+
+use super::{Props, heading};
+use crate::components::StackedBar;
+
+pub fn view(props: &Props) -> Option<Html> {
+    let report = props.file.report.as_ref()?;
+    let chapter = report.chapter("breakdown")?;
+    let mut intro = chapter.intro.iter();
+    Some(html! {
+        <>
+            { heading("Breakdown", intro.next().map_or("", String::as_str)) }
+            if !report.parts.is_empty() {
+                <section class="panel"><StackedBar parts={report.parts.clone()} /></section>
+            }
+            { for intro.map(|sentence| html! { <p class="hint">{ sentence }</p> }) }
+            { for chapter.tables.iter().map(|table| props.table(table, Some("total_ns"))) }
+        </>
+    })
+}

@@ -1,0 +1,128 @@
+//! What a file has to show, one view each.
+
+mod breakdown;
+mod kernels;
+mod overview;
+mod problems;
+mod repair;
+
+use std::collections::BTreeMap;
+
+use kinetoscope::report::Table;
+use yew::prelude::*;
+
+use crate::components::{DataTable, FailureCard};
+use crate::protocol::Stage;
+use crate::queries::grid::TableSettings;
+use crate::queries::status::progress_text;
+use crate::shared::Shared;
+use crate::state::{FileEntry, PerfettoState, Phase, View};
+use crate::tasks::Tasks;
+
+/// A file and which of its views.
+#[derive(Clone, PartialEq, Properties)]
+pub struct Props {
+    /// The file.
+    pub file: Shared<FileEntry>,
+    /// The view.
+    pub view: View,
+    /// How the tables are set.
+    pub tables: BTreeMap<String, TableSettings>,
+    /// What "Open in Perfetto" is doing.
+    pub perfetto: PerfettoState,
+    /// Where it leads.
+    pub perfetto_url: AttrValue,
+    /// Effects.
+    pub tasks: Tasks,
+}
+
+impl Props {
+    /// A table with what a person did to it.
+    fn table(&self, table: &Shared<Table>, default_sort: Option<&'static str>) -> Html {
+        self.table_with(table, default_sort, true, false)
+    }
+
+    fn table_with(
+        &self,
+        table: &Shared<Table>,
+        default_sort: Option<&'static str>,
+        titled: bool,
+        tall: bool,
+    ) -> Html {
+        let settings = self.tables.get(&*table.id).cloned().unwrap_or_default();
+        html! {
+            <DataTable table={table.clone()} {settings} {default_sort} {titled} {tall} tasks={self.tasks.clone()} />
+        }
+    }
+}
+
+/// The view of a file.
+#[component]
+pub fn FileView(props: &Props) -> Html {
+    let Props { file, view, tasks, .. } = props;
+    let job = file.job;
+    let retry = {
+        let tasks = tasks.clone();
+        Callback::from(move |()| tasks.retry(job))
+    };
+    let trouble = match &file.phase {
+        Phase::Failed(failure) => html! {
+            <FailureCard failure={failure.clone()} file={file.name.clone()} on_retry={retry.clone()} tasks={tasks.clone()} />
+        },
+        Phase::Cancelled => html! {
+            <section class="card stopped" data-testid="stopped">
+                <h2>{ "Stopped" }</h2>
+                <p>{ format!("Reading {} was stopped; its memory is free again.", file.name) }</p>
+                <p class="card-actions"><button onclick={retry.reform(|_: MouseEvent| ())}>{ "Read it again" }</button></p>
+            </section>
+        },
+        Phase::Working(_) | Phase::Ready => html! {},
+    };
+    let stopped = matches!(file.phase, Phase::Failed(_) | Phase::Cancelled);
+    let content = match view {
+        View::Overview => overview::view(props),
+        View::Kernels => kernels::view(props),
+        View::Breakdown => breakdown::view(props),
+        View::Repair => repair::view(props),
+        View::Problems => problems::view(props),
+    };
+    html! {
+        <article class={classes!("view", format!("view-{}", view.id()))} data-testid={format!("view-{}", view.id())}>
+            { trouble }
+            { content.unwrap_or_else(|| if stopped { html! {} } else { pending(props) }) }
+        </article>
+    }
+}
+
+/// A view whose stage has not ended.
+fn pending(props: &Props) -> Html {
+    let progress = props.file.progress();
+    let text = progress.map_or_else(String::new, |progress| progress_text(&progress));
+    let reading = progress.is_some_and(|progress| progress.stage == Stage::Reading);
+    html! {
+        <>
+            { heading(props.view.title(), "") }
+            <div class="pending" data-testid="pending">
+                <p>{ text }</p>
+                if reading {
+                    <p class="hint">{ "Views appear as each stage ends. You can stop the file on its card." }</p>
+                }
+                <div class="skeleton" aria-hidden="true"></div>
+                <div class="skeleton" aria-hidden="true"></div>
+                <div class="skeleton" aria-hidden="true"></div>
+            </div>
+        </>
+    }
+}
+
+/// The heading of a view and its finding in one line.
+fn heading(title: &str, finding: &str) -> Html {
+    html! {
+        <header class="view-head">
+            <h1>{ title }</h1>
+            if !finding.is_empty() {
+                <p class="finding-line" data-testid="finding-line">{ finding }</p>
+            }
+        </header>
+    }
+}

@@ -1,0 +1,206 @@
+//! What Perfetto makes of the file, what the repair does about it, and the repaired file.
+
+use kinetoscope::report::units;
+use wasm_bindgen::JsCast;
+use web_sys::HtmlInputElement;
+use yew::prelude::*;
+
+use super::{Props, heading};
+use crate::components::{FailureCard, Icon, PlaceView};
+use crate::protocol::{Format, Plan};
+use crate::queries::status::{percent_read, progress_text};
+use crate::state::{PerfettoState, RepairState};
+
+pub fn view(props: &Props) -> Option<Html> {
+    let plan = props.file.plan.as_ref()?;
+    Some(html! {
+        <>
+            { heading("Repair", &plan.verdict) }
+            <div class="repair-top">
+                { headline(plan) }
+                { actions(props) }
+            </div>
+            if let Some(text) = &plan.time_base {
+                <p class="note-line" data-testid="time-base"><Icon name="note" /><span>{ text }</span></p>
+            }
+            { props.table(&plan.predictions, None) }
+            { proof(props) }
+            if !plan.places.is_empty() {
+                <section class="panel places" data-testid="places">
+                    <div class="panel-head">
+                        <h2>{ "The worst places, before and after" }</h2>
+                        <p class="lane-legend">
+                            <span class="lane-legend-dropped">{ "dropped" }</span>
+                            <span class="lane-legend-moved">{ "moved to a lane of its own" }</span>
+                        </p>
+                    </div>
+                    { for plan.places.iter().map(|place| html! { <PlaceView place={place.clone()} /> }) }
+                </section>
+            }
+            { impossible(props, plan) }
+            if !plan.rules.rows.is_empty() {
+                { props.table(&plan.rules, None) }
+            }
+            if !plan.lanes.rows.is_empty() {
+                { props.table(&plan.lanes, None) }
+            }
+            if !plan.log.rows.is_empty() {
+                { props.table(&plan.log, None) }
+                if plan.n_changes > plan.log.rows.len() as u64 {
+                    <p class="hint">
+                        { format!("These are the first {} of {} lines; the JSON log has all.",
+                            units::count(plan.log.rows.len() as u64), units::count(plan.n_changes)) }
+                    </p>
+                }
+            }
+        </>
+    })
+}
+
+/// Lost before, lost after.
+fn headline(plan: &Plan) -> Html {
+    let mood = |bad: bool| if bad { "bad" } else { "good" };
+    html! {
+        <dl class="before-after" aria-label="Slices that Perfetto v51 to v56 drop">
+            <div class={mood(plan.drops_before > 0)}>
+                <dt>{ "Dropped today" }</dt>
+                <dd data-testid="drops-before" data-exact={plan.drops_before.to_string()}>{ units::count(plan.drops_before) }</dd>
+            </div>
+            <div class="before-after-arrow" aria-hidden="true"><Icon name="arrow" /></div>
+            <div class={mood(plan.drops_after > 0 || !plan.clean_after)}>
+                <dt>{ "After the repair" }</dt>
+                <dd data-testid="drops-after" data-exact={plan.drops_after.to_string()}>{ units::count(plan.drops_after) }</dd>
+            </div>
+            <p class="before-after-note">{ "slices, in Perfetto v51 to v56" }</p>
+        </dl>
+    }
+}
+
+/// The repaired file: open, save.
+fn actions(props: &Props) -> Html {
+    let job = props.file.job;
+    let tasks = &props.tasks;
+    let busy = props.file.is_busy();
+    let open = {
+        let (tasks, url) = (tasks.clone(), props.perfetto_url.clone());
+        Callback::from(move |_: MouseEvent| tasks.open_in_perfetto(job, &url))
+    };
+    let save = |format: Format| {
+        let tasks = tasks.clone();
+        Callback::from(move |_: MouseEvent| tasks.download(job, format))
+    };
+    let save_log = {
+        let tasks = tasks.clone();
+        Callback::from(move |_: MouseEvent| tasks.download_log(job))
+    };
+    let written = matches!(props.file.repair, RepairState::Done(_));
+    html! {
+        <div class="repair-actions">
+            <button class="primary" onclick={open.clone()} disabled={busy} data-testid="open-perfetto">
+                <Icon name="external" />{ "Open in Perfetto" }
+            </button>
+            <div class="button-row">
+                <button onclick={save(Format::Gzip)} disabled={busy} data-testid="download-gz">
+                    <Icon name="download" />{ "Download .json.gz" }
+                </button>
+                <button onclick={save(Format::Json)} disabled={busy} data-testid="download-json">{ ".json" }</button>
+                <button onclick={save_log} disabled={!written} data-testid="download-log"
+                    title={(!written).then_some("Written together with the repaired file")}>{ "Log .json" }</button>
+            </div>
+            { repair_state(props) }
+            { perfetto_state(props, open) }
+        </div>
+    }
+}
+
+fn repair_state(props: &Props) -> Html {
+    match &props.file.repair {
+        RepairState::None => html! {},
+        RepairState::Writing(_, progress) => html! {
+            <p class="write-progress" data-testid="writing">
+                <progress max="100" value={format!("{:.1}", percent_read(progress))} aria-label="Writing the repaired file" />
+                <span>{ progress_text(progress) }</span>
+            </p>
+        },
+        RepairState::Done(repaired) => html! {
+            <p class="write-done" data-testid="written">
+                <Icon name={if repaired.proven { "check" } else { "error" }} />
+                <span>{ format!("{}, {}", repaired.file_name, units::file_bytes(repaired.bytes)) }</span>
+            </p>
+        },
+        RepairState::Failed(failure) => html! {
+            <FailureCard failure={failure.clone()} tasks={props.tasks.clone()} />
+        },
+    }
+}
+
+fn perfetto_state(props: &Props, open: Callback<MouseEvent>) -> Html {
+    let job = props.file.job;
+    let text = match &props.perfetto {
+        PerfettoState::Writing(of) if *of == job => "Perfetto's window is open; the repaired file is being written.",
+        PerfettoState::Waiting(of) if *of == job => "Waiting for Perfetto to load…",
+        PerfettoState::Sent(of) if *of == job => {
+            "Handed over. Perfetto may ask there whether to trust this page."
+        }
+        PerfettoState::Lost(of) if *of == job => {
+            "Perfetto's window did not answer or was closed. Try again, or download the file and open it there."
+        }
+        PerfettoState::Blocked(of) if *of == job => {
+            return html! {
+                <p class="perfetto-state" role="status" data-testid="perfetto-blocked">
+                    { "The browser blocked the new window. The file is ready now: " }
+                    <button class="link" onclick={open} data-testid="open-perfetto-again">{ "open Perfetto" }</button>
+                </p>
+            };
+        }
+        _ => return html! {},
+    };
+    html! { <p class="perfetto-state" role="status" data-testid="perfetto-state">{ text }</p> }
+}
+
+/// What was conserved, once the file is written.
+fn proof(props: &Props) -> Html {
+    let RepairState::Done(repaired) = &props.file.repair else { return html! {} };
+    html! {
+        <>
+            if repaired.proven {
+                <p class="note-line good" data-testid="proof-holds"><Icon name="check" />
+                    <span>{ "Nothing was lost: both files were counted byte by byte while writing, and every quantity below holds." }</span>
+                </p>
+            } else {
+                <p class="note-line bad" role="alert" data-testid="proof-fails"><Icon name="error" />
+                    <span>{ "A quantity below does not hold. This is a fault of Kinetoscope: keep the original, and report it." }</span>
+                </p>
+            }
+            { props.table(&repaired.proof, None) }
+        </>
+    }
+}
+
+/// Durations that cannot be, and the offer to clip them.
+fn impossible(props: &Props, plan: &Plan) -> Html {
+    if plan.impossible.rows.is_empty() {
+        return html! {};
+    }
+    let (tasks, job) = (props.tasks.clone(), props.file.job);
+    let onchange = Callback::from(move |event: Event| {
+        let field = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+        if let Some(field) = field {
+            tasks.replan(job, field.checked());
+        }
+    });
+    html! {
+        <section class="panel" data-testid="impossible">
+            <h2>{ "Impossible durations" }</h2>
+            if let Some(note) = &plan.impossible_note {
+                <p>{ note }</p>
+            }
+            <label class="check">
+                <input type="checkbox" checked={plan.clip_impossible} disabled={props.file.is_busy()} {onchange} data-testid="clip-impossible" />
+                { "Clip them to the next start on their stream, keeping the original in the event's args. This is the only \
+                   change to a duration there is, and it is off unless you switch it on." }
+            </label>
+            { props.table(&plan.impossible, None) }
+        </section>
+    }
+}

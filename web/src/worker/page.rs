@@ -1,0 +1,134 @@
+//! From what the facade returns to what the page shows.
+
+use kinetoscope::{Decoded, Proof, RepairReport, TraceReport};
+use kinetoscope::report::Section;
+
+use crate::protocol::{
+    Analyses, Chapter, Format, Opened, Part, Plan, ProblemCard, Repaired, Severity,
+};
+use crate::shared::Shared;
+
+/// A decoded file.
+pub fn opened(decoded: &Decoded) -> Opened {
+    let problems = decoded.problems.iter().map(|problem| ProblemCard {
+        kind: problem.kind.id().to_owned(),
+        severity: match problem.kind.severity() {
+            kinetoscope::Severity::Info => Severity::Note,
+            kinetoscope::Severity::Warning => Severity::Warning,
+            kinetoscope::Severity::Error => Severity::Error,
+        },
+        title: problem.kind.title().to_owned(),
+        help: problem.kind.help().to_owned(),
+        count: problem.count,
+        first_offset: problem.first_offset,
+        excerpt: problem.excerpt.clone(),
+    });
+    Opened {
+        problems: problems.collect(),
+        problem_table: Shared::new(kinetoscope::problem_table(&decoded.problems)),
+        gzip: decoded.source.gzip,
+        file_bytes: decoded.source.file_bytes,
+        json_bytes: decoded.source.json_bytes,
+        n_events: decoded.trace.len() as u64,
+    }
+}
+
+/// The analyses of a file.
+pub fn analyses(report: &TraceReport) -> Analyses {
+    let overview = &report.overview;
+    let gpu = &overview.gpu;
+    let parts = report.categories.iter().map(|row| Part {
+        category: row.category.clone(),
+        total_ns: row.total_ns,
+        share_pct: row.share_pct,
+    });
+    let platform = match (&overview.runtime, overview.platform.as_str()) {
+        (Some(runtime), _) => runtime.clone(),
+        (None, "cuda") => "CUDA".to_owned(),
+        (None, "rocm") => "ROCm".to_owned(),
+        (None, _) => String::new(),
+    };
+    Analyses {
+        platform,
+        rank: overview.rank,
+        verdict: overview.verdict.clone(),
+        busy_pct: (gpu.span_ns > 0).then(|| 100.0 * gpu.busy_ns as f64 / gpu.span_ns as f64),
+        span_ns: gpu.span_ns,
+        busy_ns: gpu.busy_ns,
+        n_kernels: gpu.n_kernels,
+        n_kernel_names: gpu.n_kernel_names,
+        kernel_sum_ns: gpu.kernel_sum_ns,
+        parts: Shared::new(parts.collect()),
+        chapters: report.sections().into_iter().map(|section: Section| section.into()).collect::<Vec<Chapter>>(),
+    }
+}
+
+/// The planned repair of a file.
+pub fn plan(report: RepairReport, clip_impossible: bool) -> Plan {
+    let RepairReport {
+        damaged,
+        verdict,
+        predictions,
+        drops_before,
+        drops_after,
+        clean_after,
+        time_base,
+        rules,
+        lanes,
+        log,
+        n_changes,
+        impossible,
+        impossible_note,
+        places,
+    } = report;
+    Plan {
+        damaged,
+        verdict,
+        predictions: Shared::new(predictions),
+        drops_before,
+        drops_after,
+        clean_after,
+        time_base,
+        rules: Shared::new(rules),
+        lanes: Shared::new(lanes),
+        log: Shared::new(log),
+        n_changes,
+        impossible: Shared::new(impossible),
+        impossible_note,
+        places: places.into_iter().map(Shared::new).collect(),
+        clip_impossible,
+    }
+}
+
+/// A written file.
+pub fn repaired(name: &str, format: Format, bytes: u64, proof: &Proof) -> Repaired {
+    Repaired {
+        format,
+        bytes,
+        file_name: fixed_name(name, format),
+        proven: proof.holds,
+        proof: Shared::new(kinetoscope::proof_table(proof)),
+    }
+}
+
+/// `run.json.gz` becomes `run.fixed.json.gz`, whatever it was called.
+fn fixed_name(name: &str, format: Format) -> String {
+    let stem = name.strip_suffix(".gz").unwrap_or(name);
+    let stem = stem.strip_suffix(".json").unwrap_or(stem);
+    match format {
+        Format::Gzip => format!("{stem}.fixed.json.gz"),
+        Format::Json => format!("{stem}.fixed.json"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repaired_file_keeps_its_name() {
+        assert_eq!(fixed_name("run.pt.trace.json.gz", Format::Gzip), "run.pt.trace.fixed.json.gz");
+        assert_eq!(fixed_name("run.json", Format::Gzip), "run.fixed.json.gz");
+        assert_eq!(fixed_name("run", Format::Json), "run.fixed.json");
+    }
+}

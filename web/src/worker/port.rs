@@ -1,0 +1,110 @@
+//! The browser's side of the worker: a `File` to read, messages to send.
+
+use std::cell::RefCell;
+
+use js_sys::{Array, Uint8Array};
+use wasm_bindgen::prelude::Closure;
+use wasm_bindgen::{JsCast, JsValue};
+use web_sys::{
+    Blob, BlobPropertyBag, DedicatedWorkerGlobalScope, File, FileReaderSync, MessageEvent,
+};
+
+use super::session::{Port, Session, Source};
+use crate::protocol::{Format, JobId, Repaired, Request, Response};
+use crate::tasks::browser::message_of;
+use crate::wire;
+
+/// Takes requests from now on and says so. Returns at once.
+pub fn start() {
+    console_error_panic_hook::set_once();
+    let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() else { return };
+    let port = scope.clone();
+    let session = RefCell::new((Session::default(), None::<FileSource>));
+    let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+        let message = event.data();
+        let Ok(request) = wire::unpack::<Request>(&message) else { return };
+        let mut state = session.borrow_mut();
+        let (session, source) = &mut *state;
+        if let Some(file) = wire::attached(&message, "file") {
+            *source = FileSource::new(file.unchecked_into());
+        }
+        let Some(source) = source else { return };
+        session.handle(request, source, &mut ScopePort { scope: &port, parts: Array::new() });
+    });
+    scope.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+    // Lives as long as the worker.
+    on_message.forget();
+    post(&scope, &Response::Ready { version: crate::VERSION.to_owned() }, &[]);
+}
+
+struct FileSource {
+    file: File,
+    reader: FileReaderSync,
+}
+
+impl FileSource {
+    fn new(file: File) -> Option<Self> {
+        Some(Self { file, reader: FileReaderSync::new().ok()? })
+    }
+}
+
+impl Source for FileSource {
+    fn size(&self) -> u64 {
+        self.file.size() as u64
+    }
+
+    fn read(&mut self, offset: u64, len: u64, into: &mut Vec<u8>) -> Result<(), String> {
+        // Offsets are below 2^53: they are of a file.
+        let slice = self.file.slice_with_f64_and_f64(offset as f64, (offset + len) as f64);
+        let buffer = slice
+            .and_then(|slice| self.reader.read_as_array_buffer(&slice))
+            .map_err(|error| message_of(&error))?;
+        let bytes = Uint8Array::new(&buffer);
+        into.resize(bytes.length() as usize, 0);
+        bytes.copy_to(into);
+        Ok(())
+    }
+}
+
+struct ScopePort<'a> {
+    scope: &'a DedicatedWorkerGlobalScope,
+    /// Blobs, not arrays: the browser may keep them on the disk.
+    parts: Array,
+}
+
+impl Port for ScopePort<'_> {
+    fn send(&mut self, response: Response) {
+        post(self.scope, &response, &[]);
+    }
+
+    fn block(&mut self, bytes: &[u8]) {
+        let bytes = Array::of1(&Uint8Array::from(bytes));
+        if let Ok(part) = Blob::new_with_u8_array_sequence(&bytes) {
+            self.parts.push(&part);
+        }
+    }
+
+    fn deliver(&mut self, job: JobId, repaired: Repaired, log: &str) {
+        let kind = match repaired.format {
+            Format::Gzip => "application/gzip",
+            Format::Json => "application/json",
+        };
+        let file = blob(&self.parts, kind);
+        let log = blob(&Array::of1(&log.into()), "application/json");
+        post(self.scope, &Response::Repaired { job, repaired }, &[("file", file), ("log", log)]);
+    }
+}
+
+fn blob(parts: &Array, kind: &str) -> JsValue {
+    let options = BlobPropertyBag::new();
+    options.set_type(kind);
+    Blob::new_with_blob_sequence_and_options(parts, &options).map_or(JsValue::NULL, JsValue::from)
+}
+
+fn post(scope: &DedicatedWorkerGlobalScope, response: &Response, handles: &[(&str, JsValue)]) {
+    let Ok(envelope) = wire::pack(response) else { return };
+    for (name, handle) in handles {
+        let _attached = wire::attach(&envelope, name, handle);
+    }
+    let _sent = scope.post_message(&envelope);
+}

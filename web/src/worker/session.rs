@@ -1,0 +1,194 @@
+//! One file from request to request, without a browser.
+
+use kinetoscope::{
+    Decoded, Decoder, NotATrace, Options, Output, PlanOptions, RepairPlan, RepairReport, Repairer,
+};
+use kinetoscope::report::units;
+
+use super::page;
+use crate::protocol::{Failure, Format, JobId, Progress, Repaired, Request, Response, Stage};
+
+/// Where the bytes of the file come from.
+pub trait Source {
+    /// Size of the file.
+    fn size(&self) -> u64;
+
+    /// Puts the bytes from `offset` on, at most `len`, into `into`, which is empty.
+    ///
+    /// # Errors
+    /// When the file cannot be read any more; the text is the browser's.
+    fn read(&mut self, offset: u64, len: u64, into: &mut Vec<u8>) -> Result<(), String>;
+}
+
+/// Where the answers go.
+pub trait Port {
+    /// Sends an answer.
+    fn send(&mut self, response: Response);
+
+    /// Takes the next bytes of a repaired file.
+    fn block(&mut self, bytes: &[u8]);
+
+    /// Sends the repaired file, all its blocks, and its log.
+    fn deliver(&mut self, job: JobId, repaired: Repaired, log: &str);
+}
+
+/// Bytes that are read at a time: enough steps for an honest progress bar, few enough to cost nothing.
+const LEAST_PIECE: u64 = 256 << 10;
+const MOST_PIECE: u64 = 4 << 20;
+const PIECES: u64 = 40;
+
+/// Bytes of output that are handed on at a time.
+const BLOCK: usize = 4 << 20;
+
+/// Rows of the log in one message.
+const ROWS_A_MESSAGE: usize = 400;
+
+/// The one file of a worker.
+#[derive(Default)]
+pub struct Session {
+    file: Option<OpenFile>,
+}
+
+struct OpenFile {
+    name: String,
+    decoded: Decoded,
+    plan: Option<RepairPlan>,
+}
+
+impl Session {
+    /// Obeys a request. Requests after a failed `Open` are ignored: the failure was the answer.
+    pub fn handle(&mut self, request: Request, source: &mut dyn Source, port: &mut dyn Port) {
+        match request {
+            Request::Open { job, name } => match decode(job, source, port) {
+                Ok(decoded) => {
+                    port.send(Response::Opened { job, opened: page::opened(&decoded) });
+                    self.file = Some(OpenFile { name, decoded, plan: None });
+                }
+                Err(failure) => port.send(Response::Failed { job, failure }),
+            },
+            Request::Analyze { job } => {
+                let Some(file) = &self.file else { return };
+                let report = kinetoscope::analyze(&file.decoded.trace, &Options::default());
+                port.send(Response::Report { job, report: page::analyses(&report) });
+            }
+            Request::PlanRepair { job, clip_impossible } => {
+                let Some(file) = &mut self.file else { return };
+                let options = PlanOptions { clip_impossible, ..PlanOptions::default() };
+                let plan = kinetoscope::plan_repair(&file.decoded.trace, &options);
+                let mut report = RepairReport::new(&file.decoded, &plan);
+                let mut rows = std::mem::take(&mut report.log.rows).into_iter().peekable();
+                while rows.peek().is_some() {
+                    let rows = rows.by_ref().take(ROWS_A_MESSAGE).collect();
+                    port.send(Response::LogRows { job, rows });
+                }
+                let plan_page = page::plan(report, clip_impossible);
+                port.send(Response::RepairPlanned { job, plan: plan_page });
+                file.plan = Some(plan);
+            }
+            Request::Repair { job, format } => {
+                let Some(OpenFile { name, decoded, plan: Some(plan) }) = &self.file else { return };
+                match write(job, format, name, decoded, plan, source, port) {
+                    Ok((repaired, log)) => port.deliver(job, repaired, &log),
+                    Err(failure) => port.send(Response::Failed { job, failure }),
+                }
+            }
+        }
+    }
+}
+
+fn decode(job: JobId, source: &mut dyn Source, port: &mut dyn Port) -> Result<Decoded, Failure> {
+    let mut decoder = Decoder::new();
+    read_all(source, |bytes, done, total| {
+        decoder.push(bytes).map_err(|reason| no_trace(&reason))?;
+        let n_events = decoder.n_events() as u64;
+        let progress = Progress { stage: Stage::Reading, done, total, n_events };
+        port.send(Response::Progress { job, progress });
+        Ok(())
+    })?;
+    decoder.finish().map_err(|reason| no_trace(&reason))
+}
+
+fn write(
+    job: JobId,
+    format: Format,
+    name: &str,
+    decoded: &Decoded,
+    plan: &RepairPlan,
+    source: &mut dyn Source,
+    port: &mut dyn Port,
+) -> Result<(Repaired, String), Failure> {
+    let output = match format {
+        Format::Gzip => Output::Gzip,
+        Format::Json => Output::Json,
+    };
+    let mut repairer = Repairer::new(decoded, plan, output);
+    let mut out = Vec::with_capacity(BLOCK + (BLOCK >> 2));
+    let mut bytes_out = 0;
+    read_all(source, |bytes, done, total| {
+        repairer.push(bytes, &mut out);
+        if out.len() >= BLOCK {
+            bytes_out += out.len() as u64;
+            port.block(&out);
+            out.clear();
+        }
+        let progress = Progress { stage: Stage::Repairing, done, total, n_events: 0 };
+        port.send(Response::Progress { job, progress });
+        Ok(())
+    })?;
+    let proof = repairer.finish(&mut out);
+    bytes_out += out.len() as u64;
+    port.block(&out);
+    let log = kinetoscope::repair_log_json(decoded, plan, Some(&proof)).map_err(|error| Failure {
+        title: "The repair log could not be written".into(),
+        what: error.to_string(),
+        advice: "This is a fault of Kinetoscope; please report it.".into(),
+        ..Failure::default()
+    })?;
+    Ok((page::repaired(name, format, bytes_out, &proof), log))
+}
+
+/// Hands the file over piece by piece, with how many bytes are read and how many there are.
+fn read_all(
+    source: &mut dyn Source,
+    mut take: impl FnMut(&[u8], u64, u64) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let total = source.size();
+    let piece = (total / PIECES).clamp(LEAST_PIECE, MOST_PIECE);
+    let mut bytes = Vec::new();
+    let mut done = 0;
+    while done < total {
+        bytes.clear();
+        source.read(done, piece.min(total - done), &mut bytes).map_err(|error| unreadable(&error, done))?;
+        if bytes.is_empty() {
+            return Err(unreadable("the file ended early", done));
+        }
+        done += bytes.len() as u64;
+        take(&bytes, done, total)?;
+    }
+    Ok(())
+}
+
+fn no_trace(reason: &NotATrace) -> Failure {
+    Failure {
+        title: reason.title().into(),
+        what: "This file is no trace of torch.profiler.".into(),
+        place: Some(format!("at byte {} of its contents", units::count(reason.offset))),
+        advice: reason.advice().into(),
+        excerpt: Some(reason.excerpt.clone()).filter(|text| !text.is_empty()),
+    }
+}
+
+fn unreadable(error: &str, offset: u64) -> Failure {
+    Failure {
+        title: "The file cannot be read any more".into(),
+        what: "It was moved, changed or deleted after it was dropped, or its disk is gone.".into(),
+        place: Some(format!("after {}", units::file_bytes(offset))),
+        advice: "Drop the file again. A file that is still being written changes; wait for the profiler \
+                 to finish."
+            .into(),
+        excerpt: Some(error.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! The worker's whole conversation, without a browser.
+
+use super::*;
+
+struct Bytes(Vec<u8>);
+
+impl Source for Bytes {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&mut self, offset: u64, len: u64, into: &mut Vec<u8>) -> Result<(), String> {
+        let from = offset as usize;
+        let to = self.0.len().min(from + len as usize);
+        into.extend_from_slice(self.0.get(from..to).ok_or("gone")?);
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Heard {
+    responses: Vec<Response>,
+    blocks: Vec<u8>,
+    delivered: Option<(Repaired, String)>,
+}
+
+impl Port for Heard {
+    fn send(&mut self, response: Response) {
+        self.responses.push(response);
+    }
+
+    fn block(&mut self, bytes: &[u8]) {
+        self.blocks.extend_from_slice(bytes);
+    }
+
+    fn deliver(&mut self, _: JobId, repaired: Repaired, log: &str) {
+        self.delivered = Some((repaired, log.to_owned()));
+    }
+}
+
+const JOB: JobId = JobId(7);
+
+/// Two kernels of one stream that cross.
+const CROSSING: &str = r#"{"traceEvents":[
+{"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":10,"dur":5,"args":{"stream":7}},
+{"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":12,"dur":6,"args":{"stream":7}}
+]}"#;
+
+fn talk(file: &str, requests: impl IntoIterator<Item = Request>) -> Heard {
+    let mut source = Bytes(file.as_bytes().to_vec());
+    let mut heard = Heard::default();
+    let mut session = Session::default();
+    for request in requests {
+        session.handle(request, &mut source, &mut heard);
+    }
+    heard
+}
+
+fn open() -> Request {
+    Request::Open { job: JOB, name: "run.json".into() }
+}
+
+fn plan() -> Request {
+    Request::PlanRepair { job: JOB, clip_impossible: false }
+}
+
+#[test]
+fn every_stage_answers() {
+    let heard = talk(CROSSING, [open(), Request::Analyze { job: JOB }, plan()]);
+    let mut kinds = heard.responses.iter().map(|response| match response {
+        Response::Progress { progress, .. } => {
+            assert_eq!(progress.done, progress.total);
+            "progress"
+        }
+        Response::Opened { opened, .. } => {
+            assert_eq!(opened.n_events, 2);
+            "opened"
+        }
+        Response::Report { report, .. } => {
+            assert_eq!((report.n_kernels, report.busy_ns), (2, 8_000));
+            "report"
+        }
+        Response::LogRows { rows, .. } => {
+            assert_eq!(rows.len(), 1);
+            "log"
+        }
+        Response::RepairPlanned { plan, .. } => {
+            assert_eq!((plan.drops_before, plan.drops_after, plan.damaged), (1, 0, true));
+            assert!(plan.log.rows.is_empty(), "they crossed before");
+            "plan"
+        }
+        other => panic!("{other:?}"),
+    });
+    for kind in ["progress", "opened", "report", "log", "plan"] {
+        assert_eq!(kinds.next(), Some(kind));
+    }
+}
+
+#[test]
+fn the_repaired_file_is_delivered_with_its_proof_and_log() {
+    let repair = Request::Repair { job: JOB, format: Format::Json };
+    let heard = talk(CROSSING, [open(), plan(), repair]);
+    let (repaired, log) = heard.delivered.unwrap();
+    assert!(repaired.proven);
+    assert_eq!(repaired.bytes, heard.blocks.len() as u64);
+    assert_eq!(repaired.file_name, "run.fixed.json");
+    assert!(log.contains("crossing-slice"), "{log}");
+    let text = String::from_utf8(heard.blocks).unwrap();
+    assert!(text.contains("(overlap"), "{text}");
+}
+
+#[test]
+fn what_is_no_trace_is_said_once() {
+    let heard = talk("<!DOCTYPE html><html>", [open(), Request::Analyze { job: JOB }, plan()]);
+    let failures: Vec<_> = heard
+        .responses
+        .iter()
+        .filter(|response| !matches!(response, Response::Progress { .. }))
+        .collect();
+    let [Response::Failed { failure, .. }] = failures[..] else { panic!("{failures:?}") };
+    assert_eq!(failure.title, "A web page");
+    assert!(!failure.advice.is_empty());
+}
