@@ -9,8 +9,9 @@ const CACHE_PREFIX = `kinetoscope ${self.registration.scope} `;
 const CACHE = CACHE_PREFIX + BUILD;
 const NAVIGATION_TIMEOUT_MS = 3000;
 
-const keyOf = (url) => new URL(url, self.registration.scope).href;
-const PAGE = keyOf("index.html");
+// Some hosts redirect index.html to its folder, and a redirected answer may not be shown as a page: ask for the folder.
+const PAGE = self.registration.scope;
+const keyOf = (path) => path === "index.html" ? PAGE : new URL(path, PAGE).href;
 const KEYS = new Set([...FILES.keys()].map(keyOf));
 
 // The digests make sure that files of two deployments are never kept as one build.
@@ -27,8 +28,8 @@ async function dropOtherBuilds() {
 
 async function page(request) {
   const kept = await caches.match(PAGE, { cacheName: CACHE });
+  const signal = kept ? AbortSignal.timeout(NAVIGATION_TIMEOUT_MS) : undefined;
   try {
-    const signal = kept ? AbortSignal.timeout(NAVIGATION_TIMEOUT_MS) : undefined;
     return await fetch(request.url, { signal, cache: "no-cache", redirect: "manual" });
   } catch (error) {
     if (kept) return kept;
@@ -47,7 +48,7 @@ self.addEventListener("fetch", (event) => {
   if (request.method !== "GET") return;
   const url = new URL(request.url);
   const path = url.origin + url.pathname;
-  if (request.mode === "navigate" && (path === self.registration.scope || path === PAGE)) {
+  if (request.mode === "navigate" && (path === PAGE || path === `${PAGE}index.html`)) {
     event.respondWith(page(request));
   } else if (KEYS.has(path)) {
     event.respondWith(asset(request));

@@ -35,6 +35,8 @@ fn trunk(workspace: &Workspace, subcommand: &str) -> Result<Command> {
     let mut trunk = tools.trunk()?;
     trunk.current_dir(&workspace.root).arg(subcommand).args(["--offline", "--skip-version-check"]);
     trunk.env("CARGO_TARGET_DIR", &workspace.target);
+    // A build that fails is the compiler's message; where in Trunk it came through helps nobody.
+    trunk.env("RUST_BACKTRACE", "0");
     // RUSTFLAGS would replace the flags of .cargo/config.toml, and SIMD with them.
     trunk.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     Ok(trunk)

@@ -1,0 +1,139 @@
+// A browser for the tests: a fresh profile, a page served from any path, and everything that the page says or asks for.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+
+import axe from "axe-core";
+import { chromium as playwright } from "playwright-core";
+
+import { chromium, pageFolder, scratch } from "./environment.mjs";
+import { serveFolder, serveForeign } from "./server.mjs";
+
+const FLAGS = [
+  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync",
+  // Names are never looked up: what is not on this machine is not reached, whatever a test does wrong.
+  "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+];
+
+/// The browser, for all tests of a file. Close it in `after`.
+export function launch() {
+  return playwright.launch({ executablePath: chromium(), headless: true, args: FLAGS });
+}
+
+/// A page of the app in a profile of its own, with a server for it at `prefix` and one of a foreign origin.
+///
+///     const session = await open(browser, { prefix: "/a/b/" });
+///     ...
+///     await session.close();      // fails if the console or the network was not clean
+export async function open(browser, { prefix = "/", viewport, colorScheme, folder = pageFolder() } = {}) {
+  const server = await serveFolder(folder, prefix);
+  const foreign = await serveForeign();
+  const context = await browser.newContext({ viewport: viewport ?? { width: 1280, height: 800 }, colorScheme, acceptDownloads: true });
+  const page = await context.newPage();
+  const session = { browser, context, page, server, foreign, console: [], requests: [] };
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) session.console.push(`${message.type()}: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => session.console.push(`uncaught: ${error.message}`));
+  page.on("crash", () => session.console.push("the page crashed"));
+  context.on("request", (request) => session.requests.push(request.url()));
+  await page.addInitScript(watchLongTasks);
+  session.close = ({ clean = true } = {}) => closeSession(session, clean);
+  await page.goto(server.url);
+  await started(page);
+  return session;
+}
+
+/// Waits until the app has replaced the "Loading" text.
+export async function started(page) {
+  await page.waitForFunction(() => document.querySelector("#app .boot") === null && document.querySelector("#app > *") !== null);
+  assert.equal(await page.locator("#boot-error").count(), 0, "the app could not start");
+}
+
+async function closeSession(session, clean) {
+  await session.context.close();
+  await session.server.close();
+  await session.foreign.close();
+  if (!clean) return;
+  assert.deepEqual(session.console, [], "the console is clean");
+  assert.deepEqual(foreignRequests(session), [], "nothing is asked of another origin");
+  assert.deepEqual(session.foreign.hits, [], "another origin hears nothing");
+}
+
+/// What the page asked of anyone but its own server.
+export function foreignRequests(session) {
+  const isLocal = (url) => url.startsWith(`${session.server.origin}/`) || url.startsWith("blob:") || url.startsWith("data:");
+  return session.requests.filter((url) => !isLocal(url));
+}
+
+/// Drops files of this machine on an element of the page, as a person does with the mouse.
+export async function drop(page, selector, files) {
+  await page.evaluate(() => {
+    const input = document.createElement("input");
+    input.type = "file";
+    input.multiple = true;
+    input.id = "test-files";
+    input.hidden = true;
+    document.body.append(input);
+  });
+  await page.locator("#test-files").setInputFiles([files].flat());
+  await page.evaluate((target) => {
+    const input = document.getElementById("test-files");
+    const dataTransfer = new DataTransfer();
+    for (const file of input.files) dataTransfer.items.add(file);
+    input.remove();
+    const element = document.querySelector(target);
+    for (const type of ["dragenter", "dragover", "drop"]) {
+      element.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, composed: true, dataTransfer }));
+    }
+  }, selector);
+}
+
+/// Does `action` and saves the file that the browser then downloads: `{ name, path, bytes }`.
+export async function download(page, action) {
+  const [started] = await Promise.all([page.waitForEvent("download"), action()]);
+  const name = started.suggestedFilename();
+  const file = path.join(scratch(), name);
+  await started.saveAs(file);
+  return { name, path: file, bytes: fs.readFileSync(file) };
+}
+
+/// What an automatic check of accessibility (WCAG 2.2 A and AA) finds wrong, one line each.
+export async function accessibilityFaults(page) {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, {
+    runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+  }));
+  return violations.flatMap(({ id, help, nodes }) => nodes.map((node) => `${id}: ${help}: ${node.target.join(" ")}`));
+}
+
+/// The times, in ms, for which the page's main thread was busy for more than 50 ms at a stretch.
+export function longTasks(page) {
+  return page.evaluate(() => globalThis.longTasks);
+}
+
+function watchLongTasks() {
+  globalThis.longTasks = [];
+  new PerformanceObserver((list) => {
+    for (const task of list.getEntries()) globalThis.longTasks.push(Math.round(task.duration));
+  }).observe({ type: "longtask", buffered: true });
+}
+
+/// Starts a worker in the page just as the app does (see web/src), and gives its handle once its wasm runs.
+export async function startWorker(page) {
+  const appeared = page.waitForEvent("worker");
+  await page.evaluate(() => {
+    const { worker, workerWasm } = document.querySelector("script[data-worker]").dataset;
+    const text = (name) => JSON.stringify(new URL(name, document.baseURI).href);
+    const source = `importScripts(${text(worker)});self.started=wasm_bindgen({module_or_path:${text(workerWasm)}});`;
+    globalThis.testWorker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+  });
+  const worker = await appeared;
+  await worker.evaluate(async () => {
+    // The handle is there before the script has run.
+    while (globalThis.started === undefined) await new Promise((resolve) => setTimeout(resolve, 10));
+    await globalThis.started;
+  });
+  return worker;
+}

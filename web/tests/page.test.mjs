@@ -1,0 +1,163 @@
+// What holds for the page whatever it shows: its policy, its privacy, where it can be served, and that it keeps working
+// without a network.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { after, before, test } from "node:test";
+
+import { pageFolder, scratch } from "./environment.mjs";
+import { accessibilityFaults, launch, open, started, startWorker } from "./harness.mjs";
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+test("the policy allows the page's own origin and nothing else", async () => {
+  const html = fs.readFileSync(path.join(pageFolder(), "index.html"), "utf8");
+  const policy = /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(html);
+  assert.ok(policy, "the page has a policy");
+  const firstLoad = html.search(/<(link|script|style|img)\b/);
+  assert.ok(policy.index < firstLoad, "the policy stands before everything that is loaded");
+  const directives = new Map(policy[1].split(";").map((part) => part.trim().split(/\s+/)).map(([name, ...values]) => [name, values]));
+  assert.deepEqual(directives.get("default-src"), ["'none'"]);
+  const allowed = new Set(["'none'", "'self'", "'wasm-unsafe-eval'", "blob:", "data:"]);
+  for (const [name, values] of directives) {
+    for (const value of values) assert.ok(allowed.has(value), `${name} ${value}`);
+  }
+  assert.deepEqual(directives.get("script-src"), ["'self'", "'wasm-unsafe-eval'"]);
+  assert.deepEqual(directives.get("connect-src"), ["'self'"]);
+});
+
+for (const prefix of ["/", "/a/b/"]) {
+  test(`the page and its worker run from ${prefix}`, async () => {
+    const session = await open(browser, { prefix });
+    await startWorker(session.page);
+    assert.ok(session.server.hits.every((hit) => hit.startsWith(prefix)), session.server.hits.join(" "));
+    await session.close();
+  });
+}
+
+// Every way out that a page or a worker has, as source text: it is run by the browser's debugger, which the policy does
+// not bind. Each is called with a foreign address. What comes of it tells little (some say nothing when they are
+// blocked); what the foreign server hears is the measure.
+const WAYS_OUT = {
+  fetch: (url) => fetch(url, { method: "POST", mode: "no-cors", body: "a trace" }),
+  xhr: (url) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", url);
+    request.send("a trace");
+  },
+  webSocket: (url) => new WebSocket(url.replace("http", "ws")),
+  eventSource: (url) => new EventSource(url),
+};
+const WAYS_OUT_OF_WORKERS = {
+  importScripts: (url) => importScripts(url),
+};
+const WAYS_OUT_OF_PAGES = {
+  beacon: (url) => navigator.sendBeacon(url, "a trace"),
+  image: (url) => document.body.append(Object.assign(new Image(), { src: url })),
+  script: (url) => document.body.append(Object.assign(document.createElement("script"), { src: url })),
+  module: (url) => import(url),
+  style: (url) => document.body.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: url })),
+  preload: (url) => document.body.append(Object.assign(document.createElement("link"), { rel: "preload", as: "image", href: url })),
+  frame: (url) => document.body.append(Object.assign(document.createElement("iframe"), { src: url })),
+  object: (url) => document.body.append(Object.assign(document.createElement("object"), { data: url })),
+  video: (url) => document.body.append(Object.assign(document.createElement("video"), { src: url })),
+  font: (url) => new FontFace("foreign", `url(${url})`).load(),
+  // Last: where it works, the page is gone.
+  form: (url) => {
+    const form = Object.assign(document.createElement("form"), { action: url, method: "post" });
+    document.body.append(form);
+    form.submit();
+  },
+};
+
+// Calls each way out in a page or a worker, and gives it the time to get somewhere.
+async function tryAll(place, ways, origin) {
+  for (const [name, way] of Object.entries(ways)) {
+    const attempt = `Promise.resolve().then(() => (${way})(${JSON.stringify(`${origin}/${name}`)})).then(() => {}, () => {})`;
+    const patience = "new Promise((resolve) => setTimeout(resolve, 300))";
+    // A page that went elsewhere cannot answer.
+    await place.evaluate(`Promise.race([${attempt}, ${patience}]).then(() => ${patience})`).catch(() => {});
+  }
+}
+
+test("no byte leaves from the page", async () => {
+  const session = await open(browser);
+  await tryAll(session.page, { ...WAYS_OUT, ...WAYS_OUT_OF_PAGES }, session.foreign.origin);
+  await session.page.waitForTimeout(500);
+  assert.deepEqual(session.foreign.hits, []);
+  assert.ok(session.page.url().startsWith(session.server.url), "the page is still there");
+  await session.close({ clean: false });
+});
+
+test("no byte leaves from the worker", async () => {
+  const session = await open(browser);
+  const worker = await startWorker(session.page);
+  await tryAll(worker, { ...WAYS_OUT, ...WAYS_OUT_OF_WORKERS }, session.foreign.origin);
+  assert.deepEqual(session.foreign.hits, []);
+  await session.close({ clean: false });
+});
+
+test("the probes work: without the policy every one of them gets out", async () => {
+  const folder = scratch();
+  fs.cpSync(pageFolder(), folder, { recursive: true });
+  const file = path.join(folder, "index.html");
+  fs.writeFileSync(file, fs.readFileSync(file, "utf8").replace(/<meta http-equiv="Content-Security-Policy"[^>]*>/, ""));
+  const session = await open(browser, { folder });
+  const worker = await startWorker(session.page);
+  const heard = (ways) => Object.keys(ways).filter((name) => session.foreign.hits.some((hit) => hit.endsWith(`/${name}`)));
+
+  const ofWorkers = { ...WAYS_OUT, ...WAYS_OUT_OF_WORKERS };
+  await tryAll(worker, ofWorkers, session.foreign.origin);
+  assert.deepEqual(heard(ofWorkers), Object.keys(ofWorkers), "from the worker");
+
+  session.foreign.hits.length = 0;
+  const ofPages = { ...WAYS_OUT, ...WAYS_OUT_OF_PAGES };
+  await tryAll(session.page, ofPages, session.foreign.origin);
+  await session.page.waitForTimeout(500);
+  assert.deepEqual(heard(ofPages), Object.keys(ofPages), "from the page");
+  await session.close({ clean: false });
+});
+
+test("after one visit the page works without a network, and a new deployment is seen at once", async () => {
+  const session = await open(browser, { prefix: "/a/b/" });
+  const { page, context, server } = session;
+  await page.evaluate(async () => {
+    await navigator.serviceWorker.ready;
+    if (navigator.serviceWorker.controller === null) {
+      await new Promise((resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
+    }
+  });
+
+  const next = scratch();
+  fs.cpSync(pageFolder(), next, { recursive: true });
+  const file = path.join(next, "index.html");
+  fs.writeFileSync(file, fs.readFileSync(file, "utf8").replace(/name="build" content="[^"]*"/, 'name="build" content="next"'));
+  server.folder = next;
+  await page.reload();
+  await started(page);
+  assert.equal(await page.locator("meta[name=build]").getAttribute("content"), "next");
+
+  server.folder = pageFolder();
+  await context.setOffline(true);
+  const n_hits = server.hits.length;
+  await page.reload();
+  await started(page);
+  await startWorker(page);
+  assert.equal(server.hits.length, n_hits, "the server is not asked");
+  await context.setOffline(false);
+  await session.close();
+});
+
+test("the empty page has no fault of accessibility that a machine can find, light or dark, wide or narrow", async () => {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of [1280, 400]) {
+      const session = await open(browser, { colorScheme, viewport: { width, height: 800 } });
+      assert.deepEqual(await accessibilityFaults(session.page), [], `${colorScheme}, ${width} px`);
+      const overflow = await session.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.ok(overflow <= 0, `the page is ${overflow} px wider than ${width} px`);
+      await session.close();
+    }
+  }
+});

