@@ -18,6 +18,6 @@ mod skip;
 pub mod strict;
 pub mod string;
 
-pub use cursor::{Cursor, Stop, Text, Value};
+pub use cursor::{Cursor, Spelling, Stop, Text, Value};
 pub use scanner::{Defect, DefectKind, Frame, Member, Place, Scanner, Sink};
 pub use strict::Quirk;

@@ -66,50 +66,49 @@ fn double_to_ns(us: f64) -> i64 {
 /// is no number or beyond 10^30 us.
 #[must_use]
 pub fn parse_micros(text: &[u8]) -> Option<Micros> {
-    // Nearly every number is up to 16 digits, and perhaps a point and up to three more.
+    match parse_plain(text) {
+        Some(ns) => Some(Micros { ns: i128::from(ns), sub_ns: false, odd_importer_ns: None }),
+        None => parse_odd(text),
+    }
+}
+
+/// The exact nanoseconds of a number as nearly all of them are: up to 16 digits, and perhaps a point and
+/// up to three more. The importer's reading follows from them ([`importer_ns`]). `None` means nothing but
+/// that [`parse_micros`] must look.
+#[inline]
+#[must_use]
+pub fn parse_plain(text: &[u8]) -> Option<i64> {
     let mut at = usize::from(matches!(text.first(), Some(b'-' | b'+')));
     let negative = text.first() == Some(&b'-');
     let int_start = at;
-    let mut whole: u64 = 0;
+    let mut whole: i64 = 0;
     while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0'))
         && digit < 10
     {
-        whole = whole.wrapping_mul(10).wrapping_add(u64::from(digit));
+        whole = whole.wrapping_mul(10).wrapping_add(i64::from(digit));
         at += 1;
     }
     let int_len = at - int_start;
-    if int_len > 15 && (int_len > 16 || whole >= 1 << 53) {
-        return parse_odd(text);
+    if int_len == 0 || int_len > 15 && (int_len > 16 || whole >= 1 << 53) {
+        return None;
     }
-    let sign = |ns: i128| if negative { -ns } else { ns };
-    if at == text.len() {
-        return (int_len > 0).then(|| Micros {
-            ns: sign(i128::from(whole) * 1000),
-            sub_ns: false,
-            odd_importer_ns: None,
-        });
-    }
-    if text[at] != b'.' {
-        return parse_odd(text);
-    }
-    at += 1;
-    let digits = &text[at..];
-    if digits.len() > 3 || (digits.is_empty() && int_len == 0) {
-        return parse_odd(text);
-    }
-    let mut fraction: u64 = 0;
-    for place in 0..3 {
-        let digit = digits.get(place).map_or(0, |byte| byte.wrapping_sub(b'0'));
-        if digit > 9 {
-            return parse_odd(text);
+    let mut ns = whole * 1000;
+    if let Some(byte) = text.get(at) {
+        let digits = &text[at + 1..];
+        if *byte != b'.' || digits.len() > 3 {
+            return None;
         }
-        fraction = fraction * 10 + u64::from(digit);
+        let mut weight = 100;
+        for digit in digits {
+            let digit = digit.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            ns += i64::from(digit) * weight;
+            weight /= 10;
+        }
     }
-    Some(Micros {
-        ns: sign(i128::from(whole) * 1000 + i128::from(fraction)),
-        sub_ns: false,
-        odd_importer_ns: None,
-    })
+    Some(if negative { -ns } else { ns })
 }
 
 /// The general case: many digits, an exponent, huge values.

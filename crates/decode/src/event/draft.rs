@@ -106,7 +106,7 @@ impl<'a> Draft<'a> {
         cursor.enter();
         while let Some(key) = cursor.next_key(!draft.any)? {
             draft.any = true;
-            let field = if key.escaped {
+            let field = if key.is_escaped() {
                 Field::of(unescape(key.raw).as_bytes())
             } else {
                 Field::of(key.raw)
@@ -135,8 +135,11 @@ impl<'a> Draft<'a> {
         let mut first = true;
         while let Some(key) = cursor.next_key(first)? {
             first = false;
-            let arg =
-                if key.escaped { Arg::of(unescape(key.raw).as_bytes()) } else { Arg::of(key.raw) };
+            let arg = if key.is_escaped() {
+                Arg::of(unescape(key.raw).as_bytes())
+            } else {
+                Arg::of(key.raw)
+            };
             let Some(arg) = arg else {
                 cursor.skip_value()?;
                 continue;

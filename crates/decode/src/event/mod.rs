@@ -3,7 +3,7 @@
 mod draft;
 mod number;
 
-use scan::{Cursor, Stop, Text, Value, strict, string::unescape};
+use scan::{Cursor, Spelling, Stop, Text, Value, strict, string::unescape};
 use trace::{
     ByteSpan, Event, Flags, IdToken, ImporterNs, Phase, Stream, StringId, StringTable,
     TraceBuilder, TrackId, decimal,
@@ -14,7 +14,7 @@ use draft::{Arg, Draft, Field};
 use number::Time;
 
 /// Times from here on are counted from an origin, so that durations and shifts cannot overflow.
-const FAR: i128 = 1 << 62;
+const FAR: i64 = 1 << 62;
 
 /// Fills the columns, one event after the other.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(crate) struct Events {
     pub(crate) problems: Problems,
     /// Whether the origin is decided: at the first event with a time.
     origin_known: bool,
+    /// It is decided, and nothing is to be subtracted.
+    origin_is_zero: bool,
     categories: Categories,
     /// Any event had a `ph`.
     pub(crate) any_phase: bool,
@@ -51,7 +53,7 @@ impl Notes<'_> {
 const _: () = assert!(ProblemKind::ALL.len() <= 64, "a set of kinds is one word");
 
 impl Events {
-    pub fn is_event_key(key: &[u8]) -> bool {
+    pub(crate) fn is_event_key(key: &[u8]) -> bool {
         Field::is_known(key)
     }
 
@@ -165,7 +167,7 @@ impl Events {
     #[inline]
     fn phase(&mut self, draft: &Draft<'_>, notes: &mut Notes<'_>) -> Phase {
         let letter = match draft.get(Field::Ph) {
-            Some(Value::String(Text { raw, escaped: false })) => raw.first().copied(),
+            Some(Value::String(Text { raw, spelling: Spelling::Plain })) => raw.first().copied(),
             Some(Value::String(text)) => unescape(text.raw).bytes().next(),
             _ => None,
         };
@@ -185,6 +187,14 @@ impl Events {
     #[inline]
     fn ts(&mut self, draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
         let (micros, text) = match number::time(draft.get(Field::Ts)) {
+            Time::Plain(ns @ 0..FAR) if self.origin_is_zero => {
+                notes.flags.set(Flags::HAS_TS);
+                return (ns, None);
+            }
+            Time::Plain(ns) => (
+                decimal::Micros { ns: i128::from(ns), sub_ns: false, odd_importer_ns: None },
+                false,
+            ),
             Time::Known { micros, text } => (micros, text),
             Time::Missing => {
                 if phase != Phase::Metadata && !notes.flags.has(Flags::PHASE_UNREADABLE) {
@@ -209,10 +219,11 @@ impl Events {
             }
             if !self.origin_known {
                 self.origin_known = true;
-                if micros.ns.abs() > FAR {
+                if micros.ns.unsigned_abs() > FAR as u128 {
                     self.builder.trace_mut().origin_ns =
                         micros.ns.div_euclid(1_000_000) * 1_000_000;
                 }
+                self.origin_is_zero = self.builder.trace().origin_ns == 0;
             }
         }
         match i64::try_from(micros.ns - self.builder.trace().origin_ns) {
@@ -298,6 +309,13 @@ impl Events {
 #[inline]
 fn dur(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
     let (micros, text) = match number::time(draft.get(Field::Dur)) {
+        Time::Plain(ns) => {
+            notes.flags.set(Flags::HAS_DUR);
+            if ns < 0 && phase == Phase::Complete {
+                notes.add(ProblemKind::NegativeDur);
+            }
+            return (ns, None);
+        }
         Time::Known { micros, text } => (micros, text),
         Time::Missing => {
             if phase == Phase::Complete {
@@ -448,10 +466,12 @@ fn text_id(strings: &mut StringTable, value: Option<Value<'_>>) -> StringId {
 
 #[inline]
 fn intern(strings: &mut StringTable, text: Text<'_>) -> StringId {
-    match std::str::from_utf8(text.raw) {
-        Ok(plain) if !text.escaped => strings.intern(plain),
-        _ => strings.intern(&unescape(text.raw)),
+    if !text.is_escaped()
+        && let Some(id) = strings.intern_utf8(text.raw)
+    {
+        return id;
     }
+    strings.intern(&unescape(text.raw))
 }
 
 /// The raw categories of late, by length: a trace has some twenty, and each event one of them.
@@ -470,7 +490,7 @@ impl Categories {
     /// The id of a category, and whether it is one of the GPU's.
     #[inline]
     fn find(&mut self, strings: &mut StringTable, value: Option<Value<'_>>) -> (StringId, Flags) {
-        let Some(Value::String(Text { raw, escaped: false })) = value else {
+        let Some(Value::String(text @ Text { raw, spelling: Spelling::Plain })) = value else {
             let id = text_id(strings, value);
             return (id, class(strings.get(id)));
         };
@@ -481,7 +501,7 @@ impl Categories {
         {
             return (known.id, known.class);
         }
-        let id = intern(strings, Text { raw, escaped: false });
+        let id = intern(strings, text);
         let class = class(strings.get(id));
         let mut text = [0; 24];
         if let Some(place) = text.get_mut(..raw.len()) {

@@ -1,7 +1,7 @@
 //! Integers and ids out of JSON values.
 
 use scan::{Value, string::unescape};
-use trace::decimal::{Micros, parse_micros};
+use trace::decimal::{Micros, parse_micros, parse_plain};
 
 /// A decimal integer, when `text` is one that fits.
 #[inline]
@@ -70,6 +70,8 @@ pub(super) enum Time {
     Missing,
     /// There is something else than a number.
     Unreadable,
+    /// Nanoseconds with nothing odd about them.
+    Plain(i64),
     /// A number; `text` when it was written as a string.
     Known { micros: Micros, text: bool },
 }
@@ -79,8 +81,11 @@ pub(super) enum Time {
 pub(super) fn time(value: Option<Value<'_>>) -> Time {
     let (micros, text) = match value {
         None => return Time::Missing,
-        Some(Value::Number(number)) => (parse_micros(number), false),
-        Some(Value::String(text)) if text.escaped => {
+        Some(Value::Number(number)) => match parse_plain(number) {
+            Some(ns) => return Time::Plain(ns),
+            None => (parse_micros(number), false),
+        },
+        Some(Value::String(text)) if text.is_escaped() => {
             (parse_micros(unescape(text.raw).as_bytes()), true)
         }
         Some(Value::String(text)) => (parse_micros(text.raw), true),
@@ -103,7 +108,7 @@ pub(super) fn is_numeric(value: Value<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use scan::Text;
+    use scan::{Spelling, Text};
 
     use super::*;
 
@@ -121,7 +126,8 @@ mod tests {
     #[test]
     fn flow_ids_as_perfetto_reads_them() {
         let text = |raw: &'static str| {
-            flow_id(Value::String(Text { raw: raw.as_bytes(), escaped: raw.contains('\\') }))
+            let spelling = if raw.contains('\\') { Spelling::Escaped } else { Spelling::Plain };
+            flow_id(Value::String(Text { raw: raw.as_bytes(), spelling }))
         };
         assert_eq!(flow_id(Value::Number(b"12")), Some(12));
         assert_eq!(flow_id(Value::Number(b"18446744073709551615")), Some(-1));
