@@ -13,7 +13,6 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     eprintln!("kinetoscope: {error:#}");
     match error.downcast_ref::<NotATrace>() {
         Some(what) => {
-            eprintln!("  {}", what.advice());
             if !what.excerpt.is_empty() {
                 eprintln!("  at byte {}: {}", what.offset, what.excerpt);
             }

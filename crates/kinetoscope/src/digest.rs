@@ -133,7 +133,7 @@ impl<'a> Fields<'a> {
         while let Some(key) = cursor.next_key(first)? {
             first = false;
             let unescaped;
-            let key = if key.escaped {
+            let key = if key.raw.contains(&b'\\') {
                 unescaped = string::unescape(key.raw);
                 unescaped.as_bytes()
             } else {

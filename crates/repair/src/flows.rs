@@ -4,10 +4,11 @@
 //! lane or is dropped, its arrow silently lands on another slice; counting arrows proves nothing. So the
 //! slice of every flow event is resolved first, on exact times, and the flow event then follows it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use trace::{BuildIdHasher, Flags, Phase, Row, Trace};
 
+use crate::perfetto::order;
 use crate::perfetto::threads::Threads;
 use crate::perfetto::{self, Survey};
 use crate::plan::{Action, RepairPlan, Rule};
@@ -86,29 +87,41 @@ fn key(view: &View<'_>, row: Row) -> Option<FlowKey> {
     Some((view.flow_id(row)?, trace.raw_category(row).0, trace.name(row).0))
 }
 
-/// Flow events in the importer's order (by time, then as in the file).
-fn in_order(view: &View<'_>) -> Vec<Row> {
-    let mut rows: Vec<Row> = view
-        .trace
-        .rows()
-        .filter(|row| view.phase(*row).is_flow() && !view.is_aside(*row))
-        .filter(|row| view.flags(*row).has(Flags::HAS_TS) && view.flow_id(*row).is_some())
-        .filter(|row| !view.flags(*row).has(Flags::ID_UNREADABLE))
-        .collect();
-    let time = |row: &Row| (view.importer_times(*row).0, *row);
-    if !rows.is_sorted_by_key(time) {
-        rows.sort_by_cached_key(time);
-    }
-    rows
+/// Whether a flow event is one that the importer tracks.
+fn takes_part(view: &View<'_>, row: Row) -> bool {
+    !view.is_aside(row)
+        && view.flags(row).has(Flags::HAS_TS)
+        && !view.flags(row).has(Flags::ID_UNREADABLE)
+        && view.flow_id(row).is_some()
 }
 
-/// Flow starts whose key is already started (`flow_duplicate_id`), in the importer's order.
-pub(crate) fn duplicate_starts(view: &View<'_>) -> Vec<Row> {
-    let mut started: HashMap<FlowKey, (), BuildIdHasher> = HashMap::default();
-    let starts = in_order(view).into_iter().filter(|row| view.phase(*row) == Phase::FlowStart);
-    starts
-        .filter(|row| key(view, *row).is_some_and(|key| started.insert(key, ()).is_some()))
-        .collect()
+/// Flow starts whose key is already known (`flow_duplicate_id`), in the importer's order.
+///
+/// A start that finds no slice to bind to starts nothing (`unbound`, sorted). A parked end that finds its
+/// slice makes its key known even without a start (`unparked`: flow event and slice; the importer looks it
+/// up with an operator that inserts).
+pub(crate) fn duplicate_starts(
+    view: &View<'_>,
+    unbound: &[Row],
+    unparked: &[(Row, Row)],
+) -> Vec<Row> {
+    let mut events: Vec<(order::Key, bool, Row)> = view
+        .trace
+        .rows()
+        .filter(|row| view.phase(*row) == Phase::FlowStart && takes_part(view, *row))
+        .filter(|row| unbound.binary_search(row).is_err())
+        .map(|row| (order::item(view, row).key(), true, row))
+        .collect();
+    let parked = unparked.iter();
+    events.extend(parked.map(|(flow, slice)| (order::item(view, *slice).key(), false, *flow)));
+    if !events.is_sorted() {
+        events.sort_unstable();
+    }
+    let mut known: HashSet<FlowKey, BuildIdHasher> = HashSet::default();
+    let repeated = |(_, starts, row): &(order::Key, bool, Row)| {
+        key(view, *row).is_some_and(|key| !known.insert(key)) && *starts
+    };
+    events.into_iter().filter(repeated).map(|(_, _, row)| row).collect()
 }
 
 /// Plans what happens to flow events: they follow their slices, ends bind to the slice they stand on, and
@@ -116,11 +129,11 @@ pub(crate) fn duplicate_starts(view: &View<'_>) -> Vec<Row> {
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
     follow(trace, plan);
     bind_ends(trace, plan);
-    if plan.before.duplicate_flow_starts > 0 {
-        tell_apart(trace, plan);
-    }
     for row in &work.unbound {
         set_aside(*row, plan);
+    }
+    if plan.before.duplicate_flow_starts > 0 {
+        tell_apart(trace, plan, work);
     }
 }
 
@@ -128,7 +141,8 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
 /// left them or an ended child lies on the stack, are aimed; then the model's word is final.
 pub(crate) fn settle(trace: &Trace, plan: &mut RepairPlan) {
     let mut after = perfetto::survey(&View::after(trace, plan));
-    if aim(trace, plan, &after) | drop_unbound(plan, &after) {
+    // Every round aims or drops at least one flow event that was neither before, so this ends.
+    while aim(trace, plan, &after) | drop_unbound(plan, &after) {
         after = perfetto::survey(&View::after(trace, plan));
     }
     plan.flows_bound_after = count_bound(&after.bindings, &plan.flow_targets);
@@ -173,9 +187,10 @@ fn bind_ends(trace: &Trace, plan: &mut RepairPlan) {
 
 /// A key that is started again is a new flow: it and the ends that belong to it get a free id. Ends go to
 /// the oldest start that has none yet, else to the latest start.
-fn tell_apart(trace: &Trace, plan: &mut RepairPlan) {
+fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
     let view = View::after(trace, plan);
-    let duplicates = duplicate_starts(&view);
+    let duplicates: BTreeSet<Row> =
+        duplicate_starts(&view, &work.unbound, &work.unparked).into_iter().collect();
     if duplicates.is_empty() {
         return;
     }
@@ -188,11 +203,17 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan) {
     let ids = trace.rows().filter(|row| trace.phase(*row).is_flow()).filter_map(|r| trace.link(r));
     let mut next_id = ids.max().unwrap_or(0).max(0) + 1;
     let mut renumbered = Vec::new();
-    for row in in_order(&view) {
+    let mut in_order: Vec<Row> = trace
+        .rows()
+        .filter(|row| view.phase(*row).is_flow() && takes_part(&view, *row))
+        .filter(|row| key(&view, *row).is_some_and(|key| flows.contains_key(&key)))
+        .collect();
+    in_order.sort_by_cached_key(|row| order::item(&view, *row).key());
+    for row in in_order {
         let Some(flows) = key(&view, row).and_then(|key| flows.get_mut(&key)) else { continue };
         let new_id = match view.phase(row) {
             Phase::FlowStart => {
-                let new_id = (!flows.is_empty()).then(|| {
+                let new_id = duplicates.contains(&row).then(|| {
                     next_id += 1;
                     next_id - 1
                 });
@@ -225,13 +246,17 @@ fn aim(trace: &Trace, plan: &mut RepairPlan, after: &Survey) -> bool {
         .iter()
         .filter(|pair| after.bindings.binary_search(pair).is_err())
         .filter(|(flow, slice)| {
-            plan.edit(*flow).is_some_and(|edit| edit.tid.is_some() || edit.bind_enclosing)
-                && trace.ts_ns(*flow) != trace.ts_ns(*slice)
+            plan.edit(*flow).is_some_and(|edit| {
+                (edit.tid.is_some() || edit.bind_enclosing) && edit.ts_ns.is_none()
+            }) && trace.ts_ns(*flow) != trace.ts_ns(*slice)
         })
         .copied()
         .collect();
     for (flow, slice) in &wrong {
-        plan.edit_mut(*flow).ts_ns = Some(trace.ts_ns(*slice));
+        let edit = plan.edit_mut(*flow);
+        edit.ts_ns = Some(trace.ts_ns(*slice));
+        edit.bind_enclosing |=
+            trace.phase(*flow) == Phase::FlowEnd && !trace.flags(*flow).has(Flags::BIND_ENCLOSING);
         plan.note(*flow, Rule::FlowAim, Some(*slice));
     }
     !wrong.is_empty()

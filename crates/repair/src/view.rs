@@ -48,6 +48,9 @@ impl<'a> View<'a> {
     /// Flags that still hold: what a plan mends is taken away.
     pub fn flags(&self, row: Row) -> Flags {
         let mut flags = self.trace.flags(row);
+        if self.edit(row).is_some_and(|edit| edit.bind_enclosing) {
+            flags.set(Flags::BIND_ENCLOSING);
+        }
         if self.repaired {
             let mended = Flags::ARGS_UNREADABLE.0
                 | Flags::SCOPE_UNREADABLE.0

@@ -118,6 +118,8 @@ pub(crate) struct Survey {
     pub bindings: Vec<(Row, Row)>,
     /// Flow events without a slice to bind to.
     pub unbound: Vec<Row>,
+    /// Parked flow ends that found a slice: (flow event, slice).
+    pub unparked: Vec<(Row, Row)>,
 }
 
 /// Runs the model.
@@ -133,6 +135,7 @@ pub(crate) fn survey(view: &View<'_>) -> Survey {
         dropped: Vec::new(),
         bindings: Vec::new(),
         unbound: Vec::new(),
+        unparked: Vec::new(),
     };
     let mut stack = Stack::default();
     for thread in survey.threads.all() {
@@ -147,7 +150,8 @@ pub(crate) fn survey(view: &View<'_>) -> Survey {
                 Outcome::NoSlice => survey.unbound.push(item.row),
             }
         }
-        survey.bindings.append(&mut stack.unparked);
+        survey.bindings.extend_from_slice(&stack.unparked);
+        survey.unparked.append(&mut stack.unparked);
         survey.prediction.too_deep += too_deep;
         survey.prediction.misplaced_ends += stack.misplaced_ends;
         if survey.dropped.len() > dropped || too_deep + stack.misplaced_ends > 0 {
@@ -155,7 +159,8 @@ pub(crate) fn survey(view: &View<'_>) -> Survey {
         }
     }
     survey.bindings.sort_unstable();
-    let Survey { prediction, dropped, unbound, .. } = &mut survey;
+    survey.unbound.sort_unstable();
+    let Survey { prediction, dropped, unbound, unparked, .. } = &mut survey;
     prediction.crossing_slices = dropped.len() as u64;
     prediction.flows_without_slice = unbound.len() as u64;
     prediction.crossing_slices_exact = match prediction.misread_times {
@@ -164,7 +169,7 @@ pub(crate) fn survey(view: &View<'_>) -> Survey {
     };
     prediction.duplicate_flow_starts = match view.plan {
         Some(plan) if plan.before.duplicate_flow_starts == 0 => 0,
-        _ => crate::flows::duplicate_starts(view).len() as u64,
+        _ => crate::flows::duplicate_starts(view, unbound, unparked).len() as u64,
     };
     survey
 }

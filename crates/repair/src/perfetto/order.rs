@@ -4,6 +4,9 @@ use trace::{Phase, Row};
 
 use crate::view::View;
 
+/// What events are sorted by: time, kind, negative length, row.
+pub(crate) type Key = (i64, u8, i64, Row);
+
 /// One stacked event with its times in the importer's ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
@@ -20,7 +23,7 @@ pub struct Item {
 impl Item {
     /// `trace_sorter.h`, slow mode: by time; at one time `E` first, then complete slices with a length,
     /// the longer first, then everything else as in the file.
-    fn key(&self) -> (i64, u8, i64, Row) {
+    pub(crate) fn key(&self) -> Key {
         let dur = self.end - self.ts;
         match self.phase {
             Phase::End => (self.ts, 0, 0, self.row),
