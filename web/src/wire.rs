@@ -38,5 +38,7 @@ pub fn attach(envelope: &Object, name: &str, handle: &JsValue) -> Result<(), JsV
 /// The handle of that name, if there is one.
 #[must_use]
 pub fn attached(message: &JsValue, name: &str) -> Option<JsValue> {
-    Reflect::get(message, &name.into()).ok().filter(|value| !value.is_undefined() && !value.is_null())
+    Reflect::get(message, &name.into())
+        .ok()
+        .filter(|value| !value.is_undefined() && !value.is_null())
 }

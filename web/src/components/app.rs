@@ -9,6 +9,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{DragEvent, HtmlElement, HtmlInputElement, KeyboardEvent};
 use yew::prelude::*;
 
+use super::FailureCard;
 use super::bar::Hatches;
 use super::dialogs::OpenDialog;
 use super::drop_target::DropTarget;
@@ -17,7 +18,6 @@ use super::file_cards::FileCards;
 use super::header::Header;
 use super::nav::Nav;
 use super::status_bar::StatusBar;
-use super::FailureCard;
 use crate::queries::address::Address;
 use crate::queries::page;
 use crate::queries::status::spoken_text;
@@ -31,7 +31,9 @@ pub fn App() -> Html {
     let state = use_reducer(|| page::addressed(settings::restored(), &hash()));
     let tasks = {
         let dispatcher = state.dispatcher();
-        use_memo((), move |()| Tasks::new(Callback::from(move |action| dispatcher.dispatch(action))))
+        use_memo((), move |()| {
+            Tasks::new(Callback::from(move |action| dispatcher.dispatch(action)))
+        })
     };
     let tasks = (*tasks).clone();
 
@@ -54,7 +56,8 @@ pub fn App() -> Html {
     let on_files = {
         let tasks = tasks.clone();
         Callback::from(move |event: Event| {
-            let input = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+            let input =
+                event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
             if let Some(input) = input {
                 tasks.open(files::listed(input.files()));
                 // The same file can be chosen again.
@@ -78,8 +81,8 @@ pub fn App() -> Html {
             if !state.files.is_empty() {
                 <FileCards files={state.files.clone()} selected={state.selected} tasks={tasks.clone()} />
             }
-            <div class={classes!("body", selected.is_some().then_some("with-nav"))}>
-                if let Some(file) = &selected {
+            <div class={classes!("body", selected.as_ref().is_some_and(|file| file.has_views()).then_some("with-nav"))}>
+                if let Some(file) = selected.as_ref().filter(|file| file.has_views()) {
                     <Nav view={state.view} badges={page::badges(file)} tasks={tasks.clone()} />
                 }
                 <main id="main" tabindex="-1">
@@ -140,9 +143,8 @@ fn listeners(tasks: &Tasks, latest: &Rc<RefCell<State>>) -> Vec<EventListener> {
         let tasks = tasks.clone();
         EventListener::new_with_options(&target, name, stoppable, move |event| {
             let Some(event) = event.dyn_ref::<DragEvent>() else { return };
-            let carries_files = event
-                .data_transfer()
-                .is_some_and(|data| data.types().includes(&"Files".into(), 0));
+            let carries_files =
+                event.data_transfer().is_some_and(|data| data.types().includes(&"Files".into(), 0));
             if carries_files {
                 event.prevent_default();
                 effect(&tasks, event);
@@ -162,7 +164,8 @@ fn listeners(tasks: &Tasks, latest: &Rc<RefCell<State>>) -> Vec<EventListener> {
         let (tasks, over) = (tasks.clone(), over.clone());
         EventListener::new_with_options(&target, "dragover", stoppable, move |event| {
             let Some(drag) = event.dyn_ref::<DragEvent>() else { return };
-            let files = drag.data_transfer().is_some_and(|data| data.types().includes(&"Files".into(), 0));
+            let files =
+                drag.data_transfer().is_some_and(|data| data.types().includes(&"Files".into(), 0));
             if files {
                 event.prevent_default();
                 over(&tasks, true);

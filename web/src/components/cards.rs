@@ -33,7 +33,9 @@ pub fn FailureCard(props: &FailureProps) -> Html {
     let Failure { title, what, place, advice, excerpt } = &*props.failure;
     let copy = {
         let (tasks, text) = (props.tasks.clone(), details(&props.failure));
-        Callback::from(move |_: MouseEvent| tasks.copy(text.clone(), "Copied the details".to_owned()))
+        Callback::from(move |_: MouseEvent| {
+            tasks.copy(text.clone(), "Copied the details".to_owned())
+        })
     };
     let emit = |callback: &Option<Callback<()>>| {
         callback.clone().map(|callback| callback.reform(|_: MouseEvent| ()))
@@ -88,7 +90,8 @@ pub struct FindingProps {
 pub fn FindingCard(props: &FindingProps) -> Html {
     let Finding { rule, observation, hypothesis, action, validation, confidence, evidence } =
         &props.finding;
-    let rows = [("Likely reason", hypothesis), ("What to do", action), ("How to check", validation)];
+    let rows =
+        [("Likely reason", hypothesis), ("What to do", action), ("How to check", validation)];
     html! {
         <section class="card finding" data-testid="finding" data-rule={rule.to_string()}>
             <h3><Icon name="note" />{ observation }</h3>

@@ -75,7 +75,9 @@ const KEYS: &[(&str, &str)] = &[
 ];
 
 fn help(props: &Props) -> Html {
-    let field = |event: &Event| event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+    let field = |event: &Event| {
+        event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok())
+    };
     let on_keys = {
         let tasks = props.tasks.clone();
         Callback::from(move |event: Event| {

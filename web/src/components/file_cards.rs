@@ -94,9 +94,10 @@ fn mood(file: &FileEntry) -> (Option<&'static str>, Option<&'static str>) {
         Phase::Cancelled => return (Some("stopped"), None),
         Phase::Working(_) | Phase::Ready => {}
     }
-    let worst = file.opened.as_ref().and_then(|opened| {
-        opened.problems.iter().map(|problem| problem.severity).max()
-    });
+    let worst = file
+        .opened
+        .as_ref()
+        .and_then(|opened| opened.problems.iter().map(|problem| problem.severity).max());
     let drops = file.plan.as_ref().is_some_and(|plan| plan.drops_before > 0);
     match worst {
         Some(Severity::Error) => (Some("troubled"), Some("warning")),

@@ -33,8 +33,8 @@ pub fn PlaceView(props: &Props) -> Html {
                     { format!("{} from {} µs", units::time(place.dur_ns), units::instant(place.start_ns)) }
                 </span>
             </figcaption>
-            { half("Before", &format!("Perfetto v51–v56 drops {}", units::plural(dropped, "slice", "slices")), &place.before, place.dur_ns) }
-            { half("After", &format!("{} in a lane of their own, none dropped", units::plural(moved, "slice", "slices")), &place.after, place.dur_ns) }
+            { half("Before", &format!("Perfetto v51–v56 drop {}", units::plural(dropped, "slice", "slices")), &place.before, place.dur_ns) }
+            { half("After", &format!("{} of its own, none dropped", units::plural(moved, "slice in a lane", "slices, each in a lane")), &place.after, place.dur_ns) }
         </figure>
     }
 }
@@ -62,14 +62,18 @@ fn row(lane: &DrawnLane, dur_ns: i64) -> Html {
         .map(|slice| format!("{} {}", slice.name, fate_word(slice.fate)))
         .collect();
     let label = match words.len() {
-        0 => format!("{}: {}", lane.name, units::plural(lane.slices.len() as u64, "slice", "slices")),
+        0 => {
+            format!("{}: {}", lane.name, units::plural(lane.slices.len() as u64, "slice", "slices"))
+        }
         _ => format!("{}: {}", lane.name, words.join(", ")),
     };
     html! {
         <div class="lane">
             <span class="lane-name" title={lane.name.clone()}>{ &lane.name }</span>
             <svg width="100%" height={height.to_string()} role="img" aria-label={label}>
-                { for lane.slices.iter().map(|slice| drawn(slice, dur_ns)) }
+                // What is dropped lies over the rest, so that it can be read.
+                { for lane.slices.iter().filter(|slice| slice.fate != Fate::Dropped).map(|slice| drawn(slice, dur_ns)) }
+                { for lane.slices.iter().filter(|slice| slice.fate == Fate::Dropped).map(|slice| drawn(slice, dur_ns)) }
             </svg>
         </div>
     }
@@ -97,7 +101,7 @@ fn drawn(slice: &DrawnSlice, dur_ns: i64) -> Html {
     html! {
         <svg x={format!("{from:.4}%")} y={(f64::from(slice.depth) * LEVEL_PX).to_string()}
             width={format!("{width:.4}%")} height={(LEVEL_PX - 2.0).to_string()} class={fate}>
-            <title>{ format!("{} ({}), {}: {}", slice.name, slice.category, units::time(slice.dur_ns), fate_word(slice.fate)) }</title>
+            <title>{ format!("{}, {}: {}", slice.name, units::time(slice.dur_ns), fate_word(slice.fate)) }</title>
             <rect width="100%" height="100%" class={classes!("slice", paint.class())} />
             if slice.fate == Fate::Dropped {
                 <rect width="100%" height="100%" fill="url(#hatch-dropped)" />

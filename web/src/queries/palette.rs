@@ -3,7 +3,7 @@
 //! Eight hues that stay apart for colour-blind readers (the project's interface specification, 3.5); more
 //! categories reuse a hue with a hatch, never a ninth hue.
 
-/// One of the eight hues; the stylesheet has a token for each (`--hue-gemm`).
+/// One of the eight hues, and that of the host; the stylesheet has a token for each (`--hue-gemm`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hue {
     /// Matrix products, convolutions.
@@ -20,8 +20,10 @@ pub enum Hue {
     Memory,
     /// Quantisation, mixture of experts.
     Quant,
-    /// Everything else.
+    /// Everything else on the GPU.
     Other,
+    /// The host: no kernel, so no category; a quiet colour between the lanes' own.
+    Host,
 }
 
 /// How a second and third category of one hue differ from the first.
@@ -90,9 +92,12 @@ const PAINTS: &[(&str, Hue, Hatch)] = &[
     ("cuda_sync", Hue::Communication, Hatch::None),
 ];
 
-/// The paint of a category; unknown ones are `other`.
+/// The paint of a category; unknown ones are `other`, slices of the host have none.
 #[must_use]
 pub fn paint(category: &str) -> Paint {
+    if category.is_empty() {
+        return Paint { hue: Hue::Host, hatch: Hatch::None };
+    }
     let found = PAINTS.iter().find(|(id, ..)| id.eq_ignore_ascii_case(category));
     found.map_or(Paint { hue: Hue::Other, hatch: Hatch::None }, |(_, hue, hatch)| Paint {
         hue: *hue,
@@ -113,6 +118,7 @@ impl Hue {
             Self::Memory => "memory",
             Self::Quant => "quant",
             Self::Other => "other",
+            Self::Host => "host",
         }
     }
 }
@@ -150,6 +156,7 @@ mod tests {
     #[test]
     fn an_unknown_category_is_other() {
         assert_eq!(paint("moon").hue, Hue::Other);
+        assert_eq!(paint("").hue, Hue::Host);
         assert_eq!(paint("conv"), Paint { hue: Hue::Gemm, hatch: Hatch::Lines });
     }
 }

@@ -76,6 +76,12 @@ impl FileEntry {
         matches!(self.phase, Phase::Working(_)) || matches!(self.repair, RepairState::Writing(..))
     }
 
+    /// Whether it has views, or will have: a file that could not be read has none.
+    #[must_use]
+    pub fn has_views(&self) -> bool {
+        self.opened.is_some() || matches!(self.phase, Phase::Working(_))
+    }
+
     /// What its worker is doing.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {

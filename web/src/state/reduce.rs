@@ -144,16 +144,14 @@ fn receive(state: &mut State, response: Response) {
     match response {
         // The first is for `tasks::workers`; rows are gathered in `tasks` until their plan comes.
         Response::Ready { .. } | Response::LogRows { .. } => {}
-        Response::Progress { job, progress } => {
-            update(state, job, |file| match &mut file.repair {
-                RepairState::Writing(_, at) => *at = progress,
-                _ => {
-                    if let Phase::Working(at) = &mut file.phase {
-                        *at = progress;
-                    }
+        Response::Progress { job, progress } => update(state, job, |file| match &mut file.repair {
+            RepairState::Writing(_, at) => *at = progress,
+            _ => {
+                if let Phase::Working(at) = &mut file.phase {
+                    *at = progress;
                 }
-            })
-        }
+            }
+        }),
         Response::Opened { job, opened } => update(state, job, |file| {
             file.opened = Some(Shared::new(opened));
             file.phase = Phase::Working(stage_of(file, Stage::Analyzing));

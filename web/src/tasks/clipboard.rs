@@ -19,8 +19,9 @@ impl Tasks {
                 tasks.notice(Failure {
                     title: "The browser did not allow copying".into(),
                     what: "Nothing was copied.".into(),
-                    advice: "Allow this page to use the clipboard, or open it by https or on localhost."
-                        .into(),
+                    advice:
+                        "Allow this page to use the clipboard, or open it by https or on localhost."
+                            .into(),
                     ..Failure::default()
                 });
             }

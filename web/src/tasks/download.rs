@@ -11,7 +11,8 @@ const KEEP_MS: u32 = 120_000;
 /// Has the browser save `blob` as `name`.
 pub fn save(blob: &Blob, name: &str) {
     let Ok(url) = Url::create_object_url_with_blob(blob) else { return };
-    let link = document().create_element("a").ok().and_then(|a| a.dyn_into::<HtmlAnchorElement>().ok());
+    let link =
+        document().create_element("a").ok().and_then(|a| a.dyn_into::<HtmlAnchorElement>().ok());
     if let Some(link) = link {
         link.set_href(&url);
         link.set_download(name);

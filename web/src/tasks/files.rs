@@ -92,7 +92,8 @@ async fn children_of(folder: &FileSystemDirectoryEntry) -> Vec<FileSystemEntry> 
                 let _rejected = reject.call1(&JsValue::NULL, &error);
             }
         });
-        let batch = JsFuture::from(promise).await.map(|batch| Array::from(&batch)).unwrap_or_default();
+        let batch =
+            JsFuture::from(promise).await.map(|batch| Array::from(&batch)).unwrap_or_default();
         if batch.length() == 0 {
             break;
         }

@@ -90,8 +90,9 @@ impl Tasks {
             let (answered, message) = (Rc::clone(&answered), trace_message(&buffer, name));
             EventListener::new(&window(), "message", move |event| {
                 let Some(event) = event.dyn_ref::<MessageEvent>() else { return };
-                let from_target =
-                    event.source().is_some_and(|source| JsValue::from(source) == JsValue::from(target.clone()));
+                let from_target = event
+                    .source()
+                    .is_some_and(|source| JsValue::from(source) == JsValue::from(target.clone()));
                 if !from_target || event.data().as_string().as_deref() != Some("PONG") {
                     return;
                 }
@@ -99,7 +100,8 @@ impl Tasks {
                     return;
                 }
                 // The trace goes to this origin only, whatever the window shows by now.
-                let sent = target.post_message_with_transfer(&message, &origin, &Array::of1(&buffer));
+                let sent =
+                    target.post_message_with_transfer(&message, &origin, &Array::of1(&buffer));
                 tasks.perfetto_done(job, sent.is_ok());
             })
         };

@@ -46,7 +46,8 @@ impl RunningWorker {
         let worker = Worker::new(&url).map_err(|error| message_of(&error))?;
         let waiting = Rc::new(RefCell::new(Some(Vec::new())));
         let on_message = {
-            let (worker, waiting, on_event) = (worker.clone(), Rc::clone(&waiting), on_event.clone());
+            let (worker, waiting, on_event) =
+                (worker.clone(), Rc::clone(&waiting), on_event.clone());
             Closure::new(move |event: MessageEvent| {
                 let message = event.data();
                 let event = match wire::unpack::<Response>(&message) {
@@ -125,7 +126,8 @@ fn bootstrap_url() -> Result<String, String> {
     kind.set_type("text/javascript");
     let parts = Array::of1(&source.into());
     let blob = Blob::new_with_str_sequence_and_options(&parts, &kind);
-    blob.and_then(|blob| Url::create_object_url_with_blob(&blob)).map_err(|error| message_of(&error))
+    blob.and_then(|blob| Url::create_object_url_with_blob(&blob))
+        .map_err(|error| message_of(&error))
 }
 
 /// A worker that could not even be made.
@@ -134,8 +136,9 @@ pub fn not_started(detail: String) -> Failure {
         title: "The worker could not start".into(),
         what: "The part of the page that reads files did not load.".into(),
         place: None,
-        advice: "Reload the page. If you are offline and it was never loaded before, go online once."
-            .into(),
+        advice:
+            "Reload the page. If you are offline and it was never loaded before, go online once."
+                .into(),
         excerpt: Some(detail),
     }
 }
@@ -171,9 +174,10 @@ fn lost(event: &JsValue) -> Failure {
             title: "This file needs more memory than the browser gives".into(),
             what: "A browser tab can use 4 GiB for WebAssembly, and this file filled it.".into(),
             place: None,
-            advice: "Record fewer steps or without stacks and shapes, or use the command line, which \
+            advice:
+                "Record fewer steps or without stacks and shapes, or use the command line, which \
                      has no such limit."
-                .into(),
+                    .into(),
             excerpt: Some(message),
         };
     }
@@ -182,9 +186,10 @@ fn lost(event: &JsValue) -> Failure {
         what: "This is a fault of Kinetoscope, not of your file. The other files are not touched."
             .into(),
         place: None,
-        advice: "Try the file again. If it happens again, report it with the details below; they hold \
+        advice:
+            "Try the file again. If it happens again, report it with the details below; they hold \
                  nothing of your trace."
-            .into(),
+                .into(),
         excerpt: Some(message),
     }
 }

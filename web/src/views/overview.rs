@@ -63,7 +63,9 @@ fn figures(props: &Props, report: &Analyses) -> Html {
             format!("{} after the repair", units::count(plan.drops_after)),
             Some("bad"),
         ),
-        Some(plan) if plan.damaged => (Cell::Count(0), "other defects are repaired".to_owned(), None),
+        Some(plan) if plan.damaged => {
+            (Cell::Count(0), "other defects are repaired".to_owned(), None)
+        }
         Some(_) => (Cell::Count(0), "nothing to repair".to_owned(), Some("good")),
     };
     html! {
@@ -112,7 +114,8 @@ fn quality(props: &Props) -> Html {
 
 /// Every figure of the report, with how it was counted.
 fn facts(report: &Analyses) -> Html {
-    let Some(figures) = report.chapter("overview").and_then(|chapter| chapter.table("figures")) else {
+    let Some(figures) = report.chapter("overview").and_then(|chapter| chapter.table("figures"))
+    else {
         return html! {};
     };
     html! {

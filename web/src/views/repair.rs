@@ -137,7 +137,9 @@ fn repair_state(props: &Props) -> Html {
 fn perfetto_state(props: &Props, open: Callback<MouseEvent>) -> Html {
     let job = props.file.job;
     let text = match &props.perfetto {
-        PerfettoState::Writing(of) if *of == job => "Perfetto's window is open; the repaired file is being written.",
+        PerfettoState::Writing(of) if *of == job => {
+            "Perfetto's window is open; the repaired file is being written."
+        }
         PerfettoState::Waiting(of) if *of == job => "Waiting for Perfetto to load…",
         PerfettoState::Sent(of) if *of == job => {
             "Handed over. Perfetto may ask there whether to trust this page."

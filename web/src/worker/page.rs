@@ -1,7 +1,7 @@
 //! From what the facade returns to what the page shows.
 
-use kinetoscope::{Decoded, Proof, RepairReport, TraceReport};
 use kinetoscope::report::Section;
+use kinetoscope::{Decoded, Proof, RepairReport, TraceReport};
 
 use crate::protocol::{
     Analyses, Chapter, Format, Opened, Part, Plan, ProblemCard, Repaired, Severity,
@@ -59,7 +59,11 @@ pub fn analyses(report: &TraceReport) -> Analyses {
         n_kernel_names: gpu.n_kernel_names,
         kernel_sum_ns: gpu.kernel_sum_ns,
         parts: Shared::new(parts.collect()),
-        chapters: report.sections().into_iter().map(|section: Section| section.into()).collect::<Vec<Chapter>>(),
+        chapters: report
+            .sections()
+            .into_iter()
+            .map(|section: Section| section.into())
+            .collect::<Vec<Chapter>>(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! One file from request to request, without a browser.
 
+use kinetoscope::report::units;
 use kinetoscope::{
     Decoded, Decoder, NotATrace, Options, Output, PlanOptions, RepairPlan, RepairReport, Repairer,
 };
-use kinetoscope::report::units;
 
 use super::page;
 use crate::protocol::{Failure, Format, JobId, Progress, Repaired, Request, Response, Stage};
@@ -138,12 +138,13 @@ fn write(
     let proof = repairer.finish(&mut out);
     bytes_out += out.len() as u64;
     port.block(&out);
-    let log = kinetoscope::repair_log_json(decoded, plan, Some(&proof)).map_err(|error| Failure {
-        title: "The repair log could not be written".into(),
-        what: error.to_string(),
-        advice: "This is a fault of Kinetoscope; please report it.".into(),
-        ..Failure::default()
-    })?;
+    let log =
+        kinetoscope::repair_log_json(decoded, plan, Some(&proof)).map_err(|error| Failure {
+            title: "The repair log could not be written".into(),
+            what: error.to_string(),
+            advice: "This is a fault of Kinetoscope; please report it.".into(),
+            ..Failure::default()
+        })?;
     Ok((page::repaired(name, format, bytes_out, &proof), log))
 }
 
@@ -158,7 +159,9 @@ fn read_all(
     let mut done = 0;
     while done < total {
         bytes.clear();
-        source.read(done, piece.min(total - done), &mut bytes).map_err(|error| unreadable(&error, done))?;
+        source
+            .read(done, piece.min(total - done), &mut bytes)
+            .map_err(|error| unreadable(&error, done))?;
         if bytes.is_empty() {
             return Err(unreadable("the file ended early", done));
         }

@@ -11,11 +11,11 @@ const MEASURED_ROWS: usize = 300;
 const CHAR_PX: f64 = 7.4;
 const PADDING_PX: f64 = 22.0;
 const LEAST_PX: f64 = 56.0;
-const MOST_PX: f64 = 300.0;
-/// A name is the column that takes what is left; this is the least of it.
-const NAME_PX: u32 = 220;
+const MOST_PX: f64 = 440.0;
+/// Least and most wish of the column that takes what is left.
+const FLEXIBLE_PX: (f64, f64) = (120.0, 340.0);
 /// Room for the bar beside a share.
-const BAR_PX: f64 = 44.0;
+const BAR_PX: f64 = 54.0;
 
 /// How a table is laid out.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,32 +31,39 @@ pub struct Layout {
 impl Layout {
     /// The layout of `table`.
     pub fn of(table: &Table) -> Self {
-        let scales: Vec<Scale> = (0..table.columns.len()).map(|column| table.scale(column)).collect();
-        let flexible = table
-            .columns
-            .iter()
-            .position(|column| column.unit == Unit::Name)
-            .or_else(|| table.columns.iter().rposition(|column| column.unit == Unit::Text));
+        let scales: Vec<Scale> =
+            (0..table.columns.len()).map(|column| table.scale(column)).collect();
+        // The column of words with the longest ones takes what is left.
+        let flexible = (0..table.columns.len())
+            .filter(|column| matches!(table.columns[*column].unit, Unit::Name | Unit::Text))
+            .max_by(|a, b| {
+                widest(table, *a, Scale::None).total_cmp(&widest(table, *b, Scale::None))
+            });
         let widths_px: Vec<Option<u32>> = (0..table.columns.len())
-            .map(|column| {
-                (Some(column) != flexible).then(|| width(table, column, scales[column]))
-            })
+            .map(|column| (Some(column) != flexible).then(|| width(table, column, scales[column])))
             .collect();
-        let least_px = widths_px.iter().map(|width| width.unwrap_or(NAME_PX)).sum();
+        let flexible_px = flexible.map_or(0, |column| {
+            let wish = widest(table, column, Scale::None) * CHAR_PX + PADDING_PX;
+            wish.clamp(FLEXIBLE_PX.0, FLEXIBLE_PX.1) as u32
+        });
+        let least_px = widths_px.iter().map(|width| width.unwrap_or(flexible_px)).sum();
         Self { widths_px, least_px, scales }
     }
 }
 
+fn chars(text: &str) -> f64 {
+    text.chars().count() as f64
+}
+
+/// Characters of the longest value.
+fn widest(table: &Table, column: usize, scale: Scale) -> f64 {
+    let cells = table.rows.iter().take(MEASURED_ROWS).filter_map(|row| row.get(column));
+    cells.map(|cell| chars(&cell.show_in(scale))).fold(0.0, f64::max)
+}
+
 fn width(table: &Table, column: usize, scale: Scale) -> u32 {
     let unit = table.columns[column].unit;
-    let chars = |text: &str| text.chars().count() as f64;
-    let widest = table
-        .rows
-        .iter()
-        .take(MEASURED_ROWS)
-        .filter_map(|row| row.get(column))
-        .map(|cell| chars(&cell.show_in(scale)))
-        .fold(0.0, f64::max);
+    let widest = widest(table, column, scale);
     // A header may break between words; the sort mark needs two characters.
     let header = table.header(column);
     let word = header.split(' ').map(chars).fold(0.0, f64::max);

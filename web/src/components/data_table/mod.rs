@@ -89,9 +89,10 @@ pub fn DataTable(props: &Props) -> Html {
         let (measure, n_rows) = (measure.clone(), shown.rows.len());
         use_effect_with(n_rows, move |n_rows| {
             let n_rows = *n_rows;
-            let listener = gloo::events::EventListener::new(&gloo::utils::window(), "resize", move |_| {
-                measure.emit(n_rows);
-            });
+            let listener =
+                gloo::events::EventListener::new(&gloo::utils::window(), "resize", move |_| {
+                    measure.emit(n_rows);
+                });
             move || drop(listener)
         });
     }
@@ -172,11 +173,15 @@ pub fn DataTable(props: &Props) -> Html {
     let detail_row = shown.rows.get(selection.row).copied().filter(|_| *details_open);
     let active = format!("{}-cell-{}-{}", table.id, selection.row, selection.column);
     // Between a change of rows and the effect above, the window may still be that of the old rows.
-    let window = Window { end: seen.end.min(shown.rows.len()), first: seen.first.min(shown.rows.len()), ..*seen };
+    let window = Window {
+        end: seen.end.min(shown.rows.len()),
+        first: seen.first.min(shown.rows.len()),
+        ..*seen
+    };
     html! {
-        <section class={classes!("data-table", props.tall.then_some("tall"))} data-testid={format!("table-{}", table.id)}>
+        <section class={classes!("data-table", (props.tall && !table.rows.is_empty()).then_some("tall"))} data-testid={format!("table-{}", table.id)}>
             <Toolbar title={table.title.to_string()} titled={props.titled} filter={settings.filter.clone()}
-                filtered={table.rows.len() > 8 || !settings.filter.is_empty()} summary={shown.summary.clone()}
+                empty={table.rows.is_empty()} filtered={table.rows.len() > 8 || !settings.filter.is_empty()} summary={shown.summary.clone()}
                 {on_filter} on_copy={on_copy} id={table.id.to_string()} />
             if table.rows.is_empty() {
                 <p class="table-empty">{ &*table.when_empty }</p>

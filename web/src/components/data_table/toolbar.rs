@@ -14,6 +14,7 @@ pub struct Props {
     pub titled: bool,
     pub filter: String,
     pub filtered: bool,
+    pub empty: bool,
     pub summary: String,
     pub on_filter: Callback<String>,
     pub on_copy: Callback<CopyAs>,
@@ -27,7 +28,8 @@ pub fn Toolbar(props: &Props) -> Html {
     let oninput = {
         let on_filter = props.on_filter.clone();
         Callback::from(move |event: InputEvent| {
-            let field = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+            let field =
+                event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
             if let Some(field) = field {
                 on_filter.emit(field.value());
             }
@@ -59,6 +61,7 @@ pub fn Toolbar(props: &Props) -> Html {
                         data-testid={format!("filter-{}", props.id)} />
                 </label>
             }
+            if !props.empty {
             <p class="table-summary" role="status" data-testid={format!("summary-{}", props.id)}>{ &props.summary }</p>
             <div class="table-copy">
                 <button onclick={copy(CopyAs::Tsv)} title="Copy the rows as shown, raw numbers, for a spreadsheet"
@@ -70,6 +73,7 @@ pub fn Toolbar(props: &Props) -> Html {
                     <Icon name="copy" />{ "Markdown" }
                 </button>
             </div>
+            }
         </div>
     }
 }
