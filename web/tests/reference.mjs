@@ -234,14 +234,23 @@ function slicesOf(items) {
   return slices;
 }
 
+// A key that is started again before it ended is another arrow with the same key: an end belongs to the oldest start
+// that has none yet, else to the latest.
 function chain(bound) {
-  const sources = new Map();
+  const started = new Map();
   const ends = [];
   for (const { event, slice } of bound) {
     const key = `${flowId(event.id)}\n${event.cat}\n${event.name}`;
-    const source = sources.get(key);
-    if (event.ph !== "s" && source !== undefined) ends.push([source, slice]);
-    if (event.ph === "s" || (event.ph === "t" && source !== undefined)) sources.set(key, slice);
+    const arrows = started.get(key) ?? [];
+    if (event.ph === "s") {
+      started.set(key, [...arrows, { source: slice, ended: false }]);
+      continue;
+    }
+    const arrow = arrows.find((one) => !one.ended) ?? arrows.at(-1);
+    if (arrow === undefined) continue;
+    ends.push([arrow.source, slice]);
+    if (event.ph === "t") arrow.source = slice;
+    else arrow.ended = true;
   }
   // Perfetto draws an arrow forwards in time whichever end was named first.
   return ends.map(([a, b]) => b.start < a.start ? [b, a] : [a, b])

@@ -1,0 +1,144 @@
+// Every sample trace is repaired by the command line and loaded into the real Perfetto. What must be seen there is
+// worked out from the input by a second reading of it (reference.mjs), not by the product.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { describe, test } from "node:test";
+import { promisify } from "node:util";
+import zlib from "node:zlib";
+
+import { cli, samples, scratch, shared } from "./environment.mjs";
+import { inspect } from "./perfetto.mjs";
+import { countSlices, difference, readTrace, resolveFlows, textOf } from "./reference.mjs";
+
+const DROPS = "slice_drop_overlapping_complete_event";
+const run = promisify(execFile);
+const folder = scratch();
+
+// Python's notation, not JSON: nothing that reads JSON can read it.
+const UNREADABLE = new Set(["49_single_quotes.json"]);
+const PROCESSES_AT_ONCE = 2;
+
+describe("real traces", { concurrency: PROCESSES_AT_ONCE }, () => {
+  for (const file of samples("traces")) {
+    test(path.basename(file), async () => {
+      const { input, output } = await repairedIsWhole(file);
+      const truth = JSON.parse(fs.readFileSync(path.join(shared(), "corpus/truth", path.basename(file).replace(/\.json\.gz$/, ".truth.json"))));
+      assert.equal(spans(output).length, truth.by_ph.X - truth.x_without_dur, "every X event of the reference");
+      everyByteButTimeAndThread(input, output);
+    });
+  }
+});
+
+describe("nasty traces", { concurrency: PROCESSES_AT_ONCE }, () => {
+  for (const file of samples("nasty").filter((name) => !UNREADABLE.has(path.basename(name)))) {
+    test(path.basename(file), () => repairedIsWhole(file));
+  }
+  for (const file of samples("nasty").filter((name) => UNREADABLE.has(path.basename(name)))) {
+    test(`${path.basename(file)} is no trace`, async () => {
+      const failure = await run(cli(), ["perfetto-fix", file, "-o", path.join(folder, "none.json")]).catch((error) => error);
+      assert.equal(failure.code, 3);
+      assert.match(failure.stderr, /\S/);
+    });
+  }
+});
+
+async function repairedIsWhole(file) {
+  const name = path.basename(file).replace(/\.gz$/, "");
+  const repaired = path.join(folder, name);
+  await run(cli(), ["perfetto-fix", file, "-o", repaired, "--log", `${repaired}.log`]);
+  const [before, after] = await Promise.all([inspect(file), inspect(repaired)]);
+  const inputText = textOf(file);
+  const outputText = textOf(repaired);
+  const input = readTrace(inputText);
+  const output = readTrace(outputText);
+
+  assert.doesNotThrow(() => JSON.parse(outputText), "the repaired file is JSON");
+  assert.equal(after.rejected, undefined);
+  assert.deepEqual(after.errors, {}, "Perfetto has nothing to say against it");
+  assert.equal(after.nSlices, countSlices(output.events), "Perfetto shows every slice of the file");
+  sameSpans(input, output);
+
+  const base = movedBy(input, output);
+  const arrows = resolveFlows(input.events).map(([a, ats, b, bts]) => [a, String(BigInt(ats) - base), b, String(BigInt(bts) - base)]);
+  assert.deepEqual(difference(arrows, after.flows).slice(0, 5), [], "every arrow ends where the input means it to");
+  if (before.rejected === undefined) {
+    assert.ok(after.nCounters >= before.nCounters, "counters");
+    assert.deepEqual(before.threadNames.filter((thread) => !after.threadNames.includes(thread)), [], "thread names");
+  }
+
+  await predictsDrops(file, before);
+  await twiceIsOnce(repaired, outputText);
+  if (isUndamaged(input, inputText, before)) {
+    assert.equal(outputText, inputText, "what is whole is not touched");
+  }
+  return { input, output };
+}
+
+/// X events with a time and a duration: all of them, in the order of the file, each as long as it was and all moved alike.
+function sameSpans(input, output) {
+  const before = spans(input);
+  const after = spans(output);
+  assert.equal(after.length, before.length, "no span is lost or made");
+  const base = movedBy(input, output);
+  for (const [at, event] of before.entries()) {
+    assert.equal(after[at].dur, event.dur, `duration of span ${at}`);
+    assert.equal(after[at].ts + base, event.ts, `time of span ${at}`);
+  }
+}
+
+/// For files whose text had no defect.
+function everyByteButTimeAndThread(input, output) {
+  const rest = ({ ph, name, cat, id, bp, scope, args, pid }) => ({ ph, name, cat, id, bp, scope, args, pid });
+  for (const [at, event] of spans(input).entries()) assert.deepEqual(rest(spans(output)[at]), rest(event));
+}
+
+const kept = new WeakMap();
+function spans(trace) {
+  if (!kept.has(trace)) kept.set(trace, trace.events.filter((event) => event.ph === "X" && event.ts !== undefined && event.dur >= 0n));
+  return kept.get(trace);
+}
+
+/// The nanoseconds by which the repair moved every event, as the file itself tells.
+function movedBy(input, output) {
+  const base = (trace) => BigInt(trace.top.get("baseTimeNanoseconds") ?? 0);
+  return base(output) - base(input);
+}
+
+async function predictsDrops(file, before) {
+  if (before.rejected !== undefined) return;
+  const { stdout } = await run(cli(), ["breakdown", file, "--json"], { maxBuffer: 1 << 28 });
+  const { perfetto } = JSON.parse(stdout);
+  assert.equal(perfetto.predicted_drops_v51_v56, before.errors[DROPS] ?? 0, "the model predicts what Perfetto drops");
+}
+
+/// A repaired file needs no repair; and compressed output is the same text.
+async function twiceIsOnce(repaired, outputText) {
+  const again = `${repaired}.again.json.gz`;
+  await run(cli(), ["perfetto-fix", repaired, "-o", again]);
+  assert.ok(zlib.gunzipSync(fs.readFileSync(again)).equals(Buffer.from(outputText)), "repairing twice is repairing once");
+}
+
+/// True if Perfetto shows the input as it is meant: no error, no thread folded into another, every time exact, and no
+/// text that makes it forget args without a word.
+function isUndamaged(input, text, before) {
+  if (before.rejected !== undefined || Object.keys(before.errors).length > 0) return false;
+  if (!isJson(text) || /\\u[dD][89a-fA-F]/.test(text)) return false;
+  const timed = input.events.filter((event) => event.ts !== undefined);
+  const isPlainThread = ({ tid }) => tid === undefined || /^("|[1-9])/.test(tid);
+  // Up to 2^42 us a double holds three decimals exactly enough (repair.md 2.1).
+  const isExact = ({ ts, dur = 0n }) => ts >= 0n && dur >= 0n && ts < (1000n << 42n) && ts + dur < (1000n << 42n);
+  const hasDuration = (event) => event.ph !== "X" || event.dur !== undefined;
+  return timed.every((event) => isPlainThread(event) && isExact(event) && hasDuration(event))
+    && difference(resolveFlows(input.events), before.flows).length === 0;
+}
+
+function isJson(text) {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
