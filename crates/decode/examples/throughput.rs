@@ -1,18 +1,19 @@
-//! `throughput FILE [ROUNDS]`: decodes a trace and says how fast, in CPU time of this thread.
+//! `throughput FILE [ROUNDS [CHUNK]]`: decodes a trace and says how fast, in CPU time of this thread.
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
 use std::{error::Error, time::Instant};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let path = args.next().ok_or("usage: throughput FILE [ROUNDS]")?;
+    let path = args.next().ok_or("usage: throughput FILE [ROUNDS [CHUNK]]")?;
     let rounds = args.next().map_or(Ok(5), |text| text.parse())?;
+    let chunk = args.next().map_or(Ok(4 << 20), |text| text.parse())?;
     let file = std::fs::read(&path)?;
     for _ in 0..rounds {
         let (wall, cpu) = (Instant::now(), cpu_ns());
         let mut decoder = decode::Decoder::new();
-        for chunk in file.chunks(4 << 20) {
-            decoder.push(chunk)?;
+        for piece in file.chunks(chunk) {
+            decoder.push(piece)?;
         }
         let decoded = decoder.finish()?;
         // Where the system does not tell CPU time, wall time must do.

@@ -1,6 +1,10 @@
 //! The document around the events, built from what the scanner meets.
 
-use scan::{Defect, DefectKind, Frame, Place, strict, string::unescape};
+use scan::{
+    Defect, DefectKind, Frame, Place,
+    strict::{self, Found},
+    string::unescape,
+};
 use trace::{ArraySpan, ByteSpan, Container, Layout, Member, Metadata};
 
 use crate::problem::{ProblemKind, Problems};
@@ -16,10 +20,16 @@ pub(crate) struct Frames {
     in_base: bool,
     /// The document being read is an object.
     object: bool,
+    n_members: u64,
+    text_len: usize,
     /// Some document was read to its end.
     pub(crate) any_end: bool,
 }
 
+/// Members kept in all: a trace has some twenty, but a log file of JSON lines has millions.
+const MEMBERS: u64 = 1 << 17;
+/// Bytes of their texts kept in all.
+const TEXTS: usize = 32 << 20;
 /// Top-level keys remembered to say what a file is.
 const KEYS: usize = 64;
 
@@ -72,20 +82,26 @@ impl Frames {
             let whole = text.len() as u64
                 == if start == member.key_offset { member.key_len } else { member.value_len };
             if whole {
-                strict::quirks(text, |quirk, range| {
+                for Found { quirk, count, first } in strict::quirks(text) {
                     strict = false;
-                    let shown = &text[range.start.saturating_sub(20)..];
-                    let at = start + range.start as u64;
-                    problems.note(ProblemKind::from(quirk), 1, at, None, shown);
-                });
+                    let shown = &text[first.start.saturating_sub(20)..];
+                    let at = start + first.start as u64;
+                    problems.note(ProblemKind::from(quirk), count, at, None, shown);
+                }
             }
         }
-        let text = (member.value.len() as u64 == member.value_len).then(|| {
+        let whole = member.value.len() as u64 == member.value_len;
+        let text = (whole && self.text_len + member.value.len() <= TEXTS).then(|| {
+            self.text_len += member.value.len();
             let mut text = Vec::with_capacity(member.value.len());
             strict::rewrite(member.value, &mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
 
+        if self.n_members >= MEMBERS {
+            return;
+        }
+        self.n_members += 1;
         if self.keys.len() < KEYS {
             self.keys.push(key.clone());
         }

@@ -4,7 +4,7 @@ use memchr::memchr3;
 
 use crate::{
     nest::Nest,
-    strict::{self, Edits, Quirk},
+    strict::{self, Log, Quirk},
 };
 
 /// Why a [`Cursor`] could not read on.
@@ -77,8 +77,8 @@ pub struct Cursor<'a> {
     lenient: bool,
     /// The slice ends where the text ends, so that a number may touch the end.
     complete: bool,
-    /// Where every deviation is, when somebody wants to know; see [`strict`].
-    edits: Option<Edits>,
+    /// Where every deviation is told, in file order, when somebody wants to know; see [`strict`].
+    log: Option<Box<Log>>,
 }
 
 /// Bytes that a number or a bare word is made of.
@@ -92,7 +92,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, pos: 0, lenient: false, complete: false, edits: None }
+        Self { bytes, pos: 0, lenient: false, complete: false, log: None }
     }
 
     /// A cursor at the start of `bytes`, after which nothing follows.
@@ -101,12 +101,13 @@ impl<'a> Cursor<'a> {
         Self { complete: true, ..Self::new(bytes) }
     }
 
-    pub(crate) fn recording(bytes: &'a [u8]) -> Self {
-        Self { edits: Some(Edits::default()), ..Self::whole(bytes) }
+    /// A cursor over the whole of `bytes` that tells `log` of every deviation.
+    pub(crate) fn telling(bytes: &'a [u8], log: Log) -> Self {
+        Self { log: Some(Box::new(log)), ..Self::whole(bytes) }
     }
 
-    pub(crate) fn into_edits(self) -> Edits {
-        self.edits.unwrap_or_default()
+    pub(crate) fn into_log(self) -> Option<Log> {
+        self.log.map(|log| *log)
     }
 
     /// Bytes read so far; after [`Stop::Malformed`] where reading failed.
@@ -136,8 +137,8 @@ impl<'a> Cursor<'a> {
     #[cold]
     fn quirk(&mut self, quirk: Quirk, from: usize, to: usize) {
         self.lenient = true;
-        if let Some(edits) = &mut self.edits {
-            strict::record(edits, quirk, self.bytes, from..to);
+        if let Some(log) = &mut self.log {
+            log.found(quirk, self.bytes, from..to);
         }
     }
 
@@ -230,11 +231,12 @@ impl<'a> Cursor<'a> {
         let mut byte = self.peek()?;
         let mut comma = None;
         if byte == b',' {
-            comma = Some(self.pos);
+            let at = self.pos;
+            comma = Some(at);
             self.pos += 1;
             byte = self.peek()?;
             if first || byte == b',' {
-                byte = self.stray_commas(first)?;
+                (byte, comma) = self.stray_commas(first, at)?;
             }
         }
         match byte {
@@ -259,22 +261,22 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips commas which are too many; the cursor is past the first one.
+    /// Skips commas which are too many, all but the last one of them, or all when nothing stands before
+    /// them. Returns the byte behind them and where the last one is. `comma` is where the first one is.
     #[cold]
-    fn stray_commas(&mut self, first: bool) -> Result<u8, Stop> {
-        if first {
-            let comma = self.bytes[..self.pos].iter().rposition(|byte| *byte == b',');
-            let comma = comma.unwrap_or_default();
-            self.quirk(Quirk::ExtraComma, comma, comma + 1);
-        }
+    fn stray_commas(&mut self, first: bool, comma: usize) -> Result<(u8, Option<usize>), Stop> {
+        let mut last = comma;
         loop {
-            match self.peek()? {
-                b',' => {
-                    self.quirk(Quirk::ExtraComma, self.pos, self.pos + 1);
-                    self.pos += 1;
+            let byte = self.peek()?;
+            if byte != b',' {
+                if first {
+                    self.quirk(Quirk::ExtraComma, last, last + 1);
                 }
-                byte => return Ok(byte),
+                return Ok((byte, Some(last)));
             }
+            self.quirk(Quirk::ExtraComma, last, last + 1);
+            last = self.pos;
+            self.pos += 1;
         }
     }
 
@@ -304,7 +306,7 @@ impl<'a> Cursor<'a> {
             && rest[at] == b'"'
         {
             self.pos = start + at + 1;
-            if self.edits.is_some() {
+            if self.log.is_some() {
                 self.look_into(start, start + at);
             }
             return Ok(Text { raw: &rest[..at], spelling: Spelling::Plain });
@@ -340,7 +342,7 @@ impl<'a> Cursor<'a> {
             }
         }
         self.pos = at + 1;
-        if self.edits.is_some() {
+        if self.log.is_some() {
             self.look_into(start, at);
         }
         Ok(Text { raw: &bytes[start..at], spelling })
@@ -348,9 +350,8 @@ impl<'a> Cursor<'a> {
 
     #[cold]
     fn look_into(&mut self, start: usize, end: usize) {
-        if let Some(edits) = &mut self.edits {
-            strict::record_string(edits, self.bytes, start..end);
-            self.lenient |= !edits.is_empty();
+        if let Some(log) = &mut self.log {
+            self.lenient |= strict::look_into(log, self.bytes, start..end);
         }
     }
 

@@ -29,15 +29,30 @@ pub enum Quirk {
     NotJson,
 }
 
-/// One deviation and the bytes that repair it.
-#[derive(Debug)]
-pub(crate) struct Edit {
-    quirk: Quirk,
-    range: Range<usize>,
-    text: Vec<u8>,
+impl Quirk {
+    const COUNT: usize = Self::NotJson as usize + 1;
 }
 
-pub(crate) type Edits = Vec<Edit>;
+/// The quirks of one kind in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What kind.
+    pub quirk: Quirk,
+    /// How many.
+    pub count: u64,
+    /// Where the first one is.
+    pub first: Range<usize>,
+}
+
+/// Who is told of deviations, in file order. Neither keeps more than it must, so a text of nothing but
+/// stray commas costs no memory.
+#[derive(Debug)]
+pub(crate) enum Log {
+    /// Counts them.
+    Tally(Box<[Option<Found>; Quirk::COUNT]>),
+    /// Writes the text anew; it is written up to `at`.
+    Rewrite { out: Vec<u8>, at: usize },
+}
 
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
@@ -56,17 +71,21 @@ pub fn needs_look(bytes: &[u8]) -> bool {
 /// Whether `bytes` is one strict JSON value in UTF-8, blanks around it allowed.
 #[must_use]
 pub fn is_strict(bytes: &[u8]) -> bool {
-    let mut strict = true;
-    quirks(bytes, |_, _| strict = false);
-    strict
+    quirks(bytes).next().is_none()
 }
 
-/// Calls `visit` for every deviation of one JSON value with the byte range it covers, in file order.
-pub fn quirks(bytes: &[u8], mut visit: impl FnMut(Quirk, Range<usize>)) {
-    match edits(bytes) {
-        Some(edits) => edits.into_iter().for_each(|edit| visit(edit.quirk, edit.range)),
-        None => visit(Quirk::NotJson, 0..bytes.len()),
-    }
+/// How one JSON value deviates, kind by kind.
+pub fn quirks(bytes: &[u8]) -> impl Iterator<Item = Found> + use<> {
+    let tally = match walk(bytes, Log::Tally(Box::new([const { None }; Quirk::COUNT]))) {
+        (Log::Tally(tally), true) => *tally,
+        _ => {
+            let mut tally = [const { None }; Quirk::COUNT];
+            let found = Found { quirk: Quirk::NotJson, count: 1, first: 0..bytes.len() };
+            tally[Quirk::NotJson as usize] = Some(found);
+            tally
+        }
+    };
+    tally.into_iter().flatten()
 }
 
 /// Appends `bytes`, one JSON value as a lenient reader reads it, to `out` as strict JSON in UTF-8.
@@ -75,16 +94,21 @@ pub fn quirks(bytes: &[u8], mut visit: impl FnMut(Quirk, Range<usize>)) {
 /// ones and invalid bytes U+FFFD, control characters escapes, `NaN` the string `"NaN"`; numbers are
 /// respelled, commas and brackets put right. What is no JSON at all becomes a string of its text.
 pub fn rewrite(bytes: &[u8], out: &mut Vec<u8>) {
-    let Some(edits) = edits(bytes) else {
-        out.push(b'"');
-        let body = string_of(bytes);
-        let mut edits = Edits::default();
-        record_string(&mut edits, &body, 0..body.len());
-        splice(&body, &edits, out);
-        out.push(b'"');
-        return;
-    };
-    splice(bytes, &edits, out);
+    let start = out.len();
+    let log = Log::Rewrite { out: std::mem::take(out), at: 0 };
+    match walk(bytes, log) {
+        (log, true) => *out = log.into_text(bytes),
+        (log, false) => {
+            *out = log.into_text(b"");
+            out.truncate(start);
+            out.push(b'"');
+            let body = string_of(bytes);
+            let mut log = Log::Rewrite { out: std::mem::take(out), at: 0 };
+            look_into(&mut log, &body, 0..body.len());
+            *out = log.into_text(&body);
+            out.push(b'"');
+        }
+    }
 }
 
 /// The body of a JSON string that spells `bytes`.
@@ -99,62 +123,79 @@ fn string_of(bytes: &[u8]) -> Vec<u8> {
     body
 }
 
-fn splice(bytes: &[u8], edits: &[Edit], out: &mut Vec<u8>) {
-    let mut at = 0;
-    for edit in edits {
-        out.extend_from_slice(&bytes[at..edit.range.start]);
-        out.extend_from_slice(&edit.text);
-        at = edit.range.end;
-    }
-    out.extend_from_slice(&bytes[at..]);
-}
-
-/// Every edit in file order; `None` when this is no JSON value.
-fn edits(bytes: &[u8]) -> Option<Edits> {
-    let mut cursor = Cursor::recording(bytes);
-    cursor.skip_value().ok()?;
+/// Tells `log` of every deviation in `bytes`; whether that is a JSON value at all.
+fn walk(bytes: &[u8], log: Log) -> (Log, bool) {
+    let mut cursor = Cursor::telling(bytes, log);
+    let read = cursor.skip_value().is_ok();
     cursor.skip_ws();
-    if cursor.pos() != bytes.len() {
-        return None;
+    let whole = read && cursor.pos() == bytes.len();
+    let log = cursor.into_log();
+    (log.unwrap_or(Log::Rewrite { out: Vec::new(), at: 0 }), whole)
+}
+
+impl Log {
+    /// Takes note of a deviation outside strings.
+    pub(crate) fn found(&mut self, quirk: Quirk, bytes: &[u8], range: Range<usize>) {
+        let old = &bytes[range.clone()];
+        let text: &[u8] = match quirk {
+            Quirk::MissingComma => b",",
+            Quirk::WrongBracket if old == b"}" => b"]",
+            Quirk::WrongBracket => b"}",
+            Quirk::NonFinite => non_finite(old),
+            Quirk::OddNumber => &respell(old),
+            _ => b"",
+        };
+        self.edit(quirk, bytes, range, text);
     }
-    let mut edits = cursor.into_edits();
-    // A trailing comma is only known for one at the bracket behind it.
-    edits.sort_by_key(|edit| edit.range.start);
-    Some(edits)
+
+    /// Takes note of a deviation that `text` would put right.
+    fn edit(&mut self, quirk: Quirk, bytes: &[u8], range: Range<usize>, text: &[u8]) {
+        match self {
+            Self::Tally(tally) => match &mut tally[quirk as usize] {
+                Some(found) => found.count += 1,
+                none => *none = Some(Found { quirk, count: 1, first: range }),
+            },
+            Self::Rewrite { out, at } => {
+                out.extend_from_slice(&bytes[*at..range.start]);
+                out.extend_from_slice(text);
+                *at = range.end;
+            }
+        }
+    }
+
+    /// What was written, with the rest of `bytes`.
+    fn into_text(self, bytes: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Tally(_) => Vec::new(),
+            Self::Rewrite { mut out, at } => {
+                out.extend_from_slice(bytes.get(at..).unwrap_or_default());
+                out
+            }
+        }
+    }
 }
 
-/// Notes a deviation outside strings.
-pub(crate) fn record(edits: &mut Edits, quirk: Quirk, bytes: &[u8], range: Range<usize>) {
-    let old = &bytes[range.clone()];
-    let text = match quirk {
-        Quirk::MissingComma => b",".to_vec(),
-        Quirk::WrongBracket if old == b"}" => b"]".to_vec(),
-        Quirk::WrongBracket => b"}".to_vec(),
-        Quirk::NonFinite => non_finite(old).to_vec(),
-        Quirk::OddNumber => respell(old),
-        _ => Vec::new(),
-    };
-    edits.push(Edit { quirk, range, text });
-}
-
-/// Notes every deviation inside the string body at `range`.
-pub(crate) fn record_string(edits: &mut Edits, bytes: &[u8], range: Range<usize>) {
+/// Tells `log` of every deviation inside the string body at `range`; whether there is any.
+pub(crate) fn look_into(log: &mut Log, bytes: &[u8], range: Range<usize>) -> bool {
     let mut at = range.start;
+    let mut any = false;
     for chunk in bytes[range].utf8_chunks() {
         let end = at + chunk.valid().len();
         while at < end {
             match bytes[at] {
-                b'\\' => at = record_escape(edits, bytes, at, end),
+                b'\\' => at = escape(log, &mut any, &bytes[..end], at),
                 control @ ..0x20 => {
+                    let code = format!("\\u{control:04x}");
                     let text = match control {
-                        b'\n' => b"\\n".to_vec(),
-                        b'\r' => b"\\r".to_vec(),
-                        b'\t' => b"\\t".to_vec(),
-                        0x08 => b"\\b".to_vec(),
-                        0x0c => b"\\f".to_vec(),
-                        _ => format!("\\u{control:04x}").into_bytes(),
+                        b'\n' => "\\n",
+                        b'\r' => "\\r",
+                        b'\t' => "\\t",
+                        0x08 => "\\b",
+                        0x0c => "\\f",
+                        _ => &code,
                     };
-                    edits.push(Edit { quirk: Quirk::Control, range: at..at + 1, text });
+                    log.edit(Quirk::Control, bytes, at..at + 1, text.as_bytes());
+                    any = true;
                     at += 1;
                 }
                 _ => at += 1,
@@ -162,43 +203,33 @@ pub(crate) fn record_string(edits: &mut Edits, bytes: &[u8], range: Range<usize>
         }
         let bad = chunk.invalid().len();
         if bad > 0 {
-            let text = REPLACEMENT.to_vec();
-            edits.push(Edit { quirk: Quirk::Utf8, range: at..at + bad, text });
+            log.edit(Quirk::Utf8, bytes, at..at + bad, REPLACEMENT);
+            any = true;
             at += bad;
         }
     }
+    any
 }
 
-/// Looks at the escape at `at`; where to read on.
-fn record_escape(edits: &mut Edits, bytes: &[u8], at: usize, end: usize) -> usize {
-    let body = &bytes[..end];
-    match body.get(at + 1) {
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => return at + 2,
-        Some(b'u') => match unit(body, at) {
-            Some(high @ 0xD800..=0xDBFF) => {
-                if let Some(low @ 0xDC00..=0xDFFF) = unit(body, at + 6) {
-                    let mut text = [0; 4];
-                    let text = pair(high, low).encode_utf8(&mut text).as_bytes().to_vec();
-                    edits.push(Edit { quirk: Quirk::Surrogate, range: at..at + 12, text });
-                    return at + 12;
-                }
-                let text = REPLACEMENT.to_vec();
-                edits.push(Edit { quirk: Quirk::Surrogate, range: at..at + 6, text });
-                return at + 6;
+/// Looks at the escape at `at` of a string body; where to read on.
+fn escape(log: &mut Log, any: &mut bool, body: &[u8], at: usize) -> usize {
+    let mut text = [0; 4];
+    let (quirk, len, text) = match (body.get(at + 1), unit(body, at)) {
+        (Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't'), _) => return at + 2,
+        (_, Some(high @ 0xD800..=0xDBFF)) => match unit(body, at + 6) {
+            Some(low @ 0xDC00..=0xDFFF) => {
+                (Quirk::Surrogate, 12, pair(high, low).encode_utf8(&mut text).as_bytes())
             }
-            Some(0xDC00..=0xDFFF) => {
-                let text = REPLACEMENT.to_vec();
-                edits.push(Edit { quirk: Quirk::Surrogate, range: at..at + 6, text });
-                return at + 6;
-            }
-            Some(_) => return at + 6,
-            None => {}
+            _ => (Quirk::Surrogate, 6, REPLACEMENT),
         },
-        _ => {}
-    }
-    // The backslash stands for itself.
-    edits.push(Edit { quirk: Quirk::BadEscape, range: at..at + 1, text: b"\\\\".to_vec() });
-    at + 1
+        (_, Some(0xDC00..=0xDFFF)) => (Quirk::Surrogate, 6, REPLACEMENT),
+        (_, Some(_)) => return at + 6,
+        // The backslash stands for itself.
+        _ => (Quirk::BadEscape, 1, &b"\\\\"[..]),
+    };
+    *any = true;
+    log.edit(quirk, body, at..at + len, text);
+    at + len
 }
 
 /// The UTF-16 unit that the escape `\uXXXX` at `at` names.
@@ -354,17 +385,16 @@ mod tests {
     }
 
     #[test]
-    fn quirks_come_in_order_with_their_place() {
-        let mut found = Vec::new();
-        quirks(br#"{"a":01,"b":[1,,],"c":NaN,}"#, |quirk, range| found.push((quirk, range)));
+    fn quirks_come_with_their_number_and_place() {
+        let found: Vec<_> = quirks(br#"{"a":01,"b":[1,,],"c":NaN,}"#)
+            .map(|Found { quirk, count, first }| (quirk, count, first))
+            .collect();
         assert_eq!(
             found,
             [
-                (Quirk::OddNumber, 5..7),
-                (Quirk::ExtraComma, 14..15),
-                (Quirk::ExtraComma, 15..16),
-                (Quirk::NonFinite, 22..25),
-                (Quirk::ExtraComma, 25..26),
+                (Quirk::NonFinite, 1, 22..25),
+                (Quirk::OddNumber, 1, 5..7),
+                (Quirk::ExtraComma, 3, 14..15),
             ]
         );
     }

@@ -90,11 +90,10 @@ fn check_rewriting(text: &[u8]) -> Result<(), TestCaseError> {
     let out = rewritten(text);
     prop_assert!(strict::is_strict(&out), "{} -> {}", text.escape_ascii(), out.escape_ascii());
     prop_assert_eq!(&rewritten(&out), &out, "rewriting is done once");
-    prop_assert!(
-        serde_json::from_slice::<serde_json::Value>(&out).is_ok(),
-        "{}",
-        out.escape_ascii()
-    );
+    if let Err(error) = serde_json::from_slice::<serde_json::Value>(&out) {
+        // 1e999 is JSON, but no double, which serde_json minds.
+        prop_assert!(error.to_string().contains("out of range"), "{error}: {}", out.escape_ascii());
+    }
     prop_assert_eq!(strict::is_strict(text), out == text);
     Ok(())
 }

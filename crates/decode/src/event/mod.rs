@@ -3,7 +3,11 @@
 mod draft;
 mod number;
 
-use scan::{Cursor, Spelling, Stop, Text, Value, strict, string::unescape};
+use scan::{
+    Cursor, Spelling, Stop, Text, Value,
+    strict::{self, Found},
+    string::unescape,
+};
 use trace::{
     ByteSpan, Event, Flags, IdToken, ImporterNs, Phase, Stream, StringId, StringTable,
     TraceBuilder, TrackId, decimal,
@@ -74,14 +78,13 @@ impl Events {
     #[cold]
     fn look(&mut self, notes: &mut Notes<'_>) {
         let row = self.next_row();
-        let Notes { flags, text, offset, .. } = notes;
-        strict::quirks(text, |quirk, range| {
-            flags.set(Flags::TEXT);
+        for Found { quirk, count, first } in strict::quirks(notes.text) {
+            notes.flags.set(Flags::TEXT);
             // A little of what stands before it makes the place recognisable.
-            let shown = &text[range.start.saturating_sub(20)..];
-            let at = *offset + range.start as u64;
-            self.problems.note(ProblemKind::from(quirk), 1, at, row, shown);
-        });
+            let shown = &notes.text[first.start.saturating_sub(20)..];
+            let at = notes.offset + first.start as u64;
+            self.problems.note(ProblemKind::from(quirk), count, at, row, shown);
+        }
     }
 
     fn next_row(&self) -> Option<u32> {
