@@ -188,7 +188,7 @@ problems! {
         "A counter's argument is no number"
         "Or the counter has no arguments. Perfetto counts each as an error (json_parser_failure).";
     MetadataArgument "metadata-argument" Warning
-        "A metadata event has no usable argument"
+        "A metadata event has an argument of the wrong type"
         "thread_name and process_name want args.name as text, the sort indexes a number. Perfetto counts each as an error (json_parser_failure).";
     InstantScope "instant-scope" Error
         "The scope of an instant event is unknown"

@@ -144,7 +144,10 @@ fn counters_instants_and_metadata() {
     assert!(one(r#"{"ph":"I","ts":1,"s":"g"}"#, &[]).trace.flags(1).has(Flags::SCOPE_GLOBAL));
     let it = one(r#"{"ph":"R","ts":1,"s":"x"}"#, &["instant-scope"]);
     assert!(it.trace.flags(1).has(Flags::SCOPE_UNREADABLE));
-    one(r#"{"ph":"M","name":"thread_name","pid":0,"tid":7}"#, &["metadata-argument"]);
+    one(r#"{"ph":"M","name":"thread_name","pid":0,"tid":7}"#, &[]);
+    one(r#"{"ph":"M","name":"process_labels","pid":0,"args":{"labels":5}}"#, &[]);
+    let it = one(r#"{"ph":"M","name":"thread_name","args":{"name":5}}"#, &["metadata-argument"]);
+    assert!(it.trace.flags(1).has(Flags::ARGS_UNREADABLE));
     one(
         r#"{"ph":"M","name":"process_sort_index","pid":0,"args":{"sort_index":"x"}}"#,
         &["metadata-argument"],

@@ -11,6 +11,7 @@
 //!   and can be located and rewritten ([`strict`]).
 
 mod cursor;
+mod lexis;
 mod nest;
 pub mod object;
 mod scanner;

@@ -1,5 +1,6 @@
 //! The push driver: the frame around the elements, and each element as soon as it is whole.
 
+mod elements;
 mod frame;
 
 use crate::{Cursor, skip::Skip};

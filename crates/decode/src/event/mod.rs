@@ -1,7 +1,10 @@
 //! One event: from its text to its row.
 
+mod category;
 mod draft;
 mod number;
+mod phases;
+mod times;
 
 use scan::{
     Cursor, Spelling, Stop, Text, Value,
@@ -14,11 +17,10 @@ use trace::{
 };
 
 use crate::problem::{ProblemKind, Problems};
+use category::Categories;
 use draft::{Arg, Draft, Field};
-use number::Time;
-
-/// Times from here on are counted from an origin, so that durations and shifts cannot overflow.
-const FAR: i64 = 1 << 62;
+use phases::{async_id, check_others, counter, flow, instant, last_member};
+use times::dur;
 
 /// Fills the columns, one event after the other.
 #[derive(Debug, Default)]
@@ -186,61 +188,6 @@ impl Events {
         Phase::of(letter)
     }
 
-    /// Start relative to the origin, and the importer's reading when it is an odd one.
-    #[inline]
-    fn ts(&mut self, draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
-        let (micros, text) = match number::time(draft.get(Field::Ts)) {
-            Time::Plain(ns @ 0..FAR) if self.origin_is_zero => {
-                notes.flags.set(Flags::HAS_TS);
-                return (ns, None);
-            }
-            Time::Plain(ns) => (
-                decimal::Micros { ns: i128::from(ns), sub_ns: false, odd_importer_ns: None },
-                false,
-            ),
-            Time::Known { micros, text } => (micros, text),
-            Time::Missing => {
-                if phase != Phase::Metadata && !notes.flags.has(Flags::PHASE_UNREADABLE) {
-                    notes.add(ProblemKind::MissingTs);
-                }
-                return (0, None);
-            }
-            Time::Unreadable => {
-                notes.flag(Flags::TS_UNREADABLE, ProblemKind::UnreadableTs);
-                return (0, None);
-            }
-        };
-        if text {
-            notes.add(ProblemKind::StringTime);
-        }
-        if micros.sub_ns {
-            notes.flag(Flags::SUB_NS, ProblemKind::SubNs);
-        }
-        if phase != Phase::Metadata {
-            if micros.ns < 0 {
-                notes.add(ProblemKind::NegativeTs);
-            }
-            if !self.origin_known {
-                self.origin_known = true;
-                if micros.ns.unsigned_abs() > FAR as u128 {
-                    self.builder.trace_mut().origin_ns =
-                        micros.ns.div_euclid(1_000_000) * 1_000_000;
-                }
-                self.origin_is_zero = self.builder.trace().origin_ns == 0;
-            }
-        }
-        match i64::try_from(micros.ns - self.builder.trace().origin_ns) {
-            Ok(ns) => {
-                notes.flags.set(Flags::HAS_TS);
-                (ns, micros.odd_importer_ns)
-            }
-            Err(_) => {
-                notes.flag(Flags::TS_UNREADABLE, ProblemKind::TimeOutOfRange);
-                (0, micros.odd_importer_ns)
-            }
-        }
-    }
-
     fn stream(
         &mut self,
         draft: &Draft<'_>,
@@ -270,172 +217,43 @@ impl Events {
         notes: &mut Notes<'_>,
     ) {
         let name = self.builder.strings().get(name);
+        let of_thread = name.starts_with("thread");
         let key = match name {
             "thread_name" | "process_name" => "name",
             "process_labels" => "labels",
             "thread_sort_index" | "process_sort_index" => "sort_index",
             _ => return,
         };
-        let what = (name.starts_with("thread"), key);
-        let value = last_member(draft.args_text().unwrap_or_default(), key);
+        // An event that says nothing is none of Perfetto's worries (measured).
+        let Some(value) = last_member(draft.args_text().unwrap_or_default(), key) else {
+            return;
+        };
         let process = self.builder.trace().track_info(track).process;
         if key == "sort_index" {
-            let index = number::link(value);
+            let index = number::link(Some(value));
             if index.is_none() {
                 notes.flag(Flags::ARGS_UNREADABLE, ProblemKind::MetadataArgument);
-                return;
-            }
-            if what.0 {
+            } else if of_thread {
                 self.builder.track_mut(track).into_iter().for_each(|it| it.sort_index = index);
             } else {
                 self.builder.process_mut(process).into_iter().for_each(|it| it.sort_index = index);
             }
             return;
         }
-        let Some(Value::String(text)) = value else {
-            // Perfetto does not read the labels, so it does not mind either.
+        let Value::String(text) = value else {
+            // Perfetto does not read the labels, so it does not mind these either.
             if key == "name" {
                 notes.flag(Flags::ARGS_UNREADABLE, ProblemKind::MetadataArgument);
             }
             return;
         };
         let text = Some(self.builder.strings().intern(&unescape(text.raw)));
-        if what.0 {
+        if of_thread {
             self.builder.track_mut(track).into_iter().for_each(|it| it.name = text);
         } else if let Some(process) = self.builder.process_mut(process) {
             if key == "labels" { process.labels = text } else { process.name = text }
         }
     }
-}
-
-/// Duration, and the importer's reading when it is an odd one.
-#[inline]
-fn dur(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
-    let (micros, text) = match number::time(draft.get(Field::Dur)) {
-        Time::Plain(ns) => {
-            notes.flags.set(Flags::HAS_DUR);
-            if ns < 0 && phase == Phase::Complete {
-                notes.add(ProblemKind::NegativeDur);
-            }
-            return (ns, None);
-        }
-        Time::Known { micros, text } => (micros, text),
-        Time::Missing => {
-            if phase == Phase::Complete {
-                notes.add(ProblemKind::MissingDur);
-            }
-            return (0, None);
-        }
-        Time::Unreadable => {
-            notes.flag(Flags::DUR_UNREADABLE, ProblemKind::UnreadableDur);
-            return (0, None);
-        }
-    };
-    if text {
-        notes.add(ProblemKind::StringTime);
-    }
-    if micros.sub_ns {
-        notes.flag(Flags::SUB_NS, ProblemKind::SubNs);
-    }
-    if micros.ns < 0 && phase == Phase::Complete {
-        notes.add(ProblemKind::NegativeDur);
-    }
-    match i64::try_from(micros.ns) {
-        Ok(ns) => {
-            notes.flags.set(Flags::HAS_DUR);
-            (ns, micros.odd_importer_ns)
-        }
-        Err(_) => {
-            notes.flag(Flags::DUR_UNREADABLE, ProblemKind::TimeOutOfRange);
-            (0, micros.odd_importer_ns)
-        }
-    }
-}
-
-fn flow(draft: &Draft<'_>, notes: &mut Notes<'_>) -> Option<i64> {
-    if let Some(Value::String(bp)) = draft.get(Field::Bp)
-        && bp.raw == b"e"
-    {
-        notes.flags.set(Flags::BIND_ENCLOSING);
-    }
-    match draft.some(Field::Id) {
-        // Flows of the second version name themselves by bind_id.
-        None if draft.some(Field::BindId).is_some() => None,
-        None => {
-            notes.flag(Flags::ID_UNREADABLE, ProblemKind::UnreadableFlowId);
-            None
-        }
-        Some(value) => {
-            let id = number::flow_id(value);
-            if id.is_none() {
-                notes.flag(Flags::ID_UNREADABLE, ProblemKind::UnreadableFlowId);
-            }
-            id
-        }
-    }
-}
-
-fn async_id(draft: &Draft<'_>, pid: IdToken, notes: &mut Notes<'_>) {
-    let plain = matches!(draft.some(Field::Id), Some(Value::String(_) | Value::Number(_)));
-    let second = matches!(draft.some(Field::Id2), Some(Value::Object(text))
-        if last_member(text, "local").is_some() || last_member(text, "global").is_some());
-    if pid == IdToken::Missing || !(plain || second) {
-        notes.flag(Flags::ID_UNREADABLE, ProblemKind::MissingAsyncId);
-    }
-}
-
-fn instant(draft: &Draft<'_>, notes: &mut Notes<'_>) {
-    match draft.get(Field::Scope) {
-        None => {}
-        Some(Value::String(scope)) => match &*unescape(scope.raw) {
-            "t" => {}
-            "p" => notes.flags.set(Flags::SCOPE_WIDE),
-            "g" => {
-                notes.flags.set(Flags::SCOPE_WIDE);
-                notes.flags.set(Flags::SCOPE_GLOBAL);
-            }
-            _ => notes.flag(Flags::SCOPE_UNREADABLE, ProblemKind::InstantScope),
-        },
-        Some(_) => notes.flag(Flags::SCOPE_UNREADABLE, ProblemKind::InstantScope),
-    }
-}
-
-fn counter(draft: &Draft<'_>, notes: &mut Notes<'_>) {
-    let sound = draft.args_text().is_some_and(|text| {
-        scan::object::members(text)
-            .all(|member| Cursor::whole(&text[member.value]).value().is_ok_and(number::is_numeric))
-    });
-    if !sound {
-        notes.flag(Flags::ARGS_UNREADABLE, ProblemKind::CounterArgument);
-    }
-}
-
-/// Keys that few events have.
-#[inline]
-fn check_others(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) {
-    let times = [draft.get(Field::Tts), draft.get(Field::Tdur)];
-    if times.iter().flatten().any(|value| !number::is_numeric(*value)) {
-        notes.flag(Flags::THREAD_TIMES_UNREADABLE, ProblemKind::UnreadableThreadTime);
-    }
-    if draft.some(Field::BindId).is_some()
-        && matches!(phase, Phase::Complete | Phase::Begin | Phase::AsyncBegin | Phase::AsyncInstant)
-        && ![Field::FlowIn, Field::FlowOut]
-            .iter()
-            .any(|it| draft.get(*it) == Some(Value::Bool(true)))
-    {
-        notes.flag(Flags::ID_UNREADABLE, ProblemKind::FlowWithoutDirection);
-    }
-    if draft.duplicate {
-        notes.add(ProblemKind::DuplicateKey);
-    }
-}
-
-/// The value of the last member called `key`.
-fn last_member<'a>(object: &'a [u8], key: &str) -> Option<Value<'a>> {
-    let member = scan::object::members(object)
-        .filter(|member| unescape(&object[member.key.start + 1..member.key.end - 1]) == key)
-        .last()?;
-    Cursor::whole(&object[member.value]).value().ok()
 }
 
 /// A pid, tid, device or stream.
@@ -475,54 +293,4 @@ fn intern(strings: &mut StringTable, text: Text<'_>) -> StringId {
         return id;
     }
     strings.intern(&unescape(text.raw))
-}
-
-/// The raw categories of late, by length: a trace has some twenty, and each event one of them.
-#[derive(Debug, Default)]
-struct Categories([Option<Category>; 16]);
-
-#[derive(Clone, Copy, Debug)]
-struct Category {
-    text: [u8; 24],
-    len: usize,
-    id: StringId,
-    class: Flags,
-}
-
-impl Categories {
-    /// The id of a category, and whether it is one of the GPU's.
-    #[inline]
-    fn find(&mut self, strings: &mut StringTable, value: Option<Value<'_>>) -> (StringId, Flags) {
-        let Some(Value::String(text @ Text { raw, spelling: Spelling::Plain })) = value else {
-            let id = text_id(strings, value);
-            return (id, class(strings.get(id)));
-        };
-        let last = raw.last().copied().unwrap_or_default();
-        let slot = (raw.len() ^ usize::from(last)) & 15;
-        if let Some(known) = &self.0[slot]
-            && known.text[..known.len] == *raw
-        {
-            return (known.id, known.class);
-        }
-        let id = intern(strings, text);
-        let class = class(strings.get(id));
-        let mut text = [0; 24];
-        if let Some(place) = text.get_mut(..raw.len()) {
-            place.copy_from_slice(raw);
-            self.0[slot] = Some(Category { text, len: raw.len(), id, class });
-        }
-        (id, class)
-    }
-}
-
-/// Whether events of this raw category run on the GPU.
-fn class(category: &str) -> Flags {
-    let is = |name: &str| category.eq_ignore_ascii_case(name);
-    if is("kernel") {
-        Flags::KERNEL
-    } else if ["gpu_memcpy", "gpu_memset", "memcpy", "memset"].into_iter().any(is) {
-        Flags::GPU_MEMORY
-    } else {
-        Flags::default()
-    }
 }

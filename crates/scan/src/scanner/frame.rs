@@ -1,29 +1,27 @@
-//! The steps of the scanner, one for each [`State`].
-
-use memchr::memchr;
+//! The steps of the scanner outside of event arrays, one for each [`State`].
 
 use super::{
-    Damage, Defect, DefectKind, Doc, ELEMENT_MAX, ENDLESS_MAX, EXCERPT, Frame, Gap, KEY_TEXT,
-    MEMBER_TEXT, Member, Place, Scanner, Sink, State, Stray,
+    Defect, DefectKind, Doc, EXCERPT, Frame, Gap, KEY_TEXT, MEMBER_TEXT, Member, Place, Scanner,
+    Sink, State, Stray,
 };
 use crate::{
-    Cursor, Stop,
+    Cursor,
     skip::{Kind, Skip},
     string::unescape,
 };
 
 /// The input of one drive.
-struct Input<'a> {
-    bytes: &'a [u8],
-    at: usize,
+pub(super) struct Input<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
     /// Offset of `bytes[0]` in the file.
     base: u64,
     /// Nothing follows `bytes`.
-    last: bool,
+    pub(super) last: bool,
 }
 
 /// Whether to go on.
-enum Step {
+pub(super) enum Step {
     /// Something was consumed.
     Go,
     /// All is consumed, or nothing can be without more bytes.
@@ -31,17 +29,17 @@ enum Step {
 }
 
 impl<'a> Input<'a> {
-    fn offset(&self) -> u64 {
+    pub(super) fn offset(&self) -> u64 {
         self.base + self.at as u64
     }
 
-    fn rest(&self) -> &'a [u8] {
+    pub(super) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
     /// The next byte, blanks skipped.
     #[inline]
-    fn significant(&mut self) -> Option<u8> {
+    pub(super) fn significant(&mut self) -> Option<u8> {
         let mut cursor = Cursor::new(self.rest());
         cursor.skip_ws();
         self.at += cursor.pos();
@@ -49,7 +47,7 @@ impl<'a> Input<'a> {
     }
 
     /// The first `n` bytes from `from` on that are no blanks. `Err` when more bytes are needed to say.
-    fn ahead<const N: usize>(&self, from: usize) -> Result<[Option<u8>; N], Step> {
+    pub(super) fn ahead<const N: usize>(&self, from: usize) -> Result<[Option<u8>; N], Step> {
         let mut found = [None; N];
         let mut cursor = Cursor::new(self.bytes.get(from..).unwrap_or_default());
         for slot in &mut found {
@@ -164,7 +162,7 @@ impl Scanner {
         sink.frame(Frame::ArrayOpen { offset: input.offset() });
     }
 
-    fn close_array(&mut self, offset: u64, sink: &mut impl Sink) {
+    pub(super) fn close_array(&mut self, offset: u64, sink: &mut impl Sink) {
         self.trailing_commas(sink);
         sink.frame(Frame::ArrayClose { offset });
         self.gap = Gap { after_item: true, ..Gap::default() };
@@ -174,7 +172,7 @@ impl Scanner {
         }
     }
 
-    fn close_document(&mut self, end: u64, sink: &mut impl Sink) {
+    pub(super) fn close_document(&mut self, end: u64, sink: &mut impl Sink) {
         self.trailing_commas(sink);
         sink.frame(Frame::End { offset: end });
         self.state = State::Outside;
@@ -196,7 +194,13 @@ impl Scanner {
 
     /// Commas between two items, the second of which starts at `offset`.
     #[inline]
-    fn commas_before(&mut self, offset: u64, excerpt: &[u8], element: bool, sink: &mut impl Sink) {
+    pub(super) fn commas_before(
+        &mut self,
+        offset: u64,
+        excerpt: &[u8],
+        element: bool,
+        sink: &mut impl Sink,
+    ) {
         if self.gap.commas != u64::from(self.gap.after_item) {
             self.wrong_commas(offset, excerpt, element, sink);
         }
@@ -217,8 +221,6 @@ impl Scanner {
         let place = self.place();
         sink.defect(&Defect { kind, place, offset, len, count, excerpt, at_element });
     }
-
-    // ---- the outermost object ----
 
     fn key(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
         let Some(byte) = input.significant() else {
@@ -355,152 +357,6 @@ impl Scanner {
         });
     }
 
-    // ---- the event array ----
-
-    fn elements(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
-        loop {
-            let Some(byte) = input.significant() else {
-                return Step::Wait;
-            };
-            let offset = input.offset();
-            match byte {
-                b'{' => {
-                    let mut cursor = Cursor::new(input.rest());
-                    match sink.element(offset, &mut cursor) {
-                        Ok(()) => {
-                            let len = cursor.pos();
-                            self.commas_before(offset, &input.rest()[..len], true, sink);
-                            input.at += len;
-                        }
-                        Err(stop) => return self.no_element(input, stop, cursor.pos(), sink),
-                    }
-                }
-                b',' => {
-                    self.gap.comma(offset);
-                    input.at += 1;
-                }
-                b']' => {
-                    input.at += 1;
-                    self.close_array(offset, sink);
-                    return Step::Go;
-                }
-                b'}' => return self.brace_among_elements(input, sink),
-                b'/' => {
-                    let kind = match input.bytes.get(input.at + 1) {
-                        Some(b'/') => Kind::LineComment,
-                        Some(b'*') => Kind::BlockComment,
-                        None if !input.last => return Step::Wait,
-                        _ => Kind::Token,
-                    };
-                    self.state = State::Junk(Skip::new(kind, offset, EXCERPT));
-                    return Step::Go;
-                }
-                other => {
-                    self.state = State::Junk(Skip::new(Kind::of(other), offset, EXCERPT));
-                    return Step::Go;
-                }
-            }
-        }
-    }
-
-    /// `}` in the event array: one too many, or the end with the `]` missing or misspelled.
-    fn brace_among_elements(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
-        let offset = input.offset();
-        let [next, after] = match input.ahead::<2>(input.at + 1) {
-            Ok(found) => found,
-            // Nothing behind the last brace of a file that is still arriving.
-            Err(step) => return step,
-        };
-        input.at += 1;
-        match (next, after) {
-            (None, _) if self.doc.object => {
-                self.report(sink, DefectKind::UnclosedArray, offset, b"}");
-                self.close_array(offset, sink);
-                self.close_document(offset + 1, sink);
-            }
-            (Some(b','), Some(b'"')) if self.doc.object => {
-                self.report(sink, DefectKind::WrongBracket, offset, b"}");
-                self.close_array(offset, sink);
-            }
-            _ => {
-                self.report(sink, DefectKind::Junk, offset, b"}");
-            }
-        }
-        Step::Go
-    }
-
-    /// An element that could not be read, `at` bytes into it.
-    #[cold]
-    fn no_element(
-        &mut self,
-        input: &mut Input<'_>,
-        stop: Stop,
-        at: usize,
-        sink: &mut impl Sink,
-    ) -> Step {
-        let rest = input.rest();
-        let start = input.offset();
-        let skipped = match stop {
-            Stop::Malformed => at.max(1),
-            Stop::Incomplete if !input.last && rest.len() < ELEMENT_MAX => return Step::Wait,
-            Stop::Incomplete => {
-                self.endless += 1;
-                // Perhaps a bracket is missing, and the elements behind it were taken for its content.
-                match next_element(rest, 1, b'{', true, sink) {
-                    Found::At(found) if self.endless <= ENDLESS_MAX => found,
-                    _ if input.last => {
-                        self.report(sink, DefectKind::Truncated, start, rest);
-                        input.at = input.bytes.len();
-                        return Step::Wait;
-                    }
-                    _ => rest.len(),
-                }
-            }
-        };
-        let last = rest[..skipped].iter().rfind(|byte| !byte.is_ascii_whitespace());
-        self.state = State::Damaged(Damage {
-            start,
-            excerpt: rest[..skipped.min(EXCERPT)].to_vec(),
-            last: last.copied().unwrap_or(b'{'),
-        });
-        input.at += skipped;
-        Step::Go
-    }
-
-    fn damaged(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
-        let State::Damaged(damage) = &mut self.state else {
-            return Step::Go;
-        };
-        let rest = input.rest();
-        let (skipped, found) = match next_element(rest, 0, damage.last, input.last, sink) {
-            Found::At(at) => (at, true),
-            Found::Perhaps(at) => (at, false),
-            Found::No => (rest.len(), false),
-        };
-        let skipped_text = &rest[..skipped];
-        let room = EXCERPT - damage.excerpt.len();
-        damage.excerpt.extend_from_slice(&skipped_text[..skipped.min(room)]);
-        if let Some(byte) = skipped_text.iter().rfind(|byte| !byte.is_ascii_whitespace()) {
-            damage.last = *byte;
-        }
-        input.at += skipped;
-        if !found {
-            return Step::Wait;
-        }
-        self.end_damage(input.offset(), sink);
-        self.gap = Gap { after_item: true, commas: 1, ..Gap::default() };
-        self.state = State::Elements;
-        Step::Go
-    }
-
-    fn end_damage(&mut self, end: u64, sink: &mut impl Sink) {
-        if let State::Damaged(Damage { start, excerpt, .. }) = &mut self.state {
-            let (start, excerpt) = (*start, std::mem::take(excerpt));
-            let len = end - start;
-            self.report_many(sink, DefectKind::Malformed, start, len, 1, &excerpt);
-        }
-    }
-
     /// The end of the file, everything being consumed.
     pub(super) fn end(&mut self, sink: &mut impl Sink) {
         self.end_stray(sink);
@@ -530,40 +386,4 @@ impl Scanner {
         };
         self.report(sink, kind, end, b"");
     }
-}
-
-/// Where [`next_element`] found something.
-enum Found {
-    /// An element starts here.
-    At(usize),
-    /// One may start here, if the bytes that follow agree.
-    Perhaps(usize),
-    /// None starts in these bytes.
-    No,
-}
-
-/// Finds the next `{ "key" :` that may be an element: not the value of a member (no colon before it),
-/// and with a key that elements have.
-fn next_element(bytes: &[u8], from: usize, mut before: u8, last: bool, sink: &impl Sink) -> Found {
-    let mut at = from;
-    while let Some(step) = memchr(b'{', &bytes[at..]) {
-        let brace = at + step;
-        let blank = |byte: &&u8| !byte.is_ascii_whitespace();
-        before = bytes[at..brace].iter().rfind(blank).copied().unwrap_or(before);
-        at = brace + 1;
-        if before != b':' {
-            let mut cursor = Cursor::new(&bytes[brace..]);
-            cursor.enter();
-            match cursor.next_key(true) {
-                Ok(Some(key)) if sink.is_element_key(key.raw) => return Found::At(brace),
-                // A key is short: a string that goes on for long is none.
-                Err(Stop::Incomplete) if !last && bytes.len() - brace < 256 => {
-                    return Found::Perhaps(brace);
-                }
-                _ => {}
-            }
-        }
-        before = b'{';
-    }
-    Found::No
 }

@@ -1,0 +1,60 @@
+//! Raw categories, of which each event has one of a few.
+
+use scan::{Spelling, Text, Value};
+use trace::{Flags, StringId, StringTable};
+
+use super::{intern, text_id};
+
+/// The raw categories of late, by length: a trace has some twenty, and each event one of them.
+#[derive(Debug, Default)]
+pub(super) struct Categories([Option<Category>; 16]);
+
+#[derive(Clone, Copy, Debug)]
+struct Category {
+    text: [u8; 24],
+    len: usize,
+    id: StringId,
+    class: Flags,
+}
+
+impl Categories {
+    /// The id of a category, and whether it is one of the GPU's.
+    #[inline]
+    pub(super) fn find(
+        &mut self,
+        strings: &mut StringTable,
+        value: Option<Value<'_>>,
+    ) -> (StringId, Flags) {
+        let Some(Value::String(text @ Text { raw, spelling: Spelling::Plain })) = value else {
+            let id = text_id(strings, value);
+            return (id, class(strings.get(id)));
+        };
+        let last = raw.last().copied().unwrap_or_default();
+        let slot = (raw.len() ^ usize::from(last)) & 15;
+        if let Some(known) = &self.0[slot]
+            && known.text[..known.len] == *raw
+        {
+            return (known.id, known.class);
+        }
+        let id = intern(strings, text);
+        let class = class(strings.get(id));
+        let mut text = [0; 24];
+        if let Some(place) = text.get_mut(..raw.len()) {
+            place.copy_from_slice(raw);
+            self.0[slot] = Some(Category { text, len: raw.len(), id, class });
+        }
+        (id, class)
+    }
+}
+
+/// Whether events of this raw category run on the GPU.
+fn class(category: &str) -> Flags {
+    let is = |name: &str| category.eq_ignore_ascii_case(name);
+    if is("kernel") {
+        Flags::KERNEL
+    } else if ["gpu_memcpy", "gpu_memset", "memcpy", "memset"].into_iter().any(is) {
+        Flags::GPU_MEMORY
+    } else {
+        Flags::default()
+    }
+}

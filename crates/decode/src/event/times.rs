@@ -1,0 +1,119 @@
+//! `ts` and `dur`.
+
+use trace::{Flags, Phase, decimal};
+
+use super::{
+    Events, Notes,
+    draft::{Draft, Field},
+    number::{self, Time},
+};
+use crate::problem::ProblemKind;
+
+/// Times from here on are counted from an origin, so that durations and shifts cannot overflow.
+const FAR: i64 = 1 << 62;
+
+impl Events {
+    /// Start relative to the origin, and the importer's reading when it is an odd one.
+    #[inline]
+    pub(super) fn ts(
+        &mut self,
+        draft: &Draft<'_>,
+        phase: Phase,
+        notes: &mut Notes<'_>,
+    ) -> (i64, Option<i64>) {
+        let (micros, text) = match number::time(draft.get(Field::Ts)) {
+            Time::Plain(ns @ 0..FAR) if self.origin_is_zero => {
+                notes.flags.set(Flags::HAS_TS);
+                return (ns, None);
+            }
+            Time::Plain(ns) => (
+                decimal::Micros { ns: i128::from(ns), sub_ns: false, odd_importer_ns: None },
+                false,
+            ),
+            Time::Known { micros, text } => (micros, text),
+            Time::Missing => {
+                if phase != Phase::Metadata && !notes.flags.has(Flags::PHASE_UNREADABLE) {
+                    notes.add(ProblemKind::MissingTs);
+                }
+                return (0, None);
+            }
+            Time::Unreadable => {
+                notes.flag(Flags::TS_UNREADABLE, ProblemKind::UnreadableTs);
+                return (0, None);
+            }
+        };
+        if text {
+            notes.add(ProblemKind::StringTime);
+        }
+        if micros.sub_ns {
+            notes.flag(Flags::SUB_NS, ProblemKind::SubNs);
+        }
+        if phase != Phase::Metadata {
+            if micros.ns < 0 {
+                notes.add(ProblemKind::NegativeTs);
+            }
+            if !self.origin_known {
+                self.origin_known = true;
+                if micros.ns.unsigned_abs() > FAR as u128 {
+                    self.builder.trace_mut().origin_ns =
+                        micros.ns.div_euclid(1_000_000) * 1_000_000;
+                }
+                self.origin_is_zero = self.builder.trace().origin_ns == 0;
+            }
+        }
+        match i64::try_from(micros.ns - self.builder.trace().origin_ns) {
+            Ok(ns) => {
+                notes.flags.set(Flags::HAS_TS);
+                (ns, micros.odd_importer_ns)
+            }
+            Err(_) => {
+                notes.flag(Flags::TS_UNREADABLE, ProblemKind::TimeOutOfRange);
+                (0, micros.odd_importer_ns)
+            }
+        }
+    }
+}
+
+/// Duration, and the importer's reading when it is an odd one.
+#[inline]
+pub(super) fn dur(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
+    let (micros, text) = match number::time(draft.get(Field::Dur)) {
+        Time::Plain(ns) => {
+            notes.flags.set(Flags::HAS_DUR);
+            if ns < 0 && phase == Phase::Complete {
+                notes.add(ProblemKind::NegativeDur);
+            }
+            return (ns, None);
+        }
+        Time::Known { micros, text } => (micros, text),
+        Time::Missing => {
+            if phase == Phase::Complete {
+                notes.add(ProblemKind::MissingDur);
+            }
+            return (0, None);
+        }
+        Time::Unreadable => {
+            notes.flag(Flags::DUR_UNREADABLE, ProblemKind::UnreadableDur);
+            return (0, None);
+        }
+    };
+    if text {
+        notes.add(ProblemKind::StringTime);
+    }
+    if micros.sub_ns {
+        notes.flag(Flags::SUB_NS, ProblemKind::SubNs);
+    }
+    if micros.ns < 0 && phase == Phase::Complete {
+        notes.add(ProblemKind::NegativeDur);
+    }
+    match i64::try_from(micros.ns) {
+        Ok(ns) => {
+            notes.flags.set(Flags::HAS_DUR);
+            (ns, micros.odd_importer_ns)
+        }
+        Err(_) => {
+            notes.flag(Flags::DUR_UNREADABLE, ProblemKind::TimeOutOfRange);
+            (0, micros.odd_importer_ns)
+        }
+    }
+}
