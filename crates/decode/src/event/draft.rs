@@ -99,13 +99,13 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Reads the object at the cursor.
+    /// Reads the object at the cursor. (Into `self`, as a draft is half a kilobyte, and returning it would
+    /// copy that.)
     #[inline]
-    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Stop> {
-        let mut draft = Self::default();
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Stop> {
         cursor.enter();
-        while let Some(key) = cursor.next_key(!draft.any)? {
-            draft.any = true;
+        while let Some(key) = cursor.next_key(!self.any)? {
+            self.any = true;
             let field = if key.is_escaped() {
                 Field::of(unescape(key.raw).as_bytes())
             } else {
@@ -116,15 +116,15 @@ impl<'a> Draft<'a> {
                 continue;
             };
             let value = if field == Field::Args && cursor.peek()? == b'{' {
-                draft.read_args(cursor)?
+                self.read_args(cursor)?
             } else {
                 cursor.value()?
             };
-            let slot = &mut draft.fields[field as usize];
-            draft.duplicate |= slot.is_some();
+            let slot = &mut self.fields[field as usize];
+            self.duplicate |= slot.is_some();
             *slot = Some(value);
         }
-        Ok(draft)
+        Ok(())
     }
 
     #[inline]

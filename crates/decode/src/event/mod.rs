@@ -66,7 +66,8 @@ impl Events {
     /// Reads the event at the cursor and stores it.
     #[inline]
     pub(crate) fn read(&mut self, offset: u64, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
-        let draft = Draft::read(cursor)?;
+        let mut draft = Draft::default();
+        draft.read(cursor)?;
         let text = &cursor.bytes()[..cursor.pos()];
         let mut notes = Notes { flags: Flags::default(), found: 0, text, offset };
         if cursor.lenient() || strict::needs_look(text) {

@@ -34,7 +34,12 @@ pub(super) fn flow(draft: &Draft<'_>, notes: &mut Notes<'_>) -> Option<i64> {
 }
 
 pub(super) fn async_id(draft: &Draft<'_>, pid: IdToken, notes: &mut Notes<'_>) {
-    let plain = matches!(draft.some(Field::Id), Some(Value::String(_) | Value::Number(_)));
+    // Any text will do; a number with a point is a parser failure (measured on v55.3).
+    let plain = match draft.some(Field::Id) {
+        Some(Value::String(_)) => true,
+        Some(Value::Number(number)) => !number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')),
+        _ => false,
+    };
     let second = matches!(draft.some(Field::Id2), Some(Value::Object(text))
         if last_member(text, "local").is_some() || last_member(text, "global").is_some());
     if pid == IdToken::Missing || !(plain || second) {
