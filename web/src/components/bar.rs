@@ -86,7 +86,6 @@ fn segment(part: &Part, x: f64) -> Html {
 }
 
 /// The small square of a category.
-#[must_use]
 pub fn swatch(category: &str) -> Html {
     let paint = paint(category);
     html! {

@@ -16,6 +16,8 @@ pub struct Props {
 
 /// Height of one level of nesting, gap included.
 const LEVEL_PX: f64 = 20.0;
+/// Narrower slices have no room for an edge.
+const EDGE_FROM_PCT: f64 = 0.5;
 /// Narrower slices have no room for a name.
 const LABEL_FROM_PCT: f64 = 3.0;
 
@@ -106,7 +108,10 @@ fn drawn(slice: &DrawnSlice, dur_ns: i64) -> Html {
             if slice.fate == Fate::Dropped {
                 <rect width="100%" height="100%" fill="url(#hatch-dropped)" />
             }
-            <rect width="100%" height="100%" class="slice-edge" />
+            // An edge would hide what is hardly wider than itself.
+            if width >= EDGE_FROM_PCT || slice.fate != Fate::Kept {
+                <rect width="100%" height="100%" class="slice-edge" />
+            }
             if width >= LABEL_FROM_PCT {
                 <text x="5" y="13" class={classes!("slice-label", format!("on-{}", paint.hue.id()))}>{ kinetoscope::report::short_name(&slice.name, 60) }</text>
             }

@@ -4,7 +4,6 @@ use kinetoscope::report::units;
 use yew::AttrValue;
 
 use super::address::Address;
-use super::grid::TableSettings;
 use crate::state::{FileEntry, State, View};
 
 /// The title of the page: view and file first, as a row of tabs shows only the beginning.
@@ -55,7 +54,7 @@ pub fn apply(state: &mut State, address: &Address) {
         state.theme = theme;
     }
     if let (Some(sort), Some(table)) = (&address.sort, main_table(state.view)) {
-        let settings = state.tables.entry(table.to_owned()).or_insert_with(TableSettings::default);
+        let settings = state.tables.entry(table.to_owned()).or_default();
         settings.sort = Some(sort.clone());
     }
 }
