@@ -246,7 +246,9 @@ impl Work<'_> {
     fn member(&self, member: &Member, queue: &mut VecDeque<Step>) {
         queue.push_back(Step::Insert(format!("{}: ", quoted(&member.key)).into_bytes()));
         queue.push_back(Step::Drop { until: member.value_span.start });
-        match self.base_time(member) {
+        // The text is at hand unless it is huge; and where a second event array follows the member, its
+        // bytes have already gone by.
+        match self.base_time(member).or_else(|| member.text.clone()) {
             Some(value) => {
                 queue.push_back(Step::Insert(value.into_bytes()));
                 queue.push_back(Step::Drop { until: member.value_span.end() });

@@ -23,8 +23,9 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
         let needs_dur =
             phase == Phase::Complete && (!flags.has(Flags::HAS_DUR) || trace.dur_ns(row) < 0);
         let needs_link = phase.is_flow() && trace.link(row).is_none();
+        let early = phase == Phase::Metadata && trace.ts_ns(row) < 0;
         let lacks_ts = !flags.has(Flags::HAS_TS) && phase != Phase::Metadata;
-        if flags.0 & defects != 0 || needs_dur || needs_link || needs_place || lacks_ts {
+        if flags.0 & defects != 0 || needs_dur || needs_link || needs_place || lacks_ts || early {
             event(trace, row, plan);
         }
     }
@@ -53,6 +54,11 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
     }
     if dur_stops && flags.has(Flags::THREAD_TIMES_UNREADABLE) {
         plan.edit_mut(row).thread_times = true;
+    }
+    if phase == Phase::Metadata && plan.base.is_none() && trace.ts_ns(row) < 0 {
+        // Metadata has no place in time, but before 0 the importer drops it and says so.
+        plan.edit_mut(row).ts_ns = Some(0);
+        plan.note(row, Rule::NumberSpelling, None);
     }
     if flags.has(Flags::ARGS_UNREADABLE) {
         plan.edit_mut(row).arguments = true;

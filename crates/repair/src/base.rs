@@ -3,7 +3,7 @@
 use trace::{Flags, Phase, Trace};
 
 use crate::perfetto::Prediction;
-use crate::plan::{BaseReason, TimeBase};
+use crate::plan::{Action, BaseReason, RepairPlan, TimeBase};
 
 const MS: i128 = 1_000_000;
 
@@ -12,7 +12,9 @@ const MS: i128 = 1_000_000;
 /// The base is a whole number of milliseconds, at most the smallest time of any event but metadata, so
 /// nothing becomes negative. Subtracting it changes no distance between events; at 1.7e15 us it alone
 /// repairs every crossing that only the importer's doubles made.
-pub(crate) fn choose(trace: &Trace, before: &Prediction) -> Option<TimeBase> {
+///
+/// Events that `plan` sets aside do not count: they are not in the file that is shifted.
+pub(crate) fn choose(trace: &Trace, before: &Prediction, plan: &RepairPlan) -> Option<TimeBase> {
     let reason = if trace.origin_ns != 0 {
         BaseReason::Overflow
     } else if before.negative_times > 0 {
@@ -25,6 +27,7 @@ pub(crate) fn choose(trace: &Trace, before: &Prediction) -> Option<TimeBase> {
     let earliest = trace
         .rows()
         .filter(|row| trace.phase(*row) != Phase::Metadata && trace.flags(*row).has(Flags::HAS_TS))
+        .filter(|row| plan.edit(*row).is_none_or(|edit| edit.action != Action::SetAside))
         .map(|row| trace.ts_ns(row))
         .min()?;
     let ns = (trace.origin_ns + i128::from(earliest)).div_euclid(MS) * MS;

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use trace::{BuildIdHasher, Flags, Phase, Row, Trace};
+use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, Trace};
 
+use crate::perfetto::nesting::closes;
 use crate::perfetto::order;
 use crate::perfetto::threads::Threads;
 use crate::perfetto::{self, Survey};
@@ -48,11 +49,8 @@ fn resolve_thread(
                 open.push(Open { row: item.row, ts: item.ts, end });
             }
             Phase::End => {
-                let name = view.trace.name(item.row);
-                let started = |slice: &Open| {
-                    slice.end == i64::MAX
-                        && (name == trace::StringId::EMPTY || view.trace.name(slice.row) == name)
-                };
+                let started =
+                    |slice: &Open| slice.end == i64::MAX && closes(view.trace, item.row, slice.row);
                 if let Some(at) = open.iter().rposition(started) {
                     open[at].end = item.ts;
                 }
@@ -132,17 +130,22 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
     for row in &work.unbound {
         set_aside(*row, plan);
     }
-    if plan.before.duplicate_flow_starts > 0 {
+    // A start that had no slice may have one now, and repeat another.
+    if work.prediction.duplicate_flow_starts > 0 {
         tell_apart(trace, plan, work);
     }
 }
 
 /// Runs the model on the repaired trace. Flow events that would still bind wrongly, because a moved slice
 /// left them or an ended child lies on the stack, are aimed; then the model's word is final.
-pub(crate) fn settle(trace: &Trace, plan: &mut RepairPlan) {
+pub(crate) fn settle(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)]) {
     let mut after = perfetto::survey(&View::after(trace, plan));
-    // Every round aims or drops at least one flow event that was neither before, so this ends.
-    while aim(trace, plan, &after) | drop_unbound(plan, &after) {
+    // Every round changes at least one event in a way that it was not changed before, so this ends.
+    while make_way(trace, plan, &after)
+        || aim(trace, plan, before, &after)
+        || drop_unbound(plan, &after)
+        || (after.prediction.duplicate_flow_starts > 0 && tell_apart(trace, plan, &after))
+    {
         after = perfetto::survey(&View::after(trace, plan));
     }
     plan.flows_bound_after = count_bound(&after.bindings, &plan.flow_targets);
@@ -187,12 +190,12 @@ fn bind_ends(trace: &Trace, plan: &mut RepairPlan) {
 
 /// A key that is started again is a new flow: it and the ends that belong to it get a free id. Ends go to
 /// the oldest start that has none yet, else to the latest start.
-fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
+fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
     let view = View::after(trace, plan);
     let duplicates: BTreeSet<Row> =
         duplicate_starts(&view, &work.unbound, &work.unparked).into_iter().collect();
     if duplicates.is_empty() {
-        return;
+        return false;
     }
     struct Flow {
         new_id: Option<i64>,
@@ -200,7 +203,8 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
     }
     let mut flows: BTreeMap<FlowKey, Vec<Flow>> =
         duplicates.iter().filter_map(|row| key(&view, *row)).map(|key| (key, Vec::new())).collect();
-    let ids = trace.rows().filter(|row| trace.phase(*row).is_flow()).filter_map(|r| trace.link(r));
+    let ids = trace.rows().filter(|row| trace.phase(*row).is_flow());
+    let ids = ids.filter_map(|row| trace.link(row).max(view.flow_id(row)));
     let mut next_id = ids.max().unwrap_or(0).max(0) + 1;
     let mut renumbered = Vec::new();
     let mut in_order: Vec<Row> = trace
@@ -236,19 +240,41 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
         plan.edit_mut(row).flow_id = Some(id);
         plan.note(row, Rule::DuplicateFlow, None);
     }
+    true
 }
 
-/// Where a *moved* slice's flow event would still bind elsewhere (a child that ended before it lies on the
-/// stack), it goes to the slice's start. Returns whether any did.
-fn aim(trace: &Trace, plan: &mut RepairPlan, after: &Survey) -> bool {
+/// A slice that became an instant lies on its thread's stack like a slice, and catches flow events of its
+/// own ns that belong to another. Such an instant goes to its process. Returns whether any did.
+fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &Survey) -> bool {
+    let catches = |(flow, slice): &&(Row, Row)| {
+        plan.edit(*slice).is_some_and(|edit| edit.action == Action::Instant && edit.scope.is_none())
+            && plan.flow_targets.binary_search_by_key(flow, |(flow, _)| *flow).is_ok()
+    };
+    let instants: BTreeSet<Row> =
+        after.bindings.iter().filter(catches).map(|(_, instant)| *instant).collect();
+    for row in &instants {
+        let pid = trace.process_of(trace.track(*row)).pid;
+        plan.edit_mut(*row).scope = Some(if pid == IdToken::Missing { "g" } else { "p" });
+    }
+    !instants.is_empty()
+}
+
+/// Where a flow event that the repair touches would still bind elsewhere (a child that ended before it lies
+/// on the stack), it goes to its slice's start; so does one that bound well only because of a slice that has
+/// left the thread. Returns whether any did.
+fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &Survey) -> bool {
+    let touched = |pair: &(Row, Row)| {
+        let edit = plan.edit(pair.0).copied().unwrap_or_default();
+        edit.ts_ns.is_none()
+            && (edit.tid.is_some() || edit.bind_enclosing || before.binary_search(pair).is_ok())
+    };
     let wrong: Vec<(Row, Row)> = plan
         .flow_targets
         .iter()
         .filter(|pair| after.bindings.binary_search(pair).is_err())
+        .filter(|pair| touched(pair))
         .filter(|(flow, slice)| {
-            plan.edit(*flow).is_some_and(|edit| {
-                (edit.tid.is_some() || edit.bind_enclosing) && edit.ts_ns.is_none()
-            }) && trace.ts_ns(*flow) != trace.ts_ns(*slice)
+            trace.ts_ns(*flow) != trace.ts_ns(*slice) && starts_before(trace, *slice, *flow)
         })
         .copied()
         .collect();
@@ -260,6 +286,12 @@ fn aim(trace: &Trace, plan: &mut RepairPlan, after: &Survey) -> bool {
         plan.note(*flow, Rule::FlowAim, Some(*slice));
     }
     !wrong.is_empty()
+}
+
+/// Whether a slice comes before a flow event that is put at its start: those with a length always, others
+/// in file order.
+fn starts_before(trace: &Trace, slice: Row, flow: Row) -> bool {
+    slice < flow || (trace.phase(slice) == Phase::Complete && trace.dur_ns(slice) > 0)
 }
 
 /// A flow event on a thread that had no slice so far has no end point and raises an error flag. Returns

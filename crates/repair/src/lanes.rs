@@ -10,9 +10,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
-use trace::{BuildIdHasher, Flags, Phase, Row, StringId, Trace};
+use trace::{BuildIdHasher, Flags, Phase, Row, Trace};
 
-use crate::perfetto::nesting::{Outcome, Stack};
+use crate::perfetto::nesting::{Outcome, Stack, closes};
 use crate::perfetto::order::Item;
 use crate::perfetto::threads::{Folded, Threads};
 use crate::perfetto::{MAX_DEPTH, Survey, threads};
@@ -156,9 +156,7 @@ fn ends_of_begins(line: &Line<'_>) -> Ends {
                 open.push(item.row);
             }
             Phase::End => {
-                let name = line.view.trace.name(item.row);
-                let matching =
-                    |begin: &Row| name == StringId::EMPTY || line.view.trace.name(*begin) == name;
+                let matching = |begin: &Row| closes(line.view.trace, item.row, *begin);
                 if let Some(at) = open.iter().rposition(matching) {
                     ends.insert(open.remove(at), (Some(item.row), item.ts));
                 }

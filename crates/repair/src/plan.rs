@@ -333,7 +333,7 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
         impossible: impossible::find(trace),
         ..RepairPlan::default()
     };
-    plan.base = base::choose(trace, &before.prediction);
+    plan.base = base::choose(trace, &before.prediction, &plan);
     if plan.base.is_some() {
         let timed = trace.rows().filter(|row| trace.flags(*row).has(Flags::HAS_TS)).count();
         plan.count(Rule::TimeBase, timed as u64);
@@ -353,7 +353,7 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     // Lanes and flows are judged on the trace as the rules so far leave it; the survey serves again when
     // they leave it as it was.
     let mut work = before;
-    plan.before = std::mem::take(&mut work.prediction);
+    plan.before = work.prediction.clone();
     plan.dropped = std::mem::take(&mut work.dropped);
     let bindings_before = std::mem::take(&mut work.bindings);
     if !same_threads {
@@ -361,15 +361,18 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     }
     plan.flow_targets = flows::resolve(&View::after(trace, &plan), &work.threads);
     plan.flows_bound_before = flows::count_bound(&bindings_before, &plan.flow_targets);
-    drop(bindings_before);
     lanes::plan(trace, &mut plan, &work, &mut tids);
     flows::plan(trace, &mut plan, &work);
     drop(work);
+    if plan.base.is_some() {
+        // Now that it is known what is set aside.
+        plan.base = base::choose(trace, &plan.before, &plan);
+    }
     if plan.is_identity() {
         plan.after = plan.before.clone();
         plan.flows_bound_after = plan.flows_bound_before;
     } else {
-        flows::settle(trace, &mut plan);
+        flows::settle(trace, &mut plan, &bindings_before);
     }
     plan.changes.sort_by_key(|change| (change.rule, change.row));
     plan

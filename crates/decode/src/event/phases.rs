@@ -37,7 +37,9 @@ pub(super) fn async_id(draft: &Draft<'_>, pid: IdToken, notes: &mut Notes<'_>) {
     // Any text will do; a number with a point is a parser failure (measured on v55.3).
     let plain = match draft.some(Field::Id) {
         Some(Value::String(_)) => true,
-        Some(Value::Number(number)) => !number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')),
+        Some(Value::Number(number)) => {
+            !number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+        }
         _ => false,
     };
     let second = matches!(draft.some(Field::Id2), Some(Value::Object(text))

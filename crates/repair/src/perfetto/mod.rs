@@ -167,10 +167,8 @@ pub(crate) fn survey(view: &View<'_>) -> Survey {
         0 => prediction.crossing_slices,
         _ => crossing_slices(&View { exact: true, ..view.clone() }),
     };
-    prediction.duplicate_flow_starts = match view.plan {
-        Some(plan) if plan.before.duplicate_flow_starts == 0 => 0,
-        _ => crate::flows::duplicate_starts(view, unbound, unparked).len() as u64,
-    };
+    prediction.duplicate_flow_starts =
+        crate::flows::duplicate_starts(view, unbound, unparked).len() as u64;
     survey
 }
 
@@ -198,6 +196,9 @@ fn count_event(view: &View<'_>, row: Row, prediction: &mut Prediction) {
         prediction.unreadable_events += 1;
         return;
     }
+    if phase == Phase::Metadata && flags.has(Flags::ARGS_UNREADABLE) {
+        prediction.rejected_events += 1;
+    }
     if !flags.has(Flags::HAS_TS) {
         prediction.unreadable_events += u64::from(phase != Phase::Metadata);
         return;
@@ -212,9 +213,7 @@ fn count_event(view: &View<'_>, row: Row, prediction: &mut Prediction) {
     match phase {
         Phase::Complete if !flags.has(Flags::HAS_DUR) => prediction.rejected_events += 1,
         Phase::Complete if view.importer_times(row).1 < 0 => prediction.negative_durations += 1,
-        Phase::Counter | Phase::Metadata if flags.has(Flags::ARGS_UNREADABLE) => {
-            prediction.rejected_events += 1;
-        }
+        Phase::Counter if flags.has(Flags::ARGS_UNREADABLE) => prediction.rejected_events += 1,
         Phase::Instant if view.instant_is_homeless(row) => prediction.rejected_events += 1,
         Phase::AsyncBegin | Phase::AsyncInstant | Phase::AsyncEnd
             if flags.has(Flags::ID_UNREADABLE) =>

@@ -3,7 +3,7 @@
 //! This follows the original's loop closely, its oddities included, because a prediction must also hold
 //! for traces that are wrong in two ways at once.
 
-use trace::{Flags, Phase, Row, StringId};
+use trace::{Flags, Phase, Row, StringId, Trace};
 
 use super::MAX_DEPTH;
 use super::order::Item;
@@ -32,6 +32,15 @@ struct Entry {
     ts: i64,
     /// `None` while a `B` is open.
     dur: Option<i64>,
+}
+
+/// Whether an `E` may close a `B`: names and categories that both have must be equal, and an `E` with a
+/// category wants one.
+pub(crate) fn closes(trace: &Trace, end: Row, begin: Row) -> bool {
+    let (name, category) = (trace.name(end), trace.raw_category(end));
+    let (other_name, other_category) = (trace.name(begin), trace.raw_category(begin));
+    (category == StringId::EMPTY || category == other_category)
+        && (name == StringId::EMPTY || other_name == StringId::EMPTY || name == other_name)
 }
 
 /// The stack of one thread.
@@ -134,15 +143,8 @@ impl Stack {
 
     fn finish(&mut self, view: &View<'_>, item: &Item) -> Outcome {
         let _ = self.close(item.ts, None);
-        let name = view.trace.name(item.row);
-        let category = view.trace.raw_category(item.row);
-        let matches = |entry: &Entry| {
-            let (other_name, other_category) =
-                (view.trace.name(entry.row), view.trace.raw_category(entry.row));
-            entry.dur.is_none()
-                && (category == StringId::EMPTY || category == other_category)
-                && (name == StringId::EMPTY || other_name == StringId::EMPTY || name == other_name)
-        };
+        let matches =
+            |entry: &Entry| entry.dur.is_none() && closes(view.trace, item.row, entry.row);
         let Some(at) = self.entries.iter().rposition(matches) else {
             return Outcome::Ignored;
         };
