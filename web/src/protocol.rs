@@ -131,11 +131,13 @@ pub enum Response {
         /// Their results.
         report: Analyses,
     },
-    /// The next rows of the repair log, before the plan itself. A long table in one message would keep the
-    /// page from answering for longer than a person notices.
-    LogRows {
+    /// The next rows of a table, before the message that the table itself comes with. A long table in one
+    /// message would keep the page from answering for longer than a person notices.
+    Rows {
         /// The job.
         job: JobId,
+        /// Id of the table.
+        table: String,
         /// The rows.
         rows: Vec<Vec<kinetoscope::report::Cell>>,
     },
@@ -307,7 +309,7 @@ pub struct Plan {
     pub rules: Shared<Table>,
     /// The new lanes.
     pub lanes: Shared<Table>,
-    /// What is done, by event. Its rows cross before, in [`Response::LogRows`].
+    /// What is done, by event.
     pub log: Shared<Table>,
     /// Lines of the whole log, of which `log` may hold the first ones only.
     pub n_changes: u64,

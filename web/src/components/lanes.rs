@@ -1,5 +1,6 @@
 //! A stretch of time before and after the repair, drawn: which slices Perfetto drops, and where they go.
 
+use gloo::timers::callback::Timeout;
 use kinetoscope::report::units;
 use yew::prelude::*;
 
@@ -7,11 +8,36 @@ use crate::protocol::{DrawnLane, DrawnSlice, Fate, Place};
 use crate::queries::palette::paint;
 use crate::shared::Shared;
 
+/// All places.
+#[derive(Clone, PartialEq, Properties)]
+pub struct ListProps {
+    /// The worst first.
+    pub places: Vec<Shared<Place>>,
+}
+
+/// The places, one after the other: each may have hundreds of slices, and drawing all at once would keep the
+/// page from answering.
+#[component]
+pub fn PlaceList(props: &ListProps) -> Html {
+    let n_shown = use_state_eq(|| 1_usize);
+    {
+        let (n_shown, n_places) = (n_shown.clone(), props.places.len());
+        use_effect_with(*n_shown, move |shown| {
+            let next = shown + 1;
+            let timer = (next <= n_places).then(|| Timeout::new(16, move || n_shown.set(next)));
+            move || drop(timer)
+        });
+    }
+    html! {
+        <>{ for props.places.iter().take(*n_shown).map(|place| html! { <PlaceView place={place.clone()} /> }) }</>
+    }
+}
+
 /// The place.
 #[derive(Clone, PartialEq, Properties)]
-pub struct Props {
+struct Props {
     /// Its lanes before and after.
-    pub place: Shared<Place>,
+    place: Shared<Place>,
 }
 
 /// Height of one level of nesting, gap included.
@@ -23,7 +49,7 @@ const LABEL_FROM_PCT: f64 = 3.0;
 
 /// Both drawings under one title.
 #[component]
-pub fn PlaceView(props: &Props) -> Html {
+fn PlaceView(props: &Props) -> Html {
     let place = &props.place;
     let dropped = count(&place.before, Fate::Dropped);
     let moved = count(&place.after, Fate::Moved);
@@ -95,25 +121,34 @@ fn drawn(slice: &DrawnSlice, dur_ns: i64) -> Html {
     let to = ((slice.start_ns + slice.dur_ns) as f64 / whole * 100.0).clamp(from, 100.0);
     let width = (to - from).max(0.15);
     let paint = paint(&slice.category);
+    let (x, width_text) = (format!("{from:.4}%"), format!("{width:.4}%"));
+    let (y, height) = (f64::from(slice.depth) * LEVEL_PX, LEVEL_PX - 2.0);
+    let class = classes!("slice", paint.class());
+    if slice.fate == Fate::Kept && width < EDGE_FROM_PCT {
+        // There may be hundreds of these: one element each, no title that nobody could hit.
+        return html! {
+            <rect {x} y={y.to_string()} width={width_text} height={height.to_string()} {class} />
+        };
+    }
+    let title = format!("{}, {}: {}", slice.name, units::time(slice.dur_ns), fate_word(slice.fate));
     let fate = match slice.fate {
         Fate::Kept => "kept",
         Fate::Dropped => "dropped",
         Fate::Moved => "moved",
     };
     html! {
-        <svg x={format!("{from:.4}%")} y={(f64::from(slice.depth) * LEVEL_PX).to_string()}
-            width={format!("{width:.4}%")} height={(LEVEL_PX - 2.0).to_string()} class={fate}>
-            <title>{ format!("{}, {}: {}", slice.name, units::time(slice.dur_ns), fate_word(slice.fate)) }</title>
-            <rect width="100%" height="100%" class={classes!("slice", paint.class())} />
+        // An inner svg clips its text.
+        <svg {x} y={y.to_string()} width={width_text} height={height.to_string()} class={fate}>
+            <title>{ title }</title>
+            <rect width="100%" height="100%" {class} />
             if slice.fate == Fate::Dropped {
                 <rect width="100%" height="100%" fill="url(#hatch-dropped)" />
             }
-            // An edge would hide what is hardly wider than itself.
-            if width >= EDGE_FROM_PCT || slice.fate != Fate::Kept {
-                <rect width="100%" height="100%" class="slice-edge" />
-            }
+            <rect width="100%" height="100%" class="slice-edge" />
             if width >= LABEL_FROM_PCT {
-                <text x="5" y="13" class={classes!("slice-label", format!("on-{}", paint.hue.id()))}>{ kinetoscope::report::short_name(&slice.name, 60) }</text>
+                <text x="5" y="13" class={classes!("slice-label", format!("on-{}", paint.hue.id()))}>
+                    { kinetoscope::report::short_name(&slice.name, 60) }
+                </text>
             }
         </svg>
     }

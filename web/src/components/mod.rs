@@ -21,4 +21,4 @@ pub use cards::{FailureCard, FindingCard, ProblemCards};
 pub use data_table::DataTable;
 pub use figures::{Figures, Tile};
 pub use icon::Icon;
-pub use lanes::PlaceView;
+pub use lanes::PlaceList;

@@ -142,8 +142,8 @@ fn remove(state: &mut State, job: JobId) {
 
 fn receive(state: &mut State, response: Response) {
     match response {
-        // The first is for `tasks::workers`; rows are gathered in `tasks` until their plan comes.
-        Response::Ready { .. } | Response::LogRows { .. } => {}
+        // The first is for `tasks::workers`; rows are gathered there until their table comes.
+        Response::Ready { .. } | Response::Rows { .. } => {}
         Response::Progress { job, progress } => update(state, job, |file| match &mut file.repair {
             RepairState::Writing(_, at) => *at = progress,
             _ => {

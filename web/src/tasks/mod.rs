@@ -51,7 +51,7 @@ struct Inner {
     purposes: RefCell<BTreeMap<JobId, Purpose>>,
     outputs: RefCell<BTreeMap<JobId, Output>>,
     clips: RefCell<BTreeMap<JobId, bool>>,
-    log_rows: RefCell<BTreeMap<JobId, Vec<Vec<Cell>>>>,
+    rows: RefCell<BTreeMap<(JobId, String), Vec<Vec<Cell>>>>,
     perfetto: RefCell<Option<perfetto::Handover>>,
 }
 
@@ -73,7 +73,7 @@ impl Tasks {
             purposes: RefCell::default(),
             outputs: RefCell::default(),
             clips: RefCell::default(),
-            log_rows: RefCell::default(),
+            rows: RefCell::default(),
             perfetto: RefCell::default(),
         }))
     }
@@ -200,7 +200,7 @@ impl Tasks {
     fn stop(&self, job: JobId) {
         self.0.workers.borrow_mut().remove(&job);
         self.0.purposes.borrow_mut().remove(&job);
-        self.0.log_rows.borrow_mut().remove(&job);
+        self.0.rows.borrow_mut().retain(|(of, _), _| *of != job);
     }
 
     fn heard(&self, job: JobId, event: workers::Event) {
@@ -210,13 +210,18 @@ impl Tasks {
                 self.dispatch(Action::WorkerLost(job, Rc::new(failure)));
                 self.dispatch(Action::PerfettoMoved(PerfettoState::Idle));
             }
-            workers::Event::Said { response: Response::LogRows { job, rows }, .. } => {
-                self.0.log_rows.borrow_mut().entry(job).or_default().extend(rows);
+            workers::Event::Said { response: Response::Rows { job, table, rows }, .. } => {
+                self.0.rows.borrow_mut().entry((job, table)).or_default().extend(rows);
             }
             workers::Event::Said { mut response, file, log } => {
-                if let Response::RepairPlanned { job, plan } = &mut response {
-                    let rows = self.0.log_rows.borrow_mut().remove(job).unwrap_or_default();
-                    plan.log = Shared::new(Table { rows, ..Table::clone(&plan.log) });
+                match &mut response {
+                    Response::Report { job, report } => {
+                        for chapter in &mut report.chapters {
+                            chapter.tables.iter_mut().for_each(|table| self.complete(*job, table));
+                        }
+                    }
+                    Response::RepairPlanned { job, plan } => self.complete(*job, &mut plan.log),
+                    _ => {}
                 }
                 if let (Response::Repaired { repaired, .. }, Some(file)) = (&response, file) {
                     let output = Output {
@@ -235,6 +240,13 @@ impl Tasks {
                 }
                 self.dispatch(Action::Received(Box::new(response)));
             }
+        }
+    }
+
+    /// Gives a table the rows that came before it.
+    fn complete(&self, job: JobId, table: &mut Shared<Table>) {
+        if let Some(rows) = self.0.rows.borrow_mut().remove(&(job, table.id.to_string())) {
+            *table = Shared::new(Table { rows, ..Table::clone(table) });
         }
     }
 

@@ -6,7 +6,7 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{FailureCard, Icon, PlaceView};
+use crate::components::{FailureCard, Icon, PlaceList};
 use crate::protocol::{Format, Plan};
 use crate::queries::status::{percent_read, progress_text};
 use crate::state::{PerfettoState, RepairState};
@@ -34,7 +34,7 @@ pub fn view(props: &Props) -> Option<Html> {
                             <span class="lane-legend-moved">{ "moved to a lane of its own" }</span>
                         </p>
                     </div>
-                    { for plan.places.iter().map(|place| html! { <PlaceView place={place.clone()} /> }) }
+                    <PlaceList places={plan.places.clone()} />
                 </section>
             }
             { impossible(props, plan) }

@@ -34,7 +34,7 @@ pub fn opened(decoded: &Decoded) -> Opened {
 }
 
 /// The analyses of a file.
-pub fn analyses(report: &TraceReport) -> Analyses {
+pub fn analyses(report: &TraceReport, sections: Vec<Section>) -> Analyses {
     let overview = &report.overview;
     let gpu = &overview.gpu;
     let parts = report.categories.iter().map(|row| Part {
@@ -59,11 +59,7 @@ pub fn analyses(report: &TraceReport) -> Analyses {
         n_kernel_names: gpu.n_kernel_names,
         kernel_sum_ns: gpu.kernel_sum_ns,
         parts: Shared::new(parts.collect()),
-        chapters: report
-            .sections()
-            .into_iter()
-            .map(|section: Section| section.into())
-            .collect::<Vec<Chapter>>(),
+        chapters: sections.into_iter().map(Chapter::from).collect(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! One file from request to request, without a browser.
 
-use kinetoscope::report::units;
+use kinetoscope::report::{Table, units};
 use kinetoscope::{
     Decoded, Decoder, NotATrace, Options, Output, PlanOptions, RepairPlan, RepairReport, Repairer,
 };
@@ -40,8 +40,8 @@ const PIECES: u64 = 40;
 /// Bytes of output that are handed on at a time.
 const BLOCK: usize = 4 << 20;
 
-/// Rows of the log in one message.
-const ROWS_A_MESSAGE: usize = 400;
+/// Cells of a table in one message: reading them takes the page a few milliseconds.
+const CELLS_A_MESSAGE: usize = 1_500;
 
 /// The one file of a worker.
 #[derive(Default)]
@@ -69,18 +69,18 @@ impl Session {
             Request::Analyze { job } => {
                 let Some(file) = &self.file else { return };
                 let report = kinetoscope::analyze(&file.decoded.trace, &Options::default());
-                port.send(Response::Report { job, report: page::analyses(&report) });
+                let mut sections = report.sections();
+                for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
+                    send_rows(job, table, port);
+                }
+                port.send(Response::Report { job, report: page::analyses(&report, sections) });
             }
             Request::PlanRepair { job, clip_impossible } => {
                 let Some(file) = &mut self.file else { return };
                 let options = PlanOptions { clip_impossible, ..PlanOptions::default() };
                 let plan = kinetoscope::plan_repair(&file.decoded.trace, &options);
                 let mut report = RepairReport::new(&file.decoded, &plan);
-                let mut rows = std::mem::take(&mut report.log.rows).into_iter().peekable();
-                while rows.peek().is_some() {
-                    let rows = rows.by_ref().take(ROWS_A_MESSAGE).collect();
-                    port.send(Response::LogRows { job, rows });
-                }
+                send_rows(job, &mut report.log, port);
                 let plan_page = page::plan(report, clip_impossible);
                 port.send(Response::RepairPlanned { job, plan: plan_page });
                 file.plan = Some(plan);
@@ -93,6 +93,19 @@ impl Session {
                 }
             }
         }
+    }
+}
+
+/// Sends the rows of a long table ahead of it.
+fn send_rows(job: JobId, table: &mut Table, port: &mut dyn Port) {
+    let at_once = (CELLS_A_MESSAGE / table.columns.len().max(1)).max(1);
+    if table.rows.len() <= at_once {
+        return;
+    }
+    let mut rows = std::mem::take(&mut table.rows).into_iter().peekable();
+    while rows.peek().is_some() {
+        let rows = rows.by_ref().take(at_once).collect();
+        port.send(Response::Rows { job, table: table.id.to_string(), rows });
     }
 }
 

@@ -6,7 +6,7 @@ use kinetoscope::report::{Table, Unit, units::Scale};
 pub const HEAD_PX: f64 = 40.0;
 
 /// Rows that are measured; widths need no more.
-const MEASURED_ROWS: usize = 300;
+const MEASURED_ROWS: usize = 120;
 /// Width of a digit of the table's font, padding of a cell, and limits of a column.
 const CHAR_PX: f64 = 7.4;
 const PADDING_PX: f64 = 22.0;

@@ -7,6 +7,7 @@ mod head;
 mod keys;
 mod toolbar;
 
+use gloo::timers::callback::Timeout;
 use kinetoscope::report::Table;
 use web_sys::HtmlElement;
 use yew::prelude::*;
@@ -46,6 +47,9 @@ pub struct Props {
     pub tasks: Tasks,
 }
 
+/// Long enough for the browser to have drawn what is new.
+const AFTER_PAINT_MS: u32 = 30;
+
 /// The table.
 #[component]
 pub fn DataTable(props: &Props) -> Html {
@@ -74,15 +78,21 @@ pub fn DataTable(props: &Props) -> Html {
             }
         })
     };
+    let first_rows = use_mut_ref(|| true);
     {
         let (measure, scroller, selection) = (measure.clone(), scroller.clone(), selection.clone());
         use_effect_with((shown.clone(), table.clone()), move |(shown, _)| {
-            // Other rows: from the top again.
-            if let Some(element) = scroller.cast::<HtmlElement>() {
-                element.set_scroll_top(0);
+            // Other rows: from the top again. New ones are there already, and asking an element where it is
+            // before the browser has laid it out makes it do so at once.
+            if !first_rows.replace(false) {
+                if let Some(element) = scroller.cast::<HtmlElement>() {
+                    element.set_scroll_top(0);
+                }
+                selection.set(Selection::default());
             }
-            selection.set(Selection::default());
-            measure.emit(shown.rows.len());
+            let n_rows = shown.rows.len();
+            let timer = Timeout::new(AFTER_PAINT_MS, move || measure.emit(n_rows));
+            move || drop(timer)
         });
     }
     {
@@ -237,6 +247,8 @@ impl Selection {
         let last_row = n_rows.saturating_sub(1);
         let (mut row, mut column) = (self.row, self.column);
         match step {
+            // The first key picks the row that is active already.
+            Move::Rows(_) if !self.touched => {}
             Move::Rows(by) => row = row.saturating_add_signed(by).min(last_row),
             Move::Columns(by) => {
                 column = column.saturating_add_signed(by).min(n_columns.saturating_sub(1));
