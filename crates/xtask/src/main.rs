@@ -18,6 +18,7 @@ mod shell;
 mod size;
 mod steps;
 mod tools;
+mod wasm;
 mod workspace;
 
 use std::process::ExitCode;

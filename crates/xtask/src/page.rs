@@ -1,6 +1,7 @@
 //! Building and serving the page.
 
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -39,5 +40,20 @@ fn trunk(workspace: &Workspace, subcommand: &str) -> Result<Command> {
     trunk.env("RUST_BACKTRACE", "0");
     // RUSTFLAGS would replace the flags of .cargo/config.toml, and SIMD with them.
     trunk.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    if let Some(flags) = remap_flags(workspace) {
+        trunk.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags);
+    }
     Ok(trunk)
+}
+
+/// Compiler flags, added to those of .cargo/config.toml, that keep the places of this machine out of the page: panics
+/// name source files, and those of dependencies lie in someone's home. The same sources then give the same page.
+fn remap_flags(workspace: &Workspace) -> Option<String> {
+    let home = || env::home_dir().map(|home| home.join(".cargo"));
+    let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home)?;
+    let places = [(cargo_home.as_path(), "/cargo"), (workspace.root.as_path(), "/kinetoscope")];
+    let flags =
+        places.map(|(place, name)| format!("--remap-path-prefix={}={name}", place.display()));
+    // Cargo splits the variable at blanks and knows no quotes.
+    flags.iter().all(|flag| !flag.contains(char::is_whitespace)).then(|| flags.join(" "))
 }

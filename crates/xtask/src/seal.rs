@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::digest::{Digest, files};
+use crate::wasm::without_names;
 use crate::workspace::{Workspace, read};
 
 /// Files with fixed names, and where index.html names them.
@@ -20,9 +21,22 @@ const UNSEALED: &str = r#"<meta name="build" content="dev""#;
 
 /// Seals the folder that Trunk names in its hook's environment.
 pub fn from_hook(workspace: &Workspace) -> Result<()> {
-    let folder =
-        env::var_os("TRUNK_STAGING_DIR").context("this is Trunk's hook: run trunk build")?;
-    seal(&PathBuf::from(folder), &read(&workspace.root.join("web/sw.js"))?)
+    let folder = env::var_os("TRUNK_STAGING_DIR");
+    let folder = PathBuf::from(folder.context("this is Trunk's hook: run trunk build")?);
+    if env::var("TRUNK_PROFILE").is_ok_and(|profile| profile == "release") {
+        drop_names(&folder)?;
+    }
+    seal(&folder, &read(&workspace.root.join("web/sw.js"))?)
+}
+
+/// A deployed page does not carry what only a debugger wants; `cargo xtask serve --debug` does.
+fn drop_names(folder: &Path) -> Result<()> {
+    for file in files(folder)?.iter().filter(|file| file.ends_with(".wasm")) {
+        let path = folder.join(file);
+        let whole = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        fs::write(&path, without_names(&whole).with_context(|| file.clone())?)?;
+    }
+    Ok(())
 }
 
 fn seal(folder: &Path, service_worker: &str) -> Result<()> {
