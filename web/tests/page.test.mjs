@@ -99,6 +99,17 @@ test("no byte leaves from the worker", async () => {
   await session.close({ clean: false });
 });
 
+test("no byte leaves from the worker that the app starts", async () => {
+  const session = await open(browser, { prefix: "/a/b/" });
+  const appeared = session.page.waitForEvent("worker");
+  const trace = { traceEvents: [{ ph: "X", cat: "kernel", name: "k", pid: 0, tid: 7, ts: 1, dur: 2, args: { stream: 7 } }] };
+  const file = { name: "one.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(trace)) };
+  await session.page.locator("input[type=file]").first().setInputFiles(file);
+  await tryAll(await appeared, { ...WAYS_OUT, ...WAYS_OUT_OF_WORKERS }, session.foreign.origin);
+  assert.deepEqual(session.foreign.hits, []);
+  await session.close({ clean: false });
+});
+
 test("the probes work: without the policy every one of them gets out", async () => {
   const folder = scratch();
   fs.cpSync(pageFolder(), folder, { recursive: true });
