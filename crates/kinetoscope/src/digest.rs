@@ -16,6 +16,8 @@ pub(crate) struct Digest {
     pub slices: u64,
     /// Their summed duration in ns.
     pub dur_ns: i128,
+    /// Their summed start in ns: with a time base subtracted, it falls by exactly so much for each.
+    pub ts_ns: i128,
     /// Sum over these slices of a hash of (name, category, duration, arguments): equal exactly when the
     /// slices are the same, in whatever order (up to a chance of about 2^-64).
     pub fingerprint: u64,
@@ -41,6 +43,7 @@ impl Digest {
         let Self {
             slices,
             dur_ns: _,
+            ts_ns: _,
             fingerprint: _,
             begins_ends,
             instants,
@@ -181,6 +184,7 @@ impl Digest {
                 Some(dur) => {
                     self.slices += 1;
                     self.dur_ns += dur;
+                    self.ts_ns += fields.ts.and_then(parse_micros).map_or(0, |ts| ts.ns);
                     self.fingerprint = self.fingerprint.wrapping_add(fields.hash(dur));
                 }
                 None => self.others += 1,

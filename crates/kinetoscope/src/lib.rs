@@ -31,6 +31,7 @@ mod places;
 mod problems;
 mod repair_report;
 mod repairer;
+mod text_faults;
 
 pub use analysis::{Options, TraceReport, analyze};
 pub use crossings::{Crossings, crossings};

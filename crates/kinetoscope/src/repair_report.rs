@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use trace::{Flags, Row, Trace};
 
 use crate::places::{self, Place};
+use crate::repairer::is_damaged_gzip;
+use crate::text_faults::TextFaults;
 
 /// Lines of the log that cross to the page; the JSON log has all.
 const LOG_MAX: usize = 5_000;
@@ -50,14 +52,15 @@ impl RepairReport {
     #[must_use]
     pub fn new(decoded: &Decoded, plan: &RepairPlan) -> Self {
         let trace = &decoded.trace;
+        let text = TextFaults::of(decoded);
         Self {
-            damaged: !plan.is_identity(),
-            verdict: verdict(plan),
-            predictions: predictions(plan),
+            damaged: !plan.is_identity() || is_damaged_gzip(decoded),
+            verdict: verdict(plan, &text, is_damaged_gzip(decoded)),
+            predictions: predictions(plan, &text),
             drops_before: plan.before.drops_v51_v56(),
             drops_after: plan.after.drops_v51_v56(),
             clean_after: plan.after.is_clean(),
-            time_base: time_base(plan),
+            time_base: time_base(trace, plan),
             rules: rules(plan),
             lanes: lanes(trace, plan),
             log: log(trace, plan),
@@ -99,12 +102,12 @@ impl RepairReport {
     }
 }
 
-fn verdict(plan: &RepairPlan) -> String {
+fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> String {
     let before = &plan.before;
-    if plan.is_identity() {
+    if plan.is_identity() && before.is_clean() && text.is_none() {
         return "Nothing to repair: every Perfetto since v51 shows this file whole.".to_owned();
     }
-    let start = if let Some(reason) = &before.stops {
+    let start = if let Some(reason) = text.refused.map(str::to_owned).or(before.stops.clone()) {
         format!("Perfetto cannot read this file whole: {reason}.")
     } else if before.crossing_slices > 0 {
         let n = before.crossing_slices;
@@ -113,11 +116,18 @@ fn verdict(plan: &RepairPlan) -> String {
             units::plural(n, "slice", "slices"),
             if n == 1 { "it" } else { "them" },
         )
+    } else if let Some(risk) = text.risks.first() {
+        format!("Perfetto may not read this file whole: it holds {risk}.")
     } else if before.is_clean() {
         "Perfetto shows all slices of this file.".to_owned()
     } else {
         "Perfetto flags errors in this file.".to_owned()
     };
+    if plan.is_identity() && damaged_gzip {
+        return format!(
+            "{start} The JSON in it is sound; the repaired file has a sound gzip frame."
+        );
+    }
     let end = if plan.after.is_clean() {
         "The repaired file is shown whole, without an error, by every version since v51."
     } else {
@@ -126,7 +136,7 @@ fn verdict(plan: &RepairPlan) -> String {
     format!("{start} {end}")
 }
 
-fn time_base(plan: &RepairPlan) -> Option<String> {
+fn time_base(trace: &Trace, plan: &RepairPlan) -> Option<String> {
     let base = plan.base?;
     let ms = base.ns / 1_000_000;
     let why = match base.reason {
@@ -138,9 +148,13 @@ fn time_base(plan: &RepairPlan) -> Option<String> {
         BaseReason::Negative => "Perfetto drops events before time 0.".to_owned(),
         BaseReason::Overflow => "Perfetto's integers overflow at these times.".to_owned(),
     };
+    let (n, verb) = if ms < 0 { (-ms, "added to") } else { (ms, "subtracted from") };
+    let place = match trace.layout.container {
+        trace::Container::Object => "; baseTimeNanoseconds says so",
+        trace::Container::Array => " (a bare array has no place to say so but the log)",
+    };
     Some(format!(
-        "{why} {ms} ms are subtracted from every time (and added to baseTimeNanoseconds); distances \
-         and durations stay as they are."
+        "{why} {n} ms are {verb} every time{place}; distances and durations stay as they are."
     ))
 }
 
@@ -176,16 +190,26 @@ impl report::Row for PredictionRow {
     ];
 }
 
-fn predictions(plan: &RepairPlan) -> Table {
+fn predictions(plan: &RepairPlan, text: &TextFaults) -> Table {
     let row = |versions, say: fn(&Prediction) -> String| PredictionRow {
         versions,
-        before: say(&plan.before),
+        before: match (text.refused, plan.before.is_clean() && !text.is_none()) {
+            (Some(reason), _) => format!("import stops: {reason}"),
+            (None, true) => text.risks.join("; "),
+            (None, false) => std::iter::once(say(&plan.before))
+                .chain(text.risks.iter().map(|risk| (*risk).to_owned()))
+                .collect::<Vec<_>>()
+                .join("; "),
+        },
         after: say(&plan.after),
     };
     let rows = [
-        row("up to v50", |prediction| match prediction.crossing_slices {
-            0 => "shown as written".to_owned(),
-            n => format!("{}, with wrong nesting", units::plural(n, "slice kept", "slices kept")),
+        row("up to v50", |prediction| {
+            describe(
+                prediction,
+                "crossing slice shown with wrong nesting",
+                "crossing slices shown with wrong nesting",
+            )
         }),
         row("v51 to v56", |prediction| describe(prediction, "slice dropped", "slices dropped")),
         row("v57 and later", |prediction| {
@@ -480,8 +504,8 @@ pub(crate) fn log_row(trace: &Trace, plan: &RepairPlan, change: &repair::Change)
     let flags = trace.flags(row);
     let edit = plan.edit(row).copied().unwrap_or_default();
     let old_ns = trace.origin_ns + i128::from(trace.ts_ns(row));
-    let new_ns = edit.ts_ns.map_or(old_ns, |ts| trace.origin_ns + i128::from(ts))
-        - plan.base.map_or(0, |base| base.ns);
+    let new_ns = edit.ts_ns.map_or(old_ns, |ts| trace.origin_ns + i128::from(ts));
+    let new_ns = plan.base.map_or(new_ns, |base| base.apply(new_ns, trace.phase(row)));
     let micros = |ns| trace::decimal::write_micros(ns, 0);
     let has_ts = flags.has(Flags::HAS_TS);
     let track = trace.track(row);

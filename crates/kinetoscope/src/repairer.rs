@@ -112,10 +112,11 @@ impl<'a> Repairer<'a> {
 }
 
 /// Whether the compressed frame itself must be written anew.
-fn is_damaged_gzip(decoded: &Decoded) -> bool {
+pub(crate) fn is_damaged_gzip(decoded: &Decoded) -> bool {
     let damage = [
         ProblemKind::GzipTruncated,
         ProblemKind::GzipCrc,
+        ProblemKind::GzipLength,
         ProblemKind::GzipTrailing,
         ProblemKind::GzipCorrupt,
     ];
@@ -169,7 +170,15 @@ impl Proof {
             if cut == 0 { String::new() } else { format!("{cut} ns clipped, as asked") },
             before.dur_ns - i128::from(cut) == after.dur_ns,
         );
-        let rewritten = clipped + n(Rule::ThreadTimes) + n(Rule::Arguments);
+        let base = plan.base.map_or(0, |base| base.ns);
+        row(
+            "Sum of their starts (ns)",
+            before.ts_ns.to_string(),
+            after.ts_ns.to_string(),
+            if base == 0 { String::new() } else { format!("{base} ns subtracted from each") },
+            before.ts_ns - i128::from(before.slices) * base == after.ts_ns,
+        );
+        let rewritten = clipped + plan.slices_with_new_args();
         row(
             "Fingerprint of (name, category, duration, arguments)",
             format!("{:016x}", before.fingerprint),

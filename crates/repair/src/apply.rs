@@ -143,7 +143,11 @@ impl<'a> Applier<'a> {
     /// The file is over; returns how many events were set aside but not kept in the output for their size.
     pub fn finish(mut self, out: &mut Vec<u8>) -> u64 {
         self.runner.finish(&mut self.work, out);
-        self.work.n_aside_unkept
+        match self.work.trace.layout.container {
+            Container::Object => self.work.n_aside_unkept,
+            // A bare array has no place to keep them.
+            Container::Array => self.work.n_aside,
+        }
     }
 }
 

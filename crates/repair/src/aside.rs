@@ -49,11 +49,9 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
         plan.edit_mut(row).action = Action::Instant;
         plan.note(row, Rule::SliceToInstant, None);
     } else if dur_stops || flags.has(Flags::THREAD_TIMES_UNREADABLE) {
+        // (An instant has these moved to its arguments anyway.)
         plan.edit_mut(row).thread_times = true;
         plan.note(row, Rule::ThreadTimes, None);
-    }
-    if dur_stops && flags.has(Flags::THREAD_TIMES_UNREADABLE) {
-        plan.edit_mut(row).thread_times = true;
     }
     if phase == Phase::Metadata && plan.base.is_none() && trace.ts_ns(row) < 0 {
         // Metadata has no place in time, but before 0 the importer drops it and says so.
@@ -86,8 +84,8 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
     if let Some(odd) = trace.importer_ns(row) {
         let ts = trace.origin_ns + i128::from(trace.ts_ns(row));
         let far = |importer: i64, exact: i128| (i128::from(importer) - exact).abs() > 1;
-        let (bad_ts, bad_dur) =
-            (far(odd.ts_ns, ts), far(odd.dur_ns, i128::from(trace.dur_ns(row))));
+        let bad_ts = flags.has(Flags::HAS_TS) && far(odd.ts_ns, ts);
+        let bad_dur = flags.has(Flags::HAS_DUR) && far(odd.dur_ns, i128::from(trace.dur_ns(row)));
         if bad_dur || (bad_ts && plan.base.is_none()) {
             plan.edit_mut(row).numbers = true;
             plan.note(row, Rule::NumberSpelling, None);

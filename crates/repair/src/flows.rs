@@ -203,9 +203,13 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
     }
     let mut flows: BTreeMap<FlowKey, Vec<Flow>> =
         duplicates.iter().filter_map(|row| key(&view, *row)).map(|key| (key, Vec::new())).collect();
-    let ids = trace.rows().filter(|row| trace.phase(*row).is_flow());
-    let ids = ids.filter_map(|row| trace.link(row).max(view.flow_id(row)));
-    let mut next_id = ids.max().unwrap_or(0).max(0) + 1;
+    let used: BTreeSet<i64> = trace
+        .rows()
+        .filter(|row| trace.phase(*row).is_flow())
+        .flat_map(|row| [trace.link(row), view.flow_id(row)])
+        .flatten()
+        .collect();
+    let mut free = (1_i64..).filter(|id| !used.contains(id));
     let mut renumbered = Vec::new();
     let mut in_order: Vec<Row> = trace
         .rows()
@@ -217,10 +221,7 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
         let Some(flows) = key(&view, row).and_then(|key| flows.get_mut(&key)) else { continue };
         let new_id = match view.phase(row) {
             Phase::FlowStart => {
-                let new_id = duplicates.contains(&row).then(|| {
-                    next_id += 1;
-                    next_id - 1
-                });
+                let new_id = if duplicates.contains(&row) { free.next() } else { None };
                 flows.push(Flow { new_id, ended: false });
                 new_id
             }

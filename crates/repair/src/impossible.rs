@@ -3,8 +3,8 @@
 //! Work on one stream is serial. On ROCm a kernel's duration is sometimes written far too long, so that it
 //! swallows the kernels after it (AMD-AGI/TraceLens #669: an attention kernel of 1.6 s on MI355X whose true
 //! time was milliseconds; AMD-AGI/Hyperloom #1116). The lessons of those two threads: a pair of events is
-//! better evidence than a ratio of sums; the yardstick is the stream's own summed time, not the span that
-//! the bad event inflates; without an absolute floor, dense streams of short kernels that touch by a few
+//! better evidence than a ratio of sums; severity is told against the stream's own summed time, not against
+//! the span that the bad event inflates; without an absolute floor, dense streams of short kernels that touch by a few
 //! microseconds would be flagged; equal starts contradict nothing.
 
 use trace::{Flags, Row, StreamId, TimeNs, Trace};
@@ -42,6 +42,7 @@ pub fn find(trace: &Trace) -> Vec<Impossible> {
     let mut streams: Vec<Vec<Row>> = vec![Vec::new(); trace.streams.len()];
     for row in trace.rows() {
         if trace.flags(row).has(Flags::KERNEL)
+            && trace.flags(row).has(Flags::HAS_TS)
             && trace.flags(row).has(Flags::HAS_DUR)
             && let Some(stream) = trace.stream(row)
             && let Some(rows) = streams.get_mut(usize::from(stream.0))

@@ -110,6 +110,10 @@ fn arguments(trace: &Trace, row: Row, patch: &mut Patch<'_>) {
                 .filter(|member| is_number(&args[member.value.clone()]))
                 .map(|member| join(&args[member.key.clone()], &args[member.value]));
             let kept: Vec<String> = kept.collect();
+            // Beside the arguments, where the importer does not look.
+            if !args.is_empty() {
+                patch.set("original args", lossy(&args));
+            }
             patch.set("args", format!("{{{}}}", kept.join(",")));
         }
         Phase::Metadata => {
@@ -173,7 +177,7 @@ struct Patch<'a> {
 }
 
 enum Change {
-    /// The member's value becomes this text; a member that is missing is added in front.
+    /// The member's value becomes this text; a member that is missing is added.
     Set(&'static str, String),
     /// Every member of this key goes.
     Remove(&'static str),
@@ -190,10 +194,7 @@ impl<'a> Patch<'a> {
     }
 
     fn is_key(&self, member: &MemberSpan, key: &str) -> bool {
-        let raw = &self.text[member.key.clone()];
-        let inner = &raw[1..raw.len().saturating_sub(1).max(1)];
-        // Keys are hardly ever escaped, but "d\u0075r" is a dur.
-        inner == key.as_bytes() || (inner.contains(&b'\\') && string::unescape(inner) == key)
+        key_is(&self.text[member.key.clone()], key)
     }
 
     fn value(&self, key: &str) -> Option<&'a [u8]> {
@@ -274,8 +275,7 @@ impl<'a> Patch<'a> {
             })
             .collect();
         let position = |members: &[(Vec<u8>, Vec<u8>)], key: &str| {
-            let quoted = quoted(key);
-            members.iter().rposition(|(other, _)| other == quoted.as_bytes())
+            members.iter().rposition(|(other, _)| key_is(other, key))
         };
         for change in &self.changes {
             match change {
@@ -309,6 +309,12 @@ impl<'a> Patch<'a> {
     }
 }
 
+/// Whether a key, in its quotes, is `key`. Keys are hardly ever escaped, but "d\u0075r" is a dur.
+fn key_is(quoted: &[u8], key: &str) -> bool {
+    let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
+    inner == key.as_bytes() || (inner.contains(&b'\\') && string::unescape(inner) == key)
+}
+
 /// An `args` object with one more member in front, or with the member of that key replaced; what is no
 /// object becomes a member called "args" of one.
 fn with_member(args: &[u8], key: &str, value: &str, replace: bool) -> Vec<u8> {
@@ -320,9 +326,8 @@ fn with_member(args: &[u8], key: &str, value: &str, replace: bool) -> Vec<u8> {
         out.extend_from_slice(b",\"args\":");
         out.extend_from_slice(args);
     } else {
-        let same = quoted(key);
         for member in object::members(args) {
-            if replace && &args[member.key.clone()] == same.as_bytes() {
+            if replace && key_is(&args[member.key.clone()], key) {
                 continue;
             }
             out.push(b',');

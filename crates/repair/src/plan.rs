@@ -123,7 +123,8 @@ pub enum Action {
     Keep,
     /// A complete slice becomes a thread instant; its `dur` goes to the arguments.
     Instant,
-    /// It leaves the event array and is kept, verbatim, under the top-level key `kinetoscope`.
+    /// It leaves the event array and is kept, as strict JSON, under the top-level key `kinetoscope`. (A bare
+    /// array has no such place: its text is then in the log's original alone, and the proof says so.)
     SetAside,
 }
 
@@ -260,6 +261,7 @@ pub struct RepairPlan {
     pub before: Prediction,
     /// What Perfetto does with the repaired file.
     pub after: Prediction,
+    slices_with_new_args: u64,
     edited: Vec<u64>,
 }
 
@@ -296,6 +298,12 @@ impl RepairPlan {
         } else {
             0
         }
+    }
+
+    /// How many complete slices have their arguments changed by name (moved thread times, a `bind_id`).
+    #[must_use]
+    pub fn slices_with_new_args(&self) -> u64 {
+        self.slices_with_new_args
     }
 
     /// Notes a change of one event.
@@ -366,7 +374,8 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     drop(work);
     if plan.base.is_some() {
         // Now that it is known what is set aside.
-        plan.base = base::choose(trace, &plan.before, &plan);
+        let first = plan.base.map(|base| TimeBase { ns: 0, ..base });
+        plan.base = base::choose(trace, &plan.before, &plan).or(first);
     }
     if plan.is_identity() {
         plan.after = plan.before.clone();
@@ -374,6 +383,11 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     } else {
         flows::settle(trace, &mut plan, &bindings_before);
     }
+    let complete = |row: &Row| trace.phase(*row) == trace::Phase::Complete;
+    let new_args = plan.edits.iter().filter(|(row, edit)| {
+        complete(row) && edit.action == Action::Keep && (edit.thread_times || edit.arguments)
+    });
+    plan.slices_with_new_args = new_args.count() as u64;
     plan.changes.sort_by_key(|change| (change.rule, change.row));
     plan
 }
