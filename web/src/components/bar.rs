@@ -22,6 +22,8 @@ const COMPACT_PARTS: usize = 6;
 
 /// Narrower parts have no room for a name.
 const LABEL_FROM_PCT: f64 = 7.0;
+/// Narrower parts have none on a narrow screen.
+const WIDE_FROM_PCT: f64 = 30.0;
 
 /// The bar and its legend.
 #[component]
@@ -77,7 +79,7 @@ fn segment(part: &Part, x: f64) -> Html {
                 <rect width="100%" height="100%" fill={fill} />
             }
             if part.share_pct >= LABEL_FROM_PCT {
-                <text x="8" y="27" class={classes!("segment-label", format!("on-{}", paint.hue.id()))}>
+                <text x="8" y="27" class={classes!("segment-label", (part.share_pct < WIDE_FROM_PCT).then_some("narrow"), format!("on-{}", paint.hue.id()))}>
                     { &part.category }
                 </text>
             }

@@ -22,15 +22,20 @@ pub struct Props {
     pub on_open: Callback<()>,
 }
 
+/// Longer values are set smaller.
+const ROOMY_CHARS: usize = 11;
+
 /// A tile.
 #[component]
 pub fn Tile(props: &Props) -> Html {
     let Props { label, value, note, mood, id, on_open } = props;
+    let shown = value.show();
     html! {
         <li class={classes!("tile", *mood)}>
             <button onclick={on_open.reform(|_: MouseEvent| ())} data-testid={format!("figure-{id}")}>
                 <span class="tile-label">{ label }</span>
-                <span class="tile-value" title={value.exact()} data-exact={value.raw()}>{ value.show() }</span>
+                <span class={classes!("tile-value", (shown.chars().count() > ROOMY_CHARS).then_some("long"))}
+                    title={value.exact()} data-exact={value.raw()}>{ shown }</span>
                 <span class="tile-note">{ note }</span>
             </button>
         </li>

@@ -1,9 +1,9 @@
 //! A stretch of time before and after the repair, drawn: which slices Perfetto drops, and where they go.
 
-use gloo::timers::callback::Timeout;
 use kinetoscope::report::units;
 use yew::prelude::*;
 
+use super::Later;
 use crate::protocol::{DrawnLane, DrawnSlice, Fate, Place};
 use crate::queries::palette::paint;
 use crate::shared::Shared;
@@ -19,17 +19,10 @@ pub struct ListProps {
 /// page from answering.
 #[component]
 pub fn PlaceList(props: &ListProps) -> Html {
-    let n_shown = use_state_eq(|| 1_usize);
-    {
-        let (n_shown, n_places) = (n_shown.clone(), props.places.len());
-        use_effect_with(*n_shown, move |shown| {
-            let next = shown + 1;
-            let timer = (next <= n_places).then(|| Timeout::new(16, move || n_shown.set(next)));
-            move || drop(timer)
-        });
-    }
     html! {
-        <>{ for props.places.iter().take(*n_shown).map(|place| html! { <PlaceView place={place.clone()} /> }) }</>
+        <Later>
+            { for props.places.iter().map(|place| html! { <PlaceView place={place.clone()} /> }) }
+        </Later>
     }
 }
 

@@ -12,6 +12,7 @@ mod file_cards;
 mod header;
 mod icon;
 mod lanes;
+mod later;
 mod nav;
 mod status_bar;
 
@@ -22,3 +23,4 @@ pub use data_table::DataTable;
 pub use figures::{Figures, Tile};
 pub use icon::Icon;
 pub use lanes::PlaceList;
+pub use later::Later;

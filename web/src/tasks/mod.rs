@@ -43,6 +43,9 @@ struct Output {
 #[derive(Clone)]
 pub struct Tasks(Rc<Inner>);
 
+/// Rows that came before their table, by its job and id.
+type EarlyRows = BTreeMap<(JobId, String), Vec<Vec<Cell>>>;
+
 struct Inner {
     dispatch: Callback<Action>,
     next_job: std::cell::Cell<u32>,
@@ -51,7 +54,7 @@ struct Inner {
     purposes: RefCell<BTreeMap<JobId, Purpose>>,
     outputs: RefCell<BTreeMap<JobId, Output>>,
     clips: RefCell<BTreeMap<JobId, bool>>,
-    rows: RefCell<BTreeMap<(JobId, String), Vec<Vec<Cell>>>>,
+    rows: RefCell<EarlyRows>,
     perfetto: RefCell<Option<perfetto::Handover>>,
 }
 

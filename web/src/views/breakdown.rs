@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::StackedBar;
+use crate::components::{Later, StackedBar};
 
 pub fn view(props: &Props) -> Option<Html> {
     let report = props.file.report.as_ref()?;
@@ -16,7 +16,7 @@ pub fn view(props: &Props) -> Option<Html> {
                 <section class="panel"><StackedBar parts={report.parts.clone()} /></section>
             }
             { for intro.map(|sentence| html! { <p class="hint">{ sentence }</p> }) }
-            { for chapter.tables.iter().map(|table| props.table(table, Some("total_ns"))) }
+            <Later>{ for chapter.tables.iter().map(|table| props.table(table, Some("total_ns"))) }</Later>
         </>
     })
 }

@@ -4,7 +4,7 @@ use kinetoscope::report::{Cell, units};
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{Figures, FindingCard, StackedBar, Tile};
+use crate::components::{Figures, FindingCard, Later, StackedBar, Tile};
 use crate::protocol::{Analyses, Severity};
 use crate::state::{Action, View};
 
@@ -28,6 +28,7 @@ pub fn view(props: &Props) -> Option<Html> {
                 </section>
             }
             { for chapter.findings.iter().map(|finding| html! { <FindingCard finding={finding.clone()} /> }) }
+            <Later>
             if let Some(streams) = table("streams") {
                 { props.table(streams, None) }
             }
@@ -38,6 +39,7 @@ pub fn view(props: &Props) -> Option<Html> {
                 { props.table(steps, None) }
             }
             { facts(report) }
+            </Later>
         </>
     })
 }

@@ -6,7 +6,7 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{FailureCard, Icon, PlaceList};
+use crate::components::{FailureCard, Icon, Later, PlaceList};
 use crate::protocol::{Format, Plan};
 use crate::queries::status::{percent_read, progress_text};
 use crate::state::{PerfettoState, RepairState};
@@ -25,6 +25,7 @@ pub fn view(props: &Props) -> Option<Html> {
             }
             { props.table(&plan.predictions, None) }
             { proof(props) }
+            <Later>
             if !plan.places.is_empty() {
                 <section class="panel places" data-testid="places">
                     <div class="panel-head">
@@ -53,6 +54,7 @@ pub fn view(props: &Props) -> Option<Html> {
                     </p>
                 }
             }
+            </Later>
         </>
     })
 }
@@ -61,18 +63,18 @@ pub fn view(props: &Props) -> Option<Html> {
 fn headline(plan: &Plan) -> Html {
     let mood = |bad: bool| if bad { "bad" } else { "good" };
     html! {
-        <dl class="before-after" aria-label="Slices that Perfetto v51 to v56 drop">
+        <div class="before-after" role="group" aria-label="Slices that Perfetto v51 to v56 drop">
             <div class={mood(plan.drops_before > 0)}>
-                <dt>{ "Dropped today" }</dt>
-                <dd data-testid="drops-before" data-exact={plan.drops_before.to_string()}>{ units::count(plan.drops_before) }</dd>
+                <p class="before-after-label">{ "Dropped today" }</p>
+                <p class="before-after-count" data-testid="drops-before" data-exact={plan.drops_before.to_string()}>{ units::count(plan.drops_before) }</p>
             </div>
             <div class="before-after-arrow" aria-hidden="true"><Icon name="arrow" /></div>
             <div class={mood(plan.drops_after > 0 || !plan.clean_after)}>
-                <dt>{ "After the repair" }</dt>
-                <dd data-testid="drops-after" data-exact={plan.drops_after.to_string()}>{ units::count(plan.drops_after) }</dd>
+                <p class="before-after-label">{ "After the repair" }</p>
+                <p class="before-after-count" data-testid="drops-after" data-exact={plan.drops_after.to_string()}>{ units::count(plan.drops_after) }</p>
             </div>
             <p class="before-after-note">{ "slices, in Perfetto v51 to v56" }</p>
-        </dl>
+        </div>
     }
 }
 

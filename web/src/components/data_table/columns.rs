@@ -14,6 +14,10 @@ const LEAST_PX: f64 = 56.0;
 const MOST_PX: f64 = 440.0;
 /// Least and most wish of the column that takes what is left.
 const FLEXIBLE_PX: (f64, f64) = (120.0, 340.0);
+/// The most of it on a narrow screen.
+const FLEXIBLE_NARROW_PX: u32 = 180;
+/// Screens narrower than this are narrow.
+pub const NARROW_PX: f64 = 600.0;
 /// Room for the bar beside a share.
 const BAR_PX: f64 = 54.0;
 
@@ -24,6 +28,8 @@ pub struct Layout {
     pub widths_px: Vec<Option<u32>>,
     /// Least width of the table.
     pub least_px: u32,
+    /// The same on a narrow screen, where a name must leave room for figures.
+    pub least_narrow_px: u32,
     /// Unit of each column.
     pub scales: Vec<Scale>,
 }
@@ -46,8 +52,9 @@ impl Layout {
             let wish = widest(table, column, Scale::None) * CHAR_PX + PADDING_PX;
             wish.clamp(FLEXIBLE_PX.0, FLEXIBLE_PX.1) as u32
         });
-        let least_px = widths_px.iter().map(|width| width.unwrap_or(flexible_px)).sum();
-        Self { widths_px, least_px, scales }
+        let least_px: u32 = widths_px.iter().map(|width| width.unwrap_or(flexible_px)).sum();
+        let least_narrow_px = least_px - flexible_px.saturating_sub(FLEXIBLE_NARROW_PX);
+        Self { widths_px, least_px, least_narrow_px, scales }
     }
 }
 

@@ -7,7 +7,9 @@ mod head;
 mod keys;
 mod toolbar;
 
+use gloo::events::EventListener;
 use gloo::timers::callback::Timeout;
+use gloo::utils::window;
 use kinetoscope::report::Table;
 use web_sys::HtmlElement;
 use yew::prelude::*;
@@ -99,10 +101,9 @@ pub fn DataTable(props: &Props) -> Html {
         let (measure, n_rows) = (measure.clone(), shown.rows.len());
         use_effect_with(n_rows, move |n_rows| {
             let n_rows = *n_rows;
-            let listener =
-                gloo::events::EventListener::new(&gloo::utils::window(), "resize", move |_| {
-                    measure.emit(n_rows);
-                });
+            let listener = EventListener::new(&window(), "resize", move |_| {
+                measure.emit(n_rows);
+            });
             move || drop(listener)
         });
     }
@@ -112,7 +113,10 @@ pub fn DataTable(props: &Props) -> Html {
         let (grid, layout) = (grid.clone(), layout.clone());
         use_effect_with(layout, move |layout| {
             if let Some(element) = grid.cast::<HtmlElement>() {
-                let width = format!("{}px", layout.least_px);
+                let screen = window().inner_width().ok().and_then(|width| width.as_f64());
+                let narrow = screen.is_some_and(|width| width < columns::NARROW_PX);
+                let least = if narrow { layout.least_narrow_px } else { layout.least_px };
+                let width = format!("{least}px");
                 let _set = element.style().set_property("min-width", &width);
             }
         });
