@@ -21,12 +21,12 @@ pub fn build(workspace: &Workspace, folder: &Path) -> Result<()> {
 /// Builds the page, serves it on the loopback interface, and builds again when a file changes.
 pub fn serve(workspace: &Workspace, port: u16, debug: bool) -> Result<()> {
     let mut trunk = trunk(workspace, "serve")?;
-    trunk.args(["--port", &port.to_string()]);
+    trunk.args(["--disable-address-lookup", "--port", &port.to_string()]);
     if !debug {
         trunk.arg("--release");
     }
     println!("The page will be at http://127.0.0.1:{port}/ once it is built. Ctrl+C ends it.");
-    shell::run(&mut trunk)
+    shell::run_last(&mut trunk)
 }
 
 fn trunk(workspace: &Workspace, subcommand: &str) -> Result<Command> {

@@ -48,6 +48,19 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Runs the command as `run` does, as the last thing that we do. Where the system can, it takes our place: whoever ends
+/// us then ends it, and no server is left behind.
+pub fn run_last(command: &mut Command) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt as _;
+        println!("$ {}", line(command));
+        Err(command.exec()).with_context(|| format!("cannot start {}", program(command)))
+    }
+    #[cfg(not(unix))]
+    run(command)
+}
+
 /// What the command prints on its standard output.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
