@@ -76,11 +76,13 @@ pub fn App() -> Html {
             <a class="skip-link" href="#main" onclick={Callback::from(skip)}>{ "Skip to the content" }</a>
             <Hatches />
             <Header theme={state.theme} tasks={tasks.clone()} />
-            <input id={files::INPUT_ID} class="visually-hidden" type="file" multiple=true tabindex="-1"
-                aria-label="Trace files" accept=".json,.gz,application/json,application/gzip" onchange={on_files} data-testid="file-input" />
-            if !state.files.is_empty() {
-                <FileCards files={state.files.clone()} selected={state.selected} tasks={tasks.clone()} />
-            }
+            <section class="files" aria-label="Files">
+                <input id={files::INPUT_ID} class="visually-hidden" type="file" multiple=true tabindex="-1"
+                    aria-label="Trace files" accept=".json,.gz,application/json,application/gzip" onchange={on_files} data-testid="file-input" />
+                if !state.files.is_empty() {
+                    <FileCards files={state.files.clone()} selected={state.selected} tasks={tasks.clone()} />
+                }
+            </section>
             <div class={classes!("body", selected.as_ref().is_some_and(|file| file.has_views()).then_some("with-nav"))}>
                 if let Some(file) = selected.as_ref().filter(|file| file.has_views()) {
                     <Nav view={state.view} badges={page::badges(file)} tasks={tasks.clone()} />

@@ -26,7 +26,7 @@ pub struct Props {
 #[component]
 pub fn FileCards(props: &Props) -> Html {
     html! {
-        <ul class="file-cards" aria-label="Files" data-testid="file-cards">
+        <ul class="file-cards" data-testid="file-cards">
             { for props.files.iter().map(|file| html! {
                 <FileCard key={file.job.0} file={file.clone()} tasks={props.tasks.clone()}
                     selected={props.selected == Some(file.job)} />

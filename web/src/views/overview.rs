@@ -29,16 +29,16 @@ pub fn view(props: &Props) -> Option<Html> {
             }
             { for chapter.findings.iter().map(|finding| html! { <FindingCard finding={finding.clone()} /> }) }
             <Later>
-            if let Some(streams) = table("streams") {
-                { props.table(streams, None) }
-            }
-            if let Some(devices) = table("devices").filter(|table| table.rows.len() > 1) {
-                { props.table(devices, None) }
-            }
-            if let Some(steps) = steps {
-                { props.table(steps, None) }
-            }
-            { facts(report) }
+                if let Some(streams) = table("streams") {
+                    { props.table(streams, None) }
+                }
+                if let Some(devices) = table("devices").filter(|table| table.rows.len() > 1) {
+                    { props.table(devices, None) }
+                }
+                if let Some(steps) = steps {
+                    { props.table(steps, None) }
+                }
+                { facts(report) }
             </Later>
         </>
     })

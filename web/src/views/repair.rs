@@ -26,34 +26,34 @@ pub fn view(props: &Props) -> Option<Html> {
             { props.table(&plan.predictions, None) }
             { proof(props) }
             <Later>
-            if !plan.places.is_empty() {
-                <section class="panel places" data-testid="places">
-                    <div class="panel-head">
-                        <h2>{ "The worst places, before and after" }</h2>
-                        <p class="lane-legend">
-                            <span class="lane-legend-dropped">{ "dropped" }</span>
-                            <span class="lane-legend-moved">{ "moved to a lane of its own" }</span>
-                        </p>
-                    </div>
-                    <PlaceList places={plan.places.clone()} />
-                </section>
-            }
-            { impossible(props, plan) }
-            if !plan.rules.rows.is_empty() {
-                { props.table(&plan.rules, None) }
-            }
-            if !plan.lanes.rows.is_empty() {
-                { props.table(&plan.lanes, None) }
-            }
-            if !plan.log.rows.is_empty() {
-                { props.table(&plan.log, None) }
-                if plan.n_changes > plan.log.rows.len() as u64 {
-                    <p class="hint">
-                        { format!("These are the first {} of {} lines; the JSON log has all.",
-                            units::count(plan.log.rows.len() as u64), units::count(plan.n_changes)) }
-                    </p>
+                if !plan.places.is_empty() {
+                    <section class="panel places" data-testid="places">
+                        <div class="panel-head">
+                            <h2>{ "The worst places, before and after" }</h2>
+                            <p class="lane-legend">
+                                <span class="lane-legend-dropped">{ "dropped" }</span>
+                                <span class="lane-legend-moved">{ "moved to a lane of its own" }</span>
+                            </p>
+                        </div>
+                        <PlaceList places={plan.places.clone()} />
+                    </section>
                 }
-            }
+                { impossible(props, plan) }
+                if !plan.rules.rows.is_empty() {
+                    { props.table(&plan.rules, None) }
+                }
+                if !plan.lanes.rows.is_empty() {
+                    { props.table(&plan.lanes, None) }
+                }
+                if !plan.log.rows.is_empty() {
+                    { props.table(&plan.log, None) }
+                    if plan.n_changes > plan.log.rows.len() as u64 {
+                        <p class="hint">
+                            { format!("These are the first {} of {} lines; the JSON log has all.",
+                                units::count(plan.log.rows.len() as u64), units::count(plan.n_changes)) }
+                        </p>
+                    }
+                }
             </Later>
         </>
     })
