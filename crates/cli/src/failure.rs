@@ -1,8 +1,21 @@
 //! How a command ends when it cannot go on.
 
+use std::fmt;
 use std::process::ExitCode;
 
 use kinetoscope::NotATrace;
+
+/// The arguments make no sense together; clap cannot see it.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// Says why on stderr and chooses the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
@@ -11,15 +24,13 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     eprintln!("kinetoscope: {error:#}");
-    match error.downcast_ref::<NotATrace>() {
-        Some(what) => {
-            if !what.excerpt.is_empty() {
-                eprintln!("  at byte {}: {}", what.offset, what.excerpt);
-            }
-            ExitCode::from(3)
+    if let Some(what) = error.downcast_ref::<NotATrace>() {
+        if !what.excerpt.is_empty() {
+            eprintln!("  at byte {}: {}", what.offset, what.excerpt);
         }
-        None => ExitCode::from(1),
+        return ExitCode::from(3);
     }
+    ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

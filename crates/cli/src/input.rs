@@ -3,13 +3,36 @@
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
+use std::time::SystemTime;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kinetoscope::{Decoded, Decoder};
 
 /// Bytes per read: large enough that the calls do not count, small enough to stay in the cache.
 const PIECE: usize = 1 << 20;
+
+/// What tells a file that is read twice from one that changed in between.
+#[derive(PartialEq, Eq)]
+pub struct Version {
+    len: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Version {
+    /// The state of a file that can be read twice.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is a pipe, of which a second reading would find nothing.
+    pub fn of(path: &Path) -> Result<Self> {
+        let metadata =
+            std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        if !metadata.is_file() {
+            bail!("cannot read {}: it is read twice, and so must be a file", path.display());
+        }
+        Ok(Self { len: metadata.len(), modified: metadata.modified().ok() })
+    }
+}
 
 /// Decodes a file.
 ///

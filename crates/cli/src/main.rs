@@ -8,6 +8,7 @@
 mod breakdown;
 mod failure;
 mod input;
+mod output;
 mod perfetto_fix;
 
 use std::process::ExitCode;
@@ -17,8 +18,10 @@ use clap::{Parser, Subcommand};
 /// Where GPU time goes, and traces that Perfetto shows whole. Nothing leaves this machine.
 #[derive(Parser)]
 #[command(name = "kinetoscope", version, propagate_version = true)]
-#[command(after_help = "Exit codes: 0 done, 1 a file could not be read or written, 2 bad usage, \
-                        3 the input is no trace.")]
+#[command(
+    after_help = "Exit codes: 0 done, 1 a file could not be read or written, or the repaired \
+                        file does not hold what the original did, 2 bad usage, 3 the input is no trace."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -1,19 +1,23 @@
 //! `kinetoscope perfetto-fix`.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kinetoscope::{Output, PlanOptions, RepairReport, Repairer, plan_repair, repair_log_json};
+use kinetoscope::{
+    Decoded, Output, PlanOptions, Proof, RepairPlan, RepairReport, Repairer, plan_repair,
+    repair_log_json,
+};
 
+use crate::failure::Usage;
 use crate::input;
+use crate::output::{Pending, same_file};
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The trace: .json or .json.gz, from torch.profiler, SGLang or vLLM.
     trace: PathBuf,
-    /// Where the repaired trace goes. Compressed unless the name ends in .json.
+    /// Where the repaired trace goes. Compressed unless the name ends in .json. Without it, run.json.gz
+    /// becomes run.perfetto.json.gz beside it.
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Also write the repair log: every rule, every changed event, and the proof of what was conserved.
@@ -33,44 +37,69 @@ pub struct Arguments {
 /// # Errors
 /// When a file cannot be read or written, the input is no trace, or the proof of conservation fails.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let output = arguments.output.clone().unwrap_or_else(|| default_output(&arguments.trace));
-    if same_file(&arguments.trace, &output) {
-        bail!("{} is the input: the output must be another file", output.display());
-    }
-    let decoded = input::decode(&arguments.trace)?;
-    let options = PlanOptions {
-        clip_impossible: arguments.clip_impossible,
-        fold_process_labels: arguments.fold_labels,
-    };
-    let plan = plan_repair(&decoded.trace, &options);
-    let form = if has_extension(&output, "json") { Output::Json } else { Output::Gzip };
-    let mut repairer = Repairer::new(&decoded, &plan, form);
+    let Arguments { trace, output, log, clip_impossible, fold_labels } = arguments;
+    let output = output.clone().unwrap_or_else(|| default_output(trace));
+    refuse_overlap(trace, &output, log.as_deref())?;
 
-    // The output appears under its name only when it is whole.
-    let partial = partial_name(&output);
-    let context = || format!("cannot write {}", output.display());
-    let mut file = BufWriter::new(File::create(&partial).with_context(context)?);
+    let version = input::Version::of(trace)?;
+    let decoded = input::decode(trace)?;
+    let options =
+        PlanOptions { clip_impossible: *clip_impossible, fold_process_labels: *fold_labels };
+    let plan = plan_repair(&decoded.trace, &options);
+    let mut pending = Pending::create(&output)?;
+    let proof = repair(trace, &decoded, &plan, &output, &mut pending)?;
+    if input::Version::of(trace)? != version {
+        bail!("{} changed while it was read: try again when it is written", trace.display());
+    }
+    let kept = if proof.holds { pending.keep()? } else { pending.keep_unproven(trace)? };
+
+    if let Some(log) = log {
+        let text = repair_log_json(&decoded, &plan, Some(&proof))?;
+        std::fs::write(log, text).with_context(|| format!("cannot write {}", log.display()))?;
+    }
+    if !proof.holds {
+        let broken: Vec<&str> =
+            proof.rows.iter().filter(|row| !row.holds).map(|row| row.quantity.as_str()).collect();
+        bail!(
+            "the repaired file does not hold what the original did ({}): this is a fault in Kinetoscope; \
+             please keep the original and report it. What was written is in {}",
+            broken.join(", "),
+            kept.display()
+        );
+    }
+    say(&output, &decoded, &plan);
+    Ok(())
+}
+
+/// Streams the file through its repair.
+fn repair(
+    trace: &Path,
+    decoded: &Decoded,
+    plan: &RepairPlan,
+    output: &Path,
+    pending: &mut Pending,
+) -> Result<Proof> {
+    let form = if has_extension(output, "json") { Output::Json } else { Output::Gzip };
+    let mut repairer = Repairer::new(decoded, plan, form);
     let mut block = Vec::new();
     let mut written = Ok(());
-    input::pieces(&arguments.trace, "repairing", |piece| {
+    input::pieces(trace, "repairing", |piece| {
         block.clear();
         repairer.push(piece, &mut block);
-        written = file.write_all(&block);
+        written = pending.write(&block);
         written.is_ok()
     })?;
     block.clear();
     let proof = repairer.finish(&mut block);
     written
-        .and_then(|()| file.write_all(&block))
-        .and_then(|()| file.flush())
-        .with_context(context)?;
-    std::fs::rename(&partial, &output).with_context(context)?;
+        .and_then(|()| pending.write(&block))
+        .with_context(|| format!("cannot write {}", output.display()))?;
+    Ok(proof)
+}
 
-    if let Some(log) = &arguments.log {
-        let text = repair_log_json(&decoded, &plan, Some(&proof))?;
-        std::fs::write(log, text).with_context(|| format!("cannot write {}", log.display()))?;
-    }
-    let report = RepairReport::new(&decoded, &plan);
+/// What was done, for the person at the terminal.
+fn say(output: &Path, decoded: &Decoded, plan: &RepairPlan) {
+    let report = RepairReport::new(decoded, plan);
     eprintln!("{}: {}", output.display(), report.verdict);
     for note in report.time_base.iter().chain(&report.impossible_note) {
         eprintln!("  {note}");
@@ -83,16 +112,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             problem.first_offset
         );
     }
-    if !proof.holds {
-        let broken: Vec<&str> =
-            proof.rows.iter().filter(|row| !row.holds).map(|row| row.quantity.as_str()).collect();
-        bail!(
-            "the repaired file does not hold what the original did ({}): this is a fault in Kinetoscope; \
-             please keep the original and report it",
-            broken.join(", ")
-        );
+}
+
+/// No file is written over the input, and none over another.
+fn refuse_overlap(trace: &Path, output: &Path, log: Option<&Path>) -> Result<(), Usage> {
+    let taken = |path: &Path, other: &str| {
+        Err(Usage(format!("{} is the {other}: choose another name", path.display())))
+    };
+    if same_file(trace, output) {
+        return taken(output, "input");
     }
-    Ok(())
+    match log {
+        Some(log) if same_file(trace, log) => taken(log, "input"),
+        // Neither need exist yet.
+        Some(log) if log == output || same_file(log, output) => taken(log, "repaired file"),
+        _ => Ok(()),
+    }
 }
 
 /// `trace.json.gz` becomes `trace.perfetto.json.gz` beside it.
@@ -103,19 +138,6 @@ fn default_output(trace: &Path) -> PathBuf {
     trace.with_file_name(format!("{stem}.perfetto.json.gz"))
 }
 
-fn partial_name(output: &Path) -> PathBuf {
-    let mut name = output.file_name().unwrap_or_default().to_os_string();
-    name.push(".partial");
-    output.with_file_name(name)
-}
-
 fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    match (std::fs::canonicalize(a), std::fs::canonicalize(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => false,
-    }
 }
