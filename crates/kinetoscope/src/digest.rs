@@ -66,12 +66,16 @@ pub(crate) struct Digester {
 #[derive(Default)]
 struct Reader {
     digest: Digest,
+    origin_ns: i128,
     scratch: Vec<u8>,
 }
 
 impl Digester {
-    pub fn new() -> Self {
-        Self { scanner: Scanner::new("traceEvents"), reader: Reader::default() }
+    /// A digester of a text whose times are read as distances from `origin_ns`: a time that does not fit
+    /// into 64 bits there is no time (see [`trace::Trace::origin_ns`]).
+    pub fn new(origin_ns: i128) -> Self {
+        let reader = Reader { origin_ns, ..Reader::default() };
+        Self { scanner: Scanner::new("traceEvents"), reader }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
@@ -95,9 +99,9 @@ impl Sink for Reader {
             self.scratch.clear();
             strict::rewrite(text, &mut self.scratch);
             let fields = Fields::read(&mut Cursor::whole(&self.scratch)).unwrap_or_default();
-            self.digest.add(&fields);
+            self.digest.add(&fields, self.origin_ns);
         } else {
-            self.digest.add(&fields);
+            self.digest.add(&fields, self.origin_ns);
         }
         Ok(())
     }
@@ -174,17 +178,18 @@ impl<'a> Fields<'a> {
 }
 
 impl Digest {
-    fn add(&mut self, fields: &Fields<'_>) {
-        let has_time = fields.ts.is_some_and(|text| parse_micros(text).is_some());
-        let dur = fields.dur.and_then(parse_micros).map(|dur| dur.ns).filter(|dur| *dur >= 0);
+    fn add(&mut self, fields: &Fields<'_>, origin_ns: i128) {
+        let ns = |text: Option<&[u8]>| text.and_then(parse_micros).map(|micros| micros.ns);
+        let ts = ns(fields.ts).filter(|ts| i64::try_from(*ts - origin_ns).is_ok());
+        let dur = ns(fields.dur).filter(|dur| (0..=i128::from(i64::MAX)).contains(dur));
         match fields.phase {
             Some(Phase::Metadata) => self.metadata += 1,
-            Some(_) if !has_time => self.others += 1,
+            Some(_) if ts.is_none() => self.others += 1,
             Some(Phase::Complete) => match dur {
                 Some(dur) => {
                     self.slices += 1;
                     self.dur_ns += dur;
-                    self.ts_ns += fields.ts.and_then(parse_micros).map_or(0, |ts| ts.ns);
+                    self.ts_ns += ts.unwrap_or_default();
                     self.fingerprint = self.fingerprint.wrapping_add(fields.hash(dur));
                 }
                 None => self.others += 1,

@@ -42,6 +42,7 @@ impl<'a> Repairer<'a> {
     #[must_use]
     pub fn new(decoded: &'a Decoded, plan: &'a RepairPlan, output: Output) -> Self {
         let Source { gzip, .. } = decoded.source;
+        let origin_ns = decoded.trace.origin_ns;
         Self {
             plan,
             gunzip: gzip.then(Gunzip::new),
@@ -50,8 +51,8 @@ impl<'a> Repairer<'a> {
             passes: plan.is_identity()
                 && gzip == (output == Output::Gzip)
                 && !is_damaged_gzip(decoded),
-            before: Digester::new(),
-            after: Digester::new(),
+            before: Digester::new(origin_ns),
+            after: Digester::new(origin_ns - plan.base.map_or(0, |base| base.ns)),
             json: Vec::new(),
             plain: Vec::new(),
             n_json_bytes: 0,
