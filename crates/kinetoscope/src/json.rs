@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::crossings::{Crossings, crossings};
 use crate::problems::ProblemRow;
-use crate::repair_report::{LogRow, log_row};
+use crate::repair_rows::{ImpossibleRow, LaneRow, LogRow, RuleRow};
 use crate::repairer::Proof;
 
 /// Schema of [`breakdown_json`].
@@ -72,9 +72,9 @@ struct RepairLog<'a> {
     time_base: Option<TimeBaseJson>,
     before: &'a Prediction,
     after: &'a Prediction,
-    rules: Vec<RuleJson>,
-    lanes: Vec<LaneJson>,
-    impossible: Vec<ImpossibleJson>,
+    rules: Vec<RuleRow>,
+    lanes: Vec<LaneRow>,
+    impossible: Vec<ImpossibleRow>,
     changes: Vec<LogRow>,
     proof: Option<&'a Proof>,
     problems: Vec<ProblemRow>,
@@ -84,33 +84,6 @@ struct RepairLog<'a> {
 struct TimeBaseJson {
     subtracted_ns: String,
     reason: repair::BaseReason,
-}
-
-#[derive(Serialize)]
-struct RuleJson {
-    rule: &'static str,
-    title: &'static str,
-    count: u64,
-}
-
-#[derive(Serialize)]
-struct LaneJson {
-    name: String,
-    kind: repair::LaneKind,
-    pid: String,
-    tid: u32,
-    parent_tid: String,
-    sort_index: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct ImpossibleJson {
-    event: u64,
-    name: String,
-    dur_ns: i64,
-    overrun_ns: i64,
-    swallowed: u32,
-    clipped: bool,
 }
 
 /// The repair log: every rule, every changed event with old and new place, and the conservation proof.
@@ -132,36 +105,10 @@ pub fn repair_log_json(
             .map(|base| TimeBaseJson { subtracted_ns: base.ns.to_string(), reason: base.reason }),
         before: &plan.before,
         after: &plan.after,
-        rules: plan
-            .counts
-            .iter()
-            .map(|(rule, count)| RuleJson { rule: rule.id(), title: rule.title(), count: *count })
-            .collect(),
-        lanes: plan
-            .lanes
-            .iter()
-            .map(|lane| LaneJson {
-                name: crate::repair_report::lane_name(trace, lane),
-                kind: lane.kind,
-                pid: trace.process_of(lane.parent).pid.display(&trace.strings),
-                tid: lane.tid,
-                parent_tid: trace.track_info(lane.parent).tid.display(&trace.strings),
-                sort_index: lane.sort_index,
-            })
-            .collect(),
-        impossible: plan
-            .impossible
-            .iter()
-            .map(|bad| ImpossibleJson {
-                event: u64::from(bad.row),
-                name: trace.name_text(bad.row).to_owned(),
-                dur_ns: trace.dur_ns(bad.row),
-                overrun_ns: bad.overrun_ns,
-                swallowed: bad.swallowed,
-                clipped: plan.options.clip_impossible,
-            })
-            .collect(),
-        changes: plan.changes.iter().map(|change| log_row(trace, plan, change)).collect(),
+        rules: plan.counts.iter().map(|(rule, count)| RuleRow::new(*rule, *count)).collect(),
+        lanes: LaneRow::all(trace, plan),
+        impossible: ImpossibleRow::all(trace, plan),
+        changes: plan.changes.iter().map(|change| LogRow::new(trace, plan, change)).collect(),
         proof,
         problems: decoded.problems.iter().map(ProblemRow::new).collect(),
     })?;

@@ -30,6 +30,7 @@ mod json;
 mod places;
 mod problems;
 mod repair_report;
+mod repair_rows;
 mod repairer;
 mod text_faults;
 
@@ -40,7 +41,8 @@ pub use json::{BREAKDOWN_SCHEMA, REPAIR_LOG_SCHEMA, breakdown_json, repair_log_j
 pub use places::{DrawnLane, DrawnSlice, Fate, Place};
 pub use problems::{ProblemRow, problem_table};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
-pub use repair_report::{LogRow, RepairReport};
+pub use repair_report::RepairReport;
+pub use repair_rows::LogRow;
 pub use repairer::{Output, Proof, ProofRow, Repairer, proof_table};
 pub use {report, trace};
 

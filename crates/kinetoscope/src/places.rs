@@ -7,7 +7,8 @@ use report::units;
 use serde::{Deserialize, Serialize};
 use trace::{Flags, Phase, Row, Trace};
 
-use crate::repair_report::{category, lane_name};
+use crate::repair_report::category;
+use crate::repair_rows::lane_name;
 
 /// How many places are drawn.
 const N_PLACES: usize = 5;

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// One kind of problem in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemRow {
-    /// Id of the kind.
-    pub kind: String,
     /// `info`, `warning` or `error`.
     pub severity: String,
+    /// Id of the kind.
+    pub kind: String,
     /// What it is.
     pub title: String,
     /// How often.
@@ -30,13 +30,13 @@ impl ProblemRow {
     #[must_use]
     pub fn new(problem: &Problem) -> Self {
         Self {
-            kind: problem.kind.id().to_owned(),
             severity: match problem.kind.severity() {
                 Severity::Info => "info",
                 Severity::Warning => "warning",
                 Severity::Error => "error",
             }
             .to_owned(),
+            kind: problem.kind.id().to_owned(),
             title: problem.kind.title().to_owned(),
             count: problem.count,
             first_offset: problem.first_offset,
@@ -113,4 +113,26 @@ impl report::Row for ProblemRow {
 pub fn problem_table(problems: &[Problem]) -> Table {
     let rows: Vec<ProblemRow> = problems.iter().map(ProblemRow::new).collect();
     Table::of("problems", "Problems", &rows).when_empty("None: the file is sound JSON.")
+}
+
+#[cfg(test)]
+mod tests {
+    use report::Row as _;
+
+    use super::*;
+
+    #[test]
+    fn the_keys_of_the_json_are_the_keys_of_the_columns() {
+        let row = ProblemRow {
+            severity: String::new(),
+            kind: String::new(),
+            title: String::new(),
+            count: 0,
+            first_offset: 0,
+            first_event: None,
+            excerpt: String::new(),
+            help: String::new(),
+        };
+        testkit::assert_keys(&row, ProblemRow::COLUMNS.iter().map(|column| column.key));
+    }
 }

@@ -2,12 +2,13 @@
 
 use catalog::RawKind;
 use decode::Decoded;
-use repair::{BaseReason, LaneKind, Prediction, RepairPlan, Rule};
-use report::{Cell, Column, Section, Table, Unit, units};
+use repair::{BaseReason, Prediction, RepairPlan};
+use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
 use trace::{Flags, Row, Trace};
 
 use crate::places::{self, Place};
+use crate::repair_rows::{ImpossibleRow, LaneRow, LogRow, PredictionRow, RuleRow};
 use crate::repairer::is_damaged_gzip;
 use crate::text_faults::TextFaults;
 
@@ -158,38 +159,6 @@ fn time_base(trace: &Trace, plan: &RepairPlan) -> Option<String> {
     ))
 }
 
-struct PredictionRow {
-    versions: &'static str,
-    before: String,
-    after: String,
-}
-
-impl report::Row for PredictionRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "versions",
-            title: "Perfetto",
-            unit: Unit::Text,
-            help: "Range of Perfetto versions that behave alike.",
-            cell: |row| row.versions.into(),
-        },
-        Column {
-            key: "before",
-            title: "This file",
-            unit: Unit::Text,
-            help: "What these versions do with the file as it is, by the built-in model of the importer.",
-            cell: |row| Cell::Text(row.before.clone()),
-        },
-        Column {
-            key: "after",
-            title: "Repaired",
-            unit: Unit::Text,
-            help: "What they do with the repaired file, by the same model.",
-            cell: |row| Cell::Text(row.after.clone()),
-        },
-    ];
-}
-
 fn predictions(plan: &RepairPlan, text: &TextFaults) -> Table {
     let row = |versions, say: fn(&Prediction) -> String| PredictionRow {
         versions,
@@ -259,366 +228,28 @@ fn describe(prediction: &Prediction, one: &str, many: &str) -> String {
     if parts.is_empty() { "every slice shown, no error".to_owned() } else { parts.join("; ") }
 }
 
-struct RuleRow {
-    rule: Rule,
-    count: u64,
-}
-
-impl report::Row for RuleRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "rule",
-            title: "Rule",
-            unit: Unit::Name,
-            help: "Name of the rule in the log and in the repaired file.",
-            cell: |row| row.rule.id().into(),
-        },
-        Column {
-            key: "title",
-            title: "What is done",
-            unit: Unit::Text,
-            help: "What the rule does.",
-            cell: |row| row.rule.title().into(),
-        },
-        Column {
-            key: "count",
-            title: "Count",
-            unit: Unit::Count,
-            help: "How many events (for the document: places) it changes.",
-            cell: |row| Cell::Count(row.count),
-        },
-    ];
-}
-
 fn rules(plan: &RepairPlan) -> Table {
     let rows: Vec<RuleRow> =
-        plan.counts.iter().map(|(rule, count)| RuleRow { rule: *rule, count: *count }).collect();
+        plan.counts.iter().map(|(rule, count)| RuleRow::new(*rule, *count)).collect();
     Table::of("rules", "What the repair does", &rows).when_empty("Nothing: the file is sound.")
 }
 
-struct LaneRow {
-    name: String,
-    kind: &'static str,
-    pid: String,
-    tid: u64,
-    n_slices: u64,
-}
-
-impl report::Row for LaneRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "name",
-            title: "Lane",
-            unit: Unit::Name,
-            help: "Name of the new thread, after its parent's.",
-            cell: |row| Cell::Text(row.name.clone()),
-        },
-        Column {
-            key: "kind",
-            title: "For",
-            unit: Unit::Text,
-            help: "Why it is there.",
-            cell: |row| row.kind.into(),
-        },
-        Column {
-            key: "pid",
-            title: "Process",
-            unit: Unit::Text,
-            help: "The pid it belongs to, as in the file.",
-            cell: |row| Cell::Text(row.pid.clone()),
-        },
-        Column {
-            key: "tid",
-            title: "tid",
-            unit: Unit::Count,
-            help: "Its tid, unused in the original.",
-            cell: |row| Cell::Count(row.tid),
-        },
-        Column {
-            key: "n_events",
-            title: "Events",
-            unit: Unit::Count,
-            help: "Events that move there.",
-            cell: |row| Cell::Count(row.n_slices),
-        },
-    ];
-}
-
 fn lanes(trace: &Trace, plan: &RepairPlan) -> Table {
-    let mut rows: Vec<LaneRow> = plan
-        .lanes
-        .iter()
-        .map(|lane| LaneRow {
-            name: lane_name(trace, lane),
-            kind: match lane.kind {
-                LaneKind::Overlap => "slices that cross others",
-                LaneKind::Annotations => "annotations that cross functions",
-                LaneKind::Split => "a thread that Perfetto would merge into another",
-            },
-            pid: trace.processes[lane.process.0 as usize].pid.display(&trace.strings),
-            tid: u64::from(lane.tid),
-            n_slices: 0,
-        })
-        .collect();
-    for edit in plan.edits.values() {
-        let lane = edit.tid.and_then(|tid| plan.lanes.iter().position(|lane| lane.tid == tid));
-        if let Some(lane) = lane {
-            rows[lane].n_slices += 1;
-        }
-    }
-    Table::of("lanes", "New lanes", &rows).when_empty("None are needed.")
-}
-
-pub(crate) fn lane_name(trace: &Trace, lane: &repair::Lane) -> String {
-    match &lane.name {
-        Some(name) => name.clone(),
-        None => trace
-            .track_info(lane.parent)
-            .name
-            .map(|name| trace.strings.get(name).to_owned())
-            .unwrap_or_default(),
-    }
-}
-
-/// One line of the log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LogRow {
-    /// Rule id.
-    pub rule: String,
-    /// Number of the event in the file, from 0.
-    pub event: u64,
-    /// Offset of the event in the decompressed file.
-    pub offset: u64,
-    /// Its name.
-    pub name: String,
-    /// Its raw category.
-    pub category: String,
-    /// Its pid, as in the file.
-    pub pid: String,
-    /// Its tid before.
-    pub old_tid: String,
-    /// Its tid after, when it changes.
-    pub new_tid: Option<String>,
-    /// Its start before, in us, exact.
-    pub old_ts: String,
-    /// Its start after, when it changes.
-    pub new_ts: Option<String>,
-    /// Its duration in ns, where it has one.
-    pub dur_ns: Option<i64>,
-    /// The slice that made the change necessary.
-    pub because_of: Option<String>,
-}
-
-impl report::Row for LogRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "rule",
-            title: "Rule",
-            unit: Unit::Name,
-            help: "The rule that changes the event.",
-            cell: |row| Cell::Text(row.rule.clone()),
-        },
-        Column {
-            key: "event",
-            title: "Event",
-            unit: Unit::Count,
-            help: "Number of the event in the file, from 0.",
-            cell: |row| Cell::Count(row.event),
-        },
-        Column {
-            key: "offset",
-            title: "Byte",
-            unit: Unit::Count,
-            help: "Where the event starts in the decompressed file.",
-            cell: |row| Cell::Count(row.offset),
-        },
-        Column {
-            key: "name",
-            title: "Name",
-            unit: Unit::Name,
-            help: "The event's name.",
-            cell: |row| Cell::Text(row.name.clone()),
-        },
-        Column {
-            key: "category",
-            title: "Raw category",
-            unit: Unit::Text,
-            help: "The file's cat.",
-            cell: |row| Cell::Text(row.category.clone()),
-        },
-        Column {
-            key: "pid",
-            title: "pid",
-            unit: Unit::Text,
-            help: "The event's pid; it never changes.",
-            cell: |row| Cell::Text(row.pid.clone()),
-        },
-        Column {
-            key: "old_tid",
-            title: "Old tid",
-            unit: Unit::Text,
-            help: "The event's tid in the file.",
-            cell: |row| Cell::Text(row.old_tid.clone()),
-        },
-        Column {
-            key: "new_tid",
-            title: "New tid",
-            unit: Unit::Text,
-            help: "Its tid in the repaired file.",
-            cell: |row| Cell::or_missing(row.new_tid.clone(), Cell::Text, "unchanged"),
-        },
-        Column {
-            key: "old_ts",
-            title: "Old ts (us)",
-            unit: Unit::Text,
-            help: "The event's start in the file, in microseconds, exact.",
-            cell: |row| Cell::Text(row.old_ts.clone()),
-        },
-        Column {
-            key: "new_ts",
-            title: "New ts (us)",
-            unit: Unit::Text,
-            help: "Its start in the repaired file.",
-            cell: |row| Cell::or_missing(row.new_ts.clone(), Cell::Text, "unchanged"),
-        },
-        Column {
-            key: "dur_ns",
-            title: "Duration",
-            unit: Unit::Time,
-            help: "The event's duration; it never changes unless clipping was asked for.",
-            cell: |row| Cell::or_missing(row.dur_ns, Cell::Ns, "it has none"),
-        },
-        Column {
-            key: "because_of",
-            title: "Because of",
-            unit: Unit::Name,
-            help: "The slice it crosses, or follows.",
-            cell: |row| Cell::or_missing(row.because_of.clone(), Cell::Text, "no other slice"),
-        },
-    ];
-}
-
-/// The line of one change.
-pub(crate) fn log_row(trace: &Trace, plan: &RepairPlan, change: &repair::Change) -> LogRow {
-    let row = change.row;
-    let flags = trace.flags(row);
-    let edit = plan.edit(row).copied().unwrap_or_default();
-    let old_ns = trace.origin_ns + i128::from(trace.ts_ns(row));
-    let new_ns = edit.ts_ns.map_or(old_ns, |ts| trace.origin_ns + i128::from(ts));
-    let new_ns = plan.base.map_or(new_ns, |base| base.apply(new_ns, trace.phase(row)));
-    let micros = |ns| trace::decimal::write_micros(ns, 0);
-    let has_ts = flags.has(Flags::HAS_TS);
-    let track = trace.track(row);
-    LogRow {
-        rule: change.rule.id().to_owned(),
-        event: u64::from(row),
-        offset: trace.span(row).start,
-        name: trace.name_text(row).to_owned(),
-        category: trace.raw_category_text(row).to_owned(),
-        pid: trace.process_of(track).pid.display(&trace.strings),
-        old_tid: trace.track_info(track).tid.display(&trace.strings),
-        new_tid: edit.tid.map(|tid| tid.to_string()),
-        old_ts: if has_ts { micros(old_ns) } else { String::new() },
-        new_ts: (has_ts && new_ns != old_ns).then(|| micros(new_ns)),
-        dur_ns: flags.has(Flags::HAS_DUR).then(|| trace.dur_ns(row)),
-        because_of: change.because_of.map(|other| trace.name_text(other).to_owned()),
-    }
+    Table::of("lanes", "New lanes", &LaneRow::all(trace, plan)).when_empty("None are needed.")
 }
 
 fn log(trace: &Trace, plan: &RepairPlan) -> Table {
-    let rows: Vec<LogRow> =
-        plan.changes.iter().take(LOG_MAX).map(|change| log_row(trace, plan, change)).collect();
+    let lines = plan.changes.iter().take(LOG_MAX);
+    let rows: Vec<LogRow> = lines.map(|change| LogRow::new(trace, plan, change)).collect();
     Table::of("repair_log", "Repair log", &rows)
         .preview(20)
         .when_empty("No event is changed by name.")
 }
 
-struct ImpossibleRow {
-    name: String,
-    event: u64,
-    dur_ns: i64,
-    overrun_ns: i64,
-    swallowed: u64,
-    stream: String,
-    share_pct: f64,
-}
-
-impl report::Row for ImpossibleRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "name",
-            title: "Kernel",
-            unit: Unit::Name,
-            help: "Name of the kernel.",
-            cell: |row| Cell::Text(row.name.clone()),
-        },
-        Column {
-            key: "event",
-            title: "Event",
-            unit: Unit::Count,
-            help: "Number of the event in the file, from 0.",
-            cell: |row| Cell::Count(row.event),
-        },
-        Column {
-            key: "dur_ns",
-            title: "Duration",
-            unit: Unit::Time,
-            help: "The duration that the file says.",
-            cell: |row| Cell::Ns(row.dur_ns),
-        },
-        Column {
-            key: "overrun_ns",
-            title: "Overrun",
-            unit: Unit::Time,
-            help: "How far it runs past the next start on its stream.",
-            cell: |row| Cell::Ns(row.overrun_ns),
-        },
-        Column {
-            key: "swallowed",
-            title: "Kernels inside",
-            unit: Unit::Count,
-            help: "Later kernels of the stream that lie wholly inside it (counted up to 4,096).",
-            cell: |row| Cell::Count(row.swallowed),
-        },
-        Column {
-            key: "stream",
-            title: "Stream",
-            unit: Unit::Text,
-            help: "Device and stream.",
-            cell: |row| Cell::Text(row.stream.clone()),
-        },
-        Column {
-            key: "share_pct",
-            title: "Of stream",
-            unit: Unit::Percent,
-            help: "Overrun against the summed time of the stream's other kernel time.",
-            cell: |row| Cell::Percent(row.share_pct),
-        },
-    ];
-}
-
 fn impossible(trace: &Trace, plan: &RepairPlan) -> Table {
-    let rows: Vec<ImpossibleRow> = plan
-        .impossible
-        .iter()
-        .map(|bad| {
-            let stream = trace.streams[usize::from(bad.stream.0)];
-            ImpossibleRow {
-                name: trace.name_text(bad.row).to_owned(),
-                event: u64::from(bad.row),
-                dur_ns: trace.dur_ns(bad.row),
-                overrun_ns: bad.overrun_ns,
-                swallowed: u64::from(bad.swallowed),
-                stream: format!(
-                    "{} / {}",
-                    stream.device.display(&trace.strings),
-                    stream.stream.display(&trace.strings)
-                ),
-                share_pct: 100.0 * bad.overrun_ns as f64 / (bad.stream_sum_ns.max(1)) as f64,
-            }
-        })
-        .collect();
-    Table::of("impossible", "Impossible durations", &rows).preview(20).when_empty("None.")
+    Table::of("impossible", "Impossible durations", &ImpossibleRow::all(trace, plan))
+        .preview(20)
+        .when_empty("None.")
 }
 
 fn impossible_note(plan: &RepairPlan) -> Option<String> {

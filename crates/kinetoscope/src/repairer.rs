@@ -296,3 +296,22 @@ impl report::Row for ProofRow {
 pub fn proof_table(proof: &Proof) -> Table {
     Table::of("proof", "What was conserved", &proof.rows)
 }
+
+#[cfg(test)]
+mod tests {
+    use report::Row as _;
+
+    use super::*;
+
+    #[test]
+    fn the_keys_of_the_json_are_the_keys_of_the_columns() {
+        let row = ProofRow {
+            quantity: String::new(),
+            before: String::new(),
+            after: String::new(),
+            change: String::new(),
+            holds: true,
+        };
+        testkit::assert_keys(&row, ProofRow::COLUMNS.iter().map(|column| column.key));
+    }
+}
