@@ -111,13 +111,13 @@ pub fn repaired(name: &str, format: Format, bytes: u64, proof: &Proof) -> Repair
     }
 }
 
-/// `run.json.gz` becomes `run.fixed.json.gz`, whatever it was called.
+/// `run.json.gz` becomes `run.perfetto.json.gz`, as on the command line.
 fn fixed_name(name: &str, format: Format) -> String {
     let stem = name.strip_suffix(".gz").unwrap_or(name);
     let stem = stem.strip_suffix(".json").unwrap_or(stem);
     match format {
-        Format::Gzip => format!("{stem}.fixed.json.gz"),
-        Format::Json => format!("{stem}.fixed.json"),
+        Format::Gzip => format!("{stem}.perfetto.json.gz"),
+        Format::Json => format!("{stem}.perfetto.json"),
     }
 }
 
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn a_repaired_file_keeps_its_name() {
-        assert_eq!(fixed_name("run.pt.trace.json.gz", Format::Gzip), "run.pt.trace.fixed.json.gz");
-        assert_eq!(fixed_name("run.json", Format::Gzip), "run.fixed.json.gz");
-        assert_eq!(fixed_name("run", Format::Json), "run.fixed.json");
+        assert_eq!(fixed_name("run.pt.trace.json.gz", Format::Gzip), "run.pt.trace.perfetto.json.gz");
+        assert_eq!(fixed_name("run.json", Format::Gzip), "run.perfetto.json.gz");
+        assert_eq!(fixed_name("run", Format::Json), "run.perfetto.json");
     }
 }

@@ -99,7 +99,7 @@ fn the_repaired_file_is_delivered_with_its_proof_and_log() {
     let (repaired, log) = heard.delivered.unwrap();
     assert!(repaired.proven);
     assert_eq!(repaired.bytes, heard.blocks.len() as u64);
-    assert_eq!(repaired.file_name, "run.fixed.json");
+    assert_eq!(repaired.file_name, "run.perfetto.json");
     assert!(log.contains("crossing-slice"), "{log}");
     let text = String::from_utf8(heard.blocks).unwrap();
     assert!(text.contains("(overlap"), "{text}");
