@@ -20,7 +20,7 @@ pub fn dist(workspace: &Workspace) -> Result<()> {
     pack(&folder, &archive)?;
     println!();
     println!("folder  {}", folder.display());
-    println!("zip     {} (sha256 {})", archive.display(), Digest::of_file(&archive)?.integrity());
+    println!("zip     {} ({})", archive.display(), Digest::of_file(&archive)?.integrity());
     println!(
         "Put the folder, or what the zip holds, at any path of any web host. It must be served over http(s)."
     );
