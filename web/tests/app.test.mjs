@@ -125,7 +125,8 @@ for (const [name, text, wanted] of [
 test("a damaged trace is read, and its problems are told", async () => {
   const session = await open(browser);
   const { page } = session;
-  const text = '{"traceEvents": [{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2},, {"ph":"X","na';
+  const kernel = '{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2}';
+  const text = `{"traceEvents": [${kernel},, ${kernel}, {"ph":"X","na`;
   await id(page, "file-input").setInputFiles(made("cut.json", text));
   await ready(page);
   await view(page, "problems");
