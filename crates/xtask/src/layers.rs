@@ -25,6 +25,7 @@ const LAYERS: &[Layer] = &[
     },
     // The app uses types of report and analysis; it holds no Trace, so it cannot run an analysis.
     Layer { name: "web", uses: &["kinetoscope", "report", "analysis"], kind: Kind::Page },
+    Layer { name: "bench", uses: &["kinetoscope"], kind: Kind::Page },
     Layer { name: "cli", uses: &["kinetoscope"], kind: Kind::Host },
     Layer { name: "testkit", uses: &["trace", "scan", "decode"], kind: Kind::Host },
     Layer { name: "xtask", uses: &[], kind: Kind::Host },

@@ -5,6 +5,7 @@
 //! skipped in silence.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
+mod bench;
 mod browser;
 mod checks;
 mod digest;
@@ -36,6 +37,7 @@ Commands:
                                every check; --quick leaves out those that need the wasm build;
                                --only runs the named steps; --list names them
   dist                         build dist/kinetoscope/, a static folder for any web host and path, and its zip
+  bench [FILE]...              our speed against Perfetto's on a trace, and the memory; fails if a target is missed
   golden                       run the tests and write what they got as what is expected
   layers                       check which crate may use which
 
@@ -87,6 +89,13 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
                     only: options.values("--only"),
                 },
             );
+        }
+        "bench" => {
+            if let Some(option) = rest.iter().find(|argument| argument.starts_with('-')) {
+                bail!("unexpected argument {option:?}\n\n{USAGE}");
+            }
+            let met = bench::bench(&workspace, rest)?;
+            return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         "dist" => Options::parse(rest, &[], &[]).and_then(|_| dist::dist(&workspace)),
         "golden" => Options::parse(rest, &[], &[]).and_then(|_| checks::golden(&workspace)),

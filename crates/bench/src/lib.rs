@@ -1,0 +1,140 @@
+//! One job on one file, stage by stage, for the driver of `cargo xtask bench` (`web/tests/bench.mjs`).
+//!
+//! Constraints: the same code and the same compiler settings as the page's worker; only numbers come back,
+//! so that what is measured is our work and not how a result crosses to JavaScript.
+
+use kinetoscope::{Decoded, Decoder, Options, Output, PlanOptions, RepairPlan, Repairer};
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen::{JsError, JsValue};
+
+/// Bytes of output that are handed on at a time, as the worker does.
+const BLOCK: usize = 4 << 20;
+
+/// The linear memory. It never shrinks, so its size after a stage is the peak up to there.
+#[must_use]
+#[wasm_bindgen]
+pub fn linear_memory() -> JsValue {
+    wasm_bindgen::memory()
+}
+
+/// A file on its way. Call the stages in order: `push`\*, `finish_decode`, `analyze`, `plan`, then
+/// `start_repair`, `push_repair`\*, `finish_repair`.
+///
+/// What is decoded and planned lives until the process ends, which does one job: the repairer can then hold
+/// on to both between two calls.
+#[derive(Default)]
+#[wasm_bindgen]
+pub struct Job {
+    decoder: Option<Decoder>,
+    decoded: Option<&'static Decoded>,
+    plan: Option<&'static RepairPlan>,
+    repairer: Option<Repairer<'static>>,
+    out: Vec<u8>,
+    n_bytes_out: u64,
+}
+
+#[wasm_bindgen]
+impl Job {
+    /// A job that has read nothing.
+    #[must_use]
+    #[wasm_bindgen(constructor)]
+    pub fn new() -> Self {
+        Self { decoder: Some(Decoder::new()), ..Self::default() }
+    }
+
+    /// Takes the next bytes of the file.
+    ///
+    /// # Errors
+    /// For a file that is no trace.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), JsError> {
+        let decoder = self.decoder.as_mut().ok_or_else(out_of_order)?;
+        decoder.push(bytes).map_err(|reason| JsError::new(&reason.to_string()))
+    }
+
+    /// The number of events.
+    ///
+    /// # Errors
+    /// For a file that is no trace.
+    pub fn finish_decode(&mut self) -> Result<u32, JsError> {
+        let decoder = self.decoder.take().ok_or_else(out_of_order)?;
+        let decoded = decoder.finish().map_err(|reason| JsError::new(&reason.to_string()))?;
+        let decoded: &Decoded = Box::leak(Box::new(decoded));
+        self.decoded = Some(decoded);
+        Ok(decoded.trace.len() as u32)
+    }
+
+    /// Bytes that the trace holds on the heap.
+    ///
+    /// # Errors
+    /// Before `finish_decode`.
+    pub fn heap_bytes(&self) -> Result<f64, JsError> {
+        Ok(self.decoded()?.trace.heap_bytes() as f64)
+    }
+
+    /// Every analysis and the tables that the page shows of them; the number of rows of the kernel table.
+    ///
+    /// # Errors
+    /// Before `finish_decode`.
+    pub fn analyze(&self) -> Result<u32, JsError> {
+        let report = kinetoscope::analyze(&self.decoded()?.trace, &Options::default());
+        let sections = report.sections();
+        let tables = sections.iter().flat_map(|section| &section.tables);
+        Ok(tables.filter(|table| table.id == "kernels").map(|table| table.rows.len() as u32).sum())
+    }
+
+    /// The repair plan; the number of slices that Perfetto v51 to v56 drop from the file as it is.
+    ///
+    /// # Errors
+    /// Before `finish_decode`.
+    pub fn plan(&mut self) -> Result<f64, JsError> {
+        let plan = kinetoscope::plan_repair(&self.decoded()?.trace, &PlanOptions::default());
+        let plan: &RepairPlan = Box::leak(Box::new(plan));
+        self.plan = Some(plan);
+        Ok(plan.before.drops_v51_v56() as f64)
+    }
+
+    /// Begins the repaired `.json.gz`.
+    ///
+    /// # Errors
+    /// Before `plan`.
+    pub fn start_repair(&mut self) -> Result<(), JsError> {
+        let plan = self.plan.ok_or_else(out_of_order)?;
+        self.out.reserve(BLOCK + (BLOCK >> 2));
+        self.repairer = Some(Repairer::new(self.decoded()?, plan, Output::Gzip));
+        Ok(())
+    }
+
+    /// Takes the next bytes of the file again.
+    ///
+    /// # Errors
+    /// Before `start_repair`.
+    pub fn push_repair(&mut self, bytes: &[u8]) -> Result<(), JsError> {
+        let repairer = self.repairer.as_mut().ok_or_else(out_of_order)?;
+        repairer.push(bytes, &mut self.out);
+        if self.out.len() >= BLOCK {
+            self.n_bytes_out += self.out.len() as u64;
+            self.out.clear();
+        }
+        Ok(())
+    }
+
+    /// The number of bytes of the repaired file.
+    ///
+    /// # Errors
+    /// Before `start_repair`, and when something was not conserved.
+    pub fn finish_repair(&mut self) -> Result<f64, JsError> {
+        let repairer = self.repairer.take().ok_or_else(out_of_order)?;
+        if !repairer.finish(&mut self.out).holds {
+            return Err(JsError::new("the repaired file does not hold what the original held"));
+        }
+        Ok((self.n_bytes_out + self.out.len() as u64) as f64)
+    }
+
+    fn decoded(&self) -> Result<&'static Decoded, JsError> {
+        self.decoded.ok_or_else(out_of_order)
+    }
+}
+
+fn out_of_order() -> JsError {
+    JsError::new("the stages of a job come in order")
+}

@@ -1,0 +1,366 @@
+//! `cargo xtask bench`: our speed as a multiple of Perfetto's, both measured in one run on one file, and the memory.
+//!
+//! Only ratios of CPU time are judged, with one exception that the requirement states in seconds. Every measurement is a
+//! process of its own; ours and Perfetto's take turns, so that a busy moment of the machine meets both.
+
+mod repeat;
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+
+use crate::tools::{self, Tools};
+use crate::workspace::Workspace;
+use crate::{browser, node, page, shell};
+
+/// Where the default file is in the folder of samples, and what stands in for it.
+const SAMPLE: &str = "corpus/traces/mi300_xdit_sd35.json.gz";
+
+/// Odd, so that there is a median.
+const N_TURNS: usize = 5;
+/// The large trace.
+const LARGE_BYTES: usize = 500_000_000;
+
+const LEAST_RATIO: f64 = 8.0;
+const MOST_BYTES_PER_EVENT: f64 = 48.0;
+const MOST_LARGE_MEMORY: f64 = 160e6;
+const MOST_COLD_SECONDS: f64 = 1.0;
+
+/// Measures one file after the other; false if a target was missed.
+pub fn bench(workspace: &Workspace, files: &[String]) -> Result<bool> {
+    let mut files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    let scratch = Scratch::new()?;
+    if files.is_empty() {
+        files.push(default_file(workspace, &scratch)?);
+    }
+    let driver = Driver::build(workspace)?;
+    let mut missed = Vec::new();
+    for file in &files {
+        println!("\n==== {}", file.display());
+        let mut report = Report { missed: Vec::new() };
+        measure(&driver, &scratch, file, &mut report)?;
+        missed.extend(report.missed.iter().map(|what| format!("{}: {what}", file.display())));
+    }
+    println!();
+    for what in &missed {
+        println!("MISSED {what}");
+    }
+    if missed.is_empty() {
+        println!("Every target is met.");
+    }
+    Ok(missed.is_empty())
+}
+
+fn default_file(workspace: &Workspace, scratch: &Scratch) -> Result<PathBuf> {
+    if let Some(file) = workspace.shared().map(|shared| shared.join(SAMPLE)).filter(|f| f.is_file())
+    {
+        return Ok(file);
+    }
+    println!(
+        "NO SAMPLE TRACE (../shared/{SAMPLE}): MEASURING THE EXAMPLE TRACE, which is small and of our own making."
+    );
+    let file = scratch.0.join("example.json.gz");
+    let mut make = shell::cargo();
+    make.current_dir(&workspace.root).env("CARGO_TARGET_DIR", &workspace.target);
+    make.args(["run", "--quiet", "--locked", "--release", "--package", "testkit"]);
+    shell::run(make.args(["--example", "make_example"]).arg(&file))?;
+    Ok(file)
+}
+
+fn measure(driver: &Driver, scratch: &Scratch, file: &Path, report: &mut Report) -> Result<()> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let (json, compressed) = both_forms(bytes)?;
+    let (raw, gz) = (scratch.0.join("raw.json"), scratch.0.join("trace.json.gz"));
+    fs::write(&raw, &json)?;
+    fs::write(&gz, &compressed)?;
+
+    let (mut perfetto, mut decode, mut main) = (Vec::new(), Vec::new(), Vec::new());
+    for turn in 0..N_TURNS {
+        eprintln!("turn {} of {N_TURNS}", turn + 1);
+        perfetto.push(driver.run(&["perfetto".as_ref(), raw.as_ref()])?);
+        decode.push(driver.run(&["ours".as_ref(), raw.as_ref(), "decode".as_ref()])?);
+        main.push(driver.run(&["ours".as_ref(), raw.as_ref(), "repair".as_ref()])?);
+    }
+    let theirs = median(&perfetto, |run| number(&run["cpu_s"]))?;
+    let stage = |name: &'static str| move |run: &Value| number(&run["stages"][name]["cpu_s"]);
+    let [analyze, plan] = ["analyze", "plan"].map(stage);
+    let decode_s = median(&decode, stage("decode"))?;
+    let main_s = median(&main, |run| Ok(stage("decode")(run)? + analyze(run)? + plan(run)?))?;
+    let repaired_s = median(&main, |run| number(&run["cpu_s"]))?;
+    let n_events = number(&decode[0]["n_events"])?;
+    println!(
+        "{n_events} events, {} of JSON, {} compressed",
+        megabytes(json.len() as f64),
+        megabytes(compressed.len() as f64)
+    );
+    println!(
+        "Perfetto v55.3 (wasm, Node) imports the raw JSON in {theirs:.2} CPU-s = 1x; engine start not counted."
+    );
+    println!("{:<58} {:>8} {:>8}   target", "ours, the same raw JSON", "x", "CPU-s");
+    report.at_least("decode", theirs / decode_s, decode_s, Some(LEAST_RATIO));
+    report.at_least("decode + analyses + plan", theirs / main_s, main_s, Some(LEAST_RATIO));
+    for (name, seconds) in [("analyses", median(&main, analyze)?), ("plan", median(&main, plan)?)] {
+        report.at_least(&format!("  of this {name}"), theirs / seconds, seconds, None);
+    }
+    report.at_least("all this and the repaired .json.gz", theirs / repaired_s, repaired_s, None);
+    println!("{:<58} {:>8}            target", "memory", "");
+    report.at_most(
+        "bytes per event",
+        number(&decode[0]["heap_bytes"])? / n_events,
+        1.0,
+        "B",
+        MOST_BYTES_PER_EVENT,
+    );
+    print_memory(&main[0], report, None)?;
+
+    cold(driver, &gz, theirs, report)?;
+    large(driver, scratch, &json, report)
+}
+
+/// From the compressed file to the table of kernels, with nothing warm.
+fn cold(driver: &Driver, gz: &Path, theirs: f64, report: &mut Report) -> Result<()> {
+    let runs = repeated(|| driver.run(&["cold".as_ref(), gz]))?;
+    let seconds = median(&runs, |run| number(&run["cpu_s"]))?;
+    println!(
+        "{:<58} {:>8} {:>8}   target",
+        "cold, from the .json.gz to the table of kernels", "x", "CPU-s"
+    );
+    report.seconds(
+        "in Node, compiling our wasm included",
+        theirs,
+        seconds,
+        Some(MOST_COLD_SECONDS),
+    );
+    if !cfg!(target_os = "linux") {
+        println!(
+            "the page in Chromium: NOT MEASURED, only Linux tells the CPU time of other processes"
+        );
+        return Ok(());
+    }
+    let runs = repeated(|| driver.run(&["page".as_ref(), gz]))?;
+    let seconds = |name: &'static str| median(&runs, move |run| number(&run[name]));
+    report.seconds(
+        "in Chromium, all its processes, from the drop",
+        theirs,
+        seconds("cpu_s")?,
+        Some(MOST_COLD_SECONDS),
+    );
+    report.seconds("  of this the worker's thread", theirs, seconds("worker_cpu_s")?, None);
+    report.seconds(
+        "  3 s later (the plan and its drawing done)",
+        theirs,
+        seconds("settled_cpu_s")?,
+        None,
+    );
+    report.seconds(
+        "  before the drop: the browser's own start and our page's",
+        theirs,
+        seconds("start_cpu_s")?,
+        None,
+    );
+    report.seconds("  3 s of a page at rest, for comparison", theirs, seconds("idle_cpu_s")?, None);
+    Ok(())
+}
+
+/// The same events again and again, for the memory.
+fn large(driver: &Driver, scratch: &Scratch, json: &[u8], report: &mut Report) -> Result<()> {
+    let n_copies = ((LARGE_BYTES as f64 / json.len() as f64).round() as usize).max(1);
+    let path = scratch.0.join("large.json");
+    let mut out = BufWriter::new(File::create(&path)?);
+    repeat::repeat(json, n_copies, &mut out)?;
+    out.flush()?;
+    let size = path.metadata()?.len();
+    let run = driver.run(&["ours".as_ref(), path.as_ref(), "main".as_ref()])?;
+    println!(
+        "a trace of {}, {} events: the same {n_copies} times",
+        megabytes(size as f64),
+        number(&run["n_events"])?
+    );
+    print_memory(&run, report, Some(MOST_LARGE_MEMORY))?;
+    fs::remove_file(&path)?;
+    Ok(())
+}
+
+/// Wasm memory never shrinks: its size after a stage is the peak up to there. The last stage without repair is judged.
+fn print_memory(run: &Value, report: &mut Report, most: Option<f64>) -> Result<()> {
+    for (name, what) in [
+        ("decode", "decode"),
+        ("analyze", "+ analyses"),
+        ("plan", "+ plan"),
+        ("repair", "+ repaired .json.gz"),
+    ] {
+        let bytes = &run["stages"][name]["memory_bytes"];
+        if bytes.is_null() {
+            continue;
+        }
+        let what = format!("wasm memory after {what}");
+        let most = most.unwrap_or(f64::INFINITY);
+        report.at_most(&what, number(bytes)?, 1e6, "MB", most);
+    }
+    Ok(())
+}
+
+/// Prints results and remembers which missed their target.
+struct Report {
+    missed: Vec<String>,
+}
+
+impl Report {
+    fn at_least(&mut self, what: &str, ratio: f64, seconds: f64, least: Option<f64>) {
+        let target = least.map(|least| (format!(">= {least:.0}x"), ratio >= least));
+        self.line(what, &format!("{ratio:>7.1}x {seconds:>8.2}"), target);
+    }
+
+    fn seconds(&mut self, what: &str, theirs: f64, seconds: f64, most: Option<f64>) {
+        let target = most.map(|most| (format!("<= {most:.0} s"), seconds <= most));
+        let ratio = theirs / seconds;
+        self.line(what, &format!("{ratio:>7.1}x {seconds:>8.2}"), target);
+    }
+
+    fn at_most(&mut self, what: &str, value: f64, per: f64, unit: &str, most: f64) {
+        let target =
+            most.is_finite().then(|| (format!("<= {:.0} {unit}", most / per), value <= most));
+        self.line(what, &format!("{:>8.1} {unit:<8}", value / per), target);
+    }
+
+    fn line(&mut self, what: &str, figures: &str, target: Option<(String, bool)>) {
+        let verdict = match &target {
+            None => String::new(),
+            Some((target, true)) => format!("   {target}"),
+            Some((target, false)) => {
+                self.missed.push(format!("{what}: {} (target {target})", figures.trim()));
+                format!("   {target}   MISSED")
+            }
+        };
+        println!("{what:<58} {figures}{verdict}");
+    }
+}
+
+/// The programs that do the work.
+struct Driver {
+    node: PathBuf,
+    folder: PathBuf,
+    environment: Vec<(&'static str, PathBuf)>,
+}
+
+impl Driver {
+    /// Builds our wasm for Node, and the page.
+    fn build(workspace: &Workspace) -> Result<Driver> {
+        let node = node::ensure(workspace).map_err(anyhow::Error::msg)?;
+        let chromium = browser::ensure().map_err(anyhow::Error::msg)?;
+        tools::ensure_wasm_target()?;
+        let tools = Tools::ensure(workspace)?;
+        let mut build = shell::cargo();
+        build.current_dir(&workspace.root).env("CARGO_TARGET_DIR", &workspace.target);
+        // RUSTFLAGS would replace the flags of .cargo/config.toml, and SIMD with them.
+        build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+        build.args(["build", "--locked", "--release", "--package", "bench"]);
+        shell::run(build.args(["--target", "wasm32-unknown-unknown"]))?;
+        let out = workspace.target.join("xtask/bench");
+        let path = tools.path()?;
+        let program = env::split_paths(&path)
+            .map(|folder| folder.join(format!("wasm-bindgen{}", env::consts::EXE_SUFFIX)))
+            .find(|program| program.is_file())
+            .context("no wasm-bindgen")?;
+        let mut bind = Command::new(program);
+        bind.args(["--target", "nodejs", "--no-typescript", "--out-dir"]).arg(&out);
+        shell::run(bind.arg(workspace.target.join("wasm32-unknown-unknown/release/bench.wasm")))?;
+        let built_page = workspace.tested_page();
+        page::build(workspace, &built_page)?;
+        let environment = vec![
+            ("KINETOSCOPE_BENCH_JS", out.join("bench.js")),
+            ("KINETOSCOPE_PAGE", built_page),
+            ("KINETOSCOPE_CHROMIUM", chromium),
+        ];
+        Ok(Driver { node, folder: workspace.root.join("web/tests"), environment })
+    }
+
+    fn run(&self, arguments: &[&Path]) -> Result<Value> {
+        let mut command = Command::new(&self.node);
+        command.current_dir(&self.folder).arg("bench.mjs").args(arguments);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let printed = shell::output(&mut command)?;
+        serde_json::from_str(&printed).with_context(|| format!("the driver printed {printed:?}"))
+    }
+}
+
+fn repeated(mut run: impl FnMut() -> Result<Value>) -> Result<Vec<Value>> {
+    (0..N_TURNS).map(|_| run()).collect()
+}
+
+fn median(runs: &[Value], of: impl Fn(&Value) -> Result<f64>) -> Result<f64> {
+    let mut values = runs.iter().map(of).collect::<Result<Vec<f64>>>()?;
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().context("nothing was measured")
+}
+
+fn number(value: &Value) -> Result<f64> {
+    match value.as_f64() {
+        Some(value) => Ok(value),
+        None => bail!("the driver gave {value} where a number belongs"),
+    }
+}
+
+fn megabytes(bytes: f64) -> String {
+    format!("{:.1} MB", bytes / 1e6)
+}
+
+/// A file as JSON and as .json.gz, whichever of them it is.
+fn both_forms(bytes: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>)> {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut json = Vec::new();
+        MultiGzDecoder::new(&*bytes)
+            .read_to_end(&mut json)
+            .context("cannot decompress the file")?;
+        return Ok((json, bytes));
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&bytes)?;
+    Ok((bytes, encoder.finish()?))
+}
+
+/// A folder that is gone when we are.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Scratch> {
+        let folder = env::temp_dir().join(format!("kinetoscope-bench-{}", std::process::id()));
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(Scratch(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Left over at worst is a folder among temporary ones.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{both_forms, median, number};
+    use serde_json::json;
+
+    #[test]
+    fn the_median_is_the_one_in_the_middle() {
+        let runs = [json!(3), json!(1), json!(90)];
+        assert!((median(&runs, number).unwrap() - 3.0).abs() < 1e-9);
+        assert!(median(&[json!("x")], number).is_err());
+    }
+
+    #[test]
+    fn either_form_gives_both() {
+        let (json, gz) = both_forms(b"{}".to_vec()).unwrap();
+        assert_eq!(both_forms(gz.clone()).unwrap(), (json, gz));
+    }
+}

@@ -1,0 +1,166 @@
+// One measurement in a process of its own, for `cargo xtask bench`. Each prints one JSON object with the CPU seconds of
+// this process (all its threads: the compiler's count too) for the work alone; the work's input is in memory before it.
+//
+//   node bench.mjs ours FILE STAGE     our wasm; STAGE is decode, main (decode, analyse, plan) or repair (main, and the
+//                                      repaired .json.gz)
+//   node bench.mjs cold FILE           our wasm from its bytes to the kernel table, compilation included
+//   node bench.mjs perfetto FILE       Perfetto's wasm: import, engine already started
+//   node bench.mjs page FILE           the built page in Chromium, from just before the file is chosen; Linux only
+import fs from "node:fs";
+import { createRequire } from "node:module";
+
+// As large as the page's worker takes them (web/src/worker/session.rs).
+const pieceBytes = (total) => Math.min(Math.max(Math.floor(total / 40), 256 << 10), 4 << 20);
+const PERFETTO_PIECE_BYTES = 32 << 20;
+
+function* pieces(bytes, size) {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+function cpuSeconds() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}
+
+const ourModule = () => createRequire(import.meta.url)(process.env.KINETOSCOPE_BENCH_JS);
+
+function ours(file, stage) {
+  const bytes = fs.readFileSync(file);
+  const { Job, linear_memory: memory } = ourModule();
+  return work(bytes, Job, memory, stage, cpuSeconds());
+}
+
+function cold(file) {
+  const bytes = fs.readFileSync(file);
+  const before = cpuSeconds();
+  const { Job, linear_memory: memory } = ourModule();
+  return work(bytes, Job, memory, "analyze", before);
+}
+
+const STAGES = ["decode", "analyze", "main", "repair"];
+
+function work(bytes, Job, memory, stage, before) {
+  const result = { cpu_s: 0, stages: {} };
+  const last = STAGES.indexOf(stage);
+  if (last < 0) throw new Error(`no stage is called ${stage}`);
+  const size = pieceBytes(bytes.length);
+  let at = before;
+  const done = (name) => {
+    const now = cpuSeconds();
+    result.stages[name] = { cpu_s: now - at, memory_bytes: memory().buffer.byteLength };
+    at = now;
+    result.cpu_s = now - before;
+  };
+  const job = new Job();
+  for (const piece of pieces(bytes, size)) job.push(piece);
+  result.n_events = job.finish_decode();
+  done("decode");
+  if (last >= 1) {
+    result.n_kernel_rows = job.analyze();
+    done("analyze");
+  }
+  if (last >= 2) {
+    result.n_drops = job.plan();
+    done("plan");
+  }
+  if (last >= 3) {
+    job.start_repair();
+    for (const piece of pieces(bytes, size)) job.push_repair(piece);
+    result.n_bytes_out = job.finish_repair();
+    done("repair");
+  }
+  result.heap_bytes = job.heap_bytes();
+  return result;
+}
+
+async function perfetto(file) {
+  console.warn = () => {};
+  const bytes = fs.readFileSync(file);
+  const { startEngine } = await import("./perfetto.mjs");
+  const engine = await startEngine();
+  const before = cpuSeconds();
+  for (const piece of pieces(bytes, PERFETTO_PIECE_BYTES)) await engine.parse(piece);
+  await engine.notifyEof();
+  const cpu_s = cpuSeconds() - before;
+  const rows = await engine.query("select count(*) as n from slice");
+  return { cpu_s, n_slices: Number(rows.iter({}).get("n")) };
+}
+
+// CPU seconds of every process that descends from this one, this one not counted: all of the browser; and of its threads
+// that are dedicated workers.
+function browserCpu() {
+  const all = new Map();
+  for (const name of fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    const stat = readStat(`/proc/${name}/stat`);
+    if (stat !== undefined) all.set(Number(name), stat);
+  }
+  const isOurs = (pid) => {
+    for (let at = all.get(pid)?.parent; at > 1; at = all.get(at)?.parent) if (at === process.pid) return true;
+    return false;
+  };
+  const sum = { all: 0, workers: 0 };
+  for (const [pid, { seconds }] of all) {
+    if (!isOurs(pid)) continue;
+    sum.all += seconds;
+    const tasks = `/proc/${pid}/task`;
+    const threads = fs.existsSync(tasks) ? fs.readdirSync(tasks).map((id) => readStat(`${tasks}/${id}/stat`)) : [];
+    for (const thread of threads) if (thread?.name.startsWith("DedicatedWorker")) sum.workers += thread.seconds;
+  }
+  return sum;
+}
+
+// proc(5) stat; nothing if it ended meanwhile. The second field is a name in brackets, which may hold blanks and brackets.
+function readStat(file) {
+  let stat;
+  try {
+    stat = fs.readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+  const end = stat.lastIndexOf(")");
+  const fields = stat.slice(end + 2).split(" ");
+  // Linux reports these in 1/100 s, whatever its own tick is.
+  const seconds = (Number(fields[11]) + Number(fields[12])) / 100;
+  return { name: stat.slice(stat.indexOf("(") + 1, end), parent: Number(fields[1]), seconds };
+}
+
+async function page(file) {
+  const { launch, started } = await import("./harness.mjs");
+  const { serveFolder } = await import("./server.mjs");
+  const browser = await launch();
+  const server = await serveFolder(process.env.KINETOSCOPE_PAGE);
+  const page = await (await browser.newContext()).newPage();
+  await page.goto(`${server.url}#v=1&view=kernels`);
+  await started(page);
+  const rest = () => new Promise((resolve) => setTimeout(resolve, 3000));
+  // The browser's start and the service worker's first run are not ours.
+  await rest();
+  // Told by the page itself: asking again and again would cost it time.
+  const appeared = page.evaluate(() => new Promise((resolve, reject) => {
+    setTimeout(() => reject(new Error("no kernel table within a minute")), 60_000);
+    const look = () => document.querySelector('[data-testid="table-kernels"] [role="gridcell"]') && resolve();
+    new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+  }));
+  const before = browserCpu();
+  await page.locator("input[type=file]").first().setInputFiles(file);
+  await appeared;
+  const after = browserCpu();
+  await rest();
+  const settled = browserCpu();
+  await rest();
+  const idle = browserCpu();
+  await browser.close();
+  await server.close();
+  return {
+    cpu_s: after.all - before.all,
+    worker_cpu_s: after.workers - before.workers,
+    settled_cpu_s: settled.all - before.all,
+    start_cpu_s: before.all,
+    idle_cpu_s: idle.all - settled.all,
+  };
+}
+
+const [what, file, stage] = process.argv.slice(2);
+const result = await { ours, cold, perfetto, page }[what](file, stage);
+// Perfetto's engine keeps the process alive; a pipe must be empty before we end it.
+process.stdout.write(JSON.stringify(result), () => process.exit(0));
