@@ -76,10 +76,10 @@ pub(crate) fn worst(trace: &Trace, plan: &RepairPlan) -> Vec<Place> {
 fn place(trace: &Trace, plan: &RepairPlan, group: &CrossingGroup) -> Option<Place> {
     let first = *group.leaving.first()?;
     let track = trace.track(first);
-    // The window shows where the first leaving slice crosses, with a margin as wide again.
+    // The window shows where the first pair lies over each other, with twice as much on either side.
     let rows: BTreeSet<Row> = group.leaving.iter().chain(&group.staying).copied().collect();
     let (from, to) = crossing_window(trace, group);
-    let margin = (to - from).max(1_000);
+    let margin = to.saturating_sub(from).saturating_mul(2).max(1_000);
     let (from, to) = (from.saturating_sub(margin), to.saturating_add(margin));
     let drawn: BTreeSet<Row> = trace
         .rows()
@@ -137,9 +137,8 @@ fn place(trace: &Trace, plan: &RepairPlan, group: &CrossingGroup) -> Option<Plac
     })
 }
 
-/// From the first to the last boundary that makes the group's slices cross.
+/// The stretch in which the first crossing pair of the group lies over each other.
 fn crossing_window(trace: &Trace, group: &CrossingGroup) -> (i64, i64) {
-    let mut window: Option<(i64, i64)> = None;
     for leaving in group.leaving.iter().take(8) {
         for staying in group.staying.iter().take(64) {
             let (a, b) = if trace.ts_ns(*leaving) < trace.ts_ns(*staying) {
@@ -148,16 +147,14 @@ fn crossing_window(trace: &Trace, group: &CrossingGroup) -> (i64, i64) {
                 (*staying, *leaving)
             };
             if trace.ts_ns(b) < trace.end_ns(a) && trace.end_ns(b) > trace.end_ns(a) {
-                let (from, to) = window.unwrap_or((i64::MAX, i64::MIN));
-                window = Some((from.min(trace.ts_ns(b)), to.max(trace.end_ns(a))));
+                return (trace.ts_ns(b), trace.end_ns(a));
             }
         }
     }
-    window.unwrap_or_else(|| {
-        let rows = || group.leaving.iter().chain(&group.staying);
-        let from = rows().map(|row| trace.ts_ns(*row)).min().unwrap_or_default();
-        (from, rows().map(|row| trace.end_ns(*row)).min().unwrap_or(from))
-    })
+    // Only the importer's arithmetic makes these cross: show where the first of them ends.
+    let rows = || group.leaving.iter().chain(&group.staying);
+    let from = rows().map(|row| trace.ts_ns(*row)).min().unwrap_or_default();
+    (from, rows().map(|row| trace.end_ns(*row)).min().unwrap_or(from))
 }
 
 /// Sorts a lane's slices and gives each its depth.
