@@ -127,7 +127,10 @@ mod tests {
 
     #[test]
     fn a_repaired_file_keeps_its_name() {
-        assert_eq!(fixed_name("run.pt.trace.json.gz", Format::Gzip), "run.pt.trace.perfetto.json.gz");
+        assert_eq!(
+            fixed_name("run.pt.trace.json.gz", Format::Gzip),
+            "run.pt.trace.perfetto.json.gz"
+        );
         assert_eq!(fixed_name("run.json", Format::Gzip), "run.perfetto.json.gz");
         assert_eq!(fixed_name("run", Format::Json), "run.perfetto.json");
     }
