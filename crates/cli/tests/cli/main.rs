@@ -1,0 +1,10 @@
+//! The built program on real files: what it prints, what it writes, how it ends.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+mod breakdown;
+mod common;
+mod corpus;
+mod documents;
+mod endings;
+mod perfetto_fix;
