@@ -258,3 +258,16 @@ fn the_document_around_the_events_is_mended() {
         }
     }
 }
+
+#[test]
+fn a_time_that_fits_no_64_bits_is_no_time_for_the_proof_either() {
+    let file = document(&[
+        &slice("a", 0, 10),
+        r#"{"ph": "X", "name": "long", "pid": 5, "tid": 7, "ts": 20, "dur": 9223372036854775807}"#,
+        r#"{"ph": "X", "name": "late", "pid": 5, "tid": 7, "ts": 9223372036854775807, "dur": 1}"#,
+    ]);
+    let (json, proof) = repair(file.as_bytes());
+    assert!(proof.holds, "{proof:?}");
+    assert_eq!(named(&json, "long")["ph"], "i");
+    assert!(json.contains("\"nSetAside\": 1"), "{json}");
+}
