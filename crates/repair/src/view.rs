@@ -5,6 +5,37 @@ use trace::{Flags, IdToken, Phase, Row, Trace};
 
 use crate::plan::{Action, RepairPlan};
 
+/// Calls `each` with every event, in file order.
+///
+/// A browser compiles wasm quickly first and well later, and a function that runs keeps the code it started
+/// with. So long loops go in blocks: the code of a block is called often, and soon runs as well compiled.
+pub(crate) fn each_row(trace: &Trace, mut each: impl FnMut(Row)) {
+    const BLOCK: usize = 2048;
+    #[inline(never)]
+    fn block(rows: std::ops::Range<Row>, each: &mut impl FnMut(Row)) {
+        for row in rows {
+            each(row);
+        }
+    }
+    let end = trace.len() as Row;
+    for start in (0..end).step_by(BLOCK) {
+        block(start..end.min(start.saturating_add(BLOCK as Row)), &mut each);
+    }
+}
+
+/// The same for rows of a list.
+pub(crate) fn each_of(rows: &[Row], mut each: impl FnMut(Row)) {
+    #[inline(never)]
+    fn block(rows: &[Row], each: &mut impl FnMut(Row)) {
+        for row in rows {
+            each(*row);
+        }
+    }
+    for rows in rows.chunks(2048) {
+        block(rows, &mut each);
+    }
+}
+
 /// Read access to what the importer looks at, with a plan's changes laid over the columns.
 ///
 /// Predictions before and after a repair run the same code on two views; nothing is decoded twice.
@@ -29,15 +60,18 @@ impl<'a> View<'a> {
         Self { trace, plan: Some(plan), repaired: true, exact: false }
     }
 
+    #[inline]
     fn edit(&self, row: Row) -> Option<&'a crate::plan::EventEdit> {
         self.plan?.edit(row)
     }
 
     /// Whether the plan takes this event out of the event array.
+    #[inline]
     pub fn is_aside(&self, row: Row) -> bool {
         self.edit(row).is_some_and(|edit| matches!(edit.action, Action::SetAside))
     }
 
+    #[inline]
     pub fn phase(&self, row: Row) -> Phase {
         match self.edit(row) {
             Some(edit) if matches!(edit.action, Action::Instant) => Phase::Instant,
@@ -46,6 +80,7 @@ impl<'a> View<'a> {
     }
 
     /// Flags that still hold: what a plan mends is taken away.
+    #[inline]
     pub fn flags(&self, row: Row) -> Flags {
         let mut flags = self.trace.flags(row);
         if self.edit(row).is_some_and(|edit| edit.bind_enclosing) {
@@ -63,7 +98,18 @@ impl<'a> View<'a> {
     }
 
     /// The exact start in absolute ns after the plan's time base; clamped to `i64`.
+    #[inline]
     pub fn exact_ts(&self, row: Row) -> i64 {
+        // Nearly every event: nothing moves it, and 64 bits hold it.
+        let unmoved = self.plan.is_none_or(|plan| plan.base.is_none() && !plan.is_edited(row));
+        if unmoved && self.trace.origin_ns == 0 {
+            return self.trace.ts_ns(row);
+        }
+        self.moved_ts(row)
+    }
+
+    #[cold]
+    fn moved_ts(&self, row: Row) -> i64 {
         let aimed = self.edit(row).and_then(|edit| edit.ts_ns);
         let mut ts = self.trace.origin_ns + i128::from(aimed.unwrap_or(self.trace.ts_ns(row)));
         if let Some(base) = self.plan.and_then(|plan| plan.base.as_ref()) {

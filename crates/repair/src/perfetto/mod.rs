@@ -16,7 +16,7 @@ pub mod threads;
 
 use trace::{Flags, Phase, Row, Trace};
 
-use crate::view::View;
+use crate::view::{View, each_of, each_row};
 use nesting::{Outcome, Stack};
 use threads::Threads;
 
@@ -125,9 +125,7 @@ pub(crate) struct Survey {
 /// Runs the model.
 pub(crate) fn survey(view: &View<'_>) -> Survey {
     let mut prediction = Prediction { stops: stops(view), ..Prediction::default() };
-    for row in view.trace.rows() {
-        count_event(view, row, &mut prediction);
-    }
+    each_row(view.trace, |row| count_event(view, row, &mut prediction));
     let mut survey = Survey {
         prediction,
         threads: Threads::of(view),
@@ -141,15 +139,15 @@ pub(crate) fn survey(view: &View<'_>) -> Survey {
     for thread in survey.threads.all() {
         stack.clear();
         let (dropped, mut too_deep) = (survey.dropped.len(), 0);
-        for item in survey.threads.items(view, thread) {
-            match stack.apply(view, &item) {
+        each_of(survey.threads.rows(thread), |row| {
+            match stack.apply(view, &order::item(view, row)) {
                 Outcome::Kept | Outcome::Ignored => {}
-                Outcome::Crossing(_) => survey.dropped.push(item.row),
+                Outcome::Crossing(_) => survey.dropped.push(row),
                 Outcome::TooDeep => too_deep += 1,
-                Outcome::Bound(slice) => survey.bindings.push((item.row, slice)),
-                Outcome::NoSlice => survey.unbound.push(item.row),
+                Outcome::Bound(slice) => survey.bindings.push((row, slice)),
+                Outcome::NoSlice => survey.unbound.push(row),
             }
-        }
+        });
         survey.bindings.extend_from_slice(&stack.unparked);
         survey.unparked.append(&mut stack.unparked);
         survey.prediction.too_deep += too_deep;
@@ -203,7 +201,7 @@ fn count_event(view: &View<'_>, row: Row, prediction: &mut Prediction) {
         prediction.unreadable_events += u64::from(phase != Phase::Metadata);
         return;
     }
-    let (ts, _) = view.importer_times(row);
+    let (ts, dur) = view.importer_times(row);
     prediction.negative_times += u64::from(ts < 0);
     let off = (ts.wrapping_sub(view.exact_ts(row))).unsigned_abs();
     if off > 0 && !(off == 1 && trace.flags(row).has(Flags::SUB_NS)) {
@@ -212,7 +210,7 @@ fn count_event(view: &View<'_>, row: Row, prediction: &mut Prediction) {
     }
     match phase {
         Phase::Complete if !flags.has(Flags::HAS_DUR) => prediction.rejected_events += 1,
-        Phase::Complete if view.importer_times(row).1 < 0 => prediction.negative_durations += 1,
+        Phase::Complete if dur < 0 => prediction.negative_durations += 1,
         Phase::Counter if flags.has(Flags::ARGS_UNREADABLE) => prediction.rejected_events += 1,
         Phase::Instant if view.instant_is_homeless(row) => prediction.rejected_events += 1,
         Phase::AsyncBegin | Phase::AsyncInstant | Phase::AsyncEnd

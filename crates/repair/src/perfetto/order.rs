@@ -2,7 +2,7 @@
 
 use trace::{Phase, Row};
 
-use crate::view::View;
+use crate::view::{View, each_of};
 
 /// What events are sorted by: time, kind, negative length, row.
 pub(crate) type Key = (i64, u8, i64, Row);
@@ -38,26 +38,31 @@ impl Item {
 /// Only row numbers are held: a thread of millions of frames costs 4 bytes a frame, and for a moment 16
 /// more while it is sorted.
 pub(crate) fn rows(view: &View<'_>, rows: &mut Vec<Row>) {
-    let key = |row: &Row| item(view, *row).key();
-    rows.retain(|row| view.importer_times(*row).0 >= 0);
-    if rows.is_sorted_by_key(key) {
-        return;
-    }
     // Sorting by the time alone is cheap and settles nearly everything; equal times are few.
-    let mut by_time: Vec<(i64, Row)> =
-        rows.iter().map(|row| (view.importer_times(*row).0, *row)).collect();
-    by_time.sort_unstable();
-    for (slot, (_, row)) in rows.iter_mut().zip(&by_time) {
-        *slot = *row;
-    }
-    let mut start = 0;
-    while start < by_time.len() {
-        let ts = by_time[start].0;
-        let len = by_time[start..].iter().take_while(|(other, _)| *other == ts).count();
-        if len > 1 {
-            rows[start..start + len].sort_by_cached_key(key);
+    let mut by_time = Vec::with_capacity(rows.len());
+    each_of(rows, |row| {
+        let (ts, _) = view.importer_times(row);
+        if ts >= 0 {
+            by_time.push((ts, row));
         }
-        start += len;
+    });
+    if !by_time.is_sorted() {
+        by_time.sort_unstable();
+    }
+    rows.clear();
+    rows.extend(by_time.iter().map(|(_, row)| *row));
+    // Keys end with the row, so no two are equal and every way to sort gives the same.
+    let key = |row: &Row| item(view, *row).key();
+    let mut start = 0;
+    for run in by_time.chunk_by(|a, b| a.0 == b.0) {
+        let run = &mut rows[start..start + run.len()];
+        match run.len() {
+            1 => {}
+            // Without the memory that keeping the keys takes, run by run.
+            2..=16 => run.sort_unstable_by_key(key),
+            _ => run.sort_by_cached_key(key),
+        }
+        start += run.len();
     }
 }
 
