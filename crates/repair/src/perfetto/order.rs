@@ -33,37 +33,49 @@ impl Item {
     }
 }
 
-/// The thread's events in the importer's order.
+/// Events whose times are copied to be sorted at once.
+const AT_ONCE: usize = 1 << 18;
+
+/// Puts a thread's events, given in file order, into the importer's order, in place; how many are left, since
+/// what lies before 0 goes.
 ///
-/// Only row numbers are held: a thread of millions of frames costs 4 bytes a frame, and for a moment 16
-/// more while it is sorted.
-pub(crate) fn rows(view: &View<'_>, rows: &mut Vec<Row>) {
+/// Only row numbers are held: a thread of millions of frames costs 4 bytes a frame, and for a moment as much
+/// again and 4 MB while it is sorted.
+pub(crate) fn sort(view: &View<'_>, rows: &mut [Row]) -> usize {
+    let time = |row: Row| view.importer_times(row).0;
     // Sorting by the time alone is cheap and settles nearly everything; equal times are few.
-    let mut by_time = Vec::with_capacity(rows.len());
-    each_of(rows, |row| {
-        let (ts, _) = view.importer_times(row);
-        if ts >= 0 {
-            by_time.push((ts, row));
+    let mut by_time = Vec::with_capacity(rows.len().min(AT_ONCE));
+    for part in rows.chunks_mut(AT_ONCE) {
+        by_time.clear();
+        each_of(part, |row| by_time.push((time(row), row)));
+        if by_time.is_sorted() {
+            continue;
         }
-    });
-    if !by_time.is_sorted() {
         by_time.sort_unstable();
+        for (slot, (_, row)) in part.iter_mut().zip(&by_time) {
+            *slot = *row;
+        }
     }
-    rows.clear();
-    rows.extend(by_time.iter().map(|(_, row)| *row));
+    drop(by_time);
+    if rows.len() > AT_ONCE {
+        // Stable, and the parts are in file order: equal times stay so. It finds the parts and merges them.
+        rows.sort_by_key(|row| time(*row));
+    }
+    let early = rows.partition_point(|row| time(*row) < 0);
+    rows.rotate_left(early);
+    let n = rows.len() - early;
+    let rows = &mut rows[..n];
     // Keys end with the row, so no two are equal and every way to sort gives the same.
     let key = |row: &Row| item(view, *row).key();
-    let mut start = 0;
-    for run in by_time.chunk_by(|a, b| a.0 == b.0) {
-        let run = &mut rows[start..start + run.len()];
+    for run in rows.chunk_by_mut(|a, b| time(*a) == time(*b)) {
         match run.len() {
             1 => {}
             // Without the memory that keeping the keys takes, run by run.
             2..=16 => run.sort_unstable_by_key(key),
             _ => run.sort_by_cached_key(key),
         }
-        start += run.len();
     }
+    n
 }
 
 /// One event as the importer sees it.
@@ -73,4 +85,44 @@ pub(crate) fn item(view: &View<'_>, row: Row) -> Item {
     let (ts, dur) = view.importer_times(row);
     let end = if phase == Phase::Complete { ts.saturating_add(dur) } else { ts };
     Item { row, phase, ts, end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AT_ONCE, item, sort};
+    use crate::view::View;
+    use trace::{ByteSpan, Event, Flags, IdToken, Phase, Row, TraceBuilder};
+
+    #[test]
+    fn threads_too_long_to_sort_at_once_are_in_the_same_order() {
+        let mut builder = TraceBuilder::default();
+        let (name, raw_category) = (builder.strings().intern("k"), builder.strings().intern(""));
+        let track = builder.track(IdToken::Int(1), IdToken::Int(2));
+        for n in 0..(2 * AT_ONCE + 1000) as u64 {
+            // Every part spans all times, some before 0; equal times are in one part and in several.
+            let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
+            let event = Event {
+                phase: [Phase::Complete, Phase::Instant, Phase::End][(mixed % 3) as usize],
+                flags: Flags(Flags::HAS_TS.0 | Flags::HAS_DUR.0),
+                ts_ns: mixed as i64 / 8 - 1000,
+                dur_ns: mixed as i64 % 5,
+                name,
+                raw_category,
+                track,
+                link: None,
+                external: None,
+                stream: None,
+                span: ByteSpan { start: n * 10, len: 10 },
+            };
+            assert!(builder.push(&event, None));
+        }
+        let trace = builder.finish();
+        let view = View::of(&trace);
+        let mut expected: Vec<Row> = trace.rows().filter(|row| trace.ts_ns(*row) >= 0).collect();
+        expected.sort_by_key(|row| item(&view, *row).key());
+        let mut rows: Vec<Row> = trace.rows().collect();
+        let n = sort(&view, &mut rows);
+        assert!(n < rows.len());
+        assert_eq!(rows[..n], expected);
+    }
 }

@@ -135,19 +135,16 @@ impl Threads {
 
     /// Puts every thread's rows into the importer's order; what the sorter drops (times before 0) goes.
     fn sort(&mut self, view: &View<'_>) {
-        let mut sorted = Vec::new();
-        let mut kept = 0_u32;
+        let mut kept = 0;
         for thread in self.all() {
-            sorted.clear();
-            sorted.extend_from_slice(self.rows(thread));
-            order::rows(view, &mut sorted);
-            let start = kept as usize;
-            self.rows[start..start + sorted.len()].copy_from_slice(&sorted);
-            self.starts[thread] = kept;
-            kept += sorted.len() as u32;
+            let (start, end) = (self.starts[thread] as usize, self.starts[thread + 1] as usize);
+            let n = order::sort(view, &mut self.rows[start..end]);
+            self.rows.copy_within(start..start + n, kept);
+            self.starts[thread] = kept as u32;
+            kept += n;
         }
         if let Some(end) = self.starts.last_mut() {
-            *end = kept;
+            *end = kept as u32;
         }
     }
 
