@@ -1,6 +1,6 @@
 //! The worker: decodes one file, analyses it, plans and writes its repair.
 //!
-//! [`session`] is the whole of it without a browser, and runs in native tests; [`port`] gives it a file to
+//! `session` is the whole of it without a browser, and runs in native tests; `port` gives it a file to
 //! read and somewhere to answer.
 
 mod page;
