@@ -38,7 +38,10 @@ fn magic(head: &[u8]) -> Option<FileKind> {
         }
         _ if head.starts_with(b"SQLite format 3\0") => FileKind::Sqlite,
         _ if head.starts_with(b"NVIDIA Tegra Profiler Report") => FileKind::Nsys,
-        _ if head.get(257..262) == Some(b"ustar") => FileKind::Tar,
+        // (Text may hold that word in that very place, too.)
+        [first, ..] if !b"{[ \t\r\n".contains(first) && head.get(257..262) == Some(b"ustar") => {
+            FileKind::Tar
+        }
         // A Perfetto trace is TracePacket fields, number 1: tag 0x0a, a length, then the packet's own
         // first field. Text may start with a newline, too, but not go on like that.
         [0x0a, rest @ ..] if protobuf_packet(rest) => FileKind::PerfettoTrace,

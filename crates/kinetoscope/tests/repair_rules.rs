@@ -271,3 +271,25 @@ fn a_time_that_fits_no_64_bits_is_no_time_for_the_proof_either() {
     assert_eq!(named(&json, "long")["ph"], "i");
     assert!(json.contains("\"nSetAside\": 1"), "{json}");
 }
+
+#[test]
+fn what_fuzzing_found_stays_found() {
+    for file in [
+        r#"{"a":5}[{"ph":"i","name":"x","pid":0,"tid":7,"ts":1}]"#,
+        r#"[{"ph":"X","pid":0.,"tid":7,"ts":1,"dur":5},{"ph":"X","pid":0.,"tid":7,"ts":3,"dur":5}]"#,
+        r#"{"traceEvents":[{"ph":"Q","ts":1,"dur":1e30}]}"#,
+        r#"{"traceEvents":[{"ph":"M","name":"process_sort_index","ts":0,"args":{"sort_index":50000.0}}]}"#,
+        r#"{"traceEvents":[{"ph":"X","pid":100,"tid":100,"ts":70,"dur":7},{"ph":"X","pid":100,"ts":0}]}"#,
+        r#"{"traceEvents":[{"ph":"X","ts":0},{"ph":"X","ts":150,"dur":12}]}"#,
+        r#"{"traceEvents":[{"ph":"M","name":"x","ts":5},{"ph":"X","name":"n","ts":9300000000000000,"dur":1}]}"#,
+        r#"{"traceEvents":[{"ph":"X","pid":5,"tid":7,"ts":20,"dur":9223372036854775807}]}"#,
+    ] {
+        let (json, proof) = repair(file.as_bytes());
+        assert!(proof.holds, "{file}: {proof:?}");
+        let parsed: Result<serde_json::Value, _> = serde_json::from_str(&json);
+        assert!(parsed.is_ok(), "{file} -> {json}");
+        let again = plan(json.as_bytes());
+        assert!(again.before.is_clean(), "{file} -> {json}: {:?}", again.before);
+        assert_eq!(repair(json.as_bytes()).0, json, "{file}");
+    }
+}

@@ -211,11 +211,12 @@ impl Work<'_> {
                 Container::Object => b"{".to_vec(),
                 Container::Array => b"[".to_vec(),
             }));
-            for member in &layout.before {
-                self.member(member, queue);
-                queue.push_back(Step::Insert(b", ".to_vec()));
-            }
+            // (An array has no members; these are of a document without events before it.)
             if layout.container == Container::Object {
+                for member in &layout.before {
+                    self.member(member, queue);
+                    queue.push_back(Step::Insert(b", ".to_vec()));
+                }
                 queue.push_back(Step::Insert(b"\"traceEvents\": [".to_vec()));
             }
             queue.push_back(Step::Drop { until: array.open });
@@ -277,7 +278,7 @@ impl Work<'_> {
             }
             _ => {
                 queue.push_back(Step::Insert(b"]".to_vec()));
-                for member in &layout.after {
+                for member in layout.after.iter().filter(|_| object) {
                     queue.push_back(Step::Insert(b", ".to_vec()));
                     self.member(member, queue);
                 }
@@ -329,7 +330,11 @@ impl Work<'_> {
         match self.trace.processes.get(process.0 as usize).map(|process| process.pid) {
             None | Some(IdToken::Missing) => String::new(),
             Some(IdToken::Int(pid)) => format!("\"pid\": {pid}, "),
-            Some(IdToken::Number(text)) => format!("\"pid\": {}, ", strings.get(text)),
+            Some(IdToken::Number(text)) => {
+                let mut number = Vec::new();
+                strict::rewrite(strings.get(text).as_bytes(), &mut number);
+                format!("\"pid\": {}, ", String::from_utf8_lossy(&number))
+            }
             Some(IdToken::Text(text)) => format!("\"pid\": {}, ", quoted(strings.get(text))),
         }
     }

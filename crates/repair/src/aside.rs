@@ -1,6 +1,6 @@
 //! Rule 8 and its kin: events that kill or flag the import as they are.
 
-use trace::{Flags, Phase, Row, Trace};
+use trace::{Flags, IdToken, Phase, Row, Trace};
 
 use crate::plan::{Action, RepairPlan, Rule};
 use crate::view::View;
@@ -23,7 +23,7 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
         let needs_dur =
             phase == Phase::Complete && (!flags.has(Flags::HAS_DUR) || trace.dur_ns(row) < 0);
         let needs_link = phase.is_flow() && trace.link(row).is_none();
-        let early = phase == Phase::Metadata && trace.ts_ns(row) < 0;
+        let early = phase == Phase::Metadata && is_early(trace, row);
         let lacks_ts = !flags.has(Flags::HAS_TS) && phase != Phase::Metadata;
         if flags.0 & defects != 0 || needs_dur || needs_link || needs_place || lacks_ts || early {
             event(trace, row, plan);
@@ -46,14 +46,17 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
     }
     let dur_stops = flags.has(Flags::DUR_UNREADABLE);
     if phase == Phase::Complete && (!flags.has(Flags::HAS_DUR) || trace.dur_ns(row) < 0) {
-        plan.edit_mut(row).action = Action::Instant;
+        let edit = plan.edit_mut(row);
+        edit.action = Action::Instant;
+        // A thread instant without a tid is rejected, and one with the tid 0 would fold into a thread.
+        edit.scope = without_thread(trace, row);
         plan.note(row, Rule::SliceToInstant, None);
     } else if dur_stops || flags.has(Flags::THREAD_TIMES_UNREADABLE) {
         // (An instant has these moved to its arguments anyway.)
         plan.edit_mut(row).thread_times = true;
         plan.note(row, Rule::ThreadTimes, None);
     }
-    if phase == Phase::Metadata && plan.base.is_none() && trace.ts_ns(row) < 0 {
+    if phase == Phase::Metadata && plan.base.is_none() && is_early(trace, row) {
         // Metadata has no place in time, but before 0 the importer drops it and says so.
         plan.edit_mut(row).ts_ns = Some(0);
         plan.note(row, Rule::NumberSpelling, None);
@@ -71,13 +74,7 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
     if phase == Phase::Instant
         && (view.instant_is_homeless(row) || flags.has(Flags::SCOPE_UNREADABLE))
     {
-        let pid = trace.process_of(trace.track(row)).pid;
-        let tid = trace.track_info(trace.track(row)).tid;
-        plan.edit_mut(row).scope = Some(match (pid, tid) {
-            (trace::IdToken::Missing, _) => "g",
-            (_, trace::IdToken::Missing) => "p",
-            _ => "t",
-        });
+        plan.edit_mut(row).scope = Some(without_thread(trace, row).unwrap_or("t"));
         plan.note(row, Rule::InstantScope, None);
     }
     // With a time base `ts` is written anew anyway, but `dur` is not.
@@ -90,5 +87,20 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
             plan.edit_mut(row).numbers = true;
             plan.note(row, Rule::NumberSpelling, None);
         }
+    }
+}
+
+/// Whether an event lies before time 0 of the file (the columns count from the trace's origin).
+fn is_early(trace: &Trace, row: Row) -> bool {
+    trace.origin_ns + i128::from(trace.ts_ns(row)) < 0
+}
+
+/// The scope of an instant that names no thread; `None` when it does.
+fn without_thread(trace: &Trace, row: Row) -> Option<&'static str> {
+    let track = trace.track(row);
+    match (trace.process_of(track).pid, trace.track_info(track).tid) {
+        (_, tid) if tid != IdToken::Missing => None,
+        (IdToken::Missing, _) => Some("g"),
+        _ => Some("p"),
     }
 }

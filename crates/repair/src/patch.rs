@@ -5,7 +5,7 @@ use std::ops::Range;
 use scan::object::{self, MemberSpan};
 use scan::{strict, string};
 use trace::decimal::write_micros;
-use trace::{Flags, IdToken, Phase, Row, Trace};
+use trace::{Flags, Phase, Row, Trace};
 
 use crate::plan::{Action, EventEdit, RepairPlan};
 
@@ -31,14 +31,16 @@ pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out
         patch.set("bp", "\"e\"".to_owned());
     }
     if edit.action == Action::Instant {
-        to_instant(trace, row, &mut patch);
+        to_instant(&mut patch);
     }
     if let Some(scope) = edit.scope {
         patch.set("s", format!("\"{scope}\""));
     }
     if edit.thread_times {
         for key in ["dur", "tdur", "tts"] {
-            if patch.value(key).is_some_and(|value| !is_number(value)) {
+            // A number may be too large, too.
+            let beyond = key == "dur" && trace.flags(row).has(Flags::DUR_UNREADABLE);
+            if patch.value(key).is_some_and(|value| beyond || !is_number(value)) {
                 patch.move_to_args(key);
             }
         }
@@ -61,7 +63,11 @@ pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out
 fn times(trace: &Trace, plan: &RepairPlan, row: Row, edit: &EventEdit, patch: &mut Patch<'_>) {
     if trace.flags(row).has(Flags::HAS_TS) && (plan.rewrites_numbers(row) || edit.ts_ns.is_some()) {
         let ts = trace.origin_ns + i128::from(edit.ts_ns.unwrap_or(trace.ts_ns(row)));
-        let shifted = plan.base.map_or(ts, |base| base.apply(ts, trace.phase(row)));
+        let shifted = match trace.phase(row) {
+            // Where times overflow, those of metadata are kept against no origin: they mean nothing.
+            Phase::Metadata if trace.origin_ns != 0 => 0,
+            phase => plan.base.map_or(ts, |base| base.apply(ts, phase)),
+        };
         let decimals = patch.value("ts").map_or(0, decimals);
         patch.set("ts", write_micros(shifted, decimals));
     }
@@ -83,16 +89,12 @@ fn decimals(number: &[u8]) -> usize {
     number.iter().position(|byte| *byte == b'.').map_or(0, |at| number.len() - at - 1)
 }
 
-fn to_instant(trace: &Trace, row: Row, patch: &mut Patch<'_>) {
+fn to_instant(patch: &mut Patch<'_>) {
     if let Some(original) = patch.original("ph") {
         patch.add_arg("original ph", original);
     }
     patch.set("ph", "\"i\"".to_owned());
     patch.set("s", "\"t\"".to_owned());
-    // A thread instant without a tid is rejected; 0 is what the importer reads for a slice without one.
-    if trace.track_info(trace.track(row)).tid == IdToken::Missing {
-        patch.set("tid", "0".to_owned());
-    }
     for key in ["dur", "tdur", "tts"] {
         if patch.value(key).is_some() {
             patch.move_to_args(key);
@@ -126,7 +128,7 @@ fn arguments(trace: &Trace, row: Row, patch: &mut Patch<'_>) {
                     (b"\"name\"" | b"\"labels\"", _) => {
                         kept.push(join(key, quoted(&lossy(value)).as_bytes()));
                     }
-                    (b"\"sort_index\"", _) if !is_number(value) => {}
+                    (b"\"sort_index\"", _) if lossy(value).parse::<i64>().is_err() => {}
                     _ => kept.push(join(key, value)),
                 }
             }

@@ -110,6 +110,9 @@ impl<'a> View<'a> {
 
     #[cold]
     fn moved_ts(&self, row: Row) -> i64 {
+        if self.trace.origin_ns != 0 && self.trace.phase(row) == Phase::Metadata {
+            return 0;
+        }
         let aimed = self.edit(row).and_then(|edit| edit.ts_ns);
         let mut ts = self.trace.origin_ns + i128::from(aimed.unwrap_or(self.trace.ts_ns(row)));
         if let Some(base) = self.plan.and_then(|plan| plan.base.as_ref()) {
