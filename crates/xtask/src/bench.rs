@@ -234,13 +234,13 @@ struct Report {
 impl Report {
     fn at_least(&mut self, what: &str, ratio: f64, seconds: f64, least: Option<f64>) {
         let target = least.map(|least| (format!(">= {least:.0}x"), ratio >= least));
-        self.line(what, &format!("{ratio:>7.1}x {seconds:>8.2}"), target);
+        self.line(what, &format!("{ratio:>7.2}x {seconds:>8.2}"), target);
     }
 
     fn seconds(&mut self, what: &str, theirs: f64, seconds: f64, most: Option<f64>) {
         let target = most.map(|most| (format!("<= {most:.0} s"), seconds <= most));
         let ratio = theirs / seconds;
-        self.line(what, &format!("{ratio:>7.1}x {seconds:>8.2}"), target);
+        self.line(what, &format!("{ratio:>7.2}x {seconds:>8.2}"), target);
     }
 
     fn at_most(&mut self, what: &str, value: f64, per: f64, unit: &str, most: f64) {
