@@ -176,3 +176,11 @@ fn big_times_cross_only_in_the_importers_arithmetic() {
     assert_eq!((prediction.crossing_slices, prediction.crossing_slices_exact), (16, 0));
     assert!(prediction.worst_rounding_ns > 0 && prediction.worst_rounding_ns <= 125);
 }
+
+#[test]
+fn of_several_documents_only_the_first_is_imported() {
+    let one = document(&[&slice("a", 0, 10), &slice("b", 5, 10)]);
+    let both = plan(format!("{one}{one}").as_bytes());
+    assert_eq!(both.before.drops_v51_v56(), 1);
+    assert!(both.after.is_clean());
+}

@@ -355,7 +355,8 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     }
     let mut tids = split::FreeTids::of(trace);
     split::plan(trace, &mut plan, &mut tids);
-    let same_threads = plan.is_identity();
+    // (Before, Perfetto sees the first of several documents only; after, all of them.)
+    let same_threads = plan.is_identity() && trace.layout.documents <= 1;
     frame::count(trace, &mut plan);
 
     // Lanes and flows are judged on the trace as the rules so far leave it; the survey serves again when

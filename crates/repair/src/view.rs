@@ -47,17 +47,39 @@ pub(crate) struct View<'a> {
     pub repaired: bool,
     /// Read times exactly instead of as the importer does.
     pub exact: bool,
+    /// Rows from here on are not read: Perfetto takes the first of several documents and is silent about
+    /// the others (repair.md 2.7, measured: nasty 19).
+    pub seen: Row,
+}
+
+/// The number of rows of the first document.
+fn first_document(trace: &Trace) -> Row {
+    match trace.layout.end {
+        Some(end) if trace.layout.documents > 1 => {
+            let (mut low, mut high) = (0, trace.len() as Row);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if trace.span(middle).start < end {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            low
+        }
+        _ => Row::MAX,
+    }
 }
 
 impl<'a> View<'a> {
     /// The trace as it stands.
     pub fn of(trace: &'a Trace) -> Self {
-        Self { trace, plan: None, repaired: false, exact: false }
+        Self { trace, plan: None, repaired: false, exact: false, seen: first_document(trace) }
     }
 
     /// The trace as `plan` leaves it.
     pub fn after(trace: &'a Trace, plan: &'a RepairPlan) -> Self {
-        Self { trace, plan: Some(plan), repaired: true, exact: false }
+        Self { trace, plan: Some(plan), repaired: true, exact: false, seen: Row::MAX }
     }
 
     #[inline]
@@ -65,10 +87,12 @@ impl<'a> View<'a> {
         self.plan?.edit(row)
     }
 
-    /// Whether the plan takes this event out of the event array.
+    /// Whether the importer never sees this event: the plan takes it out of the event array, or it stands in
+    /// another document.
     #[inline]
     pub fn is_aside(&self, row: Row) -> bool {
-        self.edit(row).is_some_and(|edit| matches!(edit.action, Action::SetAside))
+        row >= self.seen
+            || self.edit(row).is_some_and(|edit| matches!(edit.action, Action::SetAside))
     }
 
     #[inline]
