@@ -111,8 +111,6 @@ impl Flags {
     /// A counter with an argument that is no number, or without `args`; a metadata event whose name or sort
     /// index has the wrong type. Perfetto rejects these (`json_parser_failure`).
     pub const ARGS_UNREADABLE: Self = Self(1 << 9);
-    /// Former name of [`Flags::ARGS_UNREADABLE`].
-    pub const COUNTER_UNREADABLE: Self = Self::ARGS_UNREADABLE;
     /// An instant whose scope `s` is none of t, p, g.
     pub const SCOPE_UNREADABLE: Self = Self(1 << 10);
     /// An instant with process or global scope (`"s": "p"` or `"g"`): it sits on no thread.
