@@ -5,7 +5,7 @@ use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
 
 use crate::gpu::{Extent, Gpu};
-use crate::percent;
+use crate::{columns, percent};
 
 /// One category of GPU work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
             total_ns: extent.total_ns,
             share_pct: percent(extent.total_ns, all_ns),
             busy_ns: extent.busy_ns,
-            overlap_ns: extent.total_ns.saturating_sub(extent.busy_ns),
+            overlap_ns: extent.overlap_ns(),
             n_slices: extent.n,
             n_names,
         }),
@@ -140,7 +140,7 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
             total_ns: extent.total_ns,
             share_pct: percent(extent.total_ns, all_ns),
             busy_ns: extent.busy_ns,
-            overlap_ns: extent.total_ns.saturating_sub(extent.busy_ns),
+            overlap_ns: extent.overlap_ns(),
             n_slices: extent.n,
             n_names,
         }),
@@ -193,19 +193,22 @@ pub(crate) fn sentence(categories: &[CategoryRow], families: &[FamilyRow]) -> Op
 const HELP_TOTAL: &str = "Sum of the durations.";
 const HELP_SHARE: &str = "Total in percent of the sum over all GPU slices (not of wall time).";
 const HELP_BUSY: &str = "Time in which at least one such slice ran.";
-const HELP_OVERLAP: &str = "Total less Busy: what ran beside another slice of the same kind.";
-const HELP_SLICES: &str = "Kernels, copies and fills.";
-const HELP_NAMES: &str = "Distinct names.";
+
+const fn overlap_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    let help = "Total less Busy: what ran beside another slice of the same kind.";
+    Column { key: "overlap_ns", title: "Overlap", unit: Unit::Time, help, cell }
+}
+
+const fn n_names<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    Column { key: "n_names", title: "Names", unit: Unit::Count, help: "Distinct names.", cell }
+}
 
 impl Row for CategoryRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "category",
-            title: "Category",
-            unit: Unit::Category,
-            help: "What the work is, from the kernel's name; other is what no rule knows.",
-            cell: |row| row.category.as_str().into(),
-        },
+        columns::category(
+            "What the work is, from the kernel's name; other is what no rule knows.",
+            |row| row.category.as_str().into(),
+        ),
         Column {
             key: "bucket",
             title: "Group",
@@ -213,142 +216,39 @@ impl Row for CategoryRow {
             help: "The reporting group of the category.",
             cell: |row| row.bucket.as_str().into(),
         },
-        Column {
-            key: "total_ns",
-            title: "Total",
-            unit: Unit::Time,
-            help: HELP_TOTAL,
-            cell: |row| Cell::Ns(row.total_ns),
-        },
-        Column {
-            key: "share_pct",
-            title: "Share",
-            unit: Unit::Percent,
-            help: HELP_SHARE,
-            cell: |row| Cell::Percent(row.share_pct),
-        },
-        Column {
-            key: "busy_ns",
-            title: "Busy",
-            unit: Unit::Time,
-            help: HELP_BUSY,
-            cell: |row| Cell::Ns(row.busy_ns),
-        },
-        Column {
-            key: "overlap_ns",
-            title: "Overlap",
-            unit: Unit::Time,
-            help: HELP_OVERLAP,
-            cell: |row| Cell::Ns(row.overlap_ns),
-        },
-        Column {
-            key: "n_slices",
-            title: "GPU slices",
-            unit: Unit::Count,
-            help: HELP_SLICES,
-            cell: |row| Cell::Count(row.n_slices),
-        },
-        Column {
-            key: "n_names",
-            title: "Names",
-            unit: Unit::Count,
-            help: HELP_NAMES,
-            cell: |row| Cell::Count(row.n_names),
-        },
+        columns::total_ns(HELP_TOTAL, |row| Cell::Ns(row.total_ns)),
+        columns::share_pct(HELP_SHARE, |row| Cell::Percent(row.share_pct)),
+        columns::busy_ns(HELP_BUSY, |row| Cell::Ns(row.busy_ns)),
+        overlap_ns(|row| Cell::Ns(row.overlap_ns)),
+        columns::n_slices(|row| Cell::Count(row.n_slices)),
+        n_names(|row| Cell::Count(row.n_names)),
     ];
 }
 
 impl Row for FamilyRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "family",
-            title: "Family",
-            unit: Unit::Text,
-            help: "The library or compiler the work comes from, from the kernel's name.",
-            cell: |row| row.family.as_str().into(),
-        },
-        Column {
-            key: "total_ns",
-            title: "Total",
-            unit: Unit::Time,
-            help: HELP_TOTAL,
-            cell: |row| Cell::Ns(row.total_ns),
-        },
-        Column {
-            key: "share_pct",
-            title: "Share",
-            unit: Unit::Percent,
-            help: HELP_SHARE,
-            cell: |row| Cell::Percent(row.share_pct),
-        },
-        Column {
-            key: "busy_ns",
-            title: "Busy",
-            unit: Unit::Time,
-            help: HELP_BUSY,
-            cell: |row| Cell::Ns(row.busy_ns),
-        },
-        Column {
-            key: "overlap_ns",
-            title: "Overlap",
-            unit: Unit::Time,
-            help: HELP_OVERLAP,
-            cell: |row| Cell::Ns(row.overlap_ns),
-        },
-        Column {
-            key: "n_slices",
-            title: "GPU slices",
-            unit: Unit::Count,
-            help: HELP_SLICES,
-            cell: |row| Cell::Count(row.n_slices),
-        },
-        Column {
-            key: "n_names",
-            title: "Names",
-            unit: Unit::Count,
-            help: HELP_NAMES,
-            cell: |row| Cell::Count(row.n_names),
-        },
+        columns::family(
+            "The library or compiler the work comes from, from the kernel's name.",
+            |row| row.family.as_str().into(),
+        ),
+        columns::total_ns(HELP_TOTAL, |row| Cell::Ns(row.total_ns)),
+        columns::share_pct(HELP_SHARE, |row| Cell::Percent(row.share_pct)),
+        columns::busy_ns(HELP_BUSY, |row| Cell::Ns(row.busy_ns)),
+        overlap_ns(|row| Cell::Ns(row.overlap_ns)),
+        columns::n_slices(|row| Cell::Count(row.n_slices)),
+        n_names(|row| Cell::Count(row.n_names)),
     ];
 }
 
 impl Row for MatrixRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "category",
-            title: "Category",
-            unit: Unit::Category,
-            help: "What the work is.",
-            cell: |row| row.category.as_str().into(),
-        },
-        Column {
-            key: "family",
-            title: "Family",
-            unit: Unit::Text,
-            help: "The library or compiler the work comes from.",
-            cell: |row| row.family.as_str().into(),
-        },
-        Column {
-            key: "total_ns",
-            title: "Total",
-            unit: Unit::Time,
-            help: HELP_TOTAL,
-            cell: |row| Cell::Ns(row.total_ns),
-        },
-        Column {
-            key: "share_pct",
-            title: "Share",
-            unit: Unit::Percent,
-            help: HELP_SHARE,
-            cell: |row| Cell::Percent(row.share_pct),
-        },
-        Column {
-            key: "n_slices",
-            title: "GPU slices",
-            unit: Unit::Count,
-            help: HELP_SLICES,
-            cell: |row| Cell::Count(row.n_slices),
-        },
+        columns::category("What the work is.", |row| row.category.as_str().into()),
+        columns::family("The library or compiler the work comes from.", |row| {
+            row.family.as_str().into()
+        }),
+        columns::total_ns(HELP_TOTAL, |row| Cell::Ns(row.total_ns)),
+        columns::share_pct(HELP_SHARE, |row| Cell::Percent(row.share_pct)),
+        columns::n_slices(|row| Cell::Count(row.n_slices)),
     ];
 }
 

@@ -155,6 +155,11 @@ impl Extent {
     pub(crate) fn idle_ns(&self) -> i64 {
         self.span_ns().saturating_sub(self.busy_ns)
     }
+
+    /// What ran beside another of the slices.
+    pub(crate) fn overlap_ns(&self) -> i64 {
+        self.total_ns.saturating_sub(self.busy_ns)
+    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use trace::StreamId;
 
 use crate::gpu::Gpu;
-use crate::percent;
 use crate::streams::natural;
+use crate::{columns, percent};
 
 /// All launches of one kernel name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -170,34 +170,18 @@ impl Row for KernelRow {
             help: "The kernel's name; shortened here, whole in the title and in copies.",
             cell: |row| row.kernel_name.as_str().into(),
         },
-        Column {
-            key: "category",
-            title: "Category",
-            unit: Unit::Category,
-            help: "What the kernel computes, from its name.",
-            cell: |row| row.category.as_str().into(),
-        },
-        Column {
-            key: "family",
-            title: "Family",
-            unit: Unit::Text,
-            help: "The library or compiler that the kernel comes from, from its name.",
-            cell: |row| row.family.as_str().into(),
-        },
-        Column {
-            key: "total_ns",
-            title: "Total",
-            unit: Unit::Time,
-            help: "Sum of the durations of all launches.",
-            cell: |row| Cell::Ns(row.total_ns),
-        },
-        Column {
-            key: "share_pct",
-            title: "Share",
-            unit: Unit::Percent,
-            help: "Total in percent of the sum over all kernels (not of wall time).",
-            cell: |row| Cell::Percent(row.share_pct),
-        },
+        columns::category("What the kernel computes, from its name.", |row| {
+            row.category.as_str().into()
+        }),
+        columns::family(
+            "The library or compiler that the kernel comes from, from its name.",
+            |row| row.family.as_str().into(),
+        ),
+        columns::total_ns("Sum of the durations of all launches.", |row| Cell::Ns(row.total_ns)),
+        columns::share_pct(
+            "Total in percent of the sum over all kernels (not of wall time).",
+            |row| Cell::Percent(row.share_pct),
+        ),
         Column {
             key: "launches",
             title: "Launches",

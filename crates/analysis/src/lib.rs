@@ -11,6 +11,7 @@
 
 mod before_window;
 mod breakdown;
+mod columns;
 mod contract;
 mod device;
 mod findings;

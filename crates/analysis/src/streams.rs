@@ -6,7 +6,7 @@ use trace::IdToken;
 
 use crate::device::devices;
 use crate::gpu::{Extent, Gpu};
-use crate::percent;
+use crate::{columns, percent};
 
 /// One GPU device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,15 +131,17 @@ pub(crate) fn natural(id: &str) -> (bool, i64, String) {
     }
 }
 
+const fn n_kernels<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    let help = "Kernels alone.";
+    Column { key: "n_kernels", title: "Kernels", unit: Unit::Count, help, cell }
+}
+
 impl Row for DeviceRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "device",
-            title: "Device",
-            unit: Unit::Text,
-            help: "The device's id as the kernels spell it; it counts within the process.",
-            cell: |row| row.device.as_str().into(),
-        },
+        columns::device(
+            "The device's id as the kernels spell it; it counts within the process.",
+            |row| row.device.as_str().into(),
+        ),
         Column {
             key: "name",
             title: "Name",
@@ -149,34 +151,13 @@ impl Row for DeviceRow {
                 Cell::or_missing(row.name.clone(), Cell::Text, "the file does not name this device")
             },
         },
-        Column {
-            key: "n_slices",
-            title: "GPU slices",
-            unit: Unit::Count,
-            help: "Kernels, copies and fills.",
-            cell: |row| Cell::Count(row.n_slices),
-        },
-        Column {
-            key: "n_kernels",
-            title: "Kernels",
-            unit: Unit::Count,
-            help: "Kernels alone.",
-            cell: |row| Cell::Count(row.n_kernels),
-        },
-        Column {
-            key: "total_ns",
-            title: "Total",
-            unit: Unit::Time,
-            help: "Sum of the durations; more than Busy where slices ran side by side.",
-            cell: |row| Cell::Ns(row.total_ns),
-        },
-        Column {
-            key: "busy_ns",
-            title: "Busy",
-            unit: Unit::Time,
-            help: "Time in which at least one slice ran.",
-            cell: |row| Cell::Ns(row.busy_ns),
-        },
+        columns::n_slices(|row| Cell::Count(row.n_slices)),
+        n_kernels(|row| Cell::Count(row.n_kernels)),
+        columns::total_ns(
+            "Sum of the durations; more than Busy where slices ran side by side.",
+            |row| Cell::Ns(row.total_ns),
+        ),
+        columns::busy_ns("Time in which at least one slice ran.", |row| Cell::Ns(row.busy_ns)),
         Column {
             key: "idle_ns",
             title: "Idle",
@@ -191,25 +172,15 @@ impl Row for DeviceRow {
             help: "From the first start to the last end on this device.",
             cell: |row| Cell::Ns(row.span_ns),
         },
-        Column {
-            key: "busy_pct",
-            title: "Busy share",
-            unit: Unit::Percent,
-            help: "Busy in percent of Span.",
-            cell: |row| Cell::Percent(row.busy_pct),
-        },
+        columns::busy_pct("Busy in percent of Span.", |row| Cell::Percent(row.busy_pct)),
     ];
 }
 
 impl Row for StreamRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "device",
-            title: "Device",
-            unit: Unit::Text,
-            help: "The device's id as the kernels spell it.",
-            cell: |row| row.device.as_str().into(),
-        },
+        columns::device("The device's id as the kernels spell it.", |row| {
+            row.device.as_str().into()
+        }),
         Column {
             key: "stream",
             title: "Stream",
@@ -217,41 +188,15 @@ impl Row for StreamRow {
             help: "The stream's id.",
             cell: |row| row.stream.as_str().into(),
         },
-        Column {
-            key: "n_slices",
-            title: "GPU slices",
-            unit: Unit::Count,
-            help: "Kernels, copies and fills.",
-            cell: |row| Cell::Count(row.n_slices),
-        },
-        Column {
-            key: "n_kernels",
-            title: "Kernels",
-            unit: Unit::Count,
-            help: "Kernels alone.",
-            cell: |row| Cell::Count(row.n_kernels),
-        },
-        Column {
-            key: "total_ns",
-            title: "Total",
-            unit: Unit::Time,
-            help: "Sum of the durations.",
-            cell: |row| Cell::Ns(row.total_ns),
-        },
-        Column {
-            key: "busy_ns",
-            title: "Busy",
-            unit: Unit::Time,
-            help: "Time in which at least one slice ran on this stream.",
-            cell: |row| Cell::Ns(row.busy_ns),
-        },
-        Column {
-            key: "busy_pct",
-            title: "Busy share",
-            unit: Unit::Percent,
-            help: "Busy in percent of the device's span.",
-            cell: |row| Cell::Percent(row.busy_pct),
-        },
+        columns::n_slices(|row| Cell::Count(row.n_slices)),
+        n_kernels(|row| Cell::Count(row.n_kernels)),
+        columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
+        columns::busy_ns("Time in which at least one slice ran on this stream.", |row| {
+            Cell::Ns(row.busy_ns)
+        }),
+        columns::busy_pct("Busy in percent of the device's span.", |row| {
+            Cell::Percent(row.busy_pct)
+        }),
     ];
 }
 

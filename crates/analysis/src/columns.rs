@@ -1,0 +1,36 @@
+//! The columns that several tables have: the same key has the same title and unit in all of them.
+
+use report::{Cell, Column, Unit};
+
+pub(crate) const fn category<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { key: "category", title: "Category", unit: Unit::Category, help, cell }
+}
+
+pub(crate) const fn family<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { key: "family", title: "Family", unit: Unit::Text, help, cell }
+}
+
+pub(crate) const fn device<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { key: "device", title: "Device", unit: Unit::Text, help, cell }
+}
+
+pub(crate) const fn total_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { key: "total_ns", title: "Total", unit: Unit::Time, help, cell }
+}
+
+pub(crate) const fn share_pct<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { key: "share_pct", title: "Share", unit: Unit::Percent, help, cell }
+}
+
+pub(crate) const fn busy_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { key: "busy_ns", title: "Busy", unit: Unit::Time, help, cell }
+}
+
+pub(crate) const fn busy_pct<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { key: "busy_pct", title: "Busy share", unit: Unit::Percent, help, cell }
+}
+
+pub(crate) const fn n_slices<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    let help = "Kernels, copies and fills.";
+    Column { key: "n_slices", title: "GPU slices", unit: Unit::Count, help, cell }
+}
