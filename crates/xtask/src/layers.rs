@@ -27,7 +27,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "web", uses: &["kinetoscope", "report", "analysis"], kind: Kind::Page },
     Layer { name: "bench", uses: &["kinetoscope"], kind: Kind::Page },
     Layer { name: "cli", uses: &["kinetoscope"], kind: Kind::Host },
-    Layer { name: "testkit", uses: &["trace", "scan", "decode"], kind: Kind::Host },
+    Layer { name: "testkit", uses: &[], kind: Kind::Host },
     Layer { name: "xtask", uses: &[], kind: Kind::Host },
 ];
 
