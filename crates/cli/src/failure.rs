@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use kinetoscope::NotATrace;
 
+use crate::interrupt::{self, Interrupted};
+
 /// The arguments make no sense together; clap cannot see it.
 #[derive(Debug)]
 pub struct Usage(pub String);
@@ -29,6 +31,9 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
             eprintln!("  at byte {}: {}", what.offset, what.excerpt);
         }
         return ExitCode::from(3);
+    }
+    if error.is::<Interrupted>() {
+        return ExitCode::from(interrupt::EXIT_CODE);
     }
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }

@@ -8,6 +8,7 @@
 mod breakdown;
 mod failure;
 mod input;
+mod interrupt;
 mod output;
 mod perfetto_fix;
 
@@ -20,7 +21,8 @@ use clap::{Parser, Subcommand};
 #[command(name = "kinetoscope", version, propagate_version = true)]
 #[command(
     after_help = "Exit codes: 0 done, 1 a file could not be read or written, or the repaired \
-                        file does not hold what the original did, 2 bad usage, 3 the input is no trace."
+                        file does not hold what the original did, 2 bad usage, 3 the input is no trace, \
+                        130 interrupted."
 )]
 struct Arguments {
     #[command(subcommand)]

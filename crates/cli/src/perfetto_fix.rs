@@ -10,6 +10,7 @@ use kinetoscope::{
 
 use crate::failure::Usage;
 use crate::input;
+use crate::interrupt::Interrupt;
 use crate::output::{Pending, same_file};
 
 #[derive(clap::Args)]
@@ -46,8 +47,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let options =
         PlanOptions { clip_impossible: *clip_impossible, fold_process_labels: *fold_labels };
     let plan = plan_repair(&decoded.trace, &options);
+    // Before there is a file to leave behind.
+    let interrupt = Interrupt::watch()?;
     let mut pending = Pending::create(&output)?;
-    let proof = repair(trace, &decoded, &plan, &output, &mut pending)?;
+    let proof = repair(trace, &decoded, &plan, &output, &mut pending, &interrupt)?;
     if input::Version::of(trace)? != version {
         bail!("{} changed while it was read: try again when it is written", trace.display());
     }
@@ -78,6 +81,7 @@ fn repair(
     plan: &RepairPlan,
     output: &Path,
     pending: &mut Pending,
+    interrupt: &Interrupt,
 ) -> Result<Proof> {
     let form = if has_extension(output, "json") { Output::Json } else { Output::Gzip };
     let mut repairer = Repairer::new(decoded, plan, form);
@@ -87,8 +91,9 @@ fn repair(
         block.clear();
         repairer.push(piece, &mut block);
         written = pending.write(&block);
-        written.is_ok()
+        written.is_ok() && !interrupt.is_noted()
     })?;
+    interrupt.check()?;
     block.clear();
     let proof = repairer.finish(&mut block);
     written

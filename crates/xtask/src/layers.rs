@@ -61,7 +61,7 @@ const BROWSER_PACKAGES: &[&str] = &[
     "serde-wasm-bindgen",
 ];
 /// Packages for programs with a terminal.
-const HOST_PACKAGES: &[&str] = &["anyhow", "clap", "indicatif"];
+const HOST_PACKAGES: &[&str] = &["anyhow", "clap", "indicatif", "signal-hook"];
 /// What reads the world outside; analyses of the same bytes must always give the same result.
 const HOST_MODULES: &[&str] = &[
     "std::fs",

@@ -18,7 +18,7 @@ fn help_says_what_the_codes_mean() {
     let folder = Folder::new("help");
     let help = folder.run(&["--help"]).stdout;
     for word in
-        ["0 done", "1 a file", "does not hold what the original did", "2 bad usage", "3 the"]
+        ["0 done", "1 a file", "does not hold what the original did", "2 bad usage", "3 the", "130"]
     {
         assert!(help.contains(word), "{word}: {help}");
     }
@@ -133,4 +133,41 @@ fn a_pipe_is_read_once_but_not_twice() {
     let fix = run("perfetto-fix");
     assert_eq!(fix.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&fix.stderr).contains("read twice"));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_nothing_half_written() {
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    let folder = Folder::new("interrupt");
+    // Large enough that the repair is still at it when the signal comes.
+    let event =
+        |at: u32| format!(r#"{{"ph":"X","pid":1,"tid":1,"ts":{at}.25,"dur":0.5,"name":"k"}}"#);
+    let events: Vec<String> = (0..1_000_000).map(event).collect();
+    folder.write("run.json", format!("[{}]", events.join(",")));
+    for signal in ["INT", "TERM"] {
+        folder.write("out.json.gz", "old");
+        let mut child: Child = Command::new(env!("CARGO_BIN_EXE_kinetoscope"))
+            .args(["perfetto-fix", "run.json", "-o", "out.json.gz"])
+            .current_dir(folder.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        while !folder.names().iter().any(|name| name.ends_with(".partial")) {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{signal}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "kinetoscope: interrupted\n");
+        assert_eq!(folder.names(), ["out.json.gz", "run.json"], "{signal}");
+        assert_eq!(folder.text("out.json.gz"), "old", "{signal}");
+    }
 }
