@@ -16,61 +16,6 @@ pub fn head(name: &str) -> String {
     short_head(name).to_ascii_lowercase()
 }
 
-/// A name short enough to show: the head as it is spelled, with the one template argument that tells
-/// generic kernels apart (`vectorized_elementwise_kernel<CUDAFunctor_add>`, `kentry<Rmsnorm2dFwd>`).
-#[must_use]
-pub fn short_name(name: &str) -> String {
-    if mangled::is_mangled(name) {
-        let (path, argument) = mangled::path(name);
-        let mut short = path.join("::");
-        if path.last().is_some_and(|last| is_generic(last)) && argument.is_some() {
-            push_argument(&mut short, argument.unwrap_or_default());
-        }
-        return if short.is_empty() { name.to_owned() } else { short };
-    }
-    let mut short = short_head(name);
-    if is_generic(short.rsplit("::").next().unwrap_or_default())
-        && let Some(argument) = work_argument(name)
-    {
-        push_argument(&mut short, argument);
-    }
-    if short.is_empty() { name.to_owned() } else { short }
-}
-
-fn push_argument(short: &mut String, argument: &str) {
-    short.push('<');
-    short.push_str(argument);
-    short.push('>');
-}
-
-/// Kernels that run whatever their template argument says.
-fn is_generic(last: &str) -> bool {
-    const GENERIC: &[&str] =
-        &["kentry", "Kernel", "Kernel2", "kernel", "device_kernel", "reduce_kernel"];
-    GENERIC.contains(&last)
-        || last.contains("elementwise_kernel")
-        || last.contains("multi_tensor_apply")
-        || last.contains("trampoline_kernel")
-}
-
-/// The last component of the identifier in the template arguments that names the work: a functor, an
-/// operation or an inner kernel; failing these, the first identifier that is no container.
-fn work_argument(name: &str) -> Option<&str> {
-    let open = name.find('<')?;
-    let inside = &name[open + 1..=open + parameters(&name[open + 1..]).min(name.len() - open - 2)];
-    let words = || {
-        inside
-            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-            .filter(|word| word.len() > 3 && !word.as_bytes()[0].is_ascii_digit())
-    };
-    const TELLING: &[&str] = &["unctor", "kernel_cuda", "kernel_impl", "KernelImpl", "Ops"];
-    const FILLING: &[&str] = &["native", "anonymous", "namespace", "detail", "const", "float"];
-    const WRAPPER: &[&str] = &["gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_index_kernel"];
-    words()
-        .find(|word| TELLING.iter().any(|t| word.contains(t)) && !WRAPPER.contains(word))
-        .or_else(|| words().find(|word| !FILLING.contains(word) && !WRAPPER.contains(word)))
-}
-
 /// `name` without what the ROCm loader appends: ` [clone .kd]`, `.kd`.
 #[must_use]
 pub fn without_decoration(name: &str) -> &str {
@@ -205,31 +150,6 @@ mod tests {
             ("<<<", ""),
         ] {
             assert_eq!(head(name), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn short_names_tell_generic_kernels_apart() {
-        for (name, expected) in [
-            (
-                "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)",
-                "at::native::vectorized_elementwise_kernel<CUDAFunctor_add>",
-            ),
-            (
-                "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)> >(int)",
-                "at::native::elementwise_kernel<direct_copy_kernel_cuda>",
-            ),
-            (
-                "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_nn_align4>(cutlass_80_x::Params)",
-                "cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_nn_align4>",
-            ),
-            (
-                "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_27Rmsnorm2dFwdPipelineOnePassINS_2",
-                "ck_tile::kentry<Rmsnorm2dFwd>",
-            ),
-            ("attn_fwd", "attn_fwd"),
-        ] {
-            assert_eq!(short_name(name), expected, "{name}");
         }
     }
 }

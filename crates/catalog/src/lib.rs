@@ -25,7 +25,7 @@ pub use category::{Category, OverlapClass, Palette};
 pub use cpu_op::category_of_cpu_op;
 pub use facts::{NameFacts, facts};
 pub use family::Family;
-pub use head::{head, short_name};
+pub use head::head;
 
 /// What the file's raw category says a GPU event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

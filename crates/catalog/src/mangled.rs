@@ -9,23 +9,15 @@ pub fn is_mangled(name: &str) -> bool {
     name.starts_with("_Z") && name.len() > 3
 }
 
-/// A step through a mangled name.
-enum Token<'a> {
-    Identifier(&'a str),
-    /// `I`: template arguments start.
-    Arguments,
-    /// `E`: something ends.
-    End,
-}
-
-struct Tokens<'a> {
+/// Every identifier of a mangled name, in its order.
+struct Identifiers<'a> {
     rest: &'a str,
 }
 
-impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
+impl<'a> Iterator for Identifiers<'a> {
+    type Item = &'a str;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<&'a str> {
         loop {
             let bytes = self.rest.as_bytes();
             let first = *bytes.first()?;
@@ -33,7 +25,7 @@ impl<'a> Iterator for Tokens<'a> {
                 b'0'..=b'9' => match identifier(self.rest) {
                     Some((word, used)) => {
                         self.rest = &self.rest[used..];
-                        return Some(Token::Identifier(word));
+                        return Some(word);
                     }
                     None => 1,
                 },
@@ -50,14 +42,6 @@ impl<'a> Iterator for Tokens<'a> {
                 // `DF16b`, `DF16_`, `Dv4_f`.
                 b'D' if matches!(bytes.get(1), Some(b'F' | b'v')) => {
                     2 + bytes[2..].iter().take_while(|b| b.is_ascii_digit()).count()
-                }
-                b'I' => {
-                    self.rest = &self.rest[1..];
-                    return Some(Token::Arguments);
-                }
-                b'E' => {
-                    self.rest = &self.rest[1..];
-                    return Some(Token::End);
                 }
                 _ => 1,
             };
@@ -83,10 +67,6 @@ fn identifier(text: &str) -> Option<(&str, usize)> {
     sound.then_some((word, end))
 }
 
-fn tokens(name: &str) -> Tokens<'_> {
-    Tokens { rest: name.strip_prefix("_Z").unwrap_or(name) }
-}
-
 fn is_anonymous(word: &str) -> bool {
     word.starts_with("_GLOBAL__N") || word.starts_with("_INTERNAL_")
 }
@@ -95,36 +75,8 @@ fn is_anonymous(word: &str) -> bool {
 /// left out.
 #[must_use]
 pub fn identifiers(name: &str, most: usize) -> Vec<&str> {
-    tokens(name)
-        .filter_map(|token| match token {
-            Token::Identifier(word) if !is_anonymous(word) => Some(word),
-            _ => None,
-        })
-        .take(most)
-        .collect()
-}
-
-/// The function's own qualified name, and the last part of its first template argument that is a
-/// named type.
-#[must_use]
-pub fn path(name: &str) -> (Vec<&str>, Option<&str>) {
-    let mut path = Vec::new();
-    let mut in_arguments = false;
-    let mut argument = None;
-    for token in tokens(name) {
-        match token {
-            Token::Identifier(word) if is_anonymous(word) => {}
-            Token::Identifier(word) if in_arguments => argument = Some(word),
-            Token::Identifier(word) => path.push(word),
-            // Arguments of the function come last; a class in front may have its own (`N1AIiE1fE`),
-            // which for kernels is rare enough to end the path there.
-            Token::Arguments if in_arguments && argument.is_some() => break,
-            Token::Arguments => in_arguments = true,
-            Token::End if argument.is_some() || !in_arguments => break,
-            Token::End => {}
-        }
-    }
-    (path, argument)
+    let all = Identifiers { rest: name.strip_prefix("_Z").unwrap_or(name) };
+    all.filter(|word| !is_anonymous(word)).take(most).collect()
 }
 
 #[cfg(test)]
@@ -154,20 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn paths() {
-        let (names, argument) = path(KENTRY);
-        assert_eq!(names, ["ck_tile", "kentry"]);
-        assert_eq!(argument, Some("FmhaBatchPrefillWithPagedKVCacheKernel"));
-        assert_eq!(path("_Z13my_own_kernelPfi"), (vec!["my_own_kernel"], None));
-        assert_eq!(path("_ZN5aiter3fooEPf").0, ["aiter", "foo"]);
-    }
-
-    #[test]
     fn nonsense_gives_little_and_does_not_panic() {
         for name in ["_Z", "_Z9", "_Z99999999999999999999x", "_ZN", "_ZL", "_ZS", "_ZDF", "_ZN5aé"]
         {
             let _ = identifiers(name, 6);
-            let _ = path(name);
         }
         assert_eq!(identifiers("_ZN5aiter24add_rms", 6), ["aiter", "add_rms"]);
     }
