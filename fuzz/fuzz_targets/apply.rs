@@ -76,6 +76,8 @@ fuzz_target!(|input: &[u8]| {
     }
 
     assert!(proof.holds, "{proof:#?}\n{}", shown());
+    // The plan followed its changes thread by thread; from nothing, the model says the same.
+    assert_eq!(plan.after, repair::perfetto::predict_after(&decoded.trace, &plan));
     let mendable = fits_doubles(&decoded.trace);
     assert!(plan.after.is_clean() || !mendable, "{:?}\n{}", plan.after, shown());
     if plan.is_identity() && !decoded.source.gzip {

@@ -7,6 +7,7 @@ mod common;
 use common::{decode, plan, repair, repair_in};
 use kinetoscope::{Output, PlanOptions, Repairer, plan_repair};
 use proptest::prelude::*;
+use repair::perfetto::predict_after;
 
 /// One event, perhaps a strange one, as JSON text.
 fn event() -> impl Strategy<Value = String> {
@@ -64,6 +65,9 @@ proptest! {
     fn a_repaired_trace_is_clean_whole_and_needs_no_repair(file in file()) {
         let first = plan(file.as_bytes());
         prop_assert!(first.after.is_clean(), "{:?}", first.after);
+        // The plan followed its changes thread by thread; from nothing, the model says the same.
+        let trace = decode(file.as_bytes()).trace;
+        prop_assert_eq!(&first.after, &predict_after(&trace, &first));
         // With instants and begin events in between, an arrow may have hit its slice by accident before.
         if !["\"i\"", "\"B\"", "\"E\"", "null"].iter().any(|text| file.contains(text)) {
             prop_assert!(first.flows_bound_after >= first.flows_bound_before);
@@ -125,6 +129,7 @@ fn every_real_and_every_nasty_trace_comes_out_whole() {
         let decoded = decode(&file);
         let plan = plan_repair(&decoded.trace, &PlanOptions::default());
         assert!(plan.after.is_clean(), "{name}: {:?}", plan.after);
+        assert_eq!(plan.after, predict_after(&decoded.trace, &plan), "{name}");
         assert_eq!(plan.flows_bound_after, plan.flow_targets.len() as u64, "{name}");
         let mut repairer = Repairer::new(&decoded, &plan, Output::Gzip);
         let mut out = Vec::new();

@@ -3,11 +3,11 @@
 use trace::{Flags, IdToken, Phase, Row, Trace};
 
 use crate::plan::{Action, RepairPlan, Rule};
-use crate::view::View;
+use crate::view::{View, each_row};
 
 /// Plans what happens to events that Perfetto cannot read.
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
-    for row in trace.rows() {
+    each_row(trace, |row| {
         let flags = trace.flags(row);
         // HAS_TS and HAS_DUR, KERNEL and the like are no defects; nearly every event ends here.
         let defects = Flags::DUR_UNREADABLE.0
@@ -28,7 +28,7 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
         if flags.0 & defects != 0 || needs_dur || needs_link || needs_place || lacks_ts || early {
             event(trace, row, plan);
         }
-    }
+    });
 }
 
 fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {

@@ -33,3 +33,11 @@ pub(crate) fn choose(trace: &Trace, before: &Prediction, plan: &RepairPlan) -> O
     let ns = (trace.origin_ns + i128::from(earliest)).div_euclid(MS) * MS;
     (ns != 0).then_some(TimeBase { ns, reason })
 }
+
+/// Chooses the base of a plan that has one again, now that more is known of what is set aside.
+pub(crate) fn choose_again(trace: &Trace, plan: &mut RepairPlan) {
+    if let Some(first) = plan.base {
+        let again = choose(trace, &plan.before, plan);
+        plan.base = again.or(Some(TimeBase { ns: 0, ..first }));
+    }
+}

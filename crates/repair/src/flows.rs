@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, Trace};
 
+use crate::base;
+use crate::perfetto::Survey;
 use crate::perfetto::nesting::closes;
 use crate::perfetto::order;
 use crate::perfetto::threads::Threads;
-use crate::perfetto::{self, Survey};
 use crate::plan::{Action, RepairPlan, Rule};
-use crate::view::View;
+use crate::view::{View, each_of};
 
 /// The slice each flow event belongs to: one that starts at that very ns on its thread, the shortest of
 /// these; else the innermost that is open. Sorted by flow event; unresolved ones are absent.
@@ -95,26 +96,28 @@ fn takes_part(view: &View<'_>, row: Row) -> bool {
 
 /// Flow starts whose key is already known (`flow_duplicate_id`), in the importer's order.
 ///
-/// A start that finds no slice to bind to starts nothing (`unbound`, sorted). A parked end that finds its
-/// slice makes its key known even without a start (`unparked`: flow event and slice; the importer looks it
-/// up with an operator that inserts).
-pub(crate) fn duplicate_starts(
-    view: &View<'_>,
-    unbound: &[Row],
-    unparked: &[(Row, Row)],
-) -> Vec<Row> {
-    let mut events: Vec<(order::Key, bool, Row)> = view
-        .trace
-        .rows()
-        .filter(|row| view.phase(*row) == Phase::FlowStart && takes_part(view, *row))
-        .filter(|row| unbound.binary_search(row).is_err())
-        .map(|row| (order::item(view, row).key(), true, row))
-        .collect();
-    let parked = unparked.iter();
-    events.extend(parked.map(|(flow, slice)| (order::item(view, *slice).key(), false, *flow)));
-    if !events.is_sorted() {
-        events.sort_unstable();
+/// A start that finds no slice to bind to starts nothing (`unbound`). A parked end that finds its slice makes
+/// its key known even without a start (`unparked`; the importer looks it up with an operator that inserts).
+pub(crate) fn duplicate_starts(view: &View<'_>, survey: &Survey) -> Vec<Row> {
+    let is_start = |row: &Row| {
+        view.phase(*row) == Phase::FlowStart
+            && takes_part(view, *row)
+            && survey.unbound.binary_search(row).is_err()
+    };
+    let mut known: HashSet<FlowKey, BuildIdHasher> = HashSet::default();
+    let mut repeats = |row: Row| key(view, row).is_some_and(|key| !known.insert(key));
+    // Nearly every trace starts every flow once, in whatever order.
+    let mut any = !survey.unparked.is_empty();
+    each_of(&survey.flows, |row| any |= is_start(&row) && repeats(row));
+    if !any {
+        return Vec::new();
     }
+    let starts = survey.flows.iter().copied().filter(is_start);
+    let mut events: Vec<(order::Key, bool, Row)> =
+        starts.map(|row| (order::item(view, row).key(), true, row)).collect();
+    let parked = survey.unparked.iter();
+    events.extend(parked.map(|(flow, slice)| (order::item(view, *slice).key(), false, *flow)));
+    events.sort();
     let mut known: HashSet<FlowKey, BuildIdHasher> = HashSet::default();
     let repeated = |(_, starts, row): &(order::Key, bool, Row)| {
         key(view, *row).is_some_and(|key| !known.insert(key)) && *starts
@@ -136,20 +139,28 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
     }
 }
 
-/// Runs the model on the repaired trace. Flow events that would still bind wrongly, because a moved slice
-/// left them or an ended child lies on the stack, are aimed; then the model's word is final.
-pub(crate) fn settle(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)]) {
-    let mut after = perfetto::survey(&View::after(trace, plan));
+/// Brings the survey up to the repaired trace. Flow events that would still bind wrongly, because a moved
+/// slice left them or an ended child lies on the stack, are aimed; then the model's word is final.
+pub(crate) fn settle(
+    trace: &Trace,
+    plan: &mut RepairPlan,
+    before: &[(Row, Row)],
+    survey: &mut Survey,
+) {
     // Every round changes at least one event in a way that it was not changed before, so this ends.
-    while make_way(trace, plan, &after)
-        || aim(trace, plan, before, &after)
-        || drop_unbound(plan, &after)
-        || (after.prediction.duplicate_flow_starts > 0 && tell_apart(trace, plan, &after))
-    {
-        after = perfetto::survey(&View::after(trace, plan));
+    loop {
+        base::choose_again(trace, plan);
+        survey.update(trace, plan);
+        let changed = make_way(trace, plan, survey)
+            || aim(trace, plan, before, survey)
+            || drop_unbound(plan, survey)
+            || (survey.prediction.duplicate_flow_starts > 0 && tell_apart(trace, plan, survey));
+        if !changed {
+            break;
+        }
     }
-    plan.flows_bound_after = count_bound(&after.bindings, &plan.flow_targets);
-    plan.after = after.prediction;
+    plan.flows_bound_after = count_bound(&survey.bindings, &plan.flow_targets);
+    plan.after = survey.prediction.clone();
 }
 
 fn set_aside(row: Row, plan: &mut RepairPlan) {
@@ -192,8 +203,7 @@ fn bind_ends(trace: &Trace, plan: &mut RepairPlan) {
 /// the oldest start that has none yet, else to the latest start.
 fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
     let view = View::after(trace, plan);
-    let duplicates: BTreeSet<Row> =
-        duplicate_starts(&view, &work.unbound, &work.unparked).into_iter().collect();
+    let duplicates: BTreeSet<Row> = duplicate_starts(&view, work).into_iter().collect();
     if duplicates.is_empty() {
         return false;
     }
@@ -203,17 +213,19 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
     }
     let mut flows: BTreeMap<FlowKey, Vec<Flow>> =
         duplicates.iter().filter_map(|row| key(&view, *row)).map(|key| (key, Vec::new())).collect();
-    let used: BTreeSet<i64> = trace
-        .rows()
-        .filter(|row| trace.phase(*row).is_flow())
-        .flat_map(|row| [trace.link(row), view.flow_id(row)])
+    let used: BTreeSet<i64> = work
+        .flows
+        .iter()
+        .flat_map(|row| [trace.link(*row), view.flow_id(*row)])
         .flatten()
         .collect();
     let mut free = (1_i64..).filter(|id| !used.contains(id));
     let mut renumbered = Vec::new();
-    let mut in_order: Vec<Row> = trace
-        .rows()
-        .filter(|row| view.phase(*row).is_flow() && takes_part(&view, *row))
+    let mut in_order: Vec<Row> = work
+        .flows
+        .iter()
+        .copied()
+        .filter(|row| takes_part(&view, *row))
         .filter(|row| key(&view, *row).is_some_and(|key| flows.contains_key(&key)))
         .collect();
     in_order.sort_by_cached_key(|row| order::item(&view, *row).key());

@@ -6,8 +6,10 @@ use crate::plan::{RepairPlan, Rule};
 
 /// Counts the text and frame rules; [`crate::Applier`] finds the places again as it copies.
 pub(crate) fn count(trace: &Trace, plan: &mut RepairPlan) {
-    let text = trace.rows().filter(|row| trace.flags(*row).has(Flags::TEXT)).count();
-    plan.count(Rule::Text, text as u64);
+    if trace.seen_flags().has(Flags::TEXT) {
+        let text = trace.rows().filter(|row| trace.flags(*row).has(Flags::TEXT)).count();
+        plan.count(Rule::Text, text as u64);
+    }
     let layout = &trace.layout;
     let places = [
         layout.start > 0,

@@ -10,6 +10,7 @@
 use trace::{Flags, Row, StreamId, TimeNs, Trace};
 
 use crate::plan::{RepairPlan, Rule};
+use crate::view::each_row;
 
 /// Overruns below this are ordinary: programmatic dependent launch overlaps kernels by microseconds, and
 /// timestamps of dense streams collide by up to about 4 us (Hyperloom #1116).
@@ -40,16 +41,15 @@ pub struct Impossible {
 #[must_use]
 pub fn find(trace: &Trace) -> Vec<Impossible> {
     let mut streams: Vec<Vec<Row>> = vec![Vec::new(); trace.streams.len()];
-    for row in trace.rows() {
-        if trace.flags(row).has(Flags::KERNEL)
-            && trace.flags(row).has(Flags::HAS_TS)
-            && trace.flags(row).has(Flags::HAS_DUR)
+    let timed_kernel = Flags(Flags::KERNEL.0 | Flags::HAS_TS.0 | Flags::HAS_DUR.0);
+    each_row(trace, |row| {
+        if trace.flags(row).has(timed_kernel)
             && let Some(stream) = trace.stream(row)
             && let Some(rows) = streams.get_mut(usize::from(stream.0))
         {
             rows.push(row);
         }
-    }
+    });
     let mut found = Vec::new();
     for (index, mut rows) in streams.into_iter().enumerate() {
         let first = found.len();

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
 use trace::{BuildIdHasher, Flags, Phase, Row, Trace};
 
-use crate::perfetto::nesting::{Outcome, Stack, closes};
-use crate::perfetto::order::Item;
+use crate::perfetto::nesting::{self, Trouble, closes};
+use crate::perfetto::order::{self, Item};
 use crate::perfetto::threads::{Folded, Threads};
 use crate::perfetto::{MAX_DEPTH, Survey, threads};
 use crate::plan::{Lane, LaneKind, RepairPlan, Rule};
@@ -64,7 +64,7 @@ fn is_annotation(trace: &Trace, row: Row) -> bool {
 
 /// Plans the lanes of every thread that needs some.
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey, tids: &mut FreeTids) {
-    if work.troubled.is_empty() {
+    if work.troubles.is_empty() {
         return;
     }
     let mut moves: Vec<(Row, u32, Rule, Option<Row>)> = Vec::new();
@@ -72,14 +72,10 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey, tids: &m
     let mut groups: Vec<CrossingGroup> = Vec::new();
     {
         let view = View::after(trace, plan);
-        for thread in &work.troubled {
+        for (thread, trouble) in &work.troubles {
             let line = Line { view: &view, threads: &work.threads, thread: *thread };
-            let problem = Problem::of(&line);
-            if problem.is_none() {
-                continue;
-            }
-            let ends = ends_of_begins(&line);
-            let (evicted, mut found) = choose(&line, &ends, &problem);
+            let ends = if trouble.has_begins { ends_of_begins(&line) } else { Ends::default() };
+            let (evicted, mut found) = choose(&line, &ends, trouble);
             groups.append(&mut found);
             place(&line, &ends, &evicted, tids, &mut lanes, &mut moves);
         }
@@ -103,45 +99,12 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    fn rows(&self) -> &[Row] {
+        self.threads.rows(self.thread)
+    }
+
     fn items(&self) -> impl Iterator<Item = Item> + '_ {
         self.threads.items(self.view, self.thread)
-    }
-}
-
-/// What the importer would do wrong on one thread.
-#[derive(Default)]
-struct Problem {
-    /// Crossing slices in the importer's order, each with the slice it crosses first.
-    dropped: Vec<(Row, Row)>,
-    too_deep: Vec<Row>,
-    misplaced: Vec<Row>,
-}
-
-impl Problem {
-    fn of(line: &Line<'_>) -> Self {
-        Self::without(line, &HashSet::default())
-    }
-
-    /// The same with some slices taken away.
-    fn without(line: &Line<'_>, gone: &HashSet<Row, BuildIdHasher>) -> Self {
-        let mut problem = Self::default();
-        let mut stack = Stack::default();
-        for item in line.items() {
-            if !gone.is_empty() && gone.contains(&item.row) {
-                continue;
-            }
-            match stack.apply(line.view, &item) {
-                Outcome::Crossing(other) => problem.dropped.push((item.row, other)),
-                Outcome::TooDeep => problem.too_deep.push(item.row),
-                _ => {}
-            }
-        }
-        problem.misplaced = stack.misplaced_rows;
-        problem
-    }
-
-    fn is_none(&self) -> bool {
-        self.dropped.is_empty() && self.too_deep.is_empty() && self.misplaced.is_empty()
     }
 }
 
@@ -170,13 +133,13 @@ fn ends_of_begins(line: &Line<'_>) -> Ends {
 type Ends = HashMap<Row, (Option<Row>, i64), BuildIdHasher>;
 
 /// The slices that leave, in no particular order of merit, with the reason; and the crossing groups.
-fn choose(line: &Line<'_>, ends: &Ends, problem: &Problem) -> (Evicted, Vec<CrossingGroup>) {
+fn choose(line: &Line<'_>, ends: &Ends, trouble: &Trouble) -> (Evicted, Vec<CrossingGroup>) {
     let mut evicted = Evicted::new();
     let mut groups = Vec::new();
-    if !problem.dropped.is_empty() || !problem.misplaced.is_empty() {
+    if !trouble.crossing.is_empty() || !trouble.misplaced.is_empty() {
         match crossing_pairs(line, ends) {
             Some((nodes, pairs)) => {
-                let dropped: BTreeSet<Row> = problem.dropped.iter().map(|pair| pair.0).collect();
+                let dropped: BTreeSet<Row> = trouble.crossing.iter().map(|pair| pair.0).collect();
                 groups = cover(&nodes, &pairs, &dropped);
                 for group in &groups {
                     for row in &group.leaving {
@@ -185,24 +148,24 @@ fn choose(line: &Line<'_>, ends: &Ends, problem: &Problem) -> (Evicted, Vec<Cros
                 }
             }
             None => {
-                for (row, other) in &problem.dropped {
+                for (row, other) in &trouble.crossing {
                     evicted.insert(*row, (Rule::CrossingSlice, Some(*other)));
                 }
             }
         }
     }
-    // What is still wrong leaves too: slices too deep, and whatever the pairs did not explain. Each round
-    // takes away at least one slice, so this ends.
+    // What is still wrong leaves too: slices too deep, and whatever the pairs did not explain.
     loop {
         let mut gone: HashSet<Row, BuildIdHasher> = evicted.keys().copied().collect();
         for row in evicted.keys() {
             gone.extend(ends.get(row).and_then(|(end, _)| *end));
         }
-        let left = Problem::without(line, &gone);
+        let (left, _) = nesting::walk(line.view, line.rows(), |row| gone.contains(&row));
         if left.is_none() {
             return (evicted, groups);
         }
-        for (row, other) in left.dropped {
+        let n_before = evicted.len();
+        for (row, other) in left.crossing {
             evicted.insert(row, (Rule::CrossingSlice, Some(other)));
         }
         for row in left.too_deep {
@@ -210,6 +173,9 @@ fn choose(line: &Line<'_>, ends: &Ends, problem: &Problem) -> (Evicted, Vec<Cros
         }
         for row in left.misplaced {
             evicted.entry(row).or_insert((Rule::CrossingSlice, None));
+        }
+        if evicted.len() == n_before {
+            return (evicted, groups);
         }
     }
 }
@@ -411,8 +377,10 @@ fn place(
     let trace = line.view.trace;
     let mut overlap: Vec<Filling> = Vec::new();
     let mut annotations: Vec<Filling> = Vec::new();
-    for item in line.items() {
-        let Some((rule, because_of)) = evicted.get(&item.row).copied() else { continue };
+    let mut leaving: Vec<(Item, (Rule, Option<Row>))> =
+        evicted.iter().map(|(row, reason)| (order::item(line.view, *row), *reason)).collect();
+    leaving.sort_by_key(|(item, _)| item.key());
+    for (item, (rule, because_of)) in leaving {
         let (closing, end) = match ends.get(&item.row) {
             Some((closing, end)) => (*closing, *end),
             None => (None, item.end),
@@ -452,7 +420,7 @@ fn home(line: &Line<'_>, row: Row) -> (u32, String, Option<i64>) {
     let track = trace.track(row);
     let info = trace.track_info(track);
     // A split thread already has its new tid.
-    let tid = match line.view.plan.and_then(|plan| plan.edit(row)).and_then(|edit| edit.tid) {
+    let tid = match line.view.edit(row).and_then(|edit| edit.tid) {
         Some(tid) => tid,
         None => split::shown_tid(trace, track),
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use trace::{Flags, ProcessId, Row, TimeNs, Trace, TrackId};
 
 use crate::impossible::{self, Impossible};
-use crate::perfetto::{self, Prediction};
+use crate::perfetto::{Prediction, Survey};
 use crate::view::View;
 use crate::{aside, base, flows, frame, labels, lanes, split};
 
@@ -263,6 +263,8 @@ pub struct RepairPlan {
     pub after: Prediction,
     slices_with_new_args: u64,
     edited: Vec<u64>,
+    /// Events changed since the survey last followed; some of them several times.
+    touched: Vec<Row>,
 }
 
 impl RepairPlan {
@@ -287,7 +289,16 @@ impl RepairPlan {
             self.edited.resize(word + 1, 0);
         }
         self.edited[word] |= 1 << (row % 64);
+        self.touched.push(row);
         self.edits.entry(row).or_default()
+    }
+
+    /// The events changed since this was last asked, sorted.
+    pub(crate) fn take_touched(&mut self) -> Vec<Row> {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        touched
     }
 
     /// The nanoseconds that clipping takes away in all.
@@ -335,13 +346,16 @@ impl RepairPlan {
 /// Plans the repair of a trace. Pure: the same trace and options give the same plan.
 #[must_use]
 pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
-    let before = perfetto::survey(&View::of(trace));
+    let mut survey = Survey::of(&View::of(trace));
     let mut plan = RepairPlan {
         options: *options,
         impossible: impossible::find(trace),
+        before: survey.prediction.clone(),
+        dropped: survey.crossing(),
         ..RepairPlan::default()
     };
-    plan.base = base::choose(trace, &before.prediction, &plan);
+    let bindings_before = survey.bindings.clone();
+    plan.base = base::choose(trace, &plan.before, &plan);
     if plan.base.is_some() {
         let timed = trace.rows().filter(|row| trace.flags(*row).has(Flags::HAS_TS)).count();
         plan.count(Rule::TimeBase, timed as u64);
@@ -353,36 +367,22 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     if options.fold_process_labels {
         labels::plan(trace, &mut plan);
     }
-    let mut tids = split::FreeTids::of(trace);
-    split::plan(trace, &mut plan, &mut tids);
-    // (Before, Perfetto sees the first of several documents only; after, all of them.)
-    let same_threads = plan.is_identity() && trace.layout.documents <= 1;
     frame::count(trace, &mut plan);
 
-    // Lanes and flows are judged on the trace as the rules so far leave it; the survey serves again when
-    // they leave it as it was.
-    let mut work = before;
-    plan.before = work.prediction.clone();
-    plan.dropped = std::mem::take(&mut work.dropped);
-    let bindings_before = std::mem::take(&mut work.bindings);
-    if !same_threads {
-        work = perfetto::survey(&View::after(trace, &plan));
-    }
-    plan.flow_targets = flows::resolve(&View::after(trace, &plan), &work.threads);
+    // Threads, lanes and flows are judged on the trace as the rules so far leave it.
+    survey.update(trace, &mut plan);
+    let mut tids = split::FreeTids::of(trace);
+    split::plan(trace, &mut plan, &survey.threads, &mut tids);
+    survey.update(trace, &mut plan);
+    plan.flow_targets = flows::resolve(&View::after(trace, &plan), &survey.threads);
     plan.flows_bound_before = flows::count_bound(&bindings_before, &plan.flow_targets);
-    lanes::plan(trace, &mut plan, &work, &mut tids);
-    flows::plan(trace, &mut plan, &work);
-    drop(work);
-    if plan.base.is_some() {
-        // Now that it is known what is set aside.
-        let first = plan.base.map(|base| TimeBase { ns: 0, ..base });
-        plan.base = base::choose(trace, &plan.before, &plan).or(first);
-    }
+    lanes::plan(trace, &mut plan, &survey, &mut tids);
+    flows::plan(trace, &mut plan, &survey);
     if plan.is_identity() {
         plan.after = plan.before.clone();
         plan.flows_bound_after = plan.flows_bound_before;
     } else {
-        flows::settle(trace, &mut plan, &bindings_before);
+        flows::settle(trace, &mut plan, &bindings_before, &mut survey);
     }
     let complete = |row: &Row| trace.phase(*row) == trace::Phase::Complete;
     let new_args = plan.edits.iter().filter(|(row, edit)| {

@@ -1,12 +1,12 @@
 //! Rule 3: threads that Perfetto would fold into one.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use trace::{BuildIdHasher, IdToken, Row, Trace, TrackId};
+use trace::{IdToken, Trace, TrackId};
 
-use crate::perfetto::threads::{self, Folded, ThreadKey};
+use crate::perfetto::threads::{self, Folded, Threads};
 use crate::plan::{Lane, LaneKind, RepairPlan, Rule};
-use crate::view::View;
+use crate::view::each_row;
 
 /// Hands out tids that no event of the file uses, as pid or tid, in any process.
 pub(crate) struct FreeTids {
@@ -48,14 +48,10 @@ pub(crate) fn shown_tid(trace: &Trace, track: TrackId) -> u32 {
 }
 
 /// Gives every thread but one of a folded group a tid of its own.
-pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, tids: &mut FreeTids) {
+pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, threads: &Threads, tids: &mut FreeTids) {
     let mut groups: BTreeMap<u32, Vec<TrackId>> = BTreeMap::new();
-    let mut known: HashMap<ThreadKey, u32, BuildIdHasher> = HashMap::default();
-    for index in 0..trace.tracks.len() as u32 {
-        let id = TrackId(index);
-        let key = threads::thread_key(trace.process_of(id).pid, trace.track_info(id).tid, trace);
-        let next = known.len() as u32;
-        groups.entry(*known.entry(key).or_insert(next)).or_default().push(id);
+    for (track, thread) in threads.by_track() {
+        groups.entry(thread).or_default().push(track);
     }
     groups.retain(|_, tracks| tracks.len() > 1);
     if groups.is_empty() {
@@ -63,9 +59,10 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, tids: &mut FreeTids) {
     }
     // Only threads with slices, instants or flows count: metadata folds harmlessly.
     let mut stacked = vec![0_u32; trace.tracks.len()];
-    let view = View::after(trace, plan);
-    for row in trace.rows().filter(|row| threads::is_stacked(&view, *row)) {
-        stacked[trace.track(row).0 as usize] += 1;
+    for thread in groups.keys() {
+        for row in threads.rows(*thread as usize) {
+            stacked[trace.track(*row).0 as usize] += 1;
+        }
     }
     let mut moved: BTreeMap<TrackId, u32> = BTreeMap::new();
     for tracks in groups.values() {
@@ -101,14 +98,17 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, tids: &mut FreeTids) {
     if moved.is_empty() {
         return;
     }
-    let rows: Vec<(Row, u32)> = trace
-        .rows()
-        .filter_map(|row| moved.get(&trace.track(row)).map(|tid| (row, *tid)))
-        .collect();
-    for (row, tid) in rows {
-        plan.edit_mut(row).tid = Some(tid);
-        plan.note(row, Rule::FoldedThread, None);
+    let mut new_tid = vec![None; trace.tracks.len()];
+    for (track, tid) in moved {
+        new_tid[track.0 as usize] = Some(tid);
     }
+    // All events of the track, not those on its stack alone: its name goes along.
+    each_row(trace, |row| {
+        if let Some(tid) = new_tid[trace.track(row).0 as usize] {
+            plan.edit_mut(row).tid = Some(tid);
+            plan.note(row, Rule::FoldedThread, None);
+        }
+    });
 }
 
 fn unnamed(tid: IdToken, trace: &Trace) -> String {

@@ -3,7 +3,7 @@
 use trace::decimal::importer_ns;
 use trace::{Flags, IdToken, Phase, Row, Trace};
 
-use crate::plan::{Action, RepairPlan};
+use crate::plan::{Action, EventEdit, RepairPlan, TimeBase};
 
 /// Calls `each` with every event, in file order.
 ///
@@ -36,20 +36,50 @@ pub(crate) fn each_of(rows: &[Row], mut each: impl FnMut(Row)) {
     }
 }
 
+/// What holds for all events of a file alike, apart from the changes of single ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lens {
+    /// Subtracted from all times.
+    base: Option<TimeBase>,
+    /// Whether text and frame defects count as mended.
+    repaired: bool,
+    /// Rows from here on are not read: Perfetto takes the first of several documents and is silent about
+    /// the others (repair.md 2.7, measured: nasty 19).
+    seen: Row,
+}
+
+impl Lens {
+    /// Whether an event that no plan changes by name looks the same through both. (What repair mends, it
+    /// changes by name.)
+    pub fn shows_the_same(&self, other: &Self) -> bool {
+        self.base == other.base && self.seen == other.seen
+    }
+}
+
 /// Read access to what the importer looks at, with a plan's changes laid over the columns.
 ///
 /// Predictions before and after a repair run the same code on two views; nothing is decoded twice.
 #[derive(Clone)]
 pub(crate) struct View<'a> {
     pub trace: &'a Trace,
-    pub plan: Option<&'a RepairPlan>,
-    /// Whether text and frame defects count as mended.
-    pub repaired: bool,
+    plan: Option<&'a RepairPlan>,
+    lens: Lens,
     /// Read times exactly instead of as the importer does.
-    pub exact: bool,
-    /// Rows from here on are not read: Perfetto takes the first of several documents and is silent about
-    /// the others (repair.md 2.7, measured: nasty 19).
-    pub seen: Row,
+    exact: bool,
+    /// What to subtract from the time of an event that has no peculiarity; `None` when 64 bits do not do.
+    shift_ns: Option<i64>,
+}
+
+/// One event as the importer sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub row: Row,
+    pub phase: Phase,
+    pub flags: Flags,
+    /// In the importer's own nanoseconds.
+    pub ts: i64,
+    /// In the importer's own nanoseconds.
+    pub dur: i64,
 }
 
 /// The number of rows of the first document.
@@ -74,25 +104,68 @@ fn first_document(trace: &Trace) -> Row {
 impl<'a> View<'a> {
     /// The trace as it stands.
     pub fn of(trace: &'a Trace) -> Self {
-        Self { trace, plan: None, repaired: false, exact: false, seen: first_document(trace) }
+        let lens = Lens { base: None, repaired: false, seen: first_document(trace) };
+        Self::through(trace, lens)
     }
 
     /// The trace as `plan` leaves it.
     pub fn after(trace: &'a Trace, plan: &'a RepairPlan) -> Self {
-        Self { trace, plan: Some(plan), repaired: true, exact: false, seen: Row::MAX }
+        let lens = Lens { base: plan.base, repaired: true, seen: Row::MAX };
+        Self { plan: Some(plan), ..Self::through(trace, lens) }
     }
 
+    /// The trace through a lens, no single event changed.
+    pub fn through(trace: &'a Trace, lens: Lens) -> Self {
+        let base = lens.base.map_or(0, |base| base.ns);
+        let shift_ns = if trace.origin_ns == 0 { i64::try_from(base).ok() } else { None };
+        Self { trace, plan: None, lens, exact: false, shift_ns }
+    }
+
+    /// The same with exact times in place of the importer's.
+    pub fn exactly(&self) -> Self {
+        Self { exact: true, ..self.clone() }
+    }
+
+    /// Whether text and frame defects count as mended.
+    pub fn is_repaired(&self) -> bool {
+        self.lens.repaired
+    }
+
+    /// What holds for all events alike.
+    pub fn lens(&self) -> Lens {
+        self.lens
+    }
+
+    /// Whether a plan changes this event by name.
     #[inline]
-    fn edit(&self, row: Row) -> Option<&'a crate::plan::EventEdit> {
+    pub fn is_edited(&self, row: Row) -> bool {
+        self.plan.is_some_and(|plan| plan.is_edited(row))
+    }
+
+    /// The plan's changes of this event.
+    #[inline]
+    pub fn edit(&self, row: Row) -> Option<&'a EventEdit> {
         self.plan?.edit(row)
+    }
+
+    /// All changes of single events.
+    pub fn edits(&self) -> impl Iterator<Item = (Row, &'a EventEdit)> + use<'a> {
+        self.plan.into_iter().flat_map(|plan| plan.edits.iter().map(|(row, edit)| (*row, edit)))
     }
 
     /// Whether the importer never sees this event: the plan takes it out of the event array, or it stands in
     /// another document.
     #[inline]
     pub fn is_aside(&self, row: Row) -> bool {
-        row >= self.seen
+        row >= self.lens.seen
             || self.edit(row).is_some_and(|edit| matches!(edit.action, Action::SetAside))
+    }
+
+    /// The event.
+    #[inline]
+    pub fn event(&self, row: Row) -> Seen {
+        let (ts, dur) = self.importer_times(row);
+        Seen { row, phase: self.phase(row), flags: self.flags(row), ts, dur }
     }
 
     #[inline]
@@ -110,7 +183,7 @@ impl<'a> View<'a> {
         if self.edit(row).is_some_and(|edit| edit.bind_enclosing) {
             flags.set(Flags::BIND_ENCLOSING);
         }
-        if self.repaired {
+        if self.lens.repaired {
             let mended = Flags::ARGS_UNREADABLE.0
                 | Flags::SCOPE_UNREADABLE.0
                 | Flags::DUR_UNREADABLE.0
@@ -121,15 +194,26 @@ impl<'a> View<'a> {
         flags
     }
 
+    /// The time of an event without peculiarity, after the time base: nearly every event of nearly every
+    /// file. `None` where one must look closer.
+    #[inline]
+    fn plain_ts(&self, row: Row) -> Option<i64> {
+        let shift = self.shift_ns?;
+        if self.is_edited(row) {
+            return None;
+        }
+        let ts = self.trace.ts_ns(row);
+        if shift == 0 {
+            return Some(ts);
+        }
+        // Below 0 is metadata, which does not follow the base; nothing else is earlier than the base.
+        ts.checked_sub(shift).filter(|ts| *ts >= 0)
+    }
+
     /// The exact start in absolute ns after the plan's time base; clamped to `i64`.
     #[inline]
     pub fn exact_ts(&self, row: Row) -> i64 {
-        // Nearly every event: nothing moves it, and 64 bits hold it.
-        let unmoved = self.plan.is_none_or(|plan| plan.base.is_none() && !plan.is_edited(row));
-        if unmoved && self.trace.origin_ns == 0 {
-            return self.trace.ts_ns(row);
-        }
-        self.moved_ts(row)
+        self.plain_ts(row).unwrap_or_else(|| self.moved_ts(row))
     }
 
     #[cold]
@@ -139,7 +223,7 @@ impl<'a> View<'a> {
         }
         let aimed = self.edit(row).and_then(|edit| edit.ts_ns);
         let mut ts = self.trace.origin_ns + i128::from(aimed.unwrap_or(self.trace.ts_ns(row)));
-        if let Some(base) = self.plan.and_then(|plan| plan.base.as_ref()) {
+        if let Some(base) = self.lens.base {
             ts = base.apply(ts, self.trace.phase(row));
         }
         i64::try_from(ts).unwrap_or(if ts < 0 { i64::MIN } else { i64::MAX })
@@ -148,14 +232,13 @@ impl<'a> View<'a> {
     /// `ts` and `dur` in the importer's own nanoseconds.
     #[inline]
     pub fn importer_times(&self, row: Row) -> (i64, i64) {
-        // Nearly every event of nearly every file.
-        let (ts, dur) = (self.trace.ts_ns(row), self.trace.dur_ns(row));
-        let plain = !self.trace.flags(row).has(Flags::ODD_NUMBER)
-            && self.plan.is_none_or(|plan| plan.base.is_none() && !plan.is_edited(row));
-        if plain && self.trace.origin_ns == 0 {
-            return if self.exact { (ts, dur) } else { (importer_ns(ts), importer_ns(dur)) };
+        match self.plain_ts(row) {
+            Some(ts) if !self.trace.flags(row).has(Flags::ODD_NUMBER) => {
+                let dur = self.trace.dur_ns(row);
+                if self.exact { (ts, dur) } else { (importer_ns(ts), importer_ns(dur)) }
+            }
+            _ => self.odd_times(row),
         }
-        self.odd_times(row)
     }
 
     #[cold]
@@ -168,9 +251,9 @@ impl<'a> View<'a> {
             return (self.exact_ts(row), dur);
         }
         let odd = self.trace.importer_ns(row);
-        let rewritten = self.plan.is_some_and(|plan| plan.rewrites_numbers(row));
+        let spelt_anew = self.edit(row).is_some_and(|edit| edit.numbers);
         match odd {
-            Some(odd) if !rewritten => (odd.ts_ns, odd.dur_ns),
+            Some(odd) if self.lens.base.is_none() && !spelt_anew => (odd.ts_ns, odd.dur_ns),
             _ => (importer_ns(self.exact_ts(row)), importer_ns(dur)),
         }
     }
@@ -200,7 +283,7 @@ impl<'a> View<'a> {
     /// Whether an instant names no place: measured on v55.3, a thread-scoped one without a tid and a
     /// process-scoped one without a pid are both `json_parser_failure`.
     pub fn instant_is_homeless(&self, row: Row) -> bool {
-        if self.repaired {
+        if self.lens.repaired {
             return false;
         }
         let track = self.trace.track_info(self.trace.track(row));

@@ -133,6 +133,13 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
+    /// Whether any bit of `other` is set.
+    #[inline]
+    #[must_use]
+    pub fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// Sets the bits of `other`.
     #[inline]
     pub fn set(&mut self, other: Self) {

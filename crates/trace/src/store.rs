@@ -61,6 +61,8 @@ pub struct Trace {
     importer_ns: Vec<(Row, ImporterNs)>,
     /// Correlations and flow ids that do not fit 31 bits.
     wide_links: Vec<i64>,
+    /// Every flag that any event has.
+    seen_flags: Flags,
 }
 
 impl Trace {
@@ -93,6 +95,12 @@ impl Trace {
     #[must_use]
     pub fn flags(&self, row: Row) -> Flags {
         Flags(self.flags.at(row as usize) & ((1 << PHASE_SHIFT) - 1))
+    }
+
+    /// Every flag that at least one event has: what is not in here needs no look at the events.
+    #[must_use]
+    pub fn seen_flags(&self) -> Flags {
+        self.seen_flags
     }
 
     /// Start of `row` in ns relative to [`Trace::origin_ns`]; 0 without [`Flags::HAS_TS`].
@@ -244,6 +252,7 @@ impl Trace {
             long_durs,
             importer_ns,
             wide_links,
+            seen_flags: _,
         } = self;
         strings.heap_bytes()
             + tracks.capacity() * size_of::<Track>()
@@ -417,6 +426,7 @@ impl TraceBuilder {
         trace.raw_category.push(category);
         trace.stream.push(event.stream.map_or(NO_STREAM, |stream| stream.0));
         trace.flags.push(flags.0 | (event.phase as u32) << PHASE_SHIFT);
+        trace.seen_flags.set(flags);
         if event.phase != Phase::Metadata
             && let Some(track) = trace.tracks.get_mut(event.track.0 as usize)
         {

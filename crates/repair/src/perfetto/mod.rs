@@ -7,18 +7,22 @@
 //! measured with trace processor v55.3; the same conditions decide at v58.2, so *zero crossings here*
 //! means neither drops nor spills there.
 //!
-//! One file per rule set: [`threads`] (which events share a stack), [`order`] (in which order they are
-//! handled), [`nesting`] (the stack itself). Numbers are in [`trace::decimal`].
+//! One file per rule set: `census` (what is wrong with events one by one), `threads` (which events share a
+//! stack), `order` (in which order they are handled), `nesting` (the stack itself). `survey` runs them all, and
+//! follows a plan's changes. Numbers are in [`trace::decimal`].
 
-pub mod nesting;
-pub mod order;
-pub mod threads;
+mod census;
+pub(crate) mod nesting;
+pub(crate) mod order;
+mod survey;
+pub(crate) mod threads;
 
-use trace::{Flags, Phase, Row, Trace};
+use trace::Trace;
 
-use crate::view::{View, each_of, each_row};
-use nesting::{Outcome, Stack};
-use threads::Threads;
+pub(crate) use survey::Survey;
+
+use crate::plan::RepairPlan;
+use crate::view::View;
 
 /// Deepest nesting level that the importer shows, counted from 0 (`kMaxDepth` is 512 levels).
 pub const MAX_DEPTH: usize = 512;
@@ -102,151 +106,12 @@ impl Prediction {
 /// Predicts what the importer does with the trace as it stands.
 #[must_use]
 pub fn predict(trace: &Trace) -> Prediction {
-    survey(&View::of(trace)).prediction
+    Survey::of(&View::of(trace)).prediction
 }
 
-/// One run of the importer's model over a trace.
-pub(crate) struct Survey {
-    pub prediction: Prediction,
-    /// The threads, sorted.
-    pub threads: Threads,
-    /// Threads on which something goes wrong.
-    pub troubled: Vec<usize>,
-    /// Slices that cross, thread by thread.
-    pub dropped: Vec<Row>,
-    /// What each flow event binds to: (flow event, slice), sorted.
-    pub bindings: Vec<(Row, Row)>,
-    /// Flow events without a slice to bind to.
-    pub unbound: Vec<Row>,
-    /// Parked flow ends that found a slice: (flow event, slice).
-    pub unparked: Vec<(Row, Row)>,
-}
-
-/// Runs the model.
-pub(crate) fn survey(view: &View<'_>) -> Survey {
-    let mut prediction = Prediction { stops: stops(view), ..Prediction::default() };
-    each_row(view.trace, |row| count_event(view, row, &mut prediction));
-    let mut survey = Survey {
-        prediction,
-        threads: Threads::of(view),
-        troubled: Vec::new(),
-        dropped: Vec::new(),
-        bindings: Vec::new(),
-        unbound: Vec::new(),
-        unparked: Vec::new(),
-    };
-    let mut stack = Stack::default();
-    for thread in survey.threads.all() {
-        stack.clear();
-        let (dropped, mut too_deep) = (survey.dropped.len(), 0);
-        each_of(survey.threads.rows(thread), |row| {
-            match stack.apply(view, &order::item(view, row)) {
-                Outcome::Kept | Outcome::Ignored => {}
-                Outcome::Crossing(_) => survey.dropped.push(row),
-                Outcome::TooDeep => too_deep += 1,
-                Outcome::Bound(slice) => survey.bindings.push((row, slice)),
-                Outcome::NoSlice => survey.unbound.push(row),
-            }
-        });
-        survey.bindings.extend_from_slice(&stack.unparked);
-        survey.unparked.append(&mut stack.unparked);
-        survey.prediction.too_deep += too_deep;
-        survey.prediction.misplaced_ends += stack.misplaced_ends;
-        if survey.dropped.len() > dropped || too_deep + stack.misplaced_ends > 0 {
-            survey.troubled.push(thread);
-        }
-    }
-    survey.bindings.sort_unstable();
-    survey.unbound.sort_unstable();
-    let Survey { prediction, dropped, unbound, unparked, .. } = &mut survey;
-    prediction.crossing_slices = dropped.len() as u64;
-    prediction.flows_without_slice = unbound.len() as u64;
-    prediction.crossing_slices_exact = match prediction.misread_times {
-        0 => prediction.crossing_slices,
-        _ => crossing_slices(&View { exact: true, ..view.clone() }),
-    };
-    prediction.duplicate_flow_starts =
-        crate::flows::duplicate_starts(view, unbound, unparked).len() as u64;
-    survey
-}
-
-fn crossing_slices(view: &View<'_>) -> u64 {
-    let threads = Threads::of(view);
-    let mut stack = Stack::default();
-    let mut crossing = 0;
-    for thread in threads.all() {
-        stack.clear();
-        crossing += threads
-            .items(view, thread)
-            .filter(|item| matches!(stack.apply(view, item), Outcome::Crossing(_)))
-            .count();
-    }
-    crossing as u64
-}
-
-fn count_event(view: &View<'_>, row: Row, prediction: &mut Prediction) {
-    let trace = view.trace;
-    if view.is_aside(row) {
-        return;
-    }
-    let (phase, flags) = (view.phase(row), view.flags(row));
-    if flags.has(Flags::PHASE_UNREADABLE) {
-        prediction.unreadable_events += 1;
-        return;
-    }
-    if phase == Phase::Metadata && flags.has(Flags::ARGS_UNREADABLE) {
-        prediction.rejected_events += 1;
-    }
-    if !flags.has(Flags::HAS_TS) {
-        prediction.unreadable_events += u64::from(phase != Phase::Metadata);
-        return;
-    }
-    let (ts, dur) = view.importer_times(row);
-    prediction.negative_times += u64::from(ts < 0);
-    let off = (ts.wrapping_sub(view.exact_ts(row))).unsigned_abs();
-    if off > 0 && !(off == 1 && trace.flags(row).has(Flags::SUB_NS)) {
-        prediction.misread_times += 1;
-        prediction.worst_rounding_ns = prediction.worst_rounding_ns.max(off);
-    }
-    match phase {
-        Phase::Complete if !flags.has(Flags::HAS_DUR) => prediction.rejected_events += 1,
-        Phase::Complete if dur < 0 => prediction.negative_durations += 1,
-        Phase::Counter if flags.has(Flags::ARGS_UNREADABLE) => prediction.rejected_events += 1,
-        Phase::Instant if view.instant_is_homeless(row) => prediction.rejected_events += 1,
-        Phase::AsyncBegin | Phase::AsyncInstant | Phase::AsyncEnd
-            if flags.has(Flags::ID_UNREADABLE) =>
-        {
-            prediction.rejected_events += 1;
-        }
-        Phase::FlowStart | Phase::FlowStep | Phase::FlowEnd
-            if flags.has(Flags::ID_UNREADABLE) || trace.link(row).is_none() =>
-        {
-            prediction.unreadable_flow_ids += 1;
-        }
-        _ => {}
-    }
-}
-
-/// Whether and why the importer gives up on the file.
-fn stops(view: &View<'_>) -> Option<String> {
-    if view.repaired {
-        return None;
-    }
-    let (trace, layout) = (view.trace, &view.trace.layout);
-    if layout.start > 0 {
-        return Some("it starts with a byte order mark: \"Unknown trace type\"".to_owned());
-    }
-    let unreadable_dur = trace.rows().find(|row| {
-        let flags = trace.flags(*row);
-        flags.has(Flags::DUR_UNREADABLE) || flags.has(Flags::THREAD_TIMES_UNREADABLE)
-    });
-    if let Some(row) = unreadable_dur {
-        return Some(format!(
-            "event {row} has a dur, tdur or tts that is no number: \"JSON trace file is incomplete\""
-        ));
-    }
-    if layout.end.is_none() && layout.container == trace::Container::Object {
-        return Some("the file ends too early: \"JSON trace file is incomplete\"".to_owned());
-    }
-    None
+/// Predicts, from nothing but the trace and the plan, what the importer does with the repaired trace. A plan
+/// says the same of itself in [`RepairPlan::after`], where it followed its changes one by one.
+#[must_use]
+pub fn predict_after(trace: &Trace, plan: &RepairPlan) -> Prediction {
+    Survey::of(&View::after(trace, plan)).prediction
 }

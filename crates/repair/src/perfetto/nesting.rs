@@ -6,12 +6,12 @@
 use trace::{Flags, Phase, Row, StringId, Trace};
 
 use super::MAX_DEPTH;
-use super::order::Item;
-use crate::view::View;
+use super::order::{self, Item};
+use crate::view::{View, each_of};
 
 /// What became of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+enum Outcome {
     /// On the stack.
     Kept,
     /// A complete slice that crosses this one on the stack: not kept.
@@ -45,27 +45,23 @@ pub(crate) fn closes(trace: &Trace, end: Row, begin: Row) -> bool {
 
 /// The stack of one thread.
 #[derive(Default, Debug)]
-pub(crate) struct Stack {
+struct Stack {
     entries: Vec<Entry>,
     /// Whether the thread has `B` events so far.
     saw_begin: bool,
     /// Flow ends without `bp: e`: they bind to the next slice that starts.
     parked: Vec<Row>,
     /// Parked flow ends that found their slice: (flow event, slice).
-    pub unparked: Vec<(Row, Row)>,
+    unparked: Vec<(Row, Row)>,
     /// Times the importer counted `misplaced_end_event`.
-    pub misplaced_ends: u64,
+    misplaced_ends: u64,
     /// Slices whose end was misplaced.
-    pub misplaced_rows: Vec<Row>,
+    misplaced_rows: Vec<Row>,
 }
 
 impl Stack {
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     /// Handles one event as the importer does.
-    pub fn apply(&mut self, view: &View<'_>, item: &Item) -> Outcome {
+    fn apply(&mut self, view: &View<'_>, item: &Item) -> Outcome {
         match item.phase {
             Phase::Complete | Phase::Instant => self.start(item, Some(item.end - item.ts)),
             Phase::Begin => {
@@ -141,6 +137,7 @@ impl Stack {
         Ok(())
     }
 
+    /// Closes the slice that an `E` ends.
     fn finish(&mut self, view: &View<'_>, item: &Item) -> Outcome {
         let _ = self.close(item.ts, None);
         let matches =
@@ -154,4 +151,65 @@ impl Stack {
         }
         Outcome::Kept
     }
+}
+
+/// What the importer does wrong on one thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trouble {
+    /// Crossing slices in the importer's order, each with the slice it crosses first.
+    pub crossing: Vec<(Row, Row)>,
+    /// Slices that lie too deep.
+    pub too_deep: Vec<Row>,
+    /// Slices whose end is misplaced.
+    pub misplaced: Vec<Row>,
+    /// Times the importer counts a misplaced end.
+    pub misplaced_ends: u64,
+    /// Whether there are `B` events.
+    pub has_begins: bool,
+}
+
+impl Trouble {
+    /// Whether nothing is wrong.
+    pub fn is_none(&self) -> bool {
+        self.crossing.is_empty() && self.too_deep.is_empty() && self.misplaced_ends == 0
+    }
+}
+
+/// What becomes of the flow events of one thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bindings {
+    /// (flow event, slice).
+    pub bound: Vec<(Row, Row)>,
+    /// Flow events without a slice to bind to.
+    pub unbound: Vec<Row>,
+    /// Those of `bound` that waited for their slice.
+    pub unparked: Vec<(Row, Row)>,
+}
+
+/// Handles the events of one thread, in the importer's order, but those of which `is_gone` is true.
+pub(crate) fn walk(
+    view: &View<'_>,
+    rows: &[Row],
+    is_gone: impl Fn(Row) -> bool,
+) -> (Trouble, Bindings) {
+    let (mut stack, mut trouble, mut flows) =
+        (Stack::default(), Trouble::default(), Bindings::default());
+    each_of(rows, |row| {
+        if is_gone(row) {
+            return;
+        }
+        match stack.apply(view, &order::item(view, row)) {
+            Outcome::Kept | Outcome::Ignored => {}
+            Outcome::Crossing(other) => trouble.crossing.push((row, other)),
+            Outcome::TooDeep => trouble.too_deep.push(row),
+            Outcome::Bound(slice) => flows.bound.push((row, slice)),
+            Outcome::NoSlice => flows.unbound.push(row),
+        }
+    });
+    trouble.misplaced = stack.misplaced_rows;
+    trouble.misplaced_ends = stack.misplaced_ends;
+    trouble.has_begins = stack.saw_begin;
+    flows.bound.extend_from_slice(&stack.unparked);
+    flows.unparked = stack.unparked;
+    (trouble, flows)
 }

@@ -36,8 +36,8 @@ impl Item {
 /// Events whose times are copied to be sorted at once.
 const AT_ONCE: usize = 1 << 18;
 
-/// Puts a thread's events, given in file order, into the importer's order, in place; how many are left, since
-/// what lies before 0 goes.
+/// Puts a thread's events into the importer's order, in place; how many are left, since what lies before 0
+/// goes.
 ///
 /// Only row numbers are held: a thread of millions of frames costs 4 bytes a frame, and for a moment as much
 /// again and 4 MB while it is sorted.
@@ -48,34 +48,68 @@ pub(crate) fn sort(view: &View<'_>, rows: &mut [Row]) -> usize {
     for part in rows.chunks_mut(AT_ONCE) {
         by_time.clear();
         each_of(part, |row| by_time.push((time(row), row)));
-        if by_time.is_sorted() {
-            continue;
-        }
-        by_time.sort_unstable();
-        for (slot, (_, row)) in part.iter_mut().zip(&by_time) {
-            *slot = *row;
+        if !by_time.is_sorted() {
+            by_time.sort_unstable();
+            for (slot, (_, row)) in part.iter_mut().zip(&by_time) {
+                *slot = *row;
+            }
         }
     }
+    if rows.len() <= AT_ONCE {
+        let mut at = 0;
+        for run in by_time.chunk_by(|a, b| a.0 == b.0) {
+            settle(view, &mut rows[at..at + run.len()]);
+            at += run.len();
+        }
+        let early = by_time.partition_point(|(ts, _)| *ts < 0);
+        rows.rotate_left(early);
+        return rows.len() - early;
+    }
     drop(by_time);
-    if rows.len() > AT_ONCE {
-        // Stable, and the parts are in file order: equal times stay so. It finds the parts and merges them.
-        rows.sort_by_key(|row| time(*row));
+    // Stable, because that finds the sorted parts and merges them.
+    rows.sort_by_key(|row| (time(*row), *row));
+    for run in rows.chunk_by_mut(|a, b| time(*a) == time(*b)) {
+        settle(view, run);
     }
     let early = rows.partition_point(|row| time(*row) < 0);
     rows.rotate_left(early);
-    let n = rows.len() - early;
-    let rows = &mut rows[..n];
+    rows.len() - early
+}
+
+/// Orders events of one time.
+#[inline]
+fn settle(view: &View<'_>, run: &mut [Row]) {
     // Keys end with the row, so no two are equal and every way to sort gives the same.
     let key = |row: &Row| item(view, *row).key();
-    for run in rows.chunk_by_mut(|a, b| time(*a) == time(*b)) {
-        match run.len() {
-            1 => {}
-            // Without the memory that keeping the keys takes, run by run.
-            2..=16 => run.sort_unstable_by_key(key),
-            _ => run.sort_by_cached_key(key),
-        }
+    match run.len() {
+        0 | 1 => {}
+        // Without the memory that keeping the keys takes, run by run.
+        2..=16 => run.sort_unstable_by_key(key),
+        _ => run.sort_by_cached_key(key),
     }
-    n
+}
+
+/// Puts more events among those of a thread, which are in the importer's order.
+pub(crate) fn insert(view: &View<'_>, rows: &mut Vec<Row>, mut more: Vec<Row>) {
+    more.retain(|row| view.importer_times(*row).0 >= 0);
+    if more.len() > rows.len() / 16 {
+        rows.append(&mut more);
+        let n = sort(view, rows);
+        rows.truncate(n);
+        return;
+    }
+    let key = |row: &Row| item(view, *row).key();
+    more.sort_by_cached_key(key);
+    // From the back, so that each row moves once.
+    let mut end = rows.len();
+    rows.resize(end + more.len(), 0);
+    for (ahead, row) in more.iter().enumerate().rev() {
+        let own = key(row);
+        let at = rows[..end].partition_point(|other| key(other) < own);
+        rows.copy_within(at..end, at + ahead + 1);
+        rows[at + ahead] = *row;
+        end = at;
+    }
 }
 
 /// One event as the importer sees it.

@@ -1,11 +1,11 @@
 //! Which events share a stack: the importer's folding of pids and tids.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, StringId, Trace, TrackId};
 
 use super::order::{self, Item};
-use crate::view::{View, each_row};
+use crate::view::{Seen, View, each_row};
 
 /// A pid or tid after the importer's conversion to u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,21 +43,26 @@ pub fn thread_key(pid: IdToken, tid: IdToken, trace: &Trace) -> ThreadKey {
     (pid, (tid != Folded::Number(0) && tid != pid).then_some(tid))
 }
 
-/// Every importer thread with the rows on its stack, grouped by one counting sort.
+/// Every importer thread with the rows on its stack, in the importer's order.
 pub struct Threads {
     keys: Vec<ThreadKey>,
-    starts: Vec<u32>,
-    rows: Vec<Row>,
+    index_of: HashMap<ThreadKey, u32, BuildIdHasher>,
+    /// The thread of each track of the trace.
+    by_track: Vec<u32>,
+    /// The threads of events that a plan took from their track's.
+    moved: HashMap<Row, u32, BuildIdHasher>,
+    rows: Vec<Vec<Row>>,
 }
 
 /// Whether an event takes part in a thread's stack: slices, thread instants, flows.
-pub(crate) fn is_stacked(view: &View<'_>, row: Row) -> bool {
-    let flags = view.flags(row);
+#[inline]
+pub(crate) fn is_stacked(view: &View<'_>, event: &Seen) -> bool {
+    let Seen { row, phase, flags, dur, .. } = *event;
     if !flags.has(Flags::HAS_TS) || view.is_aside(row) {
         return false;
     }
-    match view.phase(row) {
-        Phase::Complete => flags.has(Flags::HAS_DUR) && view.importer_times(row).1 >= 0,
+    match phase {
+        Phase::Complete => flags.has(Flags::HAS_DUR) && dur >= 0,
         Phase::Begin | Phase::End => true,
         Phase::Instant => view.on_thread(row),
         phase => phase.is_flow() && !flags.has(Flags::ID_UNREADABLE) && view.flow_id(row).is_some(),
@@ -68,84 +73,108 @@ pub(crate) fn is_stacked(view: &View<'_>, row: Row) -> bool {
 const NO_THREAD: u32 = u32::MAX;
 
 impl Threads {
-    pub(crate) fn of(view: &View<'_>) -> Self {
+    /// Groups all events by thread, by one counting sort; `each` is shown every event on the way.
+    pub(crate) fn of(view: &View<'_>, mut each: impl FnMut(&Seen)) -> Self {
         let trace = view.trace;
-        let mut known: HashMap<ThreadKey, u32, BuildIdHasher> = HashMap::default();
-        let mut keys = Vec::new();
-        let mut index_of = |key: ThreadKey| {
-            *known.entry(key).or_insert_with(|| {
-                keys.push(key);
-                keys.len() as u32 - 1
-            })
+        let mut threads = Self {
+            keys: Vec::new(),
+            index_of: HashMap::default(),
+            by_track: Vec::with_capacity(trace.tracks.len()),
+            moved: HashMap::default(),
+            rows: Vec::new(),
         };
-        let by_track: Vec<u32> = (0..trace.tracks.len())
-            .map(|index| {
-                let id = TrackId(index as u32);
-                index_of(thread_key(trace.process_of(id).pid, trace.track_info(id).tid, trace))
-            })
-            .collect();
-        // Rows that a plan moves change thread one by one; all others follow their track.
-        let moved: HashMap<Row, u32, BuildIdHasher> = view
-            .plan
-            .iter()
-            .flat_map(|plan| plan.edits.iter())
-            .filter(|(_, edit)| edit.tid.is_some())
-            .map(|(row, _)| {
-                let pid = trace.process_of(trace.track(*row)).pid;
-                (*row, index_of(thread_key(pid, view.tid(*row), trace)))
-            })
-            .collect();
-        let is_moved = |row| view.plan.is_some_and(|plan| plan.is_edited(row));
-        let thread_of = |row: Row| {
-            if !is_stacked(view, row) {
-                return NO_THREAD;
-            }
-            let moved = if is_moved(row) { moved.get(&row) } else { None };
-            let own = by_track.get(trace.track(row).0 as usize);
-            moved.or(own).copied().unwrap_or_default()
-        };
-        // Asked once a row: 4 bytes a row for a moment are cheaper than asking twice.
-        let mut threads = Vec::with_capacity(trace.len());
-        let mut starts = vec![0_u32; keys.len() + 1];
-        each_row(trace, |row| {
-            let thread = thread_of(row);
-            threads.push(thread);
-            if thread != NO_THREAD {
-                starts[thread as usize + 1] += 1;
-            }
-        });
-        for index in 1..starts.len() {
-            starts[index] += starts[index - 1];
+        for track in (0..trace.tracks.len() as u32).map(TrackId) {
+            let (pid, tid) = (trace.process_of(track).pid, trace.track_info(track).tid);
+            let thread = threads.index(thread_key(pid, tid, trace));
+            threads.by_track.push(thread);
         }
-        let mut next = starts.clone();
-        let mut rows = vec![0; starts.last().copied().unwrap_or_default() as usize];
+        for (row, edit) in view.edits() {
+            if edit.tid.is_some() {
+                threads.follow(view, row);
+            }
+        }
+        // Asked once a row: 4 bytes a row for a moment are cheaper than asking twice.
+        let mut thread_of = Vec::with_capacity(trace.len());
+        let mut lengths = vec![0_usize; threads.keys.len()];
         each_row(trace, |row| {
-            let thread = threads[row as usize];
-            if thread != NO_THREAD {
-                let slot = &mut next[thread as usize];
-                rows[*slot as usize] = row;
-                *slot += 1;
+            let event = view.event(row);
+            each(&event);
+            let thread =
+                if is_stacked(view, &event) { threads.thread_of(view, row) } else { NO_THREAD };
+            thread_of.push(thread);
+            if let Some(length) = lengths.get_mut(thread as usize) {
+                *length += 1;
             }
         });
-        drop(threads);
-        let mut threads = Self { keys, starts, rows };
-        threads.sort(view);
+        threads.rows = lengths.into_iter().map(Vec::with_capacity).collect();
+        each_row(trace, |row| {
+            if let Some(rows) = threads.rows.get_mut(thread_of[row as usize] as usize) {
+                rows.push(row);
+            }
+        });
+        drop(thread_of);
+        for rows in &mut threads.rows {
+            let n = order::sort(view, rows);
+            rows.truncate(n);
+        }
         threads
     }
 
-    /// Puts every thread's rows into the importer's order; what the sorter drops (times before 0) goes.
-    fn sort(&mut self, view: &View<'_>) {
-        let mut kept = 0;
-        for thread in self.all() {
-            let (start, end) = (self.starts[thread] as usize, self.starts[thread + 1] as usize);
-            let n = order::sort(view, &mut self.rows[start..end]);
-            self.rows.copy_within(start..start + n, kept);
-            self.starts[thread] = kept as u32;
-            kept += n;
+    /// Takes changed events (sorted) to where the view now has them; the threads that this changes.
+    pub(crate) fn update(&mut self, view: &View<'_>, changed: &[Row]) -> BTreeSet<usize> {
+        let is_changed = |row: &Row| view.is_edited(*row) && changed.binary_search(row).is_ok();
+        let left: BTreeSet<u32> = changed.iter().map(|row| self.thread_of(view, *row)).collect();
+        let mut dirty = BTreeSet::new();
+        for thread in left {
+            let rows = &mut self.rows[thread as usize];
+            let n = rows.len();
+            rows.retain(|row| !is_changed(row));
+            if rows.len() < n {
+                dirty.insert(thread as usize);
+            }
         }
-        if let Some(end) = self.starts.last_mut() {
-            *end = kept as u32;
+        let mut arriving: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
+        for row in changed {
+            let thread = self.follow(view, *row);
+            if is_stacked(view, &view.event(*row)) {
+                arriving.entry(thread).or_default().push(*row);
+            }
         }
+        for (thread, more) in arriving {
+            dirty.insert(thread as usize);
+            order::insert(view, &mut self.rows[thread as usize], more);
+        }
+        dirty
+    }
+
+    /// The index of a thread, a new one if there was none.
+    fn index(&mut self, key: ThreadKey) -> u32 {
+        *self.index_of.entry(key).or_insert_with(|| {
+            self.keys.push(key);
+            self.rows.push(Vec::new());
+            self.keys.len() as u32 - 1
+        })
+    }
+
+    /// Notes the thread that the view has an event on.
+    fn follow(&mut self, view: &View<'_>, row: Row) -> u32 {
+        let track = view.trace.track(row);
+        let pid = view.trace.process_of(track).pid;
+        let thread = self.index(thread_key(pid, view.tid(row), view.trace));
+        if self.by_track.get(track.0 as usize) == Some(&thread) {
+            self.moved.remove(&row);
+        } else {
+            self.moved.insert(row, thread);
+        }
+        thread
+    }
+
+    /// The thread that an event was last taken to.
+    #[inline]
+    pub(crate) fn thread_of(&self, view: &View<'_>, row: Row) -> u32 {
+        let moved = if view.is_edited(row) { self.moved.get(&row) } else { None };
+        let own = self.by_track.get(view.trace.track(row).0 as usize);
+        moved.or(own).copied().unwrap_or_default()
     }
 
     /// The thread's events in the importer's order.
@@ -164,13 +193,18 @@ impl Threads {
 
     /// The key of a thread.
     #[must_use]
-    pub fn key(&self, thread: usize) -> ThreadKey {
+    pub(crate) fn key(&self, thread: usize) -> ThreadKey {
         self.keys[thread]
+    }
+
+    /// The thread that each track of the trace is on.
+    pub fn by_track(&self) -> impl Iterator<Item = (TrackId, u32)> + '_ {
+        self.by_track.iter().enumerate().map(|(track, thread)| (TrackId(track as u32), *thread))
     }
 
     /// The stacked rows of a thread, in the importer's order.
     #[must_use]
     pub fn rows(&self, thread: usize) -> &[Row] {
-        &self.rows[self.starts[thread] as usize..self.starts[thread + 1] as usize]
+        &self.rows[thread]
     }
 }
