@@ -1,4 +1,4 @@
-//! What a kernel does, and the coarser groupings that reports and the page use.
+//! What a kernel does, and the coarser groupings that reports use.
 
 /// Coarse class for questions of overlap: who could hide behind whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,47 +29,9 @@ impl OverlapClass {
     }
 }
 
-/// The eight colours of the page. More categories share a colour, never a ninth hue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Palette {
-    /// GEMM and convolution.
-    Gemm,
-    /// Attention of every kind.
-    Attention,
-    /// Collectives and peer copies.
-    Communication,
-    /// Elementwise, reductions, index work, Triton pointwise.
-    Elementwise,
-    /// Normalisation.
-    Norm,
-    /// Copies, fills, caches.
-    Memory,
-    /// Quantization and mixture of experts.
-    Quant,
-    /// Unknown.
-    Other,
-}
-
-impl Palette {
-    /// The word used in style sheets.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Gemm => "gemm",
-            Self::Attention => "attention",
-            Self::Communication => "communication",
-            Self::Elementwise => "elementwise",
-            Self::Norm => "norm",
-            Self::Memory => "memory",
-            Self::Quant => "quant",
-            Self::Other => "other",
-        }
-    }
-}
-
 /// Declares the enum and its table in one place, so that a category cannot lack a column.
 macro_rules! categories {
-    ($($variant:ident { $id:literal, $title:literal, $bucket:literal, $overlap:ident, $palette:ident, $doc:literal })*) => {
+    ($($variant:ident { $id:literal, $title:literal, $bucket:literal, $overlap:ident, $doc:literal })*) => {
         /// What a kernel does.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Category { $(#[doc = $doc] $variant,)* }
@@ -99,44 +61,40 @@ macro_rules! categories {
             pub const fn overlap_class(self) -> OverlapClass {
                 match self { $(Self::$variant => OverlapClass::$overlap,)* }
             }
-
-            /// The colour group of the page.
-            #[must_use]
-            pub const fn palette(self) -> Palette { match self { $(Self::$variant => Palette::$palette,)* } }
         }
     };
 }
 
 categories! {
-    Gemm { "gemm", "GEMM", "GEMM / Linear", Compute, Gemm, "Dense matrix products of linear layers." }
-    Attention { "attention", "Attention", "Attention", Compute, Attention, "Softmax attention, prefill, decode and backward." }
-    LinearAttn { "linear_attn", "Linear attention", "Attention", Compute, Attention, "State-space and linear-attention scans with their short convolutions." }
-    MoeGemm { "moe_gemm", "MoE GEMM", "MoE / Routing", Compute, Quant, "Grouped matrix products of experts." }
-    MoeRoute { "moe_route", "MoE routing", "MoE / Routing", Elementwise, Quant, "Expert choice, token sorting and permutation." }
-    Conv { "conv", "Convolution", "Convolution", Compute, Gemm, "Convolutions, also as implicit GEMM, Winograd or FFT." }
-    Communication { "communication", "Communication", "Communication", Communication, Communication, "Collectives and transfers between devices." }
-    Quantize { "quantize", "Quantization", "Quantization", Elementwise, Quant, "Quantization, dequantization and scale computation." }
-    Norm { "norm", "Norm", "Norm / Elementwise", Elementwise, Norm, "Layer, RMS, batch and group normalisation." }
-    Rope { "rope", "Rotary embedding", "Norm / Elementwise", Elementwise, Elementwise, "Rotary position embedding." }
-    Softmax { "softmax", "Softmax", "Norm / Elementwise", Elementwise, Elementwise, "Softmax outside attention kernels." }
-    Activation { "activation", "Activation", "Norm / Elementwise", Elementwise, Elementwise, "SiLU, GELU, ReLU and gated variants." }
-    Elementwise { "elementwise", "Elementwise", "Norm / Elementwise", Elementwise, Elementwise, "Other pointwise arithmetic." }
-    Reduce { "reduce", "Reduction", "Norm / Elementwise", Elementwise, Elementwise, "Sums, means, maxima." }
-    Loss { "loss", "Loss", "Norm / Elementwise", Elementwise, Elementwise, "Loss functions." }
-    Random { "random", "Random", "Norm / Elementwise", Elementwise, Elementwise, "Random numbers and dropout." }
-    Optimizer { "optimizer", "Optimizer", "Norm / Elementwise", Elementwise, Elementwise, "Parameter updates and gradient clipping." }
-    PoolResize { "pool_resize", "Pooling and resizing", "Norm / Elementwise", Elementwise, Elementwise, "Pooling, interpolation and sampling of images." }
-    Layout { "layout", "Layout change", "Norm / Elementwise", Elementwise, Elementwise, "Transposition, padding, shuffling." }
-    Index { "index", "Indexing", "Norm / Elementwise", Elementwise, Elementwise, "Gather, scatter, embedding lookup." }
-    ScanSort { "scan_sort", "Scan and select", "Norm / Elementwise", Elementwise, Elementwise, "Prefix sums, compaction, search." }
-    SamplingTopk { "sampling_topk", "Sampling and top-k", "Norm / Elementwise", Elementwise, Elementwise, "Token sampling, top-k, sorting, arg-max." }
-    Memcpy { "memcpy", "Memcpy", "Memory / Scheduler", Memory, Memory, "Copies by the copy engine or the runtime's blit kernel." }
-    Memset { "memset", "Memset", "Memory / Scheduler", Memory, Memory, "Fills by the runtime." }
-    Copy { "copy", "Copy kernel", "Memory / Scheduler", Memory, Memory, "Copies, casts and concatenations that run as kernels." }
-    Fill { "fill", "Fill kernel", "Memory / Scheduler", Memory, Memory, "Fills that run as kernels." }
-    KvCache { "kv_cache", "KV cache", "Memory / Scheduler", Memory, Memory, "Writes to and copies within the key-value cache." }
-    ServingMeta { "serving_meta", "Serving metadata", "Memory / Scheduler", Memory, Memory, "Index tables, positions and bookkeeping of an inference server." }
-    Other { "other", "Other", "Other", Other, Other, "Not recognised." }
+    Gemm { "gemm", "GEMM", "GEMM / Linear", Compute, "Dense matrix products of linear layers." }
+    Attention { "attention", "Attention", "Attention", Compute, "Softmax attention, prefill, decode and backward." }
+    LinearAttn { "linear_attn", "Linear attention", "Attention", Compute, "State-space and linear-attention scans with their short convolutions." }
+    MoeGemm { "moe_gemm", "MoE GEMM", "MoE / Routing", Compute, "Grouped matrix products of experts." }
+    MoeRoute { "moe_route", "MoE routing", "MoE / Routing", Elementwise, "Expert choice, token sorting and permutation." }
+    Conv { "conv", "Convolution", "Convolution", Compute, "Convolutions, also as implicit GEMM, Winograd or FFT." }
+    Communication { "communication", "Communication", "Communication", Communication, "Collectives and transfers between devices." }
+    Quantize { "quantize", "Quantization", "Quantization", Elementwise, "Quantization, dequantization and scale computation." }
+    Norm { "norm", "Norm", "Norm / Elementwise", Elementwise, "Layer, RMS, batch and group normalisation." }
+    Rope { "rope", "Rotary embedding", "Norm / Elementwise", Elementwise, "Rotary position embedding." }
+    Softmax { "softmax", "Softmax", "Norm / Elementwise", Elementwise, "Softmax outside attention kernels." }
+    Activation { "activation", "Activation", "Norm / Elementwise", Elementwise, "SiLU, GELU, ReLU and gated variants." }
+    Elementwise { "elementwise", "Elementwise", "Norm / Elementwise", Elementwise, "Other pointwise arithmetic." }
+    Reduce { "reduce", "Reduction", "Norm / Elementwise", Elementwise, "Sums, means, maxima." }
+    Loss { "loss", "Loss", "Norm / Elementwise", Elementwise, "Loss functions." }
+    Random { "random", "Random", "Norm / Elementwise", Elementwise, "Random numbers and dropout." }
+    Optimizer { "optimizer", "Optimizer", "Norm / Elementwise", Elementwise, "Parameter updates and gradient clipping." }
+    PoolResize { "pool_resize", "Pooling and resizing", "Norm / Elementwise", Elementwise, "Pooling, interpolation and sampling of images." }
+    Layout { "layout", "Layout change", "Norm / Elementwise", Elementwise, "Transposition, padding, shuffling." }
+    Index { "index", "Indexing", "Norm / Elementwise", Elementwise, "Gather, scatter, embedding lookup." }
+    ScanSort { "scan_sort", "Scan and select", "Norm / Elementwise", Elementwise, "Prefix sums, compaction, search." }
+    SamplingTopk { "sampling_topk", "Sampling and top-k", "Norm / Elementwise", Elementwise, "Token sampling, top-k, sorting, arg-max." }
+    Memcpy { "memcpy", "Memcpy", "Memory / Scheduler", Memory, "Copies by the copy engine or the runtime's blit kernel." }
+    Memset { "memset", "Memset", "Memory / Scheduler", Memory, "Fills by the runtime." }
+    Copy { "copy", "Copy kernel", "Memory / Scheduler", Memory, "Copies, casts and concatenations that run as kernels." }
+    Fill { "fill", "Fill kernel", "Memory / Scheduler", Memory, "Fills that run as kernels." }
+    KvCache { "kv_cache", "KV cache", "Memory / Scheduler", Memory, "Writes to and copies within the key-value cache." }
+    ServingMeta { "serving_meta", "Serving metadata", "Memory / Scheduler", Memory, "Index tables, positions and bookkeeping of an inference server." }
+    Other { "other", "Other", "Other", Other, "Not recognised." }
 }
 
 #[cfg(test)]

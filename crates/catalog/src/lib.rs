@@ -21,7 +21,7 @@ mod mangled;
 mod pattern;
 mod rules;
 
-pub use category::{Category, OverlapClass, Palette};
+pub use category::{Category, OverlapClass};
 pub use cpu_op::category_of_cpu_op;
 pub use facts::{NameFacts, facts};
 pub use family::Family;

@@ -35,6 +35,7 @@ mod repairer;
 mod text_faults;
 
 pub use analysis::{Options, TraceReport, analyze};
+pub use catalog::Category;
 pub use crossings::{Crossings, crossings};
 pub use decode::{Decoded, Decoder, FileKind, NotATrace, Problem, ProblemKind, Severity, Source};
 pub use json::{BREAKDOWN_SCHEMA, REPAIR_LOG_SCHEMA, breakdown_json, repair_log_json};

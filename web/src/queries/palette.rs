@@ -48,7 +48,7 @@ pub struct Paint {
     pub hatch: Hatch,
 }
 
-/// Category, hue, hatch.
+/// Category, hue, hatch: every id of the catalog, which a test proves, then raw categories of the file.
 const PAINTS: &[(&str, Hue, Hatch)] = &[
     ("gemm", Hue::Gemm, Hatch::None),
     ("conv", Hue::Gemm, Hatch::Lines),
@@ -144,12 +144,29 @@ impl Paint {
 
 #[cfg(test)]
 mod tests {
+    use kinetoscope::Category;
+
     use super::*;
 
     #[test]
     fn each_category_has_one_row() {
         for (place, (id, ..)) in PAINTS.iter().enumerate() {
             assert!(!PAINTS[..place].iter().any(|(other, ..)| other == id), "{id} twice");
+        }
+    }
+
+    #[test]
+    fn every_category_has_a_paint_and_every_hue_a_token_and_a_class() {
+        for category in Category::ALL {
+            let id = category.id();
+            assert!(PAINTS.iter().any(|(painted, ..)| *painted == id), "{id} has no row");
+        }
+        let (tokens, classes) =
+            (include_str!("../../css/tokens.css"), include_str!("../../css/bar.css"));
+        for (_, hue, _) in PAINTS {
+            let id = hue.id();
+            assert!(tokens.contains(&format!("--hue-{id}: ")), "{id} has no token");
+            assert!(classes.contains(&format!(".hue-{id} {{")), "{id} has no class");
         }
     }
 
