@@ -22,7 +22,7 @@ function showFailure(error) {
   card.setAttribute("role", "alert");
   const line = (tag, text) => card.appendChild(document.createElement(tag)).textContent = text;
   line("h1", "Kinetoscope could not start");
-  line("p", "It needs a browser with WebAssembly SIMD: Chrome 91, Firefox 89, Safari 16.4 or newer. If yours is newer, reload the page: "
+  line("p", "It needs Chrome 123, Firefox 120, Safari 17.5 or newer. If yours is newer, reload the page: "
     + "part of it may not have arrived.");
   line("pre", String(error));
   document.getElementById("app").replaceChildren(card);
