@@ -7,6 +7,10 @@
 //!   chunk boundary cuts is copied;
 //! * any chunking of the same bytes gives the same calls on the [`Sink`], and the time is linear in the
 //!   bytes whatever they are;
+//! * what runs for every element lies in functions of moderate size, called for each element or value, and
+//!   what does not lies outside of them (`#[inline(never)]`, `#[cold]`). V8 replaces the quickly compiled
+//!   code of a wasm function only at its next call, and its optimising compiler takes more than twice the
+//!   time for a function of twice the size: all in one function cost a third of a decode in a new tab;
 //! * lenient reading never hides: what is not strict JSON in UTF-8 is remembered ([`Cursor::lenient`])
 //!   and can be located and rewritten ([`strict`]).
 

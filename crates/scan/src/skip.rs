@@ -71,6 +71,7 @@ impl Skip {
     }
 
     /// Skips in `bytes`: how many bytes, and whether the end was reached.
+    #[inline(never)]
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> (usize, bool) {
         let end = match self.kind {
             Kind::String | Kind::Container => self.value(bytes),
@@ -103,6 +104,7 @@ impl Skip {
         (len, end.is_some())
     }
 
+    #[inline(never)]
     fn value(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         loop {
@@ -138,6 +140,7 @@ impl Skip {
         }
     }
 
+    #[cold]
     fn block_comment(&self, bytes: &[u8]) -> Option<usize> {
         // `/*/` is not closed yet, hence the look at how much there was before.
         if self.len > 2 && self.last == b'*' && bytes.first() == Some(&b'/') {

@@ -12,6 +12,7 @@ use crate::{
 };
 
 impl Scanner {
+    #[inline(never)]
     pub(super) fn elements(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
         loop {
             let Some(byte) = input.significant() else {
@@ -59,6 +60,7 @@ impl Scanner {
     }
 
     /// `}` in the event array: one too many, or the end with the `]` missing or misspelled.
+    #[cold]
     fn brace_among_elements(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
         let offset = input.offset();
         let [next, after] = match input.ahead::<2>(input.at + 1) {
@@ -122,6 +124,7 @@ impl Scanner {
         Step::Go
     }
 
+    #[cold]
     pub(super) fn damaged(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
         let State::Damaged(damage) = &mut self.state else {
             return Step::Go;

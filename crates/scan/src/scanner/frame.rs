@@ -63,6 +63,7 @@ impl<'a> Input<'a> {
 }
 
 impl Scanner {
+    // The steps are never inlined; the crate's documentation says why.
     /// Reads as much of `bytes` as can be read; returns how much was consumed.
     pub(super) fn drive(&mut self, bytes: &[u8], last: bool, sink: &mut impl Sink) -> usize {
         let mut input = Input { bytes, at: 0, base: self.offset, last };
@@ -87,6 +88,7 @@ impl Scanner {
         input.at
     }
 
+    #[inline(never)]
     fn start(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
         const MARK: &[u8] = b"\xef\xbb\xbf";
         let rest = input.rest();
@@ -101,6 +103,7 @@ impl Scanner {
         Step::Go
     }
 
+    #[inline(never)]
     fn outside(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
         let Some(byte) = input.significant() else {
             return Step::Wait;
@@ -222,6 +225,7 @@ impl Scanner {
         sink.defect(&Defect { kind, place, offset, len, count, excerpt, at_element });
     }
 
+    #[inline(never)]
     fn key(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
         let Some(byte) = input.significant() else {
             return Step::Wait;
@@ -255,6 +259,7 @@ impl Scanner {
         Step::Go
     }
 
+    #[inline(never)]
     fn colon(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
         let Some(byte) = input.significant() else {
             return Step::Wait;
@@ -272,11 +277,13 @@ impl Scanner {
         Step::Go
     }
 
+    #[inline(never)]
     fn frame_junk(&mut self, skip: &Skip, sink: &mut impl Sink) {
         self.gap = Gap { after_item: true, ..Gap::default() };
         self.report_many(sink, DefectKind::Junk, skip.start, skip.len, 1, &skip.kept);
     }
 
+    #[inline(never)]
     fn value(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
         let Some(byte) = input.significant() else {
             return Step::Wait;
@@ -313,6 +320,7 @@ impl Scanner {
     }
 
     /// The states that only skip.
+    #[inline(never)]
     fn skipping(&mut self, input: &mut Input<'_>, sink: &mut impl Sink) -> Step {
         let (State::KeyText(skip)
         | State::ValueText(_, skip)
@@ -345,6 +353,7 @@ impl Scanner {
         Step::Go
     }
 
+    #[inline(never)]
     fn member(&mut self, key: &Skip, value: &Skip, sink: &mut impl Sink) {
         sink.member(&Member {
             key: &key.kept,
