@@ -3,69 +3,11 @@
 use memchr::memchr3;
 
 use crate::{
-    lexis::{is_token, plain_escape, string_stop},
+    Spelling, Stop, Text, Value,
+    lexis::{is_token, plain_escape, plain_run},
     nest::Nest,
-    strict::{self, Log, Quirk},
+    strict::{self, Log, Quirk, needs_look},
 };
-
-/// Why a [`Cursor`] could not read on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// The slice ended inside the value; more bytes may complete it.
-    Incomplete,
-    /// This is not JSON even to a lenient reader, whatever follows. [`Cursor::pos`] says where.
-    Malformed,
-}
-
-/// The body of a string: the raw bytes between the quotes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Text<'a> {
-    /// The bytes between the quotes as the file spells them.
-    pub raw: &'a [u8],
-    /// Whether a backslash occurs.
-    pub spelling: Spelling,
-}
-
-/// How a string body is spelled.
-///
-/// As wide as a pointer, so that [`Text`], and [`Value`] in its niche, are three words without padding:
-/// copies of padding bytes stall the processor, and cost a third of the time of decoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Spelling {
-    /// The raw bytes are what the string means, if they are UTF-8.
-    Plain,
-    /// A backslash occurs: see [`crate::string::unescape`].
-    Escaped,
-}
-
-impl Text<'_> {
-    /// Whether a backslash occurs.
-    #[inline]
-    #[must_use]
-    pub fn is_escaped(self) -> bool {
-        self.spelling == Spelling::Escaped
-    }
-}
-
-/// One value, scalars with their text, containers skipped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
-    /// A string.
-    String(Text<'a>),
-    /// A number, as spelled.
-    Number(&'a [u8]),
-    /// `NaN`, `Infinity`, `-inf`...: no JSON, but Python and C++ writers emit it.
-    NonFinite(&'a [u8]),
-    /// `true` or `false`.
-    Bool(bool),
-    /// `null`.
-    Null,
-    /// An object, braces included.
-    Object(&'a [u8]),
-    /// An array, brackets included.
-    Array(&'a [u8]),
-}
 
 /// Reads values out of a slice, leniently, and remembers that it was lenient.
 ///
@@ -78,6 +20,8 @@ pub struct Cursor<'a> {
     bytes: &'a [u8],
     pos: usize,
     lenient: bool,
+    /// A string holds control characters or bytes beyond ASCII.
+    doubtful: bool,
     /// The slice ends where the text ends, so that a number may touch the end.
     complete: bool,
     /// Where every deviation is told, in file order, when somebody wants to know; see [`strict`].
@@ -89,7 +33,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, pos: 0, lenient: false, complete: false, log: None }
+        Self { bytes, pos: 0, lenient: false, doubtful: false, complete: false, log: None }
     }
 
     /// A cursor at the start of `bytes`, after which nothing follows.
@@ -123,12 +67,42 @@ impl<'a> Cursor<'a> {
 
     /// Whether anything read so far was not strict JSON.
     ///
-    /// Control characters other than the newline, and bytes beyond ASCII, are not looked for: see
-    /// [`strict::needs_look`], which does that for a whole element at once.
+    /// Control characters other than the newline, and bytes beyond ASCII, are not judged: see
+    /// [`Cursor::needs_look`].
     #[inline]
     #[must_use]
     pub fn lenient(&self) -> bool {
         self.lenient
+    }
+
+    /// Whether what was read so far may be anything but strict JSON in UTF-8: a reason to look
+    /// ([`strict::quirks`]), no finding.
+    #[inline]
+    #[must_use]
+    pub fn needs_look(&self) -> bool {
+        self.lenient || self.doubtful
+    }
+
+    /// Takes back what [`Cursor::needs_look`] says, for [`Cursor::doubt_again`] to restore.
+    pub(crate) fn take_doubts(&mut self) -> (bool, bool) {
+        (std::mem::take(&mut self.lenient), std::mem::take(&mut self.doubtful))
+    }
+
+    pub(crate) fn doubt_again(&mut self, (lenient, doubtful): (bool, bool)) {
+        self.lenient |= lenient;
+        self.doubtful |= doubtful;
+    }
+
+    /// The bytes that are not read yet.
+    #[inline]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.pos..).unwrap_or_default()
+    }
+
+    /// Takes `len` bytes for read.
+    #[inline]
+    pub(crate) fn advance(&mut self, len: usize) {
+        self.pos += len;
     }
 
     #[cold]
@@ -299,20 +273,16 @@ impl<'a> Cursor<'a> {
         let start = self.pos + 1;
         let bytes = self.bytes;
         let rest = bytes.get(start..).unwrap_or_default();
-        if let Some(at) = string_stop(rest)
-            && rest[at] == b'"'
-        {
-            self.pos = start + at + 1;
-            if self.log.is_some() {
-                self.look_into(start, start + at);
-            }
-            return Ok(Text { raw: &rest[..at], spelling: Spelling::Plain });
+        let len = plain_run(rest);
+        if rest.get(len) == Some(&b'"') {
+            self.pos = start + len + 1;
+            return Ok(Text { raw: &rest[..len], spelling: Spelling::Plain });
         }
-        self.long_string(start)
+        self.odd_string(start)
     }
 
-    /// A string with escapes or raw newlines.
-    fn long_string(&mut self, start: usize) -> Result<Text<'a>, Stop> {
+    /// A string with escapes, control characters or bytes beyond ASCII.
+    fn odd_string(&mut self, start: usize) -> Result<Text<'a>, Stop> {
         let bytes = self.bytes;
         let mut at = start;
         let mut spelling = Spelling::Plain;
@@ -339,6 +309,7 @@ impl<'a> Cursor<'a> {
             }
         }
         self.pos = at + 1;
+        self.doubtful |= needs_look(&bytes[start..at]);
         if self.log.is_some() {
             self.look_into(start, at);
         }
@@ -383,7 +354,10 @@ impl<'a> Cursor<'a> {
         match self.peek()? {
             b'"' => self.string().map(drop),
             b'{' | b'[' => self.skip_container(),
-            _ => self.token().map(drop),
+            _ => match self.decimal() {
+                Some(_) => Ok(()),
+                None => self.other_token().map(drop),
+            },
         }
     }
 
@@ -414,14 +388,28 @@ impl<'a> Cursor<'a> {
                     self.pos += 1;
                     first = true;
                 }
-                _ => drop(self.token()?),
+                _ => {
+                    if self.decimal().is_none() {
+                        self.other_token()?;
+                    }
+                }
             }
         }
     }
 
     /// Reads a number or a bare word.
-    #[inline]
+    #[inline(always)]
     fn token(&mut self) -> Result<Value<'a>, Stop> {
+        let start = self.pos;
+        match self.decimal() {
+            Some(_) => Ok(Value::Number(&self.bytes[start..self.pos])),
+            None => self.other_token(),
+        }
+    }
+
+    /// The numbers that [`Cursor::decimal`] leaves, and words.
+    #[inline(never)]
+    fn other_token(&mut self) -> Result<Value<'a>, Stop> {
         let bytes = self.bytes;
         let start = self.pos;
         let mut at = start + usize::from(bytes.get(start) == Some(&b'-'));
@@ -458,8 +446,8 @@ impl<'a> Cursor<'a> {
         }
         let token = &rest[..len];
         match token {
-            b"true" => return Ok(Value::Bool(true)),
-            b"false" => return Ok(Value::Bool(false)),
+            b"true" => return Ok(Value::True),
+            b"false" => return Ok(Value::False),
             b"null" => return Ok(Value::Null),
             _ => {}
         }

@@ -1,31 +1,49 @@
 //! What strings and words are made of, byte by byte.
 
-use memchr::memchr3;
-
 /// Bytes that a number or a bare word is made of.
 #[inline]
 pub(crate) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_')
 }
 
-/// The first quote, backslash or newline.
-#[inline(always)]
-pub(crate) fn string_stop(bytes: &[u8]) -> Option<usize> {
-    // Keys are shorter than a word, for which a call of `memchr` does not pay.
-    if let Some(word) = bytes.first_chunk::<8>() {
-        const LOW: u64 = 0x0101_0101_0101_0101;
-        const HIGH: u64 = 0x8080_8080_8080_8080;
+const LOW: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// How many bytes at the start of `bytes` stand for themselves in a string: printable ASCII, no quote and
+/// no backslash.
+#[inline]
+pub(crate) fn plain_run(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut at = 0;
+    for word in words {
         let word = u64::from_le_bytes(*word);
-        // The lowest bit set is at a zero byte of `x`; bits above it may be wrong.
-        let zero = |x: u64| x.wrapping_sub(LOW) & !x & HIGH;
-        let at = |byte: u8| zero(word ^ (LOW * u64::from(byte)));
-        let found = at(b'"') | at(b'\\') | at(b'\n');
+        // The lowest high bit is at a byte that is less than the one subtracted, or not ASCII; those above
+        // it may be wrong.
+        let below = |word: u64, least: u8| word.wrapping_sub(LOW * u64::from(least));
+        let equal = |byte: u8| below(word ^ (LOW * u64::from(byte)), 1);
+        let found = (below(word, b' ') | equal(b'"') | equal(b'\\') | word) & HIGH;
         if found != 0 {
-            return Some(found.trailing_zeros() as usize / 8);
+            return at + found.trailing_zeros() as usize / 8;
         }
-        return memchr3(b'"', b'\\', b'\n', &bytes[8..]).map(|found| found + 8);
+        at += 8;
     }
-    memchr3(b'"', b'\\', b'\n', bytes)
+    let plain = |byte: &&u8| matches!(byte, b' '..0x80) && !matches!(byte, b'"' | b'\\');
+    at + rest.iter().take_while(plain).count()
+}
+
+/// How many of eight bytes are digits, up to the first that is none, and the number they are.
+#[inline(always)]
+pub(crate) fn digits(bytes: [u8; 8]) -> (usize, u32) {
+    const PAIRS: u64 = 0x0000_00FF_0000_00FF;
+    let word = u64::from_le_bytes(bytes) ^ (LOW * u64::from(b'0'));
+    let others = (word.wrapping_add(LOW * (0x80 - 10)) | word) & HIGH;
+    let len = others.trailing_zeros() as usize / 8;
+    // Zeros in front, so that there are always eight digits; then pairs, then fours, then all at once.
+    let word = word.checked_shl(64 - 8 * len as u32).unwrap_or_default();
+    let word = word.wrapping_mul(10).wrapping_add(word >> 8);
+    let outer = (word & PAIRS).wrapping_mul(100 + (1_000_000 << 32));
+    let inner = (word >> 16 & PAIRS).wrapping_mul(1 + (10_000 << 32));
+    (len, (outer.wrapping_add(inner) >> 32) as u32)
 }
 
 /// Whether the escape at the start of `bytes` is strict JSON and no surrogate. False when cut short:

@@ -15,6 +15,8 @@
 //!   and can be located and rewritten ([`strict`]).
 
 mod cursor;
+mod decimal;
+mod keys;
 mod lexis;
 mod nest;
 pub mod object;
@@ -22,7 +24,11 @@ mod scanner;
 mod skip;
 pub mod strict;
 pub mod string;
+mod value;
 
-pub use cursor::{Cursor, Spelling, Stop, Text, Value};
+pub use cursor::Cursor;
+pub use decimal::Decimal;
+pub use keys::Keys;
 pub use scanner::{Defect, DefectKind, Frame, Member, Place, Scanner, Sink};
 pub use strict::Quirk;
+pub use value::{Spelling, Stop, Text, Value};

@@ -80,10 +80,10 @@ fn rewritten(text: &[u8]) -> Vec<u8> {
 }
 
 /// Reads one value of `text`, which may go on.
-fn read(text: &[u8]) -> (Result<usize, Stop>, bool) {
+fn read(text: &[u8]) -> (Result<usize, Stop>, bool, bool) {
     let mut cursor = Cursor::new(text);
     let result = cursor.skip_value();
-    (result.map(|()| cursor.pos()), cursor.lenient())
+    (result.map(|()| cursor.pos()), cursor.lenient(), cursor.needs_look())
 }
 
 fn check_rewriting(text: &[u8]) -> Result<(), TestCaseError> {
@@ -110,8 +110,10 @@ proptest! {
     fn rewriting_lenient_json_gives_strict_json(text in lenient_value()) {
         let notable = strict::needs_look(&text);
         check_rewriting(&text)?;
-        let (result, lenient) = read(&[&text[..], b" "].concat());
+        let (result, lenient, look) = read(&[&text[..], b" "].concat());
         prop_assert_eq!(result, Ok(text.len()));
+        prop_assert!(look <= (lenient || notable), "no reason to look at {}", text.escape_ascii());
+        prop_assert!(strict::is_strict(&text) || look, "no look at {}", text.escape_ascii());
         prop_assert!(strict::is_strict(&text) || lenient || notable, "missed in {}", text.escape_ascii());
         prop_assert!(!lenient || !strict::is_strict(&text), "invented in {}", text.escape_ascii());
     }
@@ -126,7 +128,7 @@ proptest! {
 
     #[test]
     fn what_is_decided_stays_decided(text in text(), more in text()) {
-        let (result, _) = read(&text);
+        let (result, ..) = read(&text);
         if result != Err(Stop::Incomplete) {
             prop_assert_eq!(read(&[&text[..], &more[..]].concat()).0, result);
         }

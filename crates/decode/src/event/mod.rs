@@ -279,7 +279,8 @@ fn text_id(strings: &mut StringTable, value: Option<Value<'_>>) -> StringId {
     match value {
         Some(Value::String(text)) => intern(strings, text),
         None | Some(Value::Null) => StringId::EMPTY,
-        Some(Value::Bool(truth)) => strings.intern(if truth { "true" } else { "false" }),
+        Some(Value::True) => strings.intern("true"),
+        Some(Value::False) => strings.intern("false"),
         Some(
             Value::Number(text) | Value::NonFinite(text) | Value::Object(text) | Value::Array(text),
         ) => strings.intern(&String::from_utf8_lossy(text)),

@@ -86,7 +86,7 @@ pub(super) fn check_others(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_
         && matches!(phase, Phase::Complete | Phase::Begin | Phase::AsyncBegin | Phase::AsyncInstant)
         && ![Field::FlowIn, Field::FlowOut]
             .iter()
-            .any(|it| draft.get(*it) == Some(Value::Bool(true)))
+            .any(|it| draft.get(*it) == Some(Value::True))
     {
         notes.flag(Flags::ID_UNREADABLE, ProblemKind::FlowWithoutDirection);
     }
