@@ -1,19 +1,26 @@
 //! The fields of one event, borrowed from its text.
 
-use scan::{Cursor, Stop, Value, string::unescape};
+use scan::{Cursor, Decimal, Keys, Stop, Text, Value, string::unescape};
 
-/// A key of an event that means something here.
+/// A key of an event, or of its `args`, that means something here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Field {
-    Ph,
-    Name,
-    Cat,
+    // Numbers, as a rule; the last of them are keys of `args`.
     Ts,
     Dur,
     Pid,
     Tid,
     Id,
+    Correlation,
+    ExternalId,
+    Device,
+    DeviceId,
+    Stream,
+    StreamTitled,
+    Ph,
+    Name,
+    Cat,
     Id2,
     Bp,
     Scope,
@@ -27,14 +34,15 @@ pub(super) enum Field {
 
 impl Field {
     const COUNT: usize = Self::FlowOut as usize + 1;
+    const NUMBERS: usize = Self::StreamTitled as usize + 1;
+    const OF_ARGS: std::ops::Range<usize> = Self::Correlation as usize..Self::NUMBERS;
 
     /// Whether `key` is one that events have; a hint when reading starts again after damage.
     pub(super) fn is_known(key: &[u8]) -> bool {
-        Self::of(key).is_some() || key == b"sf"
+        Self::of_event(key).is_some() || key == b"sf"
     }
 
-    #[inline]
-    fn of(key: &[u8]) -> Option<Self> {
+    fn of_event(key: &[u8]) -> Option<Self> {
         Some(match key {
             b"ph" => Self::Ph,
             b"ts" => Self::Ts,
@@ -56,25 +64,8 @@ impl Field {
             _ => return None,
         })
     }
-}
 
-/// A key of `args` that means something here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Arg {
-    Correlation,
-    ExternalId,
-    Device,
-    DeviceId,
-    Stream,
-    StreamTitled,
-}
-
-impl Arg {
-    const COUNT: usize = Self::StreamTitled as usize + 1;
-
-    #[inline]
-    fn of(key: &[u8]) -> Option<Self> {
+    fn of_args(key: &[u8]) -> Option<Self> {
         Some(match key {
             b"device" => Self::Device,
             b"stream" => Self::Stream,
@@ -87,11 +78,24 @@ impl Arg {
     }
 }
 
+/// What a key means, escapes resolved.
+fn meaning(key: Text<'_>, of: fn(&[u8]) -> Option<Field>) -> Option<Field> {
+    if key.is_escaped() { of(unescape(key.raw).as_bytes()) } else { of(key.raw) }
+}
+
+/// The keys of events and of their `args`, in the orders in which they come.
+#[derive(Debug, Default)]
+pub(super) struct KnownKeys {
+    event: Keys<Option<Field>>,
+    args: Keys<Option<Field>>,
+}
+
 /// What one event says; the last of equal keys wins.
 #[derive(Debug, Default)]
 pub(super) struct Draft<'a> {
-    fields: [Option<Value<'a>>; Field::COUNT],
-    args: [Option<Value<'a>>; Arg::COUNT],
+    values: [Option<Value<'a>>; Field::COUNT],
+    /// The values that are plain numbers, read already.
+    decimals: [Option<Decimal>; Field::NUMBERS],
     /// A key occurs twice.
     pub(super) duplicate: bool,
     /// There is any key.
@@ -101,73 +105,105 @@ pub(super) struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// Reads the object at the cursor. (Into `self`, as a draft is half a kilobyte, and returning it would
     /// copy that.)
-    #[inline]
-    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Stop> {
+    #[inline(never)]
+    pub(super) fn read(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        known: &mut KnownKeys,
+    ) -> Result<(), Stop> {
         cursor.enter();
-        while let Some(key) = cursor.next_key(!self.any)? {
+        let of_event = |key: Text<'_>| meaning(key, Field::of_event);
+        while let Some(field) = known.event.next(cursor, !self.any, of_event)? {
             self.any = true;
-            let field = if key.is_escaped() {
-                Field::of(unescape(key.raw).as_bytes())
-            } else {
-                Field::of(key.raw)
-            };
-            let Some(field) = field else {
-                cursor.skip_value()?;
-                continue;
-            };
-            let value = if field == Field::Args && cursor.peek()? == b'{' {
-                self.read_args(cursor)?
-            } else {
-                cursor.value()?
-            };
-            let slot = &mut self.fields[field as usize];
-            self.duplicate |= slot.is_some();
-            *slot = Some(value);
+            match field {
+                None => cursor.skip_value()?,
+                Some(Field::Args) if cursor.peek()? == b'{' => {
+                    let start = cursor.pos();
+                    self.read_args(cursor, &mut known.args)?;
+                    let text = &cursor.bytes()[start..cursor.pos()];
+                    self.set(Field::Args, Value::Object(text));
+                }
+                Some(field) => self.read_value(field, cursor)?,
+            }
         }
         Ok(())
     }
 
-    #[inline]
-    fn read_args(&mut self, cursor: &mut Cursor<'a>) -> Result<Value<'a>, Stop> {
-        self.args = Default::default();
-        let start = cursor.pos();
+    fn read_args(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        known: &mut Keys<Option<Field>>,
+    ) -> Result<(), Stop> {
+        if self.values[Field::Args as usize].is_some() {
+            self.values[Field::OF_ARGS].fill(None);
+            self.decimals[Field::OF_ARGS].fill(None);
+        }
         cursor.enter();
         let mut first = true;
-        while let Some(key) = cursor.next_key(first)? {
+        let of_args = |key: Text<'_>| meaning(key, Field::of_args);
+        while let Some(field) = known.next(cursor, first, of_args)? {
             first = false;
-            let arg = if key.is_escaped() {
-                Arg::of(unescape(key.raw).as_bytes())
-            } else {
-                Arg::of(key.raw)
-            };
-            let Some(arg) = arg else {
-                cursor.skip_value()?;
-                continue;
-            };
-            let value = cursor.value()?;
-            let slot = &mut self.args[arg as usize];
-            self.duplicate |= slot.is_some();
-            *slot = Some(value);
+            match field {
+                None => cursor.skip_value()?,
+                Some(field) => self.read_value(field, cursor)?,
+            }
         }
-        Ok(Value::Object(&cursor.bytes()[start..cursor.pos()]))
+        Ok(())
+    }
+
+    /// Reads the value at the cursor. (Each kind is stored at once: a value handed on as a result goes through
+    /// memory piece by piece, which stalls the processor.)
+    #[inline(never)]
+    fn read_value(&mut self, field: Field, cursor: &mut Cursor<'a>) -> Result<(), Stop> {
+        let byte = cursor.peek()?;
+        let start = cursor.pos();
+        if byte == b'"' {
+            let text = cursor.string()?;
+            self.set(field, Value::String(text));
+            return Ok(());
+        }
+        let decimal = cursor.decimal();
+        if decimal.is_some() {
+            self.set(field, Value::Number(&cursor.bytes()[start..cursor.pos()]));
+            if let Some(slot) = self.decimals.get_mut(field as usize) {
+                *slot = decimal;
+            }
+            return Ok(());
+        }
+        let value = cursor.value()?;
+        self.set(field, value);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn set(&mut self, field: Field, value: Value<'a>) {
+        let slot = &mut self.values[field as usize];
+        if slot.is_some() {
+            self.duplicate = true;
+            if let Some(decimal) = self.decimals.get_mut(field as usize) {
+                *decimal = None;
+            }
+        }
+        *slot = Some(value);
     }
 
     /// The value of a key, `null` taken for itself.
     #[inline]
     pub(super) fn get(&self, field: Field) -> Option<Value<'a>> {
-        self.fields[field as usize]
+        self.values[field as usize]
     }
 
     /// The value of a key, `null` taken for nothing.
     #[inline]
     pub(super) fn some(&self, field: Field) -> Option<Value<'a>> {
-        self.get(field).filter(|value| *value != Value::Null)
+        self.get(field).filter(|value| !matches!(value, Value::Null))
     }
 
-    /// The value of a key of `args`.
+    /// The value of a key, when it is a number as nearly all are. `None` means that [`Draft::get`] must be
+    /// asked.
     #[inline]
-    pub(super) fn arg(&self, arg: Arg) -> Option<Value<'a>> {
-        self.args[arg as usize]
+    pub(super) fn decimal(&self, field: Field) -> Option<Decimal> {
+        self.decimals.get(field as usize).copied().flatten()
     }
 
     /// The text of `args`, when that is an object.

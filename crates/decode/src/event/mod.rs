@@ -4,22 +4,24 @@ mod category;
 mod draft;
 mod number;
 mod phases;
+mod recent;
 mod times;
 
 use scan::{
-    Cursor, Spelling, Stop, Text, Value,
+    Cursor, Decimal, Spelling, Stop, Text, Value,
     strict::{self, Found},
     string::unescape,
 };
 use trace::{
-    ByteSpan, Event, Flags, IdToken, ImporterNs, Phase, Stream, StringId, StringTable,
+    ByteSpan, Event, Flags, IdToken, ImporterNs, Phase, Stream, StreamId, StringId, StringTable,
     TraceBuilder, TrackId, decimal,
 };
 
 use crate::problem::{ProblemKind, Problems};
 use category::Categories;
-use draft::{Arg, Draft, Field};
+use draft::{Draft, Field, KnownKeys};
 use phases::{async_id, check_others, counter, flow, instant, last_member};
+use recent::Recent;
 use times::dur;
 
 /// Fills the columns, one event after the other.
@@ -32,6 +34,9 @@ pub(crate) struct Events {
     /// It is decided, and nothing is to be subtracted.
     origin_is_zero: bool,
     categories: Categories,
+    keys: KnownKeys,
+    tracks: Recent<TrackId>,
+    streams: Recent<Option<StreamId>>,
     /// Any event had a `ph`.
     pub(crate) any_phase: bool,
 }
@@ -58,19 +63,20 @@ impl Notes<'_> {
 
 const _: () = assert!(ProblemKind::ALL.len() <= 64, "a set of kinds is one word");
 
+// What is never inlined here, or cold, is so for the reason that `scan` gives: V8's optimising compiler.
 impl Events {
     pub(crate) fn is_event_key(key: &[u8]) -> bool {
         Field::is_known(key)
     }
 
     /// Reads the event at the cursor and stores it.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn read(&mut self, offset: u64, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
         let mut draft = Draft::default();
-        draft.read(cursor)?;
+        draft.read(cursor, &mut self.keys)?;
         let text = &cursor.bytes()[..cursor.pos()];
         let mut notes = Notes { flags: Flags::default(), found: 0, text, offset };
-        if cursor.lenient() || strict::needs_look(text) {
+        if cursor.needs_look() {
             self.look(&mut notes);
         }
         self.store(&draft, &mut notes);
@@ -94,12 +100,12 @@ impl Events {
         u32::try_from(self.builder.trace().len()).ok()
     }
 
-    #[inline]
+    #[inline(never)]
     fn store(&mut self, draft: &Draft<'_>, notes: &mut Notes<'_>) {
         let phase = self.phase(draft, notes);
-        let pid = id_token(self.builder.strings(), draft.some(Field::Pid));
-        let tid = id_token(self.builder.strings(), draft.some(Field::Tid));
-        let track = self.builder.track(pid, tid);
+        let pid = id_token(self.builder.strings(), draft, Field::Pid);
+        let tid = id_token(self.builder.strings(), draft, Field::Tid);
+        let track = self.tracks.get(pid, tid, |pid, tid| self.builder.track(pid, tid));
         let name = text_id(self.builder.strings(), draft.some(Field::Name));
         let (raw_category, class) =
             self.categories.find(self.builder.strings(), draft.some(Field::Cat));
@@ -120,7 +126,7 @@ impl Events {
         let mut stream = None;
         match phase {
             Phase::Complete => {
-                link = number::link(draft.arg(Arg::Correlation));
+                link = number::link(draft, Field::Correlation);
                 if class != Flags::default() {
                     notes.flags.set(class);
                     stream = self.stream(draft, pid, tid, notes);
@@ -134,7 +140,7 @@ impl Events {
             Phase::Counter => counter(draft, notes),
             Phase::Metadata => self.metadata(draft, name, track, notes),
             Phase::Begin | Phase::End | Phase::Other => {
-                link = number::link(draft.arg(Arg::Correlation));
+                link = number::link(draft, Field::Correlation);
             }
         }
         check_others(draft, phase, notes);
@@ -148,12 +154,12 @@ impl Events {
             raw_category,
             track,
             link,
-            external: number::link(draft.arg(Arg::ExternalId)),
+            external: number::link(draft, Field::ExternalId),
             stream,
             span: ByteSpan { start: notes.offset, len: notes.text.len() as u64 },
         };
         let row = self.next_row();
-        if !self.builder.push(&event, importer) {
+        if !push(&mut self.builder, &event, importer) {
             notes.add(ProblemKind::EventTooLong);
         }
         if notes.found != 0 {
@@ -189,27 +195,34 @@ impl Events {
         Phase::of(letter)
     }
 
+    #[inline(never)]
     fn stream(
         &mut self,
         draft: &Draft<'_>,
         pid: IdToken,
         tid: IdToken,
         notes: &mut Notes<'_>,
-    ) -> Option<trace::StreamId> {
+    ) -> Option<StreamId> {
         let strings = self.builder.strings();
-        let mut token = |first, second, otherwise| match draft.arg(first).or(draft.arg(second)) {
-            Some(value) => id_token(strings, Some(value)),
-            None => otherwise,
+        let mut token = |first, second, otherwise| {
+            let mut fields = [first, second].into_iter();
+            match fields.find(|field| draft.get(*field).is_some()) {
+                Some(field) => id_token(strings, draft, field),
+                None => otherwise,
+            }
         };
-        let device = token(Arg::Device, Arg::DeviceId, pid);
-        let stream = token(Arg::Stream, Arg::StreamTitled, tid);
-        let id = self.builder.stream(Stream { device, stream });
+        let device = token(Field::Device, Field::DeviceId, pid);
+        let stream = token(Field::Stream, Field::StreamTitled, tid);
+        let id = self
+            .streams
+            .get(device, stream, |device, stream| self.builder.stream(Stream { device, stream }));
         if id.is_none() {
             notes.add(ProblemKind::TooManyStreams);
         }
         id
     }
 
+    #[cold]
     fn metadata(
         &mut self,
         draft: &Draft<'_>,
@@ -231,7 +244,7 @@ impl Events {
         };
         let process = self.builder.trace().track_info(track).process;
         if key == "sort_index" {
-            let index = number::link(Some(value));
+            let index = number::link_of(value);
             if index.is_none() {
                 notes.flag(Flags::ARGS_UNREADABLE, ProblemKind::MetadataArgument);
             } else if of_thread {
@@ -257,9 +270,24 @@ impl Events {
     }
 }
 
+/// A function of its own: see [`Events`].
+#[inline(never)]
+fn push(builder: &mut TraceBuilder, event: &Event, importer: Option<ImporterNs>) -> bool {
+    builder.push(event, importer)
+}
+
 /// A pid, tid, device or stream.
 #[inline]
-fn id_token(strings: &mut StringTable, value: Option<Value<'_>>) -> IdToken {
+fn id_token(strings: &mut StringTable, draft: &Draft<'_>, field: Field) -> IdToken {
+    match draft.decimal(field).and_then(Decimal::integer) {
+        Some(integer) => IdToken::Int(integer),
+        None => odd_id_token(strings, draft.get(field)),
+    }
+}
+
+/// An id that is no plain integer.
+#[inline(never)]
+fn odd_id_token(strings: &mut StringTable, value: Option<Value<'_>>) -> IdToken {
     match value {
         Some(Value::Number(text)) => match number::integer(text) {
             Some(integer) => IdToken::Int(integer),
@@ -274,7 +302,7 @@ fn id_token(strings: &mut StringTable, value: Option<Value<'_>>) -> IdToken {
 }
 
 /// A name: the meaning of a string, or the spelling of anything else.
-#[inline]
+#[inline(never)]
 fn text_id(strings: &mut StringTable, value: Option<Value<'_>>) -> StringId {
     match value {
         Some(Value::String(text)) => intern(strings, text),

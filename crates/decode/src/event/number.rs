@@ -3,6 +3,8 @@
 use scan::{Value, string::unescape};
 use trace::decimal::{Micros, parse_micros, parse_plain};
 
+use super::draft::{Draft, Field};
+
 /// A decimal integer, when `text` is one that fits.
 #[inline]
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
@@ -17,10 +19,19 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// A correlation or external id: an integer, or a string holding one.
+/// A correlation or external id.
 #[inline]
-pub(super) fn link(value: Option<Value<'_>>) -> Option<i64> {
-    match value? {
+pub(super) fn link(draft: &Draft<'_>, field: Field) -> Option<i64> {
+    match draft.decimal(field) {
+        Some(decimal) => decimal.integer(),
+        None => link_of(draft.get(field)?),
+    }
+}
+
+/// An integer, or a string holding one.
+#[inline(never)]
+pub(super) fn link_of(value: Value<'_>) -> Option<i64> {
+    match value {
         Value::Number(text) => integer(text),
         Value::String(text) => integer(text.raw),
         _ => None,
@@ -29,6 +40,7 @@ pub(super) fn link(value: Option<Value<'_>>) -> Option<i64> {
 
 /// The id of a flow as Perfetto reads it: integers as they are, strings with `strtoull` in base 16
 /// (`CStringToUInt64`), which must take the whole text.
+#[inline(never)]
 pub(super) fn flow_id(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Number(text) => integer(text).or_else(|| {
@@ -78,18 +90,26 @@ pub(super) enum Time {
 
 /// Reads `ts` or `dur`.
 #[inline]
-pub(super) fn time(value: Option<Value<'_>>) -> Time {
+pub(super) fn time(draft: &Draft<'_>, field: Field) -> Time {
+    match draft.decimal(field) {
+        Some(us) => Time::Plain(us.times_1000()),
+        None => draft.get(field).map_or(Time::Missing, time_of),
+    }
+}
+
+/// A time of less usual spelling.
+#[inline(never)]
+fn time_of(value: Value<'_>) -> Time {
     let (micros, text) = match value {
-        None => return Time::Missing,
-        Some(Value::Number(number)) => match parse_plain(number) {
+        Value::Number(number) => match parse_plain(number) {
             Some(ns) => return Time::Plain(ns),
             None => (parse_micros(number), false),
         },
-        Some(Value::String(text)) if text.is_escaped() => {
+        Value::String(text) if text.is_escaped() => {
             (parse_micros(unescape(text.raw).as_bytes()), true)
         }
-        Some(Value::String(text)) => (parse_micros(text.raw), true),
-        Some(_) => (None, false),
+        Value::String(text) => (parse_micros(text.raw), true),
+        _ => (None, false),
     };
     micros.map_or(Time::Unreadable, |micros| Time::Known { micros, text })
 }

@@ -1,6 +1,6 @@
 //! What each phase needs beside a time: ids, scopes, arguments.
 
-use scan::{Cursor, Value, string::unescape};
+use scan::{Cursor, Decimal, Value, string::unescape};
 use trace::{Flags, IdToken, Phase};
 
 use super::{
@@ -10,29 +10,37 @@ use super::{
 };
 use crate::problem::ProblemKind;
 
+#[inline(never)]
 pub(super) fn flow(draft: &Draft<'_>, notes: &mut Notes<'_>) -> Option<i64> {
     if let Some(Value::String(bp)) = draft.get(Field::Bp)
         && bp.raw == b"e"
     {
         notes.flags.set(Flags::BIND_ENCLOSING);
     }
-    match draft.some(Field::Id) {
-        // Flows of the second version name themselves by bind_id.
-        None if draft.some(Field::BindId).is_some() => None,
-        None => {
-            notes.flag(Flags::ID_UNREADABLE, ProblemKind::UnreadableFlowId);
-            None
-        }
-        Some(value) => {
-            let id = number::flow_id(value);
-            if id.is_none() {
-                notes.flag(Flags::ID_UNREADABLE, ProblemKind::UnreadableFlowId);
-            }
-            id
-        }
+    match draft.decimal(Field::Id).and_then(Decimal::integer) {
+        Some(id) => Some(id),
+        None => odd_flow_id(draft, notes),
     }
 }
 
+/// The id of a flow that is no plain integer.
+#[inline(never)]
+fn odd_flow_id(draft: &Draft<'_>, notes: &mut Notes<'_>) -> Option<i64> {
+    let Some(value) = draft.some(Field::Id) else {
+        // Flows of the second version name themselves by bind_id.
+        if draft.some(Field::BindId).is_none() {
+            notes.flag(Flags::ID_UNREADABLE, ProblemKind::UnreadableFlowId);
+        }
+        return None;
+    };
+    let id = number::flow_id(value);
+    if id.is_none() {
+        notes.flag(Flags::ID_UNREADABLE, ProblemKind::UnreadableFlowId);
+    }
+    id
+}
+
+#[cold]
 pub(super) fn async_id(draft: &Draft<'_>, pid: IdToken, notes: &mut Notes<'_>) {
     // Any text will do; a number with a point is a parser failure (measured on v55.3).
     let plain = match draft.some(Field::Id) {
@@ -49,6 +57,7 @@ pub(super) fn async_id(draft: &Draft<'_>, pid: IdToken, notes: &mut Notes<'_>) {
     }
 }
 
+#[cold]
 pub(super) fn instant(draft: &Draft<'_>, notes: &mut Notes<'_>) {
     match draft.get(Field::Scope) {
         None => {}
@@ -65,6 +74,7 @@ pub(super) fn instant(draft: &Draft<'_>, notes: &mut Notes<'_>) {
     }
 }
 
+#[cold]
 pub(super) fn counter(draft: &Draft<'_>, notes: &mut Notes<'_>) {
     let sound = draft.args_text().is_some_and(|text| {
         scan::object::members(text)
@@ -84,9 +94,7 @@ pub(super) fn check_others(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_
     }
     if draft.some(Field::BindId).is_some()
         && matches!(phase, Phase::Complete | Phase::Begin | Phase::AsyncBegin | Phase::AsyncInstant)
-        && ![Field::FlowIn, Field::FlowOut]
-            .iter()
-            .any(|it| draft.get(*it) == Some(Value::True))
+        && ![Field::FlowIn, Field::FlowOut].iter().any(|it| draft.get(*it) == Some(Value::True))
     {
         notes.flag(Flags::ID_UNREADABLE, ProblemKind::FlowWithoutDirection);
     }

@@ -21,7 +21,7 @@ impl Events {
         phase: Phase,
         notes: &mut Notes<'_>,
     ) -> (i64, Option<i64>) {
-        let (micros, text) = match number::time(draft.get(Field::Ts)) {
+        let (micros, text) = match number::time(draft, Field::Ts) {
             Time::Plain(ns @ 0..FAR) if self.origin_is_zero => {
                 notes.flags.set(Flags::HAS_TS);
                 return (ns, None);
@@ -77,7 +77,7 @@ impl Events {
 /// Duration, and the importer's reading when it is an odd one.
 #[inline]
 pub(super) fn dur(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
-    let (micros, text) = match number::time(draft.get(Field::Dur)) {
+    let (micros, text) = match number::time(draft, Field::Dur) {
         Time::Plain(ns) => {
             notes.flags.set(Flags::HAS_DUR);
             if ns < 0 && phase == Phase::Complete {
