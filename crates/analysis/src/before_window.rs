@@ -6,7 +6,7 @@
 //! apart (8 of 463 start before it); the correlation does.
 
 use serde::{Deserialize, Serialize};
-use trace::{Flags, Phase, Row, StringId, Trace};
+use trace::{Flags, Phase, Row, StringId, Trace, each_row};
 
 /// Which GPU slices were launched before the window.
 pub(crate) struct BeforeWindowSlices {
@@ -34,20 +34,21 @@ pub struct BeforeWindow {
 }
 
 impl BeforeWindowSlices {
+    #[inline(never)]
     pub(crate) fn of(trace: &Trace) -> Self {
         let launches = Correlations::of_launches(trace);
         let mut found = Self { launches, summary: BeforeWindow::default() };
         let mut summary = BeforeWindow { n_launches: found.launches.len(), ..Default::default() };
         let mut any_linked = false;
-        for row in trace.rows() {
+        each_row(trace, |row| {
             if !is_gpu_slice(trace, row) {
-                continue;
+                return;
             }
             let kernel = trace.flags(row).has(Flags::KERNEL);
             any_linked |= trace.link(row).is_some();
             summary.n_unlinked_kernels += u64::from(kernel && trace.link(row).is_none());
             if !found.contains(trace, row) {
-                continue;
+                return;
             }
             let (n, ns) = if kernel {
                 (&mut summary.n_kernels, &mut summary.kernel_ns)
@@ -56,7 +57,7 @@ impl BeforeWindowSlices {
             };
             *n += 1;
             *ns = ns.saturating_add(duration_ns(trace, row));
-        }
+        });
         if found.launches.len() == 0 {
             summary.unknown = Some(
                 if any_linked {
@@ -132,13 +133,14 @@ impl Correlations {
 }
 
 /// Calls `each` with the correlation of every slice that may have launched GPU work.
+#[inline(never)]
 fn each_launch(trace: &Trace, mut each: impl FnMut(i64)) {
     let mut known: Vec<(StringId, bool)> = Vec::new();
-    for row in trace.rows() {
+    each_row(trace, |row| {
         if trace.phase(row) != Phase::Complete || is_gpu(trace.flags(row)) {
-            continue;
+            return;
         }
-        let Some(correlation) = trace.link(row) else { continue };
+        let Some(correlation) = trace.link(row) else { return };
         let raw_category = trace.raw_category(row);
         let launches = match known.iter().find(|(id, _)| *id == raw_category) {
             Some((_, launches)) => *launches,
@@ -151,7 +153,7 @@ fn each_launch(trace: &Trace, mut each: impl FnMut(i64)) {
         if launches {
             each(correlation);
         }
-    }
+    });
 }
 
 /// Whether slices of this raw category may launch GPU work: `cuda_runtime`, `cuda_driver` (ROCm uses these

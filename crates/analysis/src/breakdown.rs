@@ -108,6 +108,7 @@ impl<K: Copy + PartialEq> Groups<K> {
     }
 }
 
+#[inline(never)]
 pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
     let mut categories = Groups::new(gpu.works.iter().map(|work| work.category));
     let mut families = Groups::new(gpu.works.iter().map(|work| work.family));
@@ -117,12 +118,12 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
         categories.group(Category::Other);
     }
     let mut all_ns = 0_i64;
-    for slice in gpu.slices() {
+    gpu.each_slice(|slice| {
         all_ns = all_ns.saturating_add(slice.dur_ns);
         categories.extents[categories.of_work[slice.work]].add(&slice);
         families.extents[families.of_work[slice.work]].add(&slice);
         both.extents[both.of_work[slice.work]].add(&slice);
-    }
+    });
 
     let mut breakdown = Breakdown {
         categories: categories.rows(|category: Category, extent, n_names| CategoryRow {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use catalog::{Category, Family, Platform, RawKind};
-use trace::{BuildIdHasher, Flags, Row, StreamId, StringId, Trace};
+use trace::{BuildIdHasher, Flags, Row, StreamId, StringId, Trace, each_of, each_row};
 
 use crate::Options;
 use crate::before_window::{BeforeWindowSlices, duration_ns, is_gpu_slice};
@@ -47,6 +47,7 @@ impl GpuSlice {
 }
 
 impl<'a> Gpu<'a> {
+    #[inline(never)]
     pub(crate) fn new(
         trace: &'a Trace,
         platform: Platform,
@@ -58,16 +59,20 @@ impl<'a> Gpu<'a> {
             let streams = trace.streams.iter();
             streams.map(|stream| stream.device.display(&trace.strings) == *device).collect()
         });
-        let mut rows: Vec<Row> = trace
-            .rows()
-            .filter(|row| is_gpu_slice(trace, *row))
-            .filter(|row| match (&on_device, trace.stream(*row)) {
+        let is_wanted = |row: Row| {
+            let on_device = match (&on_device, trace.stream(row)) {
                 (None, _) => true,
                 (Some(keep), Some(StreamId(id))) => keep.get(usize::from(id)) == Some(&true),
                 (Some(_), None) => false,
-            })
-            .filter(|row| !(options.without_before_window && before.contains(trace, *row)))
-            .collect();
+            };
+            on_device && !(options.without_before_window && before.contains(trace, row))
+        };
+        let mut rows: Vec<Row> = Vec::new();
+        each_row(trace, |row| {
+            if is_gpu_slice(trace, row) && is_wanted(row) {
+                rows.push(row);
+            }
+        });
         // Stable, and quick on what is nearly sorted already.
         rows.sort_by_key(|row| trace.ts_ns(*row));
 
@@ -75,31 +80,33 @@ impl<'a> Gpu<'a> {
         let mut known: HashMap<(StringId, u8), u32, BuildIdHasher> = HashMap::default();
         let mut work_of = Vec::with_capacity(rows.len());
         let mut before_window = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let name = trace.name(*row);
-            let kind = kind(trace, *row);
+        each_of(&rows, |row| {
+            let name = trace.name(row);
+            let kind = kind(trace, row);
             let work = *known.entry((name, kind as u8)).or_insert_with(|| {
                 let class = catalog::classify(kind, trace.strings.get(name), platform);
                 works.push(Work { name, kind, category: class.category, family: class.family });
                 works.len() as u32 - 1
             });
             work_of.push(work);
-            before_window.push(before.contains(trace, *row));
-        }
+            before_window.push(before.contains(trace, row));
+        });
         Self { trace, works, rows, work_of, before_window }
     }
 
-    /// All GPU slices by start.
-    pub(crate) fn slices(&self) -> impl Iterator<Item = GpuSlice> {
-        self.rows.iter().zip(&self.work_of).zip(&self.before_window).map(
-            |((row, work), before_window)| GpuSlice {
-                start_ns: self.trace.ts_ns(*row),
-                dur_ns: duration_ns(self.trace, *row),
+    /// Calls `each` with all GPU slices, by start.
+    pub(crate) fn each_slice(&self, mut each: impl FnMut(GpuSlice)) {
+        let mut works = self.work_of.iter().zip(&self.before_window);
+        each_of(&self.rows, |row| {
+            let Some((work, before_window)) = works.next() else { return };
+            each(GpuSlice {
+                start_ns: self.trace.ts_ns(row),
+                dur_ns: duration_ns(self.trace, row),
                 work: *work as usize,
-                stream: self.trace.stream(*row),
+                stream: self.trace.stream(row),
                 before_window: *before_window,
-            },
-        )
+            });
+        });
     }
 
     /// Whether the slice is a kernel (and neither copy nor fill).

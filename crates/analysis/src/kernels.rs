@@ -50,9 +50,10 @@ struct Sums {
     streams: Vec<StreamId>,
 }
 
+#[inline(never)]
 pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
     let mut sums = vec![Sums::default(); gpu.works.len()];
-    for slice in gpu.slices() {
+    gpu.each_slice(|slice| {
         let sums = &mut sums[slice.work];
         sums.launches += 1;
         sums.total_ns = sums.total_ns.saturating_add(slice.dur_ns);
@@ -65,7 +66,7 @@ pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
         {
             sums.streams.insert(at, stream);
         }
-    }
+    });
 
     // The durations of each name side by side in one vector: a median needs them all, a map of vectors
     // would cost an allocation per name and twice the memory.
@@ -80,10 +81,12 @@ pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
     }
     let starts = next.clone();
     let mut durations = vec![0_i64; n];
-    for slice in gpu.slices().filter(|slice| is_kernel(slice.work)) {
-        durations[next[slice.work]] = slice.dur_ns;
-        next[slice.work] += 1;
-    }
+    gpu.each_slice(|slice| {
+        if is_kernel(slice.work) {
+            durations[next[slice.work]] = slice.dur_ns;
+            next[slice.work] += 1;
+        }
+    });
 
     let of_kernels = sums.iter().enumerate().filter(|(work, _)| is_kernel(*work));
     let all_ns = of_kernels.fold(0_i64, |all, (_, sums)| all.saturating_add(sums.total_ns));

@@ -3,7 +3,7 @@
 use catalog::Platform;
 use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
-use trace::{Flags, Phase, Trace};
+use trace::{Flags, Phase, Trace, each_row};
 
 use crate::before_window::{BeforeWindow, BeforeWindowSlices, duration_ns};
 use crate::breakdown::CategoryRow;
@@ -76,6 +76,7 @@ pub struct GpuTotals {
     pub last_ns: Option<i64>,
 }
 
+#[inline(never)]
 pub(crate) fn overview(
     gpu: &Gpu<'_>,
     platform: Platform,
@@ -102,12 +103,13 @@ pub(crate) fn overview(
     }
 }
 
+#[inline(never)]
 fn totals(gpu: &Gpu<'_>) -> GpuTotals {
     use catalog::RawKind::{Kernel, Memcpy, Memset};
     let (mut all, mut kernels) = (Extent::default(), Extent::default());
     let (mut copies, mut fills) = (Extent::default(), Extent::default());
     let mut n_zero_dur = 0;
-    for slice in gpu.slices() {
+    gpu.each_slice(|slice| {
         all.add(&slice);
         n_zero_dur += u64::from(slice.dur_ns == 0);
         match gpu.works[slice.work].kind {
@@ -115,7 +117,7 @@ fn totals(gpu: &Gpu<'_>) -> GpuTotals {
             Memcpy => copies.add(&slice),
             Memset => fills.add(&slice),
         }
-    }
+    });
     let on_clock = |ns: i64| if all.n == 0 { None } else { absolute_ns(gpu.trace, ns) };
     GpuTotals {
         busy_ns: all.busy_ns,
@@ -137,15 +139,16 @@ fn totals(gpu: &Gpu<'_>) -> GpuTotals {
 }
 
 /// Slices of any kind, and the time from the first start to the last end of one.
+#[inline(never)]
 fn window(trace: &Trace) -> (u64, i64) {
     let (mut n, mut first, mut last) = (0, i64::MAX, i64::MIN);
-    for row in trace.rows() {
+    each_row(trace, |row| {
         if trace.phase(row) == Phase::Complete && trace.flags(row).has(Flags::HAS_TS) {
             n += 1;
             first = first.min(trace.ts_ns(row));
             last = last.max(trace.ts_ns(row).saturating_add(duration_ns(trace, row)));
         }
-    }
+    });
     (n, if n == 0 { 0 } else { last.saturating_sub(first) })
 }
 

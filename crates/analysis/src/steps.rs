@@ -2,7 +2,7 @@
 
 use report::{Cell, Column, Row, Unit};
 use serde::{Deserialize, Serialize};
-use trace::{Flags, Phase, Trace};
+use trace::{Flags, Phase, StringId, Trace, each_row};
 
 use crate::before_window::duration_ns;
 
@@ -23,15 +23,21 @@ pub struct StepRow {
     pub dur_ns: i64,
 }
 
+#[inline(never)]
 pub(crate) fn steps(trace: &Trace) -> Vec<StepRow> {
-    let mut rows: Vec<_> = trace
-        .rows()
-        .filter(|row| {
-            trace.phase(*row) == Phase::Complete
-                && trace.flags(*row).has(Flags::HAS_TS)
-                && trace.name_text(*row).starts_with("ProfilerStep")
-        })
-        .collect();
+    // Asked once a name, not once an event.
+    let names = 0..trace.strings.len() as u32;
+    let is_step: Vec<bool> =
+        names.map(|id| trace.strings.get(StringId(id)).starts_with("ProfilerStep")).collect();
+    let mut rows: Vec<trace::Row> = Vec::new();
+    each_row(trace, |row| {
+        if is_step[trace.name(row).0 as usize]
+            && trace.phase(row) == Phase::Complete
+            && trace.flags(row).has(Flags::HAS_TS)
+        {
+            rows.push(row);
+        }
+    });
     rows.sort_by_key(|row| (trace.ts_ns(*row), trace.raw_category_text(*row)));
     rows.into_iter()
         .map(|row| StepRow {

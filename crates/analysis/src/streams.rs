@@ -50,6 +50,7 @@ pub struct StreamRow {
     pub busy_pct: f64,
 }
 
+#[inline(never)]
 pub(crate) fn streams(gpu: &Gpu<'_>) -> (Vec<DeviceRow>, Vec<StreamRow>) {
     let trace = gpu.trace;
     // Devices in order of first appearance among the streams, which the decoder keeps distinct.
@@ -67,15 +68,15 @@ pub(crate) fn streams(gpu: &Gpu<'_>) -> (Vec<DeviceRow>, Vec<StreamRow>) {
 
     let mut by_stream = vec![(Extent::default(), 0_u64); trace.streams.len()];
     let mut by_device = vec![(Extent::default(), 0_u64); tokens.len()];
-    for slice in gpu.slices() {
-        let Some(stream) = slice.stream.map(|id| usize::from(id.0)) else { continue };
-        let Some(device) = device_of.get(stream) else { continue };
+    gpu.each_slice(|slice| {
+        let Some(stream) = slice.stream.map(|id| usize::from(id.0)) else { return };
+        let Some(device) = device_of.get(stream) else { return };
         let kernel = u64::from(gpu.is_kernel(&slice));
         for (extent, n_kernels) in [&mut by_stream[stream], &mut by_device[*device]] {
             extent.add(&slice);
             *n_kernels += kernel;
         }
-    }
+    });
 
     let known = devices(trace);
     let mut device_rows: Vec<DeviceRow> = tokens

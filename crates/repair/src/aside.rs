@@ -1,11 +1,12 @@
 //! Rule 8 and its kin: events that kill or flag the import as they are.
 
-use trace::{Flags, IdToken, Phase, Row, Trace};
+use trace::{Flags, IdToken, Phase, Row, Trace, each_row};
 
 use crate::plan::{Action, RepairPlan, Rule};
-use crate::view::{View, each_row};
+use crate::view::View;
 
 /// Plans what happens to events that Perfetto cannot read.
+#[inline(never)]
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
     each_row(trace, |row| {
         let flags = trace.flags(row);
@@ -31,6 +32,7 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
     });
 }
 
+#[inline(never)]
 fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
     let (phase, flags) = (trace.phase(row), trace.flags(row));
     let without_time = phase != Phase::Metadata && !flags.has(Flags::HAS_TS);

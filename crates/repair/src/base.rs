@@ -14,6 +14,7 @@ const MS: i128 = 1_000_000;
 /// repairs every crossing that only the importer's doubles made.
 ///
 /// Events that `plan` sets aside do not count: they are not in the file that is shifted.
+#[inline(never)]
 pub(crate) fn choose(trace: &Trace, before: &Prediction, plan: &RepairPlan) -> Option<TimeBase> {
     let reason = if trace.origin_ns != 0 {
         BaseReason::Overflow
@@ -32,6 +33,12 @@ pub(crate) fn choose(trace: &Trace, before: &Prediction, plan: &RepairPlan) -> O
         .min()?;
     let ns = (trace.origin_ns + i128::from(earliest)).div_euclid(MS) * MS;
     (ns != 0).then_some(TimeBase { ns, reason })
+}
+
+/// How many events a base shifts.
+#[inline(never)]
+pub(crate) fn n_shifted(trace: &Trace) -> u64 {
+    trace.rows().filter(|row| trace.flags(*row).has(Flags::HAS_TS)).count() as u64
 }
 
 /// Chooses the base of a plan that has one again, now that more is known of what is set aside.

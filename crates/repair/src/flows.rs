@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, Trace};
+use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, Trace, each_of};
 
 use crate::base;
 use crate::perfetto::Survey;
@@ -14,10 +14,11 @@ use crate::perfetto::nesting::closes;
 use crate::perfetto::order;
 use crate::perfetto::threads::Threads;
 use crate::plan::{Action, RepairPlan, Rule};
-use crate::view::{View, each_of};
+use crate::view::View;
 
 /// The slice each flow event belongs to: one that starts at that very ns on its thread, the shortest of
 /// these; else the innermost that is open. Sorted by flow event; unresolved ones are absent.
+#[inline(never)]
 pub(crate) fn resolve(view: &View<'_>, threads: &Threads) -> Vec<(Row, Row)> {
     let mut targets = Vec::new();
     for thread in threads.all() {
@@ -33,6 +34,7 @@ struct Open {
     end: i64,
 }
 
+#[inline(never)]
 fn resolve_thread(
     view: &View<'_>,
     threads: &Threads,
@@ -40,7 +42,8 @@ fn resolve_thread(
     targets: &mut Vec<(Row, Row)>,
 ) {
     let mut open: Vec<Open> = Vec::new();
-    for item in threads.items(view, thread) {
+    each_of(threads.rows(thread), |row| {
+        let item = order::item(view, row);
         match item.phase {
             Phase::Complete | Phase::Begin => {
                 while open.last().is_some_and(|top| top.end <= item.ts && top.ts < item.ts) {
@@ -70,10 +73,11 @@ fn resolve_thread(
             }
             _ => {}
         }
-    }
+    });
 }
 
 /// How many of `targets` are among `bindings`; both sorted.
+#[inline(never)]
 pub(crate) fn count_bound(bindings: &[(Row, Row)], targets: &[(Row, Row)]) -> u64 {
     targets.iter().filter(|pair| bindings.binary_search(pair).is_ok()).count() as u64
 }
@@ -98,6 +102,7 @@ fn takes_part(view: &View<'_>, row: Row) -> bool {
 ///
 /// A start that finds no slice to bind to starts nothing (`unbound`). A parked end that finds its slice makes
 /// its key known even without a start (`unparked`; the importer looks it up with an operator that inserts).
+#[inline(never)]
 pub(crate) fn duplicate_starts(view: &View<'_>, survey: &Survey) -> Vec<Row> {
     let is_start = |row: &Row| {
         view.phase(*row) == Phase::FlowStart
@@ -127,6 +132,7 @@ pub(crate) fn duplicate_starts(view: &View<'_>, survey: &Survey) -> Vec<Row> {
 
 /// Plans what happens to flow events: they follow their slices, ends bind to the slice they stand on, and
 /// ids that are started twice are told apart.
+#[inline(never)]
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
     follow(trace, plan);
     bind_ends(trace, plan);
@@ -141,6 +147,7 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
 
 /// Brings the survey up to the repaired trace. Flow events that would still bind wrongly, because a moved
 /// slice left them or an ended child lies on the stack, are aimed; then the model's word is final.
+#[inline(never)]
 pub(crate) fn settle(
     trace: &Trace,
     plan: &mut RepairPlan,
@@ -168,6 +175,7 @@ fn set_aside(row: Row, plan: &mut RepairPlan) {
     plan.note(row, Rule::SetAside, None);
 }
 
+#[inline(never)]
 fn follow(trace: &Trace, plan: &mut RepairPlan) {
     let targets = std::mem::take(&mut plan.flow_targets);
     for (flow, slice) in &targets {
@@ -186,6 +194,7 @@ fn follow(trace: &Trace, plan: &mut RepairPlan) {
 
 /// `f` without `bp: e` binds to the *next* slice that starts; at one ns slices come before flows, so that
 /// is the slice after the one it stands on.
+#[inline(never)]
 fn bind_ends(trace: &Trace, plan: &mut RepairPlan) {
     let targets = std::mem::take(&mut plan.flow_targets);
     for (flow, slice) in &targets {
@@ -201,6 +210,7 @@ fn bind_ends(trace: &Trace, plan: &mut RepairPlan) {
 
 /// A key that is started again is a new flow: it and the ends that belong to it get a free id. Ends go to
 /// the oldest start that has none yet, else to the latest start.
+#[inline(never)]
 fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
     let view = View::after(trace, plan);
     let duplicates: BTreeSet<Row> = duplicate_starts(&view, work).into_iter().collect();
@@ -258,6 +268,7 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
 
 /// A slice that became an instant lies on its thread's stack like a slice, and catches flow events of its
 /// own ns that belong to another. Such an instant goes to its process. Returns whether any did.
+#[inline(never)]
 fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &Survey) -> bool {
     let catches = |(flow, slice): &&(Row, Row)| {
         plan.edit(*slice).is_some_and(|edit| edit.action == Action::Instant && edit.scope.is_none())
@@ -275,6 +286,7 @@ fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &Survey) -> bool {
 /// Where a flow event that the repair touches would still bind elsewhere (a child that ended before it lies
 /// on the stack), it goes to its slice's start; so does one that bound well only because of a slice that has
 /// left the thread. Returns whether any did.
+#[inline(never)]
 fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &Survey) -> bool {
     let touched = |pair: &(Row, Row)| {
         let edit = plan.edit(pair.0).copied().unwrap_or_default();

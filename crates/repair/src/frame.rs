@@ -5,6 +5,7 @@ use trace::{Flags, Trace};
 use crate::plan::{RepairPlan, Rule};
 
 /// Counts the text and frame rules; [`crate::Applier`] finds the places again as it copies.
+#[inline(never)]
 pub(crate) fn count(trace: &Trace, plan: &mut RepairPlan) {
     if trace.seen_flags().has(Flags::TEXT) {
         let text = trace.rows().filter(|row| trace.flags(*row).has(Flags::TEXT)).count();

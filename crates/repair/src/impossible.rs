@@ -7,10 +7,9 @@
 //! the span that the bad event inflates; without an absolute floor, dense streams of short kernels that touch by a few
 //! microseconds would be flagged; equal starts contradict nothing.
 
-use trace::{Flags, Row, StreamId, TimeNs, Trace};
+use trace::{Flags, Row, StreamId, TimeNs, Trace, each_row};
 
 use crate::plan::{RepairPlan, Rule};
-use crate::view::each_row;
 
 /// Overruns below this are ordinary: programmatic dependent launch overlaps kernels by microseconds, and
 /// timestamps of dense streams collide by up to about 4 us (Hyperloom #1116).
@@ -39,6 +38,7 @@ pub struct Impossible {
 /// Finds impossible durations: a kernel that runs at least [`FLOOR_NS`] past the next start of its stream
 /// and wholly swallows the kernel that starts there.
 #[must_use]
+#[inline(never)]
 pub fn find(trace: &Trace) -> Vec<Impossible> {
     let mut streams: Vec<Vec<Row>> = vec![Vec::new(); trace.streams.len()];
     let timed_kernel = Flags(Flags::KERNEL.0 | Flags::HAS_TS.0 | Flags::HAS_DUR.0);
@@ -65,6 +65,7 @@ pub fn find(trace: &Trace) -> Vec<Impossible> {
     found
 }
 
+#[inline(never)]
 fn scan_stream(trace: &Trace, rows: &[Row], stream: StreamId, found: &mut Vec<Impossible>) {
     // The first row that starts later than row i, from the back: equal starts share theirs.
     let mut next_of = vec![rows.len(); rows.len()];

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
-use trace::{BuildIdHasher, Flags, Phase, Row, Trace};
+use trace::{BuildIdHasher, Flags, Phase, Row, Trace, each_of};
 
 use crate::perfetto::nesting::{self, Trouble, closes};
 use crate::perfetto::order::{self, Item};
@@ -63,6 +63,7 @@ fn is_annotation(trace: &Trace, row: Row) -> bool {
 }
 
 /// Plans the lanes of every thread that needs some.
+#[inline(never)]
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey, tids: &mut FreeTids) {
     if work.troubles.is_empty() {
         return;
@@ -109,6 +110,7 @@ impl Line<'_> {
 }
 
 /// The `E` and the end of every `B`; an unclosed `B` lasts for ever.
+#[inline(never)]
 fn ends_of_begins(line: &Line<'_>) -> Ends {
     let mut ends = HashMap::default();
     let mut open: Vec<Row> = Vec::new();
@@ -133,6 +135,7 @@ fn ends_of_begins(line: &Line<'_>) -> Ends {
 type Ends = HashMap<Row, (Option<Row>, i64), BuildIdHasher>;
 
 /// The slices that leave, in no particular order of merit, with the reason; and the crossing groups.
+#[inline(never)]
 fn choose(line: &Line<'_>, ends: &Ends, trouble: &Trouble) -> (Evicted, Vec<CrossingGroup>) {
     let mut evicted = Evicted::new();
     let mut groups = Vec::new();
@@ -188,6 +191,7 @@ type Evicted = BTreeMap<Row, (Rule, Option<Row>)>;
 /// A sweep in the importer's order with the open slices sorted by end, the soonest last: on a thread that
 /// nests, every step touches only the tail.
 #[allow(clippy::type_complexity)]
+#[inline(never)]
 fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, u32)>)> {
     struct Open {
         end: i64,
@@ -197,14 +201,16 @@ fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, 
     let mut open: Vec<Open> = Vec::new();
     let mut pairs: Vec<(Row, Row)> = Vec::new();
     let mut swallowing: HashSet<Row, BuildIdHasher> = HashSet::default();
-    for item in line.items() {
+    let mut too_many = false;
+    each_of(line.rows(), |row| {
+        let item = order::item(line.view, row);
         let end = match item.phase {
             Phase::Complete => item.end,
             Phase::Begin => ends.get(&item.row).map_or(item.ts, |(_, end)| *end),
-            _ => continue,
+            _ => return,
         };
-        if end <= item.ts {
-            continue;
+        if end <= item.ts || too_many {
+            return;
         }
         while open.last().is_some_and(|top| top.end <= item.ts) {
             open.pop();
@@ -223,9 +229,10 @@ fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, 
             swallowing.insert(parent.item.row);
         }
         open.insert(at, Open { end, item });
-        if pairs.len() > MAX_PAIRS || open.len() > MAX_OPEN {
-            return None;
-        }
+        too_many = pairs.len() > MAX_PAIRS || open.len() > MAX_OPEN;
+    });
+    if too_many {
+        return None;
     }
     let rows: BTreeSet<Row> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
     let nodes: Vec<Node> = rows
@@ -242,6 +249,7 @@ fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, 
 }
 
 /// Chooses, group by connected group, the slices that leave.
+#[inline(never)]
 fn cover(nodes: &[Node], pairs: &[(u32, u32)], dropped: &BTreeSet<Row>) -> Vec<CrossingGroup> {
     let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     for (a, b) in pairs {
@@ -298,6 +306,7 @@ fn cover(nodes: &[Node], pairs: &[(u32, u32)], dropped: &BTreeSet<Row>) -> Vec<C
 }
 
 /// Takes the slice that crosses most others, again and again, until nothing crosses.
+#[inline(never)]
 fn greedy(nodes: &[Node], neighbours: &[Vec<u32>]) -> Vec<bool> {
     let mut degree: Vec<usize> = neighbours.iter().map(Vec::len).collect();
     let mut chosen = vec![false; nodes.len()];
@@ -356,7 +365,9 @@ impl Filling {
         }) {
             self.open.pop();
         }
-        let crosses = self.open.iter().any(|(_, open_end)| ts < *open_end && end > *open_end);
+        // They nest, so the last ends first.
+        let crosses =
+            self.open.last().is_some_and(|(_, open_end)| ts < *open_end && end > *open_end);
         if crosses || self.open.len() >= MAX_DEPTH {
             return false;
         }
@@ -366,6 +377,7 @@ impl Filling {
 }
 
 /// First fit, nest-aware, in the importer's order.
+#[inline(never)]
 fn place(
     line: &Line<'_>,
     ends: &Ends,

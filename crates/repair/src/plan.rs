@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use trace::{Flags, ProcessId, Row, TimeNs, Trace, TrackId};
+use trace::{ProcessId, Row, TimeNs, Trace, TrackId};
 
 use crate::impossible::{self, Impossible};
 use crate::perfetto::{Prediction, Survey};
@@ -283,6 +283,7 @@ impl RepairPlan {
     }
 
     /// The changes of `row`, made if there were none.
+    #[inline(never)]
     pub(crate) fn edit_mut(&mut self, row: Row) -> &mut EventEdit {
         let word = row as usize / 64;
         if self.edited.len() <= word {
@@ -294,6 +295,7 @@ impl RepairPlan {
     }
 
     /// The events changed since this was last asked, sorted.
+    #[inline(never)]
     pub(crate) fn take_touched(&mut self) -> Vec<Row> {
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort_unstable();
@@ -318,6 +320,7 @@ impl RepairPlan {
     }
 
     /// Notes a change of one event.
+    #[inline(never)]
     pub(crate) fn note(&mut self, row: Row, rule: Rule, because_of: Option<Row>) {
         self.changes.push(Change { row, rule, because_of });
         self.count(rule, 1);
@@ -357,8 +360,7 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     let bindings_before = survey.bindings.clone();
     plan.base = base::choose(trace, &plan.before, &plan);
     if plan.base.is_some() {
-        let timed = trace.rows().filter(|row| trace.flags(*row).has(Flags::HAS_TS)).count();
-        plan.count(Rule::TimeBase, timed as u64);
+        plan.count(Rule::TimeBase, base::n_shifted(trace));
     }
     aside::plan(trace, &mut plan);
     if options.clip_impossible {
@@ -384,11 +386,17 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     } else {
         flows::settle(trace, &mut plan, &bindings_before, &mut survey);
     }
-    let complete = |row: &Row| trace.phase(*row) == trace::Phase::Complete;
-    let new_args = plan.edits.iter().filter(|(row, edit)| {
-        complete(row) && edit.action == Action::Keep && (edit.thread_times || edit.arguments)
-    });
-    plan.slices_with_new_args = new_args.count() as u64;
+    plan.slices_with_new_args = slices_with_new_args(trace, &plan.edits);
     plan.changes.sort_by_key(|change| (change.rule, change.row));
     plan
+}
+
+#[inline(never)]
+fn slices_with_new_args(trace: &Trace, edits: &BTreeMap<Row, EventEdit>) -> u64 {
+    let has = |(row, edit): &(&Row, &EventEdit)| {
+        trace.phase(**row) == trace::Phase::Complete
+            && edit.action == Action::Keep
+            && (edit.thread_times || edit.arguments)
+    };
+    edits.iter().filter(has).count() as u64
 }

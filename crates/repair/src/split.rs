@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trace::{IdToken, Trace, TrackId};
+use trace::{IdToken, Trace, TrackId, each_of, each_row};
 
 use crate::perfetto::threads::{self, Folded, Threads};
 use crate::plan::{Lane, LaneKind, RepairPlan, Rule};
-use crate::view::each_row;
 
 /// Hands out tids that no event of the file uses, as pid or tid, in any process.
 pub(crate) struct FreeTids {
@@ -48,6 +47,7 @@ pub(crate) fn shown_tid(trace: &Trace, track: TrackId) -> u32 {
 }
 
 /// Gives every thread but one of a folded group a tid of its own.
+#[inline(never)]
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, threads: &Threads, tids: &mut FreeTids) {
     let mut groups: BTreeMap<u32, Vec<TrackId>> = BTreeMap::new();
     for (track, thread) in threads.by_track() {
@@ -60,9 +60,9 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, threads: &Threads, tids
     // Only threads with slices, instants or flows count: metadata folds harmlessly.
     let mut stacked = vec![0_u32; trace.tracks.len()];
     for thread in groups.keys() {
-        for row in threads.rows(*thread as usize) {
-            stacked[trace.track(*row).0 as usize] += 1;
-        }
+        each_of(threads.rows(*thread as usize), |row| {
+            stacked[trace.track(row).0 as usize] += 1;
+        });
     }
     let mut moved: BTreeMap<TrackId, u32> = BTreeMap::new();
     for tracks in groups.values() {

@@ -5,37 +5,6 @@ use trace::{Flags, IdToken, Phase, Row, Trace};
 
 use crate::plan::{Action, EventEdit, RepairPlan, TimeBase};
 
-/// Calls `each` with every event, in file order.
-///
-/// A browser compiles wasm quickly first and well later, and a function that runs keeps the code it started
-/// with. So long loops go in blocks: the code of a block is called often, and soon runs as well compiled.
-pub(crate) fn each_row(trace: &Trace, mut each: impl FnMut(Row)) {
-    const BLOCK: usize = 2048;
-    #[inline(never)]
-    fn block(rows: std::ops::Range<Row>, each: &mut impl FnMut(Row)) {
-        for row in rows {
-            each(row);
-        }
-    }
-    let end = trace.len() as Row;
-    for start in (0..end).step_by(BLOCK) {
-        block(start..end.min(start.saturating_add(BLOCK as Row)), &mut each);
-    }
-}
-
-/// The same for rows of a list.
-pub(crate) fn each_of(rows: &[Row], mut each: impl FnMut(Row)) {
-    #[inline(never)]
-    fn block(rows: &[Row], each: &mut impl FnMut(Row)) {
-        for row in rows {
-            each(*row);
-        }
-    }
-    for rows in rows.chunks(2048) {
-        block(rows, &mut each);
-    }
-}
-
 /// What holds for all events of a file alike, apart from the changes of single ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lens {
@@ -164,8 +133,19 @@ impl<'a> View<'a> {
     /// The event.
     #[inline]
     pub fn event(&self, row: Row) -> Seen {
-        let (ts, dur) = self.importer_times(row);
-        Seen { row, phase: self.phase(row), flags: self.flags(row), ts, dur }
+        let (phase, ts, dur) = self.phase_and_times(row);
+        Seen { row, phase, flags: self.flags(row), ts, dur }
+    }
+
+    /// Phase, `ts` and `dur` in the importer's own nanoseconds.
+    #[inline]
+    pub fn phase_and_times(&self, row: Row) -> (Phase, i64, i64) {
+        if let Some((ts, dur)) = self.plain_times(row) {
+            // (What no plan changes keeps its phase.)
+            return (self.trace.phase(row), ts, dur);
+        }
+        let (ts, dur) = self.odd_times(row);
+        (self.phase(row), ts, dur)
     }
 
     #[inline]
@@ -232,13 +212,17 @@ impl<'a> View<'a> {
     /// `ts` and `dur` in the importer's own nanoseconds.
     #[inline]
     pub fn importer_times(&self, row: Row) -> (i64, i64) {
-        match self.plain_ts(row) {
-            Some(ts) if !self.trace.flags(row).has(Flags::ODD_NUMBER) => {
-                let dur = self.trace.dur_ns(row);
-                if self.exact { (ts, dur) } else { (importer_ns(ts), importer_ns(dur)) }
-            }
-            _ => self.odd_times(row),
+        self.plain_times(row).unwrap_or_else(|| self.odd_times(row))
+    }
+
+    #[inline]
+    fn plain_times(&self, row: Row) -> Option<(i64, i64)> {
+        let ts = self.plain_ts(row)?;
+        if self.trace.flags(row).has(Flags::ODD_NUMBER) {
+            return None;
         }
+        let dur = self.trace.dur_ns(row);
+        Some(if self.exact { (ts, dur) } else { (importer_ns(ts), importer_ns(dur)) })
     }
 
     #[cold]

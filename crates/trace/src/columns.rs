@@ -51,7 +51,9 @@ impl<T: Copy> Segmented<T> {
     ///
     /// # Panics
     /// When `index` is past the end: a row number of this trace never is.
-    #[inline]
+    // Always, also where code is to be small: in the code that a browser compiles quickly, a call costs more
+    // than what it does here.
+    #[inline(always)]
     #[must_use]
     pub fn at(&self, index: usize) -> T {
         self.segments[index / ROWS][index % ROWS]

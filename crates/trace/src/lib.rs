@@ -11,6 +11,7 @@
 //!   splice the original bytes and a details panel can read the arguments again;
 //! * nothing here iterates a hash map: the same file gives the same trace, always.
 
+mod blocks;
 mod columns;
 pub mod decimal;
 mod event;
@@ -18,6 +19,7 @@ mod layout;
 mod strings;
 mod track;
 
+pub use blocks::{each_of, each_row};
 pub use columns::Segmented;
 pub use event::{Event, Flags, ImporterNs, Phase};
 pub use layout::{ArraySpan, Container, Layout, Member, Metadata};

@@ -3,11 +3,11 @@
 //! This follows the original's loop closely, its oddities included, because a prediction must also hold
 //! for traces that are wrong in two ways at once.
 
-use trace::{Flags, Phase, Row, StringId, Trace};
+use trace::{Flags, Phase, Row, StringId, Trace, each_of};
 
 use super::MAX_DEPTH;
 use super::order::{self, Item};
-use crate::view::{View, each_of};
+use crate::view::View;
 
 /// What became of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +187,7 @@ pub(crate) struct Bindings {
 }
 
 /// Handles the events of one thread, in the importer's order, but those of which `is_gone` is true.
+#[inline(never)]
 pub(crate) fn walk(
     view: &View<'_>,
     rows: &[Row],

@@ -1,8 +1,8 @@
 //! The order in which the importer handles the events of one thread.
 
-use trace::{Phase, Row};
+use trace::{Phase, Row, each_of};
 
-use crate::view::{View, each_of};
+use crate::view::View;
 
 /// What events are sorted by: time, kind, negative length, row.
 pub(crate) type Key = (i64, u8, i64, Row);
@@ -41,6 +41,7 @@ const AT_ONCE: usize = 1 << 18;
 ///
 /// Only row numbers are held: a thread of millions of frames costs 4 bytes a frame, and for a moment as much
 /// again and 4 MB while it is sorted.
+#[inline(never)]
 pub(crate) fn sort(view: &View<'_>, rows: &mut [Row]) -> usize {
     let time = |row: Row| view.importer_times(row).0;
     // Sorting by the time alone is cheap and settles nearly everything; equal times are few.
@@ -90,6 +91,7 @@ fn settle(view: &View<'_>, run: &mut [Row]) {
 }
 
 /// Puts more events among those of a thread, which are in the importer's order.
+#[inline(never)]
 pub(crate) fn insert(view: &View<'_>, rows: &mut Vec<Row>, mut more: Vec<Row>) {
     more.retain(|row| view.importer_times(*row).0 >= 0);
     if more.len() > rows.len() / 16 {
@@ -115,8 +117,7 @@ pub(crate) fn insert(view: &View<'_>, rows: &mut Vec<Row>, mut more: Vec<Row>) {
 /// One event as the importer sees it.
 #[inline]
 pub(crate) fn item(view: &View<'_>, row: Row) -> Item {
-    let phase = view.phase(row);
-    let (ts, dur) = view.importer_times(row);
+    let (phase, ts, dur) = view.phase_and_times(row);
     let end = if phase == Phase::Complete { ts.saturating_add(dur) } else { ts };
     Item { row, phase, ts, end }
 }

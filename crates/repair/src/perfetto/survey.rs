@@ -41,6 +41,7 @@ pub(crate) struct Survey {
 
 impl Survey {
     /// Runs the model.
+    #[inline(never)]
     pub fn of(view: &View<'_>) -> Self {
         let (mut unedited, mut flows) = (Prediction::default(), Vec::new());
         let threads = Threads::of(view, |event| {
@@ -78,6 +79,7 @@ impl Survey {
     }
 
     /// Follows the changes that the plan made since the survey was brought up to date.
+    #[inline(never)]
     pub fn update(&mut self, trace: &Trace, plan: &mut RepairPlan) {
         let changed = plan.take_touched();
         if !self.can_follow(trace, plan) {
@@ -119,6 +121,7 @@ impl Survey {
         crossing.map(|(row, _)| *row).collect()
     }
 
+    #[inline(never)]
     fn walk(&mut self, view: &View<'_>, thread: usize) {
         let (trouble, mut flows) = nesting::walk(view, self.threads.rows(thread), |_| false);
         if !trouble.is_none() {
@@ -130,6 +133,7 @@ impl Survey {
     }
 
     /// Takes events that a plan changes for the first time out of the count.
+    #[inline(never)]
     fn count_edited(&mut self, view: &View<'_>, changed: &[Row]) {
         let plain = View::through(view.trace, self.lens);
         let mut gone = Prediction::default();
@@ -150,6 +154,7 @@ impl Survey {
         counts.unreadable_flow_ids -= gone.unreadable_flow_ids;
     }
 
+    #[inline(never)]
     fn sum_up(&mut self, view: &View<'_>, recount_duplicates: bool) {
         let duplicates = self.prediction.duplicate_flow_starts;
         let mut sum = self.unedited.clone();

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, StringId, Trace, TrackId};
+use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use super::order::{self, Item};
-use crate::view::{Seen, View, each_row};
+use crate::view::{Seen, View};
 
 /// A pid or tid after the importer's conversion to u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,6 +74,7 @@ const NO_THREAD: u32 = u32::MAX;
 
 impl Threads {
     /// Groups all events by thread, by one counting sort; `each` is shown every event on the way.
+    #[inline(never)]
     pub(crate) fn of(view: &View<'_>, mut each: impl FnMut(&Seen)) -> Self {
         let trace = view.trace;
         let mut threads = Self {
@@ -121,6 +122,7 @@ impl Threads {
     }
 
     /// Takes changed events (sorted) to where the view now has them; the threads that this changes.
+    #[inline(never)]
     pub(crate) fn update(&mut self, view: &View<'_>, changed: &[Row]) -> BTreeSet<usize> {
         let is_changed = |row: &Row| view.is_edited(*row) && changed.binary_search(row).is_ok();
         let left: BTreeSet<u32> = changed.iter().map(|row| self.thread_of(view, *row)).collect();
@@ -157,6 +159,7 @@ impl Threads {
     }
 
     /// Notes the thread that the view has an event on.
+    #[inline(never)]
     fn follow(&mut self, view: &View<'_>, row: Row) -> u32 {
         let track = view.trace.track(row);
         let pid = view.trace.process_of(track).pid;
