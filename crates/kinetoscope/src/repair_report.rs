@@ -195,7 +195,7 @@ fn predictions(plan: &RepairPlan, text: &TextFaults) -> Table {
 fn describe(prediction: &Prediction, one: &str, many: &str) -> String {
     let Prediction {
         crossing_slices,
-        crossing_slices_exact: _,
+        crossing_slices_if_exact: _,
         too_deep,
         misplaced_ends,
         negative_durations,

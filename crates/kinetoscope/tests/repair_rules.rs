@@ -293,3 +293,13 @@ fn what_fuzzing_found_stays_found() {
         assert_eq!(repair(json.as_bytes()).0, json, "{file}");
     }
 }
+
+#[test]
+fn a_counter_keeps_every_value_that_is_a_number_however_large() {
+    let counter = r#"{"ph":"C","name":"n","pid":1,"ts":5,"args":{"a":1e99,"b":"x","c":"\u0031"}}"#;
+    let (json, proof) = repair(document(&[counter, &slice("a", 0, 10)]).as_bytes());
+    assert!(proof.holds, "{proof:?}");
+    let args = &named(&json, "n")["args"];
+    assert_eq!(args["a"], 1e99);
+    assert!(args.get("c").is_some() && args.get("b").is_none(), "{args}");
+}

@@ -148,9 +148,10 @@ fn lossy(bytes: &[u8]) -> String {
 
 /// Whether a value is a number, or a string that holds one (which the importer also reads).
 fn is_number(value: &[u8]) -> bool {
-    let inner =
-        value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(value);
-    trace::decimal::parse_micros(inner).is_some()
+    match value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) {
+        Some(text) => trace::decimal::is_number(string::unescape(text).as_bytes()),
+        None => trace::decimal::is_number(value),
+    }
 }
 
 /// `text` as a JSON string.

@@ -16,6 +16,13 @@ pub struct Micros {
     pub odd_importer_ns: Option<i64>,
 }
 
+/// Whether `text`, a number's or what a string holds, is a number for the importer, however large or long.
+#[must_use]
+pub fn is_number(text: &[u8]) -> bool {
+    let is_finite = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
+    parse_micros(text).is_some() || std::str::from_utf8(text).is_ok_and(is_finite)
+}
+
 /// The importer's nanoseconds for a time of `exact_ns` written with at most three decimals.
 ///
 /// Perfetto v51 to v58, `util/json_parser.h` and `json_trace_parser.cc`: an integer is taken as it is;

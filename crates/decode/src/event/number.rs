@@ -1,7 +1,7 @@
 //! Integers and ids out of JSON values.
 
 use scan::{Value, string::unescape};
-use trace::decimal::{Micros, parse_micros, parse_plain};
+use trace::decimal::{Micros, is_number, parse_micros, parse_plain};
 
 use super::draft::{Draft, Field};
 
@@ -118,10 +118,7 @@ fn time_of(value: Value<'_>) -> Time {
 pub(super) fn is_numeric(value: Value<'_>) -> bool {
     match value {
         Value::Number(_) => true,
-        Value::String(text) => {
-            let text = unescape(text.raw);
-            parse_micros(text.as_bytes()).is_some() || text.parse::<f64>().is_ok_and(f64::is_finite)
-        }
+        Value::String(text) => is_number(unescape(text.raw).as_bytes()),
         _ => false,
     }
 }

@@ -35,7 +35,7 @@ pub struct Prediction {
     /// (`slice_spill_overlapping_complete_event`).
     pub crossing_slices: u64,
     /// Of these, how many would cross if the importer's arithmetic were exact.
-    pub crossing_slices_exact: u64,
+    pub crossing_slices_if_exact: u64,
     /// Slices at depth 512 or more: shown garbled by v55, dropped after v57.1.
     pub too_deep: u64,
     /// `E` events that close a slice under an open one (`misplaced_end_event`, data loss).
@@ -74,7 +74,7 @@ impl Prediction {
     pub fn is_clean(&self) -> bool {
         let Self {
             crossing_slices,
-            crossing_slices_exact: _,
+            crossing_slices_if_exact: _,
             too_deep,
             misplaced_ends,
             negative_durations,

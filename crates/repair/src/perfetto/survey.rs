@@ -172,7 +172,7 @@ impl Survey {
         self.unbound.sort();
         self.unparked.sort();
         sum.flows_without_slice = self.unbound.len() as u64;
-        sum.crossing_slices_exact = match sum.misread_times {
+        sum.crossing_slices_if_exact = match sum.misread_times {
             0 => sum.crossing_slices,
             _ => crossing_slices(&view.exactly()),
         };
