@@ -96,17 +96,36 @@ impl<'a> Gpu<'a> {
 
     /// Calls `each` with all GPU slices, by start.
     pub(crate) fn each_slice(&self, mut each: impl FnMut(GpuSlice)) {
-        let mut works = self.work_of.iter().zip(&self.before_window);
-        each_of(&self.rows, |row| {
-            let Some((work, before_window)) = works.next() else { return };
-            each(GpuSlice {
-                start_ns: self.trace.ts_ns(row),
-                dur_ns: duration_ns(self.trace, row),
-                work: *work as usize,
-                stream: self.trace.stream(row),
-                before_window: *before_window,
-            });
+        let mut at = 0;
+        each_of(&self.rows, |_| {
+            each(self.slice(at));
+            at += 1;
         });
+    }
+
+    /// The number of GPU slices.
+    #[allow(dead_code, reason = "triage lands piece by piece")]
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The event of the `at`-th GPU slice by start.
+    #[allow(dead_code, reason = "triage lands piece by piece")]
+    pub(crate) fn row(&self, at: usize) -> Row {
+        self.rows[at]
+    }
+
+    /// The `at`-th GPU slice by start.
+    #[inline]
+    pub(crate) fn slice(&self, at: usize) -> GpuSlice {
+        let row = self.rows[at];
+        GpuSlice {
+            start_ns: self.trace.ts_ns(row),
+            dur_ns: duration_ns(self.trace, row),
+            work: self.work_of[at] as usize,
+            stream: self.trace.stream(row),
+            before_window: self.before_window[at],
+        }
     }
 
     /// Whether the slice is a kernel (and neither copy nor fill).

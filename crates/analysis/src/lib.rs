@@ -20,6 +20,7 @@ mod kernels;
 mod overview;
 mod steps;
 mod streams;
+mod triage;
 
 #[cfg(test)]
 mod fixture;
@@ -32,6 +33,7 @@ pub use kernels::KernelRow;
 pub use overview::{FigureRow, GpuTotals, Overview};
 pub use steps::StepRow;
 pub use streams::{DeviceRow, StreamRow};
+pub use triage::{Confidence, Location};
 
 use report::{Section, Table};
 use serde::{Deserialize, Serialize};

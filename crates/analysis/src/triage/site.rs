@@ -1,0 +1,89 @@
+//! Where GPU work came from: the op, the launch and the line of Python of each GPU slice.
+
+use serde::{Deserialize, Serialize};
+use trace::{Row, StringId};
+
+/// How sure it is that a GPU slice came from the place that is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// By the file's own ids: correlation and `External id`.
+    Exact,
+    /// By the order of names in the capture of the graph that was replayed.
+    Replay,
+    /// By the position in the capture of the graph alone: the capture does not name its kernels.
+    Position,
+    /// By name, from another trace.
+    Mapping,
+    /// Only the call that launched it is known.
+    Launch,
+    /// Nothing is known.
+    None,
+}
+
+impl Confidence {
+    /// The word for it in tables and artifacts.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Replay => "replay",
+            Self::Position => "position",
+            Self::Mapping => "mapping",
+            Self::Launch => "launch",
+            Self::None => "none",
+        }
+    }
+}
+
+/// A line of Python.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Location {
+    /// The path, from the first known package on: `vllm/model_executor/models/llama.py`.
+    pub path: String,
+    /// The line, from 1; 0 when the frame does not tell.
+    pub line: u32,
+    /// The function.
+    pub function: String,
+}
+
+impl std::fmt::Display for Location {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}:{} {}", self.path, self.line, self.function)
+    }
+}
+
+/// One place that GPU work came from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Site {
+    /// The op.
+    pub cpu_op: Option<StringId>,
+    /// The runtime call.
+    pub launch: Option<StringId>,
+    /// The line of Python that says most.
+    pub location: Option<Location>,
+    /// The calls that lead there, outermost first.
+    pub stack: Vec<String>,
+    /// How sure this is.
+    pub confidence: Confidence,
+    /// Whether a graph launched it.
+    pub graph: bool,
+    /// The op's event, for its arguments.
+    pub op_row: Option<Row>,
+}
+
+/// The place of every GPU slice.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attribution {
+    /// Every place once.
+    pub sites: Vec<Site>,
+    /// Index into `sites`, by GPU slice.
+    pub site_of: Vec<u32>,
+}
+
+impl Attribution {
+    /// The place of a GPU slice.
+    pub fn site(&self, slice: usize) -> &Site {
+        &self.sites[self.site_of[slice] as usize]
+    }
+}
