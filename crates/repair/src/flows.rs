@@ -79,7 +79,23 @@ fn resolve_thread(
 /// How many of `targets` are among `bindings`; both sorted.
 #[inline(never)]
 pub(crate) fn count_bound(bindings: &[(Row, Row)], targets: &[(Row, Row)]) -> u64 {
-    targets.iter().filter(|pair| bindings.binary_search(pair).is_ok()).count() as u64
+    (targets.len() - unbound(bindings, targets).len()) as u64
+}
+
+/// Those of `targets` that are not among `bindings`; both sorted, and nearly equal.
+#[inline(never)]
+fn unbound(bindings: &[(Row, Row)], targets: &[(Row, Row)]) -> Vec<(Row, Row)> {
+    let mut at = 0;
+    let mut unbound = Vec::new();
+    each_of(targets, |target| {
+        while bindings.get(at).is_some_and(|binding| *binding < target) {
+            at += 1;
+        }
+        if bindings.get(at) != Some(&target) {
+            unbound.push(target);
+        }
+    });
+    unbound
 }
 
 /// The identity of a flow in the importer: id, category, name.
@@ -293,16 +309,12 @@ fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &Surv
         edit.ts_ns.is_none()
             && (edit.tid.is_some() || edit.bind_enclosing || before.binary_search(pair).is_ok())
     };
-    let wrong: Vec<(Row, Row)> = plan
-        .flow_targets
-        .iter()
-        .filter(|pair| after.bindings.binary_search(pair).is_err())
-        .filter(|pair| touched(pair))
-        .filter(|(flow, slice)| {
-            trace.ts_ns(*flow) != trace.ts_ns(*slice) && starts_before(trace, *slice, *flow)
-        })
-        .copied()
-        .collect();
+    let mut wrong = unbound(&after.bindings, &plan.flow_targets);
+    wrong.retain(|(flow, slice)| {
+        touched(&(*flow, *slice))
+            && trace.ts_ns(*flow) != trace.ts_ns(*slice)
+            && starts_before(trace, *slice, *flow)
+    });
     for (flow, slice) in &wrong {
         let edit = plan.edit_mut(*flow);
         edit.ts_ns = Some(trace.ts_ns(*slice));
