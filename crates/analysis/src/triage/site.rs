@@ -1,7 +1,6 @@
 //! Where GPU work came from: the op, the launch and the line of Python of each GPU slice.
 
 use serde::{Deserialize, Serialize};
-use trace::{Row, StringId};
 
 /// How sure it is that a GPU slice came from the place that is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -15,6 +14,8 @@ pub enum Confidence {
     Position,
     /// By name, from another trace.
     Mapping,
+    /// By time: the op that ran on the launching thread; the file links the two by no id.
+    Enclosing,
     /// Only the call that launched it is known.
     Launch,
     /// Nothing is known.
@@ -30,6 +31,7 @@ impl Confidence {
             Self::Replay => "replay",
             Self::Position => "position",
             Self::Mapping => "mapping",
+            Self::Enclosing => "enclosing",
             Self::Launch => "launch",
             Self::None => "none",
         }
@@ -56,10 +58,10 @@ impl std::fmt::Display for Location {
 /// One place that GPU work came from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Site {
-    /// The op.
-    pub cpu_op: Option<StringId>,
+    /// The op. (Text, not an id: it may come from another trace.)
+    pub cpu_op: Option<String>,
     /// The runtime call.
-    pub launch: Option<StringId>,
+    pub launch: Option<String>,
     /// The line of Python that says most.
     pub location: Option<Location>,
     /// The calls that lead there, outermost first.
@@ -68,8 +70,6 @@ pub(crate) struct Site {
     pub confidence: Confidence,
     /// Whether a graph launched it.
     pub graph: bool,
-    /// The op's event, for its arguments.
-    pub op_row: Option<Row>,
 }
 
 /// The place of every GPU slice.
