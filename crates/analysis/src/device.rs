@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use trace::Trace;
 
+use crate::versions;
+
 /// One entry of the file's `deviceProperties`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
@@ -102,12 +104,11 @@ pub(crate) fn platform_id(platform: Platform) -> &'static str {
 
 /// "HIP 6.4.43483" or "CUDA 12.4", decoded from the number that the runtime reports (spec: artifacts.md 3).
 pub(crate) fn runtime(trace: &Trace) -> Option<String> {
-    if let Some(version) = trace.metadata.int("hip_runtime_version") {
-        let (major, rest) = (version / 10_000_000, version % 10_000_000);
-        return Some(format!("HIP {major}.{}.{}", rest / 100_000, rest % 100_000));
+    if let Some(version) = trace.metadata.int("hip_runtime_version").and_then(versions::hip) {
+        return Some(format!("HIP {version}"));
     }
-    let version = trace.metadata.int("cuda_runtime_version")?;
-    Some(format!("CUDA {}.{}", version / 1000, version % 1000 / 10))
+    let version = trace.metadata.int("cuda_runtime_version").and_then(versions::cuda)?;
+    Some(format!("CUDA {version}"))
 }
 
 /// `rank`, `world_size` and `backend` of the file's `distributedInfo`.
@@ -120,7 +121,7 @@ pub(crate) fn distributed(trace: &Trace) -> (Option<i64>, Option<i64>, Option<St
     )
 }
 
-fn member(trace: &Trace, key: &str) -> Option<Value> {
+pub(crate) fn member(trace: &Trace, key: &str) -> Option<Value> {
     serde_json::from_str(trace.metadata.get(key)?).ok()
 }
 

@@ -21,6 +21,7 @@ mod overview;
 mod steps;
 mod streams;
 mod triage;
+pub mod versions;
 
 #[cfg(test)]
 mod fixture;
@@ -33,7 +34,10 @@ pub use kernels::KernelRow;
 pub use overview::{FigureRow, GpuTotals, Overview};
 pub use steps::StepRow;
 pub use streams::{DeviceRow, StreamRow};
-pub use triage::{Confidence, Location};
+pub use triage::{
+    ArchMatch, ArchRelation, ArchVerdict, Confidence, Framework, FrameworkVote, Location,
+    ObservedArch,
+};
 
 use report::{Section, Table};
 use serde::{Deserialize, Serialize};

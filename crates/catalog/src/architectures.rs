@@ -96,9 +96,91 @@ pub fn of_amd_numbers(major: u32, minor: u32, compute_units: u32) -> Option<&'st
     }
 }
 
+/// Architectures of one family: what ran on one of them says something about the others.
+pub struct Related {
+    /// What the family is called.
+    pub name: &'static str,
+    /// Its architectures, as compilers spell them.
+    pub members: &'static [&'static str],
+    /// What an observation on one says about another, and what it does not, as half a sentence.
+    pub carries_over: &'static str,
+}
+
+/// Families of architectures that are close enough to learn from one about another (spec: artifacts.md 4).
+pub const RELATED: &[Related] = &[
+    Related {
+        name: "CDNA 3 and 4",
+        members: &["gfx942", "gfx950"],
+        carries_over: "which kernels and chains run and where the gaps are carries over, while kernel selection, \
+                       FP4 and FP6 paths, tile sizes and absolute times do not",
+    },
+    Related {
+        name: "Blackwell data centre",
+        members: &["sm_100", "sm_103"],
+        carries_over: "which kernels and chains run and where the gaps are carries over, while kernel selection, \
+                       tile sizes and absolute times do not",
+    },
+];
+
+/// The family that holds both architectures.
+#[must_use]
+pub fn related(a: &str, b: &str) -> Option<&'static Related> {
+    RELATED.iter().find(|family| family.members.contains(&a) && family.members.contains(&b))
+}
+
+/// An architecture as compilers spell it, from how runtimes and people do: `gfx942:sramecc+:xnack-`, `GFX942`,
+/// `sm90`, `sm_90a`. `None` for what names no architecture.
+#[must_use]
+pub fn spelled(text: &str) -> Option<String> {
+    let text = text.trim().to_ascii_lowercase();
+    let text = text.split(':').next().unwrap_or_default();
+    if let Some(number) = text.strip_prefix("gfx") {
+        let good = (3..=4).contains(&number.len())
+            && number.starts_with(|c: char| c.is_ascii_digit())
+            && number.bytes().all(|b| b.is_ascii_hexdigit());
+        return good.then(|| text.to_owned());
+    }
+    let number = text.strip_prefix("sm_").or_else(|| text.strip_prefix("sm"))?;
+    // sm_90a is sm_90 with features that are not portable: the same device.
+    let digits = number.trim_end_matches(['a', 'f']);
+    let good = (2..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    good.then(|| format!("sm_{digits}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_architecture_has_one_spelling() {
+        for (text, arch) in [
+            ("gfx942", Some("gfx942")),
+            ("gfx90a:sramecc+:xnack-", Some("gfx90a")),
+            (" GFX1100 ", Some("gfx1100")),
+            ("sm_90a", Some("sm_90")),
+            ("sm100", Some("sm_100")),
+            ("gfx9", None),
+            ("gfxabc", None),
+            ("x86_64", None),
+            ("sm_", None),
+            ("", None),
+        ] {
+            assert_eq!(spelled(text).as_deref(), arch, "{text}");
+        }
+    }
+
+    #[test]
+    fn families_hold_architectures_that_have_devices() {
+        for family in RELATED {
+            for arch in family.members {
+                assert_eq!(spelled(arch).as_deref(), Some(*arch));
+                assert!(DEVICES.iter().any(|device| device.arch == *arch), "{arch}");
+            }
+        }
+        assert!(related("gfx942", "gfx950").is_some());
+        assert!(related("gfx90a", "gfx950").is_none());
+        assert!(related("sm_90", "sm_100").is_none());
+    }
 
     #[test]
     fn devices() {

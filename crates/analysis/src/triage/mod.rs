@@ -1,6 +1,12 @@
 //! Triage: where GPU time comes from, what could overlap and what could fuse.
 
+#[allow(dead_code, reason = "triage lands piece by piece")]
+pub(crate) mod arch;
+#[allow(dead_code, reason = "triage lands piece by piece")]
+pub(crate) mod framework;
 #[allow(dead_code, reason = "attribution, overlap and fuse land one by one")]
 pub(crate) mod site;
 
+pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
+pub use framework::{Framework, FrameworkVote};
 pub use site::{Confidence, Location};
