@@ -91,7 +91,7 @@ impl Correlations {
     /// The correlations of all runtime calls.
     fn of_launches(trace: &Trace) -> Self {
         let (mut n, mut first, mut last) = (0_usize, i64::MAX, i64::MIN);
-        each_launch(trace, |correlation| {
+        each_launch(trace, |_, correlation| {
             n += 1;
             first = first.min(correlation);
             last = last.max(correlation);
@@ -99,7 +99,7 @@ impl Correlations {
         let range = i128::from(last) - i128::from(first) + 1;
         if n > 0 && range <= 64 * n as i128 {
             let mut bits = vec![0_u64; (range / 64) as usize + 1];
-            each_launch(trace, |correlation| {
+            each_launch(trace, |_, correlation| {
                 let bit = correlation.abs_diff(first);
                 bits[(bit / 64) as usize] |= 1 << (bit % 64);
             });
@@ -107,7 +107,7 @@ impl Correlations {
             return Self::Dense { first, bits, len };
         }
         let mut sorted = Vec::with_capacity(n);
-        each_launch(trace, |correlation| sorted.push(correlation));
+        each_launch(trace, |_, correlation| sorted.push(correlation));
         sorted.sort_unstable();
         sorted.dedup();
         Self::Sorted(sorted)
@@ -132,12 +132,13 @@ impl Correlations {
     }
 }
 
-/// Calls `each` with the correlation of every slice that may have launched GPU work.
+/// Calls `each` with every slice that may have launched GPU work, and its correlation.
 #[inline(never)]
-fn each_launch(trace: &Trace, mut each: impl FnMut(i64)) {
+pub(crate) fn each_launch(trace: &Trace, mut each: impl FnMut(Row, i64)) {
     let mut known: Vec<(StringId, bool)> = Vec::new();
     each_row(trace, |row| {
-        if trace.phase(row) != Phase::Complete || is_gpu(trace.flags(row)) {
+        let flags = trace.flags(row);
+        if trace.phase(row) != Phase::Complete || is_gpu(flags) || flags.has(Flags::PYTHON_IDS) {
             return;
         }
         let Some(correlation) = trace.link(row) else { return };
@@ -151,7 +152,7 @@ fn each_launch(trace: &Trace, mut each: impl FnMut(i64)) {
             }
         };
         if launches {
-            each(correlation);
+            each(row, correlation);
         }
     });
 }

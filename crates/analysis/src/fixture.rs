@@ -17,12 +17,22 @@ pub(crate) struct Slice<'a> {
     ts_ns: i64,
     dur_ns: i64,
     link: Option<i64>,
+    external: Option<i64>,
     device: i64,
     stream: i64,
 }
 
 pub(crate) fn slice<'a>(raw_category: &'a str, name: &'a str) -> Slice<'a> {
-    Slice { raw_category, name, ts_ns: 0, dur_ns: 0, link: None, device: 0, stream: 7 }
+    Slice {
+        raw_category,
+        name,
+        ts_ns: 0,
+        dur_ns: 0,
+        link: None,
+        external: None,
+        device: 0,
+        stream: 7,
+    }
 }
 
 pub(crate) fn kernel(name: &str) -> Slice<'_> {
@@ -37,6 +47,11 @@ impl Slice<'_> {
 
     pub(crate) fn on(mut self, device: i64, stream: i64) -> Self {
         (self.device, self.stream) = (device, stream);
+        self
+    }
+
+    pub(crate) fn external(mut self, id: i64) -> Self {
+        self.external = Some(id);
         self
     }
 
@@ -67,7 +82,7 @@ impl Fixture {
             raw_category: self.intern(slice.raw_category),
             track: self.track(device, stream),
             link: slice.link,
-            external: None,
+            external: slice.external,
             stream: if on_gpu { self.builder.stream(Stream { device, stream }) } else { None },
             span: ByteSpan { start: self.end, len: 10 },
         };

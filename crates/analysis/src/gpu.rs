@@ -103,6 +103,11 @@ impl<'a> Gpu<'a> {
         });
     }
 
+    /// Calls `each` with the event of all GPU slices, by start.
+    pub(crate) fn each_row(&self, each: impl FnMut(Row)) {
+        each_of(&self.rows, each);
+    }
+
     /// The number of GPU slices.
     #[allow(dead_code, reason = "triage lands piece by piece")]
     pub(crate) fn len(&self) -> usize {

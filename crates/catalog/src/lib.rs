@@ -19,6 +19,7 @@ mod head;
 mod inductor;
 mod mangled;
 mod pattern;
+pub mod python;
 mod rules;
 
 pub use category::{Category, OverlapClass};

@@ -393,3 +393,17 @@ fn excerpts_show_the_place() {
     assert!(it.problems.iter().all(|it| it.excerpt.chars().count() <= 120));
     assert_eq!(problem(&it, ProblemKind::ControlCharacter).count, 1000);
 }
+
+#[test]
+fn frames_of_python_keep_their_ids_and_launches_their_kernel() {
+    let frame = r#"{"ph":"X","cat":"python_function","name":"a.py(1): f","pid":1,"tid":1,"ts":1,"dur":2,"args":{"Python parent id":7,"Python id":9,"Ev Idx":3}}"#;
+    let launch = r#"{"ph":"X","cat":"cuda_runtime","name":"hipLaunchKernel","pid":1,"tid":1,"ts":1,"dur":2,"args":{"External id":5,"kernel":"void k<int>(int)","correlation":6}}"#;
+    let trace = file(&format!("[{frame},{launch},{GOOD}]"), 3, &[]).trace;
+    assert!(trace.flags(0).has(Flags::PYTHON_IDS));
+    assert_eq!((trace.link(0), trace.external(0)), (Some(9), Some(7)));
+    assert!(!trace.flags(1).has(Flags::PYTHON_IDS));
+    assert_eq!((trace.link(1), trace.external(1)), (Some(6), Some(5)));
+    let kernel = trace.launched_kernel(1).map(|id| trace.strings.get(id));
+    assert_eq!(kernel, Some("void k<int>(int)"));
+    assert_eq!((trace.launched_kernel(0), trace.launched_kernel(2)), (None, None));
+}

@@ -63,6 +63,8 @@ pub struct Trace {
     wide_links: Vec<i64>,
     /// Every flag that any event has.
     seen_flags: Flags,
+    /// The names of the kernels that launches launch, where the file says so; sorted by row.
+    launched: Vec<(Row, StringId)>,
 }
 
 impl Trace {
@@ -95,6 +97,18 @@ impl Trace {
     #[must_use]
     pub fn flags(&self, row: Row) -> Flags {
         Flags(self.flags.at(row as usize) & ((1 << PHASE_SHIFT) - 1))
+    }
+
+    /// The name of the kernel that a launch launches (`args.kernel`, which ROCm's runtime calls have).
+    #[must_use]
+    pub fn launched_kernel(&self, row: Row) -> Option<StringId> {
+        find(&self.launched, row)
+    }
+
+    /// All launches that name their kernel, in file order.
+    #[must_use]
+    pub fn launched_kernels(&self) -> &[(Row, StringId)] {
+        &self.launched
     }
 
     /// Every flag that at least one event has: what is not in here needs no look at the events.
@@ -172,14 +186,14 @@ impl Trace {
     }
 
     /// For slices `args.correlation`; for flow events the id as Perfetto reads it (integers as they are,
-    /// strings as hexadecimal).
+    /// strings as hexadecimal); with [`Flags::PYTHON_IDS`] the frame's own id.
     #[inline]
     #[must_use]
     pub fn link(&self, row: Row) -> Option<i64> {
         self.wide(self.link.at(row as usize))
     }
 
-    /// `args["External id"]`.
+    /// `args["External id"]`; with [`Flags::PYTHON_IDS`] the id of the frame that called.
     #[inline]
     #[must_use]
     pub fn external(&self, row: Row) -> Option<i64> {
@@ -253,6 +267,7 @@ impl Trace {
             importer_ns,
             wide_links,
             seen_flags: _,
+            launched,
         } = self;
         strings.heap_bytes()
             + tracks.capacity() * size_of::<Track>()
@@ -270,6 +285,7 @@ impl Trace {
             + long_durs.capacity() * size_of::<(Row, i64)>()
             + importer_ns.capacity() * size_of::<(Row, ImporterNs)>()
             + wide_links.capacity() * size_of::<i64>()
+            + launched.capacity() * size_of::<(Row, StringId)>()
     }
 
     fn wide(&self, link: u32) -> Option<i64> {
@@ -433,6 +449,12 @@ impl TraceBuilder {
             track.n_timed = track.n_timed.saturating_add(1);
         }
         true
+    }
+
+    /// Notes the name of the kernel that the last event launches.
+    pub fn launches(&mut self, row: Row, kernel: StringId) {
+        debug_assert_eq!(row as usize + 1, self.trace.len());
+        self.trace.launched.push((row, kernel));
     }
 
     /// The finished trace.

@@ -1,10 +1,11 @@
 //! Triage: where GPU time comes from, what could overlap and what could fuse.
+#![allow(dead_code, reason = "triage lands piece by piece")]
 
-#[allow(dead_code, reason = "triage lands piece by piece")]
 pub(crate) mod arch;
-#[allow(dead_code, reason = "triage lands piece by piece")]
+mod attribution;
 pub(crate) mod framework;
-#[allow(dead_code, reason = "attribution, overlap and fuse land one by one")]
+mod nest;
+mod python;
 pub(crate) mod site;
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};

@@ -18,6 +18,10 @@ pub(super) enum Field {
     DeviceId,
     Stream,
     StreamTitled,
+    PythonId,
+    PythonParent,
+    // Not numbers from here on; the first is a key of `args`.
+    Kernel,
     Ph,
     Name,
     Cat,
@@ -34,8 +38,9 @@ pub(super) enum Field {
 
 impl Field {
     const COUNT: usize = Self::FlowOut as usize + 1;
-    const NUMBERS: usize = Self::StreamTitled as usize + 1;
-    const OF_ARGS: std::ops::Range<usize> = Self::Correlation as usize..Self::NUMBERS;
+    const NUMBERS: usize = Self::PythonParent as usize + 1;
+    const OF_ARGS: std::ops::Range<usize> = Self::Correlation as usize..Self::Kernel as usize + 1;
+    const NUMBERS_OF_ARGS: std::ops::Range<usize> = Self::Correlation as usize..Self::NUMBERS;
 
     /// Whether `key` is one that events have; a hint when reading starts again after damage.
     pub(super) fn is_known(key: &[u8]) -> bool {
@@ -73,6 +78,9 @@ impl Field {
             b"Device Id" => Self::DeviceId,
             b"External id" => Self::ExternalId,
             b"correlation" => Self::Correlation,
+            b"Python id" => Self::PythonId,
+            b"Python parent id" => Self::PythonParent,
+            b"kernel" => Self::Kernel,
             _ => return None,
         })
     }
@@ -136,7 +144,7 @@ impl<'a> Draft<'a> {
     ) -> Result<(), Stop> {
         if self.values[Field::Args as usize].is_some() {
             self.values[Field::OF_ARGS].fill(None);
-            self.decimals[Field::OF_ARGS].fill(None);
+            self.decimals[Field::NUMBERS_OF_ARGS].fill(None);
         }
         cursor.enter();
         let mut first = true;

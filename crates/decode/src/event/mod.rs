@@ -123,10 +123,16 @@ impl Events {
         });
 
         let mut link = None;
+        let mut external = number::link(draft, Field::ExternalId);
         let mut stream = None;
         match phase {
             Phase::Complete => {
                 link = number::link(draft, Field::Correlation);
+                if link.is_none() && draft.some(Field::PythonId).is_some() {
+                    notes.flags.set(Flags::PYTHON_IDS);
+                    link = number::link(draft, Field::PythonId);
+                    external = number::link(draft, Field::PythonParent);
+                }
                 if class != Flags::default() {
                     notes.flags.set(class);
                     stream = self.stream(draft, pid, tid, notes);
@@ -154,13 +160,19 @@ impl Events {
             raw_category,
             track,
             link,
-            external: number::link(draft, Field::ExternalId),
+            external,
             stream,
             span: ByteSpan { start: notes.offset, len: notes.text.len() as u64 },
         };
         let row = self.next_row();
         if !push(&mut self.builder, &event, importer) {
             notes.add(ProblemKind::EventTooLong);
+        } else if let Some(row) = row
+            && class == Flags::default()
+            && let Some(kernel @ Value::String(_)) = draft.some(Field::Kernel)
+        {
+            let kernel = text_id(self.builder.strings(), Some(kernel));
+            self.builder.launches(row, kernel);
         }
         if notes.found != 0 {
             self.note(notes, row);

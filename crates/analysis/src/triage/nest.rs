@@ -1,0 +1,129 @@
+//! Slices of one kind on their threads: which was innermost at a moment, and what lay around it.
+
+use trace::{Flags, Row, Trace, TrackId, each_of, each_row};
+
+/// Nothing around.
+const NONE: u32 = u32::MAX;
+
+/// Slices of one kind: 8 bytes each.
+pub(crate) struct Nest<'a> {
+    pub(crate) trace: &'a Trace,
+    /// By (track, start, longer first).
+    pub(crate) rows: Vec<Row>,
+    /// The place in `rows` of what lies around each.
+    around: Vec<u32>,
+    /// Where each track begins in `rows`, sorted by track.
+    tracks: Vec<(TrackId, u32)>,
+}
+
+impl<'a> Nest<'a> {
+    /// The slices for which `belongs` is true.
+    #[inline(never)]
+    pub(crate) fn of(trace: &'a Trace, belongs: impl Fn(Row) -> bool) -> Self {
+        let mut rows = Vec::new();
+        each_row(trace, |row| {
+            if belongs(row) {
+                rows.push(row);
+            }
+        });
+        rows.sort_by_key(|row| {
+            (trace.track(*row).0, trace.ts_ns(*row), std::cmp::Reverse(trace.dur_ns(*row)))
+        });
+        let mut tracks: Vec<(TrackId, u32)> = Vec::new();
+        let mut at = 0;
+        each_of(&rows, |row| {
+            let track = trace.track(row);
+            if tracks.last().is_none_or(|(last, _)| *last != track) {
+                tracks.push((track, at));
+            }
+            at += 1;
+        });
+        let around = around(trace, &rows);
+        Self { trace, rows, around, tracks }
+    }
+
+    /// The innermost slice that was open on `track` at `ts_ns`, as a place in `rows`.
+    pub(crate) fn innermost(&self, track: TrackId, ts_ns: i64) -> Option<usize> {
+        let at = self.tracks.binary_search_by_key(&track.0, |(track, _)| track.0).ok()?;
+        let start = self.tracks.get(at)?.1 as usize;
+        let end = self.tracks.get(at + 1).map_or(self.rows.len(), |(_, end)| *end as usize);
+        let rows = self.rows.get(start..end)?;
+        let n = rows.partition_point(|row| self.trace.ts_ns(*row) <= ts_ns);
+        let mut found = (start + n).checked_sub(1).filter(|found| *found >= start)?;
+        // The last that began may be over; what lies around it may not be.
+        while self.trace.end_ns(self.rows[found]) < ts_ns {
+            found = self.around(found)?;
+        }
+        Some(found)
+    }
+
+    /// What lies around a slice.
+    pub(crate) fn around(&self, at: usize) -> Option<usize> {
+        self.around.get(at).filter(|around| **around != NONE).map(|around| *around as usize)
+    }
+}
+
+/// What lies around each: by `Python parent id` where the file has it; else the slice that was open. Frames of
+/// one thread overlap without nesting in real traces, so the ids are worth more than the times.
+fn around(trace: &Trace, rows: &[Row]) -> Vec<u32> {
+    let mut by_id: Vec<(i64, u32)> = Vec::new();
+    let mut at = 0;
+    each_of(rows, |row| {
+        if trace.flags(row).has(Flags::PYTHON_IDS)
+            && let Some(id) = trace.link(row)
+        {
+            by_id.push((id, at));
+        }
+        at += 1;
+    });
+    by_id.sort_unstable();
+    let mut open: Vec<u32> = Vec::new();
+    let mut track = None;
+    let mut found = Vec::with_capacity(rows.len());
+    let mut at = 0;
+    each_of(rows, |row| {
+        if track != Some(trace.track(row)) {
+            track = Some(trace.track(row));
+            open.clear();
+        }
+        while open.last().is_some_and(|last| trace.end_ns(rows[*last as usize]) <= trace.ts_ns(row))
+        {
+            open.pop();
+        }
+        let parent = trace.flags(row).has(Flags::PYTHON_IDS).then(|| trace.external(row)).flatten();
+        let parent = parent
+            .and_then(|id| by_id.binary_search_by_key(&id, |(id, _)| *id).ok())
+            .map(|found| by_id[found].1)
+            // (Whatever a file says, what lies around comes earlier: so every chain ends.)
+            .filter(|parent| *parent < at);
+        found.push(parent.or(open.last().copied()).unwrap_or(NONE));
+        open.push(at);
+        at += 1;
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Fixture, slice};
+
+    #[test]
+    fn the_innermost_open_slice() {
+        let mut fixture = Fixture::default();
+        for (name, at, dur) in [("a", 0, 100), ("b", 10, 20), ("c", 12, 5), ("d", 40, 10)] {
+            fixture.push(slice("cpu_op", name).at(at, dur).on(1, 1));
+        }
+        fixture.push(slice("cpu_op", "other").at(0, 50).on(1, 2));
+        let trace = fixture.finish();
+        let nest = Nest::of(&trace, |_| true);
+        let name = |ns| {
+            let found = nest.innermost(trace.track(0), ns);
+            found.map(|at| trace.name_text(nest.rows[at]).to_owned())
+        };
+        let named = [0, 11, 13, 18, 35, 45, 99, 101].map(name);
+        let expected = ["a", "b", "c", "b", "a", "d", "a"].map(|name| Some(name.to_owned()));
+        assert_eq!(named[..7], expected);
+        assert_eq!(named[7], None);
+    }
+}

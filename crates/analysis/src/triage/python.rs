@@ -1,0 +1,138 @@
+//! Frames of Python: which line was running on a thread at a moment, and who had called it.
+
+use std::collections::HashMap;
+
+use catalog::python::{FrameRank, frame};
+use trace::{BuildIdHasher, Flags, Phase, Row, StringId, Trace, TrackId};
+
+use super::nest::Nest;
+use super::site::Location;
+
+/// The frames of all threads.
+pub(crate) struct Frames<'a> {
+    nest: Nest<'a>,
+    /// How much each name says, told once; `None` when it is no line.
+    ranks: HashMap<StringId, Option<FrameRank>, BuildIdHasher>,
+}
+
+/// Lines of a stack that are kept.
+const STACK: usize = 6;
+
+/// The frames that were open at a moment, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Calls {
+    /// The line that says most.
+    best: Option<StringId>,
+    /// Lines that say anything, innermost first.
+    stack: [Option<StringId>; STACK],
+}
+
+impl Calls {
+    /// The line that says most.
+    pub(crate) fn location(&self, trace: &Trace) -> Option<Location> {
+        parse(trace.strings.get(self.best?)).map(|(location, _)| location)
+    }
+
+    /// Lines that say anything, outermost first.
+    pub(crate) fn stack(&self, trace: &Trace) -> Vec<String> {
+        let names = self.stack.iter().rev().flatten();
+        names
+            .filter_map(|name| parse(trace.strings.get(*name)))
+            .map(|(location, _)| location.to_string())
+            .collect()
+    }
+}
+
+fn is_frame(trace: &Trace, row: Row) -> bool {
+    trace.phase(row) == Phase::Complete
+        && trace.flags(row).has(Flags::HAS_TS)
+        && (trace.flags(row).has(Flags::PYTHON_IDS)
+            || trace.raw_category_text(row) == "python_function")
+}
+
+impl<'a> Frames<'a> {
+    /// All frames of the trace: 8 bytes each.
+    pub(crate) fn of(trace: &'a Trace) -> Self {
+        Self { nest: Nest::of(trace, |row| is_frame(trace, row)), ranks: HashMap::default() }
+    }
+
+    /// What the frames say that were open on `track` at `ts_ns`.
+    pub(crate) fn calls(&mut self, track: TrackId, ts_ns: i64) -> Calls {
+        let mut calls = Calls::default();
+        let mut best = FrameRank::PassesOn;
+        let mut n = 0;
+        let trace = self.nest.trace;
+        let mut next = self.nest.innermost(track, ts_ns);
+        while let Some(frame) = next {
+            next = self.nest.around(frame);
+            let id = trace.name(self.nest.rows[frame]);
+            let rank = self
+                .ranks
+                .entry(id)
+                .or_insert_with(|| parse(trace.strings.get(id)).map(|(_, rank)| rank));
+            let Some(rank) = *rank else { continue };
+            if rank >= FrameRank::Package && n < STACK {
+                calls.stack[n] = Some(id);
+                n += 1;
+            }
+            // Of the user's code and a model's the innermost: a script that calls a model is on every chain.
+            let rank = rank.min(FrameRank::Model);
+            if rank > best {
+                best = rank;
+                calls.best = Some(id);
+            }
+        }
+        calls
+    }
+}
+
+/// `path(line): function`; modules (`nn.Module: Linear_3`) and built-ins are no lines.
+fn parse(name: &str) -> Option<(Location, FrameRank)> {
+    let (place, function) = name.split_once("): ")?;
+    let (path, line) = place.rsplit_once('(')?;
+    let line = line.parse().ok()?;
+    let (path, rank) = frame(path, function);
+    Some((Location { path, line, function: function.to_owned() }, rank))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Fixture, slice};
+
+    #[test]
+    fn the_line_that_says_most_is_shown() {
+        let mut fixture = Fixture::default();
+        let frame = |name| slice("python_function", name).on(1, 1);
+        fixture.push(frame("threading.py(9): _bootstrap").at(0, 100));
+        fixture.push(frame("vllm/worker.py(7): execute_model").at(10, 80));
+        fixture.push(frame("vllm/models/llama.py(70): forward").at(20, 40));
+        fixture.push(frame("torch/nn/modules/module.py(1): _call_impl").at(25, 30));
+        fixture.push(frame("<built-in function linear>").at(30, 10));
+        fixture.push(frame("torch/nn/functional.py(5): linear").at(70, 5));
+        let trace = fixture.finish();
+        let mut frames = Frames::of(&trace);
+        let track = trace.track(0);
+        let mut at = |ns| frames.calls(track, ns);
+        let line = |calls: Calls| calls.location(&trace).map(|location| location.to_string());
+        let inside = at(32);
+        assert_eq!(
+            inside.stack(&trace),
+            ["vllm/worker.py:7 execute_model", "vllm/models/llama.py:70 forward"]
+        );
+        assert_eq!(line(inside).as_deref(), Some("vllm/models/llama.py:70 forward"));
+        assert_eq!(line(at(72)).as_deref(), Some("vllm/worker.py:7 execute_model"));
+        assert_eq!(line(at(95)), None, "threads are no place");
+        assert_eq!(at(101), Calls::default());
+        assert_eq!(frames.calls(TrackId(99), 32), Calls::default());
+    }
+
+    #[test]
+    fn names_of_frames() {
+        let told = |name| parse(name).map(|(location, _)| location.to_string());
+        assert_eq!(told("a/b.py(12): f").as_deref(), Some("a/b.py:12 f"));
+        assert_eq!(told("a (x)/b.py(12): <lambda>").as_deref(), Some("a (x)/b.py:12 <lambda>"));
+        assert_eq!(told("nn.Module: Linear_3"), None);
+        assert_eq!(told("<built-in method a of b object at 0x7>"), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! What frames of Python mean: which of a chain of calls a person wants to see.
+
+/// Packages whose frames say what a model does, in no order of merit. A path is shown from such a package on.
+#[rustfmt::skip]
+const MODEL_PACKAGES: [&str; 27] = [
+    "vllm", "sglang", "sgl_kernel", "transformers", "diffusers", "xfuser", "megatron", "deepspeed", "aiter",
+    "tensorrt_llm", "tokenspeed", "flash_attn", "flashinfer", "timm", "torchvision", "torchaudio", "accelerate",
+    "peft", "trl", "torchtitan", "torchtune", "lightning", "fairscale", "apex", "xformers", "nemo", "lmdeploy",
+];
+
+/// Functions that only hand a call on.
+#[rustfmt::skip]
+const PASS_ON: [&str; 14] = [
+    "__torch_function__", "__torch_dispatch__", "__call__", "_call_impl", "_wrapped_call_impl", "wrapper",
+    "decorate_context", "inner", "_fn", "compile_wrapper", "wrapped", "run_until_complete", "_wrapped", "__get__",
+];
+
+/// Modules that wrap calls to measure or to register them.
+const PASS_ON_MODULES: [&str; 3] = ["torch_guard.py", "kernel_shape_profiler.py", "torch/_ops.py"];
+
+/// Modules of Python's standard library, as frames name them.
+#[rustfmt::skip]
+const STDLIB: [&str; 72] = [
+    "abc", "argparse", "ast", "base64", "bisect", "calendar", "codecs", "collections", "copy", "copyreg", "csv",
+    "ctypes", "dataclasses", "datetime", "decimal", "dis", "email", "encodings", "enum", "fractions", "functools",
+    "gc", "genericpath", "gettext", "glob", "gzip", "hashlib", "heapq", "html", "http", "inspect", "io", "ipaddress",
+    "itertools", "json", "linecache", "locale", "logging", "ntpath", "numbers", "operator", "os", "pathlib",
+    "pickle", "pkgutil", "platform", "posixpath", "pprint", "random", "re", "reprlib", "shutil", "signal", "ssl",
+    "stat", "statistics", "string", "struct", "subprocess", "tempfile", "textwrap", "timeit", "token", "tokenize",
+    "traceback", "types", "typing", "unittest", "urllib", "uuid", "warnings", "weakref",
+];
+
+/// Modules of the standard library and of tools that never are the place one looks for.
+#[rustfmt::skip]
+const NOISE: [&str; 16] = [
+    "threading.py", "multiprocessing/", "contextlib.py", "runpy.py", "asyncio/", "selectors.py", "queue.py",
+    "socket.py", "socketserver.py", "tqdm/", "concurrent/futures", "<string>", "importlib", "functools.py",
+    "uvloop", "torch/profiler",
+];
+
+/// How much a frame says about where work came from; the frame with the highest rank is shown, of equal ones the
+/// innermost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameRank {
+    /// Machinery: threads, queues, the profiler.
+    Noise,
+    /// A built-in or a wrapper that hands the call on.
+    PassesOn,
+    /// The standard library.
+    Stdlib,
+    /// PyTorch, Triton.
+    Framework,
+    /// Some other installed package.
+    Package,
+    /// A package that holds models or serves them.
+    Model,
+    /// The user's own code: installed nowhere.
+    User,
+}
+
+/// The path as it is shown, and the frame's rank.
+///
+/// `path` and `function` are those of a frame named `path(line): function`.
+#[must_use]
+pub fn frame(path: &str, function: &str) -> (String, FrameRank) {
+    let shown = shown_path(path);
+    if path.starts_with('<') || NOISE.iter().any(|noise| shown.contains(noise)) {
+        return (shown, FrameRank::Noise);
+    }
+    let base = rank_of_path(path, &shown);
+    let passes_on = PASS_ON.contains(&function)
+        || function.starts_with("_wrapped_")
+        || PASS_ON_MODULES.iter().any(|module| shown.ends_with(module));
+    (shown, if passes_on { base.min(FrameRank::PassesOn) } else { base })
+}
+
+fn rank_of_path(path: &str, shown: &str) -> FrameRank {
+    let first = shown.split('/').next().unwrap_or_default();
+    if MODEL_PACKAGES.contains(&first.trim_end_matches(".py")) {
+        return FrameRank::Model;
+    }
+    if first == "torch" || first == "triton" || first == "torch_xla" || first == "pytorch_lightning"
+    {
+        return FrameRank::Framework;
+    }
+    if path.contains("site-packages/") || path.contains("dist-packages/") {
+        return FrameRank::Package;
+    }
+    // The profiler cuts what lies on Python's path off: the standard library's frames begin with a module.
+    let below_lib = path.split("lib/python3").nth(1).is_some();
+    if below_lib || STDLIB.contains(&first.trim_end_matches(".py")) {
+        return FrameRank::Stdlib;
+    }
+    FrameRank::User
+}
+
+/// The path from the package on: what lies before `site-packages`, or before the first known package, is the
+/// machine's and says nothing.
+fn shown_path(path: &str) -> String {
+    for marker in ["site-packages/", "dist-packages/"] {
+        if let Some((_, rest)) = path.rsplit_once(marker) {
+            return rest.to_owned();
+        }
+    }
+    let parts: Vec<&str> = path.split('/').collect();
+    let known =
+        |part: &&str| MODEL_PACKAGES.contains(part) || **part == *"torch" || **part == *"triton";
+    // A checkout is often named as the package in it: `sglang/python/sglang/srt`. The last one counts.
+    if let Some(at) = parts.iter().rposition(|part| known(part)) {
+        return parts[at..].join("/");
+    }
+    if let Some((_, rest)) = path.rsplit_once("lib/python3") {
+        return rest.split_once('/').map_or(rest, |(_, rest)| rest).to_owned();
+    }
+    path.trim_start_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[rustfmt::skip]
+    fn frames_are_ranked_by_who_wrote_them() {
+        let rows = [
+            ("/sgl-workspace/sglang/python/sglang/srt/managers/scheduler.py", "run", "sglang/srt/managers/scheduler.py", FrameRank::Model),
+            ("/usr/local/lib/python3.12/dist-packages/vllm/v1/worker.py", "f", "vllm/v1/worker.py", FrameRank::Model),
+            ("/home/me/train.py", "step", "home/me/train.py", FrameRank::User),
+            ("train.py", "step", "train.py", FrameRank::User),
+            ("torch/nn/modules/linear.py", "forward", "torch/nn/modules/linear.py", FrameRank::Framework),
+            ("torch/nn/modules/module.py", "_call_impl", "torch/nn/modules/module.py", FrameRank::PassesOn),
+            ("/opt/lib/python3.11/site-packages/einops/einops.py", "reduce", "einops/einops.py", FrameRank::Package),
+            ("threading.py", "_bootstrap", "threading.py", FrameRank::Noise),
+            ("/usr/lib/python3.12/contextlib.py", "inner", "contextlib.py", FrameRank::Noise),
+            ("/usr/lib/python3.12/statistics.py", "mean", "statistics.py", FrameRank::Stdlib),
+            ("inspect.py", "signature", "inspect.py", FrameRank::Stdlib),
+            ("torch_guard.py", "wrapper_custom", "torch_guard.py", FrameRank::PassesOn),
+            ("transformers/models/qwen2/modeling_qwen2.py", "forward", "transformers/models/qwen2/modeling_qwen2.py", FrameRank::Model),
+            ("<string>", "<module>", "<string>", FrameRank::Noise),
+        ];
+        for (path, function, shown, rank) in rows {
+            assert_eq!(frame(path, function), (shown.to_owned(), rank), "{path} {function}");
+        }
+    }
+
+    #[test]
+    fn the_users_code_comes_first() {
+        assert!(FrameRank::User > FrameRank::Model && FrameRank::Model > FrameRank::Package);
+        assert!(FrameRank::Framework > FrameRank::Stdlib && FrameRank::PassesOn > FrameRank::Noise);
+    }
+}
