@@ -106,7 +106,7 @@ fn shown_path(path: &str) -> String {
     let known =
         |part: &&str| MODEL_PACKAGES.contains(part) || **part == *"torch" || **part == *"triton";
     // A checkout is often named as the package in it: `sglang/python/sglang/srt`. The last one counts.
-    if let Some(at) = parts.iter().rposition(|part| known(part)) {
+    if let Some(at) = parts.iter().rposition(known) {
         return parts[at..].join("/");
     }
     if let Some((_, rest)) = path.rsplit_once("lib/python3") {

@@ -106,6 +106,11 @@ impl<'a> Linker<'a> {
         }
     }
 
+    /// The name of the kernel that a launch launches, where the file says it.
+    pub(crate) fn launched(&self, launch: Row) -> &'a str {
+        self.trace.launched_kernel(launch).map(|id| self.trace.strings.get(id)).unwrap_or_default()
+    }
+
     /// An origin as text.
     pub(crate) fn site(&self, origin: &Origin) -> Site {
         let text = |id: Option<StringId>| id.map(|id| self.trace.strings.get(id).to_owned());
@@ -150,7 +155,7 @@ pub(crate) fn attribute(gpu: &Gpu<'_>, linker: &mut Linker<'_>) -> Attribution {
             sites.len() as u32 - 1
         }));
     });
-    Attribution { sites, site_of }
+    Attribution::new(sites, site_of)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod attribution;
 pub(crate) mod framework;
 mod nest;
 mod python;
+mod replay;
 pub(crate) mod site;
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};

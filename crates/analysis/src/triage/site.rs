@@ -1,5 +1,7 @@
 //! Where GPU work came from: the op, the launch and the line of Python of each GPU slice.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 /// How sure it is that a GPU slice came from the place that is named.
@@ -79,9 +81,34 @@ pub(crate) struct Attribution {
     pub sites: Vec<Site>,
     /// Index into `sites`, by GPU slice.
     pub site_of: Vec<u32>,
+    /// Where each place stands in `sites`; filled when places are changed.
+    known: HashMap<Site, u32>,
 }
 
 impl Attribution {
+    /// The places of all GPU slices.
+    pub fn new(sites: Vec<Site>, site_of: Vec<u32>) -> Self {
+        Self { sites, site_of, known: HashMap::new() }
+    }
+
+    /// Gives a GPU slice another place.
+    pub fn place(&mut self, slice: usize, site: Site) {
+        let index = self.index_of(site);
+        self.site_of[slice] = index;
+    }
+
+    /// The index of a place, a new one if it is not known.
+    fn index_of(&mut self, site: Site) -> u32 {
+        if self.known.is_empty() {
+            let sites = self.sites.iter().enumerate();
+            self.known = sites.map(|(index, site)| (site.clone(), index as u32)).collect();
+        }
+        *self.known.entry(site).or_insert_with_key(|site| {
+            self.sites.push(site.clone());
+            self.sites.len() as u32 - 1
+        })
+    }
+
     /// The place of a GPU slice.
     pub fn site(&self, slice: usize) -> &Site {
         &self.sites[self.site_of[slice] as usize]
