@@ -15,6 +15,7 @@ mod category;
 mod cpu_op;
 pub mod facts;
 mod family;
+pub mod fuse_patterns;
 mod head;
 mod inductor;
 mod mangled;
