@@ -5,6 +5,7 @@ pub(crate) mod arch;
 mod attribution;
 pub(crate) mod framework;
 mod nest;
+pub(crate) mod overlap;
 mod python;
 mod replay;
 pub(crate) mod site;
