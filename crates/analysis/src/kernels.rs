@@ -129,7 +129,7 @@ pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
 }
 
 /// What to call each stream: its id, with the device's before it when there are several devices.
-fn stream_labels(gpu: &Gpu<'_>) -> Vec<((bool, i64, String), String)> {
+pub(crate) fn stream_labels(gpu: &Gpu<'_>) -> Vec<((bool, i64, String), String)> {
     let streams = &gpu.trace.streams;
     let several = streams.windows(2).any(|pair| pair[0].device != pair[1].device);
     streams
@@ -143,7 +143,7 @@ fn stream_labels(gpu: &Gpu<'_>) -> Vec<((bool, i64, String), String)> {
         .collect()
 }
 
-fn names(streams: &[StreamId], labels: &[((bool, i64, String), String)]) -> Vec<String> {
+pub(crate) fn names(streams: &[StreamId], labels: &[((bool, i64, String), String)]) -> Vec<String> {
     let mut found: Vec<_> =
         streams.iter().filter_map(|stream| labels.get(usize::from(stream.0))).collect();
     found.sort();

@@ -4,6 +4,7 @@
 pub(crate) mod arch;
 mod attribution;
 pub(crate) mod framework;
+mod mapping;
 mod nest;
 pub(crate) mod overlap;
 mod python;
