@@ -76,7 +76,12 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
     if phase == Phase::Instant
         && (view.instant_is_homeless(row) || flags.has(Flags::SCOPE_UNREADABLE))
     {
-        plan.edit_mut(row).scope = Some(without_thread(trace, row).unwrap_or("t"));
+        // One that is said of a process, and names none, is said of all.
+        let scope = match flags.has(Flags::SCOPE_WIDE) {
+            true => "g",
+            false => without_thread(trace, row).unwrap_or("t"),
+        };
+        plan.edit_mut(row).scope = Some(scope);
         plan.note(row, Rule::InstantScope, None);
     }
     // With a time base `ts` is written anew anyway, but `dur` is not.

@@ -260,8 +260,10 @@ impl<'a> View<'a> {
 
     /// Whether an instant sits on the thread's stack.
     pub fn on_thread(&self, row: Row) -> bool {
-        let rescoped = self.edit(row).and_then(|edit| edit.scope).is_some_and(|scope| scope != "t");
-        !rescoped && !self.flags(row).has(Flags::SCOPE_WIDE) && !self.instant_is_homeless(row)
+        if let Some(scope) = self.edit(row).and_then(|edit| edit.scope) {
+            return scope == "t";
+        }
+        !self.flags(row).has(Flags::SCOPE_WIDE) && !self.instant_is_homeless(row)
     }
 
     /// Whether an instant names no place: measured on v55.3, a thread-scoped one without a tid and a
