@@ -36,7 +36,7 @@ pub use steps::StepRow;
 pub use streams::{DeviceRow, StreamRow};
 pub use triage::{
     ArchMatch, ArchRelation, ArchVerdict, Confidence, Framework, FrameworkVote, Location,
-    ObservedArch,
+    ObservedArch, Stage, StageRow,
 };
 
 use report::{Section, Table};

@@ -10,7 +10,9 @@ pub(crate) mod overlap;
 mod python;
 mod replay;
 pub(crate) mod site;
+pub(crate) mod stages;
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
 pub use site::{Confidence, Location};
+pub use stages::{Stage, StageRow};

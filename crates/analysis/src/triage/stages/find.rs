@@ -1,0 +1,240 @@
+//! Which window a GPU slice belongs to, and by what evidence.
+
+use trace::{Row, Trace, TrackId};
+
+use super::timeline::{Neighbours, Timeline};
+use super::windows::{Side, StageWindow};
+use super::{NEAR_NS, Stage};
+use crate::before_window::each_launch;
+use crate::gpu::GpuSlice;
+
+/// What told the stage of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// An annotation around its launch or around itself.
+    Annotation,
+    /// The autograd engine launched it.
+    Engine,
+    /// It was launched before a backward pass.
+    BeforeBackward,
+    /// It was launched between a backward pass and the optimizer.
+    BeforeOptimizer,
+    /// An annotation nearby.
+    Near,
+    /// The file's name.
+    FileName,
+    /// Nothing: its launch is not in the file.
+    LaunchedBefore,
+    /// Nothing.
+    Nothing,
+}
+
+impl Evidence {
+    pub(crate) const COUNT: usize = 8;
+    pub(crate) const EVERY: [Self; Self::COUNT] = [
+        Self::Annotation,
+        Self::Engine,
+        Self::BeforeBackward,
+        Self::BeforeOptimizer,
+        Self::Near,
+        Self::FileName,
+        Self::LaunchedBefore,
+        Self::Nothing,
+    ];
+
+    /// Whether it tells anything.
+    pub(crate) fn tells(self) -> Option<Self> {
+        (!matches!(self, Self::LaunchedBefore | Self::Nothing)).then_some(self)
+    }
+}
+
+/// The stage of one slice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) stage: Stage,
+    pub(crate) evidence: Evidence,
+    /// The window it belongs to.
+    pub(crate) window: Option<u32>,
+}
+
+/// The windows, laid out for the look-ups of a slice.
+pub(crate) struct Finder<'a> {
+    trace: &'a Trace,
+    windows: &'a [StageWindow],
+    is_engine: &'a [bool],
+    /// Launches by correlation; nothing when there is no window.
+    launches: Vec<(i64, Row)>,
+    /// Annotations by `External id`.
+    externals: Vec<(i64, u32)>,
+    of_track: Vec<Timeline>,
+    /// Windows of the CPU side, by process.
+    of_process: Vec<Timeline>,
+    /// Windows of the GPU side, by process: the profiler makes a process of every device.
+    of_device: Vec<Timeline>,
+    /// All windows of the CPU side: for slices of which no launch is known.
+    of_cpu: Timeline,
+}
+
+impl<'a> Finder<'a> {
+    pub(crate) fn new(trace: &'a Trace, windows: &'a [StageWindow], is_engine: &'a [bool]) -> Self {
+        let mut launches = Vec::new();
+        if !windows.is_empty() {
+            each_launch(trace, |row, correlation| launches.push((correlation, row)));
+            launches.sort_unstable();
+            launches.dedup_by_key(|(correlation, _)| *correlation);
+        }
+        let of = |key: &dyn Fn(TrackId) -> usize, len: usize, sides: &[Side]| -> Vec<Timeline> {
+            let mut lists: Vec<Vec<u32>> = vec![Vec::new(); len];
+            for (index, window) in (0..).zip(windows) {
+                if sides.contains(&window.side)
+                    && let Some(list) = lists.get_mut(key(window.track))
+                {
+                    list.push(index);
+                }
+            }
+            lists.iter().map(|list| Timeline::new(windows, list)).collect()
+        };
+        let process = |track: TrackId| trace.track_info(track).process.0 as usize;
+        let cpu = [Side::Cpu, Side::Engine];
+        let mut externals: Vec<(i64, u32)> = (0..)
+            .zip(windows)
+            .filter(|(_, window)| window.side == Side::Cpu)
+            .filter_map(|(index, window)| Some((window.external?, index)))
+            .collect();
+        externals.sort_unstable();
+        Self {
+            trace,
+            windows,
+            is_engine,
+            launches,
+            externals,
+            of_track: of(
+                &|track| track.0 as usize,
+                trace.tracks.len(),
+                &[Side::Cpu, Side::Gpu, Side::Engine],
+            ),
+            of_process: of(&process, trace.processes.len(), &cpu),
+            of_device: of(&process, trace.processes.len(), &[Side::Gpu]),
+            of_cpu: of(&|_| 0, 1, &cpu).pop().unwrap_or_default(),
+        }
+    }
+
+    /// The stage of the GPU slice of `row`.
+    pub(crate) fn find(&self, row: Row, slice: &GpuSlice) -> Found {
+        let nothing =
+            if slice.before_window { Evidence::LaunchedBefore } else { Evidence::Nothing };
+        let nothing = Found { stage: Stage::All, evidence: nothing, window: None };
+        if self.windows.is_empty() {
+            return nothing;
+        }
+        let launch = self.launch(row);
+        let found = self
+            .by_external(row)
+            .or_else(|| self.by_thread(launch?))
+            .or_else(|| {
+                self.inside(self.of_track.get(self.trace.track(row).0 as usize)?, slice.start_ns)
+            })
+            .or_else(|| self.by_process(launch?))
+            .or_else(|| self.inside(self.device(row)?, slice.start_ns));
+        if let Some(found) = found {
+            return found;
+        }
+        let near = match launch {
+            Some(launch) => self
+                .of_process
+                .get(self.process(launch))
+                .and_then(|of_process| self.near(of_process.neighbours(self.trace.ts_ns(launch)))),
+            // Launched before anything was annotated.
+            None if slice.before_window => None,
+            None => self.by_start(row, slice.start_ns),
+        };
+        near.unwrap_or(nothing)
+    }
+
+    fn launch(&self, row: Row) -> Option<Row> {
+        let correlation = self.trace.link(row)?;
+        let at = self.launches.binary_search_by_key(&correlation, |(known, _)| *known).ok()?;
+        self.launches.get(at).map(|(_, row)| *row)
+    }
+
+    fn process(&self, row: Row) -> usize {
+        self.trace.track_info(self.trace.track(row)).process.0 as usize
+    }
+
+    fn device(&self, row: Row) -> Option<&Timeline> {
+        self.of_device.get(self.process(row))
+    }
+
+    fn by_external(&self, row: Row) -> Option<Found> {
+        let external = self.trace.external(row)?;
+        let at = self.externals.binary_search_by_key(&external, |(known, _)| *known).ok()?;
+        self.externals.get(at).and_then(|(_, index)| self.of_window(*index))
+    }
+
+    /// By the thread that launched it.
+    fn by_thread(&self, launch: Row) -> Option<Found> {
+        let track = self.trace.track(launch).0 as usize;
+        let found = self.inside(self.of_track.get(track)?, self.trace.ts_ns(launch));
+        if self.is_engine.get(track) != Some(&true) {
+            return found;
+        }
+        // A forward pass on the engine's thread computes again what the backward pass needs.
+        let window = found.and_then(|found| found.window);
+        Some(Found { stage: Stage::Backward, evidence: Evidence::Engine, window })
+    }
+
+    /// By what other threads of the launching process do, and by the place in a training step.
+    fn by_process(&self, launch: Row) -> Option<Found> {
+        let of_process = self.of_process.get(self.process(launch))?;
+        let ns = self.trace.ts_ns(launch);
+        self.inside(of_process, ns).or_else(|| {
+            let Neighbours { before, after } = of_process.neighbours(ns);
+            let stage = |window: Option<(u32, i64)>| {
+                window.and_then(|(index, _)| self.windows.get(index as usize)).map(|it| it.stage)
+            };
+            let (stage, evidence) = match (stage(before), stage(after)) {
+                (_, Some(Stage::Backward)) => (Stage::Forward, Evidence::BeforeBackward),
+                (Some(Stage::Backward), Some(Stage::Optimizer)) => {
+                    (Stage::Optimizer, Evidence::BeforeOptimizer)
+                }
+                _ => return None,
+            };
+            Some(Found { stage, evidence, window: None })
+        })
+    }
+
+    /// By its own start: nothing is known of its launch.
+    fn by_start(&self, row: Row, start_ns: i64) -> Option<Found> {
+        match self.device(row) {
+            Some(of_device) if !of_device.is_empty() => self.near(of_device.neighbours(start_ns)),
+            _ => self
+                .inside(&self.of_cpu, start_ns)
+                .or_else(|| self.near(self.of_cpu.neighbours(start_ns))),
+        }
+    }
+
+    fn inside(&self, timeline: &Timeline, ns: i64) -> Option<Found> {
+        self.of_window(timeline.at(ns)?)
+    }
+
+    fn near(&self, Neighbours { before, after }: Neighbours) -> Option<Found> {
+        let (index, far_ns) = match (before, after) {
+            (Some(before), Some(after)) if after.1 < before.1 => after,
+            (before, after) => before.or(after)?,
+        };
+        let found = self.of_window(index)?;
+        // Whatever a server launches belongs to some step of it. Between the passes of a training step there
+        // is other work: data, metrics, logs.
+        let near = far_ns <= NEAR_NS && !found.stage.is_training();
+        near.then_some(Found { evidence: Evidence::Near, ..found })
+    }
+
+    fn of_window(&self, index: u32) -> Option<Found> {
+        let window = self.windows.get(index as usize)?;
+        let evidence = match window.side {
+            Side::Cpu | Side::Gpu => Evidence::Annotation,
+            Side::Engine => Evidence::Engine,
+        };
+        Some(Found { stage: window.stage, evidence, window: Some(index) })
+    }
+}

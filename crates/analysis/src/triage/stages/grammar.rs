@@ -1,0 +1,380 @@
+//! What the name of an annotation says about the stage of the work in it.
+//!
+//! A rule per spelling, in order: the first that reads the name decides. The spellings are those of real
+//! traces and of the engines' sources; each has its example, and the tests read all of them. Two readings
+//! that other tools get wrong are why this is a parser and no search for words: `generation_32` is a decode
+//! step of 32 requests as much as `generation_1` is one of one, and a step with requests on both sides is
+//! mixed, whatever word comes first.
+
+use super::Stage;
+
+/// What an annotation says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) stage: Stage,
+    pub(crate) load: Load,
+}
+
+/// How much work a pass had, as far as the annotation tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    /// Requests in the batch.
+    pub(crate) requests: Option<u64>,
+    /// Requests of it that are in their prompt, and those that generate.
+    pub(crate) sides: Option<(u64, u64)>,
+    /// Tokens that go through the model.
+    pub(crate) tokens: Option<u64>,
+    /// Tokens that attention looks at: those of the pass and those of the cache before them.
+    pub(crate) context_tokens: Option<u64>,
+}
+
+impl Load {
+    /// What either of two names of one pass tells.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.or(other.requests),
+            sides: self.sides.or(other.sides),
+            tokens: self.tokens.or(other.tokens),
+            context_tokens: self.context_tokens.or(other.context_tokens),
+        }
+    }
+}
+
+/// One spelling.
+struct Rule {
+    read: fn(&str) -> Option<Reading>,
+    /// Names it reads, with what it reads in them.
+    #[cfg_attr(not(test), allow(dead_code, reason = "the tests read every example"))]
+    examples: &'static [(&'static str, Stage)],
+}
+
+const RULES: &[Rule] = &[
+    // The capture of a graph: vLLM, SGLang.
+    Rule {
+        read: capture,
+        examples: &[
+            ("capture_32_FULL", Stage::Capture),
+            ("capture_32_DECODE", Stage::Capture),
+            ("capture_8192_PIECEWISE", Stage::Capture),
+        ],
+    },
+    // SGLang, by the modes of its `ForwardMode`.
+    Rule {
+        read: step,
+        examples: &[
+            ("step[DECODE bs=32]", Stage::Decode),
+            ("step[EXTEND bs=15 toks=15360]", Stage::Extend),
+            ("step[PREFILL bs=1 toks=7]", Stage::Extend),
+            ("step[DRAFT_EXTEND bs=4]", Stage::Extend),
+            ("step[MIXED bs=4 toks=900]", Stage::Mixed),
+            ("step[TARGET_VERIFY bs=4]", Stage::Decode),
+            ("step[IDLE bs=0]", Stage::All),
+        ],
+    },
+    // vLLM: `annotate_profile` of its GPU worker, which grew from the third form to the first.
+    Rule {
+        read: context_and_generation,
+        examples: &[
+            (
+                "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)",
+                Stage::Decode,
+            ),
+            ("execute_32_context_0(..)_generation_32(..)", Stage::Decode),
+            ("execute_context_1(888_788544)_generation_0(0)", Stage::Extend),
+            ("execute_context_0(0)_generation_1(1)", Stage::Decode),
+            ("execute_context_2(100)_generation_17(17)", Stage::Mixed),
+            ("context_2_generation_17", Stage::Mixed),
+            ("execute_context_0(0)_generation_0(0)", Stage::All),
+        ],
+    },
+    // TensorRT-LLM: `_forward_step` of its PyExecutor.
+    Rule {
+        read: executor_step,
+        examples: &[
+            ("[Executor] _forward_step 7: 0 ctx reqs, 8 gen reqs", Stage::Decode),
+            ("[Executor] _forward_step: 2 ctx reqs, 0 gen reqs", Stage::Extend),
+            ("_forward_step: 2 ctx reqs, 3 gen reqs", Stage::Mixed),
+        ],
+    },
+    // Anybody's words for a serving stage.
+    Rule {
+        read: serving_words,
+        examples: &[
+            ("prefill", Stage::Extend),
+            ("model prefill (bs 4)", Stage::Extend),
+            ("run_extend", Stage::Extend),
+            ("DecodeStep 12", Stage::Decode),
+            ("decode_32", Stage::Decode),
+            ("prefill+decode", Stage::Mixed),
+        ],
+    },
+    // PyTorch's own names and anybody's words for a training stage.
+    Rule {
+        read: training_words,
+        examples: &[
+            ("Optimizer.step#SGD.step", Stage::Optimizer),
+            ("Optimizer.zero_grad#Adam.zero_grad", Stage::Optimizer),
+            ("## optimizer ##", Stage::Optimizer),
+            ("DistributedDataParallel.forward", Stage::Forward),
+            ("FullyShardedDataParallel._pre_forward", Stage::Forward),
+            ("## forward ##", Stage::Forward),
+            ("## forward:over_arch ##", Stage::Forward),
+            ("[pl][profile][Strategy]DDPStrategy.training_step", Stage::Forward),
+            ("## backward ##", Stage::Backward),
+            ("FSDP::post_backward", Stage::Backward),
+            ("bwd_microstep", Stage::Backward),
+        ],
+    },
+];
+
+/// What `name` says; `None` when it says nothing about a stage.
+pub(crate) fn read(name: &str) -> Option<Reading> {
+    // A compiled graph's name is a hash, which may spell any word.
+    if name.starts_with("## Call ") {
+        return None;
+    }
+    RULES.iter().find_map(|rule| (rule.read)(name))
+}
+
+fn capture(name: &str) -> Option<Reading> {
+    let (requests, rest) = number(name.strip_prefix("capture_")?)?;
+    let mode = rest.strip_prefix('_')?;
+    let is_mode = |byte: u8| byte.is_ascii_uppercase() || byte == b'_' || byte.is_ascii_digit();
+    let named = mode.starts_with(|first: char| first.is_ascii_uppercase());
+    (named && mode.bytes().all(is_mode)).then_some(Reading {
+        stage: Stage::Capture,
+        load: Load { requests: Some(requests), ..Load::default() },
+    })
+}
+
+/// The modes of SGLang's steps. A draft's extension follows what was accepted and looks like a prefill; to
+/// verify a draft is to decode several tokens at once; an idle step has no sequence at all.
+const MODES: &[(&str, Stage)] = &[
+    ("EXTEND", Stage::Extend),
+    ("PREFILL", Stage::Extend),
+    ("SPLIT_PREFILL", Stage::Extend),
+    ("DRAFT_EXTEND", Stage::Extend),
+    ("DRAFT_EXTEND_V2", Stage::Extend),
+    ("DECODE", Stage::Decode),
+    ("TARGET_VERIFY", Stage::Decode),
+    ("MIXED", Stage::Mixed),
+    ("IDLE", Stage::All),
+];
+
+fn step(name: &str) -> Option<Reading> {
+    let inner = name.strip_prefix("step[")?;
+    let inner = inner.split(']').next()?;
+    let mut parts = inner.split_ascii_whitespace();
+    let mode = parts.next()?;
+    let (_, stage) = *MODES.iter().find(|(word, _)| word.eq_ignore_ascii_case(mode))?;
+    let mut load = Load::default();
+    for part in parts {
+        match part.split_once('=') {
+            Some(("bs", value)) => load.requests = value.parse().ok(),
+            Some(("toks", value)) => load.tokens = value.parse().ok(),
+            _ => {}
+        }
+    }
+    Some(Reading { stage, load })
+}
+
+fn context_and_generation(name: &str) -> Option<Reading> {
+    let (_, rest) = name.split_once("context_")?;
+    let (context, rest) = number(rest)?;
+    let (of_context, rest) = group(rest);
+    let (generation, rest) = number(rest.strip_prefix("_generation_")?)?;
+    let (of_generation, _) = group(rest);
+    let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+    let load = Load {
+        tokens: sum(of_context.and_then(tokens), of_generation.and_then(tokens)),
+        context_tokens: sum(
+            of_context.and_then(context_tokens),
+            of_generation.and_then(context_tokens),
+        ),
+        ..Load::default()
+    };
+    Some(both_sides(context, generation, load))
+}
+
+fn executor_step(name: &str) -> Option<Reading> {
+    let (before, rest) = name.split_once(" ctx reqs")?;
+    let (between, _) = rest.split_once(" gen reqs")?;
+    Some(both_sides(last_number(before)?, last_number(between)?, Load::default()))
+}
+
+fn both_sides(context: u64, generation: u64, load: Load) -> Reading {
+    let stage = match (context > 0, generation > 0) {
+        (true, false) => Stage::Extend,
+        (false, true) => Stage::Decode,
+        (true, true) => Stage::Mixed,
+        (false, false) => Stage::All,
+    };
+    let requests = Some(context.saturating_add(generation));
+    Reading { stage, load: Load { requests, sides: Some((context, generation)), ..load } }
+}
+
+/// Tokens of a group: `888` of `888_788544` (the second number is the sum of squares), 32 of
+/// `sq32sk32785sqsq32sqsk32785` (sums over queries, keys and their products).
+fn tokens(group: &str) -> Option<u64> {
+    number(group.strip_prefix("sq").unwrap_or(group)).map(|(tokens, _)| tokens)
+}
+
+/// The sum over keys of a group that has one.
+fn context_tokens(group: &str) -> Option<u64> {
+    let (_, rest) = number(group.strip_prefix("sq")?)?;
+    number(rest.strip_prefix("sk")?).map(|(tokens, _)| tokens)
+}
+
+fn serving_words(name: &str) -> Option<Reading> {
+    let (mut extend, mut decode) = (false, false);
+    for word in words(name) {
+        extend |= word.contains("prefill") || has(&word, "extend", &["extended", "extender"]);
+        decode |= has(&word, "decode", &["decoder", "decoded"]) || word == "decoding";
+    }
+    let stage = match (extend, decode) {
+        (true, false) => Stage::Extend,
+        (false, true) => Stage::Decode,
+        (true, true) => Stage::Mixed,
+        (false, false) => return None,
+    };
+    Some(Reading { stage, load: Load::default() })
+}
+
+fn training_words(name: &str) -> Option<Reading> {
+    let (mut forward, mut backward, mut optimizer) = (false, false, false);
+    for word in words(name) {
+        forward |= word == "forward" || word == "fwd";
+        backward |= word == "backward" || word == "bwd";
+        optimizer |= word == "optimizer" || word == "optim";
+    }
+    // Lightning calls the step of the model inside the one of the optimizer.
+    forward |= name.starts_with("[pl]") && name.ends_with("training_step");
+    let stage = match (forward, backward, optimizer) {
+        (true, false, false) => Stage::Forward,
+        (false, true, false) => Stage::Backward,
+        (false, false, true) => Stage::Optimizer,
+        // A name with two of them is a whole step: what stands in it decides.
+        _ => return None,
+    };
+    Some(Reading { stage, load: Load::default() })
+}
+
+/// Whether `word` holds `part` and none of the words that hold it by chance.
+fn has(word: &str, part: &str, not: &[&str]) -> bool {
+    word.contains(part) && !not.iter().any(|not| word.contains(not))
+}
+
+/// The words of a name in lower case: runs of letters and digits, cut where a capital follows a small
+/// letter.
+pub(super) fn words(name: &str) -> impl Iterator<Item = String> + '_ {
+    name.split(|letter: char| !letter.is_ascii_alphanumeric()).flat_map(|run| {
+        let mut words = vec![String::new()];
+        let mut small = false;
+        for letter in run.chars() {
+            if small && letter.is_ascii_uppercase() {
+                words.push(String::new());
+            }
+            small = letter.is_ascii_lowercase();
+            if let Some(word) = words.last_mut() {
+                word.push(letter.to_ascii_lowercase());
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    })
+}
+
+/// The number at the start of `text`, and what follows it.
+fn number(text: &str) -> Option<(u64, &str)> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    Some((digits.parse().ok()?, rest))
+}
+
+/// The number at the end of `text`.
+fn last_number(text: &str) -> Option<u64> {
+    text.rsplit(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// What stands in brackets at the start of `text`, and what follows them.
+fn group(text: &str) -> (Option<&str>, &str) {
+    let inner = text.strip_prefix('(').and_then(|inner| inner.split_once(')'));
+    inner.map_or((None, text), |(inner, rest)| (Some(inner), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(name: &str) -> Load {
+        read(name).unwrap().load
+    }
+
+    #[test]
+    fn every_example_is_read_by_its_own_rule_first() {
+        for (at, rule) in RULES.iter().enumerate() {
+            for (name, stage) in rule.examples {
+                let first = RULES.iter().position(|rule| (rule.read)(name).is_some());
+                assert_eq!(first, Some(at), "{name}");
+                assert_eq!(read(name).unwrap().stage, *stage, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_say_nothing_are_left_alone() {
+        for name in [
+            "",
+            "ProfilerStep#12",
+            "nccl:all_reduce",
+            "## Call CompiledFxGraph fpdecodeless ##",
+            "BatchNorm affine=True",
+            "model_inference",
+            "execute_diffusion_1_256x256",
+            "decoder.layers.3",
+            "extended attention",
+            "forward_backward_step",
+            "capture_the_flag",
+            "capture_32_",
+            "capture_32_full",
+            "step[",
+            "step[]",
+            "step[WARMUP bs=1]",
+            "context_switch_generation_2",
+            "execute_context_99999999999999999999(1)_generation_0(0)",
+            "ctx reqs, gen reqs",
+        ] {
+            assert_eq!(read(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn batch_and_tokens_are_read() {
+        let decode = load("step[DECODE bs=32]");
+        assert_eq!((decode.requests, decode.tokens), (Some(32), None));
+        let extend = load("step[EXTEND bs=15 toks=15360]");
+        assert_eq!((extend.requests, extend.tokens), (Some(15), Some(15360)));
+        assert_eq!(load("capture_32_FULL").requests, Some(32));
+
+        let prompt = load("execute_context_1(888_788544)_generation_0(0)");
+        assert_eq!((prompt.requests, prompt.tokens), (Some(1), Some(888)));
+        assert_eq!(prompt.context_tokens, None);
+        let mixed = load("execute_context_2(100)_generation_17(17)");
+        assert_eq!(
+            (mixed.requests, mixed.sides, mixed.tokens),
+            (Some(19), Some((2, 17)), Some(117))
+        );
+        let sums = load(
+            "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)",
+        );
+        assert_eq!((sums.tokens, sums.context_tokens), (Some(32), Some(55086)));
+        assert_eq!(load("context_2_generation_17").tokens, None);
+        assert_eq!(load("[Executor] _forward_step 7: 0 ctx reqs, 8 gen reqs").sides, Some((0, 8)));
+    }
+
+    #[test]
+    fn words_are_cut_at_signs_and_capitals() {
+        let found: Vec<_> = words("DecodeStep 12__prefillDone.CUDA").collect();
+        assert_eq!(found, ["decode", "step", "12", "prefill", "done", "cuda"]);
+    }
+}

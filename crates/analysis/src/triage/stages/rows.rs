@@ -1,0 +1,271 @@
+//! The table of stages.
+
+use report::{Cell, Column, Row, Unit, units};
+use serde::{Deserialize, Serialize};
+use trace::StringTable;
+
+use super::find::Evidence;
+use super::grammar::Load;
+use super::windows::{Side, StageWindow};
+use super::{Stage, Stages};
+use crate::gpu::{Extent, Gpu};
+use crate::{columns, percent};
+
+/// All GPU slices of one stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageRow {
+    /// The stage.
+    pub stage: Stage,
+    /// GPU slices.
+    pub n_slices: u64,
+    /// Kernels among them.
+    pub n_kernels: u64,
+    /// Sum of durations.
+    pub total_ns: i64,
+    /// Total in percent of all GPU slices' total.
+    pub share_pct: f64,
+    /// Time in which at least one of them ran.
+    pub busy_ns: i64,
+    /// From the first start to the last end.
+    pub span_ns: i64,
+    /// Passes of it: its outermost windows.
+    pub n_windows: u64,
+    /// Batch sizes and tokens of the passes: `bs 32`; `15 requests, 15360 tokens`.
+    pub batch: Option<String>,
+    /// What told the stage.
+    pub recognised_by: String,
+}
+
+impl Stages {
+    /// One row per stage that has GPU slices.
+    #[inline(never)]
+    pub(crate) fn rows(&self, gpu: &Gpu<'_>) -> Vec<StageRow> {
+        let mut sums = [(Extent::default(), 0_u64); Stage::EVERY.len()];
+        let mut at = 0;
+        gpu.each_slice(|slice| {
+            let (extent, n_kernels) = &mut sums[self.stage(at) as usize];
+            extent.add(&slice);
+            *n_kernels += u64::from(gpu.is_kernel(&slice));
+            at += 1;
+        });
+        let all_ns =
+            sums.iter().fold(0_i64, |all, (extent, _)| all.saturating_add(extent.total_ns));
+        Stage::EVERY
+            .iter()
+            .zip(&sums)
+            .filter(|(_, (extent, _))| extent.n > 0)
+            .map(|(stage, (extent, n_kernels))| {
+                let passes = self.passes(*stage);
+                StageRow {
+                    stage: *stage,
+                    n_slices: extent.n,
+                    n_kernels: *n_kernels,
+                    total_ns: extent.total_ns,
+                    share_pct: percent(extent.total_ns, all_ns),
+                    busy_ns: extent.busy_ns,
+                    span_ns: extent.span_ns(),
+                    n_windows: passes.len() as u64,
+                    batch: batch(*stage, &passes),
+                    recognised_by: self.recognised_by(*stage, &gpu.trace.strings),
+                }
+            })
+            .collect()
+    }
+
+    /// What each pass of a stage had to do: annotations of the CPU, else runs of the autograd engine, else
+    /// annotations of one stream. Several names of one pass are one pass.
+    fn passes(&self, stage: Stage) -> Vec<Load> {
+        let on_engine =
+            |window: &StageWindow| self.is_engine.get(window.track.0 as usize) == Some(&true);
+        let scripts =
+            self.outermost(|it| it.stage == stage && it.side == Side::Cpu && !on_engine(it));
+        if !scripts.is_empty() {
+            return scripts.into_iter().map(|(_, load)| load).collect();
+        }
+        let engine = self.outermost(|it| it.stage == stage && it.side == Side::Engine);
+        if !engine.is_empty() {
+            return engine.into_iter().map(|(_, load)| load).collect();
+        }
+        let streams = self.outermost(|it| it.stage == stage && it.side == Side::Gpu);
+        let on =
+            |track: u32| streams.iter().filter(move |(on, _)| *on == track).map(|(_, load)| *load);
+        let mut tracks: Vec<u32> = streams.iter().map(|(track, _)| *track).collect();
+        tracks.sort_unstable();
+        tracks.dedup();
+        let most =
+            tracks.into_iter().max_by_key(|track| (on(*track).count(), std::cmp::Reverse(*track)));
+        most.map(|track| on(track).collect()).unwrap_or_default()
+    }
+
+    /// Windows that no other of the same track holds, with what the ones within say, too.
+    fn outermost(&self, wanted: impl Fn(&StageWindow) -> bool) -> Vec<(u32, Load)> {
+        let mut found: Vec<(u32, Load)> = Vec::new();
+        // By track: the end of its last outermost window, and where it stands in `found`.
+        let mut open: Vec<Option<(i64, usize)>> = vec![None; self.is_engine.len()];
+        for window in self.windows.iter().filter(|window| wanted(window)) {
+            let Some(open) = open.get_mut(window.track.0 as usize) else { continue };
+            match open {
+                Some((end_ns, at)) if window.start_ns < *end_ns => {
+                    if let Some((_, load)) = found.get_mut(*at) {
+                        *load = load.or(window.load);
+                    }
+                }
+                _ => {
+                    *open = Some((window.end_ns, found.len()));
+                    found.push((window.track.0, window.load));
+                }
+            }
+        }
+        found
+    }
+
+    fn recognised_by(&self, stage: Stage, strings: &StringTable) -> String {
+        let tally = &self.tally[stage as usize];
+        let mut told: Vec<(u64, Evidence)> = tally
+            .iter()
+            .zip(Evidence::EVERY)
+            .filter(|(n, _)| **n > 0)
+            .map(|(n, evidence)| (*n, evidence))
+            .collect();
+        told.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+        let several = told.len() > 1;
+        let parts: Vec<String> = told
+            .into_iter()
+            .map(|(n, evidence)| {
+                let what = match evidence {
+                    Evidence::Annotation => self.annotation(stage, strings),
+                    Evidence::Engine => "the autograd engine's ops".to_owned(),
+                    Evidence::BeforeBackward => "launched before a backward pass".to_owned(),
+                    Evidence::BeforeOptimizer => {
+                        "launched between backward and optimizer".to_owned()
+                    }
+                    Evidence::Near => "the nearest annotation within 20 ms".to_owned(),
+                    Evidence::FileName => "the file's name".to_owned(),
+                    Evidence::LaunchedBefore => "launched before the recording".to_owned(),
+                    Evidence::Nothing => "no annotation".to_owned(),
+                };
+                if several { format!("{what} ({})", units::count(n)) } else { what }
+            })
+            .collect();
+        parts.join("; ")
+    }
+
+    /// The annotation that names most slices of a stage, and how many others do.
+    fn annotation(&self, stage: Stage, strings: &StringTable) -> String {
+        let mut names: Vec<(trace::StringId, u64)> = self
+            .windows
+            .iter()
+            .filter(|it| it.stage == stage && it.side != Side::Engine && it.n_slices > 0)
+            .map(|window| (window.name, window.n_slices))
+            .collect();
+        names.sort_unstable_by_key(|(name, _)| *name);
+        names.dedup_by(|next, first| {
+            let same = next.0 == first.0;
+            first.1 += if same { next.1 } else { 0 };
+            same
+        });
+        let most = names.iter().max_by_key(|(name, n)| (*n, std::cmp::Reverse(*name)));
+        let name = most.map_or("", |(name, _)| strings.get(*name));
+        match names.len() {
+            0 | 1 => format!("annotation {name}"),
+            2 => format!("annotation {name} and another"),
+            n => format!("annotation {name} and {} others", units::count(n as u64 - 1)),
+        }
+    }
+}
+
+/// Batch sizes and tokens in words; `None` when no annotation tells.
+fn batch(stage: Stage, passes: &[Load]) -> Option<String> {
+    let requests = range(passes, |load| load.requests);
+    let tokens = range(passes, |load| load.tokens);
+    let mut parts = Vec::new();
+    match stage {
+        Stage::Decode | Stage::Capture => parts.extend(requests.map(|it| format!("bs {it}"))),
+        Stage::Mixed => {
+            let context = range(passes, |load| load.sides.map(|(context, _)| context));
+            let generation = range(passes, |load| load.sides.map(|(_, generation)| generation));
+            parts.push(match (context, generation) {
+                (Some(context), Some(generation)) => {
+                    format!("{context} context and {generation} generation requests")
+                }
+                _ => plural(&requests?, "request"),
+            });
+        }
+        _ => parts.extend(requests.map(|it| plural(&it, "request"))),
+    }
+    // A decode step that does not speculate has a token per request, which says nothing more.
+    if stage != Stage::Decode || passes.iter().any(|load| load.tokens != load.requests) {
+        parts.extend(tokens.map(|it| plural(&it, "token")));
+    }
+    if stage == Stage::Decode {
+        let context = range(passes, |load| load.context_tokens);
+        parts.extend(context.map(|it| format!("{} of context", plural(&it, "token"))));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// `32`, or `1 to 32`, of the passes that tell.
+fn range(passes: &[Load], of: impl Fn(&Load) -> Option<u64>) -> Option<String> {
+    let least = passes.iter().filter_map(&of).min()?;
+    let most = passes.iter().filter_map(&of).max()?;
+    Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
+}
+
+fn plural(number: &str, word: &str) -> String {
+    if number == "1" { format!("1 {word}") } else { format!("{number} {word}s") }
+}
+
+impl Row for StageRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "stage",
+            title: "Stage",
+            unit: Unit::Text,
+            help: "The part of serving or training that launched the work.",
+            cell: |row| row.stage.title().into(),
+        },
+        columns::n_slices(|row| Cell::Count(row.n_slices)),
+        Column {
+            key: "n_kernels",
+            title: "Kernels",
+            unit: Unit::Count,
+            help: "Kernels alone.",
+            cell: |row| Cell::Count(row.n_kernels),
+        },
+        columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
+        columns::share_pct("Total in percent of all GPU slices' total.", |row| {
+            Cell::Percent(row.share_pct)
+        }),
+        columns::busy_ns("Time in which at least one slice of the stage ran.", |row| {
+            Cell::Ns(row.busy_ns)
+        }),
+        Column {
+            key: "span_ns",
+            title: "Span",
+            unit: Unit::Time,
+            help: "From the first start to the last end; other stages may lie in between.",
+            cell: |row| Cell::Ns(row.span_ns),
+        },
+        Column {
+            key: "n_windows",
+            title: "Passes",
+            unit: Unit::Count,
+            help: "Windows of the stage that stand in no other: annotations, or runs of the autograd engine.",
+            cell: |row| Cell::Count(row.n_windows),
+        },
+        Column {
+            key: "batch",
+            title: "Batch",
+            unit: Unit::Text,
+            help: "Batch sizes and tokens of the passes, as the annotations tell them.",
+            cell: |row| Cell::or_missing(row.batch.clone(), Cell::Text, "no annotation tells"),
+        },
+        Column {
+            key: "recognised_by",
+            title: "Recognised by",
+            unit: Unit::Text,
+            help: "What told the stage; with the number of slices where several things did.",
+            cell: |row| row.recognised_by.as_str().into(),
+        },
+    ];
+}

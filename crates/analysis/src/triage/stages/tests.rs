@@ -1,0 +1,227 @@
+//! How slices find their stage, on traces made by hand.
+
+mod corpus;
+
+use super::*;
+use crate::Options;
+use crate::before_window::BeforeWindowSlices;
+use crate::fixture::{Fixture, Slice, kernel, slice};
+
+fn with<R>(fixture: Fixture, name: Option<&str>, look: impl Fn(&Stages, &Gpu<'_>) -> R) -> R {
+    let trace = fixture.finish();
+    let before = BeforeWindowSlices::of(&trace);
+    let gpu = Gpu::new(&trace, catalog::Platform::Rocm, &before, &Options::default());
+    look(&Stages::of(&trace, &gpu, name), &gpu)
+}
+
+fn stages_named(fixture: Fixture, name: Option<&str>) -> Vec<Stage> {
+    with(fixture, name, |stages, gpu| (0..gpu.len()).map(|at| stages.stage(at)).collect())
+}
+
+fn stages(fixture: Fixture) -> Vec<Stage> {
+    stages_named(fixture, None)
+}
+
+fn rows(fixture: Fixture) -> Vec<StageRow> {
+    with(fixture, None, |stages, gpu| stages.rows(gpu))
+}
+
+const MS: i64 = 1_000_000;
+const PID: i64 = 400;
+
+fn cpu(name: &str, tid: i64) -> Slice<'_> {
+    slice("user_annotation", name).on(PID, tid)
+}
+
+/// A launch at `at_ms` on a thread, and its kernel at `gpu_ms` on stream 7.
+fn launched(fixture: &mut Fixture, correlation: i64, tid: i64, at_ms: i64, gpu_ms: i64) {
+    let launch = slice("cuda_runtime", "hipLaunchKernel").link(correlation).on(PID, tid);
+    fixture.push(launch.at(at_ms * MS, 1_000));
+    fixture.push(kernel("k").at(gpu_ms * MS, 1_000).link(correlation));
+}
+
+#[test]
+fn work_belongs_to_the_window_that_launched_it() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("step[EXTEND bs=15 toks=15360]", 1).at(0, 10 * MS));
+    fixture.push(cpu("step[DECODE bs=32]", 1).at(10 * MS, 10 * MS));
+    // The prompt's kernels run while the next step is already launched.
+    launched(&mut fixture, 1, 1, 5, 12);
+    launched(&mut fixture, 2, 1, 9, 19);
+    launched(&mut fixture, 3, 1, 11, 25);
+    assert_eq!(stages(fixture), [Stage::Extend, Stage::Extend, Stage::Decode]);
+}
+
+#[test]
+fn an_external_id_is_the_best_evidence() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("prefill", 1).at(0, 10 * MS).external(7));
+    fixture.push(cpu("decode", 1).at(10 * MS, 10 * MS).external(8));
+    let launch = slice("cuda_runtime", "hipLaunchKernel").link(1).on(PID, 1);
+    fixture.push(launch.at(15 * MS, 1));
+    fixture.push(kernel("k").at(16 * MS, 1).link(1).external(7));
+    assert_eq!(stages(fixture), [Stage::Extend]);
+}
+
+#[test]
+fn without_a_launch_the_window_on_the_stream_tells() {
+    let mut fixture = Fixture::default();
+    fixture.push(slice("gpu_user_annotation", "prefill").at(100 * MS, 10 * MS));
+    fixture.push(slice("gpu_user_annotation", "decode").at(100 * MS, 10 * MS).on(0, 8));
+    fixture.push(kernel("k").at(101 * MS, 1));
+    fixture.push(kernel("k").at(102 * MS, 1).on(0, 8));
+    fixture.push(kernel("k").at(115 * MS, 1).on(0, 8));
+    fixture.push(kernel("k").at(131 * MS, 1).on(0, 8));
+    // Another device.
+    fixture.push(kernel("k").at(132 * MS, 1).on(1, 8));
+    let found = stages(fixture);
+    assert_eq!(found, [Stage::Extend, Stage::Decode, Stage::Decode, Stage::All, Stage::All]);
+}
+
+#[test]
+fn nearest_is_within_twenty_milliseconds() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("prefill", 1).at(0, 10 * MS));
+    fixture.push(cpu("decode", 1).at(80 * MS, 10 * MS));
+    for (correlation, at_ms) in [(1, 30), (2, 31), (3, 59), (4, 60), (5, 75), (6, 111)] {
+        launched(&mut fixture, correlation, 1, at_ms, 200 + at_ms);
+    }
+    let found = stages(fixture);
+    let (extend, decode, all) = (Stage::Extend, Stage::Decode, Stage::All);
+    assert_eq!(found, [extend, all, all, decode, decode, all]);
+}
+
+#[test]
+fn a_training_step_has_three_stages() {
+    let mut fixture = Fixture::default();
+    let op = "autograd::engine::evaluate_function: AddmmBackward0";
+    for step in 0..2 {
+        let at = step * 100;
+        fixture.push(cpu("ProfilerStep#1", 1).at(at * MS, 99 * MS));
+        fixture.push(slice("cpu_op", op).on(PID, 2).at((at + 20) * MS, MS / 2));
+        fixture.push(slice("cpu_op", op).on(PID, 2).at((at + 21) * MS, MS));
+        fixture.push(cpu("Optimizer.step#SGD.step", 1).at((at + 30) * MS, 10 * MS));
+        let launches = [(1, 1, 10), (2, 1, 15), (3, 2, 20), (4, 2, 25), (5, 1, 26), (6, 1, 31)];
+        for (correlation, tid, ms) in launches {
+            launched(&mut fixture, 10 * step + correlation, tid, at + ms, at + ms + 50);
+        }
+    }
+    let rows = rows(fixture);
+    let found: Vec<_> = rows.iter().map(|it| (it.stage.id(), it.n_slices, it.n_windows)).collect();
+    assert_eq!(found, [("forward", 4, 0), ("backward", 4, 2), ("optimizer", 4, 2)]);
+    assert_eq!(rows[0].recognised_by, "launched before a backward pass");
+    assert_eq!(rows[1].recognised_by, "the autograd engine's ops");
+    assert_eq!(
+        rows[2].recognised_by,
+        "annotation Optimizer.step#SGD.step (2); launched between backward and optimizer (2)"
+    );
+}
+
+#[test]
+fn what_is_computed_again_on_the_engines_thread_is_backward() {
+    let mut fixture = Fixture::default();
+    let op = "autograd::engine::evaluate_function: CheckpointFunctionBackward";
+    fixture.push(slice("cpu_op", op).on(PID, 2).at(10 * MS, 10 * MS));
+    fixture.push(cpu("FSDP::pre_forward", 2).at(12 * MS, 2 * MS));
+    launched(&mut fixture, 1, 2, 13, 14);
+    assert_eq!(stages(fixture), [Stage::Backward]);
+}
+
+#[test]
+fn a_scripts_thread_that_runs_the_engine_is_backward_only_within_its_ops() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("ProfilerStep#1", 1).at(0, 99 * MS));
+    let op = "autograd::engine::evaluate_function: AddmmBackward0";
+    fixture.push(slice("cpu_op", op).on(PID, 1).at(10 * MS, MS));
+    launched(&mut fixture, 1, 1, 5, 50);
+    launched(&mut fixture, 2, 1, 10, 51);
+    launched(&mut fixture, 3, 1, 60, 60);
+    assert_eq!(stages(fixture), [Stage::Forward, Stage::Backward, Stage::All]);
+}
+
+#[test]
+fn work_between_the_passes_of_training_has_no_stage() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("Optimizer.step#SGD.step", 1).at(10 * MS, MS));
+    launched(&mut fixture, 1, 1, 9, 9);
+    launched(&mut fixture, 2, 1, 10, 10);
+    assert_eq!(stages(fixture), [Stage::All, Stage::Optimizer]);
+}
+
+#[test]
+fn a_model_that_calls_forward_while_it_serves_is_serving() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("execute_context_2(100)_generation_17(17)", 1).at(0, 10 * MS));
+    fixture.push(cpu("gpu_model_runner: forward", 1).at(MS, 8 * MS));
+    launched(&mut fixture, 1, 1, 5, 20);
+    let rows = rows(fixture);
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].stage, Stage::Mixed);
+    assert_eq!(rows[0].batch.as_deref(), Some("2 context and 17 generation requests, 117 tokens"));
+}
+
+#[test]
+fn two_names_of_one_pass_are_one_pass() {
+    let mut fixture = Fixture::default();
+    for (at, bs) in [(0, 1), (20, 32)] {
+        let outer = format!("execute_{bs}_context_0(sq0sk0)_generation_{bs}(sq{bs}sk70)");
+        fixture.push(cpu(&outer, 1).at(at * MS, 10 * MS));
+        fixture.push(cpu(&format!("step[DECODE bs={bs}]"), 1).at((at + 1) * MS, 8 * MS));
+        launched(&mut fixture, at + 1, 1, at + 2, at + 3);
+        launched(&mut fixture, at + 2, 1, at + 3, at + 4);
+    }
+    launched(&mut fixture, 90, 1, 0, 50);
+    let rows = rows(fixture);
+    let row = &rows[0];
+    assert_eq!((rows.len(), row.n_windows, row.n_slices), (1, 2, 5));
+    assert_eq!(row.batch.as_deref(), Some("bs 1 to 32, 70 tokens of context"));
+    assert_eq!(row.recognised_by, "annotation step[DECODE bs=1] and 2 others");
+}
+
+#[test]
+fn the_files_name_counts_where_no_annotation_does() {
+    let work = || {
+        let mut fixture = Fixture::default();
+        launched(&mut fixture, 1, 1, 5, 20);
+        fixture
+    };
+    assert_eq!(stages_named(work(), Some("run-TP-0-EXTEND.json.gz")), [Stage::Extend]);
+    assert_eq!(stages_named(work(), Some("prefilldecode.json.gz")), [Stage::All]);
+    let mut fixture = work();
+    fixture.push(cpu("step[DECODE bs=32]", 1).at(4 * MS, 3 * MS));
+    assert_eq!(stages_named(fixture, Some("run-TP-0-EXTEND.json.gz")), [Stage::Decode]);
+    let mut fixture = work();
+    fixture.push(cpu("step[DECODE bs=32]", 1).at(400 * MS, 3 * MS));
+    assert_eq!(stages_named(fixture, Some("run-EXTEND.json.gz")), [Stage::All], "contradicted");
+    let mut fixture = work();
+    fixture.push(cpu("step[DECODE bs=32]", 1).at(400 * MS, 3 * MS));
+    assert_eq!(stages_named(fixture, Some("run-DECODE.json.gz")), [Stage::Decode]);
+}
+
+#[test]
+fn without_any_sign_there_is_one_row() {
+    let rows = rows({
+        let mut fixture = Fixture::default();
+        fixture.push(cpu("ProfilerStep#1", 1).at(0, 99 * MS));
+        launched(&mut fixture, 1, 1, 5, 20);
+        fixture.push(slice("gpu_memcpy", "Memcpy").at(30 * MS, 3_000));
+        fixture
+    });
+    let row = &rows[0];
+    assert_eq!((rows.len(), row.stage, row.n_slices, row.n_kernels), (1, Stage::All, 2, 1));
+    assert_eq!((row.total_ns, row.busy_ns, row.share_pct), (4_000, 4_000, 100.0));
+    assert_eq!((row.n_windows, row.batch.as_deref()), (0, None));
+    assert_eq!(row.recognised_by, "no annotation");
+    testkit::assert_keys(row, <StageRow as report::Row>::COLUMNS.iter().map(|column| column.key));
+}
+
+#[test]
+fn stages_have_ids_and_an_order() {
+    for (at, stage) in Stage::EVERY.into_iter().enumerate() {
+        assert_eq!(stage as usize, at);
+        assert_eq!(serde_json::to_value(stage).unwrap(), stage.id());
+    }
+    for (at, evidence) in Evidence::EVERY.into_iter().enumerate() {
+        assert_eq!(evidence as usize, at);
+    }
+}

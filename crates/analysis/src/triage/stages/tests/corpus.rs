@@ -1,0 +1,132 @@
+//! Stages of real traces, against figures that were computed elsewhere.
+
+use super::*;
+
+fn rows(name: &str) -> Option<Vec<StageRow>> {
+    let path = testkit::shared(&format!("corpus/traces/{name}.json.gz"))?;
+    let mut decoder = decode::Decoder::new();
+    decoder.push(&std::fs::read(&path).unwrap()).unwrap();
+    let trace = decoder.finish().unwrap().trace;
+    let before = BeforeWindowSlices::of(&trace);
+    let gpu = Gpu::new(&trace, catalog::Platform::Unknown, &before, &Options::default());
+    Some(Stages::of(&trace, &gpu, path.to_str()).rows(&gpu))
+}
+
+/// Stage, slices, kernels, total, busy and span in ns, passes.
+type Expected = (Stage, u64, u64, i64, i64, i64, u64);
+
+fn check(name: &str, expected: &[Expected]) -> Option<Vec<StageRow>> {
+    let rows = rows(name)?;
+    let found: Vec<Expected> = rows
+        .iter()
+        .map(|row| {
+            let StageRow { n_slices, n_kernels, total_ns, busy_ns, span_ns, n_windows, .. } = row;
+            (row.stage, *n_slices, *n_kernels, *total_ns, *busy_ns, *span_ns, *n_windows)
+        })
+        .collect();
+    assert_eq!(found, expected, "{name}");
+    Some(rows)
+}
+
+#[test]
+fn sglang_decode_is_one_step_of_32_requests() {
+    let stage = (Stage::Decode, 558, 555, 9_778_614, 9_772_926, 473_749_943, 1);
+    let Some(rows) = check("mi300_sglang_decode_formal", &[stage]) else { return };
+    assert_eq!(rows[0].batch.as_deref(), Some("bs 32, 32785 tokens of context"));
+    assert_eq!(rows[0].recognised_by, "annotation step[DECODE bs=32] and another");
+}
+
+#[test]
+fn prefilldecode_in_a_name_is_neither_and_its_step_is_a_prompt() {
+    // 485 of them run after the annotation has ended; all were launched in it.
+    let stage = (Stage::Extend, 534, 527, 492_811_563, 492_806_877, 987_288_887, 1);
+    let Some(rows) = check("mi300_sglang_prefilldecode", &[stage]) else { return };
+    assert_eq!(rows[0].batch.as_deref(), Some("15 requests, 15360 tokens"));
+    assert_eq!(rows[0].recognised_by, "annotation step[EXTEND bs=15 toks=15360] and another");
+}
+
+#[test]
+fn vllm_decode_is_told_by_its_generation_requests() {
+    let stage = (Stage::Decode, 434, 425, 10_717_708, 10_717_708, 10_743_181, 1);
+    let Some(rows) = check("mi300_vllm_decode_formal", &[stage]) else { return };
+    assert_eq!(rows[0].batch.as_deref(), Some("bs 32, 55086 tokens of context"));
+}
+
+#[test]
+fn captures_are_captures_though_their_files_are_called_decode() {
+    let stage = (Stage::Capture, 10, 7, 28_830, 28_830, 57_795_418, 1);
+    let Some(rows) = check("mi300_vllm_decode_capture", &[stage]) else { return };
+    assert_eq!(rows[0].batch.as_deref(), Some("bs 32"));
+    let stage = (Stage::Capture, 2, 2, 11_015, 11_015, 11_016, 1);
+    check("mi300_sglang_decode_capture", &[stage]);
+}
+
+#[test]
+fn training_is_forward_backward_and_optimizer() {
+    let expected = [
+        (Stage::Forward, 855, 651, 6_567_186, 6_553_076, 40_234_259, 3),
+        (Stage::Backward, 1827, 1584, 61_737_725, 49_590_235, 54_250_337, 3),
+        (Stage::Optimizer, 3, 3, 90_756, 90_756, 37_569_458, 6),
+        (Stage::All, 968, 757, 31_834_405, 27_767_989, 30_050_104, 0),
+    ];
+    let Some(rows) = check("mi300_resnet_training", &expected) else { return };
+    let told: Vec<_> = rows.iter().map(|row| row.recognised_by.as_str()).collect();
+    assert_eq!(
+        told,
+        [
+            "annotation DistributedDataParallel.forward (846); launched before a backward pass (9)",
+            "the autograd engine's ops",
+            "annotation Optimizer.step#SGD.step",
+            "launched before the recording"
+        ]
+    );
+}
+
+#[test]
+fn training_with_names_of_its_own_is_read_the_same() {
+    check(
+        "nccl",
+        &[
+            (Stage::Forward, 1356, 879, 38_768_022, 38_768_022, 539_023_900, 3),
+            (Stage::Backward, 2391, 1794, 124_339_538, 116_653_714, 547_003_921, 3),
+            (Stage::Optimizer, 27, 27, 2_078_278, 2_078_278, 454_049_521, 6),
+        ],
+    );
+    check(
+        "ns_resolution_absolute_us",
+        &[
+            (Stage::Forward, 2300, 1495, 150_438_660, 150_438_660, 415_097_679, 5),
+            (Stage::Backward, 3750, 2810, 316_482_979, 316_482_979, 446_484_508, 5),
+            (Stage::Optimizer, 45, 45, 5_532_802, 5_532_802, 383_476_390, 10),
+        ],
+    );
+}
+
+#[test]
+fn training_without_annotations_is_told_by_the_autograd_engine() {
+    check(
+        "mi250_toy_training",
+        &[
+            (Stage::Forward, 8, 6, 92_081, 92_081, 1_031_366, 0),
+            (Stage::Backward, 7, 7, 48_480, 48_480, 7_297_638, 1),
+            (Stage::Optimizer, 1, 1, 8_481, 8_481, 8_481, 1),
+        ],
+    );
+    check(
+        "normalization_layers",
+        &[
+            (Stage::Forward, 85, 81, 496_098, 496_098, 1_068_085_316, 0),
+            (Stage::Backward, 88, 87, 522_534, 522_534, 186_667_971, 3),
+        ],
+    );
+}
+
+#[test]
+fn inference_without_annotations_has_one_row() {
+    for name in ["mi300_qwen15_0.5b", "h100_bert_small", "mi300_xdit_sd35", "mi210_gpu_only"] {
+        let Some(rows) = rows(name) else { return };
+        assert_eq!((rows.len(), rows[0].stage), (1, Stage::All), "{name}");
+    }
+    let Some(rows) = rows("cpu_only") else { return };
+    assert!(rows.is_empty());
+}

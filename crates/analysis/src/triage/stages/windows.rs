@@ -1,0 +1,224 @@
+//! The windows that tell a stage: annotations of the CPU, their copies on the GPU, and the runs of the
+//! autograd engine.
+
+use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
+
+use super::Stage;
+use super::grammar::{self, Load};
+use crate::before_window::duration_ns;
+
+/// Where a window was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    /// An annotation around the calls that launch the work.
+    #[default]
+    Cpu,
+    /// The profiler's copy of it around the work itself, on the stream.
+    Gpu,
+    /// A run of the autograd engine, told by its ops.
+    Engine,
+}
+
+/// A stretch of time in which work belongs to a stage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StageWindow {
+    pub(crate) stage: Stage,
+    pub(crate) side: Side,
+    /// The annotation's name; [`StringId::EMPTY`] of a run of the engine.
+    pub(crate) name: StringId,
+    pub(crate) track: TrackId,
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+    pub(crate) external: Option<i64>,
+    pub(crate) load: Load,
+    /// GPU slices that have their stage from it.
+    pub(crate) n_slices: u64,
+}
+
+impl Default for StageWindow {
+    fn default() -> Self {
+        Self {
+            stage: Stage::All,
+            side: Side::Cpu,
+            name: StringId::EMPTY,
+            track: TrackId(0),
+            start_ns: 0,
+            end_ns: 0,
+            external: None,
+            load: Load::default(),
+            n_slices: 0,
+        }
+    }
+}
+
+impl StageWindow {
+    /// Which of two windows says more: an engine that serves calls its model's `forward` in every step, so a
+    /// serving stage stands above a training stage; words of people stand above what ops tell.
+    pub(crate) fn rank(&self) -> u8 {
+        match (self.side, self.stage.is_training()) {
+            (Side::Engine, _) => 0,
+            (_, true) => 1,
+            (_, false) => 2,
+        }
+    }
+}
+
+/// What was found in one walk over the trace.
+pub(crate) struct Windows {
+    /// Sorted by start, the longer first.
+    pub(crate) windows: Vec<StageWindow>,
+    /// By track: whether all work that it launches is backward.
+    pub(crate) is_engine: Vec<bool>,
+}
+
+/// A pause of the autograd engine that ends a run of it: within a run the longest in real traces is
+/// 0.06 ms, between two runs the shortest is 6 ms (measured on four traces).
+const PAUSE_NS: i64 = 1_000_000;
+
+/// The prefix of the engine's own ops.
+const ENGINE_OP: &str = "autograd::engine::evaluate_function";
+/// The name PyTorch gives to the engine's threads.
+const ENGINE_THREAD: &str = "pt_autograd";
+
+#[inline(never)]
+pub(crate) fn windows(trace: &Trace) -> Windows {
+    let is_backward = backward_ops(trace);
+    let mut annotations = KnownCategories::default();
+    let mut windows: Vec<StageWindow> = Vec::new();
+    let mut has_step = vec![false; trace.tracks.len()];
+    let mut ops: Vec<(TrackId, i64, i64)> = Vec::new();
+    each_row(trace, |row| {
+        let flags = trace.flags(row);
+        if trace.phase(row) != Phase::Complete || !flags.has(Flags::HAS_TS) {
+            return;
+        }
+        let start_ns = trace.ts_ns(row);
+        let end_ns = || start_ns.saturating_add(duration_ns(trace, row));
+        let name = trace.name(row);
+        if is_backward.get(name.0 as usize) == Some(&true) {
+            ops.push((trace.track(row), start_ns, end_ns()));
+        }
+        let Some(side) = annotations.side(trace, row) else { return };
+        let text = trace.strings.get(name);
+        if side == Side::Cpu && text.starts_with("ProfilerStep") {
+            has_step[trace.track(row).0 as usize] = true;
+        }
+        if let Some(reading) = grammar::read(text) {
+            windows.push(StageWindow {
+                stage: reading.stage,
+                side,
+                name,
+                track: trace.track(row),
+                start_ns,
+                end_ns: end_ns(),
+                external: trace.external(row),
+                load: reading.load,
+                n_slices: 0,
+            });
+        }
+    });
+
+    ops.sort_unstable();
+    let is_engine = engine_threads(trace, &windows, &ops, &has_step);
+    windows.extend(runs(&ops, |track| if is_engine[track.0 as usize] { PAUSE_NS } else { 0 }));
+    windows.sort_by_key(|window| (window.start_ns, std::cmp::Reverse(window.end_ns)));
+    Windows { windows, is_engine }
+}
+
+/// By name: whether ops of it are the backward pass. Where the engine's own ops were recorded, the ones they
+/// call add nothing.
+fn backward_ops(trace: &Trace) -> Vec<bool> {
+    let names = || (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    let engine: Vec<bool> = names().map(|name| name.starts_with(ENGINE_OP)).collect();
+    if engine.contains(&true) { engine } else { names().map(is_backward_op).collect() }
+}
+
+/// `AddmmBackward0`, `MyFunctionBackward`: a node of the graph. `aten::convolution_backward` is called by
+/// one, and may be called by anybody.
+fn is_backward_op(name: &str) -> bool {
+    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    stem.len() > "Backward".len()
+        && stem.ends_with("Backward")
+        && stem.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// By track: whether it is one of the autograd engine's own threads. A script's thread can run the engine,
+/// too (for what runs on the CPU), but it also has steps, optimizers or a forward pass.
+fn engine_threads(
+    trace: &Trace,
+    windows: &[StageWindow],
+    ops: &[(TrackId, i64, i64)],
+    has_step: &[bool],
+) -> Vec<bool> {
+    let named = |name: StringId| trace.strings.get(name).contains(ENGINE_THREAD);
+    let mut is_engine: Vec<bool> =
+        trace.tracks.iter().map(|track| track.name.is_some_and(named)).collect();
+    for (track, _, _) in ops {
+        is_engine[track.0 as usize] = true;
+    }
+    for (is_engine, has_step) in is_engine.iter_mut().zip(has_step) {
+        *is_engine &= !has_step;
+    }
+    let runs: Vec<StageWindow> = runs(ops, |_| PAUSE_NS).collect();
+    for window in windows.iter().filter(|window| window.side == Side::Cpu) {
+        // A forward pass within a run of the engine computes again what was not kept.
+        let again = window.stage == Stage::Forward && {
+            let at = runs.partition_point(|run| {
+                (run.track, run.start_ns) <= (window.track, window.start_ns)
+            });
+            at.checked_sub(1)
+                .and_then(|at| runs.get(at))
+                .is_some_and(|run| run.track == window.track && window.start_ns <= run.end_ns)
+        };
+        if window.stage != Stage::Backward && !again {
+            is_engine[window.track.0 as usize] = false;
+        }
+    }
+    is_engine
+}
+
+/// Joins ops of one track to runs; `pause_ns` of a track is how far apart they may be. The ops are sorted.
+fn runs<'a>(
+    ops: &'a [(TrackId, i64, i64)],
+    pause_ns: impl Fn(TrackId) -> i64 + 'a,
+) -> impl Iterator<Item = StageWindow> + 'a {
+    let mut ops = ops.iter().copied().peekable();
+    std::iter::from_fn(move || {
+        let (track, start_ns, mut end_ns) = ops.next()?;
+        let pause_ns = pause_ns(track);
+        while let Some((_, _, end)) = ops
+            .next_if(|(next, start, _)| *next == track && *start <= end_ns.saturating_add(pause_ns))
+        {
+            end_ns = end_ns.max(end);
+        }
+        Some(StageWindow {
+            stage: Stage::Backward,
+            side: Side::Engine,
+            track,
+            start_ns,
+            end_ns,
+            ..StageWindow::default()
+        })
+    })
+}
+
+/// Which raw categories are annotations, asked once each.
+#[derive(Default)]
+struct KnownCategories(Vec<(StringId, Option<Side>)>);
+
+impl KnownCategories {
+    fn side(&mut self, trace: &Trace, row: Row) -> Option<Side> {
+        let id = trace.raw_category(row);
+        if let Some((_, side)) = self.0.iter().find(|(known, _)| *known == id) {
+            return *side;
+        }
+        let lower = trace.strings.get(id).to_ascii_lowercase();
+        let side = match (lower.contains("annotation"), lower.starts_with("gpu")) {
+            (false, _) => None,
+            (true, false) => Some(Side::Cpu),
+            (true, true) => Some(Side::Gpu),
+        };
+        self.0.push((id, side));
+        side
+    }
+}
