@@ -129,7 +129,7 @@ impl<'a> Finder<'a> {
         }
         let launch = self.launch(row);
         let found = self
-            .by_external(row)
+            .by_external(row, launch)
             .or_else(|| self.by_thread(launch?))
             .or_else(|| {
                 self.inside(self.of_track.get(self.trace.track(row).0 as usize)?, slice.start_ns)
@@ -165,10 +165,19 @@ impl<'a> Finder<'a> {
         self.of_device.get(self.process(row))
     }
 
-    fn by_external(&self, row: Row) -> Option<Found> {
+    /// By the annotation whose id it carries. Ids count within a process: in a file that was merged from
+    /// several ranks the launch tells whose it is.
+    fn by_external(&self, row: Row, launch: Option<Row>) -> Option<Found> {
         let external = self.trace.external(row)?;
-        let at = self.externals.binary_search_by_key(&external, |(known, _)| *known).ok()?;
-        self.externals.get(at).and_then(|(_, index)| self.of_window(*index))
+        let process = launch.map(|launch| self.process(launch));
+        let at = self.externals.partition_point(|(known, _)| *known < external);
+        let same = self.externals.get(at..)?.iter().take_while(|(known, _)| *known == external);
+        let mut own = same.map(|(_, index)| *index).filter(|index| {
+            let track = self.windows.get(*index as usize).map(|window| window.track);
+            let of = track.map(|track| self.trace.track_info(track).process.0 as usize);
+            process.is_none() || process == of
+        });
+        self.of_window(own.next()?)
     }
 
     /// By the thread that launched it.

@@ -13,6 +13,14 @@ use super::Stage;
 pub(crate) struct Reading {
     pub(crate) stage: Stage,
     pub(crate) load: Load,
+    /// Whether it is a pass of the stage, not a chore that belongs to it.
+    pub(crate) is_pass: bool,
+}
+
+impl Reading {
+    fn pass(stage: Stage, load: Load) -> Self {
+        Self { stage, load, is_pass: true }
+    }
 }
 
 /// How much work a pass had, as far as the annotation tells.
@@ -141,10 +149,8 @@ fn capture(name: &str) -> Option<Reading> {
     let mode = rest.strip_prefix('_')?;
     let is_mode = |byte: u8| byte.is_ascii_uppercase() || byte == b'_' || byte.is_ascii_digit();
     let named = mode.starts_with(|first: char| first.is_ascii_uppercase());
-    (named && mode.bytes().all(is_mode)).then_some(Reading {
-        stage: Stage::Capture,
-        load: Load { requests: Some(requests), ..Load::default() },
-    })
+    let load = Load { requests: Some(requests), ..Load::default() };
+    (named && mode.bytes().all(is_mode)).then_some(Reading::pass(Stage::Capture, load))
 }
 
 /// The modes of SGLang's steps. A draft's extension follows what was accepted and looks like a prefill; to
@@ -175,7 +181,7 @@ fn step(name: &str) -> Option<Reading> {
             _ => {}
         }
     }
-    Some(Reading { stage, load })
+    Some(Reading::pass(stage, load))
 }
 
 fn context_and_generation(name: &str) -> Option<Reading> {
@@ -210,7 +216,7 @@ fn both_sides(context: u64, generation: u64, load: Load) -> Reading {
         (false, false) => Stage::All,
     };
     let requests = Some(context.saturating_add(generation));
-    Reading { stage, load: Load { requests, sides: Some((context, generation)), ..load } }
+    Reading::pass(stage, Load { requests, sides: Some((context, generation)), ..load })
 }
 
 /// Tokens of a group: `888` of `888_788544` (the second number is the sum of squares), 32 of
@@ -237,7 +243,7 @@ fn serving_words(name: &str) -> Option<Reading> {
         (true, true) => Stage::Mixed,
         (false, false) => return None,
     };
-    Some(Reading { stage, load: Load::default() })
+    Some(Reading::pass(stage, Load::default()))
 }
 
 fn training_words(name: &str) -> Option<Reading> {
@@ -256,7 +262,8 @@ fn training_words(name: &str) -> Option<Reading> {
         // A name with two of them is a whole step: what stands in it decides.
         _ => return None,
     };
-    Some(Reading { stage, load: Load::default() })
+    // An optimizer clears its gradients once per step, too.
+    Some(Reading { stage, load: Load::default(), is_pass: !name.contains("zero_grad") })
 }
 
 /// Whether `word` holds `part` and none of the words that hold it by chance.
@@ -370,6 +377,12 @@ mod tests {
         assert_eq!((sums.tokens, sums.context_tokens), (Some(32), Some(55086)));
         assert_eq!(load("context_2_generation_17").tokens, None);
         assert_eq!(load("[Executor] _forward_step 7: 0 ctx reqs, 8 gen reqs").sides, Some((0, 8)));
+    }
+
+    #[test]
+    fn a_chore_of_the_optimizer_is_no_pass() {
+        assert!(read("Optimizer.step#SGD.step").unwrap().is_pass);
+        assert!(!read("Optimizer.zero_grad#SGD.zero_grad").unwrap().is_pass);
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Stages {
         let mut found: Vec<(u32, Load)> = Vec::new();
         // By track: the end of its last outermost window, and where it stands in `found`.
         let mut open: Vec<Option<(i64, usize)>> = vec![None; self.is_engine.len()];
-        for window in self.windows.iter().filter(|window| wanted(window)) {
+        for window in self.windows.iter().filter(|it| it.is_pass && wanted(it)) {
             let Some(open) = open.get_mut(window.track.0 as usize) else { continue };
             match open {
                 Some((end_ns, at)) if window.start_ns < *end_ns => {
@@ -251,7 +251,10 @@ impl Row for StageRow {
             title: "Passes",
             unit: Unit::Count,
             help: "Windows of the stage that stand in no other: annotations, or runs of the autograd engine.",
-            cell: |row| Cell::Count(row.n_windows),
+            cell: |row| match row.n_windows {
+                0 => Cell::missing("no window tells it"),
+                n => Cell::Count(n),
+            },
         },
         Column {
             key: "batch",

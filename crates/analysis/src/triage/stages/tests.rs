@@ -64,6 +64,26 @@ fn an_external_id_is_the_best_evidence() {
 }
 
 #[test]
+fn ids_of_another_process_do_not_count() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("prefill", 1).at(0, MS).external(7).on(900, 1));
+    fixture.push(cpu("decode", 1).at(0, MS).external(7));
+    let launch = slice("cuda_runtime", "hipLaunchKernel").link(1).on(PID, 1);
+    fixture.push(launch.at(90 * MS, 1));
+    fixture.push(kernel("k").at(91 * MS, 1).link(1).external(7));
+    assert_eq!(stages(fixture), [Stage::Decode]);
+}
+
+#[test]
+fn a_kernel_whose_name_sounds_like_an_op_is_none() {
+    let mut fixture = Fixture::default();
+    fixture.push(kernel("softmaxBackward").at(0, MS));
+    fixture.push(slice("cpu_op", "MulBackward0").on(PID, 2).at(10 * MS, MS));
+    launched(&mut fixture, 1, 2, 10, 20);
+    assert_eq!(stages(fixture), [Stage::All, Stage::Backward]);
+}
+
+#[test]
 fn without_a_launch_the_window_on_the_stream_tells() {
     let mut fixture = Fixture::default();
     fixture.push(slice("gpu_user_annotation", "prefill").at(100 * MS, 10 * MS));
@@ -125,6 +145,31 @@ fn what_is_computed_again_on_the_engines_thread_is_backward() {
     fixture.push(cpu("FSDP::pre_forward", 2).at(12 * MS, 2 * MS));
     launched(&mut fixture, 1, 2, 13, 14);
     assert_eq!(stages(fixture), [Stage::Backward]);
+}
+
+#[test]
+fn passes_on_the_engines_thread_are_runs_of_it() {
+    let mut fixture = Fixture::default();
+    let op = "autograd::engine::evaluate_function: AddmmBackward0";
+    for (correlation, at) in [(1, 10), (2, 12), (3, 14)] {
+        fixture.push(slice("cpu_op", op).on(PID, 2).at(at * MS, 2 * MS));
+        fixture.push(cpu("FSDP::post_backward", 2).at(at * MS, MS));
+        launched(&mut fixture, correlation, 2, at, at + 50);
+    }
+    let rows = rows(fixture);
+    assert_eq!((rows[0].stage, rows[0].n_slices, rows[0].n_windows), (Stage::Backward, 3, 1));
+}
+
+#[test]
+fn what_was_launched_before_the_recording_is_not_near_anything() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("step[DECODE bs=4]", 1).at(10 * MS, 10 * MS));
+    launched(&mut fixture, 1, 1, 11, 12);
+    fixture.push(kernel("k").at(10 * MS, 1_000).link(99));
+    let rows = rows(fixture);
+    let found: Vec<_> = rows.iter().map(|row| (row.stage, row.recognised_by.as_str())).collect();
+    let decode = (Stage::Decode, "annotation step[DECODE bs=4]");
+    assert_eq!(found, [decode, (Stage::All, "launched before the recording")]);
 }
 
 #[test]

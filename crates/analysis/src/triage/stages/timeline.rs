@@ -136,4 +136,31 @@ mod tests {
         assert_eq!(of.neighbours(40), beside(Some((2, 0)), None));
         assert_eq!(Timeline::default().neighbours(3), beside(None, None));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn one_look_equals_a_look_at_every_window(
+            spans in proptest::collection::vec((0_i64..60, 0_i64..30, 0_usize..8), 0..12),
+            ns in -5_i64..100,
+        ) {
+            let mut spans: Vec<_> = spans
+                .into_iter()
+                .map(|(start, len, stage)| (start, start + len, Stage::EVERY[stage]))
+                .collect();
+            spans.sort_by_key(|(start, end, _)| (*start, std::cmp::Reverse(*end)));
+            let holds = |ns: i64| {
+                let all = spans.iter().enumerate();
+                let of = all.filter(|(_, (start, end, _))| *start <= ns && ns < *end);
+                of.max_by_key(|(at, (_, _, stage))| (!stage.is_training(), *at))
+                    .map(|(at, _)| at as u32)
+            };
+            let timeline = timeline(&spans);
+            proptest::prop_assert_eq!(timeline.at(ns), holds(ns));
+            if holds(ns).is_none() {
+                let before = (0..=120).find_map(|far| Some((holds(ns - far - 1)?, far)));
+                let after = (1..=120).find_map(|far| Some((holds(ns + far)?, far)));
+                proptest::prop_assert_eq!(timeline.neighbours(ns), Neighbours { before, after });
+            }
+        }
+    }
 }

@@ -31,6 +31,8 @@ pub(crate) struct StageWindow {
     pub(crate) end_ns: i64,
     pub(crate) external: Option<i64>,
     pub(crate) load: Load,
+    /// Whether it is a pass of its stage, not a chore that belongs to it.
+    pub(crate) is_pass: bool,
     /// GPU slices that have their stage from it.
     pub(crate) n_slices: u64,
 }
@@ -46,6 +48,7 @@ impl Default for StageWindow {
             end_ns: 0,
             external: None,
             load: Load::default(),
+            is_pass: true,
             n_slices: 0,
         }
     }
@@ -83,7 +86,7 @@ const ENGINE_THREAD: &str = "pt_autograd";
 #[inline(never)]
 pub(crate) fn windows(trace: &Trace) -> Windows {
     let is_backward = backward_ops(trace);
-    let mut annotations = KnownCategories::default();
+    let mut kinds = Kinds::default();
     let mut windows: Vec<StageWindow> = Vec::new();
     let mut has_step = vec![false; trace.tracks.len()];
     let mut ops: Vec<(TrackId, i64, i64)> = Vec::new();
@@ -95,10 +98,16 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
         let start_ns = trace.ts_ns(row);
         let end_ns = || start_ns.saturating_add(duration_ns(trace, row));
         let name = trace.name(row);
-        if is_backward.get(name.0 as usize) == Some(&true) {
-            ops.push((trace.track(row), start_ns, end_ns()));
-        }
-        let Some(side) = annotations.side(trace, row) else { return };
+        let side = match kinds.of(trace, row) {
+            Kind::Annotation(side) => side,
+            Kind::Op => {
+                if is_backward.get(name.0 as usize) == Some(&true) {
+                    ops.push((trace.track(row), start_ns, end_ns()));
+                }
+                return;
+            }
+            Kind::Other => return,
+        };
         let text = trace.strings.get(name);
         if side == Side::Cpu && text.starts_with("ProfilerStep") {
             has_step[trace.track(row).0 as usize] = true;
@@ -113,6 +122,7 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
                 end_ns: end_ns(),
                 external: trace.external(row),
                 load: reading.load,
+                is_pass: reading.is_pass,
                 n_slices: 0,
             });
         }
@@ -202,23 +212,34 @@ fn runs<'a>(
     })
 }
 
-/// Which raw categories are annotations, asked once each.
-#[derive(Default)]
-struct KnownCategories(Vec<(StringId, Option<Side>)>);
+/// What slices of a raw category may tell.
+#[derive(Clone, Copy)]
+enum Kind {
+    Annotation(Side),
+    Op,
+    Other,
+}
 
-impl KnownCategories {
-    fn side(&mut self, trace: &Trace, row: Row) -> Option<Side> {
+/// The kinds of raw categories, asked once each.
+#[derive(Default)]
+struct Kinds(Vec<(StringId, Kind)>);
+
+impl Kinds {
+    fn of(&mut self, trace: &Trace, row: Row) -> Kind {
         let id = trace.raw_category(row);
-        if let Some((_, side)) = self.0.iter().find(|(known, _)| *known == id) {
-            return *side;
+        if let Some((_, kind)) = self.0.iter().find(|(known, _)| *known == id) {
+            return *kind;
         }
         let lower = trace.strings.get(id).to_ascii_lowercase();
-        let side = match (lower.contains("annotation"), lower.starts_with("gpu")) {
-            (false, _) => None,
-            (true, false) => Some(Side::Cpu),
-            (true, true) => Some(Side::Gpu),
+        let kind = match lower.as_str() {
+            "cpu_op" | "operator" => Kind::Op,
+            gpu if gpu.contains("annotation") && gpu.starts_with("gpu") => {
+                Kind::Annotation(Side::Gpu)
+            }
+            cpu if cpu.contains("annotation") => Kind::Annotation(Side::Cpu),
+            _ => Kind::Other,
         };
-        self.0.push((id, side));
-        side
+        self.0.push((id, kind));
+        kind
     }
 }
