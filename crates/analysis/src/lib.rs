@@ -35,8 +35,9 @@ pub use overview::{FigureRow, GpuTotals, Overview};
 pub use steps::StepRow;
 pub use streams::{DeviceRow, StreamRow};
 pub use triage::{
-    ArchMatch, ArchRelation, ArchVerdict, Confidence, Framework, FrameworkVote, Location,
-    ObservedArch, Stage, StageRow,
+    ArchMatch, ArchRelation, ArchVerdict, Confidence, Coverage, Framework, FrameworkVote,
+    KernelTableRow, Location, ObservedArch, Sources, Stage, StageRow, TriageOptions, TriageReport,
+    above_cutoff, triage,
 };
 
 use report::{Section, Table};

@@ -75,6 +75,10 @@ pub fn frame(path: &str, function: &str) -> (String, FrameRank) {
 }
 
 fn rank_of_path(path: &str, shown: &str) -> FrameRank {
+    // Code that a compiler wrote is nobody's.
+    if shown.contains("torchinductor_") {
+        return FrameRank::Framework;
+    }
     let first = shown.split('/').next().unwrap_or_default();
     if MODEL_PACKAGES.contains(&first.trim_end_matches(".py")) {
         return FrameRank::Model;
@@ -133,6 +137,7 @@ mod tests {
             ("threading.py", "_bootstrap", "threading.py", FrameRank::Noise),
             ("/usr/lib/python3.12/contextlib.py", "inner", "contextlib.py", FrameRank::Noise),
             ("/usr/lib/python3.12/statistics.py", "mean", "statistics.py", FrameRank::Stdlib),
+            ("/tmp/torchinductor_root/ys/cys3.py", "call", "tmp/torchinductor_root/ys/cys3.py", FrameRank::Framework),
             ("inspect.py", "signature", "inspect.py", FrameRank::Stdlib),
             ("torch_guard.py", "wrapper_custom", "torch_guard.py", FrameRank::PassesOn),
             ("transformers/models/qwen2/modeling_qwen2.py", "forward", "transformers/models/qwen2/modeling_qwen2.py", FrameRank::Model),

@@ -34,7 +34,10 @@ mod repair_rows;
 mod repairer;
 mod text_faults;
 
-pub use analysis::{Options, TraceReport, analyze};
+pub use analysis::{
+    Confidence, Coverage, KernelTableRow, Options, Sources, Stage, StageRow, TraceReport,
+    TriageOptions, TriageReport, above_cutoff, analyze, triage,
+};
 pub use catalog::Category;
 pub use crossings::{Crossings, crossings};
 pub use decode::{Decoded, Decoder, FileKind, NotATrace, Problem, ProblemKind, Severity, Source};

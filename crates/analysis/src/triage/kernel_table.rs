@@ -311,9 +311,10 @@ impl Row for KernelTableRow {
             row.family.as_str().into()
         }),
         columns::total_ns("Sum of the durations of all launches.", |row| Cell::Ns(row.total_ns)),
-        columns::share_pct("Total in percent of the stage's GPU time, a sum over all streams.", |row| {
-            Cell::Percent(row.share_pct)
-        }),
+        columns::share_pct(
+            "Total in percent of the stage's GPU time, a sum over all streams.",
+            |row| Cell::Percent(row.share_pct),
+        ),
         Column {
             key: "launches",
             title: "Launches",
@@ -354,7 +355,7 @@ impl Row for KernelTableRow {
             title: "Queued",
             unit: Unit::Time,
             help: "Mean time from the beginning of the launch call to that of the kernel. Not told of graphs.",
-            cell: |row| row.queue_ns.map_or(Cell::Missing, Cell::Ns),
+            cell: |row| Cell::or_missing(row.queue_ns, Cell::Ns, "no launch of it is known"),
         },
         Column {
             key: "python_location",
@@ -389,21 +390,21 @@ impl Row for KernelTableRow {
             title: "Streams",
             unit: Unit::Text,
             help: "Streams it ran on.",
-            cell: |row| row.streams.join(", ").into(),
+            cell: |row| Cell::Text(row.streams.join(", ")),
         },
         Column {
             key: "first_seen_ns",
             title: "First",
             unit: Unit::Time,
             help: "When it first ran, on the file's clock.",
-            cell: |row| Cell::Ns(row.first_seen_ns),
+            cell: |row| Cell::Instant(row.first_seen_ns),
         },
         Column {
             key: "notes",
             title: "Notes",
             unit: Unit::Text,
             help: "Remarks.",
-            cell: |row| row.notes.join("; ").into(),
+            cell: |row| Cell::Text(row.notes.join("; ")),
         },
     ];
 }

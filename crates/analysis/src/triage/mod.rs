@@ -4,15 +4,112 @@
 pub(crate) mod arch;
 mod attribution;
 pub(crate) mod framework;
+mod kernel_table;
 mod mapping;
 mod nest;
 pub(crate) mod overlap;
 mod python;
 mod replay;
+mod report;
 pub(crate) mod site;
 pub(crate) mod stages;
 
+#[cfg(test)]
+mod corpus;
+
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
+pub use kernel_table::{KernelTableRow, above_cutoff};
+pub use report::{Coverage, TriageReport};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
+
+use trace::Trace;
+
+use self::attribution::{Linker, attribute};
+use self::mapping::NameMap;
+use self::site::Attribution;
+use self::stages::Stages;
+use crate::Options;
+use crate::before_window::BeforeWindowSlices;
+use crate::gpu::{Extent, Gpu};
+
+/// What a person may choose before triage runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriageOptions {
+    /// Which GPU slices count. By default those that were launched before the window do not: they belong to an
+    /// earlier step.
+    pub slices: Options,
+    /// The trace's file name, with folders if they are known: it may say the stage.
+    pub file_name: Option<String>,
+}
+
+impl Default for TriageOptions {
+    fn default() -> Self {
+        let slices = Options { without_before_window: true, ..Options::default() };
+        Self { slices, file_name: None }
+    }
+}
+
+/// Other traces that tell where the work of this one came from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sources<'a> {
+    /// Traces of graph captures.
+    pub captures: &'a [&'a Trace],
+    /// A trace of the same work without graphs.
+    pub mapping: Option<&'a Trace>,
+}
+
+/// Triage of a trace.
+#[must_use]
+pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> TriageReport {
+    let before = BeforeWindowSlices::of(trace);
+    let gpu = Gpu::new(trace, crate::device::platform(trace), &before, &options.slices);
+    let mut linker = Linker::of(trace);
+    let mut places = attribute(&gpu, &mut linker);
+    let mut coverage = Coverage::default();
+    let replayed = replay::map(&gpu, &mut places, sources.captures);
+    if let Some(mapping) = sources.mapping {
+        let names = name_map(mapping);
+        mapping::map(&gpu, &mut places, &names);
+    }
+    (coverage.replays, coverage.identical_replays) = (replayed.graphs, replayed.identical);
+    cover(&gpu, &places, &mut coverage);
+
+    let stages = Stages::of(trace, &gpu, options.file_name.as_deref());
+    let swept = overlap::sweep(&gpu, |work| gpu.works[work].category.overlap_class());
+    let kernels = kernel_table::kernel_table(&gpu, &stages, &places, &linker, &swept.exclusive_ns);
+    let mut all = Extent::default();
+    gpu.each_slice(|slice| all.add(&slice));
+    let takeaways = report::takeaways(&kernels, all.span_ns(), &coverage);
+    TriageReport { stages: stages.rows(&gpu), kernels, coverage, takeaways }
+}
+
+/// Where the kernels of a mapping trace came from, by name.
+fn name_map(mapping: &Trace) -> NameMap {
+    let before = BeforeWindowSlices::of(mapping);
+    let platform = crate::device::platform(mapping);
+    let gpu = Gpu::new(mapping, platform, &before, &Options::default());
+    let places = attribute(&gpu, &mut Linker::of(mapping));
+    NameMap::of(&gpu, &places)
+}
+
+/// Sums what is known of where the slices came from.
+#[inline(never)]
+fn cover(gpu: &Gpu<'_>, places: &Attribution, coverage: &mut Coverage) {
+    let mut at = 0;
+    gpu.each_slice(|slice| {
+        let site = places.site(at);
+        at += 1;
+        let op = report::knows_op(site.confidence);
+        coverage.total_ns = coverage.total_ns.saturating_add(slice.dur_ns);
+        if op {
+            coverage.op_ns = coverage.op_ns.saturating_add(slice.dur_ns);
+        }
+        if site.location.is_some() {
+            coverage.python_ns = coverage.python_ns.saturating_add(slice.dur_ns);
+        }
+        coverage.graph_slices += u64::from(site.graph);
+        coverage.graph_mapped += u64::from(site.graph && op);
+    });
+}

@@ -1,0 +1,154 @@
+//! Everything triage found, and how it reads.
+
+use report::{Section, Table, units};
+use serde::{Deserialize, Serialize};
+
+use super::kernel_table::{KernelTableRow, above_cutoff};
+use super::site::Confidence;
+use super::stages::StageRow;
+use crate::percent;
+
+/// Everything triage found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriageReport {
+    /// The stages, in order.
+    pub stages: Vec<StageRow>,
+    /// Kernels by stage, most time first.
+    pub kernels: Vec<KernelTableRow>,
+    /// How GPU time was traced back.
+    pub coverage: Coverage,
+    /// What to know first, in sentences.
+    pub takeaways: Vec<String>,
+}
+
+/// How much GPU time was traced back to where it came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// GPU time of all slices that the tables count, in ns.
+    pub total_ns: i64,
+    /// Of this, what an op is known of.
+    pub op_ns: i64,
+    /// Of this, what a line of Python is known of.
+    pub python_ns: i64,
+    /// GPU slices that graphs launched.
+    pub graph_slices: u64,
+    /// Of these, those whose op a capture or mapping trace told.
+    pub graph_mapped: u64,
+    /// Graph launches whose kernels are, name by name, those of a capture.
+    pub identical_replays: u64,
+    /// Graph launches.
+    pub replays: u64,
+}
+
+impl Coverage {
+    /// The sentence about it.
+    fn sentence(&self) -> Option<String> {
+        if self.total_ns == 0 {
+            return None;
+        }
+        let mut text = format!(
+            "An op is known of {} of GPU time, a line of Python of {}.",
+            units::percent(percent(self.op_ns, self.total_ns)),
+            units::percent(percent(self.python_ns, self.total_ns))
+        );
+        if self.graph_slices > 0 {
+            text.push_str(&format!(
+                " Graphs launched {}; {} of them were traced back through a capture or a mapping trace",
+                units::plural(self.graph_slices, "kernel", "kernels"),
+                units::count(self.graph_mapped),
+            ));
+            let whole = match self.replays {
+                n if n == self.identical_replays => {
+                    ", every replay equal to its capture name by name."
+                }
+                _ => ".",
+            };
+            text.push_str(whole);
+        }
+        Some(text)
+    }
+}
+
+/// Rows that Markdown prints of a table; the page and the artifacts have them all.
+const PREVIEW: u32 = 40;
+
+impl TriageReport {
+    /// The report as chapters. Kernels below `cutoff_pct` of their stage are summed up in one row.
+    #[must_use]
+    pub fn sections(&self, cutoff_pct: f64) -> Vec<Section> {
+        let Self { stages, kernels, coverage, takeaways } = self;
+        let nothing = "No GPU slice is in this trace.";
+
+        let mut triage = Section::new("triage", "Triage");
+        triage.intro.extend(takeaways.iter().cloned());
+        triage.intro.extend(coverage.sentence());
+        triage.tables.push(
+            Table::of("stages", "Stages", stages)
+                .summing(&["n_slices", "n_kernels", "total_ns", "share_pct"])
+                .when_empty(nothing),
+        );
+
+        let mut table = Section::new("kernel-table", "Kernel table");
+        table.intro.push(
+            "Share is of the summed GPU time of the stage, not of wall time. Kernels that were launched before \
+             the window are left out; they belong to an earlier step."
+                .to_owned(),
+        );
+        table.tables.push(
+            Table::of("kernel-table", "Kernels", &above_cutoff(kernels, cutoff_pct))
+                .summing(&["total_ns", "launches"])
+                .preview(PREVIEW)
+                .when_empty(nothing),
+        );
+
+        vec![triage, table]
+    }
+}
+
+/// What to know first.
+pub(super) fn takeaways(
+    kernels: &[KernelTableRow],
+    window_ns: i64,
+    coverage: &Coverage,
+) -> Vec<String> {
+    let mut said = Vec::new();
+    if coverage.total_ns == 0 {
+        return said;
+    }
+    let mut categories: Vec<(&str, i64)> = Vec::new();
+    for row in kernels {
+        match categories.iter_mut().find(|(id, _)| *id == row.category) {
+            Some((_, ns)) => *ns = ns.saturating_add(row.total_ns),
+            None => categories.push((&row.category, row.total_ns)),
+        }
+    }
+    categories.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let share = |ns: i64| units::percent(percent(ns, coverage.total_ns));
+    match categories.as_slice() {
+        [(first, ns), (second, more), ..] => said.push(format!(
+            "Most GPU time goes to {first}, {}; with {second} it is {}.",
+            share(*ns),
+            share(ns.saturating_add(*more))
+        )),
+        [(first, ns)] => said.push(format!("All GPU time goes to {first}: {}.", share(*ns))),
+        [] => {}
+    }
+    let communication = categories.iter().find(|(id, _)| *id == "communication");
+    if let Some((_, ns)) = communication
+        && percent(*ns, coverage.total_ns) >= 10.0
+    {
+        said.push(format!("Communication between GPUs takes {}.", share(*ns)));
+    }
+    let parallel = percent(coverage.total_ns, window_ns) / 100.0;
+    if parallel >= 1.15 {
+        said.push(format!(
+            "Durations sum to {parallel:.2} times the GPU's window: shares are of that sum, not of wall time."
+        ));
+    }
+    said
+}
+
+/// Whether an op is known of a place of this confidence.
+pub(super) fn knows_op(confidence: Confidence) -> bool {
+    !matches!(confidence, Confidence::Launch | Confidence::None)
+}
