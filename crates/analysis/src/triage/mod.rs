@@ -15,7 +15,9 @@ pub(crate) mod site;
 pub(crate) mod stages;
 
 #[cfg(test)]
-mod corpus;
+mod tests {
+    mod corpus;
+}
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};

@@ -2,7 +2,7 @@
 
 use trace::Trace;
 
-use super::{Confidence, Sources, TriageOptions, TriageReport, triage};
+use crate::triage::{Confidence, Sources, TriageOptions, TriageReport, triage};
 
 fn read(name: &str) -> Option<Trace> {
     let file = testkit::shared(&format!("corpus/traces/{name}.json.gz"))?;
