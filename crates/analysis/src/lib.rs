@@ -36,8 +36,8 @@ pub use steps::StepRow;
 pub use streams::{DeviceRow, StreamRow};
 pub use triage::{
     ArchMatch, ArchRelation, ArchVerdict, Confidence, Coverage, Framework, FrameworkVote,
-    KernelTableRow, Location, ObservedArch, Sources, Stage, StageRow, TriageOptions, TriageReport,
-    above_cutoff, triage,
+    KernelTableRow, Location, ObservedArch, OverlapRow, Sources, Stage, StageRow, TriageOptions,
+    TriageReport, above_cutoff, triage,
 };
 
 use report::{Section, Table};

@@ -12,6 +12,7 @@
 
 pub mod architectures;
 mod category;
+mod copies;
 mod cpu_op;
 pub mod facts;
 mod family;
@@ -24,6 +25,7 @@ pub mod python;
 mod rules;
 
 pub use category::{Category, OverlapClass};
+pub use copies::{CopyRoute, copy_route, is_pageable};
 pub use cpu_op::category_of_cpu_op;
 pub use facts::{NameFacts, facts};
 pub use family::Family;

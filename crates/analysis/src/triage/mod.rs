@@ -22,6 +22,7 @@ mod tests {
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
 pub use kernel_table::{KernelTableRow, above_cutoff};
+pub use overlap::OverlapRow;
 pub use report::{Coverage, TriageReport};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};

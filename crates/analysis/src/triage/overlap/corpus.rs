@@ -4,9 +4,12 @@
 use catalog::{OverlapClass, Platform};
 
 use super::sweep::sweep;
+use super::{OverlapOptions, overlap};
 use crate::Options;
 use crate::before_window::BeforeWindowSlices;
 use crate::gpu::Gpu;
+use crate::triage::attribution::{Linker, attribute};
+use crate::triage::stages::Stage;
 
 /// What the other program found. Its "compute" is one plain test on the name, to be the same on both sides.
 #[derive(Debug, PartialEq)]
@@ -96,5 +99,106 @@ fn the_sweep_equals_the_reference_on_real_traces() {
             hidden_by_compute_check: *compute_check,
         };
         assert_eq!(sums, expected, "{name}");
+    }
+}
+
+/// The table of a trace whose stages are not told apart.
+fn table(name: &str) -> Option<(trace::Trace, super::Overlap)> {
+    let trace = decode(name)?;
+    let found = {
+        let before = BeforeWindowSlices::of(&trace);
+        let platform = crate::device::platform(&trace);
+        let gpu = Gpu::new(&trace, platform, &before, &Options::default());
+        let places = attribute(&gpu, &mut Linker::of(&trace));
+        overlap(&gpu, &|_| Stage::All, Some(&places), &OverlapOptions::default())
+    };
+    Some((trace, found))
+}
+
+#[test]
+fn rows_of_real_traces() {
+    // Instances, total and hidden time are the other program's.
+    for (name, kernel, n, total_ns, hidden_ns, priority, recommendation) in [
+        (
+            "alexnet",
+            "Memcpy HtoD",
+            16,
+            55_503_000,
+            0,
+            1,
+            "async copy on a side stream, pinned memory",
+        ),
+        ("nccl", "ncclKernel_AllReduce", 15, 46_762_159, 7_685_824, 1, "overlap with compute"),
+        (
+            "mi300_resnet_training",
+            "ncclDevKernel_Generic",
+            17,
+            71_516_523,
+            16_228_016,
+            1,
+            "overlap with compute",
+        ),
+        // Event waits stand next to 24 of its instances.
+        (
+            "integer_us_control",
+            "ncclKernel_SendRecv",
+            42,
+            130_655_000,
+            48_205_000,
+            2,
+            "check dependencies, then overlap with compute",
+        ),
+        ("integer_us_control", "ncclKernel_AllReduce", 18, 32_880_000, 28_776_000, 5, "skip"),
+    ] {
+        let Some((_, found)) = table(name) else { return };
+        let row = found.rows.iter().find(|row| row.kernel_name.starts_with(kernel)).unwrap();
+        assert_eq!(
+            (row.n_instances, row.total_ns, row.hidden_ns),
+            (n, total_ns, hidden_ns),
+            "{name}"
+        );
+        assert_eq!(row.exclusive_ns, total_ns - hidden_ns, "{name}");
+        assert_eq!(
+            (row.priority, row.recommendation.as_str()),
+            (priority, recommendation),
+            "{row:?}"
+        );
+        assert!(row.savings_bound_ns.unwrap() <= row.exclusive_ns, "{row:?}");
+    }
+}
+
+#[test]
+fn on_one_stream_overlap_is_not_judged() {
+    // The rule that this replaces told people to fuse a GEMM and attention of this trace.
+    let Some((_, found)) = table("mi300_xdit_sd35") else { return };
+    assert!(found.note.starts_with("No second stream: overlap cannot be judged"), "{}", found.note);
+    assert!(found.rows.is_empty(), "neither communication nor copies take 1% of it");
+    let Some((_, found)) = table("mi250_toy_training") else { return };
+    let rows: Vec<_> =
+        found.rows.iter().map(|row| (row.kernel_name.as_str(), row.priority)).collect();
+    assert_eq!(rows, [("Memcpy HtoD (Host -> Device)", 1)]);
+}
+
+#[test]
+fn laws_of_the_table_hold_on_every_real_trace() {
+    let Some(folder) = testkit::shared("corpus/traces") else { return };
+    for file in std::fs::read_dir(folder).unwrap() {
+        let file = file.unwrap().file_name().into_string().unwrap();
+        let Some((trace, found)) = table(file.strip_suffix(".json.gz").unwrap()) else { return };
+        let mut names = Vec::new();
+        for row in &found.rows {
+            assert_eq!(row.total_ns, row.exclusive_ns + row.hidden_ns, "{file}: {row:?}");
+            assert!(row.hidden_by_compute_ns <= row.hidden_ns, "{file}: {row:?}");
+            assert!(row.share_pct >= 1.0 && (1..=5).contains(&row.priority), "{file}: {row:?}");
+            let computes = row.overlap_class == "compute";
+            assert!(!computes || !row.recommendation.contains("fusion"), "{file}: {row:?}");
+            assert!(!computes || row.savings_bound_ns.is_none(), "{file}: {row:?}");
+            assert_eq!(trace.name_text(row.representative), row.kernel_name, "{file}");
+            names.push((&row.kernel_name, &row.category));
+        }
+        let n = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), n, "{file}: each kernel once");
     }
 }

@@ -1,9 +1,49 @@
 //! What could overlap: how much of each kernel another stream hides, and what to do about the rest.
+//!
+//! `sweep` measures, `risk` and `waits` look at what stands beside each instance, `verdict` decides, `table`
+//! puts the rows together.
 
+mod explain;
+mod risk;
+mod row;
+mod savings;
 mod sweep;
+mod table;
+mod verdict;
+mod waits;
 
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod tests;
 
-#[allow(unused_imports, reason = "triage lands piece by piece")]
+pub use row::OverlapRow;
 pub(crate) use sweep::{SliceOverlap, sweep};
+#[allow(unused_imports, reason = "triage lands piece by piece")]
+pub(crate) use table::overlap;
+
+/// What a person may choose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct OverlapOptions {
+    /// The places in Python come from another trace than the times.
+    pub pair: bool,
+    /// Kernels below this share of the stage's busy time get no row.
+    pub min_share_pct: f64,
+}
+
+impl Default for OverlapOptions {
+    fn default() -> Self {
+        Self { pair: false, min_share_pct: 1.0 }
+    }
+}
+
+/// What the overlap analysis found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overlap {
+    /// By stage, then priority, then exposed time.
+    pub rows: Vec<OverlapRow>,
+    /// What to know before reading the rows: how it was judged, and where it could not be.
+    pub note: String,
+    /// The time of every GPU slice, parallel to [`crate::gpu::Gpu`]'s order.
+    pub per_slice: SliceOverlap,
+}

@@ -135,6 +135,13 @@ impl Lanes {
         Self { device_of, n_devices: known.len() + 1 }
     }
 
+    /// Whether two slices run on different streams of one device.
+    pub(super) fn are_beside(&self, gpu: &Gpu<'_>, slice: usize, other: usize) -> bool {
+        let lane = self.of_stream(gpu.slice(slice).stream);
+        let beside = self.of_stream(gpu.slice(other).stream);
+        lane != beside && self.device_of[lane] == self.device_of[beside]
+    }
+
     pub(super) fn of_stream(&self, stream: Option<StreamId>) -> usize {
         stream.map_or(self.device_of.len() - 1, |StreamId(id)| usize::from(id))
     }

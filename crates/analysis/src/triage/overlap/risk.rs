@@ -1,0 +1,166 @@
+//! Whether work depends on what stands beside it: from all instances, not from the longest.
+
+use catalog::OverlapClass;
+
+use super::sweep::Lanes;
+use super::waits::Waits;
+use crate::gpu::Gpu;
+use crate::triage::site::Attribution;
+
+/// How likely it is that moving the work would break an order that matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Risk {
+    Low,
+    High,
+    Unclear,
+}
+
+impl Risk {
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::High => "high",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+/// What stands next to the instances of one row; counts of instances.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Neighbours {
+    pub(super) n: u64,
+    /// A neighbour of its stream is so near that it may have waited for it.
+    pub(super) tight: u64,
+    /// The one before is near and looks dependent.
+    pub(super) before: u64,
+    /// The one after is near and looks dependent.
+    pub(super) after: u64,
+    /// An event wait stands between it and work of another stream that touches it.
+    pub(super) waited: u64,
+    /// Any of the three.
+    pub(super) dependent: u64,
+    /// A neighbour is near, does not look dependent, and its or their place in Python is not known.
+    pub(super) unclear: u64,
+    /// Neighbours that look dependent.
+    pub(super) slices: Vec<u32>,
+}
+
+impl Neighbours {
+    /// Half of the instances decide.
+    pub(super) fn risk(&self) -> Risk {
+        if self.n == 0 {
+            return Risk::Unclear;
+        }
+        if 2 * self.dependent >= self.n {
+            Risk::High
+        } else if 2 * (self.dependent + self.unclear) >= self.n {
+            Risk::Unclear
+        } else {
+            Risk::Low
+        }
+    }
+}
+
+/// Every slice's neighbours on its stream, and what the trace knows of their relation.
+pub(super) struct Surroundings<'a> {
+    gpu: &'a Gpu<'a>,
+    lanes: Lanes,
+    /// The slice before and the one after on the same stream.
+    around: Vec<[Option<u32>; 2]>,
+    attribution: Option<&'a Attribution>,
+    pub(super) waits: Option<Waits>,
+}
+
+impl<'a> Surroundings<'a> {
+    pub(super) fn of(gpu: &'a Gpu<'a>, attribution: Option<&'a Attribution>) -> Self {
+        let lanes = Lanes::of(gpu.trace);
+        let mut last = vec![None; lanes.device_of.len()];
+        let mut around = vec![[None, None]; gpu.len()];
+        for at in 0..gpu.len() {
+            let before = last[lanes.of_stream(gpu.slice(at).stream)].replace(at as u32);
+            around[at][0] = before;
+            if let Some(before) = before {
+                around[before as usize][1] = Some(at as u32);
+            }
+        }
+        Self { gpu, lanes, around, attribution, waits: Waits::of(gpu) }
+    }
+
+    /// What stands next to `instances`.
+    pub(super) fn next_to(&self, instances: &[u32]) -> Neighbours {
+        let mut found = Neighbours { n: instances.len() as u64, ..Neighbours::default() };
+        for instance in instances {
+            let at = *instance as usize;
+            let slice = self.gpu.slice(at);
+            let near_ns = near_ns(slice.dur_ns);
+            let mut tight = false;
+            let mut unclear = false;
+            let mut dependent = [false; 2];
+            for (side, depends) in dependent.iter_mut().enumerate() {
+                let Some(other) = self.around[at][side] else { continue };
+                let neighbour = self.gpu.slice(other as usize);
+                let gap_ns = if side == 0 {
+                    slice.start_ns.saturating_sub(neighbour.end_ns())
+                } else {
+                    neighbour.start_ns.saturating_sub(slice.end_ns())
+                };
+                if gap_ns > near_ns {
+                    continue;
+                }
+                tight = true;
+                match self.depends(at, other as usize) {
+                    Some(true) => {
+                        *depends = true;
+                        found.slices.push(other);
+                    }
+                    Some(false) => {}
+                    None => unclear = true,
+                }
+            }
+            let waited = self.waits.as_ref().is_some_and(|waits| {
+                waits.before(self.gpu, &self.lanes, at, near_ns)
+                    || waits.after(self.gpu, &self.lanes, at, near_ns)
+            });
+            let any = waited || dependent.contains(&true);
+            found.tight += u64::from(tight);
+            found.before += u64::from(dependent[0]);
+            found.after += u64::from(dependent[1]);
+            found.waited += u64::from(waited);
+            found.dependent += u64::from(any);
+            found.unclear += u64::from(unclear && !any);
+        }
+        found.slices.sort_unstable();
+        found.slices.dedup();
+        found
+    }
+
+    /// Whether two near neighbours look dependent; `None` when it cannot be said.
+    fn depends(&self, at: usize, other: usize) -> Option<bool> {
+        let class = |at: usize| self.gpu.works[self.gpu.slice(at).work].category.overlap_class();
+        if classes_depend(class(at), class(other)) {
+            return Some(true);
+        }
+        let attribution = self.attribution?;
+        let (site, next) = (attribution.site(at), attribution.site(other));
+        if site.cpu_op.is_some() && site.cpu_op == next.cpu_op {
+            return Some(true);
+        }
+        let (place, beside) = (site.location.as_ref()?, next.location.as_ref()?);
+        Some(place.path == beside.path || place.function == beside.function)
+    }
+}
+
+/// How near a neighbour must be to be called tight: 15% of the duration, from 2 µs to 20 µs.
+pub(super) fn near_ns(dur_ns: i64) -> i64 {
+    (dur_ns / 100 * 15 + dur_ns % 100 * 15 / 100).clamp(2_000, 20_000)
+}
+
+/// Classes of which one usually consumes what the other made.
+fn classes_depend(of: OverlapClass, beside: OverlapClass) -> bool {
+    use OverlapClass::{Communication, Compute, Elementwise, Memory, Other};
+    match of {
+        Communication => beside != Communication,
+        Elementwise | Memory => beside != Other,
+        Compute | Other => false,
+    }
+}

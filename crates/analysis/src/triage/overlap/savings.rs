@@ -1,0 +1,159 @@
+//! What overlap could save at most: in each step, what is exposed and what compute is exposed to hide it.
+
+use catalog::OverlapClass;
+use trace::{Flags, Phase, StringId, Trace, each_row};
+
+use super::sweep::SliceOverlap;
+use crate::before_window::{duration_ns, each_launch};
+use crate::gpu::Gpu;
+use crate::triage::stages::Stage;
+
+/// Start and end of each step, by start.
+type Windows = Vec<(i64, i64)>;
+
+/// Work outside all steps.
+const NO_STEP: u32 = u32::MAX;
+
+/// The step of every GPU slice, and the exposed compute of each stage in each step.
+pub(super) struct Savings<'a> {
+    gpu: &'a Gpu<'a>,
+    per_slice: &'a SliceOverlap,
+    /// Parallel to the slices; 0 everywhere when the file records no step.
+    step_of: Vec<u32>,
+    /// Whether the file records steps.
+    pub(super) steps: bool,
+    n_steps: usize,
+    /// Exposed time of compute by stage, then step; `None` where the stage does not run in the step.
+    compute_ns: Vec<Vec<Option<i64>>>,
+    stage_of: &'a [Stage],
+}
+
+impl<'a> Savings<'a> {
+    pub(super) fn of(gpu: &'a Gpu<'a>, per_slice: &'a SliceOverlap, stage_of: &'a [Stage]) -> Self {
+        let (windows, times_ns) = windows(gpu);
+        let mut step_of: Vec<u32> = times_ns.iter().map(|ns| step_at(&windows, *ns)).collect();
+        let any = step_of.iter().any(|step| *step != NO_STEP);
+        let n_steps = if any { windows.len() } else { 1 };
+        if !any {
+            step_of.fill(0);
+        }
+        let mut compute_ns = vec![vec![None; n_steps]; Stage::EVERY.len()];
+        for at in 0..gpu.len() {
+            let Some(ns) = compute_ns[stage_of[at] as usize].get_mut(step_of[at] as usize) else {
+                continue;
+            };
+            let computes = is_compute(gpu, at);
+            let exclusive_ns = if computes { per_slice.exclusive_ns[at] } else { 0 };
+            *ns = Some(ns.unwrap_or(0_i64).saturating_add(exclusive_ns));
+        }
+        Self { gpu, per_slice, step_of, steps: any, n_steps, compute_ns, stage_of }
+    }
+
+    /// In how many steps the stage runs.
+    pub(super) fn n_steps(&self, stage: Stage) -> i64 {
+        self.compute_ns[stage as usize].iter().flatten().count() as i64
+    }
+
+    /// The mean over the stage's steps of the exposed time of `instances`, each step's bounded by the exposed
+    /// time of compute that is not among their dependent `neighbours` where these are given.
+    pub(super) fn bound_ns(
+        &self,
+        stage: Stage,
+        instances: &[u32],
+        neighbours: Option<&[u32]>,
+    ) -> i64 {
+        let mut own_ns = vec![0_i64; self.n_steps];
+        let mut dependent_ns = vec![0_i64; self.n_steps];
+        for (slices, sums, all) in
+            [(instances, &mut own_ns, true), (neighbours.unwrap_or(&[]), &mut dependent_ns, false)]
+        {
+            for at in slices.iter().map(|at| *at as usize) {
+                let counts = all || is_compute(self.gpu, at) && self.stage_of[at] == stage;
+                if let Some(sum) = sums.get_mut(self.step_of[at] as usize).filter(|_| counts) {
+                    *sum = sum.saturating_add(self.per_slice.exclusive_ns[at]);
+                }
+            }
+        }
+        let compute = &self.compute_ns[stage as usize];
+        let bounds =
+            own_ns.iter().zip(&dependent_ns).zip(compute).map(|((own, dependent), all)| {
+                let independent_ns = all.unwrap_or(0).saturating_sub(*dependent).max(0);
+                if neighbours.is_some() { (*own).min(independent_ns) } else { *own }
+            });
+        bounds.fold(0_i64, i64::saturating_add) / self.n_steps(stage).max(1)
+    }
+}
+
+fn is_compute(gpu: &Gpu<'_>, at: usize) -> bool {
+    gpu.works[gpu.slice(at).work].category.overlap_class() == OverlapClass::Compute
+}
+
+/// The profiler's steps as (start, end) by start, and the moment of each GPU slice that tells its step.
+///
+/// The CPU's steps and the launch decide, because the GPU may run a whole step late. The GPU's own
+/// annotations are taken only where the CPU has none: ROCm's cover a few microseconds of a step (measured).
+fn windows(gpu: &Gpu<'_>) -> (Windows, Vec<i64>) {
+    let trace = gpu.trace;
+    let starts_ns: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).start_ns).collect();
+    let (on_cpu, on_gpu) = steps(trace);
+    if on_cpu.is_empty() {
+        return (on_gpu, starts_ns);
+    }
+    // A step lasts until the next begins.
+    let next = on_cpu.iter().skip(1).map(|(start_ns, _)| *start_ns).chain([i64::MAX]);
+    let windows = on_cpu.iter().zip(next).map(|((start_ns, _), end_ns)| (*start_ns, end_ns));
+    let mut launches: Vec<(i64, i64)> = Vec::new();
+    each_launch(trace, |row, correlation| launches.push((correlation, trace.ts_ns(row))));
+    launches.sort_unstable();
+    let launched = (0..gpu.len()).map(|at| {
+        let correlation = trace.link(gpu.row(at))?;
+        let found = launches.binary_search_by_key(&correlation, |(other, _)| *other).ok()?;
+        Some(launches[found].1)
+    });
+    let times_ns = if launches.is_empty() {
+        starts_ns
+    } else {
+        // What was launched before the window belongs to no step.
+        launched.map(|ns| ns.unwrap_or(i64::MIN)).collect()
+    };
+    (windows.collect(), times_ns)
+}
+
+/// `ProfilerStep` slices as (start, end) by start, on the CPU and on the GPU; each step once.
+fn steps(trace: &Trace) -> (Windows, Windows) {
+    let names = 0..trace.strings.len() as u32;
+    let is_step: Vec<bool> =
+        names.map(|id| trace.strings.get(StringId(id)).starts_with("ProfilerStep")).collect();
+    let mut found: Vec<(bool, u32, i64, i64)> = Vec::new();
+    if is_step.contains(&true) {
+        each_row(trace, |row| {
+            let name = trace.name(row);
+            if is_step[name.0 as usize]
+                && trace.phase(row) == Phase::Complete
+                && trace.flags(row).has(Flags::HAS_TS)
+            {
+                let start_ns = trace.ts_ns(row);
+                let end_ns = start_ns.saturating_add(duration_ns(trace, row));
+                let gpu = trace.raw_category_text(row).starts_with("gpu");
+                found.push((gpu, name.0, start_ns, end_ns));
+            }
+        });
+    }
+    // One step may stand on several threads or streams.
+    found.sort_unstable();
+    let (mut on_cpu, mut on_gpu) = (Vec::new(), Vec::new());
+    for same in found.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let end_ns = same.iter().map(|(_, _, _, end_ns)| *end_ns).max().unwrap_or_default();
+        let steps = if same[0].0 { &mut on_gpu } else { &mut on_cpu };
+        steps.push((same[0].2, end_ns));
+    }
+    on_cpu.sort_unstable();
+    on_gpu.sort_unstable();
+    (on_cpu, on_gpu)
+}
+
+fn step_at(windows: &[(i64, i64)], ns: i64) -> u32 {
+    let next = windows.partition_point(|(start_ns, _)| *start_ns <= ns);
+    let inside = next.checked_sub(1).filter(|at| ns < windows[*at].1);
+    inside.map_or(NO_STEP, |at| at as u32)
+}

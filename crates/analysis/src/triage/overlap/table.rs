@@ -1,0 +1,376 @@
+//! The overlap table: instances by stage and name, candidates, rows and the note above them.
+
+use catalog::{Category, OverlapClass, copy_route};
+use report::units;
+
+use super::explain::{Figures, reason, signal};
+use super::risk::Surroundings;
+use super::savings::Savings;
+use super::sweep::{Lanes, NO_PARTNER, SliceOverlap, sweep};
+use super::verdict::{
+    Case, HEADROOM_PCT, HIDDEN_PCT, LEAST_NS, MOST_ROWS, Remedy, Verdict, at_least, decide,
+    is_light, weight,
+};
+use super::{Overlap, OverlapOptions, OverlapRow};
+use crate::gpu::{Extent, Gpu};
+use crate::percent;
+use crate::triage::site::Attribution;
+use crate::triage::stages::Stage;
+
+/// One stage.
+struct StageSums {
+    stage: Stage,
+    total_ns: i64,
+    busy_ns: i64,
+    /// The most streams that any device uses.
+    n_streams: usize,
+}
+
+/// All instances of one name in one stage.
+struct Group {
+    stage: Stage,
+    work: usize,
+    instances: Vec<u32>,
+    total_ns: i64,
+    exclusive_ns: i64,
+    hidden_ns: i64,
+    hidden_by_compute_ns: i64,
+}
+
+impl Group {
+    fn rank(&self, class: OverlapClass) -> (bool, i128) {
+        (class != OverlapClass::Compute, i128::from(self.exclusive_ns) * weight(class))
+    }
+}
+
+/// What overlaps, by stage and kernel name. `stage_of` gives the stage of each GPU slice.
+#[inline(never)]
+pub(crate) fn overlap(
+    gpu: &Gpu<'_>,
+    stage_of: &dyn Fn(usize) -> Stage,
+    attribution: Option<&Attribution>,
+    options: &OverlapOptions,
+) -> Overlap {
+    let class_of = |work: usize| gpu.works[work].category.overlap_class();
+    let per_slice = sweep(gpu, class_of);
+    let stage_of: Vec<Stage> = (0..gpu.len()).map(stage_of).collect();
+    let stages = stages(gpu, &stage_of);
+    let note = note(gpu, &per_slice, &stages, options);
+    let groups = groups(gpu, &per_slice, &stage_of);
+    let facts = Facts {
+        gpu,
+        per_slice: &per_slice,
+        attribution,
+        surroundings: Surroundings::of(gpu, attribution),
+        savings: Savings::of(gpu, &per_slice, &stage_of),
+    };
+    let mut rows = Vec::new();
+    for stage in stages.iter().filter(|stage| is_judged(stage, &stages)) {
+        let of_stage: Vec<&Group> = groups
+            .iter()
+            .filter(|group| group.stage == stage.stage && group.total_ns >= LEAST_NS)
+            .filter(|group| percent(group.total_ns, stage.busy_ns) >= options.min_share_pct)
+            .collect();
+        let from = rows.len();
+        for (verdict, group) in candidates(gpu, &of_stage, stage.n_streams < 2) {
+            rows.push(row(&facts, stage, group, verdict));
+        }
+        rows[from..].sort_by(|a: &OverlapRow, b| {
+            let by_time = b.exclusive_ns.cmp(&a.exclusive_ns);
+            a.priority
+                .cmp(&b.priority)
+                .then(by_time)
+                .then_with(|| a.kernel_name.cmp(&b.kernel_name))
+        });
+    }
+    Overlap { rows, note, per_slice }
+}
+
+/// The stages that have slices, in the order of tables.
+fn stages(gpu: &Gpu<'_>, stage_of: &[Stage]) -> Vec<StageSums> {
+    let lanes = Lanes::of(gpu.trace);
+    let mut busy = vec![vec![Extent::default(); lanes.n_devices]; Stage::EVERY.len()];
+    let mut used = vec![vec![false; lanes.device_of.len()]; Stage::EVERY.len()];
+    for (at, stage) in stage_of.iter().enumerate() {
+        let slice = gpu.slice(at);
+        let lane = lanes.of_stream(slice.stream);
+        busy[*stage as usize][lanes.device_of[lane]].add(&slice);
+        used[*stage as usize][lane] |= slice.dur_ns > 0;
+    }
+    let sums = Stage::EVERY.into_iter().map(|stage| {
+        let devices = &busy[stage as usize];
+        let sum = |of: fn(&Extent) -> i64| devices.iter().map(of).fold(0, i64::saturating_add);
+        let of_device = |device: usize| {
+            let lanes = lanes.device_of.iter().zip(&used[stage as usize]);
+            lanes.filter(|(of, used)| **of == device && **used).count()
+        };
+        StageSums {
+            stage,
+            total_ns: sum(|extent| extent.total_ns),
+            busy_ns: sum(|extent| extent.busy_ns),
+            n_streams: (0..lanes.n_devices).map(of_device).max().unwrap_or(0),
+        }
+    });
+    sums.filter(|stage| stage.total_ns > 0).collect()
+}
+
+/// Captures are no time to judge; what no annotation names counts only where it is more than a hundredth.
+fn is_judged(stage: &StageSums, stages: &[StageSums]) -> bool {
+    let all_ns = stages.iter().fold(0_i64, |sum, stage| sum.saturating_add(stage.total_ns));
+    match stage.stage {
+        Stage::Capture => false,
+        Stage::All => at_least(stage.total_ns, 1, all_ns),
+        _ => true,
+    }
+}
+
+/// Instances by stage and name, in the order of the slices.
+fn groups(gpu: &Gpu<'_>, per_slice: &SliceOverlap, stage_of: &[Stage]) -> Vec<Group> {
+    let mut order: Vec<u32> = (0..gpu.len() as u32).collect();
+    let key = |at: u32| (stage_of[at as usize], gpu.slice(at as usize).work);
+    order.sort_by_key(|at| key(*at));
+    order
+        .chunk_by(|a, b| key(*a) == key(*b))
+        .map(|instances| {
+            let (stage, work) = key(instances[0]);
+            let mut group = Group {
+                stage,
+                work,
+                instances: instances.to_vec(),
+                total_ns: 0,
+                exclusive_ns: 0,
+                hidden_ns: 0,
+                hidden_by_compute_ns: 0,
+            };
+            for at in instances.iter().map(|at| *at as usize) {
+                for (sum, ns) in [
+                    (&mut group.total_ns, gpu.slice(at).dur_ns),
+                    (&mut group.exclusive_ns, per_slice.exclusive_ns[at]),
+                    (&mut group.hidden_ns, per_slice.hidden_ns[at]),
+                    (&mut group.hidden_by_compute_ns, per_slice.hidden_by_compute_ns[at]),
+                ] {
+                    *sum = sum.saturating_add(ns);
+                }
+            }
+            group
+        })
+        .collect()
+}
+
+/// The rows of a stage: each name once. On one stream only what could move to a second one.
+fn candidates<'a>(
+    gpu: &Gpu<'_>,
+    of_stage: &[&'a Group],
+    one_stream: bool,
+) -> Vec<(Verdict, &'a Group)> {
+    let category = |group: &Group| gpu.works[group.work].category;
+    let class = |group: &Group| category(group).overlap_class();
+    let name = |group: &Group| gpu.trace.strings.get(gpu.works[group.work].name);
+
+    let mut headroom: Vec<&Group> = of_stage
+        .iter()
+        .copied()
+        .filter(|group| at_least(group.exclusive_ns, HEADROOM_PCT, group.total_ns))
+        .filter(|group| {
+            let movable =
+                class(group) == OverlapClass::Communication || category(group) == Category::Memcpy;
+            movable || !one_stream
+        })
+        .collect();
+    headroom
+        .sort_by(|a, b| b.rank(class(b)).cmp(&a.rank(class(a))).then_with(|| name(a).cmp(name(b))));
+    headroom.truncate(MOST_ROWS);
+    let mut found: Vec<(Verdict, &Group)> =
+        headroom.into_iter().map(|group| (Verdict::Headroom, group)).collect();
+    if one_stream {
+        return found;
+    }
+
+    let is_new = |found: &[(Verdict, &Group)], group: &Group| {
+        !found.iter().any(|(_, known)| std::ptr::eq(*known, group))
+    };
+    let mut hidden: Vec<&Group> = of_stage
+        .iter()
+        .copied()
+        .filter(|group| is_light(class(group)) && is_new(&found, group))
+        .filter(|group| at_least(group.hidden_ns, HIDDEN_PCT, group.total_ns))
+        .collect();
+    // hidden * (1 + hidden by compute / hidden)
+    let gain = |group: &Group| group.hidden_ns.saturating_add(group.hidden_by_compute_ns);
+    hidden.sort_by(|a, b| gain(b).cmp(&gain(a)).then_with(|| name(a).cmp(name(b))));
+    hidden.truncate(MOST_ROWS);
+    found.extend(hidden.into_iter().map(|group| (Verdict::LowRoiHidden, group)));
+
+    let mut others: Vec<&Group> =
+        of_stage.iter().copied().filter(|group| is_new(&found, group)).collect();
+    others.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| name(a).cmp(name(b))));
+    others.truncate(MOST_ROWS);
+    found.extend(others.into_iter().map(|group| (Verdict::Observe, group)));
+    found
+}
+
+/// What every row is made from.
+struct Facts<'a> {
+    gpu: &'a Gpu<'a>,
+    per_slice: &'a SliceOverlap,
+    attribution: Option<&'a Attribution>,
+    surroundings: Surroundings<'a>,
+    savings: Savings<'a>,
+}
+
+fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) -> OverlapRow {
+    let Facts { gpu, per_slice, attribution, surroundings, savings } = facts;
+    let work = &gpu.works[group.work];
+    let name = gpu.trace.strings.get(work.name);
+    let class = work.category.overlap_class();
+    let remedy = Remedy::of(work.category, copy_route(name));
+    let neighbours = surroundings.next_to(&group.instances);
+    let risk = neighbours.risk();
+    let Group { total_ns, exclusive_ns, hidden_ns, hidden_by_compute_ns, .. } = *group;
+    let case =
+        Case { verdict, remedy, risk, total_ns, exclusive_ns, hidden_ns, busy_ns: stage.busy_ns };
+    let (priority, recommendation) = decide(&case);
+    // Another stream needs compute to hide behind, fusion does not.
+    let beside = (remedy != Remedy::Fuse).then_some(neighbours.slices.as_slice());
+    let bound_ns =
+        (remedy != Remedy::Tune).then(|| savings.bound_ns(group.stage, &group.instances, beside));
+    let n_steps = if savings.steps { savings.n_steps(group.stage) } else { 0 };
+    let hidden_by = hidden_by(gpu, group, per_slice);
+    let figures = Figures {
+        verdict,
+        remedy,
+        risk,
+        total_ns,
+        busy_ns: stage.busy_ns,
+        exclusive_ns,
+        hidden_ns,
+        hidden_by_compute_ns,
+        hidden_by,
+        neighbours: &neighbours,
+        waits_recorded: surroundings.waits.is_some(),
+        savings: bound_ns.map(|ns| (ns, n_steps)),
+        one_stream: stage.n_streams < 2,
+    };
+    let share_of = |n: u64| percent(n as i64, neighbours.n as i64);
+    // The first of the longest.
+    let longest = group.instances.iter().copied().reduce(|best, at| {
+        let dur_ns = |at: u32| gpu.slice(at as usize).dur_ns;
+        if dur_ns(at) > dur_ns(best) { at } else { best }
+    });
+    OverlapRow {
+        stage: stage.stage,
+        priority,
+        verdict: verdict.id().to_owned(),
+        kernel_name: name.to_owned(),
+        category: work.category.id().to_owned(),
+        overlap_class: class.id().to_owned(),
+        python_scope: attribution.and_then(|places| scope(gpu, group, places)),
+        recommendation,
+        dependency_risk: risk.id().to_owned(),
+        total_ns,
+        share_pct: percent(total_ns, stage.busy_ns),
+        exclusive_ns,
+        hidden_ns,
+        hidden_by_compute_ns,
+        exclusive_pct: percent(exclusive_ns, total_ns),
+        hidden_pct: percent(hidden_ns, total_ns),
+        hidden_by: hidden_by.map(str::to_owned),
+        savings_bound_ns: bound_ns,
+        n_instances: neighbours.n,
+        tight_pct: share_of(neighbours.tight),
+        waited_pct: surroundings.waits.as_ref().map(|_| share_of(neighbours.waited)),
+        formal_signal: signal(&figures),
+        reason: reason(&figures),
+        representative: longest.map_or(0, |at| gpu.row(at as usize)),
+    }
+}
+
+/// The name beside which its instances were hidden longest, each by its own weightiest partner.
+fn hidden_by<'a>(gpu: &Gpu<'a>, group: &Group, per_slice: &SliceOverlap) -> Option<&'a str> {
+    let mut found: Vec<(u32, i64)> = group
+        .instances
+        .iter()
+        .map(|at| (per_slice.partner[*at as usize], per_slice.hidden_ns[*at as usize]))
+        .filter(|(work, _)| *work != NO_PARTNER)
+        .collect();
+    let (work, _) = heaviest(&mut found)?;
+    Some(gpu.trace.strings.get(gpu.works[work as usize].name))
+}
+
+/// The place that most of the time comes from: a line of Python, else an op, else a launch.
+fn scope(gpu: &Gpu<'_>, group: &Group, places: &Attribution) -> Option<String> {
+    let text = |at: u32| {
+        let site = places.site(at as usize);
+        let op = site.cpu_op.as_ref().or(site.launch.as_ref());
+        site.location.as_ref().map(ToString::to_string).or_else(|| op.cloned())
+    };
+    let of = |at: u32| (places.site_of[at as usize], gpu.slice(at as usize).dur_ns);
+    let mut by_site: Vec<(u32, i64)> = group.instances.iter().map(|at| of(*at)).collect();
+    by_site.sort_unstable();
+    let mut by_place: Vec<(String, i64)> = Vec::new();
+    for same in by_site.chunk_by(|a, b| a.0 == b.0) {
+        let ns = same.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        let instance = group.instances.iter().find(|at| of(**at).0 == same[0].0);
+        by_place.extend(instance.and_then(|at| text(*at)).map(|place| (place, ns)));
+    }
+    heaviest(&mut by_place).map(|(place, _)| place)
+}
+
+/// The key with the largest sum; of equal ones the first by order.
+fn heaviest<K: Ord + Clone>(found: &mut [(K, i64)]) -> Option<(K, i64)> {
+    found.sort_unstable();
+    let mut best: Option<(K, i64)> = None;
+    for same in found.chunk_by(|a, b| a.0 == b.0) {
+        let ns = same.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        if best.as_ref().is_none_or(|(_, most)| ns > *most) {
+            best = Some((same[0].0.clone(), ns));
+        }
+    }
+    best
+}
+
+fn note(
+    gpu: &Gpu<'_>,
+    per_slice: &SliceOverlap,
+    stages: &[StageSums],
+    options: &OverlapOptions,
+) -> String {
+    if gpu.len() == 0 {
+        return "No GPU slice is in this trace: there is nothing to overlap.".to_owned();
+    }
+    let mut sentences = Vec::new();
+    let alone = |stage: &&StageSums| stage.n_streams < 2 && is_judged(stage, stages);
+    let one: Vec<&str> = stages.iter().filter(alone).map(|stage| stage.stage.title()).collect();
+    if !one.is_empty() {
+        let all = stages.iter().all(|stage| stage.n_streams < 2);
+        let place = if all { String::new() } else { format!(" in {}", one.join(", ")) };
+        sentences.push(format!(
+            "No second stream{place}: overlap cannot be judged, only candidates for moving to one \
+             (communication and copies) are listed."
+        ));
+    }
+    let busy_ns = per_slice.devices.iter().fold(0_i64, |sum, d| sum.saturating_add(d.busy_ns));
+    let both_ns =
+        per_slice.devices.iter().fold(0_i64, |sum, d| sum.saturating_add(d.overlapped_ns));
+    let peak = per_slice.devices.iter().map(|d| d.peak_streams).max().unwrap_or(0);
+    if both_ns > 0 {
+        sentences.push(format!(
+            "Two streams or more ran at once for {} of {} busy ({}), {peak} at most.",
+            units::time(both_ns),
+            units::time(busy_ns),
+            units::percent(percent(both_ns, busy_ns)),
+        ));
+    } else if stages.iter().any(|stage| stage.n_streams > 1) {
+        sentences.push("No two streams ever ran at once.".to_owned());
+    }
+    sentences.push(
+        if options.pair {
+            "Times are the formal trace's, places in Python the mapping trace's."
+        } else {
+            "Judged from a single trace: places in Python are less sure than with a mapping trace, and the \
+             times include what recording them cost."
+        }
+        .to_owned(),
+    );
+    sentences.join(" ")
+}
