@@ -23,6 +23,8 @@
 //! Constraints: no I/O, no clock, no environment; bytes come in by `push`, results go out as values. The
 //! same bytes and options give the same results on every machine, native or wasm.
 
+pub mod artifacts;
+mod compare;
 mod crossings;
 mod digest;
 mod gzip;
@@ -39,6 +41,10 @@ pub use analysis::{
     TriageOptions, TriageReport, above_cutoff, analyze, triage,
 };
 pub use catalog::Category;
+pub use compare::{
+    Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow, Run, Sameness, compare,
+    guard,
+};
 pub use crossings::{Crossings, crossings};
 pub use decode::{Decoded, Decoder, FileKind, NotATrace, Problem, ProblemKind, Severity, Source};
 pub use json::{BREAKDOWN_SCHEMA, REPAIR_LOG_SCHEMA, breakdown_json, repair_log_json};

@@ -1,0 +1,177 @@
+//! The artifacts of a triage: files that a script, a database or a colleague can rely on (docs/artifacts.md).
+//!
+//! Everything here is pure: structs in, bytes out, the same for the same input and options. A table that was not
+//! made is absent, an empty one says that nothing was found; no file holds a time of day.
+
+mod facts;
+mod metadata;
+mod number;
+mod privacy;
+mod rows;
+mod source;
+mod summary;
+mod zip;
+
+pub use facts::{NotAnObject, UserFacts};
+pub use metadata::{
+    ARTIFACT_SCHEMA, DeviceFacts, Distributed, Orphans, ProfileMetadata, RULES_VERSION,
+    RepairCount, RunFacts, Tool, TraceFacts,
+};
+pub use number::{Micros, Percent};
+pub use privacy::STRIPPED;
+pub use rows::{FuseArtifact, KernelArtifact, OverlapArtifact};
+pub use source::{Role, SourceDigest, SourceFile, sha256_hex};
+pub use zip::{TooLarge, ZipWriter};
+
+use analysis::TraceReport;
+use decode::Decoded;
+use repair::RepairPlan;
+use report::Section;
+use serde::{Deserialize, Serialize};
+
+use metadata::MetadataInput;
+use privacy::Names;
+
+/// `profile_summary.md`.
+pub const SUMMARY: &str = "profile_summary.md";
+/// `profile_metadata.json`.
+pub const METADATA: &str = "profile_metadata.json";
+/// `kernel_table.json`.
+pub const KERNELS: &str = "kernel_table.json";
+/// `overlap_opportunities.json`.
+pub const OVERLAP: &str = "overlap_opportunities.json";
+/// `fuse_opportunities.json`.
+pub const FUSE: &str = "fuse_opportunities.json";
+/// The repaired trace, which [`crate::Repairer`] writes.
+pub const FIXED_TRACE: &str = "perfetto_fixed_trace.json.gz";
+/// All of them in one file.
+pub const ARCHIVE: &str = "kinetoscope_artifacts.zip";
+
+/// What a person may choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArtifactOptions {
+    /// Leaves names of hosts and users where they are. By default they are taken out of paths, file names and
+    /// launch flags. Secrets among the flags go in any case.
+    pub keep_names: bool,
+}
+
+/// The rows of the three tables; `None` for what was not analysed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tables {
+    /// Rows of `kernel_table.json`.
+    pub kernels: Option<Vec<KernelArtifact>>,
+    /// Rows of `overlap_opportunities.json`.
+    pub overlap: Option<Vec<OverlapArtifact>>,
+    /// Rows of `fuse_opportunities.json`.
+    pub fuse: Option<Vec<FuseArtifact>>,
+}
+
+/// What artifacts are made of.
+#[derive(Clone, Copy)]
+pub struct ArtifactInput<'a> {
+    /// The measured trace.
+    pub decoded: &'a Decoded,
+    /// Its analysis.
+    pub report: &'a TraceReport,
+    /// What triage says of the run as a whole.
+    pub run: &'a RunFacts,
+    /// The tables.
+    pub tables: &'a Tables,
+    /// The chapters of triage, for the summary.
+    pub sections: &'a [Section],
+    /// The repair of the trace, if one was planned.
+    pub plan: Option<&'a RepairPlan>,
+    /// The files, the measured one first.
+    pub sources: &'a [SourceFile],
+    /// What the user knows.
+    pub facts: &'a UserFacts,
+    /// What the user chose.
+    pub options: ArtifactOptions,
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// Its name.
+    pub name: String,
+    /// Its content: UTF-8.
+    pub text: String,
+}
+
+/// The artifacts but the repaired trace, in the order of the archive.
+///
+/// # Errors
+/// Never for these types; serde's signature asks.
+pub fn artifacts(input: &ArtifactInput<'_>) -> Result<Vec<Artifact>, serde_json::Error> {
+    let names = Names::of(&input.decoded.trace.metadata, input.options.keep_names);
+    let metadata = metadata_of(input, &names);
+    let Tables { kernels, overlap, fuse } = input.tables.clone();
+    let strip = |text: &mut String| *text = names.strip(text);
+    let chapters: Vec<Section> =
+        input.sections.iter().map(|section| privacy::strip_section(&names, section)).collect();
+    let mut files = vec![
+        Artifact {
+            name: SUMMARY.to_owned(),
+            text: summary::summary(&metadata, input.report, &chapters),
+        },
+        json(METADATA, &metadata)?,
+    ];
+    if let Some(mut rows) = kernels {
+        rows.iter_mut().for_each(|row| strip(&mut row.python_location));
+        files.push(json(KERNELS, &rows)?);
+    }
+    if let Some(mut rows) = overlap {
+        rows.iter_mut().for_each(|row| strip(&mut row.python_scope));
+        files.push(json(OVERLAP, &rows)?);
+    }
+    if let Some(mut rows) = fuse {
+        for row in &mut rows {
+            strip(&mut row.current_location);
+            row.evidence.iter_mut().for_each(strip);
+        }
+        files.push(json(FUSE, &rows)?);
+    }
+    Ok(files)
+}
+
+/// `profile_metadata.json` as a value, for the comparison of two runs.
+#[must_use]
+pub fn profile_metadata(input: &ArtifactInput<'_>) -> ProfileMetadata {
+    metadata_of(input, &Names::of(&input.decoded.trace.metadata, input.options.keep_names))
+}
+
+/// All files as one archive; `fixed_trace` is the repaired trace, compressed.
+///
+/// # Errors
+/// When it would be too large for the format.
+pub fn archive(files: &[Artifact], fixed_trace: Option<&[u8]>) -> Result<Vec<u8>, TooLarge> {
+    let mut zip = ZipWriter::default();
+    for file in files {
+        zip.add(&file.name, file.text.as_bytes())?;
+    }
+    if let Some(bytes) = fixed_trace {
+        zip.add(FIXED_TRACE, bytes)?;
+    }
+    zip.finish()
+}
+
+fn metadata_of(input: &ArtifactInput<'_>, names: &Names) -> ProfileMetadata {
+    let ArtifactInput {
+        decoded,
+        report,
+        run,
+        tables: _,
+        sections: _,
+        plan,
+        sources,
+        facts,
+        options: _,
+    } = *input;
+    ProfileMetadata::new(&MetadataInput { decoded, report, run, plan, sources, facts, names })
+}
+
+fn json(name: &str, value: &impl Serialize) -> Result<Artifact, serde_json::Error> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    Ok(Artifact { name: name.to_owned(), text })
+}

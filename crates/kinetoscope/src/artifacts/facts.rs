@@ -1,0 +1,198 @@
+//! What no profiler records: what the user knows about a run, or wrote into the trace.
+//!
+//! A trace can carry any of these facts itself, because `torch.profiler` writes what `add_metadata` is given as
+//! top-level keys. What the user says now comes before what the file says.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use trace::Metadata;
+
+use super::source::sha256_hex;
+
+/// Facts that a person supplies; `None` for what is not known. Nothing here is ever guessed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UserFacts {
+    /// The experiment in the user's database.
+    pub experiment_id: Option<String>,
+    /// The trial of the experiment.
+    pub trial_id: Option<String>,
+    /// The model that was served or trained.
+    pub model_name: Option<String>,
+    /// The stage that the profile is of, where the trace does not tell.
+    pub profile_stage: Option<String>,
+    /// The architecture that the conclusions are for: `gfx950`.
+    pub target_arch: Option<String>,
+    /// The exact tag of the container's image.
+    pub base_image: Option<String>,
+    /// `single-gpu`, `multi-gpu` or `full-node`.
+    pub resource_class: Option<String>,
+    /// The GPUs of the run by the node's numbers.
+    pub gpu_device_ids: Option<Vec<i64>>,
+    /// Clock in MHz by GPU.
+    pub gpu_clocks_mhz: Option<BTreeMap<String, f64>>,
+    /// Whether the checks before the run passed.
+    pub preflight_passed: Option<bool>,
+    /// Launch flags, as `server_args.json` has them.
+    pub server_flags: Option<Map<String, Value>>,
+    /// `sha256:` and the digest of the benchmark's configuration.
+    pub benchmark_config_hash: Option<String>,
+    /// The framework, where the vote is wrong.
+    pub framework: Option<String>,
+}
+
+/// Why a text is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAnObject;
+
+impl std::fmt::Display for NotAnObject {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("it is no JSON object")
+    }
+}
+
+impl std::error::Error for NotAnObject {}
+
+impl UserFacts {
+    /// Takes the launch flags of a `server_args.json`.
+    ///
+    /// # Errors
+    /// When the text is no JSON object.
+    pub fn take_server_args(&mut self, json: &str) -> Result<(), NotAnObject> {
+        match serde_json::from_str(json) {
+            Ok(Value::Object(flags)) => {
+                self.server_flags = Some(flags);
+                Ok(())
+            }
+            _ => Err(NotAnObject),
+        }
+    }
+
+    /// Takes the digest of a benchmark's configuration. JSON is hashed in its canonical form (keys sorted, no
+    /// blanks), so that the same settings have the same hash; anything else as it is.
+    pub fn take_benchmark_config(&mut self, file: &[u8]) {
+        let canonical = serde_json::from_slice::<Value>(file).ok().map(|value| canonical(&value));
+        let digest = sha256_hex(canonical.as_deref().map_or(file, str::as_bytes));
+        self.benchmark_config_hash = Some(format!("sha256:{digest}"));
+    }
+}
+
+/// JSON with sorted keys and no blanks.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let sorted: BTreeMap<&String, &Value> = members.iter().collect();
+            let members: Vec<String> = sorted
+                .into_iter()
+                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)))
+                .collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::Array(values) => {
+            format!("[{}]", values.iter().map(canonical).collect::<Vec<_>>().join(","))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+/// The facts that the trace itself carries.
+pub(crate) struct Carried<'a> {
+    metadata: &'a Metadata,
+    /// Objects among the top-level members in which the facts may stand, too.
+    nested: Vec<(&'static str, Value)>,
+}
+
+impl<'a> Carried<'a> {
+    pub fn of(metadata: &'a Metadata) -> Self {
+        let nested = ["metadata", "kinetoscope"].into_iter().filter_map(|key| {
+            let value: Value = serde_json::from_str(metadata.get(key)?).ok()?;
+            value.is_object().then_some((key, value))
+        });
+        Self { metadata, nested: nested.collect() }
+    }
+
+    /// The value of `key`, and where it stands. `add_metadata` only takes strings, so a string that holds JSON
+    /// is read as such where `is_wanted` wants no string.
+    pub fn get(&self, key: &str, is_wanted: fn(&Value) -> bool) -> Option<(Value, String)> {
+        let accept = |value: Value| {
+            if is_wanted(&value) {
+                return Some(value);
+            }
+            let inner: Value = serde_json::from_str(value.as_str()?).ok()?;
+            is_wanted(&inner).then_some(inner)
+        };
+        let top = self.metadata.get(key).and_then(|json| serde_json::from_str(json).ok());
+        if let Some(value) = top.and_then(accept) {
+            return Some((value, key.to_owned()));
+        }
+        self.nested.iter().find_map(|(member, object)| {
+            Some((accept(object.get(key)?.clone())?, format!("{member}.{key}")))
+        })
+    }
+
+    /// A text; a number counts as its digits.
+    pub fn text(&self, key: &str) -> Option<(String, String)> {
+        let is_text = |value: &Value| match value {
+            Value::String(text) => !text.trim().is_empty(),
+            Value::Number(_) => true,
+            _ => false,
+        };
+        let (value, place) = self.get(key, is_text)?;
+        Some((value.as_str().map_or_else(|| value.to_string(), str::to_owned), place))
+    }
+
+    /// The value at a path below the member `metadata`, as the Hugging Face benchmarks write it.
+    pub fn nested(&self, pointer: &str) -> Option<(Value, String)> {
+        let (member, object) = self.nested.iter().find(|(member, _)| *member == "metadata")?;
+        let value = object.pointer(pointer)?.clone();
+        (!value.is_null()).then(|| (value, format!("{member}{}", pointer.replace('/', "."))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_has_one_hash_however_it_is_laid_out() {
+        let hash = |file: &[u8]| {
+            let mut facts = UserFacts::default();
+            facts.take_benchmark_config(file);
+            facts.benchmark_config_hash.unwrap()
+        };
+        let one = hash(br#"{"b": [1, 2.5], "a": {"y": null, "x": "\u00e9"}}"#);
+        assert_eq!(one, hash("{\"a\":{\"x\":\"\u{e9}\",\"y\":null},\n\"b\":[1,2.5]}".as_bytes()));
+        assert_ne!(one, hash(br#"{"b": [2.5, 1], "a": {"y": null, "x": "\u00e9"}}"#));
+        let text = "{\"a\":{\"x\":\"\u{e9}\",\"y\":null},\"b\":[1,2.5]}";
+        assert_eq!(one, format!("sha256:{}", sha256_hex(text.as_bytes())));
+        assert_eq!(hash(b"batch: 1\n"), format!("sha256:{}", sha256_hex(b"batch: 1\n")));
+    }
+
+    #[test]
+    fn facts_stand_at_the_top_or_in_two_objects() {
+        let metadata = Metadata {
+            members: [
+                ("trial_id", "17"),
+                ("server_flags", r#""{\"tp_size\": 8}""#),
+                ("experiment_id", r#""  ""#),
+                ("metadata", r#"{"base_image": "rocm/vllm:1", "experiment": {"repo_id": "Q/w"}}"#),
+                ("kinetoscope", r#"{"experiment_id": "e-4", "base_image": "other"}"#),
+            ]
+            .map(|(key, json)| (key.to_owned(), json.to_owned()))
+            .to_vec(),
+        };
+        let carried = Carried::of(&metadata);
+        let text = |key: &str| carried.text(key);
+        let found = |value: &str, place: &str| Some((value.to_owned(), place.to_owned()));
+        assert_eq!(text("trial_id"), found("17", "trial_id"));
+        assert_eq!(text("base_image"), found("rocm/vllm:1", "metadata.base_image"));
+        assert_eq!(text("experiment_id"), found("e-4", "kinetoscope.experiment_id"));
+        assert_eq!(text("model_name"), None);
+        let (flags, _) = carried.get("server_flags", Value::is_object).unwrap();
+        assert_eq!(flags["tp_size"], 8);
+        let (model, place) = carried.nested("/experiment/repo_id").unwrap();
+        assert_eq!((model.as_str(), place.as_str()), (Some("Q/w"), "metadata.experiment.repo_id"));
+    }
+}

@@ -1,0 +1,482 @@
+//! `profile_metadata.json`: what run the tables are of, on what, and how far they can be trusted.
+//!
+//! `null` means "not supplied". A value is read from the file, given by the user, or derived from the file by a rule
+//! that [`ProfileMetadata::provenance`] names; it is never invented.
+
+use std::collections::BTreeMap;
+
+use analysis::{ArchMatch, ArchRelation, FrameworkVote, ObservedArch, TraceReport, versions};
+use decode::Decoded;
+use repair::RepairPlan;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use trace::{StringId, Trace};
+
+use super::facts::{Carried, UserFacts};
+use super::number::{Micros, Percent};
+use super::privacy::Names;
+use super::source::{Role, SourceFile, base_name};
+
+/// Schema of all artifacts. A change of meaning raises it; a new key does not.
+pub const ARTIFACT_SCHEMA: u32 = 1;
+/// Version of the rules (categories, stages, overlap classes, fuse patterns): tables of different numbers are not
+/// the same measure.
+pub const RULES_VERSION: u32 = 1;
+
+/// What triage found out about the run as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFacts {
+    /// The architecture that the trace shows.
+    pub arch: ObservedArch,
+    /// The framework that won the vote.
+    pub framework: FrameworkVote,
+    /// The stage with the most GPU time; `all` where none is known.
+    pub profile_stage: String,
+    /// GPU time that has a line of Python or an op, in percent.
+    pub mapped_pct: Option<f64>,
+    /// Batch sizes and tokens from annotations, by stage.
+    pub batch_shape: Option<Value>,
+    /// What a reader of the tables must know.
+    pub warnings: Vec<String>,
+}
+
+/// The document; the order of the fields is that of the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "docs/artifacts.md and the JSON Schema describe every key")]
+pub struct ProfileMetadata {
+    pub schema_version: u32,
+    pub tool: Tool,
+    pub experiment_id: Option<String>,
+    pub trial_id: Option<String>,
+    pub model_name: Option<String>,
+    pub profile_stage: String,
+    pub observed_arch: String,
+    pub arch_match: ArchMatch,
+    pub hardware_relevance_reason: String,
+    pub rocm_version: Option<String>,
+    pub base_image: Option<String>,
+    pub resource_class: Option<String>,
+    pub gpu_device_ids: Vec<i64>,
+    pub gpu_clocks_mhz: Option<BTreeMap<String, f64>>,
+    pub preflight_passed: Option<bool>,
+    pub server_flags: Option<Map<String, Value>>,
+    pub benchmark_config_hash: Option<String>,
+    pub source_trace_path: String,
+    pub provenance: BTreeMap<String, String>,
+    pub target_arch: Option<String>,
+    pub arch_relation: ArchRelation,
+    pub arch_evidence: Vec<String>,
+    pub cuda_version: Option<String>,
+    pub framework: String,
+    pub framework_evidence: Vec<String>,
+    pub device: Option<DeviceFacts>,
+    pub cuda_runtime_version: Option<String>,
+    pub cuda_driver_version: Option<String>,
+    pub cupti_version: Option<String>,
+    pub hip_runtime_version: Option<String>,
+    pub hip_driver_version: Option<String>,
+    pub roctracer_version: Option<String>,
+    pub distributed: Option<Distributed>,
+    pub batch_shape: Option<Value>,
+    pub trace: TraceFacts,
+    pub counts: BTreeMap<String, u64>,
+    pub gpu_counts: BTreeMap<String, u64>,
+    pub window_us: Micros,
+    pub gpu_busy_us: Micros,
+    pub gpu_total_us: Micros,
+    pub mapped_pct: Option<Percent>,
+    pub orphan_kernels: Option<Orphans>,
+    pub repairs: Vec<RepairCount>,
+    pub warnings: Vec<String>,
+    pub sources: Vec<SourceFile>,
+}
+
+/// What wrote the document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// `kinetoscope`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// [`RULES_VERSION`].
+    pub rules_version: u32,
+}
+
+/// The devices of the file's `deviceProperties`; figures are of the first that ran something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// As the driver calls it; `null` where it had no name.
+    pub name: Option<String>,
+    /// How many the file lists, used or not.
+    pub count: u64,
+    /// Memory in bytes.
+    pub total_global_mem: Option<u64>,
+    /// Compute units or streaming multiprocessors.
+    pub cu_or_sm: Option<u64>,
+    /// Threads in a warp or wavefront.
+    pub warp_size: Option<u64>,
+    /// First number of the compute capability.
+    pub compute_major: Option<u64>,
+    /// Second number of the compute capability.
+    pub compute_minor: Option<u64>,
+}
+
+/// The file's `distributedInfo`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named as in the file")]
+pub struct Distributed {
+    pub backend: Option<String>,
+    pub rank: Option<i64>,
+    pub world_size: Option<i64>,
+    pub pg_count: Option<i64>,
+    pub nccl_version: Option<String>,
+}
+
+/// How the trace was recorded: the file's own keys.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "named as in the file")]
+pub struct TraceFacts {
+    pub schema_version: Option<i64>,
+    #[serde(rename = "trace_id")]
+    pub trace_id: Option<String>,
+    pub trace_name: Option<String>,
+    pub display_time_unit: Option<String>,
+    pub base_time_nanoseconds: Option<i64>,
+    #[serde(rename = "record_shapes")]
+    pub record_shapes: Option<bool>,
+    #[serde(rename = "with_stack")]
+    pub with_stack: Option<bool>,
+    #[serde(rename = "with_modules")]
+    pub with_modules: Option<bool>,
+    #[serde(rename = "with_flops")]
+    pub with_flops: Option<bool>,
+    #[serde(rename = "profile_memory")]
+    pub profile_memory: Option<bool>,
+}
+
+/// Kernels that were launched before the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Orphans {
+    /// How many.
+    pub count: u64,
+    /// The sum of their durations.
+    pub us: Micros,
+}
+
+/// A rule of the repair, and how often it applies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepairCount {
+    /// Its id.
+    pub rule: String,
+    /// How many changes.
+    pub count: u64,
+}
+
+/// What the document is made of.
+pub(crate) struct MetadataInput<'a> {
+    pub decoded: &'a Decoded,
+    pub report: &'a TraceReport,
+    pub run: &'a RunFacts,
+    pub plan: Option<&'a RepairPlan>,
+    pub sources: &'a [SourceFile],
+    pub facts: &'a UserFacts,
+    pub names: &'a Names,
+}
+
+/// The value that comes first, and a note of where it came from.
+struct Provenance(BTreeMap<String, String>);
+
+impl Provenance {
+    fn first<T>(&mut self, key: &str, user: Option<T>, file: Option<(T, String)>) -> Option<T> {
+        let (value, place) = match (user, file) {
+            (Some(value), _) => (value, "user".to_owned()),
+            (None, Some((value, place))) => (value, format!("trace: {place}")),
+            (None, None) => return None,
+        };
+        self.0.insert(key.to_owned(), place);
+        Some(value)
+    }
+
+    fn derived<T>(&mut self, key: &str, from: &str, value: T) -> T {
+        self.0.insert(key.to_owned(), format!("derived: {from}"));
+        value
+    }
+}
+
+impl ProfileMetadata {
+    pub(crate) fn new(input: &MetadataInput<'_>) -> Self {
+        let MetadataInput { decoded, report, run, plan, sources, facts, names } = input;
+        let trace = &decoded.trace;
+        let keys = Keys(trace);
+        let carried = Carried::of(&trace.metadata);
+        let mut from = Provenance(BTreeMap::new());
+        let mut text =
+            |key: &str, user: &Option<String>| from.first(key, user.clone(), carried.text(key));
+        let experiment_id = text("experiment_id", &facts.experiment_id);
+        let trial_id = text("trial_id", &facts.trial_id);
+        let base_image = text("base_image", &facts.base_image);
+        let target_arch = text("target_arch", &facts.target_arch);
+        let benchmark_config_hash = text("benchmark_config_hash", &facts.benchmark_config_hash);
+        let model_name = text("model_name", &facts.model_name);
+        let resource_class = text("resource_class", &facts.resource_class);
+        let profile_stage = text("profile_stage", &facts.profile_stage);
+
+        let server_flags = from.first(
+            "server_flags",
+            facts.server_flags.clone(),
+            carried.get("server_flags", Value::is_object).and_then(|(value, place)| match value {
+                Value::Object(flags) => Some((flags, place)),
+                _ => None,
+            }),
+        );
+        let model_name = model_name.or_else(|| {
+            let flag = |key: &str| server_flags.as_ref()?.get(key)?.as_str().map(str::to_owned);
+            let by_flag = ["model_path", "model"].into_iter().find_map(|key| {
+                Some(from.derived("model_name", &format!("server_flags.{key}"), flag(key)?))
+            });
+            by_flag.or_else(|| {
+                let (value, place) = carried.nested("/experiment/repo_id")?;
+                from.first("model_name", None, Some((value.as_str()?.to_owned(), place)))
+            })
+        });
+
+        let distributed = Distributed::of(&keys);
+        let resource_class = resource_class.or_else(|| {
+            let world_size = distributed.as_ref()?.world_size?;
+            let class = match world_size {
+                1 => "single-gpu",
+                2..=7 => "multi-gpu",
+                8.. => "full-node",
+                _ => return None,
+            };
+            let rule = "distributedInfo.world_size";
+            Some(from.derived("resource_class", rule, class.to_owned()))
+        });
+        let ids = carried.get("gpu_device_ids", Value::is_array).and_then(|(value, place)| {
+            Some((value.as_array()?.iter().filter_map(Value::as_i64).collect(), place))
+        });
+        let gpu_device_ids =
+            from.first("gpu_device_ids", facts.gpu_device_ids.clone(), ids).unwrap_or_else(|| {
+                // Numbers of the process, not of the node: an index of the agent on ROCm.
+                let used = report.devices.iter().filter(|device| device.n_kernels > 0);
+                let ids = used.filter_map(|device| device.device.parse().ok()).collect();
+                from.derived(
+                    "gpu_device_ids",
+                    "devices of kernels, as the process numbers them",
+                    ids,
+                )
+            });
+        let clocks = carried.get("gpu_clocks_mhz", Value::is_object).and_then(|(value, place)| {
+            let numbers = value.as_object()?.iter();
+            let numbers = numbers.filter_map(|(id, mhz)| Some((id.clone(), mhz.as_f64()?)));
+            Some((numbers.collect(), place))
+        });
+        let gpu_clocks_mhz = from.first("gpu_clocks_mhz", facts.gpu_clocks_mhz.clone(), clocks);
+        let preflight = carried.get("preflight_passed", Value::is_boolean);
+        let preflight_passed = from.first(
+            "preflight_passed",
+            facts.preflight_passed,
+            preflight.and_then(|(value, place)| Some((value.as_bool()?, place))),
+        );
+        let profile_stage = profile_stage.unwrap_or_else(|| {
+            from.derived("profile_stage", "stage with the most GPU time", run.profile_stage.clone())
+        });
+        let framework = match &facts.framework {
+            Some(framework) => {
+                from.0.insert("framework".to_owned(), "user".to_owned());
+                framework.clone()
+            }
+            None => run.framework.framework.id().to_owned(),
+        };
+        let shape = carried.nested("/current_task/shape");
+        let batch_shape = match &run.batch_shape {
+            Some(shape) => Some(from.derived("batch_shape", "annotations", shape.clone())),
+            None => from.first("batch_shape", None, shape),
+        };
+
+        let verdict = run.arch.against(target_arch.as_deref());
+        let version =
+            |key: &str, of: fn(i64) -> Option<String>| trace.metadata.int(key).and_then(of);
+        let mut warnings: Vec<String> = run.warnings.iter().map(|text| names.strip(text)).collect();
+        warnings.extend(decoded.problems.iter().map(|problem| {
+            format!("{}: {} ({})", problem.kind.id(), problem.kind.title(), problem.count)
+        }));
+        let overview = &report.overview;
+        let sources: Vec<SourceFile> = sources
+            .iter()
+            .map(|source| SourceFile {
+                name: names.strip(base_name(&source.name)),
+                ..source.clone()
+            })
+            .collect();
+        let formal = sources.iter().filter(|source| source.role == Role::Formal);
+        let source_trace_path =
+            formal.map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ");
+        let mut gpu_counts = BTreeMap::new();
+        for row in &report.categories {
+            *gpu_counts.entry(row.category.clone()).or_default() += row.n_slices;
+        }
+        let gpu_total_ns =
+            overview.gpu.kernel_sum_ns + overview.gpu.memcpy_sum_ns + overview.gpu.memset_sum_ns;
+        let before = &overview.before_window;
+        Self {
+            schema_version: ARTIFACT_SCHEMA,
+            tool: Tool {
+                name: "kinetoscope".to_owned(),
+                version: crate::VERSION.to_owned(),
+                rules_version: RULES_VERSION,
+            },
+            experiment_id,
+            trial_id,
+            model_name: model_name.map(|name| names.strip(&name)),
+            profile_stage,
+            observed_arch: run.arch.observed_arch.clone(),
+            arch_match: verdict.arch_match,
+            hardware_relevance_reason: verdict.hardware_relevance_reason,
+            rocm_version: version("hip_runtime_version", versions::rocm_of_hip),
+            base_image,
+            resource_class,
+            gpu_device_ids,
+            gpu_clocks_mhz,
+            preflight_passed,
+            server_flags: server_flags.map(|flags| names.strip_flags(&flags)),
+            benchmark_config_hash,
+            source_trace_path,
+            provenance: from.0,
+            target_arch,
+            arch_relation: verdict.arch_relation,
+            arch_evidence: run.arch.evidence.clone(),
+            cuda_version: version("cuda_runtime_version", versions::cuda),
+            framework,
+            framework_evidence: run.framework.evidence.clone(),
+            device: DeviceFacts::of(report),
+            cuda_runtime_version: version("cuda_runtime_version", versions::cuda),
+            cuda_driver_version: version("cuda_driver_version", versions::cuda),
+            cupti_version: keys.text("cupti_version"),
+            hip_runtime_version: version("hip_runtime_version", versions::hip),
+            hip_driver_version: version("hip_driver_version", versions::hip),
+            roctracer_version: keys.text("roctracer_version"),
+            distributed,
+            batch_shape,
+            trace: TraceFacts::of(&keys, names),
+            counts: counts(trace),
+            gpu_counts,
+            window_us: Micros(overview.window_ns),
+            gpu_busy_us: Micros(overview.gpu.busy_ns),
+            gpu_total_us: Micros(gpu_total_ns),
+            mapped_pct: run.mapped_pct.map(Percent),
+            orphan_kernels: before
+                .unknown
+                .is_none()
+                .then_some(Orphans { count: before.n_kernels, us: Micros(before.kernel_ns) }),
+            repairs: plan.map_or_else(Vec::new, |plan| {
+                let counts = plan.counts.iter();
+                counts
+                    .map(|(rule, count)| RepairCount { rule: rule.id().to_owned(), count: *count })
+                    .collect()
+            }),
+            warnings,
+            sources,
+        }
+    }
+}
+
+/// Events by raw category, as the file spells it.
+fn counts(trace: &Trace) -> BTreeMap<String, u64> {
+    let mut by_id = vec![0_u64; trace.strings.len()];
+    trace::each_row(trace, |row| {
+        if let Some(n) = by_id.get_mut(trace.raw_category(row).0 as usize) {
+            *n += 1;
+        }
+    });
+    let counted = by_id.into_iter().enumerate().filter(|(_, n)| *n > 0);
+    let text = |id: usize| trace.strings.get(StringId(id as u32)).to_owned();
+    let mut counts: BTreeMap<String, u64> = counted.map(|(id, n)| (text(id), n)).collect();
+    // Metadata and counters have none.
+    counts.remove("");
+    counts
+}
+
+/// Typed reading of the file's top-level members.
+struct Keys<'a>(&'a Trace);
+
+impl Keys<'_> {
+    fn value(&self, key: &str) -> Option<Value> {
+        serde_json::from_str(self.0.metadata.get(key)?).ok()
+    }
+
+    /// A text, or a number as its digits.
+    fn text(&self, key: &str) -> Option<String> {
+        text_of(&self.value(key)?)
+    }
+
+    /// Kineto writes flags as 1.
+    fn flag(&self, key: &str) -> Option<bool> {
+        match self.value(key)? {
+            Value::Bool(flag) => Some(flag),
+            Value::Number(number) => Some(number.as_f64() != Some(0.0)),
+            _ => None,
+        }
+    }
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+impl Distributed {
+    fn of(keys: &Keys<'_>) -> Option<Self> {
+        let info = keys.value("distributedInfo").filter(Value::is_object)?;
+        let int = |key: &str| info.get(key).and_then(Value::as_i64);
+        let text = |key: &str| info.get(key).and_then(text_of);
+        Some(Self {
+            backend: text("backend"),
+            rank: int("rank"),
+            world_size: int("world_size"),
+            pg_count: int("pg_count"),
+            nccl_version: text("nccl_version"),
+        })
+    }
+}
+
+impl DeviceFacts {
+    fn of(report: &TraceReport) -> Option<Self> {
+        let listed = &report.overview.devices;
+        let used =
+            |id: &str| report.devices.iter().any(|row| row.device == id && row.n_kernels > 0);
+        let device = listed.iter().find(|device| used(&device.id)).or(listed.first())?;
+        let compute = device.compute.as_deref().and_then(|text| text.split_once('.'));
+        Some(Self {
+            name: (!device.name.is_empty()).then(|| device.name.clone()),
+            count: listed.len() as u64,
+            total_global_mem: device.memory_bytes,
+            cu_or_sm: device.n_units,
+            warp_size: device.warp_size,
+            compute_major: compute.and_then(|(major, _)| major.parse().ok()),
+            compute_minor: compute.and_then(|(_, minor)| minor.parse().ok()),
+        })
+    }
+}
+
+impl TraceFacts {
+    fn of(keys: &Keys<'_>, names: &Names) -> Self {
+        Self {
+            schema_version: keys.0.metadata.int("schemaVersion"),
+            trace_id: keys.text("trace_id"),
+            // A path on the machine that was profiled: its folders often hold a user's name.
+            trace_name: keys.text("traceName").map(|name| names.strip(base_name(&name))),
+            display_time_unit: keys.text("displayTimeUnit"),
+            base_time_nanoseconds: keys.0.metadata.int("baseTimeNanoseconds"),
+            record_shapes: keys.flag("record_shapes"),
+            with_stack: keys.flag("with_stack"),
+            with_modules: keys.flag("with_modules"),
+            with_flops: keys.flag("with_flops"),
+            profile_memory: keys.flag("profile_memory"),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What must not leave the machine with an artifact unless somebody asks for it: names of hosts and users.
+//!
+//! Nothing of a trace's environment keys (`host_name`, `username`, `tw_*`, `mast_*`, `INFO`) is ever copied. What
+//! is left to do is to take the same names out of texts that are: paths, file names, launch flags.
+
+use report::{Cell, Section, Unit};
+use serde_json::{Map, Value};
+use trace::Metadata;
+
+/// What stands in place of a value that was taken out.
+pub const STRIPPED: &str = "[stripped]";
+
+/// Names of the host and the user, as far as the file tells them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    known: Vec<String>,
+    keep: bool,
+}
+
+impl Names {
+    /// The names in a file's metadata; with `keep`, nothing is taken out of any text.
+    pub fn of(metadata: &Metadata, keep: bool) -> Self {
+        let text = |key: &str| {
+            serde_json::from_str::<Value>(metadata.get(key)?).ok()?.as_str().map(str::to_owned)
+        };
+        let node = metadata.get("metadata").and_then(|json| {
+            let value: Value = serde_json::from_str(json).ok()?;
+            value.pointer("/system/uname/node")?.as_str().map(str::to_owned)
+        });
+        let known = ["host_name", "hostname", "username", "user", "tw_user"].into_iter().map(text);
+        let mut known: Vec<String> = known.chain([node]).flatten().collect();
+        // A name of two letters would also be found where it means something else.
+        known.retain(|name| name.len() > 2 && name != "root");
+        // The longest first: `node7.cluster` before `node7`.
+        known.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        known.dedup();
+        Self { known, keep }
+    }
+
+    /// `text` without these names, and without the user's in the path of a home folder.
+    pub fn strip(&self, text: &str) -> String {
+        if self.keep {
+            return text.to_owned();
+        }
+        let mut text = without_home(text);
+        for name in &self.known {
+            text = without_word(&text, name);
+        }
+        text
+    }
+
+    /// Launch flags without these names, addresses and secrets. Secrets go in any case.
+    pub fn strip_flags(&self, flags: &Map<String, Value>) -> Map<String, Value> {
+        let stripped = |key: &str| {
+            let key = key.trim_start_matches('-').replace('-', "_").to_ascii_lowercase();
+            is_secret(&key) || (!self.keep && is_address(&key))
+        };
+        flags
+            .iter()
+            .map(|(key, value)| {
+                let value = match value {
+                    Value::Null => Value::Null,
+                    _ if stripped(key) => Value::from(STRIPPED),
+                    value => self.strip_value(value),
+                };
+                (key.clone(), value)
+            })
+            .collect()
+    }
+
+    fn strip_value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.strip(text)),
+            Value::Array(values) => values.iter().map(|value| self.strip_value(value)).collect(),
+            Value::Object(flags) => Value::Object(self.strip_flags(flags)),
+            other => other.clone(),
+        }
+    }
+}
+
+/// A chapter without these names. Kernel names stay as they are: they are measured, not written by a person.
+pub(crate) fn strip_section(names: &Names, section: &Section) -> Section {
+    let mut section = section.clone();
+    section.intro.iter_mut().for_each(|text| *text = names.strip(text));
+    for table in &mut section.tables {
+        for row in &mut table.rows {
+            for (cell, column) in row.iter_mut().zip(&table.columns) {
+                if let Cell::Text(text) = cell
+                    && column.unit != Unit::Name
+                {
+                    *text = names.strip(text);
+                }
+            }
+        }
+    }
+    for finding in &mut section.findings {
+        finding.observation = names.strip(&finding.observation);
+        finding.evidence.iter_mut().for_each(|text| *text = names.strip(text));
+    }
+    section
+}
+
+fn is_secret(key: &str) -> bool {
+    ["api_key", "password", "secret", "hf_token", "access_token", "auth_token"]
+        .iter()
+        .any(|word| key.contains(word))
+}
+
+fn is_address(key: &str) -> bool {
+    matches!(key, "host" | "hostname" | "host_name" | "username" | "user" | "node_ip")
+        || ["_addr", "_address", "_host", "_hostname"].iter().any(|end| key.ends_with(end))
+}
+
+/// `/home/me/x` becomes `/home/~/x`.
+fn without_home(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    const HOMES: &[&str] = &["/home/", "/Users/", "\\Users\\"];
+    while let Some((at, home)) =
+        HOMES.iter().filter_map(|home| Some((rest.find(home)?, *home))).min()
+    {
+        let start = at + home.len();
+        out.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let end = rest.find(['/', '\\', ' ', '"', ';', ':']).unwrap_or(rest.len());
+        out.push('~');
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
+/// `text` with `~` for `word` where it is no part of a longer word.
+fn without_word(text: &str, word: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    let part = |c: char| c.is_alphanumeric();
+    for (at, _) in text.match_indices(word) {
+        let end = at + word.len();
+        let before = text[..at].chars().next_back();
+        let after = text[end..].chars().next();
+        if before.is_some_and(part) || after.is_some_and(part) {
+            continue;
+        }
+        out.push_str(&text[done..at]);
+        out.push('~');
+        done = end;
+    }
+    out + &text[done..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn metadata(members: &[(&str, &str)]) -> Metadata {
+        let members = members.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Metadata { members }
+    }
+
+    #[test]
+    fn names_leave_paths_and_file_names() {
+        let names = Names::of(
+            &metadata(&[
+                ("host_name", "\"node7.cluster\""),
+                ("username", "\"mojif\""),
+                ("metadata", r#"{"system": {"uname": {"node": "moca-12"}}}"#),
+            ]),
+            false,
+        );
+        for (text, stripped) in [
+            ("/home/ajassani/x/run.json", "/home/~/x/run.json"),
+            ("/home/a", "/home/~"),
+            ("C:\\Users\\jo\\t.json", "C:\\Users\\~\\t.json"),
+            ("node7.cluster_4711.pt.trace.json", "~_4711.pt.trace.json"),
+            ("moca-12_mojif.json", "~_~.json"),
+            ("mojifical.json", "mojifical.json"),
+            ("vllm/v1/worker.py:3 f", "vllm/v1/worker.py:3 f"),
+        ] {
+            assert_eq!(names.strip(text), stripped);
+        }
+        let kept = Names::of(&metadata(&[("username", "\"mojif\"")]), true);
+        assert_eq!(kept.strip("/home/mojif/a"), "/home/mojif/a");
+    }
+
+    #[test]
+    fn flags_lose_addresses_and_always_secrets() {
+        let flags = json!({"host": "10.0.0.4", "api_key": "k", "tp_size": 8, "max_total_tokens": 9,
+            "dist_init_addr": "n:1", "admin_api_key": null, "model_path": "/home/jo/m", "nested": {"hf_token": "t"}});
+        let Value::Object(flags) = flags else { unreachable!() };
+        let stripped = Value::Object(Names::default().strip_flags(&flags));
+        assert_eq!(
+            stripped,
+            json!({"host": STRIPPED, "api_key": STRIPPED, "tp_size": 8, "max_total_tokens": 9,
+                "dist_init_addr": STRIPPED, "admin_api_key": null, "model_path": "/home/~/m",
+                "nested": {"hf_token": STRIPPED}})
+        );
+        let kept = Names { keep: true, ..Names::default() }.strip_flags(&flags);
+        assert_eq!((&kept["host"], &kept["api_key"]), (&json!("10.0.0.4"), &json!(STRIPPED)));
+    }
+}

@@ -1,0 +1,230 @@
+//! `profile_summary.md`: what a person reads first.
+
+use analysis::TraceReport;
+use report::{Cell, Column, Row, Section, Table, Unit, units};
+use serde::Serialize;
+
+use super::metadata::ProfileMetadata;
+
+/// The document: verdict, run, quality of the data, the chapters of triage, open questions, reproduction.
+pub(crate) fn summary(
+    metadata: &ProfileMetadata,
+    report: &TraceReport,
+    chapters: &[Section],
+) -> String {
+    let mut sections = vec![run(metadata, report), quality(metadata)];
+    sections.extend_from_slice(chapters);
+    sections.extend([questions(metadata), reproduction(metadata)]);
+    let title = match metadata.source_trace_path.as_str() {
+        "" => "Profile".to_owned(),
+        name => format!("Profile of {name}"),
+    };
+    report::document(&title, &sections)
+}
+
+/// A fact of the run.
+#[derive(Serialize)]
+struct FactRow {
+    fact: &'static str,
+    value: Option<String>,
+    source: String,
+}
+
+impl Row for FactRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "fact",
+            title: "Fact",
+            unit: Unit::Text,
+            help: "What it is.",
+            cell: |row| row.fact.into(),
+        },
+        Column {
+            key: "value",
+            title: "Value",
+            unit: Unit::Text,
+            help: "The value.",
+            cell: |row| Cell::or_missing(row.value.clone(), Cell::Text, "not supplied"),
+        },
+        Column {
+            key: "source",
+            title: "From",
+            unit: Unit::Text,
+            help: "Who says so.",
+            cell: |row| row.source.as_str().into(),
+        },
+    ];
+}
+
+fn run(metadata: &ProfileMetadata, report: &TraceReport) -> Section {
+    let row = |fact: &'static str, key: &str, value: Option<String>, source: &str| {
+        let known = metadata.provenance.get(key).cloned();
+        let source = if value.is_none() { "" } else { source };
+        FactRow { fact, value, source: known.unwrap_or_else(|| source.to_owned()) }
+    };
+    let ids: Vec<String> = metadata.gpu_device_ids.iter().map(ToString::to_string).collect();
+    let device = metadata.device.as_ref().and_then(|device| device.name.clone());
+    let runtime = metadata
+        .hip_runtime_version
+        .as_ref()
+        .map(|version| format!("HIP {version}"))
+        .or_else(|| Some(format!("CUDA {}", metadata.cuda_version.as_ref()?)));
+    let ranks = metadata.distributed.as_ref().and_then(|info| {
+        Some(match (info.rank, info.world_size) {
+            (Some(rank), Some(size)) => format!("rank {rank} of {size}"),
+            (Some(rank), None) => format!("rank {rank}"),
+            (None, size) => format!("{} ranks", size?),
+        })
+    });
+    let text = |value: &Option<String>| value.clone();
+    let rows = [
+        row("Model", "model_name", text(&metadata.model_name), ""),
+        row(
+            "Framework",
+            "framework",
+            Some(metadata.framework.clone()),
+            &metadata.framework_evidence.join("; "),
+        ),
+        row("Stage", "profile_stage", Some(metadata.profile_stage.clone()), ""),
+        row(
+            "Architecture",
+            "observed_arch",
+            Some(metadata.observed_arch.clone()),
+            &metadata.arch_evidence.join("; "),
+        ),
+        row("Device", "device", device, "deviceProperties"),
+        row("Runtime", "runtime", runtime, "the profiler"),
+        row("GPUs", "gpu_device_ids", (!ids.is_empty()).then(|| ids.join(", ")), ""),
+        row("Resources", "resource_class", text(&metadata.resource_class), ""),
+        row("Ranks", "distributed", ranks, "distributedInfo"),
+        row("Image", "base_image", text(&metadata.base_image), ""),
+        row("Experiment", "experiment_id", text(&metadata.experiment_id), ""),
+        row("Trial", "trial_id", text(&metadata.trial_id), ""),
+    ];
+    let mut section = Section::new("run", "Run");
+    section.intro.push(report.overview.verdict.clone());
+    section.intro.push(metadata.hardware_relevance_reason.clone());
+    section.tables.push(Table::of("identity", "What was profiled", &rows));
+    section
+}
+
+fn quality(metadata: &ProfileMetadata) -> Section {
+    let mut section = Section::new("quality", "Data quality");
+    match metadata.orphan_kernels {
+        None => section.intro.push(
+            "It cannot be told which kernels were launched before the profiler's window."
+                .to_owned(),
+        ),
+        Some(orphans) if orphans.count > 0 => section.intro.push(format!(
+            "{} ({}) were launched before the profiler's window.",
+            units::plural(orphans.count, "kernel", "kernels"),
+            units::time(orphans.us.0)
+        )),
+        Some(_) => {
+            section.intro.push("Every kernel was launched in the profiler's window.".to_owned());
+        }
+    }
+    if let Some(mapped) = metadata.mapped_pct {
+        let share = units::percent(mapped.0);
+        section.intro.push(format!("{share} of GPU time is traced to an op or a line of Python."));
+    }
+    let changes: u64 = metadata.repairs.iter().map(|repair| repair.count).sum();
+    if changes > 0 {
+        let changes = units::plural(changes, "change", "changes");
+        section.intro.push(format!("Perfetto needs {changes} to show this trace whole."));
+    }
+    section.intro.extend(metadata.warnings.iter().map(|warning| format!("Warning: {warning}.")));
+    section
+}
+
+/// What is missing, as questions to whoever ran it.
+fn questions(metadata: &ProfileMetadata) -> Section {
+    let mut section = Section::new("questions", "Open questions");
+    let flag = |value: Option<bool>| value == Some(true);
+    for (missing, question) in [
+        (metadata.base_image.is_none(), "Which container image was it (exact tag)?"),
+        (metadata.server_flags.is_none(), "With which launch flags? Give the server_args.json."),
+        (metadata.benchmark_config_hash.is_none(), "With which benchmark configuration?"),
+        (metadata.target_arch.is_none(), "For which architecture are the conclusions?"),
+        (
+            !flag(metadata.trace.with_stack),
+            "Is there a trace with with_stack=True? Without it kernels have no line of Python.",
+        ),
+        (
+            !flag(metadata.trace.record_shapes),
+            "Is there a trace with record_shapes=True? Without it the sizes of operations are not known.",
+        ),
+        (metadata.gpu_clocks_mhz.is_none(), "At which clocks did the GPUs run?"),
+    ] {
+        if missing {
+            section.intro.push(format!("* {question}"));
+        }
+    }
+    if section.intro.is_empty() {
+        section.intro.push("None.".to_owned());
+    }
+    section
+}
+
+/// A file that the analysis was made of.
+#[derive(Serialize)]
+struct SourceRow {
+    name: String,
+    role: String,
+    bytes: u64,
+    sha256: String,
+}
+
+impl Row for SourceRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "name",
+            title: "File",
+            unit: Unit::Text,
+            help: "Its name.",
+            cell: |row| row.name.as_str().into(),
+        },
+        Column {
+            key: "role",
+            title: "Role",
+            unit: Unit::Text,
+            help: "What it was used for.",
+            cell: |row| row.role.as_str().into(),
+        },
+        Column {
+            key: "bytes",
+            title: "Size",
+            unit: Unit::FileBytes,
+            help: "Its size.",
+            cell: |row| Cell::FileBytes(row.bytes),
+        },
+        Column {
+            key: "sha256",
+            title: "SHA-256",
+            unit: Unit::Text,
+            help: "The digest of its bytes.",
+            cell: |row| row.sha256.as_str().into(),
+        },
+    ];
+}
+
+fn reproduction(metadata: &ProfileMetadata) -> Section {
+    let mut section = Section::new("reproduction", "Reproduction");
+    let tool = &metadata.tool;
+    section.intro.push(format!(
+        "Made by {} {}, rules {}, schema {}.",
+        tool.name, tool.version, tool.rules_version, metadata.schema_version
+    ));
+    let rows: Vec<SourceRow> = metadata
+        .sources
+        .iter()
+        .map(|source| SourceRow {
+            name: source.name.clone(),
+            role: format!("{:?}", source.role).to_ascii_lowercase(),
+            bytes: source.bytes,
+            sha256: source.sha256.clone(),
+        })
+        .collect();
+    section.tables.push(Table::of("sources", "Sources", &rows));
+    section
+}

@@ -1,0 +1,334 @@
+//! Artifacts: what they hold, that they fit their schemas, and that they are the same every time.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use analysis::{Framework, FrameworkVote, ObservedArch};
+use kinetoscope::artifacts::{
+    ArtifactInput, ArtifactOptions, FuseArtifact, KernelArtifact, Micros, OverlapArtifact, Percent,
+    Role, RunFacts, STRIPPED, SourceDigest, Tables, UserFacts, archive, artifacts,
+};
+use kinetoscope::{Decoded, Options, PlanOptions, analyze, plan_repair};
+use serde_json::{Value, json};
+
+fn run_facts() -> RunFacts {
+    RunFacts {
+        arch: ObservedArch {
+            observed_arch: "gfx942".to_owned(),
+            evidence: vec!["device name AMD Instinct MI300X".to_owned()],
+            conflict: None,
+        },
+        framework: FrameworkVote {
+            framework: Framework::Vllm,
+            evidence: vec!["vllm: 9 Python calls".to_owned()],
+        },
+        profile_stage: "decode".to_owned(),
+        mapped_pct: Some(200.0 / 3.0),
+        batch_shape: None,
+        warnings: vec!["see /home/jo/log".to_owned()],
+    }
+}
+
+fn tables() -> Tables {
+    let kernel = KernelArtifact {
+        stage: "decode".to_owned(),
+        kernel_name: "gemm".to_owned(),
+        category: "gemm".to_owned(),
+        time_share_pct: Percent(100.0 / 3.0),
+        python_location: "/home/jo/run.py:3 main".to_owned(),
+        notes: "graph-launched;locations:2".to_owned(),
+        family: "hipblaslt".to_owned(),
+        total_us: Micros(12_345),
+        launches: 3,
+        avg_us: Micros(4_115),
+        p50_us: Micros(4_000),
+        max_us: Micros(5_000),
+        exposed_us: Micros(1),
+        cpu_op: "aten::mm".to_owned(),
+        mapping_confidence: "exact".to_owned(),
+        location_share_pct: Percent(100.0),
+        arch_hint: None,
+    };
+    let overlap = OverlapArtifact {
+        stage: "decode".to_owned(),
+        priority: "P1".to_owned(),
+        kernel_name: "ncclDevKernel".to_owned(),
+        python_scope: "unresolved".to_owned(),
+        recommendation: "Move it to another stream.".to_owned(),
+        dependency_risk: "unclear".to_owned(),
+        category: "communication".to_owned(),
+        overlap_class: "communication".to_owned(),
+        total_us: Micros(10),
+        share_pct: Percent(1.0),
+        exclusive_us: Micros(4),
+        hidden_us: Micros(6),
+        hidden_by_compute_us: Micros(5),
+        exclusive_ratio: 0.4,
+        hidden_ratio: 0.6,
+        savings_bound_us: Micros(4),
+        instances: 1,
+        verdict: "headroom".to_owned(),
+        formal_signal: "exposed".to_owned(),
+        reason: "alone".to_owned(),
+    };
+    let fuse = FuseArtifact {
+        stage: "decode".to_owned(),
+        pattern: "RMSNorm".to_owned(),
+        time_share_pct: Percent(3.0),
+        current_location: "unresolved".to_owned(),
+        candidate_fused_path: "torch.nn.functional.rms_norm".to_owned(),
+        pattern_id: "K01".to_owned(),
+        confidence: "Candidate".to_owned(),
+        status: "opportunity".to_owned(),
+        related_us: Micros(20),
+        occurrences: 2,
+        evidence: vec!["pow, mean, rsqrt".to_owned()],
+        rationale: "Adjacent.".to_owned(),
+    };
+    Tables { kernels: Some(vec![kernel]), overlap: Some(vec![overlap]), fuse: Some(vec![fuse]) }
+}
+
+fn write(
+    decoded: &Decoded,
+    tables: &Tables,
+    facts: &UserFacts,
+    keep_names: bool,
+) -> Vec<(String, String)> {
+    let report = analyze(&decoded.trace, &Options::default());
+    let plan = plan_repair(&decoded.trace, &PlanOptions::default());
+    let mut digest = SourceDigest::default();
+    digest.push(b"abc");
+    let files = artifacts(&ArtifactInput {
+        decoded,
+        report: &report,
+        run: &run_facts(),
+        tables,
+        sections: &[],
+        plan: Some(&plan),
+        sources: &[digest.finish("/home/jo/node7_12.pt.trace.json", Role::Formal)],
+        facts,
+        options: ArtifactOptions { keep_names },
+    });
+    files.unwrap().into_iter().map(|file| (file.name, file.text)).collect()
+}
+
+fn json_of(files: &[(String, String)], name: &str) -> Value {
+    let (_, text) = files.iter().find(|(found, _)| found == name).unwrap();
+    serde_json::from_str(text).unwrap()
+}
+
+fn schema(name: &str) -> Value {
+    let path = format!("{}/../../docs/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// A document fits its schema, and the schema describes every key of it and no other.
+fn fits(schema: &Value, document: &Value) {
+    let errors: Vec<String> = jsonschema::validator_for(schema)
+        .unwrap()
+        .iter_errors(document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    describes(schema, document, "");
+}
+
+fn describes(schema: &Value, document: &Value, place: &str) {
+    match document {
+        Value::Object(members) if schema["properties"].is_object() => {
+            let known: BTreeSet<&String> =
+                schema["properties"].as_object().unwrap().keys().collect();
+            assert_eq!(members.keys().collect::<BTreeSet<_>>(), known, "{place}");
+            for (key, value) in members {
+                describes(&schema["properties"][key], value, &format!("{place}/{key}"));
+            }
+        }
+        Value::Array(values) if schema["items"].is_object() => {
+            values.iter().for_each(|value| describes(&schema["items"], value, place));
+        }
+        _ => {}
+    }
+}
+
+fn all_fit(files: &[(String, String)]) {
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "profile_summary.md",
+            "profile_metadata.json",
+            "kernel_table.json",
+            "overlap_opportunities.json",
+            "fuse_opportunities.json"
+        ]
+    );
+    for name in ["profile_metadata", "kernel_table", "overlap_opportunities", "fuse_opportunities"]
+    {
+        fits(&schema(name), &json_of(files, &format!("{name}.json")));
+    }
+}
+
+const PRIVATE: &str = r#"{"host_name": "node7", "username": "mojif", "tw_user": "q", "INFO": ["secret"],
+    "trial_id": "t-1", "metadata": {"base_image": "rocm/vllm:1", "system": {"uname": {"node": "moca-12"}},
+    "experiment": {"repo_id": "Qwen/Q"}, "current_task": {"shape": {"batch_size": 16}}},
+    "server_flags": {"host": "10.1.1.1", "tp_size": 8, "api_key": "k"},
+    "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 8},
+    "deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X", "computeMajor": 9, "computeMinor": 4,
+        "numSms": 304, "warpSize": 64, "totalGlobalMem": 206141652992}],
+    "hip_runtime_version": 71326183, "roctracer_version": 4.1, "with_stack": 1, "traceName": "/home/mojif/t.json",
+    "traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 2.5,
+        "args": {"device": 2, "stream": 7}}]}"#;
+
+#[test]
+fn artifacts_fit_their_schemas() {
+    for file in [PRIVATE.to_owned(), "{\"traceEvents\": []}".to_owned(), testkit::example::json()] {
+        all_fit(&write(&common::decode(file.as_bytes()), &tables(), &UserFacts::default(), false));
+    }
+}
+
+#[test]
+fn artifacts_of_real_traces_fit_their_schemas() {
+    let Some(folder) = testkit::shared("corpus/traces") else { return };
+    for name in
+        ["mi300_bert_small", "nccl", "cpu_only", "mi210_gpu_only", "ns_resolution_absolute_us"]
+    {
+        let file = std::fs::read(folder.join(format!("{name}.json.gz"))).unwrap();
+        let files = write(&common::decode(&file), &tables(), &UserFacts::default(), false);
+        all_fit(&files);
+        let text: String = files.iter().map(|(_, text)| text.as_str()).collect();
+        for private in ["mojif", "twshared", "sraikund", "moca-profile", "pnb3", "mast_hpc"] {
+            assert!(!text.contains(private), "{name}: {private}");
+        }
+    }
+    let file = std::fs::read(folder.join("mi300_bert_small.json.gz")).unwrap();
+    let files = write(&common::decode(&file), &tables(), &UserFacts::default(), false);
+    let metadata = json_of(&files, "profile_metadata.json");
+    assert_eq!(metadata["base_image"], "docker.io/rocm/vllm:latest");
+    assert_eq!(metadata["provenance"]["base_image"], "trace: metadata.base_image");
+    assert_eq!(metadata["model_name"], "gaunernst/bert-small-uncased");
+    assert_eq!(
+        (&metadata["rocm_version"], &metadata["cuda_version"]),
+        (&json!("6.4"), &Value::Null)
+    );
+    assert_eq!(metadata["batch_shape"]["text_input_length"], 512);
+}
+
+#[test]
+fn the_file_tells_what_it_can_and_nothing_is_invented() {
+    let decoded = common::decode(PRIVATE.as_bytes());
+    let files = write(&decoded, &tables(), &UserFacts::default(), false);
+    let metadata = json_of(&files, "profile_metadata.json");
+    for (key, value) in [
+        ("trial_id", json!("t-1")),
+        ("base_image", json!("rocm/vllm:1")),
+        ("model_name", json!("Qwen/Q")),
+        ("resource_class", json!("full-node")),
+        ("gpu_device_ids", json!([2])),
+        ("rocm_version", json!("HIP 7.13 (ROCm release not derivable)")),
+        ("hip_runtime_version", json!("7.13.26183")),
+        ("experiment_id", Value::Null),
+        ("benchmark_config_hash", Value::Null),
+        ("gpu_clocks_mhz", Value::Null),
+        ("preflight_passed", Value::Null),
+        ("observed_arch", json!("gfx942")),
+        ("arch_match", json!("unknown")),
+        ("window_us", json!(2.5)),
+        ("mapped_pct", json!(66.6667)),
+        ("source_trace_path", json!("~_12.pt.trace.json")),
+        ("orphan_kernels", Value::Null),
+        ("counts", json!({"kernel": 1})),
+    ] {
+        assert_eq!(metadata[key], value, "{key}");
+    }
+    assert_eq!(metadata["provenance"]["resource_class"], "derived: distributedInfo.world_size");
+    assert_eq!(
+        metadata["server_flags"],
+        json!({"host": STRIPPED, "tp_size": 8, "api_key": STRIPPED})
+    );
+    assert_eq!(metadata["trace"]["traceName"], "t.json");
+    assert_eq!(
+        (&metadata["trace"]["with_stack"], &metadata["trace"]["with_flops"]),
+        (&json!(true), &Value::Null)
+    );
+    assert_eq!(json_of(&files, "kernel_table.json")[0]["python_location"], "/home/~/run.py:3 main");
+    assert_eq!(json_of(&files, "kernel_table.json")[0]["time_share_pct"], 33.3333);
+
+    let empty = write(
+        &common::decode(b"{\"traceEvents\": []}"),
+        &Tables::default(),
+        &UserFacts::default(),
+        false,
+    );
+    let metadata = json_of(&empty, "profile_metadata.json");
+    for key in
+        ["model_name", "rocm_version", "resource_class", "device", "distributed", "server_flags"]
+    {
+        assert_eq!(metadata[key], Value::Null, "{key}");
+    }
+    assert_eq!(metadata["gpu_device_ids"], json!([]));
+    assert_eq!(empty.len(), 2, "a table that was not made is absent");
+}
+
+#[test]
+fn what_the_user_says_comes_first() {
+    let facts: UserFacts = serde_json::from_value(json!({
+        "trial_id": "t-2", "target_arch": "gfx950", "gpu_device_ids": [4], "resource_class": "single-gpu",
+        "preflight_passed": true, "gpu_clocks_mhz": {"4": 2100.0}, "framework": "mine"
+    }))
+    .unwrap();
+    let files = write(&common::decode(PRIVATE.as_bytes()), &tables(), &facts, false);
+    all_fit(&files);
+    let metadata = json_of(&files, "profile_metadata.json");
+    for (key, value) in [
+        ("trial_id", json!("t-2")),
+        ("arch_match", json!("compatible")),
+        ("arch_relation", json!("same_family")),
+        ("gpu_device_ids", json!([4])),
+        ("resource_class", json!("single-gpu")),
+        ("framework", json!("mine")),
+    ] {
+        assert_eq!(metadata[key], value, "{key}");
+        assert!(!key.starts_with("arch") || metadata["provenance"][key].is_null());
+    }
+    assert_eq!(metadata["provenance"]["trial_id"], "user");
+}
+
+#[test]
+fn names_stay_only_if_somebody_asks() {
+    let decoded = common::decode(PRIVATE.as_bytes());
+    let text = |keep| -> String {
+        let files = write(&decoded, &tables(), &UserFacts::default(), keep);
+        files.into_iter().map(|(_, text)| text).collect()
+    };
+    for name in ["node7", "mojif", "moca-12", "/home/jo", "10.1.1.1", "\"k\"}", "secret"] {
+        assert!(!text(false).contains(name), "{name}");
+    }
+    assert!(text(true).contains("node7_12.pt.trace.json") && text(true).contains("10.1.1.1"));
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let decoded = common::decode(testkit::example::json().as_bytes());
+    let report = analyze(&decoded.trace, &Options::default());
+    let run = run_facts();
+    let (tables, facts) = (tables(), UserFacts::default());
+    let input = ArtifactInput {
+        decoded: &decoded,
+        report: &report,
+        run: &run,
+        tables: &tables,
+        sections: &report.sections(),
+        plan: None,
+        sources: &[],
+        facts: &facts,
+        options: ArtifactOptions::default(),
+    };
+    let once = artifacts(&input).unwrap();
+    assert_eq!(once, artifacts(&input).unwrap());
+    let zip = archive(&once, Some(b"\x1f\x8b")).unwrap();
+    assert_eq!(zip, archive(&once, Some(b"\x1f\x8b")).unwrap());
+    assert!(zip.starts_with(b"PK"));
+}
