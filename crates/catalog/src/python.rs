@@ -2,10 +2,17 @@
 
 /// Packages whose frames say what a model does, in no order of merit. A path is shown from such a package on.
 #[rustfmt::skip]
-const MODEL_PACKAGES: [&str; 27] = [
-    "vllm", "sglang", "sgl_kernel", "transformers", "diffusers", "xfuser", "megatron", "deepspeed", "aiter",
-    "tensorrt_llm", "tokenspeed", "flash_attn", "flashinfer", "timm", "torchvision", "torchaudio", "accelerate",
-    "peft", "trl", "torchtitan", "torchtune", "lightning", "fairscale", "apex", "xformers", "nemo", "lmdeploy",
+const MODEL_PACKAGES: [&str; 21] = [
+    "vllm", "sglang", "transformers", "diffusers", "xfuser", "megatron", "deepspeed", "tensorrt_llm", "tokenspeed",
+    "timm", "torchvision", "torchaudio", "accelerate", "peft", "trl", "torchtitan", "torchtune", "lightning",
+    "fairscale", "nemo", "lmdeploy",
+];
+
+/// Packages of kernels: a model calls them, and the call says more than what is inside.
+#[rustfmt::skip]
+const KERNEL_PACKAGES: [&str; 10] = [
+    "aiter", "sgl_kernel", "flash_attn", "flashinfer", "xformers", "apex", "triton_kernels", "liger_kernel",
+    "bitsandbytes", "transformer_engine",
 ];
 
 /// Functions that only hand a call on.
@@ -16,7 +23,13 @@ const PASS_ON: [&str; 14] = [
 ];
 
 /// Modules that wrap calls to measure or to register them.
-const PASS_ON_MODULES: [&str; 3] = ["torch_guard.py", "kernel_shape_profiler.py", "torch/_ops.py"];
+const PASS_ON_MODULES: [&str; 5] = [
+    "torch_guard.py",
+    "kernel_shape_profiler.py",
+    "torch/_ops.py",
+    "vllm/_custom_ops.py",
+    "vllm/_aiter_ops.py",
+];
 
 /// Modules of Python's standard library, as frames name them.
 #[rustfmt::skip]
@@ -83,6 +96,9 @@ fn rank_of_path(path: &str, shown: &str) -> FrameRank {
     if MODEL_PACKAGES.contains(&first.trim_end_matches(".py")) {
         return FrameRank::Model;
     }
+    if KERNEL_PACKAGES.contains(&first) {
+        return FrameRank::Package;
+    }
     if first == "torch" || first == "triton" || first == "torch_xla" || first == "pytorch_lightning"
     {
         return FrameRank::Framework;
@@ -107,8 +123,12 @@ fn shown_path(path: &str) -> String {
         }
     }
     let parts: Vec<&str> = path.split('/').collect();
-    let known =
-        |part: &&str| MODEL_PACKAGES.contains(part) || **part == *"torch" || **part == *"triton";
+    let known = |part: &&str| {
+        MODEL_PACKAGES.contains(part)
+            || KERNEL_PACKAGES.contains(part)
+            || **part == *"torch"
+            || **part == *"triton"
+    };
     // A checkout is often named as the package in it: `sglang/python/sglang/srt`. The last one counts.
     if let Some(at) = parts.iter().rposition(known) {
         return parts[at..].join("/");
@@ -139,6 +159,7 @@ mod tests {
             ("/usr/lib/python3.12/statistics.py", "mean", "statistics.py", FrameRank::Stdlib),
             ("/tmp/torchinductor_root/ys/cys3.py", "call", "tmp/torchinductor_root/ys/cys3.py", FrameRank::Framework),
             ("inspect.py", "signature", "inspect.py", FrameRank::Stdlib),
+            ("aiter/tuned_gemm.py", "torch_gemm", "aiter/tuned_gemm.py", FrameRank::Package),
             ("torch_guard.py", "wrapper_custom", "torch_guard.py", FrameRank::PassesOn),
             ("transformers/models/qwen2/modeling_qwen2.py", "forward", "transformers/models/qwen2/modeling_qwen2.py", FrameRank::Model),
             ("<string>", "<module>", "<string>", FrameRank::Noise),

@@ -395,7 +395,7 @@ impl Row for KernelTableRow {
         Column {
             key: "first_seen_ns",
             title: "First",
-            unit: Unit::Time,
+            unit: Unit::Instant,
             help: "When it first ran, on the file's clock.",
             cell: |row| Cell::Instant(row.first_seen_ns),
         },
