@@ -21,6 +21,8 @@ pub(super) struct Figures<'a> {
     pub(super) waits_recorded: bool,
     /// The bound and over how many steps it is the mean; 0 steps: none are recorded.
     pub(super) savings: Option<(i64, i64)>,
+    /// A copy whose host side is pageable memory.
+    pub(super) pageable: bool,
     /// The stage has work on one stream only.
     pub(super) one_stream: bool,
 }
@@ -50,6 +52,9 @@ pub(super) fn reason(figures: &Figures<'_>) -> String {
             sentences.push("It is listed for its size; others have more to gain.".to_owned());
         }
         Verdict::Headroom | Verdict::Observe => sentences.push(figures.remedy.why().to_owned()),
+    }
+    if figures.pageable {
+        sentences.push("Its host side is pageable, so today the CPU waits for it.".to_owned());
     }
     if figures.verdict == Verdict::Headroom {
         sentences.extend(savings(figures));

@@ -13,8 +13,6 @@ mod verdict;
 mod waits;
 
 #[cfg(test)]
-mod corpus;
-#[cfg(test)]
 mod tests;
 
 pub use row::OverlapRow;

@@ -1,6 +1,6 @@
 //! The overlap table: instances by stage and name, candidates, rows and the note above them.
 
-use catalog::{Category, OverlapClass, copy_route};
+use catalog::{Category, OverlapClass, copy_route, is_pageable};
 use report::units;
 
 use super::explain::{Figures, reason, signal};
@@ -249,6 +249,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         neighbours: &neighbours,
         waits_recorded: surroundings.waits.is_some(),
         savings: bound_ns.map(|ns| (ns, n_steps)),
+        pageable: remedy == Remedy::AsyncCopy && is_pageable(name),
         one_stream: stage.n_streams < 2,
     };
     let share_of = |n: u64| percent(n as i64, neighbours.n as i64);

@@ -1,4 +1,6 @@
-//! The table on traces made by hand.
+//! The table on traces made by hand; real ones stand in `corpus`.
+
+mod corpus;
 
 use catalog::Platform;
 use report::Row as _;
@@ -62,6 +64,7 @@ fn one_stream_lists_only_what_could_move_to_a_second_one() {
             (H2D, 1, "async copy on a side stream, pinned memory"),
         ]
     );
+    assert!(found.rows[1].reason.contains("Its host side is pageable"), "{}", found.rows[1].reason);
     assert!(found.rows[0].reason.contains("there is no second stream"), "{}", found.rows[0].reason);
 }
 
