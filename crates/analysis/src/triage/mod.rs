@@ -23,6 +23,7 @@ pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
 pub use kernel_table::{KernelTableRow, above_cutoff};
 pub use overlap::OverlapRow;
+pub use overlap::OverlapRow;
 pub use report::{Coverage, TriageReport};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
@@ -31,6 +32,7 @@ use trace::Trace;
 
 use self::attribution::{Linker, attribute};
 use self::mapping::NameMap;
+use self::overlap::OverlapOptions;
 use self::site::Attribution;
 use self::stages::Stages;
 use crate::Options;
@@ -80,12 +82,22 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
     cover(&gpu, &places, &mut coverage);
 
     let stages = Stages::of(trace, &gpu, options.file_name.as_deref());
-    let swept = overlap::sweep(&gpu, |work| gpu.works[work].category.overlap_class());
-    let kernels = kernel_table::kernel_table(&gpu, &stages, &places, &linker, &swept.exclusive_ns);
+    let stage_of = |slice: usize| stages.stage(slice);
+    let judged = OverlapOptions { pair: sources.mapping.is_some(), ..OverlapOptions::default() };
+    let overlap = overlap::overlap(&gpu, &stage_of, Some(&places), &judged);
+    let exposed_ns = &overlap.per_slice.exclusive_ns;
+    let kernels = kernel_table::kernel_table(&gpu, &stages, &places, &linker, exposed_ns);
     let mut all = Extent::default();
     gpu.each_slice(|slice| all.add(&slice));
     let takeaways = report::takeaways(&kernels, all.span_ns(), &coverage);
-    TriageReport { stages: stages.rows(&gpu), kernels, coverage, takeaways }
+    TriageReport {
+        stages: stages.rows(&gpu),
+        kernels,
+        overlap: overlap.rows,
+        overlap_note: overlap.note,
+        coverage,
+        takeaways,
+    }
 }
 
 /// Where the kernels of a mapping trace came from, by name.

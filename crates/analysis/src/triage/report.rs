@@ -4,6 +4,7 @@ use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
 
 use super::kernel_table::{KernelTableRow, above_cutoff};
+use super::overlap::OverlapRow;
 use super::site::Confidence;
 use super::stages::StageRow;
 use crate::percent;
@@ -15,6 +16,10 @@ pub struct TriageReport {
     pub stages: Vec<StageRow>,
     /// Kernels by stage, most time first.
     pub kernels: Vec<KernelTableRow>,
+    /// What could run at the same time as something else.
+    pub overlap: Vec<OverlapRow>,
+    /// How that was judged, and where it could not be.
+    pub overlap_note: String,
     /// How GPU time was traced back.
     pub coverage: Coverage,
     /// What to know first, in sentences.
@@ -76,7 +81,7 @@ impl TriageReport {
     /// The report as chapters. Kernels below `cutoff_pct` of their stage are summed up in one row.
     #[must_use]
     pub fn sections(&self, cutoff_pct: f64) -> Vec<Section> {
-        let Self { stages, kernels, coverage, takeaways } = self;
+        let Self { stages, kernels, overlap, overlap_note, coverage, takeaways } = self;
         let nothing = "No GPU slice is in this trace.";
 
         let mut triage = Section::new("triage", "Triage");
@@ -101,7 +106,16 @@ impl TriageReport {
                 .when_empty(nothing),
         );
 
-        vec![triage, table]
+        let mut chances = Section::new("overlap", "Overlap opportunities");
+        if !overlap_note.is_empty() {
+            chances.intro.push(overlap_note.clone());
+        }
+        chances.tables.push(
+            Table::of("overlap", "Overlap opportunities", overlap)
+                .preview(PREVIEW)
+                .when_empty("Nothing takes enough exposed time to be worth moving."),
+        );
+        vec![triage, table, chances]
     }
 }
 

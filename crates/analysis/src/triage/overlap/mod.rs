@@ -17,7 +17,6 @@ mod tests;
 
 pub use row::OverlapRow;
 pub(crate) use sweep::{SliceOverlap, sweep};
-#[allow(unused_imports, reason = "triage lands piece by piece")]
 pub(crate) use table::overlap;
 
 /// What a person may choose.
