@@ -1,6 +1,6 @@
 //! Work that is often fused into one kernel, and how to see in a trace whether it is.
 //!
-//! Two tables. [`PATTERNS`] are fused kernels that inference frameworks have: words that name the fused
+//! Two tables. [`patterns`] are fused kernels that inference frameworks have: words that name the fused
 //! kernel itself (`active`), and words that name the parts it replaces (`groups`). [`CHAINS`] are kernels
 //! that follow each other in any PyTorch program, said in [kinds](kind_of) instead of words.
 //!
@@ -16,7 +16,7 @@ mod words;
 
 use crate::Category;
 
-pub use chains::{CHAINS, FuseChain};
+pub use chains::{CHAINS, FuseChain, Step};
 pub use kinds::{Kinds, kind_of};
 pub use words::Text;
 
@@ -52,8 +52,10 @@ pub enum Heavy {
     Ignored,
     /// A part beside which another stands, but not one that fusion would save: its time does not count.
     Beside,
-    /// The fused kernel does this work, too: its time counts.
-    Counted,
+    /// The fused kernel does the attention, too: its time counts. Other heavy work is no part.
+    Attention,
+    /// The fused kernel does the matrix product, too: its time counts. Other heavy work is no part.
+    Gemm,
 }
 
 /// Whether parts must stand in the order of their groups.
@@ -217,17 +219,39 @@ impl FusePattern {
     }
 }
 
-/// Whether a category is what [`Heavy`] speaks of.
+/// What a kernel of a category may be in a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// No part.
+    None,
+    /// A part whose time does not count.
+    Beside,
+    /// A part, or the fused kernel.
+    Counted,
+}
+
+impl Heavy {
+    /// What a kernel of `category` may be.
+    #[must_use]
+    pub fn role(self, category: Category) -> Role {
+        let own = match category {
+            Category::Attention | Category::LinearAttn => Self::Attention,
+            Category::Gemm | Category::MoeGemm => Self::Gemm,
+            Category::Conv => return Role::None,
+            _ => return Role::Counted,
+        };
+        match self {
+            Self::Beside => Role::Beside,
+            _ if self == own => Role::Counted,
+            _ => Role::None,
+        }
+    }
+}
+
+/// What may stand between two parts: copies, casts and fills that a fused kernel would not need.
 #[must_use]
-pub fn is_heavy(category: Category) -> bool {
-    matches!(
-        category,
-        Category::Gemm
-            | Category::MoeGemm
-            | Category::Attention
-            | Category::LinearAttn
-            | Category::Conv
-    )
+pub fn between() -> Kinds {
+    kinds::named("copy|fill")
 }
 
 /// Every fused kernel, in the order of their ids.
@@ -333,6 +357,17 @@ mod tests {
         assert_eq!(part(0b11), None);
         assert_eq!(part(0), None);
         assert_eq!(part(ACTIVE | 0b11), Some(Part::Active));
+    }
+
+    #[test]
+    fn heavy_work_is_a_part_only_where_a_pattern_is_about_it() {
+        assert_eq!(Heavy::Ignored.role(Category::Norm), Role::Counted);
+        assert_eq!(Heavy::Ignored.role(Category::Gemm), Role::None);
+        assert_eq!(Heavy::Beside.role(Category::MoeGemm), Role::Beside);
+        assert_eq!(Heavy::Attention.role(Category::Attention), Role::Counted);
+        assert_eq!(Heavy::Attention.role(Category::Gemm), Role::None);
+        assert_eq!(Heavy::Gemm.role(Category::Gemm), Role::Counted);
+        assert_eq!(Heavy::Gemm.role(Category::Attention), Role::None);
     }
 
     #[test]

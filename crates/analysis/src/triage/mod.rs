@@ -4,6 +4,7 @@
 pub(crate) mod arch;
 mod attribution;
 pub(crate) mod framework;
+pub(crate) mod fuse;
 mod kernel_table;
 mod mapping;
 mod nest;
@@ -21,6 +22,8 @@ mod tests {
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
+#[allow(unused_imports, reason = "triage lands piece by piece")]
+pub use fuse::FuseRow;
 pub use kernel_table::{KernelTableRow, above_cutoff};
 pub use overlap::OverlapRow;
 pub use overlap::OverlapRow;

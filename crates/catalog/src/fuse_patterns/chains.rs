@@ -25,6 +25,8 @@ pub struct FuseChain {
     pub max_us: Option<u32>,
     /// Whether all kernels that count have the same name.
     pub same_name: bool,
+    /// How often it must be found.
+    pub min_times: usize,
     /// The share of GPU time, in percent, below which nothing is said.
     pub min_pct: f64,
     /// The share of GPU time, in percent, from which it is said with confidence; infinite where names
@@ -82,7 +84,8 @@ const BASE: FuseChain = FuseChain {
     chains: &[],
     max_us: None,
     same_name: false,
-    min_pct: 0.5,
+    min_times: 1,
+    min_pct: 0.1,
     likely_pct: 2.0,
     priority: 0,
 };
@@ -191,6 +194,7 @@ pub const CHAINS: &[FuseChain] = &[
         what: "four or more of PyTorch's elementwise kernels, 10 µs or less each,",
         path: "torch.compile; CUDA or HIP graph",
         chains: &["aten{4}"],
+        min_times: 2,
         max_us: Some(10),
         likely_pct: f64::INFINITY,
         ..BASE
@@ -207,7 +211,7 @@ pub const CHAINS: &[FuseChain] = &[
     FuseChain {
         id: "K13",
         title: "Expert routing out of small kernels",
-        what: "top-k, sorting and index kernels before the experts' matrix product",
+        what: "top-k, sorting and index kernels and the experts' matrix product",
         path: "fused routing kernel: AITER topk_softmax and moe_sorting; moe_fused_gate of SGLang",
         chains: &["route small|route{2} ~moe_gemm"],
         max_us: Some(50),
@@ -217,7 +221,7 @@ pub const CHAINS: &[FuseChain] = &[
     FuseChain {
         id: "K14",
         title: "Fill or reduction around split matrix products",
-        what: "a fill before a matrix product, or the sum over its parts after it",
+        what: "a fill and a matrix product, or a split matrix product and the sum over its parts,",
         path: "tuned GEMM without split-K: hipBLASLt or cuBLASLt algorithm search, stream-K",
         chains: &["fill ~gemm split_k?", "~gemm split_k"],
         priority: 20,

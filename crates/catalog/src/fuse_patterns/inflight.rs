@@ -30,7 +30,7 @@ rows! { INFLIGHT, OPEN =>
     {
         id: "F25",
         title: "FP8 matrix product of CUTLASS in place of nvjet with its fills",
-        heavy: Heavy::Counted,
+        heavy: Heavy::Gemm,
         active: "cutlass_scaled_mm|fp8_scaled_mm",
         groups: &["memset|memcpy128", "nvjet|_scaled_mm"],
         min_pct: 0.2,

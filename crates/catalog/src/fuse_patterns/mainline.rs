@@ -11,7 +11,7 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F01",
         title: "Residual add with RMSNorm",
-        active: "fused_add_rmsnorm|gemma_fused_add_rmsnorm|npu_add_rms_norm|add_rmsnorm_bias|op:aiter::add_rmsnorm",
+        active: "fused_add_rmsnorm|gemma_fused_add_rmsnorm|npu_add_rms_norm|add_rmsnorm_bias|op:aiter::add_rmsnorm|rmsnorm2d_fwd_with_add",
         min_pct: 0.1,
         likely_pct: 1.0,
         path: "sgl:srt/layers/layernorm.py; sgl:srt/layers/quantization/modelslim/modelslim.py",
@@ -150,7 +150,7 @@ rows! { MAINLINE, LAYERS =>
         id: "F11",
         title: "MLA projection with norm and rotary embedding",
         models: MLA,
-        heavy: Heavy::Counted,
+        heavy: Heavy::Gemm,
         active: "qkv_proj_with_rope_fused_weight|fused_qkv_a_proj_with_mqa|forward_absorb_fused_mla_rope",
         groups: &["mla|qkv_a_proj|q_a_proj", "qknorm|rmsnorm|apply_qk_norm", "rope|rotary"],
         min_pct: 0.4,

@@ -1,0 +1,192 @@
+//! What could be fused, and what is: the tables of [`catalog::fuse_patterns`] looked up in stream order.
+//!
+//! Names alone prove little: a cache's number format in a template argument makes no cache write. So a
+//! kernel is matched by the head of its name, its operator and its Python function; each part is another
+//! kernel; the parts stand next to each other on one stream; and only the time of kernels that do counts.
+
+mod find;
+mod lanes;
+mod rows;
+
+use catalog::fuse_patterns::{Framework as PatternFramework, FusePattern, patterns};
+
+use super::framework::Framework;
+use super::site::Attribution;
+use crate::gpu::Gpu;
+use find::{Candidate, Sought};
+use lanes::Lanes;
+
+pub use rows::FuseRow;
+
+/// What is known of the program, beside the trace's events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FuseContext<'a> {
+    /// The framework; `None` if nothing tells.
+    pub framework: Option<Framework>,
+    /// Tensor parallel size.
+    pub tp: Option<u32>,
+    /// Name or path of the model.
+    pub model: Option<&'a str>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Fuse {
+    /// By stage in order of appearance, then by related time.
+    pub rows: Vec<FuseRow>,
+    /// What was left out of the rows.
+    pub note: Option<String>,
+}
+
+/// Finds what is fused and what could be. `stage_of` tells the stage of a GPU slice.
+#[inline(never)]
+pub(crate) fn fuse(
+    gpu: &Gpu<'_>,
+    stage_of: impl Fn(usize) -> &'static str,
+    attribution: Option<&Attribution>,
+    context: &FuseContext<'_>,
+) -> Fuse {
+    let wanted = wanted(context);
+    let lanes = Lanes::of(gpu, stage_of, attribution, &wanted);
+    let mut found = find::patterns(&lanes, &wanted);
+    found.extend(find::chains(&lanes));
+    let accepted = accept(&lanes, found, is_named(context));
+    rows::rows(&lanes, attribution, &accepted)
+}
+
+/// Whether the framework is one that has patterns of its own.
+fn is_named(context: &FuseContext<'_>) -> bool {
+    !matches!(context.framework, None | Some(Framework::Unknown))
+}
+
+/// The patterns that may apply: all if the framework is not known, none in a program without framework.
+fn wanted(context: &FuseContext<'_>) -> Vec<&'static FusePattern> {
+    let framework = match context.framework {
+        None | Some(Framework::Unknown) => None,
+        Some(Framework::Sglang) => Some(PatternFramework::Sglang),
+        Some(Framework::Vllm) => Some(PatternFramework::Vllm),
+        Some(Framework::Trtllm) => Some(PatternFramework::TensorRtLlm),
+        Some(Framework::Tokenspeed) => Some(PatternFramework::TokenSpeed),
+        Some(Framework::Diffusers | Framework::Pytorch) => return Vec::new(),
+    };
+    let is_for = |pattern: &&FusePattern| pattern.is_for(framework, context.tp, context.model);
+    patterns().filter(is_for).collect()
+}
+
+/// A candidate that stays, with what is left of it.
+struct Accepted {
+    candidate: Candidate,
+    related_ns: i64,
+}
+
+/// Of candidates that claim the same kernels, keeps the most telling. A kernel that is fused already may
+/// still be a part of something larger, so that the two do not compete.
+#[inline(never)]
+fn accept(lanes: &Lanes<'_>, found: Vec<Candidate>, named: bool) -> Vec<Accepted> {
+    let mut ranked: Vec<(Rank, Candidate)> = found
+        .into_iter()
+        .filter_map(|mut candidate| {
+            if let Sought::Pattern(_) = candidate.sought {
+                let (adjacent, all) = candidate.adjacency();
+                if adjacent * 2 < all {
+                    candidate.split.clear();
+                }
+            }
+            is_enough(lanes, &candidate).then(|| (rank(lanes, &candidate, named), candidate))
+        })
+        .collect();
+    ranked.sort_by(|(a, _), (b, _)| b.cmp(a));
+
+    let n = lanes.gpu.len();
+    let (mut in_split, mut in_active) = (vec![false; n], vec![false; n]);
+    let mut subsumed: Vec<(usize, &str)> = Vec::new();
+    let mut accepted = Vec::new();
+    for (_, mut candidate) in ranked {
+        let Candidate { split, active, slices, .. } = &mut candidate;
+        split.retain(|find| {
+            !slices[find.from as usize..find.to as usize].iter().any(|at| in_split[*at as usize])
+        });
+        active.retain(|at| !in_active[*at as usize]);
+        let (id, subsumes) = match candidate.sought {
+            Sought::Pattern(pattern) => (pattern.id, pattern.subsumes),
+            Sought::Chain(chain) => (chain.id, ""),
+        };
+        if subsumed.contains(&(candidate.stage, id)) || !is_enough(lanes, &candidate) {
+            continue;
+        }
+        subsumed.extend(subsumes.split_terminator(' ').map(|id| (candidate.stage, id)));
+        for find in &candidate.split {
+            for at in &candidate.slices[find.from as usize..find.to as usize] {
+                in_split[*at as usize] = true;
+            }
+        }
+        for at in &candidate.active {
+            in_active[*at as usize] = true;
+        }
+        let related_ns = related_ns(lanes, &candidate);
+        accepted.push(Accepted { candidate, related_ns });
+    }
+    accepted
+}
+
+/// Slices whose time counts, each once.
+fn related<'c>(candidate: &'c Candidate) -> impl Iterator<Item = u32> + 'c {
+    let split = candidate
+        .split
+        .iter()
+        .flat_map(|find| &candidate.slices[find.from as usize..find.to as usize]);
+    // A kernel is either the fused one or a part, never both.
+    split.chain(&candidate.active).copied()
+}
+
+fn related_ns(lanes: &Lanes<'_>, candidate: &Candidate) -> i64 {
+    let dur_ns = |at: u32| lanes.gpu.slice(at as usize).dur_ns;
+    related(candidate).fold(0_i64, |sum, at| sum.saturating_add(dur_ns(at)))
+}
+
+/// Whether a candidate says anything: the fused kernel runs, or its parts take enough time.
+fn is_enough(lanes: &Lanes<'_>, candidate: &Candidate) -> bool {
+    let (min_pct, min_times) = match candidate.sought {
+        Sought::Pattern(pattern) => (pattern.min_pct, 1),
+        Sought::Chain(chain) => (chain.min_pct, chain.min_times),
+    };
+    let share =
+        || crate::percent(related_ns(lanes, candidate), lanes.stages[candidate.stage].total_ns);
+    !candidate.active.is_empty() || (candidate.split.len() >= min_times && share() >= min_pct)
+}
+
+/// What makes a candidate more telling than another, first things first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// A framework's own kernel, where the framework is known; a general one, where it is not.
+    fits: bool,
+    priority: u8,
+    span: usize,
+    n_kernels: usize,
+    related_ns: i64,
+    /// The earlier row.
+    id: std::cmp::Reverse<&'static str>,
+}
+
+fn rank(lanes: &Lanes<'_>, candidate: &Candidate, named: bool) -> Rank {
+    let (is_pattern, priority, span, id) = match candidate.sought {
+        Sought::Pattern(pattern) => {
+            (true, pattern.priority, pattern.groups.len().max(1), pattern.id)
+        }
+        Sought::Chain(chain) => (false, chain.priority, 1, chain.id),
+    };
+    let mut works: Vec<u32> = related(candidate).map(|at| lanes.code_of_slice(at).work).collect();
+    works.sort_unstable();
+    works.dedup();
+    Rank {
+        fits: is_pattern == named,
+        priority,
+        span,
+        n_kernels: works.len(),
+        related_ns: related_ns(lanes, candidate),
+        id: std::cmp::Reverse(id),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+mod corpus;
+
+use report::Row as _;
+use trace::Trace;
+
+use super::*;
+use crate::Options;
+use crate::before_window::BeforeWindowSlices;
+use crate::fixture::{Fixture, kernel, slice};
+use crate::triage::attribution;
+use crate::triage::site::{Confidence, Location, Site};
+
+const CAST: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
+const POW: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>(at::TensorIteratorBase&, float)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
+const MEAN: &str = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4> >(at::native::ReduceOp<float>)";
+const ADD_NUMBER: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<float>, std::array<char*, 2ul> >(int)";
+const ADD: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int)";
+const RSQRT: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::rsqrt_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
+const MUL: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int)";
+const SCALE: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::AUnaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 2ul> >(int)";
+const NEG: &str = "void at::native::elementwise_kernel_manual_unroll<128, 8, at::native::gpu_kernel_impl<at::native::neg_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}>(at::TensorIteratorBase&)::{lambda(int)#1}>(int)";
+const CAT: &str = "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>(int)";
+const SILU: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}, std::array<char*, 2ul> >(int)";
+const FOREACH: &str = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<1>, at::native::(anonymous namespace)::BinaryOpScalarFunctor<float, 1, 1, 0>, std::multiplies<float>, float>(int)";
+const SOFTMAX: &str = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 7, false, false>(float*)";
+const LAYER_NORM: &str = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int)";
+const RMS_NORM: &str = "void vllm::rms_norm_kernel<c10::BFloat16, 8>(int)";
+const QUANT: &str = "void vllm::scaled_fp8_quant_kernel<float>(int)";
+const ROPE: &str = "void rotary_embedding_kernel<c10::BFloat16, true>(long const*)";
+const CACHE: &str = "void (anonymous namespace)::store_kvcache<2048l, 4, false, long>(int)";
+const PAGED: &str = "void paged_attention_ll4mi_QKV_mfma16_kernel<0, __hip_bfloat16, unsigned char, (vllm::Fp8KVCacheDataType)1, __hip_fp8_e4m3>(int)";
+const GEMM: &str = "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT64x64x64_MI16x16x1_ISA942";
+const EXPERTS: &str = "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu";
+const CONV: &str = "igemm_fwd_gtcx2_nhwc_bf16_bx0_ex1_bt256x64x8_wt64x16x4_ws1x1";
+const LAYOUT: &str = "batched_transpose_64x64_pack_4x4_ediv_4x4_half";
+const ALL_REDUCE: &str = "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(int)";
+const GATHER: &str = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+const FILL: &str = "Memset (Device)";
+const ACT: &str =
+    "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>(int)";
+
+/// Kernels one after the other on one stream, 1 µs apart, each 10 µs.
+fn lane(names: &[&str]) -> Trace {
+    let mut fixture = Fixture::default();
+    for (name, at) in names.iter().zip(0_i64..) {
+        let new = if name.starts_with("Mem") { slice("gpu_memset", name) } else { kernel(name) };
+        fixture.push(new.at(at * 11_000, 10_000));
+    }
+    fixture.finish()
+}
+
+fn look(
+    trace: &Trace,
+    stage_of: impl Fn(usize) -> &'static str,
+    attribution: impl Fn(&Gpu<'_>) -> Option<Attribution>,
+    context: &FuseContext<'_>,
+) -> Fuse {
+    let before = BeforeWindowSlices::of(trace);
+    let gpu = Gpu::new(trace, crate::device::platform(trace), &before, &Options::default());
+    let places = attribution(&gpu);
+    fuse(&gpu, stage_of, places.as_ref(), context)
+}
+
+fn of(framework: Framework) -> FuseContext<'static> {
+    FuseContext { framework: Some(framework), ..FuseContext::default() }
+}
+
+fn found(names: &[&str], context: &FuseContext<'_>) -> Fuse {
+    look(&lane(names), |_| "all", |_| None, context)
+}
+
+/// Id, status and time in µs of each row.
+fn brief(fuse: &Fuse) -> Vec<(&str, &str, i64)> {
+    let rows = fuse.rows.iter();
+    rows.map(|row| (row.pattern_id.as_str(), row.status.as_str(), row.related_ns / 1000)).collect()
+}
+
+#[test]
+fn every_chain_is_found_in_stream_order() {
+    let gelu = [
+        SCALE,
+        POW,
+        SCALE,
+        ADD,
+        SCALE,
+        "void at::native::vectorized_elementwise_kernel<8, at::native::tanh_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}, std::array<char*, 2ul> >(int)",
+        ADD_NUMBER,
+        MUL,
+        GEMM,
+        MUL,
+    ];
+    let nothing: &[&str] = &["my_kernel"];
+    for (id, names, us) in [
+        ("K01", &[CAST, POW, MEAN, ADD_NUMBER, RSQRT, MUL, CAST, MUL][..], 80),
+        ("K01", &[POW, MEAN, ADD_NUMBER, RSQRT, MUL], 50),
+        ("K02", &[SILU, GEMM, MUL], 20),
+        ("K02", &[SILU, FILL, GEMM, MUL], 20),
+        ("K02", &gelu, 90),
+        ("K03", &[MUL, NEG, CAT, MUL, ADD], 50),
+        ("K04", &[GEMM, ADD, CAST, SOFTMAX, CAST, GEMM], 60),
+        ("K05", &[ADD, LAYER_NORM], 20),
+        ("K06", &[RMS_NORM, QUANT], 20),
+        ("K06", &[ACT, QUANT], 20),
+        ("K07", &[ALL_REDUCE, RMS_NORM], 20),
+        ("K08", &[ROPE, CACHE], 20),
+        ("K09", &[LAYOUT, LAYOUT, CONV, ADD_NUMBER, LAYOUT], 30),
+        ("K10", &[GEMM, FILL, GEMM, FILL, GEMM], 30),
+        ("K11", &[ADD, ADD, MUL, ADD, GEMM, ADD, MUL, MUL, MUL, MUL], 90),
+        ("K12", &[FOREACH, FOREACH, FOREACH, FOREACH, FOREACH], 50),
+        (
+            "K13",
+            &["_topk_forward", "_sum_bitmatrix_rows", "_combined_routing_compute", EXPERTS],
+            30,
+        ),
+        ("K14", &[FILL, GEMM], 10),
+        ("K15", &[GATHER, GATHER, GATHER, GATHER], 40),
+        // Near misses.
+        ("K01", &[POW, MEAN, ADD_NUMBER, MUL, MUL], 0),
+        ("K02", &[SILU, ADD, MUL], 0),
+        ("K03", &[MUL, CAT, NEG, MUL, ADD], 0),
+        ("K04", &[GEMM, SOFTMAX, RMS_NORM, GEMM], 0),
+        ("K05", &[ADD_NUMBER, LAYER_NORM], 0),
+        ("K06", &[QUANT, RMS_NORM], 0),
+        ("K07", &[GATHER, RMS_NORM], 0),
+        ("K08", &[ROPE, PAGED], 0),
+        ("K09", &[LAYOUT, GEMM], 0),
+        ("K10", &[GEMM, GEMM, "Cijk_Ailk_Bljk_BBS_MT32x32x32"], 0),
+        ("K11", &[ADD, ADD, MUL, GEMM, ADD, MUL, MUL], 0),
+        ("K12", &[FOREACH, FOREACH, FOREACH], 0),
+        ("K13", &[RMS_NORM, EXPERTS], 0),
+        ("K15", &[GATHER, GEMM, GATHER, GATHER], 0),
+        ("K01", nothing, 0),
+    ] {
+        let found = found(names, &of(Framework::Pytorch));
+        let row = found.rows.iter().find(|row| row.pattern_id == id);
+        assert_eq!(row.map_or(0, |row| row.related_ns / 1000), us, "{id}: {found:?}");
+        assert!(row.is_none_or(|row| row.status == "opportunity"));
+    }
+}
+
+#[test]
+fn an_add_before_a_norm_of_single_kernels_is_counted_alone() {
+    let found =
+        found(&[ADD, CAST, POW, MEAN, ADD_NUMBER, RSQRT, MUL, CAST, MUL], &FuseContext::default());
+    assert_eq!(brief(&found), [("K01", "opportunity", 80), ("K05", "opportunity", 10)]);
+    assert_eq!(found.rows[0].confidence, "Confirmed");
+    assert_eq!(
+        found.rows[1].rationale,
+        "The residual add and the norm follow each other on one stream once and take 11.1% of this \
+         stage's GPU time; in their place could run: fused_add_rms_norm of the serving framework; AITER \
+         or Liger fused add with norm; torch.compile."
+    );
+}
+
+#[test]
+fn a_number_format_in_a_matrix_product_is_no_quantization() {
+    // Seen in vLLM decoding GPT-OSS: "fp4" of mxfp4 next to norms read as norm with quantization.
+    let names = [RMS_NORM, GEMM, "_topk_forward", EXPERTS, RMS_NORM, EXPERTS, RMS_NORM];
+    for context in [FuseContext::default(), of(Framework::Vllm)] {
+        assert_eq!(brief(&found(&names, &context)), []);
+    }
+}
+
+#[test]
+fn a_number_format_in_attention_is_no_cache_write() {
+    // Seen in SGLang decoding: the template argument Fp8KVCacheDataType read as a cache write.
+    let sglang = of(Framework::Sglang);
+    assert_eq!(brief(&found(&[ROPE, PAGED, GEMM], &sglang)), []);
+    // With a real cache write between, attention's time does not count.
+    let found = found(&[ROPE, CACHE, PAGED, GEMM], &sglang);
+    assert_eq!(brief(&found), [("F07", "opportunity", 20)]);
+    assert_eq!(
+        found.rows[0].evidence,
+        [
+            "rotary_embedding_kernel<BFloat16, true> (25.0%)",
+            "store_kvcache<2048l, 4, false, long> (25.0%)"
+        ]
+    );
+}
+
+#[test]
+fn a_number_format_in_attention_is_no_quantization() {
+    // Seen on B200: attention with FP8 in its template arguments read as attention with quantization.
+    let fp8 = "void flashinfer::BatchPrefillWithPagedKVCacheKernel<128, __nv_fp8_e4m3, (QuantMode)1>(int)";
+    for context in [FuseContext::default(), of(Framework::Vllm)] {
+        assert_eq!(brief(&found(&[PAGED, PAGED, GEMM], &context)), []);
+        assert_eq!(brief(&found(&[fp8, fp8, GEMM], &context)), []);
+    }
+    // What it would be: the pattern is about attention, so that its time counts.
+    let found = found(&[PAGED, QUANT, GEMM], &of(Framework::Vllm));
+    assert_eq!(brief(&found), [("F33", "opportunity", 20)]);
+}
+
+#[test]
+fn fused_partly_fused_and_not_fused_are_told_apart() {
+    const FUSED: &str = "void vllm::fused_add_rms_norm_static_fp8_quant_kernel<float>(int)";
+    let vllm = of(Framework::Vllm);
+    let status = |names: &[&str]| {
+        let found = found(names, &vllm);
+        let row = found.rows.into_iter().find(|row| row.pattern_id == "F35").unwrap();
+        (row.status, row.confidence, row.n_occurrences, row.related_ns / 1000, row.rationale)
+    };
+    let (state, confidence, n, us, why) = status(&[FUSED, GEMM, FUSED]);
+    assert_eq!((state.as_str(), confidence.as_str(), n, us), ("already_fused", "Confirmed", 2, 20));
+    assert_eq!(
+        why,
+        "fused_add_rms_norm_static_fp8_quant_kernel<float> does this in one kernel already: it runs 2 \
+         times and takes 66.7% of this stage's GPU time."
+    );
+    let (state, _, n, us, why) = status(&[RMS_NORM, QUANT, GEMM, RMS_NORM, QUANT]);
+    assert_eq!((state.as_str(), n, us), ("opportunity", 2, 40));
+    assert_eq!(
+        why,
+        "rms_norm_kernel<BFloat16, 8>, then scaled_fp8_quant_kernel<float> run next to each other on one \
+         stream 2 times (2 of 2 launches) and take 80.0% of this stage's GPU time; one kernel would \
+         replace them: vllm/compilation/passes/fusion/rms_quant_fusion.py."
+    );
+    let (state, _, n, us, why) = status(&[FUSED, GEMM, RMS_NORM, QUANT]);
+    assert_eq!((state.as_str(), n, us), ("partial", 2, 30));
+    assert!(
+        why.contains("but rms_norm_kernel<BFloat16, 8>, then scaled_fp8_quant_kernel<float> still")
+    );
+}
+
+#[test]
+fn parts_that_are_not_neighbours_are_nothing() {
+    let vllm = of(Framework::Vllm);
+    assert_eq!(brief(&found(&[RMS_NORM, GEMM, QUANT], &vllm)), []);
+    assert_eq!(brief(&found(&[QUANT, RMS_NORM], &vllm)), [], "in the wrong order");
+    assert_eq!(brief(&found(&[RMS_NORM, CAST, QUANT], &vllm)), [("F35", "opportunity", 20)]);
+
+    let mut apart = Fixture::default();
+    apart.push(kernel(RMS_NORM).at(0, 10_000));
+    apart.push(kernel(QUANT).at(10_000, 10_000).on(0, 8));
+    let rows = look(&apart.finish(), |_| "all", |_| None, &vllm).rows;
+    assert_eq!(rows, [], "on two streams");
+
+    let mut apart = Fixture::default();
+    apart.push(kernel(RMS_NORM).at(0, 10_000));
+    apart.push(kernel(QUANT).at(2_000_000, 10_000));
+    let rows = look(&apart.finish(), |_| "all", |_| None, &vllm).rows;
+    assert_eq!(rows, [], "with a pause between");
+}
+
+#[test]
+fn neighbours_by_chance_are_nothing() {
+    let often = [RMS_NORM, GEMM, QUANT, GEMM].repeat(3);
+    let chance = [&often[..], &[RMS_NORM, QUANT]].concat();
+    let found = found(&chance, &of(Framework::Vllm));
+    assert!(!found.rows.iter().any(|row| row.pattern_id == "F35"), "1 of 4: {found:?}");
+}
+
+#[test]
+fn experts_stand_beside_their_all_reduce_without_counting() {
+    let context = FuseContext { framework: Some(Framework::Sglang), tp: Some(8), model: None };
+    let names = ["fused_moe_kernel", ALL_REDUCE];
+    assert_eq!(brief(&found(&names, &context)), [("F17", "opportunity", 10)]);
+    let alone = FuseContext { tp: Some(1), ..context };
+    assert_eq!(brief(&found(&names, &alone)), [], "without tensor parallelism");
+}
+
+#[test]
+fn a_framework_s_own_kernel_comes_first_and_a_general_one_without_framework() {
+    let names = [ROPE, CACHE, GEMM];
+    assert_eq!(brief(&found(&names, &of(Framework::Sglang))), [("F07", "opportunity", 20)]);
+    assert_eq!(brief(&found(&names, &of(Framework::Vllm))), [("K08", "opportunity", 20)]);
+    assert_eq!(brief(&found(&names, &FuseContext::default())), [("K08", "opportunity", 20)]);
+    let qwen = FuseContext { model: Some("Qwen/Qwen3-8B"), ..of(Framework::Sglang) };
+    assert_eq!(brief(&found(&names, &qwen)), [("F07", "opportunity", 20)], "no norm, so no F13");
+}
+
+#[test]
+fn operators_and_functions_say_what_names_do_not() {
+    let trace = lane(&[RMS_NORM, RMS_NORM, ROPE, CACHE, GEMM]);
+    let places = |_: &Gpu<'_>| {
+        let site = |op: &str, function: &str| Site {
+            cpu_op: Some(op.to_owned()),
+            location: Some(Location {
+                path: "sglang/srt/models/qwen3.py".to_owned(),
+                line: 7,
+                function: function.to_owned(),
+            }),
+            ..attribution::unknown()
+        };
+        assert_eq!(attribution::unknown().confidence, Confidence::None);
+        let sites = vec![
+            site("aiter::rmsnorm", "apply_qk_norm"),
+            site("sgl_kernel::rotary_embedding", "forward"),
+            site("sglang::store_cache", "forward"),
+            site("aten::mm", "forward"),
+        ];
+        Some(Attribution::new(sites, vec![0, 0, 1, 2, 3]))
+    };
+    let qwen = FuseContext { model: Some("Qwen/Qwen3-8B"), ..of(Framework::Sglang) };
+    let found = look(&trace, |_| "all", places, &qwen);
+    assert_eq!(brief(&found), [("F13", "opportunity", 40)], "what it subsumes is gone");
+    let other = look(&trace, |_| "all", places, &of(Framework::Sglang));
+    assert_eq!(brief(&other), [("F05", "opportunity", 20), ("F07", "opportunity", 20)]);
+    assert_eq!(
+        found.rows[0].current_location,
+        "sglang/srt/models/qwen3.py:7 apply_qk_norm; sglang/srt/models/qwen3.py:7 forward"
+    );
+}
+
+#[test]
+fn stages_are_apart_and_small_rows_are_counted() {
+    let names = [&[ROPE, CACHE][..], &[GEMM; 40], &[FILL, GEMM]].concat();
+    let trace = lane(&names);
+    let stage_of = |at: usize| if at < 2 { "decode" } else { "extend" };
+    let found = look(&trace, stage_of, |_| None, &of(Framework::Pytorch));
+    let stages: Vec<_> =
+        found.rows.iter().map(|row| (row.stage.as_str(), row.pattern_id.as_str())).collect();
+    assert_eq!(stages, [("decode", "K08"), ("extend", "K10"), ("extend", "K14")]);
+    assert_eq!((found.rows[0].time_share_pct, found.note), (100.0, None));
+
+    let one = look(
+        &trace,
+        |at| if at == 0 { "decode" } else { "extend" },
+        |_| None,
+        &of(Framework::Pytorch),
+    );
+    assert!(one.rows.iter().all(|row| row.pattern_id != "K08"), "a change of stage ends a chain");
+
+    let names = [&[FILL, GEMM][..], &["my_kernel"; 200]].concat();
+    let small = look(&lane(&names), |_| "all", |_| None, &of(Framework::Pytorch));
+    assert_eq!(small.rows, []);
+    assert_eq!(
+        small.note.as_deref(),
+        Some("1 pattern below 1% of its stage's GPU time left out: K14.")
+    );
+}
+
+#[test]
+fn json_keys_are_column_keys() {
+    let found = found(&[ROPE, CACHE], &FuseContext::default());
+    testkit::assert_keys(&found.rows[0], FuseRow::COLUMNS.iter().map(|column| column.key));
+    assert!(FuseRow::COLUMNS.iter().all(|column| column.help.ends_with('.')));
+}
+
+#[test]
+fn nothing_gives_nothing() {
+    let found = look(&Trace::default(), |_| "all", |_| None, &FuseContext::default());
+    assert_eq!(found, Fuse::default());
+}
