@@ -26,7 +26,6 @@ pub use framework::{Framework, FrameworkVote};
 pub use fuse::FuseRow;
 pub use kernel_table::{KernelTableRow, above_cutoff};
 pub use overlap::OverlapRow;
-pub use overlap::OverlapRow;
 pub use report::{Coverage, TriageReport};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};

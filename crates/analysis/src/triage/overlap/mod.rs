@@ -16,7 +16,7 @@ mod waits;
 mod tests;
 
 pub use row::OverlapRow;
-pub(crate) use sweep::{SliceOverlap, sweep};
+pub(crate) use sweep::SliceOverlap;
 pub(crate) use table::overlap;
 
 /// What a person may choose.
