@@ -23,7 +23,7 @@ pub use rows::{FuseArtifact, KernelArtifact, OverlapArtifact};
 pub use source::{Role, SourceDigest, SourceFile, sha256_hex};
 pub use zip::{TooLarge, ZipWriter};
 
-use analysis::TraceReport;
+use analysis::{TraceReport, TriageReport};
 use decode::Decoded;
 use repair::RepairPlan;
 use report::Section;
@@ -66,6 +66,18 @@ pub struct Tables {
     pub fuse: Option<Vec<FuseArtifact>>,
 }
 
+impl Tables {
+    /// The tables of a triage.
+    #[must_use]
+    pub fn of(triage: &TriageReport) -> Self {
+        Self {
+            kernels: Some(triage.kernels.iter().map(KernelArtifact::from).collect()),
+            overlap: Some(triage.overlap.iter().map(OverlapArtifact::from).collect()),
+            fuse: None,
+        }
+    }
+}
+
 /// What artifacts are made of.
 #[derive(Clone, Copy)]
 pub struct ArtifactInput<'a> {
@@ -96,6 +108,46 @@ pub struct Artifact {
     pub name: String,
     /// Its content: UTF-8.
     pub text: String,
+}
+
+/// A triage and what it was made of: what the page and the command line hand in.
+#[derive(Clone, Copy)]
+pub struct Triaged<'a> {
+    /// The measured trace.
+    pub decoded: &'a Decoded,
+    /// Its analysis.
+    pub report: &'a TraceReport,
+    /// Its triage.
+    pub triage: &'a TriageReport,
+    /// The repair of the trace, if one was planned.
+    pub plan: Option<&'a RepairPlan>,
+    /// The files, the measured one first.
+    pub sources: &'a [SourceFile],
+    /// What the user knows.
+    pub facts: &'a UserFacts,
+    /// What the user chose.
+    pub options: ArtifactOptions,
+    /// Kernels below this share of their stage stand in one row of the summary; the tables have them all.
+    pub cutoff_pct: f64,
+}
+
+/// The artifacts of a triage.
+///
+/// # Errors
+/// Never for these types; serde's signature asks.
+pub fn triage_artifacts(triaged: &Triaged<'_>) -> Result<Vec<Artifact>, serde_json::Error> {
+    let Triaged { decoded, report, triage, plan, sources, facts, options, cutoff_pct } = *triaged;
+    artifacts(&ArtifactInput {
+        decoded,
+        report,
+        run: &RunFacts::of(triage),
+        tables: &Tables::of(triage),
+        sections: &triage.sections(cutoff_pct),
+        plan,
+        sources,
+        facts,
+        options,
+    })
 }
 
 /// The artifacts but the repaired trace, in the order of the archive.
@@ -132,12 +184,6 @@ pub fn artifacts(input: &ArtifactInput<'_>) -> Result<Vec<Artifact>, serde_json:
         files.push(json(FUSE, &rows)?);
     }
     Ok(files)
-}
-
-/// `profile_metadata.json` as a value, for the comparison of two runs.
-#[must_use]
-pub fn profile_metadata(input: &ArtifactInput<'_>) -> ProfileMetadata {
-    metadata_of(input, &Names::of(&input.decoded.trace.metadata, input.options.keep_names))
 }
 
 /// All files as one archive; `fixed_trace` is the repaired trace, compressed.

@@ -8,10 +8,12 @@ pub use fuse::FuseDeltaRow;
 pub use guard::{Comparability, Guard, GuardRow, Sameness, guard};
 pub use table::DeltaRow;
 
-use analysis::{StageRow, TraceReport};
-use report::{Section, Table};
+use std::collections::BTreeMap;
 
-use crate::artifacts::FuseArtifact;
+use report::{Section, Table};
+use serde_json::Value;
+
+use crate::artifacts::{FuseArtifact, KernelArtifact};
 use table::{Measured, deltas};
 
 /// The comparison of two runs.
@@ -29,47 +31,48 @@ pub struct Comparison {
     pub fuse: Vec<FuseDeltaRow>,
 }
 
-/// One run.
-#[derive(Clone, Copy)]
-pub struct Run<'a> {
+/// One run, as its artifacts tell of it: so runs of last year compare like runs of today.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
     /// Its `profile_metadata.json`.
-    pub metadata: &'a serde_json::Value,
-    /// Its analysis.
-    pub report: &'a TraceReport,
-    /// Its stages.
-    pub stages: &'a [StageRow],
-    /// Its fuse table.
-    pub fuse: &'a [FuseArtifact],
+    pub metadata: Value,
+    /// Its `kernel_table.json`.
+    pub kernels: Vec<KernelArtifact>,
+    /// Its `fuse_opportunities.json`; empty when it was not made.
+    pub fuse: Vec<FuseArtifact>,
 }
 
 /// Compares two runs.
 #[must_use]
-pub fn compare(a: Run<'_>, b: Run<'_>) -> Comparison {
+pub fn compare(a: &Run, b: &Run) -> Comparison {
+    let stage = |row: &KernelArtifact| row.stage.clone();
+    let category = |row: &KernelArtifact| row.category.clone();
+    let name = |row: &KernelArtifact| row.kernel_name.clone();
     Comparison {
-        guard: guard(a.metadata, b.metadata),
-        stages: deltas(&stages(a), &stages(b), None),
-        categories: deltas(&categories(a), &categories(b), None),
-        kernels: deltas(&kernels(a), &kernels(b), Some(catalog::head)),
-        fuse: fuse::fuse(a.fuse, b.fuse),
+        guard: guard(&a.metadata, &b.metadata),
+        stages: deltas(&a.by(stage), &b.by(stage), None),
+        categories: deltas(&a.by(category), &b.by(category), None),
+        kernels: deltas(&a.by(name), &b.by(name), Some(catalog::head)),
+        fuse: fuse::fuse(&a.fuse, &b.fuse),
     }
 }
 
-fn stages(run: Run<'_>) -> Vec<Measured> {
-    let rows = run.stages.iter();
-    rows.map(|row| Measured::new(row.stage.id(), row.total_ns, row.n_slices, row.share_pct))
-        .collect()
-}
-
-fn categories(run: Run<'_>) -> Vec<Measured> {
-    let rows = run.report.categories.iter();
-    rows.map(|row| Measured::new(&row.category, row.total_ns, row.n_slices, row.share_pct))
-        .collect()
-}
-
-fn kernels(run: Run<'_>) -> Vec<Measured> {
-    let rows = run.report.kernels.iter();
-    rows.map(|row| Measured::new(&row.kernel_name, row.total_ns, row.launches, row.share_pct))
-        .collect()
+impl Run {
+    /// Sums over the kernel table.
+    fn by(&self, key: impl Fn(&KernelArtifact) -> String) -> Vec<Measured> {
+        let mut sums: BTreeMap<String, (i64, u64)> = BTreeMap::new();
+        let mut all_ns = 0_i64;
+        for row in &self.kernels {
+            let (ns, launches) = sums.entry(key(row)).or_default();
+            *ns = ns.saturating_add(row.total_us.0);
+            *launches += row.launches;
+            all_ns = all_ns.saturating_add(row.total_us.0);
+        }
+        let share = |ns: i64| if all_ns == 0 { 0.0 } else { 100.0 * ns as f64 / all_ns as f64 };
+        sums.into_iter()
+            .map(|(name, (ns, launches))| Measured::new(&name, ns, launches, share(ns)))
+            .collect()
+    }
 }
 
 /// Rows that a Markdown document prints.

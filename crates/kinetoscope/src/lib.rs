@@ -28,6 +28,7 @@ mod compare;
 mod crossings;
 mod digest;
 mod gzip;
+mod inputs;
 mod json;
 mod places;
 mod problems;
@@ -47,6 +48,7 @@ pub use compare::{
 };
 pub use crossings::{Crossings, crossings};
 pub use decode::{Decoded, Decoder, FileKind, NotATrace, Problem, ProblemKind, Severity, Source};
+pub use inputs::{is_no_trace_by_name, rank, rank_of_name};
 pub use json::{BREAKDOWN_SCHEMA, REPAIR_LOG_SCHEMA, breakdown_json, repair_log_json};
 pub use places::{DrawnLane, DrawnSlice, Fate, Place};
 pub use problems::{ProblemRow, problem_table};

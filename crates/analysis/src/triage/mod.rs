@@ -71,7 +71,8 @@ pub struct Sources<'a> {
 #[must_use]
 pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> TriageReport {
     let before = BeforeWindowSlices::of(trace);
-    let gpu = Gpu::new(trace, crate::device::platform(trace), &before, &options.slices);
+    let platform = crate::device::platform(trace);
+    let gpu = Gpu::new(trace, platform, &before, &options.slices);
     let mut linker = Linker::of(trace);
     let mut places = attribute(&gpu, &mut linker);
     let mut coverage = Coverage::default();
@@ -99,6 +100,8 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
         overlap_note: overlap.note,
         coverage,
         takeaways,
+        arch: arch::observed(&gpu, platform),
+        framework: framework::framework(trace),
     }
 }
 

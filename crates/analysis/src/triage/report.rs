@@ -3,6 +3,8 @@
 use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
 
+use super::arch::ObservedArch;
+use super::framework::FrameworkVote;
 use super::kernel_table::{KernelTableRow, above_cutoff};
 use super::overlap::OverlapRow;
 use super::site::Confidence;
@@ -24,6 +26,10 @@ pub struct TriageReport {
     pub coverage: Coverage,
     /// What to know first, in sentences.
     pub takeaways: Vec<String>,
+    /// The architecture that the trace shows.
+    pub arch: ObservedArch,
+    /// The framework that ran.
+    pub framework: FrameworkVote,
 }
 
 /// How much GPU time was traced back to where it came from.
@@ -81,7 +87,17 @@ impl TriageReport {
     /// The report as chapters. Kernels below `cutoff_pct` of their stage are summed up in one row.
     #[must_use]
     pub fn sections(&self, cutoff_pct: f64) -> Vec<Section> {
-        let Self { stages, kernels, overlap, overlap_note, coverage, takeaways } = self;
+        // Architecture and framework stand among the facts of the run, beside these chapters.
+        let Self {
+            stages,
+            kernels,
+            overlap,
+            overlap_note,
+            coverage,
+            takeaways,
+            arch: _,
+            framework: _,
+        } = self;
         let nothing = "No GPU slice is in this trace.";
 
         let mut triage = Section::new("triage", "Triage");

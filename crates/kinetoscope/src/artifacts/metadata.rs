@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use analysis::{ArchMatch, ArchRelation, FrameworkVote, ObservedArch, TraceReport, versions};
+use analysis::{
+    ArchMatch, ArchRelation, Coverage, FrameworkVote, ObservedArch, TraceReport, TriageReport,
+    versions,
+};
 use decode::Decoded;
 use repair::RepairPlan;
 use serde::{Deserialize, Serialize};
@@ -38,6 +41,36 @@ pub struct RunFacts {
     pub batch_shape: Option<Value>,
     /// What a reader of the tables must know.
     pub warnings: Vec<String>,
+}
+
+impl RunFacts {
+    /// What a triage says.
+    #[must_use]
+    pub fn of(triage: &TriageReport) -> Self {
+        let main =
+            triage.stages.iter().max_by_key(|row| (row.total_ns, std::cmp::Reverse(row.stage)));
+        let batches: Map<String, Value> = triage
+            .stages
+            .iter()
+            .filter_map(|row| Some((row.stage.id().to_owned(), Value::from(row.batch.clone()?))))
+            .collect();
+        let Coverage { total_ns, op_ns, graph_slices, graph_mapped, .. } = triage.coverage;
+        let unmapped = graph_slices.saturating_sub(graph_mapped);
+        let warning = (unmapped > 0).then(|| {
+            format!(
+                "of {unmapped} GPU slices that graphs launched no op is known: add the trace of the capture, or a \
+                 mapping trace without graphs"
+            )
+        });
+        Self {
+            arch: triage.arch.clone(),
+            framework: triage.framework.clone(),
+            profile_stage: main.map_or("all", |row| row.stage.id()).to_owned(),
+            mapped_pct: (total_ns > 0).then(|| 100.0 * op_ns as f64 / total_ns as f64),
+            batch_shape: (!batches.is_empty()).then_some(Value::Object(batches)),
+            warnings: warning.into_iter().collect(),
+        }
+    }
 }
 
 /// The document; the order of the fields is that of the file.

@@ -3,6 +3,7 @@
 //! A row here is a copy of a row of the analysis in other units and words, so that the analysis may change without
 //! breaking whoever reads artifacts.
 
+use analysis::{KernelTableRow, OverlapRow};
 use serde::{Deserialize, Serialize};
 
 use super::number::{Micros, Percent};
@@ -24,6 +25,7 @@ pub struct KernelArtifact {
     pub p50_us: Micros,
     pub max_us: Micros,
     pub exposed_us: Micros,
+    pub queue_us: Option<Micros>,
     pub cpu_op: String,
     pub mapping_confidence: String,
     pub location_share_pct: Percent,
@@ -49,7 +51,8 @@ pub struct OverlapArtifact {
     pub hidden_by_compute_us: Micros,
     pub exclusive_ratio: f64,
     pub hidden_ratio: f64,
-    pub savings_bound_us: Micros,
+    pub hidden_by: Option<String>,
+    pub savings_bound_us: Option<Micros>,
     pub instances: u64,
     pub verdict: String,
     pub formal_signal: String,
@@ -72,4 +75,92 @@ pub struct FuseArtifact {
     pub occurrences: u64,
     pub evidence: Vec<String>,
     pub rationale: String,
+}
+
+/// What stands for a place that is not known.
+const UNRESOLVED: &str = "unresolved";
+
+fn or_unresolved(text: Option<&str>) -> String {
+    text.filter(|text| !text.is_empty()).unwrap_or(UNRESOLVED).to_owned()
+}
+
+/// Percent as a ratio from 0 to 1, with at most four decimals.
+fn ratio(percent: f64) -> f64 {
+    let rounded = (percent * 100.0).round() / 10_000.0;
+    if rounded.is_finite() { rounded.clamp(0.0, 1.0) } else { 0.0 }
+}
+
+impl From<&KernelTableRow> for KernelArtifact {
+    fn from(row: &KernelTableRow) -> Self {
+        let facts = catalog::facts(&row.kernel_name);
+        Self {
+            stage: row.stage.clone(),
+            kernel_name: row.kernel_name.clone(),
+            category: row.category.clone(),
+            time_share_pct: Percent(row.share_pct),
+            python_location: or_unresolved(Some(&row.python_location)),
+            notes: row.notes.join(";"),
+            family: row.family.clone(),
+            total_us: Micros(row.total_ns),
+            launches: row.launches,
+            avg_us: Micros(row.mean_ns),
+            p50_us: Micros(row.p50_ns),
+            max_us: Micros(row.max_ns),
+            exposed_us: Micros(row.exposed_ns),
+            queue_us: row.queue_ns.map(Micros),
+            cpu_op: or_unresolved(Some(&row.cpu_op)),
+            mapping_confidence: row.mapping_confidence.clone(),
+            location_share_pct: Percent(row.location_share_pct),
+            arch_hint: facts.gfx.or_else(|| facts.sm.map(|sm| format!("sm_{sm}"))),
+        }
+    }
+}
+
+impl From<&OverlapRow> for OverlapArtifact {
+    fn from(row: &OverlapRow) -> Self {
+        Self {
+            stage: row.stage.id().to_owned(),
+            priority: format!("P{}", row.priority),
+            kernel_name: row.kernel_name.clone(),
+            python_scope: or_unresolved(row.python_scope.as_deref()),
+            recommendation: row.recommendation.clone(),
+            dependency_risk: row.dependency_risk.clone(),
+            category: row.category.clone(),
+            overlap_class: row.overlap_class.clone(),
+            total_us: Micros(row.total_ns),
+            share_pct: Percent(row.share_pct),
+            exclusive_us: Micros(row.exclusive_ns),
+            hidden_us: Micros(row.hidden_ns),
+            hidden_by_compute_us: Micros(row.hidden_by_compute_ns),
+            exclusive_ratio: ratio(row.exclusive_pct),
+            hidden_ratio: ratio(row.hidden_pct),
+            hidden_by: row.hidden_by.clone(),
+            savings_bound_us: row.savings_bound_ns.map(Micros),
+            instances: row.n_instances,
+            verdict: row.verdict.clone(),
+            formal_signal: row.formal_signal.clone(),
+            reason: row.reason.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_is_not_known_is_said_to_be() {
+        assert_eq!(or_unresolved(None), "unresolved");
+        assert_eq!(or_unresolved(Some("")), "unresolved");
+        assert_eq!(or_unresolved(Some("a.py:3 f")), "a.py:3 f");
+    }
+
+    #[test]
+    fn ratios_are_short_and_within_bounds() {
+        for (percent, found) in
+            [(100.0 / 3.0, 0.3333), (100.000_01, 1.0), (-1e-9, 0.0), (f64::NAN, 0.0)]
+        {
+            assert!((ratio(percent) - found).abs() < 1e-12, "{percent}");
+        }
+    }
 }
