@@ -35,7 +35,7 @@ pub use overview::{FigureRow, GpuTotals, Overview};
 pub use steps::StepRow;
 pub use streams::{DeviceRow, StreamRow};
 pub use triage::{
-    ArchMatch, ArchRelation, ArchVerdict, Confidence, Coverage, Framework, FrameworkVote,
+    ArchMatch, ArchRelation, ArchVerdict, Confidence, Coverage, Framework, FrameworkVote, FuseRow,
     KernelTableRow, Location, ObservedArch, OverlapRow, Sources, Stage, StageRow, TriageOptions,
     TriageReport, above_cutoff, triage,
 };

@@ -157,7 +157,7 @@ mod tests {
             ("threading.py", "_bootstrap", "threading.py", FrameRank::Noise),
             ("/usr/lib/python3.12/contextlib.py", "inner", "contextlib.py", FrameRank::Noise),
             ("/usr/lib/python3.12/statistics.py", "mean", "statistics.py", FrameRank::Stdlib),
-            ("/tmp/torchinductor_root/ys/cys3.py", "call", "tmp/torchinductor_root/ys/cys3.py", FrameRank::Framework),
+            ("/var/torchinductor_root/ys/cys3.py", "call", "var/torchinductor_root/ys/cys3.py", FrameRank::Framework),
             ("inspect.py", "signature", "inspect.py", FrameRank::Stdlib),
             ("aiter/tuned_gemm.py", "torch_gemm", "aiter/tuned_gemm.py", FrameRank::Package),
             ("torch_guard.py", "wrapper_custom", "torch_guard.py", FrameRank::PassesOn),

@@ -22,7 +22,6 @@ mod tests {
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
-#[allow(unused_imports, reason = "triage lands piece by piece")]
 pub use fuse::FuseRow;
 pub use kernel_table::{KernelTableRow, above_cutoff};
 pub use overlap::OverlapRow;
@@ -33,6 +32,7 @@ pub use stages::{Stage, StageRow};
 use trace::Trace;
 
 use self::attribution::{Linker, attribute};
+use self::fuse::FuseContext;
 use self::mapping::NameMap;
 use self::overlap::OverlapOptions;
 use self::site::Attribution;
@@ -49,12 +49,16 @@ pub struct TriageOptions {
     pub slices: Options,
     /// The trace's file name, with folders if they are known: it may say the stage.
     pub file_name: Option<String>,
+    /// Tensor parallel size: some fused kernels exist only above 1.
+    pub tp: Option<u32>,
+    /// Name or path of the model: some fused kernels are one model's.
+    pub model: Option<String>,
 }
 
 impl Default for TriageOptions {
     fn default() -> Self {
         let slices = Options { without_before_window: true, ..Options::default() };
-        Self { slices, file_name: None }
+        Self { slices, file_name: None, tp: None, model: None }
     }
 }
 
@@ -90,18 +94,27 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
     let overlap = overlap::overlap(&gpu, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
     let kernels = kernel_table::kernel_table(&gpu, &stages, &places, &linker, exposed_ns);
+    let framework = framework::framework(trace);
+    let context = FuseContext {
+        framework: Some(framework.framework),
+        tp: options.tp,
+        model: options.model.as_deref(),
+    };
+    let fuse = fuse::fuse(&gpu, |slice| stages.stage(slice).id(), Some(&places), &context);
     let mut all = Extent::default();
     gpu.each_slice(|slice| all.add(&slice));
-    let takeaways = report::takeaways(&kernels, all.span_ns(), &coverage);
+    let takeaways = report::takeaways(&kernels, &fuse.rows, all.span_ns(), &coverage);
     TriageReport {
         stages: stages.rows(&gpu),
         kernels,
         overlap: overlap.rows,
         overlap_note: overlap.note,
+        fuse: fuse.rows,
+        fuse_note: fuse.note,
         coverage,
         takeaways,
         arch: arch::observed(&gpu, platform),
-        framework: framework::framework(trace),
+        framework,
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arch::ObservedArch;
 use super::framework::FrameworkVote;
+use super::fuse::FuseRow;
 use super::kernel_table::{KernelTableRow, above_cutoff};
 use super::overlap::OverlapRow;
 use super::site::Confidence;
@@ -22,6 +23,10 @@ pub struct TriageReport {
     pub overlap: Vec<OverlapRow>,
     /// How that was judged, and where it could not be.
     pub overlap_note: String,
+    /// What is fused and what could be.
+    pub fuse: Vec<FuseRow>,
+    /// What was left out of that.
+    pub fuse_note: Option<String>,
     /// How GPU time was traced back.
     pub coverage: Coverage,
     /// What to know first, in sentences.
@@ -93,6 +98,8 @@ impl TriageReport {
             kernels,
             overlap,
             overlap_note,
+            fuse,
+            fuse_note,
             coverage,
             takeaways,
             arch: _,
@@ -131,13 +138,21 @@ impl TriageReport {
                 .preview(PREVIEW)
                 .when_empty("Nothing takes enough exposed time to be worth moving."),
         );
-        vec![triage, table, chances]
+        let mut patterns = Section::new("fuse", "Fuse opportunities");
+        patterns.intro.extend(fuse_note.iter().cloned());
+        patterns.tables.push(
+            Table::of("fuse", "Fuse opportunities", fuse)
+                .preview(PREVIEW)
+                .when_empty("No chain of kernels that a fused one is known for."),
+        );
+        vec![triage, table, chances, patterns]
     }
 }
 
 /// What to know first.
 pub(super) fn takeaways(
     kernels: &[KernelTableRow],
+    fuse: &[FuseRow],
     window_ns: i64,
     coverage: &Coverage,
 ) -> Vec<String> {
@@ -173,6 +188,16 @@ pub(super) fn takeaways(
     if parallel >= 1.15 {
         said.push(format!(
             "Durations sum to {parallel:.2} times the GPU's window: shares are of that sum, not of wall time."
+        ));
+    }
+    if let Some(best) =
+        fuse.iter().filter(|row| row.status != "already_fused").max_by_key(|row| row.related_ns)
+    {
+        said.push(format!(
+            "The largest chance to fuse is {} ({} of its stage, {}).",
+            best.pattern,
+            units::percent(best.time_share_pct),
+            best.confidence.to_lowercase(),
         ));
     }
     said
