@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kinetoscope::artifacts::{Role, SourceDigest, SourceFile};
 use kinetoscope::{Decoded, Decoder};
 
 /// Bytes per read: large enough that the calls do not count, small enough to stay in the cache.
@@ -52,6 +53,39 @@ pub fn decode(path: &Path) -> Result<Decoded> {
         None => decoder.finish(),
     };
     decoded.with_context(|| path.display().to_string())
+}
+
+/// A trace and the file that it came from.
+pub struct Opened {
+    pub decoded: Decoded,
+    pub source: SourceFile,
+    pub version: Version,
+}
+
+/// Decodes a file and takes its digest on the way.
+///
+/// # Errors
+/// As [`decode`].
+pub fn read(path: &Path, role: Role) -> Result<Opened> {
+    let version = Version::of(path)?;
+    let mut decoder = Decoder::new();
+    let mut digest = SourceDigest::default();
+    let mut failed = None;
+    pieces(path, "reading", |piece| {
+        digest.push(piece);
+        failed = decoder.push(piece).err();
+        failed.is_none()
+    })?;
+    let decoded = match failed {
+        Some(error) => Err(error),
+        None => decoder.finish(),
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Opened {
+        decoded: decoded.with_context(|| path.display().to_string())?,
+        source: digest.finish(&name, role),
+        version,
+    })
 }
 
 /// Hands a file over piece by piece, until `take` returns `false`.

@@ -6,11 +6,14 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod breakdown;
+mod compare;
 mod failure;
 mod input;
 mod interrupt;
 mod output;
 mod perfetto_fix;
+mod traces;
+mod triage;
 
 use std::process::ExitCode;
 
@@ -35,6 +38,10 @@ enum Command {
     PerfettoFix(perfetto_fix::Arguments),
     /// Print where GPU time goes: totals, categories, kernels, and what is wrong with the file.
     Breakdown(breakdown::Arguments),
+    /// Print where GPU time comes from, what could overlap and what could fuse; write the artifacts of it.
+    Triage(triage::Arguments),
+    /// Print two runs side by side, and first whether they may be compared.
+    Compare(compare::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +50,8 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::PerfettoFix(arguments) => perfetto_fix::run(&arguments),
         Command::Breakdown(arguments) => breakdown::run(&arguments),
+        Command::Triage(arguments) => triage::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,7 +9,7 @@ use kinetoscope::{
 };
 
 use crate::failure::Usage;
-use crate::input;
+use crate::input::{self, Opened};
 use crate::interrupt::Interrupt;
 use crate::output::{Pending, same_file};
 
@@ -61,17 +61,46 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         std::fs::write(log, text).with_context(|| format!("cannot write {}", log.display()))?;
     }
     if !proof.holds {
-        let broken: Vec<&str> =
-            proof.rows.iter().filter(|row| !row.holds).map(|row| row.quantity.as_str()).collect();
-        bail!(
-            "the repaired file does not hold what the original did ({}): this is a fault in Kinetoscope; \
-             please keep the original and report it. What was written is in {}",
-            broken.join(", "),
-            kept.display()
-        );
+        bail!("{}", not_proven(&proof, &kept));
     }
     say(&output, &decoded, &plan);
     Ok(())
+}
+
+fn not_proven(proof: &Proof, kept: &Path) -> String {
+    let broken: Vec<&str> =
+        proof.rows.iter().filter(|row| !row.holds).map(|row| row.quantity.as_str()).collect();
+    format!(
+        "the repaired file does not hold what the original did ({}): this is a fault in Kinetoscope; \
+         please keep the original and report it. What was written is in {}",
+        broken.join(", "),
+        kept.display()
+    )
+}
+
+/// Writes the repaired trace of a file that was read.
+///
+/// # Errors
+/// When a file cannot be read or written, or the proof of conservation fails.
+pub fn write_fixed(
+    trace: &Path,
+    read: &Opened,
+    output: &Path,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    refuse_overlap(trace, output, None)?;
+    let plan = plan_repair(&read.decoded.trace, &PlanOptions::default());
+    let mut pending = Pending::create(output)?;
+    let proof = repair(trace, &read.decoded, &plan, output, &mut pending, interrupt)?;
+    if input::Version::of(trace)? != read.version {
+        bail!("{} changed while it was read: try again when it is written", trace.display());
+    }
+    if proof.holds {
+        pending.keep()?;
+        return Ok(());
+    }
+    let kept = pending.keep_unproven(trace)?;
+    bail!("{}", not_proven(&proof, &kept))
 }
 
 /// Streams the file through its repair.

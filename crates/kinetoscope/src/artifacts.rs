@@ -12,7 +12,7 @@ mod source;
 mod summary;
 mod zip;
 
-pub use facts::{NotAnObject, UserFacts};
+pub use facts::{NotFacts, UserFacts};
 pub use metadata::{
     ARTIFACT_SCHEMA, DeviceFacts, Distributed, Orphans, ProfileMetadata, RULES_VERSION,
     RepairCount, RunFacts, Tool, TraceFacts,
@@ -73,7 +73,7 @@ impl Tables {
         Self {
             kernels: Some(triage.kernels.iter().map(KernelArtifact::from).collect()),
             overlap: Some(triage.overlap.iter().map(OverlapArtifact::from).collect()),
-            fuse: None,
+            fuse: Some(triage.fuse.iter().map(FuseArtifact::from).collect()),
         }
     }
 }

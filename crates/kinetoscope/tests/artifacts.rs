@@ -9,9 +9,12 @@ use std::collections::BTreeSet;
 use analysis::{Framework, FrameworkVote, ObservedArch};
 use kinetoscope::artifacts::{
     ArtifactInput, ArtifactOptions, FuseArtifact, KernelArtifact, Micros, OverlapArtifact, Percent,
-    Role, RunFacts, STRIPPED, SourceDigest, Tables, UserFacts, archive, artifacts,
+    Role, RunFacts, STRIPPED, SourceDigest, Tables, Triaged, UserFacts, archive, artifacts,
+    triage_artifacts,
 };
-use kinetoscope::{Decoded, Options, PlanOptions, analyze, plan_repair};
+use kinetoscope::{
+    Decoded, Options, PlanOptions, Sources, TriageOptions, analyze, plan_repair, triage,
+};
 use serde_json::{Value, json};
 
 fn run_facts() -> RunFacts {
@@ -333,4 +336,66 @@ fn the_same_input_gives_the_same_bytes() {
     let zip = archive(&once, Some(b"\x1f\x8b")).unwrap();
     assert_eq!(zip, archive(&once, Some(b"\x1f\x8b")).unwrap());
     assert!(zip.starts_with(b"PK"));
+}
+
+fn triaged(file: &[u8], name: &str) -> Vec<(String, String)> {
+    let decoded = common::decode(file);
+    let options = TriageOptions { file_name: Some(name.to_owned()), ..TriageOptions::default() };
+    let found = triage(&decoded.trace, &options, &Sources::default());
+    let mut digest = SourceDigest::default();
+    digest.push(file);
+    let files = triage_artifacts(&Triaged {
+        decoded: &decoded,
+        report: &analyze(&decoded.trace, &Options::default()),
+        triage: &found,
+        plan: None,
+        sources: &[digest.finish(name, Role::Formal)],
+        facts: &UserFacts::default(),
+        options: ArtifactOptions::default(),
+        cutoff_pct: 1.0,
+    });
+    files.unwrap().into_iter().map(|file| (file.name, file.text)).collect()
+}
+
+#[test]
+fn the_artifacts_of_triage_fit_their_schemas() {
+    all_fit(&triaged(testkit::example::json().as_bytes(), "example.json"));
+    all_fit(&triaged(b"{\"traceEvents\": []}", "empty.json"));
+}
+
+/// Architecture, framework and HIP or CUDA version of every real trace: by hand, from the traces.
+#[test]
+fn real_traces_are_known_by_architecture_and_framework() {
+    let Some(folder) = testkit::shared("corpus/traces") else { return };
+    for (name, arch, framework, runtime) in [
+        ("alexnet", "sm_80", "pytorch", Value::Null),
+        ("h100_bert_small", "sm_90", "pytorch", json!("12.4")),
+        ("h100_qwen15_0.5b", "sm_90", "pytorch", json!("12.4")),
+        ("mi210_gpu_only", "gfx90a", "pytorch", json!("6.4.43483")),
+        ("mi250_toy_training", "gfx90a", "pytorch", Value::Null),
+        ("mi300_qwen15_0.5b", "gfx942", "pytorch", json!("6.4.43483")),
+        ("mi300_resnet_training", "gfx942", "pytorch", json!("6.4.43483")),
+        ("mi300_sglang_decode_formal", "gfx942", "sglang", json!("7.2.53211")),
+        ("mi300_sglang_prefilldecode", "gfx942", "sglang", json!("7.2.53211")),
+        ("mi300_vllm_decode_formal", "gfx942", "vllm", json!("7.0.51831")),
+        ("mi300_xdit_sd35", "gfx942", "diffusers/xdit", json!("7.13.26183")),
+        ("ns_resolution_absolute_us", "sm_70", "pytorch", Value::Null),
+        ("torch_compile_triton", "gfx942", "pytorch", json!("7.2.26015")),
+        ("cpu_only", "unknown", "pytorch", Value::Null),
+    ] {
+        let file = std::fs::read(folder.join(format!("{name}.json.gz"))).unwrap();
+        let files = triaged(&file, name);
+        all_fit(&files);
+        let metadata = json_of(&files, "profile_metadata.json");
+        assert_eq!(
+            (&metadata["observed_arch"], &metadata["framework"]),
+            (&json!(arch), &json!(framework)),
+            "{name}"
+        );
+        let hip = &metadata["hip_runtime_version"];
+        let found = if hip.is_null() { &metadata["cuda_runtime_version"] } else { hip };
+        assert_eq!(*found, runtime, "{name}");
+        let reason = metadata["hardware_relevance_reason"].as_str().unwrap();
+        assert!(!reason.contains("contradicts"), "{name}: {reason}");
+    }
 }

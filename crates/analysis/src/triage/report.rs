@@ -9,7 +9,7 @@ use super::fuse::FuseRow;
 use super::kernel_table::{KernelTableRow, above_cutoff};
 use super::overlap::OverlapRow;
 use super::site::Confidence;
-use super::stages::StageRow;
+use super::stages::{Stage, StageRow};
 use crate::percent;
 
 /// Everything triage found.
@@ -89,6 +89,16 @@ impl Coverage {
 const PREVIEW: u32 = 40;
 
 impl TriageReport {
+    /// The rows of one stage; what is said of the whole run stays.
+    #[must_use]
+    pub fn only(mut self, stage: Stage) -> Self {
+        self.stages.retain(|row| row.stage == stage);
+        self.kernels.retain(|row| row.stage == stage.id());
+        self.overlap.retain(|row| row.stage == stage);
+        self.fuse.retain(|row| row.stage == stage.id());
+        self
+    }
+
     /// The report as chapters. Kernels below `cutoff_pct` of their stage are summed up in one row.
     #[must_use]
     pub fn sections(&self, cutoff_pct: f64) -> Vec<Section> {

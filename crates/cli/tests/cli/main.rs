@@ -8,3 +8,4 @@ mod corpus;
 mod documents;
 mod endings;
 mod perfetto_fix;
+mod triage;

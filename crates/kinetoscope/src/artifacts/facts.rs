@@ -13,7 +13,7 @@ use super::source::sha256_hex;
 
 /// Facts that a person supplies; `None` for what is not known. Nothing here is ever guessed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct UserFacts {
     /// The experiment in the user's database.
     pub experiment_id: Option<String>,
@@ -45,29 +45,56 @@ pub struct UserFacts {
 
 /// Why a text is not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotAnObject;
+pub struct NotFacts(String);
 
-impl std::fmt::Display for NotAnObject {
+impl std::fmt::Display for NotFacts {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("it is no JSON object")
+        out.write_str(&self.0)
     }
 }
 
-impl std::error::Error for NotAnObject {}
+impl std::error::Error for NotFacts {}
+
+/// The JSON object in `json`.
+fn object(json: &str) -> Result<Map<String, Value>, NotFacts> {
+    match serde_json::from_str(json) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err(NotFacts("it is no JSON object".to_owned())),
+        Err(error) => Err(NotFacts(format!("it is no JSON: {error}"))),
+    }
+}
 
 impl UserFacts {
+    /// Facts written down as a JSON object. A key that is none of them is an error: it would be lost silently.
+    ///
+    /// # Errors
+    /// When the text is no object of facts.
+    pub fn from_json(json: &str) -> Result<Self, NotFacts> {
+        serde_json::from_value(Value::Object(object(json)?))
+            .map_err(|error| NotFacts(error.to_string()))
+    }
+
     /// Takes the launch flags of a `server_args.json`.
     ///
     /// # Errors
     /// When the text is no JSON object.
-    pub fn take_server_args(&mut self, json: &str) -> Result<(), NotAnObject> {
-        match serde_json::from_str(json) {
-            Ok(Value::Object(flags)) => {
-                self.server_flags = Some(flags);
-                Ok(())
-            }
-            _ => Err(NotAnObject),
-        }
+    pub fn take_server_args(&mut self, json: &str) -> Result<(), NotFacts> {
+        self.server_flags = Some(object(json)?);
+        Ok(())
+    }
+
+    /// The model and the number of tensor-parallel ranks, as far as the user or the launch flags tell.
+    #[must_use]
+    pub fn model_and_tp(&self) -> (Option<String>, Option<u32>) {
+        let flag = |keys: &[&str]| {
+            let flags = self.server_flags.as_ref()?;
+            keys.iter().find_map(|key| flags.get(*key)).cloned()
+        };
+        let model =
+            flag(&["model_path", "model"]).and_then(|value| value.as_str().map(str::to_owned));
+        let tp = flag(&["tp_size", "tensor_parallel_size", "tp"])
+            .and_then(|value| u32::try_from(value.as_u64()?).ok());
+        (self.model_name.clone().or(model), tp)
     }
 
     /// Takes the digest of a benchmark's configuration. JSON is hashed in its canonical form (keys sorted, no
@@ -168,6 +195,20 @@ mod tests {
         let text = "{\"a\":{\"x\":\"\u{e9}\",\"y\":null},\"b\":[1,2.5]}";
         assert_eq!(one, format!("sha256:{}", sha256_hex(text.as_bytes())));
         assert_eq!(hash(b"batch: 1\n"), format!("sha256:{}", sha256_hex(b"batch: 1\n")));
+    }
+
+    #[test]
+    fn what_is_no_fact_is_said() {
+        for (json, why) in
+            [("[]", "no JSON object"), ("{", "no JSON"), ("{\"trail_id\": \"1\"}", "trail_id")]
+        {
+            let error = UserFacts::from_json(json).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        let mut facts = UserFacts::from_json("{\"trial_id\": \"1\"}").unwrap();
+        assert_eq!(facts.model_and_tp(), (None, None));
+        facts.take_server_args("{\"model_path\": \"m\", \"tp_size\": 4}").unwrap();
+        assert_eq!(facts.model_and_tp(), (Some("m".to_owned()), Some(4)));
     }
 
     #[test]

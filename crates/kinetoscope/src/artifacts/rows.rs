@@ -3,7 +3,7 @@
 //! A row here is a copy of a row of the analysis in other units and words, so that the analysis may change without
 //! breaking whoever reads artifacts.
 
-use analysis::{KernelTableRow, OverlapRow};
+use analysis::{FuseRow, KernelTableRow, OverlapRow};
 use serde::{Deserialize, Serialize};
 
 use super::number::{Micros, Percent};
@@ -140,6 +140,25 @@ impl From<&OverlapRow> for OverlapArtifact {
             verdict: row.verdict.clone(),
             formal_signal: row.formal_signal.clone(),
             reason: row.reason.clone(),
+        }
+    }
+}
+
+impl From<&FuseRow> for FuseArtifact {
+    fn from(row: &FuseRow) -> Self {
+        Self {
+            stage: row.stage.clone(),
+            pattern: row.pattern.clone(),
+            time_share_pct: Percent(row.time_share_pct),
+            current_location: or_unresolved(Some(&row.current_location)),
+            candidate_fused_path: row.candidate_fused_path.clone(),
+            pattern_id: row.pattern_id.clone(),
+            confidence: row.confidence.clone(),
+            status: row.status.clone(),
+            related_us: Micros(row.related_ns),
+            occurrences: row.n_occurrences,
+            evidence: row.evidence.clone(),
+            rationale: row.rationale.clone(),
         }
     }
 }

@@ -157,7 +157,7 @@ fn questions(metadata: &ProfileMetadata) -> Section {
         (metadata.gpu_clocks_mhz.is_none(), "At which clocks did the GPUs run?"),
     ] {
         if missing {
-            section.intro.push(format!("* {question}"));
+            section.intro.push(question.to_owned());
         }
     }
     if section.intro.is_empty() {
