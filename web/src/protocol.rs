@@ -34,6 +34,11 @@ pub enum Request {
         /// The job.
         job: JobId,
     },
+    /// Trace GPU time back to where it came from, by stage.
+    Triage {
+        /// The job.
+        job: JobId,
+    },
     /// Find out what the file needs.
     PlanRepair {
         /// The job.
@@ -71,6 +76,8 @@ pub enum Stage {
     Analyzing,
     /// Comparing with Perfetto's rules.
     Planning,
+    /// Tracing GPU time back to where it came from.
+    Triaging,
     /// Writing the repaired file.
     Repairing,
 }
@@ -84,6 +91,7 @@ impl Stage {
             Self::Reading => "Reading",
             Self::Analyzing => "Analyzing",
             Self::Planning => "Checking against Perfetto's rules",
+            Self::Triaging => "Tracing kernels back to where they came from",
             Self::Repairing => "Writing the repaired file",
         }
     }
@@ -147,6 +155,13 @@ pub enum Response {
         job: JobId,
         /// What it will do.
         plan: Plan,
+    },
+    /// Triage is done.
+    Triage {
+        /// The job.
+        job: JobId,
+        /// What it found.
+        triage: Triage,
     },
     /// The repaired file is written; its blob comes with this message.
     Repaired {
@@ -245,6 +260,34 @@ impl Analyses {
     pub fn chapter(&self, id: &str) -> Option<&Chapter> {
         self.chapters.iter().find(|chapter| chapter.id == id)
     }
+}
+
+/// The results of triage.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Triage {
+    /// The stages that have GPU work, in order.
+    pub stages: Shared<Vec<StageChoice>>,
+    /// The chapters of the report.
+    pub chapters: Vec<Chapter>,
+}
+
+impl Triage {
+    /// The chapter of that id.
+    #[must_use]
+    pub fn chapter(&self, id: &str) -> Option<&Chapter> {
+        self.chapters.iter().find(|chapter| chapter.id == id)
+    }
+}
+
+/// A stage that tables can be narrowed to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageChoice {
+    /// Its id, as it stands in the tables.
+    pub id: String,
+    /// What a person reads.
+    pub title: String,
+    /// Its share of GPU time, in percent.
+    pub share_pct: f64,
 }
 
 /// A [`Section`] whose tables the components can hold on to.

@@ -202,7 +202,7 @@ for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 400]])
     assert.deepEqual(await accessibilityFaults(page), [], "empty page");
     await id(page, "example").click();
     await ready(page);
-    for (const name of ["overview", "kernels", "breakdown", "repair", "problems"]) {
+    for (const name of ["overview", "kernels", "breakdown", "triage", "overlap", "fuse", "repair", "problems"]) {
       await view(page, name);
       assert.deepEqual(await accessibilityFaults(page), [], name);
       const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);

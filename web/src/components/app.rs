@@ -52,6 +52,7 @@ pub fn App() -> Html {
     use_effect_with(state.perfetto_url.clone(), |url| settings::keep_perfetto_url(url));
     use_effect_with(page::title(&state), |title| document().set_title(title));
     use_effect_with(page::address(&state), show_address);
+    use_effect_with((state.view, state.selected), |_| to_top());
 
     let on_files = {
         let tasks = tasks.clone();
@@ -90,7 +91,7 @@ pub fn App() -> Html {
                 <main id="main" tabindex="-1">
                     { for notices }
                     if let Some(file) = &selected {
-                        <FileView file={file.clone()} view={state.view} tables={state.tables.clone()}
+                        <FileView file={file.clone()} view={state.view} stage={state.stage.clone()} tables={state.tables.clone()}
                             perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
                     } else {
                         <EmptyState tasks={tasks.clone()} />
@@ -111,6 +112,13 @@ pub fn App() -> Html {
 
 fn hash() -> String {
     window().location().hash().unwrap_or_default()
+}
+
+/// Another view begins at its top.
+fn to_top() {
+    if let Some(main) = document().get_element_by_id("main") {
+        main.set_scroll_top(0);
+    }
 }
 
 /// The anchor's own way would overwrite the state in the address.

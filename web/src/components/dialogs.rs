@@ -63,13 +63,13 @@ pub fn OpenDialog(props: &Props) -> Html {
 
 const KEYS: &[(&str, &str)] = &[
     ("Ctrl/⌘ O", "Choose files"),
-    ("1 – 5", "Go to a view"),
+    ("1 – 8", "Go to a view"),
     ("/", "Filter the table"),
     ("?", "This help"),
     ("Esc", "Close, or clear the filter"),
     ("↑ ↓ ← →", "In a table: move; with Shift, select rows"),
     ("Page ↑ ↓, Home, End", "In a table: move far"),
-    ("Enter", "In a table: the row in full"),
+    ("Enter", "In a table: the row in full; Esc closes it"),
     ("Ctrl/⌘ A, Ctrl/⌘ C", "In a table: select all, copy the selected rows"),
     ("Shift + click a header", "Second sort key"),
 ];

@@ -14,6 +14,7 @@ mod icon;
 mod lanes;
 mod later;
 mod nav;
+mod stages;
 mod status_bar;
 
 pub use app::App;
@@ -24,3 +25,4 @@ pub use figures::{Figures, Tile};
 pub use icon::Icon;
 pub use lanes::PlaceList;
 pub use later::Later;
+pub use stages::{StagePicker, StagedTable};

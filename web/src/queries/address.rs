@@ -1,4 +1,5 @@
-//! The part of the address after `#`: which view, which order, which theme. State only, never data.
+//! The part of the address after `#`: which view, order, stage and theme. State only, never data; a stage is
+//! one of a few words that are the same for every trace.
 
 use super::order::Sort;
 use crate::state::{Theme, View};
@@ -13,6 +14,8 @@ pub struct Address {
     pub view: Option<View>,
     /// The order of that view's main table.
     pub sort: Option<Sort>,
+    /// The stage that tables show; without one they show all.
+    pub stage: Option<String>,
     /// The theme, where it is not the system's.
     pub theme: Option<Theme>,
 }
@@ -21,7 +24,7 @@ impl Address {
     /// The address of the page as it first opens.
     #[must_use]
     pub fn home() -> Self {
-        Self { view: Some(View::Overview), sort: None, theme: Some(Theme::System) }
+        Self { view: Some(View::Overview), sort: None, stage: None, theme: Some(Theme::System) }
     }
 
     /// Reads `#v=1&view=...`. Unknown keys are skipped, so that a newer page's links still open.
@@ -37,6 +40,7 @@ impl Address {
             match key {
                 "view" => address.view = View::by_id(value),
                 "sort" => address.sort = Sort::parse(value),
+                "stage" => address.stage = is_word(value).then(|| value.to_owned()),
                 "theme" => address.theme = Theme::by_id(value),
                 _ => {}
             }
@@ -56,12 +60,22 @@ impl Address {
             hash.push_str("&sort=");
             hash.push_str(&sort.to_text());
         }
+        if let Some(stage) = &self.stage {
+            hash.push_str("&stage=");
+            hash.push_str(stage);
+        }
         if let Some(theme) = self.theme.filter(|theme| *theme != Theme::System) {
             hash.push_str("&theme=");
             hash.push_str(theme.id());
         }
         hash
     }
+}
+
+/// Whether a value is a word that needs no escaping.
+fn is_word(value: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+    (1..=32).contains(&value.len()) && value.bytes().all(plain)
 }
 
 #[cfg(test)]
@@ -73,9 +87,11 @@ mod tests {
         let address = Address {
             view: Some(View::Kernels),
             sort: Sort::parse("total_ns.desc,name.asc"),
+            stage: Some("decode".into()),
             theme: Some(Theme::Dark),
         };
-        assert_eq!(address.to_hash(), "#v=1&view=kernels&sort=total_ns.desc,name.asc&theme=dark");
+        let hash = "#v=1&view=kernels&sort=total_ns.desc,name.asc&stage=decode&theme=dark";
+        assert_eq!(address.to_hash(), hash);
         assert_eq!(Address::parse(&address.to_hash()), address);
     }
 
@@ -84,5 +100,6 @@ mod tests {
         assert_eq!(Address::parse("#v=2&view=kernels"), Address::default());
         assert_eq!(Address::parse("#view=kernels"), Address::default());
         assert_eq!(Address::parse("#v=1&view=moon&sort=&x"), Address::default());
+        assert_eq!(Address::parse("#v=1&stage=<b>&stage="), Address::default());
     }
 }

@@ -7,4 +7,5 @@ pub mod order;
 pub mod page;
 pub mod palette;
 pub mod scroll;
+pub mod stages;
 pub mod status;

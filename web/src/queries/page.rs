@@ -22,6 +22,9 @@ pub fn main_table(view: View) -> Option<&'static str> {
         View::Overview => None,
         View::Kernels => Some("kernels"),
         View::Breakdown => Some("categories"),
+        View::Triage => Some("kernel-table"),
+        View::Overlap => Some("overlap"),
+        View::Fuse => Some("fuse"),
         View::Repair => Some("log"),
         View::Problems => Some("problems"),
     }
@@ -34,6 +37,7 @@ pub fn address(state: &State) -> Address {
     Address {
         view: Some(state.view),
         sort: table.and_then(|settings| settings.sort.clone()),
+        stage: state.stage.clone(),
         theme: Some(state.theme),
     }
 }
@@ -49,6 +53,8 @@ pub fn addressed(mut state: State, hash: &str) -> State {
 pub fn apply(state: &mut State, address: &Address) {
     if let Some(view) = address.view {
         state.view = view;
+        // An address without a stage is one of all stages.
+        state.stage.clone_from(&address.stage);
     }
     if let Some(theme) = address.theme {
         state.theme = theme;
@@ -89,5 +95,16 @@ mod tests {
         assert_eq!((state.view, state.theme), (View::Kernels, Theme::Dark));
         assert_eq!(state.tables["kernels"].sort, Sort::parse("launches.desc"));
         assert_eq!(address(&state).to_hash(), hash);
+    }
+
+    #[test]
+    fn a_stage_comes_and_goes_with_the_address() {
+        let hash = "#v=1&view=triage&stage=decode";
+        let state = addressed(State::default(), hash);
+        assert_eq!((state.view, state.stage.as_deref()), (View::Triage, Some("decode")));
+        assert_eq!(address(&state).to_hash(), hash);
+        let state = addressed(state, "#v=2&view=triage");
+        assert_eq!(state.stage.as_deref(), Some("decode"));
+        assert_eq!(addressed(state, "#v=1&view=triage").stage, None);
     }
 }

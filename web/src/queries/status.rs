@@ -34,7 +34,9 @@ pub fn progress_text(progress: &Progress) -> String {
             }
             text
         }
-        Stage::Starting | Stage::Analyzing | Stage::Planning => format!("{label}…"),
+        Stage::Starting | Stage::Analyzing | Stage::Planning | Stage::Triaging => {
+            format!("{label}…")
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::protocol::{Analyses, Failure, Format, JobId, Opened, Plan, Progress, Repaired};
+use crate::protocol::{Analyses, Failure, Format, JobId, Opened, Plan, Progress, Repaired, Triage};
 use crate::shared::Shared;
 
 /// How far a file is.
@@ -49,6 +49,8 @@ pub struct FileEntry {
     pub report: Option<Shared<Analyses>>,
     /// There after planning.
     pub plan: Option<Shared<Plan>>,
+    /// There after triage, which is the last.
+    pub triage: Option<Shared<Triage>>,
     /// The repaired file.
     pub repair: RepairState,
 }
@@ -66,6 +68,7 @@ impl FileEntry {
             opened: None,
             report: None,
             plan: None,
+            triage: None,
             repair: RepairState::None,
         }
     }

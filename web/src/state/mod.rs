@@ -28,6 +28,8 @@ pub struct State {
     pub selected: Option<JobId>,
     /// The view.
     pub view: View,
+    /// The stage that the tables of triage show; `None` for all. Files without it show all.
+    pub stage: Option<String>,
     /// Light, dark or the system's.
     pub theme: Theme,
     /// Order and filter of each table, by its id.
@@ -72,6 +74,7 @@ impl Default for State {
             files: Vec::new(),
             selected: None,
             view: View::Overview,
+            stage: None,
             theme: Theme::System,
             tables: BTreeMap::new(),
             dialog: None,

@@ -28,6 +28,8 @@ pub enum Action {
     WorkerLost(JobId, Rc<Failure>),
     /// Another view.
     Shown(View),
+    /// Another stage, or all.
+    StageShown(Option<String>),
     /// The browser went back or forth in its history.
     Addressed(Address),
     /// Another theme.
@@ -87,6 +89,7 @@ pub fn reduce(state: &State, action: Action) -> State {
             update(&mut next, job, |file| fail(file, Rc::clone(&failure)));
         }
         Action::Shown(view) => next.view = view,
+        Action::StageShown(stage) => next.stage = stage,
         Action::Addressed(address) => page::apply(&mut next, &address),
         Action::Themed(theme) => next.theme = theme,
         Action::TableSet(id, settings) => {
@@ -162,6 +165,14 @@ fn receive(state: &mut State, response: Response) {
         }),
         Response::RepairPlanned { job, plan } => update(state, job, |file| {
             file.plan = Some(Shared::new(plan));
+            // A plan that is made again comes after triage.
+            file.phase = match file.triage {
+                Some(_) => Phase::Ready,
+                None => Phase::Working(stage_of(file, Stage::Triaging)),
+            };
+        }),
+        Response::Triage { job, triage } => update(state, job, |file| {
+            file.triage = Some(Shared::new(triage));
             file.phase = Phase::Ready;
         }),
         Response::Repaired { job, repaired } => update(state, job, |file| {
@@ -190,7 +201,7 @@ fn fail(file: &mut FileEntry, failure: Rc<Failure>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Analyses, Opened, Plan, Repaired};
+    use crate::protocol::{Analyses, Opened, Plan, Repaired, Triage};
 
     fn after(actions: impl IntoIterator<Item = Action>) -> State {
         actions.into_iter().fold(State::default(), |state, action| reduce(&state, action))
@@ -212,6 +223,7 @@ mod tests {
             said(Response::Opened { job: JOB, opened: Opened::default() }),
             said(Response::Report { job: JOB, report: Analyses::default() }),
             said(Response::RepairPlanned { job: JOB, plan: Plan::default() }),
+            said(Response::Triage { job: JOB, triage: Triage::default() }),
         ]
     }
 
@@ -221,12 +233,37 @@ mod tests {
         let there = |n: usize| {
             let state = after(actions[..n].iter().cloned());
             let file = state.file(JOB).unwrap();
-            (file.opened.is_some(), file.report.is_some(), file.plan.is_some(), file.is_busy())
+            let there = [file.report.is_some(), file.plan.is_some(), file.triage.is_some()];
+            (file.opened.is_some(), there, file.is_busy())
         };
-        assert_eq!(there(1), (false, false, false, true));
-        assert_eq!(there(2), (true, false, false, true));
-        assert_eq!(there(3), (true, true, false, true));
-        assert_eq!(there(4), (true, true, true, false));
+        assert_eq!(there(1), (false, [false, false, false], true));
+        assert_eq!(there(2), (true, [false, false, false], true));
+        assert_eq!(there(3), (true, [true, false, false], true));
+        assert_eq!(there(4), (true, [true, true, false], true));
+        assert_eq!(there(5), (true, [true, true, true], false));
+    }
+
+    #[test]
+    fn a_plan_made_again_does_not_wait_for_triage() {
+        let mut actions = planned();
+        actions.push(Action::Replanning(JOB));
+        let state = after(actions.clone());
+        assert!(state.file(JOB).unwrap().is_busy());
+        actions.push(said(Response::RepairPlanned { job: JOB, plan: Plan::default() }));
+        let state = after(actions);
+        let file = state.file(JOB).unwrap();
+        assert!(file.phase == Phase::Ready && file.triage.is_some());
+    }
+
+    #[test]
+    fn a_stage_holds_for_all_views_and_files() {
+        let mut actions = planned();
+        actions.push(Action::StageShown(Some("decode".into())));
+        actions.push(Action::Shown(View::Kernels));
+        actions.push(added(2));
+        let state = after(actions);
+        assert_eq!(state.stage.as_deref(), Some("decode"));
+        assert_eq!(reduce(&state, Action::StageShown(None)).stage, None);
     }
 
     #[test]

@@ -9,6 +9,12 @@ pub enum View {
     Kernels,
     /// Time by category.
     Breakdown,
+    /// Where GPU time comes from, by stage.
+    Triage,
+    /// What could run beside something else.
+    Overlap,
+    /// What is fused, and what could be.
+    Fuse,
     /// What is wrong for Perfetto, and the repaired file.
     Repair,
     /// What the reader had to put up with.
@@ -17,8 +23,16 @@ pub enum View {
 
 impl View {
     /// All, in the order of the keys 1 to 9.
-    pub const ALL: [Self; 5] =
-        [Self::Overview, Self::Kernels, Self::Breakdown, Self::Repair, Self::Problems];
+    pub const ALL: [Self; 8] = [
+        Self::Overview,
+        Self::Kernels,
+        Self::Breakdown,
+        Self::Triage,
+        Self::Overlap,
+        Self::Fuse,
+        Self::Repair,
+        Self::Problems,
+    ];
 
     /// Name in addresses and messages.
     #[must_use]
@@ -27,6 +41,9 @@ impl View {
             Self::Overview => "overview",
             Self::Kernels => "kernels",
             Self::Breakdown => "breakdown",
+            Self::Triage => "triage",
+            Self::Overlap => "overlap",
+            Self::Fuse => "fuse",
             Self::Repair => "repair",
             Self::Problems => "problems",
         }
@@ -39,6 +56,9 @@ impl View {
             Self::Overview => "Overview",
             Self::Kernels => "Kernels",
             Self::Breakdown => "Breakdown",
+            Self::Triage => "Triage",
+            Self::Overlap => "Overlap",
+            Self::Fuse => "Fuse",
             Self::Repair => "Repair",
             Self::Problems => "Problems",
         }

@@ -223,6 +223,11 @@ impl Tasks {
                             chapter.tables.iter_mut().for_each(|table| self.complete(*job, table));
                         }
                     }
+                    Response::Triage { job, triage } => {
+                        for chapter in &mut triage.chapters {
+                            chapter.tables.iter_mut().for_each(|table| self.complete(*job, table));
+                        }
+                    }
                     Response::RepairPlanned { job, plan } => self.complete(*job, &mut plan.log),
                     _ => {}
                 }
@@ -263,5 +268,10 @@ impl Tasks {
 }
 
 fn analysis_of(job: JobId) -> Vec<Request> {
-    vec![Request::Analyze { job }, Request::PlanRepair { job, clip_impossible: false }]
+    // The first screen tells what the repair will do, so that comes before triage.
+    vec![
+        Request::Analyze { job },
+        Request::PlanRepair { job, clip_impossible: false },
+        Request::Triage { job },
+    ]
 }

@@ -1,18 +1,21 @@
 //! What a file has to show, one view each.
 
 mod breakdown;
+mod fuse;
 mod kernels;
+mod overlap;
 mod overview;
 mod problems;
 mod repair;
+mod triage;
 
 use std::collections::BTreeMap;
 
 use kinetoscope::report::Table;
 use yew::prelude::*;
 
-use crate::components::{DataTable, FailureCard};
-use crate::protocol::Stage;
+use crate::components::{DataTable, FailureCard, StagePicker};
+use crate::protocol::{Stage, Triage};
 use crate::queries::grid::TableSettings;
 use crate::queries::status::progress_text;
 use crate::shared::Shared;
@@ -26,6 +29,8 @@ pub struct Props {
     pub file: Shared<FileEntry>,
     /// The view.
     pub view: View,
+    /// The stage that tables of triage show, as a person chose it.
+    pub stage: Option<String>,
     /// How the tables are set.
     pub tables: BTreeMap<String, TableSettings>,
     /// What "Open in Perfetto" is doing.
@@ -40,6 +45,18 @@ impl Props {
     /// A table with what a person did to it.
     fn table(&self, table: &Shared<Table>, default_sort: Option<&'static str>) -> Html {
         self.table_with(table, default_sort, true, false)
+    }
+
+    /// The chosen stage; `None` for all, or if the file has no such stage.
+    fn chosen_stage(&self) -> Option<String> {
+        let stages = &self.file.triage.as_ref()?.stages;
+        self.stage.clone().filter(|stage| stages.iter().any(|of| of.id == *stage))
+    }
+
+    fn stage_picker(&self, triage: &Triage) -> Html {
+        html! {
+            <StagePicker stages={triage.stages.clone()} chosen={self.chosen_stage()} tasks={self.tasks.clone()} />
+        }
     }
 
     fn table_with(
@@ -83,6 +100,9 @@ pub fn FileView(props: &Props) -> Html {
         View::Overview => overview::view(props),
         View::Kernels => kernels::view(props),
         View::Breakdown => breakdown::view(props),
+        View::Triage => triage::view(props),
+        View::Overlap => overlap::view(props),
+        View::Fuse => fuse::view(props),
         View::Repair => repair::view(props),
         View::Problems => problems::view(props),
     };

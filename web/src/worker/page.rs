@@ -1,10 +1,11 @@
 //! From what the facade returns to what the page shows.
 
 use kinetoscope::report::Section;
-use kinetoscope::{Decoded, Proof, RepairReport, TraceReport};
+use kinetoscope::{Decoded, Proof, RepairReport, Stage, TraceReport, TriageReport};
 
 use crate::protocol::{
-    Analyses, Chapter, Format, Opened, Part, Plan, ProblemCard, Repaired, Severity,
+    Analyses, Chapter, Format, Opened, Part, Plan, ProblemCard, Repaired, Severity, StageChoice,
+    Triage,
 };
 use crate::shared::Shared;
 
@@ -59,6 +60,23 @@ pub fn analyses(report: &TraceReport, sections: Vec<Section>) -> Analyses {
         n_kernel_names: gpu.n_kernel_names,
         kernel_sum_ns: gpu.kernel_sum_ns,
         parts: Shared::new(parts.collect()),
+        chapters: sections.into_iter().map(Chapter::from).collect(),
+    }
+}
+
+/// The triage of a file.
+pub fn triage(report: &TriageReport, sections: Vec<Section>) -> Triage {
+    let stages = report.stages.iter().map(|row| StageChoice {
+        id: row.stage.id().to_owned(),
+        title: match row.stage {
+            // Beside the choice of all stages, its own word would mislead.
+            Stage::All => "no stage known".to_owned(),
+            stage => stage.title().to_owned(),
+        },
+        share_pct: row.share_pct,
+    });
+    Triage {
+        stages: Shared::new(stages.collect()),
         chapters: sections.into_iter().map(Chapter::from).collect(),
     }
 }

@@ -3,6 +3,7 @@
 use kinetoscope::report::{Table, units};
 use kinetoscope::{
     Decoded, Decoder, NotATrace, Options, Output, PlanOptions, RepairPlan, RepairReport, Repairer,
+    Sources, TriageOptions,
 };
 
 use super::page;
@@ -40,6 +41,9 @@ const PIECES: u64 = 40;
 /// Bytes of output that are handed on at a time.
 const BLOCK: usize = 4 << 20;
 
+/// The page draws only the rows in sight, so no row is summed up with others.
+const EVERY_ROW: f64 = 0.0;
+
 /// Cells of a table in one message: reading them takes the page a few milliseconds.
 const CELLS_A_MESSAGE: usize = 1_500;
 
@@ -74,6 +78,20 @@ impl Session {
                     send_rows(job, table, port);
                 }
                 port.send(Response::Report { job, report: page::analyses(&report, sections) });
+            }
+            Request::Triage { job } => {
+                let Some(file) = &self.file else { return };
+                let options = TriageOptions {
+                    file_name: Some(file.name.clone()),
+                    ..TriageOptions::default()
+                };
+                let report =
+                    kinetoscope::triage(&file.decoded.trace, &options, &Sources::default());
+                let mut sections = report.sections(EVERY_ROW);
+                for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
+                    send_rows(job, table, port);
+                }
+                port.send(Response::Triage { job, triage: page::triage(&report, sections) });
             }
             Request::PlanRepair { job, clip_impossible } => {
                 let Some(file) = &mut self.file else { return };

@@ -45,6 +45,9 @@ pub struct Props {
     /// Whether it takes the height that is left.
     #[prop_or_default]
     pub tall: bool,
+    /// Whether a click on a row shows it in full, beside the table where there is room.
+    #[prop_or_default]
+    pub details_beside: bool,
     /// Effects.
     pub tasks: Tasks,
 }
@@ -82,7 +85,8 @@ pub fn DataTable(props: &Props) -> Html {
     };
     let first_rows = use_mut_ref(|| true);
     {
-        let (measure, scroller, selection) = (measure.clone(), scroller.clone(), selection.clone());
+        let (measure, scroller) = (measure.clone(), scroller.clone());
+        let (selection, details_open) = (selection.clone(), details_open.clone());
         use_effect_with((shown.clone(), table.clone()), move |(shown, _)| {
             // Other rows: from the top again. New ones are there already, and asking an element where it is
             // before the browser has laid it out makes it do so at once.
@@ -91,6 +95,7 @@ pub fn DataTable(props: &Props) -> Html {
                     element.set_scroll_top(0);
                 }
                 selection.set(Selection::default());
+                details_open.set(false);
             }
             let n_rows = shown.rows.len();
             let timer = Timeout::new(AFTER_PAINT_MS, move || measure.emit(n_rows));
@@ -147,9 +152,10 @@ pub fn DataTable(props: &Props) -> Html {
     };
     let on_pick = {
         let (selection, details_open) = (selection.clone(), details_open.clone());
+        let on_click = props.details_beside;
         Callback::from(move |(row, column, open): (usize, usize, bool)| {
             selection.set(Selection::at(row, column));
-            if open {
+            if open || on_click {
                 details_open.set(true);
             }
         })
@@ -184,6 +190,16 @@ pub fn DataTable(props: &Props) -> Html {
         })
     };
 
+    let on_close = {
+        let (grid, details_open) = (grid.clone(), details_open.clone());
+        Callback::from(move |()| {
+            details_open.set(false);
+            // The row that was shown is still the active one.
+            if let Some(grid) = grid.cast::<HtmlElement>() {
+                let _focused = grid.focus();
+            }
+        })
+    };
     let detail_row = shown.rows.get(selection.row).copied().filter(|_| *details_open);
     let active = format!("{}-cell-{}-{}", table.id, selection.row, selection.column);
     // Between a change of rows and the effect above, the window may still be that of the old rows.
@@ -193,7 +209,8 @@ pub fn DataTable(props: &Props) -> Html {
         ..*seen
     };
     html! {
-        <section class={classes!("data-table", (props.tall && !table.rows.is_empty()).then_some("tall"))} data-testid={format!("table-{}", table.id)}>
+        <section class={classes!("data-table", (props.tall && !table.rows.is_empty()).then_some("tall"),
+            (props.details_beside && detail_row.is_some()).then_some("beside"))} data-testid={format!("table-{}", table.id)}>
             <Toolbar title={table.title.to_string()} titled={props.titled} filter={settings.filter.clone()}
                 empty={table.rows.is_empty()} filtered={table.rows.len() > 8 || !settings.filter.is_empty()} summary={shown.summary.clone()}
                 {on_filter} on_copy={on_copy} id={table.id.to_string()} />
@@ -217,7 +234,7 @@ pub fn DataTable(props: &Props) -> Html {
                 </div>
             }
             if let Some(row) = detail_row {
-                <RowDetails table={table.clone()} {row} on_close={Callback::from(move |()| details_open.set(false))} />
+                <RowDetails table={table.clone()} {row} {on_close} />
             }
         </section>
     }

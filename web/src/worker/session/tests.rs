@@ -64,9 +64,13 @@ fn plan() -> Request {
     Request::PlanRepair { job: JOB, clip_impossible: false }
 }
 
+fn triage() -> Request {
+    Request::Triage { job: JOB }
+}
+
 #[test]
 fn every_stage_answers() {
-    let heard = talk(CROSSING, [open(), Request::Analyze { job: JOB }, plan()]);
+    let heard = talk(CROSSING, [open(), Request::Analyze { job: JOB }, plan(), triage()]);
     let mut kinds = heard.responses.iter().map(|response| match response {
         Response::Progress { progress, .. } => {
             assert_eq!(progress.done, progress.total);
@@ -85,9 +89,16 @@ fn every_stage_answers() {
             assert_eq!(plan.log.rows.len(), 1);
             "plan"
         }
+        Response::Triage { triage, .. } => {
+            let [stage] = &triage.stages[..] else { panic!("{:?}", triage.stages) };
+            assert_eq!((&*stage.id, &*stage.title), ("all", "no stage known"));
+            let kernels = triage.chapter("kernel-table").unwrap().table("kernel-table").unwrap();
+            assert_eq!(kernels.rows.len(), 2, "rows below the cut-off are there, too");
+            "triage"
+        }
         other => panic!("{other:?}"),
     });
-    for kind in ["progress", "opened", "report", "plan"] {
+    for kind in ["progress", "opened", "report", "plan", "triage"] {
         assert_eq!(kinds.next(), Some(kind));
     }
 }
@@ -128,19 +139,23 @@ fn a_long_table_crosses_in_pieces_before_its_report() {
     };
     let events: Vec<String> = (0..500).map(event).collect();
     let file = format!(r#"{{"traceEvents":[{}]}}"#, events.join(","));
-    let heard = talk(&file, [open(), Request::Analyze { job: JOB }]);
-    let mut crossed = 0;
+    let heard = talk(&file, [open(), Request::Analyze { job: JOB }, triage()]);
+    let mut crossed = std::collections::BTreeMap::new();
     for response in &heard.responses {
         match response {
             Response::Rows { table, rows, .. } => {
-                assert_eq!(table, "kernels");
                 assert!(rows.len() < 200);
-                crossed += rows.len();
+                *crossed.entry(table.as_str()).or_insert(0) += rows.len();
             }
             Response::Report { report, .. } => {
-                assert_eq!(crossed, 500);
+                assert_eq!(crossed["kernels"], 500);
                 let kernels = report.chapter("kernels").unwrap().table("kernels").unwrap();
                 assert!(kernels.rows.is_empty());
+            }
+            Response::Triage { triage, .. } => {
+                assert_eq!(crossed["kernel-table"], 500);
+                let kernels = triage.chapter("kernel-table").unwrap();
+                assert!(kernels.table("kernel-table").unwrap().rows.is_empty());
             }
             _ => {}
         }
