@@ -83,8 +83,10 @@ impl<'a> Linker<'a> {
         let trace = self.trace;
         let (track, ts_ns) = (trace.track(launch), trace.ts_ns(launch));
         let graph = launches_graph(trace.name_text(launch));
+        // (The id on a graph's launch, and on what it runs, is that of whatever op ran last.)
         let by_id = external
             .or_else(|| trace.external(launch))
+            .filter(|_| !graph)
             .and_then(|external| self.op(external, ts_ns));
         let by_time = || self.nest.innermost(track, ts_ns).map(|at| self.nest.rows[at]);
         let (op, confidence) = match by_id {
