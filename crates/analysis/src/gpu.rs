@@ -109,13 +109,11 @@ impl<'a> Gpu<'a> {
     }
 
     /// The number of GPU slices.
-    #[allow(dead_code, reason = "triage lands piece by piece")]
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// The event of the `at`-th GPU slice by start.
-    #[allow(dead_code, reason = "triage lands piece by piece")]
     pub(crate) fn row(&self, at: usize) -> Row {
         self.rows[at]
     }

@@ -400,10 +400,15 @@ fn frames_of_python_keep_their_ids_and_launches_their_kernel() {
     let launch = r#"{"ph":"X","cat":"cuda_runtime","name":"hipLaunchKernel","pid":1,"tid":1,"ts":1,"dur":2,"args":{"External id":5,"kernel":"void k<int>(int)","correlation":6}}"#;
     let trace = file(&format!("[{frame},{launch},{GOOD}]"), 3, &[]).trace;
     assert!(trace.flags(0).has(Flags::PYTHON_IDS));
-    assert_eq!((trace.link(0), trace.external(0)), (Some(9), Some(7)));
+    assert_eq!(trace.link(0).zip(trace.external(0)).map(|(own, caller)| own - caller), Some(2));
     assert!(!trace.flags(1).has(Flags::PYTHON_IDS));
     assert_eq!((trace.link(1), trace.external(1)), (Some(6), Some(5)));
     let kernel = trace.launched_kernel(1).map(|id| trace.strings.get(id));
     assert_eq!(kernel, Some("void k<int>(int)"));
     assert_eq!((trace.launched_kernel(0), trace.launched_kernel(2)), (None, None));
+    // What has an id of its own is no frame, and neither is what ran on the GPU.
+    let op = frame.replace("\"Ev Idx\":3", "\"External id\":3");
+    let kernel = frame.replace("python_function", "kernel");
+    let trace = file(&format!("[{op},{kernel}]"), 2, &[]).trace;
+    assert_eq!((trace.link(0), trace.external(0), trace.link(1)), (None, Some(3), None));
 }

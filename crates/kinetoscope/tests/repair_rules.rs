@@ -283,6 +283,9 @@ fn what_fuzzing_found_stays_found() {
         r#"{"traceEvents":[{"ph":"X","ts":0},{"ph":"X","ts":150,"dur":12}]}"#,
         r#"{"traceEvents":[{"ph":"M","name":"x","ts":5},{"ph":"X","name":"n","ts":9300000000000000,"dur":1}]}"#,
         r#"{"traceEvents":[{"ph":"X","pid":5,"tid":7,"ts":20,"dur":9223372036854775807}]}"#,
+        r#"{"traceEvents":[{"ph":"M","name":"process_name","pid":1,"tid":0,"ts":-100,"args":{"name":"p"}},{"ph":"s","id":1,"pid":1,"tid":7,"ts":-5000,"name":"f","cat":"c"},{"ph":"X","pid":1,"tid":2,"ts":5,"dur":3,"name":"k"}]}"#,
+        r#"{"traceEvents":[{"ph":"M","name":"process_name","pid":1,"tid":0,"ts":-100.0001,"args":{"name":"p"}},{"ph":"X","pid":1,"tid":2,"ts":5,"dur":3,"name":"k"}]}"#,
+        r#"{"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":5,"dur":1}]}{"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":-7,"dur":1}]}"#,
         r#"{"traceEvents":[{"ph":"i","s":"p","name":"p","tid":1,"ts":4},{"ph":"X","pid":0,"tid":1,"ts":2,"dur":2}]}"#,
     ] {
         let (json, proof) = repair(file.as_bytes());

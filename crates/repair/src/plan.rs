@@ -358,7 +358,11 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
         ..RepairPlan::default()
     };
     let bindings_before = survey.bindings.clone();
-    plan.base = base::choose(trace, &plan.before, &plan);
+    let reason = match trace.layout.documents {
+        0 | 1 => base::reason(trace, &plan.before),
+        _ => base::reason(trace, &Survey::of(&View::of_all(trace)).prediction),
+    };
+    plan.base = reason.and_then(|reason| base::choose(trace, reason, &plan));
     if plan.base.is_some() {
         plan.count(Rule::TimeBase, base::n_shifted(trace));
     }

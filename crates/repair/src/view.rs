@@ -77,6 +77,11 @@ impl<'a> View<'a> {
         Self::through(trace, lens)
     }
 
+    /// The trace as it stands, all its documents read.
+    pub fn of_all(trace: &'a Trace) -> Self {
+        Self::through(trace, Lens { base: None, repaired: false, seen: Row::MAX })
+    }
+
     /// The trace as `plan` leaves it.
     pub fn after(trace: &'a Trace, plan: &'a RepairPlan) -> Self {
         let lens = Lens { base: plan.base, repaired: true, seen: Row::MAX };
@@ -183,7 +188,7 @@ impl<'a> View<'a> {
             return None;
         }
         let ts = self.trace.ts_ns(row);
-        if shift == 0 {
+        if self.lens.base.is_none() {
             return Some(ts);
         }
         // Below 0 is metadata, which does not follow the base; nothing else is earlier than the base.
@@ -235,7 +240,7 @@ impl<'a> View<'a> {
             return (self.exact_ts(row), dur);
         }
         let odd = self.trace.importer_ns(row);
-        let spelt_anew = self.edit(row).is_some_and(|edit| edit.numbers);
+        let spelt_anew = self.edit(row).is_some_and(|edit| edit.numbers || edit.ts_ns.is_some());
         match odd {
             Some(odd) if self.lens.base.is_none() && !spelt_anew => (odd.ts_ns, odd.dur_ns),
             _ => (importer_ns(self.exact_ts(row)), importer_ns(dur)),

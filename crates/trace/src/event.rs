@@ -126,8 +126,8 @@ impl Flags {
     /// An instant with global scope (`"s": "g"`): it needs no process.
     pub const SCOPE_GLOBAL: Self = Self(1 << 16);
 
-    /// A slice with a `Python id`: [`crate::Trace::link`] is that id and [`crate::Trace::external`] the
-    /// `Python parent id`. (A frame of Python has no correlation, and columns of their own would cost every
+    /// A frame of Python with a `Python id`: [`crate::Trace::link`] is that id and [`crate::Trace::external`]
+    /// the `Python parent id`, both counted from the same arbitrary number. (A frame of Python has no correlation, and columns of their own would cost every
     /// event eight bytes.)
     pub const PYTHON_IDS: Self = Self(1 << 17);
 

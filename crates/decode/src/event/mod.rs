@@ -39,6 +39,8 @@ pub(crate) struct Events {
     streams: Recent<Option<StreamId>>,
     /// Any event had a `ph`.
     pub(crate) any_phase: bool,
+    /// What ids of Python frames are counted from.
+    python_origin: Option<i64>,
 }
 
 /// What is being said about the event at hand.
@@ -128,10 +130,8 @@ impl Events {
         match phase {
             Phase::Complete => {
                 link = number::link(draft, Field::Correlation);
-                if link.is_none() && draft.some(Field::PythonId).is_some() {
-                    notes.flags.set(Flags::PYTHON_IDS);
-                    link = number::link(draft, Field::PythonId);
-                    external = number::link(draft, Field::PythonParent);
+                if link.is_none() && external.is_none() && class == Flags::default() {
+                    (link, external) = self.python_ids(draft, notes);
                 }
                 if class != Flags::default() {
                     notes.flags.set(class);
@@ -177,6 +177,21 @@ impl Events {
         if notes.found != 0 {
             self.note(notes, row);
         }
+    }
+
+    /// The ids of a frame of Python and of its caller, relative to the first in the file: they count on from
+    /// one profile to the next, and small numbers are what the columns hold cheaply.
+    #[inline]
+    fn python_ids(
+        &mut self,
+        draft: &Draft<'_>,
+        notes: &mut Notes<'_>,
+    ) -> (Option<i64>, Option<i64>) {
+        let Some(id) = number::link(draft, Field::PythonId) else { return (None, None) };
+        notes.flags.set(Flags::PYTHON_IDS);
+        let origin = *self.python_origin.get_or_insert(id.saturating_sub(1 << 30));
+        let relative = |id: i64| id.checked_sub(origin);
+        (relative(id), number::link(draft, Field::PythonParent).and_then(relative))
     }
 
     #[cold]

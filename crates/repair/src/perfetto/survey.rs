@@ -83,6 +83,9 @@ impl Survey {
     pub fn update(&mut self, trace: &Trace, plan: &mut RepairPlan) {
         let changed = plan.take_touched();
         if !self.can_follow(trace, plan) {
+            // The old one goes first: memory never shrinks in a browser.
+            self.threads = Threads::default();
+            (self.bindings, self.flows) = (Vec::new(), Vec::new());
             *self = Self::of(&View::after(trace, plan));
             return;
         }

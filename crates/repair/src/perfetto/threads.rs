@@ -44,6 +44,7 @@ pub fn thread_key(pid: IdToken, tid: IdToken, trace: &Trace) -> ThreadKey {
 }
 
 /// Every importer thread with the rows on its stack, in the importer's order.
+#[derive(Default)]
 pub struct Threads {
     keys: Vec<ThreadKey>,
     index_of: HashMap<ThreadKey, u32, BuildIdHasher>,
