@@ -67,7 +67,13 @@ impl Coverage {
             units::percent(percent(self.op_ns, self.total_ns)),
             units::percent(percent(self.python_ns, self.total_ns))
         );
-        if self.graph_slices > 0 {
+        if self.graph_slices > 0 && self.graph_mapped == 0 {
+            text.push_str(&format!(
+                " Graphs launched {}, and the line is that of the graph's launch: only a trace of its capture, or \
+                 one without graphs, tells where each came from (on the command line: --capture, --mapping).",
+                units::plural(self.graph_slices, "kernel", "kernels"),
+            ));
+        } else if self.graph_slices > 0 {
             text.push_str(&format!(
                 " Graphs launched {}; {} of them were traced back through a capture or a mapping trace",
                 units::plural(self.graph_slices, "kernel", "kernels"),
