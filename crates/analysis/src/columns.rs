@@ -2,6 +2,10 @@
 
 use report::{Cell, Column, Unit};
 
+pub(crate) const fn kernel_name<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { key: "kernel_name", title: "Kernel", unit: Unit::Name, help, cell }
+}
+
 pub(crate) const fn category<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "category", title: "Category", unit: Unit::Category, help, cell }
 }
@@ -33,4 +37,23 @@ pub(crate) const fn busy_pct<R>(help: &'static str, cell: fn(&R) -> Cell) -> Col
 pub(crate) const fn n_slices<R>(cell: fn(&R) -> Cell) -> Column<R> {
     let help = "Kernels, copies and fills.";
     Column { key: "n_slices", title: "GPU slices", unit: Unit::Count, help, cell }
+}
+
+pub(crate) const fn n_kernels<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    let help = "Kernels alone.";
+    Column { key: "n_kernels", title: "Kernels", unit: Unit::Count, help, cell }
+}
+
+pub(crate) const fn launches<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    let help = "How often it ran.";
+    Column { key: "launches", title: "Launches", unit: Unit::Count, help, cell }
+}
+
+pub(crate) const fn mean_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    let help = "Total by launches.";
+    Column { key: "mean_ns", title: "Mean", unit: Unit::Time, help, cell }
+}
+
+pub(crate) const fn p50_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+    Column { key: "p50_ns", title: "Median", unit: Unit::Time, help, cell }
 }

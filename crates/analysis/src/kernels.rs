@@ -166,13 +166,10 @@ const LISTED_STREAMS: usize = 6;
 
 impl Row for KernelRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "kernel_name",
-            title: "Kernel",
-            unit: Unit::Name,
-            help: "The kernel's name; shortened here, whole in the title and in copies.",
-            cell: |row| row.kernel_name.as_str().into(),
-        },
+        columns::kernel_name(
+            "The kernel's name; shortened here, whole in the title and in copies.",
+            |row| row.kernel_name.as_str().into(),
+        ),
         columns::category("What the kernel computes, from its name.", |row| {
             row.category.as_str().into()
         }),
@@ -185,27 +182,12 @@ impl Row for KernelRow {
             "Total in percent of the sum over all kernels (not of wall time).",
             |row| Cell::Percent(row.share_pct),
         ),
-        Column {
-            key: "launches",
-            title: "Launches",
-            unit: Unit::Count,
-            help: "How often it ran.",
-            cell: |row| Cell::Count(row.launches),
-        },
-        Column {
-            key: "mean_ns",
-            title: "Mean",
-            unit: Unit::Time,
-            help: "Total by launches.",
-            cell: |row| Cell::Ns(row.mean_ns),
-        },
-        Column {
-            key: "p50_ns",
-            title: "Median",
-            unit: Unit::Time,
-            help: "Half of the launches took no longer: nearest rank, so a duration that occurred.",
-            cell: |row| Cell::Ns(row.p50_ns),
-        },
+        columns::launches(|row| Cell::Count(row.launches)),
+        columns::mean_ns(|row| Cell::Ns(row.mean_ns)),
+        columns::p50_ns(
+            "Half of the launches took no longer: nearest rank, so a duration that occurred.",
+            |row| Cell::Ns(row.p50_ns),
+        ),
         Column {
             key: "min_ns",
             title: "Min",

@@ -132,11 +132,6 @@ pub(crate) fn natural(id: &str) -> (bool, i64, String) {
     }
 }
 
-const fn n_kernels<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    let help = "Kernels alone.";
-    Column { key: "n_kernels", title: "Kernels", unit: Unit::Count, help, cell }
-}
-
 impl Row for DeviceRow {
     const COLUMNS: &'static [Column<Self>] = &[
         columns::device(
@@ -153,7 +148,7 @@ impl Row for DeviceRow {
             },
         },
         columns::n_slices(|row| Cell::Count(row.n_slices)),
-        n_kernels(|row| Cell::Count(row.n_kernels)),
+        columns::n_kernels(|row| Cell::Count(row.n_kernels)),
         columns::total_ns(
             "Sum of the durations; more than Busy where slices ran side by side.",
             |row| Cell::Ns(row.total_ns),
@@ -190,7 +185,7 @@ impl Row for StreamRow {
             cell: |row| row.stream.as_str().into(),
         },
         columns::n_slices(|row| Cell::Count(row.n_slices)),
-        n_kernels(|row| Cell::Count(row.n_kernels)),
+        columns::n_kernels(|row| Cell::Count(row.n_kernels)),
         columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
         columns::busy_ns("Time in which at least one slice ran on this stream.", |row| {
             Cell::Ns(row.busy_ns)

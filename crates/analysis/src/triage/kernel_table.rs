@@ -297,13 +297,10 @@ impl Row for KernelTableRow {
             help: "Prefill (extend), decode, mixed, forward, backward, optimizer; all where no stage is known.",
             cell: |row| row.stage.as_str().into(),
         },
-        Column {
-            key: "kernel_name",
-            title: "Kernel",
-            unit: Unit::Name,
-            help: "The kernel's name; shortened here, whole in the title and in copies.",
-            cell: |row| row.kernel_name.as_str().into(),
-        },
+        columns::kernel_name(
+            "The kernel's name; shortened here, whole in the title and in copies.",
+            |row| row.kernel_name.as_str().into(),
+        ),
         columns::category("What the kernel computes, from its name.", |row| {
             row.category.as_str().into()
         }),
@@ -315,27 +312,11 @@ impl Row for KernelTableRow {
             "Total in percent of the stage's GPU time, a sum over all streams.",
             |row| Cell::Percent(row.share_pct),
         ),
-        Column {
-            key: "launches",
-            title: "Launches",
-            unit: Unit::Count,
-            help: "How often it ran.",
-            cell: |row| Cell::Count(row.launches),
-        },
-        Column {
-            key: "mean_ns",
-            title: "Mean",
-            unit: Unit::Time,
-            help: "Total by launches.",
-            cell: |row| Cell::Ns(row.mean_ns),
-        },
-        Column {
-            key: "p50_ns",
-            title: "Median",
-            unit: Unit::Time,
-            help: "Median by nearest rank: a duration that occurred.",
-            cell: |row| Cell::Ns(row.p50_ns),
-        },
+        columns::launches(|row| Cell::Count(row.launches)),
+        columns::mean_ns(|row| Cell::Ns(row.mean_ns)),
+        columns::p50_ns("Median by nearest rank: a duration that occurred.", |row| {
+            Cell::Ns(row.p50_ns)
+        }),
         Column {
             key: "max_ns",
             title: "Longest",

@@ -1,5 +1,4 @@
 //! Triage: where GPU time comes from, what could overlap and what could fuse.
-#![allow(dead_code, reason = "triage lands piece by piece")]
 
 pub(crate) mod arch;
 mod attribution;

@@ -84,13 +84,9 @@ impl Row for OverlapRow {
                    largest of the others.",
             cell: |row| row.verdict.as_str().into(),
         },
-        Column {
-            key: "kernel_name",
-            title: "Kernel",
-            unit: Unit::Name,
-            help: "The name as the profiler wrote it.",
-            cell: |row| row.kernel_name.as_str().into(),
-        },
+        columns::kernel_name("The name as the profiler wrote it.", |row| {
+            row.kernel_name.as_str().into()
+        }),
         columns::category("What the kernel does.", |row| row.category.as_str().into()),
         Column {
             key: "overlap_class",

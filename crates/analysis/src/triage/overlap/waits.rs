@@ -20,8 +20,6 @@ pub(super) struct Waits {
     waited: Vec<bool>,
     /// Slices by end.
     ends: Vec<u32>,
-    /// Waits that concern a GPU slice.
-    pub(super) n: usize,
 }
 
 impl Waits {
@@ -52,18 +50,16 @@ impl Waits {
         let (waits, work) =
             if on_streams.is_empty() { (calls, launches(gpu)) } else { (on_streams, slices(gpu)) };
         let mut waited = vec![false; gpu.len()];
-        let mut n = 0;
         for (track, ts_ns) in waits {
             let next =
                 work.partition_point(|(other, start_ns, _)| (*other, *start_ns) < (track, ts_ns));
             if let Some((_, _, slice)) = work.get(next).filter(|(other, _, _)| *other == track) {
                 waited[*slice as usize] = true;
-                n += 1;
             }
         }
         let mut ends: Vec<u32> = (0..gpu.len() as u32).collect();
         ends.sort_by_key(|at| gpu.slice(*at as usize).end_ns());
-        Some(Self { waited, ends, n })
+        Some(Self { waited, ends })
     }
 
     /// Whether the stream of `slice` waited before it, and another stream of the device finished something

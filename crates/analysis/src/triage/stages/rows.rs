@@ -225,13 +225,7 @@ impl Row for StageRow {
             cell: |row| row.stage.title().into(),
         },
         columns::n_slices(|row| Cell::Count(row.n_slices)),
-        Column {
-            key: "n_kernels",
-            title: "Kernels",
-            unit: Unit::Count,
-            help: "Kernels alone.",
-            cell: |row| Cell::Count(row.n_kernels),
-        },
+        columns::n_kernels(|row| Cell::Count(row.n_kernels)),
         columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
         columns::share_pct("Total in percent of all GPU slices' total.", |row| {
             Cell::Percent(row.share_pct)
