@@ -94,7 +94,7 @@ impl Sink for Reader {
         let start = cursor.pos();
         let fields = Fields::read(cursor)?;
         let text = &cursor.bytes()[start..cursor.pos()];
-        if cursor.lenient() || strict::needs_look(text) {
+        if cursor.needs_look() {
             // Judge the text by what repair would make of it.
             self.scratch.clear();
             strict::rewrite(text, &mut self.scratch);
