@@ -36,8 +36,8 @@ pub use steps::StepRow;
 pub use streams::{DeviceRow, StreamRow};
 pub use triage::{
     ArchMatch, ArchRelation, ArchVerdict, Confidence, Coverage, Framework, FrameworkVote, FuseRow,
-    KernelTableRow, Location, ObservedArch, OverlapRow, Sources, Stage, StageRow, TriageOptions,
-    TriageReport, above_cutoff, triage,
+    KernelTableRow, Location, ObservedArch, OverlapRow, OverlapWindow, Sources, Stage, StageRow,
+    TriageOptions, TriageReport, WindowLane, WindowSlice, above_cutoff, overlap_windows, triage,
 };
 
 use report::{Section, Table};

@@ -38,8 +38,9 @@ mod repairer;
 mod text_faults;
 
 pub use analysis::{
-    Confidence, Coverage, KernelTableRow, Options, Sources, Stage, StageRow, TraceReport,
-    TriageOptions, TriageReport, above_cutoff, analyze, triage,
+    Confidence, Coverage, KernelTableRow, Options, OverlapWindow, Sources, Stage, StageRow,
+    TraceReport, TriageOptions, TriageReport, WindowLane, WindowSlice, above_cutoff, analyze,
+    overlap_windows, triage,
 };
 pub use catalog::Category;
 pub use compare::{

@@ -23,7 +23,7 @@ pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
 pub use fuse::FuseRow;
 pub use kernel_table::{KernelTableRow, above_cutoff};
-pub use overlap::OverlapRow;
+pub use overlap::{OverlapRow, OverlapWindow, WindowLane, WindowSlice, overlap_windows};
 pub use report::{Coverage, TriageReport};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};

@@ -11,6 +11,7 @@ mod sweep;
 mod table;
 mod verdict;
 mod waits;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod tests;
 pub use row::OverlapRow;
 pub(crate) use sweep::SliceOverlap;
 pub(crate) use table::overlap;
+pub use window::{OverlapWindow, WindowLane, WindowSlice, overlap_windows};
 
 /// What a person may choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
