@@ -12,6 +12,7 @@
 //! [`Trace`]: trace::Trace
 
 mod decoder;
+mod details;
 mod event;
 mod excerpt;
 pub mod gunzip;
@@ -21,6 +22,7 @@ mod problem;
 mod sniff;
 
 pub use decoder::{Decoded, Decoder, Source};
+pub use details::DetailsReader;
 pub use not_a_trace::{FileKind, NotATrace};
 pub use problem::{Problem, ProblemKind, Severity};
 

@@ -48,7 +48,9 @@ pub use compare::{
     guard,
 };
 pub use crossings::{Crossings, crossings};
-pub use decode::{Decoded, Decoder, FileKind, NotATrace, Problem, ProblemKind, Severity, Source};
+pub use decode::{
+    Decoded, Decoder, DetailsReader, FileKind, NotATrace, Problem, ProblemKind, Severity, Source,
+};
 pub use inputs::{is_no_trace_by_name, rank, rank_of_name};
 pub use json::{BREAKDOWN_SCHEMA, REPAIR_LOG_SCHEMA, breakdown_json, repair_log_json};
 pub use places::{DrawnLane, DrawnSlice, Fate, Place};

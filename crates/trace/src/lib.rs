@@ -14,6 +14,7 @@
 mod blocks;
 mod columns;
 pub mod decimal;
+mod details;
 mod event;
 mod layout;
 mod strings;
@@ -21,6 +22,7 @@ mod track;
 
 pub use blocks::{each_of, each_row};
 pub use columns::Segmented;
+pub use details::{Details, LaunchConfig, OpInputs, Sequence, StreamWait};
 pub use event::{Event, Flags, ImporterNs, Phase};
 pub use layout::{ArraySpan, Container, Layout, Member, Metadata};
 pub use strings::{BuildIdHasher, IdHasher, StringId, StringTable};

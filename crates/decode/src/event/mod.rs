@@ -2,7 +2,7 @@
 
 mod category;
 mod draft;
-mod number;
+pub(crate) mod number;
 mod phases;
 mod recent;
 mod times;

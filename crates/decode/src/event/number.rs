@@ -30,7 +30,7 @@ pub(super) fn link(draft: &Draft<'_>, field: Field) -> Option<i64> {
 
 /// An integer, or a string holding one.
 #[inline(never)]
-pub(super) fn link_of(value: Value<'_>) -> Option<i64> {
+pub(crate) fn link_of(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Number(text) => integer(text),
         Value::String(text) => integer(text.raw),

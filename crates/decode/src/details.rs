@@ -1,0 +1,406 @@
+//! The second reading: arguments that the columns do not hold, of the few events whose arguments somebody asks for.
+//!
+//! Decoding keeps the place of every event and few of its arguments. What a kernel was launched with, and an op called
+//! with, is wanted for one event in ten and only by triage; so it is read again at those places, and all other bytes of
+//! the file pass by unread. (Measured: docs/performance.md.)
+
+use std::collections::HashMap;
+
+use scan::{Cursor, Keys, Stop, Text, Value, string::unescape};
+use trace::{
+    BuildIdHasher, Details, Flags, LaunchConfig, OpInputs, Phase, Row, Sequence, StreamWait,
+    StringId, Trace,
+};
+
+use crate::gunzip::Gunzip;
+use crate::{Decoded, event::number};
+
+/// Longest event that is looked into, in bytes: what a piece boundary cuts is held until it is whole.
+const MOST_TEXT: u64 = 1 << 20;
+/// Longest list of inputs that is kept, and bytes of all that are kept.
+const MOST_INPUTS: usize = 4 << 10;
+const ALL_INPUTS: usize = 16 << 20;
+
+/// Reads the [`Details`] of a trace out of the file that it was decoded from.
+///
+/// Sans-I/O: [`DetailsReader::push`] the file (compressed or not, as it was decoded) in any pieces, then
+/// [`DetailsReader::finish`]. The result does not depend on the pieces.
+pub struct DetailsReader<'a> {
+    gunzip: Option<Gunzip>,
+    reader: Reader<'a>,
+}
+
+impl<'a> DetailsReader<'a> {
+    /// A reader for the file that `decoded` was read from.
+    #[must_use]
+    pub fn new(decoded: &'a Decoded) -> Self {
+        let gunzip = decoded.source.gzip.then(Gunzip::new);
+        Self { gunzip, reader: Reader::new(&decoded.trace) }
+    }
+
+    /// Takes the next bytes of the file.
+    pub fn push(&mut self, file_bytes: &[u8]) {
+        let Self { gunzip, reader } = self;
+        match gunzip {
+            Some(gunzip) => gunzip.push(file_bytes, &mut |plain| reader.push(plain)),
+            None => reader.push(file_bytes),
+        }
+    }
+
+    /// Whether the rest of the file has nothing that is wanted.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.reader.next.is_none()
+    }
+
+    /// The file is over.
+    #[must_use]
+    pub fn finish(mut self) -> Details {
+        if let Some(gunzip) = self.gunzip.take() {
+            let reader = &mut self.reader;
+            gunzip.finish(&mut |plain| reader.push(plain));
+        }
+        self.reader.finish()
+    }
+}
+
+/// What an event is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A kernel, or a call that names the kernel that it launches.
+    Launch,
+    Op,
+    Wait,
+}
+
+/// The decompressed side.
+struct Reader<'a> {
+    trace: &'a Trace,
+    /// Raw categories of ops, and of waits.
+    ops: [Option<StringId>; 3],
+    waits: Option<StringId>,
+    /// Launches that name their kernel, the ones before the next wanted event taken off.
+    launches: &'a [(Row, StringId)],
+    next: Option<(Row, Kind)>,
+    /// Decompressed bytes so far.
+    offset: u64,
+    /// The beginning of the next wanted event, when a piece boundary cut it.
+    held: Vec<u8>,
+    keys: KnownKeys,
+    known_configs: HashMap<LaunchConfig, u32, BuildIdHasher>,
+    known_inputs: HashMap<OpInputs, u32, BuildIdHasher>,
+    inputs_len: usize,
+    compact: Vec<u8>,
+    details: Details,
+}
+
+impl<'a> Reader<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        let category = |text| trace.strings.find(text);
+        let mut reader = Self {
+            trace,
+            ops: ["cpu_op", "Operator", "operator"].map(category),
+            waits: category("cuda_sync"),
+            launches: trace.launched_kernels(),
+            next: None,
+            offset: 0,
+            held: Vec::new(),
+            keys: KnownKeys::default(),
+            known_configs: HashMap::default(),
+            known_inputs: HashMap::default(),
+            inputs_len: 0,
+            compact: Vec::new(),
+            details: Details::default(),
+        };
+        reader.advance(0);
+        reader
+    }
+
+    /// Finds the next wanted event from `row` on.
+    #[inline(never)]
+    fn advance(&mut self, row: Row) {
+        let end = self.trace.len() as Row;
+        self.next = (row..end).find_map(|row| Some((row, self.kind(row)?)));
+    }
+
+    #[inline]
+    fn kind(&mut self, row: Row) -> Option<Kind> {
+        let Self { trace, launches, .. } = self;
+        if let [(launch, _), rest @ ..] = launches
+            && *launch <= row
+        {
+            let found = *launch == row;
+            *launches = rest;
+            if found {
+                return Some(Kind::Launch);
+            }
+        }
+        if trace.flags(row).has(Flags::KERNEL) {
+            return Some(Kind::Launch);
+        }
+        let category = Some(trace.raw_category(row));
+        let kind = if self.ops.contains(&category) {
+            Kind::Op
+        } else if self.waits == category {
+            Kind::Wait
+        } else {
+            return None;
+        };
+        (trace.phase(row) == Phase::Complete).then_some(kind)
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.offset + bytes.len() as u64;
+        while let Some((row, kind)) = self.next {
+            let span = self.trace.span(row);
+            if span.start >= end {
+                break;
+            }
+            if span.len > MOST_TEXT {
+                self.details.n_unread += 1;
+                self.advance(row + 1);
+                continue;
+            }
+            // (Spans lie in order, so what begins before this piece is held.)
+            let from = span.start.saturating_sub(self.offset) as usize;
+            let to = (span.end().min(end) - self.offset) as usize;
+            let Some(part) = bytes.get(from..to) else { break };
+            if span.end() > end {
+                self.held.extend_from_slice(part);
+                break;
+            }
+            if self.held.is_empty() {
+                self.read(row, kind, part);
+            } else {
+                let mut held = std::mem::take(&mut self.held);
+                held.extend_from_slice(part);
+                self.read(row, kind, &held);
+                held.clear();
+                self.held = held;
+            }
+            self.advance(row + 1);
+        }
+        self.offset = end;
+    }
+
+    fn finish(mut self) -> Details {
+        while let Some((row, _)) = self.next {
+            self.details.n_unread += 1;
+            self.advance(row + 1);
+        }
+        self.details
+    }
+
+    #[inline(never)]
+    fn read(&mut self, row: Row, kind: Kind, text: &[u8]) {
+        let mut args = Args::default();
+        let mut cursor = Cursor::whole(text);
+        // A file that changed in between may have anything at this place.
+        if cursor.peek() != Ok(b'{') || args.read(&mut cursor, &mut self.keys).is_err() {
+            self.details.n_unread += 1;
+            return;
+        }
+        self.details.n_read += 1;
+        match kind {
+            Kind::Launch => self.launch(row, &args),
+            Kind::Op => self.op(row, &args),
+            Kind::Wait => {
+                let wait = StreamWait {
+                    stream: args.integer(Field::Stream),
+                    on_stream: args.integer(Field::WaitOnStream),
+                    record: args.integer(Field::WaitOnRecord),
+                };
+                if wait.on_stream.is_some() {
+                    self.details.waits.push((row, wait));
+                }
+            }
+        }
+    }
+
+    fn launch(&mut self, row: Row, args: &Args<'_>) {
+        let config = LaunchConfig {
+            grid: args.three(Field::Grid),
+            block: args.three(Field::Block),
+            registers: args.small(Field::Registers),
+            shared_bytes: args.small(Field::SharedMemory),
+            occupancy_milli_pct: args.milli(Field::Occupancy),
+            blocks_per_sm_milli: args.milli(Field::BlocksPerSm),
+            warps_per_sm_milli: args.milli(Field::WarpsPerSm),
+        };
+        if config == LaunchConfig::default() {
+            return;
+        }
+        let configs = &mut self.details.configs;
+        let index = *self.known_configs.entry(config).or_insert_with(|| {
+            configs.push(config);
+            configs.len() as u32 - 1
+        });
+        self.details.launches.push((row, index));
+    }
+
+    fn op(&mut self, row: Row, args: &Args<'_>) {
+        if let Some(number) = args.integer(Field::SequenceNumber)
+            && let Some(forward_thread) = args.integer(Field::ForwardThread)
+        {
+            self.details.sequences.push((row, Sequence { number, forward_thread }));
+        }
+        let (Some(dims), types) = (args.array(Field::InputDims), args.array(Field::InputType))
+        else {
+            return;
+        };
+        let inputs = OpInputs { dims: self.keep(dims), types: self.keep(types.unwrap_or(b"[]")) };
+        if inputs.dims == StringId::EMPTY {
+            self.details.n_unkept += 1;
+            return;
+        }
+        let all = &mut self.details.inputs;
+        let index = *self.known_inputs.entry(inputs).or_insert_with(|| {
+            all.push(inputs);
+            all.len() as u32 - 1
+        });
+        self.details.ops.push((row, index));
+    }
+
+    /// Keeps a JSON text without its blanks; the empty text where it is too long.
+    fn keep(&mut self, json: &[u8]) -> StringId {
+        if json.len() > MOST_INPUTS {
+            return StringId::EMPTY;
+        }
+        self.compact.clear();
+        self.compact.extend(json.iter().filter(|byte| !byte.is_ascii_whitespace()));
+        let texts = &mut self.details.texts;
+        let n = texts.len();
+        if self.inputs_len + self.compact.len() > ALL_INPUTS {
+            let known = std::str::from_utf8(&self.compact).ok().and_then(|text| texts.find(text));
+            return known.unwrap_or(StringId::EMPTY);
+        }
+        let id = texts.intern_utf8(&self.compact).unwrap_or(StringId::EMPTY);
+        if texts.len() > n {
+            self.inputs_len += self.compact.len();
+        }
+        id
+    }
+}
+
+/// A key of `args` that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Field {
+    Grid,
+    Block,
+    Registers,
+    SharedMemory,
+    Occupancy,
+    BlocksPerSm,
+    WarpsPerSm,
+    InputDims,
+    InputType,
+    SequenceNumber,
+    ForwardThread,
+    Stream,
+    WaitOnStream,
+    WaitOnRecord,
+}
+
+impl Field {
+    const COUNT: usize = Self::WaitOnRecord as usize + 1;
+
+    fn of_args(key: Text<'_>) -> Option<Self> {
+        Some(match &*unescape(key.raw) {
+            "grid" => Self::Grid,
+            "block" => Self::Block,
+            "registers per thread" => Self::Registers,
+            "shared memory" => Self::SharedMemory,
+            "est. achieved occupancy %" => Self::Occupancy,
+            "blocks per SM" => Self::BlocksPerSm,
+            "warps per SM" => Self::WarpsPerSm,
+            "Input Dims" => Self::InputDims,
+            "Input type" => Self::InputType,
+            "Sequence number" => Self::SequenceNumber,
+            "Fwd thread id" => Self::ForwardThread,
+            "stream" => Self::Stream,
+            "wait_on_stream" => Self::WaitOnStream,
+            "wait_on_cuda_event_record_corr_id" => Self::WaitOnRecord,
+            _ => return None,
+        })
+    }
+}
+
+/// The keys of events and of their `args`, in the orders in which they come.
+#[derive(Debug, Default)]
+struct KnownKeys {
+    /// Whether the key is `args`.
+    event: Keys<bool>,
+    args: Keys<Option<Field>>,
+}
+
+/// What one event says; the last of equal keys wins, as everywhere.
+#[derive(Default)]
+struct Args<'a>([Option<Value<'a>>; Field::COUNT]);
+
+impl<'a> Args<'a> {
+    fn read(&mut self, cursor: &mut Cursor<'a>, known: &mut KnownKeys) -> Result<(), Stop> {
+        cursor.enter();
+        let mut first = true;
+        let is_args = |key: Text<'_>| &*unescape(key.raw) == "args";
+        while let Some(args) = known.event.next(cursor, first, is_args)? {
+            first = false;
+            if args && cursor.peek()? == b'{' {
+                self.0.fill(None);
+                self.read_args(cursor, &mut known.args)?;
+            } else {
+                cursor.skip_value()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_args(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        known: &mut Keys<Option<Field>>,
+    ) -> Result<(), Stop> {
+        cursor.enter();
+        let mut first = true;
+        while let Some(field) = known.next(cursor, first, Field::of_args)? {
+            first = false;
+            match field {
+                None => cursor.skip_value()?,
+                Some(field) => self.0[field as usize] = Some(cursor.value()?),
+            }
+        }
+        Ok(())
+    }
+
+    fn integer(&self, field: Field) -> Option<i64> {
+        number::link_of(self.0[field as usize]?)
+    }
+
+    fn small(&self, field: Field) -> Option<u32> {
+        u32::try_from(self.integer(field)?).ok()
+    }
+
+    /// A number of the profiler's own reckoning, in thousandths, rounded.
+    fn milli(&self, field: Field) -> Option<u32> {
+        let Some(Value::Number(text)) = self.0[field as usize] else { return None };
+        let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+        let milli = (number * 1000.0).round();
+        (0.0..=f64::from(u32::MAX)).contains(&milli).then_some(milli as u32)
+    }
+
+    fn array(&self, field: Field) -> Option<&'a [u8]> {
+        match self.0[field as usize] {
+            Some(Value::Array(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// `[64, 1, 1]`.
+    fn three(&self, field: Field) -> Option<[u32; 3]> {
+        let text = std::str::from_utf8(self.array(field)?).ok()?;
+        let text = text.strip_prefix('[')?.strip_suffix(']')?;
+        let mut numbers = text.split(',').map(|number| number.trim().parse().ok());
+        let three = [numbers.next()??, numbers.next()??, numbers.next()??];
+        numbers.next().is_none().then_some(three)
+    }
+}
