@@ -6,7 +6,10 @@
 //! apart (8 of 463 start before it); the correlation does.
 
 use serde::{Deserialize, Serialize};
-use trace::{Flags, Phase, Row, StringId, Trace, each_row};
+use trace::{Flags, Phase, Row, Trace, each_row};
+
+use crate::recorded::Recorded::{Annotation, GpuAnnotation, Sync};
+use crate::recorded::recorded;
 
 /// Which GPU slices were launched before the window.
 pub(crate) struct BeforeWindowSlices {
@@ -135,34 +138,20 @@ impl Correlations {
 /// Calls `each` with every slice that may have launched GPU work, and its correlation.
 #[inline(never)]
 pub(crate) fn each_launch(trace: &Trace, mut each: impl FnMut(Row, i64)) {
-    let mut known: Vec<(StringId, bool)> = Vec::new();
+    let recorded = recorded(trace);
     each_row(trace, |row| {
         let flags = trace.flags(row);
         if trace.phase(row) != Phase::Complete || is_gpu(flags) || flags.has(Flags::PYTHON_IDS) {
             return;
         }
         let Some(correlation) = trace.link(row) else { return };
-        let raw_category = trace.raw_category(row);
-        let launches = match known.iter().find(|(id, _)| *id == raw_category) {
-            Some((_, launches)) => *launches,
-            None => {
-                let launches = may_launch(trace.strings.get(raw_category));
-                known.push((raw_category, launches));
-                launches
-            }
-        };
-        if launches {
+        // `cuda_runtime`, `cuda_driver` (ROCm uses these too), `hip_runtime`, `Runtime`. Annotations and
+        // synchronisations carry a correlation as well, but they are records of the GPU's side.
+        let of_gpu = matches!(recorded.of(trace, row), Annotation | GpuAnnotation | Sync);
+        if !of_gpu {
             each(row, correlation);
         }
     });
-}
-
-/// Whether slices of this raw category may launch GPU work: `cuda_runtime`, `cuda_driver` (ROCm uses these
-/// too), `hip_runtime`, `Runtime`. Annotations and synchronisations carry a correlation as well, but they
-/// are records of the GPU's side.
-fn may_launch(raw_category: &str) -> bool {
-    let lower = raw_category.to_ascii_lowercase();
-    !lower.contains("annotation") && !lower.contains("sync")
 }
 
 pub(crate) fn is_gpu(flags: Flags) -> bool {

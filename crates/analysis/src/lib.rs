@@ -18,6 +18,7 @@ mod findings;
 mod gpu;
 mod kernels;
 mod overview;
+mod recorded;
 mod steps;
 mod streams;
 mod triage;

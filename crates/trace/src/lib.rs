@@ -29,7 +29,7 @@ pub use strings::{BuildIdHasher, IdHasher, StringId, StringTable};
 pub use track::{IdToken, Process, ProcessId, Stream, StreamId, Track, TrackId};
 
 mod store;
-pub use store::{Row, Trace, TraceBuilder};
+pub use store::{ByRawCategory, Row, Trace, TraceBuilder};
 
 /// A point in time or a length of time in integer nanoseconds.
 ///

@@ -170,6 +170,12 @@ impl Trace {
         self.strings.get(self.raw_category(row))
     }
 
+    /// What `tell` says of each raw category: texts are looked at once each, not once for every event.
+    pub fn by_raw_category<T>(&self, tell: impl Fn(&str) -> T) -> ByRawCategory<T> {
+        let told = self.raw_categories.iter().map(|id| tell(self.strings.get(*id))).collect();
+        ByRawCategory { told, none: tell("") }
+    }
+
     /// Track of `row`.
     #[inline]
     #[must_use]
@@ -294,6 +300,23 @@ impl Trace {
             narrow if narrow < WIDE_LINK => Some(i64::from(narrow)),
             wide => self.wide_links.get((wide - WIDE_LINK) as usize).copied(),
         }
+    }
+}
+
+/// What is known of the raw category of every event ([`Trace::by_raw_category`]).
+#[derive(Clone, Debug)]
+pub struct ByRawCategory<T> {
+    told: Vec<T>,
+    none: T,
+}
+
+impl<T> ByRawCategory<T> {
+    /// What is known of the raw category of `row`, an event of the trace that this was made for.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, trace: &Trace, row: Row) -> &T {
+        let at = usize::from(trace.raw_category.at(row as usize));
+        self.told.get(at).unwrap_or(&self.none)
     }
 }
 

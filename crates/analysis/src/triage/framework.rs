@@ -7,6 +7,8 @@
 use serde::{Deserialize, Serialize};
 use trace::{Flags, StringId, Trace, each_row};
 
+use crate::recorded::{Recorded, recorded};
+
 /// A framework, as artifacts spell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Framework {
@@ -186,21 +188,15 @@ fn said(marks: &Marks, votes: &Votes) -> String {
 
 #[inline(never)]
 fn votes(trace: &Trace) -> Vec<Votes> {
-    let category = |name: &str| trace.strings.find(name);
-    let (python, op) = (category("python_function"), category("cpu_op"));
-    let annotations = [category("user_annotation"), category("gpu_user_annotation")];
+    let recorded = recorded(trace);
     // A name is looked at once, however often it occurs; what it was counts as part of its key.
     let mut counts = vec![[0_u64; 3]; trace.strings.len()];
     each_row(trace, |row| {
-        let raw = Some(trace.raw_category(row));
-        let kind = if raw == python {
-            0
-        } else if raw == op || annotations.contains(&raw) {
-            1
-        } else if trace.flags(row).has(Flags::KERNEL) {
-            2
-        } else {
-            return;
+        let kind = match recorded.of(trace, row) {
+            Recorded::Frame => 0,
+            Recorded::Op | Recorded::Annotation | Recorded::GpuAnnotation => 1,
+            _ if trace.flags(row).has(Flags::KERNEL) => 2,
+            _ => return,
         };
         if let Some(count) = counts.get_mut(trace.name(row).0 as usize) {
             count[kind] += 1;

@@ -1,11 +1,12 @@
 //! The windows that tell a stage: annotations of the CPU, their copies on the GPU, and the runs of the
 //! autograd engine.
 
-use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
+use trace::{Flags, Phase, StringId, Trace, TrackId, each_row};
 
 use super::Stage;
 use super::grammar::{self, Load};
 use crate::before_window::duration_ns;
+use crate::recorded::{Recorded, recorded};
 
 /// Where a window was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,7 +87,7 @@ const ENGINE_THREAD: &str = "pt_autograd";
 #[inline(never)]
 pub(crate) fn windows(trace: &Trace) -> Windows {
     let is_backward = backward_ops(trace);
-    let mut kinds = Kinds::default();
+    let recorded = recorded(trace);
     let mut windows: Vec<StageWindow> = Vec::new();
     let mut has_step = vec![false; trace.tracks.len()];
     let mut ops: Vec<(TrackId, i64, i64)> = Vec::new();
@@ -98,15 +99,16 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
         let start_ns = trace.ts_ns(row);
         let end_ns = || start_ns.saturating_add(duration_ns(trace, row));
         let name = trace.name(row);
-        let side = match kinds.of(trace, row) {
-            Kind::Annotation(side) => side,
-            Kind::Op => {
+        let side = match recorded.of(trace, row) {
+            Recorded::Annotation => Side::Cpu,
+            Recorded::GpuAnnotation => Side::Gpu,
+            Recorded::Op => {
                 if is_backward.get(name.0 as usize) == Some(&true) {
                     ops.push((trace.track(row), start_ns, end_ns()));
                 }
                 return;
             }
-            Kind::Other => return,
+            _ => return,
         };
         let text = trace.strings.get(name);
         if side == Side::Cpu && text.starts_with("ProfilerStep") {
@@ -210,36 +212,4 @@ fn runs<'a>(
             ..StageWindow::default()
         })
     })
-}
-
-/// What slices of a raw category may tell.
-#[derive(Clone, Copy)]
-enum Kind {
-    Annotation(Side),
-    Op,
-    Other,
-}
-
-/// The kinds of raw categories, asked once each.
-#[derive(Default)]
-struct Kinds(Vec<(StringId, Kind)>);
-
-impl Kinds {
-    fn of(&mut self, trace: &Trace, row: Row) -> Kind {
-        let id = trace.raw_category(row);
-        if let Some((_, kind)) = self.0.iter().find(|(known, _)| *known == id) {
-            return *kind;
-        }
-        let lower = trace.strings.get(id).to_ascii_lowercase();
-        let kind = match lower.as_str() {
-            "cpu_op" | "operator" => Kind::Op,
-            gpu if gpu.contains("annotation") && gpu.starts_with("gpu") => {
-                Kind::Annotation(Side::Gpu)
-            }
-            cpu if cpu.contains("annotation") => Kind::Annotation(Side::Cpu),
-            _ => Kind::Other,
-        };
-        self.0.push((id, kind));
-        kind
-    }
 }
