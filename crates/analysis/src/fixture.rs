@@ -20,6 +20,8 @@ pub(crate) struct Slice<'a> {
     external: Option<i64>,
     device: i64,
     stream: i64,
+    pid: Option<&'a str>,
+    launches: Option<&'a str>,
 }
 
 pub(crate) fn slice<'a>(raw_category: &'a str, name: &'a str) -> Slice<'a> {
@@ -32,11 +34,27 @@ pub(crate) fn slice<'a>(raw_category: &'a str, name: &'a str) -> Slice<'a> {
         external: None,
         device: 0,
         stream: 7,
+        pid: None,
+        launches: None,
     }
 }
 
 pub(crate) fn kernel(name: &str) -> Slice<'_> {
     slice("kernel", name)
+}
+
+impl<'a> Slice<'a> {
+    /// The pid as a text, as mergers of ranks write it.
+    pub(crate) fn in_process(mut self, pid: &'a str) -> Self {
+        self.pid = Some(pid);
+        self
+    }
+
+    /// The name of the kernel that a runtime call launches, as ROCm's calls have it.
+    pub(crate) fn launching(mut self, kernel: &'a str) -> Self {
+        self.launches = Some(kernel);
+        self
+    }
 }
 
 impl Slice<'_> {
@@ -73,6 +91,7 @@ impl Fixture {
         }
         let on_gpu = flags.has(Flags::KERNEL) || flags.has(Flags::GPU_MEMORY);
         let (device, stream) = (IdToken::Int(slice.device), IdToken::Int(slice.stream));
+        let pid = slice.pid.map_or(device, |pid| IdToken::Text(self.intern(pid)));
         let event = Event {
             phase: Phase::Complete,
             flags,
@@ -80,14 +99,19 @@ impl Fixture {
             dur_ns: slice.dur_ns,
             name: self.intern(slice.name),
             raw_category: self.intern(slice.raw_category),
-            track: self.track(device, stream),
+            track: self.track(pid, stream),
             link: slice.link,
             external: slice.external,
             stream: if on_gpu { self.builder.stream(Stream { device, stream }) } else { None },
             span: ByteSpan { start: self.end, len: 10 },
         };
         self.end += 10;
+        let row = self.builder.trace().len() as trace::Row;
         assert!(self.builder.push(&event, None));
+        if let Some(kernel) = slice.launches {
+            let kernel = self.intern(kernel);
+            self.builder.launches(row, kernel);
+        }
     }
 
     pub(crate) fn metadata(&mut self, key: &str, json: &str) {

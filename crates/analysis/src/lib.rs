@@ -17,6 +17,7 @@ mod device;
 mod findings;
 mod gpu;
 mod kernels;
+mod launches;
 mod overview;
 mod recorded;
 mod steps;

@@ -7,15 +7,14 @@ use trace::{BuildIdHasher, Phase, Row, StringId, Trace};
 use super::nest::Nest;
 use super::python::{Calls, Frames};
 use super::site::{Attribution, Confidence, Site};
-use crate::before_window::each_launch;
 use crate::gpu::Gpu;
+use crate::launches::Launches;
+use crate::recorded::{Recorded, recorded};
 
 /// What a trace says about where its GPU work came from: built once, asked for every GPU slice.
 pub(crate) struct Linker<'a> {
     trace: &'a Trace,
-    /// Launches by correlation.
-    launches: Vec<(i64, Row)>,
-    /// Ops by `External id`, equal ids by start.
+    /// Ops by `External id`, then thread, then start.
     ops: Vec<(i64, Row)>,
     /// Ops by thread and time, for launches without an id.
     nest: Nest<'a>,
@@ -32,12 +31,6 @@ pub(crate) struct Origin {
     graph: bool,
 }
 
-fn is_op(trace: &Trace, row: Row) -> bool {
-    let raw_category = trace.raw_category_text(row);
-    trace.phase(row) == Phase::Complete
-        && (raw_category == "cpu_op" || raw_category.eq_ignore_ascii_case("operator"))
-}
-
 /// Whether a runtime call launches a whole graph.
 pub(crate) fn launches_graph(name: &str) -> bool {
     name.contains("GraphLaunch")
@@ -46,40 +39,37 @@ pub(crate) fn launches_graph(name: &str) -> bool {
 impl<'a> Linker<'a> {
     #[inline(never)]
     pub(crate) fn of(trace: &'a Trace) -> Self {
-        let mut launches = Vec::new();
-        each_launch(trace, |row, correlation| launches.push((correlation, row)));
-        launches.sort_unstable();
-        let nest = Nest::of(trace, |row| is_op(trace, row));
+        let recorded = recorded(trace);
+        let nest = Nest::of(trace, |row| {
+            trace.phase(row) == Phase::Complete && *recorded.of(trace, row) == Recorded::Op
+        });
         let mut ops: Vec<(i64, Row)> = nest
             .rows
             .iter()
             .filter_map(|row| trace.external(*row).map(|external| (external, *row)))
             .collect();
-        ops.sort_unstable_by_key(|(external, row)| (*external, trace.ts_ns(*row), *row));
-        Self { trace, launches, ops, nest, frames: Frames::of(trace) }
+        ops.sort_unstable_by_key(|(external, row)| {
+            (*external, trace.track(*row), trace.ts_ns(*row), *row)
+        });
+        Self { trace, ops, nest, frames: Frames::of(trace) }
     }
 
-    /// The launch with this correlation.
-    pub(crate) fn launch(&self, correlation: i64) -> Option<Row> {
-        let at = self.launches.partition_point(|(other, _)| *other < correlation);
-        self.launches.get(at).filter(|(other, _)| *other == correlation).map(|(_, row)| *row)
+    /// The op with this `External id` that holds the launch. An id alone does not tell: old profilers write the
+    /// correlation there, which is the number of some other op (in one of the corpus's traces for every launch).
+    fn op(&self, external: i64, launch: Row) -> Option<Row> {
+        let trace = self.trace;
+        let (track, ts_ns) = (trace.track(launch), trace.ts_ns(launch));
+        let after = self.ops.partition_point(|(other, row)| {
+            (*other, trace.track(*row), trace.ts_ns(*row)) <= (external, track, ts_ns)
+        });
+        let (other, op) = *self.ops.get(after.checked_sub(1)?)?;
+        let holds = other == external && trace.track(op) == track && trace.end_ns(op) >= ts_ns;
+        holds.then_some(op)
     }
 
-    /// The op with this `External id`: of several the last that had begun by `ts_ns`.
-    fn op(&self, external: i64, ts_ns: i64) -> Option<Row> {
-        let start = self.ops.partition_point(|(other, _)| *other < external);
-        let same = self.ops[start..].iter().take_while(|(other, _)| *other == external);
-        let mut found = None;
-        for (_, row) in same {
-            if found.is_none() || self.trace.ts_ns(*row) <= ts_ns {
-                found = Some(*row);
-            }
-        }
-        found
-    }
-
-    /// Where a launch came from; `external` is the id that the GPU slice itself carries.
-    pub(crate) fn origin(&mut self, launch: Row, external: Option<i64>) -> Origin {
+    /// Where a launch came from; `external` is the id that the GPU slice itself carries. `is_sure` is whether it
+    /// is known that this launch launched it.
+    pub(crate) fn origin(&mut self, launch: Row, external: Option<i64>, is_sure: bool) -> Origin {
         let trace = self.trace;
         let (track, ts_ns) = (trace.track(launch), trace.ts_ns(launch));
         let graph = launches_graph(trace.name_text(launch));
@@ -87,10 +77,11 @@ impl<'a> Linker<'a> {
         let by_id = external
             .or_else(|| trace.external(launch))
             .filter(|_| !graph)
-            .and_then(|external| self.op(external, ts_ns));
+            .and_then(|external| self.op(external, launch));
         let by_time = || self.nest.innermost(track, ts_ns).map(|at| self.nest.rows[at]);
         let (op, confidence) = match by_id {
-            Some(op) => (Some(op), Confidence::Exact),
+            Some(op) if is_sure => (Some(op), Confidence::Exact),
+            Some(op) => (Some(op), Confidence::Enclosing),
             // What runs around a graph's launch did not choose its kernels.
             None if graph => (None, Confidence::Launch),
             None => match by_time() {
@@ -106,11 +97,6 @@ impl<'a> Linker<'a> {
             confidence,
             graph,
         }
-    }
-
-    /// The name of the kernel that a launch launches, where the file says it.
-    pub(crate) fn launched(&self, launch: Row) -> &'a str {
-        self.trace.launched_kernel(launch).map(|id| self.trace.strings.get(id)).unwrap_or_default()
     }
 
     /// An origin as text.
@@ -141,17 +127,21 @@ pub(crate) fn unknown() -> Site {
 
 /// The place of every GPU slice, as the trace itself tells.
 #[inline(never)]
-pub(crate) fn attribute(gpu: &Gpu<'_>, linker: &mut Linker<'_>) -> Attribution {
+pub(crate) fn attribute(
+    gpu: &Gpu<'_>,
+    launches: &Launches,
+    linker: &mut Linker<'_>,
+) -> Attribution {
     let mut sites = vec![unknown()];
     let mut known: HashMap<Origin, u32, BuildIdHasher> = HashMap::default();
     let mut site_of = Vec::with_capacity(gpu.len());
     gpu.each_row(|row| {
-        let launch = gpu.trace.link(row).and_then(|correlation| linker.launch(correlation));
-        let Some(launch) = launch else {
+        let at = site_of.len();
+        let Some(launch) = launches.of_slice(at) else {
             site_of.push(0);
             return;
         };
-        let origin = linker.origin(launch, gpu.trace.external(row));
+        let origin = linker.origin(launch, gpu.trace.external(row), launches.is_sure(at));
         site_of.push(*known.entry(origin).or_insert_with(|| {
             sites.push(linker.site(&origin));
             sites.len() as u32 - 1
@@ -170,7 +160,7 @@ mod tests {
     fn places(trace: &Trace) -> Vec<Site> {
         let before = BeforeWindowSlices::of(trace);
         let gpu = Gpu::new(trace, catalog::Platform::Cuda, &before, &Options::default());
-        let found = attribute(&gpu, &mut Linker::of(trace));
+        let found = attribute(&gpu, &Launches::of(&gpu), &mut Linker::of(trace));
         (0..gpu.len()).map(|slice| found.site(slice).clone()).collect()
     }
 
@@ -202,5 +192,24 @@ mod tests {
             (None, "none", None),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_id_counts_only_if_its_op_holds_the_launch() {
+        let mut fixture = Fixture::default();
+        let cpu = |category, name| slice(category, name).on(1, 1);
+        fixture.push(cpu("cpu_op", "aten::early").at(0, 9).external(1));
+        fixture.push(cpu("cpu_op", "aten::copy_").at(10, 30).external(7));
+        fixture.push(cpu("cpu_op", "aten::late").at(50, 9).external(2));
+        fixture.push(slice("cpu_op", "aten::elsewhere").at(0, 90).on(1, 2).external(3));
+        for n in 1..=4 {
+            let launch = cpu("cuda_runtime", "cudaMemcpyAsync").at(20 + n, 1);
+            fixture.push(launch.link(n).external(n));
+            fixture.push(kernel("k").at(100 + n, 1).link(n).external(n));
+        }
+        for site in places(&fixture.finish()) {
+            assert_eq!(site.cpu_op.as_deref(), Some("aten::copy_"));
+            assert_eq!(site.confidence, Confidence::Enclosing);
+        }
     }
 }

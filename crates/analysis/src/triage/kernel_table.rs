@@ -6,11 +6,11 @@ use report::{Cell, Column, Row, Unit};
 use serde::{Deserialize, Serialize};
 use trace::StreamId;
 
-use super::attribution::Linker;
 use super::site::{Attribution, Confidence};
 use super::stages::{Stage, Stages};
 use crate::gpu::Gpu;
 use crate::kernels::{names, stream_labels};
+use crate::launches::Launches;
 use crate::{columns, percent};
 
 /// All launches of one kernel name in one stage.
@@ -70,7 +70,7 @@ pub(crate) fn kernel_table(
     gpu: &Gpu<'_>,
     stages: &Stages,
     places: &Attribution,
-    linker: &Linker<'_>,
+    launches: &Launches,
     exposed_ns: &[i64],
 ) -> Vec<KernelTableRow> {
     let mut order: Vec<(Stage, u32, u32)> = Vec::with_capacity(gpu.len());
@@ -89,7 +89,7 @@ pub(crate) fn kernel_table(
         .map(|group| {
             let all_ns = stage_ns.get(&group[0].0).copied().unwrap_or_default();
             let slices = group.iter().map(|(_, _, at)| *at as usize);
-            let row = Sums::of(gpu, places, linker, exposed_ns, slices);
+            let row = Sums::of(gpu, places, launches, exposed_ns, slices);
             (group[0].0, row.row(gpu, group[0].0, group[0].1 as usize, all_ns, places, &labels))
         })
         .collect();
@@ -117,7 +117,7 @@ impl Sums {
     fn of(
         gpu: &Gpu<'_>,
         places: &Attribution,
-        linker: &Linker<'_>,
+        launches: &Launches,
         exposed_ns: &[i64],
         slices: impl Iterator<Item = usize>,
     ) -> Self {
@@ -126,7 +126,8 @@ impl Sums {
             let slice = gpu.slice(at);
             sums.durations.push(slice.dur_ns);
             sums.total_ns = sums.total_ns.saturating_add(slice.dur_ns);
-            sums.exposed_ns += exposed_ns.get(at).copied().unwrap_or_default();
+            let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
+            sums.exposed_ns = sums.exposed_ns.saturating_add(exposed_ns);
             sums.first_ns = sums.first_ns.min(slice.start_ns);
             sums.orphans += u64::from(slice.before_window);
             let part = sums.sites.entry(places.site_of[at]).or_default();
@@ -137,8 +138,8 @@ impl Sums {
             {
                 sums.streams.insert(place, stream);
             }
-            let launch = gpu.trace.link(gpu.row(at)).and_then(|link| linker.launch(link));
-            if let Some(launch) = launch
+            if let Some(launch) = launches.of_slice(at)
+                && launches.is_sure(at)
                 && !places.site(at).graph
             {
                 let delay = slice.start_ns.saturating_sub(gpu.trace.ts_ns(launch));

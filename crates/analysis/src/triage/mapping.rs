@@ -98,13 +98,14 @@ mod tests {
     use crate::Options;
     use crate::before_window::BeforeWindowSlices;
     use crate::fixture::{Fixture, kernel, slice};
+    use crate::launches::Launches;
     use crate::triage::attribution::{Linker, attribute};
     use trace::Trace;
 
     fn with<R>(trace: &Trace, then: impl FnOnce(&Gpu<'_>, Attribution) -> R) -> R {
         let before = BeforeWindowSlices::of(trace);
         let gpu = Gpu::new(trace, catalog::Platform::Cuda, &before, &Options::default());
-        let places = attribute(&gpu, &mut Linker::of(trace));
+        let places = attribute(&gpu, &Launches::of(&gpu), &mut Linker::of(trace));
         then(&gpu, places)
     }
 

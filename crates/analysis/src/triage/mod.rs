@@ -39,6 +39,7 @@ use self::stages::Stages;
 use crate::Options;
 use crate::before_window::BeforeWindowSlices;
 use crate::gpu::{Extent, Gpu};
+use crate::launches::Launches;
 
 /// What a person may choose before triage runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,10 +77,10 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
     let before = BeforeWindowSlices::of(trace);
     let platform = crate::device::platform(trace);
     let gpu = Gpu::new(trace, platform, &before, &options.slices);
-    let mut linker = Linker::of(trace);
-    let mut places = attribute(&gpu, &mut linker);
+    let launches = Launches::of(&gpu);
+    let mut places = attribute(&gpu, &launches, &mut Linker::of(trace));
     let mut coverage = Coverage::default();
-    let replayed = replay::map(&gpu, &mut places, sources.captures);
+    let replayed = replay::map(&gpu, &launches, &mut places, sources.captures);
     if let Some(mapping) = sources.mapping {
         let names = name_map(mapping);
         mapping::map(&gpu, &mut places, &names);
@@ -87,12 +88,12 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
     (coverage.replays, coverage.identical_replays) = (replayed.graphs, replayed.identical);
     cover(&gpu, &places, &mut coverage);
 
-    let stages = Stages::of(trace, &gpu, options.file_name.as_deref());
+    let stages = Stages::of(&gpu, &launches, options.file_name.as_deref());
     let stage_of = |slice: usize| stages.stage(slice);
     let judged = OverlapOptions { pair: sources.mapping.is_some(), ..OverlapOptions::default() };
-    let overlap = overlap::overlap(&gpu, &stage_of, Some(&places), &judged);
+    let overlap = overlap::overlap(&gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
-    let kernels = kernel_table::kernel_table(&gpu, &stages, &places, &linker, exposed_ns);
+    let kernels = kernel_table::kernel_table(&gpu, &stages, &places, &launches, exposed_ns);
     let framework = framework::framework(trace);
     let context = FuseContext {
         framework: Some(framework.framework),
@@ -122,7 +123,7 @@ fn name_map(mapping: &Trace) -> NameMap {
     let before = BeforeWindowSlices::of(mapping);
     let platform = crate::device::platform(mapping);
     let gpu = Gpu::new(mapping, platform, &before, &Options::default());
-    let places = attribute(&gpu, &mut Linker::of(mapping));
+    let places = attribute(&gpu, &Launches::of(&gpu), &mut Linker::of(mapping));
     NameMap::of(&gpu, &places)
 }
 

@@ -5,6 +5,10 @@ use trace::{Flags, Row, Trace, TrackId, each_of, each_row};
 /// Nothing around.
 const NONE: u32 = u32::MAX;
 
+/// How deep a chain of callers is followed. Python itself ends at 1,000 calls, if nobody raises that; slices that
+/// overlap without nesting can make a chain of all of them.
+pub(crate) const DEPTH: usize = 2_000;
+
 /// Slices of one kind: 8 bytes each.
 pub(crate) struct Nest<'a> {
     pub(crate) trace: &'a Trace,
@@ -51,10 +55,20 @@ impl<'a> Nest<'a> {
         let n = rows.partition_point(|row| self.trace.ts_ns(*row) <= ts_ns);
         let mut found = (start + n).checked_sub(1).filter(|found| *found >= start)?;
         // The last that began may be over; what lies around it may not be.
-        while self.trace.end_ns(self.rows[found]) < ts_ns {
+        for _ in 0..DEPTH {
+            if self.is_open(found, ts_ns) {
+                return Some(found);
+            }
             found = self.around(found)?;
         }
-        Some(found)
+        None
+    }
+
+    /// Whether a slice that has begun by `ts_ns` is not over. One that ends at that very moment is: what begins
+    /// there comes after it, and is in it only if it takes no time itself.
+    pub(crate) fn is_open(&self, at: usize, ts_ns: i64) -> bool {
+        let row = self.rows[at];
+        self.trace.end_ns(row) > ts_ns || self.trace.ts_ns(row) == ts_ns
     }
 
     /// What lies around a slice.
@@ -63,43 +77,41 @@ impl<'a> Nest<'a> {
     }
 }
 
-/// What lies around each: by `Python parent id` where the file has it; else the slice that was open. Frames of
-/// one thread overlap without nesting in real traces, so the ids are worth more than the times.
+/// What lies around each: by `Python parent id` where the file has it (ids count within a process, and a frame is
+/// called on its own thread); else the slice that was open. Frames of one thread overlap without nesting in real
+/// traces, so the ids are worth more than the times.
 fn around(trace: &Trace, rows: &[Row]) -> Vec<u32> {
+    let ids = |row: Row| trace.flags(row).has(Flags::PYTHON_IDS);
     let mut by_id: Vec<(i64, u32)> = Vec::new();
-    let mut at = 0;
-    each_of(rows, |row| {
-        if trace.flags(row).has(Flags::PYTHON_IDS)
-            && let Some(id) = trace.link(row)
-        {
-            by_id.push((id, at));
-        }
-        at += 1;
-    });
-    by_id.sort_unstable();
     let mut open: Vec<u32> = Vec::new();
-    let mut track = None;
-    let mut found = Vec::with_capacity(rows.len());
-    let mut at = 0;
-    each_of(rows, |row| {
-        if track != Some(trace.track(row)) {
-            track = Some(trace.track(row));
-            open.clear();
-        }
-        while open.last().is_some_and(|last| trace.end_ns(rows[*last as usize]) <= trace.ts_ns(row))
-        {
-            open.pop();
-        }
-        let parent = trace.flags(row).has(Flags::PYTHON_IDS).then(|| trace.external(row)).flatten();
-        let parent = parent
-            .and_then(|id| by_id.binary_search_by_key(&id, |(id, _)| *id).ok())
-            .map(|found| by_id[found].1)
-            // (Whatever a file says, what lies around comes earlier: so every chain ends.)
-            .filter(|parent| *parent < at);
-        found.push(parent.or(open.last().copied()).unwrap_or(NONE));
-        open.push(at);
-        at += 1;
-    });
+    let mut found: Vec<u32> = Vec::with_capacity(rows.len());
+    for of_track in rows.chunk_by(|a, b| trace.track(*a) == trace.track(*b)) {
+        let from = found.len() as u32;
+        by_id.clear();
+        open.clear();
+        by_id.extend(
+            (from..)
+                .zip(of_track)
+                .filter(|(_, row)| ids(**row))
+                .filter_map(|(at, row)| Some((trace.link(*row)?, at))),
+        );
+        by_id.sort_unstable();
+        each_of(of_track, |row| {
+            let at = found.len() as u32;
+            let is_over = |last: &u32| trace.end_ns(rows[*last as usize]) <= trace.ts_ns(row);
+            while open.last().is_some_and(is_over) {
+                open.pop();
+            }
+            let parent = ids(row).then(|| trace.external(row)).flatten();
+            let parent = parent
+                .and_then(|id| by_id.binary_search_by_key(&id, |(id, _)| *id).ok())
+                .map(|found| by_id[found].1)
+                // (Whatever a file says, what lies around comes earlier: so every chain ends.)
+                .filter(|parent| *parent < at);
+            found.push(parent.or(open.last().copied()).unwrap_or(NONE));
+            open.push(at);
+        });
+    }
     found
 }
 
@@ -125,5 +137,34 @@ mod tests {
         let expected = ["a", "b", "c", "b", "a", "d", "a"].map(|name| Some(name.to_owned()));
         assert_eq!(named[..7], expected);
         assert_eq!(named[7], None);
+    }
+
+    #[test]
+    fn what_begins_where_a_slice_ends_is_not_in_it() {
+        let mut fixture = Fixture::default();
+        for (name, at, dur) in [("a", 0, 100), ("b", 10, 20), ("now", 50, 0)] {
+            fixture.push(slice("cpu_op", name).at(at, dur).on(1, 1));
+        }
+        let trace = fixture.finish();
+        let nest = Nest::of(&trace, |_| true);
+        let name = |ns| nest.innermost(trace.track(0), ns).map(|at| trace.name_text(nest.rows[at]));
+        let found = [29, 30, 49, 50, 51, 99, 100].map(name);
+        let (a, b, now) = (Some("a"), Some("b"), Some("now"));
+        assert_eq!(found, [b, a, a, now, a, a, None]);
+    }
+
+    #[test]
+    fn a_long_chain_of_what_is_over_is_not_followed_to_its_end() {
+        let mut fixture = Fixture::default();
+        let n = 2 * DEPTH as i64;
+        fixture.push(slice("cpu_op", "all").at(0, 100 * n).on(1, 1));
+        for at in 0..n {
+            fixture.push(slice("cpu_op", "step").at(10 * at, 15).on(1, 1));
+        }
+        let trace = fixture.finish();
+        let nest = Nest::of(&trace, |_| true);
+        let found = |ns| nest.innermost(trace.track(0), ns);
+        assert_eq!(found(10 * n + 4), Some(n as usize));
+        assert_eq!(found(10 * n + 6), None, "all is around it, but {DEPTH} steps are over first");
     }
 }

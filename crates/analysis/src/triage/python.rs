@@ -5,14 +5,17 @@ use std::collections::HashMap;
 use catalog::python::{FrameRank, frame};
 use trace::{BuildIdHasher, Flags, Phase, Row, StringId, Trace, TrackId};
 
-use super::nest::Nest;
+use super::nest::{DEPTH, Nest};
 use super::site::Location;
+use crate::recorded::{Recorded, recorded};
 
 /// The frames of all threads.
 pub(crate) struct Frames<'a> {
     nest: Nest<'a>,
     /// How much each name says, told once; `None` when it is no line.
     ranks: HashMap<StringId, Option<FrameRank>, BuildIdHasher>,
+    /// What was asked before, by the innermost frame: neighbours on a thread are called from one place.
+    known: HashMap<u32, Calls, BuildIdHasher>,
 }
 
 /// Lines of a stack that are kept.
@@ -43,29 +46,51 @@ impl Calls {
     }
 }
 
-fn is_frame(trace: &Trace, row: Row) -> bool {
-    trace.phase(row) == Phase::Complete
-        && trace.flags(row).has(Flags::HAS_TS)
-        && (trace.flags(row).has(Flags::PYTHON_IDS)
-            || trace.raw_category_text(row) == "python_function")
-}
-
 impl<'a> Frames<'a> {
     /// All frames of the trace: 8 bytes each.
     pub(crate) fn of(trace: &'a Trace) -> Self {
-        Self { nest: Nest::of(trace, |row| is_frame(trace, row)), ranks: HashMap::default() }
+        let recorded = recorded(trace);
+        let is_frame = |row: Row| {
+            trace.phase(row) == Phase::Complete
+                && trace.flags(row).has(Flags::HAS_TS)
+                && (trace.flags(row).has(Flags::PYTHON_IDS)
+                    || *recorded.of(trace, row) == Recorded::Frame)
+        };
+        Self {
+            nest: Nest::of(trace, is_frame),
+            ranks: HashMap::default(),
+            known: HashMap::default(),
+        }
     }
 
     /// What the frames say that were open on `track` at `ts_ns`.
     pub(crate) fn calls(&mut self, track: TrackId, ts_ns: i64) -> Calls {
+        let Some(innermost) = self.nest.innermost(track, ts_ns) else { return Calls::default() };
+        if let Some(known) = self.known.get(&(innermost as u32)) {
+            return *known;
+        }
+        let calls = self.chain(innermost);
+        self.known.insert(innermost as u32, calls);
+        calls
+    }
+
+    /// What a frame and its callers say.
+    fn chain(&mut self, innermost: usize) -> Calls {
         let mut calls = Calls::default();
         let mut best = FrameRank::PassesOn;
         let mut n = 0;
         let trace = self.nest.trace;
-        let mut next = self.nest.innermost(track, ts_ns);
-        while let Some(frame) = next {
+        let since_ns = trace.ts_ns(self.nest.rows[innermost]);
+        let mut next = Some(innermost);
+        for _ in 0..DEPTH {
+            let Some(frame) = next else { break };
             next = self.nest.around(frame);
-            let id = trace.name(self.nest.rows[frame]);
+            let row = self.nest.rows[frame];
+            // Where only times tell who called, what was over when the innermost began is no caller.
+            if !trace.flags(row).has(Flags::PYTHON_IDS) && !self.nest.is_open(frame, since_ns) {
+                continue;
+            }
+            let id = trace.name(row);
             let rank = self
                 .ranks
                 .entry(id)
@@ -125,6 +150,17 @@ mod tests {
         assert_eq!(line(at(95)), None, "threads are no place");
         assert_eq!(at(101), Calls::default());
         assert_eq!(frames.calls(TrackId(99), 32), Calls::default());
+    }
+
+    #[test]
+    fn a_frame_that_is_over_called_nobody() {
+        let mut fixture = Fixture::default();
+        for (at, name) in (0..).zip(["a.py(1): f", "b.py(2): g", "c.py(3): h"]) {
+            fixture.push(slice("python_function", name).on(1, 1).at(at * 10, 15));
+        }
+        let trace = fixture.finish();
+        let stack = Frames::of(&trace).calls(trace.track(0), 22).stack(&trace);
+        assert_eq!(stack, ["b.py:2 g", "c.py:3 h"], "the first ended when the third had not begun");
     }
 
     #[test]

@@ -6,21 +6,34 @@
 //! replay (measured on the two pairs of the corpus: 421 of 421 and 544 of 544). CUDA's calls do not name their kernel:
 //! there the position alone tells, and only when the numbers agree.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use catalog::RawKind;
 use trace::{Flags, Row, Trace, each_row};
 
 use super::attribution::{Linker, launches_graph};
-use super::site::{Attribution, Confidence};
+use super::site::{Attribution, Confidence, Site};
 use crate::before_window::each_launch;
 use crate::gpu::Gpu;
+use crate::launches::Launches;
 
-/// Cells of the table that aligns two orders of names; beyond, only equal orders are found.
+/// Cells of the table that aligns two orders of names; beyond, only what they share at both ends is found.
 const MAX_CELLS: usize = 16_000_000;
+/// Cells of all such tables of one run.
+const ALL_CELLS: usize = 20 * MAX_CELLS;
+
+/// The name of every copy, and of every fill: calls and GPU slices do not call them alike.
+const COPY: &str = "Memcpy";
+const FILL: &str = "Memset";
+/// A name that no GPU slice of the replaying trace has.
+const ELSEWHERE: u32 = u32::MAX;
 
 /// The launches between the begin and the end of one capture, in order.
 struct Capture {
     launches: Vec<Row>,
-    /// Whether every launch names its kernel.
-    named: bool,
+    /// The number of each launch's kernel; `None` where a launch does not name its kernel.
+    names: Option<Vec<u32>>,
 }
 
 /// What replay mapping did.
@@ -36,7 +49,8 @@ pub(crate) struct Replayed {
     pub identical: u64,
 }
 
-fn captures(trace: &Trace) -> Vec<Capture> {
+/// The captures of a trace; `number` gives the number of a name.
+fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Capture> {
     let (mut begins, mut ends) = (Vec::new(), Vec::new());
     each_row(trace, |row| {
         // (Runtime calls only: frames of Python have such names, too.)
@@ -70,8 +84,15 @@ fn captures(trace: &Trace) -> Vec<Capture> {
         let from = launches.partition_point(|row| by_time(row) < by_time(begin));
         let to = launches.partition_point(|row| by_time(row) < by_time(end));
         let launches = launches.get(from..to)?.to_vec();
-        let named = launches.iter().all(|row| trace.launched_kernel(*row).is_some());
-        Some(Capture { launches, named })
+        let name = |row: &Row| match trace.launched_kernel(*row) {
+            Some(id) => Some(number(trace.strings.get(id))),
+            None => {
+                let call = trace.name_text(*row);
+                [COPY, FILL].into_iter().find(|name| call.contains(name)).map(&number)
+            }
+        };
+        let names = launches.iter().map(name).collect();
+        Some(Capture { launches, names })
     };
     begins.iter().filter_map(captured).filter(|capture| !capture.launches.is_empty()).collect()
 }
@@ -83,26 +104,40 @@ fn is_launch(name: &str) -> bool {
 }
 
 /// Gives the slices that graphs launched the places of the captures that they replay.
-pub(crate) fn map(gpu: &Gpu<'_>, places: &mut Attribution, capture_traces: &[&Trace]) -> Replayed {
+pub(crate) fn map(
+    gpu: &Gpu<'_>,
+    launches: &Launches,
+    places: &mut Attribution,
+    capture_traces: &[&Trace],
+) -> Replayed {
     let mut replayed = Replayed::default();
-    let replays = replays(gpu, places);
+    let replays = replays(gpu, launches, places);
     replayed.graphs = replays.len() as u64;
     replayed.slices = replays.iter().map(|replay| replay.len() as u64).sum();
-    let mut sources: Vec<(Linker<'_>, Vec<Capture>)> =
-        capture_traces.iter().map(|trace| (Linker::of(trace), captures(trace))).collect();
+    let mut captured = Captured::of(gpu, capture_traces);
+    // A server replays one graph a thousand times: equal orders of names are looked up once, and so is each place.
+    let mut matches: HashMap<Vec<u32>, Option<Match>> = HashMap::new();
+    let mut sites: HashMap<(usize, Row, u32), u32> = HashMap::new();
     for replay in &replays {
-        let Some(found) = best(gpu, replay, &sources) else { continue };
-        let Some((linker, captures)) = sources.get_mut(found.source) else { continue };
-        let Some(capture) = captures.get(found.capture) else { continue };
-        replayed.identical += u64::from(found.pairs.len() == replay.len());
+        let names: Vec<u32> = replay.iter().map(|at| captured.name_of(gpu, *at)).collect();
+        let found = matches.entry(names).or_insert_with_key(|names| captured.best(names));
+        let Some(found) = found else { continue };
+        let (linker, captures) = &mut captured.sources[found.source];
+        let capture = &captures[found.capture];
+        replayed.identical += u64::from(found.identical);
         for (slice, launch) in &found.pairs {
-            let Some(launch) = capture.launches.get(*launch) else { continue };
-            let origin = linker.origin(*launch, None);
-            let mut site = linker.site(&origin);
-            site.graph = true;
-            site.launch = places.site(replay[*slice]).launch.clone();
-            site.confidence = found.confidence;
-            places.place(replay[*slice], site);
+            let (slice, launch) = (replay[*slice], capture.launches[*launch]);
+            let own = places.site_of[slice];
+            let site = *sites.entry((found.source, launch, own)).or_insert_with(|| {
+                let origin = linker.origin(launch, None, true);
+                places.index_of(Site {
+                    graph: true,
+                    launch: places.sites[own as usize].launch.clone(),
+                    confidence: found.confidence,
+                    ..linker.site(&origin)
+                })
+            });
+            places.site_of[slice] = site;
             replayed.mapped += 1;
         }
     }
@@ -110,13 +145,13 @@ pub(crate) fn map(gpu: &Gpu<'_>, places: &mut Attribution, capture_traces: &[&Tr
 }
 
 /// The GPU slices of every graph launch, in the order in which they ran.
-fn replays(gpu: &Gpu<'_>, places: &Attribution) -> Vec<Vec<usize>> {
-    let mut by_launch: Vec<(i64, usize)> = Vec::new();
+fn replays(gpu: &Gpu<'_>, launches: &Launches, places: &Attribution) -> Vec<Vec<usize>> {
+    let mut by_launch: Vec<(Row, usize)> = Vec::new();
     for slice in 0..gpu.len() {
         if places.site(slice).graph
-            && let Some(correlation) = gpu.trace.link(gpu.row(slice))
+            && let Some(launch) = launches.of_slice(slice)
         {
-            by_launch.push((correlation, slice));
+            by_launch.push((launch, slice));
         }
     }
     by_launch.sort_unstable();
@@ -133,57 +168,97 @@ struct Match {
     /// (place in the replay, place in the capture).
     pairs: Vec<(usize, usize)>,
     confidence: Confidence,
+    /// Whether every kernel is, name by name, that of the capture.
+    identical: bool,
 }
 
-/// The capture that explains most of a replay.
-fn best(gpu: &Gpu<'_>, replay: &[usize], sources: &[(Linker<'_>, Vec<Capture>)]) -> Option<Match> {
-    let names: Vec<&str> =
-        replay.iter().map(|slice| gpu.trace.name_text(gpu.row(*slice))).collect();
-    let mut best: Option<Match> = None;
-    for (source, (linker, captures)) in sources.iter().enumerate() {
-        for (index, capture) in captures.iter().enumerate() {
-            let (pairs, confidence) = if capture.named {
-                let launched: Vec<&str> =
-                    capture.launches.iter().map(|row| linker.launched(*row)).collect();
-                (align(&names, &launched), Confidence::Replay)
-            } else if capture.launches.len() == names.len() {
-                ((0..names.len()).map(|at| (at, at)).collect(), Confidence::Position)
-            } else {
-                continue;
+/// What every capture launched.
+struct Captured<'a> {
+    sources: Vec<(Linker<'a>, Vec<Capture>)>,
+    /// A number for each of [`Gpu::works`]; works of one name, and all copies, share one.
+    names: Vec<u32>,
+    /// Cells that aligning may still cost.
+    cells: usize,
+}
+
+impl<'a> Captured<'a> {
+    fn of(gpu: &Gpu<'_>, traces: &[&'a Trace]) -> Self {
+        let mut known: HashMap<&str, u32> = HashMap::new();
+        let names = gpu.works.iter().map(|work| {
+            let name = match work.kind {
+                RawKind::Kernel => gpu.trace.strings.get(work.name),
+                RawKind::Memcpy => COPY,
+                RawKind::Memset => FILL,
             };
-            if pairs.len() > best.as_ref().map_or(0, |best| best.pairs.len()) {
-                let done = pairs.len() == names.len() && capture.launches.len() == names.len();
-                best = Some(Match { source, capture: index, pairs, confidence });
-                if done {
-                    return best;
+            let next = known.len() as u32;
+            *known.entry(name).or_insert(next)
+        });
+        let names = names.collect();
+        let sources = traces.iter().map(|trace| {
+            let number = |name: &str| known.get(name).copied().unwrap_or(ELSEWHERE);
+            (Linker::of(trace), captures(trace, number))
+        });
+        Self { sources: sources.collect(), names, cells: ALL_CELLS }
+    }
+
+    fn name_of(&self, gpu: &Gpu<'_>, slice: usize) -> u32 {
+        self.names[gpu.slice(slice).work]
+    }
+
+    /// The capture that explains most of a replay; of several that explain as much the one of its length. One that
+    /// explains less than half is another graph's.
+    fn best(&mut self, replay: &[u32]) -> Option<Match> {
+        let mut best: Option<(usize, Reverse<usize>)> = None;
+        let mut found = None;
+        for (source, (_, captures)) in self.sources.iter().enumerate() {
+            for (index, capture) in captures.iter().enumerate() {
+                let (pairs, confidence) = if let Some(names) = &capture.names {
+                    (align(replay, names, &mut self.cells), Confidence::Replay)
+                } else if capture.launches.len() == replay.len() {
+                    ((0..replay.len()).map(|at| (at, at)).collect(), Confidence::Position)
+                } else {
+                    continue;
+                };
+                let rank = (pairs.len(), Reverse(capture.launches.len().abs_diff(replay.len())));
+                if 2 * pairs.len() < replay.len() || best.is_some_and(|best| rank <= best) {
+                    continue;
+                }
+                best = Some(rank);
+                let done = rank == (replay.len(), Reverse(0));
+                let identical = done && confidence == Confidence::Replay;
+                found = Some(Match { source, capture: index, pairs, confidence, identical });
+                if identical {
+                    return found;
                 }
             }
         }
+        found
     }
-    best
 }
 
 /// The longest common subsequence of two orders of names, as pairs of places. What they have in common at both ends is
-/// taken first: it is nearly everything.
-fn align(a: &[&str], b: &[&str]) -> Vec<(usize, usize)> {
+/// taken first: it is nearly everything. `cells` is what a table for the rest may cost, and is less afterwards.
+fn align(a: &[u32], b: &[u32], cells: &mut usize) -> Vec<(usize, usize)> {
     let head = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (rest_a, rest_b) = (&a[head..], &b[head..]);
     let tail = rest_a.iter().rev().zip(rest_b.iter().rev()).take_while(|(a, b)| a == b).count();
     let (mid_a, mid_b) = (&rest_a[..rest_a.len() - tail], &rest_b[..rest_b.len() - tail]);
     let mut pairs: Vec<(usize, usize)> = (0..head).map(|at| (at, at)).collect();
-    pairs.extend(middle(mid_a, mid_b).into_iter().map(|(x, y)| (head + x, head + y)));
+    let size = (mid_a.len() + 1).saturating_mul(mid_b.len() + 1);
+    if !mid_a.is_empty() && !mid_b.is_empty() && size <= (*cells).min(MAX_CELLS) {
+        *cells -= size;
+        pairs.extend(middle(mid_a, mid_b).into_iter().map(|(x, y)| (head + x, head + y)));
+    }
     let ends = (0..tail).rev().map(|from_end| (a.len() - 1 - from_end, b.len() - 1 - from_end));
     pairs.extend(ends);
     pairs
 }
 
-fn middle(a: &[&str], b: &[&str]) -> Vec<(usize, usize)> {
+fn middle(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     let width = b.len() + 1;
-    if a.is_empty() || b.is_empty() || (a.len() + 1).saturating_mul(width) > MAX_CELLS {
-        return Vec::new();
-    }
-    // length[i][j]: of the longest common subsequence of a[i..] and b[j..].
-    let mut length = vec![0_u32; (a.len() + 1) * width];
+    // length[i][j]: of the longest common subsequence of a[i..] and b[j..]; within MAX_CELLS the shorter of the two
+    // has at most 4,000 names.
+    let mut length = vec![0_u16; (a.len() + 1) * width];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {
             length[i * width + j] = if a[i] == b[j] {
@@ -209,16 +284,17 @@ fn middle(a: &[&str], b: &[&str]) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::align;
+    use super::*;
+    use crate::Options;
+    use crate::before_window::BeforeWindowSlices;
+    use crate::fixture::{Fixture, Slice, kernel, slice};
+    use crate::triage::attribution::attribute;
 
     #[test]
     fn orders_are_aligned_over_what_differs() {
         let pairs = |a: &str, b: &str| {
-            let split = |text: &str| text.chars().map(|c| c.to_string()).collect::<Vec<_>>();
-            let (a, b) = (split(a), split(b));
-            let a: Vec<&str> = a.iter().map(String::as_str).collect();
-            let b: Vec<&str> = b.iter().map(String::as_str).collect();
-            align(&a, &b)
+            let numbers = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
+            align(&numbers(a), &numbers(b), &mut ALL_CELLS.clone())
         };
         assert_eq!(pairs("abc", "abc"), [(0, 0), (1, 1), (2, 2)]);
         assert_eq!(pairs("abxcd", "abcd"), [(0, 0), (1, 1), (3, 2), (4, 3)]);
@@ -226,5 +302,76 @@ mod tests {
         assert_eq!(pairs("", "a"), []);
         assert_eq!(pairs("aa", "a"), [(0, 0)]);
         assert_eq!(pairs("xyz", "abc"), []);
+        let mut cells = 11;
+        assert_eq!(align(&[1, 2, 3], &[1, 9, 2, 8, 3], &mut cells), [(0, 0), (1, 2), (2, 4)]);
+        assert_eq!(cells, 3, "a table of two by four");
+        assert_eq!(align(&[1, 2, 3], &[1, 9, 2, 8, 3], &mut cells), [(0, 0), (2, 4)]);
+    }
+
+    /// A trace with a capture for each text, a launch for each letter: its kernel's name, `.` for one that is not
+    /// told, `=` for a copy.
+    fn capture(texts: &[&str]) -> Trace {
+        let mut fixture = Fixture::default();
+        let call = |name, at| slice("cuda_runtime", name).at(at, 1).on(1, 1);
+        let mut at = 0;
+        for text in texts {
+            fixture.push(call("hipStreamBeginCapture", at));
+            for letter in text.split("").filter(|letter| !letter.is_empty()) {
+                at += 10;
+                fixture.push(slice("cpu_op", letter).at(at - 5, 9).on(1, 1).external(at));
+                let launch = match letter {
+                    "=" => call("hipMemcpyAsync", at),
+                    "." => call("cudaLaunchKernel", at),
+                    name => call("hipLaunchKernel", at).launching(name),
+                };
+                fixture.push(launch.link(at).external(at));
+            }
+            fixture.push(call("hipStreamEndCapture", at + 5));
+            at += 10;
+        }
+        fixture.finish()
+    }
+
+    /// Ops and confidence of a replay of `letters` by these captures, and what mapping did.
+    fn replayed(letters: &str, captures: &[&str]) -> (String, &'static str, Replayed) {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cuda_runtime", "hipGraphLaunch").at(0, 2).on(1, 1).link(1));
+        let letters: Vec<String> = letters.chars().map(String::from).collect();
+        for (letter, at) in letters.iter().zip(1_i64..) {
+            let new: Slice<'_> =
+                if letter == "=" { slice("gpu_memcpy", "Memcpy DtoD") } else { kernel(letter) };
+            fixture.push(new.at(at * 10, 5).link(1));
+        }
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, catalog::Platform::Rocm, &before, &Options::default());
+        let launches = Launches::of(&gpu);
+        let mut places = attribute(&gpu, &launches, &mut Linker::of(&trace));
+        let capture = capture(captures);
+        let done = map(&gpu, &launches, &mut places, &[&capture]);
+        let op = |at: usize| places.site(at).cpu_op.clone().unwrap_or_else(|| "-".to_owned());
+        ((0..gpu.len()).map(op).collect(), places.site(0).confidence.id(), done)
+    }
+
+    #[test]
+    fn a_capture_tells_by_names_by_place_or_not_at_all() {
+        for (letters, captures, ops, confidence, identical) in [
+            ("abca", &["abca"][..], "abca", "replay", 1),
+            ("ab=a", &["ab=a"], "ab=a", "replay", 1),
+            // The one of its length, though a longer one has all its names, too.
+            ("abca", &["aabxca", "abca"], "abca", "replay", 1),
+            ("abca", &["abxca"], "abca", "replay", 0),
+            ("abza", &["abca"], "ab-a", "replay", 0),
+            // Names are not told: the place alone tells, and only where the numbers agree.
+            ("abca", &["...."], "....", "position", 0),
+            ("abca", &["..."], "----", "launch", 0),
+            // Less than half in common is another graph.
+            ("abca", &["axyz"], "----", "launch", 0),
+        ] {
+            let (found, sure, done) = replayed(letters, captures);
+            assert_eq!((found.as_str(), sure, done.identical), (ops, confidence, identical));
+            assert_eq!((done.graphs, done.slices), (1, letters.len() as u64));
+            assert_eq!(done.mapped, ops.chars().filter(|op| *op != '-').count() as u64);
+        }
     }
 }

@@ -98,7 +98,7 @@ impl Attribution {
     }
 
     /// The index of a place, a new one if it is not known.
-    fn index_of(&mut self, site: Site) -> u32 {
+    pub fn index_of(&mut self, site: Site) -> u32 {
         if self.known.is_empty() {
             let sites = self.sites.iter().enumerate();
             self.known = sites.map(|(index, site)| (site.clone(), index as u32)).collect();

@@ -27,11 +27,11 @@ mod windows;
 mod tests;
 
 use serde::{Deserialize, Serialize};
-use trace::Trace;
 
 use self::find::{Evidence, Finder};
 use self::windows::{StageWindow, Windows};
 use crate::gpu::Gpu;
+use crate::launches::Launches;
 
 pub use self::rows::StageRow;
 
@@ -119,7 +119,8 @@ impl Stages {
     /// Finds the stage of every slice of `gpu`. `file_name` is the trace's name, with folders if they are
     /// known.
     #[inline(never)]
-    pub(crate) fn of(trace: &Trace, gpu: &Gpu<'_>, file_name: Option<&str>) -> Self {
+    pub(crate) fn of(gpu: &Gpu<'_>, launches: &Launches, file_name: Option<&str>) -> Self {
+        let trace = gpu.trace;
         let Windows { mut windows, is_engine } = windows::windows(trace);
         let of_file = file_name
             .and_then(file_name::stage_of_path)
@@ -127,10 +128,10 @@ impl Stages {
         let mut of_slice = vec![Stage::All; gpu.len()];
         let mut tally = [[0; Evidence::COUNT]; Stage::EVERY.len()];
         let mut used = vec![0_u64; windows.len()];
-        let finder = Finder::new(trace, &windows, &is_engine);
+        let finder = Finder::new(gpu, launches, &windows, &is_engine);
         let mut at = 0;
         gpu.each_slice(|slice| {
-            let mut found = finder.find(gpu.row(at), &slice);
+            let mut found = finder.find(at, &slice);
             if let (Some(of_file), None) = (of_file, found.evidence.tells()) {
                 (found.stage, found.evidence) = (of_file, Evidence::FileName);
             }

@@ -5,6 +5,7 @@ use catalog::OverlapClass;
 use super::sweep::Lanes;
 use super::waits::Waits;
 use crate::gpu::Gpu;
+use crate::launches::Launches;
 use crate::triage::site::Attribution;
 
 /// How likely it is that moving the work would break an order that matters.
@@ -72,7 +73,11 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl<'a> Surroundings<'a> {
-    pub(super) fn of(gpu: &'a Gpu<'a>, attribution: Option<&'a Attribution>) -> Self {
+    pub(super) fn of(
+        gpu: &'a Gpu<'a>,
+        launches: &Launches,
+        attribution: Option<&'a Attribution>,
+    ) -> Self {
         let lanes = Lanes::of(gpu.trace);
         let mut last = vec![None; lanes.device_of.len()];
         let mut around = vec![[None, None]; gpu.len()];
@@ -83,7 +88,7 @@ impl<'a> Surroundings<'a> {
                 around[before as usize][1] = Some(at as u32);
             }
         }
-        Self { gpu, lanes, around, attribution, waits: Waits::of(gpu) }
+        Self { gpu, lanes, around, attribution, waits: Waits::of(gpu, launches) }
     }
 
     /// What stands next to `instances`.

@@ -4,8 +4,9 @@ use catalog::OverlapClass;
 use trace::{Flags, Phase, StringId, Trace, each_row};
 
 use super::sweep::SliceOverlap;
-use crate::before_window::{duration_ns, each_launch};
+use crate::before_window::duration_ns;
 use crate::gpu::Gpu;
+use crate::launches::Launches;
 use crate::triage::stages::Stage;
 
 /// Start and end of each step, by start.
@@ -29,8 +30,13 @@ pub(super) struct Savings<'a> {
 }
 
 impl<'a> Savings<'a> {
-    pub(super) fn of(gpu: &'a Gpu<'a>, per_slice: &'a SliceOverlap, stage_of: &'a [Stage]) -> Self {
-        let (windows, times_ns) = windows(gpu);
+    pub(super) fn of(
+        gpu: &'a Gpu<'a>,
+        launches: &Launches,
+        per_slice: &'a SliceOverlap,
+        stage_of: &'a [Stage],
+    ) -> Self {
+        let (windows, times_ns) = windows(gpu, launches);
         let mut step_of: Vec<u32> = times_ns.iter().map(|ns| step_at(&windows, *ns)).collect();
         let any = step_of.iter().any(|step| *step != NO_STEP);
         let n_steps = if any { windows.len() } else { 1 };
@@ -92,7 +98,7 @@ fn is_compute(gpu: &Gpu<'_>, at: usize) -> bool {
 ///
 /// The CPU's steps and the launch decide, because the GPU may run a whole step late. The GPU's own
 /// annotations are taken only where the CPU has none: ROCm's cover a few microseconds of a step (measured).
-fn windows(gpu: &Gpu<'_>) -> (Windows, Vec<i64>) {
+fn windows(gpu: &Gpu<'_>, launches: &Launches) -> (Windows, Vec<i64>) {
     let trace = gpu.trace;
     let starts_ns: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).start_ns).collect();
     let (on_cpu, on_gpu) = steps(trace);
@@ -102,19 +108,13 @@ fn windows(gpu: &Gpu<'_>) -> (Windows, Vec<i64>) {
     // A step lasts until the next begins.
     let next = on_cpu.iter().skip(1).map(|(start_ns, _)| *start_ns).chain([i64::MAX]);
     let windows = on_cpu.iter().zip(next).map(|((start_ns, _), end_ns)| (*start_ns, end_ns));
-    let mut launches: Vec<(i64, i64)> = Vec::new();
-    each_launch(trace, |row, correlation| launches.push((correlation, trace.ts_ns(row))));
-    launches.sort_unstable();
-    let launched = (0..gpu.len()).map(|at| {
-        let correlation = trace.link(gpu.row(at))?;
-        let found = launches.binary_search_by_key(&correlation, |(other, _)| *other).ok()?;
-        Some(launches[found].1)
-    });
-    let times_ns = if launches.is_empty() {
+    let launched: Vec<Option<i64>> =
+        (0..gpu.len()).map(|at| Some(trace.ts_ns(launches.of_slice(at)?))).collect();
+    let times_ns = if launched.iter().all(Option::is_none) {
         starts_ns
     } else {
         // What was launched before the window belongs to no step.
-        launched.map(|ns| ns.unwrap_or(i64::MIN)).collect()
+        launched.into_iter().map(|ns| ns.unwrap_or(i64::MIN)).collect()
     };
     (windows.collect(), times_ns)
 }

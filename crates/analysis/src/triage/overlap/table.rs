@@ -13,6 +13,7 @@ use super::verdict::{
 };
 use super::{Overlap, OverlapOptions, OverlapRow};
 use crate::gpu::{Extent, Gpu};
+use crate::launches::Launches;
 use crate::percent;
 use crate::triage::site::Attribution;
 use crate::triage::stages::Stage;
@@ -47,6 +48,7 @@ impl Group {
 #[inline(never)]
 pub(crate) fn overlap(
     gpu: &Gpu<'_>,
+    launches: &Launches,
     stage_of: &dyn Fn(usize) -> Stage,
     attribution: Option<&Attribution>,
     options: &OverlapOptions,
@@ -61,8 +63,8 @@ pub(crate) fn overlap(
         gpu,
         per_slice: &per_slice,
         attribution,
-        surroundings: Surroundings::of(gpu, attribution),
-        savings: Savings::of(gpu, &per_slice, &stage_of),
+        surroundings: Surroundings::of(gpu, launches, attribution),
+        savings: Savings::of(gpu, launches, &per_slice, &stage_of),
     };
     let mut rows = Vec::new();
     for stage in stages.iter().filter(|stage| is_judged(stage, &stages)) {
@@ -300,8 +302,8 @@ fn hidden_by<'a>(gpu: &Gpu<'a>, group: &Group, per_slice: &SliceOverlap) -> Opti
 
 /// The place that most of the time comes from: a line of Python, else an op, else a launch.
 fn scope(gpu: &Gpu<'_>, group: &Group, places: &Attribution) -> Option<String> {
-    let text = |at: u32| {
-        let site = places.site(at as usize);
+    let text = |site: u32| {
+        let site = &places.sites[site as usize];
         let op = site.cpu_op.as_ref().or(site.launch.as_ref());
         site.location.as_ref().map(ToString::to_string).or_else(|| op.cloned())
     };
@@ -311,8 +313,7 @@ fn scope(gpu: &Gpu<'_>, group: &Group, places: &Attribution) -> Option<String> {
     let mut by_place: Vec<(String, i64)> = Vec::new();
     for same in by_site.chunk_by(|a, b| a.0 == b.0) {
         let ns = same.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
-        let instance = group.instances.iter().find(|at| of(**at).0 == same[0].0);
-        by_place.extend(instance.and_then(|at| text(*at)).map(|place| (place, ns)));
+        by_place.extend(text(same[0].0).map(|place| (place, ns)));
     }
     heaviest(&mut by_place).map(|(place, _)| place)
 }

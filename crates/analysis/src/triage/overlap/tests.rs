@@ -11,6 +11,7 @@ use crate::Options;
 use crate::before_window::BeforeWindowSlices;
 use crate::fixture::{Fixture, Slice, kernel, slice};
 use crate::gpu::Gpu;
+use crate::launches::Launches;
 use crate::triage::stages::Stage;
 
 const GEMM: &str = "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT64x64x64_MI16x16x1_ISA942";
@@ -27,7 +28,7 @@ fn of(fixture: Fixture) -> Overlap {
 fn by_stage(trace: &Trace, stage_of: &dyn Fn(usize) -> Stage) -> Overlap {
     let before = BeforeWindowSlices::of(trace);
     let gpu = Gpu::new(trace, Platform::Rocm, &before, &Options::default());
-    overlap(&gpu, stage_of, None, &OverlapOptions::default())
+    overlap(&gpu, &Launches::of(&gpu), stage_of, None, &OverlapOptions::default())
 }
 
 fn row<'a>(found: &'a Overlap, name: &str) -> &'a OverlapRow {

@@ -9,8 +9,8 @@
 use trace::{Flags, Phase, StringId, each_row};
 
 use super::sweep::Lanes;
-use crate::before_window::each_launch;
 use crate::gpu::Gpu;
+use crate::launches::Launches;
 
 /// How many slices are looked at around a moment; more than a GPU runs at once.
 const NEAR: usize = 128;
@@ -25,7 +25,7 @@ pub(super) struct Waits {
 impl Waits {
     /// `None` when the file records no wait.
     #[inline(never)]
-    pub(super) fn of(gpu: &Gpu<'_>) -> Option<Self> {
+    pub(super) fn of(gpu: &Gpu<'_>, launches: &Launches) -> Option<Self> {
         let trace = gpu.trace;
         let is_wait: Vec<bool> = (0..trace.strings.len() as u32)
             .map(|id| {
@@ -47,8 +47,11 @@ impl Waits {
                 waits.push((trace.track(row).0, trace.ts_ns(row)));
             }
         });
-        let (waits, work) =
-            if on_streams.is_empty() { (calls, launches(gpu)) } else { (on_streams, slices(gpu)) };
+        let (waits, work) = if on_streams.is_empty() {
+            (calls, launched(gpu, launches))
+        } else {
+            (on_streams, slices(gpu))
+        };
         let mut waited = vec![false; gpu.len()];
         for (track, ts_ns) in waits {
             let next =
@@ -103,17 +106,13 @@ fn slices(gpu: &Gpu<'_>) -> Vec<(u32, i64, u32)> {
 }
 
 /// Launches as (track, start, first slice they launched), sorted.
-fn launches(gpu: &Gpu<'_>) -> Vec<(u32, i64, u32)> {
-    let link_of = |at: usize| Some((gpu.trace.link(gpu.row(at))?, at as u32));
-    let mut first: Vec<(i64, u32)> = (0..gpu.len()).filter_map(link_of).collect();
-    first.sort_unstable();
-    first.dedup_by_key(|(correlation, _)| *correlation);
-    let mut found = Vec::with_capacity(first.len());
-    each_launch(gpu.trace, |row, correlation| {
-        if let Ok(at) = first.binary_search_by_key(&correlation, |(other, _)| *other) {
-            found.push((gpu.trace.track(row).0, gpu.trace.ts_ns(row), first[at].1));
-        }
-    });
+fn launched(gpu: &Gpu<'_>, launches: &Launches) -> Vec<(u32, i64, u32)> {
+    let of_slice = |at: usize| {
+        let launch = launches.of_slice(at)?;
+        Some((gpu.trace.track(launch).0, gpu.trace.ts_ns(launch), launch, at as u32))
+    };
+    let mut found: Vec<_> = (0..gpu.len()).filter_map(of_slice).collect();
     found.sort_unstable();
-    found
+    found.dedup_by_key(|(_, _, launch, _)| *launch);
+    found.into_iter().map(|(track, ts_ns, _, at)| (track, ts_ns, at)).collect()
 }

@@ -5,8 +5,8 @@ use trace::{Row, Trace, TrackId};
 use super::timeline::{Neighbours, Timeline};
 use super::windows::{Side, StageWindow};
 use super::{NEAR_NS, Stage};
-use crate::before_window::each_launch;
-use crate::gpu::GpuSlice;
+use crate::gpu::{Gpu, GpuSlice};
+use crate::launches::Launches;
 
 /// What told the stage of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,8 @@ pub(crate) struct Finder<'a> {
     trace: &'a Trace,
     windows: &'a [StageWindow],
     is_engine: &'a [bool],
-    /// Launches by correlation; nothing when there is no window.
-    launches: Vec<(i64, Row)>,
+    gpu: &'a Gpu<'a>,
+    launches: &'a Launches,
     /// Annotations by `External id`.
     externals: Vec<(i64, u32)>,
     of_track: Vec<Timeline>,
@@ -76,13 +76,13 @@ pub(crate) struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    pub(crate) fn new(trace: &'a Trace, windows: &'a [StageWindow], is_engine: &'a [bool]) -> Self {
-        let mut launches = Vec::new();
-        if !windows.is_empty() {
-            each_launch(trace, |row, correlation| launches.push((correlation, row)));
-            launches.sort_unstable();
-            launches.dedup_by_key(|(correlation, _)| *correlation);
-        }
+    pub(crate) fn new(
+        gpu: &'a Gpu<'a>,
+        launches: &'a Launches,
+        windows: &'a [StageWindow],
+        is_engine: &'a [bool],
+    ) -> Self {
+        let trace = gpu.trace;
         let of = |key: &dyn Fn(TrackId) -> usize, len: usize, sides: &[Side]| -> Vec<Timeline> {
             let mut lists: Vec<Vec<u32>> = vec![Vec::new(); len];
             for (index, window) in (0..).zip(windows) {
@@ -104,9 +104,10 @@ impl<'a> Finder<'a> {
         externals.sort_unstable();
         Self {
             trace,
+            gpu,
+            launches,
             windows,
             is_engine,
-            launches,
             externals,
             of_track: of(
                 &|track| track.0 as usize,
@@ -119,15 +120,15 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// The stage of the GPU slice of `row`.
-    pub(crate) fn find(&self, row: Row, slice: &GpuSlice) -> Found {
+    /// The stage of the GPU slice at `at`.
+    pub(crate) fn find(&self, at: usize, slice: &GpuSlice) -> Found {
         let nothing =
             if slice.before_window { Evidence::LaunchedBefore } else { Evidence::Nothing };
         let nothing = Found { stage: Stage::All, evidence: nothing, window: None };
         if self.windows.is_empty() {
             return nothing;
         }
-        let launch = self.launch(row);
+        let (row, launch) = (self.gpu.row(at), self.launches.of_slice(at));
         let found = self
             .by_external(row, launch)
             .or_else(|| self.by_thread(launch?))
@@ -149,12 +150,6 @@ impl<'a> Finder<'a> {
             None => self.by_start(row, slice.start_ns),
         };
         near.unwrap_or(nothing)
-    }
-
-    fn launch(&self, row: Row) -> Option<Row> {
-        let correlation = self.trace.link(row)?;
-        let at = self.launches.binary_search_by_key(&correlation, |(known, _)| *known).ok()?;
-        self.launches.get(at).map(|(_, row)| *row)
     }
 
     fn process(&self, row: Row) -> usize {

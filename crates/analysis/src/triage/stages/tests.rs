@@ -6,12 +6,13 @@ use super::*;
 use crate::Options;
 use crate::before_window::BeforeWindowSlices;
 use crate::fixture::{Fixture, Slice, kernel, slice};
+use crate::launches::Launches;
 
 fn with<R>(fixture: Fixture, name: Option<&str>, look: impl Fn(&Stages, &Gpu<'_>) -> R) -> R {
     let trace = fixture.finish();
     let before = BeforeWindowSlices::of(&trace);
     let gpu = Gpu::new(&trace, catalog::Platform::Rocm, &before, &Options::default());
-    look(&Stages::of(&trace, &gpu, name), &gpu)
+    look(&Stages::of(&gpu, &Launches::of(&gpu), name), &gpu)
 }
 
 fn stages_named(fixture: Fixture, name: Option<&str>) -> Vec<Stage> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::launches::Launches;
 use crate::triage::attribution::Linker;
 use crate::triage::{framework, replay};
 
@@ -79,7 +80,9 @@ fn real_traces_show_what_really_follows_in_them() {
     for (name, expected) in expected {
         let trace = decode(&folder.join(format!("{name}.json.gz")));
         let context = of(framework::framework(&trace).framework);
-        let places = |gpu: &Gpu<'_>| Some(attribution::attribute(gpu, &mut Linker::of(&trace)));
+        let places = |gpu: &Gpu<'_>| {
+            Some(attribution::attribute(gpu, &Launches::of(gpu), &mut Linker::of(&trace)))
+        };
         let found = look(&trace, |_| "all", places, &context);
         assert_eq!(seen(&found), *expected, "{name}");
     }
@@ -113,8 +116,9 @@ fn replayed_kernels_have_the_operators_of_their_capture() {
         let trace = decode(&folder.join(format!("{name}_formal.json.gz")));
         let capture = decode(&folder.join(format!("{name}_capture.json.gz")));
         let places = |gpu: &Gpu<'_>| {
-            let mut places = attribution::attribute(gpu, &mut Linker::of(&trace));
-            replay::map(gpu, &mut places, &[&capture]);
+            let launches = Launches::of(gpu);
+            let mut places = attribution::attribute(gpu, &launches, &mut Linker::of(&trace));
+            replay::map(gpu, &launches, &mut places, &[&capture]);
             Some(places)
         };
         let found = look(&trace, |_| "decode", places, &of(*framework));

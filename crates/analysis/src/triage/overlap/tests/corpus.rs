@@ -6,6 +6,7 @@ use catalog::{OverlapClass, Platform};
 use crate::Options;
 use crate::before_window::BeforeWindowSlices;
 use crate::gpu::Gpu;
+use crate::launches::Launches;
 use crate::triage::attribution::{Linker, attribute};
 use crate::triage::overlap::sweep::sweep;
 use crate::triage::overlap::{Overlap, OverlapOptions, overlap};
@@ -109,8 +110,9 @@ fn table(name: &str) -> Option<(trace::Trace, Overlap)> {
         let before = BeforeWindowSlices::of(&trace);
         let platform = crate::device::platform(&trace);
         let gpu = Gpu::new(&trace, platform, &before, &Options::default());
-        let places = attribute(&gpu, &mut Linker::of(&trace));
-        overlap(&gpu, &|_| Stage::All, Some(&places), &OverlapOptions::default())
+        let launches = Launches::of(&gpu);
+        let places = attribute(&gpu, &launches, &mut Linker::of(&trace));
+        overlap(&gpu, &launches, &|_| Stage::All, Some(&places), &OverlapOptions::default())
     };
     Some((trace, found))
 }
