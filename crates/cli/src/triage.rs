@@ -1,17 +1,17 @@
 //! `kinetoscope triage`.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use kinetoscope::artifacts::{
-    ARCHIVE, Artifact, ArtifactOptions, FIXED_TRACE, Role, SUMMARY, Triaged, UserFacts, archive,
-    triage_artifacts,
+    ARCHIVE, Artifact, ArtifactOptions, ArtifactOrder, FIXED_TRACE, NotFacts, NotMade, Role,
+    SUMMARY, Stored, UserFacts, archive, cutoff_of_text, fact_field, order_artifacts,
+    stage_of_word,
 };
 use kinetoscope::trace::Trace;
-use kinetoscope::{
-    Options, PlanOptions, Sources, Stage, TriageOptions, TriageReport, analyze, plan_repair, triage,
-};
+use kinetoscope::{PlanOptions, Sources, Stage, plan_repair};
 
 use crate::failure::Usage;
 use crate::input::{self, Opened};
@@ -37,10 +37,10 @@ pub struct Arguments {
     #[arg(long, requires = "out")]
     zip: bool,
     /// Only this stage: extend, decode, mixed, capture, forward, backward, optimizer, all.
-    #[arg(long, value_parser = stage)]
+    #[arg(long, value_parser = stage_of_word)]
     stage: Option<Stage>,
     /// Kernels below this share of their stage stand in one row of the Markdown, in percent.
-    #[arg(long, default_value_t = 1.0, value_parser = percent)]
+    #[arg(long, default_value_t = 1.0, value_parser = cutoff_of_text)]
     cutoff: f64,
     /// Only this rank, where the traces have several.
     #[arg(long)]
@@ -53,7 +53,7 @@ pub struct Arguments {
 #[derive(clap::Args)]
 pub struct Facts {
     /// The architecture that the conclusions are for, such as gfx950.
-    #[arg(long, value_name = "ARCH")]
+    #[arg(long, value_name = "ARCH", value_parser = target_arch)]
     target_arch: Option<String>,
     /// A JSON object with what only you know: experiment_id, trial_id, base_image... (docs/artifacts.md).
     #[arg(long, value_name = "FACTS.json")]
@@ -133,39 +133,25 @@ pub fn triage_one(
         captures: &captures,
         mapping: others.mapping.as_ref().map(|read| &read.decoded.trace),
     };
-    let file_name = Some(path.to_string_lossy().into_owned());
-    let (model, tp) = facts.model_and_tp();
-    let options = TriageOptions { file_name, model, tp, ..TriageOptions::default() };
-    let mut found = triage(trace, &options, &sources);
-    if let Some(stage) = stage {
-        found = only(found, stage, path)?;
-    }
     let plan = plan_repair(trace, &PlanOptions::default());
     let mut files = vec![read.source.clone()];
     files.extend(others.mapping.iter().chain(&others.captures).map(|read| read.source.clone()));
-    let files = triage_artifacts(&Triaged {
+    let order = ArtifactOrder {
         decoded: &read.decoded,
-        report: &analyze(trace, &Options::default()),
-        triage: &found,
-        plan: Some(&plan),
+        file_name: &path.to_string_lossy(),
+        plan: &plan,
+        others: sources,
         sources: &files,
         facts,
-        options: ArtifactOptions { keep_names: given.keep_names },
+        stage,
         cutoff_pct,
+        options: ArtifactOptions { keep_names: given.keep_names },
+    };
+    let files = order_artifacts(&order).map_err(|error| match error {
+        NotMade::NoStage { .. } => Usage(format!("{} has {error}", path.display())).into(),
+        other => anyhow::Error::new(other),
     })?;
     Ok(Done { read, files })
-}
-
-/// The rows of one stage.
-fn only(report: TriageReport, stage: Stage, path: &Path) -> Result<TriageReport> {
-    if !report.stages.iter().any(|row| row.stage == stage) {
-        let known: Vec<&str> = report.stages.iter().map(|row| row.stage.id()).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        let name = path.display();
-        let text = format!("{name} has no stage {}; its stages: {known}", stage.id());
-        return Err(Usage(text).into());
-    }
-    Ok(report.only(stage))
 }
 
 impl Facts {
@@ -214,28 +200,29 @@ fn write(folder: &Path, trace: &Path, done: &Done, zip: bool, interrupt: &Interr
     let fixed = folder.join(FIXED_TRACE);
     perfetto_fix::write_fixed(trace, &done.read, &fixed, interrupt)?;
     if zip {
-        let bytes =
-            std::fs::read(&fixed).with_context(|| format!("cannot read {}", fixed.display()))?;
         let path = folder.join(ARCHIVE);
-        std::fs::write(&path, archive(&done.files, Some(&bytes))?)
-            .with_context(|| cannot(&path))?;
+        write_archive(&path, &done.files, &fixed).with_context(|| cannot(&path))?;
     }
     eprintln!("{}: {} files", folder.display(), done.files.len() + 1 + usize::from(zip));
     Ok(())
 }
 
-fn stage(text: &str) -> Result<Stage, String> {
-    let text = text.to_ascii_lowercase();
-    let id = if text == "prefill" { "extend" } else { &text };
-    Stage::EVERY.into_iter().find(|stage| stage.id() == id).ok_or_else(|| {
-        let known: Vec<&str> = Stage::EVERY.iter().map(|stage| stage.id()).collect();
-        format!("one of {}", known.join(", "))
-    })
+/// All files as one: the repaired trace is read twice rather than held.
+fn write_archive(path: &Path, files: &[Artifact], fixed: &Path) -> Result<()> {
+    let mut stored = Stored::default();
+    input::pieces(fixed, "packing", |piece| {
+        stored.push(piece);
+        true
+    })?;
+    let around = archive(files, Some(&stored))?;
+    let mut file = File::create(path)?;
+    file.write_all(&around.before)?;
+    std::io::copy(&mut File::open(fixed)?, &mut file)?;
+    Ok(file.write_all(&around.after)?)
 }
 
-fn percent(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
-        _ => Err("a number from 0 to 100".to_owned()),
-    }
+fn target_arch(text: &str) -> Result<String, NotFacts> {
+    let field = fact_field("target_arch");
+    let value = field.map_or(Ok(None), |field| field.value(text))?;
+    Ok(value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default())
 }

@@ -4,8 +4,10 @@
 //! made is absent, an empty one says that nothing was found; no file holds a time of day.
 
 mod facts;
+mod fields;
 mod metadata;
 mod number;
+mod order;
 mod privacy;
 mod rows;
 mod source;
@@ -13,15 +15,17 @@ mod summary;
 mod zip;
 
 pub use facts::{NotFacts, UserFacts};
+pub use fields::{FACT_FIELDS, FactField, FactKind, cutoff_of_text, fact_field, stage_of_word};
 pub use metadata::{
     ARTIFACT_SCHEMA, DeviceFacts, Distributed, Orphans, ProfileMetadata, RULES_VERSION,
     RepairCount, RunFacts, Tool, TraceFacts,
 };
 pub use number::{Micros, Percent};
+pub use order::{ArtifactOrder, NotMade, order_artifacts};
 pub use privacy::STRIPPED;
 pub use rows::{FuseArtifact, KernelArtifact, OverlapArtifact};
 pub use source::{Role, SourceDigest, SourceFile, sha256_hex};
-pub use zip::{TooLarge, ZipWriter};
+pub use zip::{Archive, Stored, TooLarge, ZipWriter};
 
 use analysis::{TraceReport, TriageReport};
 use decode::Decoded;
@@ -186,19 +190,20 @@ pub fn artifacts(input: &ArtifactInput<'_>) -> Result<Vec<Artifact>, serde_json:
     Ok(files)
 }
 
-/// All files as one archive; `fixed_trace` is the repaired trace, compressed.
+/// All files as one archive around the repaired trace, if there is one: its bytes are not needed, only what
+/// [`Stored`] knows of them.
 ///
 /// # Errors
 /// When it would be too large for the format.
-pub fn archive(files: &[Artifact], fixed_trace: Option<&[u8]>) -> Result<Vec<u8>, TooLarge> {
+pub fn archive(files: &[Artifact], fixed_trace: Option<&Stored>) -> Result<Archive, TooLarge> {
     let mut zip = ZipWriter::default();
     for file in files {
         zip.add(&file.name, file.text.as_bytes())?;
     }
-    if let Some(bytes) = fixed_trace {
-        zip.add(FIXED_TRACE, bytes)?;
+    match fixed_trace {
+        Some(stored) => zip.finish_around(FIXED_TRACE, stored),
+        None => Ok(Archive { before: zip.finish()?, after: Vec::new() }),
     }
-    zip.finish()
 }
 
 fn metadata_of(input: &ArtifactInput<'_>, names: &Names) -> ProfileMetadata {

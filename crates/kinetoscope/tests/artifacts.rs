@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use analysis::{Framework, FrameworkVote, ObservedArch};
 use kinetoscope::artifacts::{
     ArtifactInput, ArtifactOptions, FuseArtifact, KernelArtifact, Micros, OverlapArtifact, Percent,
-    Role, RunFacts, STRIPPED, SourceDigest, Tables, Triaged, UserFacts, archive, artifacts,
+    Role, RunFacts, STRIPPED, SourceDigest, Stored, Tables, Triaged, UserFacts, archive, artifacts,
     triage_artifacts,
 };
 use kinetoscope::{
@@ -333,9 +333,11 @@ fn the_same_input_gives_the_same_bytes() {
     };
     let once = artifacts(&input).unwrap();
     assert_eq!(once, artifacts(&input).unwrap());
-    let zip = archive(&once, Some(b"\x1f\x8b")).unwrap();
-    assert_eq!(zip, archive(&once, Some(b"\x1f\x8b")).unwrap());
-    assert!(zip.starts_with(b"PK"));
+    let mut stored = Stored::default();
+    stored.push(b"\x1f\x8b");
+    let zip = archive(&once, Some(&stored)).unwrap();
+    assert_eq!(zip, archive(&once, Some(&stored)).unwrap());
+    assert!(zip.before.starts_with(b"PK") && zip.after.starts_with(b"PK\x01\x02"));
 }
 
 fn triaged(file: &[u8], name: &str) -> Vec<(String, String)> {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use trace::Metadata;
 
+use super::fields::fact_field;
 use super::source::sha256_hex;
 
 /// Facts that a person supplies; `None` for what is not known. Nothing here is ever guessed.
@@ -47,6 +48,13 @@ pub struct UserFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotFacts(String);
 
+impl NotFacts {
+    /// For this reason.
+    pub(crate) fn new(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
 impl std::fmt::Display for NotFacts {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(&self.0)
@@ -68,10 +76,17 @@ impl UserFacts {
     /// Facts written down as a JSON object. A key that is none of them is an error: it would be lost silently.
     ///
     /// # Errors
-    /// When the text is no object of facts.
+    /// When the text is no object of facts, or a fact is not what it can be.
     pub fn from_json(json: &str) -> Result<Self, NotFacts> {
-        serde_json::from_value(Value::Object(object(json)?))
-            .map_err(|error| NotFacts(error.to_string()))
+        let members = object(json)?;
+        for (key, value) in &members {
+            if let Some(field) = fact_field(key)
+                && !value.is_null()
+            {
+                field.check(value)?;
+            }
+        }
+        serde_json::from_value(Value::Object(members)).map_err(|error| NotFacts(error.to_string()))
     }
 
     /// Takes the launch flags of a `server_args.json`.

@@ -23,6 +23,43 @@ pub struct ZipWriter {
     n_files: u16,
 }
 
+/// What an archive must know of a file that is stored in it as it is, and that need not lie in memory: how long it is,
+/// and its checksum.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    crc: crc32fast::Hasher,
+    bytes: u64,
+}
+
+impl Stored {
+    /// Takes the next bytes of the file.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.crc.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// How many there were.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether there were none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+}
+
+/// An archive whose last file lies elsewhere: it is `before`, the bytes of that file, and `after`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archive {
+    /// Up to the file.
+    pub before: Vec<u8>,
+    /// From the end of the file on; empty if there is none.
+    pub after: Vec<u8>,
+}
+
 /// An archive holds at most 65,535 files and 4 GiB without extensions that not every reader has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
@@ -36,30 +73,35 @@ impl std::fmt::Display for TooLarge {
 impl std::error::Error for TooLarge {}
 
 impl ZipWriter {
-    /// Appends a file. What is compressed already (`.gz`) is stored as it is.
+    /// Appends a file.
     ///
     /// # Errors
     /// When the archive would be too large for the format.
     pub fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), TooLarge> {
-        let deflated;
-        let (method, data) = if name.ends_with(".gz") {
-            (STORED, bytes)
-        } else {
-            deflated = miniz_oxide::deflate::compress_to_vec(bytes, LEVEL);
-            (DEFLATED, &deflated[..])
-        };
-        let number = |n: usize| u32::try_from(n).map_err(|_| TooLarge);
-        let (offset, packed, plain) =
-            (number(self.out.len())?, number(data.len())?, number(bytes.len())?);
+        let deflated = miniz_oxide::deflate::compress_to_vec(bytes, LEVEL);
+        let sizes = (number(deflated.len())?, number(bytes.len())?);
+        self.head(name, DEFLATED, crc32fast::hash(bytes), sizes)?;
+        self.out.extend(deflated);
+        Ok(())
+    }
+
+    /// Writes what both headers of a file say, each in its place.
+    fn head(
+        &mut self,
+        name: &str,
+        method: u16,
+        crc: u32,
+        (packed, plain): (u32, u32),
+    ) -> Result<(), TooLarge> {
+        let offset = number(self.out.len())?;
         let name_len = u16::try_from(name.len()).map_err(|_| TooLarge)?;
         self.n_files = self.n_files.checked_add(1).ok_or(TooLarge)?;
 
-        // What both headers of a file say.
         let mut common = Vec::with_capacity(26);
         for field in [VERSION, FLAGS, method, 0, DATE] {
             common.extend(field.to_le_bytes());
         }
-        for field in [crc32fast::hash(bytes), packed, plain] {
+        for field in [crc, packed, plain] {
             common.extend(field.to_le_bytes());
         }
         common.extend(name_len.to_le_bytes());
@@ -68,7 +110,6 @@ impl ZipWriter {
         self.out.extend(b"PK\x03\x04");
         self.out.extend(&common);
         self.out.extend(name.as_bytes());
-        self.out.extend(data);
 
         self.directory.extend(b"PK\x01\x02");
         self.directory.extend(VERSION.to_le_bytes());
@@ -84,19 +125,40 @@ impl ZipWriter {
     ///
     /// # Errors
     /// When it is too large for the format.
-    pub fn finish(self) -> Result<Vec<u8>, TooLarge> {
-        let Self { mut out, directory, n_files } = self;
-        let offset = u32::try_from(out.len()).map_err(|_| TooLarge)?;
-        let size = u32::try_from(directory.len()).map_err(|_| TooLarge)?;
-        out.extend(directory);
-        out.extend(b"PK\x05\x06\0\0\0\0");
-        out.extend(n_files.to_le_bytes());
-        out.extend(n_files.to_le_bytes());
-        out.extend(size.to_le_bytes());
-        out.extend(offset.to_le_bytes());
-        out.extend(0_u16.to_le_bytes());
-        Ok(out)
+    pub fn finish(mut self) -> Result<Vec<u8>, TooLarge> {
+        let end = self.end(self.out.len())?;
+        self.out.extend(end);
+        Ok(self.out)
     }
+
+    /// The archive around one more file, which is stored as it is: it is compressed already.
+    ///
+    /// # Errors
+    /// When it is too large for the format.
+    pub fn finish_around(mut self, name: &str, file: &Stored) -> Result<Archive, TooLarge> {
+        let bytes = u32::try_from(file.bytes).map_err(|_| TooLarge)?;
+        self.head(name, STORED, file.crc.clone().finalize(), (bytes, bytes))?;
+        let at = self.out.len().checked_add(bytes as usize).ok_or(TooLarge)?;
+        let after = self.end(at)?;
+        Ok(Archive { before: self.out, after })
+    }
+
+    /// The directory, which begins at byte `at`, and the archive's last record.
+    fn end(&self, at: usize) -> Result<Vec<u8>, TooLarge> {
+        let (offset, size) = (number(at)?, number(self.directory.len())?);
+        let mut end = self.directory.clone();
+        end.extend(b"PK\x05\x06\0\0\0\0");
+        end.extend(self.n_files.to_le_bytes());
+        end.extend(self.n_files.to_le_bytes());
+        end.extend(size.to_le_bytes());
+        end.extend(offset.to_le_bytes());
+        end.extend(0_u16.to_le_bytes());
+        Ok(end)
+    }
+}
+
+fn number(n: usize) -> Result<u32, TooLarge> {
+    u32::try_from(n).map_err(|_| TooLarge)
 }
 
 #[cfg(test)]
@@ -144,17 +206,20 @@ mod tests {
         let write = || {
             let mut zip = ZipWriter::default();
             zip.add("b.json", &b"[]".repeat(500)).unwrap();
-            zip.add("a.json.gz", b"\x1f\x8b").unwrap();
             zip.add("\u{fc}.md", b"").unwrap();
-            zip.finish().unwrap()
+            let mut file = Stored::default();
+            file.push(b"\x1f");
+            file.push(b"\x8b");
+            let Archive { before, after } = zip.finish_around("a.json.gz", &file).unwrap();
+            [&before, &b"\x1f\x8b"[..], &after].concat()
         };
         let zip = write();
         assert_eq!(zip, write());
         let found = files(&zip);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["b.json", "a.json.gz", "\u{fc}.md"]);
+        assert_eq!(names, ["b.json", "\u{fc}.md", "a.json.gz"]);
         assert_eq!(found[0].1, b"[]".repeat(500));
-        assert_eq!(found[1].1, b"\x1f\x8b");
+        assert_eq!(found[2].1, b"\x1f\x8b");
         assert!(zip.len() < 500, "{} bytes", zip.len());
         assert!(files(&ZipWriter::default().finish().unwrap()).is_empty());
     }

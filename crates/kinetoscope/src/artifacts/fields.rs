@@ -1,0 +1,307 @@
+//! The facts that a person can tell about a run, as a table: the form of the page is made of it, and the command line
+//! holds a facts file to the same checks.
+
+use serde_json::{Map, Value};
+
+use super::facts::NotFacts;
+use analysis::Stage;
+use catalog::architectures;
+
+/// What a fact is, and so how it is written and checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactKind {
+    /// Any words.
+    Text,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+    /// A name of an architecture.
+    Architecture,
+    /// Numbers of GPUs: `0, 1`.
+    Ids,
+    /// MHz by GPU: `0: 2100, 1: 2100`.
+    Clocks,
+    /// `yes` or `no`.
+    YesNo,
+    /// `sha256:` and 64 hex digits.
+    Digest,
+}
+
+/// One fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FactField {
+    /// Its key in `profile_metadata.json` and in a facts file.
+    pub key: &'static str,
+    /// What a person reads before it.
+    pub title: &'static str,
+    /// What it is for, in one sentence.
+    pub help: &'static str,
+    /// How it may look.
+    pub example: &'static str,
+    /// What it is.
+    pub kind: FactKind,
+}
+
+const STAGES: &[&str] =
+    &["extend", "decode", "mixed", "capture", "forward", "backward", "optimizer", "all"];
+const CLASSES: &[&str] = &["single-gpu", "multi-gpu", "full-node"];
+
+/// Every fact but the launch flags, which are a file of their own.
+pub const FACT_FIELDS: &[FactField] = &[
+    FactField {
+        key: "experiment_id",
+        title: "Experiment",
+        help: "The experiment in your database.",
+        example: "exp-2041",
+        kind: FactKind::Text,
+    },
+    FactField {
+        key: "trial_id",
+        title: "Trial",
+        help: "The trial of the experiment.",
+        example: "17",
+        kind: FactKind::Text,
+    },
+    FactField {
+        key: "model_name",
+        title: "Model",
+        help: "What was served or trained; taken from the launch flags where these tell it.",
+        example: "Qwen/Qwen3-235B-A22B",
+        kind: FactKind::Text,
+    },
+    FactField {
+        key: "base_image",
+        title: "Base image",
+        help: "The exact tag of the container. Two runs of different images cannot be compared.",
+        example: "rocm/vllm:rocm7.0_20260801",
+        kind: FactKind::Text,
+    },
+    FactField {
+        key: "target_arch",
+        title: "Target architecture",
+        help: "What your conclusions are for. The metadata says whether this trace can speak for it.",
+        example: "gfx950",
+        kind: FactKind::Architecture,
+    },
+    FactField {
+        key: "resource_class",
+        title: "Resource class",
+        help: "Derived from the world size where the file tells it.",
+        example: "single-gpu",
+        kind: FactKind::Choice(CLASSES),
+    },
+    FactField {
+        key: "gpu_device_ids",
+        title: "GPUs of the node",
+        help: "The node's own numbers. A trace has only those of the process.",
+        example: "0, 1, 2, 3",
+        kind: FactKind::Ids,
+    },
+    FactField {
+        key: "gpu_clocks_mhz",
+        title: "GPU clocks (MHz)",
+        help: "By GPU; no profiler of PyTorch records them.",
+        example: "0: 2100, 1: 2100",
+        kind: FactKind::Clocks,
+    },
+    FactField {
+        key: "preflight_passed",
+        title: "Preflight passed",
+        help: "Whether the checks before the run did.",
+        example: "yes",
+        kind: FactKind::YesNo,
+    },
+    FactField {
+        key: "profile_stage",
+        title: "Stage of the profile",
+        help: "Only where the trace does not tell it by annotations.",
+        example: "decode",
+        kind: FactKind::Choice(STAGES),
+    },
+    FactField {
+        key: "framework",
+        title: "Framework",
+        help: "Only where the one that was recognised is wrong.",
+        example: "sglang",
+        kind: FactKind::Text,
+    },
+    FactField {
+        key: "benchmark_config_hash",
+        title: "Benchmark configuration",
+        help: "The digest of its file, in canonical form if it is JSON: the file itself goes nowhere.",
+        example: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        kind: FactKind::Digest,
+    },
+];
+
+/// The field of a key.
+#[must_use]
+pub fn fact_field(key: &str) -> Option<&'static FactField> {
+    FACT_FIELDS.iter().find(|field| field.key == key)
+}
+
+impl FactField {
+    /// The value that a person wrote; `None` for blanks.
+    ///
+    /// # Errors
+    /// When it cannot be one; the text says what is wanted.
+    pub fn value(&self, text: &str) -> Result<Option<Value>, NotFacts> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let parts = || text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let value = match self.kind {
+            FactKind::Text | FactKind::Choice(_) | FactKind::Architecture | FactKind::Digest => {
+                Value::from(text)
+            }
+            FactKind::YesNo => match text.to_ascii_lowercase().as_str() {
+                "yes" | "true" => Value::Bool(true),
+                "no" | "false" => Value::Bool(false),
+                _ => return Err(self.wanted()),
+            },
+            FactKind::Ids => {
+                let ids = parts().map(|part| part.parse::<u32>().map(Value::from));
+                Value::Array(ids.collect::<Result<_, _>>().map_err(|_| self.wanted())?)
+            }
+            FactKind::Clocks => {
+                let clock = |part: &str| {
+                    let (id, mhz) = part.split_once(':')?;
+                    let mhz: f64 = mhz.trim().parse().ok()?;
+                    Some((id.trim().to_owned(), Value::from(mhz)))
+                };
+                let clocks: Option<Map<String, Value>> = parts().map(clock).collect();
+                Value::Object(clocks.ok_or_else(|| self.wanted())?)
+            }
+        };
+        self.check(&value)?;
+        Ok(Some(value))
+    }
+
+    /// Whether a value of a facts file can be this fact.
+    pub(crate) fn check(&self, value: &Value) -> Result<(), NotFacts> {
+        let text = value.as_str();
+        let good = match self.kind {
+            FactKind::Text => text.is_some(),
+            FactKind::Choice(words) => text.is_some_and(|text| words.contains(&text)),
+            FactKind::Architecture => text.and_then(architectures::spelled).is_some(),
+            FactKind::Ids => {
+                value.as_array().is_some_and(|ids| ids.iter().all(|id| id.as_u64().is_some()))
+            }
+            FactKind::Clocks => value.as_object().is_some_and(|clocks| {
+                let sound = |(id, mhz): (&String, &Value)| {
+                    !id.is_empty() && mhz.as_f64().is_some_and(|mhz| mhz.is_finite() && mhz > 0.0)
+                };
+                clocks.iter().all(sound)
+            }),
+            FactKind::YesNo => value.is_boolean(),
+            FactKind::Digest => {
+                let hex = text.and_then(|text| text.strip_prefix("sha256:"));
+                hex.is_some_and(|hex| {
+                    hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+                })
+            }
+        };
+        if good { Ok(()) } else { Err(self.wanted()) }
+    }
+
+    /// What is wanted of it.
+    fn wanted(&self) -> NotFacts {
+        let Self { key, example, .. } = self;
+        NotFacts::new(match self.kind {
+            FactKind::Text => format!("{key} is a text, such as {example}"),
+            FactKind::Choice(words) => format!("{key} is one of {}", words.join(", ")),
+            FactKind::Architecture => {
+                format!("{key} is an architecture by its compiler's name, such as gfx950 or sm_90")
+            }
+            FactKind::Ids => format!("{key} is a list of the GPUs' numbers, such as {example}"),
+            FactKind::Clocks => format!("{key} is MHz by GPU, such as {example}"),
+            FactKind::YesNo => format!("{key} is yes or no"),
+            FactKind::Digest => format!("{key} is sha256: and 64 hex digits"),
+        })
+    }
+}
+
+/// The stage of a word.
+///
+/// # Errors
+/// When it is none; the text names those that there are.
+pub fn stage_of_word(text: &str) -> Result<Stage, NotFacts> {
+    let text = text.trim().to_ascii_lowercase();
+    let id = if text == "prefill" { "extend" } else { &text };
+    Stage::EVERY
+        .into_iter()
+        .find(|stage| stage.id() == id)
+        .ok_or_else(|| NotFacts::new(format!("one of {}", STAGES.join(", "))))
+}
+
+/// A share in percent, as a cut-off.
+///
+/// # Errors
+/// When it is no number from 0 to 100.
+pub fn cutoff_of_text(text: &str) -> Result<f64, NotFacts> {
+    match text.trim().parse() {
+        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
+        _ => Err(NotFacts::new("a number from 0 to 100".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::artifacts::UserFacts;
+    use serde_json::json;
+
+    fn value(key: &str, text: &str) -> Result<Option<Value>, NotFacts> {
+        fact_field(key).unwrap().value(text)
+    }
+
+    #[test]
+    fn every_fact_but_the_flags_has_a_field_whose_example_is_one() {
+        let mut facts = Map::new();
+        for field in FACT_FIELDS {
+            facts.insert(field.key.to_owned(), field.value(field.example).unwrap().unwrap());
+        }
+        let facts = UserFacts::from_json(&Value::Object(facts).to_string()).unwrap();
+        let Value::Object(all) = serde_json::to_value(&facts).unwrap() else { unreachable!() };
+        let unset: Vec<&String> =
+            all.iter().filter(|(_, value)| value.is_null()).map(|(key, _)| key).collect();
+        assert_eq!(unset, ["server_flags"]);
+    }
+
+    #[test]
+    fn what_a_person_writes_is_read_or_said_to_be_wrong() {
+        assert_eq!(value("trial_id", "  ").unwrap(), None);
+        assert_eq!(value("gpu_device_ids", "0,3 , 5,").unwrap(), Some(json!([0, 3, 5])));
+        assert_eq!(value("gpu_clocks_mhz", "0: 2100, 1:1950.5").unwrap().unwrap()["1"], 1950.5);
+        assert_eq!(value("preflight_passed", "No").unwrap(), Some(json!(false)));
+        for (key, text) in [
+            ("gpu_device_ids", "one"),
+            ("gpu_device_ids", "-1"),
+            ("gpu_clocks_mhz", "2100"),
+            ("gpu_clocks_mhz", "0: NaN"),
+            ("gpu_clocks_mhz", "0: -5"),
+            ("preflight_passed", "maybe"),
+            ("resource_class", "two nodes"),
+            ("profile_stage", "serving"),
+            ("target_arch", "MI355X"),
+            ("benchmark_config_hash", "sha256:12"),
+        ] {
+            let error = value(key, text).unwrap_err().to_string();
+            assert!(error.starts_with(key), "{error}");
+            let json = json!({ key: text }).to_string();
+            assert!(
+                UserFacts::from_json(&json).is_err(),
+                "a facts file is held to the same: {json}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_stages_of_the_table_are_all() {
+        assert_eq!(Stage::EVERY.map(Stage::id), STAGES);
+        assert_eq!(stage_of_word("Prefill").unwrap(), Stage::Extend);
+        assert!(stage_of_word("moon").unwrap_err().to_string().contains("decode"));
+        assert!(cutoff_of_text("0.5").is_ok() && cutoff_of_text("101").is_err());
+        assert!(cutoff_of_text("NaN").is_err());
+    }
+}

@@ -1,0 +1,102 @@
+//! From a trace and what a person wants to its artifacts, in one call: the page and the command line both make it.
+
+use analysis::{Options, Sources, Stage, TriageOptions, analyze, triage};
+use decode::Decoded;
+use repair::RepairPlan;
+
+use super::{Artifact, ArtifactOptions, SourceFile, Triaged, UserFacts, triage_artifacts};
+
+/// What artifacts are made of and how.
+#[derive(Clone, Copy)]
+pub struct ArtifactOrder<'a> {
+    /// The measured trace.
+    pub decoded: &'a Decoded,
+    /// Its name, with folders if they are known: it may say the stage.
+    pub file_name: &'a str,
+    /// Its repair.
+    pub plan: &'a RepairPlan,
+    /// Traces that tell where its kernels come from.
+    pub others: Sources<'a>,
+    /// All the files, the measured one first.
+    pub sources: &'a [SourceFile],
+    /// What the user knows.
+    pub facts: &'a UserFacts,
+    /// Only this stage.
+    pub stage: Option<Stage>,
+    /// Kernels below this share of their stage stand in one row of the summary; the tables have them all.
+    pub cutoff_pct: f64,
+    /// What else the user chose.
+    pub options: ArtifactOptions,
+}
+
+/// Why there are no artifacts.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NotMade {
+    /// The trace has no such stage.
+    NoStage {
+        /// The one that was asked for.
+        wanted: Stage,
+        /// Those that it has.
+        known: Vec<Stage>,
+    },
+    /// A fault of Kinetoscope.
+    Json(serde_json::Error),
+}
+
+impl std::fmt::Display for NotMade {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoStage { wanted, known } => {
+                let known: Vec<&str> = known.iter().map(|stage| stage.id()).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                write!(out, "no stage {}; its stages: {known}", wanted.id())
+            }
+            Self::Json(error) => write!(out, "a table could not be written: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for NotMade {}
+
+/// Triages a trace and writes the artifacts of it, all but the repaired trace, in the order of the archive.
+///
+/// # Errors
+/// When the trace has no such stage.
+pub fn order_artifacts(order: &ArtifactOrder<'_>) -> Result<Vec<Artifact>, NotMade> {
+    let ArtifactOrder {
+        decoded,
+        file_name,
+        plan,
+        others,
+        sources,
+        facts,
+        stage,
+        cutoff_pct,
+        options,
+    } = *order;
+    let trace = &decoded.trace;
+    let (model, tp) = facts.model_and_tp();
+    let file_name = Some(file_name.to_owned());
+    let triage_options = TriageOptions { file_name, model, tp, ..TriageOptions::default() };
+    let mut found = triage(trace, &triage_options, &others);
+    if let Some(wanted) = stage {
+        if !found.stages.iter().any(|row| row.stage == wanted) {
+            let known = found.stages.iter().map(|row| row.stage).collect();
+            return Err(NotMade::NoStage { wanted, known });
+        }
+        found = found.only(wanted);
+    }
+    let report = analyze(trace, &Options::default());
+    triage_artifacts(&Triaged {
+        decoded,
+        report: &report,
+        triage: &found,
+        plan: Some(plan),
+        sources,
+        facts,
+        options,
+        cutoff_pct,
+    })
+    .map_err(NotMade::Json)
+}
