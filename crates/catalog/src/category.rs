@@ -94,6 +94,7 @@ categories! {
     Fill { "fill", "Fill kernel", "Memory / Scheduler", Memory, "Fills that run as kernels." }
     KvCache { "kv_cache", "KV cache", "Memory / Scheduler", Memory, "Writes to and copies within the key-value cache." }
     ServingMeta { "serving_meta", "Serving metadata", "Memory / Scheduler", Memory, "Index tables, positions and bookkeeping of an inference server." }
+    Wait { "wait", "Waiting", "Memory / Scheduler", Other, "Kernels that only wait: sleeps and delays that somebody asked for." }
     Other { "other", "Other", "Other", Other, "Not recognised." }
 }
 

@@ -79,6 +79,7 @@ const PAINTS: &[(&str, Hue, Hatch)] = &[
     ("scan_sort", Hue::Other, Hatch::Dots),
     ("sampling_topk", Hue::Other, Hatch::Cross),
     ("serving_meta", Hue::Other, Hatch::Lines),
+    ("wait", Hue::Other, Hatch::Dots),
     // Raw categories of the file, for slices that are no kernels.
     ("kernel", Hue::Gemm, Hatch::None),
     ("gpu_memcpy", Hue::Memory, Hatch::None),

@@ -16,6 +16,7 @@ rules! { DATA:
         "void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<long, int, int>::Policy800, false>(int)",
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4, 4> >(int)",
         "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u>(int)", "_topk_forward",
+        "void flashinfer::sampling::TopKRenormProbKernel<1024u>(float*)",
         "void at::native::gatherKthValue<float, int, 2>(int)",
         "void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)",
         "void at::native::bitonicSortKVInPlace<2, -1, 16, 16, float>(int)",
@@ -28,7 +29,9 @@ rules! { DATA:
         "rejection", "renormprob", "beam_?search", "beamhyp", "beam_", "ban_bad", "logits_proc",
         "logit_bias", "temperature", "logprob", "log_prob", "<median", "_ranks_kernel", "<prob_",
       ],
-      examples: ["void beamSearchKernel<float, 4>(int)", "_ranks_kernel"],
+      examples: [
+        "void beamSearchKernel<float, 4>(int)", "_ranks_kernel",
+      ],
       source: "PyTorch, vLLM, TRT-LLM" }
     { id: "scan_sort.name", category: ScanSort, scope: Name,
       any: [
@@ -46,10 +49,13 @@ rules! { DATA:
     { id: "scan_sort.head", category: ScanSort, scope: Head,
       any: [
         "histc", "exclusivesum", "cummax", "cummin", "logcumsumexp", "prefix_?sum", "bucketize",
-        "_scan$", "scan_?kernel", "offsets_range", "invert_permute",
+        "_scan$", "scan_?kernel", "offsets_range", "invert_permute", "onesweep", "<partition_kernel",
       ],
-      examples: ["void fbgemm_gpu::_offsets_range_cuda_kernel<long>(long)", "blockPrefixSum"],
-      source: "FBGEMM, PyTorch" }
+      examples: [
+        "void fbgemm_gpu::_offsets_range_cuda_kernel<long>(long)", "blockPrefixSum",
+        "onesweep_iteration_kernel",
+      ],
+      source: "FBGEMM, PyTorch, rocPRIM under rocprof" }
     { id: "index.name", category: Index, scope: Name,
       any: [
         "index_?select", "index_?put", "index_?kernel", "index_?add", "index_?copy", "index_?fill",
@@ -71,7 +77,7 @@ rules! { DATA:
         "to_dense_representation", "indexing_backward", "jagged", "_indices", "<take_",
         "permute_2d", "permute_1d", "block_bucketize", "find_long_segments", "one_?hot", "<select_",
         "<index_", "embbag", "emb_kernel", "<emb_", "<csr_", "<coo_", "_to_csr",
-        "relative_position_bias", "rel_pos",
+        "relative_position_bias", "rel_pos", "compute_cuda_kernel",
       ],
       examples: [
         "void at::to_dense_representation_kernel<float>(long)",
@@ -79,6 +85,7 @@ rules! { DATA:
         "void at::native::indexing_backward_kernel<float, 4>(long const*)",
         "void fbgemm_gpu::permute_2D_lengths_kernel<int>(int)",
         "void fbgemm_gpu::jagged_2d_to_dense_kernel<float>(int)",
+        "void compute_cuda_kernel<long>(long*, long*, long*, long, long)",
       ],
       source: "PyTorch, FBGEMM" }
     { id: "fill.name", category: Fill, scope: Name,

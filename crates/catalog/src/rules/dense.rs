@@ -14,7 +14,7 @@ rules! { DENSE:
         "<dyt", "modulate", "adaln", "norm#dfwd", "rmsnorm", "_norm$", "spatial_norm", "batch_stat",
         "layernorm", "<gn_", "ada_layer", "rmsn_", "norm_quant", "scale_shift",
         "cucomputegradinput", "cuapplylayernorm", "norm_gated", "norm_pass", "normalize_kernel",
-        "groupnorm", "<mhc_", "_hc_", "<hc_", "_mhc", "norm_no_weight", "renorm",
+        "groupnorm", "<mhc_", "_hc_", "<hc_", "_mhc", "norm_no_weight", "<renorm",
       ],
       examples: [
         "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float, false>(int)",
@@ -89,6 +89,19 @@ rules! { DENSE:
         "void LLGemm1_kernel<2>(int)", "_triton_mm_kernel",
       ],
       source: "cuBLAS, CUTLASS, DeepGEMM, vLLM, SGLang, AITER, rocBLAS, bitsandbytes" }
+    // Factorisations and their pivoting: dense linear algebra, mostly matrix products inside.
+    { id: "gemm.solver", category: Gemm, scope: Head,
+      any: [
+        "<ipiv_", "laswp", "xxtrf", "create_pivot", "larfg", "larft", "<sytrd", "sytd#", "tridiagonal",
+        "<gesvd", "<syevj", "<trtri", "<lauum", "<getf#", "<potf#",
+      ],
+      examples: [
+        "void ipiv_lower_small<float, 32>(int, void*, int, long*, int, int)",
+        "void laswp_kernel_reverse<float, false>(int, float* const*, int, int)",
+        "xxtrf4_set_info_ker(int, int*)", "void create_pivot_v2<32>(int, int*, long*, int)",
+        "void aiter::larfg_kernel<float>(float*)",
+      ],
+      source: "cuSOLVER, MAGMA, rocSOLVER, AITER" }
     { id: "gemm.argument", category: Gemm, scope: Name,
       any: [
         "gemm", "cublasgemv", "cutlass_#_tensorop", "cutlass_#_wmma", "cutlass_#_simt",

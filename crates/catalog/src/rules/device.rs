@@ -31,6 +31,8 @@ rules! { FIRST:
         "cached_notify", "push_pull_halos", "halo_exchange", "<nvls", "tbo_barrier", "ringexchange",
         "<sendrecv", "allreducefusion", "peer_copy", "<barrier_all", "cross_rank", "oneshotkernel",
         "twoshotkernel", "put_signal", "minimaxreduce", "minimax_reduce", "wait_signal",
+        "_sync_latency", "<producer_kernel", "<consumer_kernel", "<consumer_batch",
+        "wait_until_on_stream",
       ],
       examples: [
         "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
@@ -45,7 +47,7 @@ rules! { FIRST:
         "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<int>(int)",
         "msccl::all_reduce_4(int)", "nvshmemi_entrypoint(int)",
         "void transformer_engine::userbuffers_fp16_sum_inplace_gpu_rr<8>(int)",
-        "EpDispatchIntraNodeKernel", "push_pull_halos_1d_kernel",
+        "EpDispatchIntraNodeKernel", "push_pull_halos_1d_kernel", "consumer_kernel(void*, int)",
       ],
       source: "NCCL, RCCL, MSCCL++, vLLM, SGLang, AITER, DeepEP, TRT-LLM, Transformer Engine, apex" }
     // torch._foreach_copy_ is a copy, whatever launches it.

@@ -34,12 +34,14 @@ rules! { POINTWISE:
         "smooth_l1", "bce_", "binary_cross", "kl_div", "kldiv", "ctc_loss", "huber", "jsd_", "_jsd",
         "tvd_", "<jsd", "<tvd", "grpo", "triplet", "_loss_", "logsumexp", "log_sum_exp",
         "lse_kernel", "softxentropy", "ctcloss", "_loss>", "loss_kernel", "xent", "gspo", "dpo_",
+        "nllcriterion", "parallel_ce_", "tv_distance",
       ],
       examples: [
         "void at::native::(anonymous namespace)::nll_loss_forward_reduce_cuda_kernel_2d<float, float, long>(float*)",
         "liger_cross_entropy_kernel",
         "void at::native::vectorized_elementwise_kernel<4, at::native::mse_kernel_cuda(at::TensorIteratorBase&)::{lambda()#1}>(int)",
-        "_jsd_kernel",
+        "_jsd_kernel", "liger_vocab_parallel_ce_forward_kernel",
+        "void cunn_ClassNLLCriterion_updateOutput_kernel<float, float>(float*, float*)",
       ],
       source: "PyTorch, Liger, apex" }
     { id: "softmax.any", category: Softmax, scope: Name,
@@ -76,7 +78,7 @@ rules! { POINTWISE:
         "distribution_", "philox", "dropout", "bernoulli", "random_from", "random_kernel",
         "exponential_kernel", "normal_and_transform", "uniform_and_transform", "curand", "rocrand",
         "gumbel", "generate_seed", "random_int", "randperm", "gen_sequenced", "hiprand",
-        "random_uniform", "random_pad",
+        "random_uniform", "random_pad", "rng_state", "seed_and_offset",
       ],
       examples: [
         "void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4, int>(int)",

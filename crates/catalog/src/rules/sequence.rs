@@ -78,7 +78,7 @@ rules! { ATTENTION:
         "<gated_linear", "<ssu_", "selectivestate", "<tri_inverse", "kkt_", "_kkt", "<log_linear",
         "seg_la", "retention", "state_update_kernel", "qkvzba", "gdn_gating", "short_conv",
         "shortconv", "<token_shift", "token_shift", "causalconv1d", "inclusive_scan_linear",
-        "softplus_decay", "<mesa_", "ttt_linear",
+        "softplus_decay", "<mesa_", "ttt_linear", "deltaformer", "<wu_fwd", "k_update_fwd",
       ],
       examples: [
         "_chunk_scan_fwd_kernel", "_state_passing_fwd_kernel",
@@ -89,7 +89,7 @@ rules! { ATTENTION:
         "void selective_scan_fwd_kernel<Selective_Scan_fwd_kernel_traits<128> >(SSMParamsBase)",
         "_selective_scan_update_kernel", "fused_gdn_gating_kernel", "chunk_kda_fwd_kernel_intra",
         "solve_tril_16x16_kernel", "_fwd_diag_kernel", "recompute_w_u_fwd_kernel",
-        "chunk_fwd_kernel_o",
+        "chunk_fwd_kernel_o", "parallel_deltaformer_fwd_kernel",
       ],
       source: "Mamba, flash-linear-attention, vLLM, SGLang" }
     { id: "attention.any", category: Attention, scope: Head,
@@ -125,7 +125,8 @@ rules! { ATTENTION:
         "<gqa", "<mqa_", "attn_mask", "attn_merge", "attn_inner", "attn_func", "cross_attn",
         "self_attn", "attn_out", "moba_", "hash_attn", "topk_attn", "attn_sink", "token_att",
         "att_fwd", "decode_stage#", "gqa_decode", "combine_kernel_flash", "bwd_odo", "dkdv_kernel",
-        "dq_kernel",
+        "dq_kernel", "<la_persistent", "<pod_persistent", "parallax_", "thd_out_correction",
+        "thd_grad_correction", "lsefrommd",
       ],
       examples: [
         "attn_fwd",
@@ -144,6 +145,7 @@ rules! { ATTENTION:
         "_attn_fwd",
         "void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128> >(flash::Flash_fwd_params)",
         "mla_a16w16_decode_bf16", "flash_fwd_splitkv_mla_kernel", "deep_gemm::sm90_fp8_mqa_logits",
+        "la_persistent", "void thd_out_correction_kernel<float, 1, false>(float*)",
       ],
       source: "FlashAttention, FlashInfer, vLLM, SGLang, AITER, CK Tile, xFormers, cuDNN, aotriton, TRT-LLM, FlashMLA" }
     // FlashAttention 3 hides behind cutlass's one entry point.

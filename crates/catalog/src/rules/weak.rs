@@ -4,6 +4,14 @@
 use super::rules;
 
 rules! { WEAK:
+    // torch.cuda._sleep and the delays with which libraries line streams up: busy time, but no work.
+    { id: "wait.any", category: Wait, scope: Head,
+      any: ["<spin_kernel", "<spinkernel", "delay_kern", "delaystream", "<sleep_kernel", "nanosleep"],
+      examples: [
+        "at::cuda::(anonymous namespace)::spin_kernel(long)",
+        "tensorrt_llm::kernels::delayStreamKernel(long)",
+      ],
+      source: "PyTorch Sleep.cu, TRT-LLM, Transformer Engine" }
     { id: "attention.word", category: Attention, scope: Head,
       any: [
         "attn", "^_fwd_kernel", "<bwd_kernel_", "<hstu_", "<flash_", "deformer", "simplicial",
