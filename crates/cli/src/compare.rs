@@ -9,7 +9,7 @@ use kinetoscope::{Run, compare, report};
 use serde::de::DeserializeOwned;
 
 use crate::traces;
-use crate::triage::{Facts, Others, triage_one};
+use crate::triage::{Facts, How, Others, triage_one};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -17,6 +17,7 @@ pub struct Arguments {
     a: PathBuf,
     /// The second run.
     b: PathBuf,
+    /// What holds for both runs, where they are traces; each also takes the server_args.json beside it.
     #[command(flatten)]
     facts: Facts,
 }
@@ -56,7 +57,7 @@ fn load(path: &Path, facts: &Facts) -> Result<Run> {
         bail!("{} holds {} traces: name one of them", path.display(), chosen.len());
     };
     let done =
-        triage_one(&one.path, None, &Others::default(), &facts.read(&one.path)?, facts, 0.0)?;
+        triage_one(&one.path, &How::default(), &Others::default(), &facts.read(&one.path)?, facts)?;
     let text = |name: &str| {
         done.files.iter().find(|file| file.name == name).map_or("[]", |file| file.text.as_str())
     };

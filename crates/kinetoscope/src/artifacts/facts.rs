@@ -98,18 +98,23 @@ impl UserFacts {
         Ok(())
     }
 
-    /// The model and the number of tensor-parallel ranks, as far as the user or the launch flags tell.
+    /// The model and the number of tensor-parallel ranks, as far as the user, the trace or the launch flags of
+    /// either tell.
     #[must_use]
-    pub fn model_and_tp(&self) -> (Option<String>, Option<u32>) {
+    pub fn model_and_tp(&self, metadata: &Metadata) -> (Option<String>, Option<u32>) {
+        let carried = Carried::of(metadata);
+        let in_trace = || Some(carried.get("server_flags", Value::is_object)?.0);
+        let flags = self.server_flags.clone().map(Value::Object).or_else(in_trace);
         let flag = |keys: &[&str]| {
-            let flags = self.server_flags.as_ref()?;
+            let flags = flags.as_ref()?;
             keys.iter().find_map(|key| flags.get(*key)).cloned()
         };
         let model =
             flag(&["model_path", "model"]).and_then(|value| value.as_str().map(str::to_owned));
         let tp = flag(&["tp_size", "tensor_parallel_size", "tp"])
             .and_then(|value| u32::try_from(value.as_u64()?).ok());
-        (self.model_name.clone().or(model), tp)
+        let named = self.model_name.clone();
+        (named.or_else(|| Some(carried.text("model_name")?.0)).or(model), tp)
     }
 
     /// Takes the digest of a benchmark's configuration. JSON is hashed in its canonical form (keys sorted, no
@@ -221,9 +226,14 @@ mod tests {
             assert!(error.contains(why), "{error}");
         }
         let mut facts = UserFacts::from_json("{\"trial_id\": \"1\"}").unwrap();
-        assert_eq!(facts.model_and_tp(), (None, None));
+        let mut trace = Metadata::default();
+        assert_eq!(facts.model_and_tp(&trace), (None, None));
+        let carried = [("model_name", "\"t\""), ("server_flags", "{\"tp_size\": 2}")];
+        trace.members = carried.map(|(key, json)| (key.to_owned(), json.to_owned())).to_vec();
+        assert_eq!(facts.model_and_tp(&trace), (Some("t".to_owned()), Some(2)));
+        trace.members.remove(0);
         facts.take_server_args("{\"model_path\": \"m\", \"tp_size\": 4}").unwrap();
-        assert_eq!(facts.model_and_tp(), (Some("m".to_owned()), Some(4)));
+        assert_eq!(facts.model_and_tp(&trace), (Some("m".to_owned()), Some(4)));
     }
 
     #[test]

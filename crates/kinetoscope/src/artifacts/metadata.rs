@@ -35,7 +35,7 @@ pub struct RunFacts {
     pub framework: FrameworkVote,
     /// The stage with the most GPU time; `all` where none is known.
     pub profile_stage: String,
-    /// GPU time that has a line of Python or an op, in percent.
+    /// GPU time of which an op is known, in percent.
     pub mapped_pct: Option<f64>,
     /// Batch sizes and tokens from annotations, by stage.
     pub batch_shape: Option<Value>,
@@ -350,8 +350,10 @@ impl ProfileMetadata {
         for row in &report.categories {
             *gpu_counts.entry(row.category.clone()).or_default() += row.n_slices;
         }
-        let gpu_total_ns =
-            overview.gpu.kernel_sum_ns + overview.gpu.memcpy_sum_ns + overview.gpu.memset_sum_ns;
+        let gpu = &overview.gpu;
+        let gpu_total_ns = [gpu.kernel_sum_ns, gpu.memcpy_sum_ns, gpu.memset_sum_ns]
+            .into_iter()
+            .fold(0, i64::saturating_add);
         let before = &overview.before_window;
         Self {
             schema_version: ARTIFACT_SCHEMA,

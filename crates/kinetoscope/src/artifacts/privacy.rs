@@ -51,16 +51,12 @@ impl Names {
 
     /// Launch flags without these names, addresses and secrets. Secrets go in any case.
     pub fn strip_flags(&self, flags: &Map<String, Value>) -> Map<String, Value> {
-        let stripped = |key: &str| {
-            let key = key.trim_start_matches('-').replace('-', "_").to_ascii_lowercase();
-            is_secret(&key) || (!self.keep && is_address(&key))
-        };
         flags
             .iter()
             .map(|(key, value)| {
                 let value = match value {
                     Value::Null => Value::Null,
-                    _ if stripped(key) => Value::from(STRIPPED),
+                    _ if self.is_hidden(key) => Value::from(STRIPPED),
                     value => self.strip_value(value),
                 };
                 (key.clone(), value)
@@ -68,10 +64,36 @@ impl Names {
             .collect()
     }
 
+    /// A list of values, which may be a command line: `--api-key` and its value are two of them, or one.
+    fn strip_arguments(&self, values: &[Value]) -> Value {
+        let mut after_secret = false;
+        let strip = |value: &Value| {
+            let hidden = std::mem::take(&mut after_secret);
+            let Some(text) = value.as_str().filter(|text| text.starts_with('-')) else {
+                return if hidden { Value::from(STRIPPED) } else { self.strip_value(value) };
+            };
+            match text.split_once('=') {
+                Some((key, _)) if self.is_hidden(key) => Value::from(format!("{key}={STRIPPED}")),
+                None if self.is_hidden(text) => {
+                    after_secret = true;
+                    value.clone()
+                }
+                _ => self.strip_value(value),
+            }
+        };
+        values.iter().map(strip).collect()
+    }
+
+    /// Whether the value of a flag is a secret or an address.
+    fn is_hidden(&self, key: &str) -> bool {
+        let key = key.trim_start_matches('-').replace('-', "_").to_ascii_lowercase();
+        is_secret(&key) || (!self.keep && is_address(&key))
+    }
+
     fn strip_value(&self, value: &Value) -> Value {
         match value {
-            Value::String(text) => Value::String(self.strip(text)),
-            Value::Array(values) => values.iter().map(|value| self.strip_value(value)).collect(),
+            Value::String(text) => Value::String(without_login(&self.strip(text))),
+            Value::Array(values) => self.strip_arguments(values),
             Value::Object(flags) => Value::Object(self.strip_flags(flags)),
             other => other.clone(),
         }
@@ -101,9 +123,29 @@ pub(crate) fn strip_section(names: &Names, section: &Section) -> Section {
 }
 
 fn is_secret(key: &str) -> bool {
-    ["api_key", "password", "secret", "hf_token", "access_token", "auth_token"]
-        .iter()
-        .any(|word| key.contains(word))
+    const WORDS: &[&str] = &[
+        "api_key",
+        "apikey",
+        "password",
+        "passwd",
+        "secret",
+        "hf_token",
+        "access_token",
+        "auth_token",
+        "credential",
+        "private_key",
+        "authorization",
+    ];
+    key == "token" || WORDS.iter().any(|word| key.contains(word))
+}
+
+/// `redis://me:word@node` without `me:word`, in any case: it is a secret.
+fn without_login(text: &str) -> String {
+    let login = text.split_once("://").and_then(|(scheme, rest)| {
+        let (login, _) = rest[..rest.find('/').unwrap_or(rest.len())].rsplit_once('@')?;
+        login.contains(':').then(|| format!("{scheme}://{STRIPPED}{}", &rest[login.len()..]))
+    });
+    login.unwrap_or_else(|| text.to_owned())
 }
 
 fn is_address(key: &str) -> bool {
@@ -194,6 +236,16 @@ mod tests {
             json!({"host": STRIPPED, "api_key": STRIPPED, "tp_size": 8, "max_total_tokens": 9,
                 "dist_init_addr": STRIPPED, "admin_api_key": null, "model_path": "/home/~/m",
                 "nested": {"hf_token": STRIPPED}})
+        );
+        let Value::Object(more) = json!({"token": "t", "eos_token": "</s>", "store": "redis://me:pw@n:1/0",
+            "see": "https://n/a@b", "argv": ["serve", "--api-key", "k", "--port", "1", "--hf-token=t", "--host=n"]})
+        else {
+            unreachable!()
+        };
+        assert_eq!(
+            Value::Object(Names::default().strip_flags(&more)),
+            json!({"token": STRIPPED, "eos_token": "</s>", "store": "redis://[stripped]@n:1/0", "see": "https://n/a@b",
+                "argv": ["serve", "--api-key", STRIPPED, "--port", "1", "--hf-token=[stripped]", "--host=[stripped]"]})
         );
         let kept = Names { keep: true, ..Names::default() }.strip_flags(&flags);
         assert_eq!((&kept["host"], &kept["api_key"]), (&json!("10.0.0.4"), &json!(STRIPPED)));

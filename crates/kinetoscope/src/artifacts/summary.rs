@@ -126,7 +126,7 @@ fn quality(metadata: &ProfileMetadata) -> Section {
     }
     if let Some(mapped) = metadata.mapped_pct {
         let share = units::percent(mapped.0);
-        section.intro.push(format!("{share} of GPU time is traced to an op or a line of Python."));
+        section.intro.push(format!("{share} of GPU time is traced to an op."));
     }
     let changes: u64 = metadata.repairs.iter().map(|repair| repair.count).sum();
     if changes > 0 {

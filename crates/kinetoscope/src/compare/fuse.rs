@@ -53,6 +53,9 @@ pub(super) fn fuse(a: &[FuseArtifact], b: &[FuseArtifact]) -> Vec<FuseDeltaRow> 
     rows
 }
 
+const NOT_IN_A: &str = "not found in A, or below 1% of its stage";
+const NOT_IN_B: &str = "not found in B, or below 1% of its stage";
+
 impl Row for FuseDeltaRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
@@ -74,28 +77,28 @@ impl Row for FuseDeltaRow {
             title: "Status A",
             unit: Unit::Text,
             help: "already_fused, partial or opportunity in A.",
-            cell: |row| Cell::or_missing(row.a_status.clone(), Cell::Text, "not found in A"),
+            cell: |row| Cell::or_missing(row.a_status.clone(), Cell::Text, NOT_IN_A),
         },
         Column {
             key: "b_status",
             title: "Status B",
             unit: Unit::Text,
             help: "already_fused, partial or opportunity in B.",
-            cell: |row| Cell::or_missing(row.b_status.clone(), Cell::Text, "not found in B"),
+            cell: |row| Cell::or_missing(row.b_status.clone(), Cell::Text, NOT_IN_B),
         },
         Column {
             key: "a_related_ns",
             title: "A",
             unit: Unit::Time,
             help: "Time of the related kernels in A.",
-            cell: |row| Cell::or_missing(row.a_related_ns, Cell::Ns, "not found in A"),
+            cell: |row| Cell::or_missing(row.a_related_ns, Cell::Ns, NOT_IN_A),
         },
         Column {
             key: "b_related_ns",
             title: "B",
             unit: Unit::Time,
             help: "Time of the related kernels in B.",
-            cell: |row| Cell::or_missing(row.b_related_ns, Cell::Ns, "not found in B"),
+            cell: |row| Cell::or_missing(row.b_related_ns, Cell::Ns, NOT_IN_B),
         },
     ];
 }

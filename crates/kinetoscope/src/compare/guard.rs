@@ -6,6 +6,8 @@ use report::{Cell, Column, Row, Unit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::artifacts::STRIPPED;
+
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -198,34 +200,38 @@ fn row(name: &str, decides: bool, a: Option<&Value>, b: Option<&Value>) -> Guard
 /// Flags one by one: only those that differ get a row of their own, for there are hundreds.
 fn flags(a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>) -> Vec<GuardRow> {
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    let different: Vec<GuardRow> = names
+    let mut different: Vec<GuardRow> = names
         .iter()
         .filter(|name| a.get(name.as_str()) != b.get(name.as_str()))
         .map(|name| {
             let side = |flags: &serde_json::Map<String, Value>| {
                 flags.get(name.as_str()).map_or_else(|| "not set".to_owned(), Value::to_string)
             };
+            // Addresses and secrets, taken out of one run and not out of the other: nothing is known of them.
+            let taken_out = [a, b]
+                .iter()
+                .any(|flags| flags.get(name.as_str()).is_some_and(|value| value == STRIPPED));
+            let result = if taken_out { Sameness::Missing } else { Sameness::Different };
             GuardRow {
                 key: format!("server_flags.{name}"),
-                result: Sameness::Different.id().to_owned(),
-                decides: true,
+                result: result.id().to_owned(),
+                decides: !taken_out,
                 a: side(a),
                 b: side(b),
             }
         })
         .collect();
-    if different.is_empty() {
+    if !different.iter().any(|row| row.decides) {
         let all = format!("{} flags", names.len());
-        vec![GuardRow {
+        different.push(GuardRow {
             key: "server_flags".to_owned(),
             result: Sameness::Same.id().to_owned(),
             decides: true,
             a: all.clone(),
             b: all,
-        }]
-    } else {
-        different
+        });
     }
+    different
 }
 
 /// Ids that the user gave are compared; those of the file number the process's own devices, so of them only the
@@ -344,6 +350,18 @@ mod tests {
         let chunk = found.rows.iter().find(|row| row.key == "server_flags.chunk").unwrap();
         assert_eq!((chunk.a.as_str(), chunk.b.as_str()), ("not set", "2"));
         assert!(!found.rows.iter().any(|row| row.key == "server_flags.model"));
+    }
+
+    #[test]
+    fn what_was_taken_out_of_one_run_does_not_differ() {
+        let flags =
+            |host: &str| with("/server_flags", json!({"tp_size": 1, "model": "m", "host": host}));
+        let found = guard(&flags("10.0.0.4"), &flags(STRIPPED));
+        assert_eq!(found.verdict, Comparability::Comparable);
+        assert_eq!(result(&found, "server_flags.host"), "missing");
+        assert_eq!(result(&found, "server_flags"), "same");
+        let found = guard(&flags("10.0.0.4"), &flags("10.0.0.5"));
+        assert_eq!(found.verdict, Comparability::NotComparable);
     }
 
     #[test]

@@ -85,10 +85,13 @@ pub struct DeltaRow {
     pub a_mean_ns: Option<i64>,
     /// The second run's mean.
     pub b_mean_ns: Option<i64>,
+    /// Of a pair of similar names the first run's.
+    pub a_name: Option<String>,
 }
 
 impl DeltaRow {
     fn of(a: Option<&Measured>, b: Option<&Measured>) -> Self {
+        let similar = a.zip(b).filter(|(a, b)| a.name != b.name);
         let presence = match (a, b) {
             (Some(a), Some(b)) if a.name == b.name => Presence::Matched,
             (Some(_), Some(_)) => Presence::Similar,
@@ -100,6 +103,7 @@ impl DeltaRow {
         let pair = a.zip(b).filter(|(a, _)| a.total_ns > 0);
         Self {
             name: b.or(a).map(|side| side.name.clone()).unwrap_or_default(),
+            a_name: similar.map(|(a, _)| a.name.clone()),
             presence: presence.id().to_owned(),
             a_total_ns: total(a),
             b_total_ns: total(b),
@@ -269,6 +273,13 @@ impl Row for DeltaRow {
             help: "Total by launches in B.",
             cell: |row| Cell::or_missing(row.b_mean_ns, Cell::Ns, NOT_IN_B),
         },
+        Column {
+            key: "a_name",
+            title: "Name in A",
+            unit: Unit::Name,
+            help: "The name in A, where it is another one.",
+            cell: |row| Cell::or_missing(row.a_name.clone(), Cell::Text, "not another one"),
+        },
     ];
 }
 
@@ -310,6 +321,10 @@ mod tests {
                 ("f<1>", "only A", -1),
                 ("f<2>", "only B", 1),
             ]
+        );
+        assert_eq!(
+            found.iter().filter_map(|row| row.a_name.as_deref()).collect::<Vec<_>>(),
+            ["gemm<64>"]
         );
         assert_eq!(
             (found[1].delta_pct, found[1].a_mean_ns, found[1].b_mean_ns),
