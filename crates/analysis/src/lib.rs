@@ -37,9 +37,10 @@ pub use overview::{FigureRow, GpuTotals, Overview};
 pub use steps::StepRow;
 pub use streams::{DeviceRow, StreamRow};
 pub use triage::{
-    ArchMatch, ArchRelation, ArchVerdict, Confidence, Coverage, Framework, FrameworkVote, FuseRow,
-    KernelTableRow, Location, ObservedArch, OverlapRow, OverlapWindow, Sources, Stage, StageRow,
-    TriageOptions, TriageReport, WindowLane, WindowSlice, above_cutoff, overlap_windows, triage,
+    ArchMatch, ArchRelation, ArchVerdict, BeforeWindowSum, Confidence, Coverage, Framework,
+    FrameworkVote, FuseRow, KernelTableRow, Location, ObservedArch, OverlapRow, OverlapWindow,
+    Sources, Stage, StageRow, TriageOptions, TriageReport, WindowLane, WindowSlice, above_cutoff,
+    overlap_windows, triage,
 };
 
 use report::{Section, Table};

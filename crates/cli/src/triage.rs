@@ -42,6 +42,9 @@ pub struct Arguments {
     /// Kernels below this share of their stage stand in one row of the Markdown, in percent.
     #[arg(long, default_value_t = 1.0, value_parser = cutoff_of_text)]
     cutoff: f64,
+    /// Also count what was launched before the window; by default it is left out, for it belongs to an earlier step.
+    #[arg(long)]
+    count_before_window: bool,
     /// Only this rank, where the traces have several.
     #[arg(long)]
     rank: Option<i64>,
@@ -83,8 +86,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let others = Others { mapping: mapping.transpose()?, captures };
     for (at, Chosen { path, name }) in chosen.iter().enumerate() {
         let facts = arguments.facts.read(path)?;
-        let done =
-            triage_one(path, arguments.stage, &others, &facts, &arguments.facts, arguments.cutoff)?;
+        let how = How {
+            stage: arguments.stage,
+            cutoff_pct: arguments.cutoff,
+            count_before_window: arguments.count_before_window,
+        };
+        let done = triage_one(path, &how, &others, &facts, &arguments.facts)?;
         if let Some(out) = &arguments.out {
             let folder = if chosen.len() == 1 { out.clone() } else { out.join(name) };
             let interrupt = match &interrupt {
@@ -117,14 +124,24 @@ pub struct Done {
     pub files: Vec<Artifact>,
 }
 
+/// What is wanted of a triage.
+#[derive(Default)]
+pub struct How {
+    /// Only this stage.
+    stage: Option<Stage>,
+    /// Kernels below this share of their stage stand in one row of the summary.
+    cutoff_pct: f64,
+    /// Whether what was launched before the window counts.
+    count_before_window: bool,
+}
+
 /// Triages one file.
 pub fn triage_one(
     path: &Path,
-    stage: Option<Stage>,
+    how: &How,
     others: &Others,
     facts: &UserFacts,
     given: &Facts,
-    cutoff_pct: f64,
 ) -> Result<Done> {
     let read = input::read(path, Role::Formal)?;
     let trace = &read.decoded.trace;
@@ -143,8 +160,9 @@ pub fn triage_one(
         others: sources,
         sources: &files,
         facts,
-        stage,
-        cutoff_pct,
+        stage: how.stage,
+        cutoff_pct: how.cutoff_pct,
+        count_before_window: how.count_before_window,
         options: ArtifactOptions { keep_names: given.keep_names },
     };
     let files = order_artifacts(&order).map_err(|error| match error {

@@ -16,12 +16,14 @@ pub(crate) struct NameMap {
     by_name: HashMap<String, Site>,
     /// By head and category; `None` where several names share them and come from different places.
     by_head: HashMap<(String, Category), Option<Site>>,
+    /// By name and op: the place with a line that most of the time came from.
+    by_op: HashMap<(String, String), Site>,
 }
 
 /// What mapping by name did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mapped {
-    /// GPU slices whose own trace did not tell their op.
+    /// GPU slices whose own trace did not tell their op or their line.
     pub asked: u64,
     /// Of these, those that the mapping trace told.
     pub mapped: u64,
@@ -47,6 +49,16 @@ impl NameMap {
             };
             let work = &gpu.works[*work];
             let name = gpu.trace.strings.get(work.name);
+            let mut with_line: Vec<_> = of_work
+                .iter()
+                .map(|((_, site), ns)| (*ns, &places.sites[*site as usize]))
+                .filter(|(_, site)| site.location.is_some())
+                .collect();
+            with_line.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+            for (_, site) in with_line {
+                let op = site.cpu_op.clone().unwrap_or_default();
+                map.by_op.entry((name.to_owned(), op)).or_insert_with(|| site.clone());
+            }
             let site =
                 Site { confidence: Confidence::Mapping, ..places.sites[*site as usize].clone() };
             map.by_head
@@ -67,25 +79,43 @@ impl NameMap {
             .get(name)
             .or_else(|| self.by_head.get(&(catalog::head(name), category))?.as_ref())
     }
+
+    /// What the mapping trace adds to a place: the op where it is not known, or the line of the op that is.
+    fn told(&self, name: &str, category: Category, own: &Site) -> Option<Site> {
+        let keep = |site: &Site| Site {
+            graph: own.graph,
+            launch: own.launch.clone(),
+            confidence: Confidence::Mapping,
+            ..site.clone()
+        };
+        let Some(op) = &own.cpu_op else { return self.find(name, category).map(keep) };
+        let same_op = self.by_op.get(&(name.to_owned(), op.clone()));
+        let of_head = || {
+            let site = self.find(name, category)?;
+            (site.location.is_some() && site.cpu_op.as_ref() == Some(op)).then_some(site)
+        };
+        same_op.or_else(of_head).map(keep)
+    }
 }
 
-/// Gives the slices of a formal trace whose op it does not tell itself the places of the mapping trace.
+/// Gives the slices of a formal trace whose op or line it does not tell itself the places of the mapping trace.
 pub(crate) fn map(gpu: &Gpu<'_>, places: &mut Attribution, names: &NameMap) -> Mapped {
     let mut mapped = Mapped::default();
-    let found: Vec<Option<&Site>> = gpu
-        .works
-        .iter()
-        .map(|work| names.find(gpu.trace.strings.get(work.name), work.category))
-        .collect();
+    let mut known: HashMap<(usize, u32), Option<u32>> = HashMap::new();
     for at in 0..gpu.len() {
-        let own = places.site(at);
-        if own.cpu_op.is_some() {
+        let (own, work) = (places.site_of[at], gpu.slice(at).work);
+        if places.site(at).cpu_op.is_some() && places.site(at).location.is_some() {
             continue;
         }
         mapped.asked += 1;
-        if let Some(site) = found[gpu.slice(at).work] {
-            let site = Site { graph: own.graph, launch: own.launch.clone(), ..site.clone() };
-            places.place(at, site);
+        let told = known.entry((work, own)).or_insert_with(|| {
+            let work = &gpu.works[work];
+            let name = gpu.trace.strings.get(work.name);
+            let site = names.told(name, work.category, &places.sites[own as usize])?;
+            Some(places.index_of(site))
+        });
+        if let Some(site) = *told {
+            places.site_of[at] = site;
             mapped.mapped += 1;
         }
     }
@@ -136,5 +166,39 @@ mod tests {
         let op = || Some("aten::op".to_owned());
         assert_eq!(ops, [op(), op(), None, None]);
         assert_eq!(done, Mapped { asked: 4, mapped: 2 });
+    }
+
+    #[test]
+    fn an_op_that_is_known_gets_its_line() {
+        let eager = |ops: &[&str], stacks: bool| {
+            let mut fixture = Fixture::default();
+            for (n, op) in (1_i64..).zip(ops) {
+                let at = n * 100;
+                if stacks {
+                    let frame = if *op == "aten::mm" { "m.py(1): mm" } else { "m.py(2): other" };
+                    fixture.push(slice("python_function", frame).at(at, 60).on(1, 1));
+                }
+                fixture.push(slice("cpu_op", op).at(at + 1, 50).on(1, 1).external(n));
+                let launch = slice("cuda_runtime", "cudaLaunchKernel").at(at + 5, 2).on(1, 1);
+                fixture.push(launch.link(n).external(n));
+                fixture.push(kernel("gemm").at(at + 20, 10).link(n));
+            }
+            fixture.finish()
+        };
+        let names = with(&eager(&["aten::mm", "aten::bmm", "aten::bmm"], true), |gpu, places| {
+            NameMap::of(gpu, &places)
+        });
+        let formal = eager(&["aten::mm", "aten::bmm", "aten::einsum"], false);
+        let (done, lines) = with(&formal, |gpu, mut places| {
+            let done = map(gpu, &mut places, &names);
+            let line = |at: usize| {
+                let site = places.site(at);
+                (site.location.as_ref().map(ToString::to_string), site.confidence)
+            };
+            (done, (0..3).map(line).collect::<Vec<_>>())
+        });
+        assert_eq!(done, Mapped { asked: 3, mapped: 2 });
+        let told = |text: &str| (Some(text.to_owned()), Confidence::Mapping);
+        assert_eq!(lines, [told("m.py:1 mm"), told("m.py:2 other"), (None, Confidence::Exact)]);
     }
 }

@@ -24,7 +24,7 @@ pub use framework::{Framework, FrameworkVote};
 pub use fuse::FuseRow;
 pub use kernel_table::{KernelTableRow, above_cutoff};
 pub use overlap::{OverlapRow, OverlapWindow, WindowLane, WindowSlice, overlap_windows};
-pub use report::{Coverage, TriageReport};
+pub use report::{BeforeWindowSum, Coverage, TriageReport};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 
@@ -37,8 +37,8 @@ use self::overlap::OverlapOptions;
 use self::site::Attribution;
 use self::stages::Stages;
 use crate::Options;
-use crate::before_window::BeforeWindowSlices;
-use crate::gpu::{Extent, Gpu};
+use crate::before_window::{BeforeWindow, BeforeWindowSlices};
+use crate::gpu::Gpu;
 use crate::launches::Launches;
 
 /// What a person may choose before triage runs.
@@ -100,18 +100,25 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
         tp: options.tp,
         model: options.model.as_deref(),
     };
-    let fuse = fuse::fuse(&gpu, |slice| stages.stage(slice).id(), Some(&places), &context);
-    let mut all = Extent::default();
-    gpu.each_slice(|slice| all.add(&slice));
-    let takeaways = report::takeaways(&kernels, &fuse.rows, all.span_ns(), &coverage);
+    let fuse =
+        fuse::fuse(&gpu, &launches, |slice| stages.stage(slice).id(), Some(&places), &context);
+    let (devices, _) = crate::streams::streams(&gpu);
+    let spans_ns: Vec<i64> = devices.iter().map(|device| device.span_ns).collect();
+    let takeaways = report::takeaways(&kernels, &fuse.rows, &spans_ns, &coverage);
+    let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = before.summary;
     TriageReport {
-        stages: stages.rows(&gpu),
+        stages: stages.rows(&gpu, &overlap.per_slice.exclusive_ns),
         kernels,
         overlap: overlap.rows,
         overlap_note: overlap.note,
         fuse: fuse.rows,
         fuse_note: fuse.note,
         coverage,
+        before_window: BeforeWindowSum {
+            n_slices: n_kernels + n_memory_ops,
+            total_ns: kernel_ns.saturating_add(memory_ns),
+            counted: !options.slices.without_before_window,
+        },
         takeaways,
         arch: arch::observed(&gpu, platform),
         framework,
@@ -139,7 +146,8 @@ fn cover(gpu: &Gpu<'_>, places: &Attribution, coverage: &mut Coverage) {
         if op {
             coverage.op_ns = coverage.op_ns.saturating_add(slice.dur_ns);
         }
-        if site.location.is_some() {
+        // The line that launches a graph is not where its kernels come from.
+        if site.location.is_some() && (op || !site.graph) {
             coverage.python_ns = coverage.python_ns.saturating_add(slice.dur_ns);
         }
         coverage.graph_slices += u64::from(site.graph);

@@ -29,12 +29,39 @@ pub struct TriageReport {
     pub fuse_note: Option<String>,
     /// How GPU time was traced back.
     pub coverage: Coverage,
+    /// What was launched before the window.
+    pub before_window: BeforeWindowSum,
     /// What to know first, in sentences.
     pub takeaways: Vec<String>,
     /// The architecture that the trace shows.
     pub arch: ObservedArch,
     /// The framework that ran.
     pub framework: FrameworkVote,
+}
+
+/// GPU slices that were launched before the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BeforeWindowSum {
+    /// How many, on all devices.
+    pub n_slices: u64,
+    /// The sum of their durations, in ns.
+    pub total_ns: i64,
+    /// Whether the tables count them.
+    pub counted: bool,
+}
+
+impl BeforeWindowSum {
+    /// The sentence about them.
+    fn sentence(&self) -> Option<String> {
+        let what = units::plural(self.n_slices, "GPU slice was", "GPU slices were");
+        let told = if self.counted { "are counted" } else { "are left out" };
+        let time = units::time(self.total_ns);
+        (self.n_slices > 0).then(|| {
+            format!(
+                "{what} launched before the window ({time}) and {told}: such work belongs to an earlier step."
+            )
+        })
+    }
 }
 
 /// How much GPU time was traced back to where it came from.
@@ -69,8 +96,8 @@ impl Coverage {
         );
         if self.graph_slices > 0 && self.graph_mapped == 0 {
             text.push_str(&format!(
-                " Graphs launched {}, and the line is that of the graph's launch: only a trace of its capture, or \
-                 one without graphs, tells where each came from (on the command line: --capture, --mapping).",
+                " Graphs launched {}, of which only the graph's launch is known: a trace of its capture, or one \
+                 without graphs, tells where each came from (on the command line: --capture, --mapping).",
                 units::plural(self.graph_slices, "kernel", "kernels"),
             ));
         } else if self.graph_slices > 0 {
@@ -117,6 +144,7 @@ impl TriageReport {
             fuse,
             fuse_note,
             coverage,
+            before_window,
             takeaways,
             arch: _,
             framework: _,
@@ -133,11 +161,10 @@ impl TriageReport {
         );
 
         let mut table = Section::new("kernel-table", "Kernel table");
-        table.intro.push(
-            "Share is of the summed GPU time of the stage, not of wall time. Kernels that were launched before \
-             the window are left out; they belong to an earlier step."
-                .to_owned(),
-        );
+        table
+            .intro
+            .push("Share is of the summed GPU time of the stage, not of wall time.".to_owned());
+        table.intro.extend(before_window.sentence());
         table.tables.push(
             Table::of("kernel-table", "Kernels", &above_cutoff(kernels, cutoff_pct))
                 .summing(&["total_ns", "launches"])
@@ -169,7 +196,7 @@ impl TriageReport {
 pub(super) fn takeaways(
     kernels: &[KernelTableRow],
     fuse: &[FuseRow],
-    window_ns: i64,
+    spans_ns: &[i64],
     coverage: &Coverage,
 ) -> Vec<String> {
     let mut said = Vec::new();
@@ -200,10 +227,15 @@ pub(super) fn takeaways(
     {
         said.push(format!("Communication between GPUs takes {}.", share(*ns)));
     }
+    let window_ns = spans_ns.iter().copied().fold(0, i64::saturating_add);
     let parallel = percent(coverage.total_ns, window_ns) / 100.0;
     if parallel >= 1.15 {
+        let windows = match spans_ns {
+            [_] => "the GPU's window".to_owned(),
+            several => format!("the windows of {} GPUs", several.len()),
+        };
         said.push(format!(
-            "Durations sum to {parallel:.2} times the GPU's window: shares are of that sum, not of wall time."
+            "Durations sum to {parallel:.2} times {windows}: shares are of that sum, not of wall time."
         ));
     }
     if let Some(best) =

@@ -91,12 +91,6 @@ impl Attribution {
         Self { sites, site_of, known: HashMap::new() }
     }
 
-    /// Gives a GPU slice another place.
-    pub fn place(&mut self, slice: usize, site: Site) {
-        let index = self.index_of(site);
-        self.site_of[slice] = index;
-    }
-
     /// The index of a place, a new one if it is not known.
     pub fn index_of(&mut self, site: Site) -> u32 {
         if self.known.is_empty() {

@@ -266,6 +266,12 @@ mod tests {
     }
 
     #[test]
+    fn all_ways_fit_the_bits_by_which_they_are_looked_up() {
+        let ways: usize = CHAINS.iter().map(|chain| chain.steps().count()).sum();
+        assert!(ways <= 64, "{ways}: analysis keeps one bit of a u64 for each");
+    }
+
+    #[test]
     fn signs_say_how_often() {
         let counts = |text| {
             let step = step(text);

@@ -25,6 +25,8 @@ pub struct ArtifactOrder<'a> {
     pub stage: Option<Stage>,
     /// Kernels below this share of their stage stand in one row of the summary; the tables have them all.
     pub cutoff_pct: f64,
+    /// Whether what was launched before the window counts; else it is left out, for it belongs to an earlier step.
+    pub count_before_window: bool,
     /// What else the user chose.
     pub options: ArtifactOptions,
 }
@@ -73,12 +75,14 @@ pub fn order_artifacts(order: &ArtifactOrder<'_>) -> Result<Vec<Artifact>, NotMa
         facts,
         stage,
         cutoff_pct,
+        count_before_window,
         options,
     } = *order;
     let trace = &decoded.trace;
-    let (model, tp) = facts.model_and_tp();
+    let (model, tp) = facts.model_and_tp(&trace.metadata);
     let file_name = Some(file_name.to_owned());
-    let triage_options = TriageOptions { file_name, model, tp, ..TriageOptions::default() };
+    let slices = Options { without_before_window: !count_before_window, ..Options::default() };
+    let triage_options = TriageOptions { slices, file_name, model, tp };
     let mut found = triage(trace, &triage_options, &others);
     if let Some(wanted) = stage {
         if !found.stages.iter().any(|row| row.stage == wanted) {

@@ -8,7 +8,9 @@ use catalog::{Category, Class, RawKind};
 use trace::BuildIdHasher;
 
 use super::super::site::Attribution;
+use super::handover::by_stream;
 use crate::gpu::Gpu;
+use crate::launches::Launches;
 
 /// A longer pause ends a chain: the next kernel belongs to another step of the program. (Eager programs
 /// that wait for their launches leave some 100 µs between the kernels of one layer: measured.)
@@ -27,7 +29,7 @@ pub(super) struct Lanes<'a> {
     pub gpu: &'a Gpu<'a>,
     /// Stages by first appearance.
     pub stages: Vec<Stage>,
-    /// GPU slices by stream, then by start.
+    /// GPU slices by stream, then by start; collectives where they are waited for ([`super::handover`]).
     pub order: Vec<u32>,
     pub runs: Vec<Run>,
     /// What each GPU slice is: an index of `codes`.
@@ -57,14 +59,16 @@ impl<'a> Lanes<'a> {
     #[inline(never)]
     pub(super) fn of(
         gpu: &'a Gpu<'a>,
+        launches: &Launches,
         stage_of: impl Fn(usize) -> &'static str,
         attribution: Option<&Attribution>,
         patterns: &[&FusePattern],
     ) -> Self {
+        let streams = by_stream(gpu, launches);
         let mut lanes = Self {
             gpu,
             stages: Vec::new(),
-            order: by_stream(gpu),
+            order: Vec::with_capacity(gpu.len()),
             runs: Vec::new(),
             code_of: Vec::with_capacity(gpu.len()),
             codes: Vec::new(),
@@ -72,7 +76,9 @@ impl<'a> Lanes<'a> {
             n_patterns: patterns.len(),
         };
         lanes.name(attribution, patterns);
-        lanes.cut(stage_of);
+        for stream in &streams {
+            lanes.cut(stream, &stage_of);
+        }
         lanes
     }
 
@@ -140,11 +146,13 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Cuts the streams where the stage changes, and sums up the stages.
+    /// Takes a stream, cuts it where the stage changes, and sums up the stages.
     #[inline(never)]
-    fn cut(&mut self, stage_of: impl Fn(usize) -> &'static str) {
+    fn cut(&mut self, stream: &[u32], stage_of: &impl Fn(usize) -> &'static str) {
         let mut last = None;
-        for (at, &slice) in self.order.iter().enumerate() {
+        for &slice in stream {
+            let at = self.order.len();
+            self.order.push(slice);
             let here = self.gpu.slice(slice as usize);
             let id = stage_of(slice as usize);
             let stage = self.stages.iter().position(|stage| stage.id == id);
@@ -154,10 +162,10 @@ impl<'a> Lanes<'a> {
             });
             self.stages[stage].total_ns = self.stages[stage].total_ns.saturating_add(here.dur_ns);
             match self.runs.last_mut() {
-                Some(run) if last == Some((here.stream, stage)) => run.to = at + 1,
+                Some(run) if last == Some(stage) => run.to = at + 1,
                 _ => self.runs.push(Run { stage, from: at, to: at + 1 }),
             }
-            last = Some((here.stream, stage));
+            last = Some(stage);
         }
     }
 
@@ -197,26 +205,6 @@ impl<'a> Lanes<'a> {
     pub(super) fn name_of(&self, work: u32) -> &'a str {
         self.gpu.trace.strings.get(self.gpu.works[work as usize].name)
     }
-}
-
-/// GPU slices by stream, each stream's in order of start.
-#[inline(never)]
-fn by_stream(gpu: &Gpu<'_>) -> Vec<u32> {
-    let stream = |at: usize| gpu.slice(at).stream.map_or(0, |id| usize::from(id.0) + 1);
-    let mut next = vec![0_usize; gpu.trace.streams.len() + 2];
-    for at in 0..gpu.len() {
-        next[stream(at) + 1] += 1;
-    }
-    for at in 1..next.len() {
-        next[at] += next[at - 1];
-    }
-    let mut order = vec![0; gpu.len()];
-    for at in 0..gpu.len() {
-        let place = &mut next[stream(at)];
-        order[*place] = at as u32;
-        *place += 1;
-    }
-    order
 }
 
 /// Where a text comes from.

@@ -2,9 +2,11 @@
 //!
 //! Names alone prove little: a cache's number format in a template argument makes no cache write. So a
 //! kernel is matched by the head of its name, its operator and its Python function; each part is another
-//! kernel; the parts stand next to each other on one stream; and only the time of kernels that do counts.
+//! kernel; the parts stand next to each other on one stream, or wait for each other on two; and only the time of
+//! kernels that do counts.
 
 mod find;
+mod handover;
 mod lanes;
 mod rows;
 
@@ -13,6 +15,7 @@ use catalog::fuse_patterns::{Framework as PatternFramework, FusePattern, pattern
 use super::framework::Framework;
 use super::site::Attribution;
 use crate::gpu::Gpu;
+use crate::launches::Launches;
 use find::{Candidate, Sought};
 use lanes::Lanes;
 
@@ -42,12 +45,13 @@ pub(crate) struct Fuse {
 #[inline(never)]
 pub(crate) fn fuse(
     gpu: &Gpu<'_>,
+    launches: &Launches,
     stage_of: impl Fn(usize) -> &'static str,
     attribution: Option<&Attribution>,
     context: &FuseContext<'_>,
 ) -> Fuse {
     let wanted = wanted(context);
-    let lanes = Lanes::of(gpu, stage_of, attribution, &wanted);
+    let lanes = Lanes::of(gpu, launches, stage_of, attribution, &wanted);
     let mut found = find::patterns(&lanes, &wanted);
     found.extend(find::chains(&lanes));
     let accepted = accept(&lanes, found, is_named(context));

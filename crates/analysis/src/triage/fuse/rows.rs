@@ -172,6 +172,12 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64, path: &str) -
         1 => "once".to_owned(),
         n => format!("{} times", units::count(n as u64)),
     };
+    let stream = |at: &u32| lanes.gpu.slice(*at as usize).stream;
+    let across = candidate.split.iter().any(|find| {
+        let slices = &candidate.slices[find.from as usize..find.to as usize];
+        slices.windows(2).any(|pair| stream(&pair[0]) != stream(&pair[1]))
+    });
+    let place = if across { "across streams" } else { "on one stream" };
     let pattern = match candidate.sought {
         Sought::Chain(chain) => {
             let mut what = chain.what.to_owned();
@@ -179,7 +185,7 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64, path: &str) -
                 first.make_ascii_uppercase();
             }
             return format!(
-                "{what} follow each other on one stream {} and take {share} of this stage's GPU time; \
+                "{what} follow each other {place} {} and take {share} of this stage's GPU time; \
                  in their place could run: {path}.",
                 times(candidate.split.len())
             );
@@ -201,7 +207,10 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64, path: &str) -
         let names = names.map(|group| most(by_time(group.works.iter().map(|(w, t)| (*w, *t)))));
         names.collect::<Vec<_>>().join(", then ")
     };
-    let next_to = if pattern.groups.len() > 1 { " next to each other on one stream" } else { "" };
+    let next_to = match pattern.groups.len() {
+        0 | 1 => String::new(),
+        _ => format!(" next to each other {place}"),
+    };
     let (adjacent, all) = candidate.adjacency();
     let often = format!(
         "{} ({} of {} launches)",

@@ -58,7 +58,7 @@ fn look(
     let before = BeforeWindowSlices::of(trace);
     let gpu = Gpu::new(trace, crate::device::platform(trace), &before, &Options::default());
     let places = attribution(&gpu);
-    fuse(&gpu, stage_of, places.as_ref(), context)
+    fuse(&gpu, &Launches::of(&gpu), stage_of, places.as_ref(), context)
 }
 
 fn of(framework: Framework) -> FuseContext<'static> {
@@ -136,6 +136,67 @@ fn every_chain_is_found_in_stream_order() {
         assert_eq!(row.map_or(0, |row| row.related_ns / 1000), us, "{id}: {found:?}");
         assert!(row.is_none_or(|row| row.status == "opportunity"));
     }
+}
+
+/// Kernels as (name, stream, start and length in µs, launch).
+fn streams(slices: &[(&str, i64, i64, i64, Option<i64>)]) -> Trace {
+    let mut fixture = Fixture::default();
+    for (name, stream, at, dur, launch) in slices {
+        let mut new = kernel(name).on(0, *stream).at(at * 1000, dur * 1000);
+        if let Some(launch) = launch {
+            fixture.push(
+                slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(*launch, 1).link(*launch),
+            );
+            new = new.link(*launch);
+        }
+        fixture.push(new);
+    }
+    fixture.finish()
+}
+
+#[test]
+fn an_all_reduce_on_its_own_stream_stands_where_it_is_waited_for() {
+    const REDUCE: &str =
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+    let of_trace = |trace: &Trace| look(trace, |_| "all", |_| None, &of(Framework::Pytorch));
+    let look = |slices: &[(&str, i64, i64, i64, Option<i64>)]| of_trace(&streams(slices));
+    let waits =
+        [(GEMM, 7, 0, 10, Some(1)), (REDUCE, 20, 11, 10, Some(2)), (RMS_NORM, 7, 22, 10, Some(3))];
+    let found = look(&waits);
+    assert_eq!(brief(&found), [("K07", "opportunity", 20)]);
+    assert!(found.rows[0].rationale.contains("follow each other across streams once"), "{found:?}");
+    // Nothing is known of the launches: the times tell.
+    assert_eq!(brief(&look(&waits.map(|it| (it.0, it.1, it.2, it.3, None)))).len(), 1);
+    // Beside the product, not between.
+    let beside = [(GEMM, 7, 0, 12, None), (REDUCE, 20, 11, 10, None), (RMS_NORM, 7, 22, 10, None)];
+    assert_eq!(brief(&look(&beside)), []);
+    // Launched after the norm: nobody waited for it.
+    let late =
+        [(GEMM, 7, 0, 10, Some(1)), (REDUCE, 20, 11, 10, Some(4)), (RMS_NORM, 7, 22, 10, Some(3))];
+    assert_eq!(brief(&look(&late)), []);
+    // Another device.
+    let mut fixture = Fixture::default();
+    for (name, device, at) in [(GEMM, 0, 0), (REDUCE, 1, 11), (RMS_NORM, 0, 22)] {
+        fixture.push(kernel(name).on(device, 7 + device).at(at * 1000, 10_000));
+    }
+    let apart = of_trace(&fixture.finish());
+    assert_eq!(brief(&apart), []);
+    // A collective among kernels stays there, whatever pauses another stream makes.
+    let among = [
+        (ADD_NUMBER, 9, 0, 1, None),
+        (GATHER, 7, 1, 5, None),
+        ("k", 7, 7, 5, None),
+        (GATHER, 7, 13, 5, None),
+        ("k", 7, 19, 5, None),
+        (GATHER, 7, 25, 5, None),
+        (ADD_NUMBER, 9, 40, 1, None),
+    ];
+    assert_eq!(brief(&look(&among)), []);
+    // Collectives stay next to each other.
+    let row = [(GATHER, 20, 11, 1, None), (GATHER, 20, 13, 1, None), (GATHER, 20, 15, 1, None)];
+    let around = [(GEMM, 7, 0, 10, None), (RMS_NORM, 7, 22, 10, None)];
+    let found = look(&[&around[..1], &row, &around[1..]].concat());
+    assert_eq!(brief(&found), [("K15", "opportunity", 3)]);
 }
 
 #[test]

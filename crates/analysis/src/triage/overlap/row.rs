@@ -128,7 +128,7 @@ impl Row for OverlapRow {
             key: "exclusive_ns",
             title: "Exposed",
             unit: Unit::Time,
-            help: "Time in which nothing ran on another stream of the device.",
+            help: "Time in which nothing that is counted here ran on another stream of the device.",
             cell: |row| Cell::Ns(row.exclusive_ns),
         },
         Column {

@@ -369,8 +369,7 @@ fn note(
         if options.pair {
             "Times are the formal trace's, places in Python the mapping trace's."
         } else {
-            "Judged from a single trace: places in Python are less sure than with a mapping trace, and the \
-             times include what recording them cost."
+            "Judged from a single trace: the times include what recording ops and stacks cost."
         }
         .to_owned(),
     );

@@ -1,5 +1,6 @@
 //! The table of stages.
 
+use catalog::Category;
 use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
 use trace::StringTable;
@@ -28,6 +29,10 @@ pub struct StageRow {
     pub busy_ns: i64,
     /// From the first start to the last end.
     pub span_ns: i64,
+    /// Busy in percent of the span.
+    pub busy_pct: f64,
+    /// Communication beside which nothing ran on another stream of its device, in percent of busy.
+    pub exposed_comm_pct: f64,
     /// Passes of it: its outermost windows.
     pub n_windows: u64,
     /// Batch sizes and tokens of the passes: `bs 32`; `15 requests, 15360 tokens`.
@@ -37,24 +42,28 @@ pub struct StageRow {
 }
 
 impl Stages {
-    /// One row per stage that has GPU slices.
+    /// One row per stage that has GPU slices; `exposed_ns` is the exposed time of every slice.
     #[inline(never)]
-    pub(crate) fn rows(&self, gpu: &Gpu<'_>) -> Vec<StageRow> {
-        let mut sums = [(Extent::default(), 0_u64); Stage::EVERY.len()];
+    pub(crate) fn rows(&self, gpu: &Gpu<'_>, exposed_ns: &[i64]) -> Vec<StageRow> {
+        let mut sums = [(Extent::default(), 0_u64, 0_i64); Stage::EVERY.len()];
         let mut at = 0;
         gpu.each_slice(|slice| {
-            let (extent, n_kernels) = &mut sums[self.stage(at) as usize];
+            let (extent, n_kernels, comm_ns) = &mut sums[self.stage(at) as usize];
             extent.add(&slice);
             *n_kernels += u64::from(gpu.is_kernel(&slice));
+            if gpu.works[slice.work].category == Category::Communication {
+                let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
+                *comm_ns = comm_ns.saturating_add(exposed_ns);
+            }
             at += 1;
         });
         let all_ns =
-            sums.iter().fold(0_i64, |all, (extent, _)| all.saturating_add(extent.total_ns));
+            sums.iter().fold(0_i64, |all, (extent, ..)| all.saturating_add(extent.total_ns));
         Stage::EVERY
             .iter()
             .zip(&sums)
-            .filter(|(_, (extent, _))| extent.n > 0)
-            .map(|(stage, (extent, n_kernels))| {
+            .filter(|(_, (extent, ..))| extent.n > 0)
+            .map(|(stage, (extent, n_kernels, comm_ns))| {
                 let passes = self.passes(*stage);
                 StageRow {
                     stage: *stage,
@@ -64,6 +73,8 @@ impl Stages {
                     share_pct: percent(extent.total_ns, all_ns),
                     busy_ns: extent.busy_ns,
                     span_ns: extent.span_ns(),
+                    busy_pct: percent(extent.busy_ns, extent.span_ns()),
+                    exposed_comm_pct: percent(*comm_ns, extent.busy_ns),
                     n_windows: passes.len() as u64,
                     batch: batch(*stage, &passes),
                     recognised_by: self.recognised_by(*stage, &gpu.trace.strings),
@@ -239,6 +250,14 @@ impl Row for StageRow {
             unit: Unit::Time,
             help: "From the first start to the last end; other stages may lie in between.",
             cell: |row| Cell::Ns(row.span_ns),
+        },
+        columns::busy_pct("Busy in percent of Span.", |row| Cell::Percent(row.busy_pct)),
+        Column {
+            key: "exposed_comm_pct",
+            title: "Exposed comm.",
+            unit: Unit::Percent,
+            help: "Communication beside which nothing ran on another stream of its device, in percent of Busy.",
+            cell: |row| Cell::Percent(row.exposed_comm_pct),
         },
         Column {
             key: "n_windows",

@@ -24,7 +24,18 @@ fn stages(fixture: Fixture) -> Vec<Stage> {
 }
 
 fn rows(fixture: Fixture) -> Vec<StageRow> {
-    with(fixture, None, |stages, gpu| stages.rows(gpu))
+    with(fixture, None, |stages, gpu| stages.rows(gpu, &[]))
+}
+
+#[test]
+fn what_communication_adds_is_told_of_each_stage() {
+    let mut fixture = Fixture::default();
+    fixture.push(kernel("attn_fwd").at(0, 60));
+    fixture.push(kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL()").at(40, 40).on(0, 9));
+    fixture.push(kernel("attn_fwd").at(120, 20));
+    let found = with(fixture, None, |stages, gpu| stages.rows(gpu, &[40, 20, 20]));
+    assert_eq!((found[0].busy_ns, found[0].span_ns), (100, 140));
+    assert_eq!((found[0].busy_pct, found[0].exposed_comm_pct), (100.0 * 100.0 / 140.0, 20.0));
 }
 
 const MS: i64 = 1_000_000;

@@ -9,7 +9,7 @@ fn rows(name: &str) -> Option<Vec<StageRow>> {
     let trace = decoder.finish().unwrap().trace;
     let before = BeforeWindowSlices::of(&trace);
     let gpu = Gpu::new(&trace, catalog::Platform::Unknown, &before, &Options::default());
-    Some(Stages::of(&gpu, &Launches::of(&gpu), path.to_str()).rows(&gpu))
+    Some(Stages::of(&gpu, &Launches::of(&gpu), path.to_str()).rows(&gpu, &[]))
 }
 
 /// Stage, slices, kernels, total, busy and span in ns, passes.
