@@ -31,6 +31,15 @@ const PASS_ON_MODULES: [&str; 5] = [
     "vllm/_aiter_ops.py",
 ];
 
+/// Of functions that only hand a call on, those that do not: the `__call__` of a pipeline is its whole loop.
+const PIPELINE: &str = "pipeline";
+
+/// How the folder begins that TorchInductor writes its code into; the name of the user follows.
+const INDUCTOR: &str = "torchinductor_";
+
+/// What such code is shown under.
+const COMPILED: &str = "torchinductor";
+
 /// Modules of Python's standard library, as frames name them.
 #[rustfmt::skip]
 const STDLIB: [&str; 72] = [
@@ -63,6 +72,8 @@ pub enum FrameRank {
     Stdlib,
     /// PyTorch, Triton.
     Framework,
+    /// Code that a compiler wrote: nobody's, but it says which kernel is called where.
+    Compiled,
     /// Some other installed package.
     Package,
     /// A package that holds models or serves them.
@@ -81,18 +92,18 @@ pub fn frame(path: &str, function: &str) -> (String, FrameRank) {
         return (shown, FrameRank::Noise);
     }
     let base = rank_of_path(path, &shown);
-    let passes_on = PASS_ON.contains(&function)
+    let pipeline = function == "__call__" && shown.contains(PIPELINE);
+    let passes_on = (PASS_ON.contains(&function) && !pipeline)
         || function.starts_with("_wrapped_")
         || PASS_ON_MODULES.iter().any(|module| shown.ends_with(module));
     (shown, if passes_on { base.min(FrameRank::PassesOn) } else { base })
 }
 
 fn rank_of_path(path: &str, shown: &str) -> FrameRank {
-    // Code that a compiler wrote is nobody's.
-    if shown.contains("torchinductor_") {
-        return FrameRank::Framework;
-    }
     let first = shown.split('/').next().unwrap_or_default();
+    if first == COMPILED {
+        return FrameRank::Compiled;
+    }
     if MODEL_PACKAGES.contains(&first.trim_end_matches(".py")) {
         return FrameRank::Model;
     }
@@ -121,6 +132,9 @@ fn shown_path(path: &str) -> String {
         if let Some((_, rest)) = path.rsplit_once(marker) {
             return rest.to_owned();
         }
+    }
+    if let Some((_, file)) = path.rsplit_once(INDUCTOR).and_then(|(_, rest)| rest.split_once('/')) {
+        return format!("{COMPILED}/{file}");
     }
     let parts: Vec<&str> = path.split('/').collect();
     let known = |part: &&str| {
@@ -157,7 +171,9 @@ mod tests {
             ("threading.py", "_bootstrap", "threading.py", FrameRank::Noise),
             ("/usr/lib/python3.12/contextlib.py", "inner", "contextlib.py", FrameRank::Noise),
             ("/usr/lib/python3.12/statistics.py", "mean", "statistics.py", FrameRank::Stdlib),
-            ("/var/torchinductor_root/ys/cys3.py", "call", "var/torchinductor_root/ys/cys3.py", FrameRank::Framework),
+            ("/var/torchinductor_root/ys/cys3.py", "call", "torchinductor/ys/cys3.py", FrameRank::Compiled),
+            ("diffusers/pipelines/flux/pipeline_flux.py", "__call__", "diffusers/pipelines/flux/pipeline_flux.py", FrameRank::Model),
+            ("vllm/compilation/decorators.py", "__call__", "vllm/compilation/decorators.py", FrameRank::PassesOn),
             ("inspect.py", "signature", "inspect.py", FrameRank::Stdlib),
             ("aiter/tuned_gemm.py", "torch_gemm", "aiter/tuned_gemm.py", FrameRank::Package),
             ("torch_guard.py", "wrapper_custom", "torch_guard.py", FrameRank::PassesOn),
@@ -172,6 +188,9 @@ mod tests {
     #[test]
     fn the_users_code_comes_first() {
         assert!(FrameRank::User > FrameRank::Model && FrameRank::Model > FrameRank::Package);
+        assert!(
+            FrameRank::Package > FrameRank::Compiled && FrameRank::Compiled > FrameRank::Framework
+        );
         assert!(FrameRank::Framework > FrameRank::Stdlib && FrameRank::PassesOn > FrameRank::Noise);
     }
 }

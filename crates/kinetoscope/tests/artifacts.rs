@@ -54,6 +54,7 @@ fn tables() -> Tables {
         cpu_op: "aten::mm".to_owned(),
         mapping_confidence: "exact".to_owned(),
         location_share_pct: Percent(100.0),
+        modules: None,
         arch_hint: None,
     };
     let overlap = OverlapArtifact {

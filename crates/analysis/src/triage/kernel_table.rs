@@ -45,6 +45,8 @@ pub struct KernelTableRow {
     pub python_location: String,
     /// The part of the total that came from that line, in percent.
     pub location_share_pct: f64,
+    /// Classes of the innermost `nn.Module`s around that line, outermost first; empty when none is known.
+    pub modules: String,
     /// The op that most of its time came from; empty when none is known.
     pub cpu_op: String,
     /// How sure the place is: see [`Confidence`].
@@ -191,6 +193,7 @@ impl Sums {
             queue_ns: (self.n_queued > 0).then(|| self.queue_ns / self.n_queued),
             python_location: place.location,
             location_share_pct: percent(place.ns, self.total_ns),
+            modules: place.modules,
             cpu_op: place.cpu_op,
             mapping_confidence: place.confidence.id().to_owned(),
             streams: names(&self.streams, labels),
@@ -203,6 +206,7 @@ impl Sums {
 /// Where most of a kernel's time came from.
 struct Place {
     location: String,
+    modules: String,
     cpu_op: String,
     confidence: Confidence,
     ns: i64,
@@ -234,6 +238,7 @@ impl Place {
         let Some((location, (part, index, _))) = chosen else {
             return Self {
                 location: String::new(),
+                modules: String::new(),
                 cpu_op: String::new(),
                 confidence: Confidence::None,
                 ns: 0,
@@ -244,7 +249,8 @@ impl Place {
         let site = &places.sites[index as usize];
         let op = site.cpu_op.clone().or_else(|| site.launch.clone()).unwrap_or_default();
         let ns = if location.is_empty() { 0 } else { part.ns };
-        Self { location, cpu_op: op, confidence: site.confidence, ns, graph, n_locations }
+        let modules = site.modules.clone().unwrap_or_default();
+        Self { location, modules, cpu_op: op, confidence: site.confidence, ns, graph, n_locations }
     }
 }
 
@@ -279,6 +285,7 @@ pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelTable
             queue_ns: None,
             python_location: String::new(),
             location_share_pct: 0.0,
+            modules: String::new(),
             cpu_op: String::new(),
             mapping_confidence: Confidence::None.id().to_owned(),
             streams: Vec::new(),
@@ -352,6 +359,13 @@ impl Row for KernelTableRow {
             unit: Unit::Percent,
             help: "The part of the total that came from that line.",
             cell: |row| Cell::Percent(row.location_share_pct),
+        },
+        Column {
+            key: "modules",
+            title: "Modules",
+            unit: Unit::Text,
+            help: "Classes of the innermost modules that were running, outermost first.",
+            cell: |row| row.modules.as_str().into(),
         },
         Column {
             key: "cpu_op",

@@ -16,10 +16,15 @@ pub(crate) struct Frames<'a> {
     ranks: HashMap<StringId, Option<FrameRank>, BuildIdHasher>,
     /// What was asked before, by the innermost frame: neighbours on a thread are called from one place.
     known: HashMap<u32, Calls, BuildIdHasher>,
+    /// The first name of each class of modules: `Linear_0` stands for every `Linear`.
+    classes: HashMap<&'a str, StringId>,
 }
 
 /// Lines of a stack that are kept.
-const STACK: usize = 6;
+const STACK: usize = 8;
+
+/// Modules around a call that are kept.
+const MODULES: usize = 3;
 
 /// The frames that were open at a moment, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,6 +33,8 @@ pub(crate) struct Calls {
     best: Option<StringId>,
     /// Lines that say anything, innermost first.
     stack: [Option<StringId>; STACK],
+    /// Modules, innermost first; one name stands for all of its class.
+    modules: [Option<StringId>; MODULES],
 }
 
 impl Calls {
@@ -43,6 +50,14 @@ impl Calls {
             .filter_map(|name| parse(trace.strings.get(*name)))
             .map(|(location, _)| location.to_string())
             .collect()
+    }
+
+    /// Classes of the modules that were running, outermost first: `Qwen3DecoderLayer > RMSNorm`.
+    pub(crate) fn modules(&self, trace: &Trace) -> Option<String> {
+        let names = self.modules.iter().rev().flatten();
+        let classes: Vec<&str> =
+            names.filter_map(|name| module_class(trace.strings.get(*name))).collect();
+        (!classes.is_empty()).then(|| classes.join(" > "))
     }
 }
 
@@ -60,6 +75,7 @@ impl<'a> Frames<'a> {
             nest: Nest::of(trace, is_frame),
             ranks: HashMap::default(),
             known: HashMap::default(),
+            classes: HashMap::new(),
         }
     }
 
@@ -78,7 +94,7 @@ impl<'a> Frames<'a> {
     fn chain(&mut self, innermost: usize) -> Calls {
         let mut calls = Calls::default();
         let mut best = FrameRank::PassesOn;
-        let mut n = 0;
+        let (mut n, mut n_modules) = (0, 0);
         let trace = self.nest.trace;
         let since_ns = trace.ts_ns(self.nest.rows[innermost]);
         let mut next = Some(innermost);
@@ -95,8 +111,16 @@ impl<'a> Frames<'a> {
                 .ranks
                 .entry(id)
                 .or_insert_with(|| parse(trace.strings.get(id)).map(|(_, rank)| rank));
-            let Some(rank) = *rank else { continue };
-            if rank >= FrameRank::Package && n < STACK {
+            let Some(rank) = *rank else {
+                if n_modules < MODULES
+                    && let Some(class) = module_class(trace.strings.get(id))
+                {
+                    calls.modules[n_modules] = Some(*self.classes.entry(class).or_insert(id));
+                    n_modules += 1;
+                }
+                continue;
+            };
+            if rank >= FrameRank::Compiled && n < STACK {
                 calls.stack[n] = Some(id);
                 n += 1;
             }
@@ -109,6 +133,13 @@ impl<'a> Frames<'a> {
         }
         calls
     }
+}
+
+/// The class of a module's frame: `Linear` of `nn.Module: Linear_3`.
+fn module_class(name: &str) -> Option<&str> {
+    let instance = name.strip_prefix("nn.Module: ")?;
+    let (class, number) = instance.rsplit_once('_').unwrap_or((instance, ""));
+    Some(if number.bytes().all(|byte| byte.is_ascii_digit()) { class } else { instance })
 }
 
 /// `path(line): function`; modules (`nn.Module: Linear_3`) and built-ins are no lines.
@@ -132,6 +163,8 @@ mod tests {
         fixture.push(frame("threading.py(9): _bootstrap").at(0, 100));
         fixture.push(frame("vllm/worker.py(7): execute_model").at(10, 80));
         fixture.push(frame("vllm/models/llama.py(70): forward").at(20, 40));
+        fixture.push(frame("nn.Module: Layer_17").at(21, 39));
+        fixture.push(frame("nn.Module: Linear_0").at(24, 35));
         fixture.push(frame("torch/nn/modules/module.py(1): _call_impl").at(25, 30));
         fixture.push(frame("<built-in function linear>").at(30, 10));
         fixture.push(frame("torch/nn/functional.py(5): linear").at(70, 5));
@@ -146,6 +179,7 @@ mod tests {
             ["vllm/worker.py:7 execute_model", "vllm/models/llama.py:70 forward"]
         );
         assert_eq!(line(inside).as_deref(), Some("vllm/models/llama.py:70 forward"));
+        assert_eq!(inside.modules(&trace).as_deref(), Some("Layer > Linear"));
         assert_eq!(line(at(72)).as_deref(), Some("vllm/worker.py:7 execute_model"));
         assert_eq!(line(at(95)), None, "threads are no place");
         assert_eq!(at(101), Calls::default());
@@ -170,5 +204,9 @@ mod tests {
         assert_eq!(told("a (x)/b.py(12): <lambda>").as_deref(), Some("a (x)/b.py:12 <lambda>"));
         assert_eq!(told("nn.Module: Linear_3"), None);
         assert_eq!(told("<built-in method a of b object at 0x7>"), None);
+        assert_eq!(module_class("nn.Module: Linear_3"), Some("Linear"));
+        assert_eq!(module_class("nn.Module: My_Block_x"), Some("My_Block_x"));
+        assert_eq!(module_class("nn.Module: Linear"), Some("Linear"));
+        assert_eq!(module_class("a/b.py(12): f"), None);
     }
 }

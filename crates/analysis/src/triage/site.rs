@@ -66,6 +66,8 @@ pub(crate) struct Site {
     pub launch: Option<String>,
     /// The line of Python that says most.
     pub location: Option<Location>,
+    /// Classes of the innermost modules around it, outermost first: `Qwen3DecoderLayer > RMSNorm`.
+    pub modules: Option<String>,
     /// The calls that lead there, outermost first.
     pub stack: Vec<String>,
     /// How sure this is.

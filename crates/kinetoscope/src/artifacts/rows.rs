@@ -29,6 +29,7 @@ pub struct KernelArtifact {
     pub cpu_op: String,
     pub mapping_confidence: String,
     pub location_share_pct: Percent,
+    pub modules: Option<String>,
     pub arch_hint: Option<String>,
 }
 
@@ -111,6 +112,7 @@ impl From<&KernelTableRow> for KernelArtifact {
             cpu_op: or_unresolved(Some(&row.cpu_op)),
             mapping_confidence: row.mapping_confidence.clone(),
             location_share_pct: Percent(row.location_share_pct),
+            modules: Some(row.modules.clone()).filter(|modules| !modules.is_empty()),
             arch_hint: facts.gfx.or_else(|| facts.sm.map(|sm| format!("sm_{sm}"))),
         }
     }
