@@ -2,6 +2,8 @@
 //!
 //! Every job is one file in one worker. The `File` goes to the worker and the repaired `Blob` comes back
 //! by handle, beside these values (see `tasks::workers` and `worker::port`); a decoded trace never crosses.
+//! A trace that tells of another is read again in the other's worker; two runs are compared by what each
+//! worker writes down of its own.
 //!
 //! There is no `Cancel`: a worker that reads a file synchronously would not see it before it is done, so
 //! the page ends the worker, which also gives all its memory back.
@@ -13,7 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::shared::Shared;
 
-pub use kinetoscope::{DrawnLane, DrawnSlice, Fate, Place};
+mod several;
+
+pub use kinetoscope::artifacts::Artifact;
+pub use kinetoscope::{DrawnLane, DrawnSlice, Fate, Place, Signs};
+pub use several::{Companion, Comparison, Verdict};
 
 /// Names one file on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -29,6 +35,24 @@ pub enum Request {
         /// The file's name, for titles and for the name of the repaired file.
         name: String,
     },
+    /// Also read the file that comes with this message: it tells of the job's own.
+    AddCompanion {
+        /// The job.
+        job: JobId,
+        /// The file's own job, which names it here, too.
+        companion: JobId,
+        /// What it tells.
+        role: Companion,
+        /// The file's name.
+        name: String,
+    },
+    /// Forget such a file.
+    RemoveCompanion {
+        /// The job.
+        job: JobId,
+        /// The file's own job.
+        companion: JobId,
+    },
     /// Run the analyses.
     Analyze {
         /// The job.
@@ -38,6 +62,20 @@ pub enum Request {
     Triage {
         /// The job.
         job: JobId,
+    },
+    /// Write down the run, so that another worker can compare it with its own.
+    Describe {
+        /// The job.
+        job: JobId,
+    },
+    /// Compare the job's run with another.
+    Compare {
+        /// The job: run A.
+        job: JobId,
+        /// The job of run B.
+        with: JobId,
+        /// Run B, as its artifacts tell.
+        run: Vec<Artifact>,
     },
     /// Find out what the file needs.
     PlanRepair {
@@ -53,6 +91,24 @@ pub enum Request {
         /// Compressed or not.
         format: Format,
     },
+}
+
+impl Request {
+    /// The job whose file comes with this message.
+    #[must_use]
+    pub fn file(&self) -> Option<JobId> {
+        match self {
+            Self::Open { job, .. } => Some(*job),
+            Self::AddCompanion { companion, .. } => Some(*companion),
+            _ => None,
+        }
+    }
+
+    /// Whether the answer follows from companions, too.
+    #[must_use]
+    pub fn needs_companions(&self) -> bool {
+        matches!(self, Self::Triage { .. } | Self::Describe { .. } | Self::Compare { .. })
+    }
 }
 
 /// How the repaired file is written.
@@ -80,6 +136,8 @@ pub enum Stage {
     Triaging,
     /// Writing the repaired file.
     Repairing,
+    /// Reading a companion.
+    ReadingCompanion(Companion),
 }
 
 impl Stage {
@@ -93,6 +151,8 @@ impl Stage {
             Self::Planning => "Checking against Perfetto's rules",
             Self::Triaging => "Tracing kernels back to where they came from",
             Self::Repairing => "Writing the repaired file",
+            Self::ReadingCompanion(Companion::Capture) => "Reading the capture",
+            Self::ReadingCompanion(Companion::Mapping) => "Reading the mapping trace",
         }
     }
 }
@@ -131,6 +191,31 @@ pub enum Response {
         job: JobId,
         /// What it is.
         opened: Opened,
+    },
+    /// A companion is read, or why it could not be. The job goes on either way.
+    Companion {
+        /// The job.
+        job: JobId,
+        /// The companion's own job.
+        companion: JobId,
+        /// Why it could not be read.
+        failure: Option<Failure>,
+    },
+    /// The run is written down.
+    Described {
+        /// The job.
+        job: JobId,
+        /// The run, as its artifacts tell.
+        run: Result<Vec<Artifact>, Failure>,
+    },
+    /// Two runs are compared.
+    Compared {
+        /// The job: run A.
+        job: JobId,
+        /// The job of run B.
+        with: JobId,
+        /// What differs.
+        comparison: Result<Comparison, Failure>,
     },
     /// The analyses are done.
     Report {
@@ -194,6 +279,8 @@ pub struct Opened {
     pub problems: Vec<ProblemCard>,
     /// The same as a table.
     pub problem_table: Shared<Table>,
+    /// What part it can play beside other traces.
+    pub signs: Shared<Signs>,
 }
 
 /// How much a problem matters.

@@ -39,8 +39,8 @@ pub use streams::{DeviceRow, StreamRow};
 pub use triage::{
     ArchMatch, ArchRelation, ArchVerdict, BeforeWindowSum, Confidence, Coverage, Framework,
     FrameworkVote, FuseRow, KernelTableRow, Location, ObservedArch, OverlapRow, OverlapWindow,
-    Sources, Stage, StageRow, TriageOptions, TriageReport, WindowLane, WindowSlice, above_cutoff,
-    overlap_windows, triage,
+    RoleGuess, Signs, Sources, Stage, StageRow, TriageOptions, TriageReport, WindowLane,
+    WindowSlice, above_cutoff, guess_roles, overlap_windows, triage,
 };
 
 use report::{Section, Table};

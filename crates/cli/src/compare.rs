@@ -4,9 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kinetoscope::artifacts::{FUSE, KERNELS, METADATA};
+use kinetoscope::artifacts::{Artifact, METADATA};
 use kinetoscope::{Run, compare, report};
-use serde::de::DeserializeOwned;
 
 use crate::traces;
 use crate::triage::{Facts, How, Others, triage_one};
@@ -39,18 +38,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// A run from its artifacts, or from its trace.
 fn load(path: &Path, facts: &Facts) -> Result<Run> {
     if path.join(METADATA).is_file() {
-        let text = |name: &str| -> Result<String> {
+        // A table that was not made is absent.
+        let there = Run::FILES.into_iter().filter(|name| path.join(name).exists());
+        let files = there.map(|name| {
             let file = path.join(name);
-            std::fs::read_to_string(&file)
-                .with_context(|| format!("cannot read {}", file.display()))
-        };
-        // A table that was not made is absent; the kernel table always is made.
-        let fuse = if path.join(FUSE).exists() { text(FUSE)? } else { "[]".to_owned() };
-        return Ok(Run {
-            metadata: parse(METADATA, &text(METADATA)?)?,
-            kernels: parse(KERNELS, &text(KERNELS)?)?,
-            fuse: parse(FUSE, &fuse)?,
+            let text = std::fs::read_to_string(&file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            Ok(Artifact { name: name.to_owned(), text })
         });
+        return Ok(Run::of(&files.collect::<Result<Vec<_>>>()?)?);
     }
     let chosen = traces::choose(&[path.to_owned()], None)?;
     let [one] = chosen.as_slice() else {
@@ -58,17 +54,5 @@ fn load(path: &Path, facts: &Facts) -> Result<Run> {
     };
     let done =
         triage_one(&one.path, &How::default(), &Others::default(), &facts.read(&one.path)?, facts)?;
-    let text = |name: &str| {
-        done.files.iter().find(|file| file.name == name).map_or("[]", |file| file.text.as_str())
-    };
-    Ok(Run {
-        metadata: parse(METADATA, text(METADATA))?,
-        kernels: parse(KERNELS, text(KERNELS))?,
-        fuse: parse(FUSE, text(FUSE))?,
-    })
-}
-
-fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T> {
-    serde_json::from_str(text)
-        .with_context(|| format!("cannot use {name}: it is not of this schema"))
+    Ok(Run::of(&done.files)?)
 }

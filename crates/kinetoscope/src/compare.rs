@@ -11,9 +11,10 @@ pub use table::DeltaRow;
 use std::collections::BTreeMap;
 
 use report::{Section, Table};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::artifacts::{FuseArtifact, KernelArtifact};
+use crate::artifacts::{Artifact, FUSE, FuseArtifact, KERNELS, KernelArtifact, METADATA};
 use table::{Measured, deltas};
 
 /// The comparison of two runs.
@@ -42,6 +43,24 @@ pub struct Run {
     pub fuse: Vec<FuseArtifact>,
 }
 
+/// An artifact that is not what its name says.
+#[derive(Debug)]
+pub struct NotAnArtifact {
+    /// The file's name.
+    pub name: &'static str,
+    /// Why.
+    pub error: serde_json::Error,
+}
+
+impl std::fmt::Display for NotAnArtifact {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, error } = self;
+        write!(out, "{name} is missing or not of this schema: {error}")
+    }
+}
+
+impl std::error::Error for NotAnArtifact {}
+
 /// Compares two runs.
 #[must_use]
 pub fn compare(a: &Run, b: &Run) -> Comparison {
@@ -58,6 +77,30 @@ pub fn compare(a: &Run, b: &Run) -> Comparison {
 }
 
 impl Run {
+    /// The files of the artifacts that a run is made of.
+    pub const FILES: [&str; 3] = [METADATA, KERNELS, FUSE];
+
+    /// The run that artifacts tell of. A table of fuse patterns may be absent.
+    ///
+    /// # Errors
+    /// When another is absent, or one is not what its name says.
+    pub fn of(files: &[Artifact]) -> Result<Self, NotAnArtifact> {
+        fn read<T: DeserializeOwned>(
+            name: &'static str,
+            files: &[Artifact],
+            absent: &str,
+        ) -> Result<T, NotAnArtifact> {
+            let file = files.iter().find(|file| file.name == name);
+            let text = file.map_or(absent, |file| &file.text);
+            serde_json::from_str(text).map_err(|error| NotAnArtifact { name, error })
+        }
+        Ok(Self {
+            metadata: read(METADATA, files, "")?,
+            kernels: read(KERNELS, files, "")?,
+            fuse: read(FUSE, files, "[]")?,
+        })
+    }
+
     /// Sums over the kernel table.
     fn by(&self, key: impl Fn(&KernelArtifact) -> String) -> Vec<Measured> {
         let mut sums: BTreeMap<String, (i64, u64)> = BTreeMap::new();
@@ -91,9 +134,9 @@ impl Comparison {
         let mut tables = Section::new("comparison", "Comparison");
         tables.intro.push(table::sentence(categories));
         for (id, title, rows) in [
-            ("stages", "Stages", stages),
-            ("categories", "Categories", categories),
-            ("kernels", "Kernels", kernels),
+            ("compare-stages", "Stages", stages),
+            ("compare-categories", "Categories", categories),
+            ("compare-kernels", "Kernels", kernels),
         ] {
             tables.tables.push(
                 Table::of(id, title, rows)
@@ -102,9 +145,9 @@ impl Comparison {
                     .when_empty("Neither run has any."),
             );
         }
-        tables
-            .tables
-            .push(Table::of("fuse", "Fuse patterns", fuse).when_empty("Neither run has any."));
+        tables.tables.push(
+            Table::of("compare-fuse", "Fuse patterns", fuse).when_empty("Neither run has any."),
+        );
         vec![first, tables]
     }
 }

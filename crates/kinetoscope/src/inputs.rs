@@ -1,5 +1,6 @@
-//! What a file's name and first bytes tell of it, before it is read.
+//! What a file's name and contents tell of the part that it plays.
 
+use analysis::Signs;
 use trace::Trace;
 
 /// The rank of a trace: its own word (`distributedInfo`), else its name's.
@@ -9,6 +10,12 @@ pub fn rank(trace: &Trace, file_name: &str) -> Option<i64> {
     let info: Option<serde_json::Value> = info.and_then(|json| serde_json::from_str(json).ok());
     let own = info.and_then(|info| info.get("rank")?.as_i64());
     own.or_else(|| rank_of_name(file_name))
+}
+
+/// What a trace shows of the part that it can play beside others.
+#[must_use]
+pub fn signs(trace: &Trace, file_name: &str) -> Signs {
+    Signs { rank: rank(trace, file_name), ..Signs::of(trace) }
 }
 
 /// The rank that a file name tells: `run-TP-3.trace.json.gz`, `x_rank0.json`, `tp1-decode.json`, `worker2_a.json`.

@@ -38,20 +38,20 @@ mod repairer;
 mod text_faults;
 
 pub use analysis::{
-    Confidence, Coverage, KernelTableRow, Options, OverlapWindow, Sources, Stage, StageRow,
-    TraceReport, TriageOptions, TriageReport, WindowLane, WindowSlice, above_cutoff, analyze,
-    overlap_windows, triage,
+    Confidence, Coverage, KernelTableRow, Options, OverlapWindow, RoleGuess, Signs, Sources, Stage,
+    StageRow, TraceReport, TriageOptions, TriageReport, WindowLane, WindowSlice, above_cutoff,
+    analyze, guess_roles, overlap_windows, triage,
 };
 pub use catalog::Category;
 pub use compare::{
-    Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow, Run, Sameness, compare,
-    guard,
+    Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow, NotAnArtifact, Run,
+    Sameness, compare, guard,
 };
 pub use crossings::{Crossings, crossings};
 pub use decode::{
     Decoded, Decoder, DetailsReader, FileKind, NotATrace, Problem, ProblemKind, Severity, Source,
 };
-pub use inputs::{is_no_trace_by_name, rank, rank_of_name};
+pub use inputs::{is_no_trace_by_name, rank, rank_of_name, signs};
 pub use json::{BREAKDOWN_SCHEMA, REPAIR_LOG_SCHEMA, breakdown_json, repair_log_json};
 pub use places::{DrawnLane, DrawnSlice, Fate, Place};
 pub use problems::{ProblemRow, problem_table};

@@ -19,8 +19,8 @@ use super::header::Header;
 use super::nav::Nav;
 use super::status_bar::StatusBar;
 use crate::queries::address::Address;
-use crate::queries::page;
 use crate::queries::status::spoken_text;
+use crate::queries::{page, roles};
 use crate::state::{Action, State};
 use crate::tasks::{Tasks, files, keys, settings};
 use crate::views::FileView;
@@ -52,6 +52,14 @@ pub fn App() -> Html {
     use_effect_with(state.perfetto_url.clone(), |url| settings::keep_perfetto_url(url));
     use_effect_with(page::title(&state), |title| document().set_title(title));
     use_effect_with(page::address(&state), show_address);
+    {
+        let tasks = tasks.clone();
+        use_effect_with(roles::wanted(&state), move |wanted| tasks.set_companions(wanted));
+    }
+    {
+        let tasks = tasks.clone();
+        use_effect_with(roles::comparisons(&state), move |of| tasks.set_comparisons(of));
+    }
     use_effect_with((state.view, state.selected), |_| to_top());
 
     let on_files = {

@@ -6,6 +6,7 @@ pub mod grid;
 pub mod order;
 pub mod page;
 pub mod palette;
+pub mod roles;
 pub mod scroll;
 pub mod stages;
 pub mod status;

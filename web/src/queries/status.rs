@@ -19,7 +19,7 @@ pub fn percent_read(progress: &Progress) -> f64 {
 pub fn progress_text(progress: &Progress) -> String {
     let label = progress.stage.label();
     match progress.stage {
-        Stage::Reading | Stage::Repairing => {
+        Stage::Reading | Stage::Repairing | Stage::ReadingCompanion(_) => {
             let mut text = format!(
                 "{label} {:.0}%, {} of {}",
                 percent_read(progress).floor(),

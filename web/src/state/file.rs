@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::protocol::{Analyses, Failure, Format, JobId, Opened, Plan, Progress, Repaired, Triage};
+use crate::protocol::{
+    Analyses, Companion, Comparison, Failure, Format, JobId, Opened, Plan, Progress, Repaired,
+    Triage,
+};
 use crate::shared::Shared;
 
 /// How far a file is.
@@ -32,6 +35,62 @@ pub enum RepairState {
     Failed(Rc<Failure>),
 }
 
+/// What a file is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It stands for itself.
+    #[default]
+    Own,
+    /// It tells something of another file.
+    Companion(Companion, JobId),
+    /// It stands for itself, and another is compared with it.
+    Baseline(JobId),
+}
+
+impl Role {
+    /// The other file.
+    #[must_use]
+    pub fn of(self) -> Option<JobId> {
+        match self {
+            Self::Own => None,
+            Self::Companion(_, of) | Self::Baseline(of) => Some(of),
+        }
+    }
+}
+
+/// How far a companion of a file is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CompanionPhase {
+    /// Its reading was asked for.
+    Waiting,
+    /// It tells what it knows.
+    Read,
+    /// It could not be read.
+    Failed(Rc<Failure>),
+}
+
+/// A file that tells something of this one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompanionEntry {
+    /// Its own job.
+    pub job: JobId,
+    /// What it tells.
+    pub role: Companion,
+    /// How far it is.
+    pub phase: CompanionPhase,
+}
+
+/// How far a comparison is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ComparePhase {
+    /// Asked for.
+    Working,
+    /// Done.
+    Done(Shared<Comparison>),
+    /// It cannot be made.
+    Failed(Rc<Failure>),
+}
+
 /// One file: a card, and the views that are there so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileEntry {
@@ -43,6 +102,12 @@ pub struct FileEntry {
     pub size: u64,
     /// How far it is.
     pub phase: Phase,
+    /// What a person says it is for; by default that is guessed.
+    pub role: Option<Role>,
+    /// The files that tell something of it.
+    pub companions: Vec<CompanionEntry>,
+    /// The comparison with another file.
+    pub comparison: Option<(JobId, ComparePhase)>,
     /// There after decoding.
     pub opened: Option<Shared<Opened>>,
     /// There after the analyses.
@@ -65,6 +130,9 @@ impl FileEntry {
             name,
             size,
             phase: Phase::Working(progress),
+            role: None,
+            companions: Vec::new(),
+            comparison: None,
             opened: None,
             report: None,
             plan: None,

@@ -8,7 +8,7 @@ mod view;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use file::{FileEntry, Phase, RepairState};
+pub use file::{CompanionEntry, CompanionPhase, ComparePhase, FileEntry, Phase, RepairState, Role};
 pub use reduce::{Action, reduce};
 pub use view::{Dialog, Theme, View};
 
@@ -26,6 +26,12 @@ pub struct State {
     pub files: Vec<Shared<FileEntry>>,
     /// The file whose views are shown.
     pub selected: Option<JobId>,
+    /// Whether a person selected it, by its card.
+    pub picked: bool,
+    /// What the files seem to be for, by their contents; those not named stand for themselves.
+    pub guesses: Vec<(JobId, Role)>,
+    /// The launch flags of a server, as they were dropped (`server_args.json`).
+    pub server_args: Option<String>,
     /// The view.
     pub view: View,
     /// The stage that the tables of triage show; `None` for all. Files without it show all.
@@ -73,6 +79,9 @@ impl Default for State {
         Self {
             files: Vec::new(),
             selected: None,
+            picked: false,
+            guesses: Vec::new(),
+            server_args: None,
             view: View::Overview,
             stage: None,
             theme: Theme::System,

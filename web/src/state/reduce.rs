@@ -2,11 +2,14 @@
 
 use std::rc::Rc;
 
-use super::{Dialog, FileEntry, PerfettoState, Phase, RepairState, State, Theme, View};
-use crate::protocol::{Failure, Format, JobId, Progress, Response, Stage};
+use super::{
+    CompanionEntry, CompanionPhase, ComparePhase, Dialog, FileEntry, PerfettoState, Phase,
+    RepairState, Role, State, Theme, View,
+};
+use crate::protocol::{Companion, Failure, Format, JobId, Progress, Response, Stage};
 use crate::queries::address::Address;
 use crate::queries::grid::TableSettings;
-use crate::queries::page;
+use crate::queries::{page, roles};
 use crate::shared::Shared;
 
 /// Everything that can happen.
@@ -22,6 +25,16 @@ pub enum Action {
     Cancelled(JobId),
     /// A stopped or failed file begins anew.
     Restarted(JobId),
+    /// A person says what a file is for.
+    RoleSet(JobId, Role),
+    /// The worker of a file was asked to take these companions into account, and no others.
+    CompanionsAsked(JobId, Vec<(JobId, Companion)>),
+    /// A companion that could not be read is tried again.
+    CompanionRetried(JobId, JobId),
+    /// Two files are being compared: A, B.
+    Comparing(JobId, JobId),
+    /// The launch flags of a server were dropped.
+    ServerArgsDropped(String),
     /// A worker said something.
     Received(Box<Response>),
     /// A worker is gone: it could not be loaded, or ran out of memory.
@@ -67,10 +80,26 @@ pub fn reduce(state: &State, action: Action) -> State {
             next.files.push(Shared::new(FileEntry::new(job, name, size)));
             // The first of several files stays selected; a file added later is what one wants to see.
             if next.selected_file().is_none_or(|file| !file.is_busy()) {
-                next.selected = Some(job);
+                (next.selected, next.picked) = (Some(job), false);
             }
         }
-        Action::Selected(job) if next.file(job).is_some() => next.selected = Some(job),
+        Action::Selected(job) if next.file(job).is_some() => {
+            (next.selected, next.picked) = (Some(job), true);
+        }
+        Action::RoleSet(job, role) => set_role(&mut next, job, role),
+        Action::CompanionsAsked(job, companions) => update(&mut next, job, |file| {
+            ask_companions(file, &companions);
+        }),
+        Action::CompanionRetried(job, companion) => update(&mut next, job, |file| {
+            for known in file.companions.iter_mut().filter(|known| known.job == companion) {
+                known.phase = CompanionPhase::Waiting;
+            }
+            wait(file);
+        }),
+        Action::Comparing(job, with) => update(&mut next, job, |file| {
+            file.comparison = Some((with, ComparePhase::Working));
+        }),
+        Action::ServerArgsDropped(text) => next.server_args = Some(text),
         Action::Removed(job) => remove(&mut next, job),
         Action::Cancelled(job) => update(&mut next, job, |file| {
             if matches!(file.phase, Phase::Working(_)) {
@@ -81,9 +110,13 @@ pub fn reduce(state: &State, action: Action) -> State {
                 file.repair = RepairState::None;
             }
         }),
-        Action::Restarted(job) => update(&mut next, job, |file| {
-            *file = FileEntry::new(job, file.name.clone(), file.size);
-        }),
+        Action::Restarted(job) => {
+            update(&mut next, job, |file| {
+                let role = file.role;
+                *file = FileEntry { role, ..FileEntry::new(job, file.name.clone(), file.size) };
+            });
+            next.guesses = roles::guesses(&next);
+        }
         Action::Received(response) => receive(&mut next, *response),
         Action::WorkerLost(job, failure) => {
             update(&mut next, job, |file| fail(file, Rc::clone(&failure)));
@@ -141,6 +174,43 @@ fn remove(state: &mut State, job: JobId) {
         state.selected = neighbour.map(|file| file.job);
     }
     state.perfetto = PerfettoState::Idle;
+    state.guesses = roles::guesses(state);
+}
+
+/// A person's choice. Only one file at a time is what another is compared with.
+fn set_role(state: &mut State, job: JobId, role: Role) {
+    if let Role::Baseline(_) = role {
+        let others: Vec<JobId> = state.files.iter().map(|file| file.job).collect();
+        for other in others.into_iter().filter(|other| *other != job) {
+            update(state, other, |file| {
+                if file.role == Some(role) {
+                    file.role = Some(Role::Own);
+                }
+            });
+        }
+    }
+    update(state, job, |file| file.role = Some(role));
+}
+
+/// The companions of a file from now on: those that were there stay as they are.
+fn ask_companions(file: &mut FileEntry, wanted: &[(JobId, Companion)]) {
+    let known = std::mem::take(&mut file.companions);
+    let entry = |(job, role): &(JobId, Companion)| {
+        let known = known.iter().find(|known| (known.job, known.role) == (*job, *role));
+        let fresh = CompanionEntry { job: *job, role: *role, phase: CompanionPhase::Waiting };
+        known.cloned().unwrap_or(fresh)
+    };
+    file.companions = wanted.iter().map(entry).collect();
+    wait(file);
+}
+
+/// Triage was asked for again.
+fn wait(file: &mut FileEntry) {
+    if file.phase == Phase::Ready {
+        let reading = file.companions.iter().find(|known| known.phase == CompanionPhase::Waiting);
+        let stage = reading.map_or(Stage::Triaging, |known| Stage::ReadingCompanion(known.role));
+        file.phase = Phase::Working(Progress { done: 0, ..stage_of(file, stage) });
+    }
 }
 
 fn receive(state: &mut State, response: Response) {
@@ -155,10 +225,19 @@ fn receive(state: &mut State, response: Response) {
                 }
             }
         }),
-        Response::Opened { job, opened } => update(state, job, |file| {
-            file.opened = Some(Shared::new(opened));
-            file.phase = Phase::Working(stage_of(file, Stage::Analyzing));
-        }),
+        Response::Opened { job, opened } => {
+            update(state, job, |file| {
+                file.opened = Some(Shared::new(opened));
+                file.phase = Phase::Working(stage_of(file, Stage::Analyzing));
+            });
+            state.guesses = roles::guesses(state);
+            // What was measured is what one wants to see, whichever of the files came first.
+            if let Some(selected) = state.selected.filter(|_| !state.picked)
+                && let Role::Companion(_, of) = roles::role(state, selected)
+            {
+                state.selected = Some(of);
+            }
+        }
         Response::Report { job, report } => update(state, job, |file| {
             file.report = Some(Shared::new(report));
             file.phase = Phase::Working(stage_of(file, Stage::Planning));
@@ -173,7 +252,32 @@ fn receive(state: &mut State, response: Response) {
         }),
         Response::Triage { job, triage } => update(state, job, |file| {
             file.triage = Some(Shared::new(triage));
+            // What was asked for since is still to come.
             file.phase = Phase::Ready;
+            if file.companions.iter().any(|known| known.phase == CompanionPhase::Waiting) {
+                wait(file);
+            }
+        }),
+        Response::Companion { job, companion, failure } => update(state, job, |file| {
+            let phase = failure
+                .map_or(CompanionPhase::Read, |failure| CompanionPhase::Failed(Rc::new(failure)));
+            if let Some(known) = file.companions.iter_mut().find(|known| known.job == companion) {
+                known.phase = phase;
+            }
+            if let Phase::Working(at) = &mut file.phase
+                && matches!(at.stage, Stage::ReadingCompanion(_))
+            {
+                file.phase = Phase::Working(stage_of(file, Stage::Triaging));
+            }
+        }),
+        // For `tasks`, which hands it to the worker that compares.
+        Response::Described { .. } => {}
+        Response::Compared { job, with, comparison } => update(state, job, |file| {
+            let phase = match comparison {
+                Ok(comparison) => ComparePhase::Done(Shared::new(comparison)),
+                Err(failure) => ComparePhase::Failed(Rc::new(failure)),
+            };
+            file.comparison = Some((with, phase));
         }),
         Response::Repaired { job, repaired } => update(state, job, |file| {
             file.repair = RepairState::Done(Shared::new(repaired));

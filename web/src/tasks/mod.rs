@@ -2,6 +2,7 @@
 
 pub mod browser;
 pub mod clipboard;
+mod companions;
 pub mod download;
 pub mod example;
 pub mod files;
@@ -56,6 +57,7 @@ struct Inner {
     clips: RefCell<BTreeMap<JobId, bool>>,
     rows: RefCell<EarlyRows>,
     perfetto: RefCell<Option<perfetto::Handover>>,
+    asked: companions::Asked,
 }
 
 impl PartialEq for Tasks {
@@ -78,6 +80,7 @@ impl Tasks {
             clips: RefCell::default(),
             rows: RefCell::default(),
             perfetto: RefCell::default(),
+            asked: companions::Asked::default(),
         }))
     }
 
@@ -127,6 +130,7 @@ impl Tasks {
         self.0.files.borrow_mut().remove(&job);
         self.0.outputs.borrow_mut().remove(&job);
         self.0.clips.borrow_mut().remove(&job);
+        self.forget_companions(job);
         self.dispatch(Action::Removed(job));
     }
 
@@ -168,10 +172,8 @@ impl Tasks {
 
     /// Sends requests to the worker of `job`; if it was ended, a new one reads the file again first.
     fn ask(&self, job: JobId, requests: Vec<Request>) {
-        if let Some(worker) = self.0.workers.borrow_mut().get_mut(&job) {
-            for request in requests {
-                worker.post(&request, None);
-            }
+        if self.0.workers.borrow().contains_key(&job) {
+            requests.into_iter().for_each(|request| self.post(job, request));
             return;
         }
         let clip_impossible = self.0.clips.borrow().get(&job).copied().unwrap_or(false);
@@ -187,12 +189,10 @@ impl Tasks {
         let tasks = self.clone();
         let on_event = Callback::from(move |event| tasks.heard(job, event));
         match RunningWorker::start(on_event) {
-            Ok(mut worker) => {
-                worker.post(&Request::Open { job, name: file.name() }, Some(&file));
-                for request in then {
-                    worker.post(&request, None);
-                }
+            Ok(worker) => {
                 self.0.workers.borrow_mut().insert(job, worker);
+                self.post(job, Request::Open { job, name: file.name() });
+                then.into_iter().for_each(|request| self.post(job, request));
             }
             Err(detail) => {
                 self.dispatch(Action::WorkerLost(job, Rc::new(workers::not_started(detail))));
@@ -200,8 +200,20 @@ impl Tasks {
         }
     }
 
+    /// Sends a request, with the file that it names, and before it what its answer follows from.
+    fn post(&self, job: JobId, request: Request) {
+        if request.needs_companions() {
+            self.news(job).into_iter().for_each(|news| self.post(job, news));
+        }
+        let file = request.file().and_then(|of| self.0.files.borrow().get(&of).cloned());
+        if let Some(worker) = self.0.workers.borrow_mut().get_mut(&job) {
+            worker.post(&request, file.as_ref());
+        }
+    }
+
     fn stop(&self, job: JobId) {
         self.0.workers.borrow_mut().remove(&job);
+        self.forget_sent(job);
         self.0.purposes.borrow_mut().remove(&job);
         self.0.rows.borrow_mut().retain(|(of, _), _| *of != job);
     }
@@ -209,6 +221,9 @@ impl Tasks {
     fn heard(&self, job: JobId, event: workers::Event) {
         match event {
             workers::Event::Lost(failure) => {
+                if self.survives(job, &failure) {
+                    return;
+                }
                 self.stop(job);
                 self.dispatch(Action::WorkerLost(job, Rc::new(failure)));
                 self.dispatch(Action::PerfettoMoved(PerfettoState::Idle));
@@ -217,7 +232,13 @@ impl Tasks {
                 self.0.rows.borrow_mut().entry((job, table)).or_default().extend(rows);
             }
             workers::Event::Said { mut response, file, log } => {
+                self.note(&response);
                 match &mut response {
+                    Response::Compared { job, comparison: Ok(comparison), .. } => {
+                        for chapter in &mut comparison.chapters {
+                            chapter.tables.iter_mut().for_each(|table| self.complete(*job, table));
+                        }
+                    }
                     Response::Report { job, report } => {
                         for chapter in &mut report.chapters {
                             chapter.tables.iter_mut().for_each(|table| self.complete(*job, table));

@@ -1,4 +1,4 @@
-//! The worker: decodes one file, analyses it, plans and writes its repair.
+//! The worker: decodes one file, analyses it with what others tell of it, plans and writes its repair.
 //!
 //! `session` is the whole of it without a browser, and runs in native tests; `port` gives it a file to
 //! read and somewhere to answer.
@@ -8,4 +8,4 @@ mod port;
 mod session;
 
 pub use port::start;
-pub use session::{Port, Session, Source};
+pub use session::{Files, Port, Session, Source};

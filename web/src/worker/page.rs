@@ -1,16 +1,16 @@
 //! From what the facade returns to what the page shows.
 
 use kinetoscope::report::Section;
-use kinetoscope::{Decoded, Proof, RepairReport, Stage, TraceReport, TriageReport};
+use kinetoscope::{Comparability, Decoded, Proof, RepairReport, Stage, TraceReport, TriageReport};
 
 use crate::protocol::{
-    Analyses, Chapter, Format, Opened, Part, Plan, ProblemCard, Repaired, Severity, StageChoice,
-    Triage,
+    Analyses, Chapter, Comparison, Format, Opened, Part, Plan, ProblemCard, Repaired, Severity,
+    StageChoice, Triage, Verdict,
 };
 use crate::shared::Shared;
 
 /// A decoded file.
-pub fn opened(decoded: &Decoded) -> Opened {
+pub fn opened(decoded: &Decoded, name: &str) -> Opened {
     let problems = decoded.problems.iter().map(|problem| ProblemCard {
         kind: problem.kind.id().to_owned(),
         severity: match problem.kind.severity() {
@@ -31,6 +31,7 @@ pub fn opened(decoded: &Decoded) -> Opened {
         file_bytes: decoded.source.file_bytes,
         json_bytes: decoded.source.json_bytes,
         n_events: decoded.trace.len() as u64,
+        signs: Shared::new(kinetoscope::signs(&decoded.trace, name)),
     }
 }
 
@@ -77,6 +78,18 @@ pub fn triage(report: &TriageReport, sections: Vec<Section>) -> Triage {
     });
     Triage {
         stages: Shared::new(stages.collect()),
+        chapters: sections.into_iter().map(Chapter::from).collect(),
+    }
+}
+
+/// Two runs side by side.
+pub fn comparison(found: &kinetoscope::Comparison, sections: Vec<Section>) -> Comparison {
+    Comparison {
+        verdict: match found.guard.verdict {
+            Comparability::Comparable => Verdict::Comparable,
+            Comparability::Conditional => Verdict::Conditional,
+            Comparability::NotComparable => Verdict::NotComparable,
+        },
         chapters: sections.into_iter().map(Chapter::from).collect(),
     }
 }

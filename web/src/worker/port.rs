@@ -1,6 +1,7 @@
 //! The browser's side of the worker: a `File` to read, messages to send.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::Closure;
@@ -9,7 +10,7 @@ use web_sys::{
     Blob, BlobPropertyBag, DedicatedWorkerGlobalScope, File, FileReaderSync, MessageEvent,
 };
 
-use super::session::{Port, Session, Source};
+use super::session::{Files, Port, Session, Source};
 use crate::protocol::{Format, JobId, Repaired, Request, Response};
 use crate::tasks::browser::message_of;
 use crate::wire;
@@ -19,22 +20,37 @@ pub fn start() {
     console_error_panic_hook::set_once();
     let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() else { return };
     let port = scope.clone();
-    let session = RefCell::new((Session::default(), None::<FileSource>));
+    let session = RefCell::new((Session::default(), FileSources::default()));
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let message = event.data();
         let Ok(request) = wire::unpack::<Request>(&message) else { return };
         let mut state = session.borrow_mut();
-        let (session, source) = &mut *state;
-        if let Some(file) = wire::attached(&message, "file") {
-            *source = FileSource::new(file.unchecked_into());
+        let (session, files) = &mut *state;
+        if let (Some(job), Some(file)) = (request.file(), wire::attached(&message, "file"))
+            && let Some(source) = FileSource::new(file.unchecked_into())
+        {
+            files.0.insert(job, source);
         }
-        let Some(source) = source else { return };
-        session.handle(request, source, &mut ScopePort { scope: &port, parts: Array::new() });
+        session.handle(request, files, &mut ScopePort { scope: &port, parts: Array::new() });
     });
     scope.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
     // Lives as long as the worker.
     on_message.forget();
     post(&scope, &Response::Ready { version: crate::VERSION.to_owned() }, &[]);
+}
+
+/// The files by their jobs: a repair reads the measured one again.
+#[derive(Default)]
+struct FileSources(BTreeMap<JobId, FileSource>);
+
+impl Files for FileSources {
+    fn source(&mut self, job: JobId) -> Option<&mut dyn Source> {
+        self.0.get_mut(&job).map(|source| -> &mut dyn Source { source })
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.0.remove(&job);
+    }
 }
 
 struct FileSource {

@@ -1,11 +1,13 @@
 //! One file from request to request, without a browser.
 
+mod others;
+
 use kinetoscope::report::{Table, units};
 use kinetoscope::{
     Decoded, Decoder, NotATrace, Options, Output, PlanOptions, RepairPlan, RepairReport, Repairer,
-    Sources, TriageOptions,
 };
 
+use self::others::OpenCompanion;
 use super::page;
 use crate::protocol::{Failure, Format, JobId, Progress, Repaired, Request, Response, Stage};
 
@@ -19,6 +21,15 @@ pub trait Source {
     /// # Errors
     /// When the file cannot be read any more; the text is the browser's.
     fn read(&mut self, offset: u64, len: u64, into: &mut Vec<u8>) -> Result<(), String>;
+}
+
+/// The files that were handed to the worker.
+pub trait Files {
+    /// The file of a job, to be read from any place.
+    fn source(&mut self, job: JobId) -> Option<&mut dyn Source>;
+
+    /// Lets go of a file.
+    fn forget(&mut self, job: JobId);
 }
 
 /// Where the answers go.
@@ -47,10 +58,11 @@ const EVERY_ROW: f64 = 0.0;
 /// Cells of a table in one message: reading them takes the page a few milliseconds.
 const CELLS_A_MESSAGE: usize = 1_500;
 
-/// The one file of a worker.
+/// The one file of a worker, and the traces that tell of it.
 #[derive(Default)]
 pub struct Session {
     file: Option<OpenFile>,
+    companions: Vec<OpenCompanion>,
 }
 
 struct OpenFile {
@@ -61,15 +73,28 @@ struct OpenFile {
 
 impl Session {
     /// Obeys a request. Requests after a failed `Open` are ignored: the failure was the answer.
-    pub fn handle(&mut self, request: Request, source: &mut dyn Source, port: &mut dyn Port) {
+    pub fn handle(&mut self, request: Request, files: &mut dyn Files, port: &mut dyn Port) {
         match request {
-            Request::Open { job, name } => match decode(job, source, port) {
-                Ok(decoded) => {
-                    port.send(Response::Opened { job, opened: page::opened(&decoded) });
-                    self.file = Some(OpenFile { name, decoded, plan: None });
+            Request::Open { job, name } => {
+                let Some(source) = files.source(job) else { return };
+                match decode(job, Stage::Reading, source, port) {
+                    Ok(decoded) => {
+                        port.send(Response::Opened { job, opened: page::opened(&decoded, &name) });
+                        self.file = Some(OpenFile { name, decoded, plan: None });
+                    }
+                    Err(failure) => port.send(Response::Failed { job, failure }),
                 }
-                Err(failure) => port.send(Response::Failed { job, failure }),
-            },
+            }
+            Request::AddCompanion { job, companion, role, name: _ } => {
+                let Some(source) = files.source(companion) else { return };
+                if self.file.is_some() {
+                    others::add(&mut self.companions, (job, companion, role), source, port);
+                }
+            }
+            Request::RemoveCompanion { job: _, companion } => {
+                self.companions.retain(|known| known.job != companion);
+                files.forget(companion);
+            }
             Request::Analyze { job } => {
                 let Some(file) = &self.file else { return };
                 let report = kinetoscope::analyze(&file.decoded.trace, &Options::default());
@@ -81,17 +106,23 @@ impl Session {
             }
             Request::Triage { job } => {
                 let Some(file) = &self.file else { return };
-                let options = TriageOptions {
-                    file_name: Some(file.name.clone()),
-                    ..TriageOptions::default()
-                };
-                let report =
-                    kinetoscope::triage(&file.decoded.trace, &options, &Sources::default());
+                let report = file.triage(&self.companions);
                 let mut sections = report.sections(EVERY_ROW);
                 for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
                     send_rows(job, table, port);
                 }
                 port.send(Response::Triage { job, triage: page::triage(&report, sections) });
+            }
+            Request::Describe { job } => {
+                let Some(file) = &self.file else { return };
+                let run = file.describe(&self.companions);
+                port.send(Response::Described { job, run });
+            }
+            Request::Compare { job, with, run } => {
+                let Some(file) = &self.file else { return };
+                let own = file.describe(&self.companions);
+                let comparison = own.and_then(|own| others::compare(job, &own, &run, port));
+                port.send(Response::Compared { job, with, comparison });
             }
             Request::PlanRepair { job, clip_impossible } => {
                 let Some(file) = &mut self.file else { return };
@@ -105,6 +136,7 @@ impl Session {
             }
             Request::Repair { job, format } => {
                 let Some(OpenFile { name, decoded, plan: Some(plan) }) = &self.file else { return };
+                let Some(source) = files.source(job) else { return };
                 match write(job, format, name, decoded, plan, source, port) {
                     Ok((repaired, log)) => port.deliver(job, repaired, &log),
                     Err(failure) => port.send(Response::Failed { job, failure }),
@@ -127,12 +159,17 @@ fn send_rows(job: JobId, table: &mut Table, port: &mut dyn Port) {
     }
 }
 
-fn decode(job: JobId, source: &mut dyn Source, port: &mut dyn Port) -> Result<Decoded, Failure> {
+fn decode(
+    job: JobId,
+    stage: Stage,
+    source: &mut dyn Source,
+    port: &mut dyn Port,
+) -> Result<Decoded, Failure> {
     let mut decoder = Decoder::new();
     read_all(source, |bytes, done, total| {
         decoder.push(bytes).map_err(|reason| no_trace(&reason))?;
         let n_events = decoder.n_events() as u64;
-        let progress = Progress { stage: Stage::Reading, done, total, n_events };
+        let progress = Progress { stage, done, total, n_events };
         port.send(Response::Progress { job, progress });
         Ok(())
     })?;
@@ -170,12 +207,7 @@ fn write(
     bytes_out += out.len() as u64;
     port.block(&out);
     let log =
-        kinetoscope::repair_log_json(decoded, plan, Some(&proof)).map_err(|error| Failure {
-            title: "The repair log could not be written".into(),
-            what: error.to_string(),
-            advice: "This is a fault of Kinetoscope; please report it.".into(),
-            ..Failure::default()
-        })?;
+        kinetoscope::repair_log_json(decoded, plan, Some(&proof)).map_err(|error| fault(&error))?;
     Ok((page::repaired(name, format, bytes_out, &proof), log))
 }
 
@@ -209,6 +241,16 @@ fn no_trace(reason: &NotATrace) -> Failure {
         place: Some(format!("at byte {} of its contents", units::count(reason.offset))),
         advice: reason.advice().into(),
         excerpt: Some(reason.excerpt.clone()).filter(|text| !text.is_empty()),
+    }
+}
+
+/// What should never happen.
+fn fault(error: &dyn std::fmt::Display) -> Failure {
+    Failure {
+        title: "The result could not be written down".into(),
+        what: error.to_string(),
+        advice: "This is a fault of Kinetoscope; please report it.".into(),
+        ..Failure::default()
     }
 }
 

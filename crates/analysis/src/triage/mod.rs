@@ -11,6 +11,7 @@ pub(crate) mod overlap;
 mod python;
 mod replay;
 mod report;
+mod roles;
 pub(crate) mod site;
 pub(crate) mod stages;
 
@@ -25,6 +26,7 @@ pub use fuse::FuseRow;
 pub use kernel_table::{KernelTableRow, above_cutoff};
 pub use overlap::{OverlapRow, OverlapWindow, WindowLane, WindowSlice, overlap_windows};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
+pub use roles::{RoleGuess, Signs, guess_roles};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 

@@ -30,8 +30,8 @@ const FILL: &str = "Memset";
 const ELSEWHERE: u32 = u32::MAX;
 
 /// The launches between the begin and the end of one capture, in order.
-struct Capture {
-    launches: Vec<Row>,
+pub(super) struct Capture {
+    pub(super) launches: Vec<Row>,
     /// The number of each launch's kernel; `None` where a launch does not name its kernel.
     names: Option<Vec<u32>>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Replayed {
 }
 
 /// The captures of a trace; `number` gives the number of a name.
-fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Capture> {
+pub(super) fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Capture> {
     let (mut begins, mut ends) = (Vec::new(), Vec::new());
     each_row(trace, |row| {
         // (Runtime calls only: frames of Python have such names, too.)

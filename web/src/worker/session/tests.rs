@@ -1,6 +1,8 @@
 //! The worker's whole conversation, without a browser.
 
 use super::*;
+use crate::protocol::Companion;
+use crate::shared::Shared;
 
 struct Bytes(Vec<u8>);
 
@@ -46,12 +48,37 @@ const CROSSING: &str = r#"{"traceEvents":[
 {"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":12,"dur":6,"args":{"stream":7}}
 ]}"#;
 
+#[derive(Default)]
+struct Given(std::collections::BTreeMap<JobId, Bytes>);
+
+impl Files for Given {
+    fn source(&mut self, job: JobId) -> Option<&mut dyn Source> {
+        self.0.get_mut(&job).map(|bytes| -> &mut dyn Source { bytes })
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.0.remove(&job);
+    }
+}
+
 fn talk(file: &str, requests: impl IntoIterator<Item = Request>) -> Heard {
-    let mut source = Bytes(file.as_bytes().to_vec());
+    talk_beside(file, &[], requests)
+}
+
+/// The conversation of a worker that is given `others`, too.
+fn talk_beside(
+    file: &str,
+    others: &[(JobId, &str)],
+    requests: impl IntoIterator<Item = Request>,
+) -> Heard {
+    let mut files = Given::default();
+    for (job, text) in [(JOB, file)].iter().chain(others) {
+        files.0.insert(*job, Bytes(text.as_bytes().to_vec()));
+    }
     let mut heard = Heard::default();
     let mut session = Session::default();
     for request in requests {
-        session.handle(request, &mut source, &mut heard);
+        session.handle(request, &mut files, &mut heard);
     }
     heard
 }
@@ -160,4 +187,108 @@ fn a_long_table_crosses_in_pieces_before_its_report() {
             _ => {}
         }
     }
+}
+
+/// A graph that runs one kernel; its op is in no event here.
+const REPLAY: &str = r#"{"traceEvents":[
+{"ph":"X","cat":"cuda_runtime","name":"hipGraphLaunch","pid":1,"tid":1,"ts":1,"dur":2,"args":{"correlation":1}},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10,"dur":5,"args":{"stream":7,"correlation":1}}
+]}"#;
+
+/// The capture of that graph.
+const CAPTURE: &str = r#"{"traceEvents":[
+{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":2,"dur":6,"args":{"External id":5}},
+{"ph":"X","cat":"cuda_runtime","name":"hipStreamBeginCapture","pid":1,"tid":1,"ts":1,"dur":0.5},
+{"ph":"X","cat":"cuda_runtime","name":"hipLaunchKernel","pid":1,"tid":1,"ts":3,"dur":1,"args":{"correlation":9,"External id":5,"kernel":"gemm"}},
+{"ph":"X","cat":"cuda_runtime","name":"hipStreamEndCapture","pid":1,"tid":1,"ts":9,"dur":0.5}
+]}"#;
+
+const OTHER: JobId = JobId(8);
+
+fn add(role: Companion) -> Request {
+    Request::AddCompanion { job: JOB, companion: OTHER, role, name: "capture.json".into() }
+}
+
+/// How sure the place of the only kernel is, each time that triage was asked for.
+fn confidences(heard: &Heard) -> Vec<String> {
+    let triages = heard.responses.iter().filter_map(|response| match response {
+        Response::Triage { triage, .. } => triage.chapter("kernel-table")?.table("kernel-table"),
+        _ => None,
+    });
+    let confidence = |table: &Shared<Table>| {
+        let [row] = &table.rows[..] else { panic!("{:?}", table.rows) };
+        row[table.column("mapping_confidence").unwrap()].raw()
+    };
+    triages.map(confidence).collect()
+}
+
+#[test]
+fn a_capture_tells_while_it_is_there() {
+    let requests = [
+        open(),
+        triage(),
+        add(Companion::Capture),
+        triage(),
+        // The same file in another part: it is not read again, but it tells no more.
+        add(Companion::Mapping),
+        triage(),
+        Request::RemoveCompanion { job: JOB, companion: OTHER },
+        triage(),
+    ];
+    let heard = talk_beside(REPLAY, &[(OTHER, CAPTURE)], requests);
+    assert_eq!(confidences(&heard), ["launch", "replay", "launch", "launch"]);
+    let reading = heard.responses.iter().filter(|response| match response {
+        Response::Progress { progress, .. } => {
+            progress.stage == Stage::ReadingCompanion(Companion::Capture)
+        }
+        _ => false,
+    });
+    assert_eq!(reading.count(), 1);
+}
+
+#[test]
+fn a_companion_that_is_no_trace_leaves_the_job_alive() {
+    let requests = [open(), add(Companion::Capture), triage()];
+    let heard = talk_beside(REPLAY, &[(OTHER, "<!DOCTYPE html><html>")], requests);
+    let failures = heard.responses.iter().filter_map(|response| match response {
+        Response::Companion { companion, failure, .. } => Some((*companion, failure.clone()?)),
+        Response::Failed { .. } => panic!("{response:?}"),
+        _ => None,
+    });
+    let [(OTHER, failure)] = &failures.collect::<Vec<_>>()[..] else { panic!("one failure") };
+    assert_eq!(failure.title, "A web page");
+    assert_eq!(confidences(&heard), ["launch"]);
+}
+
+#[test]
+fn a_file_says_what_part_it_can_play() {
+    let signs = |file: &str| {
+        let heard = talk(file, [open()]);
+        let opened = heard.responses.into_iter().find_map(|response| match response {
+            Response::Opened { opened, .. } => Some(opened),
+            _ => None,
+        });
+        opened.unwrap().signs
+    };
+    assert!(signs(REPLAY).asks() && !signs(CROSSING).asks() && signs(CAPTURE).is_capture());
+}
+
+#[test]
+fn two_runs_are_compared_by_what_one_wrote_down() {
+    let described = talk(CROSSING, [open(), Request::Describe { job: JOB }]);
+    let Some(Response::Described { run: Ok(run), .. }) = described.responses.last() else {
+        panic!("{:?}", described.responses)
+    };
+    let compare = Request::Compare { job: JOB, with: OTHER, run: run.clone() };
+    let heard = talk(REPLAY, [open(), compare]);
+    let Some(Response::Compared { with: OTHER, comparison: Ok(comparison), .. }) =
+        heard.responses.last()
+    else {
+        panic!("{:?}", heard.responses)
+    };
+    assert_eq!(comparison.verdict, crate::protocol::Verdict::Conditional);
+    let kernels = comparison.chapter("comparison").unwrap().table("compare-kernels").unwrap();
+    let at = kernels.column("presence").unwrap();
+    let presence: Vec<_> = kernels.rows.iter().map(|row| row[at].raw()).collect();
+    assert_eq!(presence, ["only B", "only A", "only B"]);
 }

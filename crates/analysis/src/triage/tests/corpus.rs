@@ -47,3 +47,31 @@ fn every_replayed_kernel_is_traced_back_to_its_op_and_line() {
         assert!(replayed.iter().any(|row| row.python_location.contains(file)), "{kind}");
     }
 }
+
+/// Of all traces of the corpus together, the two captures find their replays, and nothing else is taken for a companion.
+#[test]
+fn captures_find_what_replays_them() {
+    use crate::triage::{RoleGuess, Signs, guess_roles};
+    let names = [
+        "mi300_sglang_decode_capture",
+        "mi300_vllm_decode_capture",
+        "mi300_vllm_decode_formal",
+        "mi300_sglang_decode_formal",
+        "mi300_sglang_prefilldecode",
+        "mi300_qwen15_0.5b",
+        "h100_qwen15_0.5b",
+        "mi300_resnet_training",
+        "torch_compile_triton",
+        "cpu_only",
+    ];
+    let mut all = Vec::new();
+    for name in names {
+        let Some(trace) = read(name) else { return };
+        all.push(Signs::of(&trace));
+    }
+    let all: Vec<&Signs> = all.iter().collect();
+    let mut expected = [RoleGuess::Own; 10];
+    expected[0] = RoleGuess::Capture(3);
+    expected[1] = RoleGuess::Capture(2);
+    assert_eq!(guess_roles(&all), expected);
+}

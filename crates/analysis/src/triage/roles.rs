@@ -1,0 +1,316 @@
+//! What part a trace plays beside others: which one is measured, and which tell where its kernels came from.
+//!
+//! Told from content alone. A trace of a graph's capture launches more than it runs. A mapping trace runs without graphs
+//! the kernels that another replays with them. Names decide which of several measured traces is meant, then the rank.
+
+use serde::{Deserialize, Serialize};
+use trace::{Flags, StringId, Trace, each_row};
+
+use super::attribution::launches_graph;
+use super::replay::captures;
+use crate::before_window::{each_launch, is_gpu_slice};
+
+/// Of the names that a measured trace replays, this part must be known to a trace that tells of it, in percent.
+const LEAST_COMMON_PCT: usize = 50;
+
+/// Names of a measured trace that are looked for in others: a sample is enough, and quick among many traces.
+const MOST_ASKED: usize = 64;
+
+/// What a trace shows of the part that it can play. Names are digests of 32 bits: enough to compare, small to send.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signs {
+    /// The rank; whoever knows the file's name fills it in.
+    pub rank: Option<i64>,
+    /// Kernels, copies and fills that ran.
+    pub n_ran: u64,
+    /// Launches inside captures of graphs.
+    pub n_captured: u64,
+    /// Whether ops are recorded, so that the trace can tell where something came from.
+    pub has_ops: bool,
+    /// Kernels and copies of each launch of a graph, ascending, each number once.
+    pub replays: Vec<u32>,
+    /// Launches of each capture, ascending, each number once.
+    pub captures: Vec<u32>,
+    /// Names of what graphs ran, ascending; of many the first ones, which is a sample without a bias.
+    pub replayed_names: Vec<u32>,
+    /// Names of what ran without a graph, ascending.
+    pub ran_names: Vec<u32>,
+    /// Names of what was captured, ascending; empty where launches do not name their kernel (CUDA).
+    pub captured_names: Vec<u32>,
+}
+
+/// What part a trace seems to play.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RoleGuess {
+    /// It stands for itself.
+    #[default]
+    Own,
+    /// It is the capture of the graphs that the trace at this place replays.
+    Capture(usize),
+    /// It ran without graphs what the trace at this place replays with them.
+    Mapping(usize),
+}
+
+impl Signs {
+    /// The signs of a trace, but for its rank.
+    #[must_use]
+    pub fn of(trace: &Trace) -> Self {
+        let mut signs = Self { has_ops: has_ops(trace), ..Self::default() };
+        let mut graphs: Vec<(i64, u32)> = Vec::new();
+        if any_text(trace, launches_graph) {
+            each_launch(trace, |row, correlation| {
+                if launches_graph(trace.name_text(row)) {
+                    graphs.push((correlation, 0));
+                }
+            });
+            graphs.sort_unstable();
+            graphs.dedup();
+        }
+        let (mut ran, mut replayed) = (Names::of(trace), Names::of(trace));
+        each_row(trace, |row| {
+            if !is_gpu_slice(trace, row) {
+                return;
+            }
+            signs.n_ran += 1;
+            let graph = trace.link(row).filter(|_| !graphs.is_empty()).and_then(|correlation| {
+                graphs.binary_search_by_key(&correlation, |(of, _)| *of).ok()
+            });
+            match graph.and_then(|at| graphs.get_mut(at)) {
+                Some((_, n)) => {
+                    *n += 1;
+                    replayed.note(trace.name(row));
+                }
+                None => ran.note(trace.name(row)),
+            }
+        });
+        signs.replays = distinct(graphs.iter().map(|(_, n)| *n).filter(|n| *n > 0).collect());
+        (signs.ran_names, signs.replayed_names) = (ran.digests(trace), replayed.digests(trace));
+        signs.replayed_names.truncate(MOST_ASKED);
+        if any_text(trace, |text| text.contains("StreamBeginCapture")) {
+            let captures = captures(trace, |_| 0);
+            let mut captured = Names::of(trace);
+            let launches = captures.iter().flat_map(|capture| &capture.launches);
+            for kernel in launches.filter_map(|row| trace.launched_kernel(*row)) {
+                captured.note(kernel);
+            }
+            let lengths = captures.iter().map(|capture| capture.launches.len() as u32);
+            signs.n_captured = lengths.clone().map(u64::from).sum();
+            signs.captures = distinct(lengths.collect());
+            signs.captured_names = captured.digests(trace);
+        }
+        signs
+    }
+
+    /// Whether the trace shows a capture rather than work: it launched more into graphs than it ran.
+    #[must_use]
+    pub fn is_capture(&self) -> bool {
+        self.n_captured > self.n_ran
+    }
+
+    /// Whether there is something in it that a capture or a mapping trace could tell.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        !self.replayed_names.is_empty() && !self.is_capture()
+    }
+
+    /// How much of `measured` this capture knows, in percent.
+    fn captures_of(&self, measured: &Self) -> usize {
+        if self.captured_names.is_empty() {
+            // Without names only an equal number of launches tells.
+            let equal = self.captures.iter().any(|n| measured.replays.binary_search(n).is_ok());
+            return if equal { 100 } else { 0 };
+        }
+        common_pct(&measured.replayed_names, &self.captured_names)
+    }
+}
+
+/// What part each of some traces plays beside the others.
+#[must_use]
+pub fn guess_roles(traces: &[&Signs]) -> Vec<RoleGuess> {
+    let best = |of: usize, known: &dyn Fn(&Signs) -> usize| -> Option<(usize, usize)> {
+        let others = traces.iter().enumerate().filter(|(at, other)| *at != of && other.asks());
+        let scored = others.map(|(at, other)| (known(other), same_rank(traces[of], other), at));
+        let scored = scored.filter(|(pct, ..)| *pct >= LEAST_COMMON_PCT);
+        // Of equals the first.
+        let best = scored.max_by_key(|(pct, rank, at)| (*pct, *rank, std::cmp::Reverse(*at)));
+        best.map(|(pct, _, at)| (at, pct))
+    };
+    let mut roles = vec![RoleGuess::Own; traces.len()];
+    for (at, signs) in traces.iter().enumerate() {
+        if signs.is_capture()
+            && let Some((measured, _)) = best(at, &|measured| signs.captures_of(measured))
+        {
+            roles[at] = RoleGuess::Capture(measured);
+        }
+    }
+    // A capture tells more than names do, and of several mapping traces one is enough.
+    let mut told: Vec<bool> = vec![false; traces.len()];
+    for role in &roles {
+        if let RoleGuess::Capture(measured) = role {
+            told[*measured] = true;
+        }
+    }
+    for (at, signs) in traces.iter().enumerate() {
+        let runs_alone = signs.has_ops && signs.replays.is_empty() && signs.captures.is_empty();
+        let known = |measured: &Signs| common_pct(&measured.replayed_names, &signs.ran_names);
+        if runs_alone
+            && let Some((measured, _)) = best(at, &known)
+            && !told[measured]
+        {
+            told[measured] = true;
+            roles[at] = RoleGuess::Mapping(measured);
+        }
+    }
+    roles
+}
+
+/// 2 for the same rank, 0 for another, 1 where nobody knows.
+fn same_rank(a: &Signs, b: &Signs) -> u8 {
+    match (a.rank, b.rank) {
+        (Some(a), Some(b)) => {
+            if a == b {
+                2
+            } else {
+                0
+            }
+        }
+        _ => 1,
+    }
+}
+
+/// The part of `wanted` that is in `known`, in percent. Both ascend.
+fn common_pct(wanted: &[u32], known: &[u32]) -> usize {
+    let common = wanted.iter().filter(|name| known.binary_search(name).is_ok()).count();
+    100 * common / wanted.len().max(1)
+}
+
+fn distinct(mut numbers: Vec<u32>) -> Vec<u32> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// Whether a text of the trace is so: far fewer than events.
+fn any_text(trace: &Trace, is_so: impl Fn(&str) -> bool) -> bool {
+    (0..trace.strings.len() as u32).any(|id| is_so(trace.strings.get(StringId(id))))
+}
+
+fn has_ops(trace: &Trace) -> bool {
+    trace.strings.find("cpu_op").is_some()
+        || trace.strings.find("Operator").is_some()
+        || trace.seen_flags().has(Flags::PYTHON_IDS)
+}
+
+/// A set of interned names.
+struct Names(Vec<bool>);
+
+impl Names {
+    fn of(trace: &Trace) -> Self {
+        Self(vec![false; trace.strings.len()])
+    }
+
+    fn note(&mut self, name: StringId) {
+        if let Some(noted) = self.0.get_mut(name.0 as usize) {
+            *noted = true;
+        }
+    }
+
+    fn digests(&self, trace: &Trace) -> Vec<u32> {
+        let noted = (0_u32..).zip(&self.0).filter(|(_, noted)| **noted);
+        distinct(noted.map(|(id, _)| digest(trace.strings.get(StringId(id)))).collect())
+    }
+}
+
+/// FNV-1a of 32 bits (Fowler, Noll, Vo).
+fn digest(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Fixture, kernel, slice};
+
+    /// A trace that replays `names` by one launch of a graph.
+    fn replaying(names: &[&str]) -> Signs {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cuda_runtime", "hipGraphLaunch").at(0, 5).on(1, 1).link(1));
+        for (at, name) in (1..).zip(names) {
+            fixture.push(kernel(name).at(at * 10, 5).link(1));
+        }
+        Signs::of(&fixture.finish())
+    }
+
+    /// A trace that launches `names` one by one; `n_captured` of them in a capture, so that they do not run.
+    fn launching(names: &[&str], n_captured: usize) -> Signs {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cpu_op", "aten::mm").at(0, 5).on(1, 1));
+        fixture.push(slice("cuda_runtime", "cudaStreamBeginCapture").at(5, 1).on(1, 1));
+        for (at, name) in (1..).zip(names) {
+            if at == n_captured as i64 + 1 {
+                fixture.push(slice("cuda_runtime", "cudaStreamEndCapture").at(at * 10, 1).on(1, 1));
+            }
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").at(at * 10 + 2, 1).on(1, 1);
+            fixture.push(launch.link(at));
+            if at > n_captured as i64 {
+                fixture.push(kernel(name).at(at * 10 + 5, 5).link(at));
+            }
+        }
+        let end = names.len() as i64 * 10 + 20;
+        fixture.push(slice("cuda_runtime", "cudaStreamEndCapture").at(end, 1).on(1, 1));
+        Signs::of(&fixture.finish())
+    }
+
+    /// A trace without graphs.
+    fn plain(names: &[&str]) -> Signs {
+        Signs { captures: Vec::new(), n_captured: 0, ..launching(names, 0) }
+    }
+
+    #[test]
+    fn a_capture_launches_more_than_it_runs() {
+        let capture = launching(&["a", "b", "c"], 3);
+        assert_eq!((capture.n_captured, capture.n_ran, capture.is_capture()), (3, 0, true));
+        assert_eq!(capture.captures, [3]);
+        let run = launching(&["a", "b", "c"], 1);
+        assert_eq!((run.n_captured, run.n_ran, run.is_capture()), (1, 2, false));
+        assert!(!run.asks() && replaying(&["a"]).asks());
+    }
+
+    #[test]
+    fn a_capture_without_names_goes_by_its_number_of_launches() {
+        let (one, two) = (replaying(&["a", "b"]), replaying(&["a", "b", "c"]));
+        let capture = launching(&["x", "y", "z"], 3);
+        let own = RoleGuess::Own;
+        assert_eq!(guess_roles(&[&capture, &one, &two]), [RoleGuess::Capture(2), own, own]);
+        assert_eq!(guess_roles(&[&capture, &one]), [own, own], "nobody replays three");
+    }
+
+    #[test]
+    fn names_tell_which_trace_a_mapping_trace_is_of() {
+        let (llama, whisper) = (replaying(&["a", "b", "c"]), replaying(&["x", "y"]));
+        let mapping = plain(&["x", "y", "z"]);
+        let own = RoleGuess::Own;
+        assert_eq!(guess_roles(&[&llama, &whisper, &mapping]), [own, own, RoleGuess::Mapping(1)]);
+        assert_eq!(guess_roles(&[&llama, &mapping]), [own, own]);
+        let second = plain(&["x", "y"]);
+        let roles = guess_roles(&[&mapping, &second, &whisper]);
+        assert_eq!(roles, [RoleGuess::Mapping(2), own, own], "one mapping trace is enough");
+    }
+
+    #[test]
+    fn of_equal_traces_the_one_of_the_same_rank_is_meant() {
+        let with = |rank: i64, signs: Signs| Signs { rank: Some(rank), ..signs };
+        let (zero, one) = (with(0, replaying(&["a"])), with(1, replaying(&["a"])));
+        let capture = with(1, launching(&["a"], 1));
+        let roles = guess_roles(&[&zero, &capture, &one]);
+        assert_eq!(roles, [RoleGuess::Own, RoleGuess::Capture(2), RoleGuess::Own]);
+    }
+
+    #[test]
+    fn a_trace_alone_stands_for_itself() {
+        assert_eq!(guess_roles(&[&launching(&["a"], 1)]), [RoleGuess::Own]);
+        assert_eq!(guess_roles(&[]), []);
+        let two = [&replaying(&["a"]), &replaying(&["a"])];
+        assert_eq!(guess_roles(&two), [RoleGuess::Own; 2]);
+    }
+}

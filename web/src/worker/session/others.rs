@@ -1,0 +1,102 @@
+//! What other files tell of the one that is open: traces beside it, and other runs.
+
+use kinetoscope::artifacts::{
+    Artifact, ArtifactOptions, ArtifactOrder, UserFacts, order_artifacts,
+};
+use kinetoscope::trace::Trace;
+use kinetoscope::{Decoded, RepairPlan, Run, Sources, TriageOptions, TriageReport};
+
+use super::{EVERY_ROW, OpenFile, Port, Source, decode, fault, page, send_rows};
+use crate::protocol::{Companion, Comparison, Failure, JobId, Response, Stage};
+
+/// A trace that tells of the open one.
+pub(super) struct OpenCompanion {
+    /// Its own job on the page.
+    pub job: JobId,
+    pub role: Companion,
+    pub decoded: Decoded,
+}
+
+/// Reads a companion; one that is known already takes the new role.
+pub(super) fn add(
+    companions: &mut Vec<OpenCompanion>,
+    (job, companion, role): (JobId, JobId, Companion),
+    source: &mut dyn Source,
+    port: &mut dyn Port,
+) {
+    if let Some(known) = companions.iter_mut().find(|known| known.job == companion) {
+        known.role = role;
+        port.send(Response::Companion { job, companion, failure: None });
+        return;
+    }
+    let failure = match decode(job, Stage::ReadingCompanion(role), source, port) {
+        Ok(decoded) => {
+            companions.push(OpenCompanion { job: companion, role, decoded });
+            None
+        }
+        Err(failure) => Some(failure),
+    };
+    port.send(Response::Companion { job, companion, failure });
+}
+
+impl OpenFile {
+    /// Triage with what the companions tell.
+    pub(super) fn triage(&self, companions: &[OpenCompanion]) -> TriageReport {
+        let captures = captures(companions);
+        let sources = Sources { captures: &captures, mapping: mapping(companions) };
+        let options =
+            TriageOptions { file_name: Some(self.name.clone()), ..TriageOptions::default() };
+        kinetoscope::triage(&self.decoded.trace, &options, &sources)
+    }
+
+    /// The run in the form that another worker, or another year, can compare with its own. Repairs are no part of it,
+    /// so it need not wait for a plan.
+    pub(super) fn describe(&self, companions: &[OpenCompanion]) -> Result<Vec<Artifact>, Failure> {
+        let captures = captures(companions);
+        let no_plan = RepairPlan::default();
+        let mut files = order_artifacts(&ArtifactOrder {
+            decoded: &self.decoded,
+            file_name: &self.name,
+            plan: self.plan.as_ref().unwrap_or(&no_plan),
+            others: Sources { captures: &captures, mapping: mapping(companions) },
+            sources: &[],
+            facts: &UserFacts::default(),
+            stage: None,
+            cutoff_pct: EVERY_ROW,
+            options: ArtifactOptions::default(),
+        })
+        .map_err(|error| fault(&error))?;
+        files.retain(|file| Run::FILES.contains(&file.name.as_str()));
+        Ok(files)
+    }
+}
+
+fn captures(companions: &[OpenCompanion]) -> Vec<&Trace> {
+    of(companions, Companion::Capture).collect()
+}
+
+fn mapping(companions: &[OpenCompanion]) -> Option<&Trace> {
+    of(companions, Companion::Mapping).next()
+}
+
+fn of(companions: &[OpenCompanion], role: Companion) -> impl Iterator<Item = &Trace> {
+    let such = companions.iter().filter(move |companion| companion.role == role);
+    such.map(|companion| &companion.decoded.trace)
+}
+
+/// Compares two runs by what was written down of them.
+pub(super) fn compare(
+    job: JobId,
+    a: &[Artifact],
+    b: &[Artifact],
+    port: &mut dyn Port,
+) -> Result<Comparison, Failure> {
+    let a = Run::of(a).map_err(|error| fault(&error))?;
+    let b = Run::of(b).map_err(|error| fault(&error))?;
+    let found = kinetoscope::compare(&a, &b);
+    let mut sections = found.sections();
+    for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
+        send_rows(job, table, port);
+    }
+    Ok(page::comparison(&found, sections))
+}
