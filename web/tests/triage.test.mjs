@@ -5,14 +5,13 @@ import { after, before, describe, test } from "node:test";
 
 import { samples, shared } from "./environment.mjs";
 import { accessibilityFaults, drop, launch, open } from "./harness.mjs";
+import { PATIENCE, id, rows, view } from "./page.mjs";
 import { readTrace, textOf } from "./reference.mjs";
 
-const PATIENCE = { timeout: 60_000 };
 let browser;
 before(async () => { browser = await launch(); });
 after(() => browser?.close());
 
-const id = (page, name) => page.getByTestId(name);
 const sample = (name) => samples("traces").find((file) => path.basename(file) === name);
 const hash = (page) => page.evaluate(() => location.hash);
 
@@ -23,23 +22,6 @@ async function opened(name, options) {
   await drop(page, "body", sample(name));
   await page.waitForFunction(() => /: ready, /.test(document.querySelector("[data-testid=status]")?.textContent ?? ""), null, PATIENCE);
   return session;
-}
-
-async function view(page, name) {
-  await id(page, `nav-${name}`).click();
-  await id(page, `view-${name}`).waitFor(PATIENCE);
-}
-
-/// A table as it is copied: one object per row.
-async function rows(page, name) {
-  await id(page, `table-${name}`).waitFor(PATIENCE);
-  const read = () => page.evaluate(() => navigator.clipboard.readText());
-  await page.evaluate(() => navigator.clipboard.writeText("nothing yet"));
-  await id(page, `copy-tsv-${name}`).click();
-  while (await read() === "nothing yet") await page.waitForTimeout(20);
-  const text = await read();
-  const [head, ...lines] = text.trimEnd().split("\n").map((line) => line.split("\t"));
-  return lines.map((cells) => Object.fromEntries(head.map((key, at) => [key, cells[at]])));
 }
 
 /// Launches and nanoseconds of every kernel and copy of a file, by name.

@@ -19,6 +19,7 @@ use super::header::Header;
 use super::nav::Nav;
 use super::status_bar::StatusBar;
 use crate::queries::address::Address;
+use crate::queries::compare::compare;
 use crate::queries::status::spoken_text;
 use crate::queries::{page, roles};
 use crate::state::{Action, State};
@@ -89,7 +90,7 @@ pub fn App() -> Html {
                 <input id={files::INPUT_ID} class="visually-hidden" type="file" multiple=true tabindex="-1"
                     aria-label="Trace files" accept=".json,.gz,application/json,application/gzip" onchange={on_files} data-testid="file-input" />
                 if !state.files.is_empty() {
-                    <FileCards files={state.files.clone()} selected={state.selected} tasks={tasks.clone()} />
+                    <FileCards files={state.files.clone()} selected={state.selected} choices={roles::all_choices(&state)} tasks={tasks.clone()} />
                 }
             </section>
             <div class={classes!("body", selected.as_ref().is_some_and(|file| file.has_views()).then_some("with-nav"))}>
@@ -99,7 +100,7 @@ pub fn App() -> Html {
                 <main id="main" tabindex="-1">
                     { for notices }
                     if let Some(file) = &selected {
-                        <FileView file={file.clone()} view={state.view} stage={state.stage.clone()} tables={state.tables.clone()}
+                        <FileView file={file.clone()} view={state.view} compare={compare(&state, file.job)} stage={state.stage.clone()} tables={state.tables.clone()}
                             perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
                     } else {
                         <EmptyState tasks={tasks.clone()} />

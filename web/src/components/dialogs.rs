@@ -63,7 +63,7 @@ pub fn OpenDialog(props: &Props) -> Html {
 
 const KEYS: &[(&str, &str)] = &[
     ("Ctrl/⌘ O", "Choose files"),
-    ("1 – 8", "Go to a view"),
+    ("1 – 9", "Go to a view"),
     ("/", "Filter the table"),
     ("?", "This help"),
     ("Esc", "Close, or clear the filter"),
@@ -108,7 +108,7 @@ fn help(props: &Props) -> Html {
             <h3>{ "Settings" }</h3>
             <p><label class="check">
                 <input type="checkbox" checked={props.keys_on} onchange={on_keys} data-testid="setting-keys" />
-                { "Use single keys (1–5, / and ?)" }
+                { "Use single keys (digits, / and ?)" }
             </label></p>
             <p><label class="field">
                 <span>{ "Address of Perfetto, for “Open in Perfetto”" }</span>

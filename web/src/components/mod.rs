@@ -3,6 +3,8 @@
 mod app;
 mod bar;
 mod cards;
+mod companions;
+mod compare;
 mod data_table;
 mod dialogs;
 mod drop_target;
@@ -20,6 +22,8 @@ mod status_bar;
 pub use app::App;
 pub use bar::StackedBar;
 pub use cards::{FailureCard, FindingCard, ProblemCards};
+pub use companions::Companions;
+pub use compare::{GuardBanner, RunPicker};
 pub use data_table::DataTable;
 pub use figures::{Figures, Tile};
 pub use icon::Icon;

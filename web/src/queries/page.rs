@@ -27,6 +27,7 @@ pub fn main_table(view: View) -> Option<&'static str> {
         View::Fuse => Some("fuse"),
         View::Repair => Some("log"),
         View::Problems => Some("problems"),
+        View::Compare => Some("compare-kernels"),
     }
 }
 

@@ -113,6 +113,12 @@ pub struct Choice {
     pub chosen: bool,
 }
 
+/// The choices of every file, in the order of their cards.
+#[must_use]
+pub fn all_choices(state: &State) -> Vec<Vec<Choice>> {
+    state.files.iter().map(|file| choices(state, file.job)).collect()
+}
+
 /// What a file could be for; nothing when it is the only one.
 #[must_use]
 pub fn choices(state: &State, job: JobId) -> Vec<Choice> {
@@ -123,7 +129,8 @@ pub fn choices(state: &State, job: JobId) -> Vec<Choice> {
         .map(|file| -> &FileEntry { file })
         .filter(|file| file.job != job && file.opened.is_some() && stands_alone(state, file.job))
         .collect();
-    if others.is_empty() {
+    let known = state.file(job).is_some_and(|file| file.opened.is_some());
+    if others.is_empty() || !known {
         return Vec::new();
     }
     let choice = |role: Role, text: String| Choice { role, text, chosen: role == now };

@@ -74,6 +74,10 @@ pub enum CompanionPhase {
 pub struct CompanionEntry {
     /// Its own job.
     pub job: JobId,
+    /// Its name.
+    pub name: String,
+    /// Its size on the disk.
+    pub size: u64,
     /// What it tells.
     pub role: Companion,
     /// How far it is.

@@ -3,6 +3,7 @@
 
 mod file;
 mod reduce;
+mod several;
 mod view;
 
 use std::collections::BTreeMap;

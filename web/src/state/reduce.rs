@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::{
-    CompanionEntry, CompanionPhase, ComparePhase, Dialog, FileEntry, PerfettoState, Phase,
-    RepairState, Role, State, Theme, View,
+    CompanionPhase, ComparePhase, Dialog, FileEntry, PerfettoState, Phase, RepairState, Role,
+    State, Theme, View, several,
 };
 use crate::protocol::{Companion, Failure, Format, JobId, Progress, Response, Stage};
 use crate::queries::address::Address;
@@ -86,16 +86,9 @@ pub fn reduce(state: &State, action: Action) -> State {
         Action::Selected(job) if next.file(job).is_some() => {
             (next.selected, next.picked) = (Some(job), true);
         }
-        Action::RoleSet(job, role) => set_role(&mut next, job, role),
-        Action::CompanionsAsked(job, companions) => update(&mut next, job, |file| {
-            ask_companions(file, &companions);
-        }),
-        Action::CompanionRetried(job, companion) => update(&mut next, job, |file| {
-            for known in file.companions.iter_mut().filter(|known| known.job == companion) {
-                known.phase = CompanionPhase::Waiting;
-            }
-            wait(file);
-        }),
+        Action::RoleSet(job, role) => several::set_role(&mut next, job, role),
+        Action::CompanionsAsked(job, companions) => several::ask(&mut next, job, &companions),
+        Action::CompanionRetried(job, companion) => several::retry(&mut next, job, companion),
         Action::Comparing(job, with) => update(&mut next, job, |file| {
             file.comparison = Some((with, ComparePhase::Working));
         }),
@@ -112,8 +105,10 @@ pub fn reduce(state: &State, action: Action) -> State {
         }),
         Action::Restarted(job) => {
             update(&mut next, job, |file| {
-                let role = file.role;
-                *file = FileEntry { role, ..FileEntry::new(job, file.name.clone(), file.size) };
+                let fresh = FileEntry::new(job, file.name.clone(), file.size);
+                let mut companions = std::mem::take(&mut file.companions);
+                companions.iter_mut().for_each(|known| known.phase = CompanionPhase::Waiting);
+                *file = FileEntry { role: file.role, companions, ..fresh };
             });
             next.guesses = roles::guesses(&next);
         }
@@ -157,7 +152,7 @@ pub fn reduce(state: &State, action: Action) -> State {
     next
 }
 
-fn update(state: &mut State, job: JobId, change: impl FnOnce(&mut FileEntry)) {
+pub(super) fn update(state: &mut State, job: JobId, change: impl FnOnce(&mut FileEntry)) {
     if let Some(place) = state.files.iter().position(|file| file.job == job) {
         let mut file = FileEntry::clone(&state.files[place]);
         change(&mut file);
@@ -175,42 +170,6 @@ fn remove(state: &mut State, job: JobId) {
     }
     state.perfetto = PerfettoState::Idle;
     state.guesses = roles::guesses(state);
-}
-
-/// A person's choice. Only one file at a time is what another is compared with.
-fn set_role(state: &mut State, job: JobId, role: Role) {
-    if let Role::Baseline(_) = role {
-        let others: Vec<JobId> = state.files.iter().map(|file| file.job).collect();
-        for other in others.into_iter().filter(|other| *other != job) {
-            update(state, other, |file| {
-                if file.role == Some(role) {
-                    file.role = Some(Role::Own);
-                }
-            });
-        }
-    }
-    update(state, job, |file| file.role = Some(role));
-}
-
-/// The companions of a file from now on: those that were there stay as they are.
-fn ask_companions(file: &mut FileEntry, wanted: &[(JobId, Companion)]) {
-    let known = std::mem::take(&mut file.companions);
-    let entry = |(job, role): &(JobId, Companion)| {
-        let known = known.iter().find(|known| (known.job, known.role) == (*job, *role));
-        let fresh = CompanionEntry { job: *job, role: *role, phase: CompanionPhase::Waiting };
-        known.cloned().unwrap_or(fresh)
-    };
-    file.companions = wanted.iter().map(entry).collect();
-    wait(file);
-}
-
-/// Triage was asked for again.
-fn wait(file: &mut FileEntry) {
-    if file.phase == Phase::Ready {
-        let reading = file.companions.iter().find(|known| known.phase == CompanionPhase::Waiting);
-        let stage = reading.map_or(Stage::Triaging, |known| Stage::ReadingCompanion(known.role));
-        file.phase = Phase::Working(Progress { done: 0, ..stage_of(file, stage) });
-    }
 }
 
 fn receive(state: &mut State, response: Response) {
@@ -255,30 +214,17 @@ fn receive(state: &mut State, response: Response) {
             // What was asked for since is still to come.
             file.phase = Phase::Ready;
             if file.companions.iter().any(|known| known.phase == CompanionPhase::Waiting) {
-                wait(file);
+                several::wait(file);
             }
         }),
-        Response::Companion { job, companion, failure } => update(state, job, |file| {
-            let phase = failure
-                .map_or(CompanionPhase::Read, |failure| CompanionPhase::Failed(Rc::new(failure)));
-            if let Some(known) = file.companions.iter_mut().find(|known| known.job == companion) {
-                known.phase = phase;
-            }
-            if let Phase::Working(at) = &mut file.phase
-                && matches!(at.stage, Stage::ReadingCompanion(_))
-            {
-                file.phase = Phase::Working(stage_of(file, Stage::Triaging));
-            }
-        }),
+        Response::Companion { job, companion, failure } => {
+            several::answered(state, job, companion, failure);
+        }
         // For `tasks`, which hands it to the worker that compares.
         Response::Described { .. } => {}
-        Response::Compared { job, with, comparison } => update(state, job, |file| {
-            let phase = match comparison {
-                Ok(comparison) => ComparePhase::Done(Shared::new(comparison)),
-                Err(failure) => ComparePhase::Failed(Rc::new(failure)),
-            };
-            file.comparison = Some((with, phase));
-        }),
+        Response::Compared { job, with, comparison } => {
+            several::compared(state, job, with, comparison);
+        }
         Response::Repaired { job, repaired } => update(state, job, |file| {
             file.repair = RepairState::Done(Shared::new(repaired));
         }),
@@ -288,7 +234,7 @@ fn receive(state: &mut State, response: Response) {
     }
 }
 
-fn stage_of(file: &FileEntry, stage: Stage) -> Progress {
+pub(super) fn stage_of(file: &FileEntry, stage: Stage) -> Progress {
     let n_events = file.opened.as_ref().map_or(0, |opened| opened.n_events);
     Progress { stage, done: file.size, total: file.size, n_events }
 }

@@ -19,11 +19,13 @@ pub enum View {
     Repair,
     /// What the reader had to put up with.
     Problems,
+    /// This run beside another.
+    Compare,
 }
 
 impl View {
     /// All, in the order of the keys 1 to 9.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Overview,
         Self::Kernels,
         Self::Breakdown,
@@ -32,6 +34,7 @@ impl View {
         Self::Fuse,
         Self::Repair,
         Self::Problems,
+        Self::Compare,
     ];
 
     /// Name in addresses and messages.
@@ -46,6 +49,7 @@ impl View {
             Self::Fuse => "fuse",
             Self::Repair => "repair",
             Self::Problems => "problems",
+            Self::Compare => "compare",
         }
     }
 
@@ -61,6 +65,7 @@ impl View {
             Self::Fuse => "Fuse",
             Self::Repair => "Repair",
             Self::Problems => "Problems",
+            Self::Compare => "Compare",
         }
     }
 

@@ -26,8 +26,8 @@ pub(super) struct Asked {
     planned: RefCell<BTreeSet<JobId>>,
     /// (file, companion) of which the worker died: not sent again unless asked for.
     deadly: RefCell<BTreeSet<(JobId, JobId)>>,
-    /// The comparisons that were begun.
-    compared: RefCell<Vec<Compared>>,
+    /// The last comparison that was begun of each file.
+    compared: RefCell<BTreeMap<JobId, Compared>>,
     /// Who waits for a run to be written down.
     waiting: RefCell<Vec<(JobId, JobId)>>,
 }
@@ -46,17 +46,21 @@ impl Tasks {
             self.0.asked.deadly.borrow_mut().retain(|(of, companion)| {
                 of != job || companions.iter().any(|(wanted, _)| wanted == companion)
             });
+            self.dispatch(Action::CompanionsAsked(*job, companions.clone()));
             if *live {
-                self.triage_again(*job);
+                self.ask(*job, vec![Request::Triage { job: *job }]);
             }
         }
     }
 
     /// Begins the comparisons that can be made and were not.
     pub fn set_comparisons(&self, comparisons: &[Compared]) {
-        let known = self.0.asked.compared.replace(comparisons.to_vec());
-        for compared in comparisons.iter().filter(|compared| !known.contains(compared)) {
+        for compared in comparisons {
             let Compared { job, with, of: _ } = *compared;
+            let known = self.0.asked.compared.borrow_mut().insert(job, compared.clone());
+            if known.as_ref() == Some(compared) {
+                continue;
+            }
             self.dispatch(Action::Comparing(job, with));
             self.0.asked.waiting.borrow_mut().push((job, with));
             self.ask(with, vec![Request::Describe { job: with }]);
@@ -70,12 +74,6 @@ impl Tasks {
             sent.retain(|(known, _)| *known != companion);
         }
         self.dispatch(Action::CompanionRetried(job, companion));
-        self.ask(job, vec![Request::Triage { job }]);
-    }
-
-    fn triage_again(&self, job: JobId) {
-        let wanted = self.wanted(job);
-        self.dispatch(Action::CompanionsAsked(job, wanted));
         self.ask(job, vec![Request::Triage { job }]);
     }
 

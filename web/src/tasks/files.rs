@@ -2,6 +2,7 @@
 
 use gloo::utils::document;
 use js_sys::{Array, Function, Promise};
+use kinetoscope::is_no_trace_by_name;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
@@ -10,9 +11,17 @@ use web_sys::{
 };
 
 use super::Tasks;
+use crate::protocol::Failure;
+use crate::state::Action;
 
 /// Id of the hidden file input.
 pub const INPUT_ID: &str = "file-input";
+
+/// The launch flags of a server, which lie beside its traces.
+pub const SERVER_ARGS: &str = "server_args.json";
+
+/// Launch flags above this size are none.
+const MOST_FLAGS_BYTES: f64 = 4e6;
 
 /// Folders deeper than this are not walked.
 const DEEPEST: usize = 8;
@@ -56,6 +65,30 @@ impl Tasks {
     }
 }
 
+impl Tasks {
+    /// Reads the launch flags of a server.
+    pub(super) fn take_server_args(&self, file: File) {
+        let tasks = self.clone();
+        spawn_local(async move {
+            let text = match file.size() <= MOST_FLAGS_BYTES {
+                true => JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string()),
+                false => None,
+            };
+            let Some(text) = text else {
+                tasks.notice(Failure {
+                    title: "The launch flags cannot be read".into(),
+                    what: format!("{SERVER_ARGS} is too large for flags, or it is gone."),
+                    advice: "Drop the file that the server wrote, again.".into(),
+                    ..Failure::default()
+                });
+                return;
+            };
+            tasks.dispatch(Action::ServerArgsDropped(text));
+            tasks.announce(format!("Took the launch flags from {SERVER_ARGS}"));
+        });
+    }
+}
+
 /// Every trace-like file below `entries`; files dropped by themselves are taken whatever their name.
 async fn walked(entries: Vec<FileSystemEntry>) -> Vec<File> {
     let mut files = Vec::new();
@@ -64,7 +97,7 @@ async fn walked(entries: Vec<FileSystemEntry>) -> Vec<File> {
     while let Some((entry, depth)) = waiting.pop() {
         if entry.is_file() {
             let name = entry.name().to_lowercase();
-            if depth == 0 || name.ends_with(".json") || name.ends_with(".json.gz") {
+            if depth == 0 || name == SERVER_ARGS || !is_no_trace_by_name(&name) {
                 files.extend(file_of(entry.unchecked_into()).await);
             }
         } else if depth < DEEPEST {

@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(command("?", false, false, &state), Some(Command::Help));
         assert_eq!(command("?", false, true, &state), None);
         assert_eq!(command("2", false, false, &state), Some(Command::Show(View::Kernels)));
-        assert_eq!(command("9", false, false, &state), None);
+        assert_eq!(command("9", false, false, &state), Some(Command::Show(View::Compare)));
         assert_eq!(command("0", false, false, &state), None);
         assert_eq!(command("o", true, true, &state), Some(Command::Open));
         assert_eq!(command("c", true, false, &state), None);

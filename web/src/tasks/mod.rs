@@ -99,9 +99,13 @@ impl Tasks {
         self.dispatch(Action::Noticed(Rc::new(failure)));
     }
 
-    /// Gives each file a card and a worker of its own.
+    /// Gives each file a card and a worker of its own; launch flags beside traces belong to none.
     pub fn open(&self, files: impl IntoIterator<Item = File>) {
         for file in files {
+            if file.name().eq_ignore_ascii_case(files::SERVER_ARGS) {
+                self.take_server_args(file);
+                continue;
+            }
             let job = JobId(self.0.next_job.replace(self.0.next_job.get() + 1));
             // A file's size is an integer below 2^53.
             self.dispatch(Action::Added(job, file.name(), file.size() as u64));

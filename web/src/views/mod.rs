@@ -1,6 +1,7 @@
 //! What a file has to show, one view each.
 
 mod breakdown;
+mod compare;
 mod fuse;
 mod kernels;
 mod overlap;
@@ -16,6 +17,7 @@ use yew::prelude::*;
 
 use crate::components::{DataTable, FailureCard, StagePicker};
 use crate::protocol::{Stage, Triage};
+use crate::queries::compare::Compare;
 use crate::queries::grid::TableSettings;
 use crate::queries::status::progress_text;
 use crate::shared::Shared;
@@ -29,6 +31,8 @@ pub struct Props {
     pub file: Shared<FileEntry>,
     /// The view.
     pub view: View,
+    /// The comparison with another file.
+    pub compare: Compare,
     /// The stage that tables of triage show, as a person chose it.
     pub stage: Option<String>,
     /// How the tables are set.
@@ -105,6 +109,7 @@ pub fn FileView(props: &Props) -> Html {
         View::Fuse => fuse::view(props),
         View::Repair => repair::view(props),
         View::Problems => problems::view(props),
+        View::Compare => compare::view(props),
     };
     html! {
         <article class={classes!("view", format!("view-{}", view.id()))} data-testid={format!("view-{}", view.id())}>

@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{Later, StagedTable};
+use crate::components::{Companions, Later, StagedTable};
 use crate::protocol::Chapter;
 
 /// The columns that answer "which kernel, how long, from where".
@@ -25,6 +25,7 @@ pub fn view(props: &Props) -> Option<Html> {
     Some(html! {
         <>
             { heading("Triage", intro.next().map_or("", String::as_str)) }
+            <Companions job={props.file.job} companions={props.file.companions.clone()} tasks={props.tasks.clone()} />
             { sentences(intro) }
             { for chapter.tables.iter().map(|table| props.table(table, None)) }
             <Later>

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use kinetoscope::report::{Align, Cell, Table, Unit, short_name, units::Scale};
+use kinetoscope::report::{Align, Cell, Table, TableColumn, Unit, short_name, units::Scale};
 use yew::prelude::*;
 
 use super::Rows;
@@ -130,7 +130,7 @@ fn TableRow(props: &RowProps) -> Html {
                             (*active == Some(column)).then_some("active"),
                         )}
                         onclick={pick(column, false)} ondblclick={pick(column, true)}>
-                        { content(cell, info.unit, shown) }
+                        { content(cell, info, shown) }
                     </td>
                 }
             }) }
@@ -147,8 +147,29 @@ fn text(cell: &Cell, unit: Unit, scale: Scale) -> String {
     }
 }
 
-fn content(cell: &Cell, unit: Unit, text: String) -> Html {
-    match (cell, unit) {
+/// Whether more of it is worse, as of every time: up, down, or no change.
+fn change(cell: &Cell) -> Option<bool> {
+    match cell {
+        Cell::Ns(ns) if *ns != 0 => Some(*ns > 0),
+        Cell::Percent(percent) if *percent > 0.0 || *percent < 0.0 => Some(*percent > 0.0),
+        _ => None,
+    }
+}
+
+fn content(cell: &Cell, info: &TableColumn, text: String) -> Html {
+    if info.key.starts_with("delta_") {
+        // A difference has a sign and a direction, not a share of a whole.
+        return match change(cell) {
+            Some(true) => {
+                html! { <><span class="change worse" aria-hidden="true">{ "▲" }</span>{ "+" }{ text }</> }
+            }
+            Some(false) => {
+                html! { <><span class="change better" aria-hidden="true">{ "▼" }</span>{ text }</> }
+            }
+            None => html! { <>{ text }</> },
+        };
+    }
+    match (cell, info.unit) {
         (Cell::Text(category), Unit::Category) => html! { <>{ swatch(category) }{ text }</> },
         (Cell::Percent(percent), Unit::Percent) => html! {
             <>

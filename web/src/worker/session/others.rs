@@ -44,9 +44,11 @@ impl OpenFile {
     pub(super) fn triage(&self, companions: &[OpenCompanion]) -> TriageReport {
         let captures = captures(companions);
         let sources = Sources { captures: &captures, mapping: mapping(companions) };
-        let options =
-            TriageOptions { file_name: Some(self.name.clone()), ..TriageOptions::default() };
-        kinetoscope::triage(&self.decoded.trace, &options, &sources)
+        let trace = &self.decoded.trace;
+        let (model, tp) = UserFacts::default().model_and_tp(&trace.metadata);
+        let file_name = Some(self.name.clone());
+        let options = TriageOptions { file_name, model, tp, ..TriageOptions::default() };
+        kinetoscope::triage(trace, &options, &sources)
     }
 
     /// The run in the form that another worker, or another year, can compare with its own. Repairs are no part of it,
@@ -63,6 +65,7 @@ impl OpenFile {
             facts: &UserFacts::default(),
             stage: None,
             cutoff_pct: EVERY_ROW,
+            count_before_window: false,
             options: ArtifactOptions::default(),
         })
         .map_err(|error| fault(&error))?;

@@ -1,0 +1,112 @@
+//! Two runs: which they are, and whether they may be compared at all.
+
+use kinetoscope::report::Cell;
+use yew::prelude::*;
+
+use super::Icon;
+use crate::protocol::{Chapter, JobId, Verdict};
+use crate::queries::compare::{Other, reasons};
+use crate::state::{Action, Role};
+use crate::tasks::Tasks;
+use crate::tasks::browser::chosen_place;
+
+/// The other run, and what it could be.
+#[derive(Clone, PartialEq, Properties)]
+pub struct PickerProps {
+    /// Run A.
+    pub job: JobId,
+    /// Its name.
+    pub name: AttrValue,
+    /// The files that can be run B.
+    pub others: Vec<Other>,
+    /// Run B.
+    pub chosen: Option<JobId>,
+    /// Effects.
+    pub tasks: Tasks,
+}
+
+/// A is the file of the view; B is chosen.
+#[component]
+pub fn RunPicker(props: &PickerProps) -> Html {
+    let PickerProps { job, name, others, chosen, tasks } = props;
+    let onchange = {
+        let (tasks, job, chosen) = (tasks.clone(), *job, *chosen);
+        let jobs: Vec<JobId> = others.iter().map(|other| other.job).collect();
+        Callback::from(move |event: Event| {
+            // The first option is none of them.
+            let place = chosen_place(&event).and_then(|place| place.checked_sub(1));
+            let other = place.and_then(|place| jobs.get(place)).copied();
+            match (other, chosen) {
+                (Some(other), _) => tasks.dispatch(Action::RoleSet(other, Role::Baseline(job))),
+                (None, Some(chosen)) => tasks.dispatch(Action::RoleSet(chosen, Role::Own)),
+                (None, None) => {}
+            }
+        })
+    };
+    html! {
+        <dl class="runs">
+            <div class="run">
+                <dt><span class="run-letter">{ "A" }</span>{ " this trace" }</dt>
+                <dd><bdi>{ name }</bdi></dd>
+            </div>
+            <div class="run">
+                <dt><label for="compare-with"><span class="run-letter">{ "B" }</span>{ " compared with" }</label></dt>
+                <dd>
+                    <select id="compare-with" {onchange} data-testid="compare-with">
+                        <option selected={chosen.is_none()}>{ "Choose a trace…" }</option>
+                        { for others.iter().map(|other| html! {
+                            <option selected={*chosen == Some(other.job)}>{ &other.name }</option>
+                        }) }
+                    </select>
+                </dd>
+            </div>
+        </dl>
+    }
+}
+
+/// The verdict and its reasons.
+#[derive(Clone, PartialEq, Properties)]
+pub struct BannerProps {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Its chapter.
+    pub chapter: Chapter,
+}
+
+/// The banner, before anything else.
+#[component]
+pub fn GuardBanner(props: &BannerProps) -> Html {
+    let BannerProps { verdict, chapter } = props;
+    let (mood, icon) = match verdict {
+        Verdict::Comparable => ("good", "check"),
+        Verdict::Conditional => ("warning", "warning"),
+        Verdict::NotComparable => ("bad", "error"),
+    };
+    let mut sentences = chapter.intro.iter();
+    let reasons = chapter.table("comparability").map(|table| reasons(table)).unwrap_or_default();
+    html! {
+        <section class={classes!("guard", mood)} data-testid="guard" aria-label="Whether the runs may be compared">
+            <h2><Icon name={icon} /><span data-testid="guard-banner">{ sentences.next().map_or("", String::as_str) }</span></h2>
+            if !reasons.is_empty() {
+                <ul class="guard-reasons">
+                    { for reasons.iter().map(|reason| html! {
+                        <li class={classes!(reason.decides.then_some("decides"))} data-testid="guard-reason">
+                            <code>{ &reason.key }</code>
+                            { value("A", &reason.a) }
+                            { value("B", &reason.b) }
+                        </li>
+                    }) }
+                </ul>
+            }
+            { for sentences.map(|sentence| html! { <p>{ sentence }</p> }) }
+        </section>
+    }
+}
+
+fn value(run: &'static str, cell: &Cell) -> Html {
+    let text = match cell {
+        Cell::Text(text) if !text.is_empty() => text.clone(),
+        _ => "not known".to_owned(),
+    };
+    html! { <span class="guard-value"><span class="run-letter">{ run }</span>{ " " }<bdi>{ text }</bdi></span> }
+}

@@ -1,0 +1,85 @@
+//! Two runs side by side: first whether they may be compared, then what differs.
+
+use yew::prelude::*;
+
+use super::{Props, heading};
+use crate::components::{FailureCard, GuardBanner, Later, RunPicker};
+use crate::protocol::Comparison;
+use crate::queries::compare::Standing;
+use crate::state::ComparePhase;
+use crate::tasks::files;
+
+pub fn view(props: &Props) -> Option<Html> {
+    props.file.opened.as_ref()?;
+    let compare = &props.compare;
+    let finding = match &compare.standing {
+        Standing::Asked(ComparePhase::Done(comparison)) => {
+            let chapter = comparison.chapter("comparison");
+            chapter.and_then(|chapter| chapter.intro.first()).cloned().unwrap_or_default()
+        }
+        _ => String::new(),
+    };
+    Some(html! {
+        <>
+            { heading("Compare", &finding) }
+            if compare.standing != Standing::Alone {
+                <RunPicker job={props.file.job} name={props.file.name.clone()} others={compare.others.clone()}
+                    chosen={compare.with} tasks={props.tasks.clone()} />
+            }
+            { content(props) }
+        </>
+    })
+}
+
+fn content(props: &Props) -> Html {
+    match &props.compare.standing {
+        Standing::Alone => html! {
+            <section class="panel compare-alone" data-testid="compare-alone">
+                <h2>{ "A comparison needs a second trace" }</h2>
+                <p>{ "Drop another run anywhere on this page: the same work on other hardware, with other flags, or from before \
+                    a change. Whether the two may be compared is checked first, then stages, categories, kernels and fuse \
+                    patterns stand side by side." }</p>
+                <p class="card-actions">
+                    <button onclick={Callback::from(|_: MouseEvent| files::pick())}>{ "Add a trace" }</button>
+                </p>
+            </section>
+        },
+        Standing::Unchosen => html! {
+            <p class="hint">{ "Choose the run to compare this trace with. Every difference is B less A." }</p>
+        },
+        Standing::Waiting(name) => html! {
+            <p class="note-line" role="status">{ format!("The comparison begins when both traces are ready ({name} is B).") }</p>
+        },
+        Standing::Gone(name) => html! {
+            <p class="note-line bad" role="status">{ format!("{name} was stopped or could not be read. Try it again on its card.") }</p>
+        },
+        Standing::Asked(ComparePhase::Working) => html! {
+            <div class="pending" data-testid="pending">
+                <p>{ "Comparing…" }</p>
+                <div class="skeleton" aria-hidden="true"></div>
+            </div>
+        },
+        Standing::Asked(ComparePhase::Failed(failure)) => html! {
+            <FailureCard failure={failure.clone()} tasks={props.tasks.clone()} />
+        },
+        Standing::Asked(ComparePhase::Done(comparison)) => tables(props, comparison),
+    }
+}
+
+fn tables(props: &Props, comparison: &Comparison) -> Html {
+    let guard = comparison.chapter("comparability");
+    let tables = comparison.chapter("comparison").map_or(&[][..], |chapter| &chapter.tables);
+    html! {
+        <>
+            if let Some(chapter) = guard {
+                <GuardBanner verdict={comparison.verdict} chapter={chapter.clone()} />
+            }
+            <Later>
+                { for tables.iter().map(|table| props.table(table, None)) }
+                if let Some(keys) = guard.and_then(|chapter| chapter.table("comparability")) {
+                    { props.table(keys, None) }
+                }
+            </Later>
+        </>
+    }
+}

@@ -1,0 +1,292 @@
+// Several files that belong together: a capture and a mapping trace tell where kernels come from, two runs are compared.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+
+import { cli, samples, scratch, shared } from "./environment.mjs";
+import { accessibilityFaults, drop, launch, longTasks, open } from "./harness.mjs";
+import { PATIENCE, id, rows, view } from "./page.mjs";
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+const sample = (name) => samples("traces").find((file) => path.basename(file) === name);
+const FORMAL = "mi300_vllm_decode_formal.json.gz";
+const CAPTURE = "mi300_vllm_decode_capture.json.gz";
+
+/// A page where these files were dropped together.
+async function dropped(files, options) {
+  const session = await open(browser, options);
+  await session.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await drop(session.page, "body", files);
+  return session;
+}
+
+const card = (page, name) => page.getByTestId("file-card").filter({ has: page.locator("bdi", { hasText: name }) });
+const role = (page, name) => card(page, name).getByTestId("role");
+const chosen = (page, name) => role(page, name).evaluate((field) => field.selectedOptions[0].label);
+
+/// Waits until no file is being worked on.
+async function settled(page) {
+  await page.waitForFunction(() => {
+    const cards = [...document.querySelectorAll("[data-testid=file-card]")];
+    return cards.length > 0 && cards.every((card) => !card.querySelector("progress"));
+  }, null, PATIENCE);
+}
+
+/// Waits until a file has its companions, as many as that.
+async function accompanied(page, n) {
+  await page.waitForFunction((n) => document.querySelectorAll(".companion.read").length === n, n, PATIENCE);
+  await settled(page);
+}
+
+/// What the command line writes for the same files.
+function artifacts(...options) {
+  const out = scratch();
+  const { status, stderr } = spawnSync(cli(), ["triage", ...options, "--out", out], { encoding: "utf8" });
+  assert.equal(status, 0, stderr);
+  return JSON.parse(fs.readFileSync(path.join(out, "kernel_table.json"), "utf8"));
+}
+
+const ns = (us) => Math.round(us * 1000);
+
+/// A row of the page and a row of the command line, as the same few facts.
+const ofPage = (row) => [row.kernel_name, Number(row.launches), Number(row.total_ns), row.python_location || "unresolved", row.cpu_op, row.mapping_confidence];
+const ofCli = (row) => [row.kernel_name, row.launches, ns(row.total_us), row.python_location, row.cpu_op, row.mapping_confidence];
+
+describe("a pair", { skip: shared() === undefined }, () => {
+  test("a capture is known for one, and every replayed kernel gets its op and its line", async () => {
+    const session = await dropped([sample(CAPTURE), sample(FORMAL)]);
+    const { page } = session;
+    await page.waitForSelector("[data-testid=role]", PATIENCE);
+    await view(page, "triage");
+    await accompanied(page, 1);
+    assert.equal(await chosen(page, CAPTURE), `Capture of ${FORMAL}`);
+    assert.equal(await role(page, FORMAL).count(), 0, "what has a companion is none itself");
+    assert.equal(await card(page, FORMAL).locator("[aria-pressed=true]").count(), 1, "the measured trace is shown, whichever was first");
+
+    const table = await rows(page, "kernel-table");
+    const replayed = table.filter((row) => row.mapping_confidence === "replay");
+    assert.equal(replayed.reduce((n, row) => n + Number(row.launches), 0), 421);
+    for (const row of replayed) {
+      assert.match(row.python_location, /^\S+\.py:\d+ \S+$/, row.kernel_name);
+      assert.ok(row.cpu_op && !row.cpu_op.startsWith("hip"), row.kernel_name);
+    }
+    assert.deepEqual(table.map(ofPage), artifacts(sample(FORMAL), "--capture", sample(CAPTURE)).map(ofCli));
+    assert.deepEqual((await longTasks(page)).filter((ms) => ms > 200), [], "the page answers meanwhile");
+    await session.close();
+  });
+
+  test("the role is changed on the card and back, and triage follows", async () => {
+    const session = await dropped([sample(FORMAL)]);
+    const { page } = session;
+    await settled(page);
+    assert.equal(await id(page, "role").count(), 0, "one file has no part to play");
+    await view(page, "triage");
+    const sure = async () => new Set((await rows(page, "kernel-table")).map((row) => row.mapping_confidence));
+    assert.ok(!(await sure()).has("replay"));
+
+    await drop(page, "body", sample(CAPTURE));
+    await accompanied(page, 1);
+    assert.equal(await card(page, FORMAL).locator("[aria-pressed=true]").count(), 1, "a companion that comes later does not push itself forward");
+    assert.ok((await sure()).has("replay"));
+    const told = (await rows(page, "kernel-table")).map(ofPage);
+
+    await role(page, CAPTURE).selectOption({ label: "Trace of its own" });
+    await id(page, "companions").waitFor({ state: "detached" });
+    await settled(page);
+    assert.ok(!(await sure()).has("replay"));
+    await role(page, CAPTURE).selectOption({ label: `Mapping of ${FORMAL}` });
+    await accompanied(page, 1);
+    assert.ok(!(await sure()).has("replay"));
+    await role(page, CAPTURE).selectOption({ label: `Capture of ${FORMAL}` });
+    await accompanied(page, 1);
+    assert.deepEqual((await rows(page, "kernel-table")).map(ofPage), told);
+
+    await card(page, CAPTURE).getByTestId("remove").click();
+    await id(page, "companions").waitFor({ state: "detached" });
+    await settled(page);
+    assert.ok(!(await sure()).has("replay"), "a closed file tells nothing any more");
+    await session.close();
+  });
+
+  test("each of several measured traces has its own capture, and a file that is stopped keeps it", async () => {
+    const names = ["sglang", "vllm"].flatMap((kind) => ["capture", "formal"].map((part) => `mi300_${kind}_decode_${part}.json.gz`));
+    const session = await dropped(names.map(sample));
+    const { page } = session;
+    await page.waitForFunction(() => document.querySelectorAll("[data-testid=role]").length >= 2, null, PATIENCE);
+    await settled(page);
+    for (const [kind, n] of [["vllm", 421], ["sglang", 544]]) {
+      const formal = `mi300_${kind}_decode_formal.json.gz`;
+      assert.equal(await chosen(page, `mi300_${kind}_decode_capture.json.gz`), `Capture of ${formal}`);
+      const mapped = async () => {
+        await card(page, formal).locator(".file-card-main").click();
+        await view(page, "triage");
+        await accompanied(page, 1);
+        const replayed = (await rows(page, "kernel-table")).filter((row) => row.mapping_confidence === "replay");
+        return replayed.reduce((sum, row) => sum + Number(row.launches), 0);
+      };
+      assert.equal(await mapped(), n, kind);
+    }
+    await session.close();
+  });
+
+  test("a companion that cannot be read is a card, and the job lives", async () => {
+    const folder = scratch();
+    const copy = path.join(folder, "capture.json.gz");
+    fs.copyFileSync(sample(CAPTURE), copy);
+    const session = await dropped([sample(FORMAL), copy, samples("not-traces").find((file) => file.includes("execution_trace"))]);
+    const { page } = session;
+    await settled(page);
+    await view(page, "triage");
+    await accompanied(page, 1);
+    assert.equal(await page.locator(".file-card.failed").count(), 1, "what is no trace fails on its own card");
+    const told = (await rows(page, "kernel-table")).map(ofPage);
+
+    await role(page, "capture.json.gz").selectOption({ label: "Trace of its own" });
+    await id(page, "companions").waitFor({ state: "detached" });
+    await settled(page);
+    fs.appendFileSync(copy, "changed");
+    await role(page, "capture.json.gz").selectOption({ label: `Capture of ${FORMAL}` });
+    const failure = id(page, "failure");
+    await failure.waitFor(PATIENCE);
+    assert.match(await failure.textContent(), /cannot be read any more[^]*capture\.json\.gz/);
+    await settled(page);
+    assert.equal(await card(page, FORMAL).locator(".failed").count(), 0);
+    const alone = await rows(page, "kernel-table");
+    assert.equal(alone.length, told.length);
+    assert.ok(alone.every((row) => row.mapping_confidence !== "replay"));
+    assert.deepEqual(await accessibilityFaults(page), []);
+    await failure.getByRole("button", { name: "Try again" }).click();
+    await failure.waitFor(PATIENCE);
+    await session.close();
+  });
+});
+
+describe("a mapping trace", () => {
+  const event = (cat, name, pid, ts, dur, args) => ({ ph: "X", cat, name, pid, tid: pid === 0 ? 7 : 1, ts, dur, args });
+  const kernels = ["void gemm<1>(int)", "void norm<1>(int)", "rope_kernel"];
+  const write = (folder, name, events) => {
+    const file = path.join(folder, name);
+    fs.writeFileSync(file, JSON.stringify({ traceEvents: events }));
+    return file;
+  };
+
+  test("tells by names what the graph of the other does not", async () => {
+    const folder = scratch();
+    const formal = write(folder, "formal.json", [
+      event("cuda_runtime", "cudaGraphLaunch", 1, 1, 2, { correlation: 1 }),
+      ...kernels.map((name, at) => event("kernel", name, 0, 10 + at * 10, 5, { stream: 7, device: 0, correlation: 1 })),
+    ]);
+    const mapping = write(folder, "mapping.json", kernels.flatMap((name, at) => [
+      event("cpu_op", `my::op${at}`, 1, 100 * at, 50, { "External id": at + 1 }),
+      event("cuda_runtime", "cudaLaunchKernel", 1, 100 * at + 5, 2, { correlation: at + 1, "External id": at + 1 }),
+      event("kernel", name, 0, 100 * at + 20, 10, { stream: 7, device: 0, correlation: at + 1, "External id": at + 1 }),
+    ]));
+    const session = await dropped([mapping, formal]);
+    const { page } = session;
+    await page.waitForSelector("[data-testid=role]", PATIENCE);
+    await view(page, "triage");
+    await accompanied(page, 1);
+    assert.equal(await chosen(page, "mapping.json"), "Mapping of formal.json");
+    const table = await rows(page, "kernel-table");
+    assert.deepEqual(table.map((row) => [row.cpu_op, row.mapping_confidence]).sort(), [0, 1, 2].map((at) => [`my::op${at}`, "mapping"]));
+    await session.close();
+  });
+});
+
+describe("two runs", { skip: shared() === undefined }, () => {
+  const A = "mi300_qwen15_0.5b.json.gz";
+  const B = "h100_qwen15_0.5b.json.gz";
+
+  /// Time by kernel name, as the command line's table has it.
+  const totals = (table) => {
+    const sums = new Map();
+    for (const row of table) sums.set(row.kernel_name, (sums.get(row.kernel_name) ?? 0) + ns(row.total_us));
+    return sums;
+  };
+
+  async function compared(page, a, b) {
+    await card(page, a).locator(".file-card-main").click();
+    await view(page, "compare");
+    await id(page, "compare-with").selectOption({ label: b });
+    await id(page, "guard").waitFor(PATIENCE);
+  }
+
+  test("of different hardware are not comparable, and are shown below that banner", async () => {
+    const session = await dropped([sample(A), sample(B)]);
+    const { page } = session;
+    await settled(page);
+    await compared(page, A, B);
+    assert.match(await id(page, "guard-banner").textContent(), /^Not comparable: .*observed_arch/);
+    const reasons = await id(page, "guard-reason").allTextContents();
+    assert.ok(reasons.some((text) => /^observed_archA gfx942B sm_90$/.test(text)), reasons.join("\n"));
+    const order = await page.evaluate(() => {
+      const banner = document.querySelector("[data-testid=guard]");
+      const tables = [...document.querySelectorAll("[data-testid^=table-compare]")];
+      return tables.every((table) => banner.compareDocumentPosition(table) & Node.DOCUMENT_POSITION_FOLLOWING);
+    });
+    assert.ok(order, "the banner comes first");
+
+    const [a, b] = [totals(artifacts(sample(A))), totals(artifacts(sample(B)))];
+    const table = await rows(page, "compare-kernels");
+    const seen = { a: 0, b: 0 };
+    for (const row of table) {
+      const [left, right] = [Number(row.a_total_ns), Number(row.b_total_ns)];
+      assert.equal(Number(row.delta_ns), right - left, row.name);
+      if (row.presence !== "similar name") {
+        assert.deepEqual([left, right], [a.get(row.name) ?? 0, b.get(row.name) ?? 0], row.name);
+        assert.equal(row.presence, a.has(row.name) ? b.has(row.name) ? "matched" : "only A" : "only B");
+      }
+      seen.a += left;
+      seen.b += right;
+    }
+    const sum = (sums) => [...sums.values()].reduce((x, y) => x + y, 0);
+    assert.deepEqual(seen, { a: sum(a), b: sum(b) }, "nothing is left out");
+    assert.equal(await page.evaluate(() => location.hash), "#v=1&view=compare", "the address says nothing of the traces");
+    for (const name of ["stages", "categories", "fuse"]) assert.equal(await id(page, `table-compare-${name}`).count(), 1, name);
+    assert.equal(await chosen(page, B), `Baseline of ${A}`);
+    await session.close();
+  });
+
+  test("that are the same file twice differ in nothing", async () => {
+    const copy = path.join(scratch(), "again.json.gz");
+    fs.copyFileSync(sample(A), copy);
+    const session = await dropped([sample(A), copy]);
+    const { page } = session;
+    await settled(page);
+    await compared(page, A, "again.json.gz");
+    assert.match(await id(page, "guard-banner").textContent(), /^Conditionally comparable: .*base_image/);
+    for (const row of await rows(page, "compare-kernels")) assert.deepEqual([row.presence, row.delta_ns], ["matched", "0"]);
+
+    await card(page, "again.json.gz").getByTestId("remove").click();
+    await id(page, "compare-alone").waitFor(PATIENCE);
+    await session.close();
+  });
+
+  for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 400]]) {
+    test(`accessible in ${scheme}, ${width} px wide`, async () => {
+      const session = await dropped([sample(A), sample(B)], { colorScheme: scheme, viewport: { width, height: 800 } });
+      const { page } = session;
+      await settled(page);
+      await compared(page, A, B);
+      await rows(page, "compare-kernels");
+      assert.deepEqual(await accessibilityFaults(page), []);
+      const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+      assert.ok(scroll <= inner, `scrolls sideways: ${scroll} > ${inner}`);
+      await session.close();
+    });
+  }
+});
+
+test("launch flags beside a trace are taken, and are no trace", async () => {
+  const file = path.join(scratch(), "server_args.json");
+  fs.writeFileSync(file, JSON.stringify({ model_path: "m", tp_size: 2 }));
+  const session = await dropped([file]);
+  await session.page.waitForFunction(() => /launch flags/.test(document.querySelector("[data-testid=announcement]").textContent));
+  assert.equal(await id(session.page, "file-card").count(), 0);
+  await session.close();
+});
