@@ -111,7 +111,7 @@ impl Correlations {
         }
         let mut sorted = Vec::with_capacity(n);
         each_launch(trace, |_, correlation| sorted.push(correlation));
-        sorted.sort_unstable();
+        trace::sort(&mut sorted);
         sorted.dedup();
         Self::Sorted(sorted)
     }

@@ -153,13 +153,13 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
             n_slices: extent.n,
         }),
     };
-    breakdown
-        .categories
-        .sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.category.cmp(&b.category)));
-    breakdown
-        .families
-        .sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.family.cmp(&b.family)));
-    breakdown.matrix.sort_by(|a, b| {
+    trace::sort_by(&mut breakdown.categories, |a, b| {
+        b.total_ns.cmp(&a.total_ns).then_with(|| a.category.cmp(&b.category))
+    });
+    trace::sort_by(&mut breakdown.families, |a, b| {
+        b.total_ns.cmp(&a.total_ns).then_with(|| a.family.cmp(&b.family))
+    });
+    trace::sort_by(&mut breakdown.matrix, |a, b| {
         b.total_ns
             .cmp(&a.total_ns)
             .then_with(|| a.category.cmp(&b.category))

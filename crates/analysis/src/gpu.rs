@@ -74,7 +74,7 @@ impl<'a> Gpu<'a> {
             }
         });
         // Stable, and quick on what is nearly sorted already.
-        rows.sort_by_key(|row| trace.ts_ns(*row));
+        trace::sort_numbers(&mut rows, &|a, b| trace.ts_ns(a).cmp(&trace.ts_ns(b)));
 
         let mut works = Vec::new();
         let mut known: HashMap<(StringId, u8), u32, BuildIdHasher> = HashMap::default();

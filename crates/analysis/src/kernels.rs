@@ -122,7 +122,7 @@ pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
             }
         })
         .collect();
-    rows.sort_by(|a, b| {
+    trace::sort_by(&mut rows, |a, b| {
         b.total_ns.cmp(&a.total_ns).then_with(|| a.kernel_name.cmp(&b.kernel_name))
     });
     rows
@@ -146,7 +146,7 @@ pub(crate) fn stream_labels(gpu: &Gpu<'_>) -> Vec<((bool, i64, String), String)>
 pub(crate) fn names(streams: &[StreamId], labels: &[((bool, i64, String), String)]) -> Vec<String> {
     let mut found: Vec<_> =
         streams.iter().filter_map(|stream| labels.get(usize::from(stream.0))).collect();
-    found.sort();
+    trace::sort(&mut found);
     found.into_iter().map(|(_, label)| label.clone()).collect()
 }
 

@@ -38,7 +38,8 @@ pub(crate) fn steps(trace: &Trace) -> Vec<StepRow> {
             rows.push(row);
         }
     });
-    rows.sort_by_key(|row| (trace.ts_ns(*row), trace.raw_category_text(*row)));
+    let key = |row: trace::Row| (trace.ts_ns(row), trace.raw_category_text(row));
+    trace::sort_numbers(&mut rows, &|a, b| key(a).cmp(&key(b)));
     rows.into_iter()
         .map(|row| StepRow {
             name: trace.name_text(row).to_owned(),

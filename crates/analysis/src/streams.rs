@@ -102,7 +102,7 @@ pub(crate) fn streams(gpu: &Gpu<'_>) -> (Vec<DeviceRow>, Vec<StreamRow>) {
             }
         })
         .collect();
-    device_rows.sort_by_cached_key(|row| natural(&row.device));
+    trace::sort_by_key(&mut device_rows, |row| natural(&row.device));
 
     let mut stream_rows: Vec<StreamRow> = trace
         .streams
@@ -120,7 +120,7 @@ pub(crate) fn streams(gpu: &Gpu<'_>) -> (Vec<DeviceRow>, Vec<StreamRow>) {
             busy_pct: percent(extent.busy_ns, by_device[*device].0.span_ns()),
         })
         .collect();
-    stream_rows.sort_by_cached_key(|row| (natural(&row.device), natural(&row.stream)));
+    trace::sort_by_key(&mut stream_rows, |row| (natural(&row.device), natural(&row.stream)));
     (device_rows, stream_rows)
 }
 

@@ -326,7 +326,9 @@ impl Problems {
     /// All that were met, the worst first, then in the order of the table.
     pub(crate) fn into_list(self) -> Vec<Problem> {
         let mut list: Vec<_> = self.0.into_iter().flatten().collect();
-        list.sort_by_key(|problem| (std::cmp::Reverse(problem.kind.severity()), problem.kind));
+        trace::sort_by_key(&mut list, |problem| {
+            (std::cmp::Reverse(problem.kind.severity()), problem.kind)
+        });
         list
     }
 }

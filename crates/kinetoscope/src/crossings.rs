@@ -44,7 +44,8 @@ pub fn crossings(trace: &Trace) -> Crossings {
 
 fn count(trace: &Trace, mut rows: Vec<Row>) -> Crossings {
     let end = |row: Row| trace.ts_ns(row).saturating_add(trace.dur_ns(row).max(0));
-    rows.sort_unstable_by_key(|row| (trace.ts_ns(*row), std::cmp::Reverse(end(*row)), *row));
+    let key = |row| (trace.ts_ns(row), std::cmp::Reverse(end(row)), row);
+    trace::sort_numbers(&mut rows, &|a, b| key(a).cmp(&key(b)));
     // Open slices by end, the soonest last; a slice crosses those that end inside it.
     let mut open: Vec<(i64, u32)> = Vec::new();
     let mut involved = vec![false; rows.len()];

@@ -159,7 +159,7 @@ fn crossing_window(trace: &Trace, group: &CrossingGroup) -> (i64, i64) {
 
 /// Sorts a lane's slices and gives each its depth.
 fn nested(mut lane: DrawnLane) -> DrawnLane {
-    lane.slices.sort_by_key(|slice| (slice.start_ns, std::cmp::Reverse(slice.dur_ns)));
+    trace::sort_by_key(&mut lane.slices, |slice| (slice.start_ns, std::cmp::Reverse(slice.dur_ns)));
     let mut open: Vec<i64> = Vec::new();
     for slice in &mut lane.slices {
         open.retain(|end| *end > slice.start_ns);

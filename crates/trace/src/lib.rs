@@ -17,6 +17,7 @@ pub mod decimal;
 mod details;
 mod event;
 mod layout;
+mod order;
 mod strings;
 mod track;
 
@@ -25,6 +26,7 @@ pub use columns::Segmented;
 pub use details::{Details, LaunchConfig, OpInputs, Sequence, StreamWait};
 pub use event::{Event, Flags, ImporterNs, Phase};
 pub use layout::{ArraySpan, Container, Layout, Member, Metadata};
+pub use order::{sort, sort_by, sort_by_key, sort_numbers};
 pub use strings::{BuildIdHasher, IdHasher, StringId, StringTable};
 pub use track::{IdToken, Process, ProcessId, Stream, StreamId, Track, TrackId};
 

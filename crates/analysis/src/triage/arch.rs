@@ -192,7 +192,7 @@ fn said_by_kernels(gpu: &Gpu<'_>) -> Vec<Said> {
         }
     }
     let mut said: Vec<_> = names_of.into_iter().collect();
-    said.sort_by(|(a, (n, _)), (b, (m, _))| m.cmp(n).then_with(|| a.cmp(b)));
+    trace::sort_by(&mut said, |(a, (n, _)), (b, (m, _))| m.cmp(n).then_with(|| a.cmp(b)));
     said.into_iter()
         .map(|(arch, (n, name))| {
             let names = report::units::plural(n, "kernel name", "kernel names");

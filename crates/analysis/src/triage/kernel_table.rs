@@ -95,7 +95,7 @@ pub(crate) fn kernel_table(
             (group[0].0, row.row(gpu, group[0].0, group[0].1 as usize, all_ns, places, &labels))
         })
         .collect();
-    rows.sort_by(|(a_stage, a), (b_stage, b)| {
+    trace::sort_by(&mut rows, |(a_stage, a), (b_stage, b)| {
         (a_stage, b.total_ns, &a.kernel_name).cmp(&(b_stage, a.total_ns, &b.kernel_name))
     });
     rows.into_iter().map(|(_, row)| row).collect()

@@ -54,7 +54,7 @@ impl NameMap {
                 .map(|((_, site), ns)| (*ns, &places.sites[*site as usize]))
                 .filter(|(_, site)| site.location.is_some())
                 .collect();
-            with_line.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+            trace::sort_by_key(&mut with_line, |(ns, _)| std::cmp::Reverse(*ns));
             for (_, site) in with_line {
                 let op = site.cpu_op.clone().unwrap_or_default();
                 map.by_op.entry((name.to_owned(), op)).or_insert_with(|| site.clone());

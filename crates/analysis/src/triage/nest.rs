@@ -30,9 +30,9 @@ impl<'a> Nest<'a> {
                 rows.push(row);
             }
         });
-        rows.sort_by_key(|row| {
-            (trace.track(*row).0, trace.ts_ns(*row), std::cmp::Reverse(trace.dur_ns(*row)))
-        });
+        let key =
+            |row: Row| (trace.track(row).0, trace.ts_ns(row), std::cmp::Reverse(trace.dur_ns(row)));
+        trace::sort_numbers(&mut rows, &|a, b| key(a).cmp(&key(b)));
         let mut tracks: Vec<(TrackId, u32)> = Vec::new();
         let mut at = 0;
         each_of(&rows, |row| {

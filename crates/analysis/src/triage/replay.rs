@@ -65,8 +65,9 @@ pub(super) fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Captu
         }
     });
     let by_time = |row: &Row| (trace.track(*row).0, trace.ts_ns(*row));
-    begins.sort_by_key(by_time);
-    ends.sort_by_key(by_time);
+    let compare = |a: Row, b: Row| by_time(&a).cmp(&by_time(&b));
+    trace::sort_numbers(&mut begins, &compare);
+    trace::sort_numbers(&mut ends, &compare);
     if begins.is_empty() {
         return Vec::new();
     }
@@ -76,7 +77,7 @@ pub(super) fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Captu
             launches.push(row);
         }
     });
-    launches.sort_by_key(by_time);
+    trace::sort_numbers(&mut launches, &compare);
     let captured = |begin: &Row| {
         let track = trace.track(*begin);
         let end = ends[ends.partition_point(|end| by_time(end) < by_time(begin))..].first();
@@ -154,7 +155,7 @@ fn replays(gpu: &Gpu<'_>, launches: &Launches, places: &Attribution) -> Vec<Vec<
             by_launch.push((launch, slice));
         }
     }
-    by_launch.sort_unstable();
+    trace::sort(&mut by_launch);
     by_launch
         .chunk_by(|a, b| a.0 == b.0)
         .map(|slices| slices.iter().map(|(_, slice)| *slice).collect())

@@ -210,7 +210,7 @@ pub(super) fn takeaways(
             None => categories.push((&row.category, row.total_ns)),
         }
     }
-    categories.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let share = |ns: i64| units::percent(percent(ns, coverage.total_ns));
     match categories.as_slice() {
         [(first, ns), (second, more), ..] => said.push(format!(

@@ -32,7 +32,7 @@ impl Names {
         // A name of two letters would also be found where it means something else.
         known.retain(|name| name.len() > 2 && name != "root");
         // The longest first: `node7.cluster` before `node7`.
-        known.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        trace::sort_by(&mut known, |a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         known.dedup();
         Self { known, keep }
     }

@@ -49,7 +49,7 @@ pub(super) fn fuse(a: &[FuseArtifact], b: &[FuseArtifact]) -> Vec<FuseDeltaRow> 
         }
     }
     let mut rows: Vec<FuseDeltaRow> = rows.into_values().collect();
-    rows.sort_by_key(|row| row.a_status == row.b_status);
+    trace::sort_by_key(&mut rows, |row| row.a_status == row.b_status);
     rows
 }
 

@@ -161,7 +161,7 @@ pub fn guard(a: &Value, b: &Value) -> Guard {
         warnings
             .push("The architecture is the same, but the device is of another size.".to_owned());
     }
-    rows.sort_by_key(|row| !row.decides);
+    trace::sort_by_key(&mut rows, |row| !row.decides);
     Guard { verdict, banner, warnings, rows }
 }
 

@@ -157,7 +157,7 @@ pub fn deltas(a: &[Measured], b: &[Measured], head: Option<fn(&str) -> String>) 
     }
     rows.extend(left.into_iter().map(|row| DeltaRow::of(Some(row), None)));
     rows.extend(right.into_iter().map(|row| DeltaRow::of(None, Some(row))));
-    rows.sort_by(|a, b| {
+    trace::sort_by(&mut rows, |a, b| {
         let size = |row: &DeltaRow| row.delta_ns.unsigned_abs();
         size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
     });

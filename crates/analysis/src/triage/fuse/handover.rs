@@ -80,7 +80,7 @@ fn moves(gpu: &Gpu<'_>, launches: &Launches, streams: &[Vec<u32>]) -> Vec<((usiz
             found.extend(nearest.map(|pause| ((pause.stream, pause.before), slice)));
         }
     }
-    found.sort_unstable();
+    trace::sort(&mut found);
     found
 }
 

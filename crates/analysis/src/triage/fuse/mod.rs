@@ -99,7 +99,7 @@ fn accept(lanes: &Lanes<'_>, found: Vec<Candidate>, named: bool) -> Vec<Accepted
             is_enough(lanes, &candidate).then(|| (rank(lanes, &candidate, named), candidate))
         })
         .collect();
-    ranked.sort_by(|(a, _), (b, _)| b.cmp(a));
+    trace::sort_by(&mut ranked, |(a, _), (b, _)| b.cmp(a));
 
     let n = lanes.gpu.len();
     let (mut in_split, mut in_active) = (vec![false; n], vec![false; n]);
@@ -180,7 +180,7 @@ fn rank(lanes: &Lanes<'_>, candidate: &Candidate, named: bool) -> Rank {
         Sought::Chain(chain) => (false, chain.priority, 1, chain.id),
     };
     let mut works: Vec<u32> = related(candidate).map(|at| lanes.code_of_slice(at).work).collect();
-    works.sort_unstable();
+    trace::sort(&mut works);
     works.dedup();
     Rank {
         fits: is_pattern == named,

@@ -66,14 +66,14 @@ pub(super) fn rows(
             kept.push((candidate.stage, row(lanes, attribution, candidate, *related_ns, share)));
         }
     }
-    kept.sort_by(|(stage, row), (other_stage, other)| {
+    trace::sort_by(&mut kept, |(stage, row), (other_stage, other)| {
         (stage, Reverse(row.related_ns), &row.pattern_id).cmp(&(
             other_stage,
             Reverse(other.related_ns),
             &other.pattern_id,
         ))
     });
-    hidden.sort_unstable();
+    trace::sort(&mut hidden);
     let note = (!hidden.is_empty()).then(|| {
         let n = units::plural(hidden.len() as u64, "pattern", "patterns");
         hidden.dedup();
@@ -130,7 +130,7 @@ fn by_time<K: Ord>(times: impl Iterator<Item = (K, i64)>) -> Vec<(K, i64)> {
         *sum = sum.saturating_add(time);
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, time)| Reverse(*time));
+    trace::sort_by_key(&mut sums, |(_, time)| Reverse(*time));
     sums
 }
 

@@ -134,7 +134,7 @@ impl<'a> Surroundings<'a> {
             found.dependent += u64::from(any);
             found.unclear += u64::from(unclear && !any);
         }
-        found.slices.sort_unstable();
+        trace::sort_numbers(&mut found.slices, &|a, b| a.cmp(&b));
         found.slices.dedup();
         found
     }

@@ -140,15 +140,15 @@ fn steps(trace: &Trace) -> (Windows, Windows) {
         });
     }
     // One step may stand on several threads or streams.
-    found.sort_unstable();
+    trace::sort(&mut found);
     let (mut on_cpu, mut on_gpu) = (Vec::new(), Vec::new());
     for same in found.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         let end_ns = same.iter().map(|(_, _, _, end_ns)| *end_ns).max().unwrap_or_default();
         let steps = if same[0].0 { &mut on_gpu } else { &mut on_cpu };
         steps.push((same[0].2, end_ns));
     }
-    on_cpu.sort_unstable();
-    on_gpu.sort_unstable();
+    trace::sort(&mut on_cpu);
+    trace::sort(&mut on_gpu);
     (on_cpu, on_gpu)
 }
 

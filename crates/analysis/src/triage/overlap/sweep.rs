@@ -73,7 +73,8 @@ pub(crate) fn sweep(gpu: &Gpu<'_>, class_of: impl Fn(usize) -> OverlapClass) -> 
         }
     }
     let mut starts = ends.clone().into_iter().map(|at| at as usize).peekable();
-    ends.sort_by_key(|at| gpu.slice(*at as usize).end_ns());
+    let end_ns = |at: u32| gpu.slice(at as usize).end_ns();
+    trace::sort_numbers(&mut ends, &|a, b| end_ns(a).cmp(&end_ns(b)));
     for end in ends {
         let end = end as usize;
         let end_ns = gpu.slice(end).end_ns();

@@ -77,7 +77,7 @@ pub(crate) fn overlap(
         for (verdict, group) in candidates(gpu, &of_stage, stage.n_streams < 2) {
             rows.push(row(&facts, stage, group, verdict));
         }
-        rows[from..].sort_by(|a: &OverlapRow, b| {
+        trace::sort_by(&mut rows[from..], |a: &OverlapRow, b| {
             let by_time = b.exclusive_ns.cmp(&a.exclusive_ns);
             a.priority
                 .cmp(&b.priority)
@@ -130,7 +130,7 @@ fn is_judged(stage: &StageSums, stages: &[StageSums]) -> bool {
 fn groups(gpu: &Gpu<'_>, per_slice: &SliceOverlap, stage_of: &[Stage]) -> Vec<Group> {
     let mut order: Vec<u32> = (0..gpu.len() as u32).collect();
     let key = |at: u32| (stage_of[at as usize], gpu.slice(at as usize).work);
-    order.sort_by_key(|at| key(*at));
+    trace::sort_numbers(&mut order, &|a, b| key(a).cmp(&key(b)));
     order
         .chunk_by(|a, b| key(*a) == key(*b))
         .map(|instances| {
@@ -179,8 +179,9 @@ fn candidates<'a>(
             movable || !one_stream
         })
         .collect();
-    headroom
-        .sort_by(|a, b| b.rank(class(b)).cmp(&a.rank(class(a))).then_with(|| name(a).cmp(name(b))));
+    trace::sort_by(&mut headroom, |a, b| {
+        b.rank(class(b)).cmp(&a.rank(class(a))).then_with(|| name(a).cmp(name(b)))
+    });
     headroom.truncate(MOST_ROWS);
     let mut found: Vec<(Verdict, &Group)> =
         headroom.into_iter().map(|group| (Verdict::Headroom, group)).collect();
@@ -199,13 +200,15 @@ fn candidates<'a>(
         .collect();
     // hidden * (1 + hidden by compute / hidden)
     let gain = |group: &Group| group.hidden_ns.saturating_add(group.hidden_by_compute_ns);
-    hidden.sort_by(|a, b| gain(b).cmp(&gain(a)).then_with(|| name(a).cmp(name(b))));
+    trace::sort_by(&mut hidden, |a, b| gain(b).cmp(&gain(a)).then_with(|| name(a).cmp(name(b))));
     hidden.truncate(MOST_ROWS);
     found.extend(hidden.into_iter().map(|group| (Verdict::LowRoiHidden, group)));
 
     let mut others: Vec<&Group> =
         of_stage.iter().copied().filter(|group| is_new(&found, group)).collect();
-    others.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| name(a).cmp(name(b))));
+    trace::sort_by(&mut others, |a, b| {
+        b.total_ns.cmp(&a.total_ns).then_with(|| name(a).cmp(name(b)))
+    });
     others.truncate(MOST_ROWS);
     found.extend(others.into_iter().map(|group| (Verdict::Observe, group)));
     found
@@ -309,7 +312,7 @@ fn scope(gpu: &Gpu<'_>, group: &Group, places: &Attribution) -> Option<String> {
     };
     let of = |at: u32| (places.site_of[at as usize], gpu.slice(at as usize).dur_ns);
     let mut by_site: Vec<(u32, i64)> = group.instances.iter().map(|at| of(*at)).collect();
-    by_site.sort_unstable();
+    trace::sort(&mut by_site);
     let mut by_place: Vec<(String, i64)> = Vec::new();
     for same in by_site.chunk_by(|a, b| a.0 == b.0) {
         let ns = same.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
@@ -320,7 +323,7 @@ fn scope(gpu: &Gpu<'_>, group: &Group, places: &Attribution) -> Option<String> {
 
 /// The key with the largest sum; of equal ones the first by order.
 fn heaviest<K: Ord + Clone>(found: &mut [(K, i64)]) -> Option<(K, i64)> {
-    found.sort_unstable();
+    trace::sort(found);
     let mut best: Option<(K, i64)> = None;
     for same in found.chunk_by(|a, b| a.0 == b.0) {
         let ns = same.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));

@@ -61,7 +61,8 @@ impl Waits {
             }
         }
         let mut ends: Vec<u32> = (0..gpu.len() as u32).collect();
-        ends.sort_by_key(|at| gpu.slice(*at as usize).end_ns());
+        let end_ns = |at: u32| gpu.slice(at as usize).end_ns();
+        trace::sort_numbers(&mut ends, &|a, b| end_ns(a).cmp(&end_ns(b)));
         Some(Self { waited, ends })
     }
 

@@ -93,7 +93,7 @@ pub fn overlap_windows(
     let gpu = Gpu::new(trace, crate::device::platform(trace), &before, &Options::default());
     let lanes = Lanes::of(trace);
     let mut at_row: Vec<(Row, usize)> = (0..gpu.len()).map(|at| (gpu.row(at), at)).collect();
-    at_row.sort_unstable();
+    trace::sort(&mut at_row);
     let find = |row: &Row| {
         let found = at_row.binary_search_by_key(row, |(other, _)| *other).ok()?;
         Some(window(&gpu, &lanes, at_row[found].1, span_ns))
@@ -121,7 +121,7 @@ fn window(gpu: &Gpu<'_>, lanes: &Lanes, instance: usize, span_ns: Option<i64>) -
         .filter(|at| *at != instance && is_in(at))
         .collect();
     // The longest first: they get the letters, and stay if there are too many.
-    others.sort_by_key(|at| (std::cmp::Reverse(gpu.slice(*at).dur_ns), *at));
+    trace::sort_by_key(&mut others, |at| (std::cmp::Reverse(gpu.slice(*at).dur_ns), *at));
     let n_left_out = others.len().saturating_sub(MOST_SLICES - 1) as u64;
     others.truncate(MOST_SLICES - 1);
     let ranked = std::iter::once(instance).chain(others);
@@ -142,7 +142,7 @@ fn window(gpu: &Gpu<'_>, lanes: &Lanes, instance: usize, span_ns: Option<i64>) -
             (lane(at), slice)
         })
         .collect();
-    found.sort_by_key(|(lane, slice)| (*lane, slice.start_ns, slice.row));
+    trace::sort_by_key(&mut found, |(lane, slice)| (*lane, slice.start_ns, slice.row));
     let name = |lane: usize| {
         let stream = gpu.trace.streams.get(lane);
         stream.map(|of| of.stream.display(&gpu.trace.strings)).unwrap_or_default()
@@ -154,7 +154,7 @@ fn window(gpu: &Gpu<'_>, lanes: &Lanes, instance: usize, span_ns: Option<i64>) -
             slices: of_lane.iter().map(|(_, slice)| slice.clone()).collect(),
         })
         .collect();
-    lanes.sort_by_cached_key(|lane| natural(&lane.stream));
+    trace::sort_by_key(&mut lanes, |lane| natural(&lane.stream));
     let stream = slice.stream.and_then(|id| gpu.trace.streams.get(usize::from(id.0)));
     OverlapWindow {
         device: stream.map(|of| of.device.display(&gpu.trace.strings)).unwrap_or_default(),

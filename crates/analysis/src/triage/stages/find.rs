@@ -101,7 +101,7 @@ impl<'a> Finder<'a> {
             .filter(|(_, window)| window.side == Side::Cpu)
             .filter_map(|(index, window)| Some((window.external?, index)))
             .collect();
-        externals.sort_unstable();
+        trace::sort(&mut externals);
         Self {
             trace,
             gpu,

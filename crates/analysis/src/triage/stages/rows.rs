@@ -101,7 +101,7 @@ impl Stages {
         let on =
             |track: u32| streams.iter().filter(move |(on, _)| *on == track).map(|(_, load)| *load);
         let mut tracks: Vec<u32> = streams.iter().map(|(track, _)| *track).collect();
-        tracks.sort_unstable();
+        trace::sort(&mut tracks);
         tracks.dedup();
         let most =
             tracks.into_iter().max_by_key(|track| (on(*track).count(), std::cmp::Reverse(*track)));
@@ -138,7 +138,7 @@ impl Stages {
             .filter(|(n, _)| **n > 0)
             .map(|(n, evidence)| (*n, evidence))
             .collect();
-        told.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+        trace::sort_by_key(&mut told, |(n, _)| std::cmp::Reverse(*n));
         let several = told.len() > 1;
         let parts: Vec<String> = told
             .into_iter()
@@ -169,7 +169,7 @@ impl Stages {
             .filter(|it| it.stage == stage && it.side != Side::Engine && it.n_slices > 0)
             .map(|window| (window.name, window.n_slices))
             .collect();
-        names.sort_unstable_by_key(|(name, _)| *name);
+        trace::sort_by_key(&mut names, |(name, _)| *name);
         names.dedup_by(|next, first| {
             let same = next.0 == first.0;
             first.1 += if same { next.1 } else { 0 };

@@ -35,7 +35,7 @@ impl Timeline {
                 bounds.push((window.end_ns, false, *index));
             }
         }
-        bounds.sort_unstable();
+        trace::sort(&mut bounds);
         // Of windows with one rank the later start is the inner one, and later starts have higher indexes.
         let mut open: BTreeSet<(u8, u32)> = BTreeSet::new();
         let mut segments: Vec<(i64, u32)> = Vec::new();

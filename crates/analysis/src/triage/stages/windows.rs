@@ -130,10 +130,10 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
         }
     });
 
-    ops.sort_unstable();
+    trace::sort(&mut ops);
     let is_engine = engine_threads(trace, &windows, &ops, &has_step);
     windows.extend(runs(&ops, |track| if is_engine[track.0 as usize] { PAUSE_NS } else { 0 }));
-    windows.sort_by_key(|window| (window.start_ns, std::cmp::Reverse(window.end_ns)));
+    trace::sort_by_key(&mut windows, |window| (window.start_ns, std::cmp::Reverse(window.end_ns)));
     Windows { windows, is_engine }
 }
 
