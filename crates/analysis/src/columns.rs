@@ -54,6 +54,29 @@ pub(crate) const fn mean_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "mean_ns", title: "Mean", unit: Unit::Time, help, cell }
 }
 
+pub(crate) const fn max_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    let help = "The longest launch.";
+    Column { key: "max_ns", title: "Max", unit: Unit::Time, help, cell }
+}
+
+/// Streams that a cell lists before it counts the rest.
+const LISTED_STREAMS: usize = 6;
+
+/// The streams of a row, as a cell lists them.
+pub(crate) fn list_streams(streams: &[String]) -> Cell {
+    let listed = streams.len().min(LISTED_STREAMS);
+    let mut text = streams[..listed].join(", ");
+    if listed < streams.len() {
+        text.push_str(&format!(" and {} more", streams.len() - listed));
+    }
+    Cell::Text(text)
+}
+
+pub(crate) const fn streams<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    let help = "The streams it ran on; device:stream when the trace has several devices.";
+    Column { key: "streams", title: "Streams", unit: Unit::Text, help, cell }
+}
+
 pub(crate) const fn p50_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "p50_ns", title: "Median", unit: Unit::Time, help, cell }
 }

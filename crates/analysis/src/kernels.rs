@@ -161,9 +161,6 @@ pub(crate) fn sentence(rows: &[KernelRow]) -> Option<String> {
     ))
 }
 
-/// Streams that a cell lists before it counts the rest.
-const LISTED_STREAMS: usize = 6;
-
 impl Row for KernelRow {
     const COLUMNS: &'static [Column<Self>] = &[
         columns::kernel_name(
@@ -195,27 +192,8 @@ impl Row for KernelRow {
             help: "The shortest launch.",
             cell: |row| Cell::Ns(row.min_ns),
         },
-        Column {
-            key: "max_ns",
-            title: "Max",
-            unit: Unit::Time,
-            help: "The longest launch.",
-            cell: |row| Cell::Ns(row.max_ns),
-        },
-        Column {
-            key: "streams",
-            title: "Streams",
-            unit: Unit::Text,
-            help: "The streams it ran on; device:stream when the trace has several devices.",
-            cell: |row| {
-                let listed = row.streams.len().min(LISTED_STREAMS);
-                let mut text = row.streams[..listed].join(", ");
-                if listed < row.streams.len() {
-                    text.push_str(&format!(" and {} more", row.streams.len() - listed));
-                }
-                Cell::Text(text)
-            },
-        },
+        columns::max_ns(|row| Cell::Ns(row.max_ns)),
+        columns::streams(|row| columns::list_streams(&row.streams)),
         Column {
             key: "before_window_launches",
             title: "Launched before",

@@ -273,7 +273,7 @@ pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelTable
         kept.push(KernelTableRow {
             stage: first.stage.clone(),
             kernel_name: format!("others ({} kernels)", below.len()),
-            category: "others".to_owned(),
+            category: REST.to_owned(),
             family: String::new(),
             total_ns,
             share_pct: below.iter().map(|row| row.share_pct).sum(),
@@ -294,6 +294,15 @@ pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelTable
         });
     }
     kept
+}
+
+/// The category of the row that sums up the rest of a stage.
+const REST: &str = "others";
+/// Why that row lacks what single kernels have.
+const OF_REST: &str = "these are several kernels";
+
+fn is_rest(row: &KernelTableRow) -> bool {
+    row.category == REST
 }
 
 impl Row for KernelTableRow {
@@ -323,15 +332,9 @@ impl Row for KernelTableRow {
         columns::launches(|row| Cell::Count(row.launches)),
         columns::mean_ns(|row| Cell::Ns(row.mean_ns)),
         columns::p50_ns("Median by nearest rank: a duration that occurred.", |row| {
-            Cell::Ns(row.p50_ns)
+            if is_rest(row) { Cell::missing(OF_REST) } else { Cell::Ns(row.p50_ns) }
         }),
-        Column {
-            key: "max_ns",
-            title: "Longest",
-            unit: Unit::Time,
-            help: "The longest launch.",
-            cell: |row| Cell::Ns(row.max_ns),
-        },
+        columns::max_ns(|row| Cell::Ns(row.max_ns)),
         Column {
             key: "exposed_ns",
             title: "Exposed",
@@ -358,7 +361,11 @@ impl Row for KernelTableRow {
             title: "From there",
             unit: Unit::Percent,
             help: "The part of the total that came from that line.",
-            cell: |row| Cell::Percent(row.location_share_pct),
+            cell: |row| match row.python_location.as_str() {
+                "" if is_rest(row) => Cell::missing(OF_REST),
+                "" => Cell::missing("no line is known"),
+                _ => Cell::Percent(row.location_share_pct),
+            },
         },
         Column {
             key: "modules",
@@ -381,13 +388,7 @@ impl Row for KernelTableRow {
             help: "exact: by the file's ids; replay: by the order of a graph's capture; position: by place in it; mapping: by name from another trace; enclosing: by time; launch: only the call is known; none: nothing is known.",
             cell: |row| row.mapping_confidence.as_str().into(),
         },
-        Column {
-            key: "streams",
-            title: "Streams",
-            unit: Unit::Text,
-            help: "Streams it ran on.",
-            cell: |row| Cell::Text(row.streams.join(", ")),
-        },
+        columns::streams(|row| columns::list_streams(&row.streams)),
         Column {
             key: "first_seen_ns",
             title: "First",
