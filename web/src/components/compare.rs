@@ -83,7 +83,8 @@ pub fn GuardBanner(props: &BannerProps) -> Html {
         Verdict::NotComparable => ("bad", "error"),
     };
     let mut sentences = chapter.intro.iter();
-    let reasons = chapter.table("comparability").map(|table| reasons(table)).unwrap_or_default();
+    let table = chapter.table("comparability");
+    let (reasons, missed) = table.map(|table| reasons(table)).unwrap_or_default();
     html! {
         <section class={classes!("guard", mood)} data-testid="guard" aria-label="Whether the runs may be compared">
             <h2><Icon name={icon} /><span data-testid="guard-banner">{ sentences.next().map_or("", String::as_str) }</span></h2>
@@ -98,7 +99,14 @@ pub fn GuardBanner(props: &BannerProps) -> Html {
                     }) }
                 </ul>
             }
+            if *verdict == Verdict::NotComparable && !missed.is_empty() {
+                <p>{ format!("Not known for both runs: {}.", missed.join(", ")) }</p>
+            }
             { for sentences.map(|sentence| html! { <p>{ sentence }</p> }) }
+            if !missed.is_empty() {
+                <p>{ "Only what the traces themselves tell is compared. Record the rest with them: " }
+                    <code>{ "prof.add_metadata(\"base_image\", …)" }</code></p>
+            }
         </section>
     }
 }

@@ -66,7 +66,7 @@ pub fn compare(state: &State, job: JobId) -> Compare {
     Compare { others, with, standing }
 }
 
-/// A key that is not the same, or not known, in both runs.
+/// A key that is not the same in both runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
     /// The key.
@@ -79,25 +79,55 @@ pub struct Reason {
     pub b: Cell,
 }
 
-/// The keys that differ and those that the verdict misses, in the order of the table.
+/// The keys that differ, those that decide first, and the names of those that the verdict misses.
 #[must_use]
-pub fn reasons(table: &Table) -> Vec<Reason> {
+pub fn reasons(table: &Table) -> (Vec<Reason>, Vec<String>) {
     let at = |key: &str| table.column(key);
     let (Some(key), Some(result), Some(decides), Some(a), Some(b)) =
         (at("key"), at("result"), at("decides"), at("a"), at("b"))
     else {
-        return Vec::new();
+        return Default::default();
     };
     let reason = |row: &Vec<Cell>| {
-        let decides = row.get(decides)? == &Cell::Flag(true);
-        let result = row.get(result)?.raw();
-        let tells = result == "different" || (result == "missing" && decides);
-        tells.then_some(Reason {
+        (row.get(result)?.raw() == "different").then_some(Reason {
             key: row.get(key)?.raw(),
-            decides,
+            decides: row.get(decides)? == &Cell::Flag(true),
             a: row.get(a)?.clone(),
             b: row.get(b)?.clone(),
         })
     };
-    table.rows.iter().filter_map(reason).collect()
+    let is_missed = |row: &&Vec<Cell>| {
+        row.get(result).is_some_and(|cell| cell.raw() == "missing")
+            && row.get(decides) == Some(&Cell::Flag(true))
+    };
+    let missed = table.rows.iter().filter(is_missed).filter_map(|row| Some(row.get(key)?.raw()));
+    (table.rows.iter().filter_map(reason).collect(), missed.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kinetoscope::{Guard, GuardRow, guard};
+
+    #[test]
+    fn what_differs_comes_with_its_values_and_what_is_missed_by_name() {
+        let run = |arch: &str, device: &str| {
+            let text = format!(r#"{{"observed_arch":"{arch}","device":{{"name":"{device}"}}}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let Guard { rows, .. } = guard(&run("gfx942", "MI300X"), &run("sm_90", "H100"));
+        let rows: &[GuardRow] = &rows;
+        let (reasons, missed) = reasons(&Table::of("comparability", "", rows));
+        let shown: Vec<(&str, bool, String)> = reasons
+            .iter()
+            .map(|reason| (reason.key.as_str(), reason.decides, reason.a.raw()))
+            .collect();
+        let expected = [
+            ("observed_arch", true, "gfx942".to_owned()),
+            ("device.name", false, "MI300X".to_owned()),
+        ];
+        assert_eq!(shown, expected);
+        assert!(missed.iter().any(|key| key == "base_image"), "{missed:?}");
+        assert!(!missed.iter().any(|key| key == "world_size"), "it decides nothing");
+    }
 }

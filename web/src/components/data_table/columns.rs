@@ -18,6 +18,8 @@ const FLEXIBLE_PX: (f64, f64) = (120.0, 340.0);
 const FLEXIBLE_NARROW_PX: u32 = 180;
 /// Screens narrower than this are narrow.
 pub const NARROW_PX: f64 = 600.0;
+/// Room for the direction and the sign of a difference.
+const CHANGE_PX: f64 = 26.0;
 /// Room for the bar beside a share.
 const BAR_PX: f64 = 54.0;
 
@@ -76,7 +78,10 @@ fn width(table: &Table, column: usize, scale: Scale) -> u32 {
     let word = header.split(' ').map(chars).fold(0.0, f64::max);
     let head = (word + 2.0).max((chars(&header) / 2.0 + 2.0).min(16.0));
     let extra = match unit {
+        _ if table.columns[column].key.starts_with("delta_") => CHANGE_PX,
         Unit::Percent => BAR_PX,
+        // Letters are wider than digits.
+        Unit::Text => widest,
         Unit::Category => 18.0,
         _ => 0.0,
     };
