@@ -147,19 +147,20 @@ fn text(cell: &Cell, unit: Unit, scale: Scale) -> String {
     }
 }
 
-/// Whether more of it is worse, as of every time: up, down, or no change.
-fn change(cell: &Cell) -> Option<bool> {
-    match cell {
-        Cell::Ns(ns) if *ns != 0 => Some(*ns > 0),
-        Cell::Percent(percent) if *percent > 0.0 || *percent < 0.0 => Some(*percent > 0.0),
-        _ => None,
-    }
+/// Whether a difference of time goes up, which is worse; `None` where there is none.
+fn goes_up(cell: &Cell) -> Option<bool> {
+    let order = match cell {
+        Cell::Ns(ns) => ns.cmp(&0),
+        Cell::Percent(percent) => percent.partial_cmp(&0.0)?,
+        _ => return None,
+    };
+    order.is_ne().then_some(order.is_gt())
 }
 
 fn content(cell: &Cell, info: &TableColumn, text: String) -> Html {
     if info.key.starts_with("delta_") {
         // A difference has a sign and a direction, not a share of a whole.
-        return match change(cell) {
+        return match goes_up(cell) {
             Some(true) => {
                 html! { <><span class="change worse" aria-hidden="true">{ "▲" }</span>{ "+" }{ text }</> }
             }
