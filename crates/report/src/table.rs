@@ -88,6 +88,28 @@ impl Table {
         self
     }
 
+    /// Leaves out those of the columns called `keys` that have no value in any row.
+    #[must_use]
+    pub fn without_missing(mut self, keys: &[&str]) -> Self {
+        let kept: Vec<bool> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| {
+                let has_value =
+                    |row: &Vec<Cell>| row.get(at).is_some_and(|cell| !cell.is_missing());
+                !keys.contains(&&*column.key) || self.rows.iter().any(has_value)
+            })
+            .collect();
+        let mut keep = kept.iter();
+        self.columns.retain(|_| keep.next() == Some(&true));
+        for row in &mut self.rows {
+            let mut keep = kept.iter();
+            row.retain(|_| keep.next() == Some(&true));
+        }
+        self
+    }
+
     /// Says what an empty table means.
     #[must_use]
     pub fn when_empty(mut self, text: &'static str) -> Self {

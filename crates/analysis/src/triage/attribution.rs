@@ -13,7 +13,7 @@ use crate::recorded::{Recorded, recorded};
 
 /// What a trace says about where its GPU work came from: built once, asked for every GPU slice.
 pub(crate) struct Linker<'a> {
-    trace: &'a Trace,
+    pub(crate) trace: &'a Trace,
     /// Ops by `External id`, then thread, then start.
     ops: Vec<(i64, Row)>,
     /// Ops by thread and time, for launches without an id.
@@ -67,35 +67,48 @@ impl<'a> Linker<'a> {
         holds.then_some(op)
     }
 
-    /// Where a launch came from; `external` is the id that the GPU slice itself carries. `is_sure` is whether it
-    /// is known that this launch launched it.
-    pub(crate) fn origin(&mut self, launch: Row, external: Option<i64>, is_sure: bool) -> Origin {
+    /// The op that a launch belongs to, and how sure that is; `external` is the id that the GPU slice itself carries.
+    /// `is_sure` is whether it is known that this launch launched it.
+    pub(crate) fn op_of(
+        &self,
+        launch: Row,
+        external: Option<i64>,
+        is_sure: bool,
+    ) -> (Option<Row>, Confidence) {
         let trace = self.trace;
-        let (track, ts_ns) = (trace.track(launch), trace.ts_ns(launch));
-        let graph = launches_graph(trace.name_text(launch));
-        // (The id on a graph's launch, and on what it runs, is that of whatever op ran last.)
+        // (The id on a graph's launch, and on what it runs, is that of whatever op ran last; and what runs around a
+        // graph's launch did not choose its kernels.)
+        if launches_graph(trace.name_text(launch)) {
+            return (None, Confidence::Launch);
+        }
         let by_id = external
             .or_else(|| trace.external(launch))
-            .filter(|_| !graph)
             .and_then(|external| self.op(external, launch));
-        let by_time = || self.nest.innermost(track, ts_ns).map(|at| self.nest.rows[at]);
-        let (op, confidence) = match by_id {
+        let by_time = || {
+            let at = self.nest.innermost(trace.track(launch), trace.ts_ns(launch))?;
+            Some(self.nest.rows[at])
+        };
+        match by_id {
             Some(op) if is_sure => (Some(op), Confidence::Exact),
             Some(op) => (Some(op), Confidence::Enclosing),
-            // What runs around a graph's launch did not choose its kernels.
-            None if graph => (None, Confidence::Launch),
             None => match by_time() {
                 Some(op) => (Some(op), Confidence::Enclosing),
                 None => (None, Confidence::Launch),
             },
-        };
-        let (track, ts_ns) = op.map_or((track, ts_ns), |op| (trace.track(op), trace.ts_ns(op)));
+        }
+    }
+
+    /// Where a launch came from; the rest as for [`Linker::op_of`].
+    pub(crate) fn origin(&mut self, launch: Row, external: Option<i64>, is_sure: bool) -> Origin {
+        let trace = self.trace;
+        let (op, confidence) = self.op_of(launch, external, is_sure);
+        let at = op.unwrap_or(launch);
         Origin {
             op: op.map(|op| trace.name(op)),
             launch: Some(trace.name(launch)),
-            calls: self.frames.calls(track, ts_ns),
+            calls: self.frames.calls(trace.track(at), trace.ts_ns(at)),
             confidence,
-            graph,
+            graph: launches_graph(trace.name_text(launch)),
         }
     }
 

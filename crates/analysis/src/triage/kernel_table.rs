@@ -2,62 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use report::{Cell, Column, Row, Unit};
-use serde::{Deserialize, Serialize};
-use trace::StreamId;
+use trace::{LaunchConfig, StreamId};
 
+use super::arguments::Arguments;
+use super::kernel_row::KernelTableRow;
 use super::site::{Attribution, Confidence};
 use super::stages::{Stage, Stages};
 use crate::gpu::Gpu;
 use crate::kernels::{names, stream_labels};
 use crate::launches::Launches;
-use crate::{columns, percent};
-
-/// All launches of one kernel name in one stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KernelTableRow {
-    /// Stage id.
-    pub stage: String,
-    /// The whole name.
-    pub kernel_name: String,
-    /// Category id.
-    pub category: String,
-    /// Family id.
-    pub family: String,
-    /// Sum of durations.
-    pub total_ns: i64,
-    /// Total in percent of the stage's GPU time (a sum, not wall time).
-    pub share_pct: f64,
-    /// How often it ran.
-    pub launches: u64,
-    /// Total by launches, rounded half up.
-    pub mean_ns: i64,
-    /// Median by nearest rank.
-    pub p50_ns: i64,
-    /// Longest.
-    pub max_ns: i64,
-    /// The part of the total in which nothing ran on another stream of the device.
-    pub exposed_ns: i64,
-    /// Mean time from the beginning of the launch call to that of the kernel; `None` when no launch is known, or a
-    /// graph launched it.
-    pub queue_ns: Option<i64>,
-    /// The line of Python that most of its time came from: `path:line function`; empty when none is known.
-    pub python_location: String,
-    /// The part of the total that came from that line, in percent.
-    pub location_share_pct: f64,
-    /// Classes of the innermost `nn.Module`s around that line, outermost first; empty when none is known.
-    pub modules: String,
-    /// The op that most of its time came from; empty when none is known.
-    pub cpu_op: String,
-    /// How sure the place is: see [`Confidence`].
-    pub mapping_confidence: String,
-    /// Streams it ran on.
-    pub streams: Vec<String>,
-    /// When it first ran, in the file's nanoseconds, for finding it in a timeline.
-    pub first_seen_ns: i64,
-    /// Remarks, as tokens that a program can read.
-    pub notes: Vec<String>,
-}
+use crate::percent;
 
 /// What is summed per place.
 #[derive(Clone, Copy, Default)]
@@ -73,6 +27,7 @@ pub(crate) fn kernel_table(
     stages: &Stages,
     places: &Attribution,
     launches: &Launches,
+    arguments: &Arguments,
     exposed_ns: &[i64],
 ) -> Vec<KernelTableRow> {
     let mut order: Vec<(Stage, u32, u32)> = Vec::with_capacity(gpu.len());
@@ -91,8 +46,10 @@ pub(crate) fn kernel_table(
         .map(|group| {
             let all_ns = stage_ns.get(&group[0].0).copied().unwrap_or_default();
             let slices = group.iter().map(|(_, _, at)| *at as usize);
-            let row = Sums::of(gpu, places, launches, exposed_ns, slices);
-            (group[0].0, row.row(gpu, group[0].0, group[0].1 as usize, all_ns, places, &labels))
+            let row = Sums::of(gpu, places, launches, exposed_ns, slices.clone());
+            let mut row = row.row(gpu, group[0].0, group[0].1 as usize, all_ns, places, &labels);
+            how_launched(&mut row, arguments, slices);
+            (group[0].0, row)
         })
         .collect();
     trace::sort_by(&mut rows, |(a_stage, a), (b_stage, b)| {
@@ -196,6 +153,17 @@ impl Sums {
             modules: place.modules,
             cpu_op: place.cpu_op,
             mapping_confidence: place.confidence.id().to_owned(),
+            shapes: None,
+            n_shapes: 0,
+            gemm_shape: None,
+            grid: None,
+            block: None,
+            occupancy_pct: None,
+            registers: None,
+            shared_bytes: None,
+            blocks_per_sm: None,
+            warps_per_sm: None,
+            n_launch_configs: 0,
             streams: names(&self.streams, labels),
             first_seen_ns: self.first_ns,
             notes,
@@ -254,154 +222,54 @@ impl Place {
     }
 }
 
-/// Rows with at least `cutoff_pct` of their stage, and what is left of each stage in one row, so that the shares of a
-/// stage still sum to 100 %.
-#[must_use]
-pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelTableRow> {
-    let mut kept = Vec::new();
-    for stage in rows.chunk_by(|a, b| a.stage == b.stage) {
-        let (above, below): (Vec<_>, Vec<_>) =
-            stage.iter().partition(|row| row.share_pct >= cutoff_pct);
-        kept.extend(above.into_iter().cloned());
-        let Some(first) = below.first() else { continue };
-        let sum = |of: fn(&KernelTableRow) -> i64| {
-            below.iter().fold(0_i64, |sum, row| sum.saturating_add(of(row)))
-        };
-        let launches: u64 = below.iter().map(|row| row.launches).sum();
-        let total_ns = sum(|row| row.total_ns);
-        let n = i64::try_from(launches).unwrap_or(i64::MAX).max(1);
-        kept.push(KernelTableRow {
-            stage: first.stage.clone(),
-            kernel_name: format!("others ({} kernels)", below.len()),
-            category: REST.to_owned(),
-            family: String::new(),
-            total_ns,
-            share_pct: below.iter().map(|row| row.share_pct).sum(),
-            launches,
-            mean_ns: total_ns.saturating_add(n / 2) / n,
-            p50_ns: 0,
-            max_ns: below.iter().map(|row| row.max_ns).max().unwrap_or_default(),
-            exposed_ns: sum(|row| row.exposed_ns),
-            queue_ns: None,
-            python_location: String::new(),
-            location_share_pct: 0.0,
-            modules: String::new(),
-            cpu_op: String::new(),
-            mapping_confidence: Confidence::None.id().to_owned(),
-            streams: Vec::new(),
-            first_seen_ns: below.iter().map(|row| row.first_seen_ns).min().unwrap_or_default(),
-            notes: vec!["p50-not-defined".to_owned()],
-        });
+/// Fills in how the slices of a row were launched, and what their ops were called with: the most frequent, of equally
+/// frequent ones the first.
+fn how_launched(
+    row: &mut KernelTableRow,
+    arguments: &Arguments,
+    slices: impl Iterator<Item = usize> + Clone,
+) {
+    let configs = slices.clone().filter_map(|slice| arguments.config_index(slice));
+    let (config, n_configs) = most_frequent(configs);
+    let calls = slices.clone().filter_map(|slice| arguments.call_index(slice));
+    let (call, n_calls) = most_frequent(calls);
+    if let Some(config) = config.and_then(|config| arguments.configs.get(config as usize)) {
+        let LaunchConfig {
+            grid,
+            block,
+            registers,
+            shared_bytes,
+            occupancy_milli_pct,
+            blocks_per_sm_milli,
+            warps_per_sm_milli,
+        } = *config;
+        let thousandths = |milli: u32| f64::from(milli) / 1000.0;
+        row.grid = grid;
+        row.block = block;
+        row.registers = registers.map(u64::from);
+        row.shared_bytes = shared_bytes.map(u64::from);
+        row.occupancy_pct = occupancy_milli_pct.map(thousandths);
+        row.blocks_per_sm = blocks_per_sm_milli.map(thousandths);
+        row.warps_per_sm = warps_per_sm_milli.map(thousandths);
+        row.n_launch_configs = n_configs;
     }
-    kept
+    if let Some(call) = call.and_then(|call| arguments.calls.get(call as usize)) {
+        row.shapes = Some(call.shapes.clone()).filter(|shapes| !shapes.is_empty());
+        row.gemm_shape = call.gemm.map(|gemm| gemm.to_string());
+        row.n_shapes = n_calls;
+    }
+    let captured = slices.filter(|slice| arguments.is_captured(*slice)).count();
+    if captured > 0 {
+        row.notes.push(format!("launch-from-capture:{captured}"));
+    }
 }
 
-/// The category of the row that sums up the rest of a stage.
-const REST: &str = "others";
-/// Why that row lacks what single kernels have.
-const OF_REST: &str = "these are several kernels";
-
-fn is_rest(row: &KernelTableRow) -> bool {
-    row.category == REST
-}
-
-impl Row for KernelTableRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "stage",
-            title: "Stage",
-            unit: Unit::Text,
-            help: "Prefill (extend), decode, mixed, forward, backward, optimizer; all where no stage is known.",
-            cell: |row| row.stage.as_str().into(),
-        },
-        columns::kernel_name(
-            "The kernel's name; shortened here, whole in the title and in copies.",
-            |row| row.kernel_name.as_str().into(),
-        ),
-        columns::category("What the kernel computes, from its name.", |row| {
-            row.category.as_str().into()
-        }),
-        columns::family("The library or compiler that it comes from, from its name.", |row| {
-            row.family.as_str().into()
-        }),
-        columns::total_ns("Sum of the durations of all launches.", |row| Cell::Ns(row.total_ns)),
-        columns::share_pct(
-            "Total in percent of the stage's GPU time, a sum over all streams.",
-            |row| Cell::Percent(row.share_pct),
-        ),
-        columns::launches(|row| Cell::Count(row.launches)),
-        columns::mean_ns(|row| Cell::Ns(row.mean_ns)),
-        columns::p50_ns("Median by nearest rank: a duration that occurred.", |row| {
-            if is_rest(row) { Cell::missing(OF_REST) } else { Cell::Ns(row.p50_ns) }
-        }),
-        columns::max_ns(|row| Cell::Ns(row.max_ns)),
-        Column {
-            key: "exposed_ns",
-            title: "Exposed",
-            unit: Unit::Time,
-            help: "The part of the total in which nothing ran on another stream of the device.",
-            cell: |row| Cell::Ns(row.exposed_ns),
-        },
-        Column {
-            key: "queue_ns",
-            title: "Queued",
-            unit: Unit::Time,
-            help: "Mean time from the beginning of the launch call to that of the kernel. Not told of graphs.",
-            cell: |row| Cell::or_missing(row.queue_ns, Cell::Ns, "no launch of it is known"),
-        },
-        Column {
-            key: "python_location",
-            title: "Python",
-            unit: Unit::Text,
-            help: "The line that most of its time came from: the innermost one of the user's code or a model's.",
-            cell: |row| row.python_location.as_str().into(),
-        },
-        Column {
-            key: "location_share_pct",
-            title: "From there",
-            unit: Unit::Percent,
-            help: "The part of the total that came from that line.",
-            cell: |row| match row.python_location.as_str() {
-                "" if is_rest(row) => Cell::missing(OF_REST),
-                "" => Cell::missing("no line is known"),
-                _ => Cell::Percent(row.location_share_pct),
-            },
-        },
-        Column {
-            key: "modules",
-            title: "Modules",
-            unit: Unit::Text,
-            help: "Classes of the innermost modules that were running, outermost first.",
-            cell: |row| row.modules.as_str().into(),
-        },
-        Column {
-            key: "cpu_op",
-            title: "Op",
-            unit: Unit::Text,
-            help: "The op that most of its time came from; the launch call where no op is known.",
-            cell: |row| row.cpu_op.as_str().into(),
-        },
-        Column {
-            key: "mapping_confidence",
-            title: "How sure",
-            unit: Unit::Text,
-            help: "exact: by the file's ids; replay: by the order of a graph's capture; position: by place in it; mapping: by name from another trace; enclosing: by time; launch: only the call is known; none: nothing is known.",
-            cell: |row| row.mapping_confidence.as_str().into(),
-        },
-        columns::streams(|row| columns::list_streams(&row.streams)),
-        Column {
-            key: "first_seen_ns",
-            title: "First",
-            unit: Unit::Instant,
-            help: "When it first ran, on the file's clock.",
-            cell: |row| Cell::Instant(row.first_seen_ns),
-        },
-        Column {
-            key: "notes",
-            title: "Notes",
-            unit: Unit::Text,
-            help: "Remarks.",
-            cell: |row| Cell::Text(row.notes.join("; ")),
-        },
-    ];
+/// The most frequent of `items`, and how many different ones there are.
+fn most_frequent(items: impl Iterator<Item = u32>) -> (Option<u32>, u64) {
+    let mut times: BTreeMap<u32, u64> = BTreeMap::new();
+    for item in items {
+        *times.entry(item).or_default() += 1;
+    }
+    let best = times.iter().max_by_key(|(item, n)| (**n, std::cmp::Reverse(**item)));
+    (best.map(|(item, _)| *item), times.len() as u64)
 }

@@ -1,9 +1,11 @@
 //! Triage: where GPU time comes from, what could overlap and what could fuse.
 
 pub(crate) mod arch;
+pub(crate) mod arguments;
 mod attribution;
 pub(crate) mod framework;
 pub(crate) mod fuse;
+mod kernel_row;
 mod kernel_table;
 mod mapping;
 mod nest;
@@ -12,6 +14,7 @@ mod python;
 mod replay;
 mod report;
 mod roles;
+pub(crate) mod shapes;
 pub(crate) mod site;
 pub(crate) mod stages;
 
@@ -23,15 +26,16 @@ mod tests {
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
 pub use fuse::FuseRow;
-pub use kernel_table::{KernelTableRow, above_cutoff};
+pub use kernel_row::{KernelTableRow, above_cutoff};
 pub use overlap::{OverlapRow, OverlapWindow, WindowLane, WindowSlice, overlap_windows};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
 pub use roles::{RoleGuess, Signs, guess_roles};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 
-use trace::Trace;
+use trace::{Details, Row, Trace};
 
+use self::arguments::{Arguments, KnownCalls};
 use self::attribution::{Linker, attribute};
 use self::fuse::FuseContext;
 use self::mapping::NameMap;
@@ -71,6 +75,10 @@ pub struct Sources<'a> {
     pub captures: &'a [&'a Trace],
     /// A trace of the same work without graphs.
     pub mapping: Option<&'a Trace>,
+    /// Arguments of the trace itself, from a second reading of its file.
+    pub details: Option<&'a Details>,
+    /// Arguments of each of the captures, in their order; fewer are allowed.
+    pub capture_details: &'a [Option<&'a Details>],
 }
 
 /// Triage of a trace.
@@ -80,9 +88,18 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
     let platform = crate::device::platform(trace);
     let gpu = Gpu::new(trace, platform, &before, &options.slices);
     let launches = Launches::of(&gpu);
-    let mut places = attribute(&gpu, &launches, &mut Linker::of(trace));
+    let mut linker = Linker::of(trace);
+    let mut places = attribute(&gpu, &launches, &mut linker);
+    let mut arguments = Arguments::of(&gpu, &launches, &linker, sources.details);
     let mut coverage = Coverage::default();
-    let replayed = replay::map(&gpu, &launches, &mut places, sources.captures);
+    let mut calls = vec![KnownCalls::default(); sources.captures.len()];
+    let mut told = |slice: usize, source: usize, linker: &Linker<'_>, launch: Row| {
+        let details = sources.capture_details.get(source).copied().flatten();
+        if let (Some(details), Some(calls)) = (details, calls.get_mut(source)) {
+            arguments.capture(slice, linker, details, launch, calls);
+        }
+    };
+    let replayed = replay::map(&gpu, &launches, &mut places, sources.captures, &mut told);
     if let Some(mapping) = sources.mapping {
         let names = name_map(mapping);
         mapping::map(&gpu, &mut places, &names);
@@ -95,7 +112,8 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
     let judged = OverlapOptions { pair: sources.mapping.is_some(), ..OverlapOptions::default() };
     let overlap = overlap::overlap(&gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
-    let kernels = kernel_table::kernel_table(&gpu, &stages, &places, &launches, exposed_ns);
+    let kernels =
+        kernel_table::kernel_table(&gpu, &stages, &places, &launches, &arguments, exposed_ns);
     let framework = framework::framework(trace);
     let context = FuseContext {
         framework: Some(framework.framework),
@@ -111,6 +129,7 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
     TriageReport {
         stages: stages.rows(&gpu, &overlap.per_slice.exclusive_ns),
         kernels,
+        launch_note: arguments::note(sources.details, &arguments),
         overlap: overlap.rows,
         overlap_note: overlap.note,
         fuse: fuse.rows,

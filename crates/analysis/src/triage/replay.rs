@@ -104,12 +104,14 @@ fn is_launch(name: &str) -> bool {
         && !launches_graph(name)
 }
 
-/// Gives the slices that graphs launched the places of the captures that they replay.
+/// Gives the slices that graphs launched the places of the captures that they replay. Calls `told` with each of these
+/// slices, the number of its capture's trace, and the launch there.
 pub(crate) fn map(
     gpu: &Gpu<'_>,
     launches: &Launches,
     places: &mut Attribution,
     capture_traces: &[&Trace],
+    told: &mut dyn FnMut(usize, usize, &Linker<'_>, Row),
 ) -> Replayed {
     let mut replayed = Replayed::default();
     let replays = replays(gpu, launches, places);
@@ -139,6 +141,7 @@ pub(crate) fn map(
                 })
             });
             places.site_of[slice] = site;
+            told(slice, found.source, linker, launch);
             replayed.mapped += 1;
         }
     }
@@ -349,7 +352,7 @@ mod tests {
         let launches = Launches::of(&gpu);
         let mut places = attribute(&gpu, &launches, &mut Linker::of(&trace));
         let capture = capture(captures);
-        let done = map(&gpu, &launches, &mut places, &[&capture]);
+        let done = map(&gpu, &launches, &mut places, &[&capture], &mut |_, _, _, _| {});
         let op = |at: usize| places.site(at).cpu_op.clone().unwrap_or_else(|| "-".to_owned());
         ((0..gpu.len()).map(op).collect(), places.site(0).confidence.id(), done)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::arch::ObservedArch;
 use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
-use super::kernel_table::{KernelTableRow, above_cutoff};
+use super::kernel_row::{FROM_ARGUMENTS, KernelTableRow, above_cutoff};
 use super::overlap::OverlapRow;
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
@@ -19,6 +19,8 @@ pub struct TriageReport {
     pub stages: Vec<StageRow>,
     /// Kernels by stage, most time first.
     pub kernels: Vec<KernelTableRow>,
+    /// What is known of how kernels were launched and ops called.
+    pub launch_note: String,
     /// What could run at the same time as something else.
     pub overlap: Vec<OverlapRow>,
     /// How that was judged, and where it could not be.
@@ -139,6 +141,7 @@ impl TriageReport {
         let Self {
             stages,
             kernels,
+            launch_note,
             overlap,
             overlap_note,
             fuse,
@@ -165,8 +168,10 @@ impl TriageReport {
             .intro
             .push("Share is of the summed GPU time of the stage, not of wall time.".to_owned());
         table.intro.extend(before_window.sentence());
+        table.intro.push(launch_note.clone());
         table.tables.push(
             Table::of("kernel-table", "Kernels", &above_cutoff(kernels, cutoff_pct))
+                .without_missing(FROM_ARGUMENTS)
                 .summing(&["total_ns", "launches"])
                 .preview(PREVIEW)
                 .when_empty(nothing),

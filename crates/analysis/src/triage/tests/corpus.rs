@@ -1,8 +1,15 @@
 //! Triage of the real traces, against facts that were measured elsewhere.
 
-use trace::Trace;
+use std::collections::BTreeSet;
 
-use crate::triage::{Confidence, Sources, TriageOptions, TriageReport, triage};
+use trace::{Details, Trace};
+
+use crate::before_window::BeforeWindowSlices;
+use crate::gpu::Gpu;
+use crate::launches::Launches;
+use crate::triage::arguments::Arguments;
+use crate::triage::attribution::Linker;
+use crate::triage::{Confidence, KernelTableRow, Sources, TriageOptions, TriageReport, triage};
 
 fn read(name: &str) -> Option<Trace> {
     let file = testkit::shared(&format!("corpus/traces/{name}.json.gz"))?;
@@ -17,7 +24,7 @@ fn of_pair(kind: &str) -> Option<(TriageReport, TriageReport)> {
     let options = TriageOptions::default();
     let alone = triage(&formal, &options, &Sources::default());
     let captures = [&capture];
-    let sources = Sources { captures: &captures, mapping: None };
+    let sources = Sources { captures: &captures, ..Sources::default() };
     Some((alone, triage(&formal, &options, &sources)))
 }
 
@@ -74,4 +81,136 @@ fn captures_find_what_replays_them() {
     expected[0] = RoleGuess::Capture(3);
     expected[1] = RoleGuess::Capture(2);
     assert_eq!(guess_roles(&all), expected);
+}
+
+/// A trace with the arguments that a second reading finds.
+fn read_twice(name: &str) -> Option<(Trace, Details)> {
+    let file = std::fs::read(testkit::shared(&format!("corpus/traces/{name}.json.gz"))?).unwrap();
+    let mut decoder = decode::Decoder::new();
+    decoder.push(&file).map_err(|reason| reason.to_string()).unwrap();
+    let decoded = decoder.finish().map_err(|reason| reason.to_string()).unwrap();
+    let mut reader = decode::DetailsReader::new(&decoded);
+    reader.push(&file);
+    let details = reader.finish();
+    Some((decoded.trace, details))
+}
+
+/// Different launches and different inputs, summed over kernel names; counted by a few lines of Python that join
+/// kernels to launches by correlation and to ops by `External id`.
+#[test]
+fn launches_and_inputs_are_those_that_another_program_joins() {
+    for (name, n_configs, n_shapes) in [
+        ("h100_bert_small", 12, 15),
+        ("mi250_toy_training", 13, 14),
+        ("mi300_qwen15_0.5b", 30, 34),
+        ("mi300_xdit_sd35", 195, 230),
+        ("nccl", 194, 0),
+        ("alexnet", 33, 0),
+    ] {
+        let Some((trace, details)) = read_twice(name) else { return };
+        let sources = Sources { details: Some(&details), ..Sources::default() };
+        // (One window for all, so that no stage splits the launches of a name.)
+        let gpu = Gpu::new(
+            &trace,
+            crate::device::platform(&trace),
+            &BeforeWindowSlices::of(&trace),
+            &TriageOptions::default().slices,
+        );
+        let linker = Linker::of(&trace);
+        let arguments = Arguments::of(&gpu, &Launches::of(&gpu), &linker, sources.details);
+        let mut configs = BTreeSet::new();
+        let mut calls = BTreeSet::new();
+        for at in 0..gpu.len() {
+            let slice = gpu.slice(at);
+            if gpu.is_kernel(&slice) {
+                configs.extend(arguments.config_index(at).map(|config| (slice.work, config)));
+                calls.extend(arguments.call_index(at).map(|call| (slice.work, call)));
+            }
+        }
+        assert_eq!((configs.len(), calls.len()), (n_configs, n_shapes), "{name}");
+        let report = triage(&trace, &TriageOptions::default(), &sources);
+        let of_rows: u64 = report.kernels.iter().map(|row| row.n_launch_configs).sum();
+        assert!(of_rows as usize >= n_configs, "{name}: {of_rows}");
+    }
+}
+
+#[test]
+fn rows_show_the_most_frequent_launch() {
+    let Some((trace, details)) = read_twice("h100_bert_small") else { return };
+    let sources = Sources { details: Some(&details), ..Sources::default() };
+    let report = triage(&trace, &TriageOptions::default(), &sources);
+    let row = &report.kernels[0];
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    assert_eq!((row.launches, row.n_launch_configs, row.n_shapes), (17, 1, 1));
+    assert_eq!((row.grid, row.block), (Some([40, 2, 1]), Some([128, 1, 1])));
+    assert_eq!((row.registers, row.shared_bytes), (Some(88), Some(33_792)));
+    assert_eq!((row.occupancy_pct, row.blocks_per_sm), (Some(4.0), Some(0.606)));
+    assert_eq!(text(&row.shapes), "bf16[512], bf16[141,512], bf16[512,512]");
+    assert_eq!(text(&row.gemm_shape), "141 x 512 x 512");
+    assert!(report.launch_note.contains("estimate"), "{}", report.launch_note);
+
+    let Some((trace, details)) = read_twice("mi300_xdit_sd35") else { return };
+    let sources = Sources { details: Some(&details), ..Sources::default() };
+    let report = triage(&trace, &TriageOptions::default(), &sources);
+    let row = report.kernels.iter().find(|row| row.launches == 760).unwrap();
+    // The file says 75776 threads of 256.
+    assert_eq!(row.grid, Some([296, 1, 1]));
+    assert_eq!((row.n_shapes, text(&row.gemm_shape)), (3, "8192 x 2432 x 2432".into()));
+    assert_eq!(row.occupancy_pct, None);
+
+    let alone = triage(&trace, &TriageOptions::default(), &Sources::default());
+    assert!(alone.kernels.iter().all(|row| row.grid.is_none() && row.shapes.is_none()));
+    assert!(alone.launch_note.contains("were not read"), "{}", alone.launch_note);
+    let columns = |report: &TriageReport| {
+        let sections = report.sections(1.0);
+        let table = sections.iter().flat_map(|it| &it.tables).find(|it| it.id == "kernel-table");
+        table.map(|table| table.columns.iter().map(|it| it.key.to_string()).collect::<Vec<_>>())
+    };
+    let (with, without) = (columns(&report).unwrap(), columns(&alone).unwrap());
+    assert!(with.contains(&"grid".to_owned()) && !with.contains(&"occupancy_pct".to_owned()));
+    assert!(!without.contains(&"grid".to_owned()));
+}
+
+/// A kernel of a graph has neither grid nor inputs; its capture has both. Figures from Python, as above.
+#[test]
+fn a_capture_tells_how_replayed_kernels_were_launched() {
+    for (kind, n_captured, n_configs, grid, shapes, gemm) in [
+        ("vllm", 421, 20, [912, 1, 1], "bf16[32,3072], bf16[32,32]", None),
+        (
+            "sglang",
+            544,
+            18,
+            [288, 1, 1],
+            "bf16[32,4096], bf16[4096,24576]",
+            Some("32 x 24576 x 4096"),
+        ),
+    ] {
+        let Some((formal, details)) = read_twice(&format!("mi300_{kind}_decode_formal")) else {
+            return;
+        };
+        let Some((capture, of_capture)) = read_twice(&format!("mi300_{kind}_decode_capture"))
+        else {
+            return;
+        };
+        let (captures, capture_details) = ([&capture], [Some(&of_capture)]);
+        let sources = Sources {
+            captures: &captures,
+            details: Some(&details),
+            capture_details: &capture_details,
+            ..Sources::default()
+        };
+        let report = triage(&formal, &TriageOptions::default(), &sources);
+        let row = &report.kernels[0];
+        assert_eq!(row.grid, Some(grid), "{kind}");
+        assert_eq!(row.shapes.as_deref(), Some(shapes), "{kind}");
+        assert_eq!(row.gemm_shape.as_deref(), gemm, "{kind}");
+        let captured = |row: &KernelTableRow| -> Option<u64> {
+            let note = row.notes.iter().find_map(|it| it.strip_prefix("launch-from-capture:"))?;
+            note.parse().ok()
+        };
+        let rows = || report.kernels.iter().filter(|row| captured(row).is_some());
+        assert_eq!(rows().filter_map(captured).sum::<u64>(), n_captured, "{kind}");
+        let configs: u64 = rows().map(|row| row.n_launch_configs).sum();
+        assert!(configs >= n_configs, "{kind}: {configs}");
+    }
 }

@@ -118,7 +118,7 @@ fn replayed_kernels_have_the_operators_of_their_capture() {
         let places = |gpu: &Gpu<'_>| {
             let launches = Launches::of(gpu);
             let mut places = attribution::attribute(gpu, &launches, &mut Linker::of(&trace));
-            replay::map(gpu, &launches, &mut places, &[&capture]);
+            replay::map(gpu, &launches, &mut places, &[&capture], &mut |_, _, _, _| {});
             Some(places)
         };
         let found = look(&trace, |_| "decode", places, &of(*framework));
