@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kinetoscope::artifacts::{Role, SourceDigest, SourceFile};
-use kinetoscope::{Decoded, Decoder};
+use kinetoscope::{Decoded, Decoder, Details, DetailsReader};
 
 /// Bytes per read: large enough that the calls do not count, small enough to stay in the cache.
 const PIECE: usize = 1 << 20;
@@ -86,6 +86,22 @@ pub fn read(path: &Path, role: Role) -> Result<Opened> {
         source: digest.finish(&name, role),
         version,
     })
+}
+
+/// Reads the arguments that decoding leaves in the file.
+///
+/// # Errors
+/// When it cannot be read any more, or has changed.
+pub fn details(path: &Path, opened: &Opened) -> Result<Details> {
+    let mut reader = DetailsReader::new(&opened.decoded);
+    pieces(path, "reading arguments", |piece| {
+        reader.push(piece);
+        !reader.is_done()
+    })?;
+    if Version::of(path)? != opened.version {
+        bail!("{} changed while it was read", path.display());
+    }
+    Ok(reader.finish())
 }
 
 /// Hands a file over piece by piece, until `take` returns `false`.

@@ -11,7 +11,7 @@ use kinetoscope::artifacts::{
     stage_of_word,
 };
 use kinetoscope::trace::Trace;
-use kinetoscope::{PlanOptions, Sources, Stage, plan_repair};
+use kinetoscope::{Details, PlanOptions, Sources, Stage, plan_repair};
 
 use crate::failure::Usage;
 use crate::input::{self, Opened};
@@ -78,8 +78,12 @@ pub struct Facts {
 /// When a file cannot be read or written or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let chosen = traces::choose(&arguments.trace, arguments.rank)?;
-    let captures = arguments.capture.iter().map(|path| input::read(path, Role::Capture));
-    let captures = captures.collect::<Result<Vec<Opened>>>()?;
+    let captures = arguments.capture.iter().map(|path| {
+        let read = input::read(path, Role::Capture)?;
+        let details = input::details(path, &read)?;
+        Ok((read, details))
+    });
+    let captures = captures.collect::<Result<Vec<_>>>()?;
     let mapping = arguments.mapping.as_deref().map(|path| input::read(path, Role::Mapping));
     // Watched only once there is something to leave behind.
     let mut interrupt = None;
@@ -115,7 +119,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 #[derive(Default)]
 pub struct Others {
     mapping: Option<Opened>,
-    captures: Vec<Opened>,
+    captures: Vec<(Opened, Details)>,
 }
 
 /// A trace with its artifacts.
@@ -145,14 +149,21 @@ pub fn triage_one(
 ) -> Result<Done> {
     let read = input::read(path, Role::Formal)?;
     let trace = &read.decoded.trace;
-    let captures: Vec<&Trace> = others.captures.iter().map(|read| &read.decoded.trace).collect();
+    let details = input::details(path, &read)?;
+    let captures: Vec<&Trace> =
+        others.captures.iter().map(|(read, _)| &read.decoded.trace).collect();
+    let capture_details: Vec<Option<&Details>> =
+        others.captures.iter().map(|(_, details)| Some(details)).collect();
     let sources = Sources {
         captures: &captures,
         mapping: others.mapping.as_ref().map(|read| &read.decoded.trace),
+        details: Some(&details),
+        capture_details: &capture_details,
     };
     let plan = plan_repair(trace, &PlanOptions::default());
     let mut files = vec![read.source.clone()];
-    files.extend(others.mapping.iter().chain(&others.captures).map(|read| read.source.clone()));
+    let captures = others.captures.iter().map(|(read, _)| read);
+    files.extend(others.mapping.iter().chain(captures).map(|read| read.source.clone()));
     let order = ArtifactOrder {
         decoded: &read.decoded,
         file_name: &path.to_string_lossy(),

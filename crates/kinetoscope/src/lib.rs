@@ -37,6 +37,7 @@ mod repair_rows;
 mod repairer;
 mod text_faults;
 
+pub use ::trace::Details;
 pub use analysis::{
     Confidence, Coverage, KernelTableRow, Options, OverlapWindow, RoleGuess, Signs, Sources, Stage,
     StageRow, TraceReport, TriageOptions, TriageReport, WindowLane, WindowSlice, above_cutoff,

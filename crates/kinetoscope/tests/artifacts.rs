@@ -56,6 +56,17 @@ fn tables() -> Tables {
         location_share_pct: Percent(100.0),
         modules: None,
         arch_hint: None,
+        shapes: Some("bf16[32,4096], bf16[4096,4096]".to_owned()),
+        n_shapes: Some(1),
+        gemm_shape: Some("32 x 4096 x 4096".to_owned()),
+        grid: Some([296, 1, 1]),
+        block: Some([256, 1, 1]),
+        est_occupancy_pct: Some(Percent(12.5)),
+        registers: Some(88),
+        shared_bytes: Some(33_792),
+        blocks_per_sm: Some(0.606),
+        warps_per_sm: None,
+        n_launch_configs: Some(2),
     };
     let overlap = OverlapArtifact {
         stage: "decode".to_owned(),

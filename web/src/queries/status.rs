@@ -19,7 +19,7 @@ pub fn percent_read(progress: &Progress) -> f64 {
 pub fn progress_text(progress: &Progress) -> String {
     let label = progress.stage.label();
     match progress.stage {
-        Stage::Reading | Stage::Repairing | Stage::ReadingCompanion(_) => {
+        stage if is_counted(progress, stage) => {
             let mut text = format!(
                 "{label} {:.0}%, {} of {}",
                 percent_read(progress).floor(),
@@ -34,9 +34,16 @@ pub fn progress_text(progress: &Progress) -> String {
             }
             text
         }
-        Stage::Starting | Stage::Analyzing | Stage::Planning | Stage::Triaging => {
-            format!("{label}…")
-        }
+        _ => format!("{label}…"),
+    }
+}
+
+/// Whether a stage reads the file, so that its bytes say how far it is.
+fn is_counted(progress: &Progress, stage: Stage) -> bool {
+    match stage {
+        Stage::Reading | Stage::Repairing | Stage::ReadingCompanion(_) => true,
+        Stage::Triaging => progress.total > 0 && progress.done < progress.total,
+        Stage::Starting | Stage::Analyzing | Stage::Planning => false,
     }
 }
 
@@ -71,7 +78,7 @@ pub fn spoken_text(file: &FileEntry) -> String {
         return format!("{}: written, {}", repaired.file_name, units::file_bytes(repaired.bytes));
     }
     match (file.progress(), &file.phase) {
-        (Some(progress), _) if matches!(progress.stage, Stage::Reading | Stage::Repairing) => {
+        (Some(progress), _) if is_counted(&progress, progress.stage) => {
             let tens = (percent_read(&progress) / 10.0).floor() * 10.0;
             format!("{name}: {} {tens:.0}%", progress.stage.label())
         }

@@ -4,7 +4,7 @@ mod others;
 
 use kinetoscope::report::{Table, units};
 use kinetoscope::{
-    Decoded, Decoder, NotATrace, Options, Output, PlanOptions, RepairPlan, RepairReport, Repairer,
+    Decoded, Decoder, Details, DetailsReader, NotATrace, Options, Output, PlanOptions, RepairPlan, RepairReport, Repairer,
 };
 
 use self::others::OpenCompanion;
@@ -68,6 +68,8 @@ pub struct Session {
 struct OpenFile {
     name: String,
     decoded: Decoded,
+    /// Arguments from the second reading, which the first triage asks for.
+    details: Option<Details>,
     plan: Option<RepairPlan>,
 }
 
@@ -80,7 +82,7 @@ impl Session {
                 match decode(job, Stage::Reading, source, port) {
                     Ok(decoded) => {
                         port.send(Response::Opened { job, opened: page::opened(&decoded, &name) });
-                        self.file = Some(OpenFile { name, decoded, plan: None });
+                        self.file = Some(OpenFile { name, decoded, details: None, plan: None });
                     }
                     Err(failure) => port.send(Response::Failed { job, failure }),
                 }
@@ -105,7 +107,8 @@ impl Session {
                 port.send(Response::Report { job, report: page::analyses(&report, sections) });
             }
             Request::Triage { job } => {
-                let Some(file) = &self.file else { return };
+                let Some(file) = &mut self.file else { return };
+                file.read_details(job, files, port);
                 let report = file.triage(&self.companions);
                 let mut sections = report.sections(EVERY_ROW);
                 for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
@@ -114,12 +117,14 @@ impl Session {
                 port.send(Response::Triage { job, triage: page::triage(&report, sections) });
             }
             Request::Describe { job } => {
-                let Some(file) = &self.file else { return };
+                let Some(file) = &mut self.file else { return };
+                file.read_details(job, files, port);
                 let run = file.describe(&self.companions);
                 port.send(Response::Described { job, run });
             }
             Request::Compare { job, with, run } => {
-                let Some(file) = &self.file else { return };
+                let Some(file) = &mut self.file else { return };
+                file.read_details(job, files, port);
                 let own = file.describe(&self.companions);
                 let comparison = own.and_then(|own| others::compare(job, &own, &run, port));
                 port.send(Response::Compared { job, with, comparison });
@@ -135,13 +140,27 @@ impl Session {
                 file.plan = Some(plan);
             }
             Request::Repair { job, format } => {
-                let Some(OpenFile { name, decoded, plan: Some(plan) }) = &self.file else { return };
+                let Some(OpenFile { name, decoded, plan: Some(plan), .. }) = &self.file else {
+                    return;
+                };
                 let Some(source) = files.source(job) else { return };
                 match write(job, format, name, decoded, plan, source, port) {
                     Ok((repaired, log)) => port.deliver(job, repaired, &log),
                     Err(failure) => port.send(Response::Failed { job, failure }),
                 }
             }
+        }
+    }
+}
+
+impl OpenFile {
+    /// Reads the arguments that decoding leaves in the file, once. A file that cannot be read any more only has fewer
+    /// columns.
+    fn read_details(&mut self, job: JobId, files: &mut dyn Files, port: &mut dyn Port) {
+        if self.details.is_none()
+            && let Some(source) = files.source(job)
+        {
+            self.details = details(job, Stage::Triaging, &self.decoded, source, port);
         }
     }
 }
@@ -174,6 +193,24 @@ fn decode(
         Ok(())
     })?;
     decoder.finish().map_err(|reason| no_trace(&reason))
+}
+
+/// Reads the arguments that decoding leaves in the file; `None` when it cannot be read any more.
+fn details(
+    job: JobId,
+    stage: Stage,
+    decoded: &Decoded,
+    source: &mut dyn Source,
+    port: &mut dyn Port,
+) -> Option<Details> {
+    let mut reader = DetailsReader::new(decoded);
+    let read = read_all(source, |bytes, done, total| {
+        reader.push(bytes);
+        let progress = Progress { stage, done, total, n_events: 0 };
+        port.send(Response::Progress { job, progress });
+        Ok(())
+    });
+    read.ok().map(|()| reader.finish())
 }
 
 fn write(

@@ -31,6 +31,29 @@ pub struct KernelArtifact {
     pub location_share_pct: Percent,
     pub modules: Option<String>,
     pub arch_hint: Option<String>,
+    // Files of older versions have none of what follows.
+    #[serde(default)]
+    pub shapes: Option<String>,
+    #[serde(default)]
+    pub n_shapes: Option<u64>,
+    #[serde(default)]
+    pub gemm_shape: Option<String>,
+    #[serde(default)]
+    pub grid: Option<[u32; 3]>,
+    #[serde(default)]
+    pub block: Option<[u32; 3]>,
+    #[serde(default)]
+    pub est_occupancy_pct: Option<Percent>,
+    #[serde(default)]
+    pub registers: Option<u64>,
+    #[serde(default)]
+    pub shared_bytes: Option<u64>,
+    #[serde(default)]
+    pub blocks_per_sm: Option<f64>,
+    #[serde(default)]
+    pub warps_per_sm: Option<f64>,
+    #[serde(default)]
+    pub n_launch_configs: Option<u64>,
 }
 
 /// A row of `overlap_opportunities.json`.
@@ -85,6 +108,11 @@ fn or_unresolved(text: Option<&str>) -> String {
     text.filter(|text| !text.is_empty()).unwrap_or(UNRESOLVED).to_owned()
 }
 
+/// A number of different things; none are known where none were seen.
+fn known(n: u64) -> Option<u64> {
+    (n > 0).then_some(n)
+}
+
 /// Percent as a ratio from 0 to 1, with at most four decimals.
 fn ratio(percent: f64) -> f64 {
     let rounded = (percent * 100.0).round() / 10_000.0;
@@ -114,6 +142,17 @@ impl From<&KernelTableRow> for KernelArtifact {
             location_share_pct: Percent(row.location_share_pct),
             modules: Some(row.modules.clone()).filter(|modules| !modules.is_empty()),
             arch_hint: facts.gfx.or_else(|| facts.sm.map(|sm| format!("sm_{sm}"))),
+            shapes: row.shapes.clone(),
+            n_shapes: known(row.n_shapes),
+            gemm_shape: row.gemm_shape.clone(),
+            grid: row.grid,
+            block: row.block,
+            est_occupancy_pct: row.occupancy_pct.map(Percent),
+            registers: row.registers,
+            shared_bytes: row.shared_bytes,
+            blocks_per_sm: row.blocks_per_sm,
+            warps_per_sm: row.warps_per_sm,
+            n_launch_configs: known(row.n_launch_configs),
         }
     }
 }

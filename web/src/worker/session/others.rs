@@ -4,9 +4,9 @@ use kinetoscope::artifacts::{
     Artifact, ArtifactOptions, ArtifactOrder, UserFacts, order_artifacts,
 };
 use kinetoscope::trace::Trace;
-use kinetoscope::{Decoded, RepairPlan, Run, Sources, TriageOptions, TriageReport};
+use kinetoscope::{Decoded, Details, RepairPlan, Run, Sources, TriageOptions, TriageReport};
 
-use super::{EVERY_ROW, OpenFile, Port, Source, decode, fault, page, send_rows};
+use super::{EVERY_ROW, OpenFile, Port, Source, decode, details, fault, page, send_rows};
 use crate::protocol::{Companion, Comparison, Failure, JobId, Response, Stage};
 
 /// A trace that tells of the open one.
@@ -15,6 +15,8 @@ pub(super) struct OpenCompanion {
     pub job: JobId,
     pub role: Companion,
     pub decoded: Decoded,
+    /// Arguments of a capture.
+    pub details: Option<Details>,
 }
 
 /// Reads a companion; one that is known already takes the new role.
@@ -31,7 +33,12 @@ pub(super) fn add(
     }
     let failure = match decode(job, Stage::ReadingCompanion(role), source, port) {
         Ok(decoded) => {
-            companions.push(OpenCompanion { job: companion, role, decoded });
+            let stage = Stage::ReadingCompanion(role);
+            let details = match role {
+                Companion::Capture => details(job, stage, &decoded, source, port),
+                Companion::Mapping => None,
+            };
+            companions.push(OpenCompanion { job: companion, role, decoded, details });
             None
         }
         Err(failure) => Some(failure),
@@ -40,10 +47,24 @@ pub(super) fn add(
 }
 
 impl OpenFile {
+    fn sources<'a>(
+        &'a self,
+        captures: &'a [&'a Trace],
+        capture_details: &'a [Option<&'a Details>],
+        companions: &'a [OpenCompanion],
+    ) -> Sources<'a> {
+        Sources {
+            captures,
+            mapping: of(companions, Companion::Mapping).next().map(|it| &it.decoded.trace),
+            details: self.details.as_ref(),
+            capture_details,
+        }
+    }
+
     /// Triage with what the companions tell.
     pub(super) fn triage(&self, companions: &[OpenCompanion]) -> TriageReport {
-        let captures = captures(companions);
-        let sources = Sources { captures: &captures, mapping: mapping(companions) };
+        let (captures, told) = captures(companions);
+        let sources = self.sources(&captures, &told, companions);
         let trace = &self.decoded.trace;
         let (model, tp) = UserFacts::default().model_and_tp(&trace.metadata);
         let file_name = Some(self.name.clone());
@@ -54,13 +75,13 @@ impl OpenFile {
     /// The run in the form that another worker, or another year, can compare with its own. Repairs are no part of it,
     /// so it need not wait for a plan.
     pub(super) fn describe(&self, companions: &[OpenCompanion]) -> Result<Vec<Artifact>, Failure> {
-        let captures = captures(companions);
+        let (captures, told) = captures(companions);
         let no_plan = RepairPlan::default();
         let mut files = order_artifacts(&ArtifactOrder {
             decoded: &self.decoded,
             file_name: &self.name,
             plan: self.plan.as_ref().unwrap_or(&no_plan),
-            others: Sources { captures: &captures, mapping: mapping(companions) },
+            others: self.sources(&captures, &told, companions),
             sources: &[],
             facts: &UserFacts::default(),
             stage: None,
@@ -74,17 +95,13 @@ impl OpenFile {
     }
 }
 
-fn captures(companions: &[OpenCompanion]) -> Vec<&Trace> {
-    of(companions, Companion::Capture).collect()
+/// The captures, and the arguments of each.
+fn captures(companions: &[OpenCompanion]) -> (Vec<&Trace>, Vec<Option<&Details>>) {
+    of(companions, Companion::Capture).map(|it| (&it.decoded.trace, it.details.as_ref())).unzip()
 }
 
-fn mapping(companions: &[OpenCompanion]) -> Option<&Trace> {
-    of(companions, Companion::Mapping).next()
-}
-
-fn of(companions: &[OpenCompanion], role: Companion) -> impl Iterator<Item = &Trace> {
-    let such = companions.iter().filter(move |companion| companion.role == role);
-    such.map(|companion| &companion.decoded.trace)
+fn of(companions: &[OpenCompanion], role: Companion) -> impl Iterator<Item = &OpenCompanion> {
+    companions.iter().filter(move |companion| companion.role == role)
 }
 
 /// Compares two runs by what was written down of them.

@@ -125,7 +125,7 @@ fn every_stage_answers() {
         }
         other => panic!("{other:?}"),
     });
-    for kind in ["progress", "opened", "report", "plan", "triage"] {
+    for kind in ["progress", "opened", "report", "plan", "progress", "triage"] {
         assert_eq!(kinds.next(), Some(kind));
     }
 }
