@@ -206,6 +206,7 @@ impl<'a> Reader<'a> {
             Kind::Op => self.op(row, &args),
             Kind::Wait => {
                 let wait = StreamWait {
+                    device: args.integer(Field::Device),
                     stream: args.integer(Field::Stream),
                     on_stream: args.integer(Field::WaitOnStream),
                     record: args.integer(Field::WaitOnRecord),
@@ -297,6 +298,7 @@ enum Field {
     InputType,
     SequenceNumber,
     ForwardThread,
+    Device,
     Stream,
     WaitOnStream,
     WaitOnRecord,
@@ -318,6 +320,7 @@ impl Field {
             "Input type" => Self::InputType,
             "Sequence number" => Self::SequenceNumber,
             "Fwd thread id" => Self::ForwardThread,
+            "device" => Self::Device,
             "stream" => Self::Stream,
             "wait_on_stream" => Self::WaitOnStream,
             "wait_on_cuda_event_record_corr_id" => Self::WaitOnRecord,

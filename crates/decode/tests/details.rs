@@ -36,7 +36,7 @@ const FILE: &str = r#"{"traceEvents":[
  {"ph":"X","cat":"cuda_runtime","name":"hipLaunchKernel","pid":1,"tid":1,"ts":1,"dur":2,
   "args":{"kernel":"k","grid":[8,2,1],"block":[64,1,1],"shared memory":0}},
  {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":1,"dur":2,"args":{"grid":[9,9,9]}},
- {"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":20,"ts":1,"dur":2,"args":{"stream":20,
+ {"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":20,"ts":1,"dur":2,"args":{"device":0,"stream":20,
   "wait_on_stream":7,"wait_on_cuda_event_record_corr_id":5169,"wait_on_cuda_event_id":1,"correlation":5170}},
  {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":9,"dur":2,"args":{"block":[128,1,1],
   "grid":[64,1,1],"est. achieved occupancy %":4,"warps per SM":2.3703704,"blocks per SM":0.5925926,
@@ -60,7 +60,8 @@ fn what_is_wanted_is_kept_once() {
     assert_eq!(found.texts.get(inputs.dims), "[[2,3],[3,4],[]]");
     assert_eq!(found.texts.get(inputs.types), r#"["float","float",""]"#);
     assert_eq!(found.sequence(1), Some(Sequence { number: 17, forward_thread: 0 }));
-    let wait = StreamWait { stream: Some(20), on_stream: Some(7), record: Some(5169) };
+    let wait =
+        StreamWait { device: Some(0), stream: Some(20), on_stream: Some(7), record: Some(5169) };
     assert_eq!(found.waits, [(5, wait)]);
 }
 

@@ -70,6 +70,8 @@ pub struct Sequence {
 /// One stream was told to wait until another had come to an event (`cuda_sync`, `Stream Wait Event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamWait {
+    /// The device of both.
+    pub device: Option<i64>,
     /// The stream that waits.
     pub stream: Option<i64>,
     /// `wait_on_stream`: the stream on which the event was recorded.

@@ -109,7 +109,11 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
 
     let stages = Stages::of(&gpu, &launches, options.file_name.as_deref());
     let stage_of = |slice: usize| stages.stage(slice);
-    let judged = OverlapOptions { pair: sources.mapping.is_some(), ..OverlapOptions::default() };
+    let judged = OverlapOptions {
+        pair: sources.mapping.is_some(),
+        details: sources.details,
+        ..OverlapOptions::default()
+    };
     let overlap = overlap::overlap(&gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
     let kernels =

@@ -2,7 +2,7 @@
 
 use report::{short_name, units};
 
-use super::risk::{Neighbours, Risk};
+use super::risk::{Evidence, Neighbours, Risk};
 use super::verdict::{Remedy, Verdict};
 use crate::percent;
 
@@ -18,7 +18,8 @@ pub(super) struct Figures<'a> {
     pub(super) hidden_by_compute_ns: i64,
     pub(super) hidden_by: Option<&'a str>,
     pub(super) neighbours: &'a Neighbours,
-    pub(super) waits_recorded: bool,
+    /// What the file tells of event waits.
+    pub(super) waits: Evidence,
     /// The bound and over how many steps it is the mean; 0 steps: none are recorded.
     pub(super) savings: Option<(i64, i64)>,
     /// A copy whose host side is pageable memory.
@@ -112,17 +113,24 @@ fn exposure(figures: &Figures<'_>) -> String {
 
 fn dependencies(figures: &Figures<'_>) -> String {
     let of = &figures.neighbours;
+    let waited = match figures.waits {
+        Evidence::Exact => "tied by an event wait to work of another stream",
+        Evidence::ByTime | Evidence::None => "next to an event wait between streams",
+    };
     let facts: Vec<String> = [
         (of.before, "directly after work that looks like its input"),
         (of.after, "directly before work that looks like its consumer"),
-        (of.waited, "next to an event wait between streams"),
+        (of.waited, waited),
         (of.unclear, "next to work of which it cannot be said"),
     ]
     .into_iter()
     .filter(|(n, _)| *n > 0)
     .map(|(n, place)| format!("{} {place}", units::count(n)))
     .collect();
-    let waits = if figures.waits_recorded { "" } else { " (the file records no event wait)" };
+    let waits = match figures.waits {
+        Evidence::None => " (the file records no event wait)",
+        Evidence::Exact | Evidence::ByTime => "",
+    };
     let instances = units::plural(of.n, "instance", "instances");
     let stand = if facts.is_empty() {
         format!("None of {instances} has a near neighbour that looks dependent{waits}")

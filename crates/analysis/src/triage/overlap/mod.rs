@@ -3,6 +3,7 @@
 //! `sweep` measures, `risk` and `waits` look at what stands beside each instance, `verdict` decides, `table`
 //! puts the rows together.
 
+mod edges;
 mod explain;
 mod risk;
 mod row;
@@ -16,23 +17,27 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+use trace::Details;
+
 pub use row::OverlapRow;
 pub(crate) use sweep::SliceOverlap;
 pub(crate) use table::overlap;
 pub use window::{OverlapWindow, WindowLane, WindowSlice, overlap_windows};
 
 /// What a person may choose.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct OverlapOptions {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OverlapOptions<'a> {
     /// The places in Python come from another trace than the times.
     pub pair: bool,
     /// Kernels below this share of the stage's busy time get no row.
     pub min_share_pct: f64,
+    /// Arguments of the trace, which say what streams waited for.
+    pub details: Option<&'a Details>,
 }
 
-impl Default for OverlapOptions {
+impl Default for OverlapOptions<'_> {
     fn default() -> Self {
-        Self { pair: false, min_share_pct: 1.0 }
+        Self { pair: false, min_share_pct: 1.0, details: None }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Whether work depends on what stands beside it: from all instances, not from the longest.
 
 use catalog::OverlapClass;
+use trace::Details;
 
+use super::edges::Edges;
 use super::sweep::Lanes;
 use super::waits::Waits;
 use crate::gpu::Gpu;
@@ -69,7 +71,27 @@ pub(super) struct Surroundings<'a> {
     /// The slice before and the one after on the same stream.
     around: Vec<[Option<u32>; 2]>,
     attribution: Option<&'a Attribution>,
-    pub(super) waits: Option<Waits>,
+    waits: Found,
+}
+
+/// The event waits that the file tells of.
+enum Found {
+    /// Which slice waited for which.
+    Exact(Edges),
+    /// That a stream waited; for which other one is guessed by the times.
+    ByTime(Waits),
+    None,
+}
+
+/// How much the file tells of event waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// Which slice waited for which.
+    Exact,
+    /// That streams waited, not for what.
+    ByTime,
+    /// Nothing.
+    None,
 }
 
 impl<'a> Surroundings<'a> {
@@ -77,6 +99,7 @@ impl<'a> Surroundings<'a> {
         gpu: &'a Gpu<'a>,
         launches: &Launches,
         attribution: Option<&'a Attribution>,
+        details: Option<&Details>,
     ) -> Self {
         let lanes = Lanes::of(gpu.trace);
         let mut last = vec![None; lanes.device_of.len()];
@@ -88,7 +111,21 @@ impl<'a> Surroundings<'a> {
                 around[before as usize][1] = Some(at as u32);
             }
         }
-        Self { gpu, lanes, around, attribution, waits: Waits::of(gpu, launches) }
+        let edges = details.and_then(|details| Edges::of(gpu, launches, details));
+        let waits = match edges {
+            Some(edges) => Found::Exact(edges),
+            None => Waits::of(gpu, launches).map_or(Found::None, Found::ByTime),
+        };
+        Self { gpu, lanes, around, attribution, waits }
+    }
+
+    /// How much the file tells of event waits.
+    pub(super) fn evidence(&self) -> Evidence {
+        match self.waits {
+            Found::Exact(_) => Evidence::Exact,
+            Found::ByTime(_) => Evidence::ByTime,
+            Found::None => Evidence::None,
+        }
     }
 
     /// What stands next to `instances`.
@@ -122,10 +159,18 @@ impl<'a> Surroundings<'a> {
                     None => unclear = true,
                 }
             }
-            let waited = self.waits.as_ref().is_some_and(|waits| {
-                waits.before(self.gpu, &self.lanes, at, near_ns)
-                    || waits.after(self.gpu, &self.lanes, at, near_ns)
-            });
+            let waited = match &self.waits {
+                Found::Exact(edges) => {
+                    let tied = edges.near(self.gpu, at, near_ns);
+                    found.slices.extend(&tied);
+                    !tied.is_empty()
+                }
+                Found::ByTime(waits) => {
+                    waits.before(self.gpu, &self.lanes, at, near_ns)
+                        || waits.after(self.gpu, &self.lanes, at, near_ns)
+                }
+                Found::None => false,
+            };
             let any = waited || dependent.contains(&true);
             found.tight += u64::from(tight);
             found.before += u64::from(dependent[0]);

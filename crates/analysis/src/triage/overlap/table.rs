@@ -4,7 +4,7 @@ use catalog::{Category, OverlapClass, copy_route, is_pageable};
 use report::units;
 
 use super::explain::{Figures, reason, signal};
-use super::risk::Surroundings;
+use super::risk::{Evidence, Surroundings};
 use super::savings::Savings;
 use super::sweep::{Lanes, NO_PARTNER, SliceOverlap, sweep};
 use super::verdict::{
@@ -51,7 +51,7 @@ pub(crate) fn overlap(
     launches: &Launches,
     stage_of: &dyn Fn(usize) -> Stage,
     attribution: Option<&Attribution>,
-    options: &OverlapOptions,
+    options: &OverlapOptions<'_>,
 ) -> Overlap {
     let class_of = |work: usize| gpu.works[work].category.overlap_class();
     let per_slice = sweep(gpu, class_of);
@@ -63,7 +63,7 @@ pub(crate) fn overlap(
         gpu,
         per_slice: &per_slice,
         attribution,
-        surroundings: Surroundings::of(gpu, launches, attribution),
+        surroundings: Surroundings::of(gpu, launches, attribution, options.details),
         savings: Savings::of(gpu, launches, &per_slice, &stage_of),
     };
     let mut rows = Vec::new();
@@ -252,7 +252,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         hidden_by_compute_ns,
         hidden_by,
         neighbours: &neighbours,
-        waits_recorded: surroundings.waits.is_some(),
+        waits: surroundings.evidence(),
         savings: bound_ns.map(|ns| (ns, n_steps)),
         pageable: remedy == Remedy::AsyncCopy && is_pageable(name),
         one_stream: stage.n_streams < 2,
@@ -284,7 +284,8 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         savings_bound_ns: bound_ns,
         n_instances: neighbours.n,
         tight_pct: share_of(neighbours.tight),
-        waited_pct: surroundings.waits.as_ref().map(|_| share_of(neighbours.waited)),
+        waited_pct: (surroundings.evidence() != Evidence::None)
+            .then(|| share_of(neighbours.waited)),
         formal_signal: signal(&figures),
         reason: reason(&figures),
         representative: longest.map_or(0, |at| gpu.row(at as usize)),
@@ -338,7 +339,7 @@ fn note(
     gpu: &Gpu<'_>,
     per_slice: &SliceOverlap,
     stages: &[StageSums],
-    options: &OverlapOptions,
+    options: &OverlapOptions<'_>,
 ) -> String {
     if gpu.len() == 0 {
         return "No GPU slice is in this trace: there is nothing to overlap.".to_owned();

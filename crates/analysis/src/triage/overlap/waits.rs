@@ -3,8 +3,9 @@
 //! Two records tell of them. CUPTI's `Stream Wait Event` slices (raw category `cuda_sync`) stand on the
 //! stream that waits. Where there are none, the runtime's `*StreamWaitEvent` calls are taken to concern the
 //! next launch of their thread, which is how frameworks write them. Which stream is waited *for* stands in
-//! the arguments alone (`wait_on_stream`), which are not kept: so a wait counts as evidence between two
-//! slices only where both the wait and the times agree.
+//! the arguments alone (`wait_on_stream`): where they are not read, and where the runtime's calls are all there is, a
+//! wait counts as evidence between two slices only where both the wait and the times agree. (Where they are, `edges`
+//! knows better.)
 
 use trace::{Flags, Phase, StringId, each_row};
 

@@ -8,6 +8,7 @@ use crate::before_window::BeforeWindowSlices;
 use crate::gpu::Gpu;
 use crate::launches::Launches;
 use crate::triage::attribution::{Linker, attribute};
+use crate::triage::overlap::edges::Edges;
 use crate::triage::overlap::sweep::sweep;
 use crate::triage::overlap::{Overlap, OverlapOptions, overlap};
 use crate::triage::stages::Stage;
@@ -158,6 +159,37 @@ fn a_pageable_copy_is_told_to_use_pinned_memory() {
     assert_eq!((row.n_instances, row.exclusive_ns, row.priority), (16, 55_503_000, 1));
     assert_eq!(row.recommendation, "async copy on a side stream, pinned memory");
     assert_eq!(row.waited_pct, Some(0.0), "40 waits are recorded, none next to a copy");
+}
+
+/// The edges that a few lines of Python find in the arguments of the same file: six of twenty waits. (The other
+/// fourteen are for streams that nothing was launched on.)
+#[test]
+fn event_waits_tie_the_slices_that_really_waited() {
+    let Some(path) = testkit::shared("corpus/traces/alexnet.json.gz") else { return };
+    let file = std::fs::read(path).unwrap();
+    let mut decoder = decode::Decoder::new();
+    decoder.push(&file).unwrap();
+    let decoded = decoder.finish().unwrap();
+    let mut reader = decode::DetailsReader::new(&decoded);
+    reader.push(&file);
+    let details = reader.finish();
+    let trace = &decoded.trace;
+    let before = BeforeWindowSlices::of(trace);
+    let gpu = Gpu::new(trace, Platform::Cuda, &before, &Options::default());
+    let edges = Edges::of(&gpu, &Launches::of(&gpu), &details).unwrap();
+    assert_eq!((details.waits.len(), edges.len()), (20, 6));
+    let at = |ts_us: i64| (0..gpu.len()).find(|at| gpu.slice(*at).start_ns == ts_us * 1_000);
+    let (producer, consumer) =
+        (at(1_695_835_585_860_487).unwrap(), at(1_695_835_585_860_634).unwrap());
+    assert_eq!(edges.near(&gpu, producer, 2_000), [consumer as u32]);
+    assert_eq!(edges.near(&gpu, consumer, 2_000), [producer as u32]);
+    assert!(edges.near(&gpu, consumer, 999).is_empty(), "there is 1 us between the two");
+    let report = crate::triage::triage(
+        trace,
+        &crate::TriageOptions::default(),
+        &crate::Sources { details: Some(&details), ..crate::Sources::default() },
+    );
+    assert!(report.overlap.iter().all(|row| row.waited_pct.is_some()));
 }
 
 #[test]
