@@ -159,7 +159,7 @@ pub(crate) fn note(details: Option<&Details>, arguments: &Arguments) -> String {
             if configs.iter().any(|config| config.occupancy_milli_pct.is_some()) {
                 "Occupancy is the profiler's estimate, not a measurement."
             } else {
-                "Occupancy and registers are not in the file."
+                "Occupancy is not in the file."
             }
             .to_owned(),
         );
