@@ -4,7 +4,8 @@ mod others;
 
 use kinetoscope::report::{Table, units};
 use kinetoscope::{
-    Decoded, Decoder, Details, DetailsReader, NotATrace, Options, Output, PlanOptions, RepairPlan, RepairReport, Repairer,
+    Decoded, Decoder, Details, DetailsReader, NotATrace, Options, Output, PlanOptions, RepairPlan,
+    RepairReport, Repairer,
 };
 
 use self::others::OpenCompanion;
