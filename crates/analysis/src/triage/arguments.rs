@@ -7,7 +7,7 @@ use report::units;
 use trace::{BuildIdHasher, Details, LaunchConfig, Row, StringId};
 
 use super::attribution::Linker;
-use super::shapes::Call;
+use super::shapes::{Call, Gemm};
 use crate::gpu::Gpu;
 use crate::launches::Launches;
 
@@ -135,6 +135,11 @@ impl Arguments {
     /// What the op of a slice was called with, as an index of `calls`.
     pub(crate) fn call_index(&self, slice: usize) -> Option<u32> {
         self.call_of.get(slice).copied().filter(|index| *index != NONE)
+    }
+
+    /// The sizes of the matrix product that a slice's op is.
+    pub(crate) fn gemm(&self, slice: usize) -> Option<Gemm> {
+        self.calls.get(self.call_index(slice)? as usize)?.gemm
     }
 
     /// Whether the capture of a graph told how a slice was launched.

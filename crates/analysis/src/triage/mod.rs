@@ -123,6 +123,7 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
         framework: Some(framework.framework),
         tp: options.tp,
         model: options.model.as_deref(),
+        arguments: Some(&arguments),
     };
     let fuse =
         fuse::fuse(&gpu, &launches, |slice| stages.stage(slice).id(), Some(&places), &context);

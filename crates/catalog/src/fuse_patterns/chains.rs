@@ -25,6 +25,9 @@ pub struct FuseChain {
     pub max_us: Option<u32>,
     /// Whether all kernels that count have the same name.
     pub same_name: bool,
+    /// Whether all kernels that count are matrix products of one input: the sizes that their ops were called with, where
+    /// they are known, must allow it.
+    pub same_input: bool,
     /// How often it must be found.
     pub min_times: usize,
     /// The share of GPU time, in percent, below which nothing is said.
@@ -84,6 +87,7 @@ const BASE: FuseChain = FuseChain {
     chains: &[],
     max_us: None,
     same_name: false,
+    same_input: false,
     min_times: 1,
     min_pct: 0.1,
     likely_pct: 2.0,
@@ -184,6 +188,7 @@ pub const CHAINS: &[FuseChain] = &[
         path: "one product with the weights side by side (merged QKV or gate and up projection)",
         chains: &["gemm ~fill? gemm ~fill? gemm"],
         same_name: true,
+        same_input: true,
         likely_pct: f64::INFINITY,
         priority: 40,
         ..BASE

@@ -40,6 +40,8 @@ pub(super) struct Candidate {
 pub(super) struct Find {
     pub from: u32,
     pub to: u32,
+    /// Whether the inputs of the ops are known, and are those of one product.
+    pub sized: bool,
 }
 
 /// One part of a pattern.
@@ -68,7 +70,7 @@ impl Candidate {
     fn push(&mut self, lanes: &Lanes<'_>, places: &[usize]) {
         let from = self.slices.len() as u32;
         self.slices.extend(places.iter().map(|at| lanes.order[*at]));
-        self.split.push(Find { from, to: self.slices.len() as u32 });
+        self.split.push(Find { from, to: self.slices.len() as u32, sized: false });
     }
 
     /// The part that most often has its neighbours, as (adjacent, all).

@@ -7,11 +7,13 @@
 
 mod find;
 mod handover;
+mod inputs;
 mod lanes;
 mod rows;
 
 use catalog::fuse_patterns::{Framework as PatternFramework, FusePattern, patterns};
 
+use super::arguments::Arguments;
 use super::framework::Framework;
 use super::site::Attribution;
 use crate::gpu::Gpu;
@@ -30,6 +32,8 @@ pub(crate) struct FuseContext<'a> {
     pub tp: Option<u32>,
     /// Name or path of the model.
     pub model: Option<&'a str>,
+    /// What ops were called with, if it was read.
+    pub arguments: Option<&'a Arguments>,
 }
 
 /// What was found.
@@ -54,6 +58,9 @@ pub(crate) fn fuse(
     let lanes = Lanes::of(gpu, launches, stage_of, attribution, &wanted);
     let mut found = find::patterns(&lanes, &wanted);
     found.extend(find::chains(&lanes));
+    if let Some(arguments) = context.arguments {
+        found.iter_mut().for_each(|candidate| inputs::judge(candidate, arguments));
+    }
     let accepted = accept(&lanes, found, is_named(context));
     rows::rows(&lanes, attribution, &accepted)
 }

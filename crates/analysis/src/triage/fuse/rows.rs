@@ -105,7 +105,8 @@ fn row(
         (false, false) => "partial",
         (true, _) => "opportunity",
     };
-    let confirmed = !candidate.active.is_empty() || share >= likely_pct;
+    let confirmed =
+        !candidate.active.is_empty() || share >= likely_pct || sized(candidate) == Some(0);
     FuseRow {
         stage: lanes.stages[candidate.stage].id.to_owned(),
         pattern_id: id(candidate).to_owned(),
@@ -119,6 +120,16 @@ fn row(
         evidence: evidence(lanes, candidate),
         rationale: rationale(lanes, candidate, share, &path),
         candidate_fused_path: path,
+    }
+}
+
+/// Of chains whose kernels must have one input: how many finds there are whose inputs are not known.
+fn sized(candidate: &Candidate) -> Option<usize> {
+    match candidate.sought {
+        Sought::Chain(chain) if chain.same_input => {
+            Some(candidate.split.iter().filter(|find| !find.sized).count())
+        }
+        _ => None,
     }
 }
 
@@ -184,9 +195,19 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64, path: &str) -
             if let Some(first) = what.get_mut(..1) {
                 first.make_ascii_uppercase();
             }
+            let inputs = match sized(candidate) {
+                None => "",
+                Some(0) => {
+                    " All of them have the same rows and inner size, as the inputs of their ops say; whether it is \
+                     the same tensor, no file tells."
+                }
+                Some(_) => {
+                    " It stays a candidate, because the inputs of some of their ops are not known: they may differ."
+                }
+            };
             return format!(
                 "{what} follow each other {place} {} and take {share} of this stage's GPU time; \
-                 in their place could run: {path}.",
+                 in their place could run: {path}.{inputs}",
                 times(candidate.split.len())
             );
         }
@@ -274,7 +295,7 @@ impl Row for FuseRow {
             key: "confidence",
             title: "Confidence",
             unit: Unit::Text,
-            help: "Confirmed if the fused kernel runs or the parts' share is large enough for this pattern.",
+            help: "Confirmed if the fused kernel runs, the parts' share is large enough for this pattern, or the inputs of the ops say so.",
             cell: |row| row.confidence.as_str().into(),
         },
         Column {

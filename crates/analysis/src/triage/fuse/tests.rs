@@ -313,7 +313,7 @@ fn neighbours_by_chance_are_nothing() {
 
 #[test]
 fn experts_stand_beside_their_all_reduce_without_counting() {
-    let context = FuseContext { framework: Some(Framework::Sglang), tp: Some(8), model: None };
+    let context = FuseContext { tp: Some(8), ..of(Framework::Sglang) };
     let names = ["fused_moe_kernel", ALL_REDUCE];
     assert_eq!(brief(&found(&names, &context)), [("F17", "opportunity", 10)]);
     let alone = FuseContext { tp: Some(1), ..context };
