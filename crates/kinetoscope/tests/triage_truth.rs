@@ -196,9 +196,9 @@ fn other_traces_change_no_figure() {
         let formal = common::decode(&formal);
         let captures = [&capture.trace];
         for sources in [
-            Sources { captures: &captures, mapping: None },
-            Sources { captures: &[], mapping: Some(&capture.trace) },
-            Sources { captures: &captures, mapping: Some(&formal.trace) },
+            Sources { captures: &captures, ..Sources::default() },
+            Sources { mapping: Some(&capture.trace), ..Sources::default() },
+            Sources { captures: &captures, mapping: Some(&formal.trace), ..Sources::default() },
         ] {
             let report = triage(&formal.trace, &TriageOptions::default(), &sources);
             assert!(by_name(&report) == reference.launched, "{kind}");
