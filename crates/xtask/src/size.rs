@@ -14,8 +14,8 @@ use crate::digest::files;
 /// size. Raise one only with the reason in the commit.
 const BUDGET: &[Share] = &[
     Share { what: "app wasm", start: "app-", end: "_bg.wasm", bytes: 280_000 },
-    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", bytes: 560_000 },
-    Share { what: "whole page", start: "", end: "", bytes: 910_000 },
+    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", bytes: 620_000 },
+    Share { what: "whole page", start: "", end: "", bytes: 990_000 },
 ];
 
 /// Files by the start and the end of their names, and what they may weigh together.
