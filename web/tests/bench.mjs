@@ -4,6 +4,8 @@
 //   node bench.mjs ours FILE STAGE     our wasm; STAGE is decode, main (decode, analyse, plan) or repair (main, and the
 //                                      repaired .json.gz)
 //   node bench.mjs cold FILE           our wasm from its bytes to the kernel table, compilation included
+//   node bench.mjs triage FILE ROLE OTHER  our wasm from its bytes to the artifacts of a pair; ROLE of OTHER is mapping or
+//                                      capture
 //   node bench.mjs perfetto FILE       Perfetto's wasm: import, engine already started
 //   node bench.mjs page FILE           the built page in Chromium, from just before the file is chosen; Linux only
 import fs from "node:fs";
@@ -71,6 +73,47 @@ function work(bytes, Job, memory, stage, before) {
   }
   result.heap_bytes = job.heap_bytes();
   return result;
+}
+
+function triage(file, role, other) {
+  const [bytes, others] = [file, other].map((name) => fs.readFileSync(name));
+  const before = cpuSeconds();
+  const { Job, linear_memory: memory } = ourModule();
+  const loaded = cpuSeconds();
+  const job = new Job();
+  const decode = (bytes) => {
+    for (const piece of pieces(bytes, pieceBytes(bytes.length))) job.push(piece);
+    return job.finish_decode();
+  };
+  // As the command line and the page do: arguments of the measured trace and of captures are read from their files again.
+  const readAgain = (bytes) => {
+    job.start_details();
+    for (const piece of pieces(bytes, pieceBytes(bytes.length))) if (!job.push_details(piece)) break;
+    job.finish_details();
+  };
+  const n_events_other = decode(others);
+  if (role === "mapping") {
+    job.keep_as_mapping();
+  } else if (role === "capture") {
+    readAgain(others);
+    job.keep_as_capture();
+  } else {
+    throw new Error(`no role is called ${role}`);
+  }
+  const n_events = decode(bytes);
+  readAgain(bytes);
+  const n_bytes_out = job.triage();
+  const after = cpuSeconds();
+  return {
+    cpu_s: after - before,
+    loaded_cpu_s: after - loaded,
+    memory_bytes: memory().buffer.byteLength,
+    // In kilobytes.
+    process_bytes: process.resourceUsage().maxRSS * 1024,
+    n_events,
+    n_events_other,
+    n_bytes_out,
+  };
 }
 
 async function perfetto(file) {
@@ -160,7 +203,7 @@ async function page(file) {
   };
 }
 
-const [what, file, stage] = process.argv.slice(2);
-const result = await { ours, cold, perfetto, page }[what](file, stage);
+const [what, ...files] = process.argv.slice(2);
+const result = await { ours, cold, triage, perfetto, page }[what](...files);
 // Perfetto's engine keeps the process alive; a pipe must be empty before we end it.
 process.stdout.write(JSON.stringify(result), () => process.exit(0));

@@ -3,7 +3,12 @@
 //! Constraints: the same code and the same compiler settings as the page's worker; only numbers come back,
 //! so that what is measured is our work and not how a result crosses to JavaScript.
 
-use kinetoscope::{Decoded, Decoder, Options, Output, PlanOptions, RepairPlan, Repairer};
+use kinetoscope::artifacts::{ArtifactOptions, Triaged, UserFacts, triage_artifacts};
+use kinetoscope::trace::Trace;
+use kinetoscope::{
+    Decoded, Decoder, Details, DetailsReader, Options, Output, PlanOptions, RepairPlan, Repairer,
+    Sources, TriageOptions,
+};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsError, JsValue};
 
@@ -18,7 +23,9 @@ pub fn linear_memory() -> JsValue {
 }
 
 /// A file on its way. Call the stages in order: `push`\*, `finish_decode`, `analyze`, `plan`, then
-/// `start_repair`, `push_repair`\*, `finish_repair`.
+/// `start_repair`, `push_repair`\*, `finish_repair`. Of a pair, the trace that tells of the other comes first:
+/// `push`\*, `finish_decode`, then `keep_as_mapping`, or its arguments and `keep_as_capture`; then the measured one with
+/// its arguments (`start_details`, `push_details`\*, `finish_details`), and `triage`.
 ///
 /// What is decoded and planned lives until the process ends, which does one job: the repairer can then hold
 /// on to both between two calls.
@@ -27,6 +34,11 @@ pub fn linear_memory() -> JsValue {
 pub struct Job {
     decoder: Option<Decoder>,
     decoded: Option<&'static Decoded>,
+    mapping: Option<&'static Trace>,
+    captures: Vec<&'static Trace>,
+    capture_details: Vec<Details>,
+    reader: Option<DetailsReader<'static>>,
+    details: Option<Details>,
     plan: Option<&'static RepairPlan>,
     repairer: Option<Repairer<'static>>,
     out: Vec<u8>,
@@ -91,6 +103,85 @@ impl Job {
         let plan: &RepairPlan = Box::leak(Box::new(plan));
         self.plan = Some(plan);
         Ok(plan.before.drops_v51_v56() as f64)
+    }
+
+    /// Begins the second reading, of arguments that decoding leaves in the file.
+    ///
+    /// # Errors
+    /// Before `finish_decode`.
+    pub fn start_details(&mut self) -> Result<(), JsError> {
+        self.reader = Some(DetailsReader::new(self.decoded()?));
+        Ok(())
+    }
+
+    /// Takes the next bytes of the file again; false once no more are needed.
+    ///
+    /// # Errors
+    /// Before `start_details`.
+    pub fn push_details(&mut self, bytes: &[u8]) -> Result<bool, JsError> {
+        let reader = self.reader.as_mut().ok_or_else(out_of_order)?;
+        reader.push(bytes);
+        Ok(!reader.is_done())
+    }
+
+    /// Ends the second reading.
+    ///
+    /// # Errors
+    /// Before `start_details`.
+    pub fn finish_details(&mut self) -> Result<(), JsError> {
+        let reader = self.reader.take().ok_or_else(out_of_order)?;
+        self.details = Some(reader.finish());
+        Ok(())
+    }
+
+    /// What was decoded tells where the kernels of the next file come from, by their names.
+    ///
+    /// # Errors
+    /// Before `finish_decode`.
+    pub fn keep_as_mapping(&mut self) -> Result<(), JsError> {
+        self.mapping = Some(&self.decoded()?.trace);
+        self.decoder = Some(Decoder::new());
+        Ok(())
+    }
+
+    /// What was decoded is the capture of the graphs that the next file replays.
+    ///
+    /// # Errors
+    /// Before `finish_decode`.
+    pub fn keep_as_capture(&mut self) -> Result<(), JsError> {
+        self.captures.push(&self.decoded()?.trace);
+        self.capture_details.extend(self.details.take());
+        self.decoder = Some(Decoder::new());
+        Ok(())
+    }
+
+    /// Triage and its artifacts, without what belongs to the repair; their bytes.
+    ///
+    /// # Errors
+    /// Before `finish_decode`.
+    pub fn triage(&self) -> Result<f64, JsError> {
+        let decoded = self.decoded()?;
+        let capture_details: Vec<Option<&Details>> =
+            self.capture_details.iter().map(Some).collect();
+        let sources = Sources {
+            captures: &self.captures,
+            mapping: self.mapping,
+            details: self.details.as_ref(),
+            capture_details: &capture_details,
+        };
+        let found = kinetoscope::triage(&decoded.trace, &TriageOptions::default(), &sources);
+        let files = triage_artifacts(&Triaged {
+            decoded,
+            report: &kinetoscope::analyze(&decoded.trace, &Options::default()),
+            triage: &found,
+            plan: None,
+            sources: &[],
+            facts: &UserFacts::default(),
+            options: ArtifactOptions::default(),
+            cutoff_pct: 1.0,
+        });
+        let files = files.map_err(|reason| JsError::new(&reason.to_string()))?;
+        Ok(files.iter().map(|file| file.text.len()).sum::<usize>() as f64)
     }
 
     /// Begins the repaired `.json.gz`.

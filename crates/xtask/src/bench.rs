@@ -4,6 +4,7 @@
 //! process of its own; ours and Perfetto's take turns, so that a busy moment of the machine meets both.
 
 mod repeat;
+mod triage;
 
 use std::env;
 use std::fs::{self, File};
@@ -39,14 +40,14 @@ const MOST_BYTES_PER_EVENT: f64 = 48.0;
 const MOST_LARGE_MEMORY: f64 = 160e6;
 const MOST_COLD_SECONDS: f64 = 1.0;
 
-/// Measures one file after the other; false if a target was missed.
-pub fn bench(workspace: &Workspace, files: &[String]) -> Result<bool> {
+/// Measures one file after the other, and triage of pairs; false if a target was missed.
+pub fn bench(workspace: &Workspace, files: &[String], only_pairs: bool) -> Result<bool> {
     let mut files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let scratch = Scratch::new()?;
-    if files.is_empty() {
+    if files.is_empty() && !only_pairs {
         files.push(default_file(workspace, &scratch)?);
     }
-    let driver = Driver::build(workspace)?;
+    let driver = Driver::build(workspace, !files.is_empty())?;
     let mut missed = Vec::new();
     for file in &files {
         println!("\n==== {}", file.display());
@@ -54,6 +55,9 @@ pub fn bench(workspace: &Workspace, files: &[String]) -> Result<bool> {
         measure(&driver, &scratch, file, &mut report)?;
         missed.extend(report.missed.iter().map(|what| format!("{}: {what}", file.display())));
     }
+    let mut report = Report { missed: Vec::new() };
+    triage::measure(workspace, &driver, &mut report)?;
+    missed.append(&mut report.missed);
     println!();
     for what in &missed {
         println!("MISSED {what}");
@@ -270,10 +274,10 @@ struct Driver {
 }
 
 impl Driver {
-    /// Builds our wasm for Node, and the page.
-    fn build(workspace: &Workspace) -> Result<Driver> {
+    /// Builds our wasm for Node, and the page if it is to be measured.
+    fn build(workspace: &Workspace, with_page: bool) -> Result<Driver> {
         let node = node::ensure(workspace).map_err(anyhow::Error::msg)?;
-        let chromium = browser::ensure().map_err(anyhow::Error::msg)?;
+        let chromium = with_page.then(browser::ensure).transpose().map_err(anyhow::Error::msg)?;
         tools::ensure_wasm_target()?;
         let tools = Tools::ensure(workspace)?;
         let mut build = shell::cargo();
@@ -291,13 +295,13 @@ impl Driver {
         let mut bind = Command::new(program);
         bind.args(["--target", "nodejs", "--no-typescript", "--out-dir"]).arg(&out);
         shell::run(bind.arg(workspace.target.join("wasm32-unknown-unknown/release/bench.wasm")))?;
-        let built_page = workspace.tested_page();
-        page::build(workspace, &built_page)?;
-        let environment = vec![
-            ("KINETOSCOPE_BENCH_JS", out.join("bench.js")),
-            ("KINETOSCOPE_PAGE", built_page),
-            ("KINETOSCOPE_CHROMIUM", chromium),
-        ];
+        let mut environment = vec![("KINETOSCOPE_BENCH_JS", out.join("bench.js"))];
+        if let Some(chromium) = chromium {
+            let built_page = workspace.tested_page();
+            page::build(workspace, &built_page)?;
+            environment.push(("KINETOSCOPE_PAGE", built_page));
+            environment.push(("KINETOSCOPE_CHROMIUM", chromium));
+        }
         Ok(Driver { node, folder: workspace.root.join("web/tests"), environment })
     }
 

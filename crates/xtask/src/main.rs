@@ -37,7 +37,8 @@ Commands:
                                every check; --quick leaves out those that need the wasm build;
                                --only runs the named steps; --list names them
   dist                         build dist/kinetoscope/, a static folder for any web host and path, and its zip
-  bench [FILE]...              our speed against Perfetto's on a trace, and the memory; fails if a target is missed
+  bench [--pairs] [FILE]...    our speed against Perfetto's on a trace, and the memory; triage of pairs against the
+                               SGLang skill's (--pairs: only this); fails if a target is missed
   golden                       run the tests and write what they got as what is expected
   layers                       check which crate may use which
 
@@ -45,6 +46,8 @@ Environment:
   KINETOSCOPE_TOOLS            where trunk and wasm-bindgen are built once (default: the user's cache folder)
   KINETOSCOPE_SHARED           the folder of sample traces (default: ../shared beside the checkout)
   KINETOSCOPE_CHROMIUM         the browser of the browser tests
+  KINETOSCOPE_SKILL            the SGLang skill's analyze_llm_torch_profile.py, to measure it in the bench
+  KINETOSCOPE_PYTHON           the interpreter for it (default: python3)
 ";
 
 fn main() -> ExitCode {
@@ -91,10 +94,12 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
             );
         }
         "bench" => {
-            if let Some(option) = rest.iter().find(|argument| argument.starts_with('-')) {
+            let (options, files): (Vec<String>, Vec<String>) =
+                rest.iter().cloned().partition(|argument| argument.starts_with('-'));
+            if let Some(option) = options.iter().find(|option| *option != "--pairs") {
                 bail!("unexpected argument {option:?}\n\n{USAGE}");
             }
-            let met = bench::bench(&workspace, rest)?;
+            let met = bench::bench(&workspace, &files, !options.is_empty())?;
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         "dist" => Options::parse(rest, &[], &[]).and_then(|_| dist::dist(&workspace)),

@@ -5,6 +5,7 @@
 mod breakdown;
 mod common;
 mod corpus;
+mod corpus_golden;
 mod documents;
 mod endings;
 mod perfetto_fix;
