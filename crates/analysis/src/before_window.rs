@@ -6,7 +6,7 @@
 //! apart (8 of 463 start before it); the correlation does.
 
 use serde::{Deserialize, Serialize};
-use trace::{Flags, Phase, Row, Trace, each_row};
+use trace::{Flags, Phase, Row, Trace, each_of, each_row};
 
 use crate::recorded::Recorded::{Annotation, GpuAnnotation, Sync};
 use crate::recorded::recorded;
@@ -14,6 +14,8 @@ use crate::recorded::recorded;
 /// Which GPU slices were launched before the window.
 pub(crate) struct BeforeWindowSlices {
     launches: Correlations,
+    /// All GPU slices, in file order.
+    pub(crate) gpu_rows: Vec<Row>,
     pub(crate) summary: BeforeWindow,
 }
 
@@ -40,13 +42,16 @@ impl BeforeWindowSlices {
     #[inline(never)]
     pub(crate) fn of(trace: &Trace) -> Self {
         let launches = Correlations::of_launches(trace);
-        let mut found = Self { launches, summary: BeforeWindow::default() };
+        let mut gpu_rows = Vec::new();
+        each_row(trace, |row| {
+            if is_gpu_slice(trace, row) {
+                gpu_rows.push(row);
+            }
+        });
+        let mut found = Self { launches, gpu_rows, summary: BeforeWindow::default() };
         let mut summary = BeforeWindow { n_launches: found.launches.len(), ..Default::default() };
         let mut any_linked = false;
-        each_row(trace, |row| {
-            if !is_gpu_slice(trace, row) {
-                return;
-            }
+        each_of(&found.gpu_rows, |row| {
             let kernel = trace.flags(row).has(Flags::KERNEL);
             any_linked |= trace.link(row).is_some();
             summary.n_unlinked_kernels += u64::from(kernel && trace.link(row).is_none());
@@ -93,27 +98,25 @@ enum Correlations {
 impl Correlations {
     /// The correlations of all runtime calls.
     fn of_launches(trace: &Trace) -> Self {
-        let (mut n, mut first, mut last) = (0_usize, i64::MAX, i64::MIN);
+        let (mut all, mut first, mut last) = (Vec::new(), i64::MAX, i64::MIN);
         each_launch(trace, |_, correlation| {
-            n += 1;
+            all.push(correlation);
             first = first.min(correlation);
             last = last.max(correlation);
         });
         let range = i128::from(last) - i128::from(first) + 1;
-        if n > 0 && range <= 64 * n as i128 {
+        if !all.is_empty() && range <= 64 * all.len() as i128 {
             let mut bits = vec![0_u64; (range / 64) as usize + 1];
-            each_launch(trace, |_, correlation| {
+            each_of(&all, |correlation| {
                 let bit = correlation.abs_diff(first);
                 bits[(bit / 64) as usize] |= 1 << (bit % 64);
             });
             let len = bits.iter().map(|word| u64::from(word.count_ones())).sum();
             return Self::Dense { first, bits, len };
         }
-        let mut sorted = Vec::with_capacity(n);
-        each_launch(trace, |_, correlation| sorted.push(correlation));
-        trace::sort(&mut sorted);
-        sorted.dedup();
-        Self::Sorted(sorted)
+        trace::sort(&mut all);
+        all.dedup();
+        Self::Sorted(all)
     }
 
     fn len(&self) -> u64 {

@@ -99,11 +99,7 @@ pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
         .filter(|((work, _), _)| work.kind == RawKind::Kernel)
         .map(|((work, sums), start)| {
             let durations = &mut durations[*start..*start + sums.launches as usize];
-            let (min_ns, max_ns) = durations
-                .iter()
-                .fold((i64::MAX, 0), |(min, max), dur| (min.min(*dur), max.max(*dur)));
-            let half = (durations.len() - 1) / 2;
-            let (_, p50_ns, _) = durations.select_nth_unstable(half);
+            let (min_ns, p50_ns, max_ns) = spread(durations);
             let launches = i64::try_from(sums.launches).unwrap_or(i64::MAX);
             KernelRow {
                 kernel_name: gpu.trace.strings.get(work.name).to_owned(),
@@ -113,7 +109,7 @@ pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
                 share_pct: percent(sums.total_ns, all_ns),
                 launches: sums.launches,
                 mean_ns: sums.total_ns.saturating_add(launches / 2) / launches,
-                p50_ns: *p50_ns,
+                p50_ns,
                 min_ns,
                 max_ns,
                 streams: names(&sums.streams, &labels),
@@ -126,6 +122,16 @@ pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
         b.total_ns.cmp(&a.total_ns).then_with(|| a.kernel_name.cmp(&b.kernel_name))
     });
     rows
+}
+
+/// The smallest of some lengths, the lower median, the largest.
+#[inline(never)]
+fn spread(durations: &mut [i64]) -> (i64, i64, i64) {
+    let (min, max) =
+        durations.iter().fold((i64::MAX, 0), |(min, max), dur| (min.min(*dur), max.max(*dur)));
+    let half = (durations.len() - 1) / 2;
+    let (_, p50, _) = durations.select_nth_unstable(half);
+    (min, *p50, max)
 }
 
 /// What to call each stream: its id, with the device's before it when there are several devices.

@@ -6,6 +6,7 @@
 //! Itanium name are spelled with their length in front, and the first few are enough.
 
 use crate::mangled;
+use crate::pattern::find;
 
 /// The head of a kernel name, in lower case, as the rules see it.
 #[must_use]
@@ -19,7 +20,7 @@ pub fn head(name: &str) -> String {
 /// `name` without what the ROCm loader appends: ` [clone .kd]`, `.kd`.
 #[must_use]
 pub fn without_decoration(name: &str) -> &str {
-    let name = name.split(" [clone").next().unwrap_or(name);
+    let name = find(name, " [clone").and_then(|at| name.get(..at)).unwrap_or(name);
     name.strip_suffix(".kd").unwrap_or(name)
 }
 
@@ -51,6 +52,7 @@ fn parameters(name: &str) -> usize {
 }
 
 /// The head of a demangled name, as it is spelled.
+#[inline(never)]
 fn short_head(name: &str) -> String {
     let name = without_decoration(name);
     let mut head = String::with_capacity(64);
@@ -68,7 +70,9 @@ fn short_head(name: &str) -> String {
         }
     }
     for filler in ["(anonymous namespace)::", "(anonymous_namespace)::", "(unnamed namespace)::"] {
-        head = head.replace(filler, "");
+        if find(&head, filler).is_some() {
+            head = head.replace(filler, "");
+        }
     }
     // Copies are reported as "Memcpy HtoD (Pageable -> Device)": words, not a return type.
     let head = head.trim();

@@ -67,6 +67,7 @@ pub struct Class {
 
 /// Classifies a GPU event by its name.
 #[must_use]
+#[inline(never)]
 pub fn classify(raw: RawKind, name: &str, platform: Platform) -> Class {
     match raw {
         RawKind::Memcpy => {

@@ -51,6 +51,12 @@ fn starts_word(text: &[u8], at: usize) -> bool {
     at == 0 || !text[at - 1].is_ascii_alphabetic()
 }
 
+/// Where `word` first stands in `text`. (`str::find` prepares itself for texts longer than a name.)
+#[must_use]
+pub fn find(text: &str, word: &str) -> Option<usize> {
+    text.as_bytes().windows(word.len()).position(|here| here == word.as_bytes())
+}
+
 /// Whether `pattern` matches somewhere in `text`.
 #[must_use]
 pub fn is_match(pattern: &str, text: &str) -> bool {

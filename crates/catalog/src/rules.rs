@@ -16,7 +16,7 @@ mod weak;
 use std::sync::LazyLock;
 
 use crate::Category;
-use crate::pattern::PatternSet;
+use crate::pattern::{PatternSet, find};
 
 /// What a rule looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +119,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
 const LIBRARY_WORDS: &[&str] = &["fbgemm_gpu::", "fbgemm::", "deep_gemm", "transformer_engine::"];
 
 /// The first row that matches. Both texts are lower case.
+#[inline(never)]
 pub fn first(head: &str, name: &str) -> Option<&'static Rule> {
     let index = &*INDEX;
     let head = without_library_words(head);
@@ -131,7 +132,7 @@ pub fn first(head: &str, name: &str) -> Option<&'static Rule> {
 fn without_library_words(text: &str) -> std::borrow::Cow<'_, str> {
     let mut text = std::borrow::Cow::Borrowed(text);
     for word in LIBRARY_WORDS {
-        if text.contains(word) {
+        if find(&text, word).is_some() {
             text = text.replace(word, "").into();
         }
     }

@@ -8,17 +8,21 @@ use crate::view::View;
 /// Plans what happens to events that Perfetto cannot read.
 #[inline(never)]
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
+    // HAS_TS and HAS_DUR, KERNEL and the like are no defects; nearly every event, and file, ends here.
+    let defects = Flags::DUR_UNREADABLE.0
+        | Flags::TS_UNREADABLE.0
+        | Flags::ODD_NUMBER.0
+        | Flags::ID_UNREADABLE.0
+        | Flags::ARGS_UNREADABLE.0
+        | Flags::SCOPE_UNREADABLE.0
+        | Flags::PHASE_UNREADABLE.0
+        | Flags::THREAD_TIMES_UNREADABLE.0;
+    let all_seen = trace.layout.documents <= 1 && trace.origin_ns == 0;
+    if all_seen && plan.before.reads_all_events() && trace.seen_flags().0 & defects == 0 {
+        return;
+    }
     each_row(trace, |row| {
         let flags = trace.flags(row);
-        // HAS_TS and HAS_DUR, KERNEL and the like are no defects; nearly every event ends here.
-        let defects = Flags::DUR_UNREADABLE.0
-            | Flags::TS_UNREADABLE.0
-            | Flags::ODD_NUMBER.0
-            | Flags::ID_UNREADABLE.0
-            | Flags::ARGS_UNREADABLE.0
-            | Flags::SCOPE_UNREADABLE.0
-            | Flags::PHASE_UNREADABLE.0
-            | Flags::THREAD_TIMES_UNREADABLE.0;
         let phase = trace.phase(row);
         let needs_place = phase == Phase::Instant;
         let needs_dur =

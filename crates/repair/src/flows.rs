@@ -24,7 +24,7 @@ pub(crate) fn resolve(view: &View<'_>, threads: &Threads) -> Vec<(Row, Row)> {
     for thread in threads.all() {
         resolve_thread(view, threads, thread, &mut targets);
     }
-    targets.sort_unstable();
+    targets.sort();
     targets
 }
 
@@ -35,15 +35,10 @@ struct Open {
 }
 
 #[inline(never)]
-fn resolve_thread(
-    view: &View<'_>,
-    threads: &Threads,
-    thread: usize,
-    targets: &mut Vec<(Row, Row)>,
-) {
+fn resolve_thread(view: &View<'_>, threads: &Threads, thread: u32, targets: &mut Vec<(Row, Row)>) {
     let mut open: Vec<Open> = Vec::new();
-    each_of(threads.rows(thread), |row| {
-        let item = order::item(view, row);
+    each_of(threads.events(thread), |event| {
+        let item = event.item(view);
         match item.phase {
             Phase::Complete | Phase::Begin => {
                 while open.last().is_some_and(|top| top.end <= item.ts && top.ts < item.ts) {
@@ -120,26 +115,27 @@ fn takes_part(view: &View<'_>, row: Row) -> bool {
 /// its key known even without a start (`unparked`; the importer looks it up with an operator that inserts).
 #[inline(never)]
 pub(crate) fn duplicate_starts(view: &View<'_>, survey: &Survey) -> Vec<Row> {
+    let (unbound, unparked) = (survey.unbound(), survey.unparked());
     let is_start = |row: &Row| {
         view.phase(*row) == Phase::FlowStart
             && takes_part(view, *row)
-            && survey.unbound.binary_search(row).is_err()
+            && unbound.binary_search(row).is_err()
     };
-    let mut known: HashSet<FlowKey, BuildIdHasher> = HashSet::default();
-    let mut repeats = |row: Row| key(view, row).is_some_and(|key| !known.insert(key));
+    let starts: Vec<Row> = survey.flows.iter().copied().filter(is_start).collect();
     // Nearly every trace starts every flow once, in whatever order.
-    let mut any = !survey.unparked.is_empty();
-    each_of(&survey.flows, |row| any |= is_start(&row) && repeats(row));
+    let mut known: HashSet<FlowKey, BuildIdHasher> =
+        HashSet::with_capacity_and_hasher(starts.len(), BuildIdHasher::default());
+    let mut any = !unparked.is_empty();
+    each_of(&starts, |row| any |= key(view, row).is_some_and(|key| !known.insert(key)));
     if !any {
         return Vec::new();
     }
-    let starts = survey.flows.iter().copied().filter(is_start);
     let mut events: Vec<(order::Key, bool, Row)> =
-        starts.map(|row| (order::item(view, row).key(), true, row)).collect();
-    let parked = survey.unparked.iter();
+        starts.iter().map(|row| (order::item(view, *row).key(), true, *row)).collect();
+    let parked = unparked.iter();
     events.extend(parked.map(|(flow, slice)| (order::item(view, *slice).key(), false, *flow)));
     events.sort();
-    let mut known: HashSet<FlowKey, BuildIdHasher> = HashSet::default();
+    known.clear();
     let repeated = |(_, starts, row): &(order::Key, bool, Row)| {
         key(view, *row).is_some_and(|key| !known.insert(key)) && *starts
     };
@@ -151,9 +147,8 @@ pub(crate) fn duplicate_starts(view: &View<'_>, survey: &Survey) -> Vec<Row> {
 #[inline(never)]
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey) {
     follow(trace, plan);
-    bind_ends(trace, plan);
-    for row in &work.unbound {
-        set_aside(*row, plan);
+    for row in work.unbound() {
+        set_aside(row, plan);
     }
     // A start that had no slice may have one now, and repeat another.
     if work.prediction.duplicate_flow_starts > 0 {
@@ -171,18 +166,19 @@ pub(crate) fn settle(
     survey: &mut Survey,
 ) {
     // Every round changes at least one event in a way that it was not changed before, so this ends.
-    loop {
+    let bindings = loop {
         base::choose_again(trace, plan);
         survey.update(trace, plan);
-        let changed = make_way(trace, plan, survey)
-            || aim(trace, plan, before, survey)
+        let bindings = survey.bindings();
+        let changed = make_way(trace, plan, &bindings)
+            || aim(trace, plan, before, &bindings)
             || drop_unbound(plan, survey)
             || (survey.prediction.duplicate_flow_starts > 0 && tell_apart(trace, plan, survey));
         if !changed {
-            break;
+            break bindings;
         }
-    }
-    plan.flows_bound_after = count_bound(&survey.bindings, &plan.flow_targets);
+    };
+    plan.flows_bound_after = count_bound(&bindings, &plan.flow_targets);
     plan.after = survey.prediction.clone();
 }
 
@@ -191,36 +187,25 @@ fn set_aside(row: Row, plan: &mut RepairPlan) {
     plan.note(row, Rule::SetAside, None);
 }
 
+/// Flow events go where their slices went. And an `f` without `bp: e` binds to the *next* slice that starts; at
+/// one ns slices come before flows, so that is the slice after the one it stands on.
 #[inline(never)]
 fn follow(trace: &Trace, plan: &mut RepairPlan) {
     let targets = std::mem::take(&mut plan.flow_targets);
-    for (flow, slice) in &targets {
-        let new = plan.edit(*slice).and_then(|edit| edit.tid);
-        let now = plan.edit(*flow).and_then(|edit| edit.tid);
-        if new != now
-            && let Some(tid) = new
-        {
-            debug_assert_eq!(trace.track(*flow), trace.track(*slice));
-            plan.edit_mut(*flow).tid = Some(tid);
-            plan.note(*flow, Rule::FlowFollows, Some(*slice));
+    each_of(&targets, |(flow, slice)| {
+        let new = plan.edit(slice).and_then(|edit| edit.tid);
+        if new.is_some() && new != plan.edit(flow).and_then(|edit| edit.tid) {
+            debug_assert_eq!(trace.track(flow), trace.track(slice));
+            plan.edit_mut(flow).tid = new;
+            plan.note(flow, Rule::FlowFollows, Some(slice));
         }
-    }
-    plan.flow_targets = targets;
-}
-
-/// `f` without `bp: e` binds to the *next* slice that starts; at one ns slices come before flows, so that
-/// is the slice after the one it stands on.
-#[inline(never)]
-fn bind_ends(trace: &Trace, plan: &mut RepairPlan) {
-    let targets = std::mem::take(&mut plan.flow_targets);
-    for (flow, slice) in &targets {
         let ends =
-            trace.phase(*flow) == Phase::FlowEnd && !trace.flags(*flow).has(Flags::BIND_ENCLOSING);
-        if ends && trace.ts_ns(*flow) == trace.ts_ns(*slice) {
-            plan.edit_mut(*flow).bind_enclosing = true;
-            plan.note(*flow, Rule::FlowEndBinding, Some(*slice));
+            trace.phase(flow) == Phase::FlowEnd && !trace.flags(flow).has(Flags::BIND_ENCLOSING);
+        if ends && trace.ts_ns(flow) == trace.ts_ns(slice) {
+            plan.edit_mut(flow).bind_enclosing = true;
+            plan.note(flow, Rule::FlowEndBinding, Some(slice));
         }
-    }
+    });
     plan.flow_targets = targets;
 }
 
@@ -233,12 +218,17 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
     if duplicates.is_empty() {
         return false;
     }
-    struct Flow {
-        new_id: Option<i64>,
-        ended: bool,
+    /// The starts of one key.
+    #[derive(Default)]
+    struct Started {
+        new_ids: Vec<Option<i64>>,
+        /// How many of the oldest have their end.
+        n_ended: usize,
     }
-    let mut flows: BTreeMap<FlowKey, Vec<Flow>> =
-        duplicates.iter().filter_map(|row| key(&view, *row)).map(|key| (key, Vec::new())).collect();
+    let mut flows: BTreeMap<FlowKey, Started> = BTreeMap::new();
+    for key in duplicates.iter().filter_map(|row| key(&view, *row)) {
+        flows.entry(key).or_default();
+    }
     let used: BTreeSet<i64> = work
         .flows
         .iter()
@@ -256,22 +246,17 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
         .collect();
     in_order.sort_by_cached_key(|row| order::item(&view, *row).key());
     for row in in_order {
-        let Some(flows) = key(&view, row).and_then(|key| flows.get_mut(&key)) else { continue };
-        let new_id = match view.phase(row) {
-            Phase::FlowStart => {
-                let new_id = if duplicates.contains(&row) { free.next() } else { None };
-                flows.push(Flow { new_id, ended: false });
-                new_id
-            }
-            _ => {
-                let waiting = flows.iter().position(|flow| !flow.ended);
-                let Some(flow) = waiting.or(flows.len().checked_sub(1)).map(|at| &mut flows[at])
-                else {
-                    continue;
-                };
-                flow.ended |= view.phase(row) == Phase::FlowEnd;
-                flow.new_id
-            }
+        let Some(started) = key(&view, row).and_then(|key| flows.get_mut(&key)) else { continue };
+        let new_id = if view.phase(row) == Phase::FlowStart {
+            let new_id = if duplicates.contains(&row) { free.next() } else { None };
+            started.new_ids.push(new_id);
+            new_id
+        } else {
+            let Some(last) = started.new_ids.len().checked_sub(1) else { continue };
+            let oldest = started.n_ended.min(last);
+            let ends = view.phase(row) == Phase::FlowEnd && started.n_ended <= last;
+            started.n_ended += usize::from(ends);
+            started.new_ids[oldest]
         };
         renumbered.extend(new_id.map(|id| (row, id)));
     }
@@ -285,13 +270,16 @@ fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
 /// A slice that became an instant lies on its thread's stack like a slice, and catches flow events of its
 /// own ns that belong to another. Such an instant goes to its process. Returns whether any did.
 #[inline(never)]
-fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &Survey) -> bool {
+fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &[(Row, Row)]) -> bool {
+    if !plan.changes.iter().any(|change| change.rule == Rule::SliceToInstant) {
+        return false;
+    }
     let catches = |(flow, slice): &&(Row, Row)| {
         plan.edit(*slice).is_some_and(|edit| edit.action == Action::Instant && edit.scope.is_none())
             && plan.flow_targets.binary_search_by_key(flow, |(flow, _)| *flow).is_ok()
     };
     let instants: BTreeSet<Row> =
-        after.bindings.iter().filter(catches).map(|(_, instant)| *instant).collect();
+        after.iter().filter(catches).map(|(_, instant)| *instant).collect();
     for row in &instants {
         let pid = trace.process_of(trace.track(*row)).pid;
         plan.edit_mut(*row).scope = Some(if pid == IdToken::Missing { "g" } else { "p" });
@@ -303,13 +291,13 @@ fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &Survey) -> bool {
 /// on the stack), it goes to its slice's start; so does one that bound well only because of a slice that has
 /// left the thread. Returns whether any did.
 #[inline(never)]
-fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &Survey) -> bool {
+fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &[(Row, Row)]) -> bool {
     let touched = |pair: &(Row, Row)| {
         let edit = plan.edit(pair.0).copied().unwrap_or_default();
         edit.ts_ns.is_none()
             && (edit.tid.is_some() || edit.bind_enclosing || before.binary_search(pair).is_ok())
     };
-    let mut wrong = unbound(&after.bindings, &plan.flow_targets);
+    let mut wrong = unbound(after, &plan.flow_targets);
     wrong.retain(|(flow, slice)| {
         touched(&(*flow, *slice))
             && trace.ts_ns(*flow) != trace.ts_ns(*slice)
@@ -334,8 +322,9 @@ fn starts_before(trace: &Trace, slice: Row, flow: Row) -> bool {
 /// A flow event on a thread that had no slice so far has no end point and raises an error flag. Returns
 /// whether there was one.
 fn drop_unbound(plan: &mut RepairPlan, after: &Survey) -> bool {
-    for row in &after.unbound {
+    let unbound = after.unbound();
+    for row in &unbound {
         set_aside(*row, plan);
     }
-    !after.unbound.is_empty()
+    !unbound.is_empty()
 }

@@ -52,51 +52,43 @@ pub fn find(trace: &Trace) -> Vec<Impossible> {
     });
     let mut found = Vec::new();
     for (index, mut rows) in streams.into_iter().enumerate() {
-        let first = found.len();
-        rows.sort_by_key(|row| (trace.ts_ns(*row), *row));
+        trace::sort_numbers(&mut rows, &|a, b| trace.ts_ns(a).cmp(&trace.ts_ns(b)));
         scan_stream(trace, &rows, StreamId(index as u16), &mut found);
-        let overruns: TimeNs = found[first..].iter().map(|bad: &Impossible| bad.overrun_ns).sum();
-        let sum: TimeNs = rows.iter().map(|row| trace.dur_ns(*row).max(0)).sum();
-        for bad in &mut found[first..] {
-            bad.stream_sum_ns = sum.saturating_sub(overruns);
-        }
     }
-    found.sort_by_key(|bad| bad.row);
+    trace::sort_by_key(&mut found, |bad| bad.row);
     found
 }
 
 #[inline(never)]
 fn scan_stream(trace: &Trace, rows: &[Row], stream: StreamId, found: &mut Vec<Impossible>) {
-    // The first row that starts later than row i, from the back: equal starts share theirs.
-    let mut next_of = vec![rows.len(); rows.len()];
-    for at in (0..rows.len().saturating_sub(1)).rev() {
-        let same = trace.ts_ns(rows[at]) == trace.ts_ns(rows[at + 1]);
-        next_of[at] = if same { next_of[at + 1] } else { at + 1 };
-    }
-    for (row, next) in rows.iter().zip(next_of) {
+    let first = found.len();
+    // The first of the rows that starts later than the one at hand, from the back: equal starts share theirs.
+    let mut next = rows.len();
+    for (at, row) in rows.iter().enumerate().rev() {
+        if rows.get(at + 1).is_some_and(|after| trace.ts_ns(*after) > trace.ts_ns(*row)) {
+            next = at + 1;
+        }
+        let Some(later) = rows.get(next) else { continue };
         let end = trace.end_ns(*row);
-        if next == rows.len() {
-            continue;
+        let overrun_ns = end.saturating_sub(trace.ts_ns(*later));
+        if overrun_ns >= FLOOR_NS && trace.end_ns(*later) <= end {
+            let swallowed = n_within(trace, &rows[next..], end);
+            let (row, next) = (*row, *later);
+            found.push(Impossible { row, next, overrun_ns, swallowed, stream, stream_sum_ns: 0 });
         }
-        let overrun_ns = end.saturating_sub(trace.ts_ns(rows[next]));
-        if overrun_ns < FLOOR_NS || trace.end_ns(rows[next]) > end {
-            continue;
-        }
-        let swallowed = rows[next..]
-            .iter()
-            .take(MAX_SWALLOWED)
-            .take_while(|other| trace.ts_ns(**other) < end)
-            .filter(|other| trace.end_ns(**other) <= end)
-            .count();
-        found.push(Impossible {
-            row: *row,
-            next: rows[next],
-            overrun_ns,
-            swallowed: swallowed as u32,
-            stream,
-            stream_sum_ns: 0,
-        });
     }
+    let bad = &mut found[first..];
+    if !bad.is_empty() {
+        let overruns: TimeNs = bad.iter().map(|bad| bad.overrun_ns).sum();
+        let sum: TimeNs = rows.iter().map(|row| trace.dur_ns(*row).max(0)).sum();
+        bad.iter_mut().for_each(|bad| bad.stream_sum_ns = sum.saturating_sub(overruns));
+    }
+}
+
+/// How many of `rows` end by `end`, of the first few that start before it.
+fn n_within(trace: &Trace, rows: &[Row], end: TimeNs) -> u32 {
+    let started = rows.iter().take(MAX_SWALLOWED).take_while(|row| trace.ts_ns(**row) < end);
+    started.filter(|row| trace.end_ns(**row) <= end).count() as u32
 }
 
 /// Clips each impossible duration to the next start of its stream.

@@ -8,15 +8,16 @@
 //! degree, compared group by group with the importer's own first-come choice and pruned, is small in
 //! practice (it is optimal for chains and stars, the two shapes real traces have).
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use trace::{BuildIdHasher, Flags, Phase, Row, Trace, each_of};
 
 use crate::perfetto::nesting::{self, Trouble, closes};
-use crate::perfetto::order::{self, Item};
+use crate::perfetto::order::{self, Item, Stacked};
 use crate::perfetto::threads::{Folded, Threads};
 use crate::perfetto::{MAX_DEPTH, Survey, threads};
 use crate::plan::{Lane, LaneKind, RepairPlan, Rule};
+use crate::rows::RowSet;
 use crate::split::{self, FreeTids};
 use crate::view::View;
 
@@ -45,10 +46,14 @@ struct Node {
     preference: u8,
 }
 
+/// The highest [`preference`].
+const MOST_WILLING: u8 = 5;
+
 /// Which slice of an evenly matched pair leaves: the higher.
+#[inline(never)]
 fn preference(trace: &Trace, row: Row, swallows: bool) -> u8 {
     if is_annotation(trace, row) {
-        return 5;
+        return MOST_WILLING;
     }
     match trace.raw_category_text(row) {
         "cuda_sync" | "overhead" => 4,
@@ -65,47 +70,51 @@ fn is_annotation(trace: &Trace, row: Row) -> bool {
 /// Plans the lanes of every thread that needs some.
 #[inline(never)]
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey, tids: &mut FreeTids) {
-    if work.troubles.is_empty() {
+    if work.troubles().next().is_none() {
         return;
     }
-    let mut moves: Vec<(Row, u32, Rule, Option<Row>)> = Vec::new();
+    let mut moves: Vec<Move> = Vec::new();
     let mut lanes: Vec<Lane> = Vec::new();
     let mut groups: Vec<CrossingGroup> = Vec::new();
     {
         let view = View::after(trace, plan);
-        for (thread, trouble) in &work.troubles {
-            let line = Line { view: &view, threads: &work.threads, thread: *thread };
+        for (thread, trouble) in work.troubles() {
+            let line = Line { view: &view, threads: &work.threads, thread };
             let ends = if trouble.has_begins { ends_of_begins(&line) } else { Ends::default() };
             let (evicted, mut found) = choose(&line, &ends, trouble);
             groups.append(&mut found);
             place(&line, &ends, &evicted, tids, &mut lanes, &mut moves);
         }
     }
+    carry_out(moves, plan);
+    plan.lanes.append(&mut lanes);
+    trace::sort_by_key(&mut groups, |group| {
+        (std::cmp::Reverse(group.pairs), group.leaving.first().copied().unwrap_or_default())
+    });
+    plan.crossings = groups;
+}
+
+/// An event, the lane that it moves to, why, and the slice that made it necessary.
+type Move = (Row, u32, Rule, Option<Row>);
+
+#[inline(never)]
+fn carry_out(moves: Vec<Move>, plan: &mut RepairPlan) {
     for (row, tid, rule, because_of) in moves {
         plan.edit_mut(row).tid = Some(tid);
         plan.note(row, rule, because_of);
     }
-    plan.lanes.append(&mut lanes);
-    groups.sort_by_key(|group| {
-        (std::cmp::Reverse(group.pairs), group.leaving.first().copied().unwrap_or_default())
-    });
-    plan.crossings = groups;
 }
 
 /// One thread of the trace, as the importer orders it.
 struct Line<'a> {
     view: &'a View<'a>,
     threads: &'a Threads,
-    thread: usize,
+    thread: u32,
 }
 
 impl Line<'_> {
-    fn rows(&self) -> &[Row] {
-        self.threads.rows(self.thread)
-    }
-
-    fn items(&self) -> impl Iterator<Item = Item> + '_ {
-        self.threads.items(self.view, self.thread)
+    fn events(&self) -> &[Stacked] {
+        self.threads.events(self.thread)
     }
 }
 
@@ -114,7 +123,8 @@ impl Line<'_> {
 fn ends_of_begins(line: &Line<'_>) -> Ends {
     let mut ends = HashMap::default();
     let mut open: Vec<Row> = Vec::new();
-    for item in line.items() {
+    for event in line.events() {
+        let item = event.item(line.view);
         match item.phase {
             Phase::Begin => {
                 ends.insert(item.row, (None, i64::MAX));
@@ -142,7 +152,10 @@ fn choose(line: &Line<'_>, ends: &Ends, trouble: &Trouble) -> (Evicted, Vec<Cros
     if !trouble.crossing.is_empty() || !trouble.misplaced.is_empty() {
         match crossing_pairs(line, ends) {
             Some((nodes, pairs)) => {
-                let dropped: BTreeSet<Row> = trouble.crossing.iter().map(|pair| pair.0).collect();
+                let mut dropped = RowSet::default();
+                for (row, _) in &trouble.crossing {
+                    dropped.insert(*row);
+                }
                 groups = cover(&nodes, &pairs, &dropped);
                 for group in &groups {
                     for row in &group.leaving {
@@ -159,11 +172,14 @@ fn choose(line: &Line<'_>, ends: &Ends, trouble: &Trouble) -> (Evicted, Vec<Cros
     }
     // What is still wrong leaves too: slices too deep, and whatever the pairs did not explain.
     loop {
-        let mut gone: HashSet<Row, BuildIdHasher> = evicted.keys().copied().collect();
+        let mut gone = RowSet::default();
         for row in evicted.keys() {
-            gone.extend(ends.get(row).and_then(|(end, _)| *end));
+            gone.insert(*row);
+            if let Some((Some(end), _)) = ends.get(row) {
+                gone.insert(*end);
+            }
         }
-        let (left, _) = nesting::walk(line.view, line.rows(), |row| gone.contains(&row));
+        let left = nesting::walk(line.view, line.events(), &gone).trouble;
         if left.is_none() {
             return (evicted, groups);
         }
@@ -200,10 +216,10 @@ fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, 
     let trace = line.view.trace;
     let mut open: Vec<Open> = Vec::new();
     let mut pairs: Vec<(Row, Row)> = Vec::new();
-    let mut swallowing: HashSet<Row, BuildIdHasher> = HashSet::default();
+    let mut swallowing = RowSet::default();
     let mut too_many = false;
-    each_of(line.rows(), |row| {
-        let item = order::item(line.view, row);
+    each_of(line.events(), |event| {
+        let item = event.item(line.view);
         let end = match item.phase {
             Phase::Complete => item.end,
             Phase::Begin => ends.get(&item.row).map_or(item.ts, |(_, end)| *end),
@@ -234,13 +250,18 @@ fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, 
     if too_many {
         return None;
     }
-    let rows: BTreeSet<Row> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+    let mut rows = RowSet::default();
+    for (a, b) in &pairs {
+        rows.insert(*a);
+        rows.insert(*b);
+    }
     let nodes: Vec<Node> = rows
-        .iter()
+        .to_vec()
+        .into_iter()
         .map(|row| Node {
-            row: *row,
-            ts: line.view.importer_times(*row).0,
-            preference: preference(trace, *row, swallowing.contains(row)),
+            row,
+            ts: line.view.importer_times(row).0,
+            preference: preference(trace, row, swallowing.contains(row)),
         })
         .collect();
     let index = |row: Row| nodes.partition_point(|node| node.row < row) as u32;
@@ -250,59 +271,73 @@ fn crossing_pairs(line: &Line<'_>, ends: &Ends) -> Option<(Vec<Node>, Vec<(u32, 
 
 /// Chooses, group by connected group, the slices that leave.
 #[inline(never)]
-fn cover(nodes: &[Node], pairs: &[(u32, u32)], dropped: &BTreeSet<Row>) -> Vec<CrossingGroup> {
+fn cover(nodes: &[Node], pairs: &[(u32, u32)], dropped: &RowSet) -> Vec<CrossingGroup> {
     let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     for (a, b) in pairs {
         neighbours[*a as usize].push(*b);
         neighbours[*b as usize].push(*a);
     }
-    let mut group_of = vec![usize::MAX; nodes.len()];
-    let mut groups: Vec<Vec<u32>> = Vec::new();
-    for start in 0..nodes.len() {
-        if group_of[start] != usize::MAX {
-            continue;
-        }
-        let mut members = vec![start as u32];
-        group_of[start] = groups.len();
-        let mut next = 0;
-        while let Some(member) = members.get(next).copied() {
-            next += 1;
-            for other in &neighbours[member as usize] {
-                if group_of[*other as usize] == usize::MAX {
-                    group_of[*other as usize] = groups.len();
-                    members.push(*other);
-                }
-            }
-        }
-        groups.push(members);
-    }
-    let by_degree = greedy(nodes, &neighbours);
-    let by_arrival: Vec<bool> = nodes.iter().map(|node| dropped.contains(&node.row)).collect();
-    groups
-        .into_iter()
-        .map(|members| {
-            let count = |chosen: &[bool]| members.iter().filter(|m| chosen[**m as usize]).count();
-            let covers = |chosen: &[bool]| {
-                members.iter().all(|member| {
-                    chosen[*member as usize]
-                        || neighbours[*member as usize].iter().all(|other| chosen[*other as usize])
-                })
-            };
-            let arrival_wins = covers(&by_arrival) && count(&by_arrival) < count(&by_degree);
-            let chosen = if arrival_wins { &by_arrival } else { &by_degree };
-            let leaving = prune(nodes, &neighbours, &members, chosen);
-            let pairs = members.iter().map(|m| neighbours[*m as usize].len()).sum::<usize>() / 2;
-            let mut group = CrossingGroup { leaving: Vec::new(), staying: Vec::new(), pairs };
-            let mut members = members;
-            members.sort_by_key(|member| (nodes[*member as usize].ts, *member));
-            for member in members {
-                let row = nodes[member as usize].row;
-                if leaving.contains(&member) { &mut group.leaving } else { &mut group.staying }
-                    .push(row);
-            }
-            group
-        })
+    let mut chosen = greedy(nodes, &neighbours);
+    let by_arrival: Vec<bool> = nodes.iter().map(|node| dropped.contains(node.row)).collect();
+    let mut seen = vec![false; nodes.len()];
+    (0..nodes.len() as u32)
+        .filter_map(|start| connected(start, &neighbours, &mut seen))
+        .map(|members| group(nodes, &neighbours, members, &mut chosen, &by_arrival))
         .collect()
+}
+
+/// Everything that hangs together with `start`; nothing if that was seen before.
+#[inline(never)]
+fn connected(start: u32, neighbours: &[Vec<u32>], seen: &mut [bool]) -> Option<Vec<u32>> {
+    if std::mem::replace(&mut seen[start as usize], true) {
+        return None;
+    }
+    let mut members = vec![start];
+    let mut next = 0;
+    while let Some(member) = members.get(next).copied() {
+        next += 1;
+        for other in &neighbours[member as usize] {
+            if !std::mem::replace(&mut seen[*other as usize], true) {
+                members.push(*other);
+            }
+        }
+    }
+    Some(members)
+}
+
+/// Who leaves of a connected group: the `chosen`, or the `other` choice where that covers all and is smaller.
+#[inline(never)]
+fn group(
+    nodes: &[Node],
+    neighbours: &[Vec<u32>],
+    mut members: Vec<u32>,
+    chosen: &mut [bool],
+    other: &[bool],
+) -> CrossingGroup {
+    let is_covered = |member: &u32, by: &[bool]| {
+        by[*member as usize] || neighbours[*member as usize].iter().all(|it| by[*it as usize])
+    };
+    let count = |by: &[bool]| members.iter().filter(|member| by[**member as usize]).count();
+    if members.iter().all(|member| is_covered(member, other)) && count(other) < count(chosen) {
+        members.iter().for_each(|member| chosen[*member as usize] = other[*member as usize]);
+    }
+    let start = |member: u32| (nodes[member as usize].ts, member);
+    trace::sort_numbers(&mut members, &|a, b| start(a).cmp(&start(b)));
+    // Whoever crosses none but those that leave anyway stays, the least willing to leave first.
+    for preference in 0..=MOST_WILLING {
+        for member in members.iter().map(|member| *member as usize) {
+            if nodes[member].preference == preference && chosen[member] {
+                chosen[member] = !neighbours[member].iter().all(|it| chosen[*it as usize]);
+            }
+        }
+    }
+    let pairs = members.iter().map(|member| neighbours[*member as usize].len()).sum::<usize>() / 2;
+    let mut group = CrossingGroup { leaving: Vec::new(), staying: Vec::new(), pairs };
+    for member in members.iter().map(|member| *member as usize) {
+        let rows = if chosen[member] { &mut group.leaving } else { &mut group.staying };
+        rows.push(nodes[member].row);
+    }
+    group
 }
 
 /// Takes the slice that crosses most others, again and again, until nothing crosses.
@@ -330,28 +365,6 @@ fn greedy(nodes: &[Node], neighbours: &[Vec<u32>]) -> Vec<bool> {
     chosen
 }
 
-/// Takes back every chosen slice whose neighbours all leave anyway, the least willing first.
-fn prune(
-    nodes: &[Node],
-    neighbours: &[Vec<u32>],
-    members: &[u32],
-    chosen: &[bool],
-) -> BTreeSet<u32> {
-    let mut leaving: BTreeSet<u32> =
-        members.iter().copied().filter(|member| chosen[*member as usize]).collect();
-    let mut candidates: Vec<u32> = leaving.iter().copied().collect();
-    candidates.sort_by_key(|member| {
-        let node = nodes[*member as usize];
-        (node.preference, node.ts, *member)
-    });
-    for member in candidates {
-        if neighbours[member as usize].iter().all(|other| leaving.contains(other)) {
-            leaving.remove(&member);
-        }
-    }
-    leaving
-}
-
 /// A lane being filled: the ends of its open slices.
 struct Filling {
     tid: u32,
@@ -359,6 +372,7 @@ struct Filling {
 }
 
 impl Filling {
+    #[inline(never)]
     fn takes(&mut self, ts: i64, end: i64) -> bool {
         while self.open.last().is_some_and(|(open_ts, open_end)| {
             *open_end < ts || (*open_end == ts && !(open_ts == open_end && ts == end))
@@ -384,20 +398,21 @@ fn place(
     evicted: &Evicted,
     tids: &mut FreeTids,
     lanes: &mut Vec<Lane>,
-    moves: &mut Vec<(Row, u32, Rule, Option<Row>)>,
+    moves: &mut Vec<Move>,
 ) {
-    let trace = line.view.trace;
     let mut overlap: Vec<Filling> = Vec::new();
     let mut annotations: Vec<Filling> = Vec::new();
-    let mut leaving: Vec<(Item, (Rule, Option<Row>))> =
-        evicted.iter().map(|(row, reason)| (order::item(line.view, *row), *reason)).collect();
-    leaving.sort_by_key(|(item, _)| item.key());
-    for (item, (rule, because_of)) in leaving {
+    let mut leaving: Vec<Stacked> =
+        evicted.keys().map(|row| Stacked::of(&line.view.event(*row))).collect();
+    order::sort(line.view, &mut leaving);
+    for event in leaving {
+        let item = event.item(line.view);
+        let Some((rule, because_of)) = evicted.get(&item.row).copied() else { continue };
         let (closing, end) = match ends.get(&item.row) {
             Some((closing, end)) => (*closing, *end),
             None => (None, item.end),
         };
-        let annotation = is_annotation(trace, item.row) && rule == Rule::CrossingSlice;
+        let annotation = is_annotation(line.view.trace, item.row) && rule == Rule::CrossingSlice;
         let (filling, kind) = if annotation {
             (&mut annotations, LaneKind::Annotations)
         } else {
@@ -405,17 +420,9 @@ fn place(
         };
         let lane = filling.iter_mut().position(|lane| lane.takes(item.ts, end));
         let lane = lane.unwrap_or_else(|| {
-            let parent = home(line, item.row);
-            let tid = tids.take(parent.0);
-            lanes.push(Lane {
-                kind,
-                process: trace.track_info(trace.track(item.row)).process,
-                parent: trace.track(item.row),
-                tid,
-                name: Some(lane_name(&parent.1, kind, filling.len() + 1)),
-                sort_index: parent.2,
-            });
-            filling.push(Filling { tid, open: vec![(item.ts, end)] });
+            let lane = new_lane(line, item.row, kind, filling.len() + 1, tids);
+            filling.push(Filling { tid: lane.tid, open: vec![(item.ts, end)] });
+            lanes.push(lane);
             filling.len() - 1
         });
         let tid = filling[lane].tid;
@@ -423,6 +430,21 @@ fn place(
         if let Some(closing) = closing {
             moves.push((closing, tid, rule, because_of));
         }
+    }
+}
+
+/// The `nth` lane of its kind beside the thread that `row` is on.
+#[inline(never)]
+fn new_lane(line: &Line<'_>, row: Row, kind: LaneKind, nth: usize, tids: &mut FreeTids) -> Lane {
+    let parent = line.view.trace.track(row);
+    let (tid, name, sort_index) = home(line, row);
+    Lane {
+        kind,
+        process: line.view.trace.track_info(parent).process,
+        parent,
+        tid: tids.take(tid),
+        name: Some(lane_name(&name, kind, nth)),
+        sort_index,
     }
 }
 

@@ -22,6 +22,7 @@ mod lanes;
 mod patch;
 pub mod perfetto;
 mod plan;
+mod rows;
 mod splice;
 mod split;
 mod view;

@@ -6,6 +6,7 @@ use trace::{ProcessId, Row, TimeNs, Trace, TrackId};
 
 use crate::impossible::{self, Impossible};
 use crate::perfetto::{Prediction, Survey};
+use crate::rows::RowSet;
 use crate::view::View;
 use crate::{aside, base, flows, frame, labels, lanes, split};
 
@@ -153,6 +154,14 @@ pub struct EventEdit {
     pub numbers: bool,
 }
 
+impl EventEdit {
+    /// Whether the importer reads the same phase and times from the event as without it.
+    pub(crate) fn keeps_times(&self) -> bool {
+        let Self { action, ts_ns, dur_ns, numbers, .. } = *self;
+        action != Action::Instant && ts_ns.is_none() && dur_ns.is_none() && !numbers
+    }
+}
+
 /// Why times are shifted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -262,17 +271,17 @@ pub struct RepairPlan {
     /// What Perfetto does with the repaired file.
     pub after: Prediction,
     slices_with_new_args: u64,
-    edited: Vec<u64>,
-    /// Events changed since the survey last followed; some of them several times.
-    touched: Vec<Row>,
+    edited: RowSet,
+    /// Events changed since the survey last followed.
+    touched: RowSet,
 }
 
 impl RepairPlan {
-    /// Whether `row` changes by name. One bit says so without a search, because nearly every event does not.
+    /// Whether `row` changes by name.
     #[inline]
     #[must_use]
     pub fn is_edited(&self, row: Row) -> bool {
-        self.edited.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
+        self.edited.contains(row)
     }
 
     /// The changes of `row`, if any.
@@ -285,22 +294,14 @@ impl RepairPlan {
     /// The changes of `row`, made if there were none.
     #[inline(never)]
     pub(crate) fn edit_mut(&mut self, row: Row) -> &mut EventEdit {
-        let word = row as usize / 64;
-        if self.edited.len() <= word {
-            self.edited.resize(word + 1, 0);
-        }
-        self.edited[word] |= 1 << (row % 64);
-        self.touched.push(row);
+        self.edited.insert(row);
+        self.touched.insert(row);
         self.edits.entry(row).or_default()
     }
 
     /// The events changed since this was last asked, sorted.
-    #[inline(never)]
     pub(crate) fn take_touched(&mut self) -> Vec<Row> {
-        let mut touched = std::mem::take(&mut self.touched);
-        touched.sort_unstable();
-        touched.dedup();
-        touched
+        std::mem::take(&mut self.touched).to_vec()
     }
 
     /// The nanoseconds that clipping takes away in all.
@@ -320,10 +321,18 @@ impl RepairPlan {
     }
 
     /// Notes a change of one event.
-    #[inline(never)]
     pub(crate) fn note(&mut self, row: Row, rule: Rule, because_of: Option<Row>) {
         self.changes.push(Change { row, rule, because_of });
-        self.count(rule, 1);
+    }
+
+    /// Puts the changes of single events in order, and counts them.
+    fn count_changes(&mut self) {
+        let mut changes = std::mem::take(&mut self.changes);
+        trace::sort_by_key(&mut changes, |change| (change.rule, change.row));
+        for same in changes.chunk_by(|a, b| a.rule == b.rule) {
+            self.count(same[0].rule, same.len() as u64);
+        }
+        self.changes = changes;
     }
 
     /// Counts changes that are not listed one by one.
@@ -336,7 +345,7 @@ impl RepairPlan {
     /// Whether the file needs no change: the output is the input, byte for byte.
     #[must_use]
     pub fn is_identity(&self) -> bool {
-        self.counts.is_empty()
+        self.counts.is_empty() && self.changes.is_empty()
     }
 
     /// Whether `ts` (and, on request, `dur`) of `row` is written anew.
@@ -357,7 +366,7 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
         dropped: survey.crossing(),
         ..RepairPlan::default()
     };
-    let bindings_before = survey.bindings.clone();
+    let bindings_before = survey.bindings();
     let reason = match trace.layout.documents {
         0 | 1 => base::reason(trace, &plan.before),
         _ => base::reason(trace, &Survey::of(&View::of_all(trace)).prediction),
@@ -391,7 +400,7 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
         flows::settle(trace, &mut plan, &bindings_before, &mut survey);
     }
     plan.slices_with_new_args = slices_with_new_args(trace, &plan.edits);
-    plan.changes.sort_by_key(|change| (change.rule, change.row));
+    plan.count_changes();
     plan
 }
 

@@ -60,8 +60,8 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, threads: &Threads, tids
     // Only threads with slices, instants or flows count: metadata folds harmlessly.
     let mut stacked = vec![0_u32; trace.tracks.len()];
     for thread in groups.keys() {
-        each_of(threads.rows(*thread as usize), |row| {
-            stacked[trace.track(row).0 as usize] += 1;
+        each_of(threads.events(*thread), |event| {
+            stacked[trace.track(event.row).0 as usize] += 1;
         });
     }
     let mut moved: BTreeMap<TrackId, u32> = BTreeMap::new();

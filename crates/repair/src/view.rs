@@ -184,7 +184,7 @@ impl<'a> View<'a> {
     #[inline]
     fn plain_ts(&self, row: Row) -> Option<i64> {
         let shift = self.shift_ns?;
-        if self.is_edited(row) {
+        if self.edit(row).is_some_and(|edit| !edit.keeps_times()) {
             return None;
         }
         let ts = self.trace.ts_ns(row);
@@ -232,16 +232,13 @@ impl<'a> View<'a> {
 
     #[cold]
     fn odd_times(&self, row: Row) -> (i64, i64) {
-        let dur = match self.edit(row).and_then(|edit| edit.dur_ns) {
-            Some(dur) => dur,
-            None => self.trace.dur_ns(row),
-        };
+        let edit = self.edit(row);
+        let dur = edit.and_then(|edit| edit.dur_ns).unwrap_or(self.trace.dur_ns(row));
         if self.exact {
             return (self.exact_ts(row), dur);
         }
-        let odd = self.trace.importer_ns(row);
-        let spelt_anew = self.edit(row).is_some_and(|edit| edit.numbers || edit.ts_ns.is_some());
-        match odd {
+        let spelt_anew = edit.is_some_and(|edit| edit.numbers || edit.ts_ns.is_some());
+        match self.trace.importer_ns(row) {
             Some(odd) if self.lens.base.is_none() && !spelt_anew => (odd.ts_ns, odd.dur_ns),
             _ => (importer_ns(self.exact_ts(row)), importer_ns(dur)),
         }

@@ -12,12 +12,11 @@ const ROWS: usize = 1 << 13;
 #[derive(Clone, Debug)]
 pub struct Segmented<T> {
     segments: Vec<Vec<T>>,
-    len: usize,
 }
 
 impl<T> Default for Segmented<T> {
     fn default() -> Self {
-        Self { segments: Vec::new(), len: 0 }
+        Self { segments: Vec::new() }
     }
 }
 
@@ -26,18 +25,24 @@ impl<T: Copy> Segmented<T> {
     #[inline]
     pub fn push(&mut self, value: T) {
         match self.segments.last_mut() {
-            Some(last) if last.len() < ROWS => last.push(value),
-            _ => self.push_segment(value),
+            Some(last) if last.len() < last.capacity().min(ROWS) => last.push(value),
+            _ => self.push_where_none_fits(value),
         }
-        self.len += 1;
     }
 
+    // Apart, because `push` stands a dozen times in one function.
     #[cold]
-    fn push_segment(&mut self, value: T) {
-        let first = self.segments.is_empty();
-        let mut segment = Vec::with_capacity(if first { 64 } else { ROWS });
-        segment.push(value);
-        self.segments.push(segment);
+    #[inline(never)]
+    fn push_where_none_fits(&mut self, value: T) {
+        match self.segments.last_mut() {
+            Some(last) if last.len() < ROWS => last.push(value),
+            last => {
+                let first = last.is_none();
+                let mut segment = Vec::with_capacity(if first { 64 } else { ROWS });
+                segment.push(value);
+                self.segments.push(segment);
+            }
+        }
     }
 
     /// The value at `index`, or `None` past the end.
@@ -62,13 +67,16 @@ impl<T: Copy> Segmented<T> {
     /// Number of values.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        match self.segments.split_last() {
+            Some((last, full)) => full.len() * ROWS + last.len(),
+            None => 0,
+        }
     }
 
     /// Whether the column holds nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.segments.is_empty()
     }
 
     /// All values in order.

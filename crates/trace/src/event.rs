@@ -55,8 +55,10 @@ impl Phase {
         }
     }
 
-    /// The phase of a discriminant, as the store keeps it.
-    pub(crate) fn from_index(index: u32) -> Self {
+    /// The phase of a discriminant, as it is kept in columns.
+    #[inline]
+    #[must_use]
+    pub fn from_index(index: u32) -> Self {
         const ALL: [Phase; 13] = [
             Phase::Complete,
             Phase::Begin,

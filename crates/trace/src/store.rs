@@ -357,6 +357,7 @@ impl TraceBuilder {
     }
 
     /// The track of a (pid, tid) pair.
+    #[inline(never)]
     pub fn track(&mut self, pid: IdToken, tid: IdToken) -> TrackId {
         if let Some((p, t, id)) = self.last_track
             && p == pid
@@ -384,6 +385,7 @@ impl TraceBuilder {
     }
 
     /// The GPU stream of a (device, stream) pair; `None` past 65,535 streams.
+    #[inline(never)]
     pub fn stream(&mut self, stream: Stream) -> Option<StreamId> {
         if let Some(known) = self.by_stream.get(&stream) {
             return Some(*known);
@@ -448,20 +450,9 @@ impl TraceBuilder {
         trace.span_len.push(len);
         let category = match self.last_category {
             Some((text, id)) if text == event.raw_category => id,
-            _ => {
-                let categories = &mut trace.raw_categories;
-                let id = *self.by_category.entry(event.raw_category).or_insert_with(|| {
-                    // Past 65,535 raw categories the rest share the last one.
-                    let id = u16::try_from(categories.len()).unwrap_or(u16::MAX);
-                    if id != u16::MAX || categories.len() == usize::from(u16::MAX) {
-                        categories.push(event.raw_category);
-                    }
-                    id
-                });
-                self.last_category = Some((event.raw_category, id));
-                id
-            }
+            _ => self.category(event.raw_category),
         };
+        let trace = &mut self.trace;
         trace.raw_category.push(category);
         trace.stream.push(event.stream.map_or(NO_STREAM, |stream| stream.0));
         trace.flags.push(flags.0 | (event.phase as u32) << PHASE_SHIFT);
@@ -472,6 +463,21 @@ impl TraceBuilder {
             track.n_timed = track.n_timed.saturating_add(1);
         }
         true
+    }
+
+    #[inline(never)]
+    fn category(&mut self, text: StringId) -> u16 {
+        let categories = &mut self.trace.raw_categories;
+        let id = *self.by_category.entry(text).or_insert_with(|| {
+            // Past 65,535 raw categories the rest share the last one.
+            let id = u16::try_from(categories.len()).unwrap_or(u16::MAX);
+            if id != u16::MAX || categories.len() == usize::from(u16::MAX) {
+                categories.push(text);
+            }
+            id
+        });
+        self.last_category = Some((text, id));
+        id
     }
 
     /// Notes the name of the kernel that the last event launches.
@@ -487,6 +493,7 @@ impl TraceBuilder {
     }
 }
 
+#[inline]
 fn narrow(
     link: Option<i64>,
     wide: &mut Vec<i64>,
@@ -496,13 +503,18 @@ fn narrow(
         None => NO_LINK,
         Some(value) => match u32::try_from(value) {
             Ok(value) if value < WIDE_LINK => value,
-            _ => *known.entry(value).or_insert_with(|| {
-                wide.push(value);
-                // 2^31 - 1 distinct wide ids would need a file of hundreds of gigabytes.
-                WIDE_LINK + (wide.len() as u32 - 1).min(WIDE_LINK - 2)
-            }),
+            _ => widen(value, wide, known),
         },
     }
+}
+
+#[inline(never)]
+fn widen(value: i64, wide: &mut Vec<i64>, known: &mut HashMap<i64, u32, BuildIdHasher>) -> u32 {
+    *known.entry(value).or_insert_with(|| {
+        wide.push(value);
+        // 2^31 - 1 distinct wide ids would need a file of hundreds of gigabytes.
+        WIDE_LINK + (wide.len() as u32 - 1).min(WIDE_LINK - 2)
+    })
 }
 
 #[cfg(test)]

@@ -36,6 +36,17 @@ impl Categories {
         {
             return (known.id, known.class);
         }
+        self.find_anew(strings, text, slot)
+    }
+
+    #[inline(never)]
+    fn find_anew(
+        &mut self,
+        strings: &mut StringTable,
+        text: Text<'_>,
+        slot: usize,
+    ) -> (StringId, Flags) {
+        let raw = text.raw;
         let id = intern(strings, text);
         let class = class(strings.get(id));
         let mut text = [0; 24];

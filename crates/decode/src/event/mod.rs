@@ -87,6 +87,7 @@ impl Events {
 
     /// Finds out what is not strict JSON in the event's text.
     #[cold]
+    #[inline(never)]
     fn look(&mut self, notes: &mut Notes<'_>) {
         let row = self.next_row();
         for Found { quirk, count, first } in strict::quirks(notes.text) {
@@ -114,15 +115,8 @@ impl Events {
 
         let (ts_ns, ts_odd) = self.ts(draft, phase, notes);
         let (dur_ns, dur_odd) = dur(draft, phase, notes);
-        let importer = (ts_odd.is_some() || dur_odd.is_some()).then(|| {
-            // The one that is not odd follows from its exact value.
-            let origin = self.builder.trace().origin_ns;
-            let exact = i64::try_from(i128::from(ts_ns) + origin).unwrap_or_default();
-            ImporterNs {
-                ts_ns: ts_odd.unwrap_or_else(|| decimal::importer_ns(exact)),
-                dur_ns: dur_odd.unwrap_or_else(|| decimal::importer_ns(dur_ns)),
-            }
-        });
+        let is_odd = ts_odd.is_some() || dur_odd.is_some();
+        let importer = is_odd.then(|| self.importer((ts_ns, ts_odd), (dur_ns, dur_odd)));
 
         let mut link = None;
         let mut external = number::link(draft, Field::ExternalId);
@@ -179,6 +173,17 @@ impl Events {
         }
     }
 
+    /// How the importer reads two times of which one is odd. The other's reading follows from its exact value.
+    #[inline(never)]
+    fn importer(&self, ts: (i64, Option<i64>), dur: (i64, Option<i64>)) -> ImporterNs {
+        let exact = i128::from(ts.0) + self.builder.trace().origin_ns;
+        let exact = i64::try_from(exact).unwrap_or_default();
+        ImporterNs {
+            ts_ns: ts.1.unwrap_or_else(|| decimal::importer_ns(exact)),
+            dur_ns: dur.1.unwrap_or_else(|| decimal::importer_ns(dur.0)),
+        }
+    }
+
     /// The ids of a frame of Python and of its caller, relative to the first in the file: they count on from
     /// one profile to the next, and small numbers are what the columns hold cheaply.
     #[inline]
@@ -195,6 +200,7 @@ impl Events {
     }
 
     #[cold]
+    #[inline(never)]
     fn note(&mut self, notes: &Notes<'_>, row: Option<u32>) {
         for kind in ProblemKind::ALL {
             if notes.found >> (*kind as u64) & 1 == 1 {
@@ -250,6 +256,7 @@ impl Events {
     }
 
     #[cold]
+    #[inline(never)]
     fn metadata(
         &mut self,
         draft: &Draft<'_>,

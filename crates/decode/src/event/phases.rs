@@ -41,6 +41,7 @@ fn odd_flow_id(draft: &Draft<'_>, notes: &mut Notes<'_>) -> Option<i64> {
 }
 
 #[cold]
+#[inline(never)]
 pub(super) fn async_id(draft: &Draft<'_>, pid: IdToken, notes: &mut Notes<'_>) {
     // Any text will do; a number with a point is a parser failure (measured on v55.3).
     let plain = match draft.some(Field::Id) {
@@ -58,6 +59,7 @@ pub(super) fn async_id(draft: &Draft<'_>, pid: IdToken, notes: &mut Notes<'_>) {
 }
 
 #[cold]
+#[inline(never)]
 pub(super) fn instant(draft: &Draft<'_>, notes: &mut Notes<'_>) {
     match draft.get(Field::Scope) {
         None => {}
@@ -75,6 +77,7 @@ pub(super) fn instant(draft: &Draft<'_>, notes: &mut Notes<'_>) {
 }
 
 #[cold]
+#[inline(never)]
 pub(super) fn counter(draft: &Draft<'_>, notes: &mut Notes<'_>) {
     let sound = draft.args_text().is_some_and(|text| {
         scan::object::members(text)

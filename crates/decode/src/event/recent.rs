@@ -33,6 +33,7 @@ impl<T: Copy> Recent<T> {
 
     /// Kept out of the way: what is called for every event is quicker compiled without it.
     #[cold]
+    #[inline(never)]
     fn find(
         slot: &mut Option<(IdToken, IdToken, T)>,
         first: IdToken,

@@ -21,11 +21,18 @@ impl Events {
         phase: Phase,
         notes: &mut Notes<'_>,
     ) -> (i64, Option<i64>) {
-        let (micros, text) = match number::time(draft, Field::Ts) {
+        match number::time(draft, Field::Ts) {
             Time::Plain(ns @ 0..FAR) if self.origin_is_zero => {
                 notes.flags.set(Flags::HAS_TS);
-                return (ns, None);
+                (ns, None)
             }
+            time => self.odd_ts(time, phase, notes),
+        }
+    }
+
+    #[inline(never)]
+    fn odd_ts(&mut self, time: Time, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
+        let (micros, text) = match time {
             Time::Plain(ns) => (
                 decimal::Micros { ns: i128::from(ns), sub_ns: false, odd_importer_ns: None },
                 false,
@@ -77,13 +84,21 @@ impl Events {
 /// Duration, and the importer's reading when it is an odd one.
 #[inline]
 pub(super) fn dur(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
-    let (micros, text) = match number::time(draft, Field::Dur) {
-        Time::Plain(ns) => {
+    match number::time(draft, Field::Dur) {
+        Time::Plain(ns @ 0..) => {
             notes.flags.set(Flags::HAS_DUR);
-            if ns < 0 && phase == Phase::Complete {
-                notes.add(ProblemKind::NegativeDur);
-            }
-            return (ns, None);
+            (ns, None)
+        }
+        Time::Missing if phase != Phase::Complete => (0, None),
+        time => odd_dur(time, phase, notes),
+    }
+}
+
+#[inline(never)]
+fn odd_dur(time: Time, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>) {
+    let (micros, text) = match time {
+        Time::Plain(ns) => {
+            (decimal::Micros { ns: i128::from(ns), sub_ns: false, odd_importer_ns: None }, false)
         }
         Time::Known { micros, text } => (micros, text),
         Time::Missing => {

@@ -21,6 +21,7 @@ pub(super) fn count(view: &View<'_>, event: &Seen, prediction: &mut Prediction) 
     }
 }
 
+#[inline(never)]
 fn count_closely(view: &View<'_>, event: &Seen, prediction: &mut Prediction) {
     let trace = view.trace;
     let Seen { row, phase, flags, ts, dur } = *event;

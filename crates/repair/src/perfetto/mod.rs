@@ -69,6 +69,16 @@ impl Prediction {
         self.crossing_slices
     }
 
+    /// Whether the importer can read every event by itself, whatever becomes of it on its thread.
+    pub(crate) fn reads_all_events(&self) -> bool {
+        self.negative_durations
+            + self.negative_times
+            + self.unreadable_events
+            + self.rejected_events
+            + self.unreadable_flow_ids
+            == 0
+    }
+
     /// Whether Perfetto shows the whole trace with no error, in every version since v51.
     #[must_use]
     pub fn is_clean(&self) -> bool {

@@ -6,7 +6,8 @@
 use trace::{Flags, Phase, Row, StringId, Trace, each_of};
 
 use super::MAX_DEPTH;
-use super::order::{self, Item};
+use super::order::{Item, Stacked};
+use crate::rows::RowSet;
 use crate::view::View;
 
 /// What became of one event.
@@ -89,7 +90,9 @@ impl Stack {
         }
         self.entries.push(Entry { row: item.row, ts: item.ts, dur });
         let slice = item.row;
-        self.unparked.extend(self.parked.drain(..).map(|flow| (flow, slice)));
+        if !self.parked.is_empty() {
+            self.unparked.extend(self.parked.drain(..).map(|flow| (flow, slice)));
+        }
         Outcome::Kept
     }
 
@@ -186,20 +189,24 @@ pub(crate) struct Bindings {
     pub unparked: Vec<(Row, Row)>,
 }
 
-/// Handles the events of one thread, in the importer's order, but those of which `is_gone` is true.
+/// What the importer makes of one thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Walk {
+    pub trouble: Trouble,
+    pub flows: Bindings,
+}
+
+/// Handles the events of one thread, in the importer's order, but those that are `gone`.
 #[inline(never)]
-pub(crate) fn walk(
-    view: &View<'_>,
-    rows: &[Row],
-    is_gone: impl Fn(Row) -> bool,
-) -> (Trouble, Bindings) {
-    let (mut stack, mut trouble, mut flows) =
-        (Stack::default(), Trouble::default(), Bindings::default());
-    each_of(rows, |row| {
-        if is_gone(row) {
+pub(crate) fn walk(view: &View<'_>, events: &[Stacked], gone: &RowSet) -> Walk {
+    let mut stack = Stack::default();
+    let Walk { mut trouble, mut flows } = Walk::default();
+    each_of(events, |event| {
+        let row = event.row;
+        if gone.contains(row) {
             return;
         }
-        match stack.apply(view, &order::item(view, row)) {
+        match stack.apply(view, &event.item(view)) {
             Outcome::Kept | Outcome::Ignored => {}
             Outcome::Crossing(other) => trouble.crossing.push((row, other)),
             Outcome::TooDeep => trouble.too_deep.push(row),
@@ -212,5 +219,5 @@ pub(crate) fn walk(
     trouble.has_begins = stack.saw_begin;
     flows.bound.extend_from_slice(&stack.unparked);
     flows.unparked = stack.unparked;
-    (trouble, flows)
+    Walk { trouble, flows }
 }

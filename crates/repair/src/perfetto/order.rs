@@ -1,8 +1,10 @@
 //! The order in which the importer handles the events of one thread.
 
-use trace::{Phase, Row, each_of};
+use std::cmp::Ordering;
 
-use crate::view::View;
+use trace::{Phase, Row};
+
+use crate::view::{Seen, View};
 
 /// What events are sorted by: time, kind, negative length, row.
 pub(crate) type Key = (i64, u8, i64, Row);
@@ -33,84 +35,57 @@ impl Item {
     }
 }
 
-/// Events whose times are copied to be sorted at once.
-const AT_ONCE: usize = 1 << 18;
-
-/// Puts a thread's events into the importer's order, in place; how many are left, since what lies before 0
-/// goes.
-///
-/// Only row numbers are held: a thread of millions of frames costs 4 bytes a frame, and for a moment as much
-/// again and 4 MB while it is sorted.
-#[inline(never)]
-pub(crate) fn sort(view: &View<'_>, rows: &mut [Row]) -> usize {
-    let time = |row: Row| view.importer_times(row).0;
-    // Sorting by the time alone is cheap and settles nearly everything; equal times are few.
-    let mut by_time = Vec::with_capacity(rows.len().min(AT_ONCE));
-    for part in rows.chunks_mut(AT_ONCE) {
-        by_time.clear();
-        each_of(part, |row| by_time.push((time(row), row)));
-        if !by_time.is_sorted() {
-            by_time.sort_unstable();
-            for (slot, (_, row)) in part.iter_mut().zip(&by_time) {
-                *slot = *row;
-            }
-        }
-    }
-    if rows.len() <= AT_ONCE {
-        let mut at = 0;
-        for run in by_time.chunk_by(|a, b| a.0 == b.0) {
-            settle(view, &mut rows[at..at + run.len()]);
-            at += run.len();
-        }
-        let early = by_time.partition_point(|(ts, _)| *ts < 0);
-        rows.rotate_left(early);
-        return rows.len() - early;
-    }
-    drop(by_time);
-    // Stable, because that finds the sorted parts and merges them.
-    rows.sort_by_key(|row| (time(*row), *row));
-    for run in rows.chunk_by_mut(|a, b| time(*a) == time(*b)) {
-        settle(view, run);
-    }
-    let early = rows.partition_point(|row| time(*row) < 0);
-    rows.rotate_left(early);
-    rows.len() - early
+/// An [`Item`] in 16 bytes: what is kept of every event on a stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stacked {
+    ts: i64,
+    /// The event.
+    pub row: Row,
+    /// The length of a complete slice. From [`PHASES`] on, the phase of anything else.
+    len: u32,
 }
 
-/// Orders events of one time.
-#[inline]
-fn settle(view: &View<'_>, run: &mut [Row]) {
-    // Keys end with the row, so no two are equal and every way to sort gives the same.
-    let key = |row: &Row| item(view, *row).key();
-    match run.len() {
-        0 | 1 => {}
-        // Without the memory that keeping the keys takes, run by run.
-        2..=16 => run.sort_unstable_by_key(key),
-        _ => run.sort_by_cached_key(key),
+/// Lengths from here on are phases; that of a complete slice says that its length is to be asked of the view.
+const PHASES: u32 = u32::MAX - 16;
+
+impl Stacked {
+    #[inline]
+    pub fn of(event: &Seen) -> Self {
+        let Seen { row, phase, ts, dur, .. } = *event;
+        let len = match u32::try_from(dur) {
+            Ok(short) if phase == Phase::Complete && short < PHASES => short,
+            _ => PHASES + phase as u32,
+        };
+        Self { ts, row, len }
+    }
+
+    #[inline]
+    pub fn item(self, view: &View<'_>) -> Item {
+        let Self { ts, row, len } = self;
+        let (phase, dur) = match len.checked_sub(PHASES).map(Phase::from_index) {
+            None => (Phase::Complete, i64::from(len)),
+            Some(Phase::Complete) => (Phase::Complete, view.importer_times(row).1),
+            Some(phase) => (phase, 0),
+        };
+        Item { row, phase, ts, end: ts.saturating_add(dur) }
+    }
+
+    #[inline]
+    fn compare(&self, other: &Self, view: &View<'_>) -> Ordering {
+        #[inline(never)]
+        fn at_one_time(a: &Stacked, b: &Stacked, view: &View<'_>) -> Ordering {
+            a.item(view).key().cmp(&b.item(view).key())
+        }
+        self.ts.cmp(&other.ts).then_with(|| at_one_time(self, other, view))
     }
 }
 
-/// Puts more events among those of a thread, which are in the importer's order.
+/// Puts a thread's events into the importer's order.
 #[inline(never)]
-pub(crate) fn insert(view: &View<'_>, rows: &mut Vec<Row>, mut more: Vec<Row>) {
-    more.retain(|row| view.importer_times(*row).0 >= 0);
-    if more.len() > rows.len() / 16 {
-        rows.append(&mut more);
-        let n = sort(view, rows);
-        rows.truncate(n);
-        return;
-    }
-    let key = |row: &Row| item(view, *row).key();
-    more.sort_by_cached_key(key);
-    // From the back, so that each row moves once.
-    let mut end = rows.len();
-    rows.resize(end + more.len(), 0);
-    for (ahead, row) in more.iter().enumerate().rev() {
-        let own = key(row);
-        let at = rows[..end].partition_point(|other| key(other) < own);
-        rows.copy_within(at..end, at + ahead + 1);
-        rows[at + ahead] = *row;
-        end = at;
+pub(crate) fn sort(view: &View<'_>, events: &mut [Stacked]) {
+    // Stable, because that finds the parts that are in order, and a file has few; but it takes memory for that.
+    if !events.is_sorted_by(|a, b| a.compare(b, view).is_le()) {
+        events.sort_by(|a, b| a.compare(b, view));
     }
 }
 
@@ -121,43 +96,66 @@ pub(crate) fn item(view: &View<'_>, row: Row) -> Item {
     let end = if phase == Phase::Complete { ts.saturating_add(dur) } else { ts };
     Item { row, phase, ts, end }
 }
-
 #[cfg(test)]
 mod tests {
-    use super::{AT_ONCE, item, sort};
+    use super::{PHASES, Stacked, item, sort};
     use crate::view::View;
-    use trace::{ByteSpan, Event, Flags, IdToken, Phase, Row, TraceBuilder};
+    use proptest::prelude::*;
+    use trace::{ByteSpan, Event, Flags, IdToken, Phase, Row, Trace, TraceBuilder};
 
-    #[test]
-    fn threads_too_long_to_sort_at_once_are_in_the_same_order() {
+    fn trace(events: &[(Phase, i64, i64)]) -> Trace {
         let mut builder = TraceBuilder::default();
         let (name, raw_category) = (builder.strings().intern("k"), builder.strings().intern(""));
         let track = builder.track(IdToken::Int(1), IdToken::Int(2));
-        for n in 0..(2 * AT_ONCE + 1000) as u64 {
-            // Every part spans all times, some before 0; equal times are in one part and in several.
-            let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
+        for (n, (phase, ts_ns, dur_ns)) in events.iter().copied().enumerate() {
             let event = Event {
-                phase: [Phase::Complete, Phase::Instant, Phase::End][(mixed % 3) as usize],
+                phase,
                 flags: Flags(Flags::HAS_TS.0 | Flags::HAS_DUR.0),
-                ts_ns: mixed as i64 / 8 - 1000,
-                dur_ns: mixed as i64 % 5,
+                ts_ns,
+                dur_ns,
                 name,
                 raw_category,
                 track,
                 link: None,
                 external: None,
                 stream: None,
-                span: ByteSpan { start: n * 10, len: 10 },
+                span: ByteSpan { start: n as u64 * 10, len: 10 },
             };
             assert!(builder.push(&event, None));
         }
-        let trace = builder.finish();
-        let view = View::of(&trace);
-        let mut expected: Vec<Row> = trace.rows().filter(|row| trace.ts_ns(*row) >= 0).collect();
-        expected.sort_by_key(|row| item(&view, *row).key());
-        let mut rows: Vec<Row> = trace.rows().collect();
-        let n = sort(&view, &mut rows);
-        assert!(n < rows.len());
-        assert_eq!(rows[..n], expected);
+        builder.finish()
+    }
+
+    fn event() -> impl Strategy<Value = (Phase, i64, i64)> {
+        use Phase::{Begin, Complete, End, FlowEnd, FlowStart, Instant};
+        let phase = vec![Complete, Complete, Begin, End, Instant, FlowStart, FlowEnd];
+        let short = i64::from(PHASES);
+        let dur = vec![0, 1, 7, short - 1, short, short + 1, i64::from(u32::MAX), 1 << 40];
+        (prop::sample::select(phase), 0_i64..30, prop::sample::select(dur))
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_to_a_thread_takes_its_place(
+            events in prop::collection::vec(event(), 0..80),
+            n_before in 0_usize..80,
+        ) {
+            let trace = trace(&events);
+            let view = View::of(&trace);
+            let mut thread: Vec<Stacked> = Vec::new();
+            for (n, row) in trace.rows().enumerate() {
+                thread.push(Stacked::of(&view.event(row)));
+                if n == n_before {
+                    sort(&view, &mut thread);
+                }
+            }
+            sort(&view, &mut thread);
+            let mut expected: Vec<Row> = trace.rows().collect();
+            expected.sort_by_key(|row| item(&view, *row).key());
+            prop_assert_eq!(thread.iter().map(|event| event.row).collect::<Vec<_>>(), expected);
+            for event in thread {
+                prop_assert_eq!(event.item(&view), item(&view, event.row));
+            }
+        }
     }
 }

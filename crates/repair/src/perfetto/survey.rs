@@ -4,15 +4,14 @@
 //! that it touches are walked again; the rest of the survey stands. A law in the tests holds it to what a survey
 //! from nothing says.
 
-use std::collections::BTreeMap;
-
 use trace::{Row, Trace};
 
-use super::nesting::{self, Trouble};
+use super::nesting::{self, Bindings, Trouble, Walk};
 use super::threads::Threads;
 use super::{Prediction, census};
 use crate::flows;
 use crate::plan::RepairPlan;
+use crate::rows::RowSet;
 use crate::view::{Lens, View};
 
 /// What the importer makes of a trace.
@@ -21,22 +20,16 @@ pub(crate) struct Survey {
     pub prediction: Prediction,
     /// The threads, their events in order.
     pub threads: Threads,
-    /// What goes wrong, by thread; sound threads are absent.
-    pub troubles: BTreeMap<usize, Trouble>,
-    /// What each flow event binds to: (flow event, slice), sorted.
-    pub bindings: Vec<(Row, Row)>,
-    /// Flow events without a slice to bind to, sorted.
-    pub unbound: Vec<Row>,
-    /// Parked flow ends that found a slice: (flow event, slice), sorted.
-    pub unparked: Vec<(Row, Row)>,
+    /// What became of the events of each thread.
+    walks: Vec<Walk>,
     /// Every flow event of the file, in file order.
     pub flows: Vec<Row>,
     /// What the events that no plan changes add to the prediction.
     unedited: Prediction,
     /// What all events had in common when they were counted.
     lens: Lens,
-    /// Events that are not among the `unedited`, sorted.
-    edited: Vec<Row>,
+    /// Events that are not among the `unedited`.
+    edited: RowSet,
 }
 
 impl Survey {
@@ -55,18 +48,16 @@ impl Survey {
         let mut survey = Self {
             prediction: Prediction::default(),
             threads,
-            troubles: BTreeMap::new(),
-            bindings: Vec::new(),
-            unbound: Vec::new(),
-            unparked: Vec::new(),
+            walks: Vec::new(),
             flows,
             unedited,
             lens: view.lens(),
-            edited: view.edits().map(|(row, _)| row).collect(),
+            edited: RowSet::default(),
         };
-        for thread in survey.threads.all() {
-            survey.walk(view, thread);
+        for (row, _) in view.edits() {
+            survey.edited.insert(row);
         }
+        survey.walk(view, survey.threads.all());
         survey.sum_up(view, true);
         survey
     }
@@ -85,7 +76,7 @@ impl Survey {
         if !self.can_follow(trace, plan) {
             // The old one goes first: memory never shrinks in a browser.
             self.threads = Threads::default();
-            (self.bindings, self.flows) = (Vec::new(), Vec::new());
+            (self.walks, self.flows) = (Vec::new(), Vec::new());
             *self = Self::of(&View::after(trace, plan));
             return;
         }
@@ -95,44 +86,71 @@ impl Survey {
             return;
         }
         self.count_edited(&view, &changed);
+        let waited = self.any_waits();
         let dirty = self.threads.update(&view, &changed);
-        let stays = |threads: &Threads, row: Row| {
-            !dirty.contains(&(threads.thread_of(&view, row) as usize))
-                && changed.binary_search(&row).is_err()
-        };
-        let waits = |survey: &Self| !survey.unparked.is_empty() || !survey.unbound.is_empty();
-        let waited = waits(self);
-        self.bindings.retain(|(flow, _)| stays(&self.threads, *flow));
-        self.unbound.retain(|flow| stays(&self.threads, *flow));
-        self.unparked.retain(|(flow, _)| stays(&self.threads, *flow));
-        for thread in dirty {
-            self.troubles.remove(&thread);
-            self.walk(&view, thread);
-        }
+        self.walk(&view, dirty);
         // Where no id is started twice, only a new id or a flow event that waits for its slice changes that.
         let new_id = |row: &Row| plan.edit(*row).is_some_and(|edit| edit.flow_id.is_some());
         let recount = self.prediction.duplicate_flow_starts > 0
             || waited
-            || waits(self)
+            || self.any_waits()
             || changed.iter().any(new_id);
         self.sum_up(&view, recount);
     }
 
+    /// Threads on which something goes wrong.
+    pub fn troubles(&self) -> impl Iterator<Item = (u32, &Trouble)> {
+        let troubles = self.threads.all().zip(self.walks.iter().map(|walk| &walk.trouble));
+        troubles.filter(|(_, trouble)| !trouble.is_none())
+    }
+
     /// The crossing slices, thread by thread.
+    #[inline(never)]
     pub fn crossing(&self) -> Vec<Row> {
-        let crossing = self.troubles.values().flat_map(|trouble| &trouble.crossing);
+        let crossing = self.troubles().flat_map(|(_, trouble)| &trouble.crossing);
         crossing.map(|(row, _)| *row).collect()
     }
 
+    /// What each flow event binds to: (flow event, slice), sorted.
+    pub fn bindings(&self) -> Vec<(Row, Row)> {
+        self.gathered(|flows| &flows.bound)
+    }
+
+    /// Flow events without a slice to bind to, sorted.
+    pub fn unbound(&self) -> Vec<Row> {
+        self.gathered(|flows| &flows.unbound)
+    }
+
+    /// Parked flow ends that found a slice: (flow event, slice), sorted.
+    pub fn unparked(&self) -> Vec<(Row, Row)> {
+        self.gathered(|flows| &flows.unparked)
+    }
+
     #[inline(never)]
-    fn walk(&mut self, view: &View<'_>, thread: usize) {
-        let (trouble, mut flows) = nesting::walk(view, self.threads.rows(thread), |_| false);
-        if !trouble.is_none() {
-            self.troubles.insert(thread, trouble);
+    fn gathered<T: Copy + Ord>(&self, of: impl Fn(&Bindings) -> &Vec<T>) -> Vec<T> {
+        let mut all = Vec::new();
+        for walk in &self.walks {
+            all.extend_from_slice(of(&walk.flows));
         }
-        self.bindings.append(&mut flows.bound);
-        self.unbound.append(&mut flows.unbound);
-        self.unparked.append(&mut flows.unparked);
+        // Stable, because that finds what is in order already.
+        all.sort();
+        all
+    }
+
+    /// Whether any flow event waits, or has waited, for its slice.
+    fn any_waits(&self) -> bool {
+        self.walks
+            .iter()
+            .any(|walk| !walk.flows.unparked.is_empty() || !walk.flows.unbound.is_empty())
+    }
+
+    #[inline(never)]
+    fn walk(&mut self, view: &View<'_>, threads: impl IntoIterator<Item = u32>) {
+        self.walks.resize_with(self.threads.all().len(), Walk::default);
+        for thread in threads {
+            self.walks[thread as usize] =
+                nesting::walk(view, self.threads.events(thread), &RowSet::default());
+        }
     }
 
     /// Takes events that a plan changes for the first time out of the count.
@@ -140,14 +158,11 @@ impl Survey {
     fn count_edited(&mut self, view: &View<'_>, changed: &[Row]) {
         let plain = View::through(view.trace, self.lens);
         let mut gone = Prediction::default();
-        let known = self.edited.len();
         for row in changed {
-            if self.edited[..known].binary_search(row).is_err() {
-                self.edited.push(*row);
+            if self.edited.insert(*row) {
                 census::count(&plain, &plain.event(*row), &mut gone);
             }
         }
-        self.edited.sort();
         // (Every field but the largest rounding error; nothing was misread, or this survey had to begin anew.)
         let counts = &mut self.unedited;
         counts.negative_durations -= gone.negative_durations;
@@ -161,20 +176,16 @@ impl Survey {
     fn sum_up(&mut self, view: &View<'_>, recount_duplicates: bool) {
         let duplicates = self.prediction.duplicate_flow_starts;
         let mut sum = self.unedited.clone();
-        for row in &self.edited {
-            census::count(view, &view.event(*row), &mut sum);
+        for row in self.edited.to_vec() {
+            census::count(view, &view.event(row), &mut sum);
         }
         sum.stops = census::stops(view);
-        for trouble in self.troubles.values() {
+        for Walk { trouble, flows } in &self.walks {
             sum.crossing_slices += trouble.crossing.len() as u64;
             sum.too_deep += trouble.too_deep.len() as u64;
             sum.misplaced_ends += trouble.misplaced_ends;
+            sum.flows_without_slice += flows.unbound.len() as u64;
         }
-        // Stable sorts: they find what is in order already.
-        self.bindings.sort();
-        self.unbound.sort();
-        self.unparked.sort();
-        sum.flows_without_slice = self.unbound.len() as u64;
         sum.crossing_slices_if_exact = match sum.misread_times {
             0 => sum.crossing_slices,
             _ => crossing_slices(&view.exactly()),
@@ -189,6 +200,8 @@ impl Survey {
 
 fn crossing_slices(view: &View<'_>) -> u64 {
     let threads = Threads::of(view, |_| {});
-    let crossing = |thread| nesting::walk(view, threads.rows(thread), |_| false).0.crossing.len();
+    let crossing = |thread| {
+        nesting::walk(view, threads.events(thread), &RowSet::default()).trouble.crossing.len()
+    };
     threads.all().map(|thread| crossing(thread) as u64).sum()
 }

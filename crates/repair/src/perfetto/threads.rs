@@ -1,10 +1,10 @@
 //! Which events share a stack: the importer's folding of pids and tids.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, StringId, Trace, TrackId, each_row};
 
-use super::order::{self, Item};
+use super::order::{self, Stacked};
 use crate::view::{Seen, View};
 
 /// A pid or tid after the importer's conversion to u32.
@@ -43,7 +43,7 @@ pub fn thread_key(pid: IdToken, tid: IdToken, trace: &Trace) -> ThreadKey {
     (pid, (tid != Folded::Number(0) && tid != pid).then_some(tid))
 }
 
-/// Every importer thread with the rows on its stack, in the importer's order.
+/// Every importer thread with the events on its stack, in the importer's order.
 #[derive(Default)]
 pub struct Threads {
     keys: Vec<ThreadKey>,
@@ -52,14 +52,15 @@ pub struct Threads {
     by_track: Vec<u32>,
     /// The threads of events that a plan took from their track's.
     moved: HashMap<Row, u32, BuildIdHasher>,
-    rows: Vec<Vec<Row>>,
+    events: Vec<Vec<Stacked>>,
 }
 
 /// Whether an event takes part in a thread's stack: slices, thread instants, flows.
 #[inline]
 pub(crate) fn is_stacked(view: &View<'_>, event: &Seen) -> bool {
-    let Seen { row, phase, flags, dur, .. } = *event;
-    if !flags.has(Flags::HAS_TS) || view.is_aside(row) {
+    let Seen { row, phase, flags, ts, dur } = *event;
+    // (What lies before 0 the importer drops.)
+    if !flags.has(Flags::HAS_TS) || ts < 0 || view.is_aside(row) {
         return false;
     }
     match phase {
@@ -70,82 +71,74 @@ pub(crate) fn is_stacked(view: &View<'_>, event: &Seen) -> bool {
     }
 }
 
-/// The thread of a row that is on no stack.
-const NO_THREAD: u32 = u32::MAX;
+/// Numbers of threads, sorted.
+fn each_once(threads: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut threads: Vec<u32> = threads.collect();
+    threads.dedup();
+    trace::sort(&mut threads);
+    threads.dedup();
+    threads
+}
 
 impl Threads {
-    /// Groups all events by thread, by one counting sort; `each` is shown every event on the way.
+    /// Groups all events by thread; `each` is shown every event on the way.
     #[inline(never)]
     pub(crate) fn of(view: &View<'_>, mut each: impl FnMut(&Seen)) -> Self {
         let trace = view.trace;
-        let mut threads = Self {
-            keys: Vec::new(),
-            index_of: HashMap::default(),
-            by_track: Vec::with_capacity(trace.tracks.len()),
-            moved: HashMap::default(),
-            rows: Vec::new(),
-        };
+        let mut threads = Self::default();
+        let mut n_timed = vec![0; trace.tracks.len()];
         for track in (0..trace.tracks.len() as u32).map(TrackId) {
-            let (pid, tid) = (trace.process_of(track).pid, trace.track_info(track).tid);
-            let thread = threads.index(thread_key(pid, tid, trace));
+            let info = trace.track_info(track);
+            let thread = threads.index(thread_key(trace.process_of(track).pid, info.tid, trace));
             threads.by_track.push(thread);
+            n_timed[thread as usize] += info.n_timed as usize;
+        }
+        for (events, n_timed) in threads.events.iter_mut().zip(n_timed) {
+            // Nearly exact. (Growing would double it, and memory does not shrink in a browser.)
+            events.reserve_exact(n_timed);
         }
         for (row, edit) in view.edits() {
             if edit.tid.is_some() {
                 threads.follow(view, row);
             }
         }
-        // Asked once a row: 4 bytes a row for a moment are cheaper than asking twice.
-        let mut thread_of = Vec::with_capacity(trace.len());
-        let mut lengths = vec![0_usize; threads.keys.len()];
         each_row(trace, |row| {
             let event = view.event(row);
             each(&event);
-            let thread =
-                if is_stacked(view, &event) { threads.thread_of(view, row) } else { NO_THREAD };
-            thread_of.push(thread);
-            if let Some(length) = lengths.get_mut(thread as usize) {
-                *length += 1;
+            if is_stacked(view, &event) {
+                let thread = threads.thread_of(view, row);
+                threads.events[thread as usize].push(Stacked::of(&event));
             }
         });
-        threads.rows = lengths.into_iter().map(Vec::with_capacity).collect();
-        each_row(trace, |row| {
-            if let Some(rows) = threads.rows.get_mut(thread_of[row as usize] as usize) {
-                rows.push(row);
-            }
-        });
-        drop(thread_of);
-        for rows in &mut threads.rows {
-            let n = order::sort(view, rows);
-            rows.truncate(n);
+        for events in &mut threads.events {
+            order::sort(view, events);
         }
         threads
     }
 
-    /// Takes changed events (sorted) to where the view now has them; the threads that this changes.
+    /// Takes changed events (sorted) to where the view now has them; the threads that this changes, sorted.
     #[inline(never)]
-    pub(crate) fn update(&mut self, view: &View<'_>, changed: &[Row]) -> BTreeSet<usize> {
-        let is_changed = |row: &Row| view.is_edited(*row) && changed.binary_search(row).is_ok();
-        let left: BTreeSet<u32> = changed.iter().map(|row| self.thread_of(view, *row)).collect();
-        let mut dirty = BTreeSet::new();
-        for thread in left {
-            let rows = &mut self.rows[thread as usize];
-            let n = rows.len();
-            rows.retain(|row| !is_changed(row));
-            if rows.len() < n {
-                dirty.insert(thread as usize);
-            }
-        }
-        let mut arriving: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
+    pub(crate) fn update(&mut self, view: &View<'_>, changed: &[Row]) -> Vec<u32> {
+        let is_changed = |row: Row| view.is_edited(row) && changed.binary_search(&row).is_ok();
+        let mut dirty = each_once(changed.iter().map(|row| self.thread_of(view, *row)));
+        dirty.retain(|thread| {
+            let events = &mut self.events[*thread as usize];
+            let n = events.len();
+            events.retain(|event| !is_changed(event.row));
+            events.len() < n
+        });
+        self.moved.reserve(changed.len());
         for row in changed {
             let thread = self.follow(view, *row);
-            if is_stacked(view, &view.event(*row)) {
-                arriving.entry(thread).or_default().push(*row);
+            let event = view.event(*row);
+            if is_stacked(view, &event) {
+                self.events[thread as usize].push(Stacked::of(&event));
+                dirty.push(thread);
             }
         }
-        for (thread, more) in arriving {
-            dirty.insert(thread as usize);
-            order::insert(view, &mut self.rows[thread as usize], more);
+        dirty = each_once(dirty.into_iter());
+        for thread in &dirty {
+            order::sort(view, &mut self.events[*thread as usize]);
         }
         dirty
     }
@@ -154,7 +147,7 @@ impl Threads {
     fn index(&mut self, key: ThreadKey) -> u32 {
         *self.index_of.entry(key).or_insert_with(|| {
             self.keys.push(key);
-            self.rows.push(Vec::new());
+            self.events.push(Vec::new());
             self.keys.len() as u32 - 1
         })
     }
@@ -181,24 +174,15 @@ impl Threads {
         moved.or(own).copied().unwrap_or_default()
     }
 
-    /// The thread's events in the importer's order.
-    pub(crate) fn items<'a>(
-        &'a self,
-        view: &'a View<'a>,
-        thread: usize,
-    ) -> impl Iterator<Item = Item> + 'a {
-        self.rows(thread).iter().map(|row| order::item(view, *row))
-    }
-
     /// Indexes of all threads, in order of first appearance.
-    pub fn all(&self) -> std::ops::Range<usize> {
-        0..self.keys.len()
+    pub fn all(&self) -> std::ops::Range<u32> {
+        0..self.keys.len() as u32
     }
 
     /// The key of a thread.
     #[must_use]
-    pub(crate) fn key(&self, thread: usize) -> ThreadKey {
-        self.keys[thread]
+    pub(crate) fn key(&self, thread: u32) -> ThreadKey {
+        self.keys[thread as usize]
     }
 
     /// The thread that each track of the trace is on.
@@ -206,9 +190,8 @@ impl Threads {
         self.by_track.iter().enumerate().map(|(track, thread)| (TrackId(track as u32), *thread))
     }
 
-    /// The stacked rows of a thread, in the importer's order.
-    #[must_use]
-    pub fn rows(&self, thread: usize) -> &[Row] {
-        &self.rows[thread]
+    /// The stacked events of a thread, in the importer's order.
+    pub(crate) fn events(&self, thread: u32) -> &[Stacked] {
+        &self.events[thread as usize]
     }
 }
