@@ -22,6 +22,7 @@ mod overview;
 mod recorded;
 mod steps;
 mod streams;
+mod text_timeline;
 mod triage;
 pub mod versions;
 
@@ -36,11 +37,13 @@ pub use kernels::KernelRow;
 pub use overview::{FigureRow, GpuTotals, Overview};
 pub use steps::StepRow;
 pub use streams::{DeviceRow, StreamRow};
+pub use text_timeline::{gpu_text, window_text};
 pub use triage::{
-    ArchMatch, ArchRelation, ArchVerdict, BeforeWindowSum, Confidence, Coverage, Framework,
-    FrameworkVote, FuseRow, KernelTableRow, Location, ObservedArch, OverlapRow, OverlapWindow,
+    ArchMatch, ArchRelation, ArchVerdict, BeforeWindowSum, CaptureFacts, CaptureUse, Concurrency,
+    Confidence, Coverage, Framework, FrameworkVote, FuseRow, KernelMap, KernelTableRow, Location,
+    MappedKernel, MappedSite, NextTo, ObservedArch, OverlapContext, OverlapRow, OverlapWindow,
     RoleGuess, Signs, Sources, Stage, StageRow, TriageOptions, TriageReport, WindowLane,
-    WindowSlice, above_cutoff, guess_roles, overlap_windows, triage,
+    WindowSlice, above_cutoff, guess_roles, kernel_map, overlap_windows, triage,
 };
 
 use report::{Section, Table};

@@ -168,6 +168,7 @@ impl Job {
             mapping: self.mapping,
             details: self.details.as_ref(),
             capture_details: &capture_details,
+            ..Sources::default()
         };
         let found = kinetoscope::triage(&decoded.trace, &TriageOptions::default(), &sources);
         let files = triage_artifacts(&Triaged {

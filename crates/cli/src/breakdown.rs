@@ -1,43 +1,82 @@
 //! `kinetoscope breakdown`.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Result;
+use kinetoscope::artifacts::{UserFacts, order_triage};
 use kinetoscope::{
-    Options, PlanOptions, RepairReport, analyze, breakdown_json, plan_repair, problem_table, report,
+    Options, PlanOptions, RepairReport, Sources, analyze, breakdown_json, gpu_text, plan_repair,
+    problem_table, report,
 };
 
-use crate::input;
+use crate::failure::Usage;
+use crate::{input, traces};
+
+/// Characters of a drawn row.
+const COLUMNS: usize = 100;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The trace: .json or .json.gz, from torch.profiler, SGLang or vLLM.
-    trace: PathBuf,
-    /// Print one JSON object (schema 1) in place of Markdown.
+    #[command(flatten)]
+    traces: traces::Wanted,
+    /// Print one JSON object (schema 1) in place of Markdown; one trace only.
     #[arg(long)]
     json: bool,
+    /// Also draw what each stream did, as text.
+    #[arg(long, conflicts_with = "json")]
+    timeline: bool,
 }
 
-/// Prints the breakdown of one file.
+/// Prints the breakdown of each of the chosen traces.
 ///
 /// # Errors
-/// When the file cannot be read or is no trace, or stdout is closed.
+/// When a file cannot be read or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let decoded = input::decode(&arguments.trace)?;
+    let chosen = arguments.traces.chosen()?;
+    if arguments.json && chosen.len() > 1 {
+        let text = "--json takes one trace: name it, or choose a rank with --rank";
+        return Err(Usage(text.to_owned()).into());
+    }
+    let mut stdout = std::io::stdout();
+    for (at, one) in chosen.iter().enumerate() {
+        if at > 0 {
+            stdout.write_all(b"\n")?;
+        }
+        stdout.write_all(of_trace(&one.path, arguments)?.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
+    let decoded = input::decode(path)?;
     let analyses = analyze(&decoded.trace, &Options::default());
     let plan = plan_repair(&decoded.trace, &PlanOptions::default());
-    let text = if arguments.json {
-        breakdown_json(&decoded, &analyses, &plan.before)?
-    } else {
-        let mut sections = analyses.sections();
-        sections.push(RepairReport::new(&decoded, &plan).section());
-        let mut problems = report::Section::new("problems", "Problems");
-        problems.tables.push(problem_table(&decoded.problems));
-        sections.push(problems);
-        let name = arguments.trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        report::document(&name, &sections)
-    };
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    if arguments.json {
+        return Ok(breakdown_json(&decoded, &analyses, &plan.before)?);
+    }
+    // The same slices as in the tables below: also those that were launched before the window.
+    let name = path.to_string_lossy();
+    let facts = UserFacts::default();
+    let found = order_triage(&decoded.trace, &name, &Sources::default(), &facts, None, true)?;
+    let mut takeaways = report::Section::new("takeaways", "Takeaways");
+    takeaways.intro = found.breakdown_takeaways();
+    let mut sections = Vec::new();
+    if !takeaways.intro.is_empty() {
+        sections.push(takeaways);
+    }
+    sections.extend(analyses.sections());
+    sections.push(RepairReport::new(&decoded, &plan).section());
+    let mut problems = report::Section::new("problems", "Problems");
+    problems.tables.push(problem_table(&decoded.problems));
+    sections.push(problems);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut text = report::document(&name, &sections);
+    if arguments.timeline {
+        let drawn = gpu_text(&decoded.trace, &Options::default(), COLUMNS);
+        if !drawn.is_empty() {
+            text.push_str(&format!("\n## Timeline\n\n```text\n{drawn}```\n"));
+        }
+    }
+    Ok(text)
 }

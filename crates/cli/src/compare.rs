@@ -3,19 +3,42 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use kinetoscope::artifacts::{Artifact, METADATA};
 use kinetoscope::{Run, compare, report};
 
+use crate::companions::{self, Kept};
+use crate::failure::Usage;
 use crate::traces;
-use crate::triage::{Facts, How, Others, triage_one};
+use crate::triage::{Facts, Given, How, triage_one};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The first run: a trace, or what `triage --out` wrote of it.
+    /// The first run: a trace, a folder with it, or the folder that `triage --out` wrote of it.
     a: PathBuf,
     /// The second run.
     b: PathBuf,
+    /// A trace of the first run's work without graphs.
+    #[arg(long, value_name = "TRACE")]
+    mapping_a: Option<PathBuf>,
+    /// The same for the second run.
+    #[arg(long, value_name = "TRACE")]
+    mapping_b: Option<PathBuf>,
+    /// The kernel map of the first run.
+    #[arg(long, value_name = "MAP.json")]
+    map_a: Option<PathBuf>,
+    /// The same for the second run.
+    #[arg(long, value_name = "MAP.json")]
+    map_b: Option<PathBuf>,
+    /// Captures of the graphs of the first run.
+    #[arg(long, value_name = "TRACE", num_args = 1..)]
+    capture_a: Vec<PathBuf>,
+    /// The same for the second run.
+    #[arg(long, value_name = "TRACE", num_args = 1..)]
+    capture_b: Vec<PathBuf>,
+    /// Of folders with several ranks this one; else the lowest.
+    #[arg(long)]
+    rank: Option<i64>,
     /// What holds for both runs, where they are traces; each also takes the server_args.json beside it.
     #[command(flatten)]
     facts: Facts,
@@ -26,7 +49,13 @@ pub struct Arguments {
 /// # Errors
 /// When a file cannot be read or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let (a, b) = (load(&arguments.a, &arguments.facts)?, load(&arguments.b, &arguments.facts)?);
+    let Arguments { a, b, mapping_a, mapping_b, map_a, map_b, capture_a, capture_b, rank, facts } =
+        arguments;
+    let beside = |mapping: &Option<PathBuf>, map: &Option<PathBuf>, capture: &[PathBuf]| {
+        companions::Beside { mapping: mapping.clone(), map: map.clone(), capture: capture.to_vec() }
+    };
+    let a = load(a, &beside(mapping_a, map_a, capture_a), *rank, facts)?;
+    let b = load(b, &beside(mapping_b, map_b, capture_b), *rank, facts)?;
     let name =
         |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let title = format!("A: {}, B: {}", name(&arguments.a), name(&arguments.b));
@@ -36,8 +65,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// A run from its artifacts, or from its trace.
-fn load(path: &Path, facts: &Facts) -> Result<Run> {
+fn load(path: &Path, beside: &companions::Beside, rank: Option<i64>, facts: &Facts) -> Result<Run> {
     if path.join(METADATA).is_file() {
+        if beside.mapping.is_some() || beside.map.is_some() || !beside.capture.is_empty() {
+            let text = "holds artifacts, which are made already: give --mapping, --map and --capture to triage";
+            return Err(Usage(format!("{} {text}", path.display())).into());
+        }
         // A table that was not made is absent.
         let there = Run::FILES.into_iter().filter(|name| path.join(name).exists());
         let files = there.map(|name| {
@@ -48,11 +81,14 @@ fn load(path: &Path, facts: &Facts) -> Result<Run> {
         });
         return Ok(Run::of(&files.collect::<Result<Vec<_>>>()?)?);
     }
-    let chosen = traces::choose(&[path.to_owned()], None)?;
-    let [one] = chosen.as_slice() else {
-        bail!("{} holds {} traces: name one of them", path.display(), chosen.len());
+    let one = traces::one(path, rank)?;
+    let mut companions = Kept::new(beside);
+    let given = Given {
+        path: &one.path,
+        companions: companions.of(&one.path)?,
+        facts: &facts.read(&one.path)?,
+        keep_names: facts.keep_names,
     };
-    let done =
-        triage_one(&one.path, &How::default(), &Others::default(), &facts.read(&one.path)?, facts)?;
+    let done = triage_one(&given, &How::default())?;
     Ok(Run::of(&done.files)?)
 }

@@ -6,11 +6,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod breakdown;
+mod companions;
 mod compare;
 mod failure;
 mod input;
 mod interrupt;
 mod output;
+mod overlap;
 mod perfetto_fix;
 mod traces;
 mod triage;
@@ -40,6 +42,8 @@ enum Command {
     Breakdown(breakdown::Arguments),
     /// Print where GPU time comes from, what could overlap and what could fuse; write the artifacts of it.
     Triage(triage::Arguments),
+    /// Print what could run beside something else, with the surroundings of each row drawn as text.
+    Overlap(overlap::Arguments),
     /// Print two runs side by side, and first whether they may be compared.
     Compare(compare::Arguments),
 }
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
         Command::PerfettoFix(arguments) => perfetto_fix::run(&arguments),
         Command::Breakdown(arguments) => breakdown::run(&arguments),
         Command::Triage(arguments) => triage::run(&arguments),
+        Command::Overlap(arguments) => overlap::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
     };
     match result {

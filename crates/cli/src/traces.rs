@@ -1,4 +1,6 @@
 //! Which traces a command takes from what it was given: files as they are, folders for the traces in them.
+//!
+//! What lies in a folder is known by its content. Whatever is left out is said.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -6,9 +8,71 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use kinetoscope::{Decoder, is_no_trace_by_name, rank, rank_of_name};
+use kinetoscope::{Decoder, FileKind, NotATrace, is_no_trace_by_name, rank, rank_of_name};
 
 use crate::failure::Usage;
+
+/// What a command is given.
+#[derive(clap::Args)]
+pub struct Wanted {
+    /// Traces (.json or .json.gz), or folders of them. Of several ranks the lowest is taken.
+    #[arg(required = true)]
+    pub trace: Vec<PathBuf>,
+    #[command(flatten)]
+    pub choice: Choice,
+}
+
+/// Which ranks are wanted.
+#[derive(clap::Args, Clone, Copy, Default)]
+pub struct Choice {
+    /// Only this rank, where the traces have several.
+    #[arg(long)]
+    pub rank: Option<i64>,
+    /// All ranks, one after the other.
+    #[arg(long, conflicts_with = "rank")]
+    pub all_ranks: bool,
+}
+
+impl Wanted {
+    /// The traces.
+    ///
+    /// # Errors
+    /// As [`choose`].
+    pub fn chosen(&self) -> Result<Vec<Chosen>> {
+        choose(&self.trace, self.choice.ranks())
+    }
+}
+
+impl Choice {
+    /// The same as a rule.
+    pub fn ranks(self) -> Ranks {
+        match (self.rank, self.all_ranks) {
+            (Some(rank), _) => Ranks::Only(rank),
+            (None, true) => Ranks::All,
+            (None, false) => Ranks::Lowest,
+        }
+    }
+}
+
+/// Which of several ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ranks {
+    /// The lowest.
+    Lowest,
+    /// This one, which must be there.
+    Only(i64),
+    /// This one if it is there, else the lowest.
+    Near(i64),
+    /// All.
+    All,
+}
+
+impl Ranks {
+    /// That of another trace, if it has one.
+    pub fn near(rank: Option<i64>) -> Self {
+        rank.map_or(Self::Lowest, Self::Near)
+    }
+}
 
 /// A trace to work on.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,30 +85,24 @@ pub struct Chosen {
 
 /// Folders in folders are looked into this deep.
 const DEPTH: u32 = 6;
-/// What is read of a file to learn its rank: the profiler writes its facts before the events.
+/// What is read of a file to learn its kind and its rank: the profiler writes its facts before the events.
 const HEAD: u64 = 256 << 10;
 
-/// The traces of `given`. Of several ranks only `wanted`, or the lowest, is taken; a trace without a rank always.
+/// The traces of `given`: of several ranks those that `ranks` wants, and always those without a rank.
 ///
 /// # Errors
 /// When a file or folder cannot be read, or nothing is left.
-pub fn choose(given: &[PathBuf], wanted: Option<i64>) -> Result<Vec<Chosen>> {
+pub fn choose(given: &[PathBuf], ranks: Ranks) -> Result<Vec<Chosen>> {
     let mut paths = Vec::new();
     for path in given {
         if path.is_dir() {
-            let before = paths.len();
-            collect(path, DEPTH, &mut paths)?;
-            if paths.len() == before {
-                return Err(
-                    Usage(format!("{} holds no trace (.json, .json.gz)", path.display())).into()
-                );
-            }
+            paths.extend(of_folder(path)?);
         } else {
             paths.push(path.clone());
         }
     }
-    if paths.len() > 1 || wanted.is_some() {
-        paths = of_one_rank(paths, wanted)?;
+    if paths.len() > 1 || matches!(ranks, Ranks::Only(_)) {
+        paths = of_ranks(without_merged(paths), ranks)?;
     }
     let mut taken = BTreeSet::new();
     Ok(paths
@@ -59,31 +117,96 @@ pub fn choose(given: &[PathBuf], wanted: Option<i64>) -> Result<Vec<Chosen>> {
         .collect())
 }
 
-fn of_one_rank(paths: Vec<PathBuf>, wanted: Option<i64>) -> Result<Vec<PathBuf>> {
+/// The one trace of a file or a folder, of several ranks that of `rank` or the lowest.
+///
+/// # Errors
+/// As [`choose`], and when several are left.
+pub fn one(path: &Path, rank: Option<i64>) -> Result<Chosen> {
+    let mut chosen = choose(&[path.to_owned()], Ranks::near(rank))?;
+    if chosen.len() > 1 {
+        let names: Vec<String> =
+            chosen.iter().map(|chosen| chosen.path.display().to_string()).collect();
+        let (path, n) = (path.display(), names.len());
+        let text = format!("{path} holds {n} traces, name one of them: {}", names.join(", "));
+        return Err(Usage(text).into());
+    }
+    chosen.pop().context("no trace is left")
+}
+
+/// The traces in a folder, by what they hold.
+fn of_folder(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    collect(folder, DEPTH, &mut found)?;
+    let mut left_out = Vec::new();
+    found.retain(|path| match head(path) {
+        Some(Err(reason)) => {
+            left_out.push(format!("{} ({})", path.display(), reason.title()));
+            false
+        }
+        _ => true,
+    });
+    let left_out = left_out.join(", ");
+    if found.is_empty() {
+        let also = if left_out.is_empty() { left_out } else { format!("; in it: {left_out}") };
+        let text = format!("{} holds no trace (.json, .json.gz){also}", folder.display());
+        return Err(Usage(text).into());
+    }
+    if !left_out.is_empty() {
+        eprintln!("left out, as they are no traces: {left_out}");
+    }
+    Ok(found)
+}
+
+/// SGLang puts the traces of all ranks into one more file: what is in that is in the others, too.
+fn without_merged(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let is_merged =
+        |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().starts_with("merged-");
+    let (merged, own): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.into_iter().partition(|path| is_merged(path));
+    if own.is_empty() {
+        return merged;
+    }
+    if !merged.is_empty() {
+        let names: Vec<String> = merged.iter().map(|path| path.display().to_string()).collect();
+        eprintln!("left out, as the traces of single ranks are here: {}", names.join(", "));
+    }
+    own
+}
+
+fn of_ranks(paths: Vec<PathBuf>, wanted: Ranks) -> Result<Vec<PathBuf>> {
+    if wanted == Ranks::All {
+        return Ok(paths);
+    }
     let ranked: Vec<(Option<i64>, PathBuf)> =
         paths.into_iter().map(|path| (rank_of(&path), path)).collect();
     let ranks: BTreeSet<i64> = ranked.iter().filter_map(|(rank, _)| *rank).collect();
+    let known = || ranks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let rank = match wanted {
-        Some(wanted) if !ranks.contains(&wanted) => {
-            let known: Vec<String> = ranks.iter().map(ToString::to_string).collect();
-            return Err(
-                Usage(format!("no trace has rank {wanted}; ranks: {}", known.join(", "))).into()
-            );
+        Ranks::Only(rank) if !ranks.contains(&rank) => {
+            return Err(Usage(format!("no trace has rank {rank}; ranks: {}", known())).into());
         }
-        Some(wanted) => Some(wanted),
-        None => ranks.first().copied(),
+        Ranks::Only(rank) => Some(rank),
+        Ranks::Near(rank) if ranks.contains(&rank) => Some(rank),
+        _ => ranks.first().copied(),
     };
+    let kept = |own: &Option<i64>| own.is_none() || *own == rank;
+    let n_left_out = ranked.iter().filter(|(own, _)| !kept(own)).count();
     if let Some(rank) = rank
-        && ranks.len() > 1
-        && wanted.is_none()
+        && n_left_out > 0
+        && wanted == Ranks::Lowest
     {
-        eprintln!("{} ranks; rank {rank} is taken (--rank chooses another)", ranks.len());
+        eprintln!(
+            "{} ranks ({}); rank {rank} is taken, traces of others are left out: {n_left_out} (--rank chooses \
+             another, --all-ranks takes all)",
+            ranks.len(),
+            known()
+        );
     }
-    let kept = ranked.into_iter().filter(|(own, _)| own.is_none() || *own == rank);
+    let kept = ranked.into_iter().filter(|(own, _)| kept(own));
     Ok(kept.map(|(_, path)| path).collect())
 }
 
-/// Traces in a folder by name, in byte order.
+/// Files in a folder that may be traces, by name, in byte order.
 fn collect(folder: &Path, depth: u32, paths: &mut Vec<PathBuf>) -> Result<()> {
     let context = || format!("cannot read {}", folder.display());
     let entries = std::fs::read_dir(folder).with_context(context)?;
@@ -105,17 +228,33 @@ fn collect(folder: &Path, depth: u32, paths: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The rank in a file's first bytes, else in its name. A file that cannot be read fails later, with its reason.
-fn rank_of(path: &Path) -> Option<i64> {
+/// What the first bytes of a file say: its rank if it is a trace, else what it is. `None` if it cannot be read; then it
+/// fails later, with its reason.
+fn head(path: &Path) -> Option<Result<Option<i64>, NotATrace>> {
     let name = path.file_name()?.to_string_lossy();
-    let own = || -> Option<Option<i64>> {
-        let mut head = Vec::new();
-        File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
-        let mut decoder = Decoder::new();
-        decoder.push(&head).ok()?;
-        Some(rank(&decoder.finish().ok()?.trace, &name))
+    let file = File::open(path).ok()?;
+    let whole = file.metadata().ok()?.len() <= HEAD;
+    let mut head = Vec::new();
+    file.take(HEAD).read_to_end(&mut head).ok()?;
+    let mut decoder = Decoder::new();
+    let decoded = match decoder.push(&head) {
+        Ok(()) => decoder.finish(),
+        Err(reason) => Err(reason),
     };
-    own().unwrap_or_else(|| rank_of_name(&name))
+    match decoded {
+        Ok(decoded) => Some(Ok(rank(&decoded.trace, &name))),
+        // The events may come after what was read.
+        Err(reason) if !whole && reason.kind == FileKind::CutBeforeEvents => None,
+        Err(reason) => Some(Err(reason)),
+    }
+}
+
+/// The rank in a file's first bytes, else in its name.
+pub fn rank_of(path: &Path) -> Option<i64> {
+    match head(path) {
+        Some(Ok(rank)) => rank,
+        _ => rank_of_name(&path.file_name()?.to_string_lossy()),
+    }
 }
 
 /// The `server_args.json` in the folder of a trace, or in the one above.

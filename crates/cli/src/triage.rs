@@ -7,29 +7,33 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use kinetoscope::artifacts::{
     ARCHIVE, Artifact, ArtifactOptions, ArtifactOrder, FIXED_TRACE, NotFacts, NotMade, Role,
-    SUMMARY, Stored, UserFacts, archive, cutoff_of_text, fact_field, order_artifacts,
-    stage_of_word,
+    SUMMARY, SourceFile, Stored, UserFacts, archive, cutoff_of_text, fact_field, order_triage,
+    ordered_artifacts, stage_of_word,
 };
-use kinetoscope::trace::Trace;
-use kinetoscope::{Details, PlanOptions, Sources, Stage, plan_repair};
+use kinetoscope::{
+    Details, KernelMapFacts, PlanOptions, Stage, TriageReport, kernel_map, kernel_map_json,
+    plan_repair,
+};
 
+use crate::companions::{self, Companions, Kept};
 use crate::failure::Usage;
 use crate::input::{self, Opened};
 use crate::interrupt::Interrupt;
-use crate::perfetto_fix;
 use crate::traces::{self, Chosen};
+use crate::{overlap, perfetto_fix};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Traces, or folders of them. Of several ranks the lowest is taken (see --rank).
-    #[arg(required = true)]
-    trace: Vec<PathBuf>,
-    /// A trace of the same work without graphs: it tells the lines of Python.
-    #[arg(long, value_name = "TRACE")]
-    mapping: Option<PathBuf>,
-    /// Traces of the capture of the graphs: they tell which op each replayed kernel is.
-    #[arg(long, value_name = "TRACE", num_args = 1..)]
-    capture: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: traces::Wanted,
+    #[command(flatten)]
+    companions: companions::Beside,
+    /// Also write where the kernels came from, as JSON that --map reads; one trace only.
+    #[arg(long, value_name = "FILE")]
+    export_map: Option<PathBuf>,
+    /// Also print what stands around the most urgent rows of the overlap table, drawn as text.
+    #[arg(long)]
+    timeline: bool,
     /// Also write the artifacts into this folder, with the repaired trace; one folder per trace if there are several.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -45,9 +49,6 @@ pub struct Arguments {
     /// Also count what was launched before the window; by default it is left out, for it belongs to an earlier step.
     #[arg(long)]
     count_before_window: bool,
-    /// Only this rank, where the traces have several.
-    #[arg(long)]
-    rank: Option<i64>,
     #[command(flatten)]
     facts: Facts,
 }
@@ -69,7 +70,7 @@ pub struct Facts {
     benchmark_config: Option<PathBuf>,
     /// Leave names of hosts and users where they are.
     #[arg(long)]
-    keep_names: bool,
+    pub keep_names: bool,
 }
 
 /// Triages each of the chosen traces.
@@ -77,25 +78,28 @@ pub struct Facts {
 /// # Errors
 /// When a file cannot be read or written or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let chosen = traces::choose(&arguments.trace, arguments.rank)?;
-    let captures = arguments.capture.iter().map(|path| {
-        let read = input::read(path, Role::Capture)?;
-        let details = input::details(path, &read)?;
-        Ok((read, details))
-    });
-    let captures = captures.collect::<Result<Vec<_>>>()?;
-    let mapping = arguments.mapping.as_deref().map(|path| input::read(path, Role::Mapping));
+    let chosen = arguments.traces.chosen()?;
+    if arguments.export_map.is_some() && chosen.len() > 1 {
+        let text = "--export-map takes one trace: name it, or choose a rank with --rank";
+        return Err(Usage(text.to_owned()).into());
+    }
+    let mut companions = Kept::new(&arguments.companions);
     // Watched only once there is something to leave behind.
     let mut interrupt = None;
-    let others = Others { mapping: mapping.transpose()?, captures };
     for (at, Chosen { path, name }) in chosen.iter().enumerate() {
+        let companions = companions.of(path)?;
         let facts = arguments.facts.read(path)?;
         let how = How {
             stage: arguments.stage,
             cutoff_pct: arguments.cutoff,
             count_before_window: arguments.count_before_window,
         };
-        let done = triage_one(path, &how, &others, &facts, &arguments.facts)?;
+        let given =
+            Given { path, companions, facts: &facts, keep_names: arguments.facts.keep_names };
+        let done = triage_one(&given, &how)?;
+        if let Some(file) = &arguments.export_map {
+            export(&given, &done, file)?;
+        }
         if let Some(out) = &arguments.out {
             let folder = if chosen.len() == 1 { out.clone() } else { out.join(name) };
             let interrupt = match &interrupt {
@@ -111,76 +115,101 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         let summary = done.files.iter().find(|file| file.name == SUMMARY);
         stdout.write_all(summary.map_or("", |file| &file.text).as_bytes())?;
+        if arguments.timeline {
+            let document = overlap::document(&given, &done.read, &done.triage, overlap::ROWS, None);
+            let pictures = document.surroundings();
+            stdout.write_all(pictures.as_bytes())?;
+        }
     }
     Ok(())
 }
 
-/// Traces that tell where kernels come from.
-#[derive(Default)]
-pub struct Others {
-    mapping: Option<Opened>,
-    captures: Vec<(Opened, Details)>,
+/// Writes the kernel map of a trace.
+fn export(given: &Given<'_>, done: &Done, file: &Path) -> Result<()> {
+    let trace = &done.read.decoded.trace;
+    let map = given.companions.with(None, |sources| kernel_map(trace, sources));
+    let json = kernel_map_json(
+        &map,
+        &trace.metadata,
+        &KernelMapFacts {
+            sources: &done.sources,
+            server_flags: given.facts.server_flags.as_ref(),
+            generated_at: None,
+            keep_names: given.keep_names,
+        },
+    )?;
+    std::fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))?;
+    eprintln!("{}: a map of {} kernels", file.display(), map.global.len());
+    Ok(())
 }
 
-/// A trace with its artifacts.
+/// A file to triage, and what is known beside it.
+pub struct Given<'a> {
+    pub path: &'a Path,
+    pub companions: &'a Companions,
+    pub facts: &'a UserFacts,
+    pub keep_names: bool,
+}
+
+/// A trace, triaged.
 pub struct Done {
     pub read: Opened,
+    pub triage: TriageReport,
     pub files: Vec<Artifact>,
+    /// The files that it was made of, the measured one first.
+    pub sources: Vec<SourceFile>,
 }
 
 /// What is wanted of a triage.
 #[derive(Default)]
 pub struct How {
     /// Only this stage.
-    stage: Option<Stage>,
+    pub stage: Option<Stage>,
     /// Kernels below this share of their stage stand in one row of the summary.
-    cutoff_pct: f64,
+    pub cutoff_pct: f64,
     /// Whether what was launched before the window counts.
-    count_before_window: bool,
+    pub count_before_window: bool,
 }
 
 /// Triages one file.
-pub fn triage_one(
-    path: &Path,
-    how: &How,
-    others: &Others,
-    facts: &UserFacts,
-    given: &Facts,
-) -> Result<Done> {
-    let read = input::read(path, Role::Formal)?;
-    let trace = &read.decoded.trace;
-    let details = input::details(path, &read)?;
-    let captures: Vec<&Trace> =
-        others.captures.iter().map(|(read, _)| &read.decoded.trace).collect();
-    let capture_details: Vec<Option<&Details>> =
-        others.captures.iter().map(|(_, details)| Some(details)).collect();
-    let sources = Sources {
-        captures: &captures,
-        mapping: others.mapping.as_ref().map(|read| &read.decoded.trace),
-        details: Some(&details),
-        capture_details: &capture_details,
-    };
-    let plan = plan_repair(trace, &PlanOptions::default());
-    let mut files = vec![read.source.clone()];
-    let captures = others.captures.iter().map(|(read, _)| read);
-    files.extend(others.mapping.iter().chain(captures).map(|read| read.source.clone()));
-    let order = ArtifactOrder {
-        decoded: &read.decoded,
-        file_name: &path.to_string_lossy(),
-        plan: &plan,
-        others: sources,
-        sources: &files,
-        facts,
-        stage: how.stage,
-        cutoff_pct: how.cutoff_pct,
-        count_before_window: how.count_before_window,
-        options: ArtifactOptions { keep_names: given.keep_names },
-    };
-    let files = order_artifacts(&order).map_err(|error| match error {
-        NotMade::NoStage { .. } => Usage(format!("{} has {error}", path.display())).into(),
-        other => anyhow::Error::new(other),
+pub fn triage_one(given: &Given<'_>, how: &How) -> Result<Done> {
+    let (read, details, triage) = triage_only(given, how)?;
+    let plan = plan_repair(&read.decoded.trace, &PlanOptions::default());
+    let mut sources = vec![read.source.clone()];
+    sources.extend(given.companions.files().cloned());
+    let files = given.companions.with(Some(&details), |others| {
+        let order = ArtifactOrder {
+            decoded: &read.decoded,
+            file_name: &given.path.to_string_lossy(),
+            plan: &plan,
+            others: *others,
+            sources: &sources,
+            facts: given.facts,
+            stage: how.stage,
+            cutoff_pct: how.cutoff_pct,
+            count_before_window: how.count_before_window,
+            options: ArtifactOptions { keep_names: given.keep_names },
+        };
+        ordered_artifacts(&order, &triage)
     })?;
-    Ok(Done { read, files })
+    Ok(Done { read, triage, files, sources })
+}
+
+/// Triages one file, and makes no artifacts of it.
+pub fn triage_only(given: &Given<'_>, how: &How) -> Result<(Opened, Details, TriageReport)> {
+    let Given { path, companions, facts, keep_names: _ } = given;
+    let read = input::read(path, Role::Formal)?;
+    let details = input::details(path, &read)?;
+    let name = path.to_string_lossy();
+    let trace = &read.decoded.trace;
+    let before = how.count_before_window;
+    let found = companions
+        .with(Some(&details), |others| order_triage(trace, &name, others, facts, how.stage, before))
+        .map_err(|error| match error {
+            NotMade::NoStage { .. } => Usage(format!("{} has {error}", path.display())).into(),
+            other => anyhow::Error::new(other),
+        })?;
+    Ok((read, details, found))
 }
 
 impl Facts {

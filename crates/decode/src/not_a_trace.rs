@@ -43,6 +43,8 @@ kinds! {
         "The graph of operators of ExecutionTraceObserver (also Chakra): it has no times of the GPU. Drop the Kineto trace of the same run, which torch.profiler writes beside it.";
     ExecutionDetails "execution-details" "A list of records that are no events"
         "For example the execution_details.json which lies beside SGLang's traces and names them. Drop one of the .json.gz files that it lists.";
+    KernelMap "kernel-map" "A kernel map"
+        "It says where kernels come from, not what ran. Use it beside a trace (on the command line: --map).";
     MemoryTimeline "memory-timeline" "A memory timeline of torch.profiler"
         "The output of export_memory_timeline: sizes over time, no events. Drop the trace of the same profiler (export_chrome_trace).";
     MemoryTimelineHtml "memory-timeline-html" "A memory timeline of torch.profiler as a web page"

@@ -112,6 +112,8 @@ pub(crate) fn classify(
             FileKind::Speedscope
         } else if has("timeDeltas") && has("samples") || has("meta") && has("threads") {
             FileKind::CpuProfile
+        } else if has("generated_from") && has("stages") {
+            FileKind::KernelMap
         } else if whole {
             FileKind::JsonWithoutEvents
         } else {

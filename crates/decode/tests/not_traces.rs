@@ -41,6 +41,10 @@ fn small_ones_of_our_own() {
         (b"PK\x03\x04\x14\x00archive/data.pkl", FileKind::TorchSave),
         (b"<!doctype html><html><head><title>Sign in</title>", FileKind::Html),
         (b"{\"rocprofiler-sdk-tool\": [{\"metadata\": {}}]}", FileKind::Rocprofiler),
+        (
+            b"{\"version\":2,\"generated_from\":[],\"stages\":{},\"global\":{\"kernels\":{}}}",
+            FileKind::KernelMap,
+        ),
         (b"{\"schema\":\"1.1.0-chakra.0.0.4\",\"nodes\":[{\"id\":1}]}", FileKind::ExecutionTrace),
         (b"{\"segments\":[],\"device_traces\":[[]]", FileKind::MemorySnapshot),
         (

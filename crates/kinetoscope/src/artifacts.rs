@@ -8,7 +8,7 @@ mod fields;
 mod metadata;
 mod number;
 mod order;
-mod privacy;
+pub(crate) mod privacy;
 mod rows;
 mod source;
 mod summary;
@@ -21,9 +21,10 @@ pub use metadata::{
     RepairCount, RunFacts, Tool, TraceFacts,
 };
 pub use number::{Micros, Percent};
-pub use order::{ArtifactOrder, NotMade, order_artifacts};
+pub use order::{ArtifactOrder, NotMade, order_artifacts, order_triage, ordered_artifacts};
 pub use privacy::STRIPPED;
 pub use rows::{FuseArtifact, KernelArtifact, OverlapArtifact};
+pub(crate) use source::base_name;
 pub use source::{Role, SourceDigest, SourceFile, sha256_hex};
 pub use zip::{Archive, Stored, TooLarge, ZipWriter};
 

@@ -27,9 +27,12 @@ pub mod artifacts;
 mod compare;
 mod crossings;
 mod digest;
+mod execution_details;
 mod gzip;
 mod inputs;
 mod json;
+mod kernel_map;
+mod overlap_document;
 mod places;
 mod problems;
 mod repair_report;
@@ -39,9 +42,10 @@ mod text_faults;
 
 pub use ::trace::Details;
 pub use analysis::{
-    Confidence, Coverage, KernelTableRow, Options, OverlapWindow, RoleGuess, Signs, Sources, Stage,
-    StageRow, TraceReport, TriageOptions, TriageReport, WindowLane, WindowSlice, above_cutoff,
-    analyze, guess_roles, overlap_windows, triage,
+    CaptureFacts, CaptureUse, Concurrency, Confidence, Coverage, KernelMap, KernelTableRow, NextTo,
+    Options, OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs, Sources, Stage, StageRow,
+    TraceReport, TriageOptions, TriageReport, WindowLane, WindowSlice, above_cutoff, analyze,
+    gpu_text, guess_roles, kernel_map, overlap_windows, triage, window_text,
 };
 pub use catalog::Category;
 pub use compare::{
@@ -52,8 +56,13 @@ pub use crossings::{Crossings, crossings};
 pub use decode::{
     Decoded, Decoder, DetailsReader, FileKind, NotATrace, Problem, ProblemKind, Severity, Source,
 };
+pub use execution_details::{NotDetails, details_of_capture, execution_details};
 pub use inputs::{is_no_trace_by_name, rank, rank_of_name, signs};
 pub use json::{BREAKDOWN_SCHEMA, REPAIR_LOG_SCHEMA, breakdown_json, repair_log_json};
+pub use kernel_map::{
+    KERNEL_MAP_VERSION, KernelMapFacts, NotAKernelMap, kernel_map_from_json, kernel_map_json,
+};
+pub use overlap_document::OverlapDocument;
 pub use places::{DrawnLane, DrawnSlice, Fate, Place};
 pub use problems::{ProblemRow, problem_table};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};

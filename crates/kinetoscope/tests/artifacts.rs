@@ -13,7 +13,8 @@ use kinetoscope::artifacts::{
     triage_artifacts,
 };
 use kinetoscope::{
-    Decoded, Options, PlanOptions, Sources, TriageOptions, analyze, plan_repair, triage,
+    Decoded, KernelMapFacts, Options, PlanOptions, Sources, TriageOptions, analyze, kernel_map,
+    kernel_map_from_json, kernel_map_json, plan_repair, triage,
 };
 use serde_json::{Value, json};
 
@@ -411,5 +412,33 @@ fn real_traces_are_known_by_architecture_and_framework() {
         assert_eq!(*found, runtime, "{name}");
         let reason = metadata["hardware_relevance_reason"].as_str().unwrap();
         assert!(!reason.contains("contradicts"), "{name}: {reason}");
+    }
+}
+
+#[test]
+fn kernel_maps_fit_their_schema() {
+    let trace = common::decode(testkit::example::json().as_bytes()).trace;
+    let map = kernel_map(&trace, &Sources::default());
+    assert!(map.global.len() > 5 && map.stages.len() > 1, "{map:?}");
+    let flags = json!({"tp_size": 2, "api_key": "k"});
+    for facts in [
+        KernelMapFacts::default(),
+        KernelMapFacts {
+            generated_at: Some("2026-01-02"),
+            server_flags: flags.as_object(),
+            ..KernelMapFacts::default()
+        },
+    ] {
+        let text = kernel_map_json(&map, &trace.metadata, &facts).unwrap();
+        let document = serde_json::from_str(&text).unwrap();
+        fits(&schema("kernel_map"), &document);
+        for kernels in [&document["global"], &document["stages"]["decode"]] {
+            let kernel = kernels["kernels"].as_object().unwrap().values().next().unwrap();
+            let schema = schema("kernel_map");
+            describes(&schema["$defs"]["kernel"], kernel, "kernel");
+            describes(&schema["$defs"]["site"], &kernel["sites"][0], "site");
+        }
+        assert_eq!(kernel_map_from_json(&text), Ok(map.clone()));
+        assert!(!text.contains("\"k\""), "keys do not leave");
     }
 }

@@ -21,7 +21,7 @@ mod view;
 
 pub use cell::Cell;
 pub use column::{Align, Column, Row, Unit};
-pub use markdown::document;
+pub use markdown::{code_span, document, plain_text};
 pub use name::short_name;
 pub use section::{Confidence, Finding, Section};
 pub use table::{Table, TableColumn};

@@ -123,6 +123,18 @@ fn formatted(cell: &Cell, column: &TableColumn, scale: Scale) -> String {
     }
 }
 
+/// A name as code.
+#[must_use]
+pub fn code_span(name: &str) -> String {
+    code(name)
+}
+
+/// Text that reads as text wherever it stands in Markdown.
+#[must_use]
+pub fn plain_text(text: &str) -> String {
+    inline(text)
+}
+
 /// Text as a code span in a table cell. A table splits at `|` even there, and a backtick ends the span
 /// unless the fence is longer than any run of them.
 fn code(text: &str) -> String {

@@ -81,6 +81,16 @@ impl Table {
         self
     }
 
+    /// Keeps the columns called `keys`, in that order.
+    #[must_use]
+    pub fn only(mut self, keys: &[&str]) -> Self {
+        let kept: Vec<usize> = keys.iter().filter_map(|key| self.column(key)).collect();
+        let pick = |row: &Vec<Cell>| kept.iter().filter_map(|at| row.get(*at)).cloned().collect();
+        self.rows = self.rows.iter().map(pick).collect();
+        self.columns = kept.iter().filter_map(|at| self.columns.get(*at)).cloned().collect();
+        self
+    }
+
     /// Prints at most `rows` rows in a Markdown document.
     #[must_use]
     pub fn preview(mut self, rows: u32) -> Self {
@@ -253,5 +263,13 @@ pub(crate) mod tests {
         let table = fruits();
         let text = serde_json::to_string(&table).unwrap();
         assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
+    }
+
+    #[test]
+    fn some_columns_are_kept_in_the_order_asked() {
+        let table = fruits().only(&["seeds", "nothing", "name"]);
+        let keys: Vec<&str> = table.columns.iter().map(|column| &*column.key).collect();
+        assert_eq!(keys, ["seeds", "name"]);
+        assert_eq!(table.rows[0], [Cell::Count(1204), "pear|x".into()]);
     }
 }

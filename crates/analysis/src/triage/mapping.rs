@@ -3,19 +3,28 @@
 //! Only whole names are looked up, then heads (the name without template arguments) that mean one kernel alone in the
 //! mapping trace. A name that merely contains another tells nothing: `kernel` is in most of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use catalog::Category;
 
+use super::kernel_map::{KernelMap, MappedKernel, MappedSite};
 use super::site::{Attribution, Confidence, Site};
+use super::stages::{Stage, Stages};
 use crate::gpu::Gpu;
 
-/// Where each kernel name of a mapping trace came from.
+/// Where each kernel name of a mapping trace came from: in each of its stages, and over all.
 #[derive(Debug, Default)]
 pub(crate) struct NameMap {
+    stages: HashMap<Stage, Names>,
+    global: Names,
+}
+
+/// Kernel names with their places.
+#[derive(Debug, Default)]
+struct Names {
     by_name: HashMap<String, Site>,
-    /// By head and category; `None` where several names share them and come from different places.
-    by_head: HashMap<(String, Category), Option<Site>>,
+    /// By category id, then head; `None` where several names share them and come from different places.
+    by_head: HashMap<(String, String), Option<Site>>,
     /// By name and op: the place with a line that most of the time came from.
     by_op: HashMap<(String, String), Site>,
 }
@@ -29,89 +38,100 @@ pub(crate) struct Mapped {
     pub mapped: u64,
 }
 
-impl NameMap {
-    /// The places of a mapping trace's kernels: for each name the one that most of its time came from.
-    pub(crate) fn of(gpu: &Gpu<'_>, places: &Attribution) -> Self {
-        let mut times: BTreeMap<(usize, u32), i64> = BTreeMap::new();
-        for at in 0..gpu.len() {
-            let slice = gpu.slice(at);
-            if places.site(at).cpu_op.is_some() {
-                let sum = times.entry((slice.work, places.site_of[at])).or_default();
-                // Launches without a duration count, too.
-                *sum = sum.saturating_add(slice.dur_ns.max(1));
-            }
-        }
-        let mut map = Self::default();
-        let entries: Vec<_> = times.into_iter().collect();
-        for of_work in entries.chunk_by(|a, b| a.0.0 == b.0.0) {
-            let Some(((work, site), _)) = of_work.iter().max_by_key(|(_, ns)| *ns) else {
-                continue;
-            };
-            let work = &gpu.works[*work];
-            let name = gpu.trace.strings.get(work.name);
-            let mut with_line: Vec<_> = of_work
-                .iter()
-                .map(|((_, site), ns)| (*ns, &places.sites[*site as usize]))
-                .filter(|(_, site)| site.location.is_some())
-                .collect();
-            trace::sort_by_key(&mut with_line, |(ns, _)| std::cmp::Reverse(*ns));
-            for (_, site) in with_line {
+impl Names {
+    fn of(kernels: &[MappedKernel]) -> Self {
+        let mut names = Self::default();
+        for kernel in kernels {
+            let sites: Vec<Site> = kernel.sites.iter().map(site).collect();
+            for site in sites.iter().filter(|site| site.location.is_some()) {
                 let op = site.cpu_op.clone().unwrap_or_default();
-                map.by_op.entry((name.to_owned(), op)).or_insert_with(|| site.clone());
+                names.by_op.entry((kernel.name.clone(), op)).or_insert_with(|| site.clone());
             }
-            let site =
-                Site { confidence: Confidence::Mapping, ..places.sites[*site as usize].clone() };
-            map.by_head
-                .entry((catalog::head(name), work.category))
+            // The one that most of its time came from.
+            let Some(site) = sites.into_iter().next() else { continue };
+            names
+                .by_head
+                .entry((kernel.category.clone(), catalog::head(&kernel.name)))
                 .and_modify(|known| {
                     if known.as_ref() != Some(&site) {
                         *known = None;
                     }
                 })
                 .or_insert_with(|| Some(site.clone()));
-            map.by_name.insert(name.to_owned(), site);
+            names.by_name.insert(kernel.name.clone(), site);
         }
-        map
+        names
+    }
+}
+
+fn site(of: &MappedSite) -> Site {
+    Site {
+        cpu_op: of.cpu_op.clone(),
+        launch: None,
+        location: of.line(),
+        modules: of.modules.clone(),
+        stack: of.calls(),
+        confidence: Confidence::Mapping,
+        graph: false,
+    }
+}
+
+impl NameMap {
+    /// The places of a kernel map.
+    pub(crate) fn of(map: &KernelMap) -> Self {
+        let stages = map.stages.iter().map(|(stage, kernels)| (*stage, Names::of(kernels)));
+        Self { stages: stages.collect(), global: Names::of(&map.global) }
     }
 
-    fn find(&self, name: &str, category: Category) -> Option<&Site> {
-        self.by_name
-            .get(name)
-            .or_else(|| self.by_head.get(&(catalog::head(name), category))?.as_ref())
+    /// The whole name, in its stage before over all; then its head, the same way.
+    fn find(&self, name: &str, category: Category, stage: Stage) -> Option<&Site> {
+        let whole = self.names(stage).find_map(|names| names.by_name.get(name));
+        whole.or_else(|| {
+            let head = (category.id().to_owned(), catalog::head(name));
+            self.names(stage).find_map(|names| names.by_head.get(&head)?.as_ref())
+        })
     }
 
     /// What the mapping trace adds to a place: the op where it is not known, or the line of the op that is.
-    fn told(&self, name: &str, category: Category, own: &Site) -> Option<Site> {
-        let keep = |site: &Site| Site {
-            graph: own.graph,
-            launch: own.launch.clone(),
-            confidence: Confidence::Mapping,
-            ..site.clone()
-        };
-        let Some(op) = &own.cpu_op else { return self.find(name, category).map(keep) };
-        let same_op = self.by_op.get(&(name.to_owned(), op.clone()));
+    fn told(&self, name: &str, category: Category, stage: Stage, own: &Site) -> Option<Site> {
+        let keep =
+            |site: &Site| Site { graph: own.graph, launch: own.launch.clone(), ..site.clone() };
+        let Some(op) = &own.cpu_op else { return self.find(name, category, stage).map(keep) };
+        let key = (name.to_owned(), op.clone());
+        let same_op = self.names(stage).find_map(|names| names.by_op.get(&key));
         let of_head = || {
-            let site = self.find(name, category)?;
+            let site = self.find(name, category, stage)?;
             (site.location.is_some() && site.cpu_op.as_ref() == Some(op)).then_some(site)
         };
         same_op.or_else(of_head).map(keep)
     }
+
+    /// Those of the stage, then all.
+    fn names(&self, stage: Stage) -> impl Iterator<Item = &Names> {
+        self.stages.get(&stage).into_iter().chain([&self.global])
+    }
 }
 
 /// Gives the slices of a formal trace whose op or line it does not tell itself the places of the mapping trace.
-pub(crate) fn map(gpu: &Gpu<'_>, places: &mut Attribution, names: &NameMap) -> Mapped {
+pub(crate) fn map(
+    gpu: &Gpu<'_>,
+    places: &mut Attribution,
+    stages: &Stages,
+    names: &NameMap,
+) -> Mapped {
     let mut mapped = Mapped::default();
-    let mut known: HashMap<(usize, u32), Option<u32>> = HashMap::new();
+    let mut known: HashMap<(usize, Stage, u32), Option<u32>> = HashMap::new();
     for at in 0..gpu.len() {
         let (own, work) = (places.site_of[at], gpu.slice(at).work);
         if places.site(at).cpu_op.is_some() && places.site(at).location.is_some() {
             continue;
         }
         mapped.asked += 1;
-        let told = known.entry((work, own)).or_insert_with(|| {
+        let stage = stages.stage(at);
+        let told = known.entry((work, stage, own)).or_insert_with(|| {
             let work = &gpu.works[work];
             let name = gpu.trace.strings.get(work.name);
-            let site = names.told(name, work.category, &places.sites[own as usize])?;
+            let site = names.told(name, work.category, stage, &places.sites[own as usize])?;
             Some(places.index_of(site))
         });
         if let Some(site) = *told {
@@ -132,11 +152,12 @@ mod tests {
     use crate::triage::attribution::{Linker, attribute};
     use trace::Trace;
 
-    fn with<R>(trace: &Trace, then: impl FnOnce(&Gpu<'_>, Attribution) -> R) -> R {
+    fn with<R>(trace: &Trace, then: impl FnOnce(&Gpu<'_>, Attribution, &Stages) -> R) -> R {
         let before = BeforeWindowSlices::of(trace);
         let gpu = Gpu::new(trace, catalog::Platform::Cuda, &before, &Options::default());
-        let places = attribute(&gpu, &Launches::of(&gpu), &mut Linker::of(trace));
-        then(&gpu, places)
+        let launches = Launches::of(&gpu);
+        let places = attribute(&gpu, &launches, &mut Linker::of(trace));
+        then(&gpu, places, &Stages::of(&gpu, &launches, None))
     }
 
     #[test]
@@ -158,9 +179,10 @@ mod tests {
             formal.push(kernel(name).at(10 + n * 10, 5).link(7));
         }
         let formal = formal.finish();
-        let names = with(&mapping, |gpu, places| NameMap::of(gpu, &places));
-        let (done, ops) = with(&formal, |gpu, mut places| {
-            let done = map(gpu, &mut places, &names);
+        let names =
+            with(&mapping, |gpu, places, stages| NameMap::of(&KernelMap::of(gpu, &places, stages)));
+        let (done, ops) = with(&formal, |gpu, mut places, stages| {
+            let done = map(gpu, &mut places, stages, &names);
             (done, (0..4).map(|at| places.site(at).cpu_op.clone()).collect::<Vec<_>>())
         });
         let op = || Some("aten::op".to_owned());
@@ -185,12 +207,13 @@ mod tests {
             }
             fixture.finish()
         };
-        let names = with(&eager(&["aten::mm", "aten::bmm", "aten::bmm"], true), |gpu, places| {
-            NameMap::of(gpu, &places)
-        });
+        let names =
+            with(&eager(&["aten::mm", "aten::bmm", "aten::bmm"], true), |gpu, places, stages| {
+                NameMap::of(&KernelMap::of(gpu, &places, stages))
+            });
         let formal = eager(&["aten::mm", "aten::bmm", "aten::einsum"], false);
-        let (done, lines) = with(&formal, |gpu, mut places| {
-            let done = map(gpu, &mut places, &names);
+        let (done, lines) = with(&formal, |gpu, mut places, stages| {
+            let done = map(gpu, &mut places, stages, &names);
             let line = |at: usize| {
                 let site = places.site(at);
                 (site.location.as_ref().map(ToString::to_string), site.confidence)

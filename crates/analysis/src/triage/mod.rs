@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 mod attribution;
 pub(crate) mod framework;
 pub(crate) mod fuse;
+mod kernel_map;
 mod kernel_row;
 mod kernel_table;
 mod mapping;
@@ -26,8 +27,13 @@ mod tests {
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
 pub use fuse::FuseRow;
+pub use kernel_map::{KernelMap, MappedKernel, MappedSite, kernel_map};
 pub use kernel_row::{KernelTableRow, above_cutoff};
-pub use overlap::{OverlapRow, OverlapWindow, WindowLane, WindowSlice, overlap_windows};
+pub use overlap::{
+    Concurrency, NextTo, OverlapContext, OverlapRow, OverlapWindow, WindowLane, WindowSlice,
+    overlap_windows,
+};
+pub use replay::{CaptureFacts, CaptureUse};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
 pub use roles::{RoleGuess, Signs, guess_roles};
 pub use site::{Confidence, Location};
@@ -73,8 +79,12 @@ impl Default for TriageOptions {
 pub struct Sources<'a> {
     /// Traces of graph captures.
     pub captures: &'a [&'a Trace],
+    /// What is known of these beside the traces, in their order; may be shorter.
+    pub capture_facts: &'a [CaptureFacts],
     /// A trace of the same work without graphs.
     pub mapping: Option<&'a Trace>,
+    /// What was exported of such a trace; asked where `mapping` does not tell.
+    pub map: Option<&'a KernelMap>,
     /// Arguments of the trace itself, from a second reading of its file.
     pub details: Option<&'a Details>,
     /// Arguments of each of the captures, in their order; fewer are allowed.
@@ -84,36 +94,13 @@ pub struct Sources<'a> {
 /// Triage of a trace.
 #[must_use]
 pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> TriageReport {
-    let before = BeforeWindowSlices::of(trace);
-    let platform = crate::device::platform(trace);
-    let gpu = Gpu::new(trace, platform, &before, &options.slices);
-    let launches = Launches::of(&gpu);
-    let mut linker = Linker::of(trace);
-    let mut places = attribute(&gpu, &launches, &mut linker);
-    let mut arguments = Arguments::of(&gpu, &launches, &linker, sources.details);
-    let mut coverage = Coverage::default();
-    let mut calls = vec![KnownCalls::default(); sources.captures.len()];
-    let mut told = |slice: usize, source: usize, linker: &Linker<'_>, launch: Row| {
-        let details = sources.capture_details.get(source).copied().flatten();
-        if let (Some(details), Some(calls)) = (details, calls.get_mut(source)) {
-            arguments.capture(slice, linker, details, launch, calls);
-        }
-    };
-    let replayed = replay::map(&gpu, &launches, &mut places, sources.captures, &mut told);
-    if let Some(mapping) = sources.mapping {
-        let names = name_map(mapping);
-        mapping::map(&gpu, &mut places, &names);
-    }
-    (coverage.replays, coverage.identical_replays) = (replayed.graphs, replayed.identical);
+    let Placed { before, gpu, launches, places, stages, platform, arguments, mut coverage } =
+        Placed::of(trace, options, sources);
     cover(&gpu, &places, &mut coverage);
 
-    let stages = Stages::of(&gpu, &launches, options.file_name.as_deref());
     let stage_of = |slice: usize| stages.stage(slice);
-    let judged = OverlapOptions {
-        pair: sources.mapping.is_some(),
-        details: sources.details,
-        ..OverlapOptions::default()
-    };
+    let pair = sources.mapping.is_some() || sources.map.is_some();
+    let judged = OverlapOptions { pair, details: sources.details, ..OverlapOptions::default() };
     let overlap = overlap::overlap(&gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
     let kernels =
@@ -129,7 +116,7 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
         fuse::fuse(&gpu, &launches, |slice| stages.stage(slice).id(), Some(&places), &context);
     let (devices, _) = crate::streams::streams(&gpu);
     let spans_ns: Vec<i64> = devices.iter().map(|device| device.span_ns).collect();
-    let takeaways = report::takeaways(&kernels, &fuse.rows, &spans_ns, &coverage);
+    let takeaways = report::takeaways(&kernels, &fuse.rows, &spans_ns, &coverage, options.tp);
     let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = before.summary;
     TriageReport {
         stages: stages.rows(&gpu, &overlap.per_slice.exclusive_ns),
@@ -137,6 +124,8 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
         launch_note: arguments::note(sources.details, &arguments),
         overlap: overlap.rows,
         overlap_note: overlap.note,
+        contexts: overlap.contexts,
+        concurrency: overlap.concurrency,
         fuse: fuse.rows,
         fuse_note: fuse.note,
         coverage,
@@ -151,13 +140,50 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
     }
 }
 
-/// Where the kernels of a mapping trace came from, by name.
-fn name_map(mapping: &Trace) -> NameMap {
-    let before = BeforeWindowSlices::of(mapping);
-    let platform = crate::device::platform(mapping);
-    let gpu = Gpu::new(mapping, platform, &before, &Options::default());
-    let places = attribute(&gpu, &Launches::of(&gpu), &mut Linker::of(mapping));
-    NameMap::of(&gpu, &places)
+/// The GPU slices of a trace, each with its place and its stage.
+struct Placed<'a> {
+    before: BeforeWindowSlices,
+    gpu: Gpu<'a>,
+    launches: Launches,
+    places: Attribution,
+    stages: Stages,
+    platform: catalog::Platform,
+    arguments: Arguments,
+    /// Of this only what graphs replayed.
+    coverage: Coverage,
+}
+
+impl<'a> Placed<'a> {
+    #[inline(never)]
+    fn of(trace: &'a Trace, options: &TriageOptions, sources: &Sources<'_>) -> Self {
+        let before = BeforeWindowSlices::of(trace);
+        let platform = crate::device::platform(trace);
+        let gpu = Gpu::new(trace, platform, &before, &options.slices);
+        let launches = Launches::of(&gpu);
+        let mut linker = Linker::of(trace);
+        let mut places = attribute(&gpu, &launches, &mut linker);
+        let stages = Stages::of(&gpu, &launches, options.file_name.as_deref());
+        let mut arguments = Arguments::of(&gpu, &launches, &linker, sources.details);
+        let mut calls = vec![KnownCalls::default(); sources.captures.len()];
+        let mut told = |slice: usize, source: usize, linker: &Linker<'_>, launch: Row| {
+            let details = sources.capture_details.get(source).copied().flatten();
+            if let (Some(details), Some(calls)) = (details, calls.get_mut(source)) {
+                arguments.capture(slice, linker, details, launch, calls);
+            }
+        };
+        let replayed = replay::map(&gpu, &launches, &mut places, &stages, sources, &mut told);
+        let of_mapping = sources.mapping.map(|trace| kernel_map(trace, &Sources::default()));
+        for map in of_mapping.iter().chain(sources.map) {
+            mapping::map(&gpu, &mut places, &stages, &NameMap::of(map));
+        }
+        let coverage = Coverage {
+            replays: replayed.graphs,
+            identical_replays: replayed.identical,
+            captures: replayed.captures,
+            ..Coverage::default()
+        };
+        Self { before, gpu, launches, places, stages, platform, arguments, coverage }
+    }
 }
 
 /// Sums what is known of where the slices came from.

@@ -10,10 +10,13 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use catalog::RawKind;
+use serde::{Deserialize, Serialize};
 use trace::{Flags, Row, Trace, each_row};
 
+use super::Sources;
 use super::attribution::{Linker, launches_graph};
 use super::site::{Attribution, Confidence, Site};
+use super::stages::{self, Stages};
 use crate::before_window::each_launch;
 use crate::gpu::Gpu;
 use crate::launches::Launches;
@@ -34,10 +37,36 @@ pub(super) struct Capture {
     pub(super) launches: Vec<Row>,
     /// The number of each launch's kernel; `None` where a launch does not name its kernel.
     names: Option<Vec<u32>>,
+    /// Requests that the graph is for.
+    batch: Option<u64>,
+}
+
+/// What is known of a capture trace beside the trace itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureFacts {
+    /// Its file's name.
+    pub name: String,
+    /// Requests that its graph is for.
+    pub batch_size: Option<u64>,
+}
+
+/// What a capture trace was used for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureUse {
+    /// Its file's name; empty where it is not known.
+    pub name: String,
+    /// Requests that its graph is for, where that is known: of several graphs the last one used.
+    pub batch_size: Option<u64>,
+    /// Graph launches whose kernels it told.
+    pub replays: u64,
+    /// Of these, those for which another capture would have told as much.
+    pub tied: u64,
+    /// Of these, those in which the batch size decided.
+    pub by_batch: u64,
 }
 
 /// What replay mapping did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Replayed {
     /// Graph launches with kernels.
     pub graphs: u64,
@@ -47,6 +76,8 @@ pub(crate) struct Replayed {
     pub mapped: u64,
     /// Graph launches whose order of kernels is that of a capture without a difference.
     pub identical: u64,
+    /// The capture traces, in the order given.
+    pub captures: Vec<CaptureUse>,
 }
 
 /// The captures of a trace; `number` gives the number of a name.
@@ -78,6 +109,7 @@ pub(super) fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Captu
         }
     });
     trace::sort_numbers(&mut launches, &compare);
+    let windows = stages::windows_of(trace);
     let captured = |begin: &Row| {
         let track = trace.track(*begin);
         let end = ends[ends.partition_point(|end| by_time(end) < by_time(begin))..].first();
@@ -93,7 +125,8 @@ pub(super) fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Captu
             }
         };
         let names = launches.iter().map(name).collect();
-        Some(Capture { launches, names })
+        let batch = stages::requests_at(&windows, track, trace.ts_ns(*begin));
+        Some(Capture { launches, names, batch })
     };
     begins.iter().filter_map(captured).filter(|capture| !capture.launches.is_empty()).collect()
 }
@@ -110,24 +143,35 @@ pub(crate) fn map(
     gpu: &Gpu<'_>,
     launches: &Launches,
     places: &mut Attribution,
-    capture_traces: &[&Trace],
+    stages: &Stages,
+    given: &Sources<'_>,
     told: &mut dyn FnMut(usize, usize, &Linker<'_>, Row),
 ) -> Replayed {
     let mut replayed = Replayed::default();
     let replays = replays(gpu, launches, places);
     replayed.graphs = replays.len() as u64;
     replayed.slices = replays.iter().map(|replay| replay.len() as u64).sum();
-    let mut captured = Captured::of(gpu, capture_traces);
+    let mut captured = Captured::of(gpu, given);
+    replayed.captures = uses(given);
     // A server replays one graph a thousand times: equal orders of names are looked up once, and so is each place.
-    let mut matches: HashMap<Vec<u32>, Option<Match>> = HashMap::new();
+    let mut matches: HashMap<(Vec<u32>, Option<u64>), Option<Match>> = HashMap::new();
     let mut sites: HashMap<(usize, Row, u32), u32> = HashMap::new();
     for replay in &replays {
         let names: Vec<u32> = replay.iter().map(|at| captured.name_of(gpu, *at)).collect();
-        let found = matches.entry(names).or_insert_with_key(|names| captured.best(names));
+        let batch = requests_of(gpu, launches, stages, replay);
+        let found = matches
+            .entry((names, batch))
+            .or_insert_with_key(|(names, batch)| captured.best(names, *batch));
         let Some(found) = found else { continue };
         let (linker, captures) = &mut captured.sources[found.source];
         let capture = &captures[found.capture];
         replayed.identical += u64::from(found.identical);
+        if let Some(used) = replayed.captures.get_mut(found.source) {
+            used.replays += 1;
+            used.batch_size = capture.batch.or(used.batch_size);
+            used.tied += u64::from(found.tied);
+            used.by_batch += u64::from(found.by_batch);
+        }
         for (slice, launch) in &found.pairs {
             let (slice, launch) = (replay[*slice], capture.launches[*launch]);
             let own = places.site_of[slice];
@@ -146,6 +190,28 @@ pub(crate) fn map(
         }
     }
     replayed
+}
+
+fn uses(given: &Sources<'_>) -> Vec<CaptureUse> {
+    let details =
+        given.capture_facts.iter().cloned().chain(std::iter::repeat(CaptureFacts::default()));
+    let use_of = |CaptureFacts { name, batch_size }| CaptureUse {
+        name,
+        batch_size,
+        ..CaptureUse::default()
+    };
+    details.take(given.captures.len()).map(use_of).collect()
+}
+
+/// The requests in the batch that a graph was launched for, as the annotation around its launch tells.
+fn requests_of(
+    gpu: &Gpu<'_>,
+    launches: &Launches,
+    stages: &Stages,
+    replay: &[usize],
+) -> Option<u64> {
+    let launch = launches.of_slice(*replay.first()?)?;
+    stages::requests_at(&stages.windows, gpu.trace.track(launch), gpu.trace.ts_ns(launch))
 }
 
 /// The GPU slices of every graph launch, in the order in which they ran.
@@ -174,6 +240,20 @@ struct Match {
     confidence: Confidence,
     /// Whether every kernel is, name by name, that of the capture.
     identical: bool,
+    /// Another capture explains as much.
+    tied: bool,
+    /// The batch size decided between them.
+    by_batch: bool,
+}
+
+/// How far a graph's batch is from that of its launch: not at all, then the least padding, then what is not known. A
+/// graph never runs more requests than it was captured for.
+fn misfit(of_launch: Option<u64>, of_capture: Option<u64>) -> u64 {
+    match (of_launch, of_capture) {
+        (Some(launch), Some(capture)) if capture >= launch => (capture - launch).min(u64::MAX - 2),
+        (Some(_), Some(_)) => u64::MAX,
+        _ => u64::MAX - 1,
+    }
 }
 
 /// What every capture launched.
@@ -186,7 +266,7 @@ struct Captured<'a> {
 }
 
 impl<'a> Captured<'a> {
-    fn of(gpu: &Gpu<'_>, traces: &[&'a Trace]) -> Self {
+    fn of(gpu: &Gpu<'_>, given: &Sources<'a>) -> Self {
         let mut known: HashMap<&str, u32> = HashMap::new();
         let names = gpu.works.iter().map(|work| {
             let name = match work.kind {
@@ -198,9 +278,13 @@ impl<'a> Captured<'a> {
             *known.entry(name).or_insert(next)
         });
         let names = names.collect();
-        let sources = traces.iter().map(|trace| {
+        let sources = given.captures.iter().enumerate().map(|(at, trace)| {
             let number = |name: &str| known.get(name).copied().unwrap_or(ELSEWHERE);
-            (Linker::of(trace), captures(trace, number))
+            let mut captures = captures(trace, number);
+            // The trace's own word counts before what is written beside it.
+            let beside = given.capture_facts.get(at).and_then(|details| details.batch_size);
+            captures.iter_mut().for_each(|capture| capture.batch = capture.batch.or(beside));
+            (Linker::of(trace), captures)
         });
         Self { sources: sources.collect(), names, cells: ALL_CELLS }
     }
@@ -209,31 +293,48 @@ impl<'a> Captured<'a> {
         self.names[gpu.slice(slice).work]
     }
 
-    /// The capture that explains most of a replay; of several that explain as much the one of its length. One that
-    /// explains less than half is another graph's.
-    fn best(&mut self, replay: &[u32]) -> Option<Match> {
-        let mut best: Option<(usize, Reverse<usize>)> = None;
-        let mut found = None;
+    /// The capture that explains most of a replay; of several that explain as much the one of its length, then the
+    /// one whose batch fits best, then the first. One that explains less than half is another graph's.
+    fn best(&mut self, replay: &[u32], batch: Option<u64>) -> Option<Match> {
+        let same = |capture: &Capture| capture.names.as_deref() == Some(replay);
+        // Where a capture is the same, no other need be aligned.
+        let only_same = self.sources.iter().any(|(_, captures)| captures.iter().any(same));
+        let (mut best, mut least_misfit) = (None, u64::MAX);
+        let mut found: Option<Match> = None;
         for (source, (_, captures)) in self.sources.iter().enumerate() {
             for (index, capture) in captures.iter().enumerate() {
-                let (pairs, confidence) = if let Some(names) = &capture.names {
-                    (align(replay, names, &mut self.cells), Confidence::Replay)
-                } else if capture.launches.len() == replay.len() {
-                    ((0..replay.len()).map(|at| (at, at)).collect(), Confidence::Position)
-                } else {
-                    continue;
+                let (pairs, confidence) = match &capture.names {
+                    Some(_) if only_same && !same(capture) => continue,
+                    Some(names) => (align(replay, names, &mut self.cells), Confidence::Replay),
+                    None if !only_same && capture.launches.len() == replay.len() => {
+                        ((0..replay.len()).map(|at| (at, at)).collect(), Confidence::Position)
+                    }
+                    None => continue,
                 };
-                let rank = (pairs.len(), Reverse(capture.launches.len().abs_diff(replay.len())));
-                if 2 * pairs.len() < replay.len() || best.is_some_and(|best| rank <= best) {
+                let apart = capture.launches.len().abs_diff(replay.len());
+                let named = confidence == Confidence::Replay;
+                let rank = (pairs.len(), named, Reverse(apart));
+                if 2 * pairs.len() < replay.len() {
                     continue;
                 }
-                best = Some(rank);
-                let done = rank == (replay.len(), Reverse(0));
-                let identical = done && confidence == Confidence::Replay;
-                found = Some(Match { source, capture: index, pairs, confidence, identical });
-                if identical {
-                    return found;
-                }
+                let misfit = misfit(batch, capture.batch);
+                let (tied, by_batch) = match (best, &mut found) {
+                    (Some(other), _) if rank < other => continue,
+                    (Some(other), Some(found)) if rank == other => {
+                        found.tied = true;
+                        found.by_batch |= misfit != least_misfit;
+                        if misfit >= least_misfit {
+                            continue;
+                        }
+                        (true, true)
+                    }
+                    _ => (false, false),
+                };
+                (best, least_misfit) = (Some(rank), misfit);
+                let identical = only_same;
+                let capture = index;
+                found =
+                    Some(Match { source, capture, pairs, confidence, identical, tied, by_batch });
             }
         }
         found
@@ -293,6 +394,7 @@ mod tests {
     use crate::before_window::BeforeWindowSlices;
     use crate::fixture::{Fixture, Slice, kernel, slice};
     use crate::triage::attribution::attribute;
+    use crate::triage::{Coverage, TriageOptions, triage};
 
     #[test]
     fn orders_are_aligned_over_what_differs() {
@@ -352,7 +454,9 @@ mod tests {
         let launches = Launches::of(&gpu);
         let mut places = attribute(&gpu, &launches, &mut Linker::of(&trace));
         let capture = capture(captures);
-        let done = map(&gpu, &launches, &mut places, &[&capture], &mut |_, _, _, _| {});
+        let stages = Stages::of(&gpu, &launches, None);
+        let given = Sources { captures: &[&capture], ..Sources::default() };
+        let done = map(&gpu, &launches, &mut places, &stages, &given, &mut |_, _, _, _| {});
         let op = |at: usize| places.site(at).cpu_op.clone().unwrap_or_else(|| "-".to_owned());
         ((0..gpu.len()).map(op).collect(), places.site(0).confidence.id(), done)
     }
@@ -377,5 +481,74 @@ mod tests {
             assert_eq!((done.graphs, done.slices), (1, letters.len() as u64));
             assert_eq!(done.mapped, ops.chars().filter(|op| *op != '-').count() as u64);
         }
+    }
+
+    /// A launch of a graph for `requests`, which runs `names`.
+    fn formal(requests: &str, names: &[&str]) -> Trace {
+        let mut fixture = Fixture::default();
+        let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
+        let step = format!("step[DECODE bs={requests}]");
+        fixture.push(cpu("user_annotation", &step).at(0, 100));
+        fixture.push(cpu("cuda_runtime", "cudaGraphLaunch").at(10, 2).link(7));
+        for (at, name) in (0..).zip(names) {
+            fixture.push(kernel(name).at(50 + at * 10, 5).link(7));
+        }
+        fixture.finish()
+    }
+
+    /// A capture of `n` launches, which do not name their kernels; `annotated` is the batch that it tells.
+    fn unnamed(n: i64, annotated: Option<u64>) -> Trace {
+        let mut fixture = Fixture::default();
+        let cpu = |raw_category, name: &'static str| -> Slice<'static> {
+            slice(raw_category, name).on(1, 1)
+        };
+        match annotated {
+            Some(16) => fixture.push(cpu("user_annotation", "capture_16_FULL").at(0, 900)),
+            Some(_) => fixture.push(cpu("user_annotation", "capture_32_FULL").at(0, 900)),
+            None => {}
+        }
+        fixture.push(cpu("cuda_runtime", "cudaStreamBeginCapture_v10000").at(1, 1));
+        for n in 0..n {
+            fixture.push(cpu("cpu_op", "aten::mm").at(10 + n * 10, 8));
+            fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(12 + n * 10, 2).link(n + 1));
+        }
+        fixture.push(cpu("cuda_runtime", "cudaStreamEndCapture_v10000").at(800, 1));
+        fixture.finish()
+    }
+
+    fn coverage(formal: &Trace, captures: &[&Trace], details: &[CaptureFacts]) -> Coverage {
+        let sources = Sources { captures, capture_facts: details, ..Sources::default() };
+        triage(formal, &TriageOptions::default(), &sources).coverage
+    }
+
+    #[test]
+    fn the_capture_with_the_same_number_of_launches_is_used() {
+        let (two, three) = (unnamed(2, None), unnamed(3, None));
+        let found = coverage(&formal("32", &["a", "b"]), &[&three, &two], &[]);
+        let replays: Vec<u64> = found.captures.iter().map(|capture| capture.replays).collect();
+        assert_eq!((replays, found.graph_mapped), (vec![0, 1], 2));
+        assert_eq!(coverage(&formal("32", &["a"]), &[&three, &two], &[]).graph_mapped, 0);
+    }
+
+    #[test]
+    fn of_equal_captures_the_batch_size_decides() {
+        let (small, large) = (unnamed(2, Some(16)), unnamed(2, Some(32)));
+        let used = |requests: &str, captures: &[&Trace], details: &[CaptureFacts]| {
+            let found = coverage(&formal(requests, &["a", "b"]), captures, details).captures;
+            let uses = found.iter().map(|of| (of.replays, of.tied, of.by_batch));
+            uses.collect::<Vec<_>>()
+        };
+        assert_eq!(used("16", &[&large, &small], &[]), [(0, 0, 0), (1, 1, 1)]);
+        // 17 requests run in the graph for 32.
+        assert_eq!(used("17", &[&small, &large], &[]), [(0, 0, 0), (1, 1, 1)]);
+        // What stands beside the traces tells where they do not tell themselves.
+        let (one, other) = (unnamed(2, None), unnamed(2, None));
+        let details = |sizes: [u64; 2]| {
+            sizes.map(|size| CaptureFacts { name: format!("bs_{size}"), batch_size: Some(size) })
+        };
+        assert_eq!(used("32", &[&one, &other], &details([16, 32])), [(0, 0, 0), (1, 1, 1)]);
+        assert_eq!(used("32", &[&one, &other], &details([32, 16])), [(1, 1, 1), (0, 0, 0)]);
+        // Nothing tells: the first, and it is said.
+        assert_eq!(used("32", &[&one, &other], &[]), [(1, 1, 0), (0, 0, 0)]);
     }
 }

@@ -7,7 +7,8 @@ use super::arch::ObservedArch;
 use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
 use super::kernel_row::{FROM_ARGUMENTS, KernelTableRow, above_cutoff};
-use super::overlap::OverlapRow;
+use super::overlap::{Concurrency, OverlapContext, OverlapRow};
+use super::replay::CaptureUse;
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
 use crate::percent;
@@ -25,6 +26,10 @@ pub struct TriageReport {
     pub overlap: Vec<OverlapRow>,
     /// How that was judged, and where it could not be.
     pub overlap_note: String,
+    /// What stands around the longest instance of each of these rows, beside `overlap`.
+    pub contexts: Vec<OverlapContext>,
+    /// How much ran at once.
+    pub concurrency: Concurrency,
     /// What is fused and what could be.
     pub fuse: Vec<FuseRow>,
     /// What was left out of that.
@@ -83,6 +88,9 @@ pub struct Coverage {
     pub identical_replays: u64,
     /// Graph launches.
     pub replays: u64,
+    /// The capture traces that were given, and what each was used for.
+    #[serde(default)]
+    pub captures: Vec<CaptureUse>,
 }
 
 impl Coverage {
@@ -118,6 +126,48 @@ impl Coverage {
         }
         Some(text)
     }
+
+    /// Which capture told what, where captures were given.
+    fn captures_sentence(&self) -> Option<String> {
+        let name = |(at, capture): (usize, &CaptureUse)| {
+            let name = match capture.name.as_str() {
+                "" => format!("capture {}", at + 1),
+                name => name.to_owned(),
+            };
+            match capture.batch_size {
+                Some(batch) => format!("{name} (batch {batch})"),
+                None => name,
+            }
+        };
+        let all = || self.captures.iter().enumerate();
+        let used: Vec<String> = all()
+            .filter(|(_, capture)| capture.replays > 0)
+            .map(|(at, capture)| {
+                let n = units::plural(capture.replays, "graph launch", "graph launches");
+                format!("{n} by {}", name((at, capture)))
+            })
+            .collect();
+        let unused: Vec<String> =
+            all().filter(|(_, capture)| capture.replays == 0).map(name).collect();
+        let mut sentences = Vec::new();
+        if !used.is_empty() {
+            sentences.push(format!("Captures told {}.", used.join(", ")));
+        }
+        let sum = |of: fn(&CaptureUse) -> u64| self.captures.iter().map(of).sum::<u64>();
+        match (sum(|of| of.tied), sum(|of| of.by_batch)) {
+            (0, _) => {}
+            (tied, by_batch) => sentences.push(format!(
+                "Of {} several captures have the kernels; the batch size decided for {}, for the others the first \
+                 capture was taken.",
+                units::plural(tied, "launch", "launches"),
+                units::count(by_batch),
+            )),
+        }
+        if !unused.is_empty() {
+            sentences.push(format!("No graph launch replays {}.", unused.join(", ")));
+        }
+        (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
 }
 
 /// Rows that Markdown prints of a table; the page and the artifacts have them all.
@@ -130,8 +180,24 @@ impl TriageReport {
         self.stages.retain(|row| row.stage == stage);
         self.kernels.retain(|row| row.stage == stage.id());
         self.overlap.retain(|row| row.stage == stage);
+        self.contexts.retain(|context| context.stage == stage);
         self.fuse.retain(|row| row.stage == stage.id());
         self
+    }
+
+    /// What to know first, with how much of GPU time has a line of Python where that is most of it.
+    #[must_use]
+    pub fn breakdown_takeaways(&self) -> Vec<String> {
+        let Coverage { total_ns, python_ns, .. } = self.coverage;
+        let mapped = percent(python_ns, total_ns);
+        let mut said = self.takeaways.clone();
+        if mapped >= 70.0 {
+            said.push(format!(
+                "A line of Python is known of {} of GPU time: kinetoscope triage shows which.",
+                units::percent(mapped)
+            ));
+        }
+        said
     }
 
     /// The report as chapters. Kernels below `cutoff_pct` of their stage are summed up in one row.
@@ -144,6 +210,9 @@ impl TriageReport {
             launch_note,
             overlap,
             overlap_note,
+            // Shown beside a row, on the page and by `kinetoscope overlap`.
+            contexts: _,
+            concurrency: _,
             fuse,
             fuse_note,
             coverage,
@@ -157,6 +226,7 @@ impl TriageReport {
         let mut triage = Section::new("triage", "Triage");
         triage.intro.extend(takeaways.iter().cloned());
         triage.intro.extend(coverage.sentence());
+        triage.intro.extend(coverage.captures_sentence());
         triage.tables.push(
             Table::of("stages", "Stages", stages)
                 .summing(&["n_slices", "n_kernels", "total_ns", "share_pct"])
@@ -203,6 +273,7 @@ pub(super) fn takeaways(
     fuse: &[FuseRow],
     spans_ns: &[i64],
     coverage: &Coverage,
+    tp: Option<u32>,
 ) -> Vec<String> {
     let mut said = Vec::new();
     if coverage.total_ns == 0 {
@@ -230,7 +301,11 @@ pub(super) fn takeaways(
     if let Some((_, ns)) = communication
         && percent(*ns, coverage.total_ns) >= 10.0
     {
-        said.push(format!("Communication between GPUs takes {}.", share(*ns)));
+        let ranks = match tp {
+            Some(tp) if tp > 1 => format!(", over {tp} tensor-parallel ranks"),
+            _ => String::new(),
+        };
+        said.push(format!("Communication between GPUs takes {}{ranks}.", share(*ns)));
     }
     let window_ns = spans_ns.iter().copied().fold(0, i64::saturating_add);
     let parallel = percent(coverage.total_ns, window_ns) / 100.0;

@@ -76,6 +76,14 @@ pub(crate) struct Site {
     pub graph: bool,
 }
 
+impl Site {
+    /// The line of Python, else the op, else the launch.
+    pub fn place(&self) -> Option<String> {
+        let op = self.cpu_op.as_ref().or(self.launch.as_ref());
+        self.location.as_ref().map(ToString::to_string).or_else(|| op.cloned())
+    }
+}
+
 /// The place of every GPU slice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attribution {

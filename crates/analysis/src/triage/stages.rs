@@ -27,6 +27,7 @@ mod windows;
 mod tests;
 
 use serde::{Deserialize, Serialize};
+use trace::{Trace, TrackId};
 
 use self::find::{Evidence, Finder};
 use self::windows::{StageWindow, Windows};
@@ -103,6 +104,18 @@ impl Stage {
     pub(crate) fn is_training(self) -> bool {
         matches!(self, Self::Forward | Self::Backward | Self::Optimizer)
     }
+}
+
+/// Everything in a trace that tells a stage, by start.
+pub(crate) fn windows_of(trace: &Trace) -> Vec<StageWindow> {
+    windows::windows(trace).windows
+}
+
+/// The requests in the batch of the innermost window on `track` at `ns` that tells them.
+pub(crate) fn requests_at(windows: &[StageWindow], track: TrackId, ns: i64) -> Option<u64> {
+    let begun = windows.partition_point(|window| window.start_ns <= ns);
+    let holds = |window: &&StageWindow| window.track == track && window.end_ns >= ns;
+    windows[..begun].iter().rev().filter(holds).find_map(|window| window.load.requests)
 }
 
 /// The stage of every GPU slice.

@@ -29,9 +29,14 @@ fn a_file_that_cannot_be_read_or_written_is_1() {
     let folder = Folder::new("unreadable");
     folder.write("run.json", sound());
     std::fs::create_dir(folder.path().join("out.json")).unwrap();
-    let table: [(&[&str], &str); 6] = [
+    let table: [(&[&str], &str); 8] = [
         (&["breakdown", "absent.json"], "cannot read absent.json"),
-        (&["breakdown", "."], "cannot read ."),
+        (&["overlap", "absent.json"], "cannot read absent.json"),
+        (&["triage", "run.json", "--map", "absent.json"], "cannot read absent.json"),
+        (
+            &["triage", "run.json", "--export-map", "absent/map.json"],
+            "cannot write absent/map.json",
+        ),
         (&["perfetto-fix", "absent.json"], "cannot read absent.json"),
         (&["perfetto-fix", "."], "cannot read ."),
         (&["perfetto-fix", "run.json", "-o", "absent/out.json"], "cannot write absent/out.json"),
@@ -50,9 +55,18 @@ fn a_file_that_cannot_be_read_or_written_is_1() {
 fn bad_usage_is_2() {
     let folder = Folder::new("usage");
     folder.write("run.json", sound());
-    let table: [&[&str]; 8] = [
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    let table: [&[&str]; 16] = [
         &[],
         &["breakdown"],
+        &["overlap"],
+        &["overlap", "run.json", "--span", "0"],
+        &["breakdown", "empty"],
+        &["breakdown", "run.json", "run.json", "--json"],
+        &["breakdown", "run.json", "--json", "--timeline"],
+        &["triage", "run.json", "--rank", "0", "--all-ranks"],
+        &["triage", "run.json", "run.json", "--export-map", "map.json"],
+        &["overlap", "run.json", "--mapping", "empty"],
         &["perfetto-fix"],
         &["repair", "run.json"],
         &["breakdown", "run.json", "--yaml"],
@@ -66,7 +80,7 @@ fn bad_usage_is_2() {
         assert!(!run.stderr.is_empty(), "{arguments:?}");
         assert_eq!(run.stdout, "", "{arguments:?}");
     }
-    assert_eq!(folder.names(), ["run.json"]);
+    assert_eq!(folder.names(), ["empty", "run.json"]);
     assert_eq!(folder.text("run.json"), sound(), "the input is never touched");
 }
 
@@ -82,7 +96,7 @@ fn no_trace_is_3_with_its_kind_and_what_to_do() {
     ];
     for (name, bytes, reason) in table {
         folder.write(name, bytes);
-        for command in ["breakdown", "perfetto-fix"] {
+        for command in ["breakdown", "perfetto-fix", "triage", "overlap"] {
             let run = folder.run(&[command, name]);
             assert_eq!(run.code, 3, "{name}: {}", run.stderr);
             assert!(run.stderr.starts_with(&format!("kinetoscope: {name}: ")), "{}", run.stderr);

@@ -8,5 +8,8 @@ mod corpus;
 mod corpus_golden;
 mod documents;
 mod endings;
+mod folders;
+mod maps;
+mod overlap;
 mod perfetto_fix;
 mod triage;

@@ -14,7 +14,7 @@ const FILES: [&str; 6] = [
     "profile_summary.md",
 ];
 
-fn names_in(folder: &Folder, path: &str) -> Vec<String> {
+pub fn names_in(folder: &Folder, path: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder.path().join(path)).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -22,12 +22,12 @@ fn names_in(folder: &Folder, path: &str) -> Vec<String> {
     names
 }
 
-fn json(folder: &Folder, path: &str) -> Value {
+pub fn json(folder: &Folder, path: &str) -> Value {
     serde_json::from_slice(&folder.read(path)).unwrap()
 }
 
 /// A trace of one rank: one kernel that has the rank's name.
-fn of_rank(rank: Option<i32>) -> String {
+pub fn of_rank(rank: Option<i32>) -> String {
     let mut trace = Kineto::new();
     if let Some(rank) = rank {
         trace = trace.with("distributedInfo", &format!("{{\"rank\": {rank}, \"world_size\": 2}}"));

@@ -1,8 +1,9 @@
 //! From a trace and what a person wants to its artifacts, in one call: the page and the command line both make it.
 
-use analysis::{Options, Sources, Stage, TriageOptions, analyze, triage};
+use analysis::{Options, Sources, Stage, TriageOptions, TriageReport, analyze, triage};
 use decode::Decoded;
 use repair::RepairPlan;
+use trace::Trace;
 
 use super::{Artifact, ArtifactOptions, SourceFile, Triaged, UserFacts, triage_artifacts};
 
@@ -61,41 +62,68 @@ impl std::fmt::Display for NotMade {
 
 impl std::error::Error for NotMade {}
 
+/// The triage of a trace: of all of it, or of one stage.
+///
+/// # Errors
+/// When the trace has no such stage.
+pub fn order_triage(
+    trace: &Trace,
+    file_name: &str,
+    others: &Sources<'_>,
+    facts: &UserFacts,
+    stage: Option<Stage>,
+    count_before_window: bool,
+) -> Result<TriageReport, NotMade> {
+    let (model, tp) = facts.model_and_tp(&trace.metadata);
+    let file_name = Some(file_name.to_owned());
+    let slices = Options { without_before_window: !count_before_window, ..Options::default() };
+    let options = TriageOptions { slices, file_name, model, tp };
+    let found = triage(trace, &options, others);
+    match stage {
+        Some(wanted) if !found.stages.iter().any(|row| row.stage == wanted) => {
+            let known = found.stages.iter().map(|row| row.stage).collect();
+            Err(NotMade::NoStage { wanted, known })
+        }
+        Some(wanted) => Ok(found.only(wanted)),
+        None => Ok(found),
+    }
+}
+
 /// Triages a trace and writes the artifacts of it, all but the repaired trace, in the order of the archive.
 ///
 /// # Errors
 /// When the trace has no such stage.
 pub fn order_artifacts(order: &ArtifactOrder<'_>) -> Result<Vec<Artifact>, NotMade> {
+    let ArtifactOrder { decoded, file_name, others, facts, stage, count_before_window, .. } = order;
+    let trace = &decoded.trace;
+    let found = order_triage(trace, file_name, others, facts, *stage, *count_before_window)?;
+    ordered_artifacts(order, &found)
+}
+
+/// The artifacts of a triage that [`order_triage`] made of the same trace and choices.
+///
+/// # Errors
+/// Only by a fault of Kinetoscope.
+pub fn ordered_artifacts(
+    order: &ArtifactOrder<'_>,
+    found: &TriageReport,
+) -> Result<Vec<Artifact>, NotMade> {
     let ArtifactOrder {
         decoded,
-        file_name,
+        file_name: _,
         plan,
-        others,
+        others: _,
         sources,
         facts,
-        stage,
+        stage: _,
         cutoff_pct,
-        count_before_window,
+        count_before_window: _,
         options,
     } = *order;
-    let trace = &decoded.trace;
-    let (model, tp) = facts.model_and_tp(&trace.metadata);
-    let file_name = Some(file_name.to_owned());
-    let slices = Options { without_before_window: !count_before_window, ..Options::default() };
-    let triage_options = TriageOptions { slices, file_name, model, tp };
-    let mut found = triage(trace, &triage_options, &others);
-    if let Some(wanted) = stage {
-        if !found.stages.iter().any(|row| row.stage == wanted) {
-            let known = found.stages.iter().map(|row| row.stage).collect();
-            return Err(NotMade::NoStage { wanted, known });
-        }
-        found = found.only(wanted);
-    }
-    let report = analyze(trace, &Options::default());
     triage_artifacts(&Triaged {
         decoded,
-        report: &report,
-        triage: &found,
+        report: &analyze(&decoded.trace, &Options::default()),
+        triage: found,
         plan: Some(plan),
         sources,
         facts,

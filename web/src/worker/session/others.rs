@@ -58,6 +58,7 @@ impl OpenFile {
             mapping: of(companions, Companion::Mapping).next().map(|it| &it.decoded.trace),
             details: self.details.as_ref(),
             capture_details,
+            ..Sources::default()
         }
     }
 

@@ -3,6 +3,7 @@
 //! `sweep` measures, `risk` and `waits` look at what stands beside each instance, `verdict` decides, `table`
 //! puts the rows together.
 
+mod context;
 mod edges;
 mod explain;
 mod risk;
@@ -17,8 +18,10 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+use serde::{Deserialize, Serialize};
 use trace::Details;
 
+pub use context::{NextTo, OverlapContext};
 pub use row::OverlapRow;
 pub(crate) use sweep::SliceOverlap;
 pub(crate) use table::overlap;
@@ -41,11 +44,38 @@ impl Default for OverlapOptions<'_> {
     }
 }
 
+/// How much ran at once, over all devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Concurrency {
+    /// At least one slice ran.
+    pub busy_ns: i64,
+    /// At least two streams of a device ran.
+    pub overlapped_ns: i64,
+    /// The most streams of a device that ran at once.
+    pub peak_streams: u64,
+}
+
+impl Concurrency {
+    fn of(per_slice: &SliceOverlap) -> Self {
+        let mut all = Self::default();
+        for device in &per_slice.devices {
+            all.busy_ns = all.busy_ns.saturating_add(device.busy_ns);
+            all.overlapped_ns = all.overlapped_ns.saturating_add(device.overlapped_ns);
+            all.peak_streams = all.peak_streams.max(device.peak_streams as u64);
+        }
+        all
+    }
+}
+
 /// What the overlap analysis found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlap {
     /// By stage, then priority, then exposed time.
     pub rows: Vec<OverlapRow>,
+    /// What stands around the longest instance of each row, beside `rows`.
+    pub contexts: Vec<OverlapContext>,
+    /// How much ran at once.
+    pub concurrency: Concurrency,
     /// What to know before reading the rows: how it was judged, and where it could not be.
     pub note: String,
     /// The time of every GPU slice, parallel to [`crate::gpu::Gpu`]'s order.

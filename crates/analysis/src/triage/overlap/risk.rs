@@ -128,6 +128,11 @@ impl<'a> Surroundings<'a> {
         }
     }
 
+    /// The slice before (`side` 0) or after (1) on the same stream.
+    pub(super) fn neighbour(&self, slice: usize, side: usize) -> Option<usize> {
+        self.around[slice][side].map(|other| other as usize)
+    }
+
     /// What stands next to `instances`.
     pub(super) fn next_to(&self, instances: &[u32]) -> Neighbours {
         let mut found = Neighbours { n: instances.len() as u64, ..Neighbours::default() };
@@ -185,7 +190,7 @@ impl<'a> Surroundings<'a> {
     }
 
     /// Whether two near neighbours look dependent; `None` when it cannot be said.
-    fn depends(&self, at: usize, other: usize) -> Option<bool> {
+    pub(super) fn depends(&self, at: usize, other: usize) -> Option<bool> {
         let class = |at: usize| self.gpu.works[self.gpu.slice(at).work].category.overlap_class();
         if classes_depend(class(at), class(other)) {
             return Some(true);

@@ -3,6 +3,7 @@
 use catalog::{Category, OverlapClass, copy_route, is_pageable};
 use report::units;
 
+use super::context::context;
 use super::explain::{Figures, reason, signal};
 use super::risk::{Evidence, Surroundings};
 use super::savings::Savings;
@@ -11,7 +12,7 @@ use super::verdict::{
     Case, HEADROOM_PCT, HIDDEN_PCT, LEAST_NS, MOST_ROWS, Remedy, Verdict, at_least, decide,
     is_light, weight,
 };
-use super::{Overlap, OverlapOptions, OverlapRow};
+use super::{Concurrency, Overlap, OverlapOptions, OverlapRow};
 use crate::gpu::{Extent, Gpu};
 use crate::launches::Launches;
 use crate::percent;
@@ -77,7 +78,7 @@ pub(crate) fn overlap(
         for (verdict, group) in candidates(gpu, &of_stage, stage.n_streams < 2) {
             rows.push(row(&facts, stage, group, verdict));
         }
-        trace::sort_by(&mut rows[from..], |a: &OverlapRow, b| {
+        trace::sort_by(&mut rows[from..], |(a, _): &(OverlapRow, u32), (b, _)| {
             let by_time = b.exclusive_ns.cmp(&a.exclusive_ns);
             a.priority
                 .cmp(&b.priority)
@@ -85,7 +86,13 @@ pub(crate) fn overlap(
                 .then_with(|| a.kernel_name.cmp(&b.kernel_name))
         });
     }
-    Overlap { rows, note, per_slice }
+    let around = |(row, slice): &(OverlapRow, u32)| {
+        context(gpu, &facts.surroundings, attribution, row, *slice as usize)
+    };
+    let contexts = rows.iter().map(around).collect();
+    let concurrency = Concurrency::of(&per_slice);
+    let rows = rows.into_iter().map(|(row, _)| row).collect();
+    Overlap { rows, contexts, concurrency, note, per_slice }
 }
 
 /// The stages that have slices, in the order of tables.
@@ -223,7 +230,8 @@ struct Facts<'a> {
     savings: Savings<'a>,
 }
 
-fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) -> OverlapRow {
+/// A row, and the slice of its longest instance.
+fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) -> (OverlapRow, u32) {
     let Facts { gpu, per_slice, attribution, surroundings, savings } = facts;
     let work = &gpu.works[group.work];
     let name = gpu.trace.strings.get(work.name);
@@ -263,7 +271,8 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         let dur_ns = |at: u32| gpu.slice(at as usize).dur_ns;
         if dur_ns(at) > dur_ns(best) { at } else { best }
     });
-    OverlapRow {
+    let longest = longest.unwrap_or_default();
+    let row = OverlapRow {
         stage: stage.stage,
         priority,
         verdict: verdict.id().to_owned(),
@@ -288,8 +297,9 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
             .then(|| share_of(neighbours.waited)),
         formal_signal: signal(&figures),
         reason: reason(&figures),
-        representative: longest.map_or(0, |at| gpu.row(at as usize)),
-    }
+        representative: gpu.row(longest as usize),
+    };
+    (row, longest)
 }
 
 /// The name beside which its instances were hidden longest, each by its own weightiest partner.
@@ -306,11 +316,7 @@ fn hidden_by<'a>(gpu: &Gpu<'a>, group: &Group, per_slice: &SliceOverlap) -> Opti
 
 /// The place that most of the time comes from: a line of Python, else an op, else a launch.
 fn scope(gpu: &Gpu<'_>, group: &Group, places: &Attribution) -> Option<String> {
-    let text = |site: u32| {
-        let site = &places.sites[site as usize];
-        let op = site.cpu_op.as_ref().or(site.launch.as_ref());
-        site.location.as_ref().map(ToString::to_string).or_else(|| op.cloned())
-    };
+    let text = |site: u32| places.sites[site as usize].place();
     let of = |at: u32| (places.site_of[at as usize], gpu.slice(at as usize).dur_ns);
     let mut by_site: Vec<(u32, i64)> = group.instances.iter().map(|at| of(*at)).collect();
     trace::sort(&mut by_site);
@@ -355,16 +361,13 @@ fn note(
              (communication and copies) are listed."
         ));
     }
-    let busy_ns = per_slice.devices.iter().fold(0_i64, |sum, d| sum.saturating_add(d.busy_ns));
-    let both_ns =
-        per_slice.devices.iter().fold(0_i64, |sum, d| sum.saturating_add(d.overlapped_ns));
-    let peak = per_slice.devices.iter().map(|d| d.peak_streams).max().unwrap_or(0);
-    if both_ns > 0 {
+    let Concurrency { busy_ns, overlapped_ns, peak_streams } = Concurrency::of(per_slice);
+    if overlapped_ns > 0 {
         sentences.push(format!(
-            "Two streams or more ran at once for {} of {} busy ({}), {peak} at most.",
-            units::time(both_ns),
+            "Two streams or more ran at once for {} of {} busy ({}), {peak_streams} at most.",
+            units::time(overlapped_ns),
             units::time(busy_ns),
-            units::percent(percent(both_ns, busy_ns)),
+            units::percent(percent(overlapped_ns, busy_ns)),
         ));
     } else if stages.iter().any(|stage| stage.n_streams > 1) {
         sentences.push("No two streams ever ran at once.".to_owned());

@@ -5,7 +5,8 @@ use std::path::Path;
 use super::*;
 use crate::launches::Launches;
 use crate::triage::attribution::Linker;
-use crate::triage::{framework, replay};
+use crate::triage::stages::Stages;
+use crate::triage::{Sources, framework, replay};
 
 fn decode(path: &Path) -> Trace {
     let mut decoder = decode::Decoder::new();
@@ -118,7 +119,9 @@ fn replayed_kernels_have_the_operators_of_their_capture() {
         let places = |gpu: &Gpu<'_>| {
             let launches = Launches::of(gpu);
             let mut places = attribution::attribute(gpu, &launches, &mut Linker::of(&trace));
-            replay::map(gpu, &launches, &mut places, &[&capture], &mut |_, _, _, _| {});
+            let sources = Sources { captures: &[&capture], ..Sources::default() };
+            let stages = Stages::of(gpu, &launches, None);
+            replay::map(gpu, &launches, &mut places, &stages, &sources, &mut |_, _, _, _| {});
             Some(places)
         };
         let found = look(&trace, |_| "decode", places, &of(*framework));

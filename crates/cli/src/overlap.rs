@@ -1,0 +1,94 @@
+//! `kinetoscope overlap`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use kinetoscope::artifacts::{UserFacts, stage_of_word};
+use kinetoscope::{OverlapDocument, Stage, TriageReport, overlap_windows};
+
+use crate::companions::{self, Kept};
+use crate::input::Opened;
+use crate::traces::{self, Chosen};
+use crate::triage::{Given, How, triage_only};
+
+/// Rows that are drawn if nobody says otherwise.
+pub const ROWS: usize = 8;
+/// Characters of a drawn row.
+const COLUMNS: usize = 100;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Traces (.json or .json.gz), or folders of them. Without --mapping, --map or --capture: single-trace mode.
+    #[arg(required_unless_present = "formal")]
+    trace: Vec<PathBuf>,
+    /// The same: the trace whose times count.
+    #[arg(long, value_name = "TRACE", num_args = 1..)]
+    formal: Vec<PathBuf>,
+    #[command(flatten)]
+    companions: companions::Beside,
+    #[command(flatten)]
+    choice: traces::Choice,
+    /// Only this stage: extend, decode, mixed, capture, forward, backward, optimizer, all.
+    #[arg(long, value_parser = stage_of_word)]
+    stage: Option<Stage>,
+    /// Draw this many rows, the most urgent first.
+    #[arg(long, default_value_t = ROWS)]
+    rows: usize,
+    /// The time that is drawn around an instance, in µs; by default six of its durations, 40 at least.
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(1..))]
+    span: Option<u32>,
+    /// Leave names of hosts and users where they are.
+    #[arg(long)]
+    keep_names: bool,
+}
+
+/// Prints what could overlap, and around each row its neighbours, its calls and a picture.
+///
+/// # Errors
+/// When a file cannot be read or is no trace, or stdout is closed.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let given: Vec<PathBuf> = arguments.trace.iter().chain(&arguments.formal).cloned().collect();
+    let chosen = traces::choose(&given, arguments.choice.ranks())?;
+    let mut companions = Kept::new(&arguments.companions);
+    let mut stdout = std::io::stdout();
+    let how = How { stage: arguments.stage, ..How::default() };
+    for (at, Chosen { path, .. }) in chosen.iter().enumerate() {
+        let given = Given {
+            path,
+            companions: companions.of(path)?,
+            facts: &UserFacts::default(),
+            keep_names: arguments.keep_names,
+        };
+        let (read, _, triage) = triage_only(&given, &how)?;
+        let span_ns = arguments.span.map(|us| i64::from(us) * 1_000);
+        if at > 0 {
+            stdout.write_all(b"\n")?;
+        }
+        let document = document(&given, &read, &triage, arguments.rows, span_ns);
+        stdout.write_all(document.markdown().as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The document of a triaged trace.
+pub fn document<'a>(
+    given: &Given<'_>,
+    read: &'a Opened,
+    report: &'a TriageReport,
+    rows: usize,
+    span_ns: Option<i64>,
+) -> OverlapDocument<'a> {
+    let trace = &read.decoded.trace;
+    let instances: Vec<u32> = report.overlap.iter().map(|row| row.representative).collect();
+    OverlapDocument {
+        title: format!("Overlap in {}", read.source.name),
+        report,
+        windows: overlap_windows(trace, &instances, span_ns),
+        metadata: &trace.metadata,
+        keep_names: given.keep_names,
+        mode: given.companions.mode(&read.source.name),
+        rows,
+        columns: COLUMNS,
+    }
+}

@@ -1,0 +1,113 @@
+//! Folders and ranks: what a command takes of them, and that it says what it leaves.
+
+use crate::common::{Folder, sound};
+use crate::triage::{names_in, of_rank};
+
+/// A run of two ranks, as a server leaves it.
+fn ranks(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    std::fs::create_dir(folder.path().join("run")).unwrap();
+    folder.write("run/TP-0.json", of_rank(Some(0)));
+    folder.write("run/TP-1.json", of_rank(Some(1)));
+    folder.write("run/merged-run.json", of_rank(None));
+    folder.write("run/server_args.json", "{}");
+    folder.write("run/notes.json", "{\"a\": 1}");
+    folder
+}
+
+#[test]
+fn every_command_takes_a_folder_and_says_what_it_leaves() {
+    let folder = ranks("folders");
+    for command in ["breakdown", "triage", "overlap"] {
+        let run = folder.run(&[command, "run"]).done();
+        assert!(run.stdout.contains("TP-0.json"), "{command}: {}", run.stdout);
+        assert!(!run.stdout.contains("TP-1.json"), "{command}: {}", run.stdout);
+        for part in [
+            "run/notes.json (JSON without traceEvents)",
+            "run/merged-run.json",
+            "2 ranks (0, 1); rank 0 is taken",
+            "--all-ranks",
+        ] {
+            assert!(run.stderr.contains(part), "{command}: {part}: {}", run.stderr);
+        }
+        let other = folder.run(&[command, "run", "--rank", "1"]).done();
+        assert!(other.stdout.contains("TP-1.json") && !other.stdout.contains("TP-0.json"));
+    }
+}
+
+#[test]
+fn all_ranks_come_one_after_the_other() {
+    let folder = ranks("all-ranks");
+    let run = folder.run(&["triage", "run", "--all-ranks", "--out", "out"]).done();
+    assert_eq!(run.stdout.matches("\n# Profile of").count(), 1, "and one at the beginning");
+    assert_eq!(names_in(&folder, "out"), ["TP-0", "TP-1"]);
+    let run = folder.run(&["breakdown", "run", "--all-ranks"]).done();
+    assert!(run.stdout.contains("kernel_0") && run.stdout.contains("kernel_1"));
+    let json = folder.run(&["breakdown", "run", "--json"]).done().json();
+    assert_eq!(json["kernels"][0]["kernel_name"], "kernel_0");
+    assert_eq!(folder.run(&["breakdown", "run", "--json", "--all-ranks"]).code, 2);
+}
+
+#[test]
+fn merged_traces_count_where_there_are_no_others() {
+    let folder = Folder::new("merged");
+    folder.write("merged-a.json", of_rank(None));
+    let run = folder.run(&["triage", "."]).done();
+    assert!(run.stdout.contains("kernel_-1"), "{}", run.stdout);
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn runs_in_folders_are_compared() {
+    let folder = ranks("compare-folders");
+    std::fs::create_dir(folder.path().join("other")).unwrap();
+    folder.write("other/TP-1.json", of_rank(Some(1)));
+    let run = folder.run(&["compare", "run", "other", "--rank", "1"]).done();
+    assert!(run.stdout.contains("kernel_1") && !run.stdout.contains("kernel_0"), "{}", run.stdout);
+    // Two traces of one rank are two runs.
+    folder.write("other/second.json", sound());
+    let run = folder.run(&["compare", "run", "other"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("holds 2 traces"), "{}", run.stderr);
+    // Artifacts are made already.
+    folder.run(&["triage", "run", "--out", "made"]).done();
+    folder.run(&["compare", "made", "run"]).done();
+    let run = folder.run(&["compare", "made", "run", "--mapping-a", "run"]);
+    assert_eq!((run.code, run.stderr.contains("holds artifacts")), (2, true), "{}", run.stderr);
+}
+
+#[test]
+fn companions_come_from_folders_by_rank() {
+    let folder = ranks("companions");
+    for (rank, name) in [("0", "TP-0"), ("1", "TP-1")] {
+        folder.run(&["triage", "run", "--rank", rank, "--mapping", "run", "--out", rank]).done();
+        let metadata = crate::triage::json(&folder, &format!("{rank}/profile_metadata.json"));
+        assert_eq!(metadata["sources"][1]["name"], format!("{name}.json"));
+    }
+}
+
+#[test]
+fn breakdown_says_what_to_know_first_and_draws_the_streams() {
+    let folder = Folder::new("breakdown-timeline");
+    folder.write("example.json.gz", testkit::example::json_gz());
+    let plain = folder.run(&["breakdown", "example.json.gz"]).done().stdout;
+    for part in [
+        "## Takeaways",
+        "Most GPU time goes to gemm",
+        "Communication between GPUs takes",
+        "The largest chance to fuse is",
+    ] {
+        assert!(plain.contains(part), "{part}");
+    }
+    if let Some(corpus) = testkit::shared("corpus/traces") {
+        let traced = corpus.join("mi300_sglang_prefilldecode.json.gz");
+        let run = folder.run(&["breakdown", &traced.to_string_lossy()]).done();
+        assert!(run.stdout.contains("A line of Python is known of"), "{}", run.stdout);
+    }
+    let drawn = folder.run(&["breakdown", "example.json.gz", "--timeline"]).done().stdout;
+    let (before, timeline) = drawn.split_once("\n## Timeline\n").unwrap();
+    assert_eq!(before, plain);
+    for part in ["stream 7 ", "stream 20", "stream 28", "# compute"] {
+        assert!(timeline.contains(part), "{part}: {timeline}");
+    }
+}

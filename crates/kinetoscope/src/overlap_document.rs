@@ -1,0 +1,182 @@
+//! What `kinetoscope overlap` prints: what could overlap, and around each row its neighbours, its calls and a picture.
+
+use analysis::{
+    Concurrency, Coverage, FigureRow, NextTo, OverlapContext, OverlapRow, OverlapWindow,
+    TriageReport, window_text,
+};
+use report::{Cell, Section, Table, code_span, plain_text, short_name, units};
+use trace::Metadata;
+
+use crate::artifacts::privacy::{Names, strip_section};
+
+/// Columns of the table of actions: what to do about what, and why.
+const ACTIONS: &[&str] = &[
+    "stage",
+    "priority",
+    "kernel_name",
+    "recommendation",
+    "dependency_risk",
+    "total_ns",
+    "share_pct",
+    "exclusive_pct",
+    "hidden_pct",
+    "hidden_by",
+    "savings_bound_ns",
+    "n_instances",
+    "python_scope",
+];
+
+/// Longest name in a heading or a list.
+const NAME_CHARS: usize = 96;
+
+/// What the document is made of.
+#[derive(Clone)]
+pub struct OverlapDocument<'a> {
+    /// What it is of: a file's name.
+    pub title: String,
+    /// The triage of the formal trace.
+    pub report: &'a TriageReport,
+    /// The windows around the longest instance of each row, beside `report.overlap`.
+    pub windows: Vec<Option<OverlapWindow>>,
+    /// The metadata of the formal trace, which may name hosts and users.
+    pub metadata: &'a Metadata,
+    /// Leaves these names where they are.
+    pub keep_names: bool,
+    /// How the places in Python were found: `mapping and formal`, `single trace`.
+    pub mode: String,
+    /// Rows that are shown with their surroundings: the most urgent.
+    pub rows: usize,
+    /// Characters of a timeline.
+    pub columns: usize,
+}
+
+impl OverlapDocument<'_> {
+    /// The whole document.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let TriageReport { overlap, overlap_note, concurrency, coverage, .. } = self.report;
+        let names = Names::of(self.metadata, self.keep_names);
+        let mut section = Section::new("overlap", "Overlap");
+        section.intro.push(format!("Mode: {}.", self.mode));
+        section.intro.push(overlap_note.clone());
+        section.tables.push(Table::of("figures", "Figures", &figures(concurrency, coverage)));
+        section.tables.push(
+            Table::of("actions", "Actions", overlap)
+                .only(ACTIONS)
+                .when_empty("Nothing takes enough exposed time to be worth moving."),
+        );
+        let title = names.strip(&self.title);
+        let mut out = report::document(&title, &[strip_section(&names, &section)]);
+        out.push_str(&self.surroundings());
+        out
+    }
+
+    /// The chapter with the surroundings of the most urgent rows; empty if there are none.
+    #[must_use]
+    pub fn surroundings(&self) -> String {
+        let TriageReport { overlap, contexts, .. } = self.report;
+        let names = Names::of(self.metadata, self.keep_names);
+        let mut chosen: Vec<usize> = (0..overlap.len().min(contexts.len())).collect();
+        trace::sort_by_key(&mut chosen, |at| {
+            (overlap[*at].priority, std::cmp::Reverse(overlap[*at].exclusive_ns), *at)
+        });
+        let left_out = chosen.len().saturating_sub(self.rows);
+        chosen.truncate(self.rows);
+        if chosen.is_empty() {
+            return String::new();
+        }
+        let mut out = "\n## Source context\n".to_owned();
+        out.push_str(
+            "\nThe longest instance of each row, the most urgent first, with what ran around it on its device.\n",
+        );
+        for at in chosen {
+            out.push_str(&of_row(&overlap[at], &contexts[at], &names));
+            if let Some(Some(window)) = self.windows.get(at) {
+                out.push_str(&format!("\n```text\n{}```\n", window_text(window, self.columns)));
+            }
+        }
+        if left_out > 0 {
+            let rows = units::plural(left_out as u64, "more row", "more rows");
+            out.push_str(&format!("\n{rows} without a picture.\n"));
+        }
+        out
+    }
+}
+
+fn figures(concurrency: &Concurrency, coverage: &Coverage) -> Vec<FigureRow> {
+    let Concurrency { busy_ns, overlapped_ns, peak_streams } = *concurrency;
+    let share = |part: i64, whole: i64| {
+        Cell::Percent(if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 })
+    };
+    let figure = |figure: &str, value: Cell, note: &str| FigureRow {
+        figure: figure.to_owned(),
+        value,
+        note: note.to_owned(),
+    };
+    vec![
+        figure("GPU busy", Cell::Ns(busy_ns), "at least one stream ran"),
+        figure("Overlapped", Cell::Ns(overlapped_ns), "at least two streams of a device ran"),
+        figure("Overlapped share", share(overlapped_ns, busy_ns), "of GPU busy"),
+        figure("Peak concurrency", Cell::Count(peak_streams), "streams of a device at once"),
+        figure(
+            "Mapped to an op",
+            share(coverage.op_ns, coverage.total_ns),
+            "of the summed GPU time",
+        ),
+        figure(
+            "Mapped to Python",
+            share(coverage.python_ns, coverage.total_ns),
+            "of the summed GPU time",
+        ),
+    ]
+}
+
+fn of_row(row: &OverlapRow, context: &OverlapContext, names: &Names) -> String {
+    let name = code_span(&short_name(&row.kernel_name, NAME_CHARS));
+    let mut out = format!("\n### P{}, {}: {name}\n\n", row.priority, row.stage.title());
+    let text = |text: &str| plain_text(&names.strip(text));
+    let mut line = |label: &str, markdown: &str| {
+        out.push_str(&format!("- {label}: {markdown}\n"));
+    };
+    let stream = match context.stream.as_str() {
+        "" => "a stream that the file does not name".to_owned(),
+        stream => format!("stream {stream}"),
+    };
+    line("Instance", &text(&format!("{} on {stream}", units::time(context.dur_ns))));
+    let or_nothing = |side: &Option<NextTo>, word: &str| match side {
+        Some(side) => {
+            let name = code_span(&short_name(&side.kernel_name, NAME_CHARS));
+            format!("{name} {}", text(&neighbour(side, word)))
+        }
+        None => "nothing on this stream".to_owned(),
+    };
+    line("Before", &or_nothing(&context.before, "its input"));
+    line("After", &or_nothing(&context.after, "its consumer"));
+    let op = context.cpu_op.as_deref().unwrap_or("not known");
+    let launch = context.launch.as_deref().map(|launch| format!(", launched by {launch}"));
+    line("Op", &format!("{op}{} (confidence: {})", launch.unwrap_or_default(), context.confidence));
+    if context.chain.is_empty() {
+        line("Calls", "no line of Python is known");
+    } else {
+        line("Calls", &text(&context.chain.join(" → ")));
+    }
+    line("Conclusion", &text(&context.conclusion));
+    out
+}
+
+/// What a neighbour is to the instance, after its name.
+fn neighbour(side: &NextTo, word: &str) -> String {
+    let NextTo { kernel_name: _, category, gap_ns, near, dependent, place } = side;
+    let gap = match gap_ns {
+        ..0 => format!("overlaps it by {}", units::time(gap_ns.saturating_neg())),
+        _ => format!("{} away", units::time(*gap_ns)),
+    };
+    let relation = match (near, dependent) {
+        (false, _) => "not near".to_owned(),
+        (true, Some(true)) => format!("looks like {word}"),
+        (true, Some(false)) => "near, does not look dependent".to_owned(),
+        (true, None) => "near, not known whether it depends".to_owned(),
+    };
+    let place = place.as_deref().map(|place| format!("; {place}")).unwrap_or_default();
+    format!("({category}), {gap}, {relation}{place}")
+}
