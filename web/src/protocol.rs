@@ -8,6 +8,9 @@
 //! There is no `Cancel`: a worker that reads a file synchronously would not see it before it is done, so
 //! the page ends the worker, which also gives all its memory back.
 
+mod artifacts;
+mod details;
+
 use std::borrow::Cow;
 
 use kinetoscope::report::{Finding, Section, Table};
@@ -17,6 +20,11 @@ use crate::shared::Shared;
 
 mod several;
 
+pub use artifacts::{ArtifactFile, ArtifactWish, Artifacts};
+pub use details::{
+    CallSite, FIRST_LAUNCHES, InstanceRow, KernelDetails, KernelKey, OverlapWindow, WindowLane,
+    WindowSlice,
+};
 pub use kinetoscope::artifacts::Artifact;
 pub use kinetoscope::{DrawnLane, DrawnSlice, Fate, Place, Signs};
 pub use several::{Companion, Comparison, Verdict};
@@ -91,6 +99,29 @@ pub enum Request {
         /// Compressed or not.
         format: Format,
     },
+    /// Tell a kernel's launches and places.
+    Kernel {
+        /// The job.
+        job: JobId,
+        /// Which.
+        key: KernelKey,
+    },
+    /// Tell what ran around an event.
+    Window {
+        /// The job.
+        job: JobId,
+        /// The number of the event in the file.
+        event: u32,
+    },
+    /// Make the artifacts.
+    Artifacts {
+        /// The job.
+        job: JobId,
+        /// What is wanted in them.
+        wish: ArtifactWish,
+        /// With the repaired trace and the archive, which take longer.
+        with_trace: bool,
+    },
 }
 
 impl Request {
@@ -107,7 +138,14 @@ impl Request {
     /// Whether the answer follows from companions, too.
     #[must_use]
     pub fn needs_companions(&self) -> bool {
-        matches!(self, Self::Triage { .. } | Self::Describe { .. } | Self::Compare { .. })
+        matches!(
+            self,
+            Self::Triage { .. }
+                | Self::Describe { .. }
+                | Self::Compare { .. }
+                | Self::Kernel { .. }
+                | Self::Artifacts { .. }
+        )
     }
 }
 
@@ -138,6 +176,10 @@ pub enum Stage {
     Repairing,
     /// Reading a companion.
     ReadingCompanion(Companion),
+    /// Reading the file again for its digest.
+    Digesting,
+    /// Writing the artifacts.
+    Packing,
 }
 
 impl Stage {
@@ -153,6 +195,8 @@ impl Stage {
             Self::Repairing => "Writing the repaired file",
             Self::ReadingCompanion(Companion::Capture) => "Reading the capture",
             Self::ReadingCompanion(Companion::Mapping) => "Reading the mapping trace",
+            Self::Digesting => "Taking the file's digest",
+            Self::Packing => "Writing the tables",
         }
     }
 }
@@ -255,6 +299,34 @@ pub enum Response {
         /// What was written.
         repaired: Repaired,
     },
+    /// A kernel's launches and places.
+    Kernel {
+        /// The job.
+        job: JobId,
+        /// What there is.
+        kernel: KernelDetails,
+    },
+    /// What ran around an event.
+    Window {
+        /// The job.
+        job: JobId,
+        /// What there is.
+        window: OverlapWindow,
+    },
+    /// The artifacts are made; their blobs come with this message.
+    Artifacts {
+        /// The job.
+        job: JobId,
+        /// What was made.
+        artifacts: Artifacts,
+    },
+    /// The artifacts cannot be made; everything else can.
+    NoArtifacts {
+        /// The job.
+        job: JobId,
+        /// Why, and what to do.
+        failure: Failure,
+    },
     /// The job cannot go on.
     Failed {
         /// The job.
@@ -353,7 +425,9 @@ impl Analyses {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Triage {
     /// The stages that have GPU work, in order.
-    pub stages: Shared<Vec<StageChoice>>,
+    pub stages: Shared<Vec<Choice>>,
+    /// The devices that have GPU work, in order.
+    pub devices: Shared<Vec<Choice>>,
     /// The chapters of the report.
     pub chapters: Vec<Chapter>,
 }
@@ -366,9 +440,9 @@ impl Triage {
     }
 }
 
-/// A stage that tables can be narrowed to.
+/// A stage or a device that tables can be narrowed to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StageChoice {
+pub struct Choice {
     /// Its id, as it stands in the tables.
     pub id: String,
     /// What a person reads.

@@ -20,6 +20,7 @@ pub(crate) struct Slice<'a> {
     external: Option<i64>,
     device: i64,
     stream: i64,
+    has_stream: bool,
     pid: Option<&'a str>,
     launches: Option<&'a str>,
 }
@@ -34,6 +35,7 @@ pub(crate) fn slice<'a>(raw_category: &'a str, name: &'a str) -> Slice<'a> {
         external: None,
         device: 0,
         stream: 7,
+        has_stream: true,
         pid: None,
         launches: None,
     }
@@ -60,6 +62,12 @@ impl<'a> Slice<'a> {
 impl Slice<'_> {
     pub(crate) fn at(mut self, ts_ns: i64, dur_ns: i64) -> Self {
         (self.ts_ns, self.dur_ns) = (ts_ns, dur_ns);
+        self
+    }
+
+    /// The file does not tell where it ran.
+    pub(crate) fn nowhere(mut self) -> Self {
+        self.has_stream = false;
         self
     }
 
@@ -90,6 +98,7 @@ impl Fixture {
             _ => {}
         }
         let on_gpu = flags.has(Flags::KERNEL) || flags.has(Flags::GPU_MEMORY);
+        let has_stream = on_gpu && slice.has_stream;
         let (device, stream) = (IdToken::Int(slice.device), IdToken::Int(slice.stream));
         let pid = slice.pid.map_or(device, |pid| IdToken::Text(self.intern(pid)));
         let event = Event {
@@ -102,7 +111,7 @@ impl Fixture {
             track: self.track(pid, stream),
             link: slice.link,
             external: slice.external,
-            stream: if on_gpu { self.builder.stream(Stream { device, stream }) } else { None },
+            stream: if has_stream { self.builder.stream(Stream { device, stream }) } else { None },
             span: ByteSpan { start: self.end, len: 10 },
         };
         self.end += 10;

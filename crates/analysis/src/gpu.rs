@@ -20,7 +20,7 @@ pub(crate) struct Gpu<'a> {
 }
 
 /// A name that ran on the GPU, with what the catalog says about it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     pub(crate) name: StringId,
     pub(crate) kind: RawKind,
@@ -90,6 +90,50 @@ impl<'a> Gpu<'a> {
             before_window.push(before.contains(trace, row));
         });
         Self { trace, works, rows, work_of, before_window }
+    }
+
+    /// The slices of each device by themselves, with the device's id, in the order of the file's streams. Names keep
+    /// their numbers in [`Gpu::works`]. Work whose stream is not known can only be that of the one device, if there is
+    /// one; beside several it is one of its own, without an id.
+    #[inline(never)]
+    pub(crate) fn by_device(self) -> Vec<(String, Self)> {
+        let ids: Vec<String> = self
+            .trace
+            .streams
+            .iter()
+            .map(|stream| stream.device.display(&self.trace.strings))
+            .collect();
+        let mut devices: Vec<&str> = Vec::new();
+        let mut device_of: Vec<usize> = Vec::with_capacity(self.len());
+        for at in 0..self.len() {
+            let stream = self.slice(at).stream;
+            let id = stream.and_then(|StreamId(id)| ids.get(usize::from(id)));
+            let id = id.map_or("", String::as_str);
+            let known = devices.iter().position(|device| *device == id);
+            device_of.push(known.unwrap_or_else(|| {
+                devices.push(id);
+                devices.len() - 1
+            }));
+        }
+        if devices.iter().filter(|id| !id.is_empty()).count() < 2 {
+            let id = devices.iter().find(|id| !id.is_empty()).copied().unwrap_or_default();
+            return vec![(id.to_owned(), self)];
+        }
+        let mut order: Vec<usize> = (0..devices.len()).collect();
+        order.sort_by_key(|device| {
+            ids.iter().position(|id| id == devices[*device]).unwrap_or(usize::MAX)
+        });
+        let part = |device: usize| {
+            let own: Vec<usize> = (0..self.len()).filter(|at| device_of[*at] == device).collect();
+            Self {
+                trace: self.trace,
+                works: self.works.clone(),
+                rows: own.iter().map(|at| self.rows[*at]).collect(),
+                work_of: own.iter().map(|at| self.work_of[*at]).collect(),
+                before_window: own.iter().map(|at| self.before_window[*at]).collect(),
+            }
+        };
+        order.into_iter().map(|device| (devices[device].to_owned(), part(device))).collect()
     }
 
     /// Calls `each` with all GPU slices, by start.

@@ -39,11 +39,12 @@ pub use steps::StepRow;
 pub use streams::{DeviceRow, StreamRow};
 pub use text_timeline::{gpu_text, window_text};
 pub use triage::{
-    ArchMatch, ArchRelation, ArchVerdict, BeforeWindowSum, CaptureFacts, CaptureUse, Concurrency,
-    Confidence, Coverage, Framework, FrameworkVote, FuseRow, KernelMap, KernelTableRow, Location,
-    MappedKernel, MappedSite, NextTo, ObservedArch, OverlapContext, OverlapRow, OverlapWindow,
-    RoleGuess, Signs, Sources, Stage, StageRow, TriageOptions, TriageReport, WindowLane,
-    WindowSlice, above_cutoff, guess_roles, kernel_map, overlap_windows, triage,
+    ArchMatch, ArchRelation, ArchVerdict, BeforeWindowSum, CallSite, CaptureFacts, CaptureUse,
+    Concurrency, Confidence, Coverage, Framework, FrameworkVote, FuseRow, InstanceRow,
+    KernelDetails, KernelKey, KernelMap, KernelTableRow, Location, MappedKernel, MappedSite,
+    NextTo, ObservedArch, OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs, Sources,
+    Stage, StageRow, TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice,
+    above_cutoff, guess_roles, kernel_map, overlap_windows, triage, triage_kept,
 };
 
 use report::{Section, Table};

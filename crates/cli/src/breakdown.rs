@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use kinetoscope::artifacts::{UserFacts, order_triage};
+use kinetoscope::artifacts::{Part, UserFacts, order_triage};
 use kinetoscope::{
     Options, PlanOptions, RepairReport, Sources, analyze, breakdown_json, gpu_text, plan_repair,
     problem_table, report,
@@ -58,7 +58,8 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
     // The same slices as in the tables below: also those that were launched before the window.
     let name = path.to_string_lossy();
     let facts = UserFacts::default();
-    let found = order_triage(&decoded.trace, &name, &Sources::default(), &facts, None, true)?;
+    let part = Part { count_before_window: true, ..Part::default() };
+    let found = order_triage(&decoded.trace, &name, &Sources::default(), &facts, part)?;
     let mut takeaways = report::Section::new("takeaways", "Takeaways");
     takeaways.intro = found.breakdown_takeaways();
     let mut sections = Vec::new();

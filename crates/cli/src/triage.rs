@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use kinetoscope::artifacts::{
-    ARCHIVE, Artifact, ArtifactOptions, ArtifactOrder, FIXED_TRACE, NotFacts, NotMade, Role,
+    ARCHIVE, Artifact, ArtifactOptions, ArtifactOrder, FIXED_TRACE, NotFacts, NotMade, Part, Role,
     SUMMARY, SourceFile, Stored, UserFacts, archive, cutoff_of_text, fact_field, order_triage,
     ordered_artifacts, stage_of_word,
 };
@@ -43,6 +43,9 @@ pub struct Arguments {
     /// Only this stage: extend, decode, mixed, capture, forward, backward, optimizer, all.
     #[arg(long, value_parser = stage_of_word)]
     stage: Option<Stage>,
+    /// Only this device, where the trace has several: its number in the trace.
+    #[arg(long, value_name = "N")]
+    device: Option<String>,
     /// Kernels below this share of their stage stand in one row of the Markdown, in percent.
     #[arg(long, default_value_t = 1.0, value_parser = cutoff_of_text)]
     cutoff: f64,
@@ -91,6 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let facts = arguments.facts.read(path)?;
         let how = How {
             stage: arguments.stage,
+            device: arguments.device.clone(),
             cutoff_pct: arguments.cutoff,
             count_before_window: arguments.count_before_window,
         };
@@ -165,10 +169,22 @@ pub struct Done {
 pub struct How {
     /// Only this stage.
     pub stage: Option<Stage>,
+    /// Only this device.
+    pub device: Option<String>,
     /// Kernels below this share of their stage stand in one row of the summary.
     pub cutoff_pct: f64,
     /// Whether what was launched before the window counts.
     pub count_before_window: bool,
+}
+
+impl How {
+    fn part(&self) -> Part<'_> {
+        Part {
+            stage: self.stage,
+            device: self.device.as_deref(),
+            count_before_window: self.count_before_window,
+        }
+    }
 }
 
 /// Triages one file.
@@ -186,6 +202,7 @@ pub fn triage_one(given: &Given<'_>, how: &How) -> Result<Done> {
             sources: &sources,
             facts: given.facts,
             stage: how.stage,
+            device: how.device.as_deref(),
             cutoff_pct: how.cutoff_pct,
             count_before_window: how.count_before_window,
             options: ArtifactOptions { keep_names: given.keep_names },
@@ -202,11 +219,13 @@ pub fn triage_only(given: &Given<'_>, how: &How) -> Result<(Opened, Details, Tri
     let details = input::details(path, &read)?;
     let name = path.to_string_lossy();
     let trace = &read.decoded.trace;
-    let before = how.count_before_window;
+    let part = how.part();
     let found = companions
-        .with(Some(&details), |others| order_triage(trace, &name, others, facts, how.stage, before))
+        .with(Some(&details), |others| order_triage(trace, &name, others, facts, part))
         .map_err(|error| match error {
-            NotMade::NoStage { .. } => Usage(format!("{} has {error}", path.display())).into(),
+            NotMade::NoStage { .. } | NotMade::NoDevice { .. } => {
+                Usage(format!("{} has {error}", path.display())).into()
+            }
             other => anyhow::Error::new(other),
         })?;
     Ok((read, details, found))

@@ -21,7 +21,7 @@ pub use metadata::{
     RepairCount, RunFacts, Tool, TraceFacts,
 };
 pub use number::{Micros, Percent};
-pub use order::{ArtifactOrder, NotMade, order_artifacts, order_triage, ordered_artifacts};
+pub use order::{ArtifactOrder, NotMade, Part, order_artifacts, order_triage, ordered_artifacts};
 pub use privacy::STRIPPED;
 pub use rows::{FuseArtifact, KernelArtifact, OverlapArtifact};
 pub(crate) use source::base_name;

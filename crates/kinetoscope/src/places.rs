@@ -49,6 +49,8 @@ pub enum Fate {
     Dropped,
     /// The repair gives it another lane.
     Moved,
+    /// It is the one that the drawing is about.
+    Chosen,
 }
 
 /// A slice in a lane.

@@ -81,6 +81,18 @@ impl Table {
         self
     }
 
+    /// Leaves out a column, where it says nothing.
+    #[must_use]
+    pub fn without(mut self, key: &str) -> Self {
+        if let Some(at) = self.column(key) {
+            self.columns.remove(at);
+            for row in &mut self.rows {
+                row.remove(at);
+            }
+        }
+        self
+    }
+
     /// Keeps the columns called `keys`, in that order.
     #[must_use]
     pub fn only(mut self, keys: &[&str]) -> Self {

@@ -13,9 +13,9 @@ use crate::digest::files;
 /// What the compressed files may weigh, a little over what they do: the worker is compiled for speed, the app for
 /// size. Raise one only with the reason in the commit.
 const BUDGET: &[Share] = &[
-    Share { what: "app wasm", start: "app-", end: "_bg.wasm", bytes: 280_000 },
-    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", bytes: 620_000 },
-    Share { what: "whole page", start: "", end: "", bytes: 990_000 },
+    Share { what: "app wasm", start: "app-", end: "_bg.wasm", bytes: 385_000 },
+    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", bytes: 725_000 },
+    Share { what: "whole page", start: "", end: "", bytes: 1_150_000 },
 ];
 
 /// Files by the start and the end of their names, and what they may weigh together.

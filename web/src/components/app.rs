@@ -20,10 +20,11 @@ use super::nav::Nav;
 use super::status_bar::StatusBar;
 use crate::queries::address::Address;
 use crate::queries::compare::compare;
+use crate::queries::stages::Narrowed;
 use crate::queries::status::spoken_text;
 use crate::queries::{page, roles};
 use crate::state::{Action, State};
-use crate::tasks::{Tasks, files, keys, settings};
+use crate::tasks::{Tasks, artifacts, files, keys, settings};
 use crate::views::FileView;
 
 /// The page.
@@ -51,6 +52,7 @@ pub fn App() -> Html {
     use_effect_with(state.theme, |theme| settings::apply_theme(*theme));
     use_effect_with(state.keys_on, |on| settings::keep_keys(*on));
     use_effect_with(state.perfetto_url.clone(), |url| settings::keep_perfetto_url(url));
+    use_effect_with(state.form.clone(), artifacts::keep_form);
     use_effect_with(page::title(&state), |title| document().set_title(title));
     use_effect_with(page::address(&state), show_address);
     {
@@ -100,7 +102,9 @@ pub fn App() -> Html {
                 <main id="main" tabindex="-1">
                     { for notices }
                     if let Some(file) = &selected {
-                        <FileView file={file.clone()} view={state.view} compare={compare(&state, file.job)} stage={state.stage.clone()} tables={state.tables.clone()}
+                        <FileView file={file.clone()} view={state.view} compare={compare(&state, file.job)}
+                            chosen={Narrowed { stage: state.stage.clone(), device: state.device.clone() }}
+                            form={state.form.clone()} server_args={state.server_args.clone()} tables={state.tables.clone()}
                             perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
                     } else {
                         <EmptyState tasks={tasks.clone()} />

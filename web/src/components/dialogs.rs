@@ -63,7 +63,7 @@ pub fn OpenDialog(props: &Props) -> Html {
 
 const KEYS: &[(&str, &str)] = &[
     ("Ctrl/⌘ O", "Choose files"),
-    ("1 – 9", "Go to a view"),
+    ("1 – 9, 0", "Go to a view"),
     ("/", "Filter the table"),
     ("?", "This help"),
     ("Esc", "Close, or clear the filter"),

@@ -73,6 +73,36 @@ fn half(title: &str, note: &str, lanes: &[DrawnLane], dur_ns: i64) -> Html {
     }
 }
 
+/// Lanes by themselves.
+#[derive(Clone, PartialEq, Properties)]
+pub struct LanesProps {
+    /// The lanes.
+    pub lanes: Shared<Vec<DrawnLane>>,
+    /// How long the drawing is, in ns.
+    pub dur_ns: i64,
+    /// Moments at equal distances from the left end to the right one, in ns.
+    pub ruler: Vec<i64>,
+}
+
+/// Lanes under a ruler.
+#[component]
+pub fn Lanes(props: &LanesProps) -> Html {
+    let moment = |ns: &i64| match *ns {
+        0 => "0".to_owned(),
+        ns if ns < 0 => format!("\u{2212}{}", units::time(ns.saturating_neg())),
+        ns => format!("+{}", units::time(ns)),
+    };
+    html! {
+        <div class="lanes">
+            <div class="lane ruler" aria-hidden="true">
+                <span class="lane-name"></span>
+                <p>{ for props.ruler.iter().map(|ns| html! { <span>{ moment(ns) }</span> }) }</p>
+            </div>
+            { for props.lanes.iter().map(|lane| row(lane, props.dur_ns)) }
+        </div>
+    }
+}
+
 fn row(lane: &DrawnLane, dur_ns: i64) -> Html {
     let levels = lane.slices.iter().map(|slice| slice.depth).max().unwrap_or(0) + 1;
     let height = f64::from(levels) * LEVEL_PX;
@@ -105,6 +135,7 @@ fn fate_word(fate: Fate) -> &'static str {
         Fate::Kept => "stays",
         Fate::Dropped => "is dropped",
         Fate::Moved => "has moved here",
+        Fate::Chosen => "is the one asked for",
     }
 }
 
@@ -123,11 +154,16 @@ fn drawn(slice: &DrawnSlice, dur_ns: i64) -> Html {
             <rect {x} y={y.to_string()} width={width_text} height={height.to_string()} {class} />
         };
     }
-    let title = format!("{}, {}: {}", slice.name, units::time(slice.dur_ns), fate_word(slice.fate));
+    let said = match slice.fate {
+        Fate::Kept | Fate::Chosen => String::new(),
+        fate => format!(": {}", fate_word(fate)),
+    };
+    let title = format!("{}, {}{said}", slice.name, units::time(slice.dur_ns));
     let fate = match slice.fate {
         Fate::Kept => "kept",
         Fate::Dropped => "dropped",
         Fate::Moved => "moved",
+        Fate::Chosen => "chosen",
     };
     html! {
         // An inner svg clips its text.

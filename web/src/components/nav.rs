@@ -31,7 +31,7 @@ pub fn Nav(props: &Props) -> Html {
                     if let Some((_, text, bad)) = badge {
                         <span class={classes!("badge", bad.then_some("bad"))}>{ text }</span>
                     }
-                    <kbd aria-hidden="true">{ place + 1 }</kbd>
+                    <kbd aria-hidden="true">{ (place + 1) % 10 }</kbd>
                 </button>
             </li>
         }

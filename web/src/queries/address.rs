@@ -16,6 +16,8 @@ pub struct Address {
     pub sort: Option<Sort>,
     /// The stage that tables show; without one they show all.
     pub stage: Option<String>,
+    /// The device that tables show, by the file's own number of it; without one they show all.
+    pub device: Option<String>,
     /// The theme, where it is not the system's.
     pub theme: Option<Theme>,
 }
@@ -24,7 +26,8 @@ impl Address {
     /// The address of the page as it first opens.
     #[must_use]
     pub fn home() -> Self {
-        Self { view: Some(View::Overview), sort: None, stage: None, theme: Some(Theme::System) }
+        let (view, theme) = (Some(View::Overview), Some(Theme::System));
+        Self { view, sort: None, stage: None, device: None, theme }
     }
 
     /// Reads `#v=1&view=...`. Unknown keys are skipped, so that a newer page's links still open.
@@ -41,6 +44,7 @@ impl Address {
                 "view" => address.view = View::by_id(value),
                 "sort" => address.sort = Sort::parse(value),
                 "stage" => address.stage = is_word(value).then(|| value.to_owned()),
+                "device" => address.device = is_word(value).then(|| value.to_owned()),
                 "theme" => address.theme = Theme::by_id(value),
                 _ => {}
             }
@@ -64,6 +68,10 @@ impl Address {
             hash.push_str("&stage=");
             hash.push_str(stage);
         }
+        if let Some(device) = self.device.as_ref().filter(|device| is_word(device)) {
+            hash.push_str("&device=");
+            hash.push_str(device);
+        }
         if let Some(theme) = self.theme.filter(|theme| *theme != Theme::System) {
             hash.push_str("&theme=");
             hash.push_str(theme.id());
@@ -74,7 +82,7 @@ impl Address {
 
 /// Whether a value is a word that needs no escaping.
 fn is_word(value: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=32).contains(&value.len()) && value.bytes().all(plain)
 }
 
@@ -88,9 +96,10 @@ mod tests {
             view: Some(View::Kernels),
             sort: Sort::parse("total_ns.desc,name.asc"),
             stage: Some("decode".into()),
+            device: Some("1".into()),
             theme: Some(Theme::Dark),
         };
-        let hash = "#v=1&view=kernels&sort=total_ns.desc,name.asc&stage=decode&theme=dark";
+        let hash = "#v=1&view=kernels&sort=total_ns.desc,name.asc&stage=decode&device=1&theme=dark";
         assert_eq!(address.to_hash(), hash);
         assert_eq!(Address::parse(&address.to_hash()), address);
     }

@@ -11,3 +11,5 @@ pub mod roles;
 pub mod scroll;
 pub mod stages;
 pub mod status;
+pub mod window;
+pub mod wish;

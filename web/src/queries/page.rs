@@ -19,7 +19,7 @@ pub fn title(state: &State) -> String {
 #[must_use]
 pub fn main_table(view: View) -> Option<&'static str> {
     match view {
-        View::Overview => None,
+        View::Overview | View::Downloads => None,
         View::Kernels => Some("kernels"),
         View::Breakdown => Some("categories"),
         View::Triage => Some("kernel-table"),
@@ -39,6 +39,7 @@ pub fn address(state: &State) -> Address {
         view: Some(state.view),
         sort: table.and_then(|settings| settings.sort.clone()),
         stage: state.stage.clone(),
+        device: state.device.clone(),
         theme: Some(state.theme),
     }
 }
@@ -56,6 +57,7 @@ pub fn apply(state: &mut State, address: &Address) {
         state.view = view;
         // An address without a stage is one of all stages.
         state.stage.clone_from(&address.stage);
+        state.device.clone_from(&address.device);
     }
     if let Some(theme) = address.theme {
         state.theme = theme;

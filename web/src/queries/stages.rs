@@ -4,36 +4,63 @@ use kinetoscope::report::{Cell, Table};
 
 /// Key of the column that tells the stage of a row.
 const STAGE: &str = "stage";
+/// Key of the column that tells its device.
+const DEVICE: &str = "device";
 
-/// The rows of `stage`, of all stages if there is none, with the columns `lead` before the others. A column
-/// of stages that says the same in every row is left out.
+/// Which rows of a table are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Narrowed {
+    /// Only this stage.
+    pub stage: Option<String>,
+    /// Only this device.
+    pub device: Option<String>,
+}
+
+/// The rows that `narrowed` leaves, with the columns `lead` before the others, and which rows of `table` they are. A
+/// column that says the same stage or device in every row is left out.
 #[must_use]
-pub fn of_stage(table: &Table, stage: Option<&str>, lead: &[&str]) -> Table {
-    let at = table.column(STAGE);
-    let is_in = |row: &[Cell]| match (at.and_then(|at| row.get(at)), stage) {
-        (Some(Cell::Text(of)), Some(stage)) => of == stage,
-        _ => true,
+pub fn of_stage(table: &Table, narrowed: &Narrowed, lead: &[&str]) -> (Table, Vec<u32>) {
+    let by = [(STAGE, &narrowed.stage), (DEVICE, &narrowed.device)];
+    let by: Vec<(usize, Option<&String>)> = by
+        .into_iter()
+        .filter_map(|(key, wanted)| Some((table.column(key)?, wanted.as_ref())))
+        .collect();
+    let is_in = |row: &[Cell]| {
+        by.iter().all(|(at, wanted)| match (row.get(*at), wanted) {
+            (Some(Cell::Text(of)), Some(wanted)) => of == *wanted,
+            _ => true,
+        })
     };
-    let rows: Vec<&Vec<Cell>> = table.rows.iter().filter(|row| is_in(row)).collect();
-    let cell = |row: &[Cell]| at.and_then(|at| row.get(at)).cloned();
-    let one_stage = rows.windows(2).all(|pair| cell(pair[0]) == cell(pair[1]));
+    let kept: Vec<(u32, &Vec<Cell>)> =
+        (0..).zip(&table.rows).filter(|(_, row)| is_in(row)).collect();
+    let one_value = |at: usize| kept.windows(2).all(|pair| pair[0].1.get(at) == pair[1].1.get(at));
     let mut columns: Vec<usize> = lead.iter().filter_map(|key| table.column(key)).collect();
     columns.extend((0..table.columns.len()).filter(|at| !lead.contains(&&*table.columns[*at].key)));
-    columns.retain(|column| !(one_stage && at == Some(*column)));
-    let nothing_here = rows.is_empty() && !table.rows.is_empty();
-    Table {
+    columns.retain(|column| !by.iter().any(|(at, _)| at == column && one_value(*at)));
+    let nothing_here = kept.is_empty() && !table.rows.is_empty();
+    let narrowed = Table {
         columns: columns.iter().map(|column| table.columns[*column].clone()).collect(),
-        rows: rows
-            .into_iter()
-            .map(|row| columns.iter().filter_map(|column| row.get(*column).cloned()).collect())
+        rows: kept
+            .iter()
+            .map(|(_, row)| columns.iter().filter_map(|column| row.get(*column).cloned()).collect())
             .collect(),
         when_empty: match nothing_here {
-            true => "Nothing in this stage.".into(),
+            true => "Nothing here.".into(),
             false => table.when_empty.clone(),
         },
         id: table.id.clone(),
         title: table.title.clone(),
         preview: table.preview,
+    };
+    (narrowed, kept.into_iter().map(|(row, _)| row).collect())
+}
+
+/// The text of a row's cell; `None` if there is no such column or no text in it.
+#[must_use]
+pub fn text_of<'a>(table: &'a Table, row: u32, key: &str) -> Option<&'a str> {
+    match table.cell(row as usize, table.column(key)?)? {
+        Cell::Text(text) => Some(text),
+        _ => None,
     }
 }
 
@@ -75,7 +102,8 @@ mod tests {
 
     fn shown(stage: Option<&str>) -> (Vec<String>, Vec<Vec<Cell>>) {
         let rows = [Kernel("extend", "a"), Kernel("decode", "a"), Kernel("decode", "b")];
-        let table = of_stage(&Table::of("kernels", "Kernels", &rows), stage, &["name"]);
+        let narrowed = Narrowed { stage: stage.map(str::to_owned), device: None };
+        let (table, _) = of_stage(&Table::of("kernels", "Kernels", &rows), &narrowed, &["name"]);
         (table.columns.iter().map(|column| column.key.to_string()).collect(), table.rows)
     }
 
@@ -91,12 +119,24 @@ mod tests {
     }
 
     #[test]
+    fn a_narrowed_row_is_found_in_the_whole_table() {
+        let rows = [Kernel("extend", "a"), Kernel("decode", "a"), Kernel("decode", "b")];
+        let table = Table::of("kernels", "Kernels", &rows);
+        let decode = Narrowed { stage: Some("decode".into()), device: None };
+        let (_, source) = of_stage(&table, &decode, &[]);
+        assert_eq!(source, [1, 2]);
+        assert_eq!(text_of(&table, source[1], "name"), Some("b"));
+        assert_eq!(text_of(&table, source[1], "moon"), None);
+    }
+
+    #[test]
     fn a_table_without_stages_stands_as_it_is() {
         let table = Table::of("steps", "Steps", &[Kernel("x", "a"), Kernel("y", "b")]);
-        let mut plain = of_stage(&table, None, &[]);
-        assert_eq!(plain, table);
+        let (mut plain, rows) = of_stage(&table, &Narrowed::default(), &[]);
+        assert_eq!((&plain, rows), (&table, vec![0, 1]));
         plain.columns[0].key = "phase".into();
-        assert_eq!(of_stage(&plain, Some("decode"), &[]), plain);
+        let decode = Narrowed { stage: Some("decode".into()), device: None };
+        assert_eq!(of_stage(&plain, &decode, &[]).0, plain);
     }
 
     #[test]

@@ -41,9 +41,9 @@ pub fn progress_text(progress: &Progress) -> String {
 /// Whether a stage reads the file, so that its bytes say how far it is.
 fn is_counted(progress: &Progress, stage: Stage) -> bool {
     match stage {
-        Stage::Reading | Stage::Repairing | Stage::ReadingCompanion(_) => true,
+        Stage::Reading | Stage::Repairing | Stage::Digesting | Stage::ReadingCompanion(_) => true,
         Stage::Triaging => progress.total > 0 && progress.done < progress.total,
-        Stage::Starting | Stage::Analyzing | Stage::Planning => false,
+        Stage::Starting | Stage::Analyzing | Stage::Planning | Stage::Packing => false,
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use super::ArtifactState;
 use crate::protocol::{
-    Analyses, Companion, Comparison, Failure, Format, JobId, Opened, Plan, Progress, Repaired,
-    Triage,
+    Analyses, Companion, Comparison, Failure, Format, JobId, KernelDetails, Opened, OverlapWindow,
+    Plan, Progress, Repaired, Triage,
 };
 use crate::shared::Shared;
 
@@ -120,8 +121,14 @@ pub struct FileEntry {
     pub plan: Option<Shared<Plan>>,
     /// There after triage, which is the last.
     pub triage: Option<Shared<Triage>>,
+    /// The kernel that was asked for last.
+    pub kernel: Option<Shared<KernelDetails>>,
+    /// What ran around the event that was asked for last.
+    pub window: Option<Shared<OverlapWindow>>,
     /// The repaired file.
     pub repair: RepairState,
+    /// The artifacts.
+    pub artifacts: ArtifactState,
 }
 
 impl FileEntry {
@@ -141,14 +148,19 @@ impl FileEntry {
             report: None,
             plan: None,
             triage: None,
+            kernel: None,
+            window: None,
             repair: RepairState::None,
+            artifacts: ArtifactState::None,
         }
     }
 
     /// Whether its worker has something to do.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        matches!(self.phase, Phase::Working(_)) || matches!(self.repair, RepairState::Writing(..))
+        matches!(self.phase, Phase::Working(_))
+            || matches!(self.repair, RepairState::Writing(..))
+            || matches!(self.artifacts, ArtifactState::Making(_))
     }
 
     /// Whether it has views, or will have: a file that could not be read has none.
@@ -160,9 +172,10 @@ impl FileEntry {
     /// What its worker is doing.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {
-        match (&self.phase, &self.repair) {
-            (Phase::Working(progress), _) => Some(*progress),
-            (_, RepairState::Writing(_, progress)) => Some(*progress),
+        match (&self.phase, &self.repair, &self.artifacts) {
+            (Phase::Working(progress), ..)
+            | (_, RepairState::Writing(_, progress), _)
+            | (_, _, ArtifactState::Making(progress)) => Some(*progress),
             _ => None,
         }
     }

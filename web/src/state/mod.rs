@@ -1,6 +1,7 @@
 //! What the page knows. One [`State`], one [`Action`], one pure [`reduce`]; everything that has an effect
 //! is in `tasks`.
 
+mod artifacts;
 mod file;
 mod reduce;
 mod several;
@@ -9,6 +10,7 @@ mod view;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+pub use artifacts::{ArtifactForm, ArtifactState};
 pub use file::{CompanionEntry, CompanionPhase, ComparePhase, FileEntry, Phase, RepairState, Role};
 pub use reduce::{Action, reduce};
 pub use view::{Dialog, Theme, View};
@@ -31,16 +33,21 @@ pub struct State {
     pub picked: bool,
     /// What the files seem to be for, by their contents; those not named stand for themselves.
     pub guesses: Vec<(JobId, Role)>,
-    /// The launch flags of a server, as they were dropped (`server_args.json`).
+    /// The launch flags of a server, as they were dropped (`server_args.json`). Never kept between visits: they may hold
+    /// keys.
     pub server_args: Option<String>,
     /// The view.
     pub view: View,
     /// The stage that the tables of triage show; `None` for all. Files without it show all.
     pub stage: Option<String>,
+    /// The device that the tables of triage show; `None` for all.
+    pub device: Option<String>,
     /// Light, dark or the system's.
     pub theme: Theme,
     /// Order and filter of each table, by its id.
     pub tables: BTreeMap<String, TableSettings>,
+    /// What a person told and chose, for artifacts.
+    pub form: ArtifactForm,
     /// What is open above the page.
     pub dialog: Option<Dialog>,
     /// Whether a file is held over the window.
@@ -85,8 +92,10 @@ impl Default for State {
             server_args: None,
             view: View::Overview,
             stage: None,
+            device: None,
             theme: Theme::System,
             tables: BTreeMap::new(),
+            form: ArtifactForm::default(),
             dialog: None,
             drag_over: false,
             keys_on: true,

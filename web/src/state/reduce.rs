@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::{
-    CompanionPhase, ComparePhase, Dialog, FileEntry, PerfettoState, Phase, RepairState, Role,
-    State, Theme, View, several,
+    ArtifactForm, ArtifactState, CompanionPhase, ComparePhase, Dialog, FileEntry, PerfettoState,
+    Phase, RepairState, Role, State, Theme, View, several,
 };
 use crate::protocol::{Companion, Failure, Format, JobId, Progress, Response, Stage};
 use crate::queries::address::Address;
@@ -43,6 +43,8 @@ pub enum Action {
     Shown(View),
     /// Another stage, or all.
     StageShown(Option<String>),
+    /// Another device, or all.
+    DeviceShown(Option<String>),
     /// The browser went back or forth in its history.
     Addressed(Address),
     /// Another theme.
@@ -63,6 +65,12 @@ pub enum Action {
     Replanning(JobId),
     /// The repaired file is asked for.
     Repairing(JobId, Format),
+    /// The artifacts are asked for; `true` with the repaired trace.
+    MakingArtifacts(JobId, bool),
+    /// What a person told or chose for artifacts.
+    FormSet(ArtifactForm),
+    /// The launch flags of a server were taken away.
+    ServerArgsCleared,
     /// Something failed that belongs to no file.
     Noticed(Rc<Failure>),
     /// A notice was closed.
@@ -102,6 +110,9 @@ pub fn reduce(state: &State, action: Action) -> State {
             if !matches!(file.repair, RepairState::Done(_)) {
                 file.repair = RepairState::None;
             }
+            if !matches!(file.artifacts, ArtifactState::Done(_)) {
+                file.artifacts = ArtifactState::None;
+            }
         }),
         Action::Restarted(job) => {
             update(&mut next, job, |file| {
@@ -118,6 +129,7 @@ pub fn reduce(state: &State, action: Action) -> State {
         }
         Action::Shown(view) => next.view = view,
         Action::StageShown(stage) => next.stage = stage,
+        Action::DeviceShown(device) => next.device = device,
         Action::Addressed(address) => page::apply(&mut next, &address),
         Action::Themed(theme) => next.theme = theme,
         Action::TableSet(id, settings) => {
@@ -142,6 +154,13 @@ pub fn reduce(state: &State, action: Action) -> State {
                 Progress { stage: Stage::Repairing, total: file.size, ..Progress::default() };
             file.repair = RepairState::Writing(format, progress);
         }),
+        Action::MakingArtifacts(job, with_trace) => update(&mut next, job, |file| {
+            let stage = if with_trace { Stage::Repairing } else { Stage::Digesting };
+            let progress = Progress { stage, total: file.size, ..Progress::default() };
+            file.artifacts = ArtifactState::Making(progress);
+        }),
+        Action::FormSet(form) => next.form = form,
+        Action::ServerArgsCleared => next.server_args = None,
         Action::Noticed(failure) => next.notices.push(failure),
         Action::NoticeClosed(place) if place < next.notices.len() => {
             next.notices.remove(place);
@@ -176,12 +195,14 @@ fn receive(state: &mut State, response: Response) {
     match response {
         // The first is for `tasks::workers`; rows are gathered there until their table comes.
         Response::Ready { .. } | Response::Rows { .. } => {}
-        Response::Progress { job, progress } => update(state, job, |file| match &mut file.repair {
-            RepairState::Writing(_, at) => *at = progress,
-            _ => {
-                if let Phase::Working(at) = &mut file.phase {
-                    *at = progress;
-                }
+        Response::Progress { job, progress } => update(state, job, |file| {
+            // A worker that was ended reads the file again first: that, too, is progress of what was asked for.
+            if let RepairState::Writing(_, at) = &mut file.repair {
+                *at = progress;
+            } else if let ArtifactState::Making(at) = &mut file.artifacts {
+                *at = progress;
+            } else if let Phase::Working(at) = &mut file.phase {
+                *at = progress;
             }
         }),
         Response::Opened { job, opened } => {
@@ -228,6 +249,18 @@ fn receive(state: &mut State, response: Response) {
         Response::Repaired { job, repaired } => update(state, job, |file| {
             file.repair = RepairState::Done(Shared::new(repaired));
         }),
+        Response::Kernel { job, kernel } => update(state, job, |file| {
+            file.kernel = Some(Shared::new(kernel));
+        }),
+        Response::Window { job, window } => update(state, job, |file| {
+            file.window = Some(Shared::new(window));
+        }),
+        Response::Artifacts { job, artifacts } => update(state, job, |file| {
+            file.artifacts = ArtifactState::Done(Shared::new(artifacts));
+        }),
+        Response::NoArtifacts { job, failure } => update(state, job, |file| {
+            file.artifacts = ArtifactState::Failed(Rc::new(failure));
+        }),
         Response::Failed { job, failure } => {
             update(state, job, |file| fail(file, Rc::new(failure)));
         }
@@ -243,6 +276,8 @@ pub(super) fn stage_of(file: &FileEntry, stage: Stage) -> Progress {
 fn fail(file: &mut FileEntry, failure: Rc<Failure>) {
     if matches!(file.repair, RepairState::Writing(..)) {
         file.repair = RepairState::Failed(failure);
+    } else if matches!(file.artifacts, ArtifactState::Making(_)) {
+        file.artifacts = ArtifactState::Failed(failure);
     } else {
         file.phase = Phase::Failed(failure);
     }
@@ -380,6 +415,24 @@ mod tests {
         assert!(matches!(state.file(JOB).unwrap().repair, RepairState::Done(_)));
         let state = reduce(&state, Action::Replanning(JOB));
         assert_eq!(state.file(JOB).unwrap().repair, RepairState::None);
+    }
+
+    #[test]
+    fn artifacts_that_fail_leave_the_views_and_progress_is_theirs() {
+        let mut actions = planned();
+        actions.push(Action::MakingArtifacts(JOB, true));
+        let progress = Progress { done: 7, ..Progress::default() };
+        actions.push(said(Response::Progress { job: JOB, progress }));
+        let state = after(actions.clone());
+        let file = state.file(JOB).unwrap();
+        assert_eq!(
+            (file.artifacts.clone(), file.is_busy()),
+            (ArtifactState::Making(progress), true)
+        );
+        actions.push(said(Response::NoArtifacts { job: JOB, failure: Failure::default() }));
+        let state = after(actions);
+        let file = state.file(JOB).unwrap();
+        assert!(matches!(file.artifacts, ArtifactState::Failed(_)) && file.phase == Phase::Ready);
     }
 
     #[test]

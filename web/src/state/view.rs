@@ -21,11 +21,13 @@ pub enum View {
     Problems,
     /// This run beside another.
     Compare,
+    /// The artifacts, and what only the user knows.
+    Downloads,
 }
 
 impl View {
-    /// All, in the order of the keys 1 to 9.
-    pub const ALL: [Self; 9] = [
+    /// All, in the order of the keys 1 to 9 and 0.
+    pub const ALL: [Self; 10] = [
         Self::Overview,
         Self::Kernels,
         Self::Breakdown,
@@ -35,6 +37,7 @@ impl View {
         Self::Repair,
         Self::Problems,
         Self::Compare,
+        Self::Downloads,
     ];
 
     /// Name in addresses and messages.
@@ -50,6 +53,7 @@ impl View {
             Self::Repair => "repair",
             Self::Problems => "problems",
             Self::Compare => "compare",
+            Self::Downloads => "downloads",
         }
     }
 
@@ -66,6 +70,7 @@ impl View {
             Self::Repair => "Repair",
             Self::Problems => "Problems",
             Self::Compare => "Compare",
+            Self::Downloads => "Downloads",
         }
     }
 

@@ -67,7 +67,7 @@ impl Tasks {
 
 impl Tasks {
     /// Reads the launch flags of a server.
-    pub(super) fn take_server_args(&self, file: File) {
+    pub fn take_server_args(&self, file: File) {
         let tasks = self.clone();
         spawn_local(async move {
             let text = match file.size() <= MOST_FLAGS_BYTES {

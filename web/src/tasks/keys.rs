@@ -33,7 +33,9 @@ pub fn command(key: &str, modified: bool, in_field: bool, state: &State) -> Opti
         "?" => Some(Command::Help),
         "/" => Some(Command::Search),
         _ => {
-            let place = key.parse::<usize>().ok()?.checked_sub(1)?;
+            // As on the keyboard, 0 comes after 9.
+            let digit = key.parse::<usize>().ok().filter(|digit| *digit < 10)?;
+            let place = (digit + 9) % 10;
             state.selected_file()?;
             View::ALL.get(place).copied().map(Command::Show)
         }
@@ -79,7 +81,7 @@ mod tests {
         assert_eq!(command("?", false, true, &state), None);
         assert_eq!(command("2", false, false, &state), Some(Command::Show(View::Kernels)));
         assert_eq!(command("9", false, false, &state), Some(Command::Show(View::Compare)));
-        assert_eq!(command("0", false, false, &state), None);
+        assert_eq!(command("0", false, false, &state), Some(Command::Show(View::Downloads)));
         assert_eq!(command("o", true, true, &state), Some(Command::Open));
         assert_eq!(command("c", true, false, &state), None);
         let off = reduce(&state, Action::KeysSet(false));

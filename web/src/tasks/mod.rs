@@ -1,8 +1,10 @@
 //! Effects: workers, files, downloads, the clipboard, the window. Components call them through [`Tasks`].
 
+pub mod artifacts;
 pub mod browser;
 pub mod clipboard;
 mod companions;
+mod details;
 pub mod download;
 pub mod example;
 pub mod files;
@@ -55,6 +57,7 @@ struct Inner {
     purposes: RefCell<BTreeMap<JobId, Purpose>>,
     outputs: RefCell<BTreeMap<JobId, Output>>,
     clips: RefCell<BTreeMap<JobId, bool>>,
+    artifacts: RefCell<BTreeMap<JobId, artifacts::Outputs>>,
     rows: RefCell<EarlyRows>,
     perfetto: RefCell<Option<perfetto::Handover>>,
     asked: companions::Asked,
@@ -78,6 +81,7 @@ impl Tasks {
             purposes: RefCell::default(),
             outputs: RefCell::default(),
             clips: RefCell::default(),
+            artifacts: RefCell::default(),
             rows: RefCell::default(),
             perfetto: RefCell::default(),
             asked: companions::Asked::default(),
@@ -135,6 +139,7 @@ impl Tasks {
         self.0.outputs.borrow_mut().remove(&job);
         self.0.clips.borrow_mut().remove(&job);
         self.forget_companions(job);
+        self.0.artifacts.borrow_mut().remove(&job);
         self.dispatch(Action::Removed(job));
     }
 
@@ -235,7 +240,7 @@ impl Tasks {
             workers::Event::Said { response: Response::Rows { job, table, rows }, .. } => {
                 self.0.rows.borrow_mut().entry((job, table)).or_default().extend(rows);
             }
-            workers::Event::Said { mut response, file, log } => {
+            workers::Event::Said { mut response, file, log, artifacts } => {
                 self.note(&response);
                 match &mut response {
                     Response::Compared { job, comparison: Ok(comparison), .. } => {
@@ -255,6 +260,9 @@ impl Tasks {
                     }
                     Response::RepairPlanned { job, plan } => self.complete(*job, &mut plan.log),
                     _ => {}
+                }
+                if let Response::Artifacts { job, artifacts: made } = &response {
+                    self.artifacts_made(*job, made, artifacts);
                 }
                 if let (Response::Repaired { repaired, .. }, Some(file)) = (&response, file) {
                     let output = Output {

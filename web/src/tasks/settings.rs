@@ -1,4 +1,5 @@
-//! What the browser remembers between visits: theme, keys, where Perfetto is. Never anything of a trace.
+//! What the browser remembers between visits: theme, keys, where Perfetto is, and what a person told about runs, if
+//! that is wanted. Never anything of a trace.
 
 use gloo::storage::{LocalStorage, Storage};
 use gloo::utils::{document_element, window};
@@ -10,7 +11,7 @@ const KEYS: &str = "kinetoscope.keys";
 const PERFETTO: &str = "kinetoscope.perfetto";
 
 /// Some browsers refuse the store altogether (private windows, blocked cookies); then nothing is kept.
-fn allowed() -> bool {
+pub(super) fn allowed() -> bool {
     matches!(window().local_storage(), Ok(Some(_)))
 }
 
@@ -23,6 +24,7 @@ pub fn restored() -> State {
         state.theme = theme.and_then(|id| Theme::by_id(&id)).unwrap_or_default();
         state.keys_on = LocalStorage::get(KEYS).unwrap_or(true);
         state.perfetto_url = LocalStorage::get(PERFETTO).unwrap_or(PERFETTO_URL.to_owned());
+        state.form = super::artifacts::restored_form();
     }
     state
 }

@@ -24,6 +24,8 @@ pub enum Event {
         file: Option<Blob>,
         /// The log that came with it.
         log: Option<Blob>,
+        /// The artifacts that came with it, by name.
+        artifacts: Vec<(String, Blob)>,
     },
     /// It is gone.
     Lost(Failure),
@@ -60,6 +62,7 @@ impl RunningWorker {
                     }
                     Ok(Response::Ready { version }) => Event::Lost(other_version(&version)),
                     Ok(response) => Event::Said {
+                        artifacts: artifacts_of(&message, &response),
                         response,
                         file: blob_of(&message, "file"),
                         log: blob_of(&message, "log"),
@@ -103,6 +106,12 @@ impl Drop for RunningWorker {
 
 fn blob_of(message: &JsValue, name: &str) -> Option<Blob> {
     wire::attached(message, name)?.dyn_into().ok()
+}
+
+fn artifacts_of(message: &JsValue, response: &Response) -> Vec<(String, Blob)> {
+    let Response::Artifacts { artifacts, .. } = response else { return Vec::new() };
+    let names = artifacts.files.iter().map(|file| &file.name);
+    names.filter_map(|name| Some((name.clone(), blob_of(message, name)?))).collect()
 }
 
 /// The page's start script carries the worker's file names, which change with their content.

@@ -3,6 +3,7 @@
 use yew::prelude::*;
 
 use super::{Props, triage};
+use crate::components::Rows;
 
 /// The columns that answer "what, whether it is, how much, where".
 const LEAD: &[&str] = &[
@@ -16,5 +17,5 @@ const LEAD: &[&str] = &[
 ];
 
 pub fn view(props: &Props) -> Option<Html> {
-    triage::chapter(props, "fuse", LEAD)
+    triage::chapter(props, "fuse", &Rows::Plain, LEAD)
 }

@@ -2,6 +2,7 @@
 
 mod breakdown;
 mod compare;
+mod downloads;
 mod fuse;
 mod kernels;
 mod overlap;
@@ -15,13 +16,14 @@ use std::collections::BTreeMap;
 use kinetoscope::report::Table;
 use yew::prelude::*;
 
-use crate::components::{DataTable, FailureCard, StagePicker};
-use crate::protocol::{Stage, Triage};
+use crate::components::{DataTable, FailureCard, Picker, PickerKind};
+use crate::protocol::{Choice, Stage, Triage};
 use crate::queries::compare::Compare;
 use crate::queries::grid::TableSettings;
+use crate::queries::stages::Narrowed;
 use crate::queries::status::progress_text;
 use crate::shared::Shared;
-use crate::state::{FileEntry, PerfettoState, Phase, View};
+use crate::state::{ArtifactForm, FileEntry, PerfettoState, Phase, View};
 use crate::tasks::Tasks;
 
 /// A file and which of its views.
@@ -33,8 +35,12 @@ pub struct Props {
     pub view: View,
     /// The comparison with another file.
     pub compare: Compare,
-    /// The stage that tables of triage show, as a person chose it.
-    pub stage: Option<String>,
+    /// What tables of triage show, as a person chose it.
+    pub chosen: Narrowed,
+    /// What a person told and chose, for artifacts.
+    pub form: ArtifactForm,
+    /// The text of a `server_args.json`.
+    pub server_args: Option<String>,
     /// How the tables are set.
     pub tables: BTreeMap<String, TableSettings>,
     /// What "Open in Perfetto" is doing.
@@ -51,15 +57,29 @@ impl Props {
         self.table_with(table, default_sort, true, false)
     }
 
-    /// The chosen stage; `None` for all, or if the file has no such stage.
-    fn chosen_stage(&self) -> Option<String> {
-        let stages = &self.file.triage.as_ref()?.stages;
-        self.stage.clone().filter(|stage| stages.iter().any(|of| of.id == *stage))
+    /// What is shown of this file: a stage or device that it does not have counts as none.
+    fn narrowed(&self) -> Narrowed {
+        let Some(triage) = &self.file.triage else { return Narrowed::default() };
+        let of = |chosen: &Option<String>, all: &[Choice]| {
+            chosen.clone().filter(|id| all.iter().any(|of| of.id == *id))
+        };
+        Narrowed {
+            stage: of(&self.chosen.stage, &triage.stages),
+            device: of(&self.chosen.device, &triage.devices),
+        }
     }
 
-    fn stage_picker(&self, triage: &Triage) -> Html {
+    /// The selectors that all views of triage share.
+    fn pickers(&self, triage: &Triage) -> Html {
+        let narrowed = self.narrowed();
+        if triage.stages.len() < 2 && triage.devices.len() < 2 {
+            return html! {};
+        }
         html! {
-            <StagePicker stages={triage.stages.clone()} chosen={self.chosen_stage()} tasks={self.tasks.clone()} />
+            <div class="pickers">
+                <Picker kind={PickerKind::Device} choices={triage.devices.clone()} chosen={narrowed.device} tasks={self.tasks.clone()} />
+                <Picker kind={PickerKind::Stage} choices={triage.stages.clone()} chosen={narrowed.stage} tasks={self.tasks.clone()} />
+            </div>
         }
     }
 
@@ -110,6 +130,7 @@ pub fn FileView(props: &Props) -> Html {
         View::Repair => repair::view(props),
         View::Problems => problems::view(props),
         View::Compare => compare::view(props),
+        View::Downloads => downloads::view(props),
     };
     html! {
         <article class={classes!("view", format!("view-{}", view.id()))} data-testid={format!("view-{}", view.id())}>

@@ -3,6 +3,7 @@
 use yew::prelude::*;
 
 use super::{Props, triage};
+use crate::components::Rows;
 
 /// The columns that answer "what, how much, at what risk".
 const LEAD: &[&str] = &[
@@ -16,5 +17,6 @@ const LEAD: &[&str] = &[
 ];
 
 pub fn view(props: &Props) -> Option<Html> {
-    triage::chapter(props, "overlap", LEAD)
+    let rows = Rows::Overlaps(props.file.window.clone());
+    triage::chapter(props, "overlap", &rows, LEAD)
 }

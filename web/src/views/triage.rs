@@ -3,8 +3,9 @@
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{Companions, Later, StagedTable};
-use crate::protocol::Chapter;
+use crate::components::{Companions, Later, Rows, StagedTable};
+use crate::protocol::{Chapter, Triage};
+use crate::queries::stages::Narrowed;
 
 /// The columns that answer "which kernel, how long, from where".
 const LEAD: &[&str] = &[
@@ -27,11 +28,11 @@ pub fn view(props: &Props) -> Option<Html> {
             { heading("Triage", intro.next().map_or("", String::as_str)) }
             <Companions job={props.file.job} companions={props.file.companions.clone()} tasks={props.tasks.clone()} />
             { sentences(intro) }
-            { for chapter.tables.iter().map(|table| props.table(table, None)) }
+            { props.pickers(triage) }
+            { stages(props, triage, chapter) }
             <Later>
-                { props.stage_picker(triage) }
                 if let Some(kernels) = triage.chapter("kernel-table") {
-                    { staged(props, kernels, Some("total_ns"), LEAD) }
+                    { staged(props, kernels, &Rows::Kernels(props.file.kernel.clone()), props.narrowed(), Some("total_ns"), LEAD) }
                     { for kernels.intro.iter().map(|sentence| html! { <p class="hint">{ sentence }</p> }) }
                 }
             </Later>
@@ -39,8 +40,22 @@ pub fn view(props: &Props) -> Option<Html> {
     })
 }
 
+/// The table of stages shows all of them, of the chosen device.
+fn stages(props: &Props, triage: &Triage, chapter: &Chapter) -> Html {
+    if triage.devices.len() < 2 {
+        return html! { <>{ for chapter.tables.iter().map(|table| props.table(table, None)) }</> };
+    }
+    let of_device = Narrowed { stage: None, ..props.narrowed() };
+    staged(props, chapter, &Rows::Plain, of_device, None, &["stage"])
+}
+
 /// A chapter of triage as a view of its own: its finding, its notes, its tables as the report orders them.
-pub fn chapter(props: &Props, id: &str, lead: &'static [&'static str]) -> Option<Html> {
+pub fn chapter(
+    props: &Props,
+    id: &str,
+    rows: &Rows,
+    lead: &'static [&'static str],
+) -> Option<Html> {
     let triage = props.file.triage.as_ref()?;
     let chapter = triage.chapter(id)?;
     let mut intro = chapter.intro.iter();
@@ -48,8 +63,8 @@ pub fn chapter(props: &Props, id: &str, lead: &'static [&'static str]) -> Option
         <>
             { heading(props.view.title(), intro.next().map_or("", String::as_str)) }
             { sentences(intro) }
-            { props.stage_picker(triage) }
-            { staged(props, chapter, None, lead) }
+            { props.pickers(triage) }
+            { staged(props, chapter, rows, props.narrowed(), None, lead) }
         </>
     })
 }
@@ -68,17 +83,20 @@ fn sentences<'a>(sentences: impl Iterator<Item = &'a String>) -> Html {
     html! { <ul class="takeaways" data-testid="takeaways">{ for items }</ul> }
 }
 
-/// The tables of a chapter, narrowed to the chosen stage.
+/// The tables of a chapter, narrowed to what was chosen.
 fn staged(
     props: &Props,
     chapter: &Chapter,
+    rows: &Rows,
+    narrowed: Narrowed,
     default_sort: Option<&'static str>,
     lead: &'static [&'static str],
 ) -> Html {
     html! {
         <>
             { for chapter.tables.iter().map(|table| html! {
-                <StagedTable key={table.id.to_string()} table={table.clone()} stage={props.chosen_stage()} {lead} {default_sort}
+                <StagedTable key={table.id.to_string()} job={props.file.job} table={table.clone()} rows={rows.clone()}
+                    narrowed={narrowed.clone()} {lead} {default_sort}
                     settings={props.tables.get(&*table.id).cloned().unwrap_or_default()} tasks={props.tasks.clone()} />
             }) }
         </>

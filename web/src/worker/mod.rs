@@ -3,6 +3,7 @@
 //! `session` is the whole of it without a browser, and runs in native tests; `port` gives it a file to
 //! read and somewhere to answer.
 
+mod artifacts;
 mod page;
 mod port;
 mod session;

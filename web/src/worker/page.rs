@@ -1,11 +1,13 @@
 //! From what the facade returns to what the page shows.
 
 use kinetoscope::report::Section;
-use kinetoscope::{Comparability, Decoded, Proof, RepairReport, Stage, TraceReport, TriageReport};
+use kinetoscope::{
+    Comparability, Decoded, Proof, RepairReport, Stage, StageRow, TraceReport, TriageReport,
+};
 
 use crate::protocol::{
-    Analyses, Chapter, Comparison, Format, Opened, Part, Plan, ProblemCard, Repaired, Severity,
-    StageChoice, Triage, Verdict,
+    Analyses, Chapter, Choice, Comparison, Format, Opened, Part, Plan, ProblemCard, Repaired,
+    Severity, Triage, Verdict,
 };
 use crate::shared::Shared;
 
@@ -67,17 +69,32 @@ pub fn analyses(report: &TraceReport, sections: Vec<Section>) -> Analyses {
 
 /// The triage of a file.
 pub fn triage(report: &TriageReport, sections: Vec<Section>) -> Triage {
-    let stages = report.stages.iter().map(|row| StageChoice {
-        id: row.stage.id().to_owned(),
-        title: match row.stage {
+    let all_ns = report.stages.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
+    let choice = |id: &str, title: String, is_of: &dyn Fn(&StageRow) -> bool| {
+        let own = report.stages.iter().filter(|row| is_of(row));
+        let ns = own.fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
+        let share_pct = if all_ns > 0 { 100.0 * ns as f64 / all_ns as f64 } else { 0.0 };
+        Choice { id: id.to_owned(), title, share_pct }
+    };
+    let has = |stage: &Stage| report.stages.iter().any(|row| row.stage == *stage);
+    let stages = Stage::EVERY.into_iter().filter(has).map(|stage| {
+        let title = match stage {
             // Beside the choice of all stages, its own word would mislead.
-            Stage::All => "no stage known".to_owned(),
-            stage => stage.title().to_owned(),
-        },
-        share_pct: row.share_pct,
+            Stage::All => "no stage known",
+            stage => stage.title(),
+        };
+        choice(stage.id(), title.to_owned(), &|row| row.stage == stage)
+    });
+    let devices = report.devices().into_iter().map(|device| {
+        let title = match device {
+            "" => "device not known".to_owned(),
+            id => format!("Device {id}"),
+        };
+        choice(device, title, &|row| row.device == device)
     });
     Triage {
         stages: Shared::new(stages.collect()),
+        devices: Shared::new(devices.collect()),
         chapters: sections.into_iter().map(Chapter::from).collect(),
     }
 }

@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use js_sys::{Array, Uint8Array};
+use kinetoscope::artifacts::{ARCHIVE, FIXED_TRACE};
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{
     Blob, BlobPropertyBag, DedicatedWorkerGlobalScope, File, FileReaderSync, MessageEvent,
 };
 
+use super::artifacts::Made;
 use super::session::{Files, Port, Session, Source};
 use crate::protocol::{Format, JobId, Repaired, Request, Response};
 use crate::tasks::browser::message_of;
@@ -108,6 +110,26 @@ impl Port for ScopePort<'_> {
         let file = blob(&self.parts, kind);
         let log = blob(&Array::of1(&log.into()), "application/json");
         post(self.scope, &Response::Repaired { job, repaired }, &[("file", file), ("log", log)]);
+    }
+
+    fn deliver_artifacts(&mut self, job: JobId, made: Made) {
+        let Made { artifacts, texts, archive } = made;
+        let kind = |name: &str| match name.ends_with(".md") {
+            true => "text/markdown",
+            false => "application/json",
+        };
+        let mut handles: Vec<(&str, JsValue)> = texts
+            .iter()
+            .map(|file| (&*file.name, blob(&Array::of1(&(&*file.text).into()), kind(&file.name))))
+            .collect();
+        if let Some(archive) = archive {
+            let trace = blob(&self.parts, "application/gzip");
+            let piece = |bytes: &[u8]| JsValue::from(Uint8Array::from(bytes));
+            let parts = Array::of3(&piece(&archive.before), &trace, &piece(&archive.after));
+            handles.push((FIXED_TRACE, trace));
+            handles.push((ARCHIVE, blob(&parts, "application/zip")));
+        }
+        post(self.scope, &Response::Artifacts { job, artifacts }, &handles);
     }
 }
 

@@ -5,12 +5,16 @@ mod others;
 use kinetoscope::report::{Table, units};
 use kinetoscope::{
     Decoded, Decoder, Details, DetailsReader, NotATrace, Options, Output, PlanOptions, RepairPlan,
-    RepairReport, Repairer,
+    RepairReport, Repairer, TriageSlices,
 };
 
 use self::others::OpenCompanion;
+use super::artifacts::Made;
 use super::page;
-use crate::protocol::{Failure, Format, JobId, Progress, Repaired, Request, Response, Stage};
+use crate::protocol::{
+    FIRST_LAUNCHES, Failure, Format, JobId, KernelDetails, Progress, Repaired, Request, Response,
+    Stage,
+};
 
 /// Where the bytes of the file come from.
 pub trait Source {
@@ -43,6 +47,9 @@ pub trait Port {
 
     /// Sends the repaired file, all its blocks, and its log.
     fn deliver(&mut self, job: JobId, repaired: Repaired, log: &str);
+
+    /// Sends the artifacts; the repaired trace among them is all its blocks.
+    fn deliver_artifacts(&mut self, job: JobId, made: Made);
 }
 
 /// Bytes that are read at a time: enough steps for an honest progress bar, few enough to cost nothing.
@@ -72,6 +79,8 @@ struct OpenFile {
     /// Arguments from the second reading, which the first triage asks for.
     details: Option<Details>,
     plan: Option<RepairPlan>,
+    /// What triage knows of every GPU slice.
+    slices: Option<TriageSlices>,
 }
 
 impl Session {
@@ -83,19 +92,30 @@ impl Session {
                 match decode(job, Stage::Reading, source, port) {
                     Ok(decoded) => {
                         port.send(Response::Opened { job, opened: page::opened(&decoded, &name) });
-                        self.file = Some(OpenFile { name, decoded, details: None, plan: None });
+                        self.file = Some(OpenFile {
+                            name,
+                            decoded,
+                            details: None,
+                            plan: None,
+                            slices: None,
+                        });
                     }
                     Err(failure) => port.send(Response::Failed { job, failure }),
                 }
             }
-            Request::AddCompanion { job, companion, role, name: _ } => {
+            Request::AddCompanion { job, companion, role, name } => {
                 let Some(source) = files.source(companion) else { return };
-                if self.file.is_some() {
-                    others::add(&mut self.companions, (job, companion, role), source, port);
+                if let Some(file) = &mut self.file {
+                    // What is known of slices was found without it.
+                    file.slices = None;
+                    others::add(&mut self.companions, (job, companion, role), name, source, port);
                 }
             }
             Request::RemoveCompanion { job: _, companion } => {
                 self.companions.retain(|known| known.job != companion);
+                if let Some(file) = &mut self.file {
+                    file.slices = None;
+                }
                 files.forget(companion);
             }
             Request::Analyze { job } => {
@@ -148,6 +168,34 @@ impl Session {
                 match write(job, format, name, decoded, plan, source, port) {
                     Ok((repaired, log)) => port.deliver(job, repaired, &log),
                     Err(failure) => port.send(Response::Failed { job, failure }),
+                }
+            }
+            Request::Kernel { job, key } => {
+                let Some(file) = &mut self.file else { return };
+                // A worker that was ended and started again has not triaged yet.
+                if file.slices.is_none() {
+                    file.read_details(job, files, port);
+                    file.triage(&self.companions);
+                }
+                let slices = file.slices.as_ref();
+                let trace = &file.decoded.trace;
+                let kernel = slices.and_then(|slices| slices.kernel(trace, &key, FIRST_LAUNCHES));
+                let kernel = kernel.unwrap_or_else(|| KernelDetails { key, ..Default::default() });
+                port.send(Response::Kernel { job, kernel });
+            }
+            Request::Window { job, event } => {
+                let Some(file) = &self.file else { return };
+                let mut windows = kinetoscope::overlap_windows(&file.decoded.trace, &[event], None);
+                if let Some(window) = windows.pop().flatten() {
+                    port.send(Response::Window { job, window });
+                }
+            }
+            Request::Artifacts { job, wish, with_trace } => {
+                let Some(file) = &mut self.file else { return };
+                file.read_details(job, files, port);
+                match file.artifacts(job, &self.companions, (&wish, with_trace), files, port) {
+                    Ok(made) => port.deliver_artifacts(job, made),
+                    Err(failure) => port.send(Response::NoArtifacts { job, failure }),
                 }
             }
         }
@@ -250,7 +298,7 @@ fn write(
 }
 
 /// Hands the file over piece by piece, with how many bytes are read and how many there are.
-fn read_all(
+pub(super) fn read_all(
     source: &mut dyn Source,
     mut take: impl FnMut(&[u8], u64, u64) -> Result<(), Failure>,
 ) -> Result<(), Failure> {

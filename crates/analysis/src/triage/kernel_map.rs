@@ -8,9 +8,12 @@ use std::collections::BTreeMap;
 
 use trace::Trace;
 
+use super::attribution::Linker;
 use super::site::{Attribution, Location};
 use super::stages::{Stage, Stages};
-use super::{Placed, Sources, TriageOptions};
+use super::{Given, Placed, Sources};
+use crate::Options;
+use crate::before_window::BeforeWindowSlices;
 use crate::gpu::Gpu;
 
 /// Between the lines of a stack, outermost first.
@@ -82,8 +85,10 @@ fn of_parts(path: &str, rest: &str) -> Option<Location> {
 /// what the trace itself says; its file's name does not count, for a map is to be the same under any name.
 #[must_use]
 pub fn kernel_map(trace: &Trace, sources: &Sources<'_>) -> KernelMap {
-    let placed = Placed::of(trace, &TriageOptions::default(), sources);
-    KernelMap::of(&placed.gpu, &placed.places, &placed.stages)
+    let before = BeforeWindowSlices::of(trace);
+    let gpu = Gpu::new(trace, crate::device::platform(trace), &before, &Options::default());
+    let placed = Placed::of(&gpu, &mut Linker::of(trace), None, &Given::of(sources));
+    KernelMap::of(&gpu, &placed.places, &placed.stages)
 }
 
 /// What came from one place.

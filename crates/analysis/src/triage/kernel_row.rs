@@ -11,6 +11,8 @@ use crate::columns;
 pub struct KernelTableRow {
     /// Stage id.
     pub stage: String,
+    /// The device's id.
+    pub device: String,
     /// The whole name.
     pub kernel_name: String,
     /// Category id.
@@ -80,7 +82,7 @@ pub struct KernelTableRow {
 #[must_use]
 pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelTableRow> {
     let mut kept = Vec::new();
-    for stage in rows.chunk_by(|a, b| a.stage == b.stage) {
+    for stage in rows.chunk_by(|a, b| (&a.stage, &a.device) == (&b.stage, &b.device)) {
         let (above, below): (Vec<_>, Vec<_>) =
             stage.iter().partition(|row| row.share_pct >= cutoff_pct);
         kept.extend(above.into_iter().cloned());
@@ -93,6 +95,7 @@ pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelTable
         let n = i64::try_from(launches).unwrap_or(i64::MAX).max(1);
         kept.push(KernelTableRow {
             stage: first.stage.clone(),
+            device: first.device.clone(),
             kernel_name: format!("others ({} kernels)", below.len()),
             category: REST.to_owned(),
             family: String::new(),
@@ -176,6 +179,7 @@ impl Row for KernelTableRow {
             help: "Prefill (extend), decode, mixed, forward, backward, optimizer; all where no stage is known.",
             cell: |row| row.stage.as_str().into(),
         },
+        columns::device("The device that it ran on.", |row| row.device.as_str().into()),
         columns::kernel_name(
             "The kernel's name; shortened here, whole in the title and in copies.",
             |row| row.kernel_name.as_str().into(),

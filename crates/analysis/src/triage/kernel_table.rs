@@ -137,6 +137,7 @@ impl Sums {
         let trace = gpu.trace;
         KernelTableRow {
             stage: stage.id().to_owned(),
+            device: String::new(),
             kernel_name: trace.strings.get(gpu.works[work].name).to_owned(),
             category: gpu.works[work].category.id().to_owned(),
             family: gpu.works[work].family.id().to_owned(),

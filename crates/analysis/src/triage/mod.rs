@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 mod attribution;
 pub(crate) mod framework;
 pub(crate) mod fuse;
+mod instances;
 mod kernel_map;
 mod kernel_row;
 mod kernel_table;
@@ -22,11 +23,13 @@ pub(crate) mod stages;
 #[cfg(test)]
 mod tests {
     mod corpus;
+    mod devices;
 }
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
 pub use fuse::FuseRow;
+pub use instances::{CallSite, InstanceRow, KernelDetails, KernelKey, TriageSlices};
 pub use kernel_map::{KernelMap, MappedKernel, MappedSite, kernel_map};
 pub use kernel_row::{KernelTableRow, above_cutoff};
 pub use overlap::{
@@ -50,7 +53,7 @@ use self::site::Attribution;
 use self::stages::Stages;
 use crate::Options;
 use crate::before_window::{BeforeWindow, BeforeWindowSlices};
-use crate::gpu::Gpu;
+use crate::gpu::{Extent, Gpu};
 use crate::launches::Launches;
 
 /// What a person may choose before triage runs.
@@ -94,40 +97,50 @@ pub struct Sources<'a> {
 /// Triage of a trace.
 #[must_use]
 pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> TriageReport {
-    let Placed { before, gpu, launches, places, stages, platform, arguments, mut coverage } =
-        Placed::of(trace, options, sources);
-    cover(&gpu, &places, &mut coverage);
+    triage_kept(trace, options, sources).0
+}
 
-    let stage_of = |slice: usize| stages.stage(slice);
-    let pair = sources.mapping.is_some() || sources.map.is_some();
-    let judged = OverlapOptions { pair, details: sources.details, ..OverlapOptions::default() };
-    let overlap = overlap::overlap(&gpu, &launches, &stage_of, Some(&places), &judged);
-    let exposed_ns = &overlap.per_slice.exclusive_ns;
-    let kernels =
-        kernel_table::kernel_table(&gpu, &stages, &places, &launches, &arguments, exposed_ns);
-    let framework = framework::framework(trace);
-    let context = FuseContext {
-        framework: Some(framework.framework),
-        tp: options.tp,
-        model: options.model.as_deref(),
-        arguments: Some(&arguments),
-    };
-    let fuse =
-        fuse::fuse(&gpu, &launches, |slice| stages.stage(slice).id(), Some(&places), &context);
-    let (devices, _) = crate::streams::streams(&gpu);
-    let spans_ns: Vec<i64> = devices.iter().map(|device| device.span_ns).collect();
-    let takeaways = report::takeaways(&kernels, &fuse.rows, &spans_ns, &coverage, options.tp);
+/// Triage of a trace, and what it knows of every GPU slice, for questions about single kernels.
+#[must_use]
+pub fn triage_kept(
+    trace: &Trace,
+    options: &TriageOptions,
+    sources: &Sources<'_>,
+) -> (TriageReport, TriageSlices) {
+    let before = BeforeWindowSlices::of(trace);
+    let platform = crate::device::platform(trace);
+    let gpu = Gpu::new(trace, platform, &before, &options.slices);
+    let arch = arch::observed(&gpu, platform);
+    let devices = gpu.by_device();
+    let given = Given::of(sources);
+    let asked = Asked { options, given: &given, framework: framework::framework(trace) };
+    let mut linker = Linker::of(trace);
+    let mut coverage = Coverage::default();
+    let mut spans_ns = Vec::with_capacity(devices.len());
+    let mut tables: Vec<(String, DeviceTables)> = Vec::with_capacity(devices.len());
+    let mut slices = TriageSlices::default();
+    for (device, gpu) in &devices {
+        let (of_device, own) = on_device(gpu, &asked, &mut linker, &mut coverage);
+        let mut extent = Extent::default();
+        gpu.each_slice(|slice| extent.add(&slice));
+        spans_ns.push(extent.span_ns());
+        tables.push((device.clone(), of_device));
+        slices.append(own);
+    }
+    let tables = DeviceTables::together(tables);
+    let takeaways =
+        report::takeaways(&tables.kernels, &tables.fuse, &spans_ns, &coverage, options.tp);
     let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = before.summary;
-    TriageReport {
-        stages: stages.rows(&gpu, &overlap.per_slice.exclusive_ns),
-        kernels,
-        launch_note: arguments::note(sources.details, &arguments),
-        overlap: overlap.rows,
-        overlap_note: overlap.note,
-        contexts: overlap.contexts,
-        concurrency: overlap.concurrency,
-        fuse: fuse.rows,
-        fuse_note: fuse.note,
+    let report = TriageReport {
+        stages: tables.stages,
+        kernels: tables.kernels,
+        launch_note: tables.launch_note.unwrap_or_default(),
+        overlap: tables.overlap,
+        overlap_note: tables.overlap_note.unwrap_or_default(),
+        contexts: tables.contexts,
+        concurrency: tables.concurrency,
+        fuse: tables.fuse,
+        fuse_note: tables.fuse_note,
         coverage,
         before_window: BeforeWindowSum {
             n_slices: n_kernels + n_memory_ops,
@@ -135,35 +148,82 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
             counted: !options.slices.without_before_window,
         },
         takeaways,
-        arch: arch::observed(&gpu, platform),
-        framework,
+        arch,
+        framework: asked.framework,
+    };
+    (report, slices)
+}
+
+/// What the triage of each device goes by.
+struct Asked<'a> {
+    options: &'a TriageOptions,
+    given: &'a Given<'a>,
+    framework: FrameworkVote,
+}
+
+/// The tables of one device. What runs on one device neither hides what runs on another nor stands next to it.
+#[derive(Default)]
+struct DeviceTables {
+    stages: Vec<StageRow>,
+    kernels: Vec<KernelTableRow>,
+    launch_note: Option<String>,
+    overlap: Vec<OverlapRow>,
+    overlap_note: Option<String>,
+    contexts: Vec<OverlapContext>,
+    concurrency: Concurrency,
+    fuse: Vec<FuseRow>,
+    fuse_note: Option<String>,
+}
+
+impl DeviceTables {
+    /// The rows of all devices, each with its device.
+    fn together(devices: Vec<(String, Self)>) -> Self {
+        let several = devices.len() > 1;
+        let mut all = Self::default();
+        for (device, of) in devices {
+            let on = || device.clone();
+            all.stages.extend(of.stages.into_iter().map(|row| StageRow { device: on(), ..row }));
+            let kernels = of.kernels.into_iter().map(|row| KernelTableRow { device: on(), ..row });
+            all.kernels.extend(kernels);
+            let overlap = of.overlap.into_iter().map(|row| OverlapRow { device: on(), ..row });
+            all.overlap.extend(overlap);
+            all.contexts.extend(of.contexts);
+            all.concurrency.add(of.concurrency);
+            all.fuse.extend(of.fuse.into_iter().map(|row| FuseRow { device: on(), ..row }));
+            for (note, of_device) in [
+                (&mut all.launch_note, of.launch_note),
+                (&mut all.overlap_note, of.overlap_note),
+                (&mut all.fuse_note, of.fuse_note),
+            ] {
+                let Some(text) = of_device else { continue };
+                let text = if several { format!("Device {device}: {text}") } else { text };
+                *note = Some(match note.take() {
+                    Some(before) => format!("{before} {text}"),
+                    None => text,
+                });
+            }
+        }
+        all
     }
 }
 
-/// The GPU slices of a trace, each with its place and its stage.
-struct Placed<'a> {
-    before: BeforeWindowSlices,
-    gpu: Gpu<'a>,
+/// The GPU slices of a device, or of all, each with its place and its stage.
+struct Placed {
     launches: Launches,
     places: Attribution,
     stages: Stages,
-    platform: catalog::Platform,
     arguments: Arguments,
-    /// Of this only what graphs replayed.
-    coverage: Coverage,
+    replayed: replay::Replayed,
 }
 
-impl<'a> Placed<'a> {
+impl Placed {
     #[inline(never)]
-    fn of(trace: &'a Trace, options: &TriageOptions, sources: &Sources<'_>) -> Self {
-        let before = BeforeWindowSlices::of(trace);
-        let platform = crate::device::platform(trace);
-        let gpu = Gpu::new(trace, platform, &before, &options.slices);
-        let launches = Launches::of(&gpu);
-        let mut linker = Linker::of(trace);
-        let mut places = attribute(&gpu, &launches, &mut linker);
-        let stages = Stages::of(&gpu, &launches, options.file_name.as_deref());
-        let mut arguments = Arguments::of(&gpu, &launches, &linker, sources.details);
+    fn of(gpu: &Gpu<'_>, linker: &mut Linker<'_>, file: Option<&str>, given: &Given<'_>) -> Self {
+        let Given { sources, names } = given;
+        let launches = Launches::of(gpu);
+        let mut places = attribute(gpu, &launches, linker);
+        let stages = Stages::of(gpu, &launches, file);
+        let mut arguments = Arguments::of(gpu, &launches, linker, sources.details);
         let mut calls = vec![KnownCalls::default(); sources.captures.len()];
         let mut told = |slice: usize, source: usize, linker: &Linker<'_>, launch: Row| {
             let details = sources.capture_details.get(source).copied().flatten();
@@ -171,19 +231,71 @@ impl<'a> Placed<'a> {
                 arguments.capture(slice, linker, details, launch, calls);
             }
         };
-        let replayed = replay::map(&gpu, &launches, &mut places, &stages, sources, &mut told);
-        let of_mapping = sources.mapping.map(|trace| kernel_map(trace, &Sources::default()));
-        for map in of_mapping.iter().chain(sources.map) {
-            mapping::map(&gpu, &mut places, &stages, &NameMap::of(map));
+        let replayed = replay::map(gpu, &launches, &mut places, &stages, sources, &mut told);
+        for names in names {
+            mapping::map(gpu, &mut places, &stages, names);
         }
-        let coverage = Coverage {
-            replays: replayed.graphs,
-            identical_replays: replayed.identical,
-            captures: replayed.captures,
-            ..Coverage::default()
-        };
-        Self { before, gpu, launches, places, stages, platform, arguments, coverage }
+        Self { launches, places, stages, arguments, replayed }
     }
+}
+
+/// Other traces and what their names tell.
+struct Given<'a> {
+    sources: &'a Sources<'a>,
+    /// Of the mapping trace, then of the map.
+    names: Vec<NameMap>,
+}
+
+impl<'a> Given<'a> {
+    fn of(sources: &'a Sources<'a>) -> Self {
+        let of_mapping = sources.mapping.map(|trace| kernel_map(trace, &Sources::default()));
+        let names = of_mapping.iter().chain(sources.map).map(NameMap::of).collect();
+        Self { sources, names }
+    }
+}
+
+#[inline(never)]
+fn on_device(
+    gpu: &Gpu<'_>,
+    asked: &Asked<'_>,
+    linker: &mut Linker<'_>,
+    coverage: &mut Coverage,
+) -> (DeviceTables, TriageSlices) {
+    let Asked { options, given, framework } = asked;
+    let sources = given.sources;
+    let Placed { launches, places, stages, arguments, replayed } =
+        Placed::of(gpu, linker, options.file_name.as_deref(), given);
+    coverage.add(replayed);
+    cover(gpu, &places, coverage);
+
+    let stage_of = |slice: usize| stages.stage(slice);
+    let pair = sources.mapping.is_some() || sources.map.is_some();
+    let judged = OverlapOptions { pair, details: sources.details, ..OverlapOptions::default() };
+    let overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
+    let exposed_ns = &overlap.per_slice.exclusive_ns;
+    let kernels =
+        kernel_table::kernel_table(gpu, &stages, &places, &launches, &arguments, exposed_ns);
+    let context = FuseContext {
+        framework: Some(framework.framework),
+        tp: options.tp,
+        model: options.model.as_deref(),
+        arguments: Some(&arguments),
+    };
+    let fuse =
+        fuse::fuse(gpu, &launches, |slice| stages.stage(slice).id(), Some(&places), &context);
+    let tables = DeviceTables {
+        stages: stages.rows(gpu, &overlap.per_slice.exclusive_ns),
+        kernels,
+        launch_note: Some(arguments::note(sources.details, &arguments)),
+        overlap: overlap.rows,
+        overlap_note: Some(overlap.note).filter(|note| !note.is_empty()),
+        contexts: overlap.contexts,
+        concurrency: overlap.concurrency,
+        fuse: fuse.rows,
+        fuse_note: fuse.note,
+    };
+    let exposed_ns = overlap.per_slice.exclusive_ns;
+    (tables, TriageSlices::of(gpu, &stages, places, &launches, exposed_ns))
 }
 
 /// Sums what is known of where the slices came from.

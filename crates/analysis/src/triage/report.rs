@@ -8,7 +8,7 @@ use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
 use super::kernel_row::{FROM_ARGUMENTS, KernelTableRow, above_cutoff};
 use super::overlap::{Concurrency, OverlapContext, OverlapRow};
-use super::replay::CaptureUse;
+use super::replay::{CaptureUse, Replayed};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
 use crate::percent;
@@ -94,6 +94,22 @@ pub struct Coverage {
 }
 
 impl Coverage {
+    /// Counts what graphs replayed on a device.
+    pub(crate) fn add(&mut self, replayed: Replayed) {
+        self.replays += replayed.graphs;
+        self.identical_replays += replayed.identical;
+        if self.captures.is_empty() {
+            self.captures = replayed.captures;
+            return;
+        }
+        for (all, of_device) in self.captures.iter_mut().zip(replayed.captures) {
+            all.batch_size = of_device.batch_size.or(all.batch_size);
+            all.replays += of_device.replays;
+            all.tied += of_device.tied;
+            all.by_batch += of_device.by_batch;
+        }
+    }
+
     /// The sentence about it.
     fn sentence(&self) -> Option<String> {
         if self.total_ns == 0 {
@@ -200,6 +216,27 @@ impl TriageReport {
         said
     }
 
+    /// The rows of one device; what is said of the whole run stays.
+    #[must_use]
+    pub fn on_device(mut self, device: &str) -> Self {
+        self.stages.retain(|row| row.device == device);
+        self.kernels.retain(|row| row.device == device);
+        // (A context has no device of its own: it stands beside its row.)
+        let mut rows = self.overlap.iter();
+        self.contexts.retain(|_| rows.next().is_some_and(|row| row.device == device));
+        self.overlap.retain(|row| row.device == device);
+        self.fuse.retain(|row| row.device == device);
+        self
+    }
+
+    /// The devices that did anything, in order.
+    #[must_use]
+    pub fn devices(&self) -> Vec<&str> {
+        let mut devices: Vec<&str> = self.stages.iter().map(|row| row.device.as_str()).collect();
+        devices.dedup();
+        devices
+    }
+
     /// The report as chapters. Kernels below `cutoff_pct` of their stage are summed up in one row.
     #[must_use]
     pub fn sections(&self, cutoff_pct: f64) -> Vec<Section> {
@@ -222,13 +259,15 @@ impl TriageReport {
             framework: _,
         } = self;
         let nothing = "No GPU slice is in this trace.";
+        let several = self.devices().len() > 1;
+        let table_of = |table: Table| if several { table } else { table.without("device") };
 
         let mut triage = Section::new("triage", "Triage");
         triage.intro.extend(takeaways.iter().cloned());
         triage.intro.extend(coverage.sentence());
         triage.intro.extend(coverage.captures_sentence());
         triage.tables.push(
-            Table::of("stages", "Stages", stages)
+            table_of(Table::of("stages", "Stages", stages))
                 .summing(&["n_slices", "n_kernels", "total_ns", "share_pct"])
                 .when_empty(nothing),
         );
@@ -240,7 +279,7 @@ impl TriageReport {
         table.intro.extend(before_window.sentence());
         table.intro.push(launch_note.clone());
         table.tables.push(
-            Table::of("kernel-table", "Kernels", &above_cutoff(kernels, cutoff_pct))
+            table_of(Table::of("kernel-table", "Kernels", &above_cutoff(kernels, cutoff_pct)))
                 .without_missing(FROM_ARGUMENTS)
                 .summing(&["total_ns", "launches"])
                 .preview(PREVIEW)
@@ -252,14 +291,14 @@ impl TriageReport {
             chances.intro.push(overlap_note.clone());
         }
         chances.tables.push(
-            Table::of("overlap", "Overlap opportunities", overlap)
+            table_of(Table::of("overlap", "Overlap opportunities", overlap))
                 .preview(PREVIEW)
                 .when_empty("Nothing takes enough exposed time to be worth moving."),
         );
         let mut patterns = Section::new("fuse", "Fuse opportunities");
         patterns.intro.extend(fuse_note.iter().cloned());
         patterns.tables.push(
-            Table::of("fuse", "Fuse opportunities", fuse)
+            table_of(Table::of("fuse", "Fuse opportunities", fuse))
                 .preview(PREVIEW)
                 .when_empty("No chain of kernels that a fused one is known for."),
         );

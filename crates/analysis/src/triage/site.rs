@@ -25,6 +25,31 @@ pub enum Confidence {
 }
 
 impl Confidence {
+    /// All of them, the surest first.
+    pub const EVERY: [Self; 7] = [
+        Self::Exact,
+        Self::Replay,
+        Self::Position,
+        Self::Mapping,
+        Self::Enclosing,
+        Self::Launch,
+        Self::None,
+    ];
+
+    /// What it rests on, in words.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Exact => "by the file's ids",
+            Self::Replay => "by the order of a graph's capture, name by name",
+            Self::Position => "by its place in a graph's capture, which names no kernels",
+            Self::Mapping => "by name, from another trace",
+            Self::Enclosing => "by time: the op that ran on the launching thread",
+            Self::Launch => "only the call that launched it is known",
+            Self::None => "nothing is known",
+        }
+    }
+
     /// The word for it in tables and artifacts.
     #[must_use]
     pub fn id(self) -> &'static str {

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use analysis::{
-    ArchMatch, ArchRelation, Coverage, FrameworkVote, ObservedArch, TraceReport, TriageReport,
-    versions,
+    ArchMatch, ArchRelation, Coverage, FrameworkVote, ObservedArch, Stage, TraceReport,
+    TriageReport, versions,
 };
 use decode::Decoded;
 use repair::RepairPlan;
@@ -47,8 +47,13 @@ impl RunFacts {
     /// What a triage says.
     #[must_use]
     pub fn of(triage: &TriageReport) -> Self {
-        let main =
-            triage.stages.iter().max_by_key(|row| (row.total_ns, std::cmp::Reverse(row.stage)));
+        // Of all devices together.
+        let mut by_stage: BTreeMap<Stage, i64> = BTreeMap::new();
+        for row in &triage.stages {
+            let sum = by_stage.entry(row.stage).or_default();
+            *sum = sum.saturating_add(row.total_ns);
+        }
+        let main = by_stage.iter().max_by_key(|(stage, ns)| (**ns, std::cmp::Reverse(**stage)));
         let batches: Map<String, Value> = triage
             .stages
             .iter()
@@ -65,7 +70,7 @@ impl RunFacts {
         Self {
             arch: triage.arch.clone(),
             framework: triage.framework.clone(),
-            profile_stage: main.map_or("all", |row| row.stage.id()).to_owned(),
+            profile_stage: main.map_or("all", |(stage, _)| stage.id()).to_owned(),
             mapped_pct: (total_ns > 0).then(|| 100.0 * op_ns as f64 / total_ns as f64),
             batch_shape: (!batches.is_empty()).then_some(Value::Object(batches)),
             warnings: warning.into_iter().collect(),

@@ -24,6 +24,8 @@ pub struct ArtifactOrder<'a> {
     pub facts: &'a UserFacts,
     /// Only this stage.
     pub stage: Option<Stage>,
+    /// Only this device.
+    pub device: Option<&'a str>,
     /// Kernels below this share of their stage stand in one row of the summary; the tables have them all.
     pub cutoff_pct: f64,
     /// Whether what was launched before the window counts; else it is left out, for it belongs to an earlier step.
@@ -43,6 +45,13 @@ pub enum NotMade {
         /// Those that it has.
         known: Vec<Stage>,
     },
+    /// Nothing ran on that device.
+    NoDevice {
+        /// The one that was asked for.
+        wanted: String,
+        /// Those that it has.
+        known: Vec<String>,
+    },
     /// A fault of Kinetoscope.
     Json(serde_json::Error),
 }
@@ -55,6 +64,10 @@ impl std::fmt::Display for NotMade {
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 write!(out, "no stage {}; its stages: {known}", wanted.id())
             }
+            Self::NoDevice { wanted, known } => {
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                write!(out, "no work on device {wanted}; its devices: {known}")
+            }
             Self::Json(error) => write!(out, "a table could not be written: {error}"),
         }
     }
@@ -62,23 +75,41 @@ impl std::fmt::Display for NotMade {
 
 impl std::error::Error for NotMade {}
 
-/// The triage of a trace: of all of it, or of one stage.
+/// The part of a run that is wanted; by default all of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part<'a> {
+    /// Only this stage.
+    pub stage: Option<Stage>,
+    /// Only this device.
+    pub device: Option<&'a str>,
+    /// Also what was launched before the window.
+    pub count_before_window: bool,
+}
+
+/// The triage of a trace, or of a part of it.
 ///
 /// # Errors
-/// When the trace has no such stage.
+/// When the trace has no such stage or device.
 pub fn order_triage(
     trace: &Trace,
     file_name: &str,
     others: &Sources<'_>,
     facts: &UserFacts,
-    stage: Option<Stage>,
-    count_before_window: bool,
+    part: Part<'_>,
 ) -> Result<TriageReport, NotMade> {
+    let Part { stage, device, count_before_window } = part;
     let (model, tp) = facts.model_and_tp(&trace.metadata);
     let file_name = Some(file_name.to_owned());
     let slices = Options { without_before_window: !count_before_window, ..Options::default() };
     let options = TriageOptions { slices, file_name, model, tp };
-    let found = triage(trace, &options, others);
+    let mut found = triage(trace, &options, others);
+    if let Some(wanted) = device {
+        if !found.devices().contains(&wanted) {
+            let known = found.devices().into_iter().map(str::to_owned).collect();
+            return Err(NotMade::NoDevice { wanted: wanted.to_owned(), known });
+        }
+        found = found.on_device(wanted);
+    }
     match stage {
         Some(wanted) if !found.stages.iter().any(|row| row.stage == wanted) => {
             let known = found.stages.iter().map(|row| row.stage).collect();
@@ -92,11 +123,13 @@ pub fn order_triage(
 /// Triages a trace and writes the artifacts of it, all but the repaired trace, in the order of the archive.
 ///
 /// # Errors
-/// When the trace has no such stage.
+/// When the trace has no such stage or device.
 pub fn order_artifacts(order: &ArtifactOrder<'_>) -> Result<Vec<Artifact>, NotMade> {
-    let ArtifactOrder { decoded, file_name, others, facts, stage, count_before_window, .. } = order;
-    let trace = &decoded.trace;
-    let found = order_triage(trace, file_name, others, facts, *stage, *count_before_window)?;
+    let ArtifactOrder { decoded, file_name, others, facts, .. } = order;
+    let (stage, device, count_before_window) =
+        (order.stage, order.device, order.count_before_window);
+    let part = Part { stage, device, count_before_window };
+    let found = order_triage(&decoded.trace, file_name, others, facts, part)?;
     ordered_artifacts(order, &found)
 }
 
@@ -116,6 +149,7 @@ pub fn ordered_artifacts(
         sources,
         facts,
         stage: _,
+        device: _,
         cutoff_pct,
         count_before_window: _,
         options,

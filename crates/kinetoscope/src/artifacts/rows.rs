@@ -54,6 +54,8 @@ pub struct KernelArtifact {
     pub warps_per_sm: Option<f64>,
     #[serde(default)]
     pub n_launch_configs: Option<u64>,
+    #[serde(default)]
+    pub device: String,
 }
 
 /// A row of `overlap_opportunities.json`.
@@ -81,6 +83,8 @@ pub struct OverlapArtifact {
     pub verdict: String,
     pub formal_signal: String,
     pub reason: String,
+    #[serde(default)]
+    pub device: String,
 }
 
 /// A row of `fuse_opportunities.json`.
@@ -99,6 +103,8 @@ pub struct FuseArtifact {
     pub occurrences: u64,
     pub evidence: Vec<String>,
     pub rationale: String,
+    #[serde(default)]
+    pub device: String,
 }
 
 /// What stands for a place that is not known.
@@ -153,6 +159,7 @@ impl From<&KernelTableRow> for KernelArtifact {
             blocks_per_sm: row.blocks_per_sm,
             warps_per_sm: row.warps_per_sm,
             n_launch_configs: known(row.n_launch_configs),
+            device: row.device.clone(),
         }
     }
 }
@@ -181,6 +188,7 @@ impl From<&OverlapRow> for OverlapArtifact {
             verdict: row.verdict.clone(),
             formal_signal: row.formal_signal.clone(),
             reason: row.reason.clone(),
+            device: row.device.clone(),
         }
     }
 }
@@ -200,6 +208,7 @@ impl From<&FuseRow> for FuseArtifact {
             occurrences: row.n_occurrences,
             evidence: row.evidence.clone(),
             rationale: row.rationale.clone(),
+            device: row.device.clone(),
         }
     }
 }

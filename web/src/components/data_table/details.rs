@@ -13,6 +13,8 @@ use crate::shared::Shared;
 pub struct Props {
     pub table: Shared<Table>,
     pub row: u32,
+    /// What stands before the columns.
+    pub extra: Html,
     pub on_close: Callback<()>,
 }
 
@@ -56,6 +58,7 @@ pub fn RowDetails(props: &Props) -> Html {
             <button class="icon-button" aria-label="Close the details" onclick={props.on_close.reform(|_: MouseEvent| ())}>
                 <Icon name="close" />
             </button>
+            { props.extra.clone() }
             <dl>{ for entries }</dl>
         </section>
     }

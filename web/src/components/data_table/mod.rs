@@ -48,6 +48,12 @@ pub struct Props {
     /// Whether a click on a row shows it in full, beside the table where there is room.
     #[prop_or_default]
     pub details_beside: bool,
+    /// What else there is to say of the row that is shown in full; it stands before its columns.
+    #[prop_or_default]
+    pub details: Html,
+    /// Hears which row of the table is shown in full.
+    #[prop_or_default]
+    pub on_details: Option<Callback<Option<u32>>>,
     /// Effects.
     pub tasks: Tasks,
 }
@@ -201,6 +207,14 @@ pub fn DataTable(props: &Props) -> Html {
         })
     };
     let detail_row = shown.rows.get(selection.row).copied().filter(|_| *details_open);
+    {
+        let on_details = props.on_details.clone();
+        use_effect_with((detail_row, on_details), move |(row, on_details)| {
+            if let Some(on_details) = on_details {
+                on_details.emit(*row);
+            }
+        });
+    }
     let active = format!("{}-cell-{}-{}", table.id, selection.row, selection.column);
     // Between a change of rows and the effect above, the window may still be that of the old rows.
     let window = Window {
@@ -234,7 +248,7 @@ pub fn DataTable(props: &Props) -> Html {
                 </div>
             }
             if let Some(row) = detail_row {
-                <RowDetails table={table.clone()} {row} {on_close} />
+                <RowDetails table={table.clone()} {row} extra={props.details.clone()} {on_close} />
             }
         </section>
     }

@@ -1,7 +1,7 @@
 //! The worker's whole conversation, without a browser.
 
 use super::*;
-use crate::protocol::Companion;
+use crate::protocol::{ArtifactWish, Companion};
 use crate::shared::Shared;
 
 struct Bytes(Vec<u8>);
@@ -24,6 +24,7 @@ struct Heard {
     responses: Vec<Response>,
     blocks: Vec<u8>,
     delivered: Option<(Repaired, String)>,
+    made: Option<Made>,
 }
 
 impl Port for Heard {
@@ -37,6 +38,10 @@ impl Port for Heard {
 
     fn deliver(&mut self, _: JobId, repaired: Repaired, log: &str) {
         self.delivered = Some((repaired, log.to_owned()));
+    }
+
+    fn deliver_artifacts(&mut self, _: JobId, made: Made) {
+        self.made = Some(made);
     }
 }
 
@@ -291,4 +296,66 @@ fn two_runs_are_compared_by_what_one_wrote_down() {
     let at = kernels.column("presence").unwrap();
     let presence: Vec<_> = kernels.rows.iter().map(|row| row[at].raw()).collect();
     assert_eq!(presence, ["only B", "only B", "only A"]);
+}
+
+fn artifacts(wish: ArtifactWish, with_trace: bool) -> Request {
+    Request::Artifacts { job: JOB, wish, with_trace }
+}
+
+#[test]
+fn artifacts_are_made_with_their_sizes_and_the_archive_is_whole() {
+    let facts = r#"{"trial_id": "17"}"#.to_owned();
+    let server_args = Some(r#"{"model_path": "m", "x": 1.0}"#.to_owned());
+    let wish = ArtifactWish { facts, server_args, ..ArtifactWish::default() };
+    let heard = talk(CROSSING, [open(), artifacts(wish.clone(), true)]);
+    let Made { artifacts, texts, archive } = heard.made.unwrap();
+    assert_eq!(artifacts.wish, wish);
+    let names: Vec<&str> = artifacts.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "profile_summary.md",
+            "profile_metadata.json",
+            "kernel_table.json",
+            "overlap_opportunities.json",
+            "fuse_opportunities.json",
+            "perfetto_fixed_trace.json.gz",
+            "kinetoscope_artifacts.zip",
+        ]
+    );
+    for text in &texts {
+        assert_eq!(artifacts.bytes_of(&text.name), Some(text.text.len() as u64));
+    }
+    assert!(texts[1].text.contains("\"trial_id\": \"17\"") && texts[1].text.contains("1.0"));
+    let trace_bytes = heard.blocks.len() as u64;
+    assert_eq!(artifacts.bytes_of("perfetto_fixed_trace.json.gz"), Some(trace_bytes));
+    let around = archive.unwrap();
+    let zip_bytes = (around.before.len() + around.after.len()) as u64 + trace_bytes;
+    assert_eq!(artifacts.bytes_of("kinetoscope_artifacts.zip"), Some(zip_bytes));
+}
+
+#[test]
+fn the_tables_alone_need_no_repaired_trace() {
+    let wish = ArtifactWish { facts: "{}".into(), ..ArtifactWish::default() };
+    let heard = talk(CROSSING, [open(), artifacts(wish, false)]);
+    let made = heard.made.unwrap();
+    assert!(heard.blocks.is_empty() && made.archive.is_none());
+    assert_eq!(made.artifacts.files.len(), 5);
+}
+
+#[test]
+fn a_wrong_wish_leaves_the_file_as_it_is() {
+    for wish in [
+        ArtifactWish { facts: r#"{"target_arch": "MI300"}"#.into(), ..ArtifactWish::default() },
+        ArtifactWish {
+            facts: "{}".into(),
+            stage: Some("decode".into()),
+            ..ArtifactWish::default()
+        },
+    ] {
+        let heard = talk(CROSSING, [open(), artifacts(wish, true), triage()]);
+        let said = |response: &Response| matches!(response, Response::NoArtifacts { .. });
+        assert!(heard.made.is_none() && heard.responses.iter().any(said));
+        assert!(matches!(heard.responses.last(), Some(Response::Triage { .. })));
+    }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::{Accepted, Fuse, related};
-use crate::percent;
 use crate::triage::site::Attribution;
+use crate::{columns, percent};
 
 /// Rows of less time are counted, not listed, in percent of their stage.
 const CUTOFF_PCT: f64 = 1.0;
@@ -26,6 +26,8 @@ const NAME_LENGTH: usize = 56;
 pub struct FuseRow {
     /// The stage's id.
     pub stage: String,
+    /// The device's id.
+    pub device: String,
     /// The id of the pattern: `F01` to `F47` for fused kernels of frameworks, `K01` to `K15` for chains.
     pub pattern_id: String,
     /// What is fused.
@@ -109,6 +111,7 @@ fn row(
         !candidate.active.is_empty() || share >= likely_pct || sized(candidate) == Some(0);
     FuseRow {
         stage: lanes.stages[candidate.stage].id.to_owned(),
+        device: String::new(),
         pattern_id: id(candidate).to_owned(),
         pattern: title.to_owned(),
         status: status.to_owned(),
@@ -270,6 +273,7 @@ impl Row for FuseRow {
             help: "The stage of the program.",
             cell: |row| row.stage.as_str().into(),
         },
+        columns::device("The device that they ran on.", |row| row.device.as_str().into()),
         Column {
             key: "pattern_id",
             title: "Id",

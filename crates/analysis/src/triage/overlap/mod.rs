@@ -56,6 +56,13 @@ pub struct Concurrency {
 }
 
 impl Concurrency {
+    /// Counts another device.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.busy_ns = self.busy_ns.saturating_add(other.busy_ns);
+        self.overlapped_ns = self.overlapped_ns.saturating_add(other.overlapped_ns);
+        self.peak_streams = self.peak_streams.max(other.peak_streams);
+    }
+
     fn of(per_slice: &SliceOverlap) -> Self {
         let mut all = Self::default();
         for device in &per_slice.devices {

@@ -11,6 +11,8 @@ use crate::triage::stages::Stage;
 pub struct OverlapRow {
     /// Part of the run.
     pub stage: Stage,
+    /// The device's id.
+    pub device: String,
     /// 1 (do it) to 5 (leave it).
     pub priority: u8,
     /// `headroom`, `low-roi-hidden` or `observe`.
@@ -69,6 +71,7 @@ impl Row for OverlapRow {
             help: "Part of the run.",
             cell: |row| row.stage.id().into(),
         },
+        columns::device("The device that it ran on.", |row| row.device.as_str().into()),
         Column {
             key: "priority",
             title: "Priority",

@@ -274,6 +274,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
     let longest = longest.unwrap_or_default();
     let row = OverlapRow {
         stage: stage.stage,
+        device: String::new(),
         priority,
         verdict: verdict.id().to_owned(),
         kernel_name: name.to_owned(),

@@ -17,13 +17,15 @@ use crate::{columns, percent};
 pub struct StageRow {
     /// The stage.
     pub stage: Stage,
+    /// The device's id.
+    pub device: String,
     /// GPU slices.
     pub n_slices: u64,
     /// Kernels among them.
     pub n_kernels: u64,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Total in percent of all GPU slices' total.
+    /// Total in percent of the total of all GPU slices of the device.
     pub share_pct: f64,
     /// Time in which at least one of them ran.
     pub busy_ns: i64,
@@ -67,6 +69,7 @@ impl Stages {
                 let passes = self.passes(*stage);
                 StageRow {
                     stage: *stage,
+                    device: String::new(),
                     n_slices: extent.n,
                     n_kernels: *n_kernels,
                     total_ns: extent.total_ns,
@@ -235,12 +238,14 @@ impl Row for StageRow {
             help: "The part of serving or training that launched the work.",
             cell: |row| row.stage.title().into(),
         },
+        columns::device("The device that it ran on.", |row| row.device.as_str().into()),
         columns::n_slices(|row| Cell::Count(row.n_slices)),
         columns::n_kernels(|row| Cell::Count(row.n_kernels)),
         columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
-        columns::share_pct("Total in percent of all GPU slices' total.", |row| {
-            Cell::Percent(row.share_pct)
-        }),
+        columns::share_pct(
+            "Total in percent of the total of all GPU slices of the device.",
+            |row| Cell::Percent(row.share_pct),
+        ),
         columns::busy_ns("Time in which at least one slice of the stage ran.", |row| {
             Cell::Ns(row.busy_ns)
         }),

@@ -1,0 +1,265 @@
+//! The form for what only the user knows about a run.
+
+use std::collections::BTreeMap;
+
+use kinetoscope::artifacts::{FACT_FIELDS, FactField, FactKind};
+use kinetoscope::report::units;
+use wasm_bindgen::JsCast;
+use web_sys::{File, HtmlInputElement, HtmlSelectElement};
+use yew::prelude::*;
+
+use super::Icon;
+use crate::queries::wish::SERVER_ARGS;
+use crate::state::{Action, ArtifactForm};
+use crate::tasks::{Tasks, files};
+
+/// The form and what is wrong in it.
+#[derive(Clone, PartialEq, Properties)]
+pub struct Props {
+    /// What was typed.
+    pub form: ArtifactForm,
+    /// The text of a `server_args.json`.
+    pub server_args: Option<String>,
+    /// What is wrong, by key.
+    pub errors: BTreeMap<&'static str, String>,
+    /// Effects.
+    pub tasks: Tasks,
+}
+
+/// The form.
+#[component]
+pub fn FactsForm(props: &Props) -> Html {
+    let Props { form, errors, tasks, .. } = props;
+    let on_field = |key: &'static str| {
+        let (tasks, form) = (tasks.clone(), form.clone());
+        Callback::from(move |text: String| {
+            let mut form = form.clone();
+            match text.is_empty() {
+                true => form.facts.remove(key),
+                false => form.facts.insert(key.to_owned(), text),
+            };
+            tasks.dispatch(Action::FormSet(form));
+        })
+    };
+    let on_remember = {
+        let (tasks, form) = (tasks.clone(), form.clone());
+        Callback::from(move |event: Event| {
+            if let Some(field) = input_of(&event) {
+                let form = ArtifactForm { remember: field.checked(), ..form.clone() };
+                tasks.dispatch(Action::FormSet(form));
+            }
+        })
+    };
+    let clear = {
+        let (tasks, form) = (tasks.clone(), form.clone());
+        Callback::from(move |_: MouseEvent| {
+            tasks
+                .dispatch(Action::FormSet(ArtifactForm { facts: BTreeMap::new(), ..form.clone() }));
+            tasks.dispatch(Action::ServerArgsCleared);
+        })
+    };
+    let empty = form.facts.is_empty() && props.server_args.is_none();
+    html! {
+        <section class="panel facts-form" aria-labelledby="facts-head" data-testid="facts">
+            <div class="panel-head">
+                <h2 id="facts-head">{ "What only you know" }</h2>
+                <button onclick={clear} disabled={empty} data-testid="facts-clear">{ "Clear" }</button>
+            </div>
+            <p class="hint">
+                { "The profiler records neither the container nor the launch flags nor your experiment. What you leave empty stays null in \
+                   profile_metadata.json, unless the trace itself tells it. Nothing is guessed." }
+            </p>
+            <div class="facts-fields">
+                { for FACT_FIELDS.iter().map(|field| html! {
+                    <Fact key={field.key} {field} value={form.facts.get(field.key).cloned().unwrap_or_default()}
+                        error={errors.get(field.key).cloned()} on_input={on_field(field.key)} tasks={tasks.clone()} form={form.clone()} />
+                }) }
+                { flags(props) }
+            </div>
+            <label class="check">
+                <input type="checkbox" checked={form.remember} onchange={on_remember} data-testid="facts-remember" />
+                <span>{ "Keep these fields in this browser for the next visit (launch flags are never kept: they may hold keys)" }</span>
+            </label>
+        </section>
+    }
+}
+
+fn input_of(event: &Event) -> Option<HtmlInputElement> {
+    event.target()?.dyn_into().ok()
+}
+
+fn file_of(event: &Event) -> Option<File> {
+    let input = input_of(event)?;
+    let file = files::listed(input.files()).into_iter().next();
+    // The same file can be chosen again.
+    input.set_value("");
+    file
+}
+
+/// The launch flags: a file, dropped or chosen.
+fn flags(props: &Props) -> Html {
+    let choose = {
+        let tasks = props.tasks.clone();
+        Callback::from(move |event: Event| {
+            if let Some(file) = file_of(&event) {
+                tasks.take_server_args(file);
+            }
+        })
+    };
+    let remove = {
+        let tasks = props.tasks.clone();
+        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::ServerArgsCleared))
+    };
+    let error = props.errors.get(SERVER_ARGS);
+    let state = props.server_args.as_ref().map(|text| {
+        format!("{} of flags, used for all files", units::file_bytes(text.len() as u64))
+    });
+    html! {
+        <div class={classes!("fact", error.is_some().then_some("wrong"))} role="group" aria-labelledby="fact-flags" data-testid="fact-server_args">
+            <span id="fact-flags" class="fact-title">{ "Launch flags" }</span>
+            <div class="fact-file">
+                <label class="file-button">
+                    <input type="file" accept=".json,application/json" onchange={choose} aria-describedby="fact-flags-help" data-testid="choose-server-args" />
+                    <span>{ "Choose server_args.json" }</span>
+                </label>
+                if let Some(state) = state {
+                    <span class="fact-state" data-testid="server-args-state">{ state }</span>
+                    <button class="icon-button" onclick={remove} aria-label="Remove the launch flags"><Icon name="close" /></button>
+                }
+            </div>
+            { help("fact-flags-help", "Or drop it anywhere. It tells model and tensor parallelism, too, which some fused kernels depend on.", error) }
+        </div>
+    }
+}
+
+#[derive(Clone, PartialEq, Properties)]
+struct FactProps {
+    field: &'static FactField,
+    value: String,
+    error: Option<String>,
+    on_input: Callback<String>,
+    form: ArtifactForm,
+    tasks: Tasks,
+}
+
+#[component]
+fn Fact(props: &FactProps) -> Html {
+    let FactProps { field, value, error, on_input, .. } = props;
+    let choices: &[&str] = match field.kind {
+        FactKind::Choice(words) => words,
+        FactKind::YesNo => &["yes", "no"],
+        _ => {
+            let digest = field.kind == FactKind::Digest;
+            return html! {
+                <TextField id={field.key} title={field.title} value={value.clone()} placeholder={field.example}
+                    help={field.help} error={error.clone()} on_input={on_input.reform(|field: HtmlInputElement| field.value())}>
+                    if digest {
+                        { config_button(props) }
+                    }
+                </TextField>
+            };
+        }
+    };
+    let id = format!("fact-{}", field.key);
+    let onchange = {
+        let on_input = on_input.clone();
+        Callback::from(move |event: Event| {
+            let field = event.target().and_then(|of| of.dyn_into::<HtmlSelectElement>().ok());
+            if let Some(field) = field {
+                on_input.emit(field.value());
+            }
+        })
+    };
+    let help_id = format!("{id}-help");
+    html! {
+        <div class={classes!("fact", error.is_some().then_some("wrong"))}>
+            <label class="fact-title" for={id.clone()}>{ field.title }</label>
+            <select {id} {onchange} aria-describedby={help_id.clone()} aria-invalid={error.is_some().to_string()} data-testid={format!("fact-{}", field.key)}>
+                <option value="" selected={value.is_empty()}>{ "not told" }</option>
+                { for choices.iter().map(|word| html! {
+                    <option value={*word} selected={*word == value}>{ *word }</option>
+                }) }
+            </select>
+            { help(&help_id, field.help, error.as_ref()) }
+        </div>
+    }
+}
+
+/// Takes the digest of a file in place of its text.
+fn config_button(props: &FactProps) -> Html {
+    let choose = {
+        let (tasks, form) = (props.tasks.clone(), props.form.clone());
+        Callback::from(move |event: Event| {
+            if let Some(file) = file_of(&event) {
+                tasks.take_benchmark_config(&file, form.clone());
+            }
+        })
+    };
+    html! {
+        <label class="file-button">
+            <input type="file" onchange={choose} data-testid="choose-benchmark-config" />
+            <span>{ "Take it of a file" }</span>
+        </label>
+    }
+}
+
+/// A text field with its label, its help and its error.
+#[derive(Clone, PartialEq, Properties)]
+pub struct TextProps {
+    /// Key of the field.
+    pub id: AttrValue,
+    /// The label.
+    pub title: AttrValue,
+    /// What was typed.
+    pub value: String,
+    /// How it may look.
+    #[prop_or_default]
+    pub placeholder: AttrValue,
+    /// What it is for.
+    pub help: AttrValue,
+    /// What is wrong.
+    pub error: Option<String>,
+    /// The field, when something was typed.
+    pub on_input: Callback<HtmlInputElement>,
+    /// What stands beside it.
+    #[prop_or_default]
+    pub children: Children,
+}
+
+/// The field.
+#[component]
+pub fn TextField(props: &TextProps) -> Html {
+    let id = format!("fact-{}", props.id);
+    let help_id = format!("{id}-help");
+    let oninput = {
+        let on_input = props.on_input.clone();
+        Callback::from(move |event: InputEvent| {
+            let field = event.target().and_then(|of| of.dyn_into::<HtmlInputElement>().ok());
+            if let Some(field) = field {
+                on_input.emit(field);
+            }
+        })
+    };
+    html! {
+        <div class={classes!("fact", props.error.is_some().then_some("wrong"))}>
+            <label class="fact-title" for={id.clone()}>{ &props.title }</label>
+            <div class="fact-file">
+                <input type="text" id={id.clone()} value={props.value.clone()} placeholder={props.placeholder.clone()} {oninput} spellcheck="false"
+                    autocomplete="off" aria-describedby={help_id.clone()} aria-invalid={props.error.is_some().to_string()}
+                    data-testid={id} />
+                { for props.children.iter() }
+            </div>
+            { help(&help_id, &props.help, props.error.as_ref()) }
+        </div>
+    }
+}
+
+/// What a field is for, or what is wrong with it.
+fn help(id: &str, help: &str, error: Option<&String>) -> Html {
+    match error {
+        Some(error) => {
+            html! { <p id={id.to_owned()} class="fact-error" role="alert">{ error }</p> }
+        }
+        None => html! { <p id={id.to_owned()} class="hint">{ help }</p> },
+    }
+}

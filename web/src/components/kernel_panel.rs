@@ -1,0 +1,205 @@
+//! A kernel in detail: its whole name, why it is called what it is called, where it came from, its launches.
+
+use std::cmp::Ordering;
+
+use kinetoscope::report::{Cell, Table, units};
+use yew::prelude::*;
+
+use super::Icon;
+use super::bar::swatch;
+use crate::protocol::{CallSite, InstanceRow, KernelDetails, KernelKey};
+use crate::queries::grid::{CopyAs, copied};
+use crate::shared::Shared;
+use crate::tasks::Tasks;
+
+/// Which kernel, and what the worker said of it.
+#[derive(Clone, PartialEq, Properties)]
+pub struct Props {
+    /// Which.
+    pub wanted: KernelKey,
+    /// What the worker said last, of this kernel or of another.
+    pub told: Option<Shared<KernelDetails>>,
+    /// Effects.
+    pub tasks: Tasks,
+}
+
+/// The kernel.
+#[component]
+pub fn KernelPanel(props: &Props) -> Html {
+    let name = &props.wanted.kernel_name;
+    let copy = {
+        let (tasks, name) = (props.tasks.clone(), name.clone());
+        Callback::from(move |_: MouseEvent| {
+            tasks.copy(name.clone(), "Copied the kernel's name".to_owned());
+        })
+    };
+    let told = props.told.as_ref().filter(|told| told.key == props.wanted);
+    html! {
+        <div class="kernel-panel" data-testid="kernel-panel">
+            <div class="kernel-name">
+                <h3>{ "Kernel" }</h3>
+                <button onclick={copy} data-testid="copy-kernel-name" aria-label="Copy the kernel's whole name"><Icon name="copy" />{ "Copy" }</button>
+                <code data-testid="kernel-name">{ name }</code>
+            </div>
+            { match told {
+                Some(told) => details(told, &props.tasks),
+                None => html! { <p class="hint" role="status" data-testid="kernel-pending">{ "Asking for its launches…" }</p> },
+            } }
+        </div>
+    }
+}
+
+fn details(told: &KernelDetails, tasks: &Tasks) -> Html {
+    let KernelDetails { category, family, rule, sites, n_sites_left_out, .. } = told;
+    let why = match rule.as_str() {
+        "" => "no rule knows this name".to_owned(),
+        "by-context" => "by what launched it".to_owned(),
+        rule => format!("by the rule {rule}"),
+    };
+    html! {
+        <>
+            <p class="kernel-class" data-testid="kernel-class">
+                { swatch(category) }<strong>{ category }</strong>
+                if !family.is_empty() {
+                    { format!(" · {family}") }
+                }
+                <span class="hint">{ format!(" · {why}") }</span>
+            </p>
+            <section aria-labelledby="kernel-origin" data-testid="kernel-sites">
+                <h3 id="kernel-origin">{ "Where it came from" }</h3>
+                { for sites.iter().enumerate().map(|(place, site)| call_site(place, site, sites.len() == 1)) }
+                if *n_sites_left_out > 0 {
+                    <p class="hint">{ format!("and {} with less time", units::plural(*n_sites_left_out, "place", "places")) }</p>
+                }
+            </section>
+            { launches(told, tasks) }
+        </>
+    }
+}
+
+/// A chain from the launch to the outermost call: the innermost line of the user's code first.
+fn call_site(place: usize, site: &CallSite, only: bool) -> Html {
+    let CallSite { n, share_pct, launch, cpu_op, location, modules, stack, graph, .. } = site;
+    let chosen = stack.iter().position(|call| Some(call) == location.as_ref()).unwrap_or(0);
+    let head = html! {
+        <>
+            <strong>{ location.as_deref().or(cpu_op.as_deref()).or(launch.as_deref()).unwrap_or("not known") }</strong>
+            <span class="hint">
+                { format!(" {} of its time, {}", units::percent(*share_pct), units::plural(*n, "launch", "launches")) }
+            </span>
+        </>
+    };
+    let step = |kind: &'static str, text: Option<&String>| match text {
+        Some(text) => {
+            html! { <li><span class="chain-kind">{ kind }</span><code>{ text }</code></li> }
+        }
+        None => html! {},
+    };
+    let body = html! {
+        <>
+            <ol class="chain">
+                if let Some(launch) = launch {
+                    <li><span class="chain-kind">{ if *graph { "graph launch" } else { "launch" } }</span><code>{ launch }</code></li>
+                }
+                { step("op", cpu_op.as_ref()) }
+                { step("modules", modules.as_ref()) }
+                { for stack.iter().enumerate().map(|(depth, call)| {
+                    // What lies further in than the line that says most is of a library.
+                    let kind = match depth.cmp(&chosen) {
+                        Ordering::Less => "within",
+                        Ordering::Equal => "Python",
+                        Ordering::Greater => "called by",
+                    };
+                    html! {
+                        <li class={classes!((depth == chosen).then_some("chosen"))}>
+                            <span class="chain-kind">{ kind }</span><code>{ call }</code>
+                        </li>
+                    }
+                }) }
+            </ol>
+            <p class="hint" data-testid="how-sure">{ format!("{}: {}.", site.confidence, site.how_sure()) }</p>
+        </>
+    };
+    if only {
+        return html! { <div class="call-site"><p>{ head }</p>{ body }</div> };
+    }
+    html! {
+        <details class="call-site" open={place == 0}>
+            <summary>{ head }</summary>
+            { body }
+        </details>
+    }
+}
+
+fn launches(told: &KernelDetails, tasks: &Tasks) -> Html {
+    let table = told.table();
+    let shown = told.instances.len() as u64;
+    let note = if shown < told.n {
+        format!(
+            "{} of {}: the first, and those with a mark",
+            units::count(shown),
+            units::plural(told.n, "launch", "launches")
+        )
+    } else {
+        units::plural(told.n, "launch", "launches")
+    };
+    let copy = {
+        let (tasks, table) = (tasks.clone(), Shared::new(table));
+        Callback::from(move |_: MouseEvent| copy(&tasks, &table))
+    };
+    let zero_ns = told.instances.iter().map(|row| row.start_ns).min().unwrap_or_default();
+    let most_ns = told.instances.iter().map(|row| row.dur_ns).max().unwrap_or_default();
+    html! {
+        <section aria-labelledby="kernel-launches" data-testid="kernel-launches">
+            <div class="launches-head">
+                <h3 id="kernel-launches">{ "Launches" }</h3>
+                <span class="hint">{ note }</span>
+                <button onclick={copy} aria-label="Copy the launches as TSV" data-testid="copy-launches"><Icon name="copy" />{ "TSV" }</button>
+            </div>
+            <div class="launches" role="region" tabindex="0" aria-label="Launches of the kernel">
+                <table>
+                    <thead><tr>
+                        <th scope="col" class="right">{ "No." }</th>
+                        <th scope="col" class="right" title="After the first of them">{ "Start" }</th>
+                        <th scope="col">{ "Duration" }</th>
+                        <th scope="col" class="right" title="From the beginning of the launch call to its own">{ "Queued" }</th>
+                        <th scope="col" class="right" title="Nothing ran on another stream of the device">{ "Exposed" }</th>
+                        <th scope="col">{ "Stream" }</th>
+                    </tr></thead>
+                    <tbody>{ for told.instances.iter().map(|row| launch(row, zero_ns, most_ns)) }</tbody>
+                </table>
+            </div>
+        </section>
+    }
+}
+
+fn launch(row: &InstanceRow, zero_ns: i64, most_ns: i64) -> Html {
+    let InstanceRow { number, start_ns, dur_ns, stream, queue_ns, exposed_ns, mark, event } = row;
+    let cell = |cell: Cell| html! { <td class="right" title={cell.exact()}>{ cell.show() }</td> };
+    let share = *dur_ns as f64 / most_ns.max(1) as f64;
+    html! {
+        <tr class={classes!((!mark.is_empty()).then_some("marked"))} data-testid="launch" data-mark={mark.clone()}>
+            <td class="right" title={format!("event {} of the file", units::count(u64::from(*event)))}>{ units::count(*number) }</td>
+            <td class="right" title={Cell::Instant(*start_ns).exact()}>{ format!("+{}", units::time(start_ns.saturating_sub(zero_ns))) }</td>
+            <td title={Cell::Ns(*dur_ns).exact()} data-exact={dur_ns.to_string()}>
+                <svg class="share" width="40" height="10" aria-hidden="true">
+                    <rect class="share-track" width="40" height="10" rx="2" />
+                    <rect class="share-fill" width={format!("{:.1}", share * 40.0)} height="10" rx="2" />
+                </svg>
+                { units::time(*dur_ns) }
+                if !mark.is_empty() {
+                    <span class="mark">{ mark }</span>
+                }
+            </td>
+            { cell(Cell::or_missing(*queue_ns, Cell::Ns, "no launch of it is known, or a graph launched it")) }
+            { cell(Cell::Ns(*exposed_ns)) }
+            <td>{ if stream.is_empty() { "–" } else { stream } }</td>
+        </tr>
+    }
+}
+
+fn copy(tasks: &Tasks, table: &Table) {
+    let rows: Vec<u32> = (0..table.rows.len() as u32).collect();
+    let text = units::plural(u64::from(rows.len() as u32), "launch", "launches");
+    tasks.copy(copied(table, &rows, CopyAs::Tsv), format!("Copied {text} as tab-separated values"));
+}

@@ -1,0 +1,49 @@
+//! What page and worker say about artifacts.
+
+use serde::{Deserialize, Serialize};
+
+/// What a person wants in the artifacts of a file. Facts and flags go as texts, as the command line reads them from
+/// files: a number that was read and written once more might end in other digits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ArtifactWish {
+    /// What the user knows, as a facts file: JSON.
+    pub facts: String,
+    /// The text of a `server_args.json`.
+    pub server_args: Option<String>,
+    /// Only this stage.
+    pub stage: Option<String>,
+    /// Only this device.
+    pub device: Option<String>,
+    /// Kernels below this share of their stage stand in one row of the summary, in percent.
+    pub cutoff_pct: f64,
+    /// What was launched before the window counts, too.
+    pub count_before_window: bool,
+    /// Names of hosts and users stay.
+    pub keep_names: bool,
+}
+
+/// The artifacts of a file; their blobs come with the message, each under its name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Artifacts {
+    /// What they were made for.
+    pub wish: ArtifactWish,
+    /// The files, in the order of the archive; the archive is the last.
+    pub files: Vec<ArtifactFile>,
+}
+
+impl Artifacts {
+    /// The size of a file, if it was made.
+    #[must_use]
+    pub fn bytes_of(&self, name: &str) -> Option<u64> {
+        self.files.iter().find(|file| file.name == name).map(|file| file.bytes)
+    }
+}
+
+/// One file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArtifactFile {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}

@@ -1,0 +1,49 @@
+//! What a person told about runs, and how the artifacts of a file are.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::protocol::{Artifacts, Failure, Progress};
+use crate::shared::Shared;
+
+/// The artifacts of a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum ArtifactState {
+    /// Not asked for yet.
+    #[default]
+    None,
+    /// Being made.
+    Making(Progress),
+    /// Made, for the wish that they say.
+    Done(Shared<Artifacts>),
+    /// Could not be made.
+    Failed(Rc<Failure>),
+}
+
+/// What a person told and chose, for the artifacts of all files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArtifactForm {
+    /// Facts as they were typed, by key.
+    pub facts: BTreeMap<String, String>,
+    /// Whether the browser keeps them between visits.
+    pub remember: bool,
+    /// The cut-off of the summary as it was typed, in percent.
+    pub cutoff: String,
+    /// Whether what was launched before the window counts, too.
+    pub count_before_window: bool,
+    /// Whether names of hosts and users stay.
+    pub keep_names: bool,
+}
+
+impl Default for ArtifactForm {
+    fn default() -> Self {
+        Self {
+            facts: BTreeMap::new(),
+            remember: false,
+            // As on the command line.
+            cutoff: "1".to_owned(),
+            count_before_window: false,
+            keep_names: false,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The artifacts: files for scripts, databases and colleagues, and what only the user can tell about the run.
+
+use kinetoscope::artifacts::{
+    ARCHIVE, FIXED_TRACE, FUSE, KERNELS, METADATA, OVERLAP, SUMMARY, fact_field,
+};
+use kinetoscope::report::units;
+use std::collections::BTreeMap;
+use wasm_bindgen::JsCast;
+use web_sys::HtmlInputElement;
+use yew::prelude::*;
+
+use super::{Props, heading};
+use crate::components::{FactsForm, FailureCard, Icon, TextField};
+use crate::protocol::{ArtifactWish, Artifacts};
+use crate::queries::status::{percent_read, progress_text};
+use crate::queries::wish::{CUTOFF, SERVER_ARGS, wish};
+use crate::state::{Action, ArtifactForm, ArtifactState};
+use crate::tasks::artifacts::Use;
+
+/// The files and what each is, in the order of the archive.
+const FILES: &[(&str, &str)] = &[
+    (SUMMARY, "What a person reads first: identity, data quality, stages, top kernels, findings."),
+    (METADATA, "The run: on what, with what, how far the tables can be trusted, and who says so."),
+    (KERNELS, "Kernels by stage, with their line of Python and how sure it is."),
+    (OVERLAP, "Kernels that could run beside others, with risk and a bound on what it saves."),
+    (FUSE, "Chains of kernels that are one already, or could be."),
+    (FIXED_TRACE, "The trace, repaired for Perfetto, every event proven to be there."),
+];
+
+pub fn view(props: &Props) -> Option<Html> {
+    let triage = props.file.triage.as_ref()?;
+    let wanted = wish(&props.form, props.server_args.as_deref(), &props.narrowed());
+    let none = BTreeMap::new();
+    let (wish, errors) = match &wanted {
+        Ok(wish) => (Some(wish), &none),
+        Err(errors) => (None, errors),
+    };
+    Some(html! {
+        <>
+            { heading("Downloads", "Files for scripts, databases and colleagues. The command line writes the same bytes.") }
+            { props.pickers(triage) }
+            { files(props, wish, errors) }
+            { options(props, errors) }
+            <FactsForm form={props.form.clone()} server_args={props.server_args.clone()} errors={errors.clone()} tasks={props.tasks.clone()} />
+        </>
+    })
+}
+
+/// What was made, as long as it is what is wanted now.
+fn made<'a>(props: &'a Props, wish: Option<&ArtifactWish>) -> Option<&'a Artifacts> {
+    match &props.file.artifacts {
+        ArtifactState::Done(artifacts) if Some(&artifacts.wish) == wish => Some(artifacts),
+        _ => None,
+    }
+}
+
+fn files(
+    props: &Props,
+    wish: Option<&ArtifactWish>,
+    errors: &BTreeMap<&'static str, String>,
+) -> Html {
+    let made = made(props, wish);
+    let locked = props.file.is_busy() || wish.is_none();
+    let act = |name: &'static str, what: Use| {
+        let (tasks, job, wish) = (props.tasks.clone(), props.file.job, wish.cloned());
+        Callback::from(move |_: MouseEvent| {
+            if let Some(wish) = wish.clone() {
+                tasks.artifact(job, name, wish, what);
+            }
+        })
+    };
+    let size = |name: &str| made.and_then(|made| made.bytes_of(name));
+    html! {
+        <section class="panel downloads" aria-labelledby="downloads-head" data-testid="downloads">
+            <div class="panel-head">
+                <h2 id="downloads-head">{ "Artifacts" }</h2>
+                <button class="primary" onclick={act(ARCHIVE, Use::Save)} disabled={locked} data-testid="artifact-zip">
+                    <Icon name="download" />{ "All as one .zip" }
+                    if let Some(bytes) = size(ARCHIVE) {
+                        <span class="download-size" data-testid="size-zip" data-exact={bytes.to_string()}>{ units::file_bytes(bytes) }</span>
+                    }
+                </button>
+            </div>
+            { state(props, errors) }
+            <ul>
+                { for FILES.iter().map(|(name, what)| html! {
+                    <li data-testid={format!("artifact-{name}")}>
+                        <div class="download-what">
+                            <code>{ name }</code>
+                            <p>{ what }</p>
+                        </div>
+                        { match size(name) {
+                            Some(bytes) => html! {
+                                <span class="download-size" title={format!("{} bytes", units::count(bytes))} data-exact={bytes.to_string()}>{ units::file_bytes(bytes) }</span>
+                            },
+                            None => html! { <span class="download-size missing" title="Not made yet">{ "–" }</span> },
+                        } }
+                        <div class="download-actions">
+                            { extra(props, name, &act) }
+                            <button onclick={act(name, Use::Save)} disabled={locked} aria-label={format!("Download {name}")}>
+                                <Icon name="download" />{ "Download" }
+                            </button>
+                        </div>
+                    </li>
+                }) }
+            </ul>
+            <p class="hint">
+                { "They are made here, in this tab, when you ask for one. Without a time of day in them, the same file and options give \
+                   the same bytes every time." }
+            </p>
+        </section>
+    }
+}
+
+/// What else can be done with a file.
+fn extra(
+    props: &Props,
+    name: &'static str,
+    act: &dyn Fn(&'static str, Use) -> Callback<MouseEvent>,
+) -> Html {
+    let locked = props.file.is_busy();
+    match name {
+        SUMMARY => html! {
+            <button onclick={act(name, Use::Copy)} disabled={locked} data-testid="copy-summary">
+                <Icon name="copy" />{ "Copy" }
+            </button>
+        },
+        FIXED_TRACE => {
+            let (tasks, job, url) =
+                (props.tasks.clone(), props.file.job, props.perfetto_url.clone());
+            let open = Callback::from(move |_: MouseEvent| tasks.open_in_perfetto(job, &url));
+            html! {
+                <button onclick={open} disabled={locked}><Icon name="external" />{ "Open in Perfetto" }</button>
+            }
+        }
+        _ => html! {},
+    }
+}
+
+/// How far the files are, or why there are none.
+fn state(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
+    if !errors.is_empty() {
+        let title = |key: &&'static str| match *key {
+            SERVER_ARGS => "Launch flags",
+            CUTOFF => "Cut-off",
+            key => fact_field(key).map_or(key, |field| field.title),
+        };
+        let names: Vec<&str> = errors.keys().map(title).collect();
+        return html! {
+            <p class="note-line bad" role="alert" data-testid="downloads-locked"><Icon name="error" />
+                <span>{ format!("Nothing can be written before this is mended below: {}.", names.join(", ")) }</span>
+            </p>
+        };
+    }
+    match &props.file.artifacts {
+        ArtifactState::Making(progress) => html! {
+            <p class="write-progress" data-testid="making">
+                <progress max="100" value={format!("{:.1}", percent_read(progress))} aria-label="Making the artifacts" />
+                <span>{ progress_text(progress) }</span>
+            </p>
+        },
+        ArtifactState::Failed(failure) => html! {
+            <FailureCard failure={failure.clone()} tasks={props.tasks.clone()} />
+        },
+        ArtifactState::None | ArtifactState::Done(_) => html! {},
+    }
+}
+
+fn options(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
+    let set = |change: fn(&mut ArtifactForm, &HtmlInputElement)| {
+        let (tasks, form) = (props.tasks.clone(), props.form.clone());
+        move |field: HtmlInputElement| {
+            let mut form = form.clone();
+            change(&mut form, &field);
+            tasks.dispatch(Action::FormSet(form));
+        }
+    };
+    let on_cutoff = set(|form, field| form.cutoff = field.value());
+    let on_check = |change: fn(&mut ArtifactForm, &HtmlInputElement)| {
+        let change = set(change);
+        Callback::from(move |event: Event| {
+            let field = event.target().and_then(|of| of.dyn_into::<HtmlInputElement>().ok());
+            if let Some(field) = field {
+                change(field);
+            }
+        })
+    };
+    let on_keep = on_check(|form, field| form.keep_names = field.checked());
+    let on_count = on_check(|form, field| form.count_before_window = field.checked());
+    html! {
+        <section class="panel download-options" aria-labelledby="options-head">
+            <h2 id="options-head">{ "Options" }</h2>
+            <TextField id="cutoff" title="Cut-off of the summary (%)" value={props.form.cutoff.clone()}
+                help="Kernels below this share of their stage stand in one row of profile_summary.md. The tables have them all."
+                error={errors.get(CUTOFF).cloned()} on_input={Callback::from(on_cutoff)} />
+            <div class="privacy">
+                <label class="check">
+                    <input type="checkbox" checked={props.form.count_before_window} onchange={on_count} data-testid="count-before-window" />
+                    <span>{ "Count what was launched before the window" }</span>
+                </label>
+                <p class="hint">{ "It belongs to an earlier step, so by default the tables leave it out and say how much it is." }</p>
+                <label class="check">
+                    <input type="checkbox" checked={props.form.keep_names} onchange={on_keep} data-testid="keep-names" />
+                    <span>{ "Keep names of hosts and users" }</span>
+                </label>
+                <p class="hint">
+                    { "By default they are taken out of the five text files: host_name, username and the environment are not copied, home \
+                       folders and the names that the file itself tells leave paths and flags, and addresses among the launch flags become \
+                       [stripped]. Keys, passwords and tokens among the flags are stripped in any case. The repaired trace is your trace: \
+                       what stands in it, names included, stays in it." }
+                </p>
+            </div>
+        </section>
+    }
+}

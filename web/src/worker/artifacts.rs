@@ -1,0 +1,145 @@
+//! The artifacts of a file: the same calls of the facade as on the command line.
+
+use kinetoscope::artifacts::{
+    ARCHIVE, Archive, Artifact, ArtifactOptions, ArtifactOrder, FIXED_TRACE, NotMade, Role,
+    SourceDigest, SourceFile, Stored, UserFacts, archive, order_artifacts, stage_of_word,
+};
+use kinetoscope::{Decoded, Output, PlanOptions, Repairer, Sources, plan_repair};
+
+use super::session::{Port, Source, read_all};
+use crate::protocol::{
+    ArtifactFile, ArtifactWish, Artifacts, Failure, JobId, Progress, Response, Stage,
+};
+
+/// Bytes of the repaired trace that are handed on at a time.
+const BLOCK: usize = 4 << 20;
+
+/// Files that are made, the repaired trace excepted: its bytes went to [`Port::block`].
+pub struct Made {
+    /// What the page hears.
+    pub artifacts: Artifacts,
+    /// The texts.
+    pub texts: Vec<Artifact>,
+    /// The archive around the repaired trace; `None` where only the texts were wanted.
+    pub archive: Option<Archive>,
+}
+
+/// The file and what else the artifacts are made of.
+pub struct Of<'a> {
+    pub job: JobId,
+    pub name: &'a str,
+    pub decoded: &'a Decoded,
+    /// Traces that tell where kernels come from, and these files.
+    pub others: Sources<'a>,
+    pub other_files: Vec<SourceFile>,
+}
+
+/// Makes the artifacts, with the repaired trace and the archive if `with_trace`.
+pub fn make(
+    of: &Of<'_>,
+    wish: &ArtifactWish,
+    with_trace: bool,
+    source: &mut dyn Source,
+    port: &mut dyn Port,
+) -> Result<Made, Failure> {
+    let Of { job, name, decoded, others, other_files } = of;
+    let mut facts = UserFacts::from_json(&wish.facts).map_err(|error| not_taken(&error))?;
+    if let Some(flags) = &wish.server_args {
+        facts.take_server_args(flags).map_err(|error| not_taken(&error))?;
+    }
+    let stage = wish.stage.as_deref().map(stage_of_word).transpose();
+    let stage = stage.map_err(|error| not_taken(&error))?;
+    // As the command line: what was asked for on the Repair view is not asked for here.
+    let plan = plan_repair(&decoded.trace, &PlanOptions::default());
+
+    let mut digest = SourceDigest::default();
+    let mut repairer = with_trace.then(|| Repairer::new(decoded, &plan, Output::Gzip));
+    let mut stored = Stored::default();
+    let mut out = Vec::new();
+    let doing = if with_trace { Stage::Repairing } else { Stage::Digesting };
+    read_all(source, |bytes, done, total| {
+        digest.push(bytes);
+        if let Some(repairer) = &mut repairer {
+            repairer.push(bytes, &mut out);
+            if out.len() >= BLOCK {
+                stored.push(&out);
+                port.block(&out);
+                out.clear();
+            }
+        }
+        let progress = Progress { stage: doing, done, total, n_events: 0 };
+        port.send(Response::Progress { job: *job, progress });
+        Ok(())
+    })?;
+    if let Some(repairer) = repairer {
+        if !repairer.finish(&mut out).holds {
+            return Err(fault("The repaired trace does not hold what the original did."));
+        }
+        stored.push(&out);
+        port.block(&out);
+    }
+
+    let total = source.size();
+    let progress = Progress { stage: Stage::Packing, done: total, total, n_events: 0 };
+    port.send(Response::Progress { job: *job, progress });
+    let mut sources = vec![digest.finish(name, Role::Formal)];
+    sources.extend(other_files.iter().cloned());
+    let order = ArtifactOrder {
+        decoded,
+        file_name: name,
+        plan: &plan,
+        others: *others,
+        sources: &sources,
+        facts: &facts,
+        stage,
+        device: wish.device.as_deref(),
+        cutoff_pct: wish.cutoff_pct,
+        count_before_window: wish.count_before_window,
+        options: ArtifactOptions { keep_names: wish.keep_names },
+    };
+    let texts = order_artifacts(&order).map_err(|error| match error {
+        NotMade::NoStage { .. } | NotMade::NoDevice { .. } => not_taken(&error),
+        other => fault(&other.to_string()),
+    })?;
+    let file = |name: &str, bytes: u64| ArtifactFile { name: name.to_owned(), bytes };
+    let mut files: Vec<ArtifactFile> =
+        texts.iter().map(|text| file(&text.name, text.text.len() as u64)).collect();
+    let archive = match with_trace {
+        true => Some(archive(&texts, Some(&stored)).map_err(|error| too_large(&error))?),
+        false => None,
+    };
+    if let Some(around) = &archive {
+        files.push(file(FIXED_TRACE, stored.len()));
+        let bytes = (around.before.len() + around.after.len()) as u64;
+        files.push(file(ARCHIVE, bytes + stored.len()));
+    }
+    let artifacts = Artifacts { wish: wish.clone(), files };
+    Ok(Made { artifacts, texts, archive })
+}
+
+fn not_taken(error: &dyn std::error::Error) -> Failure {
+    Failure {
+        title: "This cannot be written into the artifacts".into(),
+        what: error.to_string(),
+        advice: "Correct the options or the facts, and try again.".into(),
+        ..Failure::default()
+    }
+}
+
+fn too_large(error: &dyn std::error::Error) -> Failure {
+    Failure {
+        title: "The archive would be too large".into(),
+        what: error.to_string(),
+        advice: "Download the repaired trace on the Repair view and the tables one by one.".into(),
+        ..Failure::default()
+    }
+}
+
+fn fault(what: &str) -> Failure {
+    Failure {
+        title: "The artifacts could not be made".into(),
+        what: what.to_owned(),
+        advice: "This is a fault of Kinetoscope; please report it.".into(),
+        ..Failure::default()
+    }
+}
