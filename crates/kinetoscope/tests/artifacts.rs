@@ -39,6 +39,7 @@ fn run_facts() -> RunFacts {
 fn tables() -> Tables {
     let kernel = KernelArtifact {
         stage: "decode".to_owned(),
+        device: "0".to_owned(),
         kernel_name: "gemm".to_owned(),
         category: "gemm".to_owned(),
         time_share_pct: Percent(100.0 / 3.0),
@@ -71,6 +72,7 @@ fn tables() -> Tables {
     };
     let overlap = OverlapArtifact {
         stage: "decode".to_owned(),
+        device: "0".to_owned(),
         priority: "P1".to_owned(),
         kernel_name: "ncclDevKernel".to_owned(),
         python_scope: "unresolved".to_owned(),
@@ -94,6 +96,7 @@ fn tables() -> Tables {
     };
     let fuse = FuseArtifact {
         stage: "decode".to_owned(),
+        device: "0".to_owned(),
         pattern: "RMSNorm".to_owned(),
         time_share_pct: Percent(3.0),
         current_location: "unresolved".to_owned(),

@@ -110,6 +110,7 @@ mod tests {
 
     fn found(id: &str, status: &str, ns: i64) -> FuseArtifact {
         FuseArtifact {
+            device: String::new(),
             stage: "decode".to_owned(),
             pattern: id.to_owned(),
             time_share_pct: Percent(1.0),
