@@ -114,7 +114,7 @@ describe("triage", { skip: shared() === undefined }, () => {
 
     await grid.getByRole("row").nth(3).getByRole("gridcell").first().click();
     await panel.waitFor(PATIENCE);
-    await panel.getByRole("button").click();
+    await panel.getByRole("button", { name: "Close the details" }).click();
     await panel.waitFor({ state: "detached" });
     await session.close();
   });
