@@ -40,12 +40,16 @@ impl Version {
 /// # Errors
 /// When it cannot be read, or is no trace (a `kinetoscope::NotATrace`, found again by `downcast_ref`).
 pub fn decode(path: &Path) -> Result<Decoded> {
+    decode_and(path, |_| {})
+}
+
+/// Decodes a file; its bytes are also shown to `look`.
+fn decode_and(path: &Path, mut look: impl FnMut(&[u8])) -> Result<Decoded> {
     let mut decoder = Decoder::new();
     let mut failed = None;
     pieces(path, "reading", |piece| {
-        if failed.is_none() {
-            failed = decoder.push(piece).err();
-        }
+        look(piece);
+        failed = decoder.push(piece).err();
         failed.is_none()
     })?;
     let decoded = match failed {
@@ -68,24 +72,10 @@ pub struct Opened {
 /// As [`decode`].
 pub fn read(path: &Path, role: Role) -> Result<Opened> {
     let version = Version::of(path)?;
-    let mut decoder = Decoder::new();
     let mut digest = SourceDigest::default();
-    let mut failed = None;
-    pieces(path, "reading", |piece| {
-        digest.push(piece);
-        failed = decoder.push(piece).err();
-        failed.is_none()
-    })?;
-    let decoded = match failed {
-        Some(error) => Err(error),
-        None => decoder.finish(),
-    };
+    let decoded = decode_and(path, |piece| digest.push(piece))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(Opened {
-        decoded: decoded.with_context(|| path.display().to_string())?,
-        source: digest.finish(&name, role),
-        version,
-    })
+    Ok(Opened { decoded, source: digest.finish(&name, role), version })
 }
 
 /// Reads the arguments that decoding leaves in the file.
