@@ -7,7 +7,7 @@ use super::site::Confidence;
 use crate::columns;
 
 /// All launches of one kernel name in one stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelTableRow {
     /// Stage id.
     pub stage: String,
@@ -98,34 +98,17 @@ pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelTable
             device: first.device.clone(),
             kernel_name: format!("others ({} kernels)", below.len()),
             category: REST.to_owned(),
-            family: String::new(),
             total_ns,
             share_pct: below.iter().map(|row| row.share_pct).sum(),
             launches,
             mean_ns: total_ns.saturating_add(n / 2) / n,
-            p50_ns: 0,
             max_ns: below.iter().map(|row| row.max_ns).max().unwrap_or_default(),
             exposed_ns: sum(|row| row.exposed_ns),
-            queue_ns: None,
-            python_location: String::new(),
-            location_share_pct: 0.0,
-            modules: String::new(),
-            cpu_op: String::new(),
             mapping_confidence: Confidence::None.id().to_owned(),
-            shapes: None,
-            n_shapes: 0,
-            gemm_shape: None,
-            grid: None,
-            block: None,
-            occupancy_pct: None,
-            registers: None,
-            shared_bytes: None,
-            blocks_per_sm: None,
-            warps_per_sm: None,
-            n_launch_configs: 0,
-            streams: Vec::new(),
             first_seen_ns: below.iter().map(|row| row.first_seen_ns).min().unwrap_or_default(),
             notes: vec!["p50-not-defined".to_owned()],
+            // Several kernels have no median, place, launch or inputs in common.
+            ..KernelTableRow::default()
         });
     }
     kept

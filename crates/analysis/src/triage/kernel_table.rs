@@ -154,20 +154,11 @@ impl Sums {
             modules: place.modules,
             cpu_op: place.cpu_op,
             mapping_confidence: place.confidence.id().to_owned(),
-            shapes: None,
-            n_shapes: 0,
-            gemm_shape: None,
-            grid: None,
-            block: None,
-            occupancy_pct: None,
-            registers: None,
-            shared_bytes: None,
-            blocks_per_sm: None,
-            warps_per_sm: None,
-            n_launch_configs: 0,
             streams: names(&self.streams, labels),
             first_seen_ns: self.first_ns,
             notes,
+            // What arguments tell comes after.
+            ..KernelTableRow::default()
         }
     }
 }
