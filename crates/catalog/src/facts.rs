@@ -43,10 +43,7 @@ pub struct NameFacts {
 #[must_use]
 pub fn facts(name: &str) -> NameFacts {
     let lower = name.to_ascii_lowercase();
-    let is_tensile = lower.starts_with("cijk_") || lower.starts_with("custom_cijk_");
-    let igemm = ["fwd", "bwd", "wrw"]
-        .into_iter()
-        .find(|direction| lower.starts_with("igemm_") && lower[6..].starts_with(direction));
+    let (is_tensile, igemm) = (is_tensile(&lower), igemm(&lower));
     NameFacts {
         tensile: is_tensile.then(|| tensile(name)),
         tile: if is_tensile { None } else { tile(&lower) },
@@ -56,6 +53,22 @@ pub fn facts(name: &str) -> NameFacts {
         igemm,
         fused_with: if is_tensile { Vec::new() } else { fused_with(name) },
     }
+}
+
+/// Of the facts only [`NameFacts::gfx`] and [`NameFacts::sm`].
+#[must_use]
+pub fn architecture(name: &str) -> (Option<String>, Option<u32>) {
+    let lower = name.to_ascii_lowercase();
+    (gfx(name, &lower, is_tensile(&lower) || igemm(&lower).is_some()), sm(&lower))
+}
+
+fn is_tensile(lower: &str) -> bool {
+    lower.starts_with("cijk_") || lower.starts_with("custom_cijk_")
+}
+
+fn igemm(lower: &str) -> Option<&'static str> {
+    let rest = lower.strip_prefix("igemm_")?;
+    ["fwd", "bwd", "wrw"].into_iter().find(|direction| rest.starts_with(direction))
 }
 
 fn tensile(name: &str) -> Tensile {

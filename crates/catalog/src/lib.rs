@@ -27,7 +27,7 @@ mod rules;
 pub use category::{Category, OverlapClass};
 pub use copies::{CopyRoute, copy_route, is_pageable};
 pub use cpu_op::category_of_cpu_op;
-pub use facts::{NameFacts, facts};
+pub use facts::{NameFacts, architecture, facts};
 pub use family::Family;
 pub use head::head;
 

@@ -61,10 +61,17 @@ pub fn find(text: &str, word: &str) -> Option<usize> {
 #[must_use]
 pub fn is_match(pattern: &str, text: &str) -> bool {
     let bytes = text.as_bytes();
-    let opening = opening(pattern);
-    (0..=text.len())
-        .filter(|&at| opening.is_none_or(|pair| bytes[at..].starts_with(&pair)))
-        .any(|at| matches_rest(pattern.as_bytes(), bytes, at))
+    let fits = |at: usize| matches_rest(pattern.as_bytes(), bytes, at);
+    if pattern.starts_with('^') {
+        return fits(0);
+    }
+    match opening(pattern) {
+        Some(pair) => {
+            let mut pairs = bytes.windows(2).enumerate();
+            pairs.any(|(at, here)| here == pair && fits(at))
+        }
+        None => (0..=bytes.len()).any(fits),
+    }
 }
 
 /// The two plain characters a pattern opens with, after an anchor.

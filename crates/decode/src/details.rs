@@ -34,7 +34,7 @@ impl<'a> DetailsReader<'a> {
     /// A reader for the file that `decoded` was read from.
     #[must_use]
     pub fn new(decoded: &'a Decoded) -> Self {
-        let gunzip = decoded.source.gzip.then(Gunzip::new);
+        let gunzip = decoded.source.gzip.then(Gunzip::again);
         Self { gunzip, reader: Reader::new(&decoded.trace) }
     }
 

@@ -159,6 +159,7 @@ pub fn triage_artifacts(triaged: &Triaged<'_>) -> Result<Vec<Artifact>, serde_js
 ///
 /// # Errors
 /// Never for these types; serde's signature asks.
+#[inline(never)]
 pub fn artifacts(input: &ArtifactInput<'_>) -> Result<Vec<Artifact>, serde_json::Error> {
     let names = Names::of(&input.decoded.trace.metadata, input.options.keep_names);
     let metadata = metadata_of(input, &names);
@@ -207,6 +208,7 @@ pub fn archive(files: &[Artifact], fixed_trace: Option<&Stored>) -> Result<Archi
     }
 }
 
+#[inline(never)]
 fn metadata_of(input: &ArtifactInput<'_>, names: &Names) -> ProfileMetadata {
     let ArtifactInput {
         decoded,
@@ -222,6 +224,7 @@ fn metadata_of(input: &ArtifactInput<'_>, names: &Names) -> ProfileMetadata {
     ProfileMetadata::new(&MetadataInput { decoded, report, run, plan, sources, facts, names })
 }
 
+#[inline(never)]
 fn json(name: &str, value: &impl Serialize) -> Result<Artifact, serde_json::Error> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');

@@ -187,7 +187,7 @@ fn said_by_kernels(gpu: &Gpu<'_>) -> Vec<Said> {
         if name.contains("_gtcx_") {
             continue;
         }
-        if let Some(arch) = catalog::facts(name).gfx {
+        if let (Some(arch), _) = catalog::architecture(name) {
             names_of.entry(arch).or_insert((0, name)).0 += 1;
         }
     }

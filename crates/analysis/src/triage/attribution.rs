@@ -56,19 +56,24 @@ impl<'a> Linker<'a> {
 
     /// The op with this `External id` that holds the launch. An id alone does not tell: old profilers write the
     /// correlation there, which is the number of some other op (in one of the corpus's traces for every launch).
+    #[inline(never)]
     fn op(&self, external: i64, launch: Row) -> Option<Row> {
         let trace = self.trace;
         let (track, ts_ns) = (trace.track(launch), trace.ts_ns(launch));
-        let after = self.ops.partition_point(|(other, row)| {
-            (*other, trace.track(*row), trace.ts_ns(*row)) <= (external, track, ts_ns)
-        });
-        let (other, op) = *self.ops.get(after.checked_sub(1)?)?;
-        let holds = other == external && trace.track(op) == track && trace.end_ns(op) >= ts_ns;
+        let from = self.ops.partition_point(|(other, _)| *other < external);
+        let to = self.ops.partition_point(|(other, _)| *other <= external);
+        // Nearly every id is one op's.
+        let same = self.ops.get(from..to)?;
+        let after = same
+            .partition_point(|(_, row)| (trace.track(*row), trace.ts_ns(*row)) <= (track, ts_ns));
+        let (_, op) = *same.get(after.checked_sub(1)?)?;
+        let holds = trace.track(op) == track && trace.end_ns(op) >= ts_ns;
         holds.then_some(op)
     }
 
     /// The op that a launch belongs to, and how sure that is; `external` is the id that the GPU slice itself carries.
     /// `is_sure` is whether it is known that this launch launched it.
+    #[inline(never)]
     pub(crate) fn op_of(
         &self,
         launch: Row,
@@ -113,14 +118,15 @@ impl<'a> Linker<'a> {
     }
 
     /// An origin as text.
+    #[inline(never)]
     pub(crate) fn site(&self, origin: &Origin) -> Site {
         let text = |id: Option<StringId>| id.map(|id| self.trace.strings.get(id).to_owned());
         Site {
             cpu_op: text(origin.op),
             launch: text(origin.launch),
-            location: origin.calls.location(self.trace),
+            location: self.frames.location(&origin.calls),
             modules: origin.calls.modules(self.trace),
-            stack: origin.calls.stack(self.trace),
+            stack: self.frames.stack(&origin.calls),
             confidence: origin.confidence,
             graph: origin.graph,
         }

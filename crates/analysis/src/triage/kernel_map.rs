@@ -59,6 +59,7 @@ pub struct MappedSite {
 impl MappedSite {
     /// The calls that lead there, outermost first.
     #[must_use]
+    #[inline(never)]
     pub fn calls(&self) -> Vec<String> {
         let stack = self.stack.iter().filter(|stack| !stack.is_empty());
         stack.flat_map(|stack| stack.split(CALLS)).map(str::to_owned).collect()
@@ -66,6 +67,7 @@ impl MappedSite {
 
     /// The line of Python in parts; `None` if it is not known, or of another form.
     #[must_use]
+    #[inline(never)]
     pub fn line(&self) -> Option<Location> {
         let text = self.location.as_deref()?;
         let places = text.match_indices(':');
@@ -146,6 +148,7 @@ impl KernelMap {
     }
 }
 
+#[inline(never)]
 fn kernel(name: &str, category: &str, places: Places) -> MappedKernel {
     let mut sites: Vec<MappedSite> = places
         .into_iter()

@@ -73,6 +73,7 @@ struct Sums {
 }
 
 impl Sums {
+    #[inline(never)]
     fn of(
         gpu: &Gpu<'_>,
         places: &Attribution,
@@ -109,6 +110,7 @@ impl Sums {
         sums
     }
 
+    #[inline(never)]
     fn row(
         mut self,
         gpu: &Gpu<'_>,
@@ -175,6 +177,7 @@ struct Place {
 }
 
 impl Place {
+    #[inline(never)]
     fn of(sites: &BTreeMap<u32, Part>, places: &Attribution) -> Self {
         // Several places may be one line: with other callers, or with another op.
         let mut by_line: BTreeMap<String, (Part, u32, i64)> = BTreeMap::new();
@@ -216,6 +219,7 @@ impl Place {
 
 /// Fills in how the slices of a row were launched, and what their ops were called with: the most frequent, of equally
 /// frequent ones the first.
+#[inline(never)]
 fn how_launched(
     row: &mut KernelTableRow,
     arguments: &Arguments,
@@ -257,6 +261,7 @@ fn how_launched(
 }
 
 /// The most frequent of `items`, and how many different ones there are.
+#[inline(never)]
 fn most_frequent(items: impl Iterator<Item = u32>) -> (Option<u32>, u64) {
     let mut times: BTreeMap<u32, u64> = BTreeMap::new();
     for item in items {

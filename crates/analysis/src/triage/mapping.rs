@@ -39,6 +39,7 @@ pub(crate) struct Mapped {
 }
 
 impl Names {
+    #[inline(never)]
     fn of(kernels: &[MappedKernel]) -> Self {
         let mut names = Self::default();
         for kernel in kernels {
@@ -64,6 +65,7 @@ impl Names {
     }
 }
 
+#[inline(never)]
 fn site(of: &MappedSite) -> Site {
     Site {
         cpu_op: of.cpu_op.clone(),
@@ -78,6 +80,7 @@ fn site(of: &MappedSite) -> Site {
 
 impl NameMap {
     /// The places of a kernel map.
+    #[inline(never)]
     pub(crate) fn of(map: &KernelMap) -> Self {
         let stages = map.stages.iter().map(|(stage, kernels)| (*stage, Names::of(kernels)));
         Self { stages: stages.collect(), global: Names::of(&map.global) }
@@ -93,6 +96,7 @@ impl NameMap {
     }
 
     /// What the mapping trace adds to a place: the op where it is not known, or the line of the op that is.
+    #[inline(never)]
     fn told(&self, name: &str, category: Category, stage: Stage, own: &Site) -> Option<Site> {
         let keep =
             |site: &Site| Site { graph: own.graph, launch: own.launch.clone(), ..site.clone() };
@@ -113,6 +117,7 @@ impl NameMap {
 }
 
 /// Gives the slices of a formal trace whose op or line it does not tell itself the places of the mapping trace.
+#[inline(never)]
 pub(crate) fn map(
     gpu: &Gpu<'_>,
     places: &mut Attribution,

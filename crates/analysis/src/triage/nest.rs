@@ -30,23 +30,13 @@ impl<'a> Nest<'a> {
                 rows.push(row);
             }
         });
-        let key =
-            |row: Row| (trace.track(row).0, trace.ts_ns(row), std::cmp::Reverse(trace.dur_ns(row)));
-        trace::sort_numbers(&mut rows, &|a, b| key(a).cmp(&key(b)));
-        let mut tracks: Vec<(TrackId, u32)> = Vec::new();
-        let mut at = 0;
-        each_of(&rows, |row| {
-            let track = trace.track(row);
-            if tracks.last().is_none_or(|(last, _)| *last != track) {
-                tracks.push((track, at));
-            }
-            at += 1;
-        });
+        let (rows, tracks) = by_track(trace, &rows);
         let around = around(trace, &rows);
         Self { trace, rows, around, tracks }
     }
 
     /// The innermost slice that was open on `track` at `ts_ns`, as a place in `rows`.
+    #[inline(never)]
     pub(crate) fn innermost(&self, track: TrackId, ts_ns: i64) -> Option<usize> {
         let at = self.tracks.binary_search_by_key(&track.0, |(track, _)| track.0).ok()?;
         let start = self.tracks.get(at)?.1 as usize;
@@ -72,14 +62,45 @@ impl<'a> Nest<'a> {
     }
 
     /// What lies around a slice.
+    #[inline(never)]
     pub(crate) fn around(&self, at: usize) -> Option<usize> {
         self.around.get(at).filter(|around| **around != NONE).map(|around| *around as usize)
     }
 }
 
+/// The slices by (track, start, longer first), and where each track begins among them. They are dealt out to their
+/// tracks before they are sorted: within a track a file has them in few runs, which a stable sort finds.
+#[inline(never)]
+fn by_track(trace: &Trace, rows: &[Row]) -> (Vec<Row>, Vec<(TrackId, u32)>) {
+    let mut next = vec![0_u32; trace.tracks.len()];
+    each_of(rows, |row| next[trace.track(row).0 as usize] += 1);
+    let mut tracks: Vec<(TrackId, u32)> = Vec::new();
+    let mut begin = 0;
+    for (track, next) in (0..).map(TrackId).zip(&mut next) {
+        let n = std::mem::replace(next, begin);
+        if n > 0 {
+            tracks.push((track, begin));
+            begin += n;
+        }
+    }
+    let mut dealt = vec![0; rows.len()];
+    each_of(rows, |row| {
+        let at = &mut next[trace.track(row).0 as usize];
+        dealt[*at as usize] = row;
+        *at += 1;
+    });
+    let key = |row: Row| (trace.ts_ns(row), std::cmp::Reverse(trace.dur_ns(row)));
+    for (track, begin) in &tracks {
+        let end = next[track.0 as usize];
+        trace::sort_numbers(&mut dealt[*begin as usize..end as usize], &|a, b| key(a).cmp(&key(b)));
+    }
+    (dealt, tracks)
+}
+
 /// What lies around each: by `Python parent id` where the file has it (ids count within a process, and a frame is
 /// called on its own thread); else the slice that was open. Frames of one thread overlap without nesting in real
 /// traces, so the ids are worth more than the times.
+#[inline(never)]
 fn around(trace: &Trace, rows: &[Row]) -> Vec<u32> {
     let ids = |row: Row| trace.flags(row).has(Flags::PYTHON_IDS);
     let mut by_id: Vec<(i64, u32)> = Vec::new();

@@ -12,8 +12,8 @@ use crate::recorded::{Recorded, recorded};
 /// The frames of all threads.
 pub(crate) struct Frames<'a> {
     nest: Nest<'a>,
-    /// How much each name says, told once; `None` when it is no line.
-    ranks: HashMap<StringId, Option<FrameRank>, BuildIdHasher>,
+    /// The line that each name is, and how much it says; `None` when it is no line. Read once: on a stack most are known.
+    lines: HashMap<StringId, Option<(Location, FrameRank)>, BuildIdHasher>,
     /// What was asked before, by the innermost frame: neighbours on a thread are called from one place.
     known: HashMap<u32, Calls, BuildIdHasher>,
     /// The first name of each class of modules: `Linear_0` stands for every `Linear`.
@@ -38,21 +38,8 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// The line that says most.
-    pub(crate) fn location(&self, trace: &Trace) -> Option<Location> {
-        parse(trace.strings.get(self.best?)).map(|(location, _)| location)
-    }
-
-    /// Lines that say anything, outermost first.
-    pub(crate) fn stack(&self, trace: &Trace) -> Vec<String> {
-        let names = self.stack.iter().rev().flatten();
-        names
-            .filter_map(|name| parse(trace.strings.get(*name)))
-            .map(|(location, _)| location.to_string())
-            .collect()
-    }
-
     /// Classes of the modules that were running, outermost first: `Qwen3DecoderLayer > RMSNorm`.
+    #[inline(never)]
     pub(crate) fn modules(&self, trace: &Trace) -> Option<String> {
         let names = self.modules.iter().rev().flatten();
         let classes: Vec<&str> =
@@ -73,13 +60,14 @@ impl<'a> Frames<'a> {
         };
         Self {
             nest: Nest::of(trace, is_frame),
-            ranks: HashMap::default(),
+            lines: HashMap::default(),
             known: HashMap::default(),
             classes: HashMap::new(),
         }
     }
 
     /// What the frames say that were open on `track` at `ts_ns`.
+    #[inline(never)]
     pub(crate) fn calls(&mut self, track: TrackId, ts_ns: i64) -> Calls {
         let Some(innermost) = self.nest.innermost(track, ts_ns) else { return Calls::default() };
         if let Some(known) = self.known.get(&(innermost as u32)) {
@@ -90,7 +78,23 @@ impl<'a> Frames<'a> {
         calls
     }
 
+    /// The line that says most, of calls that these frames told.
+    pub(crate) fn location(&self, calls: &Calls) -> Option<Location> {
+        self.line(calls.best?).cloned()
+    }
+
+    /// The lines that say anything, outermost first, of calls that these frames told.
+    pub(crate) fn stack(&self, calls: &Calls) -> Vec<String> {
+        let names = calls.stack.iter().rev().flatten();
+        names.filter_map(|name| self.line(*name)).map(ToString::to_string).collect()
+    }
+
+    fn line(&self, name: StringId) -> Option<&Location> {
+        self.lines.get(&name)?.as_ref().map(|(location, _)| location)
+    }
+
     /// What a frame and its callers say.
+    #[inline(never)]
     fn chain(&mut self, innermost: usize) -> Calls {
         let mut calls = Calls::default();
         let mut best = FrameRank::PassesOn;
@@ -107,11 +111,8 @@ impl<'a> Frames<'a> {
                 continue;
             }
             let id = trace.name(row);
-            let rank = self
-                .ranks
-                .entry(id)
-                .or_insert_with(|| parse(trace.strings.get(id)).map(|(_, rank)| rank));
-            let Some(rank) = *rank else {
+            let line = self.lines.entry(id).or_insert_with(|| parse(trace.strings.get(id)));
+            let Some((_, rank)) = *line else {
                 if n_modules < MODULES
                     && let Some(class) = module_class(trace.strings.get(id))
                 {
@@ -143,6 +144,7 @@ fn module_class(name: &str) -> Option<&str> {
 }
 
 /// `path(line): function`; modules (`nn.Module: Linear_3`) and built-ins are no lines.
+#[inline(never)]
 fn parse(name: &str) -> Option<(Location, FrameRank)> {
     let (place, function) = name.split_once("): ")?;
     let (path, line) = place.rsplit_once('(')?;
@@ -171,18 +173,20 @@ mod tests {
         let trace = fixture.finish();
         let mut frames = Frames::of(&trace);
         let track = trace.track(0);
-        let mut at = |ns| frames.calls(track, ns);
-        let line = |calls: Calls| calls.location(&trace).map(|location| location.to_string());
-        let inside = at(32);
+        let inside = frames.calls(track, 32);
         assert_eq!(
-            inside.stack(&trace),
+            frames.stack(&inside),
             ["vllm/worker.py:7 execute_model", "vllm/models/llama.py:70 forward"]
         );
-        assert_eq!(line(inside).as_deref(), Some("vllm/models/llama.py:70 forward"));
+        let mut line = |ns| {
+            let calls = frames.calls(track, ns);
+            frames.location(&calls).map(|location| location.to_string())
+        };
+        assert_eq!(line(32).as_deref(), Some("vllm/models/llama.py:70 forward"));
         assert_eq!(inside.modules(&trace).as_deref(), Some("Layer > Linear"));
-        assert_eq!(line(at(72)).as_deref(), Some("vllm/worker.py:7 execute_model"));
-        assert_eq!(line(at(95)), None, "threads are no place");
-        assert_eq!(at(101), Calls::default());
+        assert_eq!(line(72).as_deref(), Some("vllm/worker.py:7 execute_model"));
+        assert_eq!(line(95), None, "threads are no place");
+        assert_eq!(frames.calls(track, 101), Calls::default());
         assert_eq!(frames.calls(TrackId(99), 32), Calls::default());
     }
 
@@ -193,8 +197,13 @@ mod tests {
             fixture.push(slice("python_function", name).on(1, 1).at(at * 10, 15));
         }
         let trace = fixture.finish();
-        let stack = Frames::of(&trace).calls(trace.track(0), 22).stack(&trace);
-        assert_eq!(stack, ["b.py:2 g", "c.py:3 h"], "the first ended when the third had not begun");
+        let mut frames = Frames::of(&trace);
+        let calls = frames.calls(trace.track(0), 22);
+        assert_eq!(
+            frames.stack(&calls),
+            ["b.py:2 g", "c.py:3 h"],
+            "the first ended when the third had not begun"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use catalog::RawKind;
 use serde::{Deserialize, Serialize};
-use trace::{Flags, Row, Trace, each_row};
+use trace::{BuildIdHasher, Flags, Row, StringId, Trace, each_row};
 
 use super::Sources;
 use super::attribution::{Linker, launches_graph};
@@ -20,6 +20,7 @@ use super::stages::{self, Stages};
 use crate::before_window::each_launch;
 use crate::gpu::Gpu;
 use crate::launches::Launches;
+use crate::recorded::{Recorded, recorded};
 
 /// Cells of the table that aligns two orders of names; beyond, only what they share at both ends is found.
 const MAX_CELLS: usize = 16_000_000;
@@ -81,18 +82,30 @@ pub(crate) struct Replayed {
 }
 
 /// The captures of a trace; `number` gives the number of a name.
+#[inline(never)]
 pub(super) fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Capture> {
     let (mut begins, mut ends) = (Vec::new(), Vec::new());
+    let recorded = recorded(trace);
+    // Whether a name begins a capture (or ends one), told once.
+    let mut known: HashMap<StringId, Option<bool>, BuildIdHasher> = HashMap::default();
     each_row(trace, |row| {
         // (Runtime calls only: frames of Python have such names, too.)
-        if trace.flags(row).has(Flags::PYTHON_IDS) || !trace.flags(row).has(Flags::HAS_TS) {
+        let flags = trace.flags(row);
+        if *recorded.of(trace, row) != Recorded::Other
+            || flags.has(Flags::PYTHON_IDS)
+            || !flags.has(Flags::HAS_TS)
+        {
             return;
         }
-        let name = trace.name_text(row);
-        if name.contains("StreamBeginCapture") {
-            begins.push(row);
-        } else if name.contains("StreamEndCapture") {
-            ends.push(row);
+        let begins_one = known.entry(trace.name(row)).or_insert_with_key(|name| {
+            let name = trace.strings.get(*name);
+            let begins = name.contains("StreamBeginCapture");
+            (begins || name.contains("StreamEndCapture")).then_some(begins)
+        });
+        match begins_one {
+            Some(true) => begins.push(row),
+            Some(false) => ends.push(row),
+            None => {}
         }
     });
     let by_time = |row: &Row| (trace.track(*row).0, trace.ts_ns(*row));
@@ -139,6 +152,7 @@ fn is_launch(name: &str) -> bool {
 
 /// Gives the slices that graphs launched the places of the captures that they replay. Calls `told` with each of these
 /// slices, the number of its capture's trace, and the launch there.
+#[inline(never)]
 pub(crate) fn map(
     gpu: &Gpu<'_>,
     launches: &Launches,
@@ -192,6 +206,7 @@ pub(crate) fn map(
     replayed
 }
 
+#[inline(never)]
 fn uses(given: &Sources<'_>) -> Vec<CaptureUse> {
     let details =
         given.capture_facts.iter().cloned().chain(std::iter::repeat(CaptureFacts::default()));
@@ -215,6 +230,7 @@ fn requests_of(
 }
 
 /// The GPU slices of every graph launch, in the order in which they ran.
+#[inline(never)]
 fn replays(gpu: &Gpu<'_>, launches: &Launches, places: &Attribution) -> Vec<Vec<usize>> {
     let mut by_launch: Vec<(Row, usize)> = Vec::new();
     for slice in 0..gpu.len() {
@@ -295,6 +311,7 @@ impl<'a> Captured<'a> {
 
     /// The capture that explains most of a replay; of several that explain as much the one of its length, then the
     /// one whose batch fits best, then the first. One that explains less than half is another graph's.
+    #[inline(never)]
     fn best(&mut self, replay: &[u32], batch: Option<u64>) -> Option<Match> {
         let same = |capture: &Capture| capture.names.as_deref() == Some(replay);
         // Where a capture is the same, no other need be aligned.
@@ -343,6 +360,7 @@ impl<'a> Captured<'a> {
 
 /// The longest common subsequence of two orders of names, as pairs of places. What they have in common at both ends is
 /// taken first: it is nearly everything. `cells` is what a table for the rest may cost, and is less afterwards.
+#[inline(never)]
 fn align(a: &[u32], b: &[u32], cells: &mut usize) -> Vec<(usize, usize)> {
     let head = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (rest_a, rest_b) = (&a[head..], &b[head..]);
@@ -359,6 +377,7 @@ fn align(a: &[u32], b: &[u32], cells: &mut usize) -> Vec<(usize, usize)> {
     pairs
 }
 
+#[inline(never)]
 fn middle(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     let width = b.len() + 1;
     // length[i][j]: of the longest common subsequence of a[i..] and b[j..]; within MAX_CELLS the shorter of the two

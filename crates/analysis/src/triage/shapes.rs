@@ -73,6 +73,7 @@ const TYPES: &[(&str, &str)] = &[
 impl Call {
     /// The inputs of `op`; `dims` and `types` are the JSON of `Input Dims` and `Input type`. `None` when the dims are
     /// no list of lists.
+    #[inline(never)]
     pub(crate) fn of(op: &str, dims: &str, types: &str) -> Option<Self> {
         let dims: Vec<Vec<Value>> = serde_json::from_str(dims).ok()?;
         let types: Vec<String> = serde_json::from_str(types).unwrap_or_default();
@@ -86,6 +87,7 @@ impl Call {
 }
 
 /// `a, b, 3 more`.
+#[inline(never)]
 fn list(tensors: &[String]) -> String {
     let shown = tensors[..tensors.len().min(MOST)].join(", ");
     match tensors.len().saturating_sub(MOST) {
@@ -95,6 +97,7 @@ fn list(tensors: &[String]) -> String {
 }
 
 /// One input; `None` when it is no tensor.
+#[inline(never)]
 fn tensor(dims: &[Value], of_type: &str) -> Option<String> {
     if dims.iter().any(Value::is_array) {
         let tensors: Vec<String> =
@@ -121,6 +124,7 @@ fn numbers(dims: &Value) -> Option<Vec<i64>> {
     dims.as_array()?.iter().map(Value::as_i64).collect()
 }
 
+#[inline(never)]
 fn gemm(op: &str, dims: &[Vec<Value>]) -> Option<Gemm> {
     let (_, first, second, transposed) = PRODUCTS.iter().find(|(name, ..)| *name == op)?;
     let sizes = |at: usize| -> Option<Vec<i64>> {

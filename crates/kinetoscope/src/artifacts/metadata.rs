@@ -46,6 +46,7 @@ pub struct RunFacts {
 impl RunFacts {
     /// What a triage says.
     #[must_use]
+    #[inline(never)]
     pub fn of(triage: &TriageReport) -> Self {
         // Of all devices together.
         let mut by_stage: BTreeMap<Stage, i64> = BTreeMap::new();
@@ -243,6 +244,7 @@ impl Provenance {
 }
 
 impl ProfileMetadata {
+    #[inline(never)]
     pub(crate) fn new(input: &MetadataInput<'_>) -> Self {
         let MetadataInput { decoded, report, run, plan, sources, facts, names } = input;
         let trace = &decoded.trace;
@@ -470,6 +472,7 @@ fn text_of(value: &Value) -> Option<String> {
 }
 
 impl Distributed {
+    #[inline(never)]
     fn of(keys: &Keys<'_>) -> Option<Self> {
         let info = keys.value("distributedInfo").filter(Value::is_object)?;
         let int = |key: &str| info.get(key).and_then(Value::as_i64);
@@ -485,6 +488,7 @@ impl Distributed {
 }
 
 impl DeviceFacts {
+    #[inline(never)]
     fn of(report: &TraceReport) -> Option<Self> {
         let listed = &report.overview.devices;
         let used =
@@ -504,6 +508,7 @@ impl DeviceFacts {
 }
 
 impl TraceFacts {
+    #[inline(never)]
     fn of(keys: &Keys<'_>, names: &Names) -> Self {
         Self {
             schema_version: keys.0.metadata.int("schemaVersion"),

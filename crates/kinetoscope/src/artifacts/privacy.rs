@@ -19,6 +19,7 @@ pub(crate) struct Names {
 
 impl Names {
     /// The names in a file's metadata; with `keep`, nothing is taken out of any text.
+    #[inline(never)]
     pub fn of(metadata: &Metadata, keep: bool) -> Self {
         let text = |key: &str| {
             serde_json::from_str::<Value>(metadata.get(key)?).ok()?.as_str().map(str::to_owned)
@@ -38,6 +39,7 @@ impl Names {
     }
 
     /// `text` without these names, and without the user's in the path of a home folder.
+    #[inline(never)]
     pub fn strip(&self, text: &str) -> String {
         if self.keep {
             return text.to_owned();
@@ -101,6 +103,7 @@ impl Names {
 }
 
 /// A chapter without these names. Kernel names stay as they are: they are measured, not written by a person.
+#[inline(never)]
 pub(crate) fn strip_section(names: &Names, section: &Section) -> Section {
     let mut section = section.clone();
     section.intro.iter_mut().for_each(|text| *text = names.strip(text));
@@ -154,6 +157,7 @@ fn is_address(key: &str) -> bool {
 }
 
 /// `/home/me/x` becomes `/home/~/x`.
+#[inline(never)]
 fn without_home(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -172,6 +176,7 @@ fn without_home(text: &str) -> String {
 }
 
 /// `text` with `~` for `word` where it is no part of a longer word.
+#[inline(never)]
 fn without_word(text: &str, word: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut done = 0;

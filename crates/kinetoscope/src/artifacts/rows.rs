@@ -126,8 +126,9 @@ fn ratio(percent: f64) -> f64 {
 }
 
 impl From<&KernelTableRow> for KernelArtifact {
+    #[inline(never)]
     fn from(row: &KernelTableRow) -> Self {
-        let facts = catalog::facts(&row.kernel_name);
+        let (gfx, sm) = catalog::architecture(&row.kernel_name);
         Self {
             stage: row.stage.clone(),
             kernel_name: row.kernel_name.clone(),
@@ -147,7 +148,7 @@ impl From<&KernelTableRow> for KernelArtifact {
             mapping_confidence: row.mapping_confidence.clone(),
             location_share_pct: Percent(row.location_share_pct),
             modules: Some(row.modules.clone()).filter(|modules| !modules.is_empty()),
-            arch_hint: facts.gfx.or_else(|| facts.sm.map(|sm| format!("sm_{sm}"))),
+            arch_hint: gfx.or_else(|| sm.map(|sm| format!("sm_{sm}"))),
             shapes: row.shapes.clone(),
             n_shapes: known(row.n_shapes),
             gemm_shape: row.gemm_shape.clone(),
@@ -165,6 +166,7 @@ impl From<&KernelTableRow> for KernelArtifact {
 }
 
 impl From<&OverlapRow> for OverlapArtifact {
+    #[inline(never)]
     fn from(row: &OverlapRow) -> Self {
         Self {
             stage: row.stage.id().to_owned(),
@@ -194,6 +196,7 @@ impl From<&OverlapRow> for OverlapArtifact {
 }
 
 impl From<&FuseRow> for FuseArtifact {
+    #[inline(never)]
     fn from(row: &FuseRow) -> Self {
         Self {
             stage: row.stage.clone(),

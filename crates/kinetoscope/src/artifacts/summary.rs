@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::metadata::ProfileMetadata;
 
 /// The document: verdict, run, quality of the data, the chapters of triage, open questions, reproduction.
+#[inline(never)]
 pub(crate) fn summary(
     metadata: &ProfileMetadata,
     report: &TraceReport,
@@ -56,6 +57,7 @@ impl Row for FactRow {
     ];
 }
 
+#[inline(never)]
 fn run(metadata: &ProfileMetadata, report: &TraceReport) -> Section {
     let row = |fact: &'static str, key: &str, value: Option<String>, source: &str| {
         let known = metadata.provenance.get(key).cloned();
@@ -108,6 +110,7 @@ fn run(metadata: &ProfileMetadata, report: &TraceReport) -> Section {
     section
 }
 
+#[inline(never)]
 fn quality(metadata: &ProfileMetadata) -> Section {
     let mut section = Section::new("quality", "Data quality");
     match metadata.orphan_kernels {

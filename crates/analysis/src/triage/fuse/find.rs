@@ -67,6 +67,7 @@ impl Candidate {
         }
     }
 
+    #[inline(never)]
     fn push(&mut self, lanes: &Lanes<'_>, places: &[usize]) {
         let from = self.slices.len() as u32;
         self.slices.extend(places.iter().map(|at| lanes.order[*at]));
@@ -137,6 +138,7 @@ pub(super) fn patterns(lanes: &Lanes<'_>, patterns: &[&'static FusePattern]) -> 
 }
 
 /// Whether the parts of a pattern stand together from `at` on; where they end. `places` are the parts'.
+#[inline(never)]
 fn stand_together(
     lanes: &Lanes<'_>,
     run: &Run,
@@ -238,6 +240,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Whether `steps` stand from `at` on. `places` grows by what counts.
+    #[inline(never)]
     fn fits(&self, steps: &[Step], at: usize, places: &mut Vec<usize>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         let max = match step.max.map(NonZeroU16::get) {

@@ -25,6 +25,7 @@ struct Pause {
 }
 
 /// The slices of each stream by start, with collectives moved to where they are waited for.
+#[inline(never)]
 pub(super) fn by_stream(gpu: &Gpu<'_>, launches: &Launches) -> Vec<Vec<u32>> {
     let lane = |stream: Option<StreamId>| stream.map_or(0, |id| usize::from(id.0) + 1);
     let mut streams: Vec<Vec<u32>> = vec![Vec::new(); gpu.trace.streams.len() + 1];
@@ -56,6 +57,7 @@ pub(super) fn by_stream(gpu: &Gpu<'_>, launches: &Launches) -> Vec<Vec<u32>> {
 }
 
 /// Which collectives move before which place of which stream, sorted.
+#[inline(never)]
 fn moves(gpu: &Gpu<'_>, launches: &Launches, streams: &[Vec<u32>]) -> Vec<((usize, usize), u32)> {
     let collective =
         |at: u32| gpu.works[gpu.slice(at as usize).work].category == Category::Communication;
@@ -85,6 +87,7 @@ fn moves(gpu: &Gpu<'_>, launches: &Launches, streams: &[Vec<u32>]) -> Vec<((usiz
 }
 
 /// The pause of a stream in which a collective lies, if the stream waited for it.
+#[inline(never)]
 fn pause(
     gpu: &Gpu<'_>,
     launches: &Launches,

@@ -223,6 +223,7 @@ struct Texts<'p> {
 }
 
 impl Texts<'_> {
+    #[inline(never)]
     fn of(&mut self, from: TextOf, text: &str) -> u32 {
         *self.known.entry((from, text.to_owned())).or_insert_with(|| {
             let text = match from {

@@ -55,6 +55,7 @@ pub struct NextTo {
 }
 
 /// The surroundings of `slice`, the longest instance of `row`.
+#[inline(never)]
 pub(super) fn context(
     gpu: &Gpu<'_>,
     surroundings: &Surroundings<'_>,

@@ -95,6 +95,7 @@ pub(super) enum Evidence {
 }
 
 impl<'a> Surroundings<'a> {
+    #[inline(never)]
     pub(super) fn of(
         gpu: &'a Gpu<'a>,
         launches: &Launches,
@@ -134,6 +135,7 @@ impl<'a> Surroundings<'a> {
     }
 
     /// What stands next to `instances`.
+    #[inline(never)]
     pub(super) fn next_to(&self, instances: &[u32]) -> Neighbours {
         let mut found = Neighbours { n: instances.len() as u64, ..Neighbours::default() };
         for instance in instances {
@@ -190,6 +192,7 @@ impl<'a> Surroundings<'a> {
     }
 
     /// Whether two near neighbours look dependent; `None` when it cannot be said.
+    #[inline(never)]
     pub(super) fn depends(&self, at: usize, other: usize) -> Option<bool> {
         let class = |at: usize| self.gpu.works[self.gpu.slice(at).work].category.overlap_class();
         if classes_depend(class(at), class(other)) {

@@ -30,6 +30,7 @@ pub(super) struct Savings<'a> {
 }
 
 impl<'a> Savings<'a> {
+    #[inline(never)]
     pub(super) fn of(
         gpu: &'a Gpu<'a>,
         launches: &Launches,
@@ -62,6 +63,7 @@ impl<'a> Savings<'a> {
 
     /// The mean over the stage's steps of the exposed time of `instances`, each step's bounded by the exposed
     /// time of compute that is not among their dependent `neighbours` where these are given.
+    #[inline(never)]
     pub(super) fn bound_ns(
         &self,
         stage: Stage,
@@ -98,6 +100,7 @@ fn is_compute(gpu: &Gpu<'_>, at: usize) -> bool {
 ///
 /// The CPU's steps and the launch decide, because the GPU may run a whole step late. The GPU's own
 /// annotations are taken only where the CPU has none: ROCm's cover a few microseconds of a step (measured).
+#[inline(never)]
 fn windows(gpu: &Gpu<'_>, launches: &Launches) -> (Windows, Vec<i64>) {
     let trace = gpu.trace;
     let starts_ns: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).start_ns).collect();
@@ -120,6 +123,7 @@ fn windows(gpu: &Gpu<'_>, launches: &Launches) -> (Windows, Vec<i64>) {
 }
 
 /// `ProfilerStep` slices as (start, end) by start, on the CPU and on the GPU; each step once.
+#[inline(never)]
 fn steps(trace: &Trace) -> (Windows, Windows) {
     let names = 0..trace.strings.len() as u32;
     let is_step: Vec<bool> =

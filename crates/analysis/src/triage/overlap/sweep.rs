@@ -188,6 +188,7 @@ struct Active {
 
 impl DeviceState {
     /// Lets the time pass until `until_ns`.
+    #[inline(never)]
     fn advance(&mut self, until_ns: i64, of_lane: &mut [LaneState]) {
         let passed_ns = until_ns.wrapping_sub(self.now_ns);
         self.now_ns = until_ns;
@@ -212,6 +213,7 @@ impl DeviceState {
     }
 
     /// Notes for each running slice the weightiest one on another stream.
+    #[inline(never)]
     fn meet(&mut self, passed_ns: i64) {
         let Some(first) = self.active.iter().max_by_key(|slice| slice.rank) else { return };
         let elsewhere = self.active.iter().filter(|slice| slice.lane != first.lane);
@@ -229,6 +231,7 @@ impl DeviceState {
         }
     }
 
+    #[inline(never)]
     fn begin(&mut self, slice: Active, class: OverlapClass, state: &mut LaneState, lane: usize) {
         if self.active.len() < MOST_AT_ONCE {
             self.active.push(slice);
@@ -247,6 +250,7 @@ impl DeviceState {
     }
 
     /// Ends a slice; gives the name that hid most of it.
+    #[inline(never)]
     fn finish(
         &mut self,
         slice: usize,

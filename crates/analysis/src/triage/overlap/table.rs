@@ -96,6 +96,7 @@ pub(crate) fn overlap(
 }
 
 /// The stages that have slices, in the order of tables.
+#[inline(never)]
 fn stages(gpu: &Gpu<'_>, stage_of: &[Stage]) -> Vec<StageSums> {
     let lanes = Lanes::of(gpu.trace);
     let mut busy = vec![vec![Extent::default(); lanes.n_devices]; Stage::EVERY.len()];
@@ -134,6 +135,7 @@ fn is_judged(stage: &StageSums, stages: &[StageSums]) -> bool {
 }
 
 /// Instances by stage and name, in the order of the slices.
+#[inline(never)]
 fn groups(gpu: &Gpu<'_>, per_slice: &SliceOverlap, stage_of: &[Stage]) -> Vec<Group> {
     let mut order: Vec<u32> = (0..gpu.len() as u32).collect();
     let key = |at: u32| (stage_of[at as usize], gpu.slice(at as usize).work);
@@ -167,6 +169,7 @@ fn groups(gpu: &Gpu<'_>, per_slice: &SliceOverlap, stage_of: &[Stage]) -> Vec<Gr
 }
 
 /// The rows of a stage: each name once. On one stream only what could move to a second one.
+#[inline(never)]
 fn candidates<'a>(
     gpu: &Gpu<'_>,
     of_stage: &[&'a Group],
@@ -231,6 +234,7 @@ struct Facts<'a> {
 }
 
 /// A row, and the slice of its longest instance.
+#[inline(never)]
 fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) -> (OverlapRow, u32) {
     let Facts { gpu, per_slice, attribution, surroundings, savings } = facts;
     let work = &gpu.works[group.work];
@@ -304,6 +308,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
 }
 
 /// The name beside which its instances were hidden longest, each by its own weightiest partner.
+#[inline(never)]
 fn hidden_by<'a>(gpu: &Gpu<'a>, group: &Group, per_slice: &SliceOverlap) -> Option<&'a str> {
     let mut found: Vec<(u32, i64)> = group
         .instances
@@ -316,6 +321,7 @@ fn hidden_by<'a>(gpu: &Gpu<'a>, group: &Group, per_slice: &SliceOverlap) -> Opti
 }
 
 /// The place that most of the time comes from: a line of Python, else an op, else a launch.
+#[inline(never)]
 fn scope(gpu: &Gpu<'_>, group: &Group, places: &Attribution) -> Option<String> {
     let text = |site: u32| places.sites[site as usize].place();
     let of = |at: u32| (places.site_of[at as usize], gpu.slice(at as usize).dur_ns);
@@ -342,6 +348,7 @@ fn heaviest<K: Ord + Clone>(found: &mut [(K, i64)]) -> Option<(K, i64)> {
     best
 }
 
+#[inline(never)]
 fn note(
     gpu: &Gpu<'_>,
     per_slice: &SliceOverlap,

@@ -121,6 +121,7 @@ impl<'a> Finder<'a> {
     }
 
     /// The stage of the GPU slice at `at`.
+    #[inline(never)]
     pub(crate) fn find(&self, at: usize, slice: &GpuSlice) -> Found {
         let nothing =
             if slice.before_window { Evidence::LaunchedBefore } else { Evidence::Nothing };
@@ -162,6 +163,7 @@ impl<'a> Finder<'a> {
 
     /// By the annotation whose id it carries. Ids count within a process: in a file that was merged from
     /// several ranks the launch tells whose it is.
+    #[inline(never)]
     fn by_external(&self, row: Row, launch: Option<Row>) -> Option<Found> {
         let external = self.trace.external(row)?;
         let process = launch.map(|launch| self.process(launch));
@@ -176,6 +178,7 @@ impl<'a> Finder<'a> {
     }
 
     /// By the thread that launched it.
+    #[inline(never)]
     fn by_thread(&self, launch: Row) -> Option<Found> {
         let track = self.trace.track(launch).0 as usize;
         let found = self.inside(self.of_track.get(track)?, self.trace.ts_ns(launch));
@@ -188,6 +191,7 @@ impl<'a> Finder<'a> {
     }
 
     /// By what other threads of the launching process do, and by the place in a training step.
+    #[inline(never)]
     fn by_process(&self, launch: Row) -> Option<Found> {
         let of_process = self.of_process.get(self.process(launch))?;
         let ns = self.trace.ts_ns(launch);
@@ -208,6 +212,7 @@ impl<'a> Finder<'a> {
     }
 
     /// By its own start: nothing is known of its launch.
+    #[inline(never)]
     fn by_start(&self, row: Row, start_ns: i64) -> Option<Found> {
         match self.device(row) {
             Some(of_device) if !of_device.is_empty() => self.near(of_device.neighbours(start_ns)),
@@ -221,6 +226,7 @@ impl<'a> Finder<'a> {
         self.of_window(timeline.at(ns)?)
     }
 
+    #[inline(never)]
     fn near(&self, Neighbours { before, after }: Neighbours) -> Option<Found> {
         let (index, far_ns) = match (before, after) {
             (Some(before), Some(after)) if after.1 < before.1 => after,

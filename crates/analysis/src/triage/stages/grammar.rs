@@ -136,6 +136,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// What `name` says; `None` when it says nothing about a stage.
+#[inline(never)]
 pub(crate) fn read(name: &str) -> Option<Reading> {
     // A compiled graph's name is a hash, which may spell any word.
     if name.starts_with("## Call ") {

@@ -139,6 +139,7 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
 
 /// By name: whether ops of it are the backward pass. Where the engine's own ops were recorded, the ones they
 /// call add nothing.
+#[inline(never)]
 fn backward_ops(trace: &Trace) -> Vec<bool> {
     let names = || (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
     let engine: Vec<bool> = names().map(|name| name.starts_with(ENGINE_OP)).collect();
@@ -156,6 +157,7 @@ fn is_backward_op(name: &str) -> bool {
 
 /// By track: whether it is one of the autograd engine's own threads. A script's thread can run the engine,
 /// too (for what runs on the CPU), but it also has steps, optimizers or a forward pass.
+#[inline(never)]
 fn engine_threads(
     trace: &Trace,
     windows: &[StageWindow],
