@@ -41,7 +41,12 @@ families! {
         "^triton_for_", "^triton_spl_", "^triton_unk_"
     ] }
     Tensile { "tensile", "Tensile (hipBLASLt, rocBLAS)", ["^cijk_", "^custom_cijk_"] }
-    Aiter { "aiter", "AITER", ["aiter", "^fmha_fwd_hd#_", "^fmha_bwd_hd#_", "^fmoe_", "^pa_bf16_", "^pa_fp8_", "^mla_a#w#"] }
+    // AITER took paged attention over from vLLM; its variants have one argument more.
+    Aiter { "aiter", "AITER", [
+        "aiter", "^fmha_fwd_hd#_", "^fmha_bwd_hd#_", "^fmoe_", "^pa_bf16_", "^pa_fp8_", "^mla_a#w#",
+        "paged_attention_ll4mi*composedattention", "paged_attention_ll4mi_reduce_kernel\\<*#, false\\>",
+        "paged_attention_ll4mi_reduce_kernel\\<*#, true\\>", "groupnorm_kernel_dispatch_"
+    ] }
     CkTile { "ck_tile", "CK Tile", ["ck_tile::", "^_zn7ck_tile"] }
     Ck { "ck", "Composable Kernel", ["^_zn#ck#", "^_znk#ck#", "<ck::", "xdl"] }
     Miopen { "miopen", "MIOpen", [
@@ -56,19 +61,27 @@ families! {
     ] }
     DeepGemm { "deepgemm", "DeepGEMM", ["deep_gemm::", "sm90_fp8_gemm_#d", "sm100_fp8_gemm_#d"] }
     DeepEp { "deepep", "DeepEP", ["deep_ep::"] }
-    TransformerEngine { "transformer_engine", "Transformer Engine", ["transformer_engine::"] }
+    TransformerEngine { "transformer_engine", "Transformer Engine", ["transformer_engine::", "^userbuffers_"] }
     FlashAttention { "flash_attention", "FlashAttention", [
         "flash_fwd", "flash_bwd", "pytorch_flash", "<flash::", "flashattnfwd", "flashattnbwd"
     ] }
-    TrtLlm { "trtllm_flashinfer", "TRT-LLM / FlashInfer", [
-        "fmhasm", "^bmm_", "flashinfer", "trtllm", "tensorrt_llm", "<xqa"
+    // vLLM's rotary embedding stands in its namespace; sgl_kernel's in none.
+    Vllm { "vllm", "vLLM", ["vllm", "paged_attention_ll4mi"] }
+    Sglang { "sglang", "SGLang", [
+        "sgl_", "sglang", "store_kvcache", "_future_token", "<clamp_position_kernel", "create_flashinfer_kv",
+        "^void rotary_embedding_kernel", "<per_token_group_quant_8bit_", "<moe_fused_gate_kernel"
     ] }
-    Vllm { "vllm", "vLLM", ["vllm", "paged_attention_ll4mi", "rotary_embedding_kernel"] }
-    Sglang { "sglang", "SGLang", ["sgl_", "sglang", "store_kvcache", "_future_token"] }
+    TrtLlm { "trtllm_flashinfer", "TRT-LLM / FlashInfer", [
+        "fmhasm", "^bmm_", "flashinfer", "trtllm", "tensorrt_llm", "<xqa", "^gemm_*_sm#", "^kernel_mha",
+        "^fused_multihead_attention_v#"
+    ] }
     Cutlass { "cutlass", "CUTLASS", ["cutlass"] }
-    Fbgemm { "fbgemm", "FBGEMM", ["fbgemm", "split_embedding_"] }
+    Fbgemm { "fbgemm", "FBGEMM", [
+        "fbgemm", "split_embedding_", "<permute_pooled_embs", "<recat_copy_async", "<bounds_check_indices",
+        "<linearize_index_kernel", "<permute_2d_lengths", "<block_bucketize"
+    ] }
     RocPrimCub { "rocprim_cub", "rocPRIM / CUB", ["rocprim", "hipcub", "cub::", "thrust"] }
-    Aten { "aten", "PyTorch ATen", ["<at::", "at_cuda", "c10::", "_zn2at"] }
+    Aten { "aten", "PyTorch ATen", ["<at::", "at_cuda", "c10::", "_zn2at", "::softmax_warp_forward", "::softmax_warp_backward"] }
     Triton { "triton", "Triton / bare name", [] }
     Custom { "custom", "Custom", [] }
 }
@@ -147,6 +160,31 @@ mod tests {
             ("void at::native::reduce_kernel<512, 1>(int)", Family::Aten),
             ("void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long)", Family::Vllm),
             ("void sgl_thing(int)", Family::Sglang),
+            ("void rotary_embedding_kernel<c10::BFloat16, true>(long const*)", Family::Sglang),
+            ("create_flashinfer_kv_indices_triton", Family::Sglang),
+            ("void moe_fused_gate_kernel<cutlass::bfloat16_t>(void*)", Family::Sglang),
+            (
+                "void paged_attention_ll4mi_QKV_mfma16_kernel<0, __hip_bfloat16, (vllm::Fp8KVCacheDataType)0, 1, ck_tile::ComposedAttention<0u, false> >(int)",
+                Family::Aiter,
+            ),
+            (
+                "void paged_attention_ll4mi_reduce_kernel<__hip_bfloat16, __hip_bfloat16, 128, 128, 256, 3, false>(__hip_bfloat16*)",
+                Family::Aiter,
+            ),
+            (
+                "void paged_attention_ll4mi_reduce_kernel<__hip_bfloat16, __hip_bfloat16, 128, 128, 256, 3>(__hip_bfloat16*)",
+                Family::Vllm,
+            ),
+            ("gemm_Bfloat16_E2m1E2m1_Fp32_t128x8x512_s7_sm100f", Family::TrtLlm),
+            ("fused_multihead_attention_v2_flash_attention_bf16_sm90_kernel", Family::TrtLlm),
+            (
+                "void linearize_index_kernel<long>(at::GenericPackedTensorAccessor<long, 1ul>)",
+                Family::Fbgemm,
+            ),
+            (
+                "void (anonymous namespace)::softmax_warp_forward<float, float, 8>(float*)",
+                Family::Aten,
+            ),
             ("void my_ns::thing(int)", Family::Custom),
             ("Memcpy HtoD (Pageable -> Device)", Family::Runtime),
         ] {

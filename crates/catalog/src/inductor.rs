@@ -95,8 +95,11 @@ fn of_operations(kind: Kind, operations: &str) -> (Category, &'static str) {
     }
 }
 
-/// Whether the list holds at least one operation and nothing but views, copies and concatenations.
+/// Whether the list holds at least one operation and nothing but views, copies and concatenations. (Attention is no
+/// work of such a kernel: it makes its inputs ready, or takes its result.)
 fn only_moves_data(operations: &str) -> bool {
+    const ATTENTION: &[&str] =
+        &["scaled", "dot", "product", "flash", "efficient", "fused", "cudnn", "attention"];
     const MOVES: &[&str] = &[
         "unsafe",
         "view",
@@ -132,14 +135,15 @@ fn only_moves_data(operations: &str) -> bool {
         "lift",
         "fresh",
     ];
+    let beside_attention = operations.contains("attention");
+    let skipped = |word: &str| {
+        word.bytes().all(|b| b.is_ascii_digit()) || (beside_attention && ATTENTION.contains(&word))
+    };
     let mut n = 0;
-    let all_move = operations
-        .split('_')
-        .filter(|word| !word.is_empty() && !word.bytes().all(|b| b.is_ascii_digit()))
-        .all(|word| {
-            n += 1;
-            MOVES.contains(&word)
-        });
+    let all_move = operations.split('_').filter(|word| !skipped(word)).all(|word| {
+        n += 1;
+        MOVES.contains(&word)
+    });
     all_move && n > 0
 }
 
@@ -157,6 +161,7 @@ mod tests {
             ("triton_red_fused_add_addmm_mul_native_layer_norm_split_unsqueeze_view_16", Norm),
             ("triton_poi_fused_addmm_gelu_view_15", Activation),
             ("triton_poi_fused__scaled_dot_product_flash_attention_add_mul_10", Elementwise),
+            ("triton_poi_fused__scaled_dot_product_flash_attention_cat_transpose_view_10", Copy),
             ("triton_poi_fused__unsafe_view_clone_slice_transpose_13", Copy),
             ("triton_poi_fused__to_copy_1", Copy),
             ("triton_poi_fused_0", Elementwise),

@@ -15,6 +15,9 @@ const KERNEL_PACKAGES: [&str; 10] = [
     "bitsandbytes", "transformer_engine",
 ];
 
+/// Where AITER's compiled kernels are called from, as their frames name it: its folder lies on Python's path.
+const AITER_CALLS: &str = "csrc/cpp_itfs/";
+
 /// Functions that only hand a call on.
 #[rustfmt::skip]
 const PASS_ON: [&str; 14] = [
@@ -107,7 +110,7 @@ fn rank_of_path(path: &str, shown: &str) -> FrameRank {
     if MODEL_PACKAGES.contains(&first.trim_end_matches(".py")) {
         return FrameRank::Model;
     }
-    if KERNEL_PACKAGES.contains(&first) {
+    if KERNEL_PACKAGES.contains(&first) || path.starts_with(AITER_CALLS) {
         return FrameRank::Package;
     }
     if first == "torch" || first == "triton" || first == "torch_xla" || first == "pytorch_lightning"
@@ -175,6 +178,7 @@ mod tests {
             ("diffusers/pipelines/flux/pipeline_flux.py", "__call__", "diffusers/pipelines/flux/pipeline_flux.py", FrameRank::Model),
             ("vllm/compilation/decorators.py", "__call__", "vllm/compilation/decorators.py", FrameRank::PassesOn),
             ("inspect.py", "signature", "inspect.py", FrameRank::Stdlib),
+            ("csrc/cpp_itfs/pa/pa_ragged.py", "paged_attention_ragged", "csrc/cpp_itfs/pa/pa_ragged.py", FrameRank::Package),
             ("aiter/tuned_gemm.py", "torch_gemm", "aiter/tuned_gemm.py", FrameRank::Package),
             ("torch_guard.py", "wrapper_custom", "torch_guard.py", FrameRank::PassesOn),
             ("transformers/models/qwen2/modeling_qwen2.py", "forward", "transformers/models/qwen2/modeling_qwen2.py", FrameRank::Model),

@@ -107,11 +107,13 @@ impl<'a> Linker<'a> {
     pub(crate) fn origin(&mut self, launch: Row, external: Option<i64>, is_sure: bool) -> Origin {
         let trace = self.trace;
         let (op, confidence) = self.op_of(launch, external, is_sure);
-        let at = op.unwrap_or(launch);
+        // The frames at the launch, not at the op's start: an op that is written in Python (`vllm::moe_forward`) calls
+        // what launches its kernels from lines of its own. The op holds the launch on its thread, so its callers are
+        // among these frames.
         Origin {
             op: op.map(|op| trace.name(op)),
             launch: Some(trace.name(launch)),
-            calls: self.frames.calls(trace.track(at), trace.ts_ns(at)),
+            calls: self.frames.calls(trace.track(launch), trace.ts_ns(launch)),
             confidence,
             graph: launches_graph(trace.name_text(launch)),
         }
@@ -213,6 +215,24 @@ mod tests {
             (None, "none", None),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_op_written_in_python_is_where_it_launches() {
+        let mut fixture = Fixture::default();
+        let cpu = |category, name| slice(category, name).on(1, 1);
+        fixture.push(cpu("python_function", "vllm/models/gpt_oss.py(293): forward").at(0, 100));
+        fixture.push(cpu("cpu_op", "vllm::moe_forward").at(10, 80).external(5));
+        fixture.push(cpu("python_function", "vllm/moe.py(76): _moe_forward").at(12, 70));
+        fixture.push(cpu("python_function", "vllm/experts.py(170): moe").at(40, 20));
+        fixture.push(cpu("cuda_runtime", "hipModuleLaunchKernel").at(45, 2).link(1).external(5));
+        fixture.push(kernel("_matmul_ogs").at(200, 5).link(1));
+        let site = &places(&fixture.finish())[0];
+        assert_eq!(site.cpu_op.as_deref(), Some("vllm::moe_forward"));
+        assert_eq!(
+            site.location.as_ref().map(ToString::to_string).as_deref(),
+            Some("vllm/experts.py:170 moe")
+        );
     }
 
     #[test]

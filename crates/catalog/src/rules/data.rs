@@ -15,14 +15,14 @@ rules! { DATA:
       examples: [
         "void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<long, int, int>::Policy800, false>(int)",
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4, 4> >(int)",
-        "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u>(int)", "_topk_forward",
+        "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u>(int)", "_topk_topp_kernel",
         "void flashinfer::sampling::TopKRenormProbKernel<1024u>(float*)",
         "void at::native::gatherKthValue<float, int, 2>(int)",
         "void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)",
         "void at::native::bitonicSortKVInPlace<2, -1, 16, 16, float>(int)",
         "rejection_greedy_sample_kernel",
       ],
-      source: "CUB, PyTorch, FlashInfer, vLLM, triton_kernels" }
+      source: "CUB, PyTorch, FlashInfer, vLLM" }
     { id: "sampling_topk.head", category: SamplingTopk, scope: Head,
       any: [
         "min_?p_", "sortkernel", "sortkeyvalue", "kthvalue", "radix_?select", "<mode_kernel",

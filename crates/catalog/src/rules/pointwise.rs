@@ -98,7 +98,7 @@ rules! { LAST:
       ],
       examples: [
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float>, unsigned int, float, 4> >(int)",
-        "reduce_segments",
+        "void segment_reduce_forward_kernel<float, int>(float*)",
       ],
       source: "PyTorch, Triton" }
     { id: "reduce.head", category: Reduce, scope: Head,
