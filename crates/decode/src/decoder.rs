@@ -131,16 +131,7 @@ impl Decoder {
         match self.input {
             Input::Unknown(head) => self.json.push(&head)?,
             Input::Plain => {}
-            Input::Gzip(gunzip) => {
-                let json = &mut self.json;
-                let mut result = Ok(());
-                faults = gunzip.finish(&mut |plain| {
-                    if result.is_ok() {
-                        result = json.push(plain);
-                    }
-                });
-                result?;
-            }
+            Input::Gzip(gunzip) => faults = gunzip.finish(),
         }
         let source = Source { gzip, file_bytes: self.file_bytes, json_bytes: self.json.bytes };
         let (trace, problems) = self.json.finish(&faults)?;

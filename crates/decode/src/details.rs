@@ -55,11 +55,7 @@ impl<'a> DetailsReader<'a> {
 
     /// The file is over.
     #[must_use]
-    pub fn finish(mut self) -> Details {
-        if let Some(gunzip) = self.gunzip.take() {
-            let reader = &mut self.reader;
-            gunzip.finish(&mut |plain| reader.push(plain));
-        }
+    pub fn finish(self) -> Details {
         self.reader.finish()
     }
 }

@@ -1,16 +1,15 @@
 //! Gzip to plain bytes: several members, checked, and damage is data.
 
 use crc32fast::Hasher;
-use miniz_oxide::inflate::{
-    TINFLStatus,
-    core::{DecompressorOxide, decompress, inflate_flags::TINFL_FLAG_HAS_MORE_INPUT},
-};
+use zlib_rs::{Inflate, InflateFlush, Status};
 
 /// The two bytes that every gzip member starts with.
 pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Output is handed over in pieces of at most this many bytes; the window of deflate is an eighth of it.
-const RING: usize = 1 << 18;
+/// Output is handed over in pieces of at most this many bytes: few copies of deflate's window (32 KiB) between them.
+const PIECE: usize = 1 << 18;
+/// Deflate's window, as a power of two.
+const WINDOW_BITS: u8 = 15;
 
 /// What is wrong with a gzip file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +70,8 @@ pub struct Gunzip {
     n_fixed: usize,
     /// The optional header fields of this member.
     flags: u8,
-    inflate: Box<DecompressorOxide>,
-    ring: Vec<u8>,
-    at: usize,
+    inflate: Inflate,
+    out: Vec<u8>,
     crc: Hasher,
     /// Whether the checksum is looked at.
     checks: bool,
@@ -102,9 +100,8 @@ impl Default for Gunzip {
             fixed: [0; 10],
             n_fixed: 0,
             flags: 0,
-            inflate: Box::default(),
-            ring: vec![0; RING],
-            at: 0,
+            inflate: Inflate::new(false, WINDOW_BITS),
+            out: vec![0; PIECE],
             crc: Hasher::new(),
             checks: true,
             member_len: 0,
@@ -145,11 +142,8 @@ impl Gunzip {
     }
 
     /// Nothing follows: what is wrong with the file, in file order.
-    pub fn finish(mut self, sink: &mut dyn FnMut(&[u8])) -> Vec<Fault> {
-        if self.part == Part::Body {
-            // The last bytes may still be inside the decompressor.
-            self.inflate(&[], 0, sink);
-        }
+    #[must_use]
+    pub fn finish(mut self) -> Vec<Fault> {
         if !matches!(self.part, Part::Between | Part::Over) {
             self.fault(FaultKind::Truncated);
         }
@@ -183,7 +177,7 @@ impl Gunzip {
                 None => bytes.len(),
             },
             Part::HeadCrc => self.fixed(bytes, 2, |this| this.part = Part::Body),
-            Part::Body => self.inflate(bytes, TINFL_FLAG_HAS_MORE_INPUT, sink),
+            Part::Body => self.inflate(bytes, sink),
             Part::Tail => self.fixed(bytes, 8, Self::tail),
             Part::Between => self.between(bytes),
             Part::Over => bytes.len(),
@@ -210,7 +204,7 @@ impl Gunzip {
             return;
         }
         self.flags = self.fixed[3];
-        *self.inflate = DecompressorOxide::new();
+        self.inflate.reset(false);
         self.crc.reset();
         self.member_len = 0;
         if self.flags & 4 != 0 { self.part = Part::ExtraLen } else { self.after_extra() }
@@ -228,30 +222,33 @@ impl Gunzip {
         self.part = if self.flags & 2 != 0 { Part::HeadCrc } else { Part::Body };
     }
 
-    fn inflate(&mut self, bytes: &[u8], flags: u32, sink: &mut dyn FnMut(&[u8])) -> usize {
+    /// Decompresses until the bytes are used up or the member's data end; how many bytes that took.
+    fn inflate(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&[u8])) -> usize {
         let mut used = 0;
         loop {
-            let (status, n_in, n_out) =
-                decompress(&mut self.inflate, &bytes[used..], &mut self.ring, self.at, flags);
-            used += n_in;
-            let plain = &self.ring[self.at..self.at + n_out];
+            let (before_in, before_out) = (self.inflate.total_in(), self.inflate.total_out());
+            let rest = bytes.get(used..).unwrap_or_default();
+            let status = self.inflate.decompress(rest, &mut self.out, InflateFlush::NoFlush);
+            used += (self.inflate.total_in() - before_in) as usize;
+            let n_out = (self.inflate.total_out() - before_out) as usize;
+            let plain = &self.out[..n_out];
             if n_out > 0 {
                 if self.checks {
                     self.crc.update(plain);
                 }
                 sink(plain);
             }
-            self.at = (self.at + n_out) & (RING - 1);
             self.member_len += n_out as u64;
             self.plain += n_out as u64;
             match status {
-                TINFLStatus::Done => {
+                Ok(Status::StreamEnd) => {
                     self.part = Part::Tail;
                     return used;
                 }
-                TINFLStatus::HasMoreOutput => {}
-                TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => return used,
-                _ => {
+                // More may be inside: it was cut by the end of the piece.
+                Ok(_) if n_out == PIECE => {}
+                Ok(_) => return used,
+                Err(_) => {
                     self.offset += used as u64;
                     self.fault(FaultKind::Corrupt);
                     self.offset -= used as u64;
@@ -317,7 +314,7 @@ mod tests {
         for chunk in file.chunks(size) {
             gunzip.push(chunk, &mut |bytes| plain.extend_from_slice(bytes));
         }
-        let faults = gunzip.finish(&mut |bytes| plain.extend_from_slice(bytes));
+        let faults = gunzip.finish();
         (plain, faults.into_iter().map(|fault| fault.kind).collect())
     }
 
@@ -364,7 +361,7 @@ mod tests {
         assert_eq!(gunzip(&with(8), 99), (plain.clone(), vec![FaultKind::Crc]));
         let mut again = Gunzip::again();
         again.push(&with(8), &mut |_| ());
-        assert_eq!(again.finish(&mut |_| ()), [], "it was told the first time");
+        assert_eq!(again.finish(), [], "it was told the first time");
         assert_eq!(gunzip(&with(1), 99), (plain.clone(), vec![FaultKind::Length]));
         assert_eq!(gunzip(&[&file[..], b"rubbish"].concat(), 99).1, [FaultKind::Trailing]);
         assert_eq!(gunzip(&[&file[..], b"\x1frubbish??"].concat(), 99).1, [FaultKind::Trailing]);

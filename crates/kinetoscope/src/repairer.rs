@@ -90,14 +90,8 @@ impl<'a> Repairer<'a> {
 
     /// Appends the last output and says what was conserved.
     pub fn finish(self, out: &mut Vec<u8>) -> Proof {
-        let Self { plan, gunzip, mut applier, mut gzip, passes, mut before, mut after, .. } = self;
+        let Self { plan, applier, mut gzip, passes, before, mut after, .. } = self;
         let mut json = Vec::new();
-        if let Some(gunzip) = gunzip {
-            gunzip.finish(&mut |bytes| {
-                before.push(bytes);
-                applier.push(bytes, &mut json);
-            });
-        }
         let n_aside_unkept = applier.finish(&mut json);
         after.push(&json);
         match gzip.take() {
