@@ -14,7 +14,7 @@ mod mainline;
 mod upstream;
 mod words;
 
-use crate::Category;
+use crate::{Category, Platform};
 
 pub use chains::{CHAINS, FuseChain, Step};
 pub use kinds::{Kinds, kind_of};
@@ -78,6 +78,8 @@ pub struct FusePattern {
     pub origin: Origin,
     /// The framework that can use it.
     pub framework: Framework,
+    /// Whose GPUs the fused kernel runs on; `Unknown`: anybody's.
+    pub platform: Platform,
     /// The smallest tensor parallel size with which it makes sense.
     pub min_tp: u32,
     /// Words, one of which the model's name has, separated by `|`; empty: any model.
@@ -102,8 +104,8 @@ pub struct FusePattern {
     pub subsumes: &'static str,
     /// Sources of the fused kernel, short; see [`FusePattern::fused_path`].
     path: &'static str,
-    /// `"a text"` is the fused kernel, `"1 text"` the first part. A text is a kernel's name, or `op` or
-    /// `fn` and the name of an operator or a Python function.
+    /// `"a text"` is the fused kernel, `"1 text"` the first part. A text is a kernel's name, or `op`, `fn` or
+    /// `in` and the name of an operator, of a Python function, or of callers.
     #[cfg(test)]
     yes: &'static [&'static str],
     /// Texts that are neither the fused kernel nor a part.
@@ -117,6 +119,7 @@ const BASE: FusePattern = FusePattern {
     title: "",
     origin: Origin::Mainline,
     framework: Framework::Sglang,
+    platform: Platform::Unknown,
     min_tp: 1,
     models: "",
     not_models: "",
@@ -194,6 +197,12 @@ impl FusePattern {
         roles
     }
 
+    /// Whether the fused kernel can run on GPUs of `platform`. One that is not known rules nothing out.
+    #[must_use]
+    pub fn runs_on(&self, platform: Platform) -> bool {
+        runs_on(self.platform, platform)
+    }
+
     /// Where the fused kernel is: files of the framework, or a pull request.
     #[must_use]
     pub fn fused_path(&self) -> String {
@@ -217,6 +226,11 @@ impl FusePattern {
             && (self.models.is_empty() || has(self.models))
             && !has(self.not_models)
     }
+}
+
+/// Whether what is made for `made_for` runs on `platform`; not knowing rules nothing out.
+fn runs_on(made_for: Platform, platform: Platform) -> bool {
+    made_for == Platform::Unknown || platform == Platform::Unknown || made_for == platform
 }
 
 /// What a kernel of a category may be in a pattern.
@@ -265,9 +279,10 @@ mod tests {
 
     /// The roles of an example.
     fn roles(pattern: &FusePattern, example: &str) -> Roles {
-        let text = match (example.strip_prefix("op "), example.strip_prefix("fn ")) {
-            (Some(name), _) => Text::op(name),
-            (_, Some(name)) => Text::function(name),
+        let text = match example.split_once(' ') {
+            Some(("op", name)) => Text::op(name),
+            Some(("fn", name)) => Text::function(name),
+            Some(("in", names)) => Text::callers(names),
             _ => Text::kernel(&crate::head(example)),
         };
         pattern.roles(&text)
@@ -368,6 +383,22 @@ mod tests {
         assert_eq!(Heavy::Attention.role(Category::Gemm), Role::None);
         assert_eq!(Heavy::Gemm.role(Category::Gemm), Role::Counted);
         assert_eq!(Heavy::Gemm.role(Category::Attention), Role::None);
+    }
+
+    #[test]
+    fn what_is_made_for_one_vendor_is_not_said_to_another() {
+        let of = |id: &str| patterns().find(|pattern| pattern.id == id).copied().unwrap();
+        assert!(!of("F02").runs_on(Platform::Rocm), "FlashInfer is CUDA's");
+        assert!(of("F02").runs_on(Platform::Cuda));
+        assert!(!of("F13").runs_on(Platform::Cuda), "AITER is ROCm's");
+        assert!(of("F13").runs_on(Platform::Unknown) && of("F01").runs_on(Platform::Rocm));
+        for chain in CHAINS {
+            for platform in [Platform::Cuda, Platform::Rocm, Platform::Unknown] {
+                let path = chain.fused_path(platform);
+                assert!(!path.is_empty() && !path.contains(':'), "{}: {path}", chain.id);
+            }
+            assert!(!chain.fused_path(Platform::Cuda).contains("AITER"), "{}", chain.id);
+        }
     }
 
     #[test]

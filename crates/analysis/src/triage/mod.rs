@@ -42,6 +42,7 @@ pub use roles::{RoleGuess, Signs, guess_roles};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 
+use catalog::Platform;
 use trace::{Details, Row, Trace};
 
 use self::arguments::{Arguments, KnownCalls};
@@ -113,7 +114,7 @@ pub fn triage_kept(
     let arch = arch::observed(&gpu, platform);
     let devices = gpu.by_device();
     let given = Given::of(sources);
-    let asked = Asked { options, given: &given, framework: framework::framework(trace) };
+    let asked = Asked { options, given: &given, framework: framework::framework(trace), platform };
     let mut linker = Linker::of(trace);
     let mut coverage = Coverage::default();
     let mut spans_ns = Vec::with_capacity(devices.len());
@@ -159,6 +160,7 @@ struct Asked<'a> {
     options: &'a TriageOptions,
     given: &'a Given<'a>,
     framework: FrameworkVote,
+    platform: Platform,
 }
 
 /// The tables of one device. What runs on one device neither hides what runs on another nor stands next to it.
@@ -261,7 +263,7 @@ fn on_device(
     linker: &mut Linker<'_>,
     coverage: &mut Coverage,
 ) -> (DeviceTables, TriageSlices) {
-    let Asked { options, given, framework } = asked;
+    let Asked { options, given, framework, platform } = asked;
     let sources = given.sources;
     let Placed { launches, places, stages, arguments, replayed } =
         Placed::of(gpu, linker, options.file_name.as_deref(), given);
@@ -270,13 +272,19 @@ fn on_device(
 
     let stage_of = |slice: usize| stages.stage(slice);
     let pair = sources.mapping.is_some() || sources.map.is_some();
-    let judged = OverlapOptions { pair, details: sources.details, ..OverlapOptions::default() };
+    let judged = OverlapOptions {
+        pair,
+        captures: !sources.captures.is_empty(),
+        details: sources.details,
+        ..OverlapOptions::default()
+    };
     let overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
     let kernels =
         kernel_table::kernel_table(gpu, &stages, &places, &launches, &arguments, exposed_ns);
     let context = FuseContext {
         framework: Some(framework.framework),
+        platform: *platform,
         tp: options.tp,
         model: options.model.as_deref(),
         arguments: Some(&arguments),

@@ -7,6 +7,8 @@
 use std::num::NonZeroU16;
 
 use super::kinds::{Kinds, named};
+use super::runs_on;
+use crate::Platform;
 
 /// Kernels that follow each other, and what could run instead.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +19,8 @@ pub struct FuseChain {
     pub title: &'static str,
     /// The kernels that follow each other, in words.
     pub what: &'static str,
-    /// What could run instead.
-    pub path: &'static str,
+    /// What could run instead, separated by `; `; `rocm:` and `cuda:` stand before what only one vendor's GPUs run.
+    path: &'static str,
     /// The chains, any of which suffices.
     chains: &'static [&'static str],
     /// Each kernel that counts is at most this long, in microseconds.
@@ -53,6 +55,22 @@ pub struct Step {
 }
 
 impl FuseChain {
+    /// What could run instead on GPUs of `platform`; if that is not known, all with whose it is.
+    #[must_use]
+    pub fn fused_path(&self, platform: Platform) -> String {
+        let ways = self.path.split("; ").filter_map(|way| {
+            let (made_for, way, whose) =
+                match (way.strip_prefix("rocm:"), way.strip_prefix("cuda:")) {
+                    (Some(way), _) => (Platform::Rocm, way, " (ROCm)"),
+                    (_, Some(way)) => (Platform::Cuda, way, " (CUDA)"),
+                    _ => (Platform::Unknown, way, ""),
+                };
+            let whose = if platform == Platform::Unknown { whose } else { "" };
+            runs_on(made_for, platform).then(|| format!("{way}{whose}"))
+        });
+        ways.collect::<Vec<_>>().join("; ")
+    }
+
     /// The chains, each as its steps.
     pub fn steps(&self) -> impl Iterator<Item = Vec<Step>> + use<> {
         self.chains.iter().map(|chain| chain.split_ascii_whitespace().map(step).collect())
@@ -100,7 +118,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K01",
         title: "RMSNorm out of single PyTorch kernels",
         what: "pow, mean, add, rsqrt and two mul, with casts between them,",
-        path: "torch.nn.functional.rms_norm; torch.compile; AITER or Liger RMSNorm",
+        path: "torch.nn.functional.rms_norm; torch.compile; rocm:AITER RMSNorm; Liger RMSNorm",
         chains: &["copy? pow mean add_number rsqrt mul copy? mul", "pow mean add_number rsqrt mul"],
         priority: 90,
         ..BASE
@@ -109,7 +127,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K02",
         title: "Activation and multiplication as separate kernels",
         what: "an activation (SiLU or GELU) and the multiplication with its gate",
-        path: "silu_and_mul of the serving framework or AITER; Liger SwiGLU; torch.compile",
+        path: "silu_and_mul of the serving framework; rocm:silu_and_mul of AITER; Liger SwiGLU; torch.compile",
         chains: &[
             "silu ~fill? ~gemm? ~split_k? mul",
             "mul_number pow mul_number add mul_number tanh add_number mul ~fill? ~gemm? ~split_k? mul",
@@ -122,7 +140,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K03",
         title: "Rotary embedding out of single PyTorch kernels",
         what: "neg, cat, mul and add around queries or keys",
-        path: "rotary embedding of AITER, Liger or the serving framework; torch.compile",
+        path: "rotary embedding of the serving framework; rocm:rotary embedding of AITER; Liger rotary embedding; torch.compile",
         chains: &["mul neg cat mul add", "neg copy? cat mul mul? add"],
         priority: 90,
         ..BASE
@@ -131,7 +149,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K04",
         title: "Attention out of matrix products and softmax",
         what: "a matrix product, scale or mask, softmax and a second matrix product",
-        path: "torch.nn.functional.scaled_dot_product_attention; FlashAttention; AITER",
+        path: "torch.nn.functional.scaled_dot_product_attention; FlashAttention; rocm:attention of AITER",
         chains: &["gemm ~fill? aten|copy|fill* softmax aten|copy|random* ~fill? gemm"],
         priority: 80,
         ..BASE
@@ -140,7 +158,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K05",
         title: "Residual add before a norm",
         what: "the residual add and the norm",
-        path: "fused_add_rms_norm of the serving framework; AITER or Liger fused add with norm; torch.compile",
+        path: "fused_add_rms_norm of the serving framework; rocm:add with norm of AITER; Liger fused add with norm; torch.compile",
         chains: &["add copy? norm", "add ~copy? ~pow ~mean ~add_number ~rsqrt"],
         priority: 60,
         ..BASE
@@ -149,7 +167,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K06",
         title: "Norm or activation before quantization",
         what: "a norm or an activation and the quantization of its result",
-        path: "fuse_norm_quant and fuse_act_quant of vLLM; AITER norm or activation with quantization",
+        path: "fuse_norm_quant and fuse_act_quant of vLLM; rocm:norm or activation with quantization of AITER; torch.compile",
         chains: &["norm|act quantize"],
         priority: 60,
         ..BASE
@@ -158,7 +176,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K07",
         title: "All-reduce before a norm",
         what: "an all-reduce and the norm of its result",
-        path: "all-reduce with RMSNorm of FlashInfer (CUDA) or AITER (ROCm)",
+        path: "cuda:all-reduce with RMSNorm of FlashInfer; rocm:all-reduce with RMSNorm of AITER",
         chains: &["allreduce copy? add? copy? norm"],
         priority: 75,
         ..BASE
@@ -167,7 +185,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K08",
         title: "Rotary embedding before the KV cache write",
         what: "the rotary embedding and the write to the KV cache",
-        path: "fuse_rope_kvcache of vLLM; fused_qk_rope_reshape_and_cache of AITER; fused_set_kv_buffer of SGLang",
+        path: "rocm:fuse_rope_kvcache of vLLM with AITER; rocm:fused_qk_rope_reshape_and_cache of AITER; fused_set_kv_buffer of SGLang",
         chains: &["rope ~copy? kv_write"],
         priority: 60,
         ..BASE
@@ -176,7 +194,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K09",
         title: "Layout changed around convolutions",
         what: "transposition and convolution",
-        path: "memory_format=torch.channels_last for model and input",
+        path: "memory_format=torch.channels_last for model and input; rocm:with PYTORCH_MIOPEN_SUGGEST_NHWC=1 and PYTORCH_MIOPEN_SUGGEST_NHWC_BATCHNORM=1, without which PyTorch does not ask MIOpen for it",
         chains: &["layout{2} ~conv ~aten? layout*", "layout ~conv ~aten? layout+", "layout ~conv"],
         priority: 50,
         ..BASE
@@ -197,7 +215,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K11",
         title: "Short PyTorch kernels in a row",
         what: "four or more of PyTorch's elementwise kernels, 10 µs or less each,",
-        path: "torch.compile; CUDA or HIP graph",
+        path: "torch.compile; cuda:CUDA graph; rocm:HIP graph",
         chains: &["aten{4}"],
         min_times: 2,
         max_us: Some(10),
@@ -217,7 +235,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K13",
         title: "Expert routing out of small kernels",
         what: "top-k, sorting and index kernels and the experts' matrix product",
-        path: "fused routing kernel: AITER topk_softmax and moe_sorting; moe_fused_gate of SGLang",
+        path: "rocm:topk_softmax and moe_sorting of AITER; moe_fused_gate of SGLang; routing of the serving framework in one kernel",
         chains: &["route small|route{2} ~moe_gemm"],
         max_us: Some(50),
         priority: 50,
@@ -227,7 +245,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K14",
         title: "Fill or reduction around split matrix products",
         what: "a fill and a matrix product, or a split matrix product and the sum over its parts,",
-        path: "tuned GEMM without split-K: hipBLASLt or cuBLASLt algorithm search, stream-K",
+        path: "rocm:tuned GEMM without split-K by a search among hipBLASLt algorithms, or stream-K; cuda:tuned GEMM without split-K by a search among cuBLASLt algorithms, or stream-K",
         chains: &["fill ~gemm split_k?", "~gemm split_k"],
         priority: 20,
         ..BASE

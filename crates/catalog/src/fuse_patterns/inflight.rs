@@ -1,6 +1,7 @@
 //! Fused kernels in open pull requests.
 
 use super::{BASE, Framework, FusePattern, Heavy, Origin, rows};
+use crate::Platform;
 
 const OPEN: FusePattern = FusePattern { origin: Origin::Inflight, ..BASE };
 
@@ -8,10 +9,11 @@ rows! { INFLIGHT, OPEN =>
     {
         id: "F24",
         title: "Query and key norm, rotary embedding and KV cache write in one kernel (Qwen3.5)",
+        platform: Platform::Rocm,
         models: "qwen3.5|qwen3_5",
         active: "fused_qk_norm_rope_cache_pts_quant_shuffle|fused_qk_norm_mrope_3d_cache_pts_quant_shuffle",
         groups: &[
-            "apply_qk_norm|qknorm|q_norm|k_norm",
+            "apply_qk_norm|qknorm|q_norm|k_norm|in:apply_qk_norm",
             "rotary|rope|mrope",
             "cache|kv_buffer|cache write|store_kvcache",
         ],
@@ -30,6 +32,7 @@ rows! { INFLIGHT, OPEN =>
     {
         id: "F25",
         title: "FP8 matrix product of CUTLASS in place of nvjet with its fills",
+        platform: Platform::Cuda,
         heavy: Heavy::Gemm,
         active: "cutlass_scaled_mm|fp8_scaled_mm",
         groups: &["memset|memcpy128", "nvjet|_scaled_mm"],
@@ -46,6 +49,7 @@ rows! { INFLIGHT, OPEN =>
     {
         id: "F40",
         title: "Query and key norm, rotary embedding, cache write and quantization in one kernel",
+        platform: Platform::Cuda,
         framework: Framework::Vllm,
         active: "fused_qk_norm_rope_cache_quant",
         groups: &[

@@ -1,6 +1,7 @@
 //! Fused kernels that SGLang has in its main branch.
 
 use super::{BASE, FusePattern, Heavy, rows};
+use crate::Platform;
 
 /// MLA models, for which DeepSeek's kernels are made.
 const MLA: &str = "deepseek|glm";
@@ -24,6 +25,7 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F02",
         title: "All-reduce with residual add and RMSNorm (FlashInfer)",
+        platform: Platform::Cuda,
         min_tp: 2,
         active: "allreduce_fusion|fusedaddrmsnormkernel",
         groups: &[
@@ -44,6 +46,7 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F03",
         title: "All-reduce with RMSNorm (AITER)",
+        platform: Platform::Rocm,
         min_tp: 2,
         active: "tensor_model_parallel_fused_allreduce_rmsnorm|apply_aiter_all_reduce_fusion|custom_fused_ar_rms",
         groups: &["allreduce|all_reduce|cross_device_reduce", "rmsnorm|layernorm"],
@@ -72,18 +75,20 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F05",
         title: "RMSNorm of queries and keys in place",
+        platform: Platform::Cuda,
         active: "fused_inplace_qknorm|minimaxm2rmsnormtp",
-        groups: &["apply_qk_norm|q_norm|k_norm|qknorm"],
+        groups: &["apply_qk_norm|q_norm|k_norm|qknorm|in:apply_qk_norm"],
         likely_pct: 2.0,
         path: "sgl:srt/models/utils.py; sgl:jit_kernel/norm.py",
     }
-    yes: ["a fused_inplace_qknorm_kernel", "1 fn apply_qk_norm", "1 fn q_norm"],
-        no: ["fn seq_norm", "void flashinfer::norm::RMSNormKernel<8>(int)"];
+    yes: ["a fused_inplace_qknorm_kernel", "1 fn apply_qk_norm", "1 fn q_norm", "1 in forward apply_qk_norm"],
+        no: ["fn seq_norm", "in q_norm", "void flashinfer::norm::RMSNormKernel<8>(int)"];
     {
         id: "F06",
         title: "RMSNorm of queries and keys with rotary embedding",
+        platform: Platform::Cuda,
         active: "fused_qknorm_rope|fused_qk_norm_rope",
-        groups: &["apply_qk_norm|q_norm|k_norm|qknorm", "apply_rope|rotary|rope|mrope"],
+        groups: &["apply_qk_norm|q_norm|k_norm|qknorm|in:apply_qk_norm", "apply_rope|rotary|rope|mrope"],
         likely_pct: 2.0,
         priority: 30,
         path: "sgl:jit_kernel/fused_qknorm_rope.py; sgl:srt/models/qwen3_moe.py",
@@ -139,6 +144,7 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F10",
         title: "Sparse attention's metadata copied in one kernel before a graph replay",
+        platform: Platform::Cuda,
         active: "fused_metadata_copy|fused_metadata_copy_multi|fused_nsa_cache_seqlens|fused_flashmla_metadata",
         min_pct: 0.02,
         likely_pct: 0.2,
@@ -149,6 +155,7 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F11",
         title: "MLA projection with norm and rotary embedding",
+        platform: Platform::Rocm,
         models: MLA,
         heavy: Heavy::Gemm,
         active: "qkv_proj_with_rope_fused_weight|fused_qkv_a_proj_with_mqa|forward_absorb_fused_mla_rope",
@@ -167,6 +174,7 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F12",
         title: "Rotary embedding, concatenation and MLA cache write in one kernel",
+        platform: Platform::Rocm,
         models: MLA,
         active: "fused_qk_rope_cat_and_cache_mla|set_mla_kv_buffer",
         groups: &["mla|rope|rotary", "cache|kv_buffer|concat"],
@@ -181,12 +189,13 @@ rows! { MAINLINE, LAYERS =>
         no: ["void vllm::concat_and_cache_mla_kernel<float>(int)", "fn forward_core"];
     {
         id: "F13",
-        title: "Query and key norm, 3D rotary embedding and KV cache write in one kernel (Qwen3)",
+        title: "Query and key norm, rotary embedding and KV cache write in one kernel (Qwen3)",
+        platform: Platform::Rocm,
         models: "qwen3",
         not_models: "qwen3.5|qwen3_5",
-        active: "fused_qk_norm_mrope_3d_cache_pts_quant_shuffle",
+        active: "fused_qk_norm_mrope_3d_cache_pts_quant_shuffle|fused_qk_norm_rope_cache_quant_shuffle",
         groups: &[
-            "apply_qk_norm|q_norm|k_norm|qknorm",
+            "apply_qk_norm|q_norm|k_norm|qknorm|in:apply_qk_norm",
             "mrope|3d rope|rotary",
             "cache|kv_buffer|paged kv|cache write|store_kvcache",
         ],
@@ -194,10 +203,12 @@ rows! { MAINLINE, LAYERS =>
         likely_pct: 2.0,
         priority: 90,
         subsumes: "F06 F07 F08",
-        path: "sgl:srt/models/qwen3.py",
+        // SGLang calls the kernel for multimodal rotary embeddings alone; AITER has one for plain ones.
+        path: "AITER fused_qk_norm_rope_cache_quant_shuffle, or fused_qk_norm_mrope_3d_cache_pts_quant_shuffle for multimodal rotary embeddings; sgl:srt/models/qwen3.py",
     }
     yes: [
             "a op aiter::fused_qk_norm_mrope_3d_cache_pts_quant_shuffle", "1 fn apply_qk_norm",
+            "a op aiter::fused_qk_norm_rope_cache_quant_shuffle", "1 in forward apply_qk_norm",
             "2 void rotary_embedding_kernel<c10::BFloat16, true>(int)",
             "3 void (anonymous namespace)::store_kvcache<2048l, 4>(int)",
         ],
@@ -271,6 +282,7 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F19",
         title: "RMSNorm or flattening with quantization before communication",
+        platform: Platform::Rocm,
         models: MLA,
         active: "fused_rms_fp8_group_quant|fused_rms_mxfp4_quant|fused_flatten_fp8_group_quant|fused_flatten_mxfp4_quant",
         groups: &["rmsnorm|layernorm|flatten", "fp8|mxfp4|quant"],
@@ -284,6 +296,7 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F20",
         title: "Sparse attention's top-k with page table",
+        platform: Platform::Cuda,
         active: "fast_topk_transform_fused|fast_topk_transform_ragged_fused",
         min_pct: 0.05,
         likely_pct: 0.3,
@@ -294,6 +307,7 @@ rows! { MAINLINE, LAYERS =>
     {
         id: "F21",
         title: "Quantization with write to the index key cache",
+        platform: Platform::Cuda,
         active: "fused_store_index_k_cache",
         groups: &["act_quant|quant|scale_buffer", "index_k|cache|store_k"],
         min_pct: 0.2,

@@ -2,6 +2,7 @@
 //! TensorRT-LLM.
 
 use super::{BASE, Framework, FusePattern, Heavy, Order, Origin, rows};
+use crate::Platform;
 
 const OTHER: FusePattern = FusePattern { origin: Origin::Upstream, ..BASE };
 const SPEED: Framework = Framework::TokenSpeed;
@@ -31,6 +32,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F27",
         title: "Gated residual add of LTX-2 in one kernel",
+        platform: Platform::Cuda,
         models: LTX,
         order: Order::Any,
         active: "diffusion_residual_gate_add|residual_gate_add|_ltx2_residual_gate_add",
@@ -44,6 +46,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F28",
         title: "MLA attention in CuTe DSL (TokenSpeed)",
+        platform: Platform::Cuda,
         framework: SPEED,
         models: LARGE_MLA,
         order: Order::Any,
@@ -59,6 +62,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F29",
         title: "MLA key and value packing with FP8 quantization (TokenSpeed)",
+        platform: Platform::Cuda,
         framework: SPEED,
         models: LARGE_MLA,
         order: Order::Any,
@@ -73,6 +77,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F30",
         title: "Top-k and top-p sampling in one kernel (TokenSpeed)",
+        platform: Platform::Cuda,
         framework: SPEED,
         active: "fused_topk_topp|fused_topk_topp_renorm",
         groups: &["topk|top_k", "topp|top_p", "sampling|renorm|softmax"],
@@ -85,6 +90,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F31",
         title: "Persistent matrix product of the language model head (TokenSpeed)",
+        platform: Platform::Cuda,
         framework: SPEED,
         models: "kimi|qwen",
         heavy: Heavy::Gemm,
@@ -100,6 +106,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F32",
         title: "NVFP4 matrix product with SwiGLU and quantization (TokenSpeed)",
+        platform: Platform::Cuda,
         framework: SPEED,
         heavy: Heavy::Gemm,
         active: "nvfp4_gemm_swiglu_nvfp4_quant",
@@ -170,6 +177,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F37",
         title: "Router matrix product for small batches (DeepSeek V3)",
+        platform: Platform::Cuda,
         framework: VLLM,
         heavy: Heavy::Gemm,
         active: "dsv3_router_gemm|fp32_router_gemm",
@@ -181,8 +189,9 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F38",
         title: "Router matrix product of GPT-OSS",
+        platform: Platform::Cuda,
         framework: VLLM,
-        models: "gpt-oss|gpt_oss",
+        models: "gpt-oss|gpt_oss|gptoss",
         heavy: Heavy::Gemm,
         active: "gpt_oss_router_gemm",
         groups: &["router|gate|router logits|gpt_oss", "gemm|matmul|cublas|cutlass"],
@@ -193,6 +202,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F39",
         title: "First MLA projections in one matrix product for low latency",
+        platform: Platform::Cuda,
         framework: VLLM,
         models: "deepseek|glm",
         heavy: Heavy::Gemm,
@@ -245,6 +255,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F44",
         title: "Residual add with RMSNorm (TensorRT-LLM)",
+        platform: Platform::Cuda,
         framework: TRT,
         active: "flashinfer_fused_add_rmsnorm|flashinfer_gemma_fused_add_rmsnorm|flashinfer::norm::fusedaddrmsnormkernel|fusedaddrmsnormkernel|auto_deploy::flashinfer_fused_add_rms_norm_inplace",
         min_pct: 0.1,
@@ -256,6 +267,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F45",
         title: "Residual add, RMSNorm and FP8 quantization in one kernel (TensorRT-LLM)",
+        platform: Platform::Cuda,
         framework: TRT,
         active: "triton_fused_add_rms_norm_quant_fp8|fuse_rmsnorm_quant_fp8",
         min_pct: 0.2,
@@ -268,6 +280,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F46",
         title: "RMSNorm of FlashInfer (TensorRT-LLM)",
+        platform: Platform::Cuda,
         framework: TRT,
         active: "flashinfer_rmsnorm|flashinfer_gemma_rmsnorm|auto_deploy::flashinfer_rms_norm",
         min_pct: 0.1,
@@ -279,6 +292,7 @@ rows! { UPSTREAM, OTHER =>
     {
         id: "F47",
         title: "Activation with gate of FlashInfer (TensorRT-LLM)",
+        platform: Platform::Cuda,
         framework: TRT,
         active: "flashinfer_silu_and_mul|flashinfer_gelu_tanh_and_mul|auto_deploy::silu_and_mul",
         min_pct: 0.1,

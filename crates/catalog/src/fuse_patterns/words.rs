@@ -20,41 +20,58 @@ pub struct Text {
     squeezed: Vec<u8>,
     /// Where each character of `squeezed` stands in `raw`.
     at: Vec<u32>,
-    is_op: bool,
+    from: From,
+}
+
+/// What a text names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Kernel,
+    Op,
+    Function,
+    Callers,
 }
 
 impl Text {
     /// The head of a kernel's name, as [`crate::head`] gives it.
     #[must_use]
     pub fn kernel(head: &str) -> Self {
-        Self::new(head, false)
+        Self::new(head, From::Kernel)
     }
 
     /// The name of an operator. Words that begin with `op:` are looked for here alone.
     #[must_use]
     pub fn op(name: &str) -> Self {
-        Self::new(name, true)
+        Self::new(name, From::Op)
     }
 
     /// The name of a Python function.
     #[must_use]
     pub fn function(name: &str) -> Self {
-        Self::new(name, false)
+        Self::new(name, From::Function)
     }
 
-    fn new(text: &str, is_op: bool) -> Self {
+    /// The names of the Python functions on the way to the launch. Words that begin with `in:` are looked for here, and
+    /// no others: what a caller is called says little of each kernel below it.
+    #[must_use]
+    pub fn callers(names: &str) -> Self {
+        Self::new(names, From::Callers)
+    }
+
+    fn new(text: &str, from: From) -> Self {
         let raw = text.to_ascii_lowercase().into_bytes();
         let letters = raw.iter().zip(0_u32..).filter(|(byte, _)| byte.is_ascii_alphanumeric());
         let (squeezed, at) = letters.map(|(byte, at)| (*byte, at)).unzip();
-        Self { raw, squeezed, at, is_op }
+        Self { raw, squeezed, at, from }
     }
 
     /// Whether the text has one of `words`, which are separated by `|`.
     #[must_use]
     pub fn has_any(&self, words: &str) -> bool {
-        words.split('|').any(|word| match word.strip_prefix("op:") {
-            Some(word) => self.is_op && self.has(word),
-            None => self.has(word),
+        words.split('|').any(|word| match (word.strip_prefix("op:"), word.strip_prefix("in:")) {
+            (Some(word), _) => self.from == From::Op && self.has(word),
+            (_, Some(word)) => self.from == From::Callers && self.has(word),
+            _ => self.from != From::Callers && self.has(word),
         })
     }
 
@@ -150,6 +167,14 @@ mod tests {
     fn words_of_operators_are_looked_for_there_alone() {
         assert!(Text::op("aiter::add_rmsnorm").has_any("x|op:aiter::add_rmsnorm"));
         assert!(!Text::kernel("aiter::add_rmsnorm_quant_kernel").has_any("op:aiter::add_rmsnorm"));
+    }
+
+    #[test]
+    fn of_callers_only_the_words_for_them_are_looked_for() {
+        let callers = Text::callers("forward forward_prepare apply_qk_norm");
+        assert!(callers.has_any("q_norm|in:apply_qk_norm"));
+        assert!(!callers.has_any("apply_qk_norm"));
+        assert!(!Text::function("apply_qk_norm").has_any("in:apply_qk_norm"));
     }
 
     #[test]

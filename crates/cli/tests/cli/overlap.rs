@@ -57,8 +57,9 @@ fn a_pair_says_where_times_and_places_come_from() {
         "| GPU busy | 9.77 ms |",
         "| Overlapped | 5.69 µs |",
         "| Peak concurrency | 2 |",
-        "(confidence: mapping)",
-        "A = aiter::add\u{5f}rmsnorm",
+        "| Mapped to an op | 18.9% |",
+        // One kernel of 5.69 µs on another stream makes no second stream.
+        "No second stream that does 1% of the work",
     ] {
         assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
     }
@@ -66,5 +67,5 @@ fn a_pair_says_where_times_and_places_come_from() {
     let capture = path("mi300_sglang_decode_capture");
     let run = folder.run(&["overlap", &formal, "--capture", &capture]).done();
     assert!(run.stdout.contains("| Mapped to an op | 99.8% |"), "{}", run.stdout);
-    assert!(run.stdout.contains("(confidence: replay)"), "{}", run.stdout);
+    assert!(run.stdout.contains("their captures'"), "{}", run.stdout);
 }

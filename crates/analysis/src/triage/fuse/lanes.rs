@@ -104,8 +104,8 @@ impl<'a> Lanes<'a> {
             })
             .collect();
         let none = texts.of(TextOf::Kernel, "");
-        let by_site: Vec<(u32, u32)> = attribution.map_or_else(
-            || vec![(none, none)],
+        let by_site: Vec<[u32; 3]> = attribution.map_or_else(
+            || vec![[none; 3]],
             |attribution| {
                 let sites = attribution.sites.iter();
                 sites
@@ -113,22 +113,29 @@ impl<'a> Lanes<'a> {
                         let op = site.cpu_op.as_deref().unwrap_or_default();
                         let function = site.location.as_ref();
                         let function = function.map_or("", |location| location.function.as_str());
-                        (texts.of(TextOf::Op, op), texts.of(TextOf::Function, function))
+                        let callers: Vec<&str> =
+                            site.stack.iter().map(|line| function_of(line)).collect();
+                        [
+                            texts.of(TextOf::Op, op),
+                            texts.of(TextOf::Function, function),
+                            texts.of(TextOf::Callers, &callers.join(" ")),
+                        ]
                     })
                     .collect()
             },
         );
         // Two sites that say the same are one code.
-        let mut known: HashMap<(u32, u32, u32), u32, BuildIdHasher> = HashMap::default();
+        let mut known: HashMap<(u32, [u32; 3]), u32, BuildIdHasher> = HashMap::default();
         for at in 0..gpu.len() {
             let work = gpu.slice(at).work;
             let site = attribution.map_or(0, |attribution| attribution.site_of[at] as usize);
-            let (op, function) = by_site[site];
+            let [op, function, callers] = by_site[site];
             let (head, kinds, category, between) = by_work[work];
-            let code = *known.entry((work as u32, op, function)).or_insert_with(|| {
+            let code = *known.entry((work as u32, by_site[site])).or_insert_with(|| {
                 for (index, pattern) in patterns.iter().enumerate() {
                     // A copy is what its name says: where it is launched says what it is for.
-                    let texts_of = if between { &[head][..] } else { &[head, op, function] };
+                    let texts_of =
+                        if between { &[head][..] } else { &[head, op, function, callers] };
                     let roles = texts_of
                         .iter()
                         .fold(0, |roles, text| roles | texts.roles[*text as usize][index]);
@@ -213,6 +220,12 @@ enum TextOf {
     Kernel,
     Op,
     Function,
+    Callers,
+}
+
+/// The function of a line of a stack: `forward` of `models/qwen3.py:263 forward`.
+fn function_of(line: &str) -> &str {
+    line.rsplit_once(' ').map_or(line, |(_, function)| function)
 }
 
 /// What each distinct text says about each pattern.
@@ -230,6 +243,7 @@ impl Texts<'_> {
                 TextOf::Kernel => Text::kernel(text),
                 TextOf::Op => Text::op(text),
                 TextOf::Function => Text::function(text),
+                TextOf::Callers => Text::callers(text),
             };
             let roles = self.patterns.iter().map(|pattern| pattern.roles(&text));
             self.roles.push(roles.collect());

@@ -11,6 +11,7 @@ mod inputs;
 mod lanes;
 mod rows;
 
+use catalog::Platform;
 use catalog::fuse_patterns::{Framework as PatternFramework, FusePattern, patterns};
 
 use super::arguments::Arguments;
@@ -28,6 +29,8 @@ pub use rows::FuseRow;
 pub(crate) struct FuseContext<'a> {
     /// The framework; `None` if nothing tells.
     pub framework: Option<Framework>,
+    /// Whose GPUs ran it: what is made for other ones is no advice.
+    pub platform: Platform,
     /// Tensor parallel size.
     pub tp: Option<u32>,
     /// Name or path of the model.
@@ -54,15 +57,28 @@ pub(crate) fn fuse(
     attribution: Option<&Attribution>,
     context: &FuseContext<'_>,
 ) -> Fuse {
-    let wanted = wanted(context);
+    // Where nobody named the model, its modules do: `Qwen3DecoderLayer`.
+    let modules = match (context.model, attribution) {
+        (None, Some(attribution)) => modules(attribution),
+        _ => String::new(),
+    };
+    let model = context.model.unwrap_or(&modules);
+    let wanted = wanted(context, model);
     let lanes = Lanes::of(gpu, launches, stage_of, attribution, &wanted);
     let mut found = find::patterns(&lanes, &wanted);
     found.extend(find::chains(&lanes));
+    for candidate in &mut found {
+        if let Sought::Pattern(pattern) = candidate.sought
+            && !pattern.runs_on(context.platform)
+        {
+            candidate.split.clear();
+        }
+    }
     if let Some(arguments) = context.arguments {
         found.iter_mut().for_each(|candidate| inputs::judge(candidate, arguments));
     }
     let accepted = accept(&lanes, found, is_named(context));
-    rows::rows(&lanes, attribution, &accepted)
+    rows::rows(&lanes, attribution, &accepted, context.platform)
 }
 
 /// Whether the framework is one that has patterns of its own.
@@ -71,7 +87,7 @@ fn is_named(context: &FuseContext<'_>) -> bool {
 }
 
 /// The patterns that may apply: all if the framework is not known, none in a program without framework.
-fn wanted(context: &FuseContext<'_>) -> Vec<&'static FusePattern> {
+fn wanted(context: &FuseContext<'_>, model: &str) -> Vec<&'static FusePattern> {
     let framework = match context.framework {
         None | Some(Framework::Unknown) => None,
         Some(Framework::Sglang) => Some(PatternFramework::Sglang),
@@ -80,8 +96,17 @@ fn wanted(context: &FuseContext<'_>) -> Vec<&'static FusePattern> {
         Some(Framework::Tokenspeed) => Some(PatternFramework::TokenSpeed),
         Some(Framework::Diffusers | Framework::Pytorch) => return Vec::new(),
     };
-    let is_for = |pattern: &&FusePattern| pattern.is_for(framework, context.tp, context.model);
+    let is_for = |pattern: &&FusePattern| pattern.is_for(framework, context.tp, Some(model));
     patterns().filter(is_for).collect()
+}
+
+/// The classes of all modules that kernels come from.
+fn modules(attribution: &Attribution) -> String {
+    let mut classes: Vec<&str> =
+        attribution.sites.iter().filter_map(|site| site.modules.as_deref()).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    classes.join(" ")
 }
 
 /// A candidate that stays, with what is left of it.

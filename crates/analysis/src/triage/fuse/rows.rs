@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use catalog::Platform;
 use report::{Cell, Column, Row, Unit, short_name, units};
 use serde::{Deserialize, Serialize};
 
@@ -57,15 +58,16 @@ pub(super) fn rows(
     lanes: &Lanes<'_>,
     attribution: Option<&Attribution>,
     accepted: &[Accepted],
+    platform: Platform,
 ) -> Fuse {
     let mut kept: Vec<(usize, FuseRow)> = Vec::new();
     let mut hidden: Vec<&str> = Vec::new();
-    for Accepted { candidate, related_ns } in accepted {
+    for accepted @ Accepted { candidate, related_ns } in accepted {
         let share = percent(*related_ns, lanes.stages[candidate.stage].total_ns);
         if share < CUTOFF_PCT {
             hidden.push(id(candidate));
         } else {
-            kept.push((candidate.stage, row(lanes, attribution, candidate, *related_ns, share)));
+            kept.push((candidate.stage, row(lanes, attribution, accepted, share, platform)));
         }
     }
     trace::sort_by(&mut kept, |(stage, row), (other_stage, other)| {
@@ -94,13 +96,13 @@ fn id(candidate: &Candidate) -> &'static str {
 fn row(
     lanes: &Lanes<'_>,
     attribution: Option<&Attribution>,
-    candidate: &Candidate,
-    related_ns: i64,
+    Accepted { candidate, related_ns }: &Accepted,
     share: f64,
+    platform: Platform,
 ) -> FuseRow {
     let (title, path, likely_pct) = match candidate.sought {
         Sought::Pattern(pattern) => (pattern.title, pattern.fused_path(), pattern.likely_pct),
-        Sought::Chain(chain) => (chain.title, chain.path.to_owned(), chain.likely_pct),
+        Sought::Chain(chain) => (chain.title, chain.fused_path(platform), chain.likely_pct),
     };
     let status = match (candidate.active.is_empty(), candidate.split.is_empty()) {
         (false, true) => "already_fused",
@@ -116,7 +118,7 @@ fn row(
         pattern: title.to_owned(),
         status: status.to_owned(),
         confidence: if confirmed { "Confirmed" } else { "Candidate" }.to_owned(),
-        related_ns,
+        related_ns: *related_ns,
         time_share_pct: share,
         current_location: locations(lanes, attribution, candidate),
         n_occurrences: (candidate.split.len() + candidate.active.len()) as u64,

@@ -1,5 +1,6 @@
 mod corpus;
 
+use catalog::Platform;
 use report::Row as _;
 use trace::Trace;
 
@@ -201,16 +202,22 @@ fn an_all_reduce_on_its_own_stream_stands_where_it_is_waited_for() {
 
 #[test]
 fn an_add_before_a_norm_of_single_kernels_is_counted_alone() {
-    let found =
-        found(&[ADD, CAST, POW, MEAN, ADD_NUMBER, RSQRT, MUL, CAST, MUL], &FuseContext::default());
-    assert_eq!(brief(&found), [("K01", "opportunity", 80), ("K05", "opportunity", 10)]);
-    assert_eq!(found.rows[0].confidence, "Confirmed");
+    let all = [ADD, CAST, POW, MEAN, ADD_NUMBER, RSQRT, MUL, CAST, MUL];
+    let fuse = found(&all, &FuseContext::default());
+    assert_eq!(brief(&fuse), [("K01", "opportunity", 80), ("K05", "opportunity", 10)]);
+    assert_eq!(fuse.rows[0].confidence, "Confirmed");
     assert_eq!(
-        found.rows[1].rationale,
+        fuse.rows[1].rationale,
         "The residual add and the norm follow each other on one stream once and take 11.1% of this \
-         stage's GPU time; in their place could run: fused_add_rms_norm of the serving framework; AITER \
-         or Liger fused add with norm; torch.compile."
+         stage's GPU time; in their place could run: fused_add_rms_norm of the serving framework; add \
+         with norm of AITER (ROCm); Liger fused add with norm; torch.compile."
     );
+    let platform = Platform::Cuda;
+    let on_cuda = found(
+        &[ADD, POW, MEAN, ADD_NUMBER, RSQRT, MUL],
+        &FuseContext { platform, ..FuseContext::default() },
+    );
+    assert!(!on_cuda.rows[0].candidate_fused_path.contains("AITER"), "AITER is ROCm's");
 }
 
 #[test]
@@ -318,6 +325,41 @@ fn experts_stand_beside_their_all_reduce_without_counting() {
     assert_eq!(brief(&found(&names, &context)), [("F17", "opportunity", 10)]);
     let alone = FuseContext { tp: Some(1), ..context };
     assert_eq!(brief(&found(&names, &alone)), [], "without tensor parallelism");
+}
+
+#[test]
+fn what_other_gpus_run_is_no_advice() {
+    let names = [ALL_REDUCE, RMS_NORM];
+    let on = |platform| FuseContext { platform, tp: Some(8), ..of(Framework::Sglang) };
+    let ids = |platform| {
+        let rows = found(&names, &on(platform)).rows;
+        rows.iter().map(|row| row.pattern_id.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(Platform::Cuda), ["F02"], "FlashInfer");
+    assert_eq!(ids(Platform::Rocm), ["F03"], "AITER");
+}
+
+#[test]
+fn callers_tell_which_norm_it_is_and_modules_which_model() {
+    let trace = lane(&[RMS_NORM, RMS_NORM, ROPE, CACHE]);
+    let places = |caller: &str| {
+        let norm = Site {
+            cpu_op: Some("aiter::rmsnorm".to_owned()),
+            modules: Some("Qwen3Attention > RMSNorm".to_owned()),
+            stack: vec![format!("sglang/srt/models/utils.py:416 {caller}")],
+            confidence: Confidence::Exact,
+            ..attribution::unknown()
+        };
+        Attribution::new(vec![attribution::unknown(), norm], vec![1, 1, 0, 0])
+    };
+    let context = FuseContext { platform: Platform::Rocm, ..of(Framework::Sglang) };
+    let ids = |caller| {
+        brief(&look(&trace, |_| "all", |_| Some(places(caller)), &context))
+            .first()
+            .map(|row| row.0.to_owned())
+    };
+    assert_eq!(ids("apply_qk_norm").as_deref(), Some("F13"));
+    assert_eq!(ids("forward").as_deref(), Some("F07"), "another norm");
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub(super) struct Figures<'a> {
     pub(super) neighbours: &'a Neighbours,
     /// What the file tells of event waits.
     pub(super) waits: Evidence,
+    /// The fused kernel that it is already.
+    pub(super) fused: Option<&'static str>,
     /// The bound and over how many steps it is the mean; 0 steps: none are recorded.
     pub(super) savings: Option<(i64, i64)>,
     /// A copy whose host side is pageable memory.
@@ -52,7 +54,10 @@ pub(super) fn reason(figures: &Figures<'_>) -> String {
         Verdict::Observe if figures.remedy != Remedy::Tune => {
             sentences.push("It is listed for its size; others have more to gain.".to_owned());
         }
-        Verdict::Headroom | Verdict::Observe => sentences.push(figures.remedy.why().to_owned()),
+        Verdict::Headroom | Verdict::Observe => sentences.push(match figures.fused {
+            Some(title) => format!("It is a fused kernel already: {title}."),
+            None => figures.remedy.why().to_owned(),
+        }),
     }
     if figures.pageable {
         sentences.push("Its host side is pageable, so today the CPU waits for it.".to_owned());
@@ -70,6 +75,11 @@ fn savings(figures: &Figures<'_>) -> Option<String> {
         1 => "in the one step recorded".to_owned(),
         n => format!("per step, as the mean of {n} steps"),
     };
+    if bound_ns == 0 {
+        return Some(
+            "Overlap saves nothing: there is no independent compute to hide it behind.".to_owned(),
+        );
+    }
     let (what, because) = if figures.remedy == Remedy::Fuse {
         ("Fusion", "its exposed time, of which the fused kernel will keep some")
     } else {

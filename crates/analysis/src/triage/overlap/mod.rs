@@ -32,6 +32,8 @@ pub use window::{OverlapWindow, WindowLane, WindowSlice, overlap_windows};
 pub(crate) struct OverlapOptions<'a> {
     /// The places in Python come from another trace than the times.
     pub pair: bool,
+    /// Captures of its graphs tell the places.
+    pub captures: bool,
     /// Kernels below this share of the stage's busy time get no row.
     pub min_share_pct: f64,
     /// Arguments of the trace, which say what streams waited for.
@@ -40,7 +42,7 @@ pub(crate) struct OverlapOptions<'a> {
 
 impl Default for OverlapOptions<'_> {
     fn default() -> Self {
-        Self { pair: false, min_share_pct: 1.0, details: None }
+        Self { pair: false, captures: false, min_share_pct: 1.0, details: None }
     }
 }
 

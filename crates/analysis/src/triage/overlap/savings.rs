@@ -62,13 +62,15 @@ impl<'a> Savings<'a> {
     }
 
     /// The mean over the stage's steps of the exposed time of `instances`, each step's bounded by the exposed
-    /// time of compute that is not among their dependent `neighbours` where these are given.
+    /// time of compute that is not among their dependent `neighbours` where these are given: compute of the stage, or,
+    /// for a copy that may be made at any time (`whole_step`), of all stages.
     #[inline(never)]
     pub(super) fn bound_ns(
         &self,
         stage: Stage,
         instances: &[u32],
         neighbours: Option<&[u32]>,
+        whole_step: bool,
     ) -> i64 {
         let mut own_ns = vec![0_i64; self.n_steps];
         let mut dependent_ns = vec![0_i64; self.n_steps];
@@ -76,16 +78,21 @@ impl<'a> Savings<'a> {
             [(instances, &mut own_ns, true), (neighbours.unwrap_or(&[]), &mut dependent_ns, false)]
         {
             for at in slices.iter().map(|at| *at as usize) {
-                let counts = all || is_compute(self.gpu, at) && self.stage_of[at] == stage;
+                let counts =
+                    all || is_compute(self.gpu, at) && (whole_step || self.stage_of[at] == stage);
                 if let Some(sum) = sums.get_mut(self.step_of[at] as usize).filter(|_| counts) {
                     *sum = sum.saturating_add(self.per_slice.exclusive_ns[at]);
                 }
             }
         }
-        let compute = &self.compute_ns[stage as usize];
+        let compute_ns = |step: usize| {
+            let stages = self.compute_ns.iter().enumerate();
+            let of = stages.filter(|(of, _)| whole_step || *of == stage as usize);
+            of.filter_map(|(_, steps)| steps[step]).fold(0, i64::saturating_add)
+        };
         let bounds =
-            own_ns.iter().zip(&dependent_ns).zip(compute).map(|((own, dependent), all)| {
-                let independent_ns = all.unwrap_or(0).saturating_sub(*dependent).max(0);
+            own_ns.iter().zip(&dependent_ns).enumerate().map(|(step, (own, dependent))| {
+                let independent_ns = compute_ns(step).saturating_sub(*dependent).max(0);
                 if neighbours.is_some() { (*own).min(independent_ns) } else { *own }
             });
         bounds.fold(0_i64, i64::saturating_add) / self.n_steps(stage).max(1)

@@ -1,5 +1,6 @@
 //! The overlap table: instances by stage and name, candidates, rows and the note above them.
 
+use catalog::fuse_patterns::{ACTIVE, FusePattern, Text, patterns};
 use catalog::{Category, OverlapClass, copy_route, is_pageable};
 use report::units;
 
@@ -19,13 +20,19 @@ use crate::percent;
 use crate::triage::site::Attribution;
 use crate::triage::stages::Stage;
 
+/// A stream that does less of a stage's work than this is no second stream, in percent.
+const LEAST_STREAM_PCT: i64 = 1;
+
 /// One stage.
 struct StageSums {
     stage: Stage,
     total_ns: i64,
     busy_ns: i64,
-    /// The most streams that any device uses.
+    /// The most streams of a device that do at least a hundredth of its work. (A kernel of 5 µs on a stream of its own
+    /// says nothing of what could overlap.)
     n_streams: usize,
+    /// The most streams that any device uses.
+    n_used: usize,
 }
 
 /// All instances of one name in one stage.
@@ -100,25 +107,31 @@ pub(crate) fn overlap(
 fn stages(gpu: &Gpu<'_>, stage_of: &[Stage]) -> Vec<StageSums> {
     let lanes = Lanes::of(gpu.trace);
     let mut busy = vec![vec![Extent::default(); lanes.n_devices]; Stage::EVERY.len()];
-    let mut used = vec![vec![false; lanes.device_of.len()]; Stage::EVERY.len()];
+    let mut work_ns = vec![vec![0_i64; lanes.device_of.len()]; Stage::EVERY.len()];
     for (at, stage) in stage_of.iter().enumerate() {
         let slice = gpu.slice(at);
         let lane = lanes.of_stream(slice.stream);
         busy[*stage as usize][lanes.device_of[lane]].add(&slice);
-        used[*stage as usize][lane] |= slice.dur_ns > 0;
+        let sum = &mut work_ns[*stage as usize][lane];
+        *sum = sum.saturating_add(slice.dur_ns);
     }
     let sums = Stage::EVERY.into_iter().map(|stage| {
         let devices = &busy[stage as usize];
         let sum = |of: fn(&Extent) -> i64| devices.iter().map(of).fold(0, i64::saturating_add);
-        let of_device = |device: usize| {
-            let lanes = lanes.device_of.iter().zip(&used[stage as usize]);
-            lanes.filter(|(of, used)| **of == device && **used).count()
+        let streams = |pct: i64| {
+            let of_device = |device: usize| {
+                let all = lanes.device_of.iter().zip(&work_ns[stage as usize]);
+                let own = all.filter(|(of, ns)| **of == device && **ns > 0);
+                own.filter(|(_, ns)| at_least(**ns, pct, devices[device].total_ns)).count()
+            };
+            (0..lanes.n_devices).map(of_device).max().unwrap_or(0)
         };
         StageSums {
             stage,
             total_ns: sum(|extent| extent.total_ns),
             busy_ns: sum(|extent| extent.busy_ns),
-            n_streams: (0..lanes.n_devices).map(of_device).max().unwrap_or(0),
+            n_streams: streams(LEAST_STREAM_PCT),
+            n_used: streams(0),
         }
     });
     sums.filter(|stage| stage.total_ns > 0).collect()
@@ -244,13 +257,25 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
     let neighbours = surroundings.next_to(&group.instances);
     let risk = neighbours.risk();
     let Group { total_ns, exclusive_ns, hidden_ns, hidden_by_compute_ns, .. } = *group;
-    let case =
-        Case { verdict, remedy, risk, total_ns, exclusive_ns, hidden_ns, busy_ns: stage.busy_ns };
-    let (priority, recommendation) = decide(&case);
+    let fused = (remedy == Remedy::Fuse).then(|| fused(gpu, group, *attribution)).flatten();
     // Another stream needs compute to hide behind, fusion does not.
     let beside = (remedy != Remedy::Fuse).then_some(neighbours.slices.as_slice());
+    let bounded = !matches!(remedy, Remedy::Tune | Remedy::Lessen) && fused.is_none();
+    let whole_step = remedy == Remedy::AsyncCopy;
     let bound_ns =
-        (remedy != Remedy::Tune).then(|| savings.bound_ns(group.stage, &group.instances, beside));
+        bounded.then(|| savings.bound_ns(group.stage, &group.instances, beside, whole_step));
+    let case = Case {
+        verdict,
+        remedy,
+        risk,
+        fused: fused.is_some(),
+        bound_ns,
+        total_ns,
+        exclusive_ns,
+        hidden_ns,
+        busy_ns: stage.busy_ns,
+    };
+    let (priority, recommendation) = decide(&case);
     let n_steps = if savings.steps { savings.n_steps(group.stage) } else { 0 };
     let hidden_by = hidden_by(gpu, group, per_slice);
     let figures = Figures {
@@ -265,9 +290,10 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         hidden_by,
         neighbours: &neighbours,
         waits: surroundings.evidence(),
+        fused,
         savings: bound_ns.map(|ns| (ns, n_steps)),
         pageable: remedy == Remedy::AsyncCopy && is_pageable(name),
-        one_stream: stage.n_streams < 2,
+        one_stream: stage.n_used < 2,
     };
     let share_of = |n: u64| percent(n as i64, neighbours.n as i64);
     // The first of the longest.
@@ -305,6 +331,16 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         representative: gpu.row(longest as usize),
     };
     (row, longest)
+}
+
+/// The pattern whose fused kernel a group is, by its name or the op of its first instance.
+fn fused(gpu: &Gpu<'_>, group: &Group, places: Option<&Attribution>) -> Option<&'static str> {
+    let name = Text::kernel(&catalog::head(gpu.trace.strings.get(gpu.works[group.work].name)));
+    let first = group.instances.first().zip(places);
+    let op = first.and_then(|(at, places)| places.site(*at as usize).cpu_op.as_deref());
+    let op = Text::op(op.unwrap_or_default());
+    let is = |pattern: &&FusePattern| (pattern.roles(&name) | pattern.roles(&op)) & ACTIVE != 0;
+    patterns().find(is).map(|pattern| pattern.title)
 }
 
 /// The name beside which its instances were hidden longest, each by its own weightiest partner.
@@ -364,8 +400,10 @@ fn note(
     if !one.is_empty() {
         let all = stages.iter().all(|stage| stage.n_streams < 2);
         let place = if all { String::new() } else { format!(" in {}", one.join(", ")) };
+        let busy = stages.iter().filter(alone).any(|stage| stage.n_used > 1);
+        let with = if busy { " that does 1% of the work" } else { "" };
         sentences.push(format!(
-            "No second stream{place}: overlap cannot be judged, only candidates for moving to one \
+            "No second stream{with}{place}: overlap cannot be judged, only candidates for moving to one \
              (communication and copies) are listed."
         ));
     }
@@ -383,6 +421,8 @@ fn note(
     sentences.push(
         if options.pair {
             "Times are the formal trace's, places in Python the mapping trace's."
+        } else if options.captures {
+            "Times are this trace's, places in Python of what graphs ran are their captures'."
         } else {
             "Judged from a single trace: the times include what recording ops and stacks cost."
         }

@@ -70,6 +70,35 @@ fn one_stream_lists_only_what_could_move_to_a_second_one() {
 }
 
 #[test]
+fn a_stream_that_does_next_to_nothing_is_no_second_one() {
+    let side = || kernel("neg").at(21 * MS, MS / 10).on(0, 20);
+    let found =
+        of(filled([kernel(GEMM).at(20 * MS, 40 * MS), side(), kernel(NORM).at(60 * MS, 10 * MS)]));
+    assert!(found.rows.is_empty(), "{:?}", found.rows);
+    let said = "No second stream that does 1% of the work: overlap cannot be judged";
+    assert!(found.note.starts_with(said), "{}", found.note);
+    assert!(found.note.contains("Two streams or more ran at once for 100 µs"), "{}", found.note);
+}
+
+#[test]
+fn what_is_fused_or_cannot_be_is_not_to_be_fused() {
+    let act = "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>(int)";
+    let gather = "void at::native::vectorized_gather_kernel<16, long>(char*)";
+    let found = of(filled([
+        kernel(act).at(0, 10 * MS),
+        kernel(gather).at(10 * MS, 10 * MS),
+        kernel(NORM).at(20 * MS, 10 * MS),
+        kernel(GEMM).at(50 * MS, 10 * MS).on(0, 20),
+    ]));
+    let advice = |name| (row(&found, name).priority, row(&found, name).recommendation.as_str());
+    assert_eq!(advice(act), (4, "fused already"));
+    assert!(row(&found, act).reason.contains("a fused kernel already: Activation and mult"));
+    assert_eq!(row(&found, act).savings_bound_ns, None);
+    assert_eq!(advice(gather), (3, "fewer bytes or calls"));
+    assert_eq!(advice(NORM), (2, "check dependencies, then fusion"));
+}
+
+#[test]
 fn exposed_communication_may_save_at_most_the_exposed_compute() {
     let found = of(filled([
         kernel(GEMM).at(0, 10 * MS).on(0, 7),

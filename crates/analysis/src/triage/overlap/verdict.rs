@@ -46,6 +46,8 @@ pub(super) enum Remedy {
     AsyncCopy,
     /// Let another kernel do it on the way.
     Fuse,
+    /// Do less of it, or more of it at once: no neighbour can do it on the way.
+    Lessen,
     /// Make the kernel itself faster.
     Tune,
     /// Find out what it is first.
@@ -58,11 +60,21 @@ impl Remedy {
         match (category.overlap_class(), category) {
             (OverlapClass::Compute, _) => Self::Tune,
             (OverlapClass::Communication, _) => Self::Overlap,
+            // Transpositions, random access, sorting, pooling and an optimizer's step are passes over memory of their own.
+            (
+                _,
+                Category::Layout
+                | Category::Index
+                | Category::ScanSort
+                | Category::PoolResize
+                | Category::Optimizer
+                | Category::Memset,
+            ) => Self::Lessen,
             (OverlapClass::Elementwise, _) => Self::Fuse,
             (OverlapClass::Memory, Category::Memcpy) => match route {
                 CopyRoute::HostToDevice | CopyRoute::DeviceToHost => Self::AsyncCopy,
                 CopyRoute::PeerToPeer => Self::Overlap,
-                CopyRoute::DeviceToDevice => Self::Fuse,
+                CopyRoute::DeviceToDevice => Self::Lessen,
                 CopyRoute::Unknown => Self::Inspect,
             },
             (OverlapClass::Memory, _) => Self::Fuse,
@@ -75,6 +87,7 @@ impl Remedy {
             Self::Overlap => "overlap with compute",
             Self::AsyncCopy => "async copy on a side stream, pinned memory",
             Self::Fuse => "fusion",
+            Self::Lessen => "fewer bytes or calls",
             Self::Tune => "tune",
             Self::Inspect => "inspect",
         }
@@ -84,15 +97,19 @@ impl Remedy {
     pub(super) fn why(self) -> &'static str {
         match self {
             Self::Overlap => {
-                "Communication needs few compute units and can run beside independent compute."
+                "Communication needs few compute units and can run beside independent compute. Its time holds the \
+                 wait for the slowest rank, which one rank's trace cannot tell apart."
             }
             Self::AsyncCopy => {
                 "A copy between host and device uses the copy engine; from pinned memory and on a stream of its \
                  own it runs beside kernels."
             }
             Self::Fuse => {
-                "It moves bytes that a neighbour has in registers: done inside that neighbour it costs almost \
-                 nothing, while a second stream would share the same bandwidth."
+                "The bytes that it moves take its time. In one kernel with a neighbour that makes or takes them they \
+                 are moved once less; a second stream would share the same bandwidth."
+            }
+            Self::Lessen => {
+                "No neighbour can do it on the way: fewer bytes, many in one call, or a faster kernel shorten it."
             }
             Self::Tune => {
                 "Compute is what other work hides behind: only a faster kernel shortens it."
@@ -129,6 +146,10 @@ pub(super) struct Case {
     pub(super) verdict: Verdict,
     pub(super) remedy: Remedy,
     pub(super) risk: Risk,
+    /// It is a fused kernel already.
+    pub(super) fused: bool,
+    /// What overlap could save at most, where overlap is the remedy.
+    pub(super) bound_ns: Option<i64>,
     /// Sum of durations, of it exposed and hidden, and the stage's busy time.
     pub(super) total_ns: i64,
     pub(super) exclusive_ns: i64,
@@ -138,20 +159,28 @@ pub(super) struct Case {
 
 /// Priority 1 to 5, and what to do: the first line that holds.
 pub(super) fn decide(case: &Case) -> (u8, String) {
-    let Case { verdict, remedy, risk, total_ns, exclusive_ns, hidden_ns, busy_ns } = *case;
+    let Case { verdict, remedy, risk, fused, bound_ns, total_ns, exclusive_ns, hidden_ns, busy_ns } =
+        *case;
     let exposed = at_least(exclusive_ns, 85, total_ns);
     let headroom = verdict == Verdict::Headroom;
     if !at_least(total_ns, 1, busy_ns) {
         (5, "skip".to_owned())
-    } else if remedy == Remedy::Tune {
+    } else if remedy == Remedy::Tune
+        || (remedy == Remedy::Lessen && verdict != Verdict::LowRoiHidden)
+    {
         // Overlap cannot shorten it, whatever stands beside it.
         match (headroom || exposed, at_least(hidden_ns, 70, total_ns)) {
-            (true, _) => (3, "tune".to_owned()),
+            (true, _) => (3, remedy.text().to_owned()),
             (false, true) => (5, "skip".to_owned()),
-            (false, false) => (4, "tune".to_owned()),
+            (false, false) => (4, remedy.text().to_owned()),
         }
     } else if headroom && remedy == Remedy::Inspect {
         (2, "inspect".to_owned())
+    } else if fused && verdict != Verdict::LowRoiHidden {
+        (4, "fused already".to_owned())
+    } else if headroom && bound_ns == Some(0) {
+        // Nothing is there to hide it behind.
+        (3, remedy.text().to_owned())
     } else if headroom && risk == Risk::Low {
         (1, remedy.text().to_owned())
     } else if headroom {
@@ -179,12 +208,22 @@ mod tests {
     fn case(verdict: Verdict, remedy: Remedy, risk: Risk, exclusive_ns: i64) -> Case {
         let total_ns = 100;
         let hidden_ns = total_ns - exclusive_ns;
-        Case { verdict, remedy, risk, total_ns, exclusive_ns, hidden_ns, busy_ns: 10_000 }
+        Case {
+            verdict,
+            remedy,
+            risk,
+            fused: false,
+            bound_ns: None,
+            total_ns,
+            exclusive_ns,
+            hidden_ns,
+            busy_ns: 10_000,
+        }
     }
 
     #[test]
     fn the_first_line_that_holds_decides() {
-        use Remedy::{AsyncCopy, Fuse, Inspect, Overlap, Tune};
+        use Remedy::{AsyncCopy, Fuse, Inspect, Lessen, Overlap, Tune};
         use Verdict::{Headroom, LowRoiHidden, Observe};
         for (verdict, remedy, risk, exclusive_ns, priority, recommendation) in [
             (Headroom, Overlap, Risk::Low, 100, 1, "overlap with compute"),
@@ -201,6 +240,7 @@ mod tests {
             (Headroom, Fuse, Risk::Unclear, 100, 2, "check dependencies, then fusion"),
             (Headroom, Inspect, Risk::Low, 100, 2, "inspect"),
             (Headroom, Tune, Risk::Low, 100, 3, "tune"),
+            (Headroom, Lessen, Risk::High, 100, 3, "fewer bytes or calls"),
             (Observe, Tune, Risk::High, 20, 5, "skip"),
             (Observe, Tune, Risk::High, 40, 4, "tune"),
             (LowRoiHidden, Fuse, Risk::Low, 10, 4, "skip"),
@@ -218,6 +258,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_fused_already_or_has_nothing_to_hide_behind_is_not_urgent() {
+        let fuse = case(Verdict::Headroom, Remedy::Fuse, Risk::High, 100);
+        assert_eq!(decide(&Case { fused: true, ..fuse }), (4, "fused already".to_owned()));
+        let copy = case(Verdict::Headroom, Remedy::Overlap, Risk::Low, 100);
+        assert_eq!(decide(&Case { bound_ns: Some(0), ..copy }).0, 3);
+        assert_eq!(decide(&Case { bound_ns: Some(1), ..copy }).0, 1);
+    }
+
+    #[test]
     fn compute_is_never_fused_and_every_class_has_its_remedy() {
         for category in Category::ALL {
             for route in [CopyRoute::Unknown, CopyRoute::HostToDevice, CopyRoute::DeviceToDevice] {
@@ -230,7 +279,8 @@ mod tests {
         assert_eq!(Remedy::of(Category::Norm, CopyRoute::Unknown), Remedy::Fuse);
         assert_eq!(Remedy::of(Category::Copy, CopyRoute::Unknown), Remedy::Fuse);
         assert_eq!(Remedy::of(Category::Memcpy, CopyRoute::DeviceToHost), Remedy::AsyncCopy);
-        assert_eq!(Remedy::of(Category::Memcpy, CopyRoute::DeviceToDevice), Remedy::Fuse);
+        assert_eq!(Remedy::of(Category::Memcpy, CopyRoute::DeviceToDevice), Remedy::Lessen);
+        assert_eq!(Remedy::of(Category::Index, CopyRoute::Unknown), Remedy::Lessen);
         assert_eq!(Remedy::of(Category::Memcpy, CopyRoute::Unknown), Remedy::Inspect);
         assert_eq!(Remedy::of(Category::Other, CopyRoute::Unknown), Remedy::Inspect);
     }
