@@ -23,6 +23,7 @@ pub(crate) struct Slice<'a> {
     has_stream: bool,
     pid: Option<&'a str>,
     launches: Option<&'a str>,
+    phase: Phase,
 }
 
 pub(crate) fn slice<'a>(raw_category: &'a str, name: &'a str) -> Slice<'a> {
@@ -38,6 +39,7 @@ pub(crate) fn slice<'a>(raw_category: &'a str, name: &'a str) -> Slice<'a> {
         has_stream: true,
         pid: None,
         launches: None,
+        phase: Phase::Complete,
     }
 }
 
@@ -76,6 +78,12 @@ impl Slice<'_> {
         self
     }
 
+    /// One end of an arrow, not a slice.
+    pub(crate) fn arrow(mut self, phase: Phase) -> Self {
+        self.phase = phase;
+        self
+    }
+
     pub(crate) fn external(mut self, id: i64) -> Self {
         self.external = Some(id);
         self
@@ -91,7 +99,9 @@ impl Fixture {
     pub(crate) fn push(&mut self, slice: Slice<'_>) {
         let mut flags = Flags::default();
         flags.set(Flags::HAS_TS);
-        flags.set(Flags::HAS_DUR);
+        if slice.phase == Phase::Complete {
+            flags.set(Flags::HAS_DUR);
+        }
         match slice.raw_category.to_ascii_lowercase().as_str() {
             "kernel" => flags.set(Flags::KERNEL),
             "gpu_memcpy" | "gpu_memset" | "memcpy" | "memset" => flags.set(Flags::GPU_MEMORY),
@@ -102,7 +112,7 @@ impl Fixture {
         let (device, stream) = (IdToken::Int(slice.device), IdToken::Int(slice.stream));
         let pid = slice.pid.map_or(device, |pid| IdToken::Text(self.intern(pid)));
         let event = Event {
-            phase: Phase::Complete,
+            phase: slice.phase,
             flags,
             ts_ns: slice.ts_ns,
             dur_ns: slice.dur_ns,

@@ -105,6 +105,7 @@ struct Site {
     top_cpu_op: Option<String>,
     stack: Option<String>,
     modules: Option<String>,
+    forward_op: Option<String>,
 }
 
 impl<'a> Kernels<'a> {
@@ -126,6 +127,7 @@ impl<'a> Kernels<'a> {
                     top_cpu_op: site.cpu_op.clone(),
                     stack: site.stack.as_deref().map(|stack| names.strip(stack)),
                     modules: site.modules.clone(),
+                    forward_op: site.forward_op.clone(),
                 }
             });
             let sites: Vec<Site> = sites.collect();
@@ -254,6 +256,7 @@ fn site(value: &Value, place: &str) -> Result<MappedSite, NotAKernelMap> {
         cpu_op: text(members, "top_cpu_op", place)?,
         stack: text(members, "stack", place)?,
         modules: text(members, "modules", place)?,
+        forward_op: text(members, "forward_op", place)?,
         launches,
         total_ns,
     })
@@ -291,6 +294,7 @@ mod tests {
             cpu_op: Some("aten::mm".to_owned()),
             stack: Some("run.py:1 main -> model.py:3 forward".to_owned()),
             modules: Some("Layer > Norm".to_owned()),
+            forward_op: Some("aten::layer_norm".to_owned()),
             launches: 2,
             total_ns,
         }
@@ -338,7 +342,7 @@ mod tests {
             total_ns in 0_i64..1 << 50,
             launches in 0_u64..u64::MAX,
         ) {
-            let site = MappedSite { location: location.clone(), cpu_op: location, launches, total_ns, stack: None, modules: None };
+            let site = MappedSite { location: location.clone(), cpu_op: location, launches, total_ns, stack: None, modules: None, forward_op: None };
             let kernel = |name: String| MappedKernel { name, category: "x".to_owned(), sites: vec![site.clone()] };
             let global: Vec<MappedKernel> = names.into_iter().map(kernel).collect();
             let map = KernelMap { stages: vec![(Stage::Mixed, global.clone())], global };

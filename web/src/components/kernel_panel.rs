@@ -79,7 +79,9 @@ fn details(told: &KernelDetails, tasks: &Tasks) -> Html {
 
 /// A chain from the launch to the outermost call: the innermost line of the user's code first.
 fn call_site(place: usize, site: &CallSite, only: bool) -> Html {
-    let CallSite { n, share_pct, launch, cpu_op, location, modules, stack, graph, .. } = site;
+    let CallSite {
+        n, share_pct, launch, cpu_op, location, modules, stack, forward_op, graph, ..
+    } = site;
     let chosen = stack.iter().position(|call| Some(call) == location.as_ref()).unwrap_or(0);
     let head = html! {
         <>
@@ -102,6 +104,7 @@ fn call_site(place: usize, site: &CallSite, only: bool) -> Html {
                     <li><span class="chain-kind">{ if *graph { "graph launch" } else { "launch" } }</span><code>{ launch }</code></li>
                 }
                 { step("op", cpu_op.as_ref()) }
+                { step("forward op", forward_op.as_ref()) }
                 { step("modules", modules.as_ref()) }
                 { for stack.iter().enumerate().map(|(depth, call)| {
                     // What lies further in than the line that says most is of a library.

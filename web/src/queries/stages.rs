@@ -144,7 +144,7 @@ mod tests {
         let columns = KernelTableRow::COLUMNS;
         let help = columns.iter().find(|column| column.key == "mapping_confidence").unwrap().help;
         assert_eq!(meaning(help, Confidence::Exact.id()), Some("by the file's ids"));
-        for word in ["replay", "position", "mapping", "enclosing", "launch", "none"] {
+        for word in ["forward", "replay", "position", "mapping", "enclosing", "launch", "none"] {
             assert!(meaning(help, word).is_some_and(|text| !text.is_empty()), "{word}: {help}");
         }
         assert_eq!(meaning(help, "by"), None);

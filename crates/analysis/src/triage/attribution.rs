@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use trace::{BuildIdHasher, Phase, Row, StringId, Trace};
+use trace::{BuildIdHasher, Details, Phase, Row, StringId, Trace};
 
+use super::autograd::Autograd;
 use super::nest::Nest;
 use super::python::{Calls, Frames};
 use super::site::{Attribution, Confidence, Site};
@@ -19,6 +20,7 @@ pub(crate) struct Linker<'a> {
     /// Ops by thread and time, for launches without an id.
     nest: Nest<'a>,
     frames: Frames<'a>,
+    autograd: Autograd,
 }
 
 /// What makes a place: everything by name.
@@ -27,6 +29,8 @@ pub(crate) struct Origin {
     op: Option<StringId>,
     launch: Option<StringId>,
     calls: Calls,
+    /// The op of the forward pass whose calls these are, if not those of the op itself.
+    forward: Option<StringId>,
     confidence: Confidence,
     graph: bool,
 }
@@ -37,8 +41,9 @@ pub(crate) fn launches_graph(name: &str) -> bool {
 }
 
 impl<'a> Linker<'a> {
+    /// `details` are the arguments of its events, where they were read.
     #[inline(never)]
-    pub(crate) fn of(trace: &'a Trace) -> Self {
+    pub(crate) fn of(trace: &'a Trace, details: Option<&Details>) -> Self {
         let recorded = recorded(trace);
         let nest = Nest::of(trace, |row| {
             trace.phase(row) == Phase::Complete && *recorded.of(trace, row) == Recorded::Op
@@ -51,7 +56,8 @@ impl<'a> Linker<'a> {
         ops.sort_unstable_by_key(|(external, row)| {
             (*external, trace.track(*row), trace.ts_ns(*row), *row)
         });
-        Self { trace, ops, nest, frames: Frames::of(trace) }
+        let autograd = Autograd::of(trace, &nest, details);
+        Self { trace, ops, nest, frames: Frames::of(trace), autograd }
     }
 
     /// The op with this `External id` that holds the launch. An id alone does not tell: old profilers write the
@@ -110,13 +116,34 @@ impl<'a> Linker<'a> {
         // The frames at the launch, not at the op's start: an op that is written in Python (`vllm::moe_forward`) calls
         // what launches its kernels from lines of its own. The op holds the launch on its thread, so its callers are
         // among these frames.
+        let own = self.frames.calls(trace.track(launch), trace.ts_ns(launch));
+        let forward = op.and_then(|_| self.forward_calls(launch, own));
+        let (calls, forward) = forward.map_or((own, None), |(calls, op)| (calls, Some(op)));
         Origin {
             op: op.map(|op| trace.name(op)),
             launch: Some(trace.name(launch)),
-            calls: self.frames.calls(trace.track(launch), trace.ts_ns(launch)),
-            confidence,
+            calls,
+            forward,
+            confidence: match (confidence, forward) {
+                (Confidence::Exact, Some(_)) => Confidence::Forward,
+                (confidence, _) => confidence,
+            },
             graph: launches_graph(trace.name_text(launch)),
         }
+    }
+
+    /// The calls that led to the op of the forward pass that a launch of the backward pass belongs to, and its name;
+    /// `None` where the launch's `own` calls say as much. They do in what autograd calls that is written in Python: a
+    /// forward pass that runs again (checkpoints), a function's own `backward`. Not so the calls around autograd as a
+    /// whole, which end at `loss.backward()`.
+    fn forward_calls(&mut self, launch: Row, own: Calls) -> Option<(Calls, StringId)> {
+        let trace = self.trace;
+        let (track, ts_ns) = (trace.track(launch), trace.ts_ns(launch));
+        let (backward, forward) = self.autograd.forward_of(&self.nest, track, ts_ns)?;
+        let calls = self.frames.calls(trace.track(forward), trace.ts_ns(forward));
+        let around = self.frames.calls(track, trace.ts_ns(backward));
+        let says_more = calls.rank > own.rank || (own == around && calls != Calls::default());
+        says_more.then(|| (calls, trace.name(forward)))
     }
 
     /// An origin as text.
@@ -129,6 +156,7 @@ impl<'a> Linker<'a> {
             location: self.frames.location(&origin.calls),
             modules: origin.calls.modules(self.trace),
             stack: self.frames.stack(&origin.calls),
+            forward_op: text(origin.forward),
             confidence: origin.confidence,
             graph: origin.graph,
         }
@@ -143,6 +171,7 @@ pub(crate) fn unknown() -> Site {
         location: None,
         modules: None,
         stack: Vec::new(),
+        forward_op: None,
         confidence: Confidence::None,
         graph: false,
     }
@@ -183,7 +212,7 @@ mod tests {
     fn places(trace: &Trace) -> Vec<Site> {
         let before = BeforeWindowSlices::of(trace);
         let gpu = Gpu::new(trace, catalog::Platform::Cuda, &before, &Options::default());
-        let found = attribute(&gpu, &Launches::of(&gpu), &mut Linker::of(trace));
+        let found = attribute(&gpu, &Launches::of(&gpu), &mut Linker::of(trace, None));
         (0..gpu.len()).map(|slice| found.site(slice).clone()).collect()
     }
 
@@ -233,6 +262,72 @@ mod tests {
             site.location.as_ref().map(ToString::to_string).as_deref(),
             Some("vllm/experts.py:170 moe")
         );
+    }
+
+    #[test]
+    fn work_of_the_backward_pass_has_the_line_of_its_forward_op() {
+        let mut fixture = Fixture::default();
+        let main = |category, name| slice(category, name).on(1, 1);
+        let engine = |category, name| slice(category, name).on(1, 2);
+        let both = |fixture: &mut Fixture, id: i64, from: i64, to: i64, thread: i64| {
+            fixture.push(main("fwdbwd", "").at(from, 0).link(id).arrow(Phase::FlowStart));
+            let end = slice("fwdbwd", "").on(1, thread).at(to, 0);
+            fixture.push(end.link(id).arrow(Phase::FlowEnd));
+        };
+        let launched = |fixture: &mut Fixture, on: i64, at: i64, n: i64| {
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, on).at(at, 2);
+            fixture.push(launch.link(n).external(n));
+        };
+        fixture.push(main("python_function", "train.py(9): step").at(0, 900));
+        fixture.push(main("python_function", "model.py(3): forward").at(5, 90));
+        fixture.push(main("python_function", "nn.Module: Linear_0").at(6, 80));
+        fixture.push(main("cpu_op", "aten::addmm").at(10, 30));
+        // On the engine's thread, where no frame is open.
+        fixture.push(engine("cpu_op", "AddmmBackward0").at(100, 50));
+        both(&mut fixture, 1, 10, 100, 2);
+        fixture.push(engine("cpu_op", "aten::mm").at(110, 10).external(1));
+        launched(&mut fixture, 2, 112, 1);
+        launched(&mut fixture, 2, 130, 2);
+        // What autograd calls in Python: here a checkpoint, which runs the forward pass again.
+        fixture.push(engine("cpu_op", "MulBackward0").at(200, 90));
+        both(&mut fixture, 2, 10, 200, 2);
+        fixture.push(engine("python_function", "block.py(7): forward").at(210, 50));
+        fixture.push(engine("cpu_op", "aten::mul").at(220, 10).external(3));
+        launched(&mut fixture, 2, 222, 3);
+        // A frame of PyTorch's alone says less than the forward pass.
+        fixture.push(engine("python_function", "torch/autograd/function.py(2): apply").at(265, 20));
+        fixture.push(engine("cpu_op", "aten::neg").at(266, 10).external(4));
+        launched(&mut fixture, 2, 268, 4);
+        // The engine without threads of its own runs inside `loss.backward()`.
+        fixture.push(main("cpu_op", "AddmmBackward0").at(400, 50));
+        both(&mut fixture, 3, 10, 400, 1);
+        fixture.push(main("cpu_op", "aten::mm").at(410, 10).external(5));
+        launched(&mut fixture, 1, 412, 5);
+        // No op of the forward pass is known.
+        fixture.push(engine("cpu_op", "AccumulateGrad").at(500, 50).external(6));
+        launched(&mut fixture, 2, 512, 6);
+        for n in 1..=6 {
+            fixture.push(kernel("k").at(1_000 + 10 * n, 5).link(n));
+        }
+        let found: Vec<_> = places(&fixture.finish())
+            .into_iter()
+            .map(|site| {
+                let op = site.cpu_op.unwrap_or_default();
+                let line = site.location.map(|line| line.to_string()).unwrap_or_default();
+                let around = (site.modules.is_some(), site.forward_op.is_some());
+                (op, line, around, site.confidence.id())
+            })
+            .collect();
+        let told = |op: &str, line: &str, around, id| (op.to_owned(), line.to_owned(), around, id);
+        let expected = [
+            told("aten::mm", "model.py:3 forward", (true, true), "forward"),
+            told("AddmmBackward0", "model.py:3 forward", (true, true), "enclosing"),
+            told("aten::mul", "block.py:7 forward", (false, false), "exact"),
+            told("aten::neg", "model.py:3 forward", (true, true), "forward"),
+            told("aten::mm", "model.py:3 forward", (true, true), "forward"),
+            told("AccumulateGrad", "", (false, false), "exact"),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -85,6 +85,9 @@ pub struct CallSite {
     pub modules: Option<String>,
     /// The calls that lead there, innermost first.
     pub stack: Vec<String>,
+    /// For work of the backward pass: the op of the forward pass whose line, modules and calls these are.
+    #[serde(default)]
+    pub forward_op: Option<String>,
     /// Id of [`Confidence`].
     pub confidence: String,
     /// Whether a graph launched it.
@@ -222,7 +225,7 @@ impl TriageSlices {
         sites.sort_by_key(|(site, (ns, n))| (std::cmp::Reverse((*ns, *n)), *site));
         let left_out = sites.len().saturating_sub(MOST_SITES) as u64;
         let told = sites.into_iter().take(MOST_SITES).map(|(site, (ns, n))| {
-            let Site { cpu_op, launch, location, modules, stack, confidence, graph } =
+            let Site { cpu_op, launch, location, modules, stack, forward_op, confidence, graph } =
                 &self.sites[site as usize];
             CallSite {
                 n,
@@ -232,6 +235,7 @@ impl TriageSlices {
                 location: location.as_ref().map(ToString::to_string),
                 modules: modules.clone(),
                 stack: stack.iter().rev().cloned().collect(),
+                forward_op: forward_op.clone(),
                 confidence: confidence.id().to_owned(),
                 graph: *graph,
             }

@@ -50,6 +50,8 @@ pub struct MappedSite {
     pub stack: Option<String>,
     /// Classes of the innermost modules around it: `Qwen3DecoderLayer > RMSNorm`.
     pub modules: Option<String>,
+    /// For work of the backward pass: the op of the forward pass whose line, modules and calls these are.
+    pub forward_op: Option<String>,
     /// How often the kernel came from there.
     pub launches: u64,
     /// Its time from there.
@@ -89,7 +91,8 @@ fn of_parts(path: &str, rest: &str) -> Option<Location> {
 pub fn kernel_map(trace: &Trace, sources: &Sources<'_>) -> KernelMap {
     let before = BeforeWindowSlices::of(trace);
     let gpu = Gpu::new(trace, crate::device::platform(trace), &before, &Options::default());
-    let placed = Placed::of(&gpu, &mut Linker::of(trace), None, &Given::of(sources));
+    let placed =
+        Placed::of(&gpu, &mut Linker::of(trace, sources.details), None, &Given::of(sources));
     KernelMap::of(&gpu, &placed.places, &placed.stages)
 }
 
@@ -98,8 +101,8 @@ pub fn kernel_map(trace: &Trace, sources: &Sources<'_>) -> KernelMap {
 struct Tally {
     launches: u64,
     total_ns: i64,
-    /// Time by stack and modules.
-    stacks: BTreeMap<(String, Option<String>), i64>,
+    /// Time by stack, modules and op of the forward pass.
+    stacks: BTreeMap<(String, Option<String>, Option<String>), i64>,
 }
 
 /// By line, then op.
@@ -134,7 +137,8 @@ impl KernelMap {
                 let tally = of_name.entry(place).or_default();
                 tally.launches += launches;
                 tally.total_ns = tally.total_ns.saturating_add(*total_ns);
-                let around = (site.stack.join(CALLS), site.modules.clone());
+                let around =
+                    (site.stack.join(CALLS), site.modules.clone(), site.forward_op.clone());
                 let stack = tally.stacks.entry(around).or_default();
                 *stack = stack.saturating_add(*total_ns);
             }
@@ -153,10 +157,10 @@ fn kernel(name: &str, category: &str, places: Places) -> MappedKernel {
     let mut sites: Vec<MappedSite> = places
         .into_iter()
         .map(|((location, cpu_op), tally)| {
-            let (stack, modules) = heaviest(tally.stacks).unwrap_or_default();
+            let (stack, modules, forward_op) = heaviest(tally.stacks).unwrap_or_default();
             let stack = Some(stack).filter(|stack| !stack.is_empty());
             let Tally { launches, total_ns, .. } = tally;
-            MappedSite { location, cpu_op, stack, modules, launches, total_ns }
+            MappedSite { location, cpu_op, stack, modules, forward_op, launches, total_ns }
         })
         .collect();
     // Stable: equal ones stay in the order of their texts.

@@ -234,7 +234,7 @@ impl Row for KernelTableRow {
             key: "mapping_confidence",
             title: "How sure",
             unit: Unit::Text,
-            help: "exact: by the file's ids; replay: by the order of a graph's capture; position: by place in it; mapping: by name from another trace; enclosing: by time; launch: only the call is known; none: nothing is known.",
+            help: "exact: by the file's ids; forward: the op by these, the line that of its op in the forward pass; replay: by the order of a graph's capture; position: by place in it; mapping: by name from another trace; enclosing: by time; launch: only the call is known; none: nothing is known.",
             cell: |row| row.mapping_confidence.as_str().into(),
         },
         Column {

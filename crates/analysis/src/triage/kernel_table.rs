@@ -133,6 +133,9 @@ impl Sums {
         if self.orphans > 0 {
             notes.push(format!("launched-before-window:{}", self.orphans));
         }
+        if let Some(op) = &place.forward_op {
+            notes.push(format!("line-of-forward-op:{op}"));
+        }
         if place.n_locations > 1 {
             notes.push(format!("locations:{}", place.n_locations));
         }
@@ -170,6 +173,8 @@ struct Place {
     location: String,
     modules: String,
     cpu_op: String,
+    /// The op of the forward pass whose line it is.
+    forward_op: Option<String>,
     confidence: Confidence,
     ns: i64,
     graph: bool,
@@ -203,6 +208,7 @@ impl Place {
                 location: String::new(),
                 modules: String::new(),
                 cpu_op: String::new(),
+                forward_op: None,
                 confidence: Confidence::None,
                 ns: 0,
                 graph,
@@ -213,7 +219,16 @@ impl Place {
         let op = site.cpu_op.clone().or_else(|| site.launch.clone()).unwrap_or_default();
         let ns = if location.is_empty() { 0 } else { part.ns };
         let modules = site.modules.clone().unwrap_or_default();
-        Self { location, modules, cpu_op: op, confidence: site.confidence, ns, graph, n_locations }
+        Self {
+            location,
+            modules,
+            cpu_op: op,
+            forward_op: site.forward_op.clone(),
+            confidence: site.confidence,
+            ns,
+            graph,
+            n_locations,
+        }
     }
 }
 

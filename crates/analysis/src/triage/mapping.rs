@@ -73,6 +73,7 @@ fn site(of: &MappedSite) -> Site {
         location: of.line(),
         modules: of.modules.clone(),
         stack: of.calls(),
+        forward_op: of.forward_op.clone(),
         confidence: Confidence::Mapping,
         graph: false,
     }
@@ -161,7 +162,7 @@ mod tests {
         let before = BeforeWindowSlices::of(trace);
         let gpu = Gpu::new(trace, catalog::Platform::Cuda, &before, &Options::default());
         let launches = Launches::of(&gpu);
-        let places = attribute(&gpu, &launches, &mut Linker::of(trace));
+        let places = attribute(&gpu, &launches, &mut Linker::of(trace, None));
         then(&gpu, places, &Stages::of(&gpu, &launches, None))
     }
 

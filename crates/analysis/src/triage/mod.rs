@@ -3,6 +3,7 @@
 pub(crate) mod arch;
 pub(crate) mod arguments;
 mod attribution;
+mod autograd;
 pub(crate) mod framework;
 pub(crate) mod fuse;
 mod instances;
@@ -115,7 +116,7 @@ pub fn triage_kept(
     let devices = gpu.by_device();
     let given = Given::of(sources);
     let asked = Asked { options, given: &given, framework: framework::framework(trace), platform };
-    let mut linker = Linker::of(trace);
+    let mut linker = Linker::of(trace, sources.details);
     let mut coverage = Coverage::default();
     let mut spans_ns = Vec::with_capacity(devices.len());
     let mut tables: Vec<(String, DeviceTables)> = Vec::with_capacity(devices.len());
@@ -321,6 +322,9 @@ fn cover(gpu: &Gpu<'_>, places: &Attribution, coverage: &mut Coverage) {
         // The line that launches a graph is not where its kernels come from.
         if site.location.is_some() && (op || !site.graph) {
             coverage.python_ns = coverage.python_ns.saturating_add(slice.dur_ns);
+            if site.forward_op.is_some() {
+                coverage.forward_ns = coverage.forward_ns.saturating_add(slice.dur_ns);
+            }
         }
         coverage.graph_slices += u64::from(site.graph);
         coverage.graph_mapped += u64::from(site.graph && op);

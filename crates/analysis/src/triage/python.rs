@@ -31,6 +31,8 @@ const MODULES: usize = 3;
 pub(crate) struct Calls {
     /// The line that says most.
     best: Option<StringId>,
+    /// How much that line says.
+    pub(crate) rank: Option<FrameRank>,
     /// Lines that say anything, innermost first.
     stack: [Option<StringId>; STACK],
     /// Modules, innermost first; one name stands for all of its class.
@@ -129,7 +131,7 @@ impl<'a> Frames<'a> {
             let rank = rank.min(FrameRank::Model);
             if rank > best {
                 best = rank;
-                calls.best = Some(id);
+                (calls.best, calls.rank) = (Some(id), Some(rank));
             }
         }
         calls

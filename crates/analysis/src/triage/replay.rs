@@ -300,7 +300,8 @@ impl<'a> Captured<'a> {
             // The trace's own word counts before what is written beside it.
             let beside = given.capture_facts.get(at).and_then(|details| details.batch_size);
             captures.iter_mut().for_each(|capture| capture.batch = capture.batch.or(beside));
-            (Linker::of(trace), captures)
+            let details = given.capture_details.get(at).copied().flatten();
+            (Linker::of(trace, details), captures)
         });
         Self { sources: sources.collect(), names, cells: ALL_CELLS }
     }
@@ -471,7 +472,7 @@ mod tests {
         let before = BeforeWindowSlices::of(&trace);
         let gpu = Gpu::new(&trace, catalog::Platform::Rocm, &before, &Options::default());
         let launches = Launches::of(&gpu);
-        let mut places = attribute(&gpu, &launches, &mut Linker::of(&trace));
+        let mut places = attribute(&gpu, &launches, &mut Linker::of(&trace, None));
         let capture = capture(captures);
         let stages = Stages::of(&gpu, &launches, None);
         let given = Sources { captures: &[&capture], ..Sources::default() };

@@ -80,6 +80,9 @@ pub struct Coverage {
     pub op_ns: i64,
     /// Of this, what a line of Python is known of.
     pub python_ns: i64,
+    /// Of this, what is work of the backward pass and has the line of its op in the forward pass.
+    #[serde(default)]
+    pub forward_ns: i64,
     /// GPU slices that graphs launched.
     pub graph_slices: u64,
     /// Of these, those whose op a capture or mapping trace told.
@@ -120,6 +123,12 @@ impl Coverage {
             units::percent(percent(self.op_ns, self.total_ns)),
             units::percent(percent(self.python_ns, self.total_ns))
         );
+        if self.forward_ns > 0 {
+            text.push_str(&format!(
+                " Of this, {} is work of the backward pass, with the line of its op in the forward pass.",
+                units::percent(percent(self.forward_ns, self.total_ns))
+            ));
+        }
         if self.graph_slices > 0 && self.graph_mapped == 0 {
             text.push_str(&format!(
                 " Graphs launched {}, of which only the graph's launch is known: a trace of its capture, or one \

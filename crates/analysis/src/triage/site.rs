@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Confidence {
     /// By the file's own ids: correlation and `External id`.
     Exact,
+    /// The op by the file's own ids; its line is that of the op of the forward pass to which autograd's numbers lead.
+    Forward,
     /// By the order of names in the capture of the graph that was replayed.
     Replay,
     /// By the position in the capture of the graph alone: the capture does not name its kernels.
@@ -26,8 +28,9 @@ pub enum Confidence {
 
 impl Confidence {
     /// All of them, the surest first.
-    pub const EVERY: [Self; 7] = [
+    pub const EVERY: [Self; 8] = [
         Self::Exact,
+        Self::Forward,
         Self::Replay,
         Self::Position,
         Self::Mapping,
@@ -41,6 +44,9 @@ impl Confidence {
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Exact => "by the file's ids",
+            Self::Forward => {
+                "the op by the file's ids; the line is that of its op in the forward pass, by autograd's numbers"
+            }
             Self::Replay => "by the order of a graph's capture, name by name",
             Self::Position => "by its place in a graph's capture, which names no kernels",
             Self::Mapping => "by name, from another trace",
@@ -55,6 +61,7 @@ impl Confidence {
     pub fn id(self) -> &'static str {
         match self {
             Self::Exact => "exact",
+            Self::Forward => "forward",
             Self::Replay => "replay",
             Self::Position => "position",
             Self::Mapping => "mapping",
@@ -95,6 +102,8 @@ pub(crate) struct Site {
     pub modules: Option<String>,
     /// The calls that lead there, outermost first.
     pub stack: Vec<String>,
+    /// For work of the backward pass: the op of the forward pass whose line, modules and calls these are.
+    pub forward_op: Option<String>,
     /// How sure this is.
     pub confidence: Confidence,
     /// Whether a graph launched it.
@@ -102,10 +111,16 @@ pub(crate) struct Site {
 }
 
 impl Site {
+    /// The line of Python, and whether it is that of the op of the forward pass.
+    pub fn line(&self) -> Option<String> {
+        let lent = if self.forward_op.is_some() { " (line of the forward op)" } else { "" };
+        self.location.as_ref().map(|line| format!("{line}{lent}"))
+    }
+
     /// The line of Python, else the op, else the launch.
     pub fn place(&self) -> Option<String> {
         let op = self.cpu_op.as_ref().or(self.launch.as_ref());
-        self.location.as_ref().map(ToString::to_string).or_else(|| op.cloned())
+        self.line().or_else(|| op.cloned())
     }
 }
 

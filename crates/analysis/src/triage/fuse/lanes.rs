@@ -111,10 +111,12 @@ impl<'a> Lanes<'a> {
                 sites
                     .map(|site| {
                         let op = site.cpu_op.as_deref().unwrap_or_default();
-                        let function = site.location.as_ref();
+                        // (What fuses the forward pass does not say what fuses the backward pass.)
+                        let own = site.forward_op.is_none();
+                        let function = site.location.as_ref().filter(|_| own);
                         let function = function.map_or("", |location| location.function.as_str());
-                        let callers: Vec<&str> =
-                            site.stack.iter().map(|line| function_of(line)).collect();
+                        let stack = site.stack.iter().filter(|_| own);
+                        let callers: Vec<&str> = stack.map(|line| function_of(line)).collect();
                         [
                             texts.of(TextOf::Op, op),
                             texts.of(TextOf::Function, function),

@@ -159,9 +159,9 @@ fn locations(
     let times = related(candidate)
         .map(|at| (attribution.site_of[at as usize], lanes.gpu.slice(at as usize).dur_ns));
     // Several sites may share a line.
-    let of_sites = by_time(times).into_iter().filter_map(|(site, time)| {
-        Some((attribution.sites[site as usize].location.as_ref()?.to_string(), time))
-    });
+    let of_sites = by_time(times)
+        .into_iter()
+        .filter_map(|(site, time)| Some((attribution.sites[site as usize].line()?, time)));
     let mut lines = by_time(of_sites).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
     lines.truncate(MAX_LOCATIONS);
     lines.join("; ")

@@ -7,8 +7,11 @@ use trace::{Details, Trace};
 use crate::before_window::BeforeWindowSlices;
 use crate::gpu::Gpu;
 use crate::launches::Launches;
+use crate::recorded::{Recorded, recorded};
 use crate::triage::arguments::Arguments;
 use crate::triage::attribution::Linker;
+use crate::triage::autograd::{self, Autograd};
+use crate::triage::nest::Nest;
 use crate::triage::{Confidence, KernelTableRow, Sources, TriageOptions, TriageReport, triage};
 
 fn read(name: &str) -> Option<Trace> {
@@ -116,7 +119,7 @@ fn launches_and_inputs_are_those_that_another_program_joins() {
             &BeforeWindowSlices::of(&trace),
             &TriageOptions::default().slices,
         );
-        let linker = Linker::of(&trace);
+        let linker = Linker::of(&trace, None);
         let arguments = Arguments::of(&gpu, &Launches::of(&gpu), &linker, sources.details);
         let mut configs = BTreeSet::new();
         let mut calls = BTreeSet::new();
@@ -236,5 +239,56 @@ fn products_of_one_input_are_told_by_what_their_ops_were_called_with() {
         assert_eq!((with.0, with.1), (n, related_ns), "{name}");
         assert_eq!((with.2.as_str(), without.2.as_str()), ("Confirmed", "Candidate"), "{name}");
         assert!(without.3.contains("are not known"), "{}", without.3);
+    }
+}
+
+/// GPU time with a line of its own, and with that of the forward pass: counted by a script that finds the ops by their
+/// numbers and the frames by time.
+#[test]
+fn lines_of_the_forward_pass_are_those_that_another_program_finds() {
+    for (name, own_ns, forward_ns) in [
+        ("mi300_resnet_training", 10_867_900, 9_098_508),
+        ("normalization_layers", 496_098, 478_928),
+        // No stacks were recorded.
+        ("nccl", 0, 0),
+    ] {
+        let Some((trace, details)) = read_twice(name) else { return };
+        let coverage = |details| {
+            let sources = Sources { details, ..Sources::default() };
+            triage(&trace, &TriageOptions::default(), &sources).coverage
+        };
+        let found = coverage(Some(&details));
+        assert_eq!(
+            (found.python_ns - found.forward_ns, found.forward_ns),
+            (own_ns, forward_ns),
+            "{name}"
+        );
+        // An arrow ends at the node's own op; what the engine launches around it, only the numbers tell.
+        let by_arrows = coverage(None).forward_ns;
+        assert!((forward_ns * 98 / 100..=forward_ns).contains(&by_arrows), "{name}: {by_arrows}");
+    }
+}
+
+/// By arrows and by numbers every op of a backward pass leads to the same op; in older traces numbers are alone. How
+/// many there are was counted by a script.
+#[test]
+fn numbers_lead_where_arrows_do() {
+    for (name, n_arrows, n_numbers) in [
+        ("mi250_toy_training", 4, 8),
+        ("mi300_resnet_training", 213, 426),
+        ("nccl", 543, 1086),
+        ("normalization_layers", 51, 102),
+        ("ns_resolution_absolute_us", 905, 1810),
+        ("integer_us_control", 0, 4764),
+    ] {
+        let Some((trace, details)) = read_twice(name) else { return };
+        let recorded = recorded(&trace);
+        let ops = Nest::of(&trace, |row| *recorded.of(&trace, row) == Recorded::Op);
+        let arrows = Autograd::of(&trace, &ops, None).links;
+        let numbers = autograd::by_number(&trace, &details, &[]);
+        assert_eq!((arrows.len(), numbers.len()), (n_arrows, n_numbers), "{name}");
+        for link in arrows {
+            assert!(numbers.contains(&link), "{name}: {link:?}");
+        }
     }
 }

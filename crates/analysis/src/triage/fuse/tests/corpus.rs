@@ -82,7 +82,7 @@ fn real_traces_show_what_really_follows_in_them() {
         let trace = decode(&folder.join(format!("{name}.json.gz")));
         let context = of(framework::framework(&trace).framework);
         let places = |gpu: &Gpu<'_>| {
-            Some(attribution::attribute(gpu, &Launches::of(gpu), &mut Linker::of(&trace)))
+            Some(attribution::attribute(gpu, &Launches::of(gpu), &mut Linker::of(&trace, None)))
         };
         let found = look(&trace, |_| "all", places, &context);
         assert_eq!(seen(&found), *expected, "{name}");
@@ -118,7 +118,7 @@ fn replayed_kernels_have_the_operators_of_their_capture() {
         let capture = decode(&folder.join(format!("{name}_capture.json.gz")));
         let places = |gpu: &Gpu<'_>| {
             let launches = Launches::of(gpu);
-            let mut places = attribution::attribute(gpu, &launches, &mut Linker::of(&trace));
+            let mut places = attribution::attribute(gpu, &launches, &mut Linker::of(&trace, None));
             let sources = Sources { captures: &[&capture], ..Sources::default() };
             let stages = Stages::of(gpu, &launches, None);
             replay::map(gpu, &launches, &mut places, &stages, &sources, &mut |_, _, _, _| {});

@@ -112,7 +112,7 @@ fn table(name: &str) -> Option<(trace::Trace, Overlap)> {
         let platform = crate::device::platform(&trace);
         let gpu = Gpu::new(&trace, platform, &before, &Options::default());
         let launches = Launches::of(&gpu);
-        let places = attribute(&gpu, &launches, &mut Linker::of(&trace));
+        let places = attribute(&gpu, &launches, &mut Linker::of(&trace, None));
         overlap(&gpu, &launches, &|_| Stage::All, Some(&places), &OverlapOptions::default())
     };
     Some((trace, found))
