@@ -1,61 +1,26 @@
 // Several files that belong together: a capture and a mapping trace tell where kernels come from, two runs are compared.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { cli, samples, scratch, shared } from "./environment.mjs";
-import { accessibilityFaults, drop, launch, longTasks, open } from "./harness.mjs";
-import { PATIENCE, id, rows, view } from "./page.mjs";
+import { samples, scratch, shared } from "./environment.mjs";
+import { accessibilityFaults, drop, launch, longTasks } from "./harness.mjs";
+import { PATIENCE, accompanied, card, chosen, dropped as droppedIn, id, ofCli, ofPage, role, rows, sample, settled, triaged, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
 after(() => browser?.close());
 
-const sample = (name) => samples("traces").find((file) => path.basename(file) === name);
 const FORMAL = "mi300_vllm_decode_formal.json.gz";
 const CAPTURE = "mi300_vllm_decode_capture.json.gz";
 
-/// A page where these files were dropped together.
-async function dropped(files, options) {
-  const session = await open(browser, options);
-  await session.context.grantPermissions(["clipboard-read", "clipboard-write"]);
-  await drop(session.page, "body", files);
-  return session;
-}
+const dropped = (files, options) => droppedIn(browser, files, options);
 
-const card = (page, name) => page.getByTestId("file-card").filter({ has: page.locator("bdi", { hasText: name }) });
-const role = (page, name) => card(page, name).getByTestId("role");
-const chosen = (page, name) => role(page, name).evaluate((field) => field.selectedOptions[0].label);
-
-/// Waits until no file is being worked on.
-async function settled(page) {
-  await page.waitForFunction(() => {
-    const cards = [...document.querySelectorAll("[data-testid=file-card]")];
-    return cards.length > 0 && cards.every((card) => !card.querySelector("progress"));
-  }, null, PATIENCE);
-}
-
-/// Waits until a file has its companions, as many as that.
-async function accompanied(page, n) {
-  await page.waitForFunction((n) => document.querySelectorAll(".companion.read").length === n, n, PATIENCE);
-  await settled(page);
-}
-
-/// What the command line writes for the same files.
-function artifacts(...options) {
-  const out = scratch();
-  const { status, stderr } = spawnSync(cli(), ["triage", ...options, "--out", out], { encoding: "utf8" });
-  assert.equal(status, 0, stderr);
-  return JSON.parse(fs.readFileSync(path.join(out, "kernel_table.json"), "utf8"));
-}
+/// The kernel table that the command line writes of the same files.
+const kernelTable = async (...options) => JSON.parse((await triaged(...options))("kernel_table.json"));
 
 const ns = (us) => Math.round(us * 1000);
-
-/// A row of the page and a row of the command line, as the same few facts.
-const ofPage = (row) => [row.kernel_name, Number(row.launches), Number(row.total_ns), row.python_location || "unresolved", row.cpu_op, row.mapping_confidence];
-const ofCli = (row) => [row.kernel_name, row.launches, ns(row.total_us), row.python_location, row.cpu_op, row.mapping_confidence];
 
 describe("a pair", { skip: shared() === undefined }, () => {
   test("a capture is known for one, and every replayed kernel gets its op and its line", async () => {
@@ -75,7 +40,7 @@ describe("a pair", { skip: shared() === undefined }, () => {
       assert.match(row.python_location, /^\S+\.py:\d+ \S+$/, row.kernel_name);
       assert.ok(row.cpu_op && !row.cpu_op.startsWith("hip"), row.kernel_name);
     }
-    assert.deepEqual(table.map(ofPage), artifacts(sample(FORMAL), "--capture", sample(CAPTURE)).map(ofCli));
+    assert.deepEqual(table.map(ofPage), (await kernelTable(sample(FORMAL), "--capture", sample(CAPTURE))).map(ofCli));
     assert.deepEqual((await longTasks(page)).filter((ms) => ms > 400), [], "the page never hangs (50 ms on a machine of its own; this one is shared)");
     await session.close();
   });
@@ -231,7 +196,7 @@ describe("two runs", { skip: shared() === undefined }, () => {
     });
     assert.ok(order, "the banner comes first");
 
-    const [a, b] = [totals(artifacts(sample(A))), totals(artifacts(sample(B)))];
+    const [a, b] = [totals(await kernelTable(sample(A))), totals(await kernelTable(sample(B)))];
     const table = await rows(page, "compare-kernels");
     const seen = { a: 0, b: 0 };
     for (const row of table) {

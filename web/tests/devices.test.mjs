@@ -8,14 +8,12 @@ import { promisify } from "node:util";
 
 import { cli, scratch } from "./environment.mjs";
 import { accessibilityFaults, download, launch, open } from "./harness.mjs";
+import { PATIENCE, id, rows } from "./page.mjs";
 
 const run = promisify(execFile);
-const PATIENCE = { timeout: 60_000 };
 let browser;
 before(async () => { browser = await launch(); });
 after(() => browser?.close());
-
-const id = (page, name) => page.getByTestId(name);
 
 /// Twenty steps on two devices: each computes, and communicates on a second stream; device 1 computes while both communicate.
 function trace(devices) {
@@ -39,15 +37,6 @@ async function opened(devices, options) {
   await id(page, "nav-triage").click();
   await id(page, "table-kernel-table").waitFor(PATIENCE);
   return session;
-}
-
-async function rows(page, name) {
-  const read = () => page.evaluate(() => navigator.clipboard.readText());
-  await page.evaluate(() => navigator.clipboard.writeText("nothing yet"));
-  await id(page, `copy-tsv-${name}`).click();
-  while (await read() === "nothing yet") await page.waitForTimeout(20);
-  const [head, ...lines] = (await read()).trimEnd().split("\n").map((line) => line.split("\t"));
-  return lines.map((cells) => Object.fromEntries(head.map((key, at) => [key, cells[at]])));
 }
 
 test("a device holds for all views, stands in the address, and its rows are the device's own", async () => {

@@ -1,25 +1,17 @@
 // The artifacts on the page: their bytes are the command line's, whatever the options; the form is held to the same checks.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { promisify } from "node:util";
 
-import { cli, samples, scratch, shared } from "./environment.mjs";
+import { scratch, shared } from "./environment.mjs";
 import { accessibilityFaults, download, drop, launch, open } from "./harness.mjs";
+import { PATIENCE, TEXTS, TRACE, ZIP, id, sample, triaged } from "./page.mjs";
 
-const run = promisify(execFile);
-const PATIENCE = { timeout: 60_000 };
-const TEXTS = ["profile_summary.md", "profile_metadata.json", "kernel_table.json", "overlap_opportunities.json", "fuse_opportunities.json"];
-const TRACE = "perfetto_fixed_trace.json.gz";
-const ZIP = "kinetoscope_artifacts.zip";
 let browser;
 before(async () => { browser = await launch(); });
 after(() => browser?.close());
 
-const id = (page, name) => page.getByTestId(name);
-const sample = (name) => samples("traces").find((file) => path.basename(file) === name);
 
 async function opened(file, options) {
   const session = await open(browser, options);
@@ -35,17 +27,10 @@ const save = (page, name) => download(page, () => id(page, `artifact-${name}`).g
 const saveZip = (page) => download(page, () => id(page, "artifact-zip").click());
 const sizeOf = async (page, name) => Number(await id(page, `artifact-${name}`).locator("[data-exact]").getAttribute("data-exact", PATIENCE));
 
-/// What the command line writes of the same trace.
-async function byCli(file, ...options) {
-  const folder = scratch();
-  await run(cli(), ["triage", file, "--out", folder, "--zip", ...options], { maxBuffer: 1 << 26 });
-  return (name) => fs.readFileSync(path.join(folder, name));
-}
-
 describe("artifacts", { skip: shared() === undefined }, () => {
   test("the archive and every file in it are the command line's, byte for byte", async () => {
     const file = sample("mi300_resnet_training.json.gz");
-    const wanted = await byCli(file);
+    const wanted = await triaged(file);
     const session = await opened(file);
     const { page } = session;
     const zip = await saveZip(page);
@@ -69,7 +54,7 @@ describe("artifacts", { skip: shared() === undefined }, () => {
     const flags = written("server_args.json", '{"model_path": "/home/jo/m", "tp_size": 8, "mem_fraction_static": 0.8499999999999999, "api_key": "k", "x": 1.0}');
     const config = written("bench.json", '{"b": [1, 2.5], "a": null}');
     const facts = written("facts.json", '{"trial_id": "17", "gpu_device_ids": [4, 5], "gpu_clocks_mhz": {"4": 2100, "5": 1950.5}, "preflight_passed": true, "resource_class": "multi-gpu", "base_image": "rocm/pytorch:1 \\"x\\""}');
-    const wanted = await byCli(file, "--stage", "backward", "--cutoff", "0.2", "--keep-names", "--count-before-window", "--target-arch", "gfx950", "--facts", facts, "--server-args", flags, "--benchmark-config", config);
+    const wanted = await triaged(file, "--stage", "backward", "--cutoff", "0.2", "--keep-names", "--count-before-window", "--target-arch", "gfx950", "--facts", facts, "--server-args", flags, "--benchmark-config", config);
 
     const session = await opened(file);
     const { page } = session;

@@ -32,9 +32,12 @@ export function samples(kind) {
   return files.filter((name) => /\.json(\.gz)?$/.test(name)).map((name) => path.join(folder, "corpus", kind, name));
 }
 
+const scratches = [];
+process.on("exit", () => scratches.forEach((folder) => fs.rmSync(folder, { recursive: true, force: true })));
+
 /// A new folder for what a test writes; removed at the end of the process.
 export function scratch() {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kinetoscope-test-"));
-  process.on("exit", () => fs.rmSync(folder, { recursive: true, force: true }));
+  scratches.push(folder);
   return folder;
 }

@@ -1,4 +1,11 @@
-// What a person does on the page, for tests of several files.
+// What a person does on the page, for tests of several files, and what the command line makes of the same files.
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { promisify } from "node:util";
+
+import { cli, pageFolder, samples, scratch } from "./environment.mjs";
+import { drop, open } from "./harness.mjs";
 
 export const PATIENCE = { timeout: 60_000 };
 
@@ -13,6 +20,8 @@ export async function view(page, name) {
 /// A table as it is copied: one object per row.
 export async function rows(page, name) {
   await id(page, `table-${name}`).waitFor(PATIENCE);
+  // Without rows there is nothing to copy.
+  if (await id(page, `copy-tsv-${name}`).count() === 0) return [];
   const read = () => page.evaluate(() => navigator.clipboard.readText());
   await page.evaluate(() => navigator.clipboard.writeText("nothing yet"));
   await id(page, `copy-tsv-${name}`).click();
@@ -21,3 +30,52 @@ export async function rows(page, name) {
   const [head, ...lines] = text.trimEnd().split("\n").map((line) => line.split("\t"));
   return lines.map((cells) => Object.fromEntries(head.map((key, at) => [key, cells[at]])));
 }
+
+/// A sample trace, by its name.
+export const sample = (name) => samples("traces").find((file) => path.basename(file) === name);
+
+/// The trace that comes with the page: a prompt and a generation, with graphs, on two streams.
+export const example = () => path.join(pageFolder(), "assets", "example.json.gz");
+
+/// A page where these files were dropped together.
+export async function dropped(browser, files, options) {
+  const session = await open(browser, options);
+  await session.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await drop(session.page, "body", files);
+  return session;
+}
+
+export const card = (page, name) => page.getByTestId("file-card").filter({ has: page.locator("bdi", { hasText: name }) });
+export const role = (page, name) => card(page, name).getByTestId("role");
+export const chosen = (page, name) => role(page, name).evaluate((field) => field.selectedOptions[0].label);
+
+/// Waits until no file is being worked on.
+export async function settled(page) {
+  await page.waitForFunction(() => {
+    const cards = [...document.querySelectorAll("[data-testid=file-card]")];
+    return cards.length > 0 && cards.every((card) => !card.querySelector("progress"));
+  }, null, PATIENCE);
+}
+
+/// Waits until a file has its companions, as many as that.
+export async function accompanied(page, n) {
+  await page.waitForFunction((n) => document.querySelectorAll(".companion.read").length === n, n, PATIENCE);
+  await settled(page);
+}
+
+/// What `kinetoscope triage` writes, as a function from a file's name to its bytes.
+export async function triaged(...options) {
+  const folder = scratch();
+  await promisify(execFile)(cli(), ["triage", ...options, "--out", folder, "--zip"], { maxBuffer: 1 << 26 });
+  return (name) => fs.readFileSync(path.join(folder, name));
+}
+
+export const TEXTS = ["profile_summary.md", "profile_metadata.json", "kernel_table.json", "overlap_opportunities.json", "fuse_opportunities.json"];
+export const TRACE = "perfetto_fixed_trace.json.gz";
+export const ZIP = "kinetoscope_artifacts.zip";
+
+const ns = (us) => Math.round(us * 1000);
+
+/// A row of the kernel table on the page and one of kernel_table.json, as the same few facts.
+export const ofPage = (row) => [row.kernel_name, Number(row.launches), Number(row.total_ns), row.python_location || "unresolved", row.cpu_op, row.mapping_confidence];
+export const ofCli = (row) => [row.kernel_name, row.launches, ns(row.total_us), row.python_location, row.cpu_op, row.mapping_confidence];

@@ -44,7 +44,8 @@ pub use triage::{
     KernelDetails, KernelKey, KernelMap, KernelTableRow, Location, MappedKernel, MappedSite,
     NextTo, ObservedArch, OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs, Sources,
     Stage, StageRow, TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice,
-    above_cutoff, guess_roles, kernel_map, overlap_windows, triage, triage_kept,
+    above_cutoff, guess_map, guess_roles, kernel_map, map_names, overlap_windows, triage,
+    triage_kept,
 };
 
 use report::{Section, Table};

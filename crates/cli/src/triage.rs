@@ -7,13 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use kinetoscope::artifacts::{
     ARCHIVE, Artifact, ArtifactOptions, ArtifactOrder, FIXED_TRACE, NotFacts, NotMade, Part, Role,
-    SUMMARY, SourceFile, Stored, UserFacts, archive, cutoff_of_text, fact_field, order_triage,
-    ordered_artifacts, stage_of_word,
+    SUMMARY, SourceFile, Stored, UserFacts, archive, cutoff_of_text, fact_field, order_kernel_map,
+    order_triage, ordered_artifacts, stage_of_word,
 };
-use kinetoscope::{
-    Details, KernelMapFacts, PlanOptions, Stage, TriageReport, kernel_map, kernel_map_json,
-    plan_repair,
-};
+use kinetoscope::{Details, PlanOptions, Stage, TriageReport, plan_repair};
 
 use crate::companions::{self, Companions, Kept};
 use crate::failure::Usage;
@@ -131,19 +128,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// Writes the kernel map of a trace.
 fn export(given: &Given<'_>, done: &Done, file: &Path) -> Result<()> {
     let trace = &done.read.decoded.trace;
-    let map = given.companions.with(None, |sources| kernel_map(trace, sources));
-    let json = kernel_map_json(
-        &map,
-        &trace.metadata,
-        &KernelMapFacts {
-            sources: &done.sources,
-            server_flags: given.facts.server_flags.as_ref(),
-            generated_at: None,
-            keep_names: given.keep_names,
-        },
-    )?;
-    std::fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))?;
-    eprintln!("{}: a map of {} kernels", file.display(), map.global.len());
+    let options = ArtifactOptions { keep_names: given.keep_names };
+    let map = given.companions.with(None, |others| {
+        order_kernel_map(trace, others, &done.sources, given.facts, options)
+    })?;
+    std::fs::write(file, map.file.text)
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    eprintln!("{}: a map of {} kernels", file.display(), map.n_kernels);
     Ok(())
 }
 

@@ -112,7 +112,9 @@ pub(crate) fn classify(
             FileKind::Speedscope
         } else if has("timeDeltas") && has("samples") || has("meta") && has("threads") {
             FileKind::CpuProfile
-        } else if has("generated_from") && has("stages") {
+        } else if has("global") && (has("stages") || has("generated_from") || has("version"))
+            || has("generated_from") && has("stages")
+        {
             FileKind::KernelMap
         } else if whole {
             FileKind::JsonWithoutEvents

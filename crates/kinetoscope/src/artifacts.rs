@@ -21,7 +21,10 @@ pub use metadata::{
     RepairCount, RunFacts, Tool, TraceFacts,
 };
 pub use number::{Micros, Percent};
-pub use order::{ArtifactOrder, NotMade, Part, order_artifacts, order_triage, ordered_artifacts};
+pub use order::{
+    ArtifactOrder, ExportedMap, NotMade, Part, order_artifacts, order_kernel_map, order_triage,
+    ordered_artifacts,
+};
 pub use privacy::STRIPPED;
 pub use rows::{FuseArtifact, KernelArtifact, OverlapArtifact};
 pub(crate) use source::base_name;
@@ -49,7 +52,9 @@ pub const OVERLAP: &str = "overlap_opportunities.json";
 pub const FUSE: &str = "fuse_opportunities.json";
 /// The repaired trace, which [`crate::Repairer`] writes.
 pub const FIXED_TRACE: &str = "perfetto_fixed_trace.json.gz";
-/// All of them in one file.
+/// Where kernels came from, for other runs; not among the others, for it is of use without them.
+pub const KERNEL_MAP: &str = "kernel_map.json";
+/// All of them in one file, but the kernel map.
 pub const ARCHIVE: &str = "kinetoscope_artifacts.zip";
 
 /// What a person may choose.

@@ -39,7 +39,8 @@ pub fn execution_details(json: &str) -> Result<Vec<CaptureFacts>, NotDetails> {
                 NotDetails(format!("entry {at}: batch_size {size} is no whole number"))
             })?),
         };
-        Ok(CaptureFacts { name: base_name(file).to_owned(), batch_size })
+        let mode = entry.get("mode").and_then(Value::as_str).map(str::to_owned);
+        Ok(CaptureFacts { name: base_name(file).to_owned(), batch_size, mode })
     };
     entries.iter().enumerate().map(entry).collect()
 }
@@ -66,8 +67,10 @@ mod tests {
             {"file": "bs_1.json", "mode": "FULL"}]"#;
         let all = execution_details(text).unwrap();
         let of = |name: &str| details_of_capture(&all, name);
-        let expected =
-            |name: &str, batch_size| Some(CaptureFacts { name: name.to_owned(), batch_size });
+        let expected = |name: &str, batch_size| {
+            let mode = Some("FULL".to_owned());
+            Some(CaptureFacts { name: name.to_owned(), batch_size, mode })
+        };
         assert_eq!(of("/runs/bs_32.json"), expected("bs_32.json", Some(32)));
         assert_eq!(of("bs_1.json.gz"), expected("bs_1.json.gz", None));
         assert_eq!(of("bs_2.json"), None);
@@ -92,7 +95,7 @@ mod tests {
             return;
         };
         let all = execution_details(&std::fs::read_to_string(file).unwrap()).unwrap();
-        let sizes: Vec<_> = all.iter().map(|of| (of.name.as_str(), of.batch_size)).collect();
-        assert_eq!(sizes, [("bs_32_rank0.json.gz", Some(32))]);
+        let known: Vec<_> = all.iter().map(|of| (of.name.as_str(), of.in_words())).collect();
+        assert_eq!(known, [("bs_32_rank0.json.gz", "FULL, batch 32".to_owned())]);
     }
 }

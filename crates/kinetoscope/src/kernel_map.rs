@@ -153,7 +153,8 @@ impl NotAKernelMap {
     /// What to do about it.
     #[must_use]
     pub fn advice(&self) -> &'static str {
-        "Export it again (kinetoscope triage MAPPING --export-map FILE), or give the mapping trace itself."
+        "Export it again (kinetoscope triage MAPPING --export-map FILE, or Downloads on the page), or give the mapping \
+         trace itself."
     }
 }
 

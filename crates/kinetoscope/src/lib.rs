@@ -42,11 +42,12 @@ mod text_faults;
 
 pub use ::trace::Details;
 pub use analysis::{
-    CallSite, CaptureFacts, CaptureUse, Concurrency, Confidence, Coverage, InstanceRow,
-    KernelDetails, KernelKey, KernelMap, KernelTableRow, NextTo, Options, OverlapContext,
-    OverlapRow, OverlapWindow, RoleGuess, Signs, Sources, Stage, StageRow, TraceReport,
-    TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice, above_cutoff, analyze,
-    gpu_text, guess_roles, kernel_map, overlap_windows, triage, triage_kept, window_text,
+    BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, Concurrency, Confidence, Coverage,
+    InstanceRow, KernelDetails, KernelKey, KernelMap, KernelTableRow, NextTo, Options,
+    OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs, Sources, Stage, StageRow,
+    TraceReport, TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice, above_cutoff,
+    analyze, gpu_text, guess_map, guess_roles, kernel_map, map_names, overlap_windows, triage,
+    triage_kept, window_text,
 };
 pub use catalog::Category;
 pub use compare::{

@@ -19,6 +19,7 @@ use super::header::Header;
 use super::nav::Nav;
 use super::status_bar::StatusBar;
 use crate::queries::address::Address;
+use crate::queries::aside::described;
 use crate::queries::compare::compare;
 use crate::queries::stages::Narrowed;
 use crate::queries::status::spoken_text;
@@ -58,6 +59,11 @@ pub fn App() -> Html {
     {
         let tasks = tasks.clone();
         use_effect_with(roles::wanted(&state), move |wanted| tasks.set_companions(wanted));
+    }
+    {
+        let tasks = tasks.clone();
+        let wanted = (state.count_before_window, roles::counting_otherwise(&state));
+        use_effect_with(wanted, move |(count, stale)| tasks.set_before_window(*count, stale));
     }
     {
         let tasks = tasks.clone();
@@ -104,6 +110,7 @@ pub fn App() -> Html {
                     if let Some(file) = &selected {
                         <FileView file={file.clone()} view={state.view} compare={compare(&state, file.job)}
                             chosen={Narrowed { stage: state.stage.clone(), device: state.device.clone() }}
+                            count_before_window={state.count_before_window} aside={described(&state, file.job)}
                             form={state.form.clone()} server_args={state.server_args.clone()} tables={state.tables.clone()}
                             perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
                     } else {

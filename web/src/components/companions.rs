@@ -4,7 +4,7 @@ use kinetoscope::report::units;
 use yew::prelude::*;
 
 use super::{FailureCard, Icon};
-use crate::protocol::{Companion, JobId};
+use crate::protocol::{Beside, CaptureFacts, Companion, JobId};
 use crate::state::{CompanionEntry, CompanionPhase};
 use crate::tasks::Tasks;
 
@@ -28,7 +28,7 @@ pub fn Companions(props: &Props) -> Html {
     }
     let failed = companions.iter().filter_map(|companion| {
         let CompanionPhase::Failed(failure) = &companion.phase else { return None };
-        let (tasks, job, of) = (tasks.clone(), *job, companion.job);
+        let (tasks, job, of) = (tasks.clone(), *job, companion.beside.job);
         let retry = { let tasks = tasks.clone(); Callback::from(move |()| tasks.retry_companion(job, of)) };
         Some(html! {
             <FailureCard key={of.0} failure={failure.clone()} file={companion.name.clone()} on_retry={retry} {tasks} />
@@ -45,7 +45,8 @@ pub fn Companions(props: &Props) -> Html {
 }
 
 fn line(companion: &CompanionEntry) -> Html {
-    let (mood, icon, what) = match (&companion.phase, companion.role) {
+    let Beside { role, listed, .. } = &companion.beside;
+    let (mood, icon, what) = match (&companion.phase, role) {
         (CompanionPhase::Waiting, _) => ("waiting", "note", "is being read."),
         (CompanionPhase::Failed(_), _) => {
             ("failed", "error", "could not be read; the tables do without it.")
@@ -53,19 +54,24 @@ fn line(companion: &CompanionEntry) -> Html {
         (CompanionPhase::Read, Companion::Capture) => {
             ("read", "check", "tells what the graphs replay, launch by launch.")
         }
-        (CompanionPhase::Read, Companion::Mapping) => {
+        (CompanionPhase::Read, Companion::Mapping | Companion::Map) => {
             ("read", "check", "tells where kernels come from, by their names.")
         }
     };
-    let kind = match companion.role {
+    let kind = match role {
         Companion::Capture => "Capture",
         Companion::Mapping => "Mapping",
+        Companion::Map => "Kernel map",
     };
+    let known = listed.as_ref().map(CaptureFacts::in_words).filter(|words| !words.is_empty());
     html! {
         <li class={classes!("companion", mood)} data-testid="companion">
             <Icon name={icon} />
             <span class="companion-role">{ kind }</span>
             <bdi class="companion-name" title={companion.name.clone()}>{ &companion.name }</bdi>
+            if let Some(known) = known {
+                <span class="companion-graph" data-testid="companion-graph">{ known }</span>
+            }
             <span class="companion-size">{ units::file_bytes(companion.size) }</span>
             <span class="companion-what">{ what }</span>
         </li>

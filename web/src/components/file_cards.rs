@@ -58,6 +58,7 @@ fn FileCard(props: &CardProps) -> Html {
     let (mood, icon) = mood(file);
     let helps =
         choices.iter().any(|choice| choice.chosen && matches!(choice.role, Role::Companion(..)));
+    let helps = helps || file.aside.is_some();
     let stopped = matches!(file.phase, Phase::Cancelled | Phase::Failed(_));
     html! {
         <li class={classes!("file-card", selected.then_some("selected"), helps.then_some("companion-card"), mood)} data-testid="file-card">

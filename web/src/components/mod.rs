@@ -2,6 +2,7 @@
 
 mod app;
 mod bar;
+mod before_window;
 mod cards;
 mod companions;
 mod compare;
@@ -24,6 +25,7 @@ mod status_bar;
 
 pub use app::App;
 pub use bar::StackedBar;
+pub use before_window::BeforeWindow;
 pub use cards::{FailureCard, FindingCard, ProblemCards};
 pub use companions::Companions;
 pub use compare::{GuardBanner, RunPicker};

@@ -128,7 +128,8 @@ pub fn StagedTable(props: &TableProps) -> Html {
         row.and_then(|row| event_of(table, row)).filter(|_| matches!(rows, Rows::Overlaps(_)));
     {
         let (tasks, job) = (tasks.clone(), *job);
-        use_effect_with((key.clone(), event), move |(key, event)| {
+        // A triage that was made again answers anew.
+        use_effect_with((key.clone(), event, table.clone()), move |(key, event, _)| {
             if let Some(key) = key.clone() {
                 tasks.ask_kernel(job, key);
             }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Beside;
+
 /// What a person wants in the artifacts of a file. Facts and flags go as texts, as the command line reads them from
 /// files: a number that was read and written once more might end in other digits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +22,19 @@ pub struct ArtifactWish {
     pub count_before_window: bool,
     /// Names of hosts and users stay.
     pub keep_names: bool,
+    /// The files that told of it as this was asked for: what was made with others is not what is wanted.
+    pub beside: Vec<Beside>,
+}
+
+/// Which artifacts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Parts {
+    /// The texts.
+    Tables,
+    /// Also the repaired trace and the archive, which take longer.
+    Everything,
+    /// The kernel map, which is in no archive.
+    KernelMap,
 }
 
 /// The artifacts of a file; their blobs come with the message, each under its name.

@@ -2,15 +2,44 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Chapter;
+use super::{CaptureFacts, Chapter, JobId};
 
-/// What a trace tells of another one.
+/// What a file tells of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Companion {
     /// It holds the capture of the graphs that the other replays.
     Capture,
     /// It ran without graphs what the other replays with them.
     Mapping,
+    /// It is the kernel map of such a run.
+    Map,
+}
+
+/// A file beside a trace that tells of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beside {
+    /// Its own job, which names it.
+    pub job: JobId,
+    /// What it tells.
+    pub role: Companion,
+    /// What a list of captures says of it.
+    pub listed: Option<CaptureFacts>,
+}
+
+/// A file that is no trace, but tells of traces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Aside {
+    /// A kernel map.
+    Map {
+        /// Digests of the kernels' names, by which its trace is found.
+        names: Vec<u32>,
+        /// Kernels in it.
+        n_kernels: u64,
+        /// The stages that it tells apart, as a person reads them.
+        stages: Vec<String>,
+    },
+    /// A list of captures: `execution_details.json`.
+    Captures(Vec<CaptureFacts>),
 }
 
 /// Two runs side by side.

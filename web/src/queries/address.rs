@@ -1,11 +1,15 @@
-//! The part of the address after `#`: which view, order, stage and theme. State only, never data; a stage is
-//! one of a few words that are the same for every trace.
+//! The part of the address after `#`: which view, order, stage and theme, and what counts. State only, never data; a
+//! stage is one of a few words that are the same for every trace.
 
 use super::order::Sort;
 use crate::state::{Theme, View};
 
 /// Version of this format; an address of another version is ignored, not guessed at.
 const VERSION: &str = "1";
+
+/// Says what becomes of what was launched before the window; by default it is left out.
+const BEFORE: &str = "before-window";
+const COUNTED: &str = "counted";
 
 /// What an address can say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub struct Address {
     pub stage: Option<String>,
     /// The device that tables show, by the file's own number of it; without one they show all.
     pub device: Option<String>,
+    /// Whether what was launched before the window counts.
+    pub count_before_window: bool,
     /// The theme, where it is not the system's.
     pub theme: Option<Theme>,
 }
@@ -27,7 +33,7 @@ impl Address {
     #[must_use]
     pub fn home() -> Self {
         let (view, theme) = (Some(View::Overview), Some(Theme::System));
-        Self { view, sort: None, stage: None, device: None, theme }
+        Self { view, theme, ..Self::default() }
     }
 
     /// Reads `#v=1&view=...`. Unknown keys are skipped, so that a newer page's links still open.
@@ -45,6 +51,7 @@ impl Address {
                 "sort" => address.sort = Sort::parse(value),
                 "stage" => address.stage = is_word(value).then(|| value.to_owned()),
                 "device" => address.device = is_word(value).then(|| value.to_owned()),
+                BEFORE => address.count_before_window = value == COUNTED,
                 "theme" => address.theme = Theme::by_id(value),
                 _ => {}
             }
@@ -72,6 +79,9 @@ impl Address {
             hash.push_str("&device=");
             hash.push_str(device);
         }
+        if self.count_before_window {
+            hash.push_str(&format!("&{BEFORE}={COUNTED}"));
+        }
         if let Some(theme) = self.theme.filter(|theme| *theme != Theme::System) {
             hash.push_str("&theme=");
             hash.push_str(theme.id());
@@ -97,9 +107,10 @@ mod tests {
             sort: Sort::parse("total_ns.desc,name.asc"),
             stage: Some("decode".into()),
             device: Some("1".into()),
+            count_before_window: true,
             theme: Some(Theme::Dark),
         };
-        let hash = "#v=1&view=kernels&sort=total_ns.desc,name.asc&stage=decode&device=1&theme=dark";
+        let hash = "#v=1&view=kernels&sort=total_ns.desc,name.asc&stage=decode&device=1&before-window=counted&theme=dark";
         assert_eq!(address.to_hash(), hash);
         assert_eq!(Address::parse(&address.to_hash()), address);
     }
@@ -110,5 +121,6 @@ mod tests {
         assert_eq!(Address::parse("#view=kernels"), Address::default());
         assert_eq!(Address::parse("#v=1&view=moon&sort=&x"), Address::default());
         assert_eq!(Address::parse("#v=1&stage=<b>&stage="), Address::default());
+        assert_eq!(Address::parse("#v=1&before-window=moon"), Address::default());
     }
 }

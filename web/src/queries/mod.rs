@@ -1,6 +1,7 @@
 //! Derivations: pure functions from state and reports to what is shown. No effects, no browser.
 
 pub mod address;
+pub mod aside;
 pub mod compare;
 pub mod filter;
 pub mod grid;

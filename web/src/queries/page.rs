@@ -40,6 +40,7 @@ pub fn address(state: &State) -> Address {
         sort: table.and_then(|settings| settings.sort.clone()),
         stage: state.stage.clone(),
         device: state.device.clone(),
+        count_before_window: state.count_before_window,
         theme: Some(state.theme),
     }
 }
@@ -58,6 +59,7 @@ pub fn apply(state: &mut State, address: &Address) {
         // An address without a stage is one of all stages.
         state.stage.clone_from(&address.stage);
         state.device.clone_from(&address.device);
+        state.count_before_window = address.count_before_window;
     }
     if let Some(theme) = address.theme {
         state.theme = theme;

@@ -1,8 +1,8 @@
 //! What the files are for: as a person says, else as their contents suggest.
 
-use kinetoscope::{RoleGuess, guess_roles};
+use kinetoscope::{CaptureFacts, RoleGuess, details_of_capture, guess_map, guess_roles};
 
-use crate::protocol::{Companion, JobId, Signs, Triage};
+use crate::protocol::{Aside, Beside, Companion, JobId, Signs, Triage};
 use crate::shared::Shared;
 use crate::state::{FileEntry, Phase, Role, State};
 
@@ -20,7 +20,24 @@ pub fn guesses(state: &State) -> Vec<(JobId, Role)> {
         };
         Some((*jobs.get(at)?, Role::Companion(kind, *jobs.get(of)?)))
     };
-    guess_roles(&signs).into_iter().enumerate().filter_map(role).collect()
+    let guessed = guess_roles(&signs);
+    let mut roles: Vec<(JobId, Role)> =
+        guessed.iter().copied().enumerate().filter_map(role).collect();
+    // A map tells of a trace that stands for itself, of each at most one.
+    let mut told: Vec<JobId> = Vec::new();
+    let own = jobs.iter().zip(&signs).zip(&guessed).filter(|(_, guess)| **guess == RoleGuess::Own);
+    let own: Vec<(JobId, &Signs)> = own.map(|((job, signs), _)| (*job, *signs)).collect();
+    for file in &state.files {
+        let Some(Aside::Map { names, .. }) = file.aside.as_deref() else { continue };
+        let open: Vec<&(JobId, &Signs)> =
+            own.iter().filter(|(job, _)| !told.contains(job)).collect();
+        let traces: Vec<&Signs> = open.iter().map(|(_, signs)| *signs).collect();
+        if let Some((of, _)) = guess_map(names, &traces).and_then(|at| open.get(at)) {
+            told.push(*of);
+            roles.push((file.job, Role::Companion(Companion::Map, *of)));
+        }
+    }
+    roles
 }
 
 /// What a file is for.
@@ -48,7 +65,7 @@ pub struct Wanted {
     /// The file.
     pub job: JobId,
     /// The companions, in the order of their cards.
-    pub companions: Vec<(JobId, Companion)>,
+    pub companions: Vec<Beside>,
     /// Whether its views are there or will be, so that they must follow.
     pub live: bool,
 }
@@ -63,13 +80,53 @@ pub fn wanted(state: &State) -> Vec<Wanted> {
         companions: roles
             .iter()
             .filter_map(|(job, role)| match role {
-                Role::Companion(kind, of) if *of == file.job => Some((*job, *kind)),
+                Role::Companion(role, of) if *of == file.job => {
+                    let listed =
+                        (*role == Companion::Capture).then(|| listed(state, *job)).flatten();
+                    Some(Beside { job: *job, role: *role, listed })
+                }
                 _ => None,
             })
             .collect(),
-        live: matches!(file.phase, Phase::Working(_) | Phase::Ready),
+        live: is_live(file),
     };
     state.files.iter().map(|file| of(file)).collect()
+}
+
+/// Whether a file's views are there or will be.
+fn is_live(file: &FileEntry) -> bool {
+    file.aside.is_none() && matches!(file.phase, Phase::Working(_) | Phase::Ready)
+}
+
+/// The files whose triage counts what it should not, or the other way round.
+#[must_use]
+pub fn counting_otherwise(state: &State) -> Vec<JobId> {
+    let otherwise = |file: &&Shared<FileEntry>| {
+        is_live(file) && file.counts_otherwise(state.count_before_window)
+    };
+    state.files.iter().filter(otherwise).map(|file| file.job).collect()
+}
+
+/// What the lists that were dropped say of a capture; the first that names it counts.
+fn listed(state: &State, job: JobId) -> Option<CaptureFacts> {
+    let name = &state.file(job)?.name;
+    let lists = state.files.iter().filter_map(|file| match file.aside.as_deref()? {
+        Aside::Captures(listed) => Some(listed),
+        Aside::Map { .. } => None,
+    });
+    { lists }.find_map(|listed| details_of_capture(listed, name))
+}
+
+/// The captures of a list, and of each whether it is open and used as a capture.
+#[must_use]
+pub fn captures_of_list(state: &State, listed: &[CaptureFacts]) -> Vec<(CaptureFacts, bool)> {
+    let used = |of: &CaptureFacts| {
+        state.files.iter().any(|file| {
+            details_of_capture(std::slice::from_ref(of), &file.name).is_some()
+                && matches!(role(state, file.job), Role::Companion(Companion::Capture, _))
+        })
+    };
+    listed.iter().map(|of| (of.clone(), used(of))).collect()
 }
 
 /// A comparison that should be there: run A, run B, and the results that it follows from.
@@ -113,6 +170,17 @@ pub struct Choice {
     pub chosen: bool,
 }
 
+/// A part that a file can play for another, in words.
+type Part = (&'static str, fn(JobId) -> Role);
+
+const OF_A_TRACE: &[Part] = &[
+    ("Capture of", |of| Role::Companion(Companion::Capture, of)),
+    ("Mapping of", |of| Role::Companion(Companion::Mapping, of)),
+    ("Baseline of", Role::Baseline),
+];
+
+const OF_A_MAP: &[Part] = &[("Kernel map of", |of| Role::Companion(Companion::Map, of))];
+
 /// The choices of every file, in the order of their cards.
 #[must_use]
 pub fn all_choices(state: &State) -> Vec<Vec<Choice>> {
@@ -129,17 +197,17 @@ pub fn choices(state: &State, job: JobId) -> Vec<Choice> {
         .map(|file| -> &FileEntry { file })
         .filter(|file| file.job != job && file.opened.is_some() && stands_alone(state, file.job))
         .collect();
-    let known = state.file(job).is_some_and(|file| file.opened.is_some());
-    if others.is_empty() || !known {
-        return Vec::new();
-    }
+    let Some(file) = state.file(job).filter(|_| !others.is_empty()) else { return Vec::new() };
+    let (own, parts): (&str, &[Part]) = match file.aside.as_deref() {
+        Some(Aside::Map { .. }) => ("Not used", OF_A_MAP),
+        // It tells of every capture that it names.
+        Some(Aside::Captures(_)) => return Vec::new(),
+        None if file.opened.is_none() => return Vec::new(),
+        None => ("Trace of its own", OF_A_TRACE),
+    };
     let choice = |role: Role, text: String| Choice { role, text, chosen: role == now };
-    let mut choices = vec![choice(Role::Own, "Trace of its own".to_owned())];
-    for (words, make) in [
-        ("Capture of", (|of| Role::Companion(Companion::Capture, of)) as fn(JobId) -> Role),
-        ("Mapping of", |of| Role::Companion(Companion::Mapping, of)),
-        ("Baseline of", Role::Baseline),
-    ] {
+    let mut choices = vec![choice(Role::Own, own.to_owned())];
+    for (words, make) in parts {
         choices
             .extend(others.iter().map(|of| choice(make(of.job), format!("{words} {}", of.name))));
     }
@@ -173,6 +241,10 @@ mod tests {
     const CAPTURE: JobId = JobId(1);
     const RUN: JobId = JobId(2);
 
+    fn beside(role: Companion) -> Beside {
+        Beside { job: CAPTURE, role, listed: None }
+    }
+
     fn pair() -> State {
         after([opened(1, capture()), opened(2, replay())].concat())
     }
@@ -184,7 +256,7 @@ mod tests {
         assert_eq!(role(&state, RUN), Role::Own);
         assert_eq!(state.selected, Some(RUN));
         let companions: Vec<_> = wanted(&state).into_iter().map(|of| of.companions).collect();
-        assert_eq!(companions, [vec![], vec![(CAPTURE, Companion::Capture)]]);
+        assert_eq!(companions, [vec![], vec![beside(Companion::Capture)]]);
     }
 
     #[test]
@@ -204,7 +276,7 @@ mod tests {
         assert!(wanted(&state).iter().all(|of| of.companions.is_empty()));
         let mapping = Role::Companion(Companion::Mapping, RUN);
         let state = reduce(&state, Action::RoleSet(CAPTURE, mapping));
-        assert_eq!(wanted(&state)[1].companions, [(CAPTURE, Companion::Mapping)]);
+        assert_eq!(wanted(&state)[1].companions, [beside(Companion::Mapping)]);
         let chosen: Vec<String> = choices(&state, CAPTURE)
             .into_iter()
             .filter(|choice| choice.chosen)
@@ -219,6 +291,58 @@ mod tests {
         let mapping = Action::RoleSet(CAPTURE, Role::Companion(Companion::Mapping, RUN));
         let state = reduce(&reduce(&pair(), mapping), Action::Removed(RUN));
         assert_eq!(role(&state, CAPTURE), Role::Own);
+    }
+
+    fn stands_aside(job: u32, aside: Aside) -> [Action; 2] {
+        let said = Response::Aside { job: JobId(job), aside };
+        [Action::Added(JobId(job), format!("{job}.json"), 10), Action::Received(Box::new(said))]
+    }
+
+    fn map(job: u32, names: &[u32]) -> [Action; 2] {
+        let names = names.to_vec();
+        stands_aside(job, Aside::Map { names, n_kernels: 1, stages: Vec::new() })
+    }
+
+    #[test]
+    fn a_kernel_map_finds_its_trace_and_is_never_shown_before_it() {
+        let other = Signs { ran_names: vec![7, 8], ..Signs::default() };
+        let all = [map(3, &[1, 7, 8]), opened(1, replay()), opened(2, other)].concat();
+        let state = after(all);
+        let of_other = Role::Companion(Companion::Map, JobId(2));
+        assert_eq!(role(&state, JobId(3)), of_other);
+        assert_eq!(state.selected, Some(JobId(1)));
+        let texts: Vec<String> =
+            choices(&state, JobId(3)).into_iter().map(|choice| choice.text).collect();
+        assert_eq!(texts, ["Not used", "Kernel map of 1.json", "Kernel map of 2.json"]);
+        // A second one of the same trace takes its place, and gives it back to nobody.
+        let state = map(4, &[9]).into_iter().fold(state, |state, act| reduce(&state, act));
+        assert_eq!(role(&state, JobId(4)), Role::Own);
+        let state = reduce(&state, Action::RoleSet(JobId(4), of_other));
+        assert_eq!((role(&state, JobId(3)), role(&state, JobId(4))), (Role::Own, of_other));
+        assert!(choices(&after(map(3, &[1])), JobId(3)).is_empty(), "alone there is no choice");
+    }
+
+    #[test]
+    fn a_list_tells_of_the_captures_that_it_names() {
+        let facts = |name: &str, size| CaptureFacts {
+            name: name.into(),
+            batch_size: Some(size),
+            mode: None,
+        };
+        let list = vec![facts("9.json", 1), facts("1.json.gz", 32)];
+        let list = stands_aside(3, Aside::Captures(list));
+        let state = list.into_iter().fold(pair(), |state, act| reduce(&state, act));
+        let listed = Some(facts("1.json", 32));
+        let expected = Beside { listed, ..beside(Companion::Capture) };
+        assert_eq!(wanted(&state)[1].companions, [expected]);
+        assert_eq!(state.selected, Some(RUN));
+        let Some(Aside::Captures(list)) = state.file(JobId(3)).unwrap().aside.as_deref() else {
+            panic!("no list")
+        };
+        let used: Vec<bool> =
+            captures_of_list(&state, list).into_iter().map(|(_, used)| used).collect();
+        assert_eq!(used, [false, true]);
+        assert!(choices(&state, JobId(3)).is_empty());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use kinetoscope::report::units;
 
+use super::aside;
 use crate::protocol::{Progress, Stage};
 use crate::state::{FileEntry, Phase, RepairState};
 
@@ -57,6 +58,10 @@ pub fn card_text(file: &FileEntry) -> String {
         Phase::Cancelled => "Stopped".to_owned(),
         Phase::Failed(failure) => failure.title.clone(),
         Phase::Working(_) | Phase::Ready => {
+            if let Some(aside) = &file.aside {
+                let (title, what) = aside::title(aside);
+                return [title, &what, &units::file_bytes(file.size)].join(" · ");
+            }
             let report = file.report.as_ref();
             let platform =
                 report.map(|report| report.platform.clone()).filter(|text| !text.is_empty());
@@ -86,6 +91,10 @@ pub fn spoken_text(file: &FileEntry) -> String {
         (None, Phase::Failed(failure)) => format!("{name}: {}", failure.title),
         (None, Phase::Cancelled) => format!("{name}: stopped"),
         (None, Phase::Working(_) | Phase::Ready) => {
+            if let Some(aside) = &file.aside {
+                let (title, what) = aside::title(aside);
+                return format!("{name}: {title}, {what}");
+            }
             let opened = file.opened.as_ref();
             let n_events = opened.map_or(0, |opened| opened.n_events);
             let n_problems = opened.map_or(0, |opened| opened.problems.len() as u64);

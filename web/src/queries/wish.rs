@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kinetoscope::artifacts::{FACT_FIELDS, UserFacts, cutoff_of_text};
 
 use super::stages::Narrowed;
-use crate::protocol::ArtifactWish;
+use crate::protocol::{ArtifactWish, Beside};
 use crate::state::ArtifactForm;
 
 /// The key of the errors about `server_args.json`.
@@ -39,6 +39,8 @@ pub fn wish(
     form: &ArtifactForm,
     server_args: Option<&str>,
     narrowed: &Narrowed,
+    count_before_window: bool,
+    beside: Vec<Beside>,
 ) -> Result<ArtifactWish, BTreeMap<&'static str, String>> {
     let (facts, mut errors) = facts(form);
     if let Some(text) = server_args
@@ -59,8 +61,9 @@ pub fn wish(
         stage: narrowed.stage.clone(),
         device: narrowed.device.clone(),
         cutoff_pct,
-        count_before_window: form.count_before_window,
+        count_before_window,
         keep_names: form.keep_names,
+        beside,
     })
 }
 
@@ -81,19 +84,21 @@ mod tests {
             ("gpu_device_ids", "0,1"),
             ("target_arch", ""),
         ]);
-        let wish = wish(&form, Some("{\"tp_size\": 8}"), &Narrowed::default()).unwrap();
+        let wish =
+            wish(&form, Some("{\"tp_size\": 8}"), &Narrowed::default(), true, Vec::new()).unwrap();
         let facts = UserFacts::from_json(&wish.facts).unwrap();
         assert_eq!((facts.trial_id.as_deref(), facts.target_arch), (Some("17"), None));
         assert_eq!(facts.base_image.as_deref(), Some("a\"b"));
         assert_eq!(facts.gpu_device_ids, Some(vec![0, 1]));
         assert!((wish.cutoff_pct - 1.0).abs() < f64::EPSILON && !wish.keep_names);
+        assert!(wish.count_before_window);
     }
 
     #[test]
     fn what_is_wrong_stands_at_its_field() {
         let mut form = typed(&[("preflight_passed", "perhaps"), ("trial_id", "17")]);
         form.cutoff = "a lot".into();
-        let errors = wish(&form, Some("[]"), &Narrowed::default()).unwrap_err();
+        let errors = wish(&form, Some("[]"), &Narrowed::default(), false, Vec::new()).unwrap_err();
         let keys: Vec<&str> = errors.keys().copied().collect();
         assert_eq!(keys, ["cutoff", "preflight_passed", "server_args"]);
         assert_eq!(errors["preflight_passed"], "preflight_passed is yes or no");

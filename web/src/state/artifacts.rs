@@ -29,8 +29,6 @@ pub struct ArtifactForm {
     pub remember: bool,
     /// The cut-off of the summary as it was typed, in percent.
     pub cutoff: String,
-    /// Whether what was launched before the window counts, too.
-    pub count_before_window: bool,
     /// Whether names of hosts and users stay.
     pub keep_names: bool,
 }
@@ -42,7 +40,6 @@ impl Default for ArtifactForm {
             remember: false,
             // As on the command line.
             cutoff: "1".to_owned(),
-            count_before_window: false,
             keep_names: false,
         }
     }

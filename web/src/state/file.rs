@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::ArtifactState;
 use crate::protocol::{
-    Analyses, Companion, Comparison, Failure, Format, JobId, KernelDetails, Opened, OverlapWindow,
-    Plan, Progress, Repaired, Triage,
+    Analyses, Aside, Beside, Companion, Comparison, Failure, Format, JobId, KernelDetails, Opened,
+    OverlapWindow, Plan, Progress, Repaired, Triage,
 };
 use crate::shared::Shared;
 
@@ -73,14 +73,12 @@ pub enum CompanionPhase {
 /// A file that tells something of this one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompanionEntry {
-    /// Its own job.
-    pub job: JobId,
+    /// The file, and what it tells.
+    pub beside: Beside,
     /// Its name.
     pub name: String,
     /// Its size on the disk.
     pub size: u64,
-    /// What it tells.
-    pub role: Companion,
     /// How far it is.
     pub phase: CompanionPhase,
 }
@@ -113,6 +111,8 @@ pub struct FileEntry {
     pub companions: Vec<CompanionEntry>,
     /// The comparison with another file.
     pub comparison: Option<(JobId, ComparePhase)>,
+    /// What it is, if it is no trace but tells of traces.
+    pub aside: Option<Shared<Aside>>,
     /// There after decoding.
     pub opened: Option<Shared<Opened>>,
     /// There after the analyses.
@@ -144,6 +144,7 @@ impl FileEntry {
             role: None,
             companions: Vec::new(),
             comparison: None,
+            aside: None,
             opened: None,
             report: None,
             plan: None,
@@ -167,6 +168,23 @@ impl FileEntry {
     #[must_use]
     pub fn has_views(&self) -> bool {
         self.opened.is_some() || matches!(self.phase, Phase::Working(_))
+    }
+
+    /// Whether its triage counts what was launched before the window although it should not, or the other way round.
+    /// Without such work there is no difference.
+    #[must_use]
+    pub fn counts_otherwise(&self, count_before_window: bool) -> bool {
+        self.triage.as_ref().is_some_and(|triage| {
+            let before = &triage.before_window;
+            before.n_slices > 0 && before.counted != count_before_window
+        })
+    }
+
+    /// The files that tell of it.
+    #[must_use]
+    pub fn told_by(&self) -> Vec<Beside> {
+        let read = self.companions.iter().filter(|known| known.phase == CompanionPhase::Read);
+        read.map(|known| known.beside.clone()).collect()
     }
 
     /// What its worker is doing.

@@ -42,6 +42,8 @@ pub struct State {
     pub stage: Option<String>,
     /// The device that the tables of triage show; `None` for all.
     pub device: Option<String>,
+    /// Whether what was launched before the window counts in triage and in artifacts.
+    pub count_before_window: bool,
     /// Light, dark or the system's.
     pub theme: Theme,
     /// Order and filter of each table, by its id.
@@ -93,6 +95,7 @@ impl Default for State {
             view: View::Overview,
             stage: None,
             device: None,
+            count_before_window: false,
             theme: Theme::System,
             tables: BTreeMap::new(),
             form: ArtifactForm::default(),

@@ -6,7 +6,7 @@ use super::{
     ArtifactForm, ArtifactState, CompanionPhase, ComparePhase, Dialog, FileEntry, PerfettoState,
     Phase, RepairState, Role, State, Theme, View, several,
 };
-use crate::protocol::{Companion, Failure, Format, JobId, Progress, Response, Stage};
+use crate::protocol::{Beside, Failure, Format, JobId, Parts, Progress, Response, Stage};
 use crate::queries::address::Address;
 use crate::queries::grid::TableSettings;
 use crate::queries::{page, roles};
@@ -28,7 +28,7 @@ pub enum Action {
     /// A person says what a file is for.
     RoleSet(JobId, Role),
     /// The worker of a file was asked to take these companions into account, and no others.
-    CompanionsAsked(JobId, Vec<(JobId, Companion)>),
+    CompanionsAsked(JobId, Vec<Beside>),
     /// A companion that could not be read is tried again.
     CompanionRetried(JobId, JobId),
     /// Two files are being compared: A, B.
@@ -45,6 +45,8 @@ pub enum Action {
     StageShown(Option<String>),
     /// Another device, or all.
     DeviceShown(Option<String>),
+    /// What was launched before the window counts, or not.
+    BeforeWindowSet(bool),
     /// The browser went back or forth in its history.
     Addressed(Address),
     /// Another theme.
@@ -65,8 +67,8 @@ pub enum Action {
     Replanning(JobId),
     /// The repaired file is asked for.
     Repairing(JobId, Format),
-    /// The artifacts are asked for; `true` with the repaired trace.
-    MakingArtifacts(JobId, bool),
+    /// Some of the artifacts are asked for.
+    MakingArtifacts(JobId, Parts),
     /// What a person told or chose for artifacts.
     FormSet(ArtifactForm),
     /// The launch flags of a server were taken away.
@@ -130,7 +132,14 @@ pub fn reduce(state: &State, action: Action) -> State {
         Action::Shown(view) => next.view = view,
         Action::StageShown(stage) => next.stage = stage,
         Action::DeviceShown(device) => next.device = device,
-        Action::Addressed(address) => page::apply(&mut next, &address),
+        Action::BeforeWindowSet(count) => {
+            next.count_before_window = count;
+            several::recount(&mut next);
+        }
+        Action::Addressed(address) => {
+            page::apply(&mut next, &address);
+            several::recount(&mut next);
+        }
         Action::Themed(theme) => next.theme = theme,
         Action::TableSet(id, settings) => {
             next.tables.insert(id, settings);
@@ -154,8 +163,12 @@ pub fn reduce(state: &State, action: Action) -> State {
                 Progress { stage: Stage::Repairing, total: file.size, ..Progress::default() };
             file.repair = RepairState::Writing(format, progress);
         }),
-        Action::MakingArtifacts(job, with_trace) => update(&mut next, job, |file| {
-            let stage = if with_trace { Stage::Repairing } else { Stage::Digesting };
+        Action::MakingArtifacts(job, parts) => update(&mut next, job, |file| {
+            let stage = match parts {
+                Parts::Everything => Stage::Repairing,
+                Parts::Tables => Stage::Digesting,
+                Parts::KernelMap => Stage::Packing,
+            };
             let progress = Progress { stage, total: file.size, ..Progress::default() };
             file.artifacts = ArtifactState::Making(progress);
         }),
@@ -210,14 +223,9 @@ fn receive(state: &mut State, response: Response) {
                 file.opened = Some(Shared::new(opened));
                 file.phase = Phase::Working(stage_of(file, Stage::Analyzing));
             });
-            state.guesses = roles::guesses(state);
-            // What was measured is what one wants to see, whichever of the files came first.
-            if let Some(selected) = state.selected.filter(|_| !state.picked)
-                && let Role::Companion(_, of) = roles::role(state, selected)
-            {
-                state.selected = Some(of);
-            }
+            several::regard(state);
         }
+        Response::Aside { job, aside } => several::stands_aside(state, job, aside),
         Response::Report { job, report } => update(state, job, |file| {
             file.report = Some(Shared::new(report));
             file.phase = Phase::Working(stage_of(file, Stage::Planning));
@@ -230,14 +238,19 @@ fn receive(state: &mut State, response: Response) {
                 None => Phase::Working(stage_of(file, Stage::Triaging)),
             };
         }),
-        Response::Triage { job, triage } => update(state, job, |file| {
-            file.triage = Some(Shared::new(triage));
-            // What was asked for since is still to come.
-            file.phase = Phase::Ready;
-            if file.companions.iter().any(|known| known.phase == CompanionPhase::Waiting) {
-                several::wait(file);
-            }
-        }),
+        Response::Triage { job, triage } => {
+            let count = state.count_before_window;
+            update(state, job, |file| {
+                file.triage = Some(Shared::new(triage));
+                // What was asked for since is still to come.
+                file.phase = Phase::Ready;
+                if file.companions.iter().any(|known| known.phase == CompanionPhase::Waiting)
+                    || file.counts_otherwise(count)
+                {
+                    several::wait(file);
+                }
+            });
+        }
         Response::Companion { job, companion, failure } => {
             several::answered(state, job, companion, failure);
         }
@@ -420,7 +433,7 @@ mod tests {
     #[test]
     fn artifacts_that_fail_leave_the_views_and_progress_is_theirs() {
         let mut actions = planned();
-        actions.push(Action::MakingArtifacts(JOB, true));
+        actions.push(Action::MakingArtifacts(JOB, Parts::Everything));
         let progress = Progress { done: 7, ..Progress::default() };
         actions.push(said(Response::Progress { job: JOB, progress }));
         let state = after(actions.clone());

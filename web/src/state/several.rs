@@ -4,35 +4,32 @@ use std::rc::Rc;
 
 use super::reduce::{stage_of, update};
 use super::{CompanionEntry, CompanionPhase, ComparePhase, FileEntry, Phase, Role, State};
-use crate::protocol::{Companion, Comparison, Failure, JobId, Progress, Stage};
+use crate::protocol::{Aside, Beside, Companion, Comparison, Failure, JobId, Progress, Stage};
+use crate::queries::roles;
 use crate::shared::Shared;
 
-/// A person's choice. Only one file at a time is what another is compared with.
+/// A person's choice. Only one file at a time is what another is compared with, its mapping trace or its kernel map.
 pub(super) fn set_role(state: &mut State, job: JobId, role: Role) {
-    if let Role::Baseline(_) = role {
+    if !matches!(role, Role::Own | Role::Companion(Companion::Capture, _)) {
         let others: Vec<JobId> = state.files.iter().map(|file| file.job).collect();
         for other in others.into_iter().filter(|other| *other != job) {
-            update(state, other, |file| {
-                if file.role == Some(role) {
-                    file.role = Some(Role::Own);
-                }
-            });
+            if roles::role(state, other) == role {
+                update(state, other, |file| file.role = Some(Role::Own));
+            }
         }
     }
     update(state, job, |file| file.role = Some(role));
 }
 
 /// The companions of a file from now on: those that were there stay as they are.
-pub(super) fn ask(state: &mut State, job: JobId, wanted: &[(JobId, Companion)]) {
+pub(super) fn ask(state: &mut State, job: JobId, wanted: &[Beside]) {
     let known = state.file(job).map_or_else(Vec::new, |file| file.companions.clone());
-    let entry = |(job, role): &(JobId, Companion)| {
-        if let Some(known) = known.iter().find(|known| (known.job, known.role) == (*job, *role)) {
-            return Some(known.clone());
-        }
-        let FileEntry { name, size, .. } = &**state.file(*job)?;
-        let (name, size) = (name.clone(), *size);
-        let phase = CompanionPhase::Waiting;
-        Some(CompanionEntry { job: *job, name, size, role: *role, phase })
+    let is_of = |of: &Beside, beside: &Beside| (of.job, of.role) == (beside.job, beside.role);
+    let entry = |beside: &Beside| {
+        let known = known.iter().find(|known| is_of(&known.beside, beside));
+        let phase = known.map_or(CompanionPhase::Waiting, |known| known.phase.clone());
+        let FileEntry { name, size, .. } = &**state.file(beside.job)?;
+        Some(CompanionEntry { beside: beside.clone(), name: name.clone(), size: *size, phase })
     };
     let companions: Vec<CompanionEntry> = wanted.iter().filter_map(entry).collect();
     update(state, job, |file| {
@@ -45,15 +42,23 @@ pub(super) fn ask(state: &mut State, job: JobId, wanted: &[(JobId, Companion)]) 
 pub(super) fn wait(file: &mut FileEntry) {
     if file.phase == Phase::Ready {
         let reading = file.companions.iter().find(|known| known.phase == CompanionPhase::Waiting);
-        let stage = reading.map_or(Stage::Triaging, |known| Stage::ReadingCompanion(known.role));
+        let stage =
+            reading.map_or(Stage::Triaging, |known| Stage::ReadingCompanion(known.beside.role));
         file.phase = Phase::Working(Progress { done: 0, ..stage_of(file, stage) });
+    }
+}
+
+/// What counts has changed: of files in which that makes a difference triage is on its way.
+pub(super) fn recount(state: &mut State) {
+    for job in roles::counting_otherwise(state) {
+        update(state, job, wait);
     }
 }
 
 /// A companion that could not be read is tried again.
 pub(super) fn retry(state: &mut State, job: JobId, companion: JobId) {
     update(state, job, |file| {
-        for known in file.companions.iter_mut().filter(|known| known.job == companion) {
+        for known in file.companions.iter_mut().filter(|known| known.beside.job == companion) {
             known.phase = CompanionPhase::Waiting;
         }
         wait(file);
@@ -63,7 +68,8 @@ pub(super) fn retry(state: &mut State, job: JobId, companion: JobId) {
 /// A companion is read, or cannot be.
 pub(super) fn answered(state: &mut State, job: JobId, companion: JobId, failure: Option<Failure>) {
     update(state, job, |file| {
-        if let Some(known) = file.companions.iter_mut().find(|known| known.job == companion) {
+        if let Some(known) = file.companions.iter_mut().find(|known| known.beside.job == companion)
+        {
             known.phase = failure
                 .map_or(CompanionPhase::Read, |failure| CompanionPhase::Failed(Rc::new(failure)));
         }
@@ -73,6 +79,29 @@ pub(super) fn answered(state: &mut State, job: JobId, companion: JobId, failure:
             file.phase = Phase::Working(stage_of(file, Stage::Triaging));
         }
     });
+}
+
+/// A file is no trace, but tells of traces.
+pub(super) fn stands_aside(state: &mut State, job: JobId, aside: Aside) {
+    update(state, job, |file| {
+        file.aside = Some(Shared::new(aside));
+        file.phase = Phase::Ready;
+    });
+    regard(state);
+}
+
+/// What is known of the files has changed: what they are for follows, and what was measured is what one wants to see,
+/// whichever of the files came first.
+pub(super) fn regard(state: &mut State) {
+    state.guesses = roles::guesses(state);
+    let Some(selected) = state.selected.filter(|_| !state.picked) else { return };
+    let is_aside = state.file(selected).is_some_and(|file| file.aside.is_some());
+    let trace = || state.files.iter().find(|file| file.has_views()).map(|file| file.job);
+    match roles::role(state, selected) {
+        Role::Companion(_, of) => state.selected = Some(of),
+        _ if is_aside => state.selected = trace().or(Some(selected)),
+        _ => {}
+    }
 }
 
 /// Two runs are compared, or cannot be.
@@ -94,7 +123,7 @@ pub(super) fn compared(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Analyses, Opened, Plan, Response, Triage};
+    use crate::protocol::{Analyses, BeforeWindowSum, Opened, Plan, Response, Triage};
     use crate::state::{Action, reduce};
 
     const JOB: JobId = JobId(1);
@@ -131,7 +160,8 @@ mod tests {
     }
 
     fn asked() -> Action {
-        Action::CompanionsAsked(JOB, vec![(CAPTURE, Companion::Capture)])
+        let beside = Beside { job: CAPTURE, role: Companion::Capture, listed: None };
+        Action::CompanionsAsked(JOB, vec![beside])
     }
 
     #[test]
@@ -167,6 +197,31 @@ mod tests {
         let read = Response::Companion { job: JOB, companion: CAPTURE, failure: None };
         let state = after(ready(), [asked(), said(read), triaged(), Action::Restarted(JOB)]);
         assert_eq!(phases(&state), [CompanionPhase::Waiting]);
+    }
+
+    #[test]
+    fn a_file_with_work_from_before_the_window_is_triaged_again_when_that_counts() {
+        let before = |n_slices, counted| BeforeWindowSum { n_slices, counted, total_ns: 1 };
+        let triaged = |n_slices, counted| {
+            let before_window = before(n_slices, counted);
+            said(Response::Triage {
+                job: JOB,
+                triage: Triage { before_window, ..Triage::default() },
+            })
+        };
+        let is_busy = |state: &State| state.file(JOB).unwrap().is_busy();
+        let with =
+            |n_slices| after(ready(), [triaged(n_slices, false), Action::BeforeWindowSet(true)]);
+        assert!(!is_busy(&with(0)), "nothing would be different");
+        let state = with(463);
+        assert!(is_busy(&state) && roles::counting_otherwise(&state) == [JOB]);
+        // The triage that was asked for before is no end.
+        let state = reduce(&state, triaged(463, false));
+        assert!(is_busy(&state));
+        let state = reduce(&state, triaged(463, true));
+        assert!(!is_busy(&state) && roles::counting_otherwise(&state).is_empty());
+        let address = crate::queries::address::Address::parse("#v=1&view=triage");
+        assert!(is_busy(&reduce(&state, Action::Addressed(address))), "back in the history");
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{Blob, File};
 
-use kinetoscope::artifacts::{ARCHIVE, FIXED_TRACE, UserFacts};
+use kinetoscope::artifacts::{ARCHIVE, FIXED_TRACE, KERNEL_MAP, UserFacts};
 use wasm_bindgen::JsValue;
 
 use super::browser::message_of;
 use super::{Tasks, download, settings};
-use crate::protocol::{ArtifactWish, Artifacts, Failure, JobId, Request};
+use crate::protocol::{ArtifactFile, ArtifactWish, Artifacts, Failure, JobId, Parts, Request};
 use crate::state::{Action, ArtifactForm};
 
 /// Where the browser keeps the facts, if the person wants it to.
@@ -46,20 +46,39 @@ impl Tasks {
             self.use_artifact(&blob, name, what);
             return;
         }
-        let with_trace = name == FIXED_TRACE || name == ARCHIVE;
-        let outputs = Outputs { waiting: Some((name, what)), ..Outputs::default() };
-        self.0.artifacts.borrow_mut().insert(job, outputs);
-        self.dispatch(Action::MakingArtifacts(job, with_trace));
-        self.ask(job, vec![Request::Artifacts { job, wish, with_trace }]);
+        let parts = match name {
+            FIXED_TRACE | ARCHIVE => Parts::Everything,
+            KERNEL_MAP => Parts::KernelMap,
+            _ => Parts::Tables,
+        };
+        self.0.artifacts.borrow_mut().entry(job).or_default().waiting = Some((name, what));
+        self.dispatch(Action::MakingArtifacts(job, parts));
+        self.ask(job, vec![Request::Artifacts { job, wish, parts }]);
     }
 
-    /// Keeps what was made, and does with it what it was made for.
-    pub(super) fn artifacts_made(&self, job: JobId, made: &Artifacts, files: Vec<(String, Blob)>) {
+    /// Keeps what was made, and does with it what it was made for. What was made before by the same wish stays, and is
+    /// added to `made`.
+    pub(super) fn artifacts_made(
+        &self,
+        job: JobId,
+        made: &mut Artifacts,
+        files: Vec<(String, Blob)>,
+    ) {
         let waiting = {
             let mut all = self.0.artifacts.borrow_mut();
             let outputs = all.entry(job).or_default();
-            outputs.wish = made.wish.clone();
-            outputs.files = files.into_iter().collect();
+            if outputs.wish != made.wish {
+                outputs.wish = made.wish.clone();
+                outputs.files.clear();
+            }
+            for (name, blob) in &outputs.files {
+                if made.bytes_of(name).is_none() {
+                    // A blob's size is an integer below 2^53.
+                    let bytes = blob.size() as u64;
+                    made.files.push(ArtifactFile { name: name.clone(), bytes });
+                }
+            }
+            outputs.files.extend(files);
             outputs.waiting.take().and_then(|(name, what)| {
                 outputs.files.get(name).cloned().map(|blob| (blob, name, what))
             })

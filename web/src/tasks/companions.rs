@@ -7,11 +7,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Tasks;
-use crate::protocol::{Artifact, Companion, Failure, JobId, Request, Response};
+use crate::protocol::{Artifact, Beside, Failure, JobId, Request, Response};
 use crate::queries::roles::{Compared, Wanted};
 use crate::state::Action;
 
-type Companions = Vec<(JobId, Companion)>;
+type Companions = Vec<Beside>;
 
 /// What was asked for so far.
 #[derive(Default)]
@@ -44,11 +44,11 @@ impl Tasks {
             all.insert(*job, companions.clone());
             drop(all);
             self.0.asked.deadly.borrow_mut().retain(|(of, companion)| {
-                of != job || companions.iter().any(|(wanted, _)| wanted == companion)
+                of != job || companions.iter().any(|wanted| wanted.job == *companion)
             });
             self.dispatch(Action::CompanionsAsked(*job, companions.clone()));
             if *live {
-                self.ask(*job, vec![Request::Triage { job: *job }]);
+                self.ask(*job, vec![self.triage_of(*job)]);
             }
         }
     }
@@ -71,10 +71,10 @@ impl Tasks {
     pub fn retry_companion(&self, job: JobId, companion: JobId) {
         self.0.asked.deadly.borrow_mut().remove(&(job, companion));
         if let Some(sent) = self.0.asked.sent.borrow_mut().get_mut(&job) {
-            sent.retain(|(known, _)| *known != companion);
+            sent.retain(|known| known.job != companion);
         }
         self.dispatch(Action::CompanionRetried(job, companion));
-        self.ask(job, vec![Request::Triage { job }]);
+        self.ask(job, vec![self.triage_of(job)]);
     }
 
     fn wanted(&self, job: JobId) -> Companions {
@@ -85,21 +85,19 @@ impl Tasks {
     pub(super) fn news(&self, job: JobId) -> Vec<Request> {
         let asked = &self.0.asked;
         let mut wanted = self.wanted(job);
-        wanted.retain(|(companion, _)| !asked.deadly.borrow().contains(&(job, *companion)));
+        wanted.retain(|beside| !asked.deadly.borrow().contains(&(job, beside.job)));
         let known = asked.sent.borrow_mut().insert(job, wanted.clone()).unwrap_or_default();
-        let gone =
-            known.iter().filter(|(of, _)| wanted.iter().all(|(companion, _)| companion != of));
-        let gone =
-            gone.map(|(companion, _)| Request::RemoveCompanion { job, companion: *companion });
-        let fresh = wanted.iter().filter(|companion| !known.contains(companion));
+        let gone = known.iter().filter(|of| wanted.iter().all(|beside| beside.job != of.job));
+        let gone = gone.map(|of| Request::RemoveCompanion { job, companion: of.job });
+        let fresh = wanted.iter().filter(|beside| !known.contains(beside));
         let files = self.0.files.borrow();
-        let fresh = fresh.filter_map(|(companion, role)| {
-            let name = files.get(companion)?.name();
-            Some(Request::AddCompanion { job, companion: *companion, role: *role, name })
+        let fresh = fresh.filter_map(|beside| {
+            let name = files.get(&beside.job)?.name();
+            Some(Request::AddCompanion { job, beside: beside.clone(), name })
         });
         let requests: Vec<Request> = gone.chain(fresh).collect();
         let unread = requests.iter().filter_map(|request| match request {
-            Request::AddCompanion { companion, .. } => Some(*companion),
+            Request::AddCompanion { beside, .. } => Some(beside.job),
             _ => None,
         });
         asked.unread.borrow_mut().entry(job).or_default().extend(unread);
@@ -165,7 +163,7 @@ impl Tasks {
         asked.deadly.borrow_mut().insert((job, companion));
         let response = Response::Companion { job, companion, failure: Some(failure.clone()) };
         self.dispatch(Action::Received(Box::new(response)));
-        self.ask(job, vec![Request::Triage { job }]);
+        self.ask(job, vec![self.triage_of(job)]);
         true
     }
 }

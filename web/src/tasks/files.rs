@@ -20,6 +20,9 @@ pub const INPUT_ID: &str = "file-input";
 /// The launch flags of a server, which lie beside its traces.
 pub const SERVER_ARGS: &str = "server_args.json";
 
+/// What the captures beside it are.
+const EXECUTION_DETAILS: &str = "execution_details.json";
+
 /// Launch flags above this size are none.
 const MOST_FLAGS_BYTES: f64 = 4e6;
 
@@ -97,7 +100,8 @@ async fn walked(entries: Vec<FileSystemEntry>) -> Vec<File> {
     while let Some((entry, depth)) = waiting.pop() {
         if entry.is_file() {
             let name = entry.name().to_lowercase();
-            if depth == 0 || name == SERVER_ARGS || !is_no_trace_by_name(&name) {
+            let tells = name == SERVER_ARGS || name == EXECUTION_DETAILS;
+            if depth == 0 || tells || !is_no_trace_by_name(&name) {
                 files.extend(file_of(entry.unchecked_into()).await);
             }
         } else if depth < DEEPEST {

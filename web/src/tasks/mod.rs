@@ -57,6 +57,9 @@ struct Inner {
     purposes: RefCell<BTreeMap<JobId, Purpose>>,
     outputs: RefCell<BTreeMap<JobId, Output>>,
     clips: RefCell<BTreeMap<JobId, bool>>,
+    count_before_window: std::cell::Cell<bool>,
+    /// What counts in the triage that each worker was asked for last.
+    triages: RefCell<BTreeMap<JobId, bool>>,
     artifacts: RefCell<BTreeMap<JobId, artifacts::Outputs>>,
     rows: RefCell<EarlyRows>,
     perfetto: RefCell<Option<perfetto::Handover>>,
@@ -81,6 +84,8 @@ impl Tasks {
             purposes: RefCell::default(),
             outputs: RefCell::default(),
             clips: RefCell::default(),
+            count_before_window: std::cell::Cell::default(),
+            triages: RefCell::default(),
             artifacts: RefCell::default(),
             rows: RefCell::default(),
             perfetto: RefCell::default(),
@@ -114,7 +119,7 @@ impl Tasks {
             // A file's size is an integer below 2^53.
             self.dispatch(Action::Added(job, file.name(), file.size() as u64));
             self.0.files.borrow_mut().insert(job, file);
-            self.start(job, analysis_of(job));
+            self.start(job, self.analysis_of(job));
         }
     }
 
@@ -122,7 +127,7 @@ impl Tasks {
     pub fn retry(&self, job: JobId) {
         self.stop(job);
         self.dispatch(Action::Restarted(job));
-        self.start(job, analysis_of(job));
+        self.start(job, self.analysis_of(job));
     }
 
     /// Ends the worker of a file; its memory is free at once.
@@ -214,6 +219,9 @@ impl Tasks {
         if request.needs_companions() {
             self.news(job).into_iter().for_each(|news| self.post(job, news));
         }
+        if let Request::Triage { count_before_window, .. } = &request {
+            self.0.triages.borrow_mut().insert(job, *count_before_window);
+        }
         let file = request.file().and_then(|of| self.0.files.borrow().get(&of).cloned());
         if let Some(worker) = self.0.workers.borrow_mut().get_mut(&job) {
             worker.post(&request, file.as_ref());
@@ -222,6 +230,7 @@ impl Tasks {
 
     fn stop(&self, job: JobId) {
         self.0.workers.borrow_mut().remove(&job);
+        self.0.triages.borrow_mut().remove(&job);
         self.forget_sent(job);
         self.0.purposes.borrow_mut().remove(&job);
         self.0.rows.borrow_mut().retain(|(of, _), _| *of != job);
@@ -261,7 +270,7 @@ impl Tasks {
                     Response::RepairPlanned { job, plan } => self.complete(*job, &mut plan.log),
                     _ => {}
                 }
-                if let Response::Artifacts { job, artifacts: made } = &response {
+                if let Response::Artifacts { job, artifacts: made } = &mut response {
                     self.artifacts_made(*job, made, artifacts);
                 }
                 if let (Response::Repaired { repaired, .. }, Some(file)) = (&response, file) {
@@ -276,7 +285,8 @@ impl Tasks {
                     self.written(job, &output);
                     return;
                 }
-                if matches!(response, Response::Failed { .. }) {
+                // Nothing more can be asked of either.
+                if matches!(response, Response::Failed { .. } | Response::Aside { .. }) {
                     self.stop(job);
                 }
                 self.dispatch(Action::Received(Box::new(response)));
@@ -291,6 +301,31 @@ impl Tasks {
         }
     }
 
+    /// From now on what was launched before the window counts in triage, or does not; the triage of `stale` counts
+    /// otherwise.
+    pub fn set_before_window(&self, count: bool, stale: &[JobId]) {
+        self.0.count_before_window.set(count);
+        for job in stale {
+            let asked = self.0.triages.borrow().get(job).copied();
+            if asked != Some(count) {
+                self.ask(*job, vec![self.triage_of(*job)]);
+            }
+        }
+    }
+
+    fn triage_of(&self, job: JobId) -> Request {
+        Request::Triage { job, count_before_window: self.0.count_before_window.get() }
+    }
+
+    fn analysis_of(&self, job: JobId) -> Vec<Request> {
+        // The first screen tells what the repair will do, so that comes before triage.
+        vec![
+            Request::Analyze { job },
+            Request::PlanRepair { job, clip_impossible: false },
+            self.triage_of(job),
+        ]
+    }
+
     fn written(&self, job: JobId, output: &Output) {
         match self.0.purposes.borrow_mut().remove(&job) {
             Some(Purpose::Download) => download::save(&output.file, &output.file_name),
@@ -298,13 +333,4 @@ impl Tasks {
             None => {}
         }
     }
-}
-
-fn analysis_of(job: JobId) -> Vec<Request> {
-    // The first screen tells what the repair will do, so that comes before triage.
-    vec![
-        Request::Analyze { job },
-        Request::PlanRepair { job, clip_impossible: false },
-        Request::Triage { job },
-    ]
 }

@@ -1,7 +1,7 @@
 //! The artifacts: files for scripts, databases and colleagues, and what only the user can tell about the run.
 
 use kinetoscope::artifacts::{
-    ARCHIVE, FIXED_TRACE, FUSE, KERNELS, METADATA, OVERLAP, SUMMARY, fact_field,
+    ARCHIVE, FIXED_TRACE, FUSE, KERNEL_MAP, KERNELS, METADATA, OVERLAP, SUMMARY, fact_field,
 };
 use kinetoscope::report::units;
 use std::collections::BTreeMap;
@@ -27,9 +27,18 @@ const FILES: &[(&str, &str)] = &[
     (FIXED_TRACE, "The trace, repaired for Perfetto, every event proven to be there."),
 ];
 
+/// What is in no archive: it is for other runs, and there only where an op is known.
+const MAP: (&str, &str) = (
+    KERNEL_MAP,
+    "Where the kernels came from, for other runs of the same work: drop it beside one of them. Not in the .zip.",
+);
+
 pub fn view(props: &Props) -> Option<Html> {
     let triage = props.file.triage.as_ref()?;
-    let wanted = wish(&props.form, props.server_args.as_deref(), &props.narrowed());
+    let narrowed = props.narrowed();
+    let counts = props.count_before_window;
+    let beside = props.file.told_by();
+    let wanted = wish(&props.form, props.server_args.as_deref(), &narrowed, counts, beside);
     let none = BTreeMap::new();
     let (wish, errors) = match &wanted {
         Ok(wish) => (Some(wish), &none),
@@ -60,6 +69,7 @@ fn files(
     errors: &BTreeMap<&'static str, String>,
 ) -> Html {
     let made = made(props, wish);
+    let has_ops = props.file.triage.as_ref().is_some_and(|triage| triage.has_ops);
     let locked = props.file.is_busy() || wish.is_none();
     let act = |name: &'static str, what: Use| {
         let (tasks, job, wish) = (props.tasks.clone(), props.file.job, wish.cloned());
@@ -83,7 +93,7 @@ fn files(
             </div>
             { state(props, errors) }
             <ul>
-                { for FILES.iter().map(|(name, what)| html! {
+                { for FILES.iter().chain(has_ops.then_some(&MAP)).map(|(name, what)| html! {
                     <li data-testid={format!("artifact-{name}")}>
                         <div class="download-what">
                             <code>{ name }</code>
@@ -186,7 +196,15 @@ fn options(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
         })
     };
     let on_keep = on_check(|form, field| form.keep_names = field.checked());
-    let on_count = on_check(|form, field| form.count_before_window = field.checked());
+    let on_count = {
+        let tasks = props.tasks.clone();
+        Callback::from(move |event: Event| {
+            let field = event.target().and_then(|of| of.dyn_into::<HtmlInputElement>().ok());
+            if let Some(field) = field {
+                tasks.dispatch(Action::BeforeWindowSet(field.checked()));
+            }
+        })
+    };
     html! {
         <section class="panel download-options" aria-labelledby="options-head">
             <h2 id="options-head">{ "Options" }</h2>
@@ -195,7 +213,7 @@ fn options(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
                 error={errors.get(CUTOFF).cloned()} on_input={Callback::from(on_cutoff)} />
             <div class="privacy">
                 <label class="check">
-                    <input type="checkbox" checked={props.form.count_before_window} onchange={on_count} data-testid="count-before-window" />
+                    <input type="checkbox" checked={props.count_before_window} onchange={on_count} data-testid="count-before-window" />
                     <span>{ "Count what was launched before the window" }</span>
                 </label>
                 <p class="hint">{ "It belongs to an earlier step, so by default the tables leave it out and say how much it is." }</p>

@@ -1,5 +1,6 @@
 //! What a file has to show, one view each.
 
+mod aside;
 mod breakdown;
 mod compare;
 mod downloads;
@@ -16,8 +17,9 @@ use std::collections::BTreeMap;
 use kinetoscope::report::Table;
 use yew::prelude::*;
 
-use crate::components::{DataTable, FailureCard, Picker, PickerKind};
+use crate::components::{BeforeWindow, DataTable, FailureCard, Picker, PickerKind};
 use crate::protocol::{Choice, Stage, Triage};
+use crate::queries::aside::Described;
 use crate::queries::compare::Compare;
 use crate::queries::grid::TableSettings;
 use crate::queries::stages::Narrowed;
@@ -37,6 +39,10 @@ pub struct Props {
     pub compare: Compare,
     /// What tables of triage show, as a person chose it.
     pub chosen: Narrowed,
+    /// Whether what was launched before the window counts.
+    pub count_before_window: bool,
+    /// What the file is, if it is no trace.
+    pub aside: Option<Described>,
     /// What a person told and chose, for artifacts.
     pub form: ArtifactForm,
     /// The text of a `server_args.json`.
@@ -69,7 +75,17 @@ impl Props {
         }
     }
 
-    /// The selectors that all views of triage share.
+    /// The selectors and the switch that all views of triage share.
+    fn choices(&self, triage: &Triage) -> Html {
+        html! {
+            <>
+                { self.pickers(triage) }
+                <BeforeWindow sum={triage.before_window} count={self.count_before_window} tasks={self.tasks.clone()} />
+            </>
+        }
+    }
+
+    /// The selectors.
     fn pickers(&self, triage: &Triage) -> Html {
         let narrowed = self.narrowed();
         if triage.stages.len() < 2 && triage.devices.len() < 2 {
@@ -102,22 +118,12 @@ impl Props {
 pub fn FileView(props: &Props) -> Html {
     let Props { file, view, tasks, .. } = props;
     let job = file.job;
+    if let Some(described) = &props.aside {
+        return aside::view(described);
+    }
     let retry = {
         let tasks = tasks.clone();
         Callback::from(move |()| tasks.retry(job))
-    };
-    let trouble = match &file.phase {
-        Phase::Failed(failure) => html! {
-            <FailureCard failure={failure.clone()} file={file.name.clone()} on_retry={retry.clone()} tasks={tasks.clone()} />
-        },
-        Phase::Cancelled => html! {
-            <section class="card stopped" data-testid="stopped">
-                <h2>{ "Stopped" }</h2>
-                <p>{ format!("Reading {} was stopped; its memory is free again.", file.name) }</p>
-                <p class="card-actions"><button onclick={retry.reform(|_: MouseEvent| ())}>{ "Read it again" }</button></p>
-            </section>
-        },
-        Phase::Working(_) | Phase::Ready => html! {},
     };
     let stopped = matches!(file.phase, Phase::Failed(_) | Phase::Cancelled);
     let content = match view {
@@ -132,10 +138,28 @@ pub fn FileView(props: &Props) -> Html {
         View::Compare => compare::view(props),
         View::Downloads => downloads::view(props),
     };
+    // Of what could not be read at all there is only the name.
+    let bare = stopped && content.is_none();
+    let trouble = match &file.phase {
+        Phase::Failed(failure) => html! {
+            <FailureCard failure={failure.clone()} file={(!bare).then(|| AttrValue::from(file.name.clone()))} on_retry={retry.clone()} tasks={tasks.clone()} />
+        },
+        Phase::Cancelled => html! {
+            <section class="card stopped" data-testid="stopped">
+                <h2>{ "Stopped" }</h2>
+                <p>{ format!("Reading {} was stopped; its memory is free again.", file.name) }</p>
+                <p class="card-actions"><button onclick={retry.reform(|_: MouseEvent| ())}>{ "Read it again" }</button></p>
+            </section>
+        },
+        Phase::Working(_) | Phase::Ready => html! {},
+    };
     html! {
         <article class={classes!("view", format!("view-{}", view.id()))} data-testid={format!("view-{}", view.id())}>
+            if bare {
+                { heading(&file.name, "") }
+            }
             { trouble }
-            { content.unwrap_or_else(|| if stopped { html! {} } else { pending(props) }) }
+            { content.unwrap_or_else(|| if bare { html! {} } else { pending(props) }) }
         </article>
     }
 }

@@ -28,7 +28,7 @@ pub fn view(props: &Props) -> Option<Html> {
             { heading("Triage", intro.next().map_or("", String::as_str)) }
             <Companions job={props.file.job} companions={props.file.companions.clone()} tasks={props.tasks.clone()} />
             { sentences(intro) }
-            { props.pickers(triage) }
+            { props.choices(triage) }
             { stages(props, triage, chapter) }
             <Later>
                 if let Some(kernels) = triage.chapter("kernel-table") {
@@ -63,7 +63,7 @@ pub fn chapter(
         <>
             { heading(props.view.title(), intro.next().map_or("", String::as_str)) }
             { sentences(intro) }
-            { props.pickers(triage) }
+            { props.choices(triage) }
             { staged(props, chapter, rows, props.narrowed(), None, lead) }
         </>
     })

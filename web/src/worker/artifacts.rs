@@ -2,13 +2,14 @@
 
 use kinetoscope::artifacts::{
     ARCHIVE, Archive, Artifact, ArtifactOptions, ArtifactOrder, FIXED_TRACE, NotMade, Role,
-    SourceDigest, SourceFile, Stored, UserFacts, archive, order_artifacts, stage_of_word,
+    SourceDigest, SourceFile, Stored, UserFacts, archive, order_artifacts, order_kernel_map,
+    stage_of_word,
 };
 use kinetoscope::{Decoded, Output, PlanOptions, Repairer, Sources, plan_repair};
 
 use super::session::{Port, Source, read_all};
 use crate::protocol::{
-    ArtifactFile, ArtifactWish, Artifacts, Failure, JobId, Progress, Response, Stage,
+    ArtifactFile, ArtifactWish, Artifacts, Failure, JobId, Parts, Progress, Response, Stage,
 };
 
 /// Bytes of the repaired trace that are handed on at a time.
@@ -34,11 +35,11 @@ pub struct Of<'a> {
     pub other_files: Vec<SourceFile>,
 }
 
-/// Makes the artifacts, with the repaired trace and the archive if `with_trace`.
+/// Makes those of the artifacts that are asked for.
 pub fn make(
     of: &Of<'_>,
     wish: &ArtifactWish,
-    with_trace: bool,
+    parts: Parts,
     source: &mut dyn Source,
     port: &mut dyn Port,
 ) -> Result<Made, Failure> {
@@ -47,6 +48,10 @@ pub fn make(
     if let Some(flags) = &wish.server_args {
         facts.take_server_args(flags).map_err(|error| not_taken(&error))?;
     }
+    if parts == Parts::KernelMap {
+        return kernel_map(of, wish, &facts);
+    }
+    let with_trace = parts == Parts::Everything;
     let stage = wish.stage.as_deref().map(stage_of_word).transpose();
     let stage = stage.map_err(|error| not_taken(&error))?;
     // As the command line: what was asked for on the Repair view is not asked for here.
@@ -101,20 +106,36 @@ pub fn make(
         NotMade::NoStage { .. } | NotMade::NoDevice { .. } => not_taken(&error),
         other => fault(&other.to_string()),
     })?;
-    let file = |name: &str, bytes: u64| ArtifactFile { name: name.to_owned(), bytes };
-    let mut files: Vec<ArtifactFile> =
-        texts.iter().map(|text| file(&text.name, text.text.len() as u64)).collect();
+    let mut files: Vec<ArtifactFile> = texts.iter().map(of_text).collect();
     let archive = match with_trace {
         true => Some(archive(&texts, Some(&stored)).map_err(|error| too_large(&error))?),
         false => None,
     };
     if let Some(around) = &archive {
-        files.push(file(FIXED_TRACE, stored.len()));
+        let mut file =
+            |name: &str, bytes| files.push(ArtifactFile { name: name.to_owned(), bytes });
+        file(FIXED_TRACE, stored.len());
         let bytes = (around.before.len() + around.after.len()) as u64;
-        files.push(file(ARCHIVE, bytes + stored.len()));
+        file(ARCHIVE, bytes + stored.len());
     }
     let artifacts = Artifacts { wish: wish.clone(), files };
     Ok(Made { artifacts, texts, archive })
+}
+
+fn of_text(Artifact { name, text }: &Artifact) -> ArtifactFile {
+    ArtifactFile { name: name.clone(), bytes: text.len() as u64 }
+}
+
+/// The kernel map: the names of the files stand in it, not their digests.
+fn kernel_map(of: &Of<'_>, wish: &ArtifactWish, facts: &UserFacts) -> Result<Made, Failure> {
+    let Of { job: _, name, decoded, others, other_files } = of;
+    let mut sources = vec![SourceDigest::default().finish(name, Role::Formal)];
+    sources.extend(other_files.iter().cloned());
+    let options = ArtifactOptions { keep_names: wish.keep_names };
+    let map = order_kernel_map(&decoded.trace, others, &sources, facts, options)
+        .map_err(|error| fault(&error.to_string()))?;
+    let artifacts = Artifacts { wish: wish.clone(), files: vec![of_text(&map.file)] };
+    Ok(Made { artifacts, texts: vec![map.file], archive: None })
 }
 
 fn not_taken(error: &dyn std::error::Error) -> Failure {

@@ -95,6 +95,8 @@ pub fn triage(report: &TriageReport, sections: Vec<Section>) -> Triage {
     Triage {
         stages: Shared::new(stages.collect()),
         devices: Shared::new(devices.collect()),
+        before_window: report.before_window,
+        has_ops: report.coverage.op_ns > 0,
         chapters: sections.into_iter().map(Chapter::from).collect(),
     }
 }

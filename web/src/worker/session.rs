@@ -1,11 +1,12 @@
 //! One file from request to request, without a browser.
 
+mod aside;
 mod others;
 
 use kinetoscope::report::{Table, units};
 use kinetoscope::{
-    Decoded, Decoder, Details, DetailsReader, NotATrace, Options, Output, PlanOptions, RepairPlan,
-    RepairReport, Repairer, TriageSlices,
+    Decoded, Decoder, Details, DetailsReader, FileKind, NotATrace, Options, Output, PlanOptions,
+    RepairPlan, RepairReport, Repairer, TriageSlices,
 };
 
 use self::others::OpenCompanion;
@@ -100,19 +101,22 @@ impl Session {
                             slices: None,
                         });
                     }
-                    Err(failure) => port.send(Response::Failed { job, failure }),
+                    Err(refused) => port.send(match aside::of_refused(*refused, source) {
+                        Ok(aside) => Response::Aside { job, aside },
+                        Err(failure) => Response::Failed { job, failure },
+                    }),
                 }
             }
-            Request::AddCompanion { job, companion, role, name } => {
-                let Some(source) = files.source(companion) else { return };
+            Request::AddCompanion { job, beside, name } => {
+                let Some(source) = files.source(beside.job) else { return };
                 if let Some(file) = &mut self.file {
                     // What is known of slices was found without it.
                     file.slices = None;
-                    others::add(&mut self.companions, (job, companion, role), name, source, port);
+                    others::add(&mut self.companions, job, beside, name, source, port);
                 }
             }
             Request::RemoveCompanion { job: _, companion } => {
-                self.companions.retain(|known| known.job != companion);
+                self.companions.retain(|known| known.beside.job != companion);
                 if let Some(file) = &mut self.file {
                     file.slices = None;
                 }
@@ -127,10 +131,10 @@ impl Session {
                 }
                 port.send(Response::Report { job, report: page::analyses(&report, sections) });
             }
-            Request::Triage { job } => {
+            Request::Triage { job, count_before_window } => {
                 let Some(file) = &mut self.file else { return };
                 file.read_details(job, files, port);
-                let report = file.triage(&self.companions);
+                let report = file.triage(&self.companions, count_before_window);
                 let mut sections = report.sections(EVERY_ROW);
                 for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
                     send_rows(job, table, port);
@@ -170,12 +174,12 @@ impl Session {
                     Err(failure) => port.send(Response::Failed { job, failure }),
                 }
             }
-            Request::Kernel { job, key } => {
+            Request::Kernel { job, key, count_before_window } => {
                 let Some(file) = &mut self.file else { return };
                 // A worker that was ended and started again has not triaged yet.
                 if file.slices.is_none() {
                     file.read_details(job, files, port);
-                    file.triage(&self.companions);
+                    file.triage(&self.companions, count_before_window);
                 }
                 let slices = file.slices.as_ref();
                 let trace = &file.decoded.trace;
@@ -190,10 +194,10 @@ impl Session {
                     port.send(Response::Window { job, window });
                 }
             }
-            Request::Artifacts { job, wish, with_trace } => {
+            Request::Artifacts { job, wish, parts } => {
                 let Some(file) = &mut self.file else { return };
                 file.read_details(job, files, port);
-                match file.artifacts(job, &self.companions, (&wish, with_trace), files, port) {
+                match file.artifacts(job, &self.companions, (&wish, parts), files, port) {
                     Ok(made) => port.deliver_artifacts(job, made),
                     Err(failure) => port.send(Response::NoArtifacts { job, failure }),
                 }
@@ -232,16 +236,31 @@ fn decode(
     stage: Stage,
     source: &mut dyn Source,
     port: &mut dyn Port,
-) -> Result<Decoded, Failure> {
+) -> Result<Decoded, Box<Refused>> {
     let mut decoder = Decoder::new();
+    let mut kind = None;
     read_all(source, |bytes, done, total| {
-        decoder.push(bytes).map_err(|reason| no_trace(&reason))?;
+        decoder.push(bytes).map_err(|reason| {
+            kind = Some(reason.kind);
+            no_trace(&reason)
+        })?;
         let n_events = decoder.n_events() as u64;
         let progress = Progress { stage, done, total, n_events };
         port.send(Response::Progress { job, progress });
         Ok(())
-    })?;
-    decoder.finish().map_err(|reason| no_trace(&reason))
+    })
+    .map_err(|failure| Box::new(Refused { failure, kind }))?;
+    decoder.finish().map_err(|reason| {
+        let (failure, kind) = (no_trace(&reason), Some(reason.kind));
+        Box::new(Refused { failure, kind })
+    })
+}
+
+/// Why a file is not decoded.
+struct Refused {
+    failure: Failure,
+    /// What it is, if it is no trace.
+    kind: Option<FileKind>,
 }
 
 /// Reads the arguments that decoding leaves in the file; `None` when it cannot be read any more.

@@ -39,7 +39,7 @@ pub use overlap::{
 };
 pub use replay::{CaptureFacts, CaptureUse};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
-pub use roles::{RoleGuess, Signs, guess_roles};
+pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 

@@ -49,6 +49,22 @@ pub struct CaptureFacts {
     pub name: String,
     /// Requests that its graph is for.
     pub batch_size: Option<u64>,
+    /// How much of the model its graph holds, in the framework's word: `FULL`, `PIECEWISE`.
+    pub mode: Option<String>,
+}
+
+impl CaptureFacts {
+    /// What is known of the graph, in words: `FULL, batch 32`; empty where nothing is.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        known_of_graph(self.mode.as_deref(), self.batch_size)
+    }
+}
+
+fn known_of_graph(mode: Option<&str>, batch_size: Option<u64>) -> String {
+    let batch = batch_size.map(|n| format!("batch {n}"));
+    let words: Vec<String> = mode.map(str::to_owned).into_iter().chain(batch).collect();
+    words.join(", ")
 }
 
 /// What a capture trace was used for.
@@ -58,12 +74,31 @@ pub struct CaptureUse {
     pub name: String,
     /// Requests that its graph is for, where that is known: of several graphs the last one used.
     pub batch_size: Option<u64>,
+    /// How much of the model its graph holds, in the framework's word, where that is known.
+    #[serde(default)]
+    pub mode: Option<String>,
     /// Graph launches whose kernels it told.
     pub replays: u64,
     /// Of these, those for which another capture would have told as much.
     pub tied: u64,
     /// Of these, those in which the batch size decided.
     pub by_batch: u64,
+}
+
+impl CaptureUse {
+    /// Its name and what is known of its graph: `bs_32.json.gz (FULL, batch 32)`. `at` is its place among the captures,
+    /// which stands for a name that is not known.
+    #[must_use]
+    pub(crate) fn title(&self, at: usize) -> String {
+        let name = match self.name.as_str() {
+            "" => format!("capture {}", at + 1),
+            name => name.to_owned(),
+        };
+        match known_of_graph(self.mode.as_deref(), self.batch_size) {
+            known if known.is_empty() => name,
+            known => format!("{name} ({known})"),
+        }
+    }
 }
 
 /// What replay mapping did.
@@ -210,9 +245,10 @@ pub(crate) fn map(
 fn uses(given: &Sources<'_>) -> Vec<CaptureUse> {
     let details =
         given.capture_facts.iter().cloned().chain(std::iter::repeat(CaptureFacts::default()));
-    let use_of = |CaptureFacts { name, batch_size }| CaptureUse {
+    let use_of = |CaptureFacts { name, batch_size, mode }| CaptureUse {
         name,
         batch_size,
+        mode,
         ..CaptureUse::default()
     };
     details.take(given.captures.len()).map(use_of).collect()
@@ -564,7 +600,11 @@ mod tests {
         // What stands beside the traces tells where they do not tell themselves.
         let (one, other) = (unnamed(2, None), unnamed(2, None));
         let details = |sizes: [u64; 2]| {
-            sizes.map(|size| CaptureFacts { name: format!("bs_{size}"), batch_size: Some(size) })
+            sizes.map(|size| CaptureFacts {
+                name: format!("bs_{size}"),
+                batch_size: Some(size),
+                mode: None,
+            })
         };
         assert_eq!(used("32", &[&one, &other], &details([16, 32])), [(0, 0, 0), (1, 1, 1)]);
         assert_eq!(used("32", &[&one, &other], &details([32, 16])), [(1, 1, 1), (0, 0, 0)]);

@@ -154,16 +154,7 @@ impl Coverage {
 
     /// Which capture told what, where captures were given.
     fn captures_sentence(&self) -> Option<String> {
-        let name = |(at, capture): (usize, &CaptureUse)| {
-            let name = match capture.name.as_str() {
-                "" => format!("capture {}", at + 1),
-                name => name.to_owned(),
-            };
-            match capture.batch_size {
-                Some(batch) => format!("{name} (batch {batch})"),
-                None => name,
-            }
-        };
+        let name = |(at, capture): (usize, &CaptureUse)| capture.title(at);
         let all = || self.captures.iter().enumerate();
         let used: Vec<String> = all()
             .filter(|(_, capture)| capture.replays > 0)

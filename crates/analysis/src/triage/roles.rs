@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use trace::{Flags, StringId, Trace, each_row};
 
 use super::attribution::launches_graph;
+use super::kernel_map::KernelMap;
 use super::replay::captures;
 use crate::before_window::{each_launch, is_gpu_slice};
 
@@ -164,6 +165,26 @@ pub fn guess_roles(traces: &[&Signs]) -> Vec<RoleGuess> {
     roles
 }
 
+/// Digests of the kernels' names in a map, ascending: what [`guess_map`] goes by.
+#[must_use]
+pub fn map_names(map: &KernelMap) -> Vec<u32> {
+    distinct(map.global.iter().map(|kernel| digest(&kernel.name)).collect())
+}
+
+/// Which of some traces a kernel map of these names tells of: the one with most kernels that the map knows, of equals the
+/// first; `None` where it knows none. Unlike a mapping trace, a map is of use to a trace without graphs, too: that may
+/// have been recorded without stacks.
+#[must_use]
+pub fn guess_map(names: &[u32], traces: &[&Signs]) -> Option<usize> {
+    let known = |signs: &Signs| {
+        let all = signs.replayed_names.iter().chain(&signs.ran_names);
+        all.filter(|name| names.binary_search(name).is_ok()).count()
+    };
+    let scored = traces.iter().enumerate().map(|(at, signs)| (known(signs), at));
+    let best = scored.filter(|(n, _)| *n > 0).max_by_key(|(n, at)| (*n, std::cmp::Reverse(*at)));
+    best.map(|(_, at)| at)
+}
+
 /// 2 for the same rank, 0 for another, 1 where nobody knows.
 fn same_rank(a: &Signs, b: &Signs) -> u8 {
     match (a.rank, b.rank) {
@@ -230,6 +251,7 @@ fn digest(text: &str) -> u32 {
 mod tests {
     use super::*;
     use crate::fixture::{Fixture, kernel, slice};
+    use crate::triage::MappedKernel;
 
     /// A trace that replays `names` by one launch of a graph.
     fn replaying(names: &[&str]) -> Signs {
@@ -304,6 +326,20 @@ mod tests {
         let capture = with(1, launching(&["a"], 1));
         let roles = guess_roles(&[&zero, &capture, &one]);
         assert_eq!(roles, [RoleGuess::Own, RoleGuess::Capture(2), RoleGuess::Own]);
+    }
+
+    #[test]
+    fn a_map_is_of_the_trace_whose_kernels_it_knows() {
+        let (llama, whisper) = (replaying(&["a", "b"]), plain(&["x", "y"]));
+        let names = |names: &[&str]| distinct(names.iter().map(|name| digest(name)).collect());
+        let traces = [&llama, &whisper];
+        assert_eq!(guess_map(&names(&["y", "x", "a"]), &traces), Some(1));
+        assert_eq!(guess_map(&names(&["b", "x"]), &traces), Some(0), "of equals the first");
+        assert_eq!(guess_map(&names(&["moon"]), &traces), None);
+        let kernels =
+            ["a", "x"].map(|name| MappedKernel { name: name.into(), ..Default::default() });
+        let map = KernelMap { stages: Vec::new(), global: kernels.to_vec() };
+        assert_eq!(map_names(&map), names(&["a", "x"]));
     }
 
     #[test]

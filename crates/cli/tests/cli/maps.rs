@@ -113,7 +113,7 @@ fn of_several_captures_the_one_with_the_kernels_is_used_and_named() {
     let run = folder.run(&["triage", &formal, "--capture", "captures"]).done();
     for part in [
         "544 of them were traced back",
-        "1 graph launch by bs\\_32\\_rank0.json.gz (batch 32)",
+        "1 graph launch by bs\\_32\\_rank0.json.gz (FULL, batch 32)",
         // (The trace's own word, 32, counts before the list's.)
         "No graph launch replays bs\\_64\\_rank0.json.gz",
         "| bs\\_64\\_rank0.json.gz | capture |",

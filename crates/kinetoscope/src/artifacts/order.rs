@@ -1,11 +1,14 @@
 //! From a trace and what a person wants to its artifacts, in one call: the page and the command line both make it.
 
-use analysis::{Options, Sources, Stage, TriageOptions, TriageReport, analyze, triage};
+use analysis::{Options, Sources, Stage, TriageOptions, TriageReport, analyze, kernel_map, triage};
 use decode::Decoded;
 use repair::RepairPlan;
 use trace::Trace;
 
-use super::{Artifact, ArtifactOptions, SourceFile, Triaged, UserFacts, triage_artifacts};
+use super::{
+    Artifact, ArtifactOptions, KERNEL_MAP, SourceFile, Triaged, UserFacts, triage_artifacts,
+};
+use crate::kernel_map::{KernelMapFacts, kernel_map_json};
 
 /// What artifacts are made of and how.
 #[derive(Clone, Copy)]
@@ -165,4 +168,37 @@ pub fn ordered_artifacts(
         cutoff_pct,
     })
     .map_err(NotMade::Json)
+}
+
+/// A kernel map that was exported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedMap {
+    /// The document.
+    pub file: Artifact,
+    /// Kernels in it.
+    pub n_kernels: usize,
+}
+
+/// The kernel map of a trace: where its kernels came from, for other runs of the same work. Of `sources` the names count.
+///
+/// # Errors
+/// Only by a fault of Kinetoscope.
+pub fn order_kernel_map(
+    trace: &Trace,
+    others: &Sources<'_>,
+    sources: &[SourceFile],
+    facts: &UserFacts,
+    options: ArtifactOptions,
+) -> Result<ExportedMap, NotMade> {
+    // Arguments say nothing of where a kernel came from.
+    let map = kernel_map(trace, &Sources { details: None, capture_details: &[], ..*others });
+    let beside = KernelMapFacts {
+        sources,
+        server_flags: facts.server_flags.as_ref(),
+        generated_at: None,
+        keep_names: options.keep_names,
+    };
+    let text = kernel_map_json(&map, &trace.metadata, &beside).map_err(NotMade::Json)?;
+    let file = Artifact { name: KERNEL_MAP.to_owned(), text };
+    Ok(ExportedMap { file, n_kernels: map.global.len() })
 }

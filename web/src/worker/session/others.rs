@@ -1,53 +1,65 @@
 //! What other files tell of the one that is open: traces beside it, and other runs.
 
 use kinetoscope::artifacts::{
-    Artifact, ArtifactOptions, ArtifactOrder, Role, SourceDigest, UserFacts, order_artifacts,
+    Artifact, ArtifactOptions, ArtifactOrder, Role, SourceDigest, SourceFile, UserFacts,
+    order_artifacts,
 };
 use kinetoscope::trace::Trace;
-use kinetoscope::{Decoded, Details, RepairPlan, Run, Sources, TriageOptions, TriageReport};
+use kinetoscope::{
+    CaptureFacts, Decoded, Details, KernelMap, Options, RepairPlan, Run, Sources, TriageOptions,
+    TriageReport,
+};
 
 use super::{
-    EVERY_ROW, Files, OpenFile, Port, Source, decode, details, fault, page, read_all, send_rows,
-    unreadable,
+    EVERY_ROW, Files, OpenFile, Port, Source, aside, decode, details, fault, page, read_all,
+    send_rows, unreadable,
 };
 use crate::protocol::{
-    ArtifactWish, Companion, Comparison, Failure, JobId, Progress, Response, Stage,
+    ArtifactWish, Beside, Companion, Comparison, Failure, JobId, Parts, Progress, Response, Stage,
 };
 use crate::worker::artifacts::{self, Made, Of};
 
-/// A trace that tells of the open one.
+/// A file that tells of the open one.
 pub(super) struct OpenCompanion {
-    /// Its own job on the page.
-    pub job: JobId,
-    pub role: Companion,
+    pub beside: Beside,
     /// The file's name.
-    pub name: String,
-    pub decoded: Decoded,
-    /// Arguments of a capture.
-    pub details: Option<Details>,
+    name: String,
+    told: Told,
 }
 
-/// Reads a companion; one that is known already takes the new role.
+/// What such a file holds.
+enum Told {
+    /// A trace, and of a capture its arguments.
+    Trace(Box<Decoded>, Option<Box<Details>>),
+    Map(KernelMap),
+}
+
+/// Reads a companion; one that is known already takes the new part.
 pub(super) fn add(
     companions: &mut Vec<OpenCompanion>,
-    (job, companion, role): (JobId, JobId, Companion),
+    job: JobId,
+    beside: Beside,
     name: String,
     source: &mut dyn Source,
     port: &mut dyn Port,
 ) {
-    if let Some(known) = companions.iter_mut().find(|known| known.job == companion) {
-        known.role = role;
-        port.send(Response::Companion { job, companion, failure: None });
-        return;
-    }
-    let failure = match decode(job, Stage::ReadingCompanion(role), source, port) {
-        Ok(decoded) => {
-            let stage = Stage::ReadingCompanion(role);
-            let details = match role {
-                Companion::Capture => details(job, stage, &decoded, source, port),
-                Companion::Mapping => None,
-            };
-            companions.push(OpenCompanion { job: companion, role, name, decoded, details });
+    let companion = beside.job;
+    let known = companions.iter().position(|known| known.beside.job == companion);
+    let told = match known.map(|at| companions.remove(at).told) {
+        Some(told) => Ok(told),
+        None => read(job, beside.role, source, port),
+    };
+    let failure = match told {
+        Ok(mut told) => {
+            if let (Told::Trace(decoded, arguments @ None), Companion::Capture) =
+                (&mut told, beside.role)
+            {
+                let stage = Stage::ReadingCompanion(beside.role);
+                *arguments = details(job, stage, decoded, source, port).map(Box::new);
+            }
+            companions.push(OpenCompanion { beside, name, told });
+            // The first that was dropped is asked first, in whichever order they were read.
+            companions.sort_by_key(|known| known.beside.job);
             None
         }
         Err(failure) => Some(failure),
@@ -55,31 +67,85 @@ pub(super) fn add(
     port.send(Response::Companion { job, companion, failure });
 }
 
-impl OpenFile {
-    fn sources<'a>(
-        &'a self,
-        captures: &'a [&'a Trace],
-        capture_details: &'a [Option<&'a Details>],
-        companions: &'a [OpenCompanion],
-    ) -> Sources<'a> {
-        Sources {
-            captures,
-            mapping: of(companions, Companion::Mapping).next().map(|it| &it.decoded.trace),
-            details: self.details.as_ref(),
-            capture_details,
-            ..Sources::default()
-        }
+fn read(
+    job: JobId,
+    role: Companion,
+    source: &mut dyn Source,
+    port: &mut dyn Port,
+) -> Result<Told, Failure> {
+    if role == Companion::Map {
+        return aside::read_map(source).map(Told::Map);
     }
+    let decoded = decode(job, Stage::ReadingCompanion(role), source, port);
+    decoded.map(|decoded| Told::Trace(Box::new(decoded), None)).map_err(|refused| refused.failure)
+}
 
+/// The companions of one part, in order.
+fn of(companions: &[OpenCompanion], role: Companion) -> impl Iterator<Item = &OpenCompanion> {
+    companions.iter().filter(move |companion| companion.beside.role == role)
+}
+
+/// The sources of a triage with what the companions tell, and the arguments of the trace itself.
+fn with<R>(
+    companions: &[OpenCompanion],
+    details: Option<&Details>,
+    then: impl FnOnce(&Sources<'_>) -> R,
+) -> R {
+    let traces = |role: Companion| {
+        of(companions, role).filter_map(|companion| match &companion.told {
+            Told::Trace(decoded, details) => Some((companion, &decoded.trace, details.as_deref())),
+            Told::Map(_) => None,
+        })
+    };
+    let maps = of(companions, Companion::Map).filter_map(|companion| match &companion.told {
+        Told::Map(map) => Some(map),
+        Told::Trace(..) => None,
+    });
+    let captures: Vec<&Trace> = traces(Companion::Capture).map(|(_, trace, _)| trace).collect();
+    let capture_details: Vec<Option<&Details>> =
+        traces(Companion::Capture).map(|(.., details)| details).collect();
+    let facts = traces(Companion::Capture).map(|(companion, ..)| companion.facts());
+    let capture_facts: Vec<CaptureFacts> = facts.collect();
+    then(&Sources {
+        captures: &captures,
+        capture_facts: &capture_facts,
+        mapping: traces(Companion::Mapping).map(|(_, trace, _)| trace).next(),
+        map: { maps }.next(),
+        details,
+        capture_details: &capture_details,
+    })
+}
+
+impl OpenCompanion {
+    /// What is known of a capture beside the trace.
+    fn facts(&self) -> CaptureFacts {
+        let unlisted = || CaptureFacts { name: self.name.clone(), ..CaptureFacts::default() };
+        self.beside.listed.clone().unwrap_or_else(unlisted)
+    }
+}
+
+/// As the command line lists them: the mapping trace, the captures, the kernel map.
+const AS_LISTED: [(Companion, Role); 3] = [
+    (Companion::Mapping, Role::Mapping),
+    (Companion::Capture, Role::Capture),
+    (Companion::Map, Role::Mapping),
+];
+
+impl OpenFile {
     /// Triage with what the companions tell; what it knows of every GPU slice is kept for what is asked later.
-    pub(super) fn triage(&mut self, companions: &[OpenCompanion]) -> TriageReport {
-        let (captures, told) = captures(companions);
-        let sources = self.sources(&captures, &told, companions);
+    pub(super) fn triage(
+        &mut self,
+        companions: &[OpenCompanion],
+        count_before_window: bool,
+    ) -> TriageReport {
         let trace = &self.decoded.trace;
         let (model, tp) = UserFacts::default().model_and_tp(&trace.metadata);
         let file_name = Some(self.name.clone());
-        let options = TriageOptions { file_name, model, tp, ..TriageOptions::default() };
-        let (report, slices) = kinetoscope::triage_kept(trace, &options, &sources);
+        let slices = Options { without_before_window: !count_before_window, ..Options::default() };
+        let options = TriageOptions { slices, file_name, model, tp };
+        let (report, slices) = with(companions, self.details.as_ref(), |sources| {
+            kinetoscope::triage_kept(trace, &options, sources)
+        });
         self.slices = Some(slices);
         report
     }
@@ -89,72 +155,66 @@ impl OpenFile {
         &self,
         job: JobId,
         companions: &[OpenCompanion],
-        (wish, with_trace): (&ArtifactWish, bool),
+        (wish, parts): (&ArtifactWish, Parts),
         files: &mut dyn Files,
         port: &mut dyn Port,
     ) -> Result<Made, Failure> {
         let gone = || unreadable("it is not here any more", 0);
         let mut other_files = Vec::new();
-        // As the command line lists them: the mapping trace before the captures.
-        for (part, role) in
-            [(Companion::Mapping, Role::Mapping), (Companion::Capture, Role::Capture)]
-        {
-            for companion in companions.iter().filter(|companion| companion.role == part) {
-                let mut digest = SourceDigest::default();
-                let source = files.source(companion.job).ok_or_else(gone)?;
-                read_all(source, |bytes, done, total| {
-                    digest.push(bytes);
-                    let stage = Stage::Digesting;
-                    let progress = Progress { stage, done, total, n_events: 0 };
-                    port.send(Response::Progress { job, progress });
-                    Ok(())
-                })?;
-                other_files.push(digest.finish(&companion.name, role));
+        for (part, role) in AS_LISTED {
+            for companion in of(companions, part) {
+                let source = files.source(companion.beside.job).ok_or_else(gone)?;
+                other_files.push(digest_of(job, companion, role, source, port)?);
             }
         }
-        let (captures, told) = captures(companions);
-        let of = Of {
-            job,
-            name: &self.name,
-            decoded: &self.decoded,
-            others: self.sources(&captures, &told, companions),
-            other_files,
-        };
         let source = files.source(job).ok_or_else(gone)?;
-        artifacts::make(&of, wish, with_trace, source, port)
+        with(companions, self.details.as_ref(), |others| {
+            let of =
+                Of { job, name: &self.name, decoded: &self.decoded, others: *others, other_files };
+            artifacts::make(&of, wish, parts, source, port)
+        })
     }
 
     /// The run in the form that another worker, or another year, can compare with its own. Repairs are no part of it,
     /// so it need not wait for a plan.
     pub(super) fn describe(&self, companions: &[OpenCompanion]) -> Result<Vec<Artifact>, Failure> {
-        let (captures, told) = captures(companions);
         let no_plan = RepairPlan::default();
-        let mut files = order_artifacts(&ArtifactOrder {
-            decoded: &self.decoded,
-            file_name: &self.name,
-            plan: self.plan.as_ref().unwrap_or(&no_plan),
-            others: self.sources(&captures, &told, companions),
-            sources: &[],
-            facts: &UserFacts::default(),
-            stage: None,
-            device: None,
-            cutoff_pct: EVERY_ROW,
-            count_before_window: false,
-            options: ArtifactOptions::default(),
-        })
-        .map_err(|error| fault(&error))?;
+        let described = with(companions, self.details.as_ref(), |others| {
+            order_artifacts(&ArtifactOrder {
+                decoded: &self.decoded,
+                file_name: &self.name,
+                plan: self.plan.as_ref().unwrap_or(&no_plan),
+                others: *others,
+                sources: &[],
+                facts: &UserFacts::default(),
+                stage: None,
+                device: None,
+                cutoff_pct: EVERY_ROW,
+                count_before_window: false,
+                options: ArtifactOptions::default(),
+            })
+        });
+        let mut files = described.map_err(|error| fault(&error))?;
         files.retain(|file| Run::FILES.contains(&file.name.as_str()));
         Ok(files)
     }
 }
 
-/// The captures, and the arguments of each.
-fn captures(companions: &[OpenCompanion]) -> (Vec<&Trace>, Vec<Option<&Details>>) {
-    of(companions, Companion::Capture).map(|it| (&it.decoded.trace, it.details.as_ref())).unzip()
-}
-
-fn of(companions: &[OpenCompanion], role: Companion) -> impl Iterator<Item = &OpenCompanion> {
-    companions.iter().filter(move |companion| companion.role == role)
+fn digest_of(
+    job: JobId,
+    companion: &OpenCompanion,
+    role: Role,
+    source: &mut dyn Source,
+    port: &mut dyn Port,
+) -> Result<SourceFile, Failure> {
+    let mut digest = SourceDigest::default();
+    read_all(source, |bytes, done, total| {
+        digest.push(bytes);
+        let progress = Progress { stage: Stage::Digesting, done, total, n_events: 0 };
+        port.send(Response::Progress { job, progress });
+        Ok(())
+    })?;
+    Ok(digest.finish(&companion.name, role))
 }
 
 /// Compares two runs by what was written down of them.

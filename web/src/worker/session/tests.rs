@@ -1,7 +1,7 @@
 //! The worker's whole conversation, without a browser.
 
 use super::*;
-use crate::protocol::{ArtifactWish, Companion};
+use crate::protocol::{ArtifactWish, Aside, Beside, CaptureFacts, Companion, Parts};
 use crate::shared::Shared;
 
 struct Bytes(Vec<u8>);
@@ -97,7 +97,7 @@ fn plan() -> Request {
 }
 
 fn triage() -> Request {
-    Request::Triage { job: JOB }
+    Request::Triage { job: JOB, count_before_window: false }
 }
 
 #[test]
@@ -211,7 +211,8 @@ const CAPTURE: &str = r#"{"traceEvents":[
 const OTHER: JobId = JobId(8);
 
 fn add(role: Companion) -> Request {
-    Request::AddCompanion { job: JOB, companion: OTHER, role, name: "capture.json".into() }
+    let beside = Beside { job: OTHER, role, listed: None };
+    Request::AddCompanion { job: JOB, beside, name: "capture.json".into() }
 }
 
 /// How sure the place of the only kernel is, each time that triage was asked for.
@@ -266,6 +267,134 @@ fn a_companion_that_is_no_trace_leaves_the_job_alive() {
     assert_eq!(confidences(&heard), ["launch"]);
 }
 
+/// What a file that is no trace is taken for.
+fn aside(file: &str) -> Result<Aside, Failure> {
+    let heard = talk(file, [open(), Request::Analyze { job: JOB }, triage()]);
+    let mut said = heard.responses.into_iter().filter_map(|response| match response {
+        Response::Aside { aside, .. } => Some(Ok(aside)),
+        Response::Failed { failure, .. } => Some(Err(failure)),
+        Response::Progress { .. } => None,
+        other => panic!("{other:?}"),
+    });
+    let first = said.next().unwrap();
+    assert!(said.next().is_none(), "one answer");
+    first
+}
+
+const MAP: &str = r#"{"version": 2, "generated_from": [], "stages": {"decode": {"kernels": {}}}, "global": {"kernels": {
+"gemm": {"category": "gemm", "sites": [{"location": "a.py:3 f", "top_cpu_op": "aten::mm", "launches": 1, "total_us": 2}]}}}}"#;
+
+#[test]
+fn a_kernel_map_is_no_trace_but_tells_of_one() {
+    let Ok(Aside::Map { names, n_kernels, stages }) = aside(MAP) else { panic!("no map") };
+    assert_eq!((names.len(), n_kernels, stages), (1, 1, vec!["decode".to_owned()]));
+    let requests = [
+        open(),
+        triage(),
+        add(Companion::Map),
+        triage(),
+        artifacts(ArtifactWish { facts: "{}".into(), ..ArtifactWish::default() }, Parts::KernelMap),
+        Request::RemoveCompanion { job: JOB, companion: OTHER },
+        triage(),
+    ];
+    let heard = talk_beside(REPLAY, &[(OTHER, MAP)], requests);
+    assert_eq!(confidences(&heard), ["launch", "mapping", "launch"]);
+    let made = heard.made.unwrap();
+    let [map] = &made.texts[..] else { panic!("{:?}", made.texts) };
+    assert_eq!(made.artifacts.bytes_of("kernel_map.json"), Some(map.text.len() as u64));
+    // What was imported goes out again, with the file that it came from.
+    assert!(map.text.contains("aten::mm") && map.text.contains("capture.json"), "{}", map.text);
+}
+
+#[test]
+fn what_is_wrong_with_a_map_is_said_with_its_place() {
+    let failure = aside(&MAP.replace("\"launches\": 1", "\"launches\": -1")).unwrap_err();
+    assert_eq!(failure.title, "This kernel map cannot be used");
+    assert_eq!(failure.place.as_deref(), Some("global.kernels[\"gemm\"].sites[0].launches"));
+    assert!(failure.what.contains("it is no whole number"), "{failure:?}");
+    let cut = aside(&MAP[..MAP.len() - 4]).unwrap_err();
+    assert!(cut.what.contains("it is no JSON") && cut.advice.contains("--export-map"), "{cut:?}");
+}
+
+#[test]
+fn a_list_of_captures_names_them_and_another_list_is_refused() {
+    let list = r#"[{"file": "x/bs_32.json.gz", "batch_size": 32, "mode": "FULL"}]"#;
+    let Ok(Aside::Captures(listed)) = aside(list) else { panic!("no list") };
+    let words: Vec<_> = listed.iter().map(|of| (of.name.as_str(), of.in_words())).collect();
+    assert_eq!(words, [("bs_32.json.gz", "FULL, batch 32".to_owned())]);
+    let failure = aside(r#"[{"a": 1}]"#).unwrap_err();
+    assert_eq!(failure.title, "A list of records that are no events");
+    assert!(failure.what.contains("entry 0 has no file"), "{failure:?}");
+}
+
+#[test]
+fn the_note_on_captures_has_their_names_and_what_a_list_says() {
+    let facts = CaptureFacts {
+        name: "capture.json".into(),
+        batch_size: Some(8),
+        mode: Some("FULL".into()),
+    };
+    let beside = Beside { job: OTHER, role: Companion::Capture, listed: Some(facts) };
+    let listed = Request::AddCompanion { job: JOB, beside, name: "capture.json".into() };
+    let heard = talk_beside(
+        REPLAY,
+        &[(OTHER, CAPTURE)],
+        [open(), add(Companion::Capture), triage(), listed, triage()],
+    );
+    let notes = heard.responses.iter().filter_map(|response| match response {
+        Response::Triage { triage, .. } => Some(triage.chapter("triage")?.intro.last()?.as_str()),
+        _ => None,
+    });
+    assert_eq!(
+        notes.collect::<Vec<_>>(),
+        [
+            "Captures told 1 graph launch by capture.json.",
+            "Captures told 1 graph launch by capture.json (FULL, batch 8)."
+        ]
+    );
+    let reading = heard.responses.iter().filter(|response| {
+        matches!(response, Response::Progress { progress, .. } if matches!(progress.stage, Stage::ReadingCompanion(_)))
+    });
+    assert_eq!(reading.count(), 2, "it is not read again for that");
+}
+
+#[test]
+fn a_mapping_trace_that_becomes_a_capture_tells_its_arguments() {
+    let as_capture =
+        talk_beside(REPLAY, &[(OTHER, CAPTURE)], [open(), add(Companion::Capture), triage()]);
+    let changed = [open(), add(Companion::Mapping), add(Companion::Capture), triage()];
+    let changed = talk_beside(REPLAY, &[(OTHER, CAPTURE)], changed);
+    let tables = |heard: &Heard| {
+        let Some(Response::Triage { triage, .. }) = heard.responses.last() else {
+            panic!("no triage")
+        };
+        let table = triage.chapter("kernel-table").unwrap().table("kernel-table").unwrap();
+        (table.columns.len(), table.rows.clone())
+    };
+    assert_eq!(tables(&changed), tables(&as_capture));
+}
+
+#[test]
+fn work_from_before_the_window_counts_on_request() {
+    // A launch is recorded, but not that of the first kernel.
+    let file = r#"{"traceEvents":[
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":11,"dur":2,"args":{"correlation":2}},
+{"ph":"X","cat":"kernel","name":"early","pid":0,"tid":7,"ts":10,"dur":5,"args":{"stream":7,"correlation":1}},
+{"ph":"X","cat":"kernel","name":"own","pid":0,"tid":7,"ts":20,"dur":6,"args":{"stream":7,"correlation":2}}
+]}"#;
+    let counting = Request::Triage { job: JOB, count_before_window: true };
+    let heard = talk(file, [open(), triage(), counting]);
+    let told = heard.responses.iter().filter_map(|response| match response {
+        Response::Triage { triage, .. } => {
+            let table = triage.chapter("kernel-table")?.table("kernel-table")?;
+            let sum = triage.before_window;
+            Some((table.rows.len(), sum.n_slices, sum.total_ns, sum.counted))
+        }
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [(1, 1, 5_000, false), (2, 1, 5_000, true)]);
+}
+
 #[test]
 fn a_file_says_what_part_it_can_play() {
     let signs = |file: &str| {
@@ -299,8 +428,8 @@ fn two_runs_are_compared_by_what_one_wrote_down() {
     assert_eq!(presence, ["only B", "only B", "only A"]);
 }
 
-fn artifacts(wish: ArtifactWish, with_trace: bool) -> Request {
-    Request::Artifacts { job: JOB, wish, with_trace }
+fn artifacts(wish: ArtifactWish, parts: Parts) -> Request {
+    Request::Artifacts { job: JOB, wish, parts }
 }
 
 #[test]
@@ -308,7 +437,7 @@ fn artifacts_are_made_with_their_sizes_and_the_archive_is_whole() {
     let facts = r#"{"trial_id": "17"}"#.to_owned();
     let server_args = Some(r#"{"model_path": "m", "x": 1.0}"#.to_owned());
     let wish = ArtifactWish { facts, server_args, ..ArtifactWish::default() };
-    let heard = talk(CROSSING, [open(), artifacts(wish.clone(), true)]);
+    let heard = talk(CROSSING, [open(), artifacts(wish.clone(), Parts::Everything)]);
     let Made { artifacts, texts, archive } = heard.made.unwrap();
     assert_eq!(artifacts.wish, wish);
     let names: Vec<&str> = artifacts.files.iter().map(|file| file.name.as_str()).collect();
@@ -338,7 +467,7 @@ fn artifacts_are_made_with_their_sizes_and_the_archive_is_whole() {
 #[test]
 fn the_tables_alone_need_no_repaired_trace() {
     let wish = ArtifactWish { facts: "{}".into(), ..ArtifactWish::default() };
-    let heard = talk(CROSSING, [open(), artifacts(wish, false)]);
+    let heard = talk(CROSSING, [open(), artifacts(wish, Parts::Tables)]);
     let made = heard.made.unwrap();
     assert!(heard.blocks.is_empty() && made.archive.is_none());
     assert_eq!(made.artifacts.files.len(), 5);
@@ -354,7 +483,7 @@ fn a_wrong_wish_leaves_the_file_as_it_is() {
             ..ArtifactWish::default()
         },
     ] {
-        let heard = talk(CROSSING, [open(), artifacts(wish, true), triage()]);
+        let heard = talk(CROSSING, [open(), artifacts(wish, Parts::Everything), triage()]);
         let said = |response: &Response| matches!(response, Response::NoArtifacts { .. });
         assert!(heard.made.is_none() && heard.responses.iter().any(said));
         assert!(matches!(heard.responses.last(), Some(Response::Triage { .. })));

@@ -1,0 +1,119 @@
+//! Results of the analyses and of triage.
+
+use std::borrow::Cow;
+
+use kinetoscope::BeforeWindowSum;
+use kinetoscope::report::{Finding, Section, Table};
+use serde::{Deserialize, Serialize};
+
+use crate::shared::Shared;
+
+/// The results of the analyses.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Analyses {
+    /// What recorded it: "CUDA 12.4".
+    pub platform: String,
+    /// The rank that the file says it is from.
+    pub rank: Option<i64>,
+    /// The finding in one sentence.
+    pub verdict: String,
+    /// Time in which the GPU did something, in percent of its span; `None` without GPU slices.
+    pub busy_pct: Option<f64>,
+    /// From the first start to the last end of a GPU slice.
+    pub span_ns: i64,
+    /// Time in which the GPU did something.
+    pub busy_ns: i64,
+    /// Kernels.
+    pub n_kernels: u64,
+    /// Distinct names of kernels.
+    pub n_kernel_names: u64,
+    /// Sum of their durations.
+    pub kernel_sum_ns: i64,
+    /// Parts of the stacked bar, largest first.
+    pub parts: Shared<Vec<Part>>,
+    /// The chapters of the report.
+    pub chapters: Vec<Chapter>,
+}
+
+impl Analyses {
+    /// The chapter of that id.
+    #[must_use]
+    pub fn chapter(&self, id: &str) -> Option<&Chapter> {
+        self.chapters.iter().find(|chapter| chapter.id == id)
+    }
+}
+
+/// The results of triage.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Triage {
+    /// The stages that have GPU work, in order.
+    pub stages: Shared<Vec<Choice>>,
+    /// The devices that have GPU work, in order.
+    pub devices: Shared<Vec<Choice>>,
+    /// What was launched before the window, on all devices.
+    pub before_window: BeforeWindowSum,
+    /// Whether an op is known of anything, so that a kernel map would have something to say.
+    pub has_ops: bool,
+    /// The chapters of the report.
+    pub chapters: Vec<Chapter>,
+}
+
+impl Triage {
+    /// The chapter of that id.
+    #[must_use]
+    pub fn chapter(&self, id: &str) -> Option<&Chapter> {
+        self.chapters.iter().find(|chapter| chapter.id == id)
+    }
+}
+
+/// A stage or a device that tables can be narrowed to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Its id, as it stands in the tables.
+    pub id: String,
+    /// What a person reads.
+    pub title: String,
+    /// Its share of GPU time, in percent.
+    pub share_pct: f64,
+}
+
+/// A [`Section`] whose tables the components can hold on to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Chapter {
+    /// Stable id: `kernels`.
+    pub id: Cow<'static, str>,
+    /// The heading.
+    pub title: Cow<'static, str>,
+    /// Sentences under it.
+    pub intro: Vec<String>,
+    /// The evidence.
+    pub tables: Vec<Shared<Table>>,
+    /// What follows from it.
+    pub findings: Vec<Finding>,
+}
+
+impl Chapter {
+    /// The table of that id.
+    #[must_use]
+    pub fn table(&self, id: &str) -> Option<&Shared<Table>> {
+        self.tables.iter().find(|table| table.id == id)
+    }
+}
+
+impl From<Section> for Chapter {
+    fn from(section: Section) -> Self {
+        let Section { id, title, intro, tables, findings } = section;
+        Self { id, title, intro, tables: tables.into_iter().map(Shared::new).collect(), findings }
+    }
+}
+
+/// A part of the stacked bar.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Category.
+    pub category: String,
+    /// Its time.
+    pub total_ns: i64,
+    /// Its share of the kernels' time, in percent.
+    pub share_pct: f64,
+}

@@ -1,0 +1,70 @@
+//! What a file is that is no trace, but tells of traces.
+
+use kinetoscope::report::units;
+
+use super::roles;
+use crate::protocol::{Aside, CaptureFacts, JobId};
+use crate::state::{Role, State};
+
+/// Such a file, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// What it is.
+    pub title: &'static str,
+    /// What is in it.
+    pub finding: String,
+    /// What it is used for, or how it could be.
+    pub use_: String,
+    /// Of a list of captures: these, and whether each is open and used as one.
+    pub captures: Vec<(CaptureFacts, bool)>,
+}
+
+/// What it is and how much is in it.
+#[must_use]
+pub fn title(aside: &Aside) -> (&'static str, String) {
+    match aside {
+        Aside::Map { n_kernels, .. } => {
+            ("Kernel map", units::plural(*n_kernels, "kernel", "kernels"))
+        }
+        Aside::Captures(listed) => {
+            ("List of captures", units::plural(listed.len() as u64, "capture", "captures"))
+        }
+    }
+}
+
+/// The file of a job, if it is such a one.
+#[must_use]
+pub fn described(state: &State, job: JobId) -> Option<Described> {
+    let aside = state.file(job)?.aside.as_deref()?;
+    let (title, mut finding) = title(aside);
+    let (use_, captures) = match aside {
+        Aside::Map { stages, .. } => {
+            if !stages.is_empty() {
+                finding.push_str(&format!("; stages: {}", stages.join(", ")));
+            }
+            let of = match roles::role(state, job) {
+                Role::Companion(_, of) => state.file(of),
+                _ => None,
+            };
+            let text = match of {
+                Some(file) => format!(
+                    "It tells where the kernels of {} come from, by their names, as the trace that it was exported from \
+                     would.",
+                    file.name
+                ),
+                None => "It tells where kernels of another trace come from, by their names. Drop that trace, or say on the \
+                         card of this file which it is."
+                    .to_owned(),
+            };
+            (text, Vec::new())
+        }
+        Aside::Captures(listed) => {
+            let captures = roles::captures_of_list(state, listed);
+            let text = "It says of which batch size each trace of a graph's capture is, which decides between captures that \
+                        fit a launch equally well. Drop the captures that it names beside the trace that replays them.";
+            (text.to_owned(), captures)
+        }
+    };
+    finding.push('.');
+    Some(Described { title, finding, use_, captures })
+}
