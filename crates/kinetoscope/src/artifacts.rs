@@ -175,7 +175,7 @@ pub fn artifacts(input: &ArtifactInput<'_>) -> Result<Vec<Artifact>, serde_json:
     let mut files = vec![
         Artifact {
             name: SUMMARY.to_owned(),
-            text: summary::summary(&metadata, input.report, &chapters),
+            text: summary::summary(&metadata, input.run, &chapters),
         },
         json(METADATA, &metadata)?,
     ];

@@ -30,6 +30,7 @@ fn run_facts() -> RunFacts {
             evidence: vec!["vllm: 9 Python calls".to_owned()],
         },
         profile_stage: "decode".to_owned(),
+        busy: "GPU busy 90.0% of 3 ms.".to_owned(),
         mapped_pct: Some(200.0 / 3.0),
         batch_shape: None,
         warnings: vec!["see /home/jo/log".to_owned()],
@@ -69,6 +70,8 @@ fn tables() -> Tables {
         blocks_per_sm: Some(0.606),
         warps_per_sm: None,
         n_launch_configs: Some(2),
+        streams: vec!["7".to_owned()],
+        first_us: Some(Micros(12_345)),
     };
     let overlap = OverlapArtifact {
         stage: "decode".to_owned(),

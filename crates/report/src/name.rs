@@ -142,11 +142,35 @@ fn mangled_path(name: &str) -> Option<String> {
             let begins = char.is_ascii_digit() && matches!(before, Some('N' | '_' | 'E'));
             begins.then(|| identifier(&arguments[at..])).flatten()
         });
-        if let Some((argument, _)) = first.filter(|(argument, _)| argument.len() > 2) {
-            path.push_str(&format!("<{argument}…>"));
+        match first.filter(|(argument, _)| argument.len() > 2) {
+            Some((argument, _)) => path.push_str(&format!("<{argument}…>")),
+            // Sizes and switches are all that tells such kernels apart.
+            None => {
+                let values = literals(arguments);
+                if !values.is_empty() {
+                    path.push_str(&format!("<{}>", values.join(", ")));
+                }
+            }
         }
     }
     Some(path)
+}
+
+/// The numbers and truth values among template arguments: `Li256E` and `Lb1E` are 256 and true.
+fn literals(arguments: &str) -> Vec<String> {
+    let value = |(at, _): (usize, &str)| {
+        let (mut kind, rest) = arguments[at + 1..].split_at_checked(1)?;
+        let (digits, _) = rest.split_once('E')?;
+        let (sign, digits) = digits.strip_prefix('n').map_or(("", digits), |rest| ("-", rest));
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let is_known = kind.bytes().all(|byte| b"bijlmstxyahc".contains(&byte)) && is_number;
+        if kind == "b" {
+            kind = if digits == "0" { "false" } else { "true" };
+            return is_known.then(|| kind.to_owned());
+        }
+        is_known.then(|| format!("{sign}{digits}"))
+    };
+    arguments.match_indices('L').filter_map(value).collect()
 }
 
 /// A length-prefixed identifier and what follows it.
@@ -197,8 +221,9 @@ mod tests {
             ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
             (
                 "_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bfLi256ELi8EEEvPT0_PT_",
-                "aiter::add_rmsnorm_quant_kernel",
+                "aiter::add_rmsnorm_quant_kernel<256, 8>",
             ),
+            ("_ZN5aiter4normIDF16bLb1ELb0ELin3ELlEvPT0_", "aiter::norm<true, false, -3>"),
             (
                 "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_26Rmsnorm2dFwdPipelineOnePassEEEEEvv",
                 "ck_tile::kentry<Rmsnorm2dFwd…>",

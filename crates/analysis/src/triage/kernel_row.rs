@@ -71,7 +71,7 @@ pub struct KernelTableRow {
     pub n_launch_configs: u64,
     /// Streams it ran on.
     pub streams: Vec<String>,
-    /// When it first ran, in the file's nanoseconds, for finding it in a timeline.
+    /// When it first ran, in ns from the start of the first event of the trace, where a timeline begins.
     pub first_seen_ns: i64,
     /// Remarks, as tokens that a program can read.
     pub notes: Vec<String>,
@@ -193,7 +193,7 @@ impl Row for KernelTableRow {
         },
         Column {
             key: "queue_ns",
-            title: "Queued",
+            title: "Queued (mean)",
             unit: Unit::Time,
             help: "Mean time from the beginning of the launch call to that of the kernel. Not told of graphs.",
             cell: |row| Cell::or_missing(row.queue_ns, Cell::Ns, "no launch of it is known"),
@@ -319,10 +319,10 @@ impl Row for KernelTableRow {
         columns::streams(|row| columns::list_streams(&row.streams)),
         Column {
             key: "first_seen_ns",
-            title: "First",
-            unit: Unit::Instant,
-            help: "When it first ran, on the file's clock.",
-            cell: |row| Cell::Instant(row.first_seen_ns),
+            title: "First at",
+            unit: Unit::Time,
+            help: "When it first ran, from the first event of the trace on: where Perfetto shows it.",
+            cell: |row| Cell::Ns(row.first_seen_ns),
         },
         Column {
             key: "notes",

@@ -44,7 +44,7 @@ pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 
 use catalog::Platform;
-use trace::{Details, Row, Trace};
+use trace::{Details, Flags, Phase, Row, Trace, each_row};
 
 use self::arguments::{Arguments, KnownCalls};
 use self::attribution::{Linker, attribute};
@@ -126,10 +126,15 @@ pub fn triage_kept(
         let mut extent = Extent::default();
         gpu.each_slice(|slice| extent.add(&slice));
         spans_ns.push(extent.span_ns());
+        coverage.window_ns = coverage.window_ns.saturating_add(extent.span_ns());
         tables.push((device.clone(), of_device));
         slices.append(own);
     }
-    let tables = DeviceTables::together(tables);
+    let mut tables = DeviceTables::together(tables);
+    let zero_ns = first_ns(trace);
+    for row in &mut tables.kernels {
+        row.first_seen_ns = row.first_seen_ns.saturating_sub(zero_ns);
+    }
     let takeaways =
         report::takeaways(&tables.kernels, &tables.fuse, &spans_ns, &coverage, options.tp);
     let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = before.summary;
@@ -154,6 +159,19 @@ pub fn triage_kept(
         framework: asked.framework,
     };
     (report, slices)
+}
+
+/// When the first event of the trace begins: there Perfetto's timeline does.
+#[inline(never)]
+fn first_ns(trace: &Trace) -> i64 {
+    let mut first = None;
+    each_row(trace, |row| {
+        if trace.flags(row).has(Flags::HAS_TS) && trace.phase(row) != Phase::Metadata {
+            let ts_ns = trace.ts_ns(row);
+            first = Some(first.map_or(ts_ns, |first: i64| first.min(ts_ns)));
+        }
+    });
+    first.unwrap_or_default()
 }
 
 /// What the triage of each device goes by.

@@ -78,6 +78,9 @@ pub struct Coverage {
     pub total_ns: i64,
     /// Of this, what an op is known of.
     pub op_ns: i64,
+    /// From the first start to the last end of these slices, in ns; the sum over all devices.
+    #[serde(default)]
+    pub window_ns: i64,
     /// Of this, what a line of Python is known of.
     pub python_ns: i64,
     /// Of this, what is work of the backward pass and has the line of its op in the forward pass.
@@ -344,7 +347,11 @@ pub(super) fn takeaways(
             Some(tp) if tp > 1 => format!(", over {tp} tensor-parallel ranks"),
             _ => String::new(),
         };
-        said.push(format!("Communication between GPUs takes {}{ranks}.", share(*ns)));
+        said.push(format!(
+            "Communication between GPUs takes {}{ranks}. Part of it may be the wait for the slowest rank, which the \
+             trace of one rank cannot tell.",
+            share(*ns)
+        ));
     }
     let window_ns = spans_ns.iter().copied().fold(0, i64::saturating_add);
     let parallel = percent(coverage.total_ns, window_ns) / 100.0;
@@ -361,9 +368,9 @@ pub(super) fn takeaways(
         fuse.iter().filter(|row| row.status != "already_fused").max_by_key(|row| row.related_ns)
     {
         said.push(format!(
-            "The largest chance to fuse is {} ({} of its stage, {}).",
+            "The largest chance to fuse is {} ({} of all GPU time, {}).",
             best.pattern,
-            units::percent(best.time_share_pct),
+            share(best.related_ns),
             best.confidence.to_lowercase(),
         ));
     }

@@ -11,6 +11,7 @@ use analysis::{
 };
 use decode::Decoded;
 use repair::RepairPlan;
+use report::units;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use trace::{StringId, Trace};
@@ -35,6 +36,8 @@ pub struct RunFacts {
     pub framework: FrameworkVote,
     /// The stage with the most GPU time; `all` where none is known.
     pub profile_stage: String,
+    /// How busy the GPU was while anything that the tables count ran on it.
+    pub busy: String,
     /// GPU time of which an op is known, in percent.
     pub mapped_pct: Option<f64>,
     /// Batch sizes and tokens from annotations, by stage.
@@ -60,7 +63,9 @@ impl RunFacts {
             .iter()
             .filter_map(|row| Some((row.stage.id().to_owned(), Value::from(row.batch.clone()?))))
             .collect();
-        let Coverage { total_ns, op_ns, graph_slices, graph_mapped, .. } = triage.coverage;
+        let Coverage { total_ns, op_ns, window_ns, graph_slices, graph_mapped, .. } =
+            triage.coverage;
+        let busy_ns = triage.concurrency.busy_ns;
         let unmapped = graph_slices.saturating_sub(graph_mapped);
         let warning = (unmapped > 0).then(|| {
             format!(
@@ -72,6 +77,14 @@ impl RunFacts {
             arch: triage.arch.clone(),
             framework: triage.framework.clone(),
             profile_stage: main.map_or("all", |(stage, _)| stage.id()).to_owned(),
+            busy: match window_ns {
+                0 => "Nothing ran on the GPU.".to_owned(),
+                _ => format!(
+                    "GPU busy {} of {}.",
+                    units::percent(100.0 * busy_ns as f64 / window_ns as f64),
+                    units::time(window_ns)
+                ),
+            },
             mapped_pct: (total_ns > 0).then(|| 100.0 * op_ns as f64 / total_ns as f64),
             batch_shape: (!batches.is_empty()).then_some(Value::Object(batches)),
             warnings: warning.into_iter().collect(),

@@ -56,6 +56,10 @@ pub struct KernelArtifact {
     pub n_launch_configs: Option<u64>,
     #[serde(default)]
     pub device: String,
+    #[serde(default)]
+    pub streams: Vec<String>,
+    #[serde(default)]
+    pub first_us: Option<Micros>,
 }
 
 /// A row of `overlap_opportunities.json`.
@@ -161,6 +165,8 @@ impl From<&KernelTableRow> for KernelArtifact {
             warps_per_sm: row.warps_per_sm,
             n_launch_configs: known(row.n_launch_configs),
             device: row.device.clone(),
+            streams: row.streams.clone(),
+            first_us: Some(Micros(row.first_seen_ns)),
         }
     }
 }

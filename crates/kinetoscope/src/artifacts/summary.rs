@@ -1,19 +1,18 @@
 //! `profile_summary.md`: what a person reads first.
 
-use analysis::TraceReport;
 use report::{Cell, Column, Row, Section, Table, Unit, units};
 use serde::Serialize;
 
-use super::metadata::ProfileMetadata;
+use super::metadata::{ProfileMetadata, RunFacts};
 
 /// The document: verdict, run, quality of the data, the chapters of triage, open questions, reproduction.
 #[inline(never)]
 pub(crate) fn summary(
     metadata: &ProfileMetadata,
-    report: &TraceReport,
+    facts: &RunFacts,
     chapters: &[Section],
 ) -> String {
-    let mut sections = vec![run(metadata, report), quality(metadata)];
+    let mut sections = vec![run(metadata, facts), quality(metadata)];
     sections.extend_from_slice(chapters);
     sections.extend([questions(metadata), reproduction(metadata)]);
     let title = match metadata.source_trace_path.as_str() {
@@ -58,7 +57,7 @@ impl Row for FactRow {
 }
 
 #[inline(never)]
-fn run(metadata: &ProfileMetadata, report: &TraceReport) -> Section {
+fn run(metadata: &ProfileMetadata, facts: &RunFacts) -> Section {
     let row = |fact: &'static str, key: &str, value: Option<String>, source: &str| {
         let known = metadata.provenance.get(key).cloned();
         let source = if value.is_none() { "" } else { source };
@@ -104,7 +103,7 @@ fn run(metadata: &ProfileMetadata, report: &TraceReport) -> Section {
         row("Trial", "trial_id", text(&metadata.trial_id), ""),
     ];
     let mut section = Section::new("run", "Run");
-    section.intro.push(report.overview.verdict.clone());
+    section.intro.push(facts.busy.clone());
     section.intro.push(metadata.hardware_relevance_reason.clone());
     section.tables.push(Table::of("identity", "What was profiled", &rows));
     section

@@ -61,11 +61,11 @@ pub(super) fn rows(
     platform: Platform,
 ) -> Fuse {
     let mut kept: Vec<(usize, FuseRow)> = Vec::new();
-    let mut hidden: Vec<&str> = Vec::new();
+    let mut hidden: Vec<String> = Vec::new();
     for accepted @ Accepted { candidate, related_ns } in accepted {
         let share = percent(*related_ns, lanes.stages[candidate.stage].total_ns);
         if share < CUTOFF_PCT {
-            hidden.push(id(candidate));
+            hidden.push(format!("{} ({})", title(candidate), id(candidate)));
         } else {
             kept.push((candidate.stage, row(lanes, attribution, accepted, share, platform)));
         }
@@ -81,7 +81,7 @@ pub(super) fn rows(
     let note = (!hidden.is_empty()).then(|| {
         let n = units::plural(hidden.len() as u64, "pattern", "patterns");
         hidden.dedup();
-        format!("{n} below 1% of its stage's GPU time left out: {}.", hidden.join(", "))
+        format!("{n} below 1% of its stage's GPU time left out: {}.", hidden.join("; "))
     });
     Fuse { rows: kept.into_iter().map(|(_, row)| row).collect(), note }
 }
@@ -93,6 +93,13 @@ fn id(candidate: &Candidate) -> &'static str {
     }
 }
 
+fn title(candidate: &Candidate) -> &'static str {
+    match candidate.sought {
+        Sought::Pattern(pattern) => pattern.title,
+        Sought::Chain(chain) => chain.title,
+    }
+}
+
 fn row(
     lanes: &Lanes<'_>,
     attribution: Option<&Attribution>,
@@ -100,22 +107,21 @@ fn row(
     share: f64,
     platform: Platform,
 ) -> FuseRow {
-    let (title, path, likely_pct) = match candidate.sought {
-        Sought::Pattern(pattern) => (pattern.title, pattern.fused_path(), pattern.likely_pct),
-        Sought::Chain(chain) => (chain.title, chain.fused_path(platform), chain.likely_pct),
+    let (path, likely_pct) = match candidate.sought {
+        Sought::Pattern(pattern) => (pattern.fused_path(), pattern.likely_pct),
+        Sought::Chain(chain) => (chain.fused_path(platform), chain.likely_pct),
     };
     let status = match (candidate.active.is_empty(), candidate.split.is_empty()) {
         (false, true) => "already_fused",
         (false, false) => "partial",
         (true, _) => "opportunity",
     };
-    let confirmed =
-        !candidate.active.is_empty() || share >= likely_pct || sized(candidate) == Some(0);
+    let confirmed = !candidate.active.is_empty() || share >= likely_pct;
     FuseRow {
         stage: lanes.stages[candidate.stage].id.to_owned(),
         device: String::new(),
         pattern_id: id(candidate).to_owned(),
-        pattern: title.to_owned(),
+        pattern: title(candidate).to_owned(),
         status: status.to_owned(),
         confidence: if confirmed { "Confirmed" } else { "Candidate" }.to_owned(),
         related_ns: *related_ns,
@@ -203,8 +209,8 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64, path: &str) -
             let inputs = match sized(candidate) {
                 None => "",
                 Some(0) => {
-                    " All of them have the same rows and inner size, as the inputs of their ops say; whether it is \
-                     the same tensor, no file tells."
+                    " All of them have the same rows and inner size, as the inputs of their ops say; it stays a \
+                     candidate, because no file tells whether it is the same tensor."
                 }
                 Some(_) => {
                     " It stays a candidate, because the inputs of some of their ops are not known: they may differ."

@@ -429,7 +429,9 @@ fn stages_are_apart_and_small_rows_are_counted() {
     assert_eq!(small.rows, []);
     assert_eq!(
         small.note.as_deref(),
-        Some("1 pattern below 1% of its stage's GPU time left out: K14.")
+        Some(
+            "1 pattern below 1% of its stage's GPU time left out: Fill or reduction around split matrix products (K14)."
+        )
     );
 }
 

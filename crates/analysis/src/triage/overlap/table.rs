@@ -65,7 +65,7 @@ pub(crate) fn overlap(
     let per_slice = sweep(gpu, class_of);
     let stage_of: Vec<Stage> = (0..gpu.len()).map(stage_of).collect();
     let stages = stages(gpu, &stage_of);
-    let note = note(gpu, &per_slice, &stages, options);
+    let note = note(gpu, &per_slice, &stages, attribution, options);
     let groups = groups(gpu, &per_slice, &stage_of);
     let facts = Facts {
         gpu,
@@ -389,6 +389,7 @@ fn note(
     gpu: &Gpu<'_>,
     per_slice: &SliceOverlap,
     stages: &[StageSums],
+    attribution: Option<&Attribution>,
     options: &OverlapOptions<'_>,
 ) -> String {
     if gpu.len() == 0 {
@@ -418,13 +419,18 @@ fn note(
     } else if stages.iter().any(|stage| stage.n_streams > 1) {
         sentences.push("No two streams ever ran at once.".to_owned());
     }
+    let sites = attribution.map_or(&[][..], |attribution| &attribution.sites);
     sentences.push(
         if options.pair {
             "Times are the formal trace's, places in Python the mapping trace's."
         } else if options.captures {
             "Times are this trace's, places in Python of what graphs ran are their captures'."
-        } else {
+        } else if sites.iter().any(|site| site.location.is_some()) {
             "Judged from a single trace: the times include what recording ops and stacks cost."
+        } else if sites.iter().any(|site| site.cpu_op.is_some()) {
+            "Judged from a single trace: the times include what recording ops cost."
+        } else {
+            "Judged from a single trace."
         }
         .to_owned(),
     );

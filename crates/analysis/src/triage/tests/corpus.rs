@@ -237,7 +237,8 @@ fn products_of_one_input_are_told_by_what_their_ops_were_called_with() {
         };
         let (with, without) = (found(&sources), found(&Sources::default()));
         assert_eq!((with.0, with.1), (n, related_ns), "{name}");
-        assert_eq!((with.2.as_str(), without.2.as_str()), ("Confirmed", "Candidate"), "{name}");
+        assert_eq!((with.2.as_str(), without.2.as_str()), ("Candidate", "Candidate"), "{name}");
+        assert!(with.3.contains("the same rows and inner size"), "{}", with.3);
         assert!(without.3.contains("are not known"), "{}", without.3);
     }
 }
