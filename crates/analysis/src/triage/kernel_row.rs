@@ -193,7 +193,7 @@ impl Row for KernelTableRow {
         },
         Column {
             key: "queue_ns",
-            title: "Queued (mean)",
+            title: "Queued, mean",
             unit: Unit::Time,
             help: "Mean time from the beginning of the launch call to that of the kernel. Not told of graphs.",
             cell: |row| Cell::or_missing(row.queue_ns, Cell::Ns, "no launch of it is known"),
