@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use catalog::Category;
 use trace::{LaunchConfig, StreamId};
 
 use super::arguments::Arguments;
@@ -140,11 +141,16 @@ impl Sums {
             notes.push(format!("locations:{}", place.n_locations));
         }
         let trace = gpu.trace;
+        let category = gpu.works[work].category;
+        // What would make a linear layer faster does nothing for it.
+        if category == Category::Gemm && place.cpu_op.contains("convolution") {
+            notes.push("gemm-of-convolution".to_owned());
+        }
         KernelTableRow {
             stage: stage.id().to_owned(),
             device: String::new(),
             kernel_name: trace.strings.get(gpu.works[work].name).to_owned(),
-            category: gpu.works[work].category.id().to_owned(),
+            category: category.id().to_owned(),
             family: gpu.works[work].family.id().to_owned(),
             total_ns: self.total_ns,
             share_pct: percent(self.total_ns, stage_ns),
