@@ -394,10 +394,15 @@ mod tests {
         assert!(of("F13").runs_on(Platform::Unknown) && of("F01").runs_on(Platform::Rocm));
         for chain in CHAINS {
             for platform in [Platform::Cuda, Platform::Rocm, Platform::Unknown] {
-                let path = chain.fused_path(platform);
-                assert!(!path.is_empty() && !path.contains(':'), "{}: {path}", chain.id);
+                let frameworks = [Framework::Vllm, Framework::Sglang, Framework::TensorRtLlm];
+                for framework in frameworks.map(Some).into_iter().chain([None]) {
+                    let path = chain.fused_path(platform, framework);
+                    assert!(!path.is_empty() && !path.contains(':'), "{}: {path}", chain.id);
+                    let strange = framework == Some(Framework::Vllm) && path.contains("SGLang");
+                    assert!(!strange, "{}: {path}", chain.id);
+                }
             }
-            assert!(!chain.fused_path(Platform::Cuda).contains("AITER"), "{}", chain.id);
+            assert!(!chain.fused_path(Platform::Cuda, None).contains("AITER"), "{}", chain.id);
         }
     }
 

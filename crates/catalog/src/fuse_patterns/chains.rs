@@ -7,7 +7,7 @@
 use std::num::NonZeroU16;
 
 use super::kinds::{Kinds, named};
-use super::runs_on;
+use super::{Framework, runs_on};
 use crate::Platform;
 
 /// Kernels that follow each other, and what could run instead.
@@ -19,7 +19,8 @@ pub struct FuseChain {
     pub title: &'static str,
     /// The kernels that follow each other, in words.
     pub what: &'static str,
-    /// What could run instead, separated by `; `; `rocm:` and `cuda:` stand before what only one vendor's GPUs run.
+    /// What could run instead, separated by `; `. Before what only one vendor's GPUs run stands `rocm:` or `cuda:`, before
+    /// what only one framework has `vllm:` or `sglang:`.
     path: &'static str,
     /// The chains, any of which suffices.
     chains: &'static [&'static str],
@@ -55,18 +56,29 @@ pub struct Step {
 }
 
 impl FuseChain {
-    /// What could run instead on GPUs of `platform`; if that is not known, all with whose it is.
+    /// What could run instead on GPUs of `platform` (if that is not known, all with whose it is) and in `framework` (if
+    /// there is none, in any).
     #[must_use]
-    pub fn fused_path(&self, platform: Platform) -> String {
+    pub fn fused_path(&self, platform: Platform, framework: Option<Framework>) -> String {
         let ways = self.path.split("; ").filter_map(|way| {
-            let (made_for, way, whose) =
-                match (way.strip_prefix("rocm:"), way.strip_prefix("cuda:")) {
-                    (Some(way), _) => (Platform::Rocm, way, " (ROCm)"),
-                    (_, Some(way)) => (Platform::Cuda, way, " (CUDA)"),
-                    _ => (Platform::Unknown, way, ""),
+            let (marks, way) = way.rsplit_once(':').unwrap_or(("", way));
+            let mut whose = "";
+            for mark in marks.split_terminator(':') {
+                let (fits, vendor) = match mark {
+                    "rocm" => (runs_on(Platform::Rocm, platform), " (ROCm)"),
+                    "cuda" => (runs_on(Platform::Cuda, platform), " (CUDA)"),
+                    "vllm" => (framework.is_none_or(|of| of == Framework::Vllm), ""),
+                    "sglang" => (framework.is_none_or(|of| of == Framework::Sglang), ""),
+                    _ => return None,
                 };
-            let whose = if platform == Platform::Unknown { whose } else { "" };
-            runs_on(made_for, platform).then(|| format!("{way}{whose}"))
+                if !fits {
+                    return None;
+                }
+                if platform == Platform::Unknown {
+                    whose = vendor;
+                }
+            }
+            Some(format!("{way}{whose}"))
         });
         ways.collect::<Vec<_>>().join("; ")
     }
@@ -127,7 +139,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K02",
         title: "Activation and multiplication as separate kernels",
         what: "an activation (SiLU or GELU) and the multiplication with its gate",
-        path: "silu_and_mul of the serving framework; rocm:silu_and_mul of AITER; Liger SwiGLU; torch.compile",
+        path: "silu_and_mul of a serving framework; rocm:silu_and_mul of AITER; Liger SwiGLU; torch.compile",
         chains: &[
             "silu ~fill? ~gemm? ~split_k? mul",
             "mul_number pow mul_number add mul_number tanh add_number mul ~fill? ~gemm? ~split_k? mul",
@@ -140,7 +152,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K03",
         title: "Rotary embedding out of single PyTorch kernels",
         what: "neg, cat, mul and add around queries or keys",
-        path: "rotary embedding of the serving framework; rocm:rotary embedding of AITER; Liger rotary embedding; torch.compile",
+        path: "rotary embedding of a serving framework; rocm:rotary embedding of AITER; Liger rotary embedding; torch.compile",
         chains: &["mul neg cat mul add", "neg copy? cat mul mul? add"],
         priority: 90,
         ..BASE
@@ -158,7 +170,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K05",
         title: "Residual add before a norm",
         what: "the residual add and the norm",
-        path: "fused_add_rms_norm of the serving framework; rocm:add with norm of AITER; Liger fused add with norm; torch.compile",
+        path: "fused_add_rms_norm of a serving framework; rocm:add with norm of AITER; Liger fused add with norm; torch.compile",
         chains: &["add copy? norm", "add ~copy? ~pow ~mean ~add_number ~rsqrt"],
         priority: 60,
         ..BASE
@@ -167,7 +179,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K06",
         title: "Norm or activation before quantization",
         what: "a norm or an activation and the quantization of its result",
-        path: "fuse_norm_quant and fuse_act_quant of vLLM; rocm:norm or activation with quantization of AITER; torch.compile",
+        path: "vllm:fuse_norm_quant and fuse_act_quant of vLLM; rocm:norm or activation with quantization of AITER; torch.compile",
         chains: &["norm|act quantize"],
         priority: 60,
         ..BASE
@@ -185,7 +197,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K08",
         title: "Rotary embedding before the KV cache write",
         what: "the rotary embedding and the write to the KV cache",
-        path: "rocm:fuse_rope_kvcache of vLLM with AITER; rocm:fused_qk_rope_reshape_and_cache of AITER; fused_set_kv_buffer of SGLang",
+        path: "rocm:vllm:fuse_rope_kvcache of vLLM with AITER; rocm:fused_qk_rope_reshape_and_cache of AITER; sglang:fused_set_kv_buffer of SGLang; torch.compile",
         chains: &["rope ~copy? kv_write"],
         priority: 60,
         ..BASE
@@ -194,7 +206,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K09",
         title: "Layout changed around convolutions",
         what: "transposition and convolution",
-        path: "memory_format=torch.channels_last for model and input; rocm:with PYTORCH_MIOPEN_SUGGEST_NHWC=1 and PYTORCH_MIOPEN_SUGGEST_NHWC_BATCHNORM=1, without which PyTorch does not ask MIOpen for it",
+        path: "memory_format=torch.channels_last for model and input; rocm:before ROCm 7 with PYTORCH_MIOPEN_SUGGEST_NHWC=1 and PYTORCH_MIOPEN_SUGGEST_NHWC_BATCHNORM=1, which are the default since",
         chains: &["layout{2} ~conv ~aten? layout*", "layout ~conv ~aten? layout+", "layout ~conv"],
         priority: 50,
         ..BASE
@@ -235,7 +247,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K13",
         title: "Expert routing out of small kernels",
         what: "top-k, sorting and index kernels and the experts' matrix product",
-        path: "rocm:topk_softmax and moe_sorting of AITER; moe_fused_gate of SGLang; routing of the serving framework in one kernel",
+        path: "rocm:topk_softmax and moe_sorting of AITER; sglang:moe_fused_gate of SGLang; routing in one kernel of a serving framework",
         chains: &["route small|route{2} ~moe_gemm"],
         max_us: Some(50),
         priority: 50,

@@ -63,6 +63,7 @@ pub(crate) fn fuse(
         _ => String::new(),
     };
     let model = context.model.unwrap_or(&modules);
+    let program = Program { platform: context.platform, framework: framework(context) };
     let wanted = wanted(context, model);
     let lanes = Lanes::of(gpu, launches, stage_of, attribution, &wanted);
     let mut found = find::patterns(&lanes, &wanted);
@@ -78,7 +79,25 @@ pub(crate) fn fuse(
         found.iter_mut().for_each(|candidate| inputs::judge(candidate, arguments));
     }
     let accepted = accept(&lanes, found, is_named(context));
-    rows::rows(&lanes, attribution, &accepted, context.platform)
+    rows::rows(&lanes, attribution, &accepted, program)
+}
+
+/// What could run in the place of a chain depends on these.
+#[derive(Clone, Copy)]
+struct Program {
+    platform: Platform,
+    framework: Option<PatternFramework>,
+}
+
+/// The framework, if it is known to be one that has patterns of its own.
+fn framework(context: &FuseContext<'_>) -> Option<PatternFramework> {
+    match context.framework? {
+        Framework::Sglang => Some(PatternFramework::Sglang),
+        Framework::Vllm => Some(PatternFramework::Vllm),
+        Framework::Trtllm => Some(PatternFramework::TensorRtLlm),
+        Framework::Tokenspeed => Some(PatternFramework::TokenSpeed),
+        Framework::Unknown | Framework::Diffusers | Framework::Pytorch => None,
+    }
 }
 
 /// Whether the framework is one that has patterns of its own.
@@ -88,14 +107,10 @@ fn is_named(context: &FuseContext<'_>) -> bool {
 
 /// The patterns that may apply: all if the framework is not known, none in a program without framework.
 fn wanted(context: &FuseContext<'_>, model: &str) -> Vec<&'static FusePattern> {
-    let framework = match context.framework {
-        None | Some(Framework::Unknown) => None,
-        Some(Framework::Sglang) => Some(PatternFramework::Sglang),
-        Some(Framework::Vllm) => Some(PatternFramework::Vllm),
-        Some(Framework::Trtllm) => Some(PatternFramework::TensorRtLlm),
-        Some(Framework::Tokenspeed) => Some(PatternFramework::TokenSpeed),
-        Some(Framework::Diffusers | Framework::Pytorch) => return Vec::new(),
-    };
+    if matches!(context.framework, Some(Framework::Diffusers | Framework::Pytorch)) {
+        return Vec::new();
+    }
+    let framework = framework(context);
     let is_for = |pattern: &&FusePattern| pattern.is_for(framework, context.tp, Some(model));
     patterns().filter(is_for).collect()
 }

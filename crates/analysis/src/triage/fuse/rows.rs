@@ -3,13 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use catalog::Platform;
 use report::{Cell, Column, Row, Unit, short_name, units};
 use serde::{Deserialize, Serialize};
 
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
-use super::{Accepted, Fuse, related};
+use super::{Accepted, Fuse, Program, related};
 use crate::triage::site::Attribution;
 use crate::{columns, percent};
 
@@ -58,7 +57,7 @@ pub(super) fn rows(
     lanes: &Lanes<'_>,
     attribution: Option<&Attribution>,
     accepted: &[Accepted],
-    platform: Platform,
+    program: Program,
 ) -> Fuse {
     let mut kept: Vec<(usize, FuseRow)> = Vec::new();
     let mut hidden: Vec<String> = Vec::new();
@@ -67,7 +66,7 @@ pub(super) fn rows(
         if share < CUTOFF_PCT {
             hidden.push(format!("{} ({})", title(candidate), id(candidate)));
         } else {
-            kept.push((candidate.stage, row(lanes, attribution, accepted, share, platform)));
+            kept.push((candidate.stage, row(lanes, attribution, accepted, share, program)));
         }
     }
     trace::sort_by(&mut kept, |(stage, row), (other_stage, other)| {
@@ -105,11 +104,13 @@ fn row(
     attribution: Option<&Attribution>,
     Accepted { candidate, related_ns }: &Accepted,
     share: f64,
-    platform: Platform,
+    program: Program,
 ) -> FuseRow {
     let (path, likely_pct) = match candidate.sought {
         Sought::Pattern(pattern) => (pattern.fused_path(), pattern.likely_pct),
-        Sought::Chain(chain) => (chain.fused_path(platform), chain.likely_pct),
+        Sought::Chain(chain) => {
+            (chain.fused_path(program.platform, program.framework), chain.likely_pct)
+        }
     };
     let status = match (candidate.active.is_empty(), candidate.split.is_empty()) {
         (false, true) => "already_fused",

@@ -209,7 +209,7 @@ fn an_add_before_a_norm_of_single_kernels_is_counted_alone() {
     assert_eq!(
         fuse.rows[1].rationale,
         "The residual add and the norm follow each other on one stream once and take 11.1% of this \
-         stage's GPU time; in their place could run: fused_add_rms_norm of the serving framework; add \
+         stage's GPU time; in their place could run: fused_add_rms_norm of a serving framework; add \
          with norm of AITER (ROCm); Liger fused add with norm; torch.compile."
     );
     let platform = Platform::Cuda;
