@@ -26,6 +26,8 @@ pub(crate) struct Work {
     pub(crate) kind: RawKind,
     pub(crate) category: Category,
     pub(crate) family: Family,
+    /// Whether the category is that of its ops: the name tells nothing. Only triage knows ops.
+    pub(crate) by_op: bool,
 }
 
 /// One GPU slice.
@@ -83,7 +85,8 @@ impl<'a> Gpu<'a> {
             let kind = kind(trace, row);
             let work = *known.entry((name, kind as u8)).or_insert_with(|| {
                 let class = catalog::classify(kind, trace.strings.get(name), platform);
-                works.push(Work { name, kind, category: class.category, family: class.family });
+                let (category, family) = (class.category, class.family);
+                works.push(Work { name, kind, category, family, by_op: false });
                 works.len() as u32 - 1
             });
             work_of.push(work);

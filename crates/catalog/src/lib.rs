@@ -97,14 +97,3 @@ pub fn classify(raw: RawKind, name: &str, platform: Platform) -> Class {
         None => Class { category: Category::Other, family, rule: "" },
     }
 }
-
-/// A class seen in its context: PyTorch's `foreach` kernels are plain arithmetic by name, and the
-/// optimizer's when it launched them.
-#[must_use]
-pub fn in_optimizer_step(class: Class) -> Class {
-    if class.rule == "elementwise.foreach" {
-        Class { category: Category::Optimizer, ..class }
-    } else {
-        class
-    }
-}

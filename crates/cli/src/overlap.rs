@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use kinetoscope::artifacts::{UserFacts, stage_of_word};
+use kinetoscope::artifacts::stage_of_word;
 use kinetoscope::{OverlapDocument, Stage, TriageReport, overlap_windows};
 
 use crate::companions::{self, Kept};
 use crate::input::Opened;
 use crate::traces::{self, Chosen};
-use crate::triage::{Given, How, triage_only};
+use crate::triage::{Facts, Given, How, triage_only};
 
 /// Rows that are drawn if nobody says otherwise.
 pub const ROWS: usize = 8;
@@ -38,9 +38,8 @@ pub struct Arguments {
     /// The time that is drawn around an instance, in µs; by default six of its durations, 40 at least.
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(1..))]
     span: Option<u32>,
-    /// Leave names of hosts and users where they are.
-    #[arg(long)]
-    keep_names: bool,
+    #[command(flatten)]
+    facts: Facts,
 }
 
 /// Prints what could overlap, and around each row its neighbours, its calls and a picture.
@@ -57,8 +56,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let given = Given {
             path,
             companions: companions.of(path)?,
-            facts: &UserFacts::default(),
-            keep_names: arguments.keep_names,
+            facts: &arguments.facts.read(path)?,
+            keep_names: arguments.facts.keep_names,
         };
         let (read, _, triage) = triage_only(&given, &how)?;
         let span_ns = arguments.span.map(|us| i64::from(us) * 1_000);

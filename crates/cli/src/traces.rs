@@ -157,20 +157,30 @@ fn of_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// SGLang puts the traces of all ranks into one more file: what is in that is in the others, too.
+/// SGLang puts the traces of all ranks into one more file: where those of single ranks lie beside it, what is in it is in
+/// them, too.
 fn without_merged(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let is_merged =
         |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().starts_with("merged-");
     let (merged, own): (Vec<PathBuf>, Vec<PathBuf>) =
-        paths.into_iter().partition(|path| is_merged(path));
-    if own.is_empty() {
-        return merged;
+        paths.iter().cloned().partition(|path| is_merged(path));
+    if merged.is_empty() {
+        return own;
     }
-    if !merged.is_empty() {
-        let names: Vec<String> = merged.iter().map(|path| path.display().to_string()).collect();
-        eprintln!("left out, as the traces of single ranks are here: {}", names.join(", "));
+    let ranked = own.iter().filter(|path| rank_of(path).is_some());
+    let folders: BTreeSet<&Path> = ranked.filter_map(|path| path.parent()).collect();
+    let beside_ranks = |path: &Path| path.parent().is_some_and(|folder| folders.contains(folder));
+    let (left_out, kept): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.into_iter().partition(|path| is_merged(path) && beside_ranks(path));
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(|path| path.display().to_string()).collect();
+        eprintln!(
+            "{} of several ranks left out, as the traces of single ranks lie beside: {} (name one alone to read it)",
+            names.len(),
+            names.join(", ")
+        );
     }
-    own
+    kept
 }
 
 fn of_ranks(paths: Vec<PathBuf>, wanted: Ranks) -> Result<Vec<PathBuf>> {

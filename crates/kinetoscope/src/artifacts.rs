@@ -147,12 +147,17 @@ pub struct Triaged<'a> {
 /// Never for these types; serde's signature asks.
 pub fn triage_artifacts(triaged: &Triaged<'_>) -> Result<Vec<Artifact>, serde_json::Error> {
     let Triaged { decoded, report, triage, plan, sources, facts, options, cutoff_pct } = *triaged;
+    let mut sections = triage.sections(cutoff_pct);
+    // (The page has it among the figures of the breakdown.)
+    if let Some(first) = sections.first_mut() {
+        first.tables.push(triage.matrix());
+    }
     artifacts(&ArtifactInput {
         decoded,
         report,
         run: &RunFacts::of(triage),
         tables: &Tables::of(triage),
-        sections: &triage.sections(cutoff_pct),
+        sections: &sections,
         plan,
         sources,
         facts,

@@ -167,9 +167,10 @@ impl Row for KernelTableRow {
             "The kernel's name; shortened here, whole in the title and in copies.",
             |row| row.kernel_name.as_str().into(),
         ),
-        columns::category("What the kernel computes, from its name.", |row| {
-            row.category.as_str().into()
-        }),
+        columns::category(
+            "What the kernel computes, from its name; from its op where the name tells nothing, and Notes say so.",
+            |row| row.category.as_str().into(),
+        ),
         columns::family("The library or compiler that it comes from, from its name.", |row| {
             row.family.as_str().into()
         }),

@@ -134,6 +134,9 @@ impl Sums {
         if self.orphans > 0 {
             notes.push(format!("launched-before-window:{}", self.orphans));
         }
+        if gpu.works[work].by_op {
+            notes.push("category-by-op".to_owned());
+        }
         if let Some(op) = &place.forward_op {
             notes.push(format!("line-of-forward-op:{op}"));
         }

@@ -4,6 +4,7 @@ pub(crate) mod arch;
 pub(crate) mod arguments;
 mod attribution;
 mod autograd;
+mod by_op;
 pub(crate) mod framework;
 pub(crate) mod fuse;
 mod instances;
@@ -111,12 +112,13 @@ pub fn triage_kept(
 ) -> (TriageReport, TriageSlices) {
     let before = BeforeWindowSlices::of(trace);
     let platform = crate::device::platform(trace);
-    let gpu = Gpu::new(trace, platform, &before, &options.slices);
+    let mut linker = Linker::of(trace, sources.details);
+    let mut gpu = Gpu::new(trace, platform, &before, &options.slices);
+    by_op::classify(&mut gpu, &linker);
     let arch = arch::observed(&gpu, platform);
     let devices = gpu.by_device();
     let given = Given::of(sources);
     let asked = Asked { options, given: &given, framework: framework::framework(trace), platform };
-    let mut linker = Linker::of(trace, sources.details);
     let mut coverage = Coverage::default();
     let mut spans_ns = Vec::with_capacity(devices.len());
     let mut tables: Vec<(String, DeviceTables)> = Vec::with_capacity(devices.len());
@@ -135,8 +137,7 @@ pub fn triage_kept(
     for row in &mut tables.kernels {
         row.first_seen_ns = row.first_seen_ns.saturating_sub(zero_ns);
     }
-    let takeaways =
-        report::takeaways(&tables.kernels, &tables.fuse, &spans_ns, &coverage, options.tp);
+    let takeaways = report::takeaways(&tables, &spans_ns, &coverage, options.tp);
     let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = before.summary;
     let report = TriageReport {
         stages: tables.stages,
@@ -184,7 +185,7 @@ struct Asked<'a> {
 
 /// The tables of one device. What runs on one device neither hides what runs on another nor stands next to it.
 #[derive(Default)]
-struct DeviceTables {
+pub(super) struct DeviceTables {
     stages: Vec<StageRow>,
     kernels: Vec<KernelTableRow>,
     launch_note: Option<String>,
@@ -311,7 +312,7 @@ fn on_device(
     let fuse =
         fuse::fuse(gpu, &launches, |slice| stages.stage(slice).id(), Some(&places), &context);
     let tables = DeviceTables {
-        stages: stages.rows(gpu, &overlap.per_slice.exclusive_ns),
+        stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns),
         kernels,
         launch_note: Some(arguments::note(sources.details, &arguments)),
         overlap: overlap.rows,

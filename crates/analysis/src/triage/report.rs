@@ -1,8 +1,11 @@
 //! Everything triage found, and how it reads.
 
+use std::collections::BTreeMap;
+
 use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
 
+use super::DeviceTables;
 use super::arch::ObservedArch;
 use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
@@ -10,7 +13,8 @@ use super::kernel_row::{FROM_ARGUMENTS, KernelTableRow, above_cutoff};
 use super::overlap::{Concurrency, OverlapContext, OverlapRow};
 use super::replay::{CaptureUse, Replayed};
 use super::site::Confidence;
-use super::stages::{Stage, StageRow};
+use super::stages::{Stage, StageRow, pace};
+use crate::breakdown::MatrixRow;
 use crate::percent;
 
 /// Everything triage found.
@@ -189,6 +193,8 @@ impl Coverage {
     }
 }
 
+/// What an empty table says.
+const NOTHING: &str = "No GPU slice is in this trace.";
 /// Rows that Markdown prints of a table; the page and the artifacts have them all.
 const PREVIEW: u32 = 40;
 
@@ -232,6 +238,33 @@ impl TriageReport {
         self
     }
 
+    /// How much each category takes of each family, most time first: which library the work is from.
+    #[must_use]
+    pub fn matrix(&self) -> Table {
+        let mut sums: BTreeMap<(&str, &str), (i64, u64)> = BTreeMap::new();
+        let mut all_ns = 0_i64;
+        for row in &self.kernels {
+            let (total_ns, n) = sums.entry((&row.category, &row.family)).or_default();
+            *total_ns = total_ns.saturating_add(row.total_ns);
+            *n += row.launches;
+            all_ns = all_ns.saturating_add(row.total_ns);
+        }
+        let row =
+            |((category, family), (total_ns, n_slices)): ((&str, &str), (i64, u64))| MatrixRow {
+                category: category.to_owned(),
+                family: family.to_owned(),
+                total_ns,
+                share_pct: percent(total_ns, all_ns),
+                n_slices,
+            };
+        let mut rows: Vec<MatrixRow> = sums.into_iter().map(row).collect();
+        trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.total_ns));
+        Table::of("matrix", "Categories by family", &rows)
+            .summing(&["total_ns", "share_pct", "n_slices"])
+            .preview(PREVIEW)
+            .when_empty(NOTHING)
+    }
+
     /// The devices that did anything, in order.
     #[must_use]
     pub fn devices(&self) -> Vec<&str> {
@@ -261,7 +294,6 @@ impl TriageReport {
             arch: _,
             framework: _,
         } = self;
-        let nothing = "No GPU slice is in this trace.";
         let several = self.devices().len() > 1;
         let table_of = |table: Table| if several { table } else { table.without("device") };
 
@@ -272,7 +304,7 @@ impl TriageReport {
         triage.tables.push(
             table_of(Table::of("stages", "Stages", stages))
                 .summing(&["n_slices", "n_kernels", "total_ns", "share_pct"])
-                .when_empty(nothing),
+                .when_empty(NOTHING),
         );
 
         let mut table = Section::new("kernel-table", "Kernel table");
@@ -286,7 +318,7 @@ impl TriageReport {
                 .without_missing(FROM_ARGUMENTS)
                 .summing(&["total_ns", "launches"])
                 .preview(PREVIEW)
-                .when_empty(nothing),
+                .when_empty(NOTHING),
         );
 
         let mut chances = Section::new("overlap", "Overlap opportunities");
@@ -311,8 +343,7 @@ impl TriageReport {
 
 /// What to know first.
 pub(super) fn takeaways(
-    kernels: &[KernelTableRow],
-    fuse: &[FuseRow],
+    DeviceTables { stages, kernels, fuse, .. }: &DeviceTables,
     spans_ns: &[i64],
     coverage: &Coverage,
     tp: Option<u32>,
@@ -364,6 +395,7 @@ pub(super) fn takeaways(
             "Durations sum to {parallel:.2} times {windows}: shares are of that sum, not of wall time."
         ));
     }
+    said.extend(stages.iter().filter_map(|row| launch_bound(row, spans_ns.len() > 1)));
     if let Some(best) =
         fuse.iter().filter(|row| row.status != "already_fused").max_by_key(|row| row.related_ns)
     {
@@ -375,6 +407,30 @@ pub(super) fn takeaways(
         ));
     }
     said
+}
+
+/// That the launches of a stage are its limit, with the figures that say so.
+fn launch_bound(row: &StageRow, several: bool) -> Option<String> {
+    let (wait_ns, kernel_ns) = (row.wait_p50_ns?, row.kernel_p50_ns?);
+    row.launch_bound.filter(|bound| *bound)?;
+    let device = if several { format!(" on device {}", row.device) } else { String::new() };
+    let what = match row.stage {
+        Stage::All => format!("The work{device}"),
+        stage => format!("Stage {}{device}", stage.title()),
+    };
+    let begins = match wait_ns {
+        0.. => format!("{} after", units::time(wait_ns)),
+        _ => format!("{} before", units::time(wait_ns.saturating_neg())),
+    };
+    Some(format!(
+        "{what} is probably launch-bound: the GPU is busy {} of the time, the median kernel takes {} and begins {begins} \
+         its launch call is over. (A rule of thumb: below {}, {} and {}.)",
+        units::percent(row.gpu_busy_pct),
+        units::time(kernel_ns),
+        units::percent(pace::BUSY_PCT),
+        units::time(pace::KERNEL_NS),
+        units::time(pace::WAIT_NS),
+    ))
 }
 
 /// Whether an op is known of a place of this confidence.

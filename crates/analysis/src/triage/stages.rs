@@ -19,6 +19,7 @@
 mod file_name;
 mod find;
 mod grammar;
+pub(crate) mod pace;
 mod rows;
 mod timeline;
 mod windows;

@@ -4,7 +4,7 @@ use super::rules;
 
 rules! { TRAINING:
     // PyTorch's plain foreach arithmetic is not here: only the caller's place in the program can tell
-    // whether an optimizer launched it (`in_optimizer_step`).
+    // whether an optimizer launched it, and the stage of triage does.
     { id: "optimizer.update", category: Optimizer, scope: Name,
       any: [
         "<adam", "<fused_?adam", "fusedadam", "<lamb>", "<lamb_", "<fused_?lamb", "lambstage",

@@ -24,7 +24,7 @@ fn every_command_takes_a_folder_and_says_what_it_leaves() {
         assert!(!run.stdout.contains("TP-1.json"), "{command}: {}", run.stdout);
         for part in [
             "run/notes.json (JSON without traceEvents)",
-            "run/merged-run.json",
+            "1 of several ranks left out, as the traces of single ranks lie beside: run/merged-run.json",
             "2 ranks (0, 1); rank 0 is taken",
             "--all-ranks",
         ] {
@@ -55,6 +55,10 @@ fn merged_traces_count_where_there_are_no_others() {
     let run = folder.run(&["triage", "."]).done();
     assert!(run.stdout.contains("kernel_-1"), "{}", run.stdout);
     assert_eq!(run.stderr, "");
+    // Another trace of no rank does not hold what is merged.
+    folder.write("b.json", of_rank(None));
+    let run = folder.run(&["triage", "."]).done();
+    assert_eq!(run.stdout.matches("# Profile of").count(), 2, "{}", run.stderr);
 }
 
 #[test]

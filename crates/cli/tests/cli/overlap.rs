@@ -69,3 +69,15 @@ fn a_pair_says_where_times_and_places_come_from() {
     assert!(run.stdout.contains("| Mapped to an op | 99.8% |"), "{}", run.stdout);
     assert!(run.stdout.contains("their captures'"), "{}", run.stdout);
 }
+
+#[test]
+fn it_is_told_what_triage_is_told() {
+    let folder = Folder::new("overlap-facts");
+    folder.write("run.json", sound());
+    folder.write("facts.json", "{\"model_name\": \"m\", \"server_flags\": {\"tp_size\": 2}}");
+    let told = ["--facts", "facts.json", "--target-arch", "gfx950"];
+    let run = folder.run(&[&["overlap", "run.json"], &told[..]].concat()).done();
+    assert_eq!(run.stdout, folder.run(&["overlap", "run.json"]).done().stdout);
+    folder.write("facts.json", "[]");
+    assert_ne!(folder.run(&[&["overlap", "run.json"], &told[..]].concat()).code, 0);
+}

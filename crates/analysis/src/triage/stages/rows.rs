@@ -10,6 +10,7 @@ use super::grammar::Load;
 use super::windows::{Side, StageWindow};
 use super::{Stage, Stages};
 use crate::gpu::{Extent, Gpu};
+use crate::launches::Launches;
 use crate::{columns, percent};
 
 /// All GPU slices of one stage.
@@ -35,6 +36,16 @@ pub struct StageRow {
     pub busy_pct: f64,
     /// Communication beside which nothing ran on another stream of its device, in percent of busy.
     pub exposed_comm_pct: f64,
+    /// The time in which the device did anything, of whatever stage, in percent of the span.
+    pub gpu_busy_pct: f64,
+    /// Median time from the end of the launch call to the beginning of the kernel, negative where kernels begin before
+    /// their calls are over; `None` where the calls of most kernels are not known, or launch graphs.
+    pub wait_p50_ns: Option<i64>,
+    /// Median duration of these kernels.
+    pub kernel_p50_ns: Option<i64>,
+    /// Whether the CPU launches too slowly for the GPU, by a rule of thumb on these three; `None` where they are not
+    /// all known.
+    pub launch_bound: Option<bool>,
     /// Passes of it: its outermost windows.
     pub n_windows: u64,
     /// Batch sizes and tokens of the passes: `bs 32`; `15 requests, 15360 tokens`.
@@ -46,7 +57,12 @@ pub struct StageRow {
 impl Stages {
     /// One row per stage that has GPU slices; `exposed_ns` is the exposed time of every slice.
     #[inline(never)]
-    pub(crate) fn rows(&self, gpu: &Gpu<'_>, exposed_ns: &[i64]) -> Vec<StageRow> {
+    pub(crate) fn rows(
+        &self,
+        gpu: &Gpu<'_>,
+        launches: &Launches,
+        exposed_ns: &[i64],
+    ) -> Vec<StageRow> {
         let mut sums = [(Extent::default(), 0_u64, 0_i64); Stage::EVERY.len()];
         let mut at = 0;
         gpu.each_slice(|slice| {
@@ -67,6 +83,7 @@ impl Stages {
             .filter(|(_, (extent, ..))| extent.n > 0)
             .map(|(stage, (extent, n_kernels, comm_ns))| {
                 let passes = self.passes(*stage);
+                let pace = self.pace(gpu, launches, *stage, extent);
                 StageRow {
                     stage: *stage,
                     device: String::new(),
@@ -78,6 +95,10 @@ impl Stages {
                     span_ns: extent.span_ns(),
                     busy_pct: percent(extent.busy_ns, extent.span_ns()),
                     exposed_comm_pct: percent(*comm_ns, extent.busy_ns),
+                    gpu_busy_pct: pace.gpu_busy_pct,
+                    wait_p50_ns: pace.wait_p50_ns,
+                    kernel_p50_ns: pace.kernel_p50_ns,
+                    launch_bound: pace.is_launch_bound(),
                     n_windows: passes.len() as u64,
                     batch: batch(*stage, &passes),
                     recognised_by: self.recognised_by(*stage, &gpu.trace.strings),
@@ -229,6 +250,9 @@ fn plural(number: &str, word: &str) -> String {
     if number == "1" { format!("1 {word}") } else { format!("{number} {word}s") }
 }
 
+/// Why a stage has no median wait.
+const NO_CALLS: &str = "the calls of most of its kernels are not known, or launch graphs";
+
 impl Row for StageRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
@@ -263,6 +287,37 @@ impl Row for StageRow {
             unit: Unit::Percent,
             help: "Communication beside which nothing ran on another stream of its device, in percent of Busy.",
             cell: |row| Cell::Percent(row.exposed_comm_pct),
+        },
+        Column {
+            key: "gpu_busy_pct",
+            title: "GPU busy",
+            unit: Unit::Percent,
+            help: "The time in which the device did anything, of whatever stage, in percent of Span.",
+            cell: |row| Cell::Percent(row.gpu_busy_pct),
+        },
+        Column {
+            key: "wait_p50_ns",
+            title: "Median wait",
+            unit: Unit::Time,
+            help: "Median time from the end of the launch call to the beginning of the kernel; negative where kernels begin before their calls are over. Not told of graphs.",
+            cell: |row| Cell::or_missing(row.wait_p50_ns, Cell::Ns, NO_CALLS),
+        },
+        Column {
+            key: "kernel_p50_ns",
+            title: "Median kernel",
+            unit: Unit::Time,
+            help: "Median duration of these kernels.",
+            cell: |row| Cell::or_missing(row.kernel_p50_ns, Cell::Ns, NO_CALLS),
+        },
+        Column {
+            key: "launch_bound",
+            title: "Launch-bound",
+            unit: Unit::Text,
+            help: "Yes if GPU busy is below 80 %, Median wait below 25 µs and Median kernel below 20 µs: a rule of thumb, from traces that were measured.",
+            cell: |row| {
+                let word = row.launch_bound.map(|bound| if bound { "yes" } else { "no" });
+                Cell::or_missing(word.map(str::to_owned), Cell::Text, NO_CALLS)
+            },
         },
         Column {
             key: "n_windows",

@@ -24,7 +24,7 @@ fn stages(fixture: Fixture) -> Vec<Stage> {
 }
 
 fn rows(fixture: Fixture) -> Vec<StageRow> {
-    with(fixture, None, |stages, gpu| stages.rows(gpu, &[]))
+    with(fixture, None, |stages, gpu| stages.rows(gpu, &Launches::of(gpu), &[]))
 }
 
 #[test]
@@ -33,9 +33,53 @@ fn what_communication_adds_is_told_of_each_stage() {
     fixture.push(kernel("attn_fwd").at(0, 60));
     fixture.push(kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL()").at(40, 40).on(0, 9));
     fixture.push(kernel("attn_fwd").at(120, 20));
-    let found = with(fixture, None, |stages, gpu| stages.rows(gpu, &[40, 20, 20]));
+    let found =
+        with(fixture, None, |stages, gpu| stages.rows(gpu, &Launches::of(gpu), &[40, 20, 20]));
     assert_eq!((found[0].busy_ns, found[0].span_ns), (100, 140));
     assert_eq!((found[0].busy_pct, found[0].exposed_comm_pct), (100.0 * 100.0 / 140.0, 20.0));
+}
+
+/// Kernels of 5 µs, each launched by a call of 4 µs and begun `wait_us` after it, every `every_us`.
+fn paced(every_us: i64, wait_us: i64, call: &str) -> StageRow {
+    let mut fixture = Fixture::default();
+    for n in 1..=5 {
+        let at = n * every_us * 1_000;
+        fixture.push(slice("cuda_runtime", call).link(n).on(PID, 1).at(at, 4_000));
+        fixture.push(kernel("k").at(at + 4_000 + wait_us * 1_000, 5_000).link(n));
+    }
+    rows(fixture).remove(0)
+}
+
+#[test]
+fn launches_are_the_limit_where_the_gpu_is_idle_and_waits_for_none() {
+    let told = |row: &StageRow| (row.wait_p50_ns, row.kernel_p50_ns, row.launch_bound);
+    let bound = paced(20, 3, "cudaLaunchKernel");
+    assert_eq!(told(&bound), (Some(3_000), Some(5_000), Some(true)));
+    assert_eq!(bound.gpu_busy_pct, 100.0 * 25.0 / 85.0);
+    // Kernels wait in the queue.
+    assert_eq!(paced(20, 25, "cudaLaunchKernel").launch_bound, Some(false));
+    // The GPU is busy.
+    assert_eq!(paced(6, 3, "cudaLaunchKernel").launch_bound, Some(false));
+    // Kernels that begin before their calls are over.
+    assert_eq!(told(&paced(20, -2, "cudaLaunchKernel")), (Some(-2_000), Some(5_000), Some(true)));
+    assert_eq!(told(&paced(20, 3, "cudaGraphLaunch")), (None, None, None));
+}
+
+#[test]
+fn what_other_stages_run_keeps_the_gpu_busy() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("step[DECODE bs=1]", 1).at(0, 40_000));
+    fixture.push(cpu("step[EXTEND bs=1 toks=9]", 1).at(40_000, 20_000));
+    fixture.push(cpu("step[DECODE bs=1]", 1).at(60_000, 40_000));
+    for (n, at, dur) in [(1, 10_000, 10_000), (2, 50_000, 10_000), (3, 80_000, 20_000)] {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").link(n).on(PID, 1);
+        fixture.push(launch.at(at - 2_000, 1_000));
+        fixture.push(kernel("k").at(at, dur).link(n));
+    }
+    let rows = rows(fixture);
+    let decode = rows.iter().find(|row| row.stage == Stage::Decode).unwrap();
+    assert_eq!((decode.span_ns, decode.busy_ns), (90_000, 30_000));
+    assert_eq!(decode.gpu_busy_pct, 100.0 * 40.0 / 90.0);
 }
 
 const MS: i64 = 1_000_000;

@@ -9,7 +9,8 @@ fn rows(name: &str) -> Option<Vec<StageRow>> {
     let trace = decoder.finish().unwrap().trace;
     let before = BeforeWindowSlices::of(&trace);
     let gpu = Gpu::new(&trace, catalog::Platform::Unknown, &before, &Options::default());
-    Some(Stages::of(&gpu, &Launches::of(&gpu), path.to_str()).rows(&gpu, &[]))
+    let launches = Launches::of(&gpu);
+    Some(Stages::of(&gpu, &launches, path.to_str()).rows(&gpu, &launches, &[]))
 }
 
 /// Stage, slices, kernels, total, busy and span in ns, passes.
@@ -129,4 +130,26 @@ fn inference_without_annotations_has_one_row() {
     }
     let Some(rows) = rows("cpu_only") else { return };
     assert!(rows.is_empty());
+}
+
+/// Medians of kernels whose launch is known, counted by a script that joins them by correlation; the first two traces are
+/// launch-bound by the rule they were measured for, the others are not.
+#[test]
+fn waits_and_lengths_are_those_that_another_program_finds() {
+    for (name, wait_ns, kernel_ns, bound) in [
+        ("h100_bert_small", 1_665, 3_648, true),
+        ("mi300_bert_small", 14_256, 4_770, true),
+        ("h100_qwen15_0.5b", 1_203_133, 29_152, false),
+        ("mi300_qwen15_0.5b", 1_760_858, 18_001, false),
+        // Its kernels are too long.
+        ("mi300_xdit_sd35", 9_776, 21_551, false),
+    ] {
+        let Some(rows) = rows(name) else { return };
+        let [row] = &rows[..] else { panic!("{name}: {} stages", rows.len()) };
+        assert_eq!(
+            (row.wait_p50_ns, row.kernel_p50_ns, row.launch_bound),
+            (Some(wait_ns), Some(kernel_ns), Some(bound)),
+            "{name}"
+        );
+    }
 }
