@@ -7,6 +7,7 @@ mod autograd;
 mod by_op;
 pub(crate) mod framework;
 pub(crate) mod fuse;
+mod held;
 mod instances;
 mod kernel_map;
 mod kernel_row;
@@ -289,6 +290,7 @@ fn on_device(
         Placed::of(gpu, linker, options.file_name.as_deref(), given);
     coverage.add(replayed);
     cover(gpu, &places, coverage);
+    coverage.held_ns = coverage.held_ns.saturating_add(held::held_ns(gpu, &launches));
 
     let stage_of = |slice: usize| stages.stage(slice);
     let pair = sources.mapping.is_some() || sources.map.is_some();

@@ -85,6 +85,9 @@ pub struct Coverage {
     /// From the first start to the last end of these slices, in ns; the sum over all devices.
     #[serde(default)]
     pub window_ns: i64,
+    /// Of this, in what nothing ran that the file shows, while launched work waited: of all devices.
+    #[serde(default)]
+    pub held_ns: i64,
     /// Of this, what a line of Python is known of.
     pub python_ns: i64,
     /// Of this, what is work of the backward pass and has the line of its op in the forward pass.
@@ -369,6 +372,13 @@ pub(super) fn takeaways(
         )),
         [(first, ns)] => said.push(format!("All GPU time goes to {first}: {}.", share(*ns))),
         [] => {}
+    }
+    if coverage.held_ns > 0 {
+        said.push(format!(
+            "For {} the GPU did nothing that this file shows, while launched work waited: it ran what is not in the file, \
+             or an event held it. Of this time the busy share says nothing.",
+            units::time(coverage.held_ns)
+        ));
     }
     let communication = categories.iter().find(|(id, _)| *id == "communication");
     if let Some((_, ns)) = communication
