@@ -43,6 +43,10 @@ test("a device holds for all views, stands in the address, and its rows are the 
   const session = await opened([0, 1]);
   const { page } = session;
   const both = await rows(page, "kernel-table");
+  assert.deepEqual(Object.keys(both[0]).slice(0, 3), ["kernel_name", "device", "total_ns"], "what tells the rows apart stands beside the name");
+  const total = await id(page, "table-stages").locator("tfoot").textContent();
+  assert.match(total, /1.620/);
+  assert.ok(!total.includes("%"), "shares of two devices have no sum");
   assert.deepEqual(both.map((row) => row.device).sort(), ["0", "0", "1", "1"]);
   await id(page, "device-1").click();
   await page.waitForFunction(() => location.hash === "#v=1&view=triage&device=1");

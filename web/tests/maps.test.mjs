@@ -226,8 +226,9 @@ describe("two captures with the same kernels", () => {
     await artifactsAre(page, wanted);
 
     // Without the list there is nothing to choose by, and the first capture is taken.
+    await view(page, "triage");
     await card(page, "execution_details.json").getByTestId("remove").click();
-    await id(page, "view-downloads").waitFor(PATIENCE);
+    await id(page, "view-triage").getByText("Captures told 1 graph launch by bs_8.json.").first().waitFor(PATIENCE);
     await settled(page);
     fs.rmSync(list);
     await artifactsAre(page, await triaged(...options));

@@ -80,6 +80,11 @@ describe("with real traces", { skip: shared() === undefined }, () => {
     await view(page, "triage");
     const said = () => id(page, "before-window-sum").textContent();
     assert.match(await said(), /^509 GPU slices, 13\.7 ms, are left out: /);
+    for (const name of ["kernels", "breakdown"]) {
+      await view(page, name);
+      assert.match(await id(page, "counted-here").textContent(), /counts here, too \(509 GPU slices, .* 13\.7 ms\)/);
+    }
+    await view(page, "triage");
     const launches = async () => (await rows(page, "kernel-table")).reduce((n, row) => n + Number(row.launches), 0);
     const apart = await launches();
     await tablesAre(page, await triaged(file), "apart");

@@ -49,6 +49,16 @@ pub(crate) const fn launches<R>(cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "launches", title: "Launches", unit: Unit::Count, help, cell }
 }
 
+pub(crate) const fn stream<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    let help = "The stream it ran on.";
+    Column { key: "stream", title: "Stream", unit: Unit::Text, help, cell }
+}
+
+pub(crate) const fn dur_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
+    let help = "How long it ran.";
+    Column { key: "dur_ns", title: "Duration", unit: Unit::Time, help, cell }
+}
+
 pub(crate) const fn mean_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
     let help = "Total by launches.";
     Column { key: "mean_ns", title: "Mean", unit: Unit::Time, help, cell }

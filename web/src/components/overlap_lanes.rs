@@ -7,7 +7,7 @@ use super::lanes::Lanes;
 use super::{DataTable, Icon};
 use crate::protocol::OverlapWindow;
 use crate::queries::grid::TableSettings;
-use crate::queries::window::{lanes, ruler, table};
+use crate::queries::window::{lanes, ruler};
 use crate::shared::Shared;
 use crate::tasks::Tasks;
 
@@ -32,7 +32,7 @@ pub fn OverlapLanes(props: &Props) -> Html {
     let told = props.told.as_ref().filter(|told| told.representative == props.event).cloned();
     let drawn = use_memo(told.clone(), |told| {
         let window = told.as_ref()?;
-        Some((Shared::new(lanes(window)), Shared::new(table(window))))
+        Some((Shared::new(lanes(window)), Shared::new(window.table())))
     });
     let (Some(window), Some((lanes, table))) = (told, &*drawn) else {
         return html! {

@@ -34,8 +34,15 @@ pub fn of_stage(table: &Table, narrowed: &Narrowed, lead: &[&str]) -> (Table, Ve
     let kept: Vec<(u32, &Vec<Cell>)> =
         (0..).zip(&table.rows).filter(|(_, row)| is_in(row)).collect();
     let one_value = |at: usize| kept.windows(2).all(|pair| pair[0].1.get(at) == pair[1].1.get(at));
-    let mut columns: Vec<usize> = lead.iter().filter_map(|key| table.column(key)).collect();
-    columns.extend((0..table.columns.len()).filter(|at| !lead.contains(&&*table.columns[*at].key)));
+    // What tells rows of the same name apart stands beside the name.
+    let (first, others) = lead.split_at(lead.len().min(1));
+    let keys = first.iter().chain(&[STAGE, DEVICE]).chain(others);
+    let mut columns: Vec<usize> = Vec::with_capacity(table.columns.len());
+    for at in keys.filter_map(|key| table.column(key)).chain(0..table.columns.len()) {
+        if !columns.contains(&at) {
+            columns.push(at);
+        }
+    }
     columns.retain(|column| !by.iter().any(|(at, _)| at == column && one_value(*at)));
     let nothing_here = kept.is_empty() && !table.rows.is_empty();
     let narrowed = Table {
@@ -116,6 +123,18 @@ mod tests {
         assert_eq!(columns, ["name", "stage"]);
         assert_eq!(rows[0], [Cell::from("a"), Cell::from("extend")]);
         assert!(shown(Some("moon")).1.is_empty());
+    }
+
+    #[test]
+    fn what_tells_rows_apart_stands_beside_what_leads() {
+        let rows = [KernelTableRow::default(), KernelTableRow::default()];
+        let mut table = Table::of("kernels", "Kernels", &rows);
+        let at = table.column("stage").unwrap();
+        table.rows[1][at] = Cell::from("decode");
+        let lead = ["kernel_name", "total_ns"];
+        let (table, _) = of_stage(&table, &Narrowed::default(), &lead);
+        let keys: Vec<&str> = table.columns.iter().take(3).map(|column| &*column.key).collect();
+        assert_eq!(keys, ["kernel_name", "stage", "total_ns"]);
     }
 
     #[test]

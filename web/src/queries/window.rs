@@ -1,7 +1,5 @@
 //! What ran around an instance, ready to be drawn: lanes in which nothing lies over anything else.
 
-use kinetoscope::report::{Cell, Column, Row, Table, Unit};
-
 use crate::protocol::{DrawnLane, DrawnSlice, Fate, OverlapWindow, WindowSlice};
 
 /// The streams of a window as lanes, times relative to its begin.
@@ -54,89 +52,6 @@ pub fn ruler(window: &OverlapWindow) -> Vec<i64> {
     let dur_ns = window.end_ns.saturating_sub(window.start_ns);
     let moments = (0..=4).map(|quarter| i128::from(dur_ns) * quarter / 4);
     moments.map(|ns| window.start_ns.saturating_sub(zero_ns).saturating_add(ns as i64)).collect()
-}
-
-/// One slice of a window, in the table beside its drawing.
-struct SliceRow<'a> {
-    stream: &'a str,
-    slice: &'a WindowSlice,
-    from_ns: i64,
-}
-
-struct WindowRow {
-    letter: String,
-    kernel_name: String,
-    category: String,
-    stream: String,
-    start_ns: i64,
-    dur_ns: i64,
-}
-
-impl Row for WindowRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column {
-            key: "letter",
-            title: "Letter",
-            unit: Unit::Text,
-            help: "A is the instance itself, B to H the longest others; as in the drawing and in the text timeline.",
-            cell: |row| row.letter.as_str().into(),
-        },
-        Column {
-            key: "kernel_name",
-            title: "Kernel",
-            unit: Unit::Name,
-            help: "What ran.",
-            cell: |row| row.kernel_name.as_str().into(),
-        },
-        Column {
-            key: "category",
-            title: "Category",
-            unit: Unit::Category,
-            help: "What it does.",
-            cell: |row| row.category.as_str().into(),
-        },
-        Column {
-            key: "stream",
-            title: "Stream",
-            unit: Unit::Text,
-            help: "Where it ran.",
-            cell: |row| row.stream.as_str().into(),
-        },
-        Column {
-            key: "start_ns",
-            title: "Start",
-            unit: Unit::Time,
-            help: "From the begin of the window.",
-            cell: |row| Cell::Ns(row.start_ns),
-        },
-        Column {
-            key: "dur_ns",
-            title: "Duration",
-            unit: Unit::Time,
-            help: "How long it ran.",
-            cell: |row| Cell::Ns(row.dur_ns),
-        },
-    ];
-}
-
-/// The drawing as a table, for those who cannot see it and for copying.
-#[must_use]
-pub fn table(window: &OverlapWindow) -> Table {
-    let slices = window.lanes.iter().flat_map(|lane| {
-        let from_ns = window.start_ns;
-        lane.slices.iter().map(move |slice| SliceRow { stream: &lane.stream, slice, from_ns })
-    });
-    let rows: Vec<WindowRow> = slices
-        .map(|SliceRow { stream, slice, from_ns }| WindowRow {
-            letter: slice.letter.map(String::from).unwrap_or_default(),
-            kernel_name: slice.name.clone(),
-            category: slice.category.clone(),
-            stream: stream.to_owned(),
-            start_ns: slice.start_ns.saturating_sub(from_ns),
-            dur_ns: slice.dur_ns,
-        })
-        .collect();
-    Table::of("window", "What ran around it", &rows)
 }
 
 #[cfg(test)]
@@ -196,6 +111,6 @@ mod tests {
     #[test]
     fn the_ruler_has_its_nought_at_the_instance() {
         assert_eq!(ruler(&window()), [-50, 50, 150, 250, 350]);
-        assert_eq!(table(&window()).rows.len(), 4);
+        assert_eq!(window().table().rows.len(), 4);
     }
 }

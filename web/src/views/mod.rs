@@ -14,7 +14,7 @@ mod triage;
 
 use std::collections::BTreeMap;
 
-use kinetoscope::report::Table;
+use kinetoscope::report::{Table, units};
 use yew::prelude::*;
 
 use crate::components::{BeforeWindow, DataTable, FailureCard, Picker, PickerKind};
@@ -82,6 +82,19 @@ impl Props {
                 { self.pickers(triage) }
                 <BeforeWindow sum={triage.before_window} count={self.count_before_window} tasks={self.tasks.clone()} />
             </>
+        }
+    }
+
+    /// What tables over the whole file count that triage does not, and how much it is.
+    fn counted_here(&self) -> Html {
+        let before = self.file.triage.as_ref().map(|triage| triage.before_window);
+        let Some(before) = before.filter(|before| before.n_slices > 0) else { return html! {} };
+        html! {
+            <p class="hint" data-testid="counted-here">
+                { format!("What was launched before the window counts here, too ({}, copies and fills included, {}). Triage leaves it \
+                    out unless you switch it on there.",
+                    units::plural(before.n_slices, "GPU slice", "GPU slices"), units::time(before.total_ns)) }
+            </p>
         }
     }
 

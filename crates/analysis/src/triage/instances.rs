@@ -9,6 +9,7 @@ use trace::{Row, StreamId, Trace};
 
 use super::site::{Confidence, Site};
 use super::stages::{Stage, Stages};
+use crate::columns;
 use crate::gpu::{Gpu, Work};
 use crate::kernels::{names, stream_labels};
 use crate::launches::Launches;
@@ -318,20 +319,8 @@ impl ReportRow for InstanceRow {
             help: "When it began, on the file's clock.",
             cell: |row| Cell::Instant(row.start_ns),
         },
-        Column {
-            key: "dur_ns",
-            title: "Duration",
-            unit: Unit::Time,
-            help: "How long it ran.",
-            cell: |row| Cell::Ns(row.dur_ns),
-        },
-        Column {
-            key: "stream",
-            title: "Stream",
-            unit: Unit::Text,
-            help: "The stream it ran on.",
-            cell: |row| row.stream.as_str().into(),
-        },
+        columns::dur_ns(|row| Cell::Ns(row.dur_ns)),
+        columns::stream(|row| row.stream.as_str().into()),
         Column {
             key: "queue_ns",
             title: "Queued",

@@ -198,6 +198,12 @@ impl Coverage {
 
 /// What an empty table says.
 const NOTHING: &str = "No GPU slice is in this trace.";
+
+/// What the stages of a run sum up to.
+const SUMS: [&str; 3] = ["n_slices", "n_kernels", "total_ns"];
+/// Shares do on one device only: they are of the device's time.
+const SUMS_AND_SHARE: [&str; 4] = ["n_slices", "n_kernels", "total_ns", "share_pct"];
+
 /// Rows that Markdown prints of a table; the page and the artifacts have them all.
 const PREVIEW: u32 = 40;
 
@@ -306,7 +312,7 @@ impl TriageReport {
         triage.intro.extend(coverage.captures_sentence());
         triage.tables.push(
             table_of(Table::of("stages", "Stages", stages))
-                .summing(&["n_slices", "n_kernels", "total_ns", "share_pct"])
+                .summing(if several { &SUMS } else { &SUMS_AND_SHARE })
                 .when_empty(NOTHING),
         );
 

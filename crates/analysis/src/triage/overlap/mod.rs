@@ -14,6 +14,7 @@ mod table;
 mod verdict;
 mod waits;
 mod window;
+mod window_rows;
 
 #[cfg(test)]
 mod tests;

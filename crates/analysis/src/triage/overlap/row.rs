@@ -120,7 +120,7 @@ impl Row for OverlapRow {
             title: "Dependency risk",
             unit: Unit::Text,
             help: "high: at least half of the instances have a near neighbour that looks dependent, or an event \
-                   wait; unclear: it cannot be said for half of them; low: neither.",
+                   wait; unclear: it cannot be said for half of them; low: no sign of a dependency.",
             cell: |row| row.dependency_risk.as_str().into(),
         },
         columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
