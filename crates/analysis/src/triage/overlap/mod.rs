@@ -6,6 +6,7 @@
 mod context;
 mod edges;
 mod explain;
+mod note;
 mod risk;
 mod row;
 mod savings;

@@ -2,10 +2,10 @@
 
 use catalog::fuse_patterns::{ACTIVE, FusePattern, Text, patterns};
 use catalog::{Category, OverlapClass, copy_route, is_pageable};
-use report::units;
 
 use super::context::context;
 use super::explain::{Figures, reason, signal};
+use super::note::note;
 use super::risk::{Evidence, Surroundings};
 use super::savings::Savings;
 use super::sweep::{Lanes, NO_PARTNER, SliceOverlap, sweep};
@@ -24,15 +24,15 @@ use crate::triage::stages::Stage;
 const LEAST_STREAM_PCT: i64 = 1;
 
 /// One stage.
-struct StageSums {
-    stage: Stage,
+pub(super) struct StageSums {
+    pub(super) stage: Stage,
     total_ns: i64,
     busy_ns: i64,
     /// The most streams of a device that do at least a hundredth of its work. (A kernel of 5 µs on a stream of its own
     /// says nothing of what could overlap.)
-    n_streams: usize,
+    pub(super) n_streams: usize,
     /// The most streams that any device uses.
-    n_used: usize,
+    pub(super) n_used: usize,
 }
 
 /// All instances of one name in one stage.
@@ -138,7 +138,7 @@ fn stages(gpu: &Gpu<'_>, stage_of: &[Stage]) -> Vec<StageSums> {
 }
 
 /// Captures are no time to judge; what no annotation names counts only where it is more than a hundredth.
-fn is_judged(stage: &StageSums, stages: &[StageSums]) -> bool {
+pub(super) fn is_judged(stage: &StageSums, stages: &[StageSums]) -> bool {
     let all_ns = stages.iter().fold(0_i64, |sum, stage| sum.saturating_add(stage.total_ns));
     match stage.stage {
         Stage::Capture => false,
@@ -382,57 +382,4 @@ fn heaviest<K: Ord + Clone>(found: &mut [(K, i64)]) -> Option<(K, i64)> {
         }
     }
     best
-}
-
-#[inline(never)]
-fn note(
-    gpu: &Gpu<'_>,
-    per_slice: &SliceOverlap,
-    stages: &[StageSums],
-    attribution: Option<&Attribution>,
-    options: &OverlapOptions<'_>,
-) -> String {
-    if gpu.len() == 0 {
-        return "No GPU slice is in this trace: there is nothing to overlap.".to_owned();
-    }
-    let mut sentences = Vec::new();
-    let alone = |stage: &&StageSums| stage.n_streams < 2 && is_judged(stage, stages);
-    let one: Vec<&str> = stages.iter().filter(alone).map(|stage| stage.stage.title()).collect();
-    if !one.is_empty() {
-        let all = stages.iter().all(|stage| stage.n_streams < 2);
-        let place = if all { String::new() } else { format!(" in {}", one.join(", ")) };
-        let busy = stages.iter().filter(alone).any(|stage| stage.n_used > 1);
-        let with = if busy { " that does 1% of the work" } else { "" };
-        sentences.push(format!(
-            "No second stream{with}{place}: overlap cannot be judged, only candidates for moving to one \
-             (communication and copies) are listed."
-        ));
-    }
-    let Concurrency { busy_ns, overlapped_ns, peak_streams } = Concurrency::of(per_slice);
-    if overlapped_ns > 0 {
-        sentences.push(format!(
-            "Two streams or more ran at once for {} of {} busy ({}), {peak_streams} at most.",
-            units::time(overlapped_ns),
-            units::time(busy_ns),
-            units::percent(percent(overlapped_ns, busy_ns)),
-        ));
-    } else if stages.iter().any(|stage| stage.n_streams > 1) {
-        sentences.push("No two streams ever ran at once.".to_owned());
-    }
-    let sites = attribution.map_or(&[][..], |attribution| &attribution.sites);
-    sentences.push(
-        if options.pair {
-            "Times are the formal trace's, places in Python the mapping trace's."
-        } else if options.captures {
-            "Times are this trace's, places in Python of what graphs ran are their captures'."
-        } else if sites.iter().any(|site| site.location.is_some()) {
-            "Judged from a single trace: the times include what recording ops and stacks cost."
-        } else if sites.iter().any(|site| site.cpu_op.is_some()) {
-            "Judged from a single trace: the times include what recording ops cost."
-        } else {
-            "Judged from a single trace."
-        }
-        .to_owned(),
-    );
-    sentences.join(" ")
 }
