@@ -17,6 +17,18 @@ pub(crate) struct Gpu<'a> {
     /// Index into `works`, beside `rows`.
     work_of: Vec<u32>,
     before_window: Vec<bool>,
+    /// What is left out, for it was launched before the window, and runs beside these all the same.
+    beside: Beside,
+}
+
+/// GPU slices that no table counts, sorted by start.
+#[derive(Clone, Default)]
+struct Beside {
+    rows: Vec<Row>,
+    /// Index into [`Gpu::works`] and then `works`, beside `rows`.
+    work_of: Vec<u32>,
+    /// Names that nothing else has.
+    works: Vec<Work>,
 }
 
 /// A name that ran on the GPU, with what the catalog says about it.
@@ -61,13 +73,13 @@ impl<'a> Gpu<'a> {
             let streams = trace.streams.iter();
             streams.map(|stream| stream.device.display(&trace.strings) == *device).collect()
         });
+        let is_on_device = |row: Row| match (&on_device, trace.stream(row)) {
+            (None, _) => true,
+            (Some(keep), Some(StreamId(id))) => keep.get(usize::from(id)) == Some(&true),
+            (Some(_), None) => false,
+        };
         let is_wanted = |row: Row| {
-            let on_device = match (&on_device, trace.stream(row)) {
-                (None, _) => true,
-                (Some(keep), Some(StreamId(id))) => keep.get(usize::from(id)) == Some(&true),
-                (Some(_), None) => false,
-            };
-            on_device && !(options.without_before_window && before.contains(trace, row))
+            is_on_device(row) && !(options.without_before_window && before.contains(trace, row))
         };
         let mut rows = before.gpu_rows.clone();
         if *options != Options::default() {
@@ -75,6 +87,19 @@ impl<'a> Gpu<'a> {
         }
         // Stable, and quick on what is nearly sorted already.
         trace::sort_numbers(&mut rows, &|a, b| trace.ts_ns(a).cmp(&trace.ts_ns(b)));
+
+        // (Only what is left out for that: other devices hide nothing.)
+        let mut left_out: Vec<Row> = Vec::new();
+        if options.without_before_window {
+            left_out.extend(
+                before
+                    .gpu_rows
+                    .iter()
+                    .copied()
+                    .filter(|row| is_on_device(*row) && before.contains(trace, *row)),
+            );
+            trace::sort_numbers(&mut left_out, &|a, b| trace.ts_ns(a).cmp(&trace.ts_ns(b)));
+        }
 
         let mut works = Vec::new();
         let mut known: HashMap<(StringId, u8), u32, BuildIdHasher> = HashMap::default();
@@ -84,15 +109,22 @@ impl<'a> Gpu<'a> {
             let name = trace.name(row);
             let kind = kind(trace, row);
             let work = *known.entry((name, kind as u8)).or_insert_with(|| {
-                let class = catalog::classify(kind, trace.strings.get(name), platform);
-                let (category, family) = (class.category, class.family);
-                works.push(Work { name, kind, category, family, by_op: false });
+                works.push(Work::of(trace, name, kind, platform));
                 works.len() as u32 - 1
             });
             work_of.push(work);
             before_window.push(before.contains(trace, row));
         });
-        Self { trace, works, rows, work_of, before_window }
+        let mut beside = Beside { rows: left_out, ..Beside::default() };
+        each_of(&beside.rows, |row| {
+            let (name, kind) = (trace.name(row), kind(trace, row));
+            let work = *known.entry((name, kind as u8)).or_insert_with(|| {
+                beside.works.push(Work::of(trace, name, kind, platform));
+                (works.len() + beside.works.len()) as u32 - 1
+            });
+            beside.work_of.push(work);
+        });
+        Self { trace, works, rows, work_of, before_window, beside }
     }
 
     /// The slices of each device by themselves, with the device's id, in the order of the file's streams. Names keep
@@ -106,12 +138,14 @@ impl<'a> Gpu<'a> {
             .iter()
             .map(|stream| stream.device.display(&self.trace.strings))
             .collect();
+        let id_of = |stream: Option<StreamId>| {
+            let id = stream.and_then(|StreamId(id)| ids.get(usize::from(id)));
+            id.map_or("", String::as_str)
+        };
         let mut devices: Vec<&str> = Vec::new();
         let mut device_of: Vec<usize> = Vec::with_capacity(self.len());
         for at in 0..self.len() {
-            let stream = self.slice(at).stream;
-            let id = stream.and_then(|StreamId(id)| ids.get(usize::from(id)));
-            let id = id.map_or("", String::as_str);
+            let id = id_of(self.slice(at).stream);
             let known = devices.iter().position(|device| *device == id);
             device_of.push(known.unwrap_or_else(|| {
                 devices.push(id);
@@ -134,6 +168,7 @@ impl<'a> Gpu<'a> {
                 rows: own.iter().map(|at| self.rows[*at]).collect(),
                 work_of: own.iter().map(|at| self.work_of[*at]).collect(),
                 before_window: own.iter().map(|at| self.before_window[*at]).collect(),
+                beside: self.beside.only(|row| id_of(self.trace.stream(row)) == devices[device]),
             }
         };
         order.into_iter().map(|device| (devices[device].to_owned(), part(device))).collect()
@@ -176,9 +211,55 @@ impl<'a> Gpu<'a> {
         }
     }
 
+    /// How many slices run beside these that nothing counts.
+    pub(crate) fn n_beside(&self) -> usize {
+        self.beside.rows.len()
+    }
+
+    /// The `at`-th of them by start; its work may be one that only [`Gpu::work`] knows.
+    #[inline]
+    pub(crate) fn slice_beside(&self, at: usize) -> GpuSlice {
+        let row = self.beside.rows[at];
+        GpuSlice {
+            start_ns: self.trace.ts_ns(row),
+            dur_ns: duration_ns(self.trace, row),
+            work: self.beside.work_of[at] as usize,
+            stream: self.trace.stream(row),
+            before_window: true,
+        }
+    }
+
+    /// How many names there are, with those of the slices that nothing counts.
+    pub(crate) fn n_works(&self) -> usize {
+        self.works.len() + self.beside.works.len()
+    }
+
+    /// A name by its number, also of the slices that nothing counts.
+    pub(crate) fn work(&self, work: usize) -> &Work {
+        match work.checked_sub(self.works.len()) {
+            Some(beside) => &self.beside.works[beside],
+            None => &self.works[work],
+        }
+    }
+
     /// Whether the slice is a kernel (and neither copy nor fill).
     pub(crate) fn is_kernel(&self, slice: &GpuSlice) -> bool {
         self.works[slice.work].kind == RawKind::Kernel
+    }
+}
+
+impl Work {
+    fn of(trace: &Trace, name: StringId, kind: RawKind, platform: Platform) -> Self {
+        let class = catalog::classify(kind, trace.strings.get(name), platform);
+        Self { name, kind, category: class.category, family: class.family, by_op: false }
+    }
+}
+
+impl Beside {
+    fn only(&self, wanted: impl Fn(Row) -> bool) -> Self {
+        let kept = self.rows.iter().zip(&self.work_of).filter(|(row, _)| wanted(**row));
+        let (rows, work_of) = kept.map(|(row, work)| (*row, *work)).unzip();
+        Self { rows, work_of, works: self.works.clone() }
     }
 }
 

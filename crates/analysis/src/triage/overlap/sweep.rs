@@ -6,6 +6,8 @@
 //! in which the slice's own stream alone computes. So the figures cost `O(n log n)`, however many slices
 //! run at once. Two slices of one stream at once (programmatic dependent launch; ROCm's clocks) do not hide
 //! each other: both are exposed, and the exposed time of a device may exceed its busy time by that much.
+//!
+//! Work that was launched before the window counts nowhere, unless somebody asks, but it runs: it hides what it runs beside.
 
 use catalog::OverlapClass;
 use trace::{StreamId, Trace};
@@ -30,7 +32,7 @@ pub(crate) struct SliceOverlap {
 /// No other slice.
 pub(crate) const NO_PARTNER: u32 = u32::MAX;
 
-/// How much ran at once on one device.
+/// How much ran at once on one device, while anything ran that tables count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceOverlap {
     /// At least one slice ran.
@@ -51,9 +53,14 @@ const MOST_PARTNERS: usize = 256;
 /// The sweep over all slices of `gpu`, its classes given by work (index into [`Gpu::works`]).
 #[inline(never)]
 pub(crate) fn sweep(gpu: &Gpu<'_>, class_of: impl Fn(usize) -> OverlapClass) -> SliceOverlap {
-    let n = gpu.len();
+    // What nothing counts hides all the same; its numbers come after those of the others.
+    let n = gpu.len() + gpu.n_beside();
+    let slice_of = |at: usize| match at.checked_sub(gpu.len()) {
+        Some(beside) => gpu.slice_beside(beside),
+        None => gpu.slice(at),
+    };
     let lanes = Lanes::of(gpu.trace);
-    let classes: Vec<OverlapClass> = (0..gpu.works.len()).map(class_of).collect();
+    let classes: Vec<OverlapClass> = (0..gpu.n_works()).map(class_of).collect();
     let mut devices = vec![DeviceState::default(); lanes.n_devices];
     let mut of_lane = vec![LaneState::default(); lanes.device_of.len()];
     let mut found = SliceOverlap {
@@ -67,20 +74,25 @@ pub(crate) fn sweep(gpu: &Gpu<'_>, class_of: impl Fn(usize) -> OverlapClass) -> 
     // A slice without length hides nothing and is not hidden.
     let mut ends: Vec<u32> = Vec::new();
     for at in 0..n {
-        let slice = gpu.slice(at);
+        let slice = slice_of(at);
         if slice.end_ns() > slice.start_ns {
             ends.push(at as u32);
         }
     }
-    let mut starts = ends.clone().into_iter().map(|at| at as usize).peekable();
-    let end_ns = |at: u32| gpu.slice(at as usize).end_ns();
+    let mut starts = ends.clone();
+    if gpu.n_beside() > 0 {
+        let start_ns = |at: u32| slice_of(at as usize).start_ns;
+        trace::sort_numbers(&mut starts, &|a, b| start_ns(a).cmp(&start_ns(b)));
+    }
+    let mut starts = starts.into_iter().map(|at| at as usize).peekable();
+    let end_ns = |at: u32| slice_of(at as usize).end_ns();
     trace::sort_numbers(&mut ends, &|a, b| end_ns(a).cmp(&end_ns(b)));
     for end in ends {
         let end = end as usize;
-        let end_ns = gpu.slice(end).end_ns();
+        let end_ns = slice_of(end).end_ns();
         // Ends come before starts of the same time: what only touches does not overlap.
-        while let Some(start) = starts.next_if(|start| gpu.slice(*start).start_ns < end_ns) {
-            let slice = gpu.slice(start);
+        while let Some(start) = starts.next_if(|start| slice_of(*start).start_ns < end_ns) {
+            let slice = slice_of(start);
             let lane = lanes.of_stream(slice.stream);
             let device = &mut devices[lanes.device_of[lane]];
             device.advance(slice.start_ns, &mut of_lane);
@@ -89,6 +101,7 @@ pub(crate) fn sweep(gpu: &Gpu<'_>, class_of: impl Fn(usize) -> OverlapClass) -> 
                 slice: start,
                 lane,
                 work: slice.work as u32,
+                counts: start < gpu.len(),
                 // The most arithmetic first, then the longer, then the earlier.
                 rank: (priority(class), slice.dur_ns, usize::MAX - start),
                 partners: Vec::new(),
@@ -99,16 +112,22 @@ pub(crate) fn sweep(gpu: &Gpu<'_>, class_of: impl Fn(usize) -> OverlapClass) -> 
             found.hidden_ns[start] = 0_i64.wrapping_sub(device.both_ns);
             found.hidden_by_compute_ns[start] = 0_i64.wrapping_sub(compute);
         }
-        let slice = gpu.slice(end);
+        let slice = slice_of(end);
         let lane = lanes.of_stream(slice.stream);
         let device = &mut devices[lanes.device_of[lane]];
         device.advance(end_ns, &mut of_lane);
         let compute = device.compute_ns.wrapping_sub(of_lane[lane].alone_ns);
         found.hidden_ns[end] = found.hidden_ns[end].wrapping_add(device.both_ns);
         found.hidden_by_compute_ns[end] = found.hidden_by_compute_ns[end].wrapping_add(compute);
+        let counts = end < gpu.len();
+        device.n_counted -= usize::from(counts);
         found.partner[end] = device.finish(end, classes[slice.work], &mut of_lane[lane], lane);
     }
-    for at in 0..n {
+    found.hidden_ns.truncate(gpu.len());
+    found.hidden_by_compute_ns.truncate(gpu.len());
+    found.exclusive_ns.truncate(gpu.len());
+    found.partner.truncate(gpu.len());
+    for at in 0..gpu.len() {
         found.exclusive_ns[at] = gpu.slice(at).dur_ns.saturating_sub(found.hidden_ns[at]);
     }
     found.devices = devices.into_iter().map(|device| device.sums).collect();
@@ -166,6 +185,8 @@ struct DeviceState {
     /// How long any stream has computed so far.
     compute_ns: i64,
     n_active: usize,
+    /// Of these, those that tables count.
+    n_counted: usize,
     n_streams: usize,
     n_computing: usize,
     /// The sum of the numbers of the streams that compute: the stream itself when it is one.
@@ -181,6 +202,8 @@ struct Active {
     slice: usize,
     lane: usize,
     work: u32,
+    /// Whether tables count it.
+    counts: bool,
     rank: (u8, i64, usize),
     /// How long each other name was the weightiest beside it.
     partners: Vec<(u32, i64)>,
@@ -195,7 +218,8 @@ impl DeviceState {
         if self.n_active == 0 {
             return;
         }
-        self.sums.busy_ns = self.sums.busy_ns.saturating_add(passed_ns);
+        let counted_ns = if self.n_counted > 0 { passed_ns } else { 0 };
+        self.sums.busy_ns = self.sums.busy_ns.saturating_add(counted_ns);
         if self.n_computing > 0 {
             self.compute_ns = self.compute_ns.wrapping_add(passed_ns);
         }
@@ -205,7 +229,7 @@ impl DeviceState {
         }
         if self.n_streams > 1 {
             self.both_ns = self.both_ns.wrapping_add(passed_ns);
-            self.sums.overlapped_ns = self.sums.overlapped_ns.saturating_add(passed_ns);
+            self.sums.overlapped_ns = self.sums.overlapped_ns.saturating_add(counted_ns);
             if self.n_active == self.active.len() {
                 self.meet(passed_ns);
             }
@@ -233,13 +257,16 @@ impl DeviceState {
 
     #[inline(never)]
     fn begin(&mut self, slice: Active, class: OverlapClass, state: &mut LaneState, lane: usize) {
+        self.n_counted += usize::from(slice.counts);
         if self.active.len() < MOST_AT_ONCE {
             self.active.push(slice);
         }
         self.n_active += 1;
         state.n_active += 1;
         self.n_streams += usize::from(state.n_active == 1);
-        self.sums.peak_streams = self.sums.peak_streams.max(self.n_streams);
+        if self.n_counted > 0 {
+            self.sums.peak_streams = self.sums.peak_streams.max(self.n_streams);
+        }
         if class == OverlapClass::Compute {
             state.n_compute += 1;
             if state.n_compute == 1 {
@@ -296,7 +323,7 @@ mod tests {
     use super::*;
     use crate::Options;
     use crate::before_window::BeforeWindowSlices;
-    use crate::fixture::{Fixture, kernel};
+    use crate::fixture::{Fixture, kernel, slice};
 
     /// Start, duration, device, stream, name: `c` computes, `e` is elementwise, `m` moves.
     type Given = (i64, i64, i64, i64, &'static str);
@@ -329,6 +356,30 @@ mod tests {
         });
         let partners = partners.collect();
         (found, partners)
+    }
+
+    #[test]
+    fn what_was_launched_before_the_window_hides_and_counts_nowhere() {
+        let mut fixture = Fixture::default();
+        let call = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1);
+        fixture.push(call.at(1, 1).link(1));
+        fixture.push(call.at(2, 1).link(2));
+        // Two without a launch, on streams 1 and 2, one of a name of its own.
+        fixture.push(kernel("e").at(0, 10).on(0, 1).link(8));
+        fixture.push(kernel("c").at(4, 10).on(0, 0).link(1));
+        fixture.push(kernel("m").at(10, 3).on(0, 2).link(9));
+        fixture.push(kernel("m").at(20, 5).on(0, 0).link(2));
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let options = Options { without_before_window: true, ..Options::default() };
+        let gpu = Gpu::new(&trace, Platform::Unknown, &before, &options);
+        let name = |work: usize| gpu.trace.strings.get(gpu.work(work).name);
+        let found = sweep(&gpu, |work| class(name(work)));
+        assert_eq!((found.hidden_ns, found.exclusive_ns), (vec![9, 0], vec![1, 5]));
+        assert_eq!(name(found.partner[0] as usize), "e");
+        assert_eq!(found.partner[1], NO_PARTNER);
+        let device = &found.devices[0];
+        assert_eq!((device.busy_ns, device.overlapped_ns, device.peak_streams), (15, 9, 2));
     }
 
     #[test]

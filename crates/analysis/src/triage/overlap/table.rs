@@ -61,7 +61,7 @@ pub(crate) fn overlap(
     attribution: Option<&Attribution>,
     options: &OverlapOptions<'_>,
 ) -> Overlap {
-    let class_of = |work: usize| gpu.works[work].category.overlap_class();
+    let class_of = |work: usize| gpu.work(work).category.overlap_class();
     let per_slice = sweep(gpu, class_of);
     let stage_of: Vec<Stage> = (0..gpu.len()).map(stage_of).collect();
     let stages = stages(gpu, &stage_of);
@@ -353,7 +353,7 @@ fn hidden_by<'a>(gpu: &Gpu<'a>, group: &Group, per_slice: &SliceOverlap) -> Opti
         .filter(|(work, _)| *work != NO_PARTNER)
         .collect();
     let (work, _) = heaviest(&mut found)?;
-    Some(gpu.trace.strings.get(gpu.works[work as usize].name))
+    Some(gpu.trace.strings.get(gpu.work(work as usize).name))
 }
 
 /// The place that most of the time comes from: a line of Python, else an op, else a launch.
