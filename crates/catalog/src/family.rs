@@ -72,7 +72,7 @@ families! {
         "^void rotary_embedding_kernel", "<per_token_group_quant_8bit_", "<moe_fused_gate_kernel"
     ] }
     TrtLlm { "trtllm_flashinfer", "TRT-LLM / FlashInfer", [
-        "fmhasm", "^bmm_", "flashinfer", "trtllm", "tensorrt_llm", "<xqa", "^gemm_*_sm#", "^kernel_mha",
+        "fmhasm", "^bmm_", "flashinfer", "trtllm", "tensorrt_llm", "<xqa", "^gemm_*_t#x#x#", "^kernel_mha",
         "^fused_multihead_attention_v#"
     ] }
     Cutlass { "cutlass", "CUTLASS", ["cutlass"] }
@@ -176,6 +176,7 @@ mod tests {
                 Family::Vllm,
             ),
             ("gemm_Bfloat16_E2m1E2m1_Fp32_t128x8x512_s7_sm100f", Family::TrtLlm),
+            ("gemm_persistent_sm90", Family::Triton),
             ("fused_multihead_attention_v2_flash_attention_bf16_sm90_kernel", Family::TrtLlm),
             (
                 "void linearize_index_kernel<long>(at::GenericPackedTensorAccessor<long, 1ul>)",
