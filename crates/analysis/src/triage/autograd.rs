@@ -17,6 +17,9 @@ use trace::{Details, Phase, ProcessId, Row, Trace, TrackId, each_row};
 
 use super::nest::{DEPTH, Nest};
 
+/// A number that more threads of a process have than this tells nothing: no program runs so many forward passes.
+const MOST_THREADS: usize = 64;
+
 /// Raw category of the arrows.
 const ARROWS: &str = "fwdbwd";
 
@@ -134,10 +137,15 @@ pub(super) fn by_number(trace: &Trace, details: &Details, known: &[(Row, Row)]) 
         return Vec::new();
     }
     trace::sort(&mut forward);
+    // The ops of one number on one thread, so that a number that all ops have is not walked for each of them.
+    let threads: Vec<&[Numbered]> =
+        forward.chunk_by(|a, b| (a.0, a.1, a.2) == (b.0, b.1, b.2)).collect();
     let of_number = |process: ProcessId, number: i64| {
-        let from = forward.partition_point(|of| (of.0, of.1) < (process, number));
-        let to = forward.partition_point(|of| (of.0, of.1) <= (process, number));
-        &forward[from..to]
+        let key = |of: &&[Numbered]| (of[0].0, of[0].1);
+        let from = threads.partition_point(|of| key(of) < (process, number));
+        let to = threads.partition_point(|of| key(of) <= (process, number));
+        let found = &threads[from..to];
+        if found.len() > MOST_THREADS { &[] } else { found }
     };
     // The last op of a thread that had begun.
     let last = |of_thread: &[Numbered], row: Row| {
@@ -151,19 +159,18 @@ pub(super) fn by_number(trace: &Trace, details: &Details, known: &[(Row, Row)]) 
         if let Some(forward) = find(known, *row) {
             *arrows.entry(key).or_default().entry(trace.track(forward)).or_default() += 1;
         }
-        for of_thread in of_number(*process, *number).chunk_by(|a, b| a.2 == b.2) {
+        for of_thread in of_number(*process, *number) {
             if last(of_thread, *row).is_some() {
                 *numbers.entry(key).or_default().entry(of_thread[0].2).or_default() += 1;
             }
         }
     }
     let thread_of = |key: &(ProcessId, i64)| elected(arrows.get(key).or_else(|| numbers.get(key))?);
-    let threads: BTreeMap<(ProcessId, i64), TrackId> =
+    let elected: BTreeMap<(ProcessId, i64), TrackId> =
         numbers.keys().filter_map(|key| Some((*key, thread_of(key)?))).collect();
     let link = |(row, process, number, thread): &(Row, ProcessId, i64, i64)| {
-        let track = *threads.get(&(*process, *thread))?;
-        let same = of_number(*process, *number);
-        let of_thread = same.chunk_by(|a, b| a.2 == b.2).find(|of| of[0].2 == track)?;
+        let track = *elected.get(&(*process, *thread))?;
+        let of_thread = of_number(*process, *number).iter().find(|of| of[0].2 == track)?;
         Some((*row, last(of_thread, *row)?))
     };
     backward.iter().filter(|(row, ..)| find(known, *row).is_none()).filter_map(link).collect()
@@ -252,6 +259,20 @@ mod tests {
         // What one arrow says of the thread counts for all its numbers.
         let all = [None, None, None, None, Some(3), Some(1)];
         assert_eq!(forward_ops(&ops, &[arrow], true), all);
+    }
+
+    #[test]
+    fn a_number_that_every_thread_has_tells_nothing() {
+        let told = |n: i64| {
+            let mut ops: Vec<_> = (0..n).map(|tid| (1, tid, 0, 50, 1, 0)).collect();
+            ops.push((1, 500, 100, 50, 1, 3));
+            ops.push((1, 500, 200, 50, 1, 3));
+            let found = forward_ops(&ops, &[[(7, 0), (500, 100)]], true);
+            (found[n as usize], found[n as usize + 1])
+        };
+        let most = MOST_THREADS as i64;
+        assert_eq!(told(most), (Some(7), Some(7)));
+        assert_eq!(told(most + 1), (Some(7), None), "the arrow alone");
     }
 
     #[test]
