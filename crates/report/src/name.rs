@@ -159,16 +159,19 @@ fn mangled_path(name: &str) -> Option<String> {
 /// The numbers and truth values among template arguments: `Li256E` and `Lb1E` are 256 and true.
 fn literals(arguments: &str) -> Vec<String> {
     let value = |(at, _): (usize, &str)| {
-        let (mut kind, rest) = arguments[at + 1..].split_at_checked(1)?;
-        let (digits, _) = rest.split_once('E')?;
-        let (sign, digits) = digits.strip_prefix('n').map_or(("", digits), |rest| ("-", rest));
-        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        let is_known = kind.bytes().all(|byte| b"bijlmstxyahc".contains(&byte)) && is_number;
-        if kind == "b" {
-            kind = if digits == "0" { "false" } else { "true" };
-            return is_known.then(|| kind.to_owned());
+        let (kind, rest) = arguments[at + 1..].split_at_checked(1)?;
+        let (sign, rest) = rest.strip_prefix('n').map_or(("", rest), |rest| ("-", rest));
+        let digits = &rest[..rest.bytes().take_while(u8::is_ascii_digit).count()];
+        if digits.is_empty() || !rest[digits.len()..].starts_with('E') {
+            return None;
         }
-        is_known.then(|| format!("{sign}{digits}"))
+        match kind {
+            "b" => Some(if digits == "0" { "false" } else { "true" }.to_owned()),
+            "i" | "j" | "l" | "m" | "s" | "t" | "x" | "y" | "a" | "h" | "c" => {
+                Some(format!("{sign}{digits}"))
+            }
+            _ => None,
+        }
     };
     arguments.match_indices('L').filter_map(value).collect()
 }
