@@ -27,7 +27,8 @@ rows! { MAINLINE, LAYERS =>
         title: "All-reduce with residual add and RMSNorm (FlashInfer)",
         platform: Platform::Cuda,
         min_tp: 2,
-        active: "allreduce_fusion|fusedaddrmsnormkernel",
+        // (FlashInfer's FusedAddRMSNormKernel is no sign: it is add with norm, F01, without any all-reduce.)
+        active: "allreduce_fusion",
         groups: &[
             "cross_device_reduce|allreduce|all_reduce",
             "rmsnorm|layernorm|fused_add_rmsnorm",
@@ -41,6 +42,7 @@ rows! { MAINLINE, LAYERS =>
             "1 void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(int)",
             "1 ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
             "2 void flashinfer::norm::RMSNormKernel<8, __nv_bfloat16>(int)",
+            "2 void flashinfer::norm::FusedAddRMSNormKernel<8, __nv_bfloat16>(int)",
         ],
         no: ["ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "void at::native::reduce_kernel<512, 1>(int)"];
     {

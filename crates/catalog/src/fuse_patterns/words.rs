@@ -20,12 +20,12 @@ pub struct Text {
     squeezed: Vec<u8>,
     /// Where each character of `squeezed` stands in `raw`.
     at: Vec<u32>,
-    from: From,
+    names: Names,
 }
 
 /// What a text names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
+enum Names {
     Kernel,
     Op,
     Function,
@@ -36,42 +36,42 @@ impl Text {
     /// The head of a kernel's name, as [`crate::head`] gives it.
     #[must_use]
     pub fn kernel(head: &str) -> Self {
-        Self::new(head, From::Kernel)
+        Self::new(head, Names::Kernel)
     }
 
     /// The name of an operator. Words that begin with `op:` are looked for here alone.
     #[must_use]
     pub fn op(name: &str) -> Self {
-        Self::new(name, From::Op)
+        Self::new(name, Names::Op)
     }
 
     /// The name of a Python function.
     #[must_use]
     pub fn function(name: &str) -> Self {
-        Self::new(name, From::Function)
+        Self::new(name, Names::Function)
     }
 
     /// The names of the Python functions on the way to the launch. Words that begin with `in:` are looked for here, and
     /// no others: what a caller is called says little of each kernel below it.
     #[must_use]
     pub fn callers(names: &str) -> Self {
-        Self::new(names, From::Callers)
+        Self::new(names, Names::Callers)
     }
 
-    fn new(text: &str, from: From) -> Self {
+    fn new(text: &str, names: Names) -> Self {
         let raw = text.to_ascii_lowercase().into_bytes();
         let letters = raw.iter().zip(0_u32..).filter(|(byte, _)| byte.is_ascii_alphanumeric());
         let (squeezed, at) = letters.map(|(byte, at)| (*byte, at)).unzip();
-        Self { raw, squeezed, at, from }
+        Self { raw, squeezed, at, names }
     }
 
     /// Whether the text has one of `words`, which are separated by `|`.
     #[must_use]
     pub fn has_any(&self, words: &str) -> bool {
         words.split('|').any(|word| match (word.strip_prefix("op:"), word.strip_prefix("in:")) {
-            (Some(word), _) => self.from == From::Op && self.has(word),
-            (_, Some(word)) => self.from == From::Callers && self.has(word),
-            _ => self.from != From::Callers && self.has(word),
+            (Some(word), _) => self.names == Names::Op && self.has(word),
+            (_, Some(word)) => self.names == Names::Callers && self.has(word),
+            _ => self.names != Names::Callers && self.has(word),
         })
     }
 
