@@ -177,7 +177,7 @@ impl Row for OverlapRow {
                    time of compute that is no dependent neighbour of it; for fusion its exposed time. What is \
                    saved in truth may be nothing.",
             cell: |row| {
-                let why = "compute is what other work hides behind";
+                let why = "neither overlap nor fusion shortens it, or it ran in no recorded step";
                 Cell::or_missing(row.savings_bound_ns, Cell::Ns, why)
             },
         },

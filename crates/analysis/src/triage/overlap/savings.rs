@@ -63,7 +63,8 @@ impl<'a> Savings<'a> {
 
     /// The mean over the stage's steps of the exposed time of `instances`, each step's bounded by the exposed
     /// time of compute that is not among their dependent `neighbours` where these are given: compute of the stage, or,
-    /// for a copy that may be made at any time (`whole_step`), of all stages.
+    /// for a copy that may be made at any time (`whole_step`), of all stages. `None` if none of them is in a step: GPU
+    /// annotations of ROCm's profiler cover a part of a step only.
     #[inline(never)]
     pub(super) fn bound_ns(
         &self,
@@ -71,7 +72,10 @@ impl<'a> Savings<'a> {
         instances: &[u32],
         neighbours: Option<&[u32]>,
         whole_step: bool,
-    ) -> i64 {
+    ) -> Option<i64> {
+        if instances.iter().all(|at| self.step_of[*at as usize] == NO_STEP) {
+            return None;
+        }
         let mut own_ns = vec![0_i64; self.n_steps];
         let mut dependent_ns = vec![0_i64; self.n_steps];
         for (slices, sums, all) in
@@ -95,7 +99,7 @@ impl<'a> Savings<'a> {
                 let independent_ns = compute_ns(step).saturating_sub(*dependent).max(0);
                 if neighbours.is_some() { (*own).min(independent_ns) } else { *own }
             });
-        bounds.fold(0_i64, i64::saturating_add) / self.n_steps(stage).max(1)
+        Some(bounds.fold(0_i64, i64::saturating_add) / self.n_steps(stage).max(1))
     }
 }
 

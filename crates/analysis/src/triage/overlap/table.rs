@@ -119,12 +119,12 @@ fn stages(gpu: &Gpu<'_>, stage_of: &[Stage]) -> Vec<StageSums> {
         let devices = &busy[stage as usize];
         let sum = |of: fn(&Extent) -> i64| devices.iter().map(of).fold(0, i64::saturating_add);
         let streams = |pct: i64| {
-            let of_device = |device: usize| {
-                let all = lanes.device_of.iter().zip(&work_ns[stage as usize]);
-                let own = all.filter(|(of, ns)| **of == device && **ns > 0);
-                own.filter(|(_, ns)| at_least(**ns, pct, devices[device].total_ns)).count()
-            };
-            (0..lanes.n_devices).map(of_device).max().unwrap_or(0)
+            let mut of_device = vec![0; lanes.n_devices];
+            for (device, ns) in lanes.device_of.iter().zip(&work_ns[stage as usize]) {
+                let works = *ns > 0 && at_least(*ns, pct, devices[*device].total_ns);
+                of_device[*device] += usize::from(works);
+            }
+            of_device.into_iter().max().unwrap_or(0)
         };
         StageSums {
             stage,
@@ -262,8 +262,8 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
     let beside = (remedy != Remedy::Fuse).then_some(neighbours.slices.as_slice());
     let bounded = !matches!(remedy, Remedy::Tune | Remedy::Lessen) && fused.is_none();
     let whole_step = remedy == Remedy::AsyncCopy;
-    let bound_ns =
-        bounded.then(|| savings.bound_ns(group.stage, &group.instances, beside, whole_step));
+    let bound_of = || savings.bound_ns(group.stage, &group.instances, beside, whole_step);
+    let bound_ns = if bounded { bound_of() } else { None };
     let case = Case {
         verdict,
         remedy,

@@ -149,6 +149,22 @@ fn savings_are_counted_step_by_step() {
     assert!(row(&found, REDUCE).reason.contains("mean of 2 steps"), "{:?}", row(&found, REDUCE));
 }
 
+#[test]
+fn what_ran_in_no_recorded_step_has_no_bound() {
+    let mut fixture = Fixture::default();
+    // ROCm's profiler marks a few microseconds of a step.
+    fixture.push(slice("gpu_user_annotation", "ProfilerStep#1").at(0, MS).on(0, 7));
+    fixture.push(kernel(GEMM).at(0, 10 * MS).on(0, 7));
+    fixture.push(kernel(REDUCE).at(20 * MS, 10 * MS).on(0, 9));
+    fixture.push(kernel(NORM).at(40 * MS, 10 * MS).on(0, 7));
+    let found = of(fixture);
+    for name in [REDUCE, NORM] {
+        assert_eq!(row(&found, name).savings_bound_ns, None);
+        assert!(!row(&found, name).reason.contains("saves"), "{}", row(&found, name).reason);
+        assert!(row(&found, name).priority < 3, "it is no less urgent for that");
+    }
+}
+
 /// Two rounds: GEMM on stream 7, reduction on stream 9 right after it, GEMM on stream 7 right after that.
 fn in_turn() -> Fixture {
     let mut fixture = Fixture::default();
