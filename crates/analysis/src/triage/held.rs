@@ -14,9 +14,16 @@ const LEAST_NS: i64 = 1_000_000;
 pub(super) fn held_ns(gpu: &Gpu<'_>, launches: &Launches) -> i64 {
     let mut held_ns = 0_i64;
     let mut busy_until: Option<i64> = None;
+    // What no table counts keeps the device busy all the same.
+    let mut beside = (0..gpu.n_beside()).map(|at| gpu.slice_beside(at)).peekable();
+    let mut beside_until = i64::MIN;
     for at in 0..gpu.len() {
         let slice = gpu.slice(at);
-        let idle_since = busy_until.filter(|ns| *ns < slice.start_ns);
+        while let Some(other) = beside.next_if(|other| other.start_ns < slice.start_ns) {
+            beside_until = beside_until.max(other.end_ns());
+        }
+        let idle_since = busy_until.map(|ns| ns.max(beside_until));
+        let idle_since = idle_since.filter(|ns| *ns < slice.start_ns);
         let launch = launches.of_slice(at).filter(|_| launches.is_sure(at));
         if let (Some(idle_since), Some(launch)) = (idle_since, launch) {
             let wait_ns = slice.start_ns.saturating_sub(idle_since.max(gpu.trace.end_ns(launch)));
@@ -40,15 +47,24 @@ mod tests {
 
     /// Two kernels of 1 ms, the second launched and begun at these times.
     fn held(launched_ns: i64, begun_ns: i64) -> i64 {
+        held_beside(launched_ns, begun_ns, None)
+    }
+
+    /// The same beside a kernel that was launched before the window: its start and duration.
+    fn held_beside(launched_ns: i64, begun_ns: i64, other: Option<(i64, i64)>) -> i64 {
         let mut fixture = Fixture::default();
         for (link, launched_ns, begun_ns) in [(1, 0, MS), (2, launched_ns, begun_ns)] {
             let launch = slice("cuda_runtime", "hipLaunchKernel").on(1, 1);
             fixture.push(launch.at(launched_ns, MS / 10).link(link));
             fixture.push(kernel("k").at(begun_ns, MS).link(link));
         }
+        if let Some((at, dur)) = other {
+            fixture.push(kernel("early").at(at, dur).on(0, 9).link(3));
+        }
         let trace = fixture.finish();
         let before = BeforeWindowSlices::of(&trace);
-        let gpu = Gpu::new(&trace, catalog::Platform::Rocm, &before, &Options::default());
+        let options = Options { without_before_window: true, ..Options::default() };
+        let gpu = Gpu::new(&trace, catalog::Platform::Rocm, &before, &options);
         held_ns(&gpu, &Launches::of(&gpu))
     }
 
@@ -58,5 +74,12 @@ mod tests {
         assert_eq!(held(50 * MS, 100 * MS), 50 * MS - MS / 10, "from the launch");
         assert_eq!(held(99 * MS + MS / 2, 100 * MS), 0, "a launch takes its time");
         assert_eq!(held(MS, 2 * MS), 0, "one right after the other");
+    }
+
+    #[test]
+    fn what_no_table_counts_keeps_the_device_busy() {
+        assert_eq!(held_beside(MS, 100 * MS, Some((10 * MS, 50 * MS))), 40 * MS);
+        assert_eq!(held_beside(MS, 100 * MS, Some((0, 200 * MS))), 0);
+        assert_eq!(held_beside(MS, 100 * MS, Some((100 * MS, MS))), 98 * MS, "it ends no pause");
     }
 }

@@ -65,7 +65,12 @@ impl BeforeWindowSum {
     /// The sentence about them.
     fn sentence(&self) -> Option<String> {
         let what = units::plural(self.n_slices, "GPU slice was", "GPU slices were");
-        let told = if self.counted { "are counted" } else { "are left out" };
+        let told = match (self.counted, self.n_slices) {
+            (true, 1) => "is counted",
+            (true, _) => "are counted",
+            (false, 1) => "is left out",
+            (false, _) => "are left out",
+        };
         let time = units::time(self.total_ns);
         (self.n_slices > 0).then(|| {
             format!(
@@ -85,12 +90,12 @@ pub struct Coverage {
     /// From the first start to the last end of these slices, in ns; the sum over all devices.
     #[serde(default)]
     pub window_ns: i64,
-    /// Of this, in what nothing ran that the file shows, while launched work waited: of all devices.
+    /// Of `window_ns`, in what nothing ran that the file shows, while launched work waited.
     #[serde(default)]
     pub held_ns: i64,
-    /// Of this, what a line of Python is known of.
+    /// Of `total_ns`, what a line of Python is known of.
     pub python_ns: i64,
-    /// Of this, what is work of the backward pass and has the line of its op in the forward pass.
+    /// Of `python_ns`, what is work of the backward pass and has the line of its op in the forward pass.
     #[serde(default)]
     pub forward_ns: i64,
     /// GPU slices that graphs launched.
@@ -135,7 +140,7 @@ impl Coverage {
         );
         if self.forward_ns > 0 {
             text.push_str(&format!(
-                " Of this, {} is work of the backward pass, with the line of its op in the forward pass.",
+                " {} of GPU time is work of the backward pass and has the line of its op in the forward pass.",
                 units::percent(percent(self.forward_ns, self.total_ns))
             ));
         }
@@ -380,9 +385,13 @@ pub(super) fn takeaways(
         [] => {}
     }
     if coverage.held_ns > 0 {
+        let gpus = match spans_ns {
+            [_] => "the GPU".to_owned(),
+            several => format!("{} GPUs together", several.len()),
+        };
         said.push(format!(
-            "For {} the GPU did nothing that this file shows, while launched work waited: it ran what is not in the file, \
-             or an event held it. Of this time the busy share says nothing.",
+            "For {} {gpus} did nothing that this file shows, while launched work waited: what ran is not in the file, or \
+             an event held it. Of this time the busy share says nothing.",
             units::time(coverage.held_ns)
         ));
     }

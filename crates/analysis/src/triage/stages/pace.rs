@@ -5,7 +5,7 @@
 //! and the GPU is idle in between, the CPU does not launch fast enough. The bounds are those that part the measured
 //! traces: the wait is 1.7 to 16 µs where the CPU is the limit (ROCm's floor is 14 µs), and 1 to 28 ms where the GPU is.
 
-use crate::gpu::{Extent, Gpu};
+use crate::gpu::{Extent, Gpu, GpuSlice};
 use crate::launches::Launches;
 use crate::percent;
 use crate::triage::attribution::launches_graph;
@@ -52,16 +52,23 @@ impl Stages {
     ) -> Pace {
         let (mut waits, mut durations) = (Vec::new(), Vec::new());
         let mut n_kernels = 0;
-        // What the device was busy with in the span; slices come by start.
+        // What the device was busy with in the span, counted or not; slices come by start.
         let (mut busy_ns, mut until_ns) = (0_i64, extent.first_ns);
-        let mut at = 0;
-        gpu.each_slice(|slice| {
+        let mut run = |slice: &GpuSlice| {
             let end_ns = slice.end_ns().min(extent.last_ns);
             let new_ns = end_ns.saturating_sub(slice.start_ns.max(until_ns));
             if new_ns > 0 {
                 busy_ns = busy_ns.saturating_add(new_ns);
                 until_ns = end_ns;
             }
+        };
+        let mut beside = (0..gpu.n_beside()).map(|at| gpu.slice_beside(at)).peekable();
+        let mut at = 0;
+        gpu.each_slice(|slice| {
+            while let Some(other) = beside.next_if(|other| other.start_ns <= slice.start_ns) {
+                run(&other);
+            }
+            run(&slice);
             if self.stage(at) == stage && gpu.is_kernel(&slice) {
                 n_kernels += 1;
                 let launch = launches.of_slice(at).filter(|_| launches.is_sure(at));
@@ -73,6 +80,7 @@ impl Stages {
             }
             at += 1;
         });
+        beside.for_each(|other| run(&other));
         let told = 2 * waits.len() >= n_kernels;
         Pace {
             gpu_busy_pct: percent(busy_ns, extent.span_ns()),

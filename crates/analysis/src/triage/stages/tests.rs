@@ -66,6 +66,27 @@ fn launches_are_the_limit_where_the_gpu_is_idle_and_waits_for_none() {
 }
 
 #[test]
+fn what_was_launched_before_the_window_keeps_the_gpu_busy() {
+    let mut fixture = Fixture::default();
+    for (n, at) in [(1, 10), (2, 90)] {
+        fixture.push(slice("cuda_runtime", "cudaLaunchKernel").link(n).on(PID, 1).at(at - 5, 1));
+        fixture.push(kernel("k").at(at, 10).link(n));
+    }
+    // In the span by 10, by 30, and not at all.
+    for (n, at, dur) in [(7, 0, 30), (8, 40, 30), (9, 120, 9)] {
+        fixture.push(kernel("early").at(at, dur).on(0, 9).link(n));
+    }
+    let trace = fixture.finish();
+    let before = BeforeWindowSlices::of(&trace);
+    let options = Options { without_before_window: true, ..Options::default() };
+    let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &options);
+    let launches = Launches::of(&gpu);
+    let row = Stages::of(&gpu, &launches, None).rows(&gpu, &launches, &[0, 0]).remove(0);
+    assert_eq!((row.busy_ns, row.span_ns), (20, 90));
+    assert_eq!(row.gpu_busy_pct, 100.0 * 60.0 / 90.0);
+}
+
+#[test]
 fn what_other_stages_run_keeps_the_gpu_busy() {
     let mut fixture = Fixture::default();
     fixture.push(cpu("step[DECODE bs=1]", 1).at(0, 40_000));
