@@ -190,7 +190,7 @@ pub fn order_kernel_map(
     facts: &UserFacts,
     options: ArtifactOptions,
 ) -> Result<ExportedMap, NotMade> {
-    // Arguments say nothing of where a kernel came from.
+    // Without arguments, as a mapping trace is read: so a map tells what the trace itself would.
     let map = kernel_map(trace, &Sources { details: None, capture_details: &[], ..*others });
     let beside = KernelMapFacts {
         sources,
