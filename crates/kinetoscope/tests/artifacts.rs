@@ -31,6 +31,7 @@ fn run_facts() -> RunFacts {
         },
         profile_stage: "decode".to_owned(),
         busy: "GPU busy 90.0% of 3 ms.".to_owned(),
+        before_window_counted: false,
         mapped_pct: Some(200.0 / 3.0),
         batch_shape: None,
         warnings: vec!["see /home/jo/log".to_owned()],

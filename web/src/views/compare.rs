@@ -45,7 +45,7 @@ fn content(props: &Props) -> Html {
             </section>
         },
         Standing::Unchosen => html! {
-            <p class="hint">{ "Choose the run to compare this trace with. Every difference is B less A." }</p>
+            <p class="hint">{ "Choose the run to compare this trace with. Every difference is B less A. What was launched before the window is left out of both." }</p>
         },
         Standing::Waiting(name) => html! {
             <p class="note-line" role="status">{ format!("The comparison begins when both traces are ready ({name} is B).") }</p>

@@ -44,6 +44,8 @@ pub struct RunFacts {
     pub profile_stage: String,
     /// How busy the GPU was while anything that the tables count ran on it.
     pub busy: String,
+    /// Whether the tables count what was launched before the window.
+    pub before_window_counted: bool,
     /// GPU time of which an op is known, in percent.
     pub mapped_pct: Option<f64>,
     /// Batch sizes and tokens from annotations, by stage.
@@ -91,6 +93,7 @@ impl RunFacts {
                     units::time(window_ns)
                 ),
             },
+            before_window_counted: triage.before_window.counted,
             mapped_pct: (total_ns > 0).then(|| 100.0 * op_ns as f64 / total_ns as f64),
             batch_shape: (!batches.is_empty()).then_some(Value::Object(batches)),
             warnings: warning.into_iter().collect(),
@@ -144,6 +147,9 @@ pub struct ProfileMetadata {
     pub gpu_total_us: Micros,
     pub mapped_pct: Option<Percent>,
     pub orphan_kernels: Option<Orphans>,
+    // Documents of older versions do not have it.
+    #[serde(default)]
+    pub before_window_counted: Option<bool>,
     pub repairs: Vec<RepairCount>,
     pub warnings: Vec<String>,
     pub sources: Vec<SourceFile>,
@@ -378,6 +384,7 @@ impl ProfileMetadata {
                 .unknown
                 .is_none()
                 .then_some(Orphans { count: before.n_kernels, us: Micros(before.kernel_ns) }),
+            before_window_counted: Some(run.before_window_counted),
             repairs: plan.map_or_else(Vec::new, |plan| {
                 let counts = plan.counts.iter();
                 counts

@@ -90,6 +90,7 @@ const KEYS: &[Key] = &[
     key("server_flags", "/server_flags", true),
     key("benchmark_config_hash", "/benchmark_config_hash", true),
     key("observed_arch", "/observed_arch", true),
+    key("before_window_counted", "/before_window_counted", true),
     key("device.name", "/device/name", false),
     key("device.cu_or_sm", "/device/cu_or_sm", false),
     key("device.total_global_mem", "/device/total_global_mem", false),
@@ -111,9 +112,9 @@ pub fn guard(a: &Value, b: &Value) -> Guard {
     let mut rows = Vec::new();
     for key in KEYS {
         let (left, right) = (known(a, key), known(b, key));
-        // Neither platform has the other's version: nothing is missing there.
-        if left.is_none() && right.is_none() && matches!(key.name, "rocm_version" | "cuda_version")
-        {
+        // Neither platform has the other's version, and older documents do not say what they count: nothing is missing.
+        let absent = ["rocm_version", "cuda_version", "before_window_counted"];
+        if left.is_none() && right.is_none() && absent.contains(&key.name) {
             continue;
         }
         match (key.name, left, right) {
@@ -305,6 +306,7 @@ mod tests {
         json!({"base_image": "rocm/vllm:1", "resource_class": "single-gpu", "gpu_device_ids": [2],
             "provenance": {"gpu_device_ids": "derived: x"}, "server_flags": {"tp_size": 1, "model": "m"},
             "benchmark_config_hash": "sha256:1", "observed_arch": "gfx942", "rocm_version": "7.0",
+            "before_window_counted": false,
             "device": {"name": "MI300X"}})
     }
 
@@ -334,6 +336,7 @@ mod tests {
             ("/observed_arch", json!("gfx950")),
             ("/server_flags/tp_size", json!(8)),
             ("/gpu_device_ids", json!([0, 1])),
+            ("/before_window_counted", json!(true)),
         ] {
             let found = guard(&run(), &with(pointer, value));
             assert_eq!(found.verdict, Comparability::NotComparable, "{pointer}");
