@@ -18,7 +18,11 @@ const FORMAL = "mi300_vllm_decode_formal.json.gz";
 const CAPTURE = "mi300_vllm_decode_capture.json.gz";
 const MAP = "kernel_map.json";
 
-const save = (page, name) => download(page, () => id(page, `artifact-${name}`).getByRole("button", { name: `Download ${name}` }).click());
+// The page is drawn anew when something was made: a click in the middle of that may meet a button that is being replaced.
+async function save(page, name) {
+  await settled(page);
+  return download(page, () => id(page, `artifact-${name}`).getByRole("button", { name: `Download ${name}` }).click());
+}
 
 /// The map that the command line exports of a trace.
 async function exported(...options) {
