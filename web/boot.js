@@ -1,5 +1,5 @@
-// Starts the app. Trunk's own start script is inline, which the page's Content-Security-Policy forbids; this file does
-// the same from the page's own origin. The names are attributes of our script element (see Trunk.toml).
+// Starts the app. Trunk's start script is inline, which the page's Content-Security-Policy forbids; this file replaces it.
+// The file names are attributes of our script element (see Trunk.toml).
 const { js, wasm } = document.querySelector("script[data-wasm]").dataset;
 const absolute = (name) => new URL(name, document.baseURI).href;
 
@@ -10,7 +10,7 @@ try {
   showFailure(error);
 }
 
-// Keeps a copy of the page for use without a network. A failure costs only that, so it is no error of the page.
+// Caches the page for use without a network. A failure affects only that, so it is not reported.
 if ("serviceWorker" in navigator && document.querySelector("meta[name=build]").content !== "dev") {
   navigator.serviceWorker.register(absolute("sw.js")).catch(() => {});
 }

@@ -1,20 +1,24 @@
-// Keeps one whole build of the page for use without a network. `cargo xtask seal` fills in the two constants.
+// Caches one complete build of the page for use without a network. `cargo xtask seal` fills in the two constants.
 //
-// Every file but index.html is named by its content, so a kept copy can never be stale. The page itself is asked of the
-// network first: a new deployment is seen at once, and its files, which this build does not know, pass through. This
-// build's copy is used only when the network does not answer, and is dropped once no tab uses it any more.
+// File names contain a digest of the content, except index.html and assets/example.json.gz, so most copies are never
+// stale. The page is fetched from the network first: a new deployment shows at once, and its files, which are not in this
+// build's list, are not intercepted. The cached page is used only when the network does not answer, and is deleted once no
+// tab uses it. The example comes from the cached build until then.
+//
+// This script is started from a URL, so the page's Content-Security-Policy does not bind it. It requests only the page's
+// own files and never receives a trace.
 const BUILD = "__BUILD__";
 const FILES = new Map(__FILES__); // path -> Subresource Integrity digest
 const CACHE_PREFIX = `kinetoscope ${self.registration.scope} `;
 const CACHE = CACHE_PREFIX + BUILD;
 const NAVIGATION_TIMEOUT_MS = 3000;
 
-// Some hosts redirect index.html to its folder, and a redirected answer may not be shown as a page: ask for the folder.
+// Some hosts redirect index.html to its folder, and a redirected response cannot be used as a page: request the folder.
 const PAGE = self.registration.scope;
 const keyOf = (path) => path === "index.html" ? PAGE : new URL(path, PAGE).href;
 const KEYS = new Set([...FILES.keys()].map(keyOf));
 
-// The digests make sure that files of two deployments are never kept as one build.
+// The digests ensure that files of two deployments are never cached as one build.
 async function keepBuild() {
   const cache = await caches.open(CACHE);
   await cache.addAll([...FILES].map(([path, integrity]) => new Request(keyOf(path), { integrity, cache: "no-cache" })));

@@ -32,7 +32,7 @@ fn fits_doubles(trace: &Trace) -> bool {
     let last = timed()
         .map(|row| i128::from(trace.ts_ns(row)) + i128::from(trace.dur_ns(row).max(0)))
         .max();
-    first.zip(last).is_none_or(|(first, last)| last - first < 1 << 53)
+    first.zip(last).is_none_or(|(first, last)| last - first < ((1 << 42) * 1000 - 1_000_000))
 }
 
 /// Whether another parser reads `text`. serde_json limits depth and the size of numbers; JSON does not.
@@ -78,7 +78,8 @@ fuzz_target!(|input: &[u8]| {
     assert!(proof.holds, "{proof:#?}\n{}", shown());
     // The plan followed its changes thread by thread; from nothing, the model says the same.
     assert_eq!(plan.after, repair::perfetto::predict_after(&decoded.trace, &plan));
-    let mendable = fits_doubles(&decoded.trace);
+    // Perfetto does not know an array without events for a trace, and nothing can be added to it.
+    let mendable = fits_doubles(&decoded.trace) && plan.after.stops.is_none();
     assert!(plan.after.is_clean() || !mendable, "{:?}\n{}", plan.after, shown());
     if plan.is_identity() && !decoded.source.gzip {
         assert!(out == file, "a file that needs no repair keeps every byte");

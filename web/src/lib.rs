@@ -1,12 +1,15 @@
 //! The page and its worker.
 //!
-//! Constraints of this package, the only one that knows a browser:
+//! Constraints of this package, the only one that uses the browser:
 //!
 //! * the page holds no trace and runs no analysis: it shows [`protocol`] values that a worker sends;
-//! * [`state`] changes in one pure reducer, [`queries`] derive from it, [`tasks`] have the effects;
-//! * nothing is set by `style` attributes and nothing is loaded from another origin: the page's
-//!   Content-Security-Policy forbids both;
+//! * [`state`] changes in one pure reducer, [`queries`] derive from it, [`tasks`] run effects;
+//! * no `style` attribute, and nothing from another origin: the page's Content-Security-Policy forbids both;
 //! * `protocol`, `state`, `queries` and the worker's core run in native tests.
+#![allow(
+    missing_docs,
+    reason = "nobody outside of this package uses it; a line that repeats a name helps nobody"
+)]
 
 pub mod components;
 pub mod protocol;
@@ -18,8 +21,11 @@ pub mod views;
 pub mod wire;
 pub mod worker;
 
-/// Version of page and worker, which must be one.
+/// Version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Digest of the sources of this build, as `build.rs` takes it. Page and worker must be of the same build.
+pub const BUILD: &str = env!("KINETOSCOPE_BUILD");
 
 /// Shows the page. Only a browser can; elsewhere the two programs exist to be checked by the compiler.
 pub fn start_page() {
@@ -32,7 +38,7 @@ pub fn start_page() {
     }
 }
 
-/// Takes requests.
+/// Starts the worker, which handles requests from then on.
 pub fn start_worker() {
     #[cfg(target_arch = "wasm32")]
     worker::start();

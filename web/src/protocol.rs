@@ -29,7 +29,7 @@ pub use kinetoscope::artifacts::Artifact;
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
 pub use progress::{Progress, Stage};
 pub use repair::{Format, Plan, Repaired};
-pub use report::{Analyses, Chapter, Choice, Part, Triage};
+pub use report::{Analyses, Chapter, Choice, Lacks, Part, Triage};
 pub use several::{Aside, Beside, Companion, Comparison, Verdict};
 
 /// Names one file on the page.
@@ -41,14 +41,12 @@ pub struct JobId(pub u32);
 pub enum Request {
     /// Read and decode the file that comes with this message.
     Open {
-        /// The job.
         job: JobId,
         /// The file's name, for titles and for the name of the repaired file.
         name: String,
     },
     /// Also read the file that comes with this message: it tells of the job's own.
     AddCompanion {
-        /// The job.
         job: JobId,
         /// The file, by its own job, and what it tells.
         beside: Beside,
@@ -57,28 +55,20 @@ pub enum Request {
     },
     /// Forget such a file.
     RemoveCompanion {
-        /// The job.
         job: JobId,
         /// The file's own job.
         companion: JobId,
     },
     /// Run the analyses.
-    Analyze {
-        /// The job.
-        job: JobId,
-    },
+    Analyze { job: JobId },
     /// Trace GPU time back to where it came from, by stage.
     Triage {
-        /// The job.
         job: JobId,
         /// Whether what was launched before the window counts, too.
         count_before_window: bool,
     },
     /// Write down the run, so that another worker can compare it with its own.
-    Describe {
-        /// The job.
-        job: JobId,
-    },
+    Describe { job: JobId },
     /// Compare the job's run with another.
     Compare {
         /// The job: run A.
@@ -90,41 +80,34 @@ pub enum Request {
     },
     /// Find out what the file needs.
     PlanRepair {
-        /// The job.
         job: JobId,
         /// Whether impossible durations may be clipped; off unless asked for by name.
         clip_impossible: bool,
     },
     /// Write the repaired file.
     Repair {
-        /// The job.
         job: JobId,
         /// Compressed or not.
         format: Format,
     },
     /// Tell a kernel's launches and places.
     Kernel {
-        /// The job.
         job: JobId,
-        /// Which.
         key: KernelKey,
         /// Whether what was launched before the window counts, too.
         count_before_window: bool,
     },
     /// Tell what ran around an event.
     Window {
-        /// The job.
         job: JobId,
         /// The number of the event in the file.
         event: u32,
     },
     /// Make the artifacts.
     Artifacts {
-        /// The job.
         job: JobId,
         /// What is wanted in them.
         wish: ArtifactWish,
-        /// Which of them.
         parts: Parts,
     },
 }
@@ -157,35 +140,23 @@ impl Request {
 /// From the worker to the page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Response {
-    /// The worker runs and takes requests. Page and worker must come from one build.
+    /// The worker runs and handles requests. Page and worker must come from one build.
     Ready {
-        /// Version of the worker.
-        version: String,
+        /// Build of the worker ([`crate::BUILD`]).
+        build: String,
     },
     /// The job goes on.
     Progress {
-        /// The job.
         job: JobId,
         /// How far it is.
         progress: Progress,
     },
     /// The file is decoded.
-    Opened {
-        /// The job.
-        job: JobId,
-        /// What it is.
-        opened: Opened,
-    },
+    Opened { job: JobId, opened: Opened },
     /// The file is no trace, but tells of traces; nothing else can be asked of it.
-    Aside {
-        /// The job.
-        job: JobId,
-        /// What it is.
-        aside: Aside,
-    },
+    Aside { job: JobId, aside: Aside },
     /// A companion is read, or why it could not be. The job goes on either way.
     Companion {
-        /// The job.
         job: JobId,
         /// The companion's own job.
         companion: JobId,
@@ -194,7 +165,6 @@ pub enum Response {
     },
     /// The run is written down.
     Described {
-        /// The job.
         job: JobId,
         /// The run, as its artifacts tell.
         run: Result<Vec<Artifact>, Failure>,
@@ -209,16 +179,10 @@ pub enum Response {
         comparison: Result<Comparison, Failure>,
     },
     /// The analyses are done.
-    Report {
-        /// The job.
-        job: JobId,
-        /// Their results.
-        report: Analyses,
-    },
+    Report { job: JobId, report: Analyses },
     /// The next rows of a table, before the message that the table itself comes with. A long table in one
     /// message would keep the page from answering for longer than a person notices.
     Rows {
-        /// The job.
         job: JobId,
         /// Id of the table.
         table: String,
@@ -227,56 +191,48 @@ pub enum Response {
     },
     /// The repair is planned.
     RepairPlanned {
-        /// The job.
         job: JobId,
         /// What it will do.
         plan: Plan,
     },
     /// Triage is done.
     Triage {
-        /// The job.
         job: JobId,
         /// What it found.
         triage: Triage,
     },
     /// The repaired file is written; its blob comes with this message.
     Repaired {
-        /// The job.
         job: JobId,
         /// What was written.
         repaired: Repaired,
     },
     /// A kernel's launches and places.
     Kernel {
-        /// The job.
         job: JobId,
         /// What there is.
         kernel: KernelDetails,
     },
     /// What ran around an event.
     Window {
-        /// The job.
         job: JobId,
         /// What there is.
         window: OverlapWindow,
     },
     /// The artifacts are made; their blobs come with this message.
     Artifacts {
-        /// The job.
         job: JobId,
         /// What was made.
         artifacts: Artifacts,
     },
     /// The artifacts cannot be made; everything else can.
     NoArtifacts {
-        /// The job.
         job: JobId,
         /// Why, and what to do.
         failure: Failure,
     },
     /// The job cannot go on.
     Failed {
-        /// The job.
         job: JobId,
         /// Why, and what to do.
         failure: Failure,

@@ -60,7 +60,7 @@ describe("a pair", { skip: shared() === undefined }, () => {
     assert.ok((await sure()).has("replay"));
     const told = (await rows(page, "kernel-table")).map(ofPage);
 
-    await role(page, CAPTURE).selectOption({ label: "Trace of its own" });
+    await role(page, CAPTURE).selectOption({ label: "Measured trace" });
     await id(page, "companions").waitFor({ state: "detached" });
     await settled(page);
     assert.ok(!(await sure()).has("replay"));
@@ -111,14 +111,14 @@ describe("a pair", { skip: shared() === undefined }, () => {
     assert.equal(await page.locator(".file-card.failed").count(), 1, "what is no trace fails on its own card");
     const told = (await rows(page, "kernel-table")).map(ofPage);
 
-    await role(page, "capture.json.gz").selectOption({ label: "Trace of its own" });
+    await role(page, "capture.json.gz").selectOption({ label: "Measured trace" });
     await id(page, "companions").waitFor({ state: "detached" });
     await settled(page);
     fs.appendFileSync(copy, "changed");
     await role(page, "capture.json.gz").selectOption({ label: `Capture of ${FORMAL}` });
     const failure = id(page, "failure");
     await failure.waitFor(PATIENCE);
-    assert.match(await failure.textContent(), /cannot be read any more[^]*capture\.json\.gz/);
+    assert.match(await failure.textContent(), /can no longer be read[^]*capture\.json\.gz/);
     await settled(page);
     assert.equal(await card(page, FORMAL).locator(".failed").count(), 0);
     const alone = await rows(page, "kernel-table");
@@ -153,12 +153,62 @@ describe("a mapping trace", () => {
     ]));
     const session = await dropped([mapping, formal]);
     const { page } = session;
-    await page.waitForSelector("[data-testid=role]", PATIENCE);
+    const question = card(page, "mapping.json").getByTestId("role-question");
+    await question.waitFor(PATIENCE);
+    assert.match(await question.textContent(), /^Compare these runs, or use this file as mapping of formal\.json\?/);
+    assert.equal(await id(page, "role-question").count(), 1);
+    await settled(page);
+    assert.equal(await id(page, "companions").count(), 0, "nothing is taken for a mapping unasked");
+    assert.deepEqual(await accessibilityFaults(page), []);
+    await question.getByTestId("answer-mapping").click();
+    await card(page, "formal.json").locator(".file-card-main").click();
     await view(page, "triage");
     await accompanied(page, 1);
+    assert.equal(await id(page, "role-question").count(), 0);
     assert.equal(await chosen(page, "mapping.json"), "Mapping of formal.json");
+    assert.equal(await page.locator(".companion.read").count(), 1);
     const table = await rows(page, "kernel-table");
     assert.deepEqual(table.map((row) => [row.cpu_op, row.mapping_confidence]).sort(), [0, 1, 2].map((at) => [`my::op${at}`, "mapping"]));
+    await session.close();
+  });
+
+  test("may as well be compared, and the question says so", async () => {
+    const folder = scratch();
+    const launch = event("cuda_runtime", "cudaGraphLaunch", 1, 1, 2, { correlation: 1 });
+    const replayed = kernels.map((name, at) => event("kernel", name, 0, 10 + at * 10, 5, { stream: 7, device: 0, correlation: 1 }));
+    const formal = write(folder, "formal.json", [launch, ...replayed]);
+    const other = write(folder, "other.json", kernels.flatMap((name, at) => [
+      event("cpu_op", `my::op${at}`, 1, 100 * at, 50, { "External id": at + 1 }),
+      event("kernel", name, 0, 100 * at + 20, 10, { stream: 7, device: 0, correlation: at + 1 }),
+    ]));
+    const session = await dropped([other, formal]);
+    const { page } = session;
+    await card(page, "other.json").getByTestId("answer-compare").click(PATIENCE);
+    await id(page, "guard").waitFor(PATIENCE);
+    assert.equal(await id(page, "role-question").count(), 0);
+    assert.equal(await card(page, "formal.json").locator("[aria-pressed=true]").count(), 1);
+    await session.close();
+  });
+
+  test("that maps no kernel gets no check, but the reason", async () => {
+    const folder = scratch();
+    const formal = write(folder, "formal.json", [
+      event("cuda_runtime", "cudaGraphLaunch", 1, 1, 2, { correlation: 1 }),
+      event("kernel", "one_kernel", 0, 10, 5, { stream: 7, device: 0, correlation: 1 }),
+    ]);
+    const mapping = write(folder, "mapping.json", [
+      event("cpu_op", "my::op", 1, 1, 50, { "External id": 1 }),
+      event("kernel", "another_kernel", 0, 20, 10, { stream: 7, device: 0, correlation: 1 }),
+    ]);
+    const session = await dropped([formal, mapping]);
+    const { page } = session;
+    await settled(page);
+    await role(page, "mapping.json").selectOption({ label: "Mapping of formal.json" });
+    await card(page, "formal.json").locator(".file-card-main").click();
+    await view(page, "triage");
+    await page.waitForSelector(".companion.unused", PATIENCE);
+    assert.match(await id(page, "companion").textContent(), /maps no kernel: no kernel name of this trace has/);
+    assert.equal(await page.locator(".companion.read").count(), 0);
     await session.close();
   });
 });
@@ -177,7 +227,8 @@ describe("two runs", { skip: shared() === undefined }, () => {
   async function compared(page, a, b) {
     await card(page, a).locator(".file-card-main").click();
     await view(page, "compare");
-    await id(page, "compare-with").selectOption({ label: b });
+    // With two runs open it is the other one already.
+    assert.equal(await id(page, "compare-with").locator("option:checked").textContent(), b);
     await id(page, "guard").waitFor(PATIENCE);
   }
 
@@ -186,7 +237,7 @@ describe("two runs", { skip: shared() === undefined }, () => {
     const { page } = session;
     await settled(page);
     await compared(page, A, B);
-    assert.match(await id(page, "guard-banner").textContent(), /^Not comparable: .*observed_arch/);
+    assert.match(await id(page, "guard-banner").textContent(), /^Not comparable as a measurement of a change: this compares hardware and software \(.*observed_arch/);
     const reasons = await id(page, "guard-reason").allTextContents();
     assert.ok(reasons.some((text) => /^observed_archA gfx942B sm_90$/.test(text)), reasons.join("\n"));
     const order = await page.evaluate(() => {
@@ -213,7 +264,7 @@ describe("two runs", { skip: shared() === undefined }, () => {
     assert.deepEqual(seen, { a: sum(a), b: sum(b) }, "nothing is left out");
     assert.equal(await page.evaluate(() => location.hash), "#v=1&view=compare", "the address says nothing of the traces");
     for (const name of ["stages", "categories", "fuse"]) assert.equal(await id(page, `table-compare-${name}`).count(), 1, name);
-    assert.equal(await chosen(page, B), `Baseline of ${A}`);
+    assert.equal(await chosen(page, B), "Measured trace");
     await session.close();
   });
 

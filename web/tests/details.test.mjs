@@ -82,8 +82,8 @@ describe("details", { skip: shared() === undefined }, () => {
     const chain = await panel.locator(".chain").first().locator("li").allTextContents();
     assert.match(chain[0], /^launch/);
     assert.match(chain[1], /^op/);
-    assert.match(await id(page, "how-sure").first().textContent(), /^exact: by the file's ids\.$/);
-    assert.match(await id(page, "kernel-class").textContent(), /by the rule \S+/);
+    assert.match(await id(page, "how-sure").first().textContent(), /^Exact: linked by the ids in the file/);
+    assert.match(await id(page, "kernel-class").textContent(), /rule \S+/);
     await session.close();
   });
 
@@ -128,7 +128,7 @@ describe("details", { skip: shared() === undefined }, () => {
     const [from, to] = [start - Math.floor(span * 0.35), start + dur + span - Math.floor(span * 0.35)];
     const isGpu = (other) => other?.ph === "X" && ["kernel", "gpu_memcpy", "gpu_memset"].includes(other.cat);
     const inside = events.filter((other) => isGpu(other) && Number(other.ts) < to && Number(other.ts) + Number(other.dur) > from);
-    await drawing.getByText("The same as a table").click();
+    await drawing.getByText("Show as a table").click();
     const rows = await drawing.getByRole("grid").getAttribute("aria-rowcount");
     assert.equal(Number(rows) - 1, inside.length);
     const streams = new Set(inside.map((other) => other.tid));

@@ -23,6 +23,13 @@ async function opened(file, options) {
   return session;
 }
 
+/// Opens the parts of the view that are folded.
+async function unfold(page) {
+  for (const name of ["download-options", "facts"]) {
+    if (!await id(page, name).evaluate((part) => part.open)) await id(page, name).locator("summary").click();
+  }
+}
+
 const save = (page, name) => download(page, () => id(page, `artifact-${name}`).getByRole("button", { name: `Download ${name}` }).click());
 const saveZip = (page) => download(page, () => id(page, "artifact-zip").click());
 const sizeOf = async (page, name) => Number(await id(page, `artifact-${name}`).locator("[data-exact]").getAttribute("data-exact", PATIENCE));
@@ -59,6 +66,7 @@ describe("artifacts", { skip: shared() === undefined }, () => {
     const session = await opened(file);
     const { page } = session;
     await id(page, "stage-backward").click();
+    await unfold(page);
     await id(page, "fact-cutoff").fill("0.2");
     await id(page, "keep-names").check();
     await id(page, "count-before-window").check();
@@ -112,6 +120,7 @@ async function small(options) {
 test("what cannot be is said at its field, and nothing is written until it is mended", async () => {
   const session = await small();
   const { page } = session;
+  await unfold(page);
   const target = id(page, "fact-target_arch");
   await target.fill("MI355X");
   const error = page.locator("#fact-target_arch-help");
@@ -126,7 +135,7 @@ test("what cannot be is said at its field, and nothing is written until it is me
   const { bytes } = await save(page, "profile_metadata.json");
   assert.equal(JSON.parse(bytes).target_arch, "gfx950");
   await id(page, "choose-server-args").setInputFiles({ name: "server_args.json", mimeType: "application/json", buffer: Buffer.from("[]") });
-  await page.getByText("it is no JSON object").waitFor(PATIENCE);
+  await page.getByText("it is not a JSON object").waitFor(PATIENCE);
   await page.getByRole("button", { name: "Remove the launch flags" }).click();
   await save(page, "kernel_table.json");
   await session.close();
@@ -136,6 +145,7 @@ test("facts are kept between visits only if that is wanted, and launch flags nev
   const session = await small();
   const { page } = session;
   const kept = () => page.evaluate(() => JSON.stringify(localStorage));
+  await unfold(page);
   await id(page, "fact-trial_id").fill("trial-4711");
   await id(page, "choose-server-args").setInputFiles({ name: "server_args.json", mimeType: "application/json", buffer: Buffer.from('{"api_key": "geheim"}') });
   await id(page, "server-args-state").waitFor(PATIENCE);
@@ -147,6 +157,7 @@ test("facts are kept between visits only if that is wanted, and launch flags nev
   await page.reload();
   await id(page, "file-input").setInputFiles(SMALL);
   await id(page, "downloads").waitFor(PATIENCE);
+  assert.ok(await id(page, "fact-trial_id").isVisible(), "open where something is filled in");
   assert.equal(await id(page, "fact-trial_id").inputValue(), "trial-4711");
   assert.equal(await id(page, "server-args-state").count(), 0);
   await id(page, "facts-remember").uncheck();
@@ -159,6 +170,9 @@ for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 400]])
     const session = await small({ colorScheme: scheme, viewport: { width, height: 800 } });
     const { page } = session;
     await save(page, "profile_summary.md");
+    assert.ok(!await id(page, "fact-trial_id").isVisible(), "the form is folded at first");
+    assert.deepEqual(await accessibilityFaults(page), []);
+    await unfold(page);
     assert.deepEqual(await accessibilityFaults(page), []);
     const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
     assert.ok(scroll <= inner, `scrolls sideways: ${scroll} > ${inner}`);

@@ -60,7 +60,7 @@ test("a kernel map is exported as the command line does, and one beside a trace 
   await accompanied(page, 1);
   assert.equal(await chosen(page, MAP), "Kernel map of example.json.gz");
   assert.match(await card(page, MAP).getByTestId("file-status").textContent(), /^Kernel map · \d+ kernels · /);
-  assert.match(await id(page, "companion").textContent(), /^Kernel map.*kernel_map\.json.*tells where kernels come from, by their names/);
+  assert.match(await id(page, "companion").textContent(), /^Kernel map.*kernel_map\.json.*maps kernels to ops and Python lines, by kernel name/);
   const table = await rows(page, "kernel-table");
   assert.ok(table.filter((row) => row.mapping_confidence === "mapping").length > 5, "what graphs launched ran without them, too");
   const wanted = await triaged(example(), "--map", map);
@@ -91,7 +91,7 @@ test("a map that came first waits for its trace, and says what it is meanwhile",
     await view(page, "triage");
     await accompanied(page, 1);
     await card(page, MAP).locator(".file-card-main").click();
-    await id(page, "aside-use").getByText("of example.json.gz come from").waitFor(PATIENCE);
+    await id(page, "aside-use").getByText("Maps the kernels of example.json.gz").waitFor(PATIENCE);
     await session.close();
   }
 });
@@ -100,9 +100,9 @@ test("a map that cannot be used says what is wrong with it and where", async () 
   const good = fs.readFileSync(await exported(example()), "utf8");
   const folder = scratch();
   for (const [text, what, where] of [
-    [good.replace('"version": 2', '"version": 1'), /version 1 is not read here, but 2/, /Where version/],
-    [good.replace('"launches": ', '"launches": -'), /it is no whole number/, /Where stages\.extend\.kernels\[.*\.sites\[0\]\.launches/],
-    [good.slice(0, -9), /it is no JSON: EOF/, /--export-map/],
+    [good.replace('"version": 2', '"version": 1'), /version 1 is not supported; supported: 2/, /Where version/],
+    [good.replace('"launches": ', '"launches": -'), /it is not a whole number/, /Where stages\.extend\.kernels\[.*\.sites\[0\]\.launches/],
+    [good.slice(0, -9), /it is not JSON: EOF/, /Export the map again/],
   ]) {
     const file = path.join(folder, "wrong.json");
     fs.writeFileSync(file, text);
@@ -146,7 +146,7 @@ describe("with real traces", { skip: shared() === undefined }, () => {
     await view(alone.page, "triage");
     await accompanied(alone.page, 1);
     assert.equal(await chosen(alone.page, MAP), `Kernel map of ${FORMAL}`);
-    assert.match(await id(alone.page, "view-triage").textContent(), /421 of them were traced back/);
+    assert.match(await id(alone.page, "view-triage").textContent(), /421 of them map to ops/);
     await artifactsAre(alone.page, await triaged(sample(FORMAL), "--map", map));
     await alone.close();
   });
@@ -174,15 +174,15 @@ describe("with real traces", { skip: shared() === undefined }, () => {
     await view(page, "triage");
     await accompanied(page, 1);
     const note = (text) => id(page, "view-triage").getByText(text).first().waitFor(PATIENCE);
-    await note("Captures told 1 graph launch by bs_32_rank0.json.gz (batch 32).");
+    await note("Captures used: bs_32_rank0.json.gz (batch 32) for 1 graph launch.");
     await drop(page, "body", [list]);
-    await note("Captures told 1 graph launch by bs_32_rank0.json.gz (FULL, batch 32).");
+    await note("Captures used: bs_32_rank0.json.gz (FULL, batch 32) for 1 graph launch.");
     assert.equal(await id(page, "companion-graph").textContent(), "FULL, batch 32");
     assert.match(await card(page, "execution_details.json").getByTestId("file-status").textContent(), /^List of captures · 1 capture · /);
     await settled(page);
     await artifactsAre(page, await triaged(sample(FORMAL), "--capture", capture));
     await card(page, "execution_details.json").locator(".file-card-main").click();
-    assert.match(await id(page, "aside-capture").textContent(), /bs_32_rank0\.json\.gz.*FULL, batch 32.*open, used/);
+    assert.match(await id(page, "aside-capture").textContent(), /bs_32_rank0\.json\.gz.*FULL, batch 32.*loaded as capture/);
     assert.deepEqual(await accessibilityFaults(page), []);
     await session.close();
   });
@@ -219,7 +219,7 @@ describe("two captures with the same kernels", () => {
     const { page } = session;
     await view(page, "triage");
     await accompanied(page, 2);
-    const words = "Captures told 1 graph launch by bs_2.json (PIECEWISE, batch 2).";
+    const words = "Captures used: bs_2.json (PIECEWISE, batch 2) for 1 graph launch.";
     await id(page, "view-triage").getByText(words).first().waitFor(PATIENCE);
     const table = await rows(page, "kernel-table");
     assert.deepEqual(table.map((row) => row.cpu_op), ["op::two"]);
@@ -232,7 +232,7 @@ describe("two captures with the same kernels", () => {
     // Without the list there is nothing to choose by, and the first capture is taken.
     await view(page, "triage");
     await card(page, "execution_details.json").getByTestId("remove").click();
-    await id(page, "view-triage").getByText("Captures told 1 graph launch by bs_8.json.").first().waitFor(PATIENCE);
+    await id(page, "view-triage").getByText("Captures used: bs_8.json for 1 graph launch.").first().waitFor(PATIENCE);
     await settled(page);
     fs.rmSync(list);
     const first = await triaged(...options);

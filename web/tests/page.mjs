@@ -17,16 +17,23 @@ export async function view(page, name) {
   await id(page, `view-${name}`).waitFor(PATIENCE);
 }
 
-/// A table as it is copied: one object per row.
-export async function rows(page, name) {
+/// A table as it is copied: one object per row, with all columns. Of kernels, the rows by stage, unless `merged`.
+export async function rows(page, name, { merged = false } = {}) {
   await id(page, `table-${name}`).waitFor(PATIENCE);
-  // Without rows there is nothing to copy.
-  if (await id(page, `copy-tsv-${name}`).count() === 0) return [];
+  if (name === "kernel-table" && await id(page, "kernel-scope").count() > 0) {
+    await id(page, merged ? "kernels-merged" : "kernels-by-stage").click();
+  }
+  // The buttons of a single row are in a menu; without rows there is nothing to copy.
+  if (await id(page, `copy-tsv-${name}`).count() === 0) {
+    if (await id(page, `copy-${name}`).count() === 0) return [];
+    await id(page, `copy-${name}`).click();
+  }
   const read = () => page.evaluate(() => navigator.clipboard.readText());
   await page.evaluate(() => navigator.clipboard.writeText("nothing yet"));
   await id(page, `copy-tsv-${name}`).click();
   while (await read() === "nothing yet") await page.waitForTimeout(20);
   const text = await read();
+  if (await id(page, `copy-${name}`).count() > 0) await page.keyboard.press("Escape");
   const [head, ...lines] = text.trimEnd().split("\n").map((line) => line.split("\t"));
   return lines.map((cells) => Object.fromEntries(head.map((key, at) => [key, cells[at]])));
 }
@@ -59,7 +66,7 @@ export async function settled(page) {
 
 /// Waits until a file has its companions, as many as that.
 export async function accompanied(page, n) {
-  await page.waitForFunction((n) => document.querySelectorAll(".companion.read").length === n, n, PATIENCE);
+  await page.waitForFunction((n) => document.querySelectorAll(".companion.read, .companion.unused").length === n, n, PATIENCE);
   await settled(page);
 }
 

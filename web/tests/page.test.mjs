@@ -1,5 +1,4 @@
-// What holds for the page whatever it shows: its policy, its privacy, where it can be served, and that it keeps working
-// without a network.
+// Properties of the page that do not depend on its content: policy, privacy, sub-paths, and use without a network.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -37,9 +36,10 @@ for (const prefix of ["/", "/a/b/"]) {
   });
 }
 
-// Every way out that a page or a worker has, as source text: it is run by the browser's debugger, which the policy does
-// not bind. Each is called with a foreign address. What comes of it tells little (some say nothing when they are
-// blocked); what the foreign server hears is the measure.
+// APIs of pages and workers that send a request to another origin, as source text: the browser's debugger runs it, and the
+// policy does not bind the debugger. Each gets an address of another server. Their results are ignored (some report nothing
+// when they are blocked); the test checks the requests that the server receives. Navigation (`location`, `window.open`,
+// links) and WebRTC are missing, because the policy does not restrict them (docs/adr/0008-worker-from-a-blob.md).
 const WAYS_OUT = {
   fetch: (url) => fetch(url, { method: "POST", mode: "no-cors", body: "a trace" }),
   xhr: (url) => {
@@ -64,7 +64,7 @@ const WAYS_OUT_OF_PAGES = {
   object: (url) => document.body.append(Object.assign(document.createElement("object"), { data: url })),
   video: (url) => document.body.append(Object.assign(document.createElement("video"), { src: url })),
   font: (url) => new FontFace("foreign", `url(${url})`).load(),
-  // Last: where it works, the page is gone.
+  // Last: if it succeeds, the page navigates away.
   form: (url) => {
     const form = Object.assign(document.createElement("form"), { action: url, method: "post" });
     document.body.append(form);
@@ -72,12 +72,12 @@ const WAYS_OUT_OF_PAGES = {
   },
 };
 
-// Calls each way out in a page or a worker, and gives it the time to get somewhere.
+// Calls each API in a page or a worker, and waits for its request to arrive.
 async function tryAll(place, ways, origin) {
   for (const [name, way] of Object.entries(ways)) {
     const attempt = `Promise.resolve().then(() => (${way})(${JSON.stringify(`${origin}/${name}`)})).then(() => {}, () => {})`;
     const patience = "new Promise((resolve) => setTimeout(resolve, 300))";
-    // A page that went elsewhere cannot answer.
+    // A page that has navigated away cannot answer.
     await place.evaluate(`Promise.race([${attempt}, ${patience}]).then(() => ${patience})`).catch(() => {});
   }
 }

@@ -8,7 +8,8 @@ import { describe, test } from "node:test";
 import { promisify } from "node:util";
 
 import { cli, scratch } from "./environment.mjs";
-import { inspect } from "./perfetto.mjs";
+import { check } from "./perfetto-laws.mjs";
+import { inspect, openEngine } from "./perfetto.mjs";
 
 const run = promisify(execFile);
 const folder = scratch();
@@ -105,6 +106,29 @@ describe("random traces", { concurrency: 2 }, () => {
       assert.deepEqual(Object.keys(found.errors).filter((stat) => !(stat in STATS)), [], "no other error");
       await run(cli(), ["perfetto-fix", file, "-o", repaired]);
       assert.deepEqual((await inspect(repaired)).errors, {});
+    });
+  }
+});
+
+// Small traces with free begins and ends, odd flows, ids, phases, tokens and documents (perfetto-grammar.mjs).
+// KINETOSCOPE_SEEDS=FIRST:COUNT runs other seeds; docs/fuzzing.md has the runs of 10,000.
+const [first, count] = (process.env.KINETOSCOPE_SEEDS ?? "1:200").split(":").map(Number);
+const AT_ONCE = 2;
+
+describe("odd traces", { concurrency: AT_ONCE }, () => {
+  for (let part = 0; part < AT_ONCE; part += 1) {
+    test(`seeds ${first + part} to ${first + count - 1}, every ${AT_ONCE}`, { timeout: 4 * 3600_000 }, async () => {
+      const engine = openEngine();
+      const failed = [];
+      try {
+        for (let seed = first + part; seed < first + count && failed.length < 20; seed += AT_ONCE) {
+          const { failures } = await check(seed, cli(), folder, engine);
+          failed.push(...failures.map(({ law, detail }) => `seed ${seed}: ${law}: ${detail}`));
+        }
+      } finally {
+        engine.close();
+      }
+      assert.deepEqual(failed, []);
     });
   }
 });

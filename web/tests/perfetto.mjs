@@ -4,12 +4,13 @@
 // slice_drop_overlapping_complete_event; v57 and later keep it aside and flag an error. A trace is whole when no stat of
 // severity error or data_loss is set and every slice is there.
 //
-//   node perfetto.mjs TRACE SQL...    the rows of each query, as JSON: how the tests run it, one process per trace,
-//                                     since the engine keeps one trace for its lifetime
-import { execFile } from "node:child_process";
+//   node perfetto.mjs TRACE SQL...    the rows of each query, as JSON: one process per trace
+//   node perfetto.mjs --serve         one process for many traces: reads a line {file, queries} on stdin, answers with a line
+import { execFile, spawn } from "node:child_process";
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import readline from "node:readline";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import vm from "node:vm";
@@ -24,7 +25,12 @@ const THREAD_NAMES = "select coalesce(name, '') as name from thread where name i
 
 /// What Perfetto makes of a trace file. `rejected` is the reason if it does not load the file at all.
 export async function inspect(file) {
-  const answer = await query(file, [ERROR_STATS, N_SLICES, FLOW_ENDS, N_COUNTERS, THREAD_NAMES]);
+  return described(await query(file, QUERIES));
+}
+
+const QUERIES = [ERROR_STATS, N_SLICES, FLOW_ENDS, N_COUNTERS, THREAD_NAMES];
+
+function described(answer) {
   if (answer.rejected !== undefined) return answer;
   const [errors, slices, flows, counters, threads] = answer.rows;
   return {
@@ -41,6 +47,39 @@ export async function query(file, queries) {
   const program = fileURLToPath(import.meta.url);
   const { stdout } = await promisify(execFile)(process.execPath, [program, file, ...queries], { maxBuffer: 1 << 30 });
   return JSON.parse(stdout);
+}
+
+/// An engine in a process of its own that loads one trace after the other: `inspect(file)` as above, and `close()`. A trace
+/// at which Perfetto aborts, or does not end within `patience` ms, is rejected; the next one gets a new process.
+export function openEngine(patience = 30_000) {
+  let child;
+  let answers;
+  let left = 0;
+  const start = () => {
+    child = spawn(process.execPath, [fileURLToPath(import.meta.url), "--serve"], { stdio: ["pipe", "pipe", "ignore"] });
+    child.stdin.on("error", () => {});
+    answers = readline.createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    // A new process from time to time, because the engine's memory never shrinks.
+    left = 400;
+  };
+  const end = () => {
+    child?.kill("SIGKILL");
+    child = undefined;
+  };
+  const ask = async (file) => {
+    if (child === undefined) start();
+    child.stdin.write(`${JSON.stringify({ file, queries: QUERIES })}\n`);
+    let timer;
+    const late = new Promise((resolve) => { timer = setTimeout(resolve, patience, { late: true }); });
+    const answer = await Promise.race([answers.next(), late]);
+    clearTimeout(timer);
+    left -= 1;
+    if (answer.late || answer.done || left === 0) end();
+    if (answer.late) return { rejected: "Perfetto does not end" };
+    if (answer.done) return { rejected: "Perfetto aborts" };
+    return JSON.parse(answer.value);
+  };
+  return { inspect: async (file) => described(await ask(file)), close: end };
 }
 
 const CHUNK_BYTES = 32 << 20;
@@ -87,14 +126,17 @@ export async function startEngine() {
 
 async function load(engine, file) {
   const handle = fs.openSync(file, "r");
-  const { size } = fs.fstatSync(handle);
-  for (let at = 0; at < size;) {
-    const chunk = new Uint8Array(Math.min(CHUNK_BYTES, size - at));
-    at += fs.readSync(handle, chunk, 0, chunk.length, at);
-    await engine.parse(chunk);
+  try {
+    const { size } = fs.fstatSync(handle);
+    for (let at = 0; at < size;) {
+      const chunk = new Uint8Array(Math.min(CHUNK_BYTES, size - at));
+      at += fs.readSync(handle, chunk, 0, chunk.length, at);
+      await engine.parse(chunk);
+    }
+    await engine.notifyEof();
+  } finally {
+    fs.closeSync(handle);
   }
-  await engine.notifyEof();
-  fs.closeSync(handle);
 }
 
 async function rowsOf(engine, sql) {
@@ -113,7 +155,10 @@ async function rowsOf(engine, sql) {
 async function main(file, queries) {
   // The engine reports on the console what it also throws.
   console.warn = () => {};
-  const engine = await startEngine();
+  return answerOf(await startEngine(), file, queries);
+}
+
+async function answerOf(engine, file, queries) {
   try {
     await load(engine, file);
   } catch (error) {
@@ -124,7 +169,21 @@ async function main(file, queries) {
   return { rows };
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+async function serve() {
+  console.warn = () => {};
+  const engine = await startEngine();
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    const { file, queries } = JSON.parse(line);
+    const answer = await answerOf(engine, file, queries);
+    process.stdout.write(`${JSON.stringify(answer)}\n`);
+    await engine.resetTraceProcessor({});
+  }
+  process.exit(0);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv[2] === "--serve") {
+  await serve();
+} else if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [file, ...queries] = process.argv.slice(2);
   const answer = JSON.stringify(await main(file, queries));
   // The engine keeps the process alive; a pipe must be empty before we end it.

@@ -9,10 +9,10 @@ import { promisify } from "node:util";
 import zlib from "node:zlib";
 
 import { cli, samples, scratch, shared } from "./environment.mjs";
+import { STATS } from "./perfetto-laws.mjs";
 import { inspect } from "./perfetto.mjs";
-import { countSlices, difference, readTrace, resolveFlows, textOf } from "./reference.mjs";
+import { countSlices, difference, nanoseconds, readTrace, resolveFlows, textOf } from "./reference.mjs";
 
-const DROPS = "slice_drop_overlapping_complete_event";
 const run = promisify(execFile);
 const folder = scratch();
 
@@ -29,6 +29,25 @@ describe("real traces", { concurrency: PROCESSES_AT_ONCE }, () => {
       everyByteButTimeAndThread(input, output);
     });
   }
+});
+
+// Known failures: they run and are reported, and do not fail the suite.
+const OPEN = {
+  "kineto_resnet50_num_workers_0.json.gz": "extra arrows: [memory] instants at the ns of a flow start are drawn as sources",
+};
+
+describe("training traces", { concurrency: PROCESSES_AT_ONCE }, () => {
+  for (const file of samples("training")) {
+    test(path.basename(file), { todo: OPEN[path.basename(file)] ?? false }, async () => {
+      const { input, output } = await repairedIsWhole(file);
+      everyByteButTimeAndThread(input, output);
+    });
+  }
+});
+
+// What the model of the importer once got wrong.
+describe("counterexamples", { concurrency: PROCESSES_AT_ONCE }, () => {
+  for (const file of samples("counterexamples")) test(path.basename(file), () => repairedIsWhole(file));
 });
 
 describe("nasty traces", { concurrency: PROCESSES_AT_ONCE }, () => {
@@ -58,7 +77,11 @@ async function repairedIsWhole(file) {
   assert.equal(after.rejected, undefined);
   assert.deepEqual(after.errors, {}, "Perfetto has nothing to say against it");
   assert.equal(after.nSlices, countSlices(output.events), "Perfetto shows every slice of the file");
-  sameSpans(input, output);
+  const log = JSON.parse(fs.readFileSync(`${repaired}.log`));
+  const changed = (rule) => log.changes.filter((change) => change.rule === rule);
+  const outliers = new Set(changed("outlier").map(({ old_ts }) => nanoseconds(old_ts)));
+  sameSpans(input, output, outliers);
+  assert.deepEqual([log.after.misread_times, log.after.stops], [0, null]);
 
   const base = movedBy(input, output);
   const arrows = resolveFlows(input.events).map(([a, ats, b, bts]) => [a, String(BigInt(ats) - base), b, String(BigInt(bts) - base)]);
@@ -68,7 +91,7 @@ async function repairedIsWhole(file) {
     assert.deepEqual(before.threadNames.filter((thread) => !after.threadNames.includes(thread)), [], "thread names");
   }
 
-  await predictsDrops(file, before);
+  predicts(log.before, before);
   await twiceIsOnce(repaired, outputText);
   if (isUndamaged(input, inputText, before)) {
     assert.equal(outputText, inputText, "what is whole is not touched");
@@ -77,14 +100,16 @@ async function repairedIsWhole(file) {
 }
 
 /// X events with a time and a duration: all of them, in the order of the file, each as long as it was and all moved alike.
-function sameSpans(input, output) {
+/// But for outliers, which keep their own time (0 if that is negative) and are in the log.
+function sameSpans(input, output, outliers) {
   const before = spans(input);
   const after = spans(output);
   assert.equal(after.length, before.length, "no span is lost or made");
   const base = movedBy(input, output);
   for (const [at, event] of before.entries()) {
     assert.equal(after[at].dur, event.dur, `duration of span ${at}`);
-    assert.equal(after[at].ts + base, event.ts, `time of span ${at}`);
+    if (outliers.has(event.ts)) assert.equal(after[at].ts, event.ts < 0n ? 0n : event.ts, `time of outlier ${at}`);
+    else assert.equal(after[at].ts + base, event.ts, `time of span ${at}`);
   }
 }
 
@@ -106,11 +131,12 @@ function movedBy(input, output) {
   return base(output) - base(input);
 }
 
-async function predictsDrops(file, before) {
-  if (before.rejected !== undefined) return;
-  const { stdout } = await run(cli(), ["breakdown", file, "--json"], { maxBuffer: 1 << 28 });
-  const { perfetto } = JSON.parse(stdout);
-  assert.equal(perfetto.predicted_drops_v51_v56, before.errors[DROPS] ?? 0, "the model predicts what Perfetto drops");
+/// Every counter of the prediction is what Perfetto counts, unless the prediction says that Perfetto's reader stops.
+function predicts(prediction, found) {
+  if (prediction.stops !== null) return;
+  assert.equal(found.rejected, undefined, "Perfetto reads the file");
+  const counted = Object.fromEntries(Object.entries(STATS).map(([stat, key]) => [key, found.errors[stat] ?? 0]));
+  assert.deepEqual(Object.fromEntries(Object.keys(counted).map((key) => [key, prediction[key]])), counted);
 }
 
 /// A repaired file needs no repair; and compressed output is the same text.
@@ -127,7 +153,7 @@ function isUndamaged(input, text, before) {
   if (!isJson(text) || /\\u[dD][89a-fA-F]/.test(text)) return false;
   const timed = input.events.filter((event) => event.ts !== undefined);
   const isPlainThread = ({ tid }) => tid === undefined || /^("|[1-9])/.test(tid);
-  // Up to 2^42 us a double holds three decimals exactly enough (repair.md 2.1).
+  // Up to 2^42 us (2^52 ns) a double holds three decimals exactly enough.
   const isExact = ({ ts, dur = 0n }) => ts >= 0n && dur >= 0n && ts < (1000n << 42n) && ts + dur < (1000n << 42n);
   const hasDuration = (event) => event.ph !== "X" || event.dur !== undefined;
   return timed.every((event) => isPlainThread(event) && isExact(event) && hasDuration(event))

@@ -1,5 +1,5 @@
-// A second reading of traces, written from the specification and sharing nothing with the product: what the tests hold
-// the product and Perfetto against. Exact: times are nanoseconds as BigInt, from the decimal text.
+// An independent trace reader, written from the Trace Event Format and Perfetto's behaviour, without code of the product.
+// The tests compare the product and Perfetto with it. Exact: times are nanoseconds as BigInt, from the decimal text.
 import fs from "node:fs";
 import zlib from "node:zlib";
 
@@ -149,9 +149,18 @@ function decode(raw) {
     ph: string(raw.ph), name: string(raw.name) ?? "", cat: string(raw.cat) ?? "", bp: string(raw.bp), scope: string(raw.s),
     id: raw.id, args: raw.args,
     ts: nanoseconds(raw.ts), dur: nanoseconds(raw.dur), hasDur: raw.dur !== undefined,
+    bind: binding(raw),
     // As written: "7" and 7 are two threads.
     pid: raw.pid, tid: raw.tid,
   };
+}
+
+/// The flow that a slice is an end point of itself (`bind_id`), as the flow event that would say the same.
+function binding({ bind_id: id, flow_in: flowIn, flow_out: flowOut }) {
+  if (flowId(id) === undefined) return undefined;
+  if (flowIn === "true" && flowOut === "true") return { ph: "t", id };
+  if (flowIn !== "true" && flowOut !== "true") return undefined;
+  return { ph: flowOut === "true" ? "s" : "f", id };
 }
 
 /// The nanoseconds of a number of microseconds; undefined if it is none. Digits below 1 ns are cut.
@@ -196,6 +205,9 @@ const FLOW = new Set(["s", "t", "f"]);
 
 function bindThread(items, bound) {
   const slices = slicesOf(items);
+  for (const slice of slices.filter(({ bind }) => bind !== undefined)) {
+    bound.push({ event: { ts: slice.start, ph: slice.bind.ph, id: slice.bind.id, cat: "bind_id", name: "bind_id" }, index: slice.index, slice });
+  }
   const flows = items.filter(({ event }) => FLOW.has(event.ph)).sort((a, b) => compare(a.event.ts, b.event.ts));
   let next = 0;
   let open = [];
@@ -205,7 +217,11 @@ function bindThread(items, bound) {
     const here = open.filter((slice) => slice.start === event.ts);
     // The latest start, and of equal ones the shortest, is the innermost.
     const candidates = here.length > 0 ? here : open;
-    const slice = candidates.reduce((best, one) => best === undefined || isInside(one, best) ? one : best, undefined);
+    const inner = candidates.reduce((best, one) => best === undefined || isInside(one, best) ? one : best, undefined);
+    // Profilers write a flow event behind its slice: of several without a length, the last one before it.
+    const instants = here.filter((slice) => slice.end === event.ts);
+    const before = instants.filter((slice) => slice.index < index);
+    const slice = instants.length < 2 ? inner : before.at(-1) ?? instants[0];
     if (slice !== undefined) bound.push({ event, index, slice });
   }
 }
@@ -221,7 +237,7 @@ function slicesOf(items) {
   const sorted = items.slice().sort((a, b) =>
     compare(a.event.ts, b.event.ts) || (b.event.ph === "E") - (a.event.ph === "E") || a.index - b.index);
   for (const { event, index } of sorted) {
-    const slice = { name: event.name, start: event.ts, index };
+    const slice = { name: event.name, start: event.ts, index, bind: event.bind };
     if (event.ph === "X" && event.dur >= 0n) slices.push({ ...slice, end: event.ts + event.dur });
     if (event.ph === "B") {
       // Never ended: open for good.
@@ -239,7 +255,7 @@ function slicesOf(items) {
 function chain(bound) {
   const started = new Map();
   const ends = [];
-  for (const { event, slice } of bound) {
+  for (const { event, slice } of bound.filter(({ event }) => flowId(event.id) !== undefined)) {
     const key = `${flowId(event.id)}\n${event.cat}\n${event.name}`;
     const arrows = started.get(key) ?? [];
     if (event.ph === "s") {
@@ -259,7 +275,11 @@ function chain(bound) {
 
 function flowId(raw) {
   if (raw === undefined) return undefined;
-  return raw.startsWith("\"") ? BigInt(`0x${unquote(raw).replace(/^0x/i, "")}`) : BigInt(raw);
+  if (!raw.startsWith("\"")) return /^-?\d+$/.test(raw) ? BigInt.asUintN(64, BigInt(raw)) : undefined;
+  const parts = /^\s*([-+]?)(?:0x)?([0-9a-f]+)$/i.exec(unquote(raw));
+  if (parts === null) return undefined;
+  const value = BigInt(`0x${parts[2]}`);
+  return BigInt.asUintN(64, parts[1] === "-" ? -value : value);
 }
 
 /// What is in one list and not in the other, each as often as it is; for messages, the first few.

@@ -12,6 +12,8 @@ let browser;
 before(async () => { browser = await launch(); });
 after(() => browser?.close());
 
+/// The place of a column among those shown.
+const at = (grid, key) => grid.locator("th button").evaluateAll((buttons, key) => buttons.findIndex((button) => button.dataset.key === key), key);
 const sample = (name) => samples("traces").find((file) => path.basename(file) === name);
 const hash = (page) => page.evaluate(() => location.hash);
 
@@ -86,6 +88,99 @@ describe("triage", { skip: shared() === undefined }, () => {
     await session.close();
   });
 
+  test("kernels of all stages are merged by name, and their shares add up to 100%", async () => {
+    const session = await opened("mi300_resnet_training.json.gz");
+    const { page } = session;
+    await view(page, "triage");
+    const merged = await rows(page, "kernel-table", { merged: true });
+    const split = await rows(page, "kernel-table");
+    assert.equal(new Set(merged.map((row) => row.kernel_name)).size, merged.length, "a row per name");
+    assert.deepEqual(merged.map((row) => row.kernel_name).sort(), [...new Set(split.map((row) => row.kernel_name))].sort());
+    for (const row of merged) {
+      const own = split.filter((of) => of.kernel_name === row.kernel_name);
+      for (const key of ["launches", "total_ns", "exposed_ns"]) {
+        assert.equal(Number(row[key]), own.reduce((sum, of) => sum + Number(of[key]), 0), `${row.kernel_name} ${key}`);
+      }
+    }
+    for (const table of [merged, split]) {
+      const shares = table.reduce((sum, row) => sum + Number(row.gpu_time_share_pct), 0);
+      assert.ok(Math.abs(shares - 100) < 1e-6, `${shares}`);
+    }
+    assert.match(await id(page, "table-kernel-table").locator("tfoot").textContent(), /100\.0%/, "and the total says it");
+
+    await id(page, "kernels-merged").click();
+    const grid = id(page, "table-kernel-table").getByRole("grid");
+    const twice = merged.find((row) => split.filter((of) => of.kernel_name === row.kernel_name).length > 1);
+    await id(page, "filter-kernel-table").fill(`"${twice.kernel_name}"`);
+    await grid.getByRole("gridcell").first().click();
+    await id(page, "kernel-launches").waitFor(PATIENCE);
+    assert.match(await id(page, "kernel-launches").textContent(), new RegExp(`${twice.launches} launches`), "the panel has the launches of all stages");
+    await session.close();
+  });
+
+  test("eight columns at most, all on screen at 1400 px, and a person's choice is kept; copies have all", async () => {
+    const session = await opened("mi300_resnet_training.json.gz", { viewport: { width: 1400, height: 900 } });
+    const { page } = session;
+    await view(page, "triage");
+    const keys = (table) => id(page, `table-${table}`).locator("th button").evaluateAll((buttons) => buttons.map((button) => button.dataset.key));
+    for (const [name, table] of [["triage", "stages"], ["triage", "kernel-table"], ["overlap", "overlap"], ["fuse", "fuse"]]) {
+      await view(page, name);
+      await id(page, `table-${table}`).waitFor(PATIENCE);
+      await page.waitForTimeout(200);
+      const shown = await keys(table);
+      assert.ok(shown.length > 3 && shown.length <= 8, `${table}: ${shown}`);
+      const [width, room] = await id(page, `table-${table}`).locator(".table-scroll").evaluate((of) => [of.scrollWidth, of.clientWidth]);
+      assert.ok(width <= room, `${table} scrolls sideways: ${width} > ${room}`);
+    }
+    await view(page, "triage");
+    assert.ok((await keys("stages")).includes("launch_bound"));
+    const before = await keys("kernel-table");
+
+    // By keyboard: the button, then the boxes.
+    await id(page, "columns-kernel-table").focus();
+    await page.keyboard.press("Enter");
+    const box = id(page, "column-kernel-table-grid");
+    for (let n = 0; n < 60 && !await box.evaluate((of) => of === document.activeElement); n += 1) await page.keyboard.press("Tab");
+    await page.keyboard.press("Space");
+    await page.waitForFunction(() => document.querySelector("[data-testid=table-kernel-table] [data-key=grid]"));
+    assert.deepEqual(await accessibilityFaults(page), []);
+    await page.keyboard.press("Escape");
+    assert.equal(await box.count(), 0, "Escape closes the chooser");
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.testid), "columns-kernel-table", "and the focus is back on its button");
+    assert.ok(Object.keys((await rows(page, "kernel-table"))[0]).length > 20, "a copy has all columns");
+
+    page.on("dialog", (dialog) => dialog.accept());
+    await page.reload();
+    if (await page.getByTestId("file-card").count() === 0) await drop(page, "body", sample("mi300_resnet_training.json.gz"));
+    await id(page, "table-kernel-table").waitFor(PATIENCE);
+    assert.deepEqual(await keys("kernel-table"), [...before, "grid"], "kept over a reload");
+    await id(page, "columns-kernel-table").click();
+    await id(page, "columns-default-kernel-table").click();
+    await page.waitForFunction(() => !document.querySelector("[data-testid=table-kernel-table] [data-key=grid]"));
+    await session.close();
+  });
+
+  test("a grid is one tab stop: arrows lead over its headers and rows, and Enter sorts", async () => {
+    const session = await opened("mi300_sglang_prefilldecode.json.gz");
+    const { page } = session;
+    await view(page, "triage");
+    const table = id(page, "table-kernel-table");
+    const grid = table.getByRole("grid");
+    await grid.focus();
+    await page.keyboard.press("Tab");
+    assert.ok(!await grid.evaluate((of) => of.contains(document.activeElement)), "Tab leaves the grid at once");
+    await grid.focus();
+    for (const key of ["ArrowDown", "ArrowUp", "ArrowRight", "Enter"]) await page.keyboard.press(key);
+    const head = await grid.getAttribute("aria-activedescendant");
+    assert.match(head, /-head-1$/);
+    const column = page.locator(`#${head}`);
+    assert.equal(await column.getAttribute("aria-sort"), "ascending", "the second state of the column that orders the table");
+    assert.equal(await grid.getAttribute("aria-activedescendant"), head, "the keyboard stays on the header");
+    await page.keyboard.press("ArrowDown");
+    assert.match(await grid.getAttribute("aria-activedescendant"), /-cell-0-1$/);
+    await session.close();
+  });
+
   test("a row in full by keyboard, and back", async () => {
     const session = await opened("mi300_sglang_prefilldecode.json.gz");
     const { page } = session;
@@ -97,10 +192,14 @@ describe("triage", { skip: shared() === undefined }, () => {
     await panel.waitFor(PATIENCE);
     const entries = await panel.locator("dl > div").evaluateAll((items) => Object.fromEntries(items.map((item) => [...item.children].map((child) => child.textContent))));
     const second = (await rows(page, "kernel-table"))[1];
-    assert.equal(entries.Kernel, second.kernel_name, "the whole name");
-    assert.equal(entries.Python, second.python_location);
+    assert.equal(await id(page, "kernel-name").textContent(), second.kernel_name, "the whole name");
+    assert.equal(entries["Python line"], second.python_location);
     assert.equal(entries.Op, second.cpu_op);
-    assert.equal(entries["How sure"], "exact: by the file's ids");
+    assert.match(entries.Confidence, /^Exact: linked by the ids in the file/);
+    const header = await grid.locator("[data-key=total_ns]").textContent();
+    const unit = header.match(/\((.*)\)/)[1];
+    assert.equal(entries.Total, `${await grid.getByRole("row").nth(2).getByRole("gridcell").nth(await at(grid, "total_ns")).textContent()} ${unit}`, "figures have the unit of the table");
+    assert.equal(await panel.locator("dl [data-exact]").and(page.locator(`[data-exact="${second.total_ns}"]`)).first().getAttribute("title").then((title) => title.replace(/\D/g, "")), second.total_ns, "and the exact value in a tooltip");
     assert.deepEqual(await accessibilityFaults(page), []);
 
     await grid.focus();

@@ -1,17 +1,19 @@
-//! GPU slices that were launched before the profiler's window began.
+//! GPU slices that were launched before profiling started.
 //!
 //! A kernel carries the correlation of the runtime call that launched it. When no such call is in the file,
-//! the call was made before recording began: the kernel belongs to earlier work. In three real traces these
-//! are 30% of the GPU time (spec: triage.md 3.5). The start of the CPU's `ProfilerStep` does not tell them
-//! apart (8 of 463 start before it); the correlation does.
+//! the call was made before profiling started: the kernel belongs to earlier work. In three real traces these
+//! are 30% of the GPU time. The start of the CPU's `ProfilerStep` does not identify them (8 of 463 start
+//! before it); the correlation does.
 
+use report::units;
 use serde::{Deserialize, Serialize};
 use trace::{Flags, Phase, Row, Trace, each_of, each_row};
 
+use crate::kernels::KernelRow;
 use crate::recorded::Recorded::{Annotation, GpuAnnotation, Sync};
 use crate::recorded::recorded;
 
-/// Which GPU slices were launched before the window.
+/// Which GPU slices were launched before profiling started.
 pub(crate) struct BeforeWindowSlices {
     launches: Correlations,
     /// All GPU slices, in file order.
@@ -19,7 +21,7 @@ pub(crate) struct BeforeWindowSlices {
     pub(crate) summary: BeforeWindow,
 }
 
-/// What was launched before the window, counted apart.
+/// GPU work that was launched before profiling started, counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeforeWindow {
     /// Kernels whose launch is not in the file.
@@ -30,12 +32,28 @@ pub struct BeforeWindow {
     pub n_memory_ops: u64,
     /// The sum of their durations.
     pub memory_ns: i64,
-    /// Kernels without a correlation: nothing can be said of their launch.
+    /// Kernels without a correlation: their launch is not recorded.
     pub n_unlinked_kernels: u64,
     /// Runtime calls with a correlation in the file.
     pub n_launches: u64,
-    /// Why nothing can be said, when it cannot.
+    /// Why this is not known, if so.
     pub unknown: Option<String>,
+}
+
+impl BeforeWindow {
+    /// The sentence about this work, if tables with these kernels include it.
+    pub(crate) fn included(&self, kernels: &[KernelRow]) -> Option<String> {
+        if kernels.iter().all(|row| row.before_window_launches == 0) {
+            return None;
+        }
+        let n = self.n_kernels.saturating_add(self.n_memory_ops);
+        Some(format!(
+            "Includes {} ({}) launched before profiling started; triage excludes {} by default.",
+            units::plural(n, "GPU slice", "GPU slices"),
+            units::time(self.kernel_ns.saturating_add(self.memory_ns)),
+            if n == 1 { "it" } else { "them" },
+        ))
+    }
 }
 
 impl BeforeWindowSlices {
@@ -69,9 +87,9 @@ impl BeforeWindowSlices {
         if found.launches.len() == 0 {
             summary.unknown = Some(
                 if any_linked {
-                    "no launch is in the file (only the GPU was recorded)"
+                    "no launch call is in the file (only the GPU was recorded)"
                 } else {
-                    "neither launches nor correlations are in the file"
+                    "the file has neither launch calls nor correlations"
                 }
                 .to_owned(),
             );

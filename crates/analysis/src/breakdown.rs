@@ -5,7 +5,7 @@ use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
 
 use crate::gpu::{Extent, Gpu};
-use crate::{columns, percent};
+use crate::{columns, percent, words};
 
 /// One category of GPU work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,9 +18,9 @@ pub struct CategoryRow {
     pub total_ns: i64,
     /// Total in percent of the sum over all GPU slices.
     pub share_pct: f64,
-    /// Time in which at least one slice of it ran.
+    /// Time during which at least one slice of it ran.
     pub busy_ns: i64,
-    /// Total less busy: what ran beside another slice of the same category.
+    /// Total - busy: time that slices of the category ran concurrently.
     pub overlap_ns: i64,
     /// GPU slices.
     pub n_slices: u64,
@@ -37,9 +37,9 @@ pub struct FamilyRow {
     pub total_ns: i64,
     /// Total in percent of the sum over all GPU slices.
     pub share_pct: f64,
-    /// Time in which at least one slice of it ran.
+    /// Time during which at least one slice of it ran.
     pub busy_ns: i64,
-    /// Total less busy.
+    /// Total - busy.
     pub overlap_ns: i64,
     /// GPU slices.
     pub n_slices: u64,
@@ -168,11 +168,10 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
     breakdown
 }
 
-/// "gemm takes 43.0% of GPU time, gemm and attention together 71.2%; most of it comes from cublas (40.1%)."
+/// "gemm is 43.0% of GPU time, together with attention 71.2%; the largest family is cublas (40.1%)."
 pub(crate) fn sentence(categories: &[CategoryRow], families: &[FamilyRow]) -> Option<String> {
     let first = categories.first().filter(|row| row.total_ns > 0)?;
-    let mut text =
-        format!("{} takes {} of GPU time", first.category, units::percent(first.share_pct));
+    let mut text = format!("{} is {} of GPU time", first.category, units::percent(first.share_pct));
     if let Some(second) = categories.get(1).filter(|row| row.total_ns > 0) {
         text.push_str(&format!(
             ", together with {} {}",
@@ -192,33 +191,39 @@ pub(crate) fn sentence(categories: &[CategoryRow], families: &[FamilyRow]) -> Op
 }
 
 const HELP_TOTAL: &str = "Sum of the durations.";
-const HELP_SHARE: &str = "Total in percent of the sum over all GPU slices (not of wall time).";
-const HELP_BUSY: &str = "Time in which at least one such slice ran.";
+const HELP_SHARE: &str =
+    "Total in percent of the summed duration of all GPU slices, not of wall time.";
+const HELP_BUSY: &str = "Time during which at least one such slice ran.";
 
 const fn overlap_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    let help = "Total less Busy: what ran beside another slice of the same kind.";
+    let help = "Total - Busy: time in which slices of this kind ran concurrently.";
     Column { key: "overlap_ns", title: "Overlap", unit: Unit::Time, help, cell }
 }
 
 const fn n_names<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    Column { key: "n_names", title: "Names", unit: Unit::Count, help: "Distinct names.", cell }
+    Column {
+        key: "n_names",
+        title: "Names",
+        unit: Unit::Count,
+        help: "Number of distinct names.",
+        cell,
+    }
 }
 
 impl Row for CategoryRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        columns::category(
-            "What the work is, from the kernel's name; other is what no rule knows.",
-            |row| row.category.as_str().into(),
-        ),
+        columns::category("Kind of work, from the kernel's name; other: no rule matches.", |row| {
+            words::category(&row.category)
+        }),
         Column {
             key: "bucket",
             title: "Group",
             unit: Unit::Text,
-            help: "The reporting group of the category.",
+            help: "Reporting group of the category.",
             cell: |row| row.bucket.as_str().into(),
         },
         columns::total_ns(HELP_TOTAL, |row| Cell::Ns(row.total_ns)),
-        columns::share_pct(HELP_SHARE, |row| Cell::Percent(row.share_pct)),
+        columns::share_pct(columns::OF_GPU_TIME, HELP_SHARE, |row| Cell::Percent(row.share_pct)),
         columns::busy_ns(HELP_BUSY, |row| Cell::Ns(row.busy_ns)),
         overlap_ns(|row| Cell::Ns(row.overlap_ns)),
         columns::n_slices(|row| Cell::Count(row.n_slices)),
@@ -230,10 +235,10 @@ impl Row for FamilyRow {
     const COLUMNS: &'static [Column<Self>] = &[
         columns::family(
             "The library or compiler the work comes from, from the kernel's name.",
-            |row| row.family.as_str().into(),
+            |row| words::family(&row.family),
         ),
         columns::total_ns(HELP_TOTAL, |row| Cell::Ns(row.total_ns)),
-        columns::share_pct(HELP_SHARE, |row| Cell::Percent(row.share_pct)),
+        columns::share_pct(columns::OF_GPU_TIME, HELP_SHARE, |row| Cell::Percent(row.share_pct)),
         columns::busy_ns(HELP_BUSY, |row| Cell::Ns(row.busy_ns)),
         overlap_ns(|row| Cell::Ns(row.overlap_ns)),
         columns::n_slices(|row| Cell::Count(row.n_slices)),
@@ -243,12 +248,12 @@ impl Row for FamilyRow {
 
 impl Row for MatrixRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        columns::category("What the work is.", |row| row.category.as_str().into()),
+        columns::category("What the work is.", |row| words::category(&row.category)),
         columns::family("The library or compiler the work comes from.", |row| {
-            row.family.as_str().into()
+            words::family(&row.family)
         }),
         columns::total_ns(HELP_TOTAL, |row| Cell::Ns(row.total_ns)),
-        columns::share_pct(HELP_SHARE, |row| Cell::Percent(row.share_pct)),
+        columns::share_pct(columns::OF_GPU_TIME, HELP_SHARE, |row| Cell::Percent(row.share_pct)),
         columns::n_slices(|row| Cell::Count(row.n_slices)),
     ];
 }

@@ -1,4 +1,4 @@
-//! The columns that several tables have: the same key has the same title and unit in all of them.
+//! Columns that several tables share.
 
 use report::{Cell, Column, Unit};
 
@@ -22,50 +22,60 @@ pub(crate) const fn total_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Col
     Column { key: "total_ns", title: "Total", unit: Unit::Time, help, cell }
 }
 
-pub(crate) const fn share_pct<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
-    Column { key: "share_pct", title: "Share", unit: Unit::Percent, help, cell }
+/// A share of total durations; the title names the whole.
+pub(crate) const fn share_pct<R>(
+    title: &'static str,
+    help: &'static str,
+    cell: fn(&R) -> Cell,
+) -> Column<R> {
+    Column { key: "share_pct", title, unit: Unit::Percent, help, cell }
 }
+
+/// The title of a share of all GPU time.
+pub(crate) const OF_GPU_TIME: &str = "Share of GPU time";
+/// The title of a share of a stage's GPU time.
+pub(crate) const OF_STAGE_TIME: &str = "Share of stage GPU time";
 
 pub(crate) const fn busy_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "busy_ns", title: "Busy", unit: Unit::Time, help, cell }
 }
 
 pub(crate) const fn busy_pct<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
-    Column { key: "busy_pct", title: "Busy share", unit: Unit::Percent, help, cell }
+    Column { key: "busy_pct", title: "Busy, share of span", unit: Unit::Percent, help, cell }
 }
 
 pub(crate) const fn n_slices<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    let help = "Kernels, copies and fills.";
+    let help = "Slices on the GPU: kernels, copies and fills.";
     Column { key: "n_slices", title: "GPU slices", unit: Unit::Count, help, cell }
 }
 
 pub(crate) const fn n_kernels<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    let help = "Kernels alone.";
+    let help = "Kernels only, without copies and fills.";
     Column { key: "n_kernels", title: "Kernels", unit: Unit::Count, help, cell }
 }
 
 pub(crate) const fn launches<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    let help = "How often it ran.";
+    let help = "Number of launches.";
     Column { key: "launches", title: "Launches", unit: Unit::Count, help, cell }
 }
 
 pub(crate) const fn stream<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    let help = "The stream it ran on.";
+    let help = "The CUDA or HIP stream.";
     Column { key: "stream", title: "Stream", unit: Unit::Text, help, cell }
 }
 
 pub(crate) const fn dur_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    let help = "How long it ran.";
+    let help = "Duration of the slice.";
     Column { key: "dur_ns", title: "Duration", unit: Unit::Time, help, cell }
 }
 
 pub(crate) const fn mean_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    let help = "Total by launches.";
+    let help = "Total / launches.";
     Column { key: "mean_ns", title: "Mean", unit: Unit::Time, help, cell }
 }
 
 pub(crate) const fn max_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    let help = "The longest launch.";
+    let help = "Longest launch.";
     Column { key: "max_ns", title: "Max", unit: Unit::Time, help, cell }
 }
 
@@ -83,7 +93,7 @@ pub(crate) fn list_streams(streams: &[String]) -> Cell {
 }
 
 pub(crate) const fn streams<R>(cell: fn(&R) -> Cell) -> Column<R> {
-    let help = "The streams it ran on; device:stream when the trace has several devices.";
+    let help = "Streams of its launches; device:stream if the trace has several devices.";
     Column { key: "streams", title: "Streams", unit: Unit::Text, help, cell }
 }
 

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::{CategoryRow, FamilyRow, GpuTotals, KernelRow, TraceReport};
 
-/// `gpu`, `categories`, `families` and `kernels`. Whoever prints it adds the schema number and what is no
-/// analysis (problems, Perfetto's verdict) beside it.
+/// `gpu`, `categories`, `families` and `kernels`. The caller adds the schema number, the problems and Perfetto's
+/// verdict.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BreakdownJson<'a> {
     /// Sums over all GPU slices.

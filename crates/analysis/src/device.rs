@@ -1,4 +1,4 @@
-//! What the file's top-level facts say about the machine: devices, platform, runtime, ranks.
+//! Devices, platform, runtime and ranks, from the file's top-level members.
 
 use catalog::Platform;
 use serde::{Deserialize, Serialize};
@@ -10,21 +10,21 @@ use crate::versions;
 /// One entry of the file's `deviceProperties`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
-    /// The id, as the kernels spell it.
+    /// The id, as spelled in the arguments of kernels.
     pub id: String,
-    /// The name; empty where the driver had none.
+    /// The name; empty where the driver reported none.
     pub name: String,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
     /// Streaming multiprocessors or compute units.
     pub n_units: Option<u64>,
-    /// `9.0`: not unique across vendors (H100 and MI210 are both 9.0).
+    /// Compute capability, such as `9.0`: not unique across vendors (H100 and MI210 are both 9.0).
     pub compute: Option<String>,
     /// 32 on NVIDIA, 64 on AMD's data centre devices.
     pub warp_size: Option<u64>,
 }
 
-/// Devices in the order of the file. What is not readable is left out.
+/// Devices in the order of the file. Unreadable entries are skipped.
 pub(crate) fn devices(trace: &Trace) -> Vec<Device> {
     let Some(Value::Array(entries)) = member(trace, "deviceProperties") else { return Vec::new() };
     entries
@@ -50,8 +50,8 @@ pub(crate) fn devices(trace: &Trace) -> Vec<Device> {
         .collect()
 }
 
-/// Whose GPU this is. The compute capability cannot tell (9.0 is both H100 and MI210), nor can the raw
-/// category (ROCm writes `cuda_runtime`, too).
+/// The GPU's platform. Neither the compute capability (9.0 is both H100 and MI210) nor the raw category (ROCm
+/// also writes `cuda_runtime`) identifies it.
 pub(crate) fn platform(trace: &Trace) -> Platform {
     let has = |keys: &[&str]| keys.iter().any(|key| trace.metadata.get(key).is_some());
     if has(&["hip_runtime_version", "hip_driver_version", "roctracer_version"]) {
@@ -72,7 +72,7 @@ pub(crate) fn platform(trace: &Trace) -> Platform {
     {
         return Platform::Cuda;
     }
-    // Without a word about the device, the runtime's own calls tell.
+    // Without device information, the names of runtime calls decide.
     let called = |names: &[&str]| names.iter().any(|name| trace.strings.find(name).is_some());
     if called(&[
         "hipLaunchKernel",
@@ -102,7 +102,7 @@ pub(crate) fn platform_id(platform: Platform) -> &'static str {
     }
 }
 
-/// "HIP 6.4.43483" or "CUDA 12.4", decoded from the number that the runtime reports (spec: artifacts.md 3).
+/// "HIP 6.4.43483" or "CUDA 12.4", decoded from the number that the runtime reports ([`versions`]).
 pub(crate) fn runtime(trace: &Trace) -> Option<String> {
     if let Some(version) = trace.metadata.int("hip_runtime_version").and_then(versions::hip) {
         return Some(format!("HIP {version}"));

@@ -1,13 +1,13 @@
-//! What follows from the first figures.
+//! Findings from the figures of the overview.
 
 use report::{Confidence, Finding, units};
 
 use crate::{Overview, percent};
 
-/// Below this share of kernel time a few early kernels distort nothing.
+/// Below this share of kernel time, in percent, early kernels do not distort the figures.
 const WORTH_SAYING_PCT: f64 = 1.0;
 
-/// Kernels of earlier work in the sums.
+/// Kernels launched before profiling started that distort the sums.
 pub(crate) fn before_window(overview: &Overview) -> Option<Finding> {
     let before = &overview.before_window;
     let share = percent(before.kernel_ns, overview.gpu.kernel_sum_ns);
@@ -22,11 +22,11 @@ pub(crate) fn before_window(overview: &Overview) -> Option<Finding> {
             units::time(before.kernel_ns),
             units::percent(share)
         ),
-        hypothesis: "The calls were made before recording began: the work belongs to an earlier step, which \
-                     sums over the file count in part."
+        hypothesis: "These kernels were launched before profiling started. They belong to an earlier step, of which the file \
+                     contains only a part."
             .to_owned(),
-        action: "Read the figures without them, or record again with a wait or warm-up step and a \
-                 synchronisation before the active one."
+        action: "Use the figures without these kernels, or record again with a wait or warm-up step and a \
+                 synchronization before the active step."
             .to_owned(),
         validation: "The count is 0 in a trace that starts on an idle GPU.".to_owned(),
         confidence: Confidence::High,

@@ -1,4 +1,4 @@
-//! The GPU slices of a trace in time order, each with its name's class: what every analysis walks over.
+//! The GPU slices of a trace in time order, with the class of each name. Every analysis uses this index.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(crate) struct Gpu<'a> {
     /// Index into `works`, beside `rows`.
     work_of: Vec<u32>,
     before_window: Vec<bool>,
-    /// What is left out, for it was launched before the window, and runs beside these all the same.
+    /// GPU slices that are excluded because they were launched before profiling started. They ran concurrently.
     beside: Beside,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Work {
     pub(crate) kind: RawKind,
     pub(crate) category: Category,
     pub(crate) family: Family,
-    /// Whether the category is that of its ops: the name tells nothing. Only triage knows ops.
+    /// Whether the category is that of its ops: the name matches no rule. Only triage has ops.
     pub(crate) by_op: bool,
 }
 
@@ -211,7 +211,7 @@ impl<'a> Gpu<'a> {
         }
     }
 
-    /// How many slices run beside these that nothing counts.
+    /// Number of excluded slices, which ran concurrently.
     pub(crate) fn n_beside(&self) -> usize {
         self.beside.rows.len()
     }
@@ -311,7 +311,7 @@ impl Extent {
         self.span_ns().saturating_sub(self.busy_ns)
     }
 
-    /// What ran beside another of the slices.
+    /// Time that the slices ran concurrently.
     pub(crate) fn overlap_ns(&self) -> i64 {
         self.total_ns.saturating_sub(self.busy_ns)
     }

@@ -1,4 +1,4 @@
-//! The kernel table: one row per kernel name.
+//! Kernels by name, over all stages.
 
 use catalog::RawKind;
 use report::{Cell, Column, Row, Unit, short_name, units};
@@ -7,7 +7,7 @@ use trace::StreamId;
 
 use crate::gpu::Gpu;
 use crate::streams::natural;
-use crate::{columns, percent};
+use crate::{columns, percent, words};
 
 /// All launches of one kernel name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,9 +22,9 @@ pub struct KernelRow {
     pub total_ns: i64,
     /// Total in percent of all kernels' total.
     pub share_pct: f64,
-    /// How often it ran.
+    /// Number of launches.
     pub launches: u64,
-    /// Total by launches, rounded half up.
+    /// Total / launches, rounded half up.
     pub mean_ns: i64,
     /// Median by nearest rank: of `n` durations the `ceil(n / 2)`-th smallest, so a duration that occurred.
     pub p50_ns: i64,
@@ -156,11 +156,11 @@ pub(crate) fn names(streams: &[StreamId], labels: &[((bool, i64, String), String
     found.into_iter().map(|(_, label)| label.clone()).collect()
 }
 
-/// "12 kernels; the first takes 43.0% of kernel time: gemm".
+/// "12 kernel names. The largest, with 43.0% of kernel time, is gemm."
 pub(crate) fn sentence(rows: &[KernelRow]) -> Option<String> {
     let first = rows.first()?;
     Some(format!(
-        "{}; most time, {} of all kernels', goes to {}.",
+        "{}. The largest, with {} of kernel time, is {}.",
         units::plural(rows.len() as u64, "kernel name", "kernel names"),
         units::percent(first.share_pct),
         short_name(&first.kernel_name, 96),
@@ -168,50 +168,61 @@ pub(crate) fn sentence(rows: &[KernelRow]) -> Option<String> {
 }
 
 impl Row for KernelRow {
+    const SHOWN: &'static [&'static str] = &[
+        "kernel_name",
+        "total_ns",
+        "share_pct",
+        "launches",
+        "category",
+        "mean_ns",
+        "p50_ns",
+        "max_ns",
+    ];
+
     const COLUMNS: &'static [Column<Self>] = &[
         columns::kernel_name(
-            "The kernel's name; shortened here, whole in the title and in copies.",
+            "The kernel name, shortened in tables; exports have the whole name.",
             |row| row.kernel_name.as_str().into(),
         ),
         columns::category("What the kernel computes, from its name.", |row| {
-            row.category.as_str().into()
+            words::category(&row.category)
         }),
         columns::family(
             "The library or compiler that the kernel comes from, from its name.",
-            |row| row.family.as_str().into(),
+            |row| words::family(&row.family),
         ),
-        columns::total_ns("Sum of the durations of all launches.", |row| Cell::Ns(row.total_ns)),
+        columns::total_ns("Summed duration of all launches.", |row| Cell::Ns(row.total_ns)),
         columns::share_pct(
-            "Total in percent of the sum over all kernels (not of wall time).",
+            "Share of kernel time",
+            "Total in percent of the summed duration of all kernels, without copies and fills.",
             |row| Cell::Percent(row.share_pct),
         ),
         columns::launches(|row| Cell::Count(row.launches)),
         columns::mean_ns(|row| Cell::Ns(row.mean_ns)),
-        columns::p50_ns(
-            "Half of the launches took no longer: nearest rank, so a duration that occurred.",
-            |row| Cell::Ns(row.p50_ns),
-        ),
+        columns::p50_ns("Median duration by nearest rank, so a duration that occurred.", |row| {
+            Cell::Ns(row.p50_ns)
+        }),
         Column {
             key: "min_ns",
             title: "Min",
             unit: Unit::Time,
-            help: "The shortest launch.",
+            help: "Shortest launch.",
             cell: |row| Cell::Ns(row.min_ns),
         },
         columns::max_ns(|row| Cell::Ns(row.max_ns)),
         columns::streams(|row| columns::list_streams(&row.streams)),
         Column {
             key: "before_window_launches",
-            title: "Launched before",
+            title: "Launched before start",
             unit: Unit::Count,
-            help: "Launches whose launch call is not in the file: made before recording began.",
+            help: "Launches without a launch call in the file: launched before profiling started.",
             cell: |row| Cell::Count(row.before_window_launches),
         },
         Column {
             key: "before_window_ns",
-            title: "Time launched before",
+            title: "Time launched before start",
             unit: Unit::Time,
-            help: "The part of Total that was launched before recording began.",
+            help: "The part of Total that was launched before profiling started.",
             cell: |row| Cell::Ns(row.before_window_ns),
         },
     ];

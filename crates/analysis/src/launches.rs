@@ -1,8 +1,8 @@
 //! The runtime call that launched each GPU slice, by correlation.
 //!
 //! A correlation is a number within one process. A file that was put together from several ranks or recordings has it
-//! more than once: then the label that a merger writes before the pid (`[TP00] 4711`, SGLang's) tells whose launch it
-//! is, and of several that are left the last that had begun. What is found so is not sure.
+//! more than once: then the label that a merger writes before the pid (`[TP00] 4711`, SGLang's) identifies
+//! the rank, and of several that are left the last one before the slice counts. Such a match is not certain.
 
 use trace::{IdToken, Row, Trace};
 
@@ -66,7 +66,7 @@ impl Launches {
     }
 }
 
-/// By process: what stands in brackets before its pid.
+/// By process: the label in brackets before its pid.
 fn labels(trace: &Trace) -> Vec<Option<&str>> {
     let label = |pid: IdToken| match pid {
         IdToken::Text(id) => {

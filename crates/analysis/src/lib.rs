@@ -1,13 +1,13 @@
-//! What a trace says about the GPU: pure functions from [`Trace`] to rows.
+//! Analyses: pure functions from [`Trace`] to rows.
 //!
 //! Constraints of this crate:
 //!
 //! * an analysis never fails, logs, reads a clock or iterates a hash map; the same trace and options give
 //!   the same report, byte for byte;
-//! * one file per analysis; [`TraceReport`] takes its own fields apart without `..` where it builds the
-//!   sections, so an analysis that is not shown does not compile;
-//! * figures are exact: integer nanoseconds, a union where time is "busy", a sum where it is "total";
-//! * only GPU slices get index vectors (nine bytes each), because a trace has few of them among its events.
+//! * [`TraceReport`] destructures its fields without `..` where it builds the sections, so an analysis that is
+//!   not shown does not compile;
+//! * figures are exact: integer nanoseconds; "busy" time is a union, "total" time is a sum;
+//! * only GPU slices have index vectors (nine bytes each), because they are few among the events of a trace.
 
 mod before_window;
 mod breakdown;
@@ -18,6 +18,7 @@ mod findings;
 mod gpu;
 mod kernels;
 mod launches;
+mod other_work;
 mod overview;
 mod recorded;
 mod steps;
@@ -25,6 +26,7 @@ mod streams;
 mod text_timeline;
 mod triage;
 pub mod versions;
+pub mod words;
 
 #[cfg(test)]
 mod fixture;
@@ -34,16 +36,17 @@ pub use breakdown::{CategoryRow, FamilyRow, MatrixRow};
 pub use contract::BreakdownJson;
 pub use device::Device;
 pub use kernels::KernelRow;
+pub use other_work::other_work;
 pub use overview::{FigureRow, GpuTotals, Overview};
-pub use steps::StepRow;
+pub use steps::{StepRow, StepSummaryRow, step_summary};
 pub use streams::{DeviceRow, StreamRow};
 pub use text_timeline::{gpu_text, window_text};
 pub use triage::{
     ArchMatch, ArchRelation, ArchVerdict, BeforeWindowSum, CallSite, CaptureFacts, CaptureUse,
     Concurrency, Confidence, Coverage, Framework, FrameworkVote, FuseRow, InstanceRow,
-    KernelDetails, KernelKey, KernelMap, KernelTableRow, Location, MappedKernel, MappedSite,
-    NextTo, ObservedArch, OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs, Sources,
-    Stage, StageRow, TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice,
+    KernelDetails, KernelKey, KernelMap, KernelTableRow, Location, MappedByName, MappedKernel,
+    MappedSite, NextTo, ObservedArch, OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs,
+    Sources, Stage, StageRow, TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice,
     above_cutoff, guess_map, guess_roles, kernel_map, map_names, overlap_windows, triage,
     triage_kept,
 };
@@ -132,10 +135,12 @@ impl TraceReport {
         let mut breakdown = Section::new("breakdown", "Breakdown");
         breakdown.intro.extend(breakdown::sentence(categories, families));
         breakdown.intro.push(
-            "Total is the sum of durations. Busy is the time in which at least one such slice ran; what \
-             ran beside another of its kind is in Overlap."
+            "Total is the summed duration. Busy is the time during which at least one such slice ran; Overlap is \
+             Total - Busy."
                 .to_owned(),
         );
+        let included = overview.before_window.included(kernels);
+        breakdown.intro.extend(included.clone());
         let summed = ["n_slices", "total_ns", "share_pct"];
         let nothing = "No GPU slice is in this trace.";
         breakdown.tables.push(
@@ -153,8 +158,9 @@ impl TraceReport {
 
         let mut table = Section::new("kernels", "Kernels");
         table.intro.extend(kernels::sentence(kernels));
+        table.intro.extend(included);
         table.tables.push(
-            Table::of("kernels", "Kernels", kernels)
+            Table::of("kernels", "Kernels by name", kernels)
                 .summing(&[
                     "launches",
                     "total_ns",
@@ -167,6 +173,10 @@ impl TraceReport {
         );
 
         let mut list = Section::new("steps", "Steps");
+        let summary = step_summary(steps);
+        if !summary.is_empty() {
+            list.tables.push(Table::of("step-summary", "Step durations", &summary));
+        }
         list.tables.push(
             Table::of("steps", "Profiler steps", steps)
                 .preview(PREVIEW)

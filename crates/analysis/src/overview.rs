@@ -1,4 +1,4 @@
-//! The first screen: what ran, how much of the time, on what.
+//! The overview: totals of GPU time, counts, and the machine.
 
 use catalog::Platform;
 use report::{Cell, Column, Row, Unit, units};
@@ -9,17 +9,18 @@ use crate::before_window::{BeforeWindow, BeforeWindowSlices, duration_ns};
 use crate::breakdown::CategoryRow;
 use crate::device::{self, Device};
 use crate::gpu::{Extent, Gpu};
+use crate::other_work::other_work;
 use crate::percent;
 use crate::steps::absolute_ns;
 
 /// The figures of the first screen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
-    /// One sentence that says it all.
+    /// The headline: GPU busy time and the largest category.
     pub verdict: String,
     /// `cuda`, `rocm` or `unknown`.
     pub platform: String,
-    /// `CUDA 12.4`, `HIP 6.4.43483`; `None` when the file does not say.
+    /// `CUDA 12.4`, `HIP 6.4.43483`; `None` if not recorded.
     pub runtime: Option<String>,
     /// This process's rank.
     pub rank: Option<i64>,
@@ -37,22 +38,22 @@ pub struct Overview {
     pub window_ns: i64,
     /// The GPU.
     pub gpu: GpuTotals,
-    /// What was launched before the window.
+    /// GPU work that was launched before profiling started.
     pub before_window: BeforeWindow,
 }
 
 /// Sums over all GPU slices of all devices; the `gpu` object of the JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuTotals {
-    /// Time in which at least one slice ran.
+    /// Time during which at least one slice ran.
     pub busy_ns: i64,
-    /// Span less busy.
+    /// Span - busy.
     pub idle_ns: i64,
     /// From the first start to the last end.
     pub span_ns: i64,
     /// Sum of kernel durations.
     pub kernel_sum_ns: i64,
-    /// Time in which at least one kernel ran.
+    /// Time during which at least one kernel ran.
     pub kernel_busy_ns: i64,
     /// Kernels.
     pub n_kernels: u64,
@@ -88,7 +89,7 @@ pub(crate) fn overview(
     let (rank, world_size, backend) = device::distributed(trace);
     let (n_slices, window_ns) = window(trace);
     Overview {
-        verdict: verdict(&totals, categories),
+        verdict: verdict(trace, &totals, categories),
         platform: device::platform_id(platform).to_owned(),
         runtime: device::runtime(trace),
         rank,
@@ -152,9 +153,10 @@ fn window(trace: &Trace) -> (u64, i64) {
     (n, if n == 0 { 0 } else { last.saturating_sub(first) })
 }
 
-fn verdict(gpu: &GpuTotals, categories: &[CategoryRow]) -> String {
+fn verdict(trace: &Trace, gpu: &GpuTotals, categories: &[CategoryRow]) -> String {
+    let other = other_work(trace);
     if gpu.n_gpu_events == 0 {
-        return "No GPU slice is in this trace.".to_owned();
+        return other.unwrap_or_else(|| "No GPU slice is in this trace.".to_owned());
     }
     let mut text = format!(
         "GPU busy {} of {}",
@@ -163,23 +165,27 @@ fn verdict(gpu: &GpuTotals, categories: &[CategoryRow]) -> String {
     );
     if let Some(top) = categories.first().filter(|row| row.total_ns > 0) {
         text.push_str(&format!(
-            "; top category {} {} of GPU time",
+            "; largest category: {}, {} of GPU time",
             top.category,
             units::percent(top.share_pct)
         ));
     }
     text.push('.');
+    if let Some(other) = other {
+        text.push(' ');
+        text.push_str(&other);
+    }
     text
 }
 
 /// One figure of the overview: a name and a value of any kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureRow {
-    /// What it is.
+    /// Its name.
     pub figure: String,
     /// The value.
     pub value: Cell,
-    /// How it was counted, or what it follows from.
+    /// Its definition, or the field of the file it comes from.
     pub note: String,
 }
 
@@ -218,7 +224,7 @@ impl Overview {
             first_ns: _,
             last_ns: _,
         } = gpu;
-        let not_said = "the file does not say";
+        let not_said = "not recorded in the file";
         let text = |value: &Option<String>| Cell::or_missing(value.clone(), Cell::Text, not_said);
         let number = |value: &Option<i64>| {
             Cell::or_missing(*value, |value| Cell::Text(value.to_string()), not_said)
@@ -228,7 +234,7 @@ impl Overview {
             None => value,
         };
         let busy_share = if *span_ns == 0 {
-            Cell::missing("no GPU slice is in this trace")
+            Cell::missing("the trace has no GPU slices")
         } else {
             Cell::Percent(percent(*busy_ns, *span_ns))
         };
@@ -246,34 +252,46 @@ impl Overview {
             note: note.to_owned(),
         };
         vec![
-            figure("Window", Cell::Ns(*window_ns), "first start to last end of any slice"),
-            figure("GPU span", Cell::Ns(*span_ns), "first start to last end of a GPU slice"),
-            figure("GPU busy", Cell::Ns(*busy_ns), "at least one GPU slice ran on any device"),
-            figure("GPU busy share", busy_share, "of the GPU span"),
-            figure("GPU idle", Cell::Ns(*idle_ns), "span less busy"),
+            figure(
+                "Window",
+                Cell::Ns(*window_ns),
+                "from the first start to the last end of any slice",
+            ),
+            figure(
+                "GPU span",
+                Cell::Ns(*span_ns),
+                "from the first start to the last end of a GPU slice",
+            ),
+            figure(
+                "GPU busy",
+                Cell::Ns(*busy_ns),
+                "at least one GPU slice is running on any device",
+            ),
+            figure("GPU busy, share of GPU span", busy_share, "GPU busy / GPU span"),
+            figure("GPU idle", Cell::Ns(*idle_ns), "GPU span - GPU busy"),
             figure("Kernels", Cell::Count(*n_kernels), "launches"),
             figure("Kernel names", Cell::Count(*n_kernel_names), "distinct"),
-            figure("Kernel time", Cell::Ns(*kernel_sum_ns), "sum of durations"),
-            figure("Kernel busy", Cell::Ns(*kernel_busy_ns), "at least one kernel ran"),
+            figure("Kernel time", Cell::Ns(*kernel_sum_ns), "summed duration"),
+            figure("Kernel busy", Cell::Ns(*kernel_busy_ns), "at least one kernel is running"),
             figure("Copies", Cell::Count(*n_memcpy), "gpu_memcpy"),
-            figure("Copy time", Cell::Ns(*memcpy_sum_ns), "sum of durations"),
+            figure("Copy time", Cell::Ns(*memcpy_sum_ns), "summed duration"),
             figure("Fills", Cell::Count(*n_memset), "gpu_memset"),
-            figure("Fill time", Cell::Ns(*memset_sum_ns), "sum of durations"),
+            figure("Fill time", Cell::Ns(*memset_sum_ns), "summed duration"),
             figure("GPU slices", Cell::Count(*n_gpu_events), "kernels, copies and fills"),
             figure(
-                "GPU slices without length",
+                "GPU slices without duration",
                 Cell::Count(*n_zero_dur),
-                "duration zero or missing",
+                "duration is zero or missing",
             ),
             figure(
-                "Kernels launched before",
+                "Kernels launched before profiling started",
                 apart(Cell::Count(before_window.n_kernels)),
-                "their launch call is not in the file",
+                "the launch call is not in the file",
             ),
             figure(
-                "Kernel time launched before",
+                "Time of kernels launched before profiling started",
                 apart(Cell::Ns(before_window.kernel_ns)),
-                "sum of durations; part of the kernel time",
+                "summed duration; included in kernel time",
             ),
             figure("Events", Cell::Count(*n_events), "of any kind"),
             figure("Slices", Cell::Count(*n_slices), "with a duration"),
@@ -282,11 +300,13 @@ impl Overview {
                 match platform.as_str() {
                     "cuda" => "CUDA".into(),
                     "rocm" => "ROCm".into(),
-                    _ => Cell::missing("neither versions nor device names tell"),
+                    _ => Cell::missing(
+                        "not recorded: no runtime version, device name or runtime call identifies it",
+                    ),
                 },
                 "from versions, device names or runtime calls",
             ),
-            figure("Runtime", text(runtime), "as the profiler recorded it"),
+            figure("Runtime", text(runtime), "as recorded by the profiler"),
             figure("Devices", text(&names), "deviceProperties"),
             figure("Rank", number(rank), "distributedInfo"),
             figure("World size", number(world_size), "distributedInfo"),
@@ -301,21 +321,21 @@ impl Row for FigureRow {
             key: "figure",
             title: "Figure",
             unit: Unit::Text,
-            help: "What was counted.",
+            help: "Name of the figure.",
             cell: |row| row.figure.as_str().into(),
         },
         Column {
             key: "value",
             title: "Value",
             unit: Unit::Text,
-            help: "The figure.",
+            help: "Value of the figure.",
             cell: |row| row.value.clone(),
         },
         Column {
             key: "note",
             title: "Note",
             unit: Unit::Text,
-            help: "How it was counted, or where it comes from.",
+            help: "Definition, or the field of the file it comes from.",
             cell: |row| row.note.as_str().into(),
         },
     ];
@@ -341,6 +361,6 @@ mod tests {
         assert_eq!((gpu.busy_ns, gpu.idle_ns, gpu.span_ns), (90, 110, 200));
         assert_eq!((gpu.first_ns, gpu.last_ns, gpu.n_zero_dur), (Some(100), Some(300), 1));
         assert_eq!((overview.window_ns, overview.n_slices), (1000, 5));
-        assert!(overview.verdict.starts_with("GPU busy 45.0% of 200 ns; top category "));
+        assert!(overview.verdict.starts_with("GPU busy 45.0% of 200 ns; largest category: "));
     }
 }

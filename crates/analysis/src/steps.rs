@@ -1,10 +1,16 @@
-//! The profiler's own steps: slices called `ProfilerStep#N`, on the CPU and on the GPU.
+//! The profiler's steps: `ProfilerStep#N` slices, on the CPU and on the GPU.
 
-use report::{Cell, Column, Row, Unit};
+use report::{Cell, Column, Row, Unit, Word};
 use serde::{Deserialize, Serialize};
 use trace::{Flags, Phase, StringId, Trace, each_row};
 
 use crate::before_window::duration_ns;
+use crate::words;
+
+/// A step is an outlier if it takes more than 1.5 times the median, or less than the median / 1.5.
+const OUTLIER: f64 = 1.5;
+/// Fewer steps have no outlier.
+const LEAST_STEPS: usize = 3;
 
 /// One `ProfilerStep` slice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,14 +19,47 @@ pub struct StepRow {
     pub name: String,
     /// The file's `cat`: `user_annotation` on the CPU, `gpu_user_annotation` on the GPU.
     pub raw_category: String,
-    /// The process it stands in, as the file spells it.
+    /// Its process, as the file spells it.
     pub pid: String,
-    /// The thread (or stream) it stands on.
+    /// Its thread or stream, as the file spells it.
     pub tid: String,
-    /// Start on the file's clock; `None` when that is beyond 64-bit nanoseconds.
+    /// Start on the file's clock; `None` if beyond 64-bit nanoseconds.
     pub ts_ns: Option<i64>,
-    /// How long it took.
+    /// Duration in ns.
     pub dur_ns: i64,
+    /// What sets it apart: `slow`, `fast` (outliers), `partial` (a GPU annotation that covers less than half of its
+    /// step); empty for most.
+    #[serde(default)]
+    pub mark: String,
+}
+
+impl StepRow {
+    fn is_gpu(&self) -> bool {
+        self.raw_category.to_ascii_lowercase().starts_with("gpu")
+    }
+
+    fn side(&self) -> &'static str {
+        if self.is_gpu() { "GPU" } else { "CPU" }
+    }
+}
+
+/// Durations of all steps on one side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepSummaryRow {
+    /// `CPU` or `GPU`.
+    pub side: String,
+    /// Steps, without partial GPU annotations.
+    pub n_steps: u64,
+    /// Sum / steps.
+    pub mean_ns: i64,
+    /// Median by nearest rank.
+    pub p50_ns: i64,
+    /// Shortest.
+    pub min_ns: i64,
+    /// Longest.
+    pub max_ns: i64,
+    /// Steps marked slow or fast.
+    pub n_outliers: u64,
 }
 
 #[inline(never)]
@@ -40,7 +79,8 @@ pub(crate) fn steps(trace: &Trace) -> Vec<StepRow> {
     });
     let key = |row: trace::Row| (trace.ts_ns(row), trace.raw_category_text(row));
     trace::sort_numbers(&mut rows, &|a, b| key(a).cmp(&key(b)));
-    rows.into_iter()
+    let mut rows: Vec<StepRow> = rows
+        .into_iter()
         .map(|row| StepRow {
             name: trace.name_text(row).to_owned(),
             raw_category: trace.raw_category_text(row).to_owned(),
@@ -48,8 +88,69 @@ pub(crate) fn steps(trace: &Trace) -> Vec<StepRow> {
             tid: trace.track_info(trace.track(row)).tid.display(&trace.strings),
             ts_ns: absolute_ns(trace, trace.ts_ns(row)),
             dur_ns: duration_ns(trace, row),
+            mark: String::new(),
         })
-        .collect()
+        .collect();
+    mark(&mut rows);
+    rows
+}
+
+/// Marks partial GPU annotations, then outliers of each side.
+fn mark(rows: &mut [StepRow]) {
+    // ROCm's profiler records GPU annotations of a few microseconds for steps of milliseconds.
+    let cpu: Vec<(String, i64)> =
+        rows.iter().filter(|row| !row.is_gpu()).map(|row| (row.name.clone(), row.dur_ns)).collect();
+    for row in rows.iter_mut().filter(|row| row.is_gpu()) {
+        let mut of_step = cpu.iter().filter(|(name, _)| *name == row.name);
+        if of_step.any(|(_, dur_ns)| row.dur_ns.saturating_mul(2) < *dur_ns) {
+            row.mark = "partial".to_owned();
+        }
+    }
+    for side in ["CPU", "GPU"] {
+        let is_of = |row: &StepRow| row.side() == side && row.mark != "partial";
+        let mut durations: Vec<i64> =
+            rows.iter().filter(|row| is_of(row)).map(|row| row.dur_ns).collect();
+        if durations.len() < LEAST_STEPS {
+            continue;
+        }
+        let median = median(&mut durations) as f64;
+        for row in rows.iter_mut().filter(|row| is_of(row)) {
+            let dur = row.dur_ns as f64;
+            if dur > median * OUTLIER {
+                row.mark = "slow".to_owned();
+            } else if dur * OUTLIER < median {
+                row.mark = "fast".to_owned();
+            }
+        }
+    }
+}
+
+/// By nearest rank: a value that occurred; 0 of nothing.
+fn median(values: &mut [i64]) -> i64 {
+    let half = values.len().saturating_sub(1) / 2;
+    if values.is_empty() { 0 } else { *values.select_nth_unstable(half).1 }
+}
+
+/// Mean, median and extremes of each side that has steps, the CPU first.
+#[must_use]
+pub fn step_summary(rows: &[StepRow]) -> Vec<StepSummaryRow> {
+    let summary = |side: &str| {
+        let steps: Vec<&StepRow> =
+            rows.iter().filter(|row| row.side() == side && row.mark != "partial").collect();
+        let mut durations: Vec<i64> = steps.iter().map(|row| row.dur_ns).collect();
+        let n = i64::try_from(durations.len()).unwrap_or(i64::MAX);
+        let sum = durations.iter().fold(0_i64, |sum, ns| sum.saturating_add(*ns));
+        Some(StepSummaryRow {
+            side: side.to_owned(),
+            n_steps: durations.len() as u64,
+            mean_ns: sum.checked_div(n)?,
+            p50_ns: median(&mut durations),
+            min_ns: durations.iter().copied().min()?,
+            max_ns: durations.iter().copied().max()?,
+            n_outliers: steps.iter().filter(|row| !row.mark.is_empty()).count() as u64,
+        })
+    };
+    ["CPU", "GPU"].into_iter().filter_map(summary).collect()
 }
 
 /// A point of the trace on the file's own clock, when that fits 64 bits.
@@ -63,43 +164,108 @@ impl Row for StepRow {
             key: "name",
             title: "Step",
             unit: Unit::Name,
-            help: "The step's name as the profiler wrote it.",
+            help: "Name of the step, as the profiler wrote it.",
             cell: |row| row.name.as_str().into(),
         },
         Column {
             key: "raw_category",
             title: "Side",
             unit: Unit::Text,
-            help: "The file's cat: user_annotation is the CPU's view, gpu_user_annotation the GPU's.",
-            cell: |row| row.raw_category.as_str().into(),
+            help: "CPU: the step on its thread. GPU: the GPU work that it launched.",
+            cell: |row| {
+                let known = words::STEP_SIDE.iter().any(|word| word.id == row.raw_category);
+                // (Old profilers record steps as operators.)
+                let side: &str = if known { &row.raw_category } else { row.side() };
+                Word::cell(words::STEP_SIDE, side)
+            },
         },
         Column {
             key: "pid",
             title: "Process",
             unit: Unit::Text,
-            help: "The pid as the file spells it.",
+            help: "pid, as the file spells it.",
             cell: |row| row.pid.as_str().into(),
         },
         Column {
             key: "tid",
             title: "Thread",
             unit: Unit::Text,
-            help: "The tid as the file spells it.",
+            help: "tid (the stream on the GPU side), as the file spells it.",
             cell: |row| row.tid.as_str().into(),
         },
         Column {
             key: "ts_ns",
             title: "Start",
             unit: Unit::Instant,
-            help: "When it began, on the file's own clock.",
+            help: "Start on the file's clock.",
             cell: |row| Cell::or_missing(row.ts_ns, Cell::Instant, "beyond 64-bit nanoseconds"),
         },
         Column {
             key: "dur_ns",
             title: "Duration",
             unit: Unit::Time,
-            help: "How long it took.",
+            help: "Duration of the step.",
             cell: |row| Cell::Ns(row.dur_ns),
+        },
+        Column {
+            key: "mark",
+            title: "Tag",
+            unit: Unit::Text,
+            help: "Slow: more than 1.5 times the median of its side. Fast: less than the median / 1.5. Partial: the GPU annotation covers less than half of the CPU step, so it is not the step's duration.",
+            cell: |row| match row.mark.as_str() {
+                "slow" => "Slow".into(),
+                "fast" => "Fast".into(),
+                "partial" => "Partial".into(),
+                other => other.into(),
+            },
+        },
+    ];
+}
+
+impl Row for StepSummaryRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "side",
+            title: "Side",
+            unit: Unit::Text,
+            help: "CPU: steps of the script. GPU: the profiler's copies of them around GPU slices.",
+            cell: |row| row.side.as_str().into(),
+        },
+        Column {
+            key: "n_steps",
+            title: "Steps",
+            unit: Unit::Count,
+            help: "Number of steps, without partial GPU annotations.",
+            cell: |row| Cell::Count(row.n_steps),
+        },
+        Column {
+            key: "mean_ns",
+            title: "Mean",
+            unit: Unit::Time,
+            help: "Sum / steps.",
+            cell: |row| Cell::Ns(row.mean_ns),
+        },
+        crate::columns::p50_ns("Median duration by nearest rank.", |row| Cell::Ns(row.p50_ns)),
+        Column {
+            key: "min_ns",
+            title: "Min",
+            unit: Unit::Time,
+            help: "Shortest step.",
+            cell: |row| Cell::Ns(row.min_ns),
+        },
+        Column {
+            key: "max_ns",
+            title: "Max",
+            unit: Unit::Time,
+            help: "Longest step.",
+            cell: |row| Cell::Ns(row.max_ns),
+        },
+        Column {
+            key: "n_outliers",
+            title: "Outliers",
+            unit: Unit::Count,
+            help: "Steps above 1.5 times the median, or below the median / 1.5.",
+            cell: |row| Cell::Count(row.n_outliers),
         },
     ];
 }
@@ -108,6 +274,38 @@ impl Row for StepRow {
 mod tests {
     use super::*;
     use crate::fixture::{Fixture, slice};
+
+    #[test]
+    fn steps_that_differ_are_marked_and_partial_gpu_annotations_are_no_durations() {
+        let mut fixture = Fixture::default();
+        for (n, dur) in [(1, 80_000), (2, 96_000), (3, 35_000), (4, 125_000), (5, 80_000)] {
+            let name = format!("ProfilerStep#{n}");
+            fixture.push(slice("user_annotation", &name).at(n * 200_000, dur));
+            fixture.push(slice("gpu_user_annotation", &name).at(n * 200_000 + 7, 18));
+        }
+        let rows = steps(&fixture.finish());
+        let marks = |gpu: bool| -> Vec<&str> {
+            rows.iter().filter(|row| row.is_gpu() == gpu).map(|row| row.mark.as_str()).collect()
+        };
+        assert_eq!(marks(false), ["", "", "fast", "slow", ""]);
+        assert_eq!(marks(true), ["partial"; 5]);
+        let summary = step_summary(&rows);
+        let [cpu] = &summary[..] else { panic!("{summary:?}") };
+        assert_eq!((&*cpu.side, cpu.n_steps, cpu.mean_ns, cpu.p50_ns), ("CPU", 5, 83_200, 80_000));
+        assert_eq!((cpu.min_ns, cpu.max_ns, cpu.n_outliers), (35_000, 125_000, 2));
+        testkit::assert_keys(cpu, StepSummaryRow::COLUMNS.iter().map(|column| column.key));
+        assert!(step_summary(&[]).is_empty());
+    }
+
+    #[test]
+    fn two_steps_have_no_outlier() {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("Operator", "ProfilerStep#1").at(0, 10));
+        fixture.push(slice("Operator", "ProfilerStep#2").at(50, 90));
+        let rows = steps(&fixture.finish());
+        assert!(rows.iter().all(|row| row.mark.is_empty()));
+        assert_eq!((step_summary(&rows)[0].mean_ns, step_summary(&rows)[0].p50_ns), (50, 10));
+    }
 
     #[test]
     fn steps_come_by_start_then_by_raw_category() {

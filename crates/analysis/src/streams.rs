@@ -11,9 +11,9 @@ use crate::{columns, percent};
 /// One GPU device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRow {
-    /// Its id, as the kernels spell it.
+    /// Its id, as in the args of kernels.
     pub device: String,
-    /// What it is called, when the file says.
+    /// Its name from `deviceProperties`, if recorded.
     pub name: Option<String>,
     /// GPU slices.
     pub n_slices: u64,
@@ -21,9 +21,9 @@ pub struct DeviceRow {
     pub n_kernels: u64,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Time in which at least one slice ran.
+    /// Time during which at least one slice ran.
     pub busy_ns: i64,
-    /// Time in which none ran.
+    /// Span - busy.
     pub idle_ns: i64,
     /// From the first start to the last end.
     pub span_ns: i64,
@@ -44,7 +44,7 @@ pub struct StreamRow {
     pub n_kernels: u64,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Time in which at least one slice ran.
+    /// Time during which at least one slice ran.
     pub busy_ns: i64,
     /// Busy time in percent of the device's span.
     pub busy_pct: f64,
@@ -133,32 +133,37 @@ pub(crate) fn natural(id: &str) -> (bool, i64, String) {
 }
 
 impl Row for DeviceRow {
+    const SHOWN: &'static [&'static str] =
+        &["device", "name", "busy_pct", "busy_ns", "idle_ns", "span_ns", "total_ns", "n_kernels"];
+
     const COLUMNS: &'static [Column<Self>] = &[
-        columns::device(
-            "The device's id as the kernels spell it; it counts within the process.",
-            |row| row.device.as_str().into(),
-        ),
+        columns::device("Device id as in the kernels' args; numbered within the process.", |row| {
+            row.device.as_str().into()
+        }),
         Column {
             key: "name",
             title: "Name",
             unit: Unit::Text,
-            help: "What the device is called in the file's deviceProperties.",
+            help: "Device name from deviceProperties.",
             cell: |row| {
-                Cell::or_missing(row.name.clone(), Cell::Text, "the file does not name this device")
+                Cell::or_missing(
+                    row.name.clone(),
+                    Cell::Text,
+                    "not recorded: deviceProperties has no entry for this device",
+                )
             },
         },
         columns::n_slices(|row| Cell::Count(row.n_slices)),
         columns::n_kernels(|row| Cell::Count(row.n_kernels)),
-        columns::total_ns(
-            "Sum of the durations; more than Busy where slices ran side by side.",
-            |row| Cell::Ns(row.total_ns),
-        ),
-        columns::busy_ns("Time in which at least one slice ran.", |row| Cell::Ns(row.busy_ns)),
+        columns::total_ns("Summed duration; larger than Busy if slices ran concurrently.", |row| {
+            Cell::Ns(row.total_ns)
+        }),
+        columns::busy_ns("Time during which at least one slice ran.", |row| Cell::Ns(row.busy_ns)),
         Column {
             key: "idle_ns",
             title: "Idle",
             unit: Unit::Time,
-            help: "Span less Busy.",
+            help: "Span - Busy.",
             cell: |row| Cell::Ns(row.idle_ns),
         },
         Column {
@@ -174,25 +179,27 @@ impl Row for DeviceRow {
 
 impl Row for StreamRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        columns::device("The device's id as the kernels spell it.", |row| {
-            row.device.as_str().into()
-        }),
+        columns::device("Device id as in the kernels' args.", |row| row.device.as_str().into()),
         Column {
             key: "stream",
             title: "Stream",
             unit: Unit::Text,
-            help: "The stream's id.",
+            help: "Stream id.",
             cell: |row| row.stream.as_str().into(),
         },
         columns::n_slices(|row| Cell::Count(row.n_slices)),
         columns::n_kernels(|row| Cell::Count(row.n_kernels)),
-        columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
-        columns::busy_ns("Time in which at least one slice ran on this stream.", |row| {
+        columns::total_ns("Summed duration.", |row| Cell::Ns(row.total_ns)),
+        columns::busy_ns("Time during which at least one slice ran on this stream.", |row| {
             Cell::Ns(row.busy_ns)
         }),
-        columns::busy_pct("Busy in percent of the device's span.", |row| {
-            Cell::Percent(row.busy_pct)
-        }),
+        Column {
+            key: "busy_pct",
+            title: "Busy, share of device span",
+            unit: Unit::Percent,
+            help: "Busy in percent of the span of the device.",
+            cell: |row| Cell::Percent(row.busy_pct),
+        },
     ];
 }
 

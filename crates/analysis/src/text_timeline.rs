@@ -13,10 +13,10 @@ use crate::steps::absolute_ns;
 use crate::streams::natural;
 use crate::triage::{OverlapWindow, WindowSlice};
 
-/// Stands for time in which nothing ran.
+/// Marks time in which nothing ran.
 const IDLE: char = '.';
 
-/// Stands, in a timeline of a whole trace, for time that is busy by less than half.
+/// Marks, in a timeline of a whole trace, time that is busy less than half.
 const SPARSE: char = ':';
 
 /// Streams that a timeline of a whole trace shows; the busiest stay.
@@ -79,7 +79,7 @@ pub fn window_text(window: &OverlapWindow, columns: usize) -> String {
     let mut out = draw(&rows, &scale);
     trace::sort_by_key(&mut named, |(letter, ..)| *letter);
     for (letter, slice, stream) in named {
-        let early = if slice.before_window { ", launched before the window" } else { "" };
+        let early = if slice.before_window { ", launched before profiling started" } else { "" };
         out.push_str(&format!(
             "{letter} = {} ({}, {}, {}{early})\n",
             slice.name,
@@ -91,7 +91,7 @@ pub fn window_text(window: &OverlapWindow, columns: usize) -> String {
     out.push_str(&legend(&classes));
     if window.n_left_out > 0 {
         let left_out = units::plural(window.n_left_out, "slice is", "slices are");
-        out.push_str(&format!("{left_out} left out, the shortest.\n"));
+        out.push_str(&format!("{left_out} not shown, the shortest.\n"));
     }
     out
 }
@@ -158,7 +158,7 @@ pub fn gpu_text(trace: &Trace, options: &Options, columns: usize) -> String {
     out.push_str(&legend(&classes));
     if n_streams > rows.len() {
         let more = units::plural((n_streams - rows.len()) as u64, "stream", "streams");
-        out.push_str(&format!("{more} with less time are not drawn.\n"));
+        out.push_str(&format!("{more} with less GPU time not shown.\n"));
     }
     out
 }
@@ -167,15 +167,15 @@ fn label(stream: &str) -> String {
     if stream.is_empty() { "no stream".to_owned() } else { format!("stream {stream}") }
 }
 
-/// The classes that were drawn, and what nothing is.
+/// The classes that were drawn, and the mark of idle time.
 fn legend(drawn: &[char]) -> String {
     let shown = CLASSES.iter().filter(|(_, char)| drawn.contains(char));
     let mut parts: Vec<String> =
         shown.map(|(class, char)| format!("{char} {}", class.id())).collect();
     if drawn.contains(&SPARSE) {
-        parts.push(format!("{SPARSE} busy by less than half"));
+        parts.push(format!("{SPARSE} busy less than half"));
     }
-    parts.push(format!("{IDLE} nothing"));
+    parts.push(format!("{IDLE} idle"));
     format!("{}\n", parts.join("  "))
 }
 
@@ -273,7 +273,7 @@ mod tests {
             ]
         );
         assert!(lines[11].starts_with("H = ") && lines[11].ends_with("1.03 µs)"), "{text}");
-        assert_eq!(lines[12..], ["+ elementwise  = memory  . nothing"]);
+        assert_eq!(lines[12..], ["+ elementwise  = memory  . idle"]);
     }
 
     #[test]
@@ -290,7 +290,7 @@ from 0.000 µs on the file's clock
            |         |         |         |        |
 stream 9   ................++++........:...........
 stream 10  ####################................++++
-# compute  + elementwise  : busy by less than half  . nothing
+# compute  + elementwise  : busy less than half  . idle
 ";
         assert_eq!(text, expected);
     }

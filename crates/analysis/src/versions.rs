@@ -1,4 +1,5 @@
-//! The versions that runtimes write as one number (spec: artifacts.md 3).
+//! Decodes runtime versions that are one number: `HIP_VERSION` (`major * 10^7 + minor * 10^5 + patch`, ROCm's
+//! `hip_version.h`) and `CUDART_VERSION` (`major * 1000 + minor * 10`, CUDA's `cuda_runtime_api.h`).
 
 /// `60443483` is HIP 6.4.43483.
 #[must_use]
@@ -8,7 +9,7 @@ pub fn hip(number: i64) -> Option<String> {
 }
 
 /// The ROCm release of a HIP runtime. Their major and minor numbers are equal from 6.0 to 7.2 (measured); 7.13
-/// and 7.14 are numbers of builds between releases, which tell no release.
+/// and 7.14 are build numbers between releases and identify no release.
 #[must_use]
 pub fn rocm_of_hip(number: i64) -> Option<String> {
     let (major, minor, _) = hip_parts(number)?;

@@ -1,7 +1,7 @@
 //! One job on one file, stage by stage, for the driver of `cargo xtask bench` (`web/tests/bench.mjs`).
 //!
-//! Constraints: the same code and the same compiler settings as the page's worker; only numbers come back,
-//! so that what is measured is our work and not how a result crosses to JavaScript.
+//! Constraints: the same code and the same compiler settings as the page's worker; functions return only numbers,
+//! so that the conversion of results to JavaScript is not measured.
 
 use kinetoscope::artifacts::{ArtifactOptions, Triaged, UserFacts, triage_artifacts};
 use kinetoscope::trace::Trace;
@@ -12,7 +12,7 @@ use kinetoscope::{
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsError, JsValue};
 
-/// Bytes of output that are handed on at a time, as the worker does.
+/// Bytes of an output block, as in the worker.
 const BLOCK: usize = 4 << 20;
 
 /// The linear memory. It never shrinks, so its size after a stage is the peak up to there.
@@ -22,13 +22,13 @@ pub fn linear_memory() -> JsValue {
     wasm_bindgen::memory()
 }
 
-/// A file on its way. Call the stages in order: `push`\*, `finish_decode`, `analyze`, `plan`, then
-/// `start_repair`, `push_repair`\*, `finish_repair`. Of a pair, the trace that tells of the other comes first:
+/// One job. Call the stages in order: `push`\*, `finish_decode`, `analyze`, `plan`, then
+/// `start_repair`, `push_repair`\*, `finish_repair`. Of a pair, the mapping or capture comes first:
 /// `push`\*, `finish_decode`, then `keep_as_mapping`, or its arguments and `keep_as_capture`; then the measured one with
 /// its arguments (`start_details`, `push_details`\*, `finish_details`), and `triage`.
 ///
-/// What is decoded and planned lives until the process ends, which does one job: the repairer can then hold
-/// on to both between two calls.
+/// The decoded trace and the plan live until the process ends, which does one job: the repairer can then borrow
+/// both between two calls.
 #[derive(Default)]
 #[wasm_bindgen]
 pub struct Job {
@@ -54,10 +54,10 @@ impl Job {
         Self { decoder: Some(Decoder::new()), ..Self::default() }
     }
 
-    /// Takes the next bytes of the file.
+    /// Reads the next bytes of the file.
     ///
     /// # Errors
-    /// For a file that is no trace.
+    /// For a file that is not a trace.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), JsError> {
         let decoder = self.decoder.as_mut().ok_or_else(out_of_order)?;
         decoder.push(bytes).map_err(|reason| JsError::new(&reason.to_string()))
@@ -66,7 +66,7 @@ impl Job {
     /// The number of events.
     ///
     /// # Errors
-    /// For a file that is no trace.
+    /// For a file that is not a trace.
     pub fn finish_decode(&mut self) -> Result<u32, JsError> {
         let decoder = self.decoder.take().ok_or_else(out_of_order)?;
         let decoded = decoder.finish().map_err(|reason| JsError::new(&reason.to_string()))?;
@@ -83,7 +83,7 @@ impl Job {
         Ok(self.decoded()?.trace.heap_bytes() as f64)
     }
 
-    /// Every analysis and the tables that the page shows of them; the number of rows of the kernel table.
+    /// Runs every analysis and builds the tables of the page; returns the number of rows of the kernel table.
     ///
     /// # Errors
     /// Before `finish_decode`.
@@ -94,7 +94,7 @@ impl Job {
         Ok(tables.filter(|table| table.id == "kernels").map(|table| table.rows.len() as u32).sum())
     }
 
-    /// The repair plan; the number of slices that Perfetto v51 to v56 drop from the file as it is.
+    /// Plans the repair; returns the number of slices that Perfetto v51 to v56 drop from the original file.
     ///
     /// # Errors
     /// Before `finish_decode`.
@@ -105,7 +105,7 @@ impl Job {
         Ok(plan.before.drops_v51_v56() as f64)
     }
 
-    /// Begins the second reading, of arguments that decoding leaves in the file.
+    /// Begins the second pass, which reads arguments that have no column.
     ///
     /// # Errors
     /// Before `finish_decode`.
@@ -114,7 +114,7 @@ impl Job {
         Ok(())
     }
 
-    /// Takes the next bytes of the file again; false once no more are needed.
+    /// Reads the next bytes of the file again; false once no more are needed.
     ///
     /// # Errors
     /// Before `start_details`.
@@ -124,7 +124,7 @@ impl Job {
         Ok(!reader.is_done())
     }
 
-    /// Ends the second reading.
+    /// Ends the second pass.
     ///
     /// # Errors
     /// Before `start_details`.
@@ -134,7 +134,7 @@ impl Job {
         Ok(())
     }
 
-    /// What was decoded tells where the kernels of the next file come from, by their names.
+    /// Keeps the decoded trace as mapping trace of the next file.
     ///
     /// # Errors
     /// Before `finish_decode`.
@@ -144,7 +144,7 @@ impl Job {
         Ok(())
     }
 
-    /// What was decoded is the capture of the graphs that the next file replays.
+    /// Keeps the decoded trace as capture of the graphs that the next file replays.
     ///
     /// # Errors
     /// Before `finish_decode`.
@@ -155,7 +155,7 @@ impl Job {
         Ok(())
     }
 
-    /// Triage and its artifacts, without what belongs to the repair; their bytes.
+    /// Runs triage and writes its artifacts without the repaired trace; returns their size in bytes.
     ///
     /// # Errors
     /// Before `finish_decode`.
@@ -196,7 +196,7 @@ impl Job {
         Ok(())
     }
 
-    /// Takes the next bytes of the file again.
+    /// Reads the next bytes of the file again.
     ///
     /// # Errors
     /// Before `start_repair`.
@@ -213,7 +213,7 @@ impl Job {
     /// The number of bytes of the repaired file.
     ///
     /// # Errors
-    /// Before `start_repair`, and when something was not conserved.
+    /// Before `start_repair`, and when the verification fails.
     pub fn finish_repair(&mut self) -> Result<f64, JsError> {
         let repairer = self.repairer.take().ok_or_else(out_of_order)?;
         if !repairer.finish(&mut self.out).holds {

@@ -1,4 +1,4 @@
-//! Which architecture a device name, or an architecture word in a name, stands for.
+//! Maps device names, and architecture words in kernel names, to architectures.
 
 /// One device.
 pub struct Device {
@@ -81,8 +81,8 @@ pub fn of_compute_capability(major: u32, minor: u32) -> String {
     format!("sm_{major}{minor}")
 }
 
-/// The architecture of an AMD device by the numbers its runtime reports. (9, 0) stands for two
-/// generations, told apart by the number of compute units.
+/// The architecture of an AMD device by the numbers its runtime reports. (9, 0) is two
+/// generations, distinguished by the number of compute units.
 #[must_use]
 pub fn of_amd_numbers(major: u32, minor: u32, compute_units: u32) -> Option<&'static str> {
     match (major, minor, compute_units) {
@@ -98,31 +98,30 @@ pub fn of_amd_numbers(major: u32, minor: u32, compute_units: u32) -> Option<&'st
 
 /// Architectures of one family: what ran on one of them says something about the others.
 pub struct Related {
-    /// What the family is called.
+    /// The family's name.
     pub name: &'static str,
     /// Its architectures, as compilers spell them.
     pub members: &'static [&'static str],
-    /// What an observation on one says about another, and what it does not, as half a sentence.
+    /// Which results on one apply to another, and which do not, as half a sentence.
     pub carries_over: &'static str,
 }
 
-/// Families of architectures that are close enough to learn from one about another (spec: artifacts.md 4).
+/// Families of architectures that are similar enough for some results on one to apply to another.
 pub const RELATED: &[Related] = &[
     Related {
         name: "CDNA 3 and 4",
         members: &["gfx942", "gfx950"],
-        carries_over: "which kernels and chains run and where the gaps are carries over, while kernel selection, \
-                       FP4 and FP6 paths, tile sizes and absolute times do not",
+        carries_over: "kernel sequences and gaps carry over; kernel selection, FP4 and FP6 paths, tile sizes and \
+                       absolute times do not",
     },
     Related {
         name: "Blackwell data centre",
         members: &["sm_100", "sm_103"],
-        carries_over: "which kernels and chains run and where the gaps are carries over, while kernel selection, \
-                       tile sizes and absolute times do not",
+        carries_over: "kernel sequences and gaps carry over; kernel selection, tile sizes and absolute times do not",
     },
 ];
 
-/// The family that holds both architectures.
+/// The family with both architectures.
 #[must_use]
 pub fn related(a: &str, b: &str) -> Option<&'static Related> {
     RELATED.iter().find(|family| family.members.contains(&a) && family.members.contains(&b))

@@ -1,6 +1,6 @@
-//! What a kernel does, and the coarser groupings that reports use.
+//! Kernel categories, and the coarser groups of reports.
 
-/// Coarse class for questions of overlap: who could hide behind whom.
+/// Coarse class for overlap: which kernels can run concurrently with which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OverlapClass {
     /// Keeps the arithmetic units busy: GEMM, attention, convolution.
@@ -44,7 +44,13 @@ macro_rules! categories {
             #[must_use]
             pub const fn id(self) -> &'static str { match self { $(Self::$variant => $id,)* } }
 
-            /// The words shown to people.
+            /// The category with this id.
+            #[must_use]
+            pub fn from_id(id: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|category| category.id() == id)
+            }
+
+            /// The words shown to people, as in "Most GPU time goes to MoE GEMM".
             #[must_use]
             pub const fn title(self) -> &'static str { match self { $(Self::$variant => $title,)* } }
 
@@ -86,16 +92,16 @@ categories! {
     PoolResize { "pool_resize", "Pooling and resizing", "Norm / Elementwise", Elementwise, "Pooling, interpolation and sampling of images." }
     Layout { "layout", "Layout change", "Norm / Elementwise", Elementwise, "Transposition, padding, shuffling." }
     Index { "index", "Indexing", "Norm / Elementwise", Elementwise, "Gather, scatter, embedding lookup." }
-    ScanSort { "scan_sort", "Scan and select", "Norm / Elementwise", Elementwise, "Prefix sums, compaction, search." }
-    SamplingTopk { "sampling_topk", "Sampling and top-k", "Norm / Elementwise", Elementwise, "Token sampling, top-k, sorting, arg-max." }
+    ScanSort { "scan_sort", "Scan, sort and select", "Norm / Elementwise", Elementwise, "Prefix sums, sorting, compaction, search." }
+    SamplingTopk { "sampling_topk", "Sampling and top-k", "Norm / Elementwise", Elementwise, "Token sampling, top-k, arg-max." }
     Memcpy { "memcpy", "Memcpy", "Memory / Scheduler", Memory, "Copies by the copy engine or the runtime's blit kernel." }
     Memset { "memset", "Memset", "Memory / Scheduler", Memory, "Fills by the runtime." }
     Copy { "copy", "Copy kernel", "Memory / Scheduler", Memory, "Copies, casts and concatenations that run as kernels." }
     Fill { "fill", "Fill kernel", "Memory / Scheduler", Memory, "Fills that run as kernels." }
     KvCache { "kv_cache", "KV cache", "Memory / Scheduler", Memory, "Writes to and copies within the key-value cache." }
     ServingMeta { "serving_meta", "Serving metadata", "Memory / Scheduler", Memory, "Index tables, positions and bookkeeping of an inference server." }
-    Wait { "wait", "Waiting", "Memory / Scheduler", Other, "Kernels that only wait: sleeps and delays that somebody asked for." }
-    Other { "other", "Other", "Other", Other, "Not recognised." }
+    Wait { "wait", "Waiting", "Memory / Scheduler", Other, "Kernels that only wait: requested sleeps and delays." }
+    Other { "other", "Other", "Other", Other, "Not classified." }
 }
 
 #[cfg(test)]
@@ -109,6 +115,10 @@ mod tests {
         let n = ids.len();
         ids.dedup();
         assert_eq!(n, ids.len());
+        for category in Category::ALL {
+            assert_eq!(Category::from_id(category.id()), Some(*category));
+        }
+        assert_eq!(Category::from_id("nonsense"), None);
         assert!(ids.iter().all(|id| id.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')));
     }
 

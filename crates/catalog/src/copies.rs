@@ -44,6 +44,12 @@ pub fn is_pageable(name: &str) -> bool {
     name.to_ascii_lowercase().contains("pageable")
 }
 
+/// Whether the name says that the host side is pinned memory. (ROCm's names do not say.)
+#[must_use]
+pub fn is_pinned(name: &str) -> bool {
+    name.to_ascii_lowercase().contains("pinned")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,5 +69,7 @@ mod tests {
         }
         assert!(is_pageable("Memcpy HtoD (Pageable -> Device)"));
         assert!(!is_pageable("Memcpy HtoD (Host -> Device)"));
+        assert!(is_pinned("Memcpy DtoH (Device -> Pinned)"));
+        assert!(!is_pinned("Memcpy HtoD (Host -> Device)") && !is_pinned("CopyHostToDevice"));
     }
 }

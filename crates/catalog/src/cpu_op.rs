@@ -1,4 +1,4 @@
-//! The last resort for a kernel whose name says nothing: the operator that launched it.
+//! Classifies kernels without a category by the operator that launched them.
 
 use crate::Category;
 use crate::pattern::is_match;
@@ -39,7 +39,7 @@ const RULES: &[(Category, &[&str])] = {
     ]
 };
 
-/// The category of the work that the operator `op` (`aten::addmm`) launches; `None` if it tells nothing.
+/// The category of the work that the operator `op` (`aten::addmm`) launches; `None` if the operator is not known.
 ///
 /// Only for kernels that [`crate::classify`] left at [`Category::Other`]: an operator launches helper
 /// kernels too, so a name that says something knows better.
@@ -52,9 +52,26 @@ pub fn category_of_cpu_op(op: &str) -> Option<Category> {
         .map(|(category, _)| *category)
 }
 
+/// Whether the operator `op` picks tokens or the largest values, so that what sorts for it samples.
+#[must_use]
+pub fn samples(op: &str) -> bool {
+    let op = op.to_ascii_lowercase();
+    ["topk", "top_k", "top_p", "multinomial", "sampl"].iter().any(|word| op.contains(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_samples() {
+        for op in ["aten::topk", "sgl_kernel::top_k_top_p_sampling", "aten::multinomial"] {
+            assert!(samples(op), "{op}");
+        }
+        for op in ["aten::_index_put_impl_", "aten::sort", "aten::embedding_dense_backward"] {
+            assert!(!samples(op), "{op}");
+        }
+    }
 
     #[test]
     fn operators() {

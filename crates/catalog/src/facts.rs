@@ -1,4 +1,4 @@
-//! What a kernel's name gives away besides its category: tile sizes, number formats, architecture.
+//! Other facts in a kernel's name: tile sizes, number formats, architecture.
 
 use crate::pattern::is_match;
 use crate::{Category, RawKind};

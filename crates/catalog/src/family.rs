@@ -1,5 +1,5 @@
-//! Which library a kernel comes from. A category alone cannot say whether to tune AITER, Triton or
-//! hipBLASLt; category and family together can.
+//! Kernel families: the library of a kernel. Category and family together show whether to tune AITER, Triton or
+//! hipBLASLt.
 
 use std::sync::LazyLock;
 
@@ -43,7 +43,7 @@ families! {
     Tensile { "tensile", "Tensile (hipBLASLt, rocBLAS)", ["^cijk_", "^custom_cijk_"] }
     // AITER took paged attention over from vLLM; its variants have one argument more.
     Aiter { "aiter", "AITER", [
-        "aiter", "^fmha_fwd_hd#_", "^fmha_bwd_hd#_", "^fmoe_", "^pa_bf16_", "^pa_fp8_", "^mla_a#w#",
+        "aiter", "^fmha_fwd_hd#_", "^fmha_bwd_hd#_", "^fmoe_", "^f4gemm_", "^pa_bf16_", "^pa_fp8_", "^mla_a#w#",
         "paged_attention_ll4mi*composedattention", "paged_attention_ll4mi_reduce_kernel\\<*#, false\\>",
         "paged_attention_ll4mi_reduce_kernel\\<*#, true\\>", "groupnorm_kernel_dispatch_"
     ] }
@@ -60,20 +60,23 @@ families! {
         "^volta_", "^turing_", "^maxwell_", "^hopper_", "splitkreduce_kernel", "<scal_kernel"
     ] }
     DeepGemm { "deepgemm", "DeepGEMM", ["deep_gemm::", "sm90_fp8_gemm_#d", "sm100_fp8_gemm_#d"] }
-    DeepEp { "deepep", "DeepEP", ["deep_ep::"] }
+    DeepEp { "deepep", "DeepEP", ["deep_ep::", "<dpsk::ep::"] }
     TransformerEngine { "transformer_engine", "Transformer Engine", ["transformer_engine::", "^userbuffers_"] }
     FlashAttention { "flash_attention", "FlashAttention", [
         "flash_fwd", "flash_bwd", "pytorch_flash", "<flash::", "flashattnfwd", "flashattnbwd"
     ] }
-    // vLLM's rotary embedding stands in its namespace; sgl_kernel's in none.
-    Vllm { "vllm", "vLLM", ["vllm", "paged_attention_ll4mi"] }
+    // vLLM's rotary embedding is in its namespace; sgl_kernel's is in none.
+    Vllm { "vllm", "vLLM", ["vllm", "paged_attention_ll4mi", "<wvsplitk", "<llgemm1_"] }
     Sglang { "sglang", "SGLang", [
         "sgl_", "sglang", "store_kvcache", "_future_token", "<clamp_position_kernel", "create_flashinfer_kv",
         "^void rotary_embedding_kernel", "<per_token_group_quant_8bit_", "<moe_fused_gate_kernel"
     ] }
     TrtLlm { "trtllm_flashinfer", "TRT-LLM / FlashInfer", [
         "fmhasm", "^bmm_", "flashinfer", "trtllm", "tensorrt_llm", "<xqa", "^gemm_*_t#x#x#", "^kernel_mha",
-        "^fused_multihead_attention_v#"
+        "^fused_multihead_attention_v#", "<moe::dev::", "<routingindices", "<routinginitexpert",
+        "<routingdeepseek", "<routingrenormalize", "<finalizemoerouting", "<finalizekernelvecload",
+        "<finalizedeepseek", "<expandinputrows", "<doactivationkernel", "<doactivation", "<computestridestma",
+        "expertprefixsum", "buildexpertmaps"
     ] }
     Cutlass { "cutlass", "CUTLASS", ["cutlass"] }
     Fbgemm { "fbgemm", "FBGEMM", [
@@ -81,7 +84,7 @@ families! {
         "<linearize_index_kernel", "<permute_2d_lengths", "<block_bucketize"
     ] }
     RocPrimCub { "rocprim_cub", "rocPRIM / CUB", ["rocprim", "hipcub", "cub::", "thrust"] }
-    Aten { "aten", "PyTorch ATen", ["<at::", "at_cuda", "c10::", "_zn2at", "::softmax_warp_forward", "::softmax_warp_backward"] }
+    Aten { "aten", "PyTorch ATen", ["<at::", "at_cuda", "c10::", "_zn2at", "<indexing_backward_kernel", "<cunn_", "::softmax_warp_forward", "::softmax_warp_backward"] }
     Triton { "triton", "Triton / bare name", [] }
     Custom { "custom", "Custom", [] }
 }
@@ -96,8 +99,15 @@ pub fn of_name(name: &str, platform: Platform) -> Family {
         )
     });
     let named = SET.first(name, u16::MAX).map(|row| RULES[usize::from(row)].0);
+    // Pairs and iterators of CUB and thrust are arguments of kernels of any library: the head decides.
+    let named = match named {
+        Some(Family::RocPrimCub) if !is_of(Family::RocPrimCub, &path(name)) => {
+            Some(Family::Aten).filter(|aten| is_of(*aten, name))
+        }
+        named => named,
+    };
     match named {
-        // RCCL kept NCCL's symbol names. Where the platform is not known, one name tells: only RCCL
+        // RCCL kept NCCL's symbol names. Without a known platform, one name decides: only RCCL
         // has a "Generic" kernel.
         Some(Family::Nccl) => match platform {
             Platform::Rocm => Family::Rccl,
@@ -113,6 +123,17 @@ pub fn of_name(name: &str, platform: Platform) -> Family {
         None if is_bare(name) => Family::Triton,
         None => Family::Custom,
     }
+}
+
+/// The text that names the library: the head, or of a mangled name the beginning (the rest is arguments).
+fn path(name: &str) -> String {
+    if name.starts_with("_z") { name.chars().take(32).collect() } else { crate::head(name) }
+}
+
+/// Whether a pattern of `family` matches.
+fn is_of(family: Family, text: &str) -> bool {
+    let rows = RULES.iter().filter(|(of, _)| *of == family);
+    rows.flat_map(|(_, any)| *any).any(|pattern| is_match(pattern, text))
 }
 
 /// Whether the name is one identifier, as Triton's are: no namespace, template, parameters, mangling.
@@ -187,6 +208,29 @@ mod tests {
                 Family::Aten,
             ),
             ("void my_ns::thing(int)", Family::Custom),
+            (
+                "_ZN2at6native13reduce_kernelILi512ENS0_10WelfordOpsIfN6thrust4pairIffEE",
+                Family::Aten,
+            ),
+            ("void wvSplitK_hf_sml_<__half, 64>(int)", Family::Vllm),
+            ("f4gemm_bf16_per1x32Fp4_BpreShuffle_128x512", Family::Aiter),
+            ("void my_ns::thing<thrust::pair<int, int> >(int)", Family::Custom),
+            (
+                "void at::native::reduce_kernel<512, 1, at::native::WelfordOps<float, thrust::pair<float, float> > >(int)",
+                Family::Aten,
+            ),
+            (
+                "void at_cuda_detail::cub::DeviceRadixSortSingleTileKernel<long>(int)",
+                Family::RocPrimCub,
+            ),
+            ("void (anonymous namespace)::indexing_backward_kernel<float, 4>(long*)", Family::Aten),
+            (
+                "void moe::dev::routing::routingDeepSeek::routingIndicesClusterKernel<cutlass::bfloat16_t>(int)",
+                Family::TrtLlm,
+            ),
+            ("void moe::dev::finalize::finalizeKernel<cutlass::bfloat16_t>(int)", Family::TrtLlm),
+            ("void finalizeMoeRoutingKernel<cutlass::bfloat16_t>(int)", Family::TrtLlm),
+            ("void dpsk::ep::internode::combine<false, 8>(int4*)", Family::DeepEp),
             ("Memcpy HtoD (Pageable -> Device)", Family::Runtime),
         ] {
             assert_eq!(of_name(&name.to_ascii_lowercase(), Platform::Cuda), family, "{name}");

@@ -14,10 +14,11 @@ mod mainline;
 mod upstream;
 mod words;
 
+use crate::remedies::{Gate, Norm, Parts, RunFacts, Stack, remedy};
 use crate::{Category, Platform};
 
-pub use chains::{CHAINS, FuseChain, Step};
-pub use kinds::{Kinds, kind_of};
+pub use chains::{CHAINS, FuseChain, Keeps, Step};
+pub use kinds::{Kinds, kind_of, named as kind_named};
 pub use words::Text;
 
 /// An inference framework that has fused kernels of its own.
@@ -96,8 +97,8 @@ pub struct FusePattern {
     pub heavy: Heavy,
     /// The parts' share of GPU time, in percent, below which nothing is said.
     pub min_pct: f64,
-    /// The parts' share of GPU time, in percent, from which it is said with confidence.
-    pub likely_pct: f64,
+    /// The kinds of norm that the fused kernel does; empty where it does none, or any.
+    pub norms: &'static [Norm],
     /// Patterns of higher priority are tried first.
     pub priority: u8,
     /// Ids of patterns that this one makes needless, separated by blanks.
@@ -128,7 +129,7 @@ const BASE: FusePattern = FusePattern {
     order: Order::Fixed,
     heavy: Heavy::Ignored,
     min_pct: 0.3,
-    likely_pct: 1.5,
+    norms: &[],
     priority: 0,
     subsumes: "",
     path: "",
@@ -197,10 +198,28 @@ impl FusePattern {
         roles
     }
 
-    /// Whether the fused kernel can run on GPUs of `platform`. One that is not known rules nothing out.
+    /// The gate that keeps the fused kernel from being advised; `None` where it may be. What is not known opens no gate.
     #[must_use]
-    pub fn runs_on(&self, platform: Platform) -> bool {
-        runs_on(self.platform, platform)
+    pub fn closed(&self, facts: &RunFacts) -> Option<Gate> {
+        let stack = Some(match self.framework {
+            Framework::Sglang => Stack::Sglang,
+            Framework::Vllm => Stack::Vllm,
+            Framework::TensorRtLlm => Stack::TensorRtLlm,
+            Framework::TokenSpeed => Stack::TokenSpeed,
+        });
+        if facts.stack != stack {
+            return Some(Gate::Framework);
+        }
+        if self.platform != Platform::Unknown && self.platform != facts.platform {
+            return Some(Gate::Vendor);
+        }
+        if !self.norms.is_empty() && !facts.norm.is_some_and(|norm| self.norms.contains(&norm)) {
+            return Some(Gate::Norm);
+        }
+        if matches!(facts.parts, None | Some(Parts::Compiled)) {
+            return Some(Gate::Parts);
+        }
+        remedy("framework-kernel").and_then(|remedy| remedy.gates.closed(facts))
     }
 
     /// Where the fused kernel is: files of the framework, or a pull request.
@@ -226,11 +245,6 @@ impl FusePattern {
             && (self.models.is_empty() || has(self.models))
             && !has(self.not_models)
     }
-}
-
-/// Whether what is made for `made_for` runs on `platform`; not knowing rules nothing out.
-fn runs_on(made_for: Platform, platform: Platform) -> bool {
-    made_for == Platform::Unknown || platform == Platform::Unknown || made_for == platform
 }
 
 /// What a kernel of a category may be in a pattern.
@@ -338,7 +352,6 @@ mod tests {
         for pattern in patterns() {
             assert!(!pattern.title.is_empty() && !pattern.path.is_empty(), "{}", pattern.id);
             assert!(!pattern.active.is_empty() && pattern.groups.len() <= 6, "{}", pattern.id);
-            assert!(pattern.min_pct < pattern.likely_pct, "{}", pattern.id);
             for id in pattern.subsumes.split_terminator(' ') {
                 assert!(ids.contains(&id), "{} subsumes {id}", pattern.id);
             }
@@ -386,24 +399,38 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_for_one_vendor_is_not_said_to_another() {
-        let of = |id: &str| patterns().find(|pattern| pattern.id == id).copied().unwrap();
-        assert!(!of("F02").runs_on(Platform::Rocm), "FlashInfer is CUDA's");
-        assert!(of("F02").runs_on(Platform::Cuda));
-        assert!(!of("F13").runs_on(Platform::Cuda), "AITER is ROCm's");
-        assert!(of("F13").runs_on(Platform::Unknown) && of("F01").runs_on(Platform::Rocm));
-        for chain in CHAINS {
-            for platform in [Platform::Cuda, Platform::Rocm, Platform::Unknown] {
-                let frameworks = [Framework::Vllm, Framework::Sglang, Framework::TensorRtLlm];
-                for framework in frameworks.map(Some).into_iter().chain([None]) {
-                    let path = chain.fused_path(platform, framework);
-                    assert!(!path.is_empty() && !path.contains(':'), "{}: {path}", chain.id);
-                    let strange = framework == Some(Framework::Vllm) && path.contains("SGLang");
-                    assert!(!strange, "{}: {path}", chain.id);
-                }
-            }
-            assert!(!chain.fused_path(Platform::Cuda, None).contains("AITER"), "{}", chain.id);
-        }
+    fn a_framework_s_kernel_is_advised_only_where_it_can_run() {
+        use crate::remedies::RunType;
+        let closed = |id: &str, facts: &RunFacts| {
+            patterns()
+                .find(|pattern| pattern.id == id)
+                .map(|pattern| pattern.closed(facts))
+                .unwrap()
+        };
+        let facts = RunFacts {
+            platform: Platform::Cuda,
+            stack: Some(Stack::Sglang),
+            run: Some(RunType::Inference),
+            norm: Some(Norm::Rms),
+            parts: Some(Parts::Library),
+            ..RunFacts::default()
+        };
+        let rocm = RunFacts { platform: Platform::Rocm, ..facts };
+        assert_eq!(closed("F02", &facts), None);
+        assert_eq!(closed("F02", &rocm), Some(Gate::Vendor), "FlashInfer is CUDA's");
+        assert_eq!(closed("F13", &rocm), None);
+        assert_eq!(closed("F13", &facts), Some(Gate::Vendor), "AITER is ROCm's");
+        let unknown = RunFacts { platform: Platform::Unknown, ..facts };
+        assert_eq!(closed("F02", &unknown), Some(Gate::Vendor));
+        assert_eq!(closed("F07", &unknown), Some(Gate::Vendor), "anybody's, but not of no GPU");
+        let with = |stack, run| closed("F02", &RunFacts { stack, run, ..facts });
+        assert_eq!(with(Some(Stack::Vllm), facts.run), Some(Gate::Framework));
+        assert_eq!(with(None, facts.run), Some(Gate::Framework), "not known is not enough");
+        assert_eq!(with(facts.stack, Some(RunType::Training)), Some(Gate::RunType));
+        let layer = RunFacts { norm: Some(Norm::Layer), ..facts };
+        assert_eq!(closed("F02", &layer), Some(Gate::Norm));
+        let compiled = RunFacts { parts: Some(Parts::Compiled), ..facts };
+        assert_eq!(closed("F02", &compiled), Some(Gate::Parts));
     }
 
     #[test]

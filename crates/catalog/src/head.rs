@@ -1,5 +1,4 @@
-//! The part of a kernel's name that says what the kernel is: without template arguments, parameters,
-//! return type and anonymous namespaces.
+//! The head of a kernel name: without template arguments, parameters, return type and anonymous namespaces.
 //!
 //! A demangled name of a thousand characters mentions the types of everything it touches; only the head
 //! names the work. Mangled names (usual on ROCm) get by without a full demangler: the identifiers of an

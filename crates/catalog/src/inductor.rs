@@ -1,7 +1,7 @@
 //! Names that TorchInductor gives its Triton kernels: `triton_red_fused_add_mean_rsqrt_3`.
 //!
 //! The list in the name is of the graph operations that the kernel's *inputs and outputs* touch, so the
-//! neighbours of a fused kernel stand in it too: `triton_red_fused_fmha_fwd_mean_pow_rsqrt_2` is an RMS
+//! neighbours of a fused kernel are in it, too: `triton_red_fused_fmha_fwd_mean_pow_rsqrt_2` is an RMS
 //! norm that reads an attention result. Only operations that Inductor writes itself may decide; matrix
 //! products, attention and experts never do, unless the kernel is a template (`tem`, `mm`, `bmm`).
 

@@ -1,14 +1,13 @@
-//! What we know about GPU kernels by their names, as tables: what a kernel does ([`Category`]), which
-//! library it comes from ([`Family`]), and which facts its name gives away ([`facts()`],
-//! [`architectures`]).
+//! Tables that classify GPU kernels by name: what a kernel computes ([`Category`]), its library
+//! ([`Family`]), and other facts in its name ([`facts()`], [`architectures`]).
 //!
 //! Constraints of this crate:
 //!
-//! * no dependencies, no I/O, no state but indexes built from constant tables on first use;
-//! * the same name gives the same answer, always; nothing here depends on what was asked before, so
-//!   callers may cache by name (a trace has a few thousand distinct names at most);
-//! * knowledge is rows: rules in `rules/`, libraries in `family.rs`, devices in `architectures.rs`.
-//!   Code only matches.
+//! * no dependencies, no I/O, no state except indexes built from constant tables on first use;
+//! * the same name always gives the same result, so callers may cache by name (a trace has at most a few
+//!   thousand distinct names);
+//! * knowledge is in tables: rules in `rules/`, libraries in `family.rs`, devices in `architectures.rs`.
+//!   The code only matches.
 
 pub mod architectures;
 mod category;
@@ -22,11 +21,12 @@ mod inductor;
 mod mangled;
 mod pattern;
 pub mod python;
+pub mod remedies;
 mod rules;
 
 pub use category::{Category, OverlapClass};
-pub use copies::{CopyRoute, copy_route, is_pageable};
-pub use cpu_op::category_of_cpu_op;
+pub use copies::{CopyRoute, copy_route, is_pageable, is_pinned};
+pub use cpu_op::{category_of_cpu_op, samples};
 pub use facts::{NameFacts, architecture, facts};
 pub use family::Family;
 pub use head::head;
@@ -42,7 +42,7 @@ pub enum RawKind {
     Memset,
 }
 
-/// Whose runtime the trace comes from. Kernel names alone do not always tell.
+/// Whose runtime the trace comes from. Kernel names alone are not always enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Platform {
     /// NVIDIA.

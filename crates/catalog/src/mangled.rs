@@ -1,6 +1,6 @@
 //! Reads the identifiers out of an Itanium-mangled name (`_ZN7ck_tile6kentryI...`).
 //!
-//! Not a demangler: it walks over the grammar just far enough to tell the length in front of an
+//! Not a demangler: it reads just enough of the grammar to distinguish the length in front of an
 //! identifier from the digits of a literal, a substitution or a builtin type.
 
 /// Whether `name` looks mangled.

@@ -51,7 +51,7 @@ fn starts_word(text: &[u8], at: usize) -> bool {
     at == 0 || !text[at - 1].is_ascii_alphabetic()
 }
 
-/// Where `word` first stands in `text`. (`str::find` prepares itself for texts longer than a name.)
+/// The first occurrence of `word` in `text`. (`str::find` prepares itself for texts longer than a name.)
 #[must_use]
 pub fn find(text: &str, word: &str) -> Option<usize> {
     text.as_bytes().windows(word.len()).position(|here| here == word.as_bytes())

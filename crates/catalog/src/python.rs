@@ -1,19 +1,11 @@
-//! What frames of Python mean: which of a chain of calls a person wants to see.
+//! Python frames: chooses the frame of a call chain that is most useful to a person.
 
-/// Packages whose frames say what a model does, in no order of merit. A path is shown from such a package on.
-#[rustfmt::skip]
-const MODEL_PACKAGES: [&str; 21] = [
-    "vllm", "sglang", "transformers", "diffusers", "xfuser", "megatron", "deepspeed", "tensorrt_llm", "tokenspeed",
-    "timm", "torchvision", "torchaudio", "accelerate", "peft", "trl", "torchtitan", "torchtune", "lightning",
-    "fairscale", "nemo", "lmdeploy",
-];
+mod packages;
+mod roots;
 
-/// Packages of kernels: a model calls them, and the call says more than what is inside.
-#[rustfmt::skip]
-const KERNEL_PACKAGES: [&str; 10] = [
-    "aiter", "sgl_kernel", "flash_attn", "flashinfer", "xformers", "apex", "triton_kernels", "liger_kernel",
-    "bitsandbytes", "transformer_engine",
-];
+pub use self::roots::Roots;
+
+use self::roots::From;
 
 /// Where AITER's compiled kernels are called from, as their frames name it: its folder lies on Python's path.
 const AITER_CALLS: &str = "csrc/cpp_itfs/";
@@ -34,14 +26,18 @@ const PASS_ON_MODULES: [&str; 5] = [
     "vllm/_aiter_ops.py",
 ];
 
+/// Parts of packages that only hand collectives and copies between devices on: the model's line that asks for one says
+/// more.
+#[rustfmt::skip]
+const COLLECTIVES: [&str; 12] = [
+    "vllm/distributed/", "sglang/srt/distributed/", "sglang/srt/layers/dp_attention.py",
+    "xfuser/core/distributed/group_coordinator.py", "xfuser/core/distributed/parallel_state.py", "aiter/dist/",
+    "deepspeed/comm/", "megatron/core/tensor_parallel/mappings.py", "megatron/core/parallel_state.py",
+    "tensorrt_llm/_torch/distributed/", "lmdeploy/pytorch/distributed.py", "torchtitan/distributed/",
+];
+
 /// Of functions that only hand a call on, those that do not: the `__call__` of a pipeline is its whole loop.
 const PIPELINE: &str = "pipeline";
-
-/// How the folder begins that TorchInductor writes its code into; the name of the user follows.
-const INDUCTOR: &str = "torchinductor_";
-
-/// What such code is shown under.
-const COMPILED: &str = "torchinductor";
 
 /// Modules of Python's standard library, as frames name them.
 #[rustfmt::skip]
@@ -87,14 +83,14 @@ pub enum FrameRank {
 
 /// The path as it is shown, and the frame's rank.
 ///
-/// `path` and `function` are those of a frame named `path(line): function`.
+/// `path` and `function` are those of a frame named `path(line): function`; `roots` are those of the frames of its trace.
 #[must_use]
-pub fn frame(path: &str, function: &str) -> (String, FrameRank) {
-    let shown = shown_path(path);
+pub fn frame(roots: &Roots, path: &str, function: &str) -> (String, FrameRank) {
+    let roots::Shown { path: shown, from } = roots.shown(path);
     if path.starts_with('<') || NOISE.iter().any(|noise| shown.contains(noise)) {
         return (shown, FrameRank::Noise);
     }
-    let base = rank_of_path(path, &shown);
+    let base = rank_of_path(path, &shown, from);
     let pipeline = function == "__call__" && shown.contains(PIPELINE);
     let passes_on = (PASS_ON.contains(&function) && !pipeline)
         || function.starts_with("_wrapped_")
@@ -102,58 +98,35 @@ pub fn frame(path: &str, function: &str) -> (String, FrameRank) {
     (shown, if passes_on { base.min(FrameRank::PassesOn) } else { base })
 }
 
-fn rank_of_path(path: &str, shown: &str) -> FrameRank {
+fn rank_of_path(path: &str, shown: &str, from: From) -> FrameRank {
     let first = shown.split('/').next().unwrap_or_default();
-    if first == COMPILED {
+    if from == From::Own {
+        return FrameRank::User;
+    }
+    if from == From::Compiled || first == roots::COMPILED {
         return FrameRank::Compiled;
     }
-    if MODEL_PACKAGES.contains(&first.trim_end_matches(".py")) {
-        return FrameRank::Model;
-    }
-    if KERNEL_PACKAGES.contains(&first) || path.starts_with(AITER_CALLS) {
+    let first = first.trim_end_matches(".py");
+    if COLLECTIVES.iter().any(|part| shown.starts_with(part)) {
         return FrameRank::Package;
     }
-    if first == "torch" || first == "triton" || first == "torch_xla" || first == "pytorch_lightning"
-    {
+    if packages::is_model(first) {
+        return FrameRank::Model;
+    }
+    if packages::is_kernel(first) || path.starts_with(AITER_CALLS) {
+        return FrameRank::Package;
+    }
+    if packages::is_framework(first) {
         return FrameRank::Framework;
     }
-    if path.contains("site-packages/") || path.contains("dist-packages/") {
+    if from == From::Installed {
         return FrameRank::Package;
     }
     // The profiler cuts what lies on Python's path off: the standard library's frames begin with a module.
-    let below_lib = path.split("lib/python3").nth(1).is_some();
-    if below_lib || STDLIB.contains(&first.trim_end_matches(".py")) {
+    if from == From::Stdlib || STDLIB.contains(&first) {
         return FrameRank::Stdlib;
     }
     FrameRank::User
-}
-
-/// The path from the package on: what lies before `site-packages`, or before the first known package, is the
-/// machine's and says nothing.
-fn shown_path(path: &str) -> String {
-    for marker in ["site-packages/", "dist-packages/"] {
-        if let Some((_, rest)) = path.rsplit_once(marker) {
-            return rest.to_owned();
-        }
-    }
-    if let Some((_, file)) = path.rsplit_once(INDUCTOR).and_then(|(_, rest)| rest.split_once('/')) {
-        return format!("{COMPILED}/{file}");
-    }
-    let parts: Vec<&str> = path.split('/').collect();
-    let known = |part: &&str| {
-        MODEL_PACKAGES.contains(part)
-            || KERNEL_PACKAGES.contains(part)
-            || **part == *"torch"
-            || **part == *"triton"
-    };
-    // A checkout is often named as the package in it: `sglang/python/sglang/srt`. The last one counts.
-    if let Some(at) = parts.iter().rposition(known) {
-        return parts[at..].join("/");
-    }
-    if let Some((_, rest)) = path.rsplit_once("lib/python3") {
-        return rest.split_once('/').map_or(rest, |(_, rest)| rest).to_owned();
-    }
-    path.trim_start_matches('/').to_owned()
 }
 
 #[cfg(test)]
@@ -166,7 +139,7 @@ mod tests {
         let rows = [
             ("/sgl-workspace/sglang/python/sglang/srt/managers/scheduler.py", "run", "sglang/srt/managers/scheduler.py", FrameRank::Model),
             ("/usr/local/lib/python3.12/dist-packages/vllm/v1/worker.py", "f", "vllm/v1/worker.py", FrameRank::Model),
-            ("/home/me/train.py", "step", "home/me/train.py", FrameRank::User),
+            ("/home/me/train.py", "step", "/home/me/train.py", FrameRank::User),
             ("train.py", "step", "train.py", FrameRank::User),
             ("torch/nn/modules/linear.py", "forward", "torch/nn/modules/linear.py", FrameRank::Framework),
             ("torch/nn/modules/module.py", "_call_impl", "torch/nn/modules/module.py", FrameRank::PassesOn),
@@ -182,10 +155,18 @@ mod tests {
             ("aiter/tuned_gemm.py", "torch_gemm", "aiter/tuned_gemm.py", FrameRank::Package),
             ("torch_guard.py", "wrapper_custom", "torch_guard.py", FrameRank::PassesOn),
             ("transformers/models/qwen2/modeling_qwen2.py", "forward", "transformers/models/qwen2/modeling_qwen2.py", FrameRank::Model),
+            ("vllm/distributed/parallel_state.py", "all_reduce", "vllm/distributed/parallel_state.py", FrameRank::Package),
+            ("torch/distributed/c10d_logger.py", "wrapper", "torch/distributed/c10d_logger.py", FrameRank::PassesOn),
+            ("torch/distributed/distributed_c10d.py", "all_reduce", "torch/distributed/distributed_c10d.py", FrameRank::Framework),
+            ("functools.py", "wrapper", "functools.py", FrameRank::Noise),
+            ("/app/xDiT/xfuser/core/distributed/runtime_state.py", "f", "xfuser/core/distributed/runtime_state.py", FrameRank::Model),
+            ("/workspace/transformers/train.py", "f", "/workspace/transformers/train.py", FrameRank::User),
+            ("/workspace/json/train.py", "f", "/workspace/json/train.py", FrameRank::User),
             ("<string>", "<module>", "<string>", FrameRank::Noise),
         ];
         for (path, function, shown, rank) in rows {
-            assert_eq!(frame(path, function), (shown.to_owned(), rank), "{path} {function}");
+            let roots = Roots::of([path].into_iter());
+            assert_eq!(frame(&roots, path, function), (shown.to_owned(), rank), "{path} {function}");
         }
     }
 

@@ -115,8 +115,10 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     }
 });
 
-/// Words in names of libraries that would pass for work: FBGEMM's embedding kernels are no GEMM.
-const LIBRARY_WORDS: &[&str] = &["fbgemm_gpu::", "fbgemm::", "deep_gemm", "transformer_engine::"];
+/// Names of libraries that contain names of work: FBGEMM's embedding kernels are no GEMM, and not every kernel in a
+/// namespace `grouped_gemm` multiplies groups.
+const LIBRARY_WORDS: &[&str] =
+    &["fbgemm_gpu::", "fbgemm::", "deep_gemm", "grouped_gemm::", "transformer_engine::"];
 
 /// The first row that matches. Both texts are lower case.
 #[inline(never)]

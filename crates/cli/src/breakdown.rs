@@ -1,7 +1,7 @@
 //! `kinetoscope breakdown`.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use kinetoscope::artifacts::{Part, UserFacts, order_triage};
@@ -11,6 +11,7 @@ use kinetoscope::{
 };
 
 use crate::failure::Usage;
+use crate::guard::Guard;
 use crate::{input, traces};
 
 /// Characters of a drawn row.
@@ -20,10 +21,10 @@ const COLUMNS: usize = 100;
 pub struct Arguments {
     #[command(flatten)]
     traces: traces::Wanted,
-    /// Print one JSON object (schema 1) in place of Markdown; one trace only.
+    /// Print one JSON object (schema 1) instead of Markdown; one trace only.
     #[arg(long)]
     json: bool,
-    /// Also draw what each stream did, as text.
+    /// Also draw each stream as text.
     #[arg(long, conflicts_with = "json")]
     timeline: bool,
 }
@@ -33,9 +34,10 @@ pub struct Arguments {
 /// # Errors
 /// When a file cannot be read or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    Guard::of(arguments.traces.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
     let chosen = arguments.traces.chosen()?;
     if arguments.json && chosen.len() > 1 {
-        let text = "--json takes one trace: name it, or choose a rank with --rank";
+        let text = "--json needs one trace: name it, or select a rank with --rank";
         return Err(Usage(text.to_owned()).into());
     }
     let mut stdout = std::io::stdout();

@@ -1,4 +1,4 @@
-//! Files beside the measured trace that tell where its kernels came from: a mapping trace, a kernel map, captures.
+//! Files that belong to a measured trace and map its kernels to ops and lines: a mapping trace, a kernel map, captures.
 
 use std::path::{Path, PathBuf};
 
@@ -11,22 +11,23 @@ use kinetoscope::{
 };
 
 use crate::input::{self, Opened};
-use crate::traces::{self, Ranks};
+use crate::traces::{self, EXECUTION_DETAILS, Ranks};
 
 #[derive(clap::Args, Clone, Default)]
 pub struct Beside {
-    /// A trace of the same work without graphs, or a folder with it: it tells the lines of Python.
+    /// Mapping trace: the same work recorded without graphs, or a folder with it. It maps kernels to ops and Python lines by
+    /// kernel name.
     #[arg(long, value_name = "TRACE")]
     pub mapping: Option<PathBuf>,
-    /// What --export-map wrote of such a trace: it tells the same.
+    /// Kernel map that --export-map wrote of a mapping trace. It maps the same.
     #[arg(long, value_name = "MAP.json")]
     pub map: Option<PathBuf>,
-    /// Traces of the capture of the graphs, or folders of them: they tell which op each replayed kernel is.
+    /// Capture traces: recorded while the graphs were captured, or folders of them. They map the kernels of graph launches.
     #[arg(long, value_name = "TRACE", num_args = 1..)]
     pub capture: Vec<PathBuf>,
 }
 
-/// Traces and maps that tell where kernels come from.
+/// The files, read.
 #[derive(Default)]
 pub struct Companions {
     mapping: Option<Opened>,
@@ -36,6 +37,13 @@ pub struct Companions {
 }
 
 impl Beside {
+    /// Every file and folder that is read for them.
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        let lists = self.capture.iter().map(|path| path.with_file_name(EXECUTION_DETAILS));
+        let named = self.mapping.iter().chain(&self.map).chain(&self.capture).cloned();
+        named.chain(lists).collect()
+    }
+
     /// Reads them; of folders with several ranks the traces of `rank`, or of the lowest.
     ///
     /// # Errors
@@ -59,7 +67,7 @@ impl Beside {
     }
 }
 
-/// Companions, read again only where another rank may have others.
+/// Related files, read again only where another rank may have others.
 pub struct Kept<'a> {
     arguments: &'a Beside,
     read: Option<(Option<i64>, Companions)>,
@@ -71,25 +79,25 @@ impl<'a> Kept<'a> {
         Self { arguments, read: None }
     }
 
-    /// The companions of a formal trace.
+    /// The related files of a measured trace.
     ///
     /// # Errors
     /// As [`Beside::read`].
-    pub fn of(&mut self, formal: &Path) -> Result<&Companions> {
+    pub fn of(&mut self, measured: &Path) -> Result<&Companions> {
         // Only a folder holds several ranks.
         let paths = self.arguments.mapping.iter().chain(&self.arguments.capture);
         let several =
             self.arguments.capture.len() > 1 || paths.into_iter().any(|path| path.is_dir());
-        let rank = if several { traces::rank_of(formal) } else { None };
+        let rank = if several { traces::rank_of(measured) } else { None };
         if self.read.as_ref().is_none_or(|(known, _)| *known != rank) {
             self.read = Some((rank, self.arguments.read(rank)?));
         }
-        self.read.as_ref().map(|(_, companions)| companions).context("no companions")
+        self.read.as_ref().map(|(_, companions)| companions).context("no related files")
     }
 }
 
 impl Companions {
-    /// The sources of a triage with them, and the arguments of the formal trace.
+    /// The sources of a triage with them, and the arguments of the measured trace.
     pub fn with<R>(&self, details: Option<&Details>, then: impl FnOnce(&Sources<'_>) -> R) -> R {
         let captures: Vec<&Trace> =
             self.captures.iter().map(|(read, _)| &read.decoded.trace).collect();
@@ -105,15 +113,15 @@ impl Companions {
         })
     }
 
-    /// The files that they came from.
+    /// The files that were read.
     pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
         let captures = self.captures.iter().map(|(read, _)| read);
         let traces = self.mapping.iter().chain(captures).map(|read| &read.source);
         traces.chain(self.map.iter().map(|(_, file)| file))
     }
 
-    /// Where the places in Python come from, for a trace of this name.
-    pub fn mode(&self, formal: &str) -> String {
+    /// Which files times, ops and Python lines come from, for a trace of this name.
+    pub fn mode(&self, measured: &str) -> String {
         let mapping = self.mapping.iter().map(|read| read.source.name.as_str());
         let maps = self.map.iter().map(|(_, file)| file.name.as_str());
         let pair: Vec<&str> = mapping.chain(maps).collect();
@@ -121,21 +129,22 @@ impl Companions {
             self.captures.iter().map(|(read, _)| read.source.name.as_str()).collect();
         match (pair.is_empty(), captures.is_empty()) {
             (false, _) => format!(
-                "mapping and formal, times from {formal}, places from {}",
+                "measured trace with mapping (times from {measured}, ops and Python lines also from {})",
                 [pair, captures].concat().join(", ")
             ),
             (true, false) => format!(
-                "single trace with captures, times from {formal}, places of replayed kernels from {}",
+                "measured trace with captures (times from {measured}, ops and Python lines of graph kernels from {})",
                 captures.join(", ")
             ),
-            (true, true) => format!("single trace, times and places from {formal}"),
+            (true, true) => format!("single trace (times, ops and Python lines from {measured})"),
         }
     }
 }
 
 fn read_map(path: &Path) -> Result<(KernelMap, SourceFile)> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let cannot = || format!("cannot use {}", path.display());
+    let cannot =
+        || format!("cannot use {} (triage --export-map writes kernel maps)", path.display());
     let text = std::str::from_utf8(&bytes).with_context(cannot)?;
     let map = kernel_map_from_json(text).with_context(cannot)?;
     let mut digest = SourceDigest::default();
@@ -144,17 +153,17 @@ fn read_map(path: &Path) -> Result<(KernelMap, SourceFile)> {
     Ok((map, digest.finish(&name, Role::Mapping)))
 }
 
-/// What the `execution_details.json` beside a capture says of it.
+/// The entry of a capture in the `execution_details.json` of its folder.
 fn facts(capture: &Path) -> CaptureFacts {
     let name = capture.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let unknown = CaptureFacts { name: name.clone(), ..CaptureFacts::default() };
-    let beside = capture.with_file_name("execution_details.json");
+    let beside = capture.with_file_name(EXECUTION_DETAILS);
     let Ok(text) = std::fs::read_to_string(&beside) else { return unknown };
     match execution_details(&text) {
         Ok(all) => details_of_capture(&all, &name).unwrap_or(unknown),
         Err(error) => {
             // It only helps to choose; without it, names and numbers of kernels do.
-            eprintln!("{}: {error}; it is not used", beside.display());
+            eprintln!("ignored {}: {error}", beside.display());
             unknown
         }
     }

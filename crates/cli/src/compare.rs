@@ -9,42 +9,43 @@ use kinetoscope::{Run, compare, report};
 
 use crate::companions::{self, Kept};
 use crate::failure::Usage;
+use crate::guard::Guard;
 use crate::traces;
 use crate::triage::{Facts, Given, How, triage_one};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The first run: a trace, a folder with it, or the folder that `triage --out` wrote of it.
+    /// Run A: a trace, a folder with it, or the folder that `triage --out` wrote.
     a: PathBuf,
-    /// The second run.
+    /// Run B, the same way.
     b: PathBuf,
-    /// A trace of the first run's work without graphs.
+    /// Mapping trace of run A: the same work without graphs.
     #[arg(long, value_name = "TRACE")]
     mapping_a: Option<PathBuf>,
-    /// The same for the second run.
+    /// Mapping trace of run B.
     #[arg(long, value_name = "TRACE")]
     mapping_b: Option<PathBuf>,
-    /// The kernel map of the first run.
+    /// Kernel map of run A.
     #[arg(long, value_name = "MAP.json")]
     map_a: Option<PathBuf>,
-    /// The same for the second run.
+    /// Kernel map of run B.
     #[arg(long, value_name = "MAP.json")]
     map_b: Option<PathBuf>,
-    /// Captures of the graphs of the first run.
+    /// Capture traces of run A.
     #[arg(long, value_name = "TRACE", num_args = 1..)]
     capture_a: Vec<PathBuf>,
-    /// The same for the second run.
+    /// Capture traces of run B.
     #[arg(long, value_name = "TRACE", num_args = 1..)]
     capture_b: Vec<PathBuf>,
-    /// Of folders with several ranks this one; else the lowest.
+    /// Rank to take from folders with several ranks (default: the lowest).
     #[arg(long)]
     rank: Option<i64>,
-    /// What holds for both runs, where they are traces; each also takes the server_args.json beside it.
+    /// Run details that hold for both runs, if they are traces; each also loads the server_args.json of its folder.
     #[command(flatten)]
     facts: Facts,
 }
 
-/// Prints two runs side by side, and before that whether they may be compared.
+/// Prints whether two runs are comparable, and what differs.
 ///
 /// # Errors
 /// When a file cannot be read or is no trace, or stdout is closed.
@@ -54,6 +55,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let beside = |mapping: &Option<PathBuf>, map: &Option<PathBuf>, capture: &[PathBuf]| {
         companions::Beside { mapping: mapping.clone(), map: map.clone(), capture: capture.to_vec() }
     };
+    let mut guard = Guard::of([a.as_path(), b.as_path()]);
+    let sides = [beside(mapping_a, map_a, capture_a), beside(mapping_b, map_b, capture_b)];
+    sides.iter().flat_map(companions::Beside::inputs).for_each(|path| guard.add(&path));
+    facts.inputs().iter().for_each(|path| guard.add(path));
+    guard.allow_stdout()?;
     let a = load(a, &beside(mapping_a, map_a, capture_a), *rank, facts)?;
     let b = load(b, &beside(mapping_b, map_b, capture_b), *rank, facts)?;
     let name =
@@ -68,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 fn load(path: &Path, beside: &companions::Beside, rank: Option<i64>, facts: &Facts) -> Result<Run> {
     if path.join(METADATA).is_file() {
         if beside.mapping.is_some() || beside.map.is_some() || !beside.capture.is_empty() {
-            let text = "holds artifacts, which are made already: give --mapping, --map and --capture to triage";
+            let text = "holds artifacts, which are complete: pass --mapping, --map and --capture to triage instead";
             return Err(Usage(format!("{} {text}", path.display())).into());
         }
         // A table that was not made is absent.

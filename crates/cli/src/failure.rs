@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use kinetoscope::NotATrace;
+use kinetoscope::{FileKind, NotATrace};
 
 use crate::interrupt::{self, Interrupted};
 
@@ -29,6 +29,9 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(what) = error.downcast_ref::<NotATrace>() {
         if !what.excerpt.is_empty() {
             eprintln!("  at byte {}: {}", what.offset, what.excerpt);
+        }
+        if what.kind == FileKind::KernelMap {
+            eprintln!("  load it with --map");
         }
         return ExitCode::from(3);
     }

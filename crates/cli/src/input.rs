@@ -29,7 +29,7 @@ impl Version {
         let metadata =
             std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         if !metadata.is_file() {
-            bail!("cannot read {}: it is read twice, and so must be a file", path.display());
+            bail!("cannot read {}: it is read twice, so it must be a regular file", path.display());
         }
         Ok(Self { len: metadata.len(), modified: metadata.modified().ok() })
     }

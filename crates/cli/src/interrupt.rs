@@ -1,4 +1,4 @@
-//! Ctrl-C, and SIGTERM: what is half written goes first.
+//! Handles Ctrl-C and SIGTERM: deletes incomplete files first.
 
 use std::fmt;
 use std::sync::Arc;

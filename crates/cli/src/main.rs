@@ -1,14 +1,14 @@
-//! `kinetoscope`: the page's analyses and repair, on files.
+//! `kinetoscope`: the page's analyses and repair, for files.
 //!
-//! The command line drives the same facade as the page; what it prints is what the page shows, and the
-//! files it writes are the page's downloads, byte for byte. Files, the terminal and exit codes live here
-//! and nowhere below.
+//! The command line uses the same facade as the page: it prints the page's tables, and the files that it writes
+//! equal the page's downloads, byte for byte. Only this crate handles files, the terminal and exit codes.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod breakdown;
 mod companions;
 mod compare;
 mod failure;
+mod guard;
 mod input;
 mod interrupt;
 mod output;
@@ -21,13 +21,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Where GPU time goes, and traces that Perfetto shows whole. Nothing leaves this machine.
+/// Analyse traces of the PyTorch profiler, and repair them for Perfetto. Nothing leaves this machine.
 #[derive(Parser)]
 #[command(name = "kinetoscope", version, propagate_version = true)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 a file could not be read or written, or the repaired \
-                        file does not hold what the original did, 2 bad usage, 3 the input is no trace, \
-                        130 interrupted."
+    after_help = "Exit codes: 0 done; 1 a file could not be read or written, or the repaired file failed its \
+                        verification; 2 bad usage; 3 the input is not a trace; 130 interrupted."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -36,15 +35,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Write a repaired trace, in which Perfetto drops and flags nothing.
+    /// Write a repaired trace that Perfetto opens without dropped slices or errors.
     PerfettoFix(perfetto_fix::Arguments),
-    /// Print where GPU time goes: totals, categories, kernels, and what is wrong with the file.
+    /// Print GPU time by category, family, kernel and stream, and the problems of the file.
     Breakdown(breakdown::Arguments),
-    /// Print where GPU time comes from, what could overlap and what could fuse; write the artifacts of it.
+    /// Print stages, kernels with their ops and Python lines, overlap and fusion opportunities; write them as artifacts.
     Triage(triage::Arguments),
-    /// Print what could run beside something else, with the surroundings of each row drawn as text.
+    /// Print the overlap opportunities, each with its neighbours drawn as text.
     Overlap(overlap::Arguments),
-    /// Print two runs side by side, and first whether they may be compared.
+    /// Compare two runs: first whether they are comparable, then what differs.
     Compare(compare::Arguments),
 }
 

@@ -1,4 +1,4 @@
-//! The repaired file in the making: it has its name only when it is whole and proven.
+//! Files in the making: each has its name only when it is whole. A repaired trace must be proven, too.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -7,37 +7,58 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// A file that is written under another name and gets its own at the end; without an end it vanishes.
+use crate::guard::{Allowed, Guard};
+
+/// A file that is written under a temporary name in the same folder and renamed at the end; without an end it is removed.
 pub struct Pending {
-    /// Where it goes: the file itself, if `-o` names a link to it.
-    target: PathBuf,
+    output: Allowed,
     /// Where it is meanwhile; `None` for a pipe or a device, which has no other place.
     partial: Option<PathBuf>,
     file: BufWriter<File>,
+}
+
+/// A file that has its name.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its name.
+    pub path: PathBuf,
+    /// Whether it replaced an older file of that name.
+    pub replaced: bool,
 }
 
 impl Pending {
     /// Begins a file.
     ///
     /// # Errors
-    /// When there is no room for it.
-    pub fn create(output: &Path) -> Result<Self> {
-        let context = || format!("cannot write {}", output.display());
-        let target = std::fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
-        match std::fs::metadata(&target) {
+    /// When the temporary file cannot be made.
+    pub fn create(output: Allowed) -> Result<Self> {
+        let Allowed { path, target } = &output;
+        let context = || format!("cannot write {}", path.display());
+        match std::fs::metadata(target) {
             Ok(metadata) if metadata.is_dir() => {
-                bail!("cannot write {}: it is a folder", output.display())
+                bail!("cannot write {}: it is a folder", path.display())
             }
             Ok(metadata) if !metadata.is_file() => {
-                let file = File::options().write(true).open(&target).with_context(context)?;
-                return Ok(Self { target, partial: None, file: BufWriter::new(file) });
+                let file = File::options().write(true).open(target).with_context(context)?;
+                return Ok(Self { output, partial: None, file: BufWriter::new(file) });
             }
             _ => {}
         }
-        // The number keeps apart runs at the same time, and the input from a file of that name.
-        let partial = with_suffix(&target, &format!(".{}.partial", std::process::id()));
+        // The number keeps apart runs at the same time; no file that exists is opened.
+        let partial = with_suffix(target, &format!(".{}.partial", std::process::id()));
         let file = File::create_new(&partial).with_context(context)?;
-        Ok(Self { target, partial: Some(partial), file: BufWriter::new(file) })
+        Ok(Self { output, partial: Some(partial), file: BufWriter::new(file) })
+    }
+
+    /// A whole file, still under its temporary name.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn whole(output: Allowed, bytes: &[u8]) -> Result<Self> {
+        let mut pending = Self::create(output)?;
+        let written = pending.write(bytes).and_then(|()| pending.flush());
+        written.with_context(|| format!("cannot write {}", pending.output.path.display()))?;
+        Ok(pending)
     }
 
     /// Appends to it.
@@ -48,51 +69,108 @@ impl Pending {
         self.file.write_all(bytes)
     }
 
+    /// Hands everything to the system, so that [`Pending::place`] can be read.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+
+    /// Where the bytes are until it has its name.
+    pub fn place(&self) -> &Path {
+        self.partial.as_deref().unwrap_or(&self.output.target)
+    }
+
     /// Gives it its name.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn keep(self) -> Result<PathBuf> {
-        let target = self.target.clone();
-        self.keep_as(target)
+    pub fn keep(self) -> Result<Kept> {
+        let Allowed { path, target } = self.output.clone();
+        self.keep_as(path, &target)
     }
 
-    /// Keeps it beside its name, which says that it was not proven; `input` is never overwritten.
+    /// Gives it another name, which says that it was not proven; no input is replaced.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn keep_unproven(self, input: &Path) -> Result<PathBuf> {
-        let mut name = with_suffix(&self.target, ".unproven");
-        while same_file(&name, input) {
-            name = with_suffix(&name, ".unproven");
+    pub fn keep_unproven(self, guard: &Guard) -> Result<Kept> {
+        let mut name = with_suffix(&self.output.target, ".unproven");
+        loop {
+            match guard.allow(&name) {
+                Ok(Allowed { path, target }) => return self.keep_as(path, &target),
+                Err(_) => name = with_suffix(&name, ".unproven"),
+            }
         }
-        self.keep_as(name)
     }
 
-    fn keep_as(mut self, name: PathBuf) -> Result<PathBuf> {
-        let context = || format!("cannot write {}", name.display());
+    fn keep_as(mut self, path: PathBuf, target: &Path) -> Result<Kept> {
+        let context = || format!("cannot write {}", path.display());
         self.file.flush().with_context(context)?;
-        let Some(partial) = &self.partial else { return Ok(self.target.clone()) };
-        std::fs::rename(partial, &name).with_context(context)?;
+        let Some(partial) = &self.partial else { return Ok(Kept { path, replaced: false }) };
+        let replaced = target.is_file();
+        std::fs::rename(partial, target).with_context(context)?;
         self.partial = None;
-        Ok(name)
+        Ok(Kept { path, replaced })
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
         if let Some(partial) = &self.partial {
-            // Whatever made it end early is told; that the rest stays behind would hide it.
+            // The error that ended the work early is printed; a failure to clean up would only hide it.
             let _ = std::fs::remove_file(partial);
         }
     }
 }
 
-/// Whether both names lead to one file.
-pub fn same_file(a: &Path, b: &Path) -> bool {
-    match (std::fs::canonicalize(a), std::fs::canonicalize(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => false,
+/// Prints which older files were replaced, in one line.
+pub fn say_replaced(kept: &[Kept]) {
+    let replaced: Vec<String> = kept
+        .iter()
+        .filter(|kept| kept.replaced)
+        .map(|kept| kept.path.display().to_string())
+        .collect();
+    match &replaced[..] {
+        [] => {}
+        [one] => eprintln!("replaced the existing {one}"),
+        many => eprintln!("replaced {} existing files: {}", many.len(), many.join(", ")),
+    }
+}
+
+/// A folder for outputs. Unless it is kept, what was made for it is removed again, as far as it is empty.
+pub struct OutputFolder {
+    /// The folders that did not exist, the innermost first.
+    made: Vec<PathBuf>,
+}
+
+impl OutputFolder {
+    /// Makes the folder and those around it.
+    ///
+    /// # Errors
+    /// When one cannot be made.
+    pub fn create(folder: &Path) -> Result<Self> {
+        let missing =
+            folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+        let made = Self { made: missing.map(Path::to_owned).collect() };
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot write {}", folder.display()))?;
+        Ok(made)
+    }
+
+    /// The folder stays.
+    pub fn keep(mut self) {
+        self.made.clear();
+    }
+}
+
+impl Drop for OutputFolder {
+    fn drop(&mut self) {
+        for folder in &self.made {
+            // One that holds something stays.
+            let _ = std::fs::remove_dir(folder);
+        }
     }
 }
 
@@ -133,15 +211,19 @@ mod tests {
         }
     }
 
+    fn allowed(path: &Path) -> Allowed {
+        Guard::default().allow(path).unwrap()
+    }
+
     #[test]
     fn a_file_has_its_name_only_at_the_end() {
         let folder = Folder::new("end");
         let out = folder.0.join("out.json");
         std::fs::write(&out, "old").unwrap();
-        let mut pending = Pending::create(&out).unwrap();
+        let mut pending = Pending::create(allowed(&out)).unwrap();
         pending.write(b"new").unwrap();
         assert_eq!(std::fs::read_to_string(&out).unwrap(), "old");
-        pending.keep().unwrap();
+        assert_eq!(pending.keep().unwrap(), Kept { path: out.clone(), replaced: true });
         assert_eq!(std::fs::read_to_string(&out).unwrap(), "new");
         assert_eq!(folder.names(), ["out.json"]);
     }
@@ -149,7 +231,7 @@ mod tests {
     #[test]
     fn a_file_without_an_end_vanishes() {
         let folder = Folder::new("vanish");
-        let mut pending = Pending::create(&folder.0.join("out.json")).unwrap();
+        let mut pending = Pending::create(allowed(&folder.0.join("out.json"))).unwrap();
         pending.write(b"new").unwrap();
         assert_eq!(folder.names().len(), 1);
         drop(pending);
@@ -161,17 +243,31 @@ mod tests {
         let folder = Folder::new("unproven");
         let input = folder.0.join("out.json.unproven");
         std::fs::write(&input, "input").unwrap();
-        let mut pending = Pending::create(&folder.0.join("out.json")).unwrap();
+        let mut pending = Pending::create(allowed(&folder.0.join("out.json"))).unwrap();
         pending.write(b"new").unwrap();
-        pending.keep_unproven(&input).unwrap();
+        pending.keep_unproven(&Guard::of([input.as_path()])).unwrap();
         assert_eq!(folder.names(), ["out.json.unproven", "out.json.unproven.unproven"]);
         assert_eq!(std::fs::read_to_string(&input).unwrap(), "input");
     }
 
     #[test]
+    fn a_folder_that_is_not_kept_is_removed_if_it_is_empty() {
+        let folder = Folder::new("made");
+        let inner = folder.0.join("a/b");
+        drop(OutputFolder::create(&inner).unwrap());
+        assert!(folder.names().is_empty());
+        let made = OutputFolder::create(&inner).unwrap();
+        std::fs::write(inner.join("file"), "").unwrap();
+        drop(made);
+        assert!(inner.join("file").exists());
+        OutputFolder::create(&folder.0.join("kept")).unwrap().keep();
+        assert_eq!(folder.names(), ["a", "kept"]);
+    }
+
+    #[test]
     fn a_folder_is_no_file() {
         let folder = Folder::new("folder");
-        assert!(Pending::create(&folder.0).is_err());
+        assert!(Pending::create(allowed(&folder.0)).is_err());
         assert!(folder.names().is_empty());
     }
 }

@@ -10,45 +10,46 @@ use kinetoscope::{OverlapDocument, Stage, TriageReport, overlap_windows};
 use crate::companions::{self, Kept};
 use crate::input::Opened;
 use crate::traces::{self, Chosen};
-use crate::triage::{Facts, Given, How, triage_only};
+use crate::triage::{Facts, Given, How, guard, triage_only};
 
-/// Rows that are drawn if nobody says otherwise.
+/// Rows that are drawn by default.
 pub const ROWS: usize = 8;
 /// Characters of a drawn row.
 const COLUMNS: usize = 100;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Traces (.json or .json.gz), or folders of them. Without --mapping, --map or --capture: single-trace mode.
-    #[arg(required_unless_present = "formal")]
+    /// Measured traces (.json or .json.gz), or folders of them. --mapping, --map and --capture add ops and Python lines.
+    #[arg(required_unless_present = "measured")]
     trace: Vec<PathBuf>,
-    /// The same: the trace whose times count.
-    #[arg(long, value_name = "TRACE", num_args = 1..)]
-    formal: Vec<PathBuf>,
+    /// The same as an option.
+    #[arg(long = "trace", alias = "formal", value_name = "TRACE", num_args = 1.., id = "measured")]
+    measured: Vec<PathBuf>,
     #[command(flatten)]
     companions: companions::Beside,
     #[command(flatten)]
     choice: traces::Choice,
-    /// Only this stage: extend, decode, mixed, capture, forward, backward, optimizer, all.
+    /// Only this stage: extend, decode, mixed, capture, forward, backward, weight-grad, optimizer, all (no stage).
     #[arg(long, value_parser = stage_of_word)]
     stage: Option<Stage>,
-    /// Draw this many rows, the most urgent first.
+    /// Rows to draw, by priority.
     #[arg(long, default_value_t = ROWS)]
     rows: usize,
-    /// The time that is drawn around an instance, in µs; by default six of its durations, 40 at least.
+    /// Time to draw around an instance, in µs (default: six times its duration, at least 40).
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(1..))]
     span: Option<u32>,
     #[command(flatten)]
     facts: Facts,
 }
 
-/// Prints what could overlap, and around each row its neighbours, its calls and a picture.
+/// Prints the overlap opportunities, and for each row its neighbours, its calls and a picture.
 ///
 /// # Errors
 /// When a file cannot be read or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let given: Vec<PathBuf> = arguments.trace.iter().chain(&arguments.formal).cloned().collect();
+    let given: Vec<PathBuf> = arguments.trace.iter().chain(&arguments.measured).cloned().collect();
     let chosen = traces::choose(&given, arguments.choice.ranks())?;
+    guard(&given, &chosen, &arguments.companions, &arguments.facts).allow_stdout()?;
     let mut companions = Kept::new(&arguments.companions);
     let mut stdout = std::io::stdout();
     let how = How { stage: arguments.stage, ..How::default() };

@@ -4,31 +4,31 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use kinetoscope::{
-    Decoded, Output, PlanOptions, Proof, RepairPlan, RepairReport, Repairer, plan_repair,
-    repair_log_json,
+    Decoded, Output, PlanOptions, Proof, RepairPlan, RepairReport, Repairer, other_work,
+    plan_repair, repair_log_json,
 };
 
-use crate::failure::Usage;
+use crate::guard::Guard;
 use crate::input::{self, Opened};
 use crate::interrupt::Interrupt;
-use crate::output::{Pending, same_file};
+use crate::output::{Kept, Pending, say_replaced};
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The trace: .json or .json.gz, from torch.profiler, SGLang or vLLM.
     trace: PathBuf,
-    /// Where the repaired trace goes. Compressed unless the name ends in .json. Without it, run.json.gz
-    /// becomes run.perfetto.json.gz beside it.
+    /// Output file. Compressed unless the name ends in .json. Default: run.json.gz becomes run.perfetto.json.gz in the same
+    /// folder.
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Also write the repair log: every rule, every changed event, and the proof of what was conserved.
+    /// Also write the repair log: every rule, every changed event, and the verification.
     #[arg(long, value_name = "LOG.json")]
     log: Option<PathBuf>,
-    /// Clip kernels that run far past their stream's next start (a fault of ROCm profilers). The only
-    /// change that touches a duration; the original stays in the event's args.
+    /// Clip kernels that end long after the next start on their stream (a fault of ROCm profilers). No other option changes
+    /// durations; the original stays in the event's args.
     #[arg(long)]
     clip_impossible: bool,
-    /// Append process labels ("GPU 0") to process names: Perfetto ignores labels in JSON traces.
+    /// Append process labels ("GPU 0") to process names; Perfetto ignores labels in JSON traces.
     #[arg(long)]
     fold_labels: bool,
 }
@@ -40,7 +40,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { trace, output, log, clip_impossible, fold_labels } = arguments;
     let output = output.clone().unwrap_or_else(|| default_output(trace));
-    refuse_overlap(trace, &output, log.as_deref())?;
+    let guard = Guard::of([trace.as_path()]);
+    guard.allow_all([output.as_path()].into_iter().chain(log.as_deref()))?;
 
     let version = input::Version::of(trace)?;
     let decoded = input::decode(trace)?;
@@ -49,19 +50,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let plan = plan_repair(&decoded.trace, &options);
     // Before there is a file to leave behind.
     let interrupt = Interrupt::watch()?;
-    let mut pending = Pending::create(&output)?;
+    let mut pending = Pending::create(guard.allow(&output)?)?;
     let proof = repair(trace, &decoded, &plan, &output, &mut pending, &interrupt)?;
     if input::Version::of(trace)? != version {
         bail!("{} changed while it was read: try again when it is written", trace.display());
     }
-    let kept = if proof.holds { pending.keep()? } else { pending.keep_unproven(trace)? };
+    let kept = if proof.holds { pending.keep()? } else { pending.keep_unproven(&guard)? };
+    say_replaced(std::slice::from_ref(&kept));
 
     if let Some(log) = log {
         let text = repair_log_json(&decoded, &plan, Some(&proof))?;
-        std::fs::write(log, text).with_context(|| format!("cannot write {}", log.display()))?;
+        say_replaced(&[Pending::whole(guard.allow(log)?, text.as_bytes())?.keep()?]);
     }
     if !proof.holds {
-        bail!("{}", not_proven(&proof, &kept));
+        bail!("{}", not_proven(&proof, &kept.path));
     }
     say(&output, &decoded, &plan);
     Ok(())
@@ -71,14 +73,14 @@ fn not_proven(proof: &Proof, kept: &Path) -> String {
     let broken: Vec<&str> =
         proof.rows.iter().filter(|row| !row.holds).map(|row| row.quantity.as_str()).collect();
     format!(
-        "the repaired file does not hold what the original did ({}): this is a fault in Kinetoscope; \
-         please keep the original and report it. What was written is in {}",
+        "verification failed: input and output differ ({}). This is a bug in Kinetoscope: keep the original and report it. \
+         The unverified output is {}",
         broken.join(", "),
         kept.display()
     )
 }
 
-/// Writes the repaired trace of a file that was read.
+/// Writes the repaired trace of a file that was read; it has its name when the caller keeps it.
 ///
 /// # Errors
 /// When a file cannot be read or written, or the proof of conservation fails.
@@ -86,21 +88,21 @@ pub fn write_fixed(
     trace: &Path,
     read: &Opened,
     output: &Path,
+    guard: &Guard,
     interrupt: &Interrupt,
-) -> Result<()> {
-    refuse_overlap(trace, output, None)?;
+) -> Result<Pending> {
     let plan = plan_repair(&read.decoded.trace, &PlanOptions::default());
-    let mut pending = Pending::create(output)?;
+    let mut pending = Pending::create(guard.allow(output)?)?;
     let proof = repair(trace, &read.decoded, &plan, output, &mut pending, interrupt)?;
     if input::Version::of(trace)? != read.version {
         bail!("{} changed while it was read: try again when it is written", trace.display());
     }
     if proof.holds {
-        pending.keep()?;
-        return Ok(());
+        pending.flush().with_context(|| format!("cannot write {}", output.display()))?;
+        return Ok(pending);
     }
-    let kept = pending.keep_unproven(trace)?;
-    bail!("{}", not_proven(&proof, &kept))
+    let Kept { path, .. } = pending.keep_unproven(guard)?;
+    bail!("{}", not_proven(&proof, &path))
 }
 
 /// Streams the file through its repair.
@@ -135,7 +137,8 @@ fn repair(
 fn say(output: &Path, decoded: &Decoded, plan: &RepairPlan) {
     let report = RepairReport::new(decoded, plan);
     eprintln!("{}: {}", output.display(), report.verdict);
-    for note in report.time_base.iter().chain(&report.impossible_note) {
+    let other = other_work(&decoded.trace);
+    for note in other.iter().chain(&report.time_base).chain(&report.impossible_note) {
         eprintln!("  {note}");
     }
     for problem in &decoded.problems {
@@ -145,22 +148,6 @@ fn say(output: &Path, decoded: &Decoded, plan: &RepairPlan) {
             problem.count,
             problem.first_offset
         );
-    }
-}
-
-/// No file is written over the input, and none over another.
-fn refuse_overlap(trace: &Path, output: &Path, log: Option<&Path>) -> Result<(), Usage> {
-    let taken = |path: &Path, other: &str| {
-        Err(Usage(format!("{} is the {other}: choose another name", path.display())))
-    };
-    if same_file(trace, output) {
-        return taken(output, "input");
-    }
-    match log {
-        Some(log) if same_file(trace, log) => taken(log, "input"),
-        // Neither need exist yet.
-        Some(log) if log == output || same_file(log, output) => taken(log, "repaired file"),
-        _ => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
-//! Which traces a command takes from what it was given: files as they are, folders for the traces in them.
+//! Chooses the traces of a command: files as they are, folders for the traces in them.
 //!
-//! What lies in a folder is known by its content. Whatever is left out is said.
+//! Files in a folder are recognised by content. What is left out is printed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -8,14 +8,15 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use kinetoscope::{Decoder, FileKind, NotATrace, is_no_trace_by_name, rank, rank_of_name};
+use kinetoscope::artifacts::FIXED_TRACE;
+use kinetoscope::{Decoded, Decoder, FileKind, NotATrace, is_no_trace_by_name, rank, rank_of_name};
 
 use crate::failure::Usage;
 
-/// What a command is given.
+/// The traces on the command line.
 #[derive(clap::Args)]
 pub struct Wanted {
-    /// Traces (.json or .json.gz), or folders of them. Of several ranks the lowest is taken.
+    /// Traces (.json or .json.gz), or folders of them. Of several ranks the lowest is used.
     #[arg(required = true)]
     pub trace: Vec<PathBuf>,
     #[command(flatten)]
@@ -25,10 +26,10 @@ pub struct Wanted {
 /// Which ranks are wanted.
 #[derive(clap::Args, Clone, Copy, Default)]
 pub struct Choice {
-    /// Only this rank, where the traces have several.
+    /// Only this rank.
     #[arg(long)]
     pub rank: Option<i64>,
-    /// All ranks, one after the other.
+    /// All ranks, in turn.
     #[arg(long, conflicts_with = "rank")]
     pub all_ranks: bool,
 }
@@ -83,8 +84,8 @@ pub struct Chosen {
     pub name: String,
 }
 
-/// Folders in folders are looked into this deep.
-const DEPTH: u32 = 6;
+/// Folders in folders are searched this deep.
+pub const DEPTH: u32 = 6;
 /// What is read of a file to learn its kind and its rank: the profiler writes its facts before the events.
 const HEAD: u64 = 256 << 10;
 
@@ -127,7 +128,7 @@ pub fn one(path: &Path, rank: Option<i64>) -> Result<Chosen> {
         let names: Vec<String> =
             chosen.iter().map(|chosen| chosen.path.display().to_string()).collect();
         let (path, n) = (path.display(), names.len());
-        let text = format!("{path} holds {n} traces, name one of them: {}", names.join(", "));
+        let text = format!("{path} holds {n} traces; name one of them: {}", names.join(", "));
         return Err(Usage(text).into());
     }
     chosen.pop().context("no trace is left")
@@ -152,13 +153,12 @@ fn of_folder(folder: &Path) -> Result<Vec<PathBuf>> {
         return Err(Usage(text).into());
     }
     if !left_out.is_empty() {
-        eprintln!("left out, as they are no traces: {left_out}");
+        eprintln!("ignored, not traces: {left_out}");
     }
     Ok(found)
 }
 
-/// SGLang puts the traces of all ranks into one more file: where those of single ranks lie beside it, what is in it is in
-/// them, too.
+/// SGLang writes one more file merged from all ranks; it adds nothing where those of single ranks are in the same folder.
 fn without_merged(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let is_merged =
         |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().starts_with("merged-");
@@ -175,7 +175,8 @@ fn without_merged(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(|path| path.display().to_string()).collect();
         eprintln!(
-            "{} of several ranks left out, as the traces of single ranks lie beside: {} (name one alone to read it)",
+            "ignored {} merged from several ranks, because the traces of single ranks are in the same folder: {} (name one alone \
+             to read it)",
             names.len(),
             names.join(", ")
         );
@@ -206,8 +207,8 @@ fn of_ranks(paths: Vec<PathBuf>, wanted: Ranks) -> Result<Vec<PathBuf>> {
         && wanted == Ranks::Lowest
     {
         eprintln!(
-            "{} ranks ({}); rank {rank} is taken, traces of others are left out: {n_left_out} (--rank chooses \
-             another, --all-ranks takes all)",
+            "{} ranks ({}); using rank {rank}, ignoring {n_left_out} of other ranks (--rank selects another, --all-ranks \
+             all)",
             ranks.len(),
             known()
         );
@@ -242,6 +243,11 @@ fn collect(folder: &Path, depth: u32, paths: &mut Vec<PathBuf>) -> Result<()> {
 /// fails later, with its reason.
 fn head(path: &Path) -> Option<Result<Option<i64>, NotATrace>> {
     let name = path.file_name()?.to_string_lossy();
+    Some(decoded_head(path)?.map(|decoded| rank(&decoded.trace, &name)))
+}
+
+/// The first bytes of a file, decoded; `None` if that says nothing.
+fn decoded_head(path: &Path) -> Option<Result<Decoded, NotATrace>> {
     let file = File::open(path).ok()?;
     let whole = file.metadata().ok()?.len() <= HEAD;
     let mut head = Vec::new();
@@ -252,10 +258,25 @@ fn head(path: &Path) -> Option<Result<Option<i64>, NotATrace>> {
         Err(reason) => Err(reason),
     };
     match decoded {
-        Ok(decoded) => Some(Ok(rank(&decoded.trace, &name))),
         // The events may come after what was read.
         Err(reason) if !whole && reason.kind == FileKind::CutBeforeEvents => None,
-        Err(reason) => Some(Err(reason)),
+        decoded => Some(decoded),
+    }
+}
+
+/// Whether a file in a folder is an input: what is read with the traces there, and every trace but the repaired one of an
+/// earlier triage.
+pub fn may_be_input(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match &*name {
+        SERVER_ARGS | EXECUTION_DETAILS => true,
+        FIXED_TRACE => false,
+        // An artifact without rows, `[]`, reads as a trace without events.
+        _ => match decoded_head(path) {
+            Some(Ok(decoded)) => !decoded.trace.is_empty(),
+            Some(Err(_)) => false,
+            None => true,
+        },
     }
 }
 
@@ -267,12 +288,17 @@ pub fn rank_of(path: &Path) -> Option<i64> {
     }
 }
 
+/// The launch flags of a server, as SGLang writes them to the folder of its traces.
+const SERVER_ARGS: &str = "server_args.json";
+/// The list of captures that SGLang writes to their folder.
+pub const EXECUTION_DETAILS: &str = "execution_details.json";
+
 /// The `server_args.json` in the folder of a trace, or in the one above.
 pub fn server_args(trace: &Path) -> Option<PathBuf> {
     let folder = std::fs::canonicalize(trace).ok()?;
     let folder = folder.parent()?;
     let files = [Some(folder), folder.parent()].into_iter().flatten();
-    files.map(|folder| folder.join("server_args.json")).find(|file| file.is_file())
+    files.map(|folder| folder.join(SERVER_ARGS)).find(|file| file.is_file())
 }
 
 /// `run.pt.trace.json.gz` becomes `run`.

@@ -1,21 +1,23 @@
 //! `kinetoscope triage`.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use kinetoscope::artifacts::{
-    ARCHIVE, Artifact, ArtifactOptions, ArtifactOrder, FIXED_TRACE, NotFacts, NotMade, Part, Role,
-    SUMMARY, SourceFile, Stored, UserFacts, archive, cutoff_of_text, fact_field, order_kernel_map,
-    order_triage, ordered_artifacts, stage_of_word,
+    ARCHIVE, Artifact, ArtifactOptions, ArtifactOrder, FIXED_TRACE, FUSE, KERNELS, METADATA,
+    NotFacts, NotMade, OVERLAP, Part, Role, SUMMARY, SourceFile, Stored, UserFacts, archive,
+    cutoff_of_text, fact_field, order_kernel_map, order_triage, ordered_artifacts, stage_of_word,
 };
 use kinetoscope::{Details, PlanOptions, Stage, TriageReport, plan_repair};
 
 use crate::companions::{self, Companions, Kept};
 use crate::failure::Usage;
+use crate::guard::Guard;
 use crate::input::{self, Opened};
 use crate::interrupt::Interrupt;
+use crate::output::{OutputFolder, Pending, say_replaced};
 use crate::traces::{self, Chosen};
 use crate::{overlap, perfetto_fix};
 
@@ -25,50 +27,50 @@ pub struct Arguments {
     traces: traces::Wanted,
     #[command(flatten)]
     companions: companions::Beside,
-    /// Also write where the kernels came from, as JSON that --map reads; one trace only.
+    /// Also write a kernel map (JSON that --map reads); one trace only.
     #[arg(long, value_name = "FILE")]
     export_map: Option<PathBuf>,
-    /// Also print what stands around the most urgent rows of the overlap table, drawn as text.
+    /// Also print the neighbours of the top overlap rows, drawn as text.
     #[arg(long)]
     timeline: bool,
-    /// Also write the artifacts into this folder, with the repaired trace; one folder per trace if there are several.
+    /// Also write the artifacts and the repaired trace to this folder; with several traces, one folder each.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// With --out: also all of them as one archive.
+    /// With --out: also write all of them as one archive.
     #[arg(long, requires = "out")]
     zip: bool,
-    /// Only this stage: extend, decode, mixed, capture, forward, backward, optimizer, all.
+    /// Only this stage: extend, decode, mixed, capture, forward, backward, weight-grad, optimizer, all (no stage).
     #[arg(long, value_parser = stage_of_word)]
     stage: Option<Stage>,
-    /// Only this device, where the trace has several: its number in the trace.
+    /// Only this device, by its number in the trace.
     #[arg(long, value_name = "N")]
     device: Option<String>,
-    /// Kernels below this share of their stage stand in one row of the Markdown, in percent.
+    /// Kernels below this share of their stage are summed in one row of the Markdown, in percent.
     #[arg(long, default_value_t = 1.0, value_parser = cutoff_of_text)]
     cutoff: f64,
-    /// Also count what was launched before the window; by default it is left out, for it belongs to an earlier step.
+    /// Include kernels launched before profiling started. Excluded by default: they belong to an earlier step.
     #[arg(long)]
     count_before_window: bool,
     #[command(flatten)]
     facts: Facts,
 }
 
-/// What only the user knows.
+/// Run details that are not in the trace.
 #[derive(clap::Args)]
 pub struct Facts {
-    /// The architecture that the conclusions are for, such as gfx950.
+    /// Target architecture of the conclusions, such as gfx950.
     #[arg(long, value_name = "ARCH", value_parser = target_arch)]
     target_arch: Option<String>,
-    /// A JSON object with what only you know: experiment_id, trial_id, base_image... (docs/artifacts.md).
+    /// Run details (not in the trace) as a JSON object: experiment_id, trial_id, base_image... (docs/artifacts.md).
     #[arg(long, value_name = "FACTS.json")]
     facts: Option<PathBuf>,
-    /// The launch flags of the server; without it, the server_args.json beside a trace.
+    /// Launch flags of the server. Default: the server_args.json in the folder of the trace or the one above.
     #[arg(long, value_name = "server_args.json")]
     server_args: Option<PathBuf>,
-    /// The configuration of the benchmark, to be hashed.
+    /// Configuration of the benchmark; only its hash is written.
     #[arg(long, value_name = "FILE")]
     benchmark_config: Option<PathBuf>,
-    /// Leave names of hosts and users where they are.
+    /// Keep names of hosts and users. By default they are stripped.
     #[arg(long)]
     pub keep_names: bool,
 }
@@ -80,35 +82,35 @@ pub struct Facts {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let chosen = arguments.traces.chosen()?;
     if arguments.export_map.is_some() && chosen.len() > 1 {
-        let text = "--export-map takes one trace: name it, or choose a rank with --rank";
+        let text = "--export-map needs one trace: name it, or select a rank with --rank";
         return Err(Usage(text.to_owned()).into());
     }
+    let guard = guard(&arguments.traces.trace, &chosen, &arguments.companions, &arguments.facts);
+    guard.allow_stdout()?;
+    guard.allow_all(outputs(arguments, &chosen).iter().map(PathBuf::as_path))?;
     let mut companions = Kept::new(&arguments.companions);
-    // Watched only once there is something to leave behind.
+    // Signals are caught only while there may be something to remove.
     let mut interrupt = None;
-    for (at, Chosen { path, name }) in chosen.iter().enumerate() {
-        let companions = companions.of(path)?;
-        let facts = arguments.facts.read(path)?;
+    for (at, one) in chosen.iter().enumerate() {
+        let companions = companions.of(&one.path)?;
+        let facts = arguments.facts.read(&one.path)?;
         let how = How {
             stage: arguments.stage,
             device: arguments.device.clone(),
             cutoff_pct: arguments.cutoff,
             count_before_window: arguments.count_before_window,
         };
-        let given =
-            Given { path, companions, facts: &facts, keep_names: arguments.facts.keep_names };
+        let keep_names = arguments.facts.keep_names;
+        let given = Given { path: &one.path, companions, facts: &facts, keep_names };
         let done = triage_one(&given, &how)?;
-        if let Some(file) = &arguments.export_map {
-            export(&given, &done, file)?;
-        }
-        if let Some(out) = &arguments.out {
-            let folder = if chosen.len() == 1 { out.clone() } else { out.join(name) };
+        if arguments.export_map.is_some() || arguments.out.is_some() {
             let interrupt = match &interrupt {
                 Some(interrupt) => interrupt,
                 None => interrupt.insert(Interrupt::watch()?),
             };
-            write(&folder, path, &done, arguments.zip, interrupt)?;
-            interrupt.check()?;
+            let folder = folder_of(arguments, &chosen, one);
+            let map = arguments.export_map.as_deref();
+            write(&given, &done, map, folder.as_deref(), arguments.zip, &guard, interrupt)?;
         }
         let mut stdout = std::io::stdout();
         if at > 0 {
@@ -125,20 +127,51 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Writes the kernel map of a trace.
-fn export(given: &Given<'_>, done: &Done, file: &Path) -> Result<()> {
+/// The files that these commands read.
+pub fn guard(
+    given: &[PathBuf],
+    chosen: &[Chosen],
+    companions: &companions::Beside,
+    facts: &Facts,
+) -> Guard {
+    let mut guard = Guard::of(given.iter().map(PathBuf::as_path));
+    companions.inputs().iter().for_each(|path| guard.add(path));
+    facts.inputs().iter().for_each(|path| guard.add(path));
+    chosen
+        .iter()
+        .filter_map(|one| traces::server_args(&one.path))
+        .for_each(|path| guard.add(&path));
+    guard
+}
+
+/// The folder for the artifacts of a trace.
+fn folder_of(arguments: &Arguments, chosen: &[Chosen], one: &Chosen) -> Option<PathBuf> {
+    let out = arguments.out.as_ref()?;
+    Some(if chosen.len() == 1 { out.clone() } else { out.join(&one.name) })
+}
+
+/// Every file that may be written.
+fn outputs(arguments: &Arguments, chosen: &[Chosen]) -> Vec<PathBuf> {
+    let mut outputs: Vec<PathBuf> = arguments.export_map.iter().cloned().collect();
+    for folder in chosen.iter().filter_map(|one| folder_of(arguments, chosen, one)) {
+        let names = [SUMMARY, METADATA, KERNELS, OVERLAP, FUSE, FIXED_TRACE];
+        outputs.extend(names.iter().map(|name| folder.join(name)));
+        outputs.extend(arguments.zip.then(|| folder.join(ARCHIVE)));
+    }
+    outputs
+}
+
+/// Begins the kernel map of a trace. The second is its number of kernels.
+fn export(given: &Given<'_>, done: &Done, file: &Path, guard: &Guard) -> Result<(Pending, u64)> {
     let trace = &done.read.decoded.trace;
     let options = ArtifactOptions { keep_names: given.keep_names };
     let map = given.companions.with(None, |others| {
         order_kernel_map(trace, others, &done.sources, given.facts, options)
     })?;
-    std::fs::write(file, map.file.text)
-        .with_context(|| format!("cannot write {}", file.display()))?;
-    eprintln!("{}: a map of {} kernels", file.display(), map.n_kernels);
-    Ok(())
+    Ok((Pending::whole(guard.allow(file)?, map.file.text.as_bytes())?, map.n_kernels as u64))
 }
 
-/// A file to triage, and what is known beside it.
+/// A file to triage, with its related files and run details.
 pub struct Given<'a> {
     pub path: &'a Path,
     pub companions: &'a Companions,
@@ -223,7 +256,13 @@ pub fn triage_only(given: &Given<'_>, how: &How) -> Result<(Opened, Details, Tri
 }
 
 impl Facts {
-    /// What the user says, for the trace at `path`.
+    /// The files that are named.
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        let named = self.facts.iter().chain(&self.server_args).chain(&self.benchmark_config);
+        named.cloned().collect()
+    }
+
+    /// The run details for the trace at `path`.
     ///
     /// # Errors
     /// When a file that was named cannot be read, or is no JSON object.
@@ -257,36 +296,71 @@ fn text(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Writes the artifacts and the repaired trace.
-fn write(folder: &Path, trace: &Path, done: &Done, zip: bool, interrupt: &Interrupt) -> Result<()> {
-    let cannot = |path: &Path| format!("cannot write {}", path.display());
-    std::fs::create_dir_all(folder).with_context(|| cannot(folder))?;
-    for Artifact { name, text } in &done.files {
-        let path = folder.join(name);
-        std::fs::write(&path, text).with_context(|| cannot(&path))?;
+/// Writes the kernel map, the artifacts and the repaired trace. All get their names at the end, or none.
+fn write(
+    given: &Given<'_>,
+    done: &Done,
+    map: Option<&Path>,
+    folder: Option<&Path>,
+    zip: bool,
+    guard: &Guard,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    // Dropped last: a folder can be removed when the files in it are.
+    let mut made = None;
+    let mut files = Vec::new();
+    let mut lines = Vec::new();
+    if let Some(map) = map {
+        let (pending, n_kernels) = export(given, done, map, guard)?;
+        files.push(pending);
+        lines.push(format!("{}: a map of {n_kernels} kernels", map.display()));
     }
-    let fixed = folder.join(FIXED_TRACE);
-    perfetto_fix::write_fixed(trace, &done.read, &fixed, interrupt)?;
-    if zip {
-        let path = folder.join(ARCHIVE);
-        write_archive(&path, &done.files, &fixed).with_context(|| cannot(&path))?;
+    if let Some(folder) = folder {
+        made = Some(OutputFolder::create(folder)?);
+        let before = files.len();
+        for Artifact { name, text } in &done.files {
+            files.push(Pending::whole(guard.allow(&folder.join(name))?, text.as_bytes())?);
+        }
+        let fixed = folder.join(FIXED_TRACE);
+        let fixed = perfetto_fix::write_fixed(given.path, &done.read, &fixed, guard, interrupt)?;
+        if zip {
+            files.push(write_archive(&folder.join(ARCHIVE), &done.files, fixed.place(), guard)?);
+        }
+        files.push(fixed);
+        lines.push(format!("{}: {} files", folder.display(), files.len() - before));
     }
-    eprintln!("{}: {} files", folder.display(), done.files.len() + 1 + usize::from(zip));
+    interrupt.check()?;
+    let kept = files.into_iter().map(Pending::keep).collect::<Result<Vec<_>>>()?;
+    if let Some(made) = made {
+        made.keep();
+    }
+    say_replaced(&kept);
+    lines.iter().for_each(|line| eprintln!("{line}"));
     Ok(())
 }
 
-/// All files as one: the repaired trace is read twice rather than held.
-fn write_archive(path: &Path, files: &[Artifact], fixed: &Path) -> Result<()> {
+/// All files as one: the repaired trace is read twice rather than held in memory.
+fn write_archive(path: &Path, files: &[Artifact], fixed: &Path, guard: &Guard) -> Result<Pending> {
     let mut stored = Stored::default();
     input::pieces(fixed, "packing", |piece| {
         stored.push(piece);
         true
     })?;
     let around = archive(files, Some(&stored))?;
-    let mut file = File::create(path)?;
-    file.write_all(&around.before)?;
-    std::io::copy(&mut File::open(fixed)?, &mut file)?;
-    Ok(file.write_all(&around.after)?)
+    let mut archive = Pending::create(guard.allow(path)?)?;
+    let cannot = || format!("cannot write {}", path.display());
+    archive.write(&around.before).with_context(cannot)?;
+    let mut fixed = File::open(fixed).with_context(cannot)?;
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        let n = fixed.read(&mut piece).with_context(cannot)?;
+        if n == 0 {
+            break;
+        }
+        archive.write(&piece[..n]).with_context(cannot)?;
+    }
+    archive.write(&around.after).and_then(|()| archive.flush()).with_context(cannot)?;
+    Ok(archive)
 }
 
 fn target_arch(text: &str) -> Result<String, NotFacts> {

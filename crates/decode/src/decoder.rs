@@ -1,11 +1,11 @@
 //! The push decoder: file bytes in, a trace out.
 
 use scan::{Cursor, Defect, DefectKind, Frame, Member, Place, Scanner, Sink, Stop};
-use trace::{Container, Trace};
+use trace::{Container, ImporterStop, Trace};
 
 use crate::{
     FileKind, NotATrace, Problem, ProblemKind,
-    event::Events,
+    event::{Events, importer},
     gunzip::{self, Fault, FaultKind, Gunzip},
     layout::Frames,
     sniff,
@@ -162,14 +162,19 @@ impl Json {
         self.tail.extend_from_slice(last);
         let mut bytes = bytes;
         if self.scanner.is_none() {
-            let room = sniff::HEAD - self.head.len();
-            let (first, rest) = bytes.split_at(bytes.len().min(room));
-            self.head.extend_from_slice(first);
-            if self.head.len() < sniff::HEAD {
-                return Ok(());
+            loop {
+                let room = sniff::wanted(&self.head).saturating_sub(self.head.len());
+                let (first, rest) = bytes.split_at(bytes.len().min(room));
+                self.head.extend_from_slice(first);
+                bytes = rest;
+                if self.head.len() >= sniff::wanted(&self.head) {
+                    break;
+                }
+                if bytes.is_empty() {
+                    return Ok(());
+                }
             }
             self.start()?;
-            bytes = rest;
         }
         if let Some(scanner) = &mut self.scanner {
             scanner.push(bytes, &mut self.reader);
@@ -208,8 +213,14 @@ impl Json {
             let blanks = head.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             return Err(NotATrace::new(kind, blanks as u64, &head[blanks..]));
         }
+        let last = reader.last_row();
+        if reader.frames.layout.importer_rows == reader.last_row().map(|row| row + 1) {
+            reader.frames.layout.importer_rows = None;
+        }
+        reader.frames.layout.importer_stop = importer_stop(&head, &reader);
         let Reader { events, frames } = reader;
         let mut problems = events.problems;
+        problems.forgive_empty_last(last);
         for fault in faults {
             let shown = if fault.plain_offset == bytes { &tail[..] } else { b"" };
             problems.note(ProblemKind::from(fault.kind), 1, fault.plain_offset, None, shown);
@@ -221,6 +232,33 @@ impl Json {
         trace.metadata = frames.metadata;
         Ok((builder.finish(), problems.into_list()))
     }
+}
+
+/// The importer reads a file in pieces of this size, and what follows the first document in a later one is an error.
+const IMPORTER_CHUNK: u64 = 32 << 20;
+
+/// The first place at which Perfetto's importer gives up on the file, or may.
+fn importer_stop(head: &[u8], reader: &Reader) -> Option<ImporterStop> {
+    let layout = &reader.frames.layout;
+    let at = |offset, reason| Some(ImporterStop { offset, reason });
+    if !importer::knows(head) {
+        return at(0, "the file does not start with {\" or [{\": \"Unknown trace type\"");
+    }
+    if reader.events.importer_stop.is_some() {
+        return reader.events.importer_stop.clone();
+    }
+    let open = layout.documents == 1 && !reader.frames.any_end;
+    if open && layout.container == Container::Object {
+        return at(layout.file_len, "the file ends too early: \"JSON trace file is incomplete\"");
+    }
+    let more = layout.documents > 1 || layout.trailing_bytes > 0;
+    if more && layout.file_len > IMPORTER_CHUNK {
+        return at(
+            layout.file_len,
+            "text after the first document may be an error to it, by how the bytes arrive",
+        );
+    }
+    None
 }
 
 /// Receives what the scanner finds.
@@ -244,6 +282,41 @@ impl Reader {
             .then(|| sniff::classify(head, &self.frames.keys, object, records, whole))
     }
 
+    /// Why the importer stops at a defect, if it does. (What the end of the file lacks is in the layout.)
+    fn importer_stop(&self, defect: &Defect<'_>) -> Option<&'static str> {
+        use DefectKind::{
+            ByteOrderMark, ExtraComma, Junk, Malformed, MissingComma, Outside, SecondArray,
+            SecondDocument, TrailingComma, Truncated, UnclosedArray, UnclosedObject, WrongBracket,
+        };
+        let trace = self.events.builder.trace();
+        let leading =
+            defect.count == 1 && (trace.is_empty() || defect.offset < trace.span(0).start);
+        match (defect.kind, defect.place) {
+            (ExtraComma, Place::Among) if leading => None,
+            (ExtraComma, Place::Among) => {
+                Some("two commas follow each other: it rejects the whole file")
+            }
+            (Junk | Malformed, Place::Among) => {
+                Some("something among the events is no event: it rejects the whole file")
+            }
+            (WrongBracket, Place::Among) => {
+                Some("the event array is closed by the wrong bracket: it rejects the whole file")
+            }
+            (Truncated, Place::Among) if !importer::reads_start(defect.excerpt) => {
+                Some("the last event is not JSON to it: it rejects the whole file")
+            }
+            // Commas between members do not matter to it.
+            (ExtraComma | TrailingComma, Place::Before | Place::After) => None,
+            (Junk | Malformed | WrongBracket | MissingComma, Place::Before | Place::After) => {
+                Some("the document around the events is not JSON: it may stop there")
+            }
+            (SecondArray | MissingComma | TrailingComma | Truncated, _) => None,
+            // The first bytes and the end are looked at by themselves.
+            (ByteOrderMark | UnclosedArray | UnclosedObject | SecondDocument | Outside, _) => None,
+            (Junk | Malformed | WrongBracket | ExtraComma, Place::Outside) => None,
+        }
+    }
+
     fn last_row(&self) -> Option<u32> {
         u32::try_from(self.events.builder.trace().len().checked_sub(1)?).ok()
     }
@@ -256,14 +329,27 @@ impl Sink for Reader {
     }
 
     fn frame(&mut self, frame: Frame) {
+        if matches!(frame, Frame::End { .. }) && !self.frames.behind {
+            self.frames.layout.importer_rows =
+                self.last_row().map_or(Some(0), |row| row.checked_add(1));
+        }
         self.frames.frame(frame);
+        self.events.behind = self.frames.behind;
     }
 
     fn member(&mut self, member: &Member<'_>) {
+        if !self.frames.behind
+            && let Some(reason) = self.frames.importer_stop(member)
+        {
+            self.events.stop(member.key_offset, reason);
+        }
         self.frames.member(member, &mut self.events.problems);
     }
 
     fn defect(&mut self, defect: &Defect<'_>) {
+        if let Some(reason) = self.importer_stop(defect) {
+            self.events.stop(defect.offset, reason);
+        }
         self.frames.defect(defect);
         let kind = match (defect.kind, defect.place) {
             (DefectKind::Junk, Place::Before | Place::After) => ProblemKind::FrameJunk,

@@ -7,6 +7,7 @@ use scan::{
 };
 use trace::{ArraySpan, ByteSpan, Container, Layout, Member, Metadata};
 
+use crate::event::importer;
 use crate::problem::{ProblemKind, Problems};
 
 /// Builds the [`Layout`] and the [`Metadata`].
@@ -24,6 +25,8 @@ pub(crate) struct Frames {
     text_len: usize,
     /// Some document was read to its end.
     pub(crate) any_end: bool,
+    /// What is read now lies behind the first document.
+    pub(crate) behind: bool,
 }
 
 /// Members kept in all: a trace has some twenty, but a log file of JSON lines has millions.
@@ -38,6 +41,7 @@ impl Frames {
         match frame {
             Frame::Start { object, .. } => {
                 self.layout.documents += 1;
+                self.behind |= self.layout.documents > 1;
                 self.object = object;
                 if self.layout.array.is_none() {
                     self.layout.container =
@@ -68,7 +72,30 @@ impl Frames {
                 }
                 self.in_base = false;
                 self.any_end = true;
+                self.behind = true;
             }
+        }
+    }
+
+    /// Why the importer stops at a member of the first document, if it does.
+    pub(crate) fn importer_stop(&self, member: &scan::Member<'_>) -> Option<&'static str> {
+        let is_whole = |text: &[u8], len: u64| text.len() as u64 == len;
+        let whole =
+            is_whole(member.key, member.key_len) && is_whole(member.value, member.value_len);
+        if whole && !importer::reads_member(member.key, member.value) {
+            return Some("a member of the document is not JSON to it: it rejects the whole file");
+        }
+        match (member.key, member.value.first()) {
+            (b"\"traceEvents\"", _) => {
+                Some("\"traceEvents\" is not an array: it rejects the whole file")
+            }
+            (b"\"displayTimeUnit\"", first) if first != Some(&b'"') => {
+                Some("\"displayTimeUnit\" is not text: it rejects the whole file")
+            }
+            (b"\"systemTraceEvents\"", _) => Some(
+                "\"systemTraceEvents\" holds lines of another format, which are not looked into here",
+            ),
+            _ => None,
         }
     }
 
@@ -98,6 +125,23 @@ impl Frames {
             String::from_utf8_lossy(&text).into_owned()
         });
 
+        // Strict JSON that the importer does not take.
+        let wrong_type = match (&*key, member.value.first()) {
+            ("displayTimeUnit" | "systemTraceEvents", first) => first != Some(&b'"'),
+            ("traceEvents", _) => true,
+            _ => false,
+        };
+        let has_delete = [member.key, member.value].iter().any(|text| text.contains(&0x7f));
+        for (found, kind) in
+            [(wrong_type, ProblemKind::FrameType), (has_delete, ProblemKind::ControlCharacter)]
+        {
+            if found {
+                strict = false;
+                problems.note(kind, 1, member.key_offset, None, member.key);
+            }
+        }
+        let text = text.map(|text| text.replace('\x7f', "\\u007f"));
+        let key = if wrong_type { format!("original {key}") } else { key };
         if self.n_members >= MEMBERS {
             return;
         }

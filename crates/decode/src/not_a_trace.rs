@@ -1,4 +1,4 @@
-//! Files that are something else, each with what to do about it.
+//! Formats that are not traces, each with advice.
 
 use std::fmt;
 
@@ -26,65 +26,93 @@ macro_rules! kinds {
 
 kinds! {
     Empty "empty" "An empty file"
-        "There is nothing in it. The profiler was probably stopped before it wrote, or the copy failed: check the size at the source, and let the profiler finish (prof.stop() or the end of its with block) before the process exits.";
+        "The profiler was probably stopped before it wrote, or the copy failed. Check the size at the source, and let the profiler finish (prof.stop() or the end of its with block) before the process exits.";
     DamagedGzip "damaged-gzip" "A damaged gzip file"
         "Not a single byte of it could be decompressed. Copy it again from its source, in binary mode.";
     NestedGzip "nested-gzip" "A gzip file inside a gzip file"
-        "It was compressed twice. Decompress it once (gunzip) and drop the result here.";
+        "It was compressed twice. Decompress it once (gunzip) and open the result.";
     MemorySnapshot "memory-snapshot" "A memory snapshot of PyTorch as JSON"
-        "It holds allocations, not GPU activity. Drop a trace of torch.profiler here (export_chrome_trace, or the .pt.trace.json.gz of tensorboard_trace_handler). The snapshot itself can be looked at on pytorch.org/memory_viz.";
+        "It holds allocations, not GPU activity. Open it on pytorch.org/memory_viz. For GPU activity, record a trace with torch.profiler (export_chrome_trace, or the .pt.trace.json.gz of tensorboard_trace_handler).";
     Pickle "pickle" "A Python pickle"
-        "Most likely a memory snapshot (torch.cuda.memory._dump_snapshot). A pickle can run any code when it is opened, so it is never opened here. Where you trust it, write it as JSON: s = torch.cuda.memory._snapshot(); json.dump(s, gzip.open(\"snapshot.json.gz\", \"wt\")). For GPU activity drop a trace of torch.profiler.";
+        "Most likely a memory snapshot (torch.cuda.memory._dump_snapshot). Opening a pickle can run any code, so Kinetoscope never does. If you trust it, write it as JSON: s = torch.cuda.memory._snapshot(); json.dump(s, gzip.open(\"snapshot.json.gz\", \"wt\")). For GPU activity, record a trace with torch.profiler.";
     TorchSave "torch-save" "A file of torch.save"
-        "A zip with a pickle inside: weights or tensors, no trace. It is never opened here, as a pickle can run any code. Drop the .json or .json.gz which torch.profiler wrote.";
+        "A zip archive with a pickle inside: weights or tensors. Opening a pickle can run any code, so Kinetoscope never does. Open the .json or .json.gz that torch.profiler wrote.";
     Zip "zip" "A zip archive"
-        "Unpack it and drop the trace inside (.json or .json.gz).";
+        "Unpack it and open the trace inside (.json or .json.gz).";
     ExecutionTrace "execution-trace" "A PyTorch execution trace"
-        "The graph of operators of ExecutionTraceObserver (also Chakra): it has no times of the GPU. Drop the Kineto trace of the same run, which torch.profiler writes beside it.";
-    ExecutionDetails "execution-details" "A list of records that are no events"
-        "For example the execution_details.json which lies beside SGLang's traces and names them. Drop one of the .json.gz files that it lists.";
+        "The graph of operators that ExecutionTraceObserver writes (Chakra schema). It has no GPU times. Open the Kineto trace of the same run, which torch.profiler writes.";
+    ExecutionDetails "execution-details" "A list of records that are not events"
+        "For example the execution_details.json that SGLang writes next to its traces. Open one of the .json.gz files that it lists.";
     KernelMap "kernel-map" "A kernel map"
-        "It says where kernels come from, not what ran. Use it beside a trace (on the command line: --map).";
+        "It records where kernels come from, not when they ran. Load it together with a trace.";
     MemoryTimeline "memory-timeline" "A memory timeline of torch.profiler"
-        "The output of export_memory_timeline: sizes over time, no events. Drop the trace of the same profiler (export_chrome_trace).";
+        "The output of export_memory_timeline: sizes over time, no events. Open the trace of the same profiler (export_chrome_trace).";
     MemoryTimelineHtml "memory-timeline-html" "A memory timeline of torch.profiler as a web page"
-        "The picture that export_memory_timeline draws. Drop the trace of the same profiler (export_chrome_trace).";
+        "The picture that export_memory_timeline draws. Open the trace of the same profiler (export_chrome_trace).";
     Html "html" "A web page"
-        "Often a login or error page that was saved in place of the file. Open it in a text editor to see which; then download the trace again while logged in, or with the right token.";
-    Rocprofiler "rocprofiler" "A JSON file of rocprofiler-sdk"
-        "The raw records of rocprofv3, in a format of its own. Run rocprofv3 with --output-format pftrace to look at it in Perfetto, or profile with torch.profiler to get a Kineto trace.";
+        "Often a login or error page that was saved instead of the file. Open it in a text editor to see which. Then download the trace again while logged in, or with the right token.";
+    Rocprofiler "rocprofiler" "A JSON file of rocprofv3 (rocprofiler-sdk)"
+        "Kinetoscope does not read this format yet. Run rocprofv3 with --output-format pftrace to see the run in Perfetto, or record it with torch.profiler to analyse it here.";
+    RocprofCsv "rocprofv3-csv" "A CSV table of rocprofv3"
+        "Kinetoscope does not read these tables yet. Open it in a spreadsheet, run rocprofv3 with --output-format pftrace to see the run in Perfetto, or record it with torch.profiler to analyse it here.";
+    RocprofList "rocprofv3-list" "A list of counters from rocprofv3"
+        "The output of rocprofv3 --list-avail: what a GPU can count, not what ran. Record the run with torch.profiler to analyse it here.";
+    RocprofCompute "rocprof-compute" "A CSV table of rocprof-compute (Omniperf)"
+        "Hardware counters per kernel dispatch. Kinetoscope does not read them yet. Analyse the folder with rocprof-compute analyze; for a timeline, record the run with torch.profiler.";
+    Rocpd "rocpd" "A rocpd database (rocprofv3)"
+        "Kinetoscope does not read this format yet. Convert it with rocpd convert --output-format pftrace to see the run in Perfetto, or record it with torch.profiler to analyse it here.";
+    NsysSqlite "nsys-sqlite" "A SQLite export of Nsight Systems"
+        "Kinetoscope does not read this format yet. Open the .nsys-rep in Nsight Systems, print tables with nsys stats, or record the run with torch.profiler to analyse it here.";
+    NsysJson "nsys-json" "A JSON Lines export of Nsight Systems"
+        "Kinetoscope does not read this format yet. Open the .nsys-rep in Nsight Systems, or record the run with torch.profiler to analyse it here.";
     Sqlite "sqlite" "A SQLite database"
-        "Probably an export of Nsight Systems or of rocpd. Open it with the tool that wrote it; for this page profile with torch.profiler.";
+        "Its tables are neither those of Nsight Systems nor of rocpd. Open it with the tool that wrote it; to analyse a run here, record it with torch.profiler.";
     Nsys "nsys-rep" "A report of Nsight Systems"
-        "Open it in Nsight Systems; for this page profile with torch.profiler.";
+        "Open it in Nsight Systems; to analyse the run here, record it with torch.profiler.";
+    TensorRtProfile "tensorrt-profile" "A layer profile of TensorRT (trtexec --exportProfile)"
+        "Times per layer, no timeline. Kinetoscope does not read it yet. TREx (trt-engine-explorer) shows it; for a timeline, profile trtexec with Nsight Systems.";
+    TensorRtTimes "tensorrt-times" "Query times of TensorRT (trtexec --exportTimes)"
+        "Latencies per query, no timeline. Kinetoscope does not read them yet. TREx (trt-engine-explorer) shows them; for a timeline, profile trtexec with Nsight Systems.";
+    TensorRtLayers "tensorrt-layers" "Layer information of TensorRT (trtexec --exportLayerInfo)"
+        "The layers of an engine, without times. Kinetoscope does not read it yet. TREx (trt-engine-explorer) shows it; for times, run trtexec with --exportProfile or Nsight Systems.";
+    TensorRtSide "tensorrt-metadata" "Metadata of TensorRT Engine Explorer (TREx)"
+        "Options, devices or summaries of a trtexec run, no timeline. Open it with TREx (trt-engine-explorer); for a timeline, profile trtexec with Nsight Systems.";
+    OnnxModel "onnx-model" "An ONNX model"
+        "A network and its weights, no times. To analyse a run here, record it with torch.profiler. A profile of ONNX Runtime (SessionOptions.enable_profiling) opens in Perfetto.";
+    Xplane "xplane" "An XSpace protobuf of the XLA profiler (xplane.pb)"
+        "JAX and TensorFlow write it. Kinetoscope does not read it yet, and Perfetto does not either. Open it in XProf (TensorBoard), or open the .trace.json.gz of the same folder in Perfetto.";
     PerfettoTrace "perfetto-protobuf" "A Perfetto trace in its binary form"
-        "Perfetto opens it as it is (ui.perfetto.dev). This page reads the JSON traces of torch.profiler.";
+        "Open it in Perfetto (ui.perfetto.dev). Kinetoscope reads the JSON traces of torch.profiler.";
     Zstd "zstd" "A file compressed with zstd"
-        "Decompress it (zstd -d) and drop the result.";
+        "Decompress it (zstd -d) and open the result.";
     Xz "xz" "A file compressed with xz"
-        "Decompress it (xz -d) and drop the result.";
+        "Decompress it (xz -d) and open the result.";
     Bzip2 "bzip2" "A file compressed with bzip2"
-        "Decompress it (bzip2 -d) and drop the result.";
+        "Decompress it (bzip2 -d) and open the result.";
     Lz4 "lz4" "A file compressed with lz4"
-        "Decompress it (lz4 -d) and drop the result.";
+        "Decompress it (lz4 -d) and open the result.";
     Tar "tar" "A tar archive"
-        "Unpack it (tar -xf) and drop the trace inside (.json or .json.gz).";
+        "Unpack it (tar -xf) and open the trace inside (.json or .json.gz).";
     Utf16 "utf-16" "Text in UTF-16"
         "Windows PowerShell writes this with > redirection. Save it as UTF-8 without a byte order mark, or write the file from Python.";
     PythonRepr "python-repr" "A printed Python object"
-        "It has single quotes, as print() or str() writes a dict; that is no JSON. Write it with json.dump.";
+        "It has single quotes, as print() or str() writes a dict; that is not JSON. Write it with json.dump.";
     Speedscope "speedscope" "A speedscope profile"
-        "Open it on speedscope.app. This page reads the JSON traces of torch.profiler.";
+        "Open it on speedscope.app. Kinetoscope reads the JSON traces of torch.profiler.";
     CpuProfile "cpuprofile" "A CPU profile of a JavaScript engine or of Firefox"
-        "Open it in the browser's own tools. This page reads the JSON traces of torch.profiler.";
+        "Open it in the browser's own tools. Kinetoscope reads the JSON traces of torch.profiler.";
+    JsonSchema "json-schema" "A JSON schema"
+        "It describes a format and holds no data. Open the .json or .json.gz that torch.profiler wrote.";
     JsonWithoutEvents "json-without-events" "JSON without traceEvents"
-        "It is readable, but has no traceEvents array, so there is nothing to show. Is this the file that torch.profiler wrote (export_chrome_trace, *.pt.trace.json)?";
+        "It is readable JSON, but has no traceEvents array. Is this the file that torch.profiler wrote (export_chrome_trace, *.pt.trace.json)?";
     CutBeforeEvents "cut-before-events" "The beginning of a JSON file"
         "It ends before any event. Copy it again from its source, or let the profiler finish before the process exits.";
-    Text "text" "Text, but no JSON"
-        "A trace starts with { or [. Is this a log or an error message? Drop the .json or .json.gz which torch.profiler wrote.";
+    Csv "csv" "A CSV table"
+        "A table that another tool computed. Kinetoscope reads the .json or .json.gz that torch.profiler wrote.";
+    Text "text" "Text that is not JSON"
+        "A trace starts with { or [. This may be a log or an error message. Open the .json or .json.gz that torch.profiler wrote.";
     Binary "binary" "An unknown binary file"
-        "It is neither JSON nor gzip. Drop the .json or .json.gz which torch.profiler wrote.";
+        "It is neither JSON nor gzip. Open the .json or .json.gz that torch.profiler wrote.";
 }
 
 impl FileKind {

@@ -56,149 +56,164 @@ macro_rules! problems {
 problems! {
     // ---- the compressed file ----
     GzipTruncated "gzip-truncated" Error
-        "The gzip file is cut short"
+        "The gzip file is truncated"
         "The download or copy stopped early, or the writer was killed. Everything before the cut is kept. Copy the file again if you can; Perfetto stops with \"GZIP stream incomplete\".";
     GzipCorrupt "gzip-corrupt" Error
         "The gzip data is damaged"
-        "Decompression failed in the middle; everything before that place is kept. Copy the file again from its source, in binary mode.";
+        "Decompression failed in the middle. Everything before that place is kept. Copy the file again from its source, in binary mode.";
     GzipCrc "gzip-crc" Error
         "The gzip checksum does not match"
-        "The data decompressed, but some byte of it is not what was written. Copy the file again; do not trust single numbers of this one.";
+        "The data was decompressed, but some bytes are wrong. Copy the file again; single figures of this file may be wrong.";
     GzipLength "gzip-length" Warning
         "The gzip length field does not match"
-        "The file says another size than its contents have. Copy the file again if you can.";
+        "The size in the file differs from the size of its content. Copy the file again if you can.";
     GzipTrailing "gzip-trailing" Warning
-        "There is text after the end of the gzip data"
-        "Those bytes are ignored. Harmless if the events look complete.";
+        "The gzip data is followed by other bytes"
+        "They are ignored. Harmless if the events are complete.";
     // ---- the document ----
     ByteOrderMark "bom" Error
         "The file starts with a byte order mark"
-        "Perfetto refuses it (\"Unknown trace type\"). The repaired file has none.";
+        "Perfetto rejects the file (\"Unknown trace type\"). The repaired file has none.";
     Truncated "truncated" Error
         "The file ends in the middle of an event"
-        "The writer was probably killed. Every whole event before the cut is kept; the rest of the last one is dropped. Perfetto reports \"JSON trace file is incomplete\".";
+        "The writer was probably killed. Every complete event is kept; the incomplete last one is dropped. Perfetto reports \"JSON trace file is incomplete\".";
     UnclosedArray "unclosed-array" Warning
         "The event array is never closed"
-        "The file ends without the closing ]. No whole event is lost. Perfetto accepts this for a bare array only; otherwise it reports \"JSON trace file is incomplete\".";
+        "The file ends without the closing ]. No complete event is lost. Perfetto accepts this for a bare array only; otherwise it reports \"JSON trace file is incomplete\".";
     UnclosedObject "unclosed-object" Warning
         "The outermost object is never closed"
         "The file ends without the closing }. All events are there. Perfetto reports \"JSON trace file is incomplete\".";
     TrailingComma "trailing-comma" Info
-        "A comma stands before a closing bracket"
+        "A comma precedes a closing bracket"
         "Perfetto and this reader accept it between events; strict JSON readers do not.";
     ExtraComma "extra-comma" Error
-        "Two commas stand where one belongs"
+        "Two commas instead of one"
         "Perfetto rejects the whole file for two commas in a row between events. The repaired file has one.";
     MissingComma "missing-comma" Warning
         "A comma is missing between two events"
         "Perfetto and this reader accept it; strict JSON readers do not.";
     Junk "junk-between-events" Error
-        "Something between the events is no event"
-        "For example null, a number, or a comment. It is skipped here; Perfetto rejects the whole file.";
+        "Text between the events is not an event"
+        "For example null, a number, or a comment. Kinetoscope skips it; Perfetto rejects the whole file.";
     FrameJunk "junk-in-frame" Error
-        "Something beside the events is no key and value"
+        "Text outside of the events is not a key and value"
         "Text in the outermost object that belongs to no key. It is skipped here and left out of the repaired file.";
+    FrameType "frame-type" Error
+        "A top-level value has the wrong type"
+        "Perfetto rejects the file if displayTimeUnit or systemTraceEvents is not text, or traceEvents is not an array. The repaired file keeps the value under \"original KEY\".";
     Malformed "malformed-event" Error
-        "An event is no readable JSON"
-        "The event is skipped up to the next one that can be read. Perfetto rejects the whole file or loses everything behind.";
+        "An event is not readable JSON"
+        "Kinetoscope skips to the next readable event. Perfetto rejects the whole file or loses everything after this event.";
     WrongBracket "wrong-bracket" Warning
-        "A bracket is closed by one of the other kind"
-        "Such as [1,2}. It is read as meant. Inside an event's arguments Perfetto loads the event and loses its arguments silently.";
+        "A bracket is closed by the wrong kind of bracket"
+        "Such as [1,2}. Kinetoscope reads it as [1,2]. Inside an event's arguments Perfetto loads the event and loses its arguments silently.";
     EventComma "comma-in-event" Warning
-        "A comma is missing or too many inside an event"
-        "It is read as meant. Perfetto accepts a trailing comma inside an event; other readers reject the file.";
+        "A comma is missing or repeated inside an event"
+        "Kinetoscope reads the event. Perfetto accepts a trailing comma inside an event; other readers reject the file.";
     SecondArray "second-event-array" Warning
         "The document has more than one traceEvents array"
         "The events of all of them are read, as one trace.";
     Concatenated "concatenated" Error
         "Several documents follow each other in one file"
-        "The events of all of them are read, as one trace. Perfetto shows the first one only, without a word. If they come from different processes or ranks, split the file to compare them.";
+        "The events of all of them are read, as one trace. Perfetto shows only the first one, without a message. If they come from different processes or ranks, split the file to compare them.";
     TrailingText "trailing-text" Warning
-        "There is text after the end of the document"
+        "The document is followed by other text"
         "It is ignored. Perfetto ignores it, too, or stops with \"tried to parse data after EOF\", depending on how the bytes arrive.";
     // ---- the text ----
     InvalidUtf8 "invalid-utf8" Warning
-        "Some text is no UTF-8"
-        "Bytes of another encoding, often in file names or process names. They are shown as \u{fffd}, also in the repaired file, as JSON must be UTF-8.";
+        "Some text is not UTF-8"
+        "Bytes of another encoding, often in file names or process names. They are shown as \u{fffd}, also in the repaired file, because JSON must be UTF-8.";
     ControlCharacter "control-character" Warning
-        "A string holds a raw control character"
-        "Such as a newline. JSON wants these escaped; Perfetto accepts them in events and rejects the file for one in a top-level value.";
+        "A string contains a raw control character"
+        "Such as a newline. JSON requires an escape; Perfetto accepts them in events and rejects the file for one in a top-level value.";
     SurrogateEscape "surrogate-escape" Error
         "A character is escaped as a surrogate"
         "Such as \\ud83d\\ude00 for an emoji, as Python's json writes it. Perfetto rejects the whole file for one in a name, and for one inside args loses that argument and every later one of the event.";
     BadEscape "bad-escape" Warning
-        "A backslash starts no escape that JSON knows"
-        "Often an unescaped path of Windows. The backslash is taken for itself.";
+        "A backslash starts no JSON escape"
+        "Often an unescaped Windows path. The backslash is kept.";
     NonFinite "non-finite-number" Error
         "A value is NaN or Infinity"
-        "JSON has no such numbers. Perfetto rejects the whole file for one as a time, and for one inside args loses that argument and every later one of the event. The repaired file has them as text.";
+        "JSON has no such numbers. Perfetto rejects the whole file for one as a time, and for one inside args loses that argument and every later one of the event. The repaired file contains them as text.";
     OddNumber "odd-number" Error
-        "A number is spelled as JSON does not allow"
-        "Such as 01, +5, .5 or 5. with nothing behind the point. Perfetto rejects the whole file.";
+        "A number has an invalid spelling"
+        "Such as 01, +5, .5, or 5. with nothing after the point. Perfetto rejects the whole file.";
     DuplicateKey "duplicate-key" Info
         "An event has the same key twice"
-        "The last one counts, as in Perfetto.";
+        "The last readable value counts, as in Perfetto.";
     // ---- events ----
     EmptyEvent "empty-event" Warning
         "An event is an empty object"
-        "Perfetto up to v56 counts each {} as an error (json_tokenizer_failure). The repaired file leaves them out.";
+        "Perfetto up to v56 counts each {} as an error (json_tokenizer_failure). The repaired file does not contain them.";
+    EmptyLastEvent "empty-last-event" Info
+        "The list of events ends with an empty object"
+        "The profiler of JAX and TensorFlow (XLA) ends its list like this; no data is missing. Perfetto up to v56 counts the {} as an error (json_tokenizer_failure). The repaired file does not contain it.";
     UnreadablePhase "unreadable-phase" Error
         "An event has no readable ph"
-        "Every event needs a phase, one letter of text, such as \"X\". This one cannot be placed.";
+        "Every event needs a phase, one letter of text, such as \"X\".";
     MissingTs "missing-ts" Error
         "An event has no ts"
-        "Without a time it cannot be placed. Perfetto drops it (json_tokenizer_failure).";
+        "An event needs a time. Perfetto drops it (json_tokenizer_failure).";
     UnreadableTs "unreadable-ts" Error
-        "The ts of an event is no number"
+        "The ts of an event is not a number"
         "Without a time it cannot be placed. Perfetto drops it, and for NaN rejects the whole file.";
     NegativeTs "negative-ts" Error
         "The ts of an event is negative"
-        "Perfetto drops it (trace_sorter_negative_timestamp_dropped). Moving the time base repairs this.";
+        "Perfetto drops it (trace_sorter_negative_timestamp_dropped). Repair subtracts another time base.";
     MissingDur "missing-dur" Error
         "A complete event (X) has no dur"
-        "Its length is not known. Perfetto drops it (json_parser_failure).";
+        "Its duration was not recorded. Perfetto drops it (json_parser_failure).";
     UnreadableDur "unreadable-dur" Error
-        "The dur of an event is no number"
-        "Such as null. Perfetto stops the whole import at it: \"JSON trace file is incomplete\".";
+        "The dur of an event is not a number"
+        "Such as null. Perfetto aborts the import at it: \"JSON trace file is incomplete\".";
     NegativeDur "negative-dur" Error
         "The dur of an event is negative"
-        "The clock of the device or the profiler went wrong. Perfetto drops it (slice_negative_duration).";
+        "The clock of the device or the profiler was wrong. Perfetto drops it (slice_negative_duration).";
     UnreadableThreadTime "unreadable-thread-time" Error
-        "The tts or tdur of an event is no number"
-        "Perfetto stops the whole import at it.";
+        "The tts or tdur of an event is not a number"
+        "Perfetto aborts the import at it.";
     SubNs "sub-ns-digits" Info
         "A time has digits below one nanosecond"
-        "They are cut. Perfetto rounds instead, and reads more than 18 decimals wrongly.";
+        "Kinetoscope truncates them. Perfetto rounds, and misreads more than 18 decimals.";
     TimeOutOfRange "time-out-of-range" Error
         "A time does not fit 64 bits of nanoseconds"
-        "It is beyond 292 years from the others. Are the times nanoseconds that were written as microseconds?";
+        "It is more than 292 years away from the others. Were nanoseconds written as microseconds?";
     StringTime "string-time" Info
         "A time is written as text"
         "\"ts\": \"123\" in place of \"ts\": 123. It is read as a number, as in Perfetto.";
+    RejectedTime "rejected-time" Error
+        "A time is text that Perfetto does not read as a number"
+        "Such as \"+5\" or \"5.\". Perfetto drops the event, and for a dur stops the whole import. The repaired file spells the number plainly.";
     UnreadableFlowId "unreadable-flow-id" Error
         "The id of a flow event cannot be read"
-        "Perfetto wants an integer, or text in hexadecimal (flow_invalid_id). The arrow is lost.";
+        "Perfetto requires an integer, or hexadecimal text (flow_invalid_id). The arrow is lost.";
     FlowWithoutDirection "flow-without-direction" Warning
         "A slice has a bind_id but neither flow_in nor flow_out"
         "Perfetto cannot draw that arrow (flow_without_direction).";
     MissingAsyncId "missing-async-id" Error
         "An async event has no id or no pid"
         "Events b, n and e need a pid and an id to be matched. Perfetto drops them (json_parser_failure).";
+    UnreadableSample "unreadable-sample" Error
+        "The id of a V8 sample (P) cannot be read"
+        "Perfetto wants an integer, or text in hexadecimal. It drops the event (json_tokenizer_failure).";
+    IgnoredPhase "ignored-phase" Info
+        "Perfetto does not show events of this phase"
+        "Its importer skips letters that it does not know, without an error. The events stay in the repaired file as they are.";
     CounterArgument "counter-argument" Error
-        "A counter's argument is no number"
+        "A counter's argument is not a number"
         "Or the counter has no arguments. Perfetto counts each as an error (json_parser_failure).";
     MetadataArgument "metadata-argument" Warning
         "A metadata event has an argument of the wrong type"
-        "thread_name and process_name want args.name as text, the sort indexes a number. Perfetto counts each as an error (json_parser_failure).";
+        "thread_name and process_name require args.name as text that is not empty, the sort indexes require a number. Perfetto counts each as an error (json_parser_failure).";
     InstantScope "instant-scope" Error
         "The scope of an instant event is unknown"
-        "s must be t, p or g. Perfetto drops it (json_parser_failure).";
+        "s must be t, p or g. Perfetto reads anything else as t, the scope of a thread; the repaired file says so.";
     EventTooLong "event-too-long" Error
         "An event is too long, or there are too many"
-        "An event of 4 GiB or more, or more than four thousand million of them. It is skipped.";
+        "An event of 4 GiB or more, or more than 4 billion events. They are skipped.";
     TooManyStreams "too-many-streams" Warning
         "There are more than 65,535 GPU streams"
-        "Probably the stream number is not one. The events beyond are counted, but belong to no stream.";
+        "Probably the field is not a stream number. Events of further streams are counted, but belong to no stream.";
 }
 
 impl ProblemKind {
@@ -311,6 +326,18 @@ impl Problems {
                     excerpt: excerpt(text),
                 });
             }
+        }
+    }
+
+    /// One empty event at the end of others is how a producer ends its list, not damage.
+    pub(crate) fn forgive_empty_last(&mut self, last: Option<Row>) {
+        let empty = &mut self.0[ProblemKind::EmptyEvent as usize];
+        let ends = |problem: &mut Problem| {
+            problem.count == 1 && last > Some(0) && problem.first_row == last
+        };
+        if let Some(problem) = empty.take_if(ends) {
+            let kind = ProblemKind::EmptyLastEvent;
+            self.0[kind as usize] = Some(Problem { kind, ..problem });
         }
     }
 

@@ -61,6 +61,19 @@ fn small_ones_of_our_own() {
         (b"{'traceEvents': [{'ph': 'X'}]}", FileKind::PythonRepr),
         (b"\xff\xfe{\x00\"\x00", FileKind::Utf16),
         (b"CUDA error: out of memory", FileKind::Text),
+        (
+            b"[\n  { \"count\" : 1 }\n, { \"name\" : \"c\", \"timeMs\" : 0.1, \"averageMs\" : 0.1 }\n]",
+            FileKind::TensorRtProfile,
+        ),
+        (b"[{ \"startEnqMs\" : 2.6, \"latencyMs\" : 0.8 }]", FileKind::TensorRtTimes),
+        (b"{\"Layers\": [\"Conv_0\"], \"Bindings\": []}", FileKind::TensorRtLayers),
+        (
+            b"[{\"Name\": \"A100\", \"ComputeCapability\": [8, 0], \"TotalMemory\": 1}]",
+            FileKind::TensorRtSide,
+        ),
+        (b"{\"performance_summary\": {\"Throughput\": 1.5}}", FileKind::TensorRtSide),
+        (b"{\"Type\":79,\"CudaEvent\":{\"startNs\":\"1\"}}\n{\"Type\":59}", FileKind::NsysJson),
+        (b"{\"$schema\": \"http://json-schema.org/draft-07/schema#\"}", FileKind::JsonSchema),
     ] {
         for file in [file.to_vec(), common::gzip(file)] {
             // An empty file in gzip is an empty file.

@@ -100,7 +100,7 @@ fn phases() {
         assert!(it.trace.flags(1).has(Flags::PHASE_UNREADABLE));
     }
     assert_eq!(one(r#"{"ph":"X1","ts":1,"dur":1}"#, &[]).trace.phase(1), Phase::Complete);
-    assert_eq!(one(r#"{"ph":"Q","ts":1}"#, &[]).trace.phase(1), Phase::Other);
+    assert_eq!(one(r#"{"ph":"Q","ts":1}"#, &["ignored-phase"]).trace.phase(1), Phase::Other);
     assert_eq!(one(r#"{"p\u0068":"\u0058","ts":1,"dur":1}"#, &[]).trace.phase(1), Phase::Complete);
     one("{}", &["empty-event"]);
     one("{ }", &["empty-event"]);
@@ -379,7 +379,7 @@ fn too_many_streams() {
         );
     }
     text += "{}]";
-    let it = file(&text, 65_541, &["empty-event", "too-many-streams"]);
+    let it = file(&text, 65_541, &["empty-last-event", "too-many-streams"]);
     assert_eq!(problem(&it, ProblemKind::TooManyStreams).count, 5);
 }
 
@@ -411,4 +411,13 @@ fn frames_of_python_keep_their_ids_and_launches_their_kernel() {
     let kernel = frame.replace("python_function", "kernel");
     let trace = file(&format!("[{op},{kernel}]"), 2, &[]).trace;
     assert_eq!((trace.link(0), trace.external(0), trace.link(1)), (None, Some(3), None));
+}
+
+#[test]
+fn one_empty_object_ends_a_list_and_is_no_damage() {
+    let ends = |text: &str| ids(&decode(text).unwrap().problems).join(",");
+    assert_eq!(ends(r#"{"traceEvents":[{"ph":"M","name":"a","pid":1},{}]}"#), "empty-last-event");
+    assert_eq!(ends(r#"{"traceEvents":[{"ph":"M","name":"a","pid":1},{},{}]}"#), "empty-event");
+    assert_eq!(ends(r#"{"traceEvents":[{},{"ph":"M","name":"a","pid":1}]}"#), "empty-event");
+    assert_eq!(ends(r#"{"traceEvents":[{}]}"#), "empty-event");
 }

@@ -185,7 +185,10 @@ pub fn artifacts(input: &ArtifactInput<'_>) -> Result<Vec<Artifact>, serde_json:
         json(METADATA, &metadata)?,
     ];
     if let Some(mut rows) = kernels {
-        rows.iter_mut().for_each(|row| strip(&mut row.python_location));
+        for row in &mut rows {
+            strip(&mut row.python_location);
+            row.locations.iter_mut().for_each(strip);
+        }
         files.push(json(KERNELS, &rows)?);
     }
     if let Some(mut rows) = overlap {

@@ -1,4 +1,4 @@
-//! Two runs side by side: first whether they may be compared at all, then what differs.
+//! Compares two runs: first whether they are comparable, then their differences.
 
 mod fuse;
 mod guard;
@@ -20,7 +20,7 @@ use table::{Measured, deltas};
 /// The comparison of two runs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Comparison {
-    /// Whether they may be compared.
+    /// Whether the runs are comparable.
     pub guard: Guard,
     /// Categories of GPU work.
     pub categories: Vec<DeltaRow>,
@@ -32,7 +32,7 @@ pub struct Comparison {
     pub fuse: Vec<FuseDeltaRow>,
 }
 
-/// One run, as its artifacts tell of it: so runs of last year compare like runs of today.
+/// One run, read from its artifacts, so that old and new runs are compared in the same way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// Its `profile_metadata.json`.
@@ -43,7 +43,7 @@ pub struct Run {
     pub fuse: Vec<FuseArtifact>,
 }
 
-/// An artifact that is not what its name says.
+/// An artifact whose content does not match its name.
 #[derive(Debug)]
 pub struct NotAnArtifact {
     /// The file's name.
@@ -55,7 +55,7 @@ pub struct NotAnArtifact {
 impl std::fmt::Display for NotAnArtifact {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { name, error } = self;
-        write!(out, "{name} is missing or not of this schema: {error}")
+        write!(out, "{name} is missing or has another schema: {error}")
     }
 }
 
@@ -77,13 +77,13 @@ pub fn compare(a: &Run, b: &Run) -> Comparison {
 }
 
 impl Run {
-    /// The files of the artifacts that a run is made of.
+    /// The artifact files of a run.
     pub const FILES: [&str; 3] = [METADATA, KERNELS, FUSE];
 
-    /// The run that artifacts tell of. A table of fuse patterns may be absent.
+    /// Reads a run from its artifacts. The table of fuse patterns may be absent.
     ///
     /// # Errors
-    /// When another is absent, or one is not what its name says.
+    /// When another artifact is absent, or the content of one does not match its name.
     pub fn of(files: &[Artifact]) -> Result<Self, NotAnArtifact> {
         fn read<T: DeserializeOwned>(
             name: &'static str,
@@ -122,17 +122,18 @@ impl Run {
 const PREVIEW: u32 = 40;
 
 impl Comparison {
-    /// The comparison as chapters, the banner first.
+    /// The comparison as sections, the banner first.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
         let Self { guard, categories, kernels, stages, fuse } = self;
         let mut first = Section::new("comparability", "Comparability");
         first.intro.push(guard.banner.clone());
         first.intro.extend(guard.warnings.iter().cloned());
-        first.tables.push(Table::of("comparability", "What must be the same", &guard.rows));
+        first.tables.push(Table::of("comparability", "Comparability checks", &guard.rows));
         let summed = ["a_total_ns", "b_total_ns", "delta_ns"];
         let mut tables = Section::new("comparison", "Comparison");
         tables.intro.push(table::sentence(categories));
+        tables.intro.extend(table::matched_sentence(kernels));
         for (id, title, rows) in [
             ("compare-stages", "Stages", stages),
             ("compare-categories", "Categories", categories),
@@ -142,11 +143,11 @@ impl Comparison {
                 Table::of(id, title, rows)
                     .summing(&summed)
                     .preview(PREVIEW)
-                    .when_empty("Neither run has any."),
+                    .when_empty("None in either run."),
             );
         }
         tables.tables.push(
-            Table::of("compare-fuse", "Fuse patterns", fuse).when_empty("Neither run has any."),
+            Table::of("compare-fuse", "Fuse patterns", fuse).when_empty("None in either run."),
         );
         vec![first, tables]
     }

@@ -1,4 +1,4 @@
-//! What a file holds, counted independently of the trace model: the measure for "nothing was lost".
+//! Counts the content of a file independently of the trace model, to verify that a repair loses nothing.
 //!
 //! A digest is taken of the bytes that go into a repair and of the bytes that come out of it, with its own
 //! pass over the JSON. It shares the scanner with the decoder, but neither the columns nor the plan, so a
@@ -161,14 +161,18 @@ impl<'a> Fields<'a> {
                     fields.phase = text.raw.first().map(|letter| Phase::of(*letter));
                 }
                 (b"ph", _) => fields.phase = None,
-                (b"ts", Some(Value::String(text))) => fields.ts = Some(text.raw),
                 (b"ts", Some(Value::Number(number))) => fields.ts = Some(number),
+                // What is no number does not take the place of one.
+                (b"ts", _) if fields.ts.is_some() && !decode::is_time(value) => {}
+                (b"ts", Some(Value::String(text))) => fields.ts = Some(text.raw),
                 (b"ts", _) => fields.ts = None,
                 (b"dur", Some(Value::String(text))) => fields.dur = Some(text.raw),
                 (b"dur", Some(Value::Number(number))) => fields.dur = Some(number),
                 (b"dur", _) => fields.dur = None,
                 (b"name", _) => fields.name = text,
                 (b"cat", _) => fields.category = text,
+                (b"args", _)
+                    if fields.args.first() == Some(&b'{') && text.first() != Some(&b'{') => {}
                 (b"args", _) => fields.args = text,
                 _ => {}
             }

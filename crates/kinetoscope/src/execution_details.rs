@@ -1,4 +1,4 @@
-//! `execution_details.json`: which batch size each capture trace of a folder is for. It lies beside the traces.
+//! `execution_details.json`, which SGLang writes next to its traces: the batch size of each capture trace.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::artifacts::base_name;
 
-/// A text that is no `execution_details.json`.
+/// The error for text that is not an `execution_details.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotDetails(String);
 
 impl fmt::Display for NotDetails {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "no list of captures: {}", self.0)
+        write!(out, "not a list of captures: {}", self.0)
     }
 }
 
@@ -22,12 +22,12 @@ impl std::error::Error for NotDetails {}
 /// The captures that an `execution_details.json` lists, a list of `{file, batch_size, mode}`.
 ///
 /// # Errors
-/// When the text is of another form, with the entry.
+/// When the text has another form, with the entry.
 pub fn execution_details(json: &str) -> Result<Vec<CaptureFacts>, NotDetails> {
     let document: Value = serde_json::from_str(json.trim_start_matches('\u{feff}'))
-        .map_err(|error| NotDetails(format!("it is no JSON: {error}")))?;
+        .map_err(|error| NotDetails(format!("it is not JSON: {error}")))?;
     let Value::Array(entries) = document else {
-        return Err(NotDetails("it is no JSON array".to_owned()));
+        return Err(NotDetails("it is not a JSON array".to_owned()));
     };
     let entry = |(at, entry): (usize, &Value)| {
         let Some(file) = entry.get("file").and_then(Value::as_str) else {
@@ -36,7 +36,7 @@ pub fn execution_details(json: &str) -> Result<Vec<CaptureFacts>, NotDetails> {
         let batch_size = match entry.get("batch_size") {
             None | Some(Value::Null) => None,
             Some(size) => Some(size.as_u64().ok_or_else(|| {
-                NotDetails(format!("entry {at}: batch_size {size} is no whole number"))
+                NotDetails(format!("entry {at}: batch_size {size} is not an integer"))
             })?),
         };
         let mode = entry.get("mode").and_then(Value::as_str).map(str::to_owned);
@@ -45,7 +45,7 @@ pub fn execution_details(json: &str) -> Result<Vec<CaptureFacts>, NotDetails> {
     entries.iter().enumerate().map(entry).collect()
 }
 
-/// The entry of a capture trace; a file may be compressed or not since the list was made.
+/// The entry of a capture trace; the file may have been compressed or decompressed since.
 #[must_use]
 pub fn details_of_capture(all: &[CaptureFacts], file_name: &str) -> Option<CaptureFacts> {
     let plain = |name: &str| {
@@ -79,8 +79,8 @@ mod tests {
     #[test]
     fn another_form_is_refused_with_its_entry() {
         for (text, what) in [
-            ("", "no JSON"),
-            ("{}", "no JSON array"),
+            ("", "not JSON"),
+            ("{}", "not a JSON array"),
             ("[{\"file\": \"a\"}, {}]", "entry 1 has no file"),
             ("[{\"file\": \"a\", \"batch_size\": -1}]", "entry 0: batch_size -1"),
         ] {

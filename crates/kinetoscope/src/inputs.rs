@@ -1,9 +1,9 @@
-//! What a file's name and contents tell of the part that it plays.
+//! The rank and the possible role of a file, from its name and content.
 
 use analysis::Signs;
 use trace::Trace;
 
-/// The rank of a trace: its own word (`distributedInfo`), else its name's.
+/// The rank of a trace: from `distributedInfo`, else from its name.
 #[must_use]
 pub fn rank(trace: &Trace, file_name: &str) -> Option<i64> {
     let info = trace.metadata.get("distributedInfo");
@@ -12,19 +12,19 @@ pub fn rank(trace: &Trace, file_name: &str) -> Option<i64> {
     own.or_else(|| rank_of_name(file_name))
 }
 
-/// What a trace shows of the part that it can play beside others.
+/// Characteristics of a trace that decide its role next to other files.
 #[must_use]
 pub fn signs(trace: &Trace, file_name: &str) -> Signs {
     Signs { rank: rank(trace, file_name), ..Signs::of(trace) }
 }
 
-/// The rank that a file name tells: `run-TP-3.trace.json.gz`, `x_rank0.json`, `tp1-decode.json`, `worker2_a.json`.
+/// The rank in a file name: `run-TP-3.trace.json.gz`, `x_rank0.json`, `tp1-decode.json`, `worker2_a.json`.
 #[must_use]
 pub fn rank_of_name(file_name: &str) -> Option<i64> {
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name).to_ascii_lowercase();
     let number = |text: &str| -> Option<i64> {
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        // What follows a bare number must end the word.
+        // A bare number must end the word.
         let ends = text[end..].chars().next().is_none_or(|next| matches!(next, '_' | '.' | '-'));
         if ends { text[..end].parse().ok() } else { None }
     };
@@ -37,7 +37,7 @@ pub fn rank_of_name(file_name: &str) -> Option<i64> {
     word("tp").or_else(|| word("tp-")).or_else(|| word("rank")).or_else(|| word("worker"))
 }
 
-/// Names that lie beside traces and hold none.
+/// Names of files next to traces that are not traces.
 #[must_use]
 pub fn is_no_trace_by_name(file_name: &str) -> bool {
     let name = file_name.to_ascii_lowercase();

@@ -35,14 +35,14 @@ struct Perfetto<'a> {
     crossings_exact: u64,
     /// Slices in such pairs.
     crossing_slices_exact: u64,
-    /// Everything else the model says.
+    /// The other results of the model.
     prediction: &'a Prediction,
 }
 
 /// `kinetoscope breakdown --json`.
 ///
 /// # Errors
-/// Never for these types; serde's signature asks.
+/// Never for these types; required by serde's signature.
 pub fn breakdown_json(
     decoded: &Decoded,
     report: &TraceReport,
@@ -86,10 +86,10 @@ struct TimeBaseJson {
     reason: repair::BaseReason,
 }
 
-/// The repair log: every rule, every changed event with old and new place, and the conservation proof.
+/// The repair log: every rule, every changed event with old and new place, and the verification.
 ///
 /// # Errors
-/// Never for these types; serde's signature asks.
+/// Never for these types; required by serde's signature.
 pub fn repair_log_json(
     decoded: &Decoded,
     plan: &RepairPlan,

@@ -108,8 +108,8 @@ mod tests {
         let good = written(&map());
         let key = r#"global.kernels["void k<\"1\">(int)"]"#;
         let table = [
-            ("", String::new(), "no JSON"),
-            ("[]", String::new(), "no JSON object"),
+            ("", String::new(), "not JSON"),
+            ("[]", String::new(), "not a JSON object"),
             ("{}", String::new(), "version is missing"),
             ("{\"version\": 2}", String::new(), "global is missing"),
             ("{\"version\": 3}", "version".to_owned(), "version 3"),
@@ -117,14 +117,14 @@ mod tests {
             (
                 "{\"version\": 2, \"stages\": {\"lunch\": {}}, \"global\": {}}",
                 "stages.lunch".to_owned(),
-                "no stage",
+                "is not a stage",
             ),
         ];
         for (text, place, what) in table {
             let error = kernel_map_from_json(text).unwrap_err();
             assert_eq!(error.place, place, "{text}");
             assert!(error.what.contains(what), "{text}: {error}");
-            assert!(error.to_string().contains("--export-map"), "{error}");
+            assert!(error.to_string().contains("Export the map again"), "{error}");
         }
         for (old, new, place) in [
             ("\"launches\": 2", "\"launches\": -2", format!("{key}.sites[0].launches")),

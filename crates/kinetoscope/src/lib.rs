@@ -1,4 +1,4 @@
-//! Kinetoscope's one entrance: everything that the page and the command line may drive.
+//! The facade of Kinetoscope: the page and the command line use only this crate.
 //!
 //! ```
 //! use kinetoscope::{Decoder, Options, Output, PlanOptions, Repairer};
@@ -20,7 +20,7 @@
 //! # Ok::<(), kinetoscope::NotATrace>(())
 //! ```
 //!
-//! Constraints: no I/O, no clock, no environment; bytes come in by `push`, results go out as values. The
+//! Constraints: no I/O, no clock, no environment; input arrives by `push`, results are values. The
 //! same bytes and options give the same results on every machine, native or wasm.
 
 pub mod artifacts;
@@ -43,11 +43,11 @@ mod text_faults;
 pub use ::trace::Details;
 pub use analysis::{
     BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, Concurrency, Confidence, Coverage,
-    InstanceRow, KernelDetails, KernelKey, KernelMap, KernelTableRow, NextTo, Options,
-    OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs, Sources, Stage, StageRow,
-    TraceReport, TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice, above_cutoff,
-    analyze, gpu_text, guess_map, guess_roles, kernel_map, map_names, overlap_windows, triage,
-    triage_kept, window_text,
+    FuseRow, InstanceRow, KernelDetails, KernelKey, KernelMap, KernelTableRow, MappedByName,
+    NextTo, Options, OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs, Sources, Stage,
+    StageRow, TraceReport, TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice,
+    above_cutoff, analyze, gpu_text, guess_map, guess_roles, kernel_map, map_names, other_work,
+    overlap_windows, triage, triage_kept, window_text, words,
 };
 pub use catalog::Category;
 pub use compare::{

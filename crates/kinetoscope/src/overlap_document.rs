@@ -1,4 +1,4 @@
-//! What `kinetoscope overlap` prints: what could overlap, and around each row its neighbours, its calls and a picture.
+//! The output of `kinetoscope overlap`: overlap candidates, each with its neighbours, its calls and a drawing.
 
 use analysis::{
     Concurrency, Coverage, FigureRow, NextTo, OverlapContext, OverlapRow, OverlapWindow,
@@ -34,15 +34,15 @@ const NAME_CHARS: usize = 96;
 pub struct OverlapDocument<'a> {
     /// What it is of: a file's name.
     pub title: String,
-    /// The triage of the formal trace.
+    /// The triage of the measured trace.
     pub report: &'a TriageReport,
     /// The windows around the longest instance of each row, beside `report.overlap`.
     pub windows: Vec<Option<OverlapWindow>>,
-    /// The metadata of the formal trace, which may name hosts and users.
+    /// The metadata of the measured trace, which may hold names of hosts and users.
     pub metadata: &'a Metadata,
     /// Leaves these names where they are.
     pub keep_names: bool,
-    /// How the places in Python were found: `mapping and formal`, `single trace`.
+    /// Which files the times, ops and Python lines come from.
     pub mode: String,
     /// Rows that are shown with their surroundings: the most urgent.
     pub rows: usize,
@@ -63,7 +63,7 @@ impl OverlapDocument<'_> {
         section.tables.push(
             Table::of("actions", "Actions", overlap)
                 .only(ACTIONS)
-                .when_empty("Nothing takes enough exposed time to be worth moving."),
+                .when_empty("No kernel has enough exposed time to be worth overlapping."),
         );
         let title = names.strip(&self.title);
         let mut out = report::document(&title, &[strip_section(&names, &section)]);
@@ -87,7 +87,7 @@ impl OverlapDocument<'_> {
         }
         let mut out = "\n## Source context\n".to_owned();
         out.push_str(
-            "\nThe longest instance of each row, the most urgent first, with what ran around it on its device.\n",
+            "\nThe longest instance of each row, most urgent first, and the work around it on its device.\n",
         );
         for at in chosen {
             out.push_str(&of_row(&overlap[at], &contexts[at], &names));
@@ -97,7 +97,7 @@ impl OverlapDocument<'_> {
         }
         if left_out > 0 {
             let rows = units::plural(left_out as u64, "more row", "more rows");
-            out.push_str(&format!("\n{rows} without a picture.\n"));
+            out.push_str(&format!("\n{rows} not drawn.\n"));
         }
         out
     }
@@ -115,18 +115,22 @@ fn figures(concurrency: &Concurrency, coverage: &Coverage) -> Vec<FigureRow> {
     };
     vec![
         figure("GPU busy", Cell::Ns(busy_ns), "at least one stream ran"),
-        figure("Overlapped", Cell::Ns(overlapped_ns), "at least two streams of a device ran"),
-        figure("Overlapped share", share(overlapped_ns, busy_ns), "of GPU busy"),
-        figure("Peak concurrency", Cell::Count(peak_streams), "streams of a device at once"),
         figure(
-            "Mapped to an op",
-            share(coverage.op_ns, coverage.total_ns),
-            "of the summed GPU time",
+            "Overlapped",
+            Cell::Ns(overlapped_ns),
+            "at least two streams of a device ran at once",
         ),
+        figure("Overlapped share", share(overlapped_ns, busy_ns), "of GPU busy"),
+        figure(
+            "Peak concurrency",
+            Cell::Count(peak_streams),
+            "streams of a device running at once",
+        ),
+        figure("Mapped to an op", share(coverage.op_ns, coverage.total_ns), "of summed GPU time"),
         figure(
             "Mapped to Python",
             share(coverage.python_ns, coverage.total_ns),
-            "of the summed GPU time",
+            "of summed GPU time",
         ),
     ]
 }
@@ -139,7 +143,7 @@ fn of_row(row: &OverlapRow, context: &OverlapContext, names: &Names) -> String {
         out.push_str(&format!("- {label}: {markdown}\n"));
     };
     let stream = match context.stream.as_str() {
-        "" => "a stream that the file does not name".to_owned(),
+        "" => "an unnamed stream".to_owned(),
         stream => format!("stream {stream}"),
     };
     line("Instance", &text(&format!("{} on {stream}", units::time(context.dur_ns))));
@@ -148,15 +152,15 @@ fn of_row(row: &OverlapRow, context: &OverlapContext, names: &Names) -> String {
             let name = code_span(&short_name(&side.kernel_name, NAME_CHARS));
             format!("{name} {}", text(&neighbour(side, word)))
         }
-        None => "nothing on this stream".to_owned(),
+        None => "none on this stream".to_owned(),
     };
     line("Before", &or_nothing(&context.before, "its input"));
     line("After", &or_nothing(&context.after, "its consumer"));
-    let op = context.cpu_op.as_deref().unwrap_or("not known");
+    let op = context.cpu_op.as_deref().unwrap_or("not recorded");
     let launch = context.launch.as_deref().map(|launch| format!(", launched by {launch}"));
     line("Op", &format!("{op}{} (confidence: {})", launch.unwrap_or_default(), context.confidence));
     if context.chain.is_empty() {
-        line("Calls", "no line of Python is known");
+        line("Calls", "no Python line recorded");
     } else {
         line("Calls", &text(&context.chain.join(" → ")));
     }
@@ -164,7 +168,7 @@ fn of_row(row: &OverlapRow, context: &OverlapContext, names: &Names) -> String {
     out
 }
 
-/// What a neighbour is to the instance, after its name.
+/// The neighbour's relation to the instance, after its name.
 fn neighbour(side: &NextTo, word: &str) -> String {
     let NextTo { kernel_name: _, category, gap_ns, near, dependent, place } = side;
     let gap = match gap_ns {
@@ -172,10 +176,10 @@ fn neighbour(side: &NextTo, word: &str) -> String {
         _ => format!("{} away", units::time(*gap_ns)),
     };
     let relation = match (near, dependent) {
-        (false, _) => "not near".to_owned(),
-        (true, Some(true)) => format!("looks like {word}"),
-        (true, Some(false)) => "near, does not look dependent".to_owned(),
-        (true, None) => "near, not known whether it depends".to_owned(),
+        (false, _) => "not adjacent".to_owned(),
+        (true, Some(true)) => format!("probably {word}"),
+        (true, Some(false)) => "adjacent, probably independent".to_owned(),
+        (true, None) => "adjacent, dependency unknown".to_owned(),
     };
     let place = place.as_deref().map(|place| format!("; {place}")).unwrap_or_default();
     format!("({category}), {gap}, {relation}{place}")

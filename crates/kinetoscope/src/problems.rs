@@ -53,7 +53,7 @@ impl report::Row for ProblemRow {
             key: "severity",
             title: "Severity",
             unit: Unit::Text,
-            help: "error: data is missing or misread; warning: other tools stumble; info: harmless.",
+            help: "error: data is missing or misread; warning: other tools may fail; info: harmless.",
             cell: |row| Cell::Text(row.severity.clone()),
         },
         Column {
@@ -65,44 +65,44 @@ impl report::Row for ProblemRow {
         },
         Column {
             key: "title",
-            title: "What",
+            title: "Problem",
             unit: Unit::Text,
-            help: "What was found.",
+            help: "The defect.",
             cell: |row| Cell::Text(row.title.clone()),
         },
         Column {
             key: "count",
             title: "Count",
             unit: Unit::Count,
-            help: "How often.",
+            help: "Number of occurrences.",
             cell: |row| Cell::Count(row.count),
         },
         Column {
             key: "first_offset",
             title: "First byte",
             unit: Unit::Count,
-            help: "Where the first lies in the decompressed file.",
+            help: "Offset of the first occurrence in the decompressed file.",
             cell: |row| Cell::Count(row.first_offset),
         },
         Column {
             key: "first_event",
             title: "First event",
             unit: Unit::Count,
-            help: "Number of the first event concerned, from 0.",
-            cell: |row| Cell::or_missing(row.first_event, Cell::Count, "it is no event's"),
+            help: "Index of the first affected event, from 0.",
+            cell: |row| Cell::or_missing(row.first_event, Cell::Count, "not in an event"),
         },
         Column {
             key: "excerpt",
-            title: "Text there",
+            title: "Excerpt",
             unit: Unit::Text,
-            help: "The beginning of the text concerned.",
+            help: "The beginning of the affected text.",
             cell: |row| Cell::Text(row.excerpt.clone()),
         },
         Column {
             key: "help",
-            title: "What it means",
+            title: "Meaning",
             unit: Unit::Text,
-            help: "What it means and what is done about it.",
+            help: "The effect of the defect, and how Kinetoscope handles it.",
             cell: |row| Cell::Text(row.help.clone()),
         },
     ];
@@ -112,7 +112,7 @@ impl report::Row for ProblemRow {
 #[must_use]
 pub fn problem_table(problems: &[Problem]) -> Table {
     let rows: Vec<ProblemRow> = problems.iter().map(ProblemRow::new).collect();
-    Table::of("problems", "Problems", &rows).when_empty("None: the file is sound JSON.")
+    Table::of("problems", "Problems", &rows).when_empty("No problems found.")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use catalog::RawKind;
 use decode::Decoded;
-use repair::{BaseReason, Prediction, RepairPlan};
+use repair::{BaseReason, Prediction, RepairPlan, Rule};
 use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
 use trace::{Flags, Row, Trace};
@@ -20,7 +20,7 @@ const LOG_MAX: usize = 5_000;
 pub struct RepairReport {
     /// Whether the repaired file differs from the original at all.
     pub damaged: bool,
-    /// The finding in one sentence.
+    /// The result in two sentences: the file as it is, and the repaired file.
     pub verdict: String,
     /// What each range of Perfetto versions does with the file, before and after.
     pub predictions: Table,
@@ -28,7 +28,7 @@ pub struct RepairReport {
     pub drops_before: u64,
     /// The same of the repaired file.
     pub drops_after: u64,
-    /// Whether Perfetto reads the repaired file without any error, by the model.
+    /// Whether Perfetto reads the repaired file without an error and every time exactly, by the model.
     pub clean_after: bool,
     /// Why a time base is subtracted, where one is.
     pub time_base: Option<String>,
@@ -106,10 +106,10 @@ impl RepairReport {
 fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> String {
     let before = &plan.before;
     if plan.is_identity() && before.is_clean() && text.is_none() {
-        return "Nothing to repair: every Perfetto since v51 shows this file whole.".to_owned();
+        return "No problems found. The file opens without loss in Perfetto v51+.".to_owned();
     }
     let start = if let Some(reason) = text.refused.map(str::to_owned).or(before.stops.clone()) {
-        format!("Perfetto cannot read this file whole: {reason}.")
+        format!("Perfetto does not read the whole file: {reason}.")
     } else if before.crossing_slices > 0 {
         let n = before.crossing_slices;
         format!(
@@ -118,23 +118,57 @@ fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> String {
             if n == 1 { "it" } else { "them" },
         )
     } else if let Some(risk) = text.risks.first() {
-        format!("Perfetto may not read this file whole: it holds {risk}.")
+        format!("Perfetto may lose a part of this file: it holds {risk}.")
     } else if before.is_clean() {
         "Perfetto shows all slices of this file.".to_owned()
-    } else {
+    } else if before.has_errors() {
         "Perfetto flags errors in this file.".to_owned()
+    } else {
+        format!(
+            "Perfetto rounds {} of this file.",
+            units::plural(before.misread_times, "time", "times")
+        )
     };
     if plan.is_identity() && damaged_gzip {
         return format!(
-            "{start} The JSON in it is sound; the repaired file has a sound gzip frame."
+            "{start} Its JSON has no problems; the repaired file has a new gzip frame."
         );
     }
-    let end = if plan.after.is_clean() {
-        "The repaired file is shown whole, without an error, by every version since v51."
-    } else {
-        "The repair mends what it can; what is left is listed below."
+    format!("{start} {}", outcome(plan, text))
+}
+
+/// What Perfetto makes of the repaired file.
+fn outcome(plan: &RepairPlan, text: &TextFaults) -> String {
+    let after = &plan.after;
+    let n_aside = plan.counts.get(&Rule::SetAside).copied().unwrap_or_default();
+    let n_outliers = plan.counts.get(&Rule::Outlier).copied().unwrap_or_default();
+    let mut limits = Vec::new();
+    if n_aside > 0 {
+        limits.push(format!(
+            "{} set aside",
+            units::plural(n_aside, "unreadable event", "unreadable events")
+        ));
+    }
+    if n_outliers > 0 {
+        let events = units::plural(n_outliers, "event", "events");
+        limits.push(format!("{events} far from the rest left at their own time"));
+    }
+    if text.ignored_phases {
+        limits.push("events of phases that Perfetto does not show".to_owned());
+    }
+    if after.misread_times > 0 {
+        let times = units::plural(after.misread_times, "time", "times");
+        let off = units::time(i64::try_from(after.worst_rounding_ns).unwrap_or(i64::MAX));
+        limits.push(format!("{times} rounded by up to {off}, because the times span too long"));
+    }
+    let opens = match after.stops.is_none() && !after.has_errors() {
+        true => "The repaired file opens without an error in Perfetto v51+",
+        false => "The repaired file still has errors, listed below",
     };
-    format!("{start} {end}")
+    match limits.is_empty() {
+        true => format!("{opens}, with every slice shown."),
+        false => format!("{opens}; not as recorded: {}.", limits.join(", ")),
+    }
 }
 
 fn time_base(trace: &Trace, plan: &RepairPlan) -> Option<String> {
@@ -154,9 +188,12 @@ fn time_base(trace: &Trace, plan: &RepairPlan) -> Option<String> {
         trace::Container::Object => "; baseTimeNanoseconds says so",
         trace::Container::Array => " (a bare array has no place to say so but the log)",
     };
-    Some(format!(
-        "{why} {n} ms are {verb} every time{place}; distances and durations stay as they are."
-    ))
+    let outliers = plan.counts.get(&Rule::Outlier).copied().unwrap_or_default();
+    let but = match outliers {
+        0 => String::new(),
+        n => format!(" but those of {} far before the rest", units::plural(n, "event", "events")),
+    };
+    Some(format!("{why} {n} ms are {verb} every time{but}{place}. Durations do not change."))
 }
 
 fn predictions(plan: &RepairPlan, text: &TextFaults) -> Table {
@@ -189,7 +226,7 @@ fn predictions(plan: &RepairPlan, text: &TextFaults) -> Table {
             )
         }),
     ];
-    Table::of("predictions", "What Perfetto makes of it", &rows)
+    Table::of("predictions", "How Perfetto shows the file", &rows)
 }
 
 fn describe(prediction: &Prediction, one: &str, many: &str) -> String {
@@ -205,8 +242,9 @@ fn describe(prediction: &Prediction, one: &str, many: &str) -> String {
         flows_without_slice,
         duplicate_flow_starts,
         unreadable_flow_ids,
+        flows_without_direction,
         worst_rounding_ns: _,
-        misread_times: _,
+        misread_times,
         stops,
     } = prediction;
     let mut parts: Vec<String> = stops.iter().map(|why| format!("import stops: {why}")).collect();
@@ -225,25 +263,25 @@ fn describe(prediction: &Prediction, one: &str, many: &str) -> String {
     say(*flows_without_slice, "arrow without a slice", "arrows without a slice");
     say(*duplicate_flow_starts, "flow id used twice", "flow ids used twice");
     say(*unreadable_flow_ids, "flow id unreadable", "flow ids unreadable");
+    say(*flows_without_direction, "arrow without a direction", "arrows without a direction");
+    say(*misread_times, "time rounded", "times rounded");
     if parts.is_empty() { "every slice shown, no error".to_owned() } else { parts.join("; ") }
 }
 
 fn rules(plan: &RepairPlan) -> Table {
     let rows: Vec<RuleRow> =
         plan.counts.iter().map(|(rule, count)| RuleRow::new(*rule, *count)).collect();
-    Table::of("rules", "What the repair does", &rows).when_empty("Nothing: the file is sound.")
+    Table::of("rules", "Repair rules applied", &rows).when_empty("No changes needed.")
 }
 
 fn lanes(trace: &Trace, plan: &RepairPlan) -> Table {
-    Table::of("lanes", "New lanes", &LaneRow::all(trace, plan)).when_empty("None are needed.")
+    Table::of("lanes", "New lanes", &LaneRow::all(trace, plan)).when_empty("No new lanes needed.")
 }
 
 fn log(trace: &Trace, plan: &RepairPlan) -> Table {
     let lines = plan.changes.iter().take(LOG_MAX);
     let rows: Vec<LogRow> = lines.map(|change| LogRow::new(trace, plan, change)).collect();
-    Table::of("repair_log", "Repair log", &rows)
-        .preview(20)
-        .when_empty("No event is changed by name.")
+    Table::of("repair_log", "Repair log", &rows).preview(20).when_empty("No single event changes.")
 }
 
 fn impossible(trace: &Trace, plan: &RepairPlan) -> Table {
@@ -257,11 +295,11 @@ fn impossible_note(plan: &RepairPlan) -> Option<String> {
     if n == 0 {
         return None;
     }
-    let sum: i64 = plan.impossible.iter().map(|bad| bad.overrun_ns).sum();
+    let sum = plan.impossible.iter().fold(0_i64, |sum, bad| sum.saturating_add(bad.overrun_ns));
     let end = if plan.options.clip_impossible {
-        "They are clipped to the next start, as asked; the original stays in their arguments."
+        "They are clipped to the next start, as requested; the original stays in their arguments."
     } else {
-        "They are left as they are; every figure that sums them is too large by that much."
+        "They are not changed; every sum that includes them is too large by that much."
     };
     Some(format!(
         "{} past the next start of the same stream, by {} in all. Work on one stream is serial, so \

@@ -1,5 +1,5 @@
-//! The rows of the repair's tables: what the page, the Markdown and the repair log say of a rule, a lane, a
-//! change and an impossible duration, each declared once.
+//! The rows of the repair's tables, as the page, the Markdown and the repair log show them: rules, lanes, changes and
+//! impossible durations, each declared once.
 
 mod impossible;
 mod log;
@@ -14,7 +14,7 @@ use report::{Cell, Column, Unit};
 use serde::Serialize;
 use trace::Trace;
 
-/// What a range of Perfetto versions makes of a file.
+/// How a range of Perfetto versions shows a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PredictionRow {
     /// The range.
@@ -36,16 +36,16 @@ impl report::Row for PredictionRow {
         },
         Column {
             key: "before",
-            title: "This file",
+            title: "Original",
             unit: Unit::Text,
-            help: "What these versions do with the file as it is, by the built-in model of the importer.",
+            help: "How these versions show the original file, predicted by the built-in importer model.",
             cell: |row| Cell::Text(row.before.clone()),
         },
         Column {
             key: "after",
             title: "Repaired",
             unit: Unit::Text,
-            help: "What they do with the repaired file, by the same model.",
+            help: "How they show the repaired file, by the same model.",
             cell: |row| Cell::Text(row.after.clone()),
         },
     ];
@@ -107,7 +107,7 @@ pub(crate) struct LaneRow {
     pub tid: u32,
     /// The tid of the thread whose events it takes, as in the file.
     pub parent_tid: String,
-    /// Where it stands among the threads, if the file says so of its parent.
+    /// Its sort index, if its parent has one.
     pub sort_index: Option<i64>,
     /// Events that move there.
     pub n_events: u64,
@@ -152,9 +152,9 @@ impl report::Row for LaneRow {
         },
         Column {
             key: "kind",
-            title: "For",
+            title: "Purpose",
             unit: Unit::Text,
-            help: "Why it is there.",
+            help: "Why the lane is needed.",
             cell: |row| {
                 Cell::from(match row.kind {
                     LaneKind::Overlap => "slices that cross others",
@@ -179,21 +179,21 @@ impl report::Row for LaneRow {
         },
         Column {
             key: "parent_tid",
-            title: "Of tid",
+            title: "Parent tid",
             unit: Unit::Text,
-            help: "The tid of the thread whose events it takes, as in the file.",
+            help: "The tid of the thread that its events come from, as in the file.",
             cell: |row| Cell::Text(row.parent_tid.clone()),
         },
         Column {
             key: "sort_index",
             title: "Sort index",
             unit: Unit::Text,
-            help: "Where Perfetto places it among the threads: beside its parent.",
+            help: "Its place among the threads in Perfetto: next to its parent.",
             cell: |row| {
                 Cell::or_missing(
                     row.sort_index.map(|at| at.to_string()),
                     Cell::Text,
-                    "none is given",
+                    "not recorded",
                 )
             },
         },

@@ -162,7 +162,7 @@ impl Proof {
             "Sum of their durations (ns)",
             before.dur_ns.to_string(),
             after.dur_ns.to_string(),
-            if cut == 0 { String::new() } else { format!("{cut} ns clipped, as asked") },
+            if cut == 0 { String::new() } else { format!("{cut} ns clipped, as requested") },
             before.dur_ns - i128::from(cut) == after.dur_ns,
         );
         let base = plan.base.map_or(0, |base| base.ns);
@@ -170,8 +170,12 @@ impl Proof {
             "Sum of their starts (ns)",
             before.ts_ns.to_string(),
             after.ts_ns.to_string(),
-            if base == 0 { String::new() } else { format!("{base} ns subtracted from each") },
-            before.ts_ns - i128::from(before.slices) * base == after.ts_ns,
+            match (base, plan.kept_back_ns) {
+                (0, _) => String::new(),
+                (base, 0) => format!("{base} ns subtracted from each"),
+                (base, _) => format!("{base} ns subtracted from each, outliers not shifted"),
+            },
+            before.ts_ns - i128::from(before.slices) * base + plan.kept_back_ns == after.ts_ns,
         );
         let rewritten = clipped + plan.slices_with_new_args();
         row(
@@ -218,7 +222,7 @@ impl Proof {
             // instant or begin event off the importer's stack. The events are all there; only the aim differs.
             match plan.flows_bound_before.saturating_sub(plan.flows_bound_after) {
                 0 => String::new(),
-                n => format!("{n} were bound by an accident of the original's order"),
+                n => format!("{n} were right only by the order of the original"),
             },
             true,
         );
@@ -270,14 +274,14 @@ impl report::Row for ProofRow {
         },
         Column {
             key: "change",
-            title: "Change by the log",
+            title: "Expected change",
             unit: Unit::Text,
-            help: "What the repair log says must differ.",
+            help: "The change that the repair log lists.",
             cell: |row| Cell::Text(row.change.clone()),
         },
         Column {
             key: "holds",
-            title: "Holds",
+            title: "Verified",
             unit: Unit::Flag,
             help: "Whether the repaired file is the original with exactly that change.",
             cell: |row| Cell::Flag(row.holds),
@@ -288,7 +292,7 @@ impl report::Row for ProofRow {
 /// The proof as a table.
 #[must_use]
 pub fn proof_table(proof: &Proof) -> Table {
-    Table::of("proof", "What was conserved", &proof.rows)
+    Table::of("proof", "Verification", &proof.rows)
 }
 
 #[cfg(test)]

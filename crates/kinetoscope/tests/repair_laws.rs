@@ -5,6 +5,7 @@
 mod common;
 
 use common::{decode, plan, repair, repair_in};
+use kinetoscope::trace::{Flags, Trace};
 use kinetoscope::{Output, PlanOptions, Repairer, plan_repair};
 use proptest::prelude::*;
 use repair::perfetto::predict_after;
@@ -41,6 +42,16 @@ fn event() -> impl Strategy<Value = String> {
     )
 }
 
+/// Whether the times lie close enough together for the importer's doubles: no base makes a file exact whose first and
+/// last nanosecond are further apart than 2^53.
+fn fits_doubles(trace: &Trace) -> bool {
+    let timed = || trace.rows().filter(|row| trace.flags(*row).has(Flags::HAS_TS));
+    let first = timed().map(|row| i128::from(trace.ts_ns(row))).min();
+    let last =
+        timed().map(|row| i128::from(trace.ts_ns(row)) + i128::from(trace.dur_ns(row).max(0)));
+    first.zip(last.max()).is_none_or(|(first, last)| last - first < 1 << 53)
+}
+
 fn file() -> impl Strategy<Value = String> {
     let base = prop::sample::select(vec!["", "1712195495406"]);
     let frame = prop::sample::select(vec![
@@ -64,9 +75,16 @@ proptest! {
     #[test]
     fn a_repaired_trace_is_clean_whole_and_needs_no_repair(file in file()) {
         let first = plan(file.as_bytes());
-        prop_assert!(first.after.is_clean(), "{:?}", first.after);
-        // The plan followed its changes thread by thread; from nothing, the model says the same.
         let trace = decode(file.as_bytes()).trace;
+        prop_assert!(!first.after.has_errors(), "{:?}", first.after);
+        // Perfetto does not know an array without events for a trace, and nothing can be added to it.
+        if file.starts_with('[') && first.after.stops.is_some() {
+            return Ok(());
+        }
+        let exact = fits_doubles(&trace);
+        prop_assert!(first.after.stops.is_none(), "{:?}", first.after);
+        prop_assert!(first.after.is_clean() || !exact, "{:?}", first.after);
+        // The plan followed its changes thread by thread; from nothing, the model says the same.
         prop_assert_eq!(&first.after, &predict_after(&trace, &first));
         // With instants and begin events in between, an arrow may have hit its slice by accident before.
         if !["\"i\"", "\"B\"", "\"E\"", "null"].iter().any(|text| file.contains(text)) {
@@ -79,7 +97,7 @@ proptest! {
         prop_assert!(parsed.is_ok(), "{json}");
         // The model finds nothing wrong with what was written, and it comes out as it went in.
         let second = plan(json.as_bytes());
-        prop_assert!(second.before.is_clean(), "{:?}", second.before);
+        prop_assert!(second.before.is_clean() || !exact, "{:?}", second.before);
         prop_assert!(second.is_identity(), "{:?}", second.counts);
         prop_assert_eq!(repair(json.as_bytes()).0, json);
     }
@@ -125,7 +143,8 @@ fn corpus(folder: &str) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn every_real_and_every_nasty_trace_comes_out_whole() {
-    for (name, file) in corpus("corpus/traces").into_iter().chain(corpus("corpus/nasty")) {
+    let folders = ["corpus/traces", "corpus/training", "corpus/nasty", "corpus/counterexamples"];
+    for (name, file) in folders.into_iter().flat_map(corpus) {
         let decoded = decode(&file);
         let plan = plan_repair(&decoded.trace, &PlanOptions::default());
         assert!(plan.after.is_clean(), "{name}: {:?}", plan.after);
@@ -155,7 +174,7 @@ fn the_known_traces_need_what_was_measured() {
             .map(|(_, file)| plan(&file))
     };
     let Some(absolute) = crossing("ns_resolution_absolute_us.json.gz") else { return };
-    // repair.md 0.4: all 774 drops are the importer's own; a base repairs them and nothing moves.
+    // All 774 drops come from the importer's arithmetic: a time base repairs them, and no slice moves.
     assert_eq!(
         (absolute.before.crossing_slices, absolute.before.crossing_slices_if_exact),
         (774, 0)

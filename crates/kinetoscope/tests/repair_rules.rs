@@ -37,7 +37,7 @@ fn crossing_kernels_move_to_a_lane_named_after_their_stream() {
 
 #[test]
 fn a_lane_never_takes_a_tid_that_the_file_uses() {
-    // nasty 26, and a flow on tid 9.
+    // Lanes get the next unused tids, also of flow events: 9 is taken by one.
     let flow = r#"{"ph": "s", "id": 1, "cat": "c", "name": "n", "pid": 1, "tid": 9, "ts": 0}"#;
     let file = document(&[
         &slice("a", 0, 10),
@@ -52,7 +52,7 @@ fn a_lane_never_takes_a_tid_that_the_file_uses() {
 
 #[test]
 fn of_a_bogus_kernel_and_its_victims_the_bogus_one_leaves() {
-    // nasty 02: 20 ms among kernels of 25 us.
+    // A kernel of 20 ms among kernels of 25 us.
     let mut slices = vec![slice("bogus", 1_000, 20_000)];
     slices.extend((0..900).map(|n| slice(&format!("k{n}"), 1_010 + n * 30, 25)));
     let slices: Vec<&str> = slices.iter().map(String::as_str).collect();
@@ -105,7 +105,7 @@ fn flows_go_where_their_slices_go_even_from_the_middle() {
         &flow("s", 1, 1, 0),
         &flow("f", 1, 7, 20),
         &flow("s", 2, 1, 5),
-        // In the middle of the slice that moves (nasty 08).
+        // In the middle of the slice that moves.
         &flow("f", 2, 7, 32),
     ]);
     let plan = plan(file.as_bytes());

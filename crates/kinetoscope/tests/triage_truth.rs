@@ -86,22 +86,14 @@ impl Reference {
 
 /// Every real trace: name, trace, second reading, truth.
 fn each(mut check: impl FnMut(&str, &Trace, &Reference, &Value)) {
-    let (Some(traces), Some(truths)) =
-        (testkit::shared("corpus/traces"), testkit::shared("corpus/truth"))
-    else {
-        return;
-    };
-    let mut n = 0;
-    for entry in std::fs::read_dir(traces).unwrap() {
-        let path = entry.unwrap().path();
+    let Some(truths) = testkit::shared("corpus/truth") else { return };
+    for path in testkit::real_traces() {
         let name = path.file_name().unwrap().to_str().unwrap().strip_suffix(".json.gz").unwrap();
         let file = std::fs::read(&path).unwrap();
         let truth = std::fs::read(truths.join(format!("{name}.truth.json"))).unwrap();
         let truth: Value = serde_json::from_slice(&truth).unwrap();
         check(name, &common::decode(&file).trace, &Reference::read(&file), &truth);
-        n += 1;
     }
-    assert!(n >= 20, "the corpus has its traces: {n}");
 }
 
 /// The kernel table without its stages and shares.

@@ -249,7 +249,9 @@ impl Work<'_> {
 
     /// A member written anew.
     fn member(&self, member: &Member, queue: &mut VecDeque<Step>) {
-        queue.push_back(Step::Insert(format!("{}: ", quoted(&member.key)).into_bytes()));
+        queue.push_back(Step::Insert(
+            format!("{}: ", quoted(&member.key).replace('\x7f', "\\u007f")).into_bytes(),
+        ));
         queue.push_back(Step::Drop { until: member.value_span.start });
         // The text is at hand unless it is huge; and where a second event array follows the member, its
         // bytes have already gone by.
@@ -434,7 +436,15 @@ impl Steps for Work<'_> {
         if !self.aside.is_empty() {
             self.aside.extend_from_slice(b", ");
         }
-        strict::rewrite(text, &mut self.aside);
+        let mut event = Vec::with_capacity(text.len());
+        strict::rewrite(text, &mut event);
+        for byte in event {
+            // In a top-level member, unlike in an event, Perfetto takes this for a control character.
+            match byte {
+                0x7f => self.aside.extend_from_slice(b"\\u007f"),
+                byte => self.aside.push(byte),
+            }
+        }
     }
 
     fn extras(&mut self, out: &mut Vec<u8>) {

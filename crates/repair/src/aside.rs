@@ -1,4 +1,4 @@
-//! Rule 8 and its kin: events that kill or flag the import as they are.
+//! Events that kill or flag the import as they are.
 
 use trace::{Flags, IdToken, Phase, Row, Trace, each_row};
 
@@ -12,6 +12,9 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
     let defects = Flags::DUR_UNREADABLE.0
         | Flags::TS_UNREADABLE.0
         | Flags::ODD_NUMBER.0
+        | Flags::TS_REJECTED.0
+        | Flags::DUR_REJECTED.0
+        | Flags::BIND_UNDIRECTED.0
         | Flags::ID_UNREADABLE.0
         | Flags::ARGS_UNREADABLE.0
         | Flags::SCOPE_UNREADABLE.0
@@ -43,9 +46,11 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
     let is_async = matches!(phase, Phase::AsyncBegin | Phase::AsyncInstant | Phase::AsyncEnd);
     let without_id = match phase {
         _ if phase.is_flow() => flags.has(Flags::ID_UNREADABLE) || trace.link(row).is_none(),
-        _ => is_async && flags.has(Flags::ID_UNREADABLE),
+        _ => (is_async || phase == Phase::Other) && flags.has(Flags::ID_UNREADABLE),
     };
-    if without_time || without_id || flags.has(Flags::PHASE_UNREADABLE) {
+    // A thread state without a length is an error; other phases of no slice are ignored.
+    let without_length = phase == Phase::Other && flags.has(Flags::ARGS_UNREADABLE);
+    if without_time || without_id || without_length || flags.has(Flags::PHASE_UNREADABLE) {
         plan.edit_mut(row).action = Action::SetAside;
         plan.note(row, Rule::SetAside, None);
         return;
@@ -67,11 +72,17 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
         plan.edit_mut(row).ts_ns = Some(0);
         plan.note(row, Rule::NumberSpelling, None);
     }
+    let reads_early = || trace.importer_ns(row).is_some_and(|odd| odd.ts_ns < 0);
+    if phase == Phase::Metadata && flags.has(Flags::TS_UNREADABLE) && reads_early() {
+        // Out of our range, but not of the importer's.
+        plan.edit_mut(row).ts_ns = Some(0);
+        plan.note(row, Rule::NumberSpelling, None);
+    }
     if flags.has(Flags::ARGS_UNREADABLE) {
         plan.edit_mut(row).arguments = true;
         plan.note(row, Rule::Arguments, None);
     }
-    if !phase.is_flow() && !is_async && flags.has(Flags::ID_UNREADABLE) {
+    if flags.has(Flags::BIND_UNDIRECTED) {
         // A slice with a bind_id but no direction: an error flag and no arrow. The id goes.
         plan.edit_mut(row).arguments = true;
         plan.note(row, Rule::Arguments, None);
@@ -88,13 +99,19 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
         plan.edit_mut(row).scope = Some(scope);
         plan.note(row, Rule::InstantScope, None);
     }
+    let is_rejected = (flags.has(Flags::TS_REJECTED) && phase != Phase::Metadata)
+        || flags.has(Flags::DUR_REJECTED);
+    if is_rejected {
+        plan.edit_mut(row).numbers = true;
+        plan.note(row, Rule::NumberSpelling, None);
+    }
     // With a time base `ts` is written anew anyway, but `dur` is not.
     if let Some(odd) = trace.importer_ns(row) {
         let ts = trace.origin_ns + i128::from(trace.ts_ns(row));
         let far = |importer: i64, exact: i128| (i128::from(importer) - exact).abs() > 1;
         let bad_ts = flags.has(Flags::HAS_TS) && far(odd.ts_ns, ts);
         let bad_dur = flags.has(Flags::HAS_DUR) && far(odd.dur_ns, i128::from(trace.dur_ns(row)));
-        if bad_dur || (bad_ts && plan.base.is_none()) {
+        if !is_rejected && (bad_dur || (bad_ts && plan.base.is_none())) {
             plan.edit_mut(row).numbers = true;
             plan.note(row, Rule::NumberSpelling, None);
         }

@@ -1,4 +1,4 @@
-//! What the document around the events needs, and how many events need their text rewritten.
+//! Plans changes to the document around the events, and counts events whose text must be rewritten.
 
 use trace::{Flags, Trace};
 

@@ -79,8 +79,9 @@ fn scan_stream(trace: &Trace, rows: &[Row], stream: StreamId, found: &mut Vec<Im
     }
     let bad = &mut found[first..];
     if !bad.is_empty() {
-        let overruns: TimeNs = bad.iter().map(|bad| bad.overrun_ns).sum();
-        let sum: TimeNs = rows.iter().map(|row| trace.dur_ns(*row).max(0)).sum();
+        let add = |sum: TimeNs, ns: TimeNs| sum.saturating_add(ns);
+        let overruns = bad.iter().map(|bad| bad.overrun_ns).fold(0, add);
+        let sum = rows.iter().map(|row| trace.dur_ns(*row).max(0)).fold(0, add);
         bad.iter_mut().for_each(|bad| bad.stream_sum_ns = sum.saturating_sub(overruns));
     }
 }

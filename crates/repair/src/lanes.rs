@@ -1,4 +1,4 @@
-//! Rules 5, 6 and 8: which slices leave their thread, and onto which lanes.
+//! Which slices leave their thread, and onto which lanes.
 //!
 //! On one thread slices must nest or be apart. Where two cross, one has to leave; the fewest should, and
 //! the right ones: of a bogus 20 ms kernel that swallows nine hundred, the bogus one; of an annotation and
@@ -10,12 +10,14 @@
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use trace::{BuildIdHasher, Flags, Phase, Row, Trace, each_of};
+use trace::{BuildIdHasher, Flags, Phase, Row, Trace, TrackId, each_of};
 
-use crate::perfetto::nesting::{self, Trouble, closes};
-use crate::perfetto::order::{self, Item, Stacked};
+use crate::begins::OpenBegins;
+use crate::first_fit::FirstFit;
+use crate::perfetto::Survey;
+use crate::perfetto::nesting::{self, Trouble};
+use crate::perfetto::order::{self, Item, Plain, Stacked};
 use crate::perfetto::threads::{Folded, Threads};
-use crate::perfetto::{MAX_DEPTH, Survey, threads};
 use crate::plan::{Lane, LaneKind, RepairPlan, Rule};
 use crate::rows::RowSet;
 use crate::split::{self, FreeTids};
@@ -78,12 +80,13 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey, tids: &m
     let mut groups: Vec<CrossingGroup> = Vec::new();
     {
         let view = View::after(trace, plan);
+        let named = named_tracks(trace, &work.threads);
         for (thread, trouble) in work.troubles() {
             let line = Line { view: &view, threads: &work.threads, thread };
             let ends = if trouble.has_begins { ends_of_begins(&line) } else { Ends::default() };
             let (evicted, mut found) = choose(&line, &ends, trouble);
             groups.append(&mut found);
-            place(&line, &ends, &evicted, tids, &mut lanes, &mut moves);
+            place(&line, &named, &ends, &evicted, tids, &mut lanes, &mut moves);
         }
     }
     carry_out(moves, plan);
@@ -122,18 +125,17 @@ impl Line<'_> {
 #[inline(never)]
 fn ends_of_begins(line: &Line<'_>) -> Ends {
     let mut ends = HashMap::default();
-    let mut open: Vec<Row> = Vec::new();
+    let mut open = OpenBegins::default();
     for event in line.events() {
         let item = event.item(line.view);
         match item.phase {
             Phase::Begin => {
                 ends.insert(item.row, (None, i64::MAX));
-                open.push(item.row);
+                open.open(line.view.trace, item.row, item.row as usize);
             }
             Phase::End => {
-                let matching = |begin: &Row| closes(line.view.trace, item.row, *begin);
-                if let Some(at) = open.iter().rposition(matching) {
-                    ends.insert(open.remove(at), (Some(item.row), item.ts));
+                if let Some(begin) = open.close(line.view.trace, item.row) {
+                    ends.insert(begin as Row, (Some(item.row), item.ts));
                 }
             }
             _ => {}
@@ -365,46 +367,29 @@ fn greedy(nodes: &[Node], neighbours: &[Vec<u32>]) -> Vec<bool> {
     chosen
 }
 
-/// A lane being filled: the ends of its open slices.
+/// Lanes of one kind being filled.
+#[derive(Default)]
 struct Filling {
-    tid: u32,
-    open: Vec<(i64, i64)>,
-}
-
-impl Filling {
-    #[inline(never)]
-    fn takes(&mut self, ts: i64, end: i64) -> bool {
-        while self.open.last().is_some_and(|(open_ts, open_end)| {
-            *open_end < ts || (*open_end == ts && !(open_ts == open_end && ts == end))
-        }) {
-            self.open.pop();
-        }
-        // They nest, so the last ends first.
-        let crosses =
-            self.open.last().is_some_and(|(_, open_end)| ts < *open_end && end > *open_end);
-        if crosses || self.open.len() >= MAX_DEPTH {
-            return false;
-        }
-        self.open.push((ts, end));
-        true
-    }
+    lanes: FirstFit,
+    tids: Vec<u32>,
 }
 
 /// First fit, nest-aware, in the importer's order.
 #[inline(never)]
 fn place(
     line: &Line<'_>,
+    named: &[Option<TrackId>],
     ends: &Ends,
     evicted: &Evicted,
     tids: &mut FreeTids,
     lanes: &mut Vec<Lane>,
     moves: &mut Vec<Move>,
 ) {
-    let mut overlap: Vec<Filling> = Vec::new();
-    let mut annotations: Vec<Filling> = Vec::new();
+    let mut overlap = Filling::default();
+    let mut annotations = Filling::default();
     let mut leaving: Vec<Stacked> =
         evicted.keys().map(|row| Stacked::of(&line.view.event(*row))).collect();
-    order::sort(line.view, &mut leaving);
+    order::sort(line.view, &mut leaving, &Plain::default());
     for event in leaving {
         let item = event.item(line.view);
         let Some((rule, because_of)) = evicted.get(&item.row).copied() else { continue };
@@ -418,14 +403,13 @@ fn place(
         } else {
             (&mut overlap, LaneKind::Overlap)
         };
-        let lane = filling.iter_mut().position(|lane| lane.takes(item.ts, end));
-        let lane = lane.unwrap_or_else(|| {
-            let lane = new_lane(line, item.row, kind, filling.len() + 1, tids);
-            filling.push(Filling { tid: lane.tid, open: vec![(item.ts, end)] });
+        let at = filling.lanes.place(item.ts, end);
+        if at == filling.tids.len() {
+            let lane = new_lane(line, named, item.row, kind, at + 1, tids);
+            filling.tids.push(lane.tid);
             lanes.push(lane);
-            filling.len() - 1
-        });
-        let tid = filling[lane].tid;
+        }
+        let tid = filling.tids[at];
         moves.push((item.row, tid, rule, because_of));
         if let Some(closing) = closing {
             moves.push((closing, tid, rule, because_of));
@@ -435,9 +419,16 @@ fn place(
 
 /// The `nth` lane of its kind beside the thread that `row` is on.
 #[inline(never)]
-fn new_lane(line: &Line<'_>, row: Row, kind: LaneKind, nth: usize, tids: &mut FreeTids) -> Lane {
+fn new_lane(
+    line: &Line<'_>,
+    named: &[Option<TrackId>],
+    row: Row,
+    kind: LaneKind,
+    nth: usize,
+    tids: &mut FreeTids,
+) -> Lane {
     let parent = line.view.trace.track(row);
-    let (tid, name, sort_index) = home(line, row);
+    let (tid, name, sort_index) = home(line, named, row);
     Lane {
         kind,
         process: line.view.trace.track_info(parent).process,
@@ -448,8 +439,19 @@ fn new_lane(line: &Line<'_>, row: Row, kind: LaneKind, nth: usize, tids: &mut Fr
     }
 }
 
+/// The last track with a name of each thread: threads that fold into one share the name that was said last.
+fn named_tracks(trace: &Trace, threads: &Threads) -> Vec<Option<TrackId>> {
+    let mut named = vec![None; threads.all().len()];
+    for (track, thread) in threads.by_track() {
+        if trace.track_info(track).name.is_some() {
+            named[thread as usize] = Some(track);
+        }
+    }
+    named
+}
+
 /// The thread a lane belongs to: its tid, name and sort index, as Perfetto shows them.
-fn home(line: &Line<'_>, row: Row) -> (u32, String, Option<i64>) {
+fn home(line: &Line<'_>, named: &[Option<TrackId>], row: Row) -> (u32, String, Option<i64>) {
     let trace = line.view.trace;
     let track = trace.track(row);
     let info = trace.track_info(track);
@@ -458,13 +460,8 @@ fn home(line: &Line<'_>, row: Row) -> (u32, String, Option<i64>) {
         Some(tid) => tid,
         None => split::shown_tid(trace, track),
     };
-    // Threads that fold into one share the name that was said last.
     let key = line.threads.key(line.thread);
-    let named = (0..trace.tracks.len() as u32).rev().map(trace::TrackId).find(|id| {
-        let other = trace.track_info(*id);
-        other.name.is_some()
-            && threads::thread_key(trace.process_of(*id).pid, other.tid, trace) == key
-    });
+    let named = named.get(line.thread as usize).copied().flatten();
     let name = match info.name.or_else(|| trace.track_info(named?).name) {
         Some(name) => trace.strings.get(name).trim_end().to_owned(),
         None => match key.1 {

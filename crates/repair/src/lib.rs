@@ -1,19 +1,21 @@
-//! Repair: what Perfetto would do with a trace, what must change so that it shows everything, and the
-//! change itself.
+//! Repair: predicts what Perfetto does with a trace, plans the changes that make it show everything, and applies
+//! them.
 //!
 //! Constraints of this crate:
 //!
-//! * [`plan`] is pure: a [`RepairPlan`] follows from the trace and the options alone;
-//! * [`Applier`] splices the original bytes as they stream by: an event that the plan does not name comes
-//!   out byte for byte, a file that needs no repair comes out whole;
-//! * durations never change, with the one exception that the user asks for by name;
-//! * every change is in the log, with the rule that asked for it.
+//! * [`plan`] is pure: a [`RepairPlan`] depends only on the trace and the options;
+//! * [`Applier`] splices the original bytes as they stream by: an event without an edit is
+//!   copied byte for byte, and so is a file that needs no repair;
+//! * durations never change, except with [`PlanOptions::clip_impossible`];
+//! * every change is in the log, with its rule.
 //!
 //! The rules are those of Perfetto's JSON importer (see [`perfetto`]).
 
 mod apply;
 mod aside;
 mod base;
+mod begins;
+mod first_fit;
 mod flows;
 mod frame;
 pub mod impossible;

@@ -27,8 +27,13 @@ pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out
     if let Some(id) = edit.flow_id {
         patch.set("id", id.to_string());
     }
+    if let Some(id) = edit.bind_id {
+        patch.set("bind_id", id.to_string());
+    }
     if edit.bind_enclosing {
         patch.set("bp", "\"e\"".to_owned());
+    } else if edit.bind_next {
+        patch.changes.push(Change::Remove("bp"));
     }
     if edit.action == Action::Instant {
         to_instant(&mut patch);
@@ -40,7 +45,10 @@ pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out
         for key in ["dur", "tdur", "tts"] {
             // A number may be too large, too.
             let beyond = key == "dur" && trace.flags(row).has(Flags::DUR_UNREADABLE);
-            if patch.value(key).is_some_and(|value| beyond || !is_number(value)) {
+            let stops = |value: &[u8]| beyond || !is_time(value);
+            // (A dur in an odd spelling is spelt plainly.)
+            let spelt = key == "dur" && edit.numbers && trace.flags(row).has(Flags::DUR_REJECTED);
+            if patch.value(key).is_some_and(|value| !spelt && stops(value)) {
                 patch.move_to_args(key);
             }
         }
@@ -61,12 +69,15 @@ pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out
 
 /// `ts` and `dur`, where a time base, a clip or a plain spelling asks for it.
 fn times(trace: &Trace, plan: &RepairPlan, row: Row, edit: &EventEdit, patch: &mut Patch<'_>) {
-    if trace.flags(row).has(Flags::HAS_TS) && (plan.rewrites_numbers(row) || edit.ts_ns.is_some()) {
+    let is_early_metadata = trace.phase(row) == Phase::Metadata && edit.ts_ns.is_some();
+    if (trace.flags(row).has(Flags::HAS_TS) && (plan.rewrites_numbers(row) || edit.ts_ns.is_some()))
+        || is_early_metadata
+    {
         let ts = trace.origin_ns + i128::from(edit.ts_ns.unwrap_or(trace.ts_ns(row)));
         let shifted = match trace.phase(row) {
             // Where times overflow, those of metadata are kept against no origin: they mean nothing.
             Phase::Metadata if trace.origin_ns != 0 => 0,
-            phase => plan.base.map_or(ts, |base| base.apply(ts, phase)),
+            _ => plan.base.map_or(ts, |base| base.apply(ts)),
         };
         let decimals = patch.value("ts").map_or(0, decimals);
         patch.set("ts", write_micros(shifted, decimals));
@@ -102,14 +113,15 @@ fn to_instant(patch: &mut Patch<'_>) {
     }
 }
 
-/// Arguments that the importer rejects: a counter's are left out if they are no numbers, names of
-/// metadata events are quoted, a `bind_id` without a direction goes to the arguments.
+/// Arguments that the importer rejects: a counter's are left out if they are no numbers, names of metadata events are
+/// quoted, a sort index in quotes loses them, a `bind_id` without a direction goes to the arguments. What cannot be
+/// kept under its key is kept as "original KEY".
 fn arguments(trace: &Trace, row: Row, patch: &mut Patch<'_>) {
     match trace.phase(row) {
         Phase::Counter => {
             let args = patch.value("args").unwrap_or_default().to_vec();
             let kept = object::members(&args)
-                .filter(|member| is_number(&args[member.value.clone()]))
+                .filter(|member| is_count(&args[member.value.clone()]))
                 .map(|member| join(&args[member.key.clone()], &args[member.value]));
             let kept: Vec<String> = kept.collect();
             // Beside the arguments, where the importer does not look.
@@ -124,11 +136,22 @@ fn arguments(trace: &Trace, row: Row, patch: &mut Patch<'_>) {
             for member in object::members(&args) {
                 let (key, value) = (&args[member.key.clone()], &args[member.value.clone()]);
                 match (key, value.first()) {
-                    (b"\"name\"" | b"\"labels\"", Some(b'"')) => kept.push(join(key, value)),
-                    (b"\"name\"" | b"\"labels\"", _) => {
+                    (b"\"name\"", Some(b'"')) if value == b"\"\"" => {
+                        kept.push(join(b"\"original name\"", value));
+                    }
+                    (b"\"name\"", Some(b'n' | b'{' | b'[')) => {
+                        kept.push(join(b"\"original name\"", value));
+                    }
+                    (b"\"name\"", first) if first != Some(&b'"') => {
                         kept.push(join(key, quoted(&lossy(value)).as_bytes()));
                     }
-                    (b"\"sort_index\"", _) if lossy(value).parse::<i64>().is_err() => {}
+                    (b"\"sort_index\"", Some(b'"')) => match number_in(value) {
+                        Some(number) => kept.push(join(key, number.as_bytes())),
+                        None => kept.push(join(b"\"original sort_index\"", value)),
+                    },
+                    (b"\"sort_index\"", Some(b't' | b'f' | b'n' | b'{' | b'[')) => {
+                        kept.push(join(b"\"original sort_index\"", value));
+                    }
                     _ => kept.push(join(key, value)),
                 }
             }
@@ -136,6 +159,19 @@ fn arguments(trace: &Trace, row: Row, patch: &mut Patch<'_>) {
         }
         _ => patch.move_to_args("bind_id"),
     }
+}
+
+/// The number that a string holds, as JSON spells it.
+fn number_in(value: &[u8]) -> Option<String> {
+    let text = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let text = string::unescape(text).trim().to_owned();
+    if strict::is_strict(text.as_bytes())
+        && trace::decimal::importer_value(text.as_bytes()).is_some()
+    {
+        return Some(text);
+    }
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    Some(number.to_string())
 }
 
 fn join(key: &[u8], value: &[u8]) -> String {
@@ -146,10 +182,18 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a value is a number, or a string that holds one (which the importer also reads).
-fn is_number(value: &[u8]) -> bool {
+/// Whether the importer takes a value for a time: a number, or a string that holds one as JSON spells it.
+fn is_time(value: &[u8]) -> bool {
+    let text = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    let text = text.map_or_else(|| String::from_utf8_lossy(value), string::unescape);
+    let starts = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    starts && strict::is_strict(text.as_bytes()) && trace::decimal::is_number(text.as_bytes())
+}
+
+/// Whether the importer takes a value for a counter's.
+fn is_count(value: &[u8]) -> bool {
     match value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) {
-        Some(text) => trace::decimal::is_number(string::unescape(text).as_bytes()),
+        Some(text) => trace::decimal::is_c_number(string::unescape(text).as_bytes()),
         None => trace::decimal::is_number(value),
     }
 }

@@ -52,6 +52,8 @@ pub enum Rule {
     ThreadTimes,
     /// An instant without a place gets a scope that needs none.
     InstantScope,
+    /// An event far from all others in time keeps its time when the rest is shifted.
+    Outlier,
     /// A number that the importer misreads is spelt plainly.
     NumberSpelling,
     /// Text that is not strict JSON as Perfetto wants it.
@@ -82,6 +84,7 @@ impl Rule {
             Self::Arguments => "arguments",
             Self::ThreadTimes => "thread-times",
             Self::InstantScope => "instant-scope",
+            Self::Outlier => "outlier",
             Self::NumberSpelling => "number-spelling",
             Self::Text => "text",
             Self::Frame => "frame",
@@ -107,6 +110,9 @@ impl Rule {
             Self::Arguments => "Arguments that Perfetto rejects, quoted or left out",
             Self::ThreadTimes => "Unreadable thread times moved to the arguments",
             Self::InstantScope => "Instants given a scope that needs no thread",
+            Self::Outlier => {
+                "Events far from the rest in time, left at their own time (0 if negative)"
+            }
             Self::NumberSpelling => "Numbers that the importer misreads, spelt plainly",
             Self::Text => "Events whose text was not strict JSON in UTF-8",
             Self::Frame => "Places in the document around the events",
@@ -138,6 +144,10 @@ pub struct EventEdit {
     pub tid: Option<u32>,
     /// Its new flow id.
     pub flow_id: Option<i64>,
+    /// Its new `bind_id`.
+    pub bind_id: Option<i64>,
+    /// Whether `bp` is taken away, so that a flow end waits for the slice that starts next.
+    pub bind_next: bool,
     /// Its new start (flow events only), relative to the trace's origin, before the time base.
     pub ts_ns: Option<TimeNs>,
     /// Whether `bp: e` is added.
@@ -184,12 +194,13 @@ pub struct TimeBase {
 }
 
 impl TimeBase {
-    /// A time of the file after the shift. Metadata often says 0, whatever the rest of the file says: it
-    /// has no place in time, and stays where subtracting would make it negative.
+    /// A time of the file after the shift. What subtracting would make negative, or too large, stays as it is: metadata, which often
+    /// says 0, and events so far from the others that the importer cannot hold both ([`Rule::Outlier`]).
     #[must_use]
-    pub fn apply(&self, ts_ns: i128, phase: trace::Phase) -> i128 {
+    pub fn apply(&self, ts_ns: i128) -> i128 {
         match ts_ns - self.ns {
-            early if early < 0 && phase == trace::Phase::Metadata => ts_ns.max(0),
+            early if early < 0 => ts_ns.max(0),
+            late if late > i128::from(i64::MAX) && ts_ns <= i128::from(i64::MAX) => ts_ns,
             shifted => shifted,
         }
     }
@@ -260,12 +271,14 @@ pub struct RepairPlan {
     pub process_names: BTreeMap<Row, String>,
     /// Process names to add where the file has labels but no name.
     pub added_process_names: Vec<(ProcessId, String)>,
-    /// Where the flow events of the input belong (rule 7 of the specification): (flow event, slice).
+    /// Where the flow events of the input belong (the slice that starts at their very ns, else the innermost that is open): (flow event, slice).
     pub flow_targets: Vec<(Row, Row)>,
     /// Flow events that Perfetto binds to their slice, before.
     pub flows_bound_before: u64,
     /// The same after.
     pub flows_bound_after: u64,
+    /// What [`Rule::Outlier`] leaves unsubtracted from complete slices, summed, in ns.
+    pub kept_back_ns: i128,
     /// What Perfetto does with the file as it is.
     pub before: Prediction,
     /// What Perfetto does with the repaired file.
@@ -308,7 +321,7 @@ impl RepairPlan {
     #[must_use]
     pub fn clipped_ns(&self) -> TimeNs {
         if self.options.clip_impossible {
-            self.impossible.iter().map(|bad| bad.overrun_ns).sum()
+            self.impossible.iter().fold(0, |sum, bad| sum.saturating_add(bad.overrun_ns))
         } else {
             0
         }
@@ -329,6 +342,8 @@ impl RepairPlan {
     fn count_changes(&mut self) {
         let mut changes = std::mem::take(&mut self.changes);
         trace::sort_by_key(&mut changes, |change| (change.rule, change.row));
+        // (A flow event may have been aimed in several ways.)
+        changes.dedup_by_key(|change| (change.rule, change.row));
         for same in changes.chunk_by(|a, b| a.rule == b.rule) {
             self.count(same[0].rule, same.len() as u64);
         }
@@ -355,9 +370,36 @@ impl RepairPlan {
     }
 }
 
+/// How often a plan is made anew because the events that it sets aside decide on the time base.
+const MAX_PLANS: usize = 4;
+
 /// Plans the repair of a trace. Pure: the same trace and options give the same plan.
 #[must_use]
 pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
+    let mut aside = RowSet::default();
+    let mut n_plans = 1;
+    loop {
+        let (plan, reason) = plan_with(trace, options, &aside);
+        let mut is_new = false;
+        if reason.is_some() {
+            for (row, _) in plan.edits.iter().filter(|(_, edit)| edit.action == Action::SetAside) {
+                is_new |= aside.insert(*row);
+            }
+        }
+        let chosen = reason.filter(|_| is_new).map(|reason| base::choose(trace, reason, &aside));
+        if chosen.is_none_or(|base| base == plan.base) || n_plans == MAX_PLANS {
+            return plan;
+        }
+        n_plans += 1;
+    }
+}
+
+/// Plans the repair with a time base that suits all events but those that are set aside.
+fn plan_with(
+    trace: &Trace,
+    options: &PlanOptions,
+    aside: &RowSet,
+) -> (RepairPlan, Option<BaseReason>) {
     let mut survey = Survey::of(&View::of(trace));
     let mut plan = RepairPlan {
         options: *options,
@@ -367,15 +409,25 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
         ..RepairPlan::default()
     };
     let bindings_before = survey.bindings();
-    let reason = match trace.layout.documents {
-        0 | 1 => base::reason(trace, &plan.before),
-        _ => base::reason(trace, &Survey::of(&View::of_all(trace)).prediction),
+    let reason = match trace.layout.importer_rows {
+        None => base::reason(trace, &plan.before),
+        Some(_) => base::reason(trace, &Survey::of(&View::of_all(trace)).prediction),
     };
-    plan.base = reason.and_then(|reason| base::choose(trace, reason, &plan));
-    if plan.base.is_some() {
-        plan.count(Rule::TimeBase, base::n_shifted(trace));
-    }
+    plan.base = reason.and_then(|reason| base::choose(trace, reason, aside));
     aside::plan(trace, &mut plan);
+    for row in aside.to_vec() {
+        plan.edit_mut(row).action = Action::SetAside;
+        plan.note(row, Rule::SetAside, None);
+    }
+    if let Some(base) = plan.base {
+        plan.count(Rule::TimeBase, base::n_shifted(trace));
+        for row in base::outliers(trace, &base) {
+            if plan.edit(row).is_none_or(|edit| edit.action != Action::SetAside) {
+                plan.note(row, Rule::Outlier, None);
+                plan.kept_back_ns += base::kept_back(trace, &base, row);
+            }
+        }
+    }
     if options.clip_impossible {
         impossible::clip(trace, &mut plan);
     }
@@ -392,8 +444,9 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     plan.flow_targets = flows::resolve(&View::after(trace, &plan), &survey.threads);
     plan.flows_bound_before = flows::count_bound(&bindings_before, &plan.flow_targets);
     lanes::plan(trace, &mut plan, &survey, &mut tids);
-    flows::plan(trace, &mut plan, &survey);
+    flows::plan(trace, &mut plan, &survey, &bindings_before);
     if plan.is_identity() {
+        flows::forget_lone_ends(trace, &mut plan, &bindings_before);
         plan.after = plan.before.clone();
         plan.flows_bound_after = plan.flows_bound_before;
     } else {
@@ -401,7 +454,7 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
     }
     plan.slices_with_new_args = slices_with_new_args(trace, &plan.edits);
     plan.count_changes();
-    plan
+    (plan, reason)
 }
 
 #[inline(never)]

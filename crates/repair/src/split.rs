@@ -1,15 +1,32 @@
-//! Rule 3: threads that Perfetto would fold into one.
+//! Threads that Perfetto would fold into one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 
-use trace::{IdToken, Trace, TrackId, each_of, each_row};
+use trace::{BuildIdHasher, IdToken, Trace, TrackId, each_of, each_row};
 
 use crate::perfetto::threads::{self, Folded, Threads};
 use crate::plan::{Lane, LaneKind, RepairPlan, Rule};
 
 /// Hands out tids that no event of the file uses, as pid or tid, in any process.
 pub(crate) struct FreeTids {
-    used: BTreeSet<u32>,
+    /// Of a used number, one above it that is nearer to the next free one.
+    above: HashMap<u64, u64, BuildIdHasher>,
+    /// The same below.
+    below: HashMap<u64, u64, BuildIdHasher>,
+}
+
+/// Follows the numbers to a free one, and shortens the way for the next time.
+fn follow(next: &mut HashMap<u64, u64, BuildIdHasher>, from: u64) -> u64 {
+    let mut free = from;
+    while let Some(further) = next.get(&free) {
+        free = *further;
+    }
+    let mut at = from;
+    while let Some(further) = next.insert(at, free).filter(|_| at != free) {
+        at = further;
+    }
+    next.remove(&free);
+    free
 }
 
 impl FreeTids {
@@ -20,18 +37,31 @@ impl FreeTids {
         };
         let pids = trace.processes.iter().map(|process| process.pid);
         let tids = trace.tracks.iter().map(|track| track.tid);
-        Self { used: pids.chain(tids).filter_map(number).chain([0]).collect() }
+        let mut free = Self { above: HashMap::default(), below: HashMap::default() };
+        pids.chain(tids).filter_map(number).for_each(|used| free.close(u64::from(used)));
+        free
+    }
+
+    fn close(&mut self, used: u64) {
+        self.above.insert(used, used + 1);
+        self.below.insert(used, used.saturating_sub(1));
     }
 
     /// The smallest free tid above `parent`, because equal sort indexes are ordered by tid; below it
     /// when there is none.
     pub fn take(&mut self, parent: u32) -> u32 {
-        let above = (parent..u32::MAX).map(|tid| tid + 1).find(|tid| !self.used.contains(tid));
-        let tid = above.or_else(|| (1..parent).rev().find(|tid| !self.used.contains(tid)));
+        let above = follow(&mut self.above, u64::from(parent) + 1);
+        let tid = match u32::try_from(above) {
+            Ok(_) => above,
+            // (0 is never free: it means the process's own thread.)
+            Err(_) => {
+                self.below.remove(&0);
+                follow(&mut self.below, u64::from(parent.saturating_sub(1)))
+            }
+        };
         // All 2^32 numbers taken would need as many threads; 0 would then fold as before.
-        let tid = tid.unwrap_or(0);
-        self.used.insert(tid);
-        tid
+        self.close(tid);
+        tid as u32
     }
 }
 

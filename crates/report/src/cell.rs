@@ -26,11 +26,46 @@ pub enum Cell {
     FileBytes(u64),
     /// Yes or no.
     Flag(bool),
+    /// One of a fixed set of words: see [`Word`].
+    Word {
+        /// The value in JSON and in raw copies: `already_fused`.
+        id: Cow<'static, str>,
+        /// What a person reads: "already fused".
+        label: Cow<'static, str>,
+        /// What the word means, in one phrase; empty where it explains itself.
+        meaning: Cow<'static, str>,
+    },
     /// There is no value, and why.
     Missing {
         /// Why, for a person: "no launch of it is in the file".
         reason: Cow<'static, str>,
     },
+}
+
+/// One of a fixed set of values of a column: its id in files, its label for people and what it means. A column
+/// with such values has a table of them, so that no renderer has to know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// The value in JSON and in raw copies: `already_fused`.
+    pub id: &'static str,
+    /// What a person reads: "already fused".
+    pub label: &'static str,
+    /// What the word means, in one phrase without a full stop; empty where it explains itself.
+    pub meaning: &'static str,
+}
+
+impl Word {
+    /// The cell of the word called `id` in `words`. An id that the table lacks is shown as it is.
+    #[must_use]
+    pub fn cell(words: &[Self], id: &str) -> Cell {
+        words.iter().find(|word| word.id == id).map_or_else(|| id.into(), |word| (*word).into())
+    }
+}
+
+impl From<Word> for Cell {
+    fn from(Word { id, label, meaning }: Word) -> Self {
+        Self::Word { id: id.into(), label: label.into(), meaning: meaning.into() }
+    }
 }
 
 impl Cell {
@@ -49,6 +84,25 @@ impl Cell {
         value.map_or_else(|| Self::missing(reason), make)
     }
 
+    /// The text of a cell of words; of a [`Word`] its id.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Word { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+
+    /// What the value means, where its column explains its words.
+    #[must_use]
+    pub fn meaning(&self) -> Option<&str> {
+        match self {
+            Self::Word { meaning, .. } if !meaning.is_empty() => Some(meaning),
+            _ => None,
+        }
+    }
+
     /// The value on its own, with its unit: `12.3 µs`, `1 204`, `43.0%`, `-`.
     #[must_use]
     pub fn show(&self) -> String {
@@ -62,6 +116,7 @@ impl Cell {
             Self::FileBytes(bytes) => units::file_bytes(*bytes),
             Self::Flag(true) => "yes".to_owned(),
             Self::Flag(false) => "no".to_owned(),
+            Self::Word { label, .. } => label.clone().into_owned(),
             Self::Missing { .. } => units::MISSING.to_owned(),
         }
     }
@@ -92,6 +147,9 @@ impl Cell {
             }
             Self::Percent(percent) if percent.is_finite() => format!("{percent}%"),
             Self::Missing { reason } => reason.clone().into_owned(),
+            Self::Word { label, meaning, .. } if !meaning.is_empty() => {
+                format!("{label}: {meaning}")
+            }
             other => other.show(),
         }
     }
@@ -105,6 +163,7 @@ impl Cell {
             Self::Count(n) | Self::Bytes(n) | Self::FileBytes(n) => n.to_string(),
             Self::Percent(percent) if percent.is_finite() => percent.to_string(),
             Self::Flag(flag) => flag.to_string(),
+            Self::Word { id, .. } => id.clone().into_owned(),
             Self::Percent(_) | Self::Missing { .. } => String::new(),
         }
     }
@@ -117,7 +176,7 @@ impl Cell {
             Self::Count(n) | Self::Bytes(n) | Self::FileBytes(n) => Some(*n as f64),
             Self::Percent(percent) if percent.is_finite() => Some(*percent),
             Self::Flag(flag) => Some(f64::from(u8::from(*flag))),
-            Self::Percent(_) | Self::Text(_) | Self::Missing { .. } => None,
+            Self::Percent(_) | Self::Text(_) | Self::Word { .. } | Self::Missing { .. } => None,
         }
     }
 
@@ -139,6 +198,7 @@ impl Cell {
             | (Self::FileBytes(a), Self::FileBytes(b)) => a.cmp(b),
             (Self::Percent(a), Self::Percent(b)) => a.total_cmp(b),
             (Self::Flag(a), Self::Flag(b)) => a.cmp(b),
+            (Self::Word { label: a, .. }, Self::Word { label: b, .. }) => a.cmp(b),
             // A column holds one kind of cell; mixed kinds only need some fixed order.
             (a, b) => a.rank().cmp(&b.rank()),
         }
@@ -169,7 +229,8 @@ impl Cell {
             Self::Bytes(_) => 5,
             Self::FileBytes(_) => 6,
             Self::Flag(_) => 7,
-            Self::Missing { .. } => 8,
+            Self::Word { .. } => 8,
+            Self::Missing { .. } => 9,
         }
     }
 }
@@ -213,6 +274,24 @@ mod tests {
                 (show.into(), exact.into(), raw.into())
             );
         }
+    }
+
+    #[test]
+    fn a_word_shows_its_label_and_keeps_its_id() {
+        const WORDS: &[Word] = &[
+            Word { id: "already_fused", label: "already fused", meaning: "the fused kernel runs" },
+            Word { id: "partial", label: "partly fused", meaning: "" },
+        ];
+        let cell = Word::cell(WORDS, "already_fused");
+        assert_eq!((cell.show(), cell.raw()), ("already fused".into(), "already_fused".into()));
+        assert_eq!(cell.exact(), "already fused: the fused kernel runs");
+        assert_eq!(
+            (cell.text(), cell.meaning()),
+            (Some("already_fused"), Some("the fused kernel runs"))
+        );
+        let cell = Word::cell(WORDS, "partial");
+        assert_eq!((cell.exact(), cell.meaning()), ("partly fused".into(), None));
+        assert_eq!(Word::cell(WORDS, "unheard_of"), Cell::from("unheard_of"));
     }
 
     #[test]

@@ -13,7 +13,9 @@ pub enum Unit {
     /// A long identifier such as a kernel name: shortened where it is shown, whole in the title and in a
     /// copy.
     Name,
-    /// The id of a category, which has a colour.
+    /// A place in source code, a path or a chain of modules: its end says most, so a renderer cuts it in the middle.
+    Path,
+    /// A category, which has a colour.
     Category,
     /// A length of time.
     Time,
@@ -31,7 +33,7 @@ pub enum Unit {
     Flag,
 }
 
-/// On which side of its column a cell stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Align {
     /// Words.
@@ -45,7 +47,7 @@ impl Unit {
     #[must_use]
     pub fn align(self) -> Align {
         match self {
-            Self::Text | Self::Name | Self::Category | Self::Flag => Align::Left,
+            Self::Text | Self::Name | Self::Path | Self::Category | Self::Flag => Align::Left,
             Self::Time
             | Self::Instant
             | Self::Count
@@ -70,9 +72,17 @@ pub struct Column<R> {
     pub cell: fn(&R) -> Cell,
 }
 
+/// Columns that the page shows of a table until a person chooses others. More do not fit a window of 1400 px.
+pub const MOST_SHOWN: usize = 8;
+
 /// A row struct: its JSON is its serde form, its table is its columns, and the keys of both are the same
 /// (`testkit::assert_keys` proves it for every row type).
 pub trait Row: Sized + 'static {
     /// Every column, in the order of the struct's fields.
     const COLUMNS: &'static [Column<Self>];
+
+    /// Keys of the columns that the page shows until a person chooses others, the most important first. The page
+    /// takes the first [`MOST_SHOWN`] of them that the table has; without any, the first of [`Row::COLUMNS`].
+    /// Exports have all columns.
+    const SHOWN: &'static [&'static str] = &[];
 }

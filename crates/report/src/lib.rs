@@ -1,12 +1,12 @@
-//! What every report is made of: cells, columns, tables, sections, findings, and how they read.
+//! The parts of every report: cells, columns, tables, sections, findings, and their formatting.
 //!
 //! Constraints of this crate:
 //!
-//! * it depends on `serde` alone: it knows neither traces nor Markdown libraries nor the page;
-//! * a row struct says its columns once ([`Row::COLUMNS`]); the page, the Markdown and the JSON are three
-//!   renderings of that one table, and the keys of the JSON *are* the column keys;
-//! * a number becomes text in [`units`] and nowhere else;
-//! * a [`Table`] holds no trace and no function, so it crosses from worker to page as it is;
+//! * its only dependency is `serde`: it contains nothing about traces or the page;
+//! * a row struct declares its columns once ([`Row::COLUMNS`]); the page, the Markdown and the JSON are three
+//!   renderings of that table, and the keys of the JSON *are* the column keys;
+//! * [`units`] formats times, sizes, counts and shares;
+//! * a [`Table`] contains no trace and no function, so a worker can send it to the page;
 //! * the same rows give the same bytes, always: no clock, no locale, no hash map.
 
 mod cell;
@@ -19,10 +19,10 @@ mod tsv;
 pub mod units;
 mod view;
 
-pub use cell::Cell;
-pub use column::{Align, Column, Row, Unit};
+pub use cell::{Cell, Word};
+pub use column::{Align, Column, MOST_SHOWN, Row, Unit};
 pub use markdown::{code_span, document, plain_text};
-pub use name::short_name;
+pub use name::{short_name, short_names};
 pub use section::{Confidence, Finding, Section};
 pub use table::{Table, TableColumn};
 pub use view::{SortBy, View};

@@ -1,7 +1,9 @@
-//! Markdown: what a person pastes into an issue.
+//! Reports and tables as Markdown.
+
+use std::collections::BTreeMap;
 
 use crate::units::{self, Scale};
-use crate::{Align, Cell, Finding, Section, Table, TableColumn, Unit, View, short_name};
+use crate::{Align, Cell, Finding, Section, Table, TableColumn, Unit, View, short_names};
 
 /// Longest name in a printed table.
 const NAME_CHARS: usize = 96;
@@ -37,11 +39,11 @@ fn titled(table: &Table) -> String {
     let shown = table.preview.map_or(all, |rows| all.min(rows as usize));
     let mut view = table.view();
     view.rows.truncate(shown);
-    // The totals are of the whole table, also where its tail is not printed.
+    // The totals cover the whole table, including rows that are not printed.
     out.push_str(&rows_under_header(&view, &table.view()));
     if shown < all {
         let rest = units::plural((all - shown) as u64, "more row", "more rows");
-        out.push_str(&format!("\n{rest}; the totals count them.\n"));
+        out.push_str(&format!("\n{rest}, included in the totals.\n"));
     }
     out
 }
@@ -76,6 +78,18 @@ impl View<'_> {
 
 fn rows_under_header(view: &View<'_>, summed: &View<'_>) -> String {
     let scales: Vec<Scale> = view.columns().map(|(index, _)| view.table().scale(index)).collect();
+    // The names of all columns: those of one table must stay apart.
+    let names: Vec<&str> = view
+        .cells()
+        .flat_map(|cells| cells.into_iter().zip(view.columns()))
+        .filter_map(|(cell, (_, column))| match cell {
+            Cell::Text(text) if column.unit == Unit::Name => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let names = short_names(&names, NAME_CHARS);
+    let formatted =
+        |cell: &Cell, column: &TableColumn, scale: Scale| formatted(cell, column, scale, &names);
     let mut out = String::new();
     line(&mut out, view.columns().map(|(index, _)| inline(&view.table().header(index))));
     line(&mut out, view.columns().map(|(_, column)| rule(column).to_owned()));
@@ -115,9 +129,16 @@ fn rule(column: &TableColumn) -> &'static str {
     }
 }
 
-fn formatted(cell: &Cell, column: &TableColumn, scale: Scale) -> String {
+fn formatted(
+    cell: &Cell,
+    column: &TableColumn,
+    scale: Scale,
+    names: &BTreeMap<&str, String>,
+) -> String {
     match cell {
-        Cell::Text(text) if column.unit == Unit::Name => code(&short_name(text, NAME_CHARS)),
+        Cell::Text(text) if column.unit == Unit::Name => {
+            code(names.get(text.as_str()).unwrap_or(text))
+        }
         Cell::Text(text) => inline(text),
         other => inline(&other.show_in(scale)),
     }
@@ -129,7 +150,7 @@ pub fn code_span(name: &str) -> String {
     code(name)
 }
 
-/// Text that reads as text wherever it stands in Markdown.
+/// Escapes text for any place in Markdown.
 #[must_use]
 pub fn plain_text(text: &str) -> String {
     inline(text)
@@ -147,7 +168,7 @@ fn code(text: &str) -> String {
     if longest > 0 { format!("{fence} {text} {fence}") } else { format!("{fence}{text}{fence}") }
 }
 
-/// Text that must read as text: no markup, no HTML, no new line.
+/// Escapes text: no markup, no HTML, no line break.
 fn inline(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -218,7 +239,7 @@ Mostly \\*pear\\*.
 | `pear\\|x` | 4.50 | 90.0% | 1\u{2009}204 |
 | **Total** | **5.00** | **99.0%** |  |
 
-2 more rows; the totals count them.
+2 more rows, included in the totals.
 
 ### \n
 No drinks.

@@ -1,191 +1,103 @@
 //! Long names, shortened for reading.
 
-/// A C++ kernel name without what only the compiler needs: return type, parameter list, namespaces, and as
-/// many levels of template arguments as do not fit `max` characters.
+mod cpp;
+mod mangled;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::cpp::Namespaces;
+
+/// A kernel's name for reading, in at most `max` characters: without return type, parameter list and the namespaces of
+/// PyTorch and the standard library, and with as many levels of template arguments as fit.
 ///
 /// `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, ...>(int, ...)`
-/// reads `vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, …>`. The first level always stays because
-/// it tells ATen's hundreds of elementwise kernels apart; what is too long even so loses its middle. The
-/// whole name is never lost: it is in the title and in every copy.
+/// reads `vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, …>`. The namespace of a library stays
+/// (`vllm::rms_norm_kernel`), and so does the first level of arguments, which tells ATen's hundreds of elementwise
+/// kernels apart. What is too long even so loses its middle: the end often tells kernels of one family apart. The whole
+/// name belongs in tooltips, JSON and TSV.
 #[must_use]
 pub fn short_name(name: &str, max: usize) -> String {
-    let name = name.strip_prefix("void ").unwrap_or(name);
-    if let Some(path) = mangled_path(name) {
+    if let Some(path) = mangled::path(name, max) {
         return elide(path, max);
     }
     if !(name.contains('<') || name.contains('(') || name.contains("::")) {
         return elide(name.to_owned(), max);
     }
-    let name = name.replace("(anonymous namespace)::", "");
-    for depth in [4, 3, 2] {
-        let short = without_noise(&name, depth);
+    let mut plain = name.to_owned();
+    for filler in ["(anonymous namespace)::", "(anonymous_namespace)::", "(unnamed namespace)::"] {
+        plain = plain.replace(filler, "");
+    }
+    for (namespaces, depth) in [
+        (Namespaces::All, 4),
+        (Namespaces::All, 3),
+        (Namespaces::All, 2),
+        (Namespaces::Outermost, 2),
+        (Namespaces::Terse, 4),
+        (Namespaces::Terse, 3),
+        (Namespaces::Terse, 2),
+    ] {
+        let Some(short) = cpp::function(&plain, namespaces, depth) else {
+            return elide(name.to_owned(), max);
+        };
         if short.chars().count() <= max {
             return short;
         }
     }
-    elide(without_noise(&name, 1), max)
+    // The first arguments tell what a kernel does; the last are types of its loops.
+    let fewer = [4, 3, 2].iter().find_map(|depth| cpp::first_arguments(&plain, *depth, max));
+    fewer
+        .unwrap_or_else(|| elide(cpp::function(&plain, Namespaces::Terse, 2).unwrap_or(plain), max))
 }
 
-/// `name` with template arguments down to `depth` levels.
-fn without_noise(name: &str, depth: u32) -> String {
-    let mut out = String::with_capacity(name.len());
-    // Where the path at each level of angles began in `out`: `a<b>::c` keeps only `c`.
-    let mut paths = vec![0];
-    let mut angles = 0_u32;
-    let mut parens = 0_u32;
-    // Inside an argument, everything after a parameter list belongs to a lambda or to a function's type;
-    // it is skipped up to the end of the argument, which is one of this level of angles.
-    let mut skipping: Option<u32> = None;
-    let mut chars = name.chars().peekable();
-    while let Some(char) = chars.next() {
-        if parens > 0 {
-            match char {
-                '(' => parens += 1,
-                ')' => parens -= 1,
-                _ => {}
-            }
+/// [`short_name`] for the names of one table, which must stay apart: names that differ do not read the same. Where they
+/// would, each shows what it has from the first difference on; what even so reads the same is numbered.
+#[must_use]
+pub fn short_names<'a>(names: &[&'a str], max: usize) -> BTreeMap<&'a str, String> {
+    let mut by_short: BTreeMap<String, BTreeSet<&'a str>> = BTreeMap::new();
+    for name in names {
+        by_short.entry(short_name(name, max)).or_default().insert(name);
+    }
+    let taken: BTreeSet<String> = by_short.keys().cloned().collect();
+    let mut shown: BTreeMap<&str, String> = BTreeMap::new();
+    for (short, alike) in by_short {
+        if alike.len() == 1 {
+            shown.extend(alike.into_iter().map(|name| (name, short.clone())));
             continue;
         }
-        let shown = angles <= depth && skipping.is_none();
-        match char {
-            // "Memcpy HtoD (Pageable -> Device)" is no C++: a parameter list follows its name directly.
-            '(' if angles == 0 && !out.ends_with(' ') => break,
-            '(' | ')' if angles == 0 => out.push(char),
-            // A function as an argument, `&(float ns::f<int>(int))`, is told by its name.
-            '(' if out.ends_with('&') => {}
-            // A cast before a value, `(ns::Type)0`, says nothing that the value does not.
-            '(' if shown && paths.last() == Some(&out.len()) => parens = 1,
-            '(' => {
-                parens = 1;
-                skipping.get_or_insert(angles);
-            }
-            '<' => {
-                angles += 1;
-                if shown {
-                    out.push('<');
-                    if angles > depth {
-                        out.push('…');
-                    }
-                }
-                paths.push(out.len());
-            }
-            '>' if angles == 0 => {
-                out.push('>');
-                begin(&mut paths, out.len());
-            }
-            '>' => {
-                if skipping == Some(angles) {
-                    skipping = None;
-                }
-                angles -= 1;
-                paths.pop();
-                if angles <= depth && skipping.is_none() {
-                    out.push('>');
-                }
-            }
-            ',' if skipping == Some(angles) => {
-                skipping = None;
-                out.push(',');
-                begin(&mut paths, out.len());
-            }
-            _ if !shown => {}
-            ',' | ' ' => {
-                if char == ',' || chars.peek() != Some(&'>') {
-                    out.push(char);
-                }
-                begin(&mut paths, out.len());
-            }
-            ':' if chars.peek() == Some(&':') => {
-                chars.next();
-                out.truncate(paths.last().copied().unwrap_or(0));
-            }
-            other => out.push(other),
+        let from = first_difference(&alike);
+        let mut seen = taken.clone();
+        for (number, name) in (1..).zip(alike) {
+            let apart = around(&short, name, from, max);
+            let apart = if seen.contains(&apart) { format!("{short} ({number})") } else { apart };
+            seen.insert(apart.clone());
+            shown.insert(name, apart);
         }
     }
-    out
+    shown
 }
 
-/// A new path begins at `at`.
-fn begin(paths: &mut [usize], at: usize) {
-    if let Some(path) = paths.last_mut() {
-        *path = at;
-    }
+/// The first byte at which some of the names differ.
+fn first_difference(names: &BTreeSet<&str>) -> usize {
+    // Of sorted names the first and the last have least in common.
+    let (first, last) = (names.first().copied(), names.last().copied());
+    let pairs = first.unwrap_or_default().bytes().zip(last.unwrap_or_default().bytes());
+    pairs.take_while(|(a, b)| a == b).count()
 }
 
-/// The path of an Itanium-mangled name (ROCm often leaves names so), with the first identifier of its
-/// template arguments: `_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdI...` reads `ck_tile::kentry<Rmsnorm2dFwd…>`.
-fn mangled_path(name: &str) -> Option<String> {
-    let mut rest = name.strip_prefix("_Z")?;
-    let nested = rest.strip_prefix('N');
-    rest = nested.unwrap_or(rest).trim_start_matches(['K', 'V']);
-    let mut components = Vec::new();
-    while let Some((identifier, after)) = identifier(rest) {
-        // GCC's and Clang's spelling of an anonymous namespace.
-        if !identifier.starts_with("_GLOBAL__N_") {
-            components.push(identifier);
-        }
-        rest = after;
-        if nested.is_none() {
-            break;
-        }
-    }
-    // The outermost namespace names the library; those between say little.
-    let mut path = match components.as_slice() {
-        [] => return None,
-        [only] => (*only).to_owned(),
-        [first, .., last] => format!("{first}::{last}"),
-    };
-    if let Some(arguments) = rest.strip_prefix('I') {
-        // Digits stand in types and literals too (`DF16b`, `Li256E`): a class begins after one of these.
-        let first = arguments.char_indices().skip(1).find_map(|(at, char)| {
-            let before = arguments[..at].chars().next_back();
-            let begins = char.is_ascii_digit() && matches!(before, Some('N' | '_' | 'E'));
-            begins.then(|| identifier(&arguments[at..])).flatten()
-        });
-        match first.filter(|(argument, _)| argument.len() > 2) {
-            Some((argument, _)) => path.push_str(&format!("<{argument}…>")),
-            // Sizes and switches are all that tells such kernels apart.
-            None => {
-                let values = literals(arguments);
-                if !values.is_empty() {
-                    path.push_str(&format!("<{}>", values.join(", ")));
-                }
-            }
-        }
-    }
-    Some(path)
+/// The beginning of `short`, and `name` from the word on that holds the byte `from`.
+fn around(short: &str, name: &str, from: usize, max: usize) -> String {
+    let head: String = short.chars().take(max / 2).collect();
+    let head = head.trim_end_matches('…');
+    let before = name.get(..from).unwrap_or_default();
+    let word = before.rfind(['_', '<', ' ', '(', ':']).map_or(0, |at| at + 1);
+    let rest = name.get(word..).unwrap_or_default();
+    let room = max.saturating_sub(head.chars().count() + 2);
+    let part: String = rest.chars().take(room).collect();
+    let end = if part.len() < rest.len() { "…" } else { "" };
+    format!("{head}…{part}{end}")
 }
 
-/// The numbers and truth values among template arguments: `Li256E` and `Lb1E` are 256 and true.
-fn literals(arguments: &str) -> Vec<String> {
-    let value = |(at, _): (usize, &str)| {
-        let (kind, rest) = arguments[at + 1..].split_at_checked(1)?;
-        let (sign, rest) = rest.strip_prefix('n').map_or(("", rest), |rest| ("-", rest));
-        let digits = &rest[..rest.bytes().take_while(u8::is_ascii_digit).count()];
-        if digits.is_empty() || !rest[digits.len()..].starts_with('E') {
-            return None;
-        }
-        match kind {
-            "b" => Some(if digits == "0" { "false" } else { "true" }.to_owned()),
-            "i" | "j" | "l" | "m" | "s" | "t" | "x" | "y" | "a" | "h" | "c" => {
-                Some(format!("{sign}{digits}"))
-            }
-            _ => None,
-        }
-    };
-    arguments.match_indices('L').filter_map(value).collect()
-}
-
-/// A length-prefixed identifier and what follows it.
-fn identifier(text: &str) -> Option<(&str, &str)> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let len: usize = text.get(..digits)?.parse().ok()?;
-    let name = text.get(digits..digits.checked_add(len)?)?;
-    let word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let starts = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
-    (word && starts).then(|| (name, &text[digits + len..]))
-}
-
+/// `text` without its middle, if it has more than `max` characters: two thirds of what is left are its beginning.
 fn elide(text: String, max: usize) -> String {
     let length = text.chars().count();
     if length <= max || max < 3 {
@@ -211,7 +123,7 @@ mod tests {
             ),
             (
                 "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)::{lambda()#2}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)",
-                "vectorized_elementwise_kernel<4, GeluCUDAKernelImpl, array<char*, 2ul>>",
+                "vectorized_elementwise_kernel<4, GeluCUDAKernelImpl(BFloat16), array<char*, 2ul>>",
             ),
             (
                 "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int, float)",
@@ -219,7 +131,7 @@ mod tests {
             ),
             (
                 "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>(cutlass_80::Params)",
-                "Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>",
+                "cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>",
             ),
             ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
             (
@@ -229,7 +141,7 @@ mod tests {
             ("_ZN5aiter4normIDF16bLb1ELb0ELin3ELlEvPT0_", "aiter::norm<true, false, -3>"),
             (
                 "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_26Rmsnorm2dFwdPipelineOnePassEEEEEvv",
-                "ck_tile::kentry<Rmsnorm2dFwd…>",
+                "ck_tile::kentry<Rmsnorm2dFwd…, 1>",
             ),
             ("_ZN2ck12_GLOBAL__N_13fooEv", "ck::foo"),
             ("_Z12batched_gemmPKf", "batched_gemm"),
@@ -238,16 +150,16 @@ mod tests {
             ("Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pageable -> Device)"),
             (
                 "void k<A<B<C<int>, at::f(int)::{lambda(x<y>)#1}, D<E<F>>, G<H>>, a_quite_long_name_of_a_type_indeed>, another_long_name_of_a_type>(int)",
-                "k<A<B<C<…>, f, D<…>, G<…>>, a_quite_long_name_of_a_type_indeed>, another_long_name_of_a_type>",
+                "k<A<B<…>, a_quite_long_name_of_a_type_indeed>, another_long_name_of_a_type>",
             ),
             (
                 "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), true>(int)",
-                "act_and_mul_kernel<BFloat16, BFloat16 silu_kernel<BFloat16>, true>",
+                "vllm::act_and_mul_kernel<BFloat16, vllm::silu_kernel<BFloat16>, true>",
             ),
-            ("void a::f<a::B, (a::Kind)0>(int)", "f<B, 0>"),
-            ("k<a<b>::value, f(x)::y<z>, 3>", "k<value, f, 3>"),
+            ("void a::f<a::B, (a::Kind)0>(int)", "a::f<B, 0>"),
+            ("k<a<b>::value, f(x)::y<z>, 3>", "k<a<b>::value, f, 3>"),
             ("a<b", "a<b"),
-            ("a>b::c", "a>c"),
+            ("a>b::c", "a>b::c"),
             ("", ""),
         ] {
             assert_eq!(short_name(name, 96), short, "{name}");
@@ -261,5 +173,96 @@ mod tests {
         assert_eq!(short.chars().count(), 40);
         assert!(short.starts_with("Cijk_xxx") && short.ends_with("x_end"), "{short}");
         assert_eq!(short_name("日本語日本語", 4), "日本…語");
+    }
+
+    #[test]
+    fn a_return_type_is_gone_and_a_library_keeps_its_name() {
+        for (name, short) in [
+            (
+                "std::enable_if<(((0) > (0))) && vllm::_typeConvert<c10::BFloat16>::exists, void>::type vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long)",
+                "vllm::fused_add_rms_norm_kernel<BFloat16, 8>",
+            ),
+            (
+                "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, float>(cublasGemvParams<int>)",
+                "gemvx::kernel<int, float>",
+            ),
+            ("unsigned int lib::count(int)", "lib::count"),
+            ("void Functor::operator()<int>(int)", "Functor::operator()<int>"),
+            (
+                "void at_cuda_detail::cub::DeviceRadixSortOnesweepKernel<at_cuda_detail::cub::DeviceRadixSortPolicy<long, int, int>::Policy800, false>(int*)",
+                "cub::DeviceRadixSortOnesweepKernel<DeviceRadixSortPolicy<long, int, int>::Policy800, false>",
+            ),
+            (
+                "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t<float, at::native::sum_functor<float, float, float>::operator()(at::TensorIterator&)::{lambda(float, float)#1}>, unsigned int, float, 4> >(int)",
+                "reduce_kernel<512, 1, ReduceOp<float, sum_functor<…>(float, float), unsigned int, float, 4>>",
+            ),
+            // Cut short by the profiler.
+            (
+                "void cub::DeviceScanKernel<cub::AgentScanPolicy<128, 15",
+                "cub::DeviceScanKernel<AgentScanPolicy<128, 15",
+            ),
+        ] {
+            assert_eq!(short_name(name, 96), short, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_one_table_stay_apart() {
+        let gemm = |of: &str| {
+            format!(
+                "void cutlass::device_kernel<dpsk::gemm::cuda::{of}::GemmKernel>(dpsk::gemm::cuda::{of}::GemmKernel::Params)"
+            )
+        };
+        let (a, b, c) = (gemm("fp8_acc"), gemm("fp8"), gemm("m_grouped_fp8"));
+        let copy = |n: u32| {
+            format!(
+                "void at::native::vectorized_elementwise_kernel<4, at::native::exp_kernel_cuda(at::TensorIteratorBase&)::{{lambda()#{n}}}::operator()() const::{{lambda(float)#1}}, std::array<char*, 2ul> >(int)"
+            )
+        };
+        let (d, e) = (copy(2), copy(4));
+        let tile =
+            |middle: &str| format!("Cijk_{}_{middle}_{}", "A1_".repeat(60), "B2_".repeat(60));
+        let (f, g) = (tile("MT64"), tile("MT128"));
+        let names: Vec<&str> = [&a, &b, &c, &d, &e, &f, &g].map(String::as_str).to_vec();
+        for max in [40, 56, 96] {
+            let shown = short_names(&names, max);
+            let distinct: BTreeSet<&String> = shown.values().collect();
+            assert_eq!(distinct.len(), names.len(), "{shown:#?}");
+        }
+        let shown = short_names(&names, 96);
+        assert_eq!(shown[a.as_str()], "cutlass::device_kernel<fp8_acc::GemmKernel>");
+        assert_eq!(shown[c.as_str()], "cutlass::device_kernel<m_grouped_fp8::GemmKernel>");
+        assert!(shown[f.as_str()].contains("…MT64_B2"), "{}", shown[f.as_str()]);
+        assert_eq!(short_names(&["one", "one"], 96).len(), 1);
+    }
+
+    #[test]
+    fn any_text_can_be_shortened() {
+        let pieces = [
+            "<",
+            ">",
+            "(",
+            ")",
+            "::",
+            "{lambda(",
+            "#1",
+            "&(",
+            "operator",
+            " ",
+            "é",
+            ",",
+            "_Z",
+            "3ab",
+            "func_wrapper_t<",
+        ];
+        for a in pieces {
+            for b in pieces {
+                for c in pieces {
+                    let _ = short_name(&format!("{a}{b}{c}x{a}{c}{b}"), 8);
+                }
+            }
+        }
+        let deep = format!("void k{}int{}(int)", "<a".repeat(20_000), ">".repeat(20_000));
+        assert!(short_name(&deep, 96).chars().count() <= 96);
     }
 }

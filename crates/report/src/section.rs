@@ -29,7 +29,7 @@ impl Section {
     }
 }
 
-/// How sure a finding is.
+/// The confidence of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
@@ -53,7 +53,7 @@ impl Confidence {
     }
 }
 
-/// A claim with its reasons: what was seen, what it may mean, what to do, how to see that it worked.
+/// A claim with its reasons: what was observed, what it may mean, what to do, how to verify the effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Id of the rule; it names the problem, not the cure.
@@ -64,9 +64,9 @@ pub struct Finding {
     pub hypothesis: String,
     /// What to do.
     pub action: String,
-    /// How to tell that it helped.
+    /// How to check that it helped.
     pub validation: String,
-    /// How sure this is.
+    /// How certain the claim is.
     pub confidence: Confidence,
     /// Where in the report the evidence is: `kernels.before_window_ns`.
     pub evidence: Vec<String>,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Align, Cell, Row, Unit, View, units::Scale};
+use crate::{Align, Cell, MOST_SHOWN, Row, Unit, View, units::Scale};
 
 /// One column of a [`Table`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,8 +42,11 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// How many rows a Markdown document prints; the rest is counted in one line. `None` for all.
     pub preview: Option<u32>,
-    /// What stands in place of an empty table: why there is nothing.
+    /// Shown in place of an empty table: why it is empty.
     pub when_empty: Cow<'static, str>,
+    /// Keys of the columns that the page shows first: see [`Row::SHOWN`].
+    #[serde(default)]
+    pub shown: Vec<Cow<'static, str>>,
 }
 
 impl Table {
@@ -69,6 +72,7 @@ impl Table {
                 .collect(),
             preview: None,
             when_empty: "Nothing to show.".into(),
+            shown: R::SHOWN.iter().map(|key| (*key).into()).collect(),
         }
     }
 
@@ -132,7 +136,7 @@ impl Table {
         self
     }
 
-    /// Says what an empty table means.
+    /// Sets the text for an empty table.
     #[must_use]
     pub fn when_empty(mut self, text: &'static str) -> Self {
         self.when_empty = text.into();
@@ -149,6 +153,24 @@ impl Table {
     #[must_use]
     pub fn column(&self, key: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.key == key)
+    }
+
+    /// The columns that are shown until a person chooses others: those of [`Table::shown`] that the table has, else
+    /// its first ones; at most [`MOST_SHOWN`]. A column without any value gives its place to the next one.
+    #[must_use]
+    pub fn shown_columns(&self) -> Vec<usize> {
+        let has_value = |at: &usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.get(*at));
+            cells.any(|cell| !cell.is_missing() && cell.text() != Some(""))
+        };
+        let named = self.shown.iter().filter_map(|key| self.column(key)).collect::<Vec<_>>();
+        let all = || (0..self.columns.len()).collect();
+        let mut columns: Vec<usize> = if named.is_empty() { all() } else { named };
+        if columns.iter().any(has_value) {
+            columns.retain(has_value);
+        }
+        columns.truncate(MOST_SHOWN);
+        columns
     }
 
     /// The one unit of a column, chosen from its largest value over *all* rows, so that a filter does not
@@ -191,7 +213,7 @@ impl Table {
         if unit.is_empty() { info.title.to_string() } else { format!("{} ({unit})", info.title) }
     }
 
-    /// Everything, as it stands.
+    /// All rows and columns, in their order.
     #[must_use]
     pub fn view(&self) -> View<'_> {
         View::new(self)
@@ -275,6 +297,23 @@ pub(crate) mod tests {
         let table = fruits();
         let text = serde_json::to_string(&table).unwrap();
         assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
+    }
+
+    #[test]
+    fn the_page_shows_at_most_eight_columns_the_named_ones_first() {
+        let mut table = fruits();
+        assert_eq!(table.shown_columns(), [0, 1, 2, 3], "without names the first ones");
+        table.shown = vec!["seeds".into(), "gone".into(), "name".into()];
+        assert_eq!(table.shown_columns(), [3, 0]);
+        for row in &mut table.rows {
+            row[3] = Cell::missing("not counted");
+        }
+        assert_eq!(table.shown_columns(), [0], "a column without a value gives way");
+        let column = table.columns[1].clone();
+        table.columns = vec![column; 12];
+        table.rows = vec![vec![Cell::Ns(1); 12]];
+        table.shown.clear();
+        assert_eq!(table.shown_columns().len(), MOST_SHOWN);
     }
 
     #[test]

@@ -28,12 +28,12 @@ fn line(out: &mut String, values: impl Iterator<Item = String>) {
 /// A raw value in one field. Names come from a file that anybody may have made: a spreadsheet must not take
 /// one for a formula.
 fn value(cell: &Cell) -> String {
-    match cell {
-        Cell::Text(text) => {
+    match cell.text() {
+        Some(text) => {
             let text = text.replace(['\t', '\n', '\r'], " ");
             if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text }
         }
-        other => other.raw(),
+        None => cell.raw(),
     }
 }
 

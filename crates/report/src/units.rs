@@ -1,10 +1,10 @@
-//! The one place where a number becomes text.
+//! Formats times, sizes, counts and shares.
 //!
-//! Times, memory and file sizes read with three significant digits and a unit that fits; a column has one
+//! Times, memory and file sizes have three significant digits and a suitable unit; a column has one
 //! unit, chosen from its largest value ([`Scale`]). All rounding is on integers (half up), so the text of
-//! a value is the same on every machine. The exact value is never lost: it goes into titles and copies.
+//! a value is the same on every machine. The exact value is in titles and copies.
 
-/// Stands where there is no value. Never `0`: nothing measured is not zero measured.
+/// Shown for a missing value. Never `0`, because a missing value is not zero.
 pub const MISSING: &str = "-";
 
 /// Between groups of three digits.
@@ -51,7 +51,7 @@ impl Scale {
         Self::FileBytes(rung(FILE, largest))
     }
 
-    /// What the header says after the title: `µs`; empty when there is no unit.
+    /// The unit in the header: `µs`; empty when there is no unit.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         self.unit().map_or("", |(name, _)| name)
@@ -78,7 +78,7 @@ impl Scale {
     }
 }
 
-/// A length of time: `820 ns`, `12.3 µs`, `4.56 ms`, `1.23 s`.
+/// A duration: `820 ns`, `12.3 µs`, `4.56 ms`, `1.23 s`.
 #[must_use]
 pub fn time(ns: i64) -> String {
     let scale = Scale::time(ns.unsigned_abs());
@@ -92,7 +92,7 @@ pub fn instant(ns: i64) -> String {
     format!("{sign}{}.{:03}", count(ns.unsigned_abs() / 1000), ns.unsigned_abs() % 1000)
 }
 
-/// How many: `1 204` with thin spaces.
+/// A count: `1 204` with thin spaces.
 #[must_use]
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -113,7 +113,7 @@ pub fn signed(value: i64) -> String {
     format!("{sign}{}", count(value.unsigned_abs()))
 }
 
-/// A share: one decimal, `<0.1%` for what would vanish.
+/// A share: one decimal, `<0.1%` for positive values that would round to zero.
 #[must_use]
 pub fn percent(value: f64) -> String {
     if !value.is_finite() {

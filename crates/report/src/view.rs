@@ -1,4 +1,4 @@
-//! Which rows and columns of a table are shown, and in which order: what the page sorts and copies.
+//! The shown rows and columns of a table, in order, for sorting and copying.
 
 use crate::{Cell, Table, TableColumn};
 
@@ -32,20 +32,20 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The table behind it.
+    /// The table.
     #[must_use]
     pub fn table(&self) -> &'a Table {
         self.table
     }
 
-    /// Keeps the rows that `keep` wants.
+    /// Keeps rows for which `keep` is true.
     pub fn filter(&mut self, mut keep: impl FnMut(&[Cell]) -> bool) {
         let table = self.table;
         self.rows.retain(|row| table.rows.get(*row as usize).is_some_and(|cells| keep(cells)));
     }
 
-    /// Sorts by the first key, ties by the next; equal rows keep their order. A missing value comes last,
-    /// whichever way the column is sorted.
+    /// Sorts by the first key, ties by the next; equal rows keep their order. A missing value comes last
+    /// in either direction.
     pub fn sort(&mut self, keys: &[SortBy]) {
         let table = self.table;
         self.rows.sort_by(|a, b| {

@@ -1,4 +1,4 @@
-//! A pull parser over a slice that may end too early.
+//! A pull parser over a slice that may be incomplete.
 
 use memchr::memchr3;
 
@@ -9,10 +9,10 @@ use crate::{
     strict::{self, Log, Quirk, needs_look},
 };
 
-/// Reads values out of a slice, leniently, and remembers that it was lenient.
+/// Reads values out of a slice, leniently, and flags deviations.
 ///
-/// What it has decided stays decided when more bytes follow: a longer slice with the same beginning
-/// gives the same result or turns [`Stop::Incomplete`] into one. The [`crate::Scanner`] relies on it.
+/// Results are stable when more bytes follow: a longer slice with the same beginning gives the same result, or
+/// turns [`Stop::Incomplete`] into one. The [`crate::Scanner`] relies on it.
 // The small steps are inlined by force: what they return is three words and a tag, and passing that
 // through memory made decoding a third slower.
 #[derive(Debug)]
@@ -20,16 +20,16 @@ pub struct Cursor<'a> {
     bytes: &'a [u8],
     pos: usize,
     lenient: bool,
-    /// A string holds control characters or bytes beyond ASCII.
+    /// A string contains control characters or bytes beyond ASCII.
     doubtful: bool,
     /// The slice ends where the text ends, so that a number may touch the end.
     complete: bool,
-    /// Where every deviation is told, in file order, when somebody wants to know; see [`strict`].
+    /// Receives every deviation, in file order, if requested; see [`strict`].
     log: Option<Box<Log>>,
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the start of `bytes`, which may go on later.
+    /// A cursor at the start of `bytes`, which may continue later.
     #[inline]
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         Self { complete: true, ..Self::new(bytes) }
     }
 
-    /// A cursor over the whole of `bytes` that tells `log` of every deviation.
+    /// A cursor over the whole of `bytes` that reports every deviation to `log`.
     pub(crate) fn telling(bytes: &'a [u8], log: Log) -> Self {
         Self { log: Some(Box::new(log)), ..Self::whole(bytes) }
     }
@@ -67,7 +67,7 @@ impl<'a> Cursor<'a> {
 
     /// Whether anything read so far was not strict JSON.
     ///
-    /// Control characters other than the newline, and bytes beyond ASCII, are not judged: see
+    /// Control characters other than the newline, and bytes beyond ASCII, are not checked: see
     /// [`Cursor::needs_look`].
     #[inline]
     #[must_use]
@@ -75,15 +75,15 @@ impl<'a> Cursor<'a> {
         self.lenient
     }
 
-    /// Whether what was read so far may be anything but strict JSON in UTF-8: a reason to look
-    /// ([`strict::quirks`]), no finding.
+    /// Whether the text so far may deviate from strict JSON in UTF-8: a reason to check
+    /// ([`strict::quirks`]), not a result.
     #[inline]
     #[must_use]
     pub fn needs_look(&self) -> bool {
         self.lenient || self.doubtful
     }
 
-    /// Takes back what [`Cursor::needs_look`] says, for [`Cursor::doubt_again`] to restore.
+    /// Clears [`Cursor::needs_look`]; [`Cursor::doubt_again`] restores it.
     pub(crate) fn take_doubts(&mut self) -> (bool, bool) {
         (std::mem::take(&mut self.lenient), std::mem::take(&mut self.doubtful))
     }
@@ -99,7 +99,7 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.pos..).unwrap_or_default()
     }
 
-    /// Takes `len` bytes for read.
+    /// Marks `len` bytes as read.
     #[inline]
     pub(crate) fn advance(&mut self, len: usize) {
         self.pos += len;
@@ -113,10 +113,10 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips blanks.
+    /// Skips white space.
     #[inline(always)]
     pub fn skip_ws(&mut self) {
-        // One-line files have none or one blank here.
+        // One-line files have at most one space here.
         let Some(byte) = self.bytes.get(self.pos) else { return };
         if *byte > b' ' {
             return;
@@ -150,16 +150,16 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What the end of the slice means.
+    /// The stop reason at the end of the slice.
     #[cold]
     fn end(&self) -> Stop {
         if self.complete { Stop::Malformed } else { Stop::Incomplete }
     }
 
-    /// The next byte that is no blank, not consumed.
+    /// The next byte that is not white space; does not consume it.
     ///
     /// # Errors
-    /// [`Stop::Incomplete`] when only blanks are left.
+    /// [`Stop::Incomplete`] when only white space is left.
     #[inline(always)]
     pub fn peek(&mut self) -> Result<u8, Stop> {
         self.skip_ws();
@@ -232,8 +232,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips commas which are too many, all but the last one of them, or all when nothing stands before
-    /// them. Returns the byte behind them and where the last one is. `comma` is where the first one is.
+    /// Skips surplus commas: all but the last one, or all when no item precedes
+    /// them. Returns the byte after them and the offset of the last one. `comma` is the offset of the first one.
     #[cold]
     fn stray_commas(&mut self, first: bool, comma: usize) -> Result<(u8, Option<usize>), Stop> {
         let mut last = comma;
@@ -264,7 +264,7 @@ impl<'a> Cursor<'a> {
     /// Reads a string.
     ///
     /// # Errors
-    /// See [`Stop`]; malformed when the next byte is no quote.
+    /// See [`Stop`]; malformed when the next byte is not a quote.
     #[inline(always)]
     pub fn string(&mut self) -> Result<Text<'a>, Stop> {
         if self.byte()? != b'"' {
@@ -435,7 +435,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Everything [`Cursor::token`] does not see at once: words, exponents, numbers in odd spelling.
+    /// Everything that [`Cursor::token`] does not handle: words, exponents, numbers in odd spelling.
     #[cold]
     fn odd_token(&mut self, start: usize) -> Result<Value<'a>, Stop> {
         let rest = &self.bytes[start..];

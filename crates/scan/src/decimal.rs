@@ -1,19 +1,19 @@
-//! Numbers as nearly all are, eight digits a step.
+//! Numbers in the common form, eight digits a step.
 
 use std::num::NonZeroU64;
 
 use crate::{Cursor, lexis::digits};
 
-/// A number that is not negative, below 2^52, with at most three digits behind the point.
+/// A number that is not negative, below 2^52, with at most three digits after the point.
 ///
 /// One word, so that it stays in a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal(NonZeroU64);
 
 impl Decimal {
-    /// Everything up to this bit is what stands behind the point, in thousandths.
+    /// Bits below this one are the fraction, in thousandths.
     const POINT: u32 = 10;
-    /// From this bit on: what stands before the point.
+    /// From this bit on: the integer part.
     const WHOLE: u32 = Self::POINT + 1;
     /// Always set.
     const MARK: u64 = 1 << 63;
@@ -45,12 +45,12 @@ impl Decimal {
     }
 }
 
-/// How much more a number of so many more digits is.
+/// Powers of ten.
 const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 impl Cursor<'_> {
-    /// Reads a [`Decimal`] in plain spelling, if one follows, with something behind it that ends a number;
-    /// otherwise nothing is read. Near the end of the slice it may miss one.
+    /// Reads a [`Decimal`] in plain spelling, if one follows and a byte after it ends the number;
+    /// otherwise reads nothing. Near the end of the slice it may miss one.
     #[inline(never)]
     pub fn decimal(&mut self) -> Option<Decimal> {
         let rest = self.rest();

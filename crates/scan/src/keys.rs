@@ -1,30 +1,30 @@
-//! Keys that come in the same order as before.
+//! Predicts the next key of an object from the previous objects.
 
 use crate::{Cursor, Stop, Text};
 
-/// Longest text between two values that is remembered.
+/// Longest text between two values that is stored.
 const TEXT: usize = 32;
-/// How many ways to go on are remembered for each text.
+/// How many successors are stored for each text.
 const WAYS: usize = 4;
-/// How many texts are remembered. Traces have some sixty; a file that has more makes us forget now and then.
+/// How many texts are stored. Traces have some sixty; a file with more makes the table start again now and then.
 const MOST: usize = 128;
-/// A way that leads nowhere.
+/// No successor.
 const NOWHERE: u8 = u8::MAX;
 
-/// The start of an object, as a place among the known texts.
+/// The start of an object, as an index of the stored texts.
 const START: usize = 0;
-/// Somewhere later in an object, behind text that is not remembered.
+/// A later position in an object, after text that is not stored.
 const LATER: usize = 1;
 
 /// Reads the keys of objects that resemble each other.
 ///
 /// A program that writes thousands of objects writes the same text between two values each time:
-/// `, "ts": `. What was read there once need not be read again: where the same bytes follow, the same key
-/// follows, which is one comparison instead of a comma, blanks, a string, a colon and the meaning of the key.
-/// Nine of ten keys are the one that came next the last time.
+/// `, "ts": `. Where the same bytes follow, the same key follows. One comparison then replaces reading a comma,
+/// white space, a string and a colon, and looking up the key. Nine of ten keys are the one that came next the
+/// last time.
 ///
-/// Only text without any deviation is remembered, and what was first in an object apart from what was not,
-/// because a comma belongs before the latter only. `T` is what a key means to the caller.
+/// Only strict JSON is stored. The first text of an object is stored separately from later texts,
+/// because only the latter begin with a comma. `T` is the caller's value for a key.
 #[derive(Debug)]
 pub struct Keys<T> {
     known: Vec<Known<T>>,
@@ -41,7 +41,7 @@ struct Known<T> {
     len: usize,
     /// `None` for the end of the object.
     key: Option<T>,
-    /// What followed it, the latest first.
+    /// Its successors, the latest first.
     ways: [u8; WAYS],
 }
 
@@ -59,7 +59,7 @@ impl<T> Default for Keys<T> {
 }
 
 impl<T: Copy> Keys<T> {
-    /// The next key of the object entered, with the cursor then at its value or blanks before it; `None`
+    /// The next key of the object entered, with the cursor then at its value or white space before it; `None`
     /// past its end. `first` is true on the first call for this object. All objects must have the same `meaning`.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl<T: Copy> Keys<T> {
         self.read(cursor, first, meaning)
     }
 
-    /// Reads a key that was not foreseen, and remembers it.
+    /// Reads a key that was not predicted, and stores it.
     #[inline(never)]
     fn read(
         &mut self,
@@ -119,7 +119,7 @@ impl<T: Copy> Keys<T> {
         Ok(key)
     }
 
-    /// Takes note that `text` came next.
+    /// Stores that `text` came next.
     fn remember(&mut self, text: &[u8], key: Option<T>, first: bool) -> usize {
         let (mut bytes, mut mask) = ([0; TEXT], [0; TEXT]);
         bytes[..text.len()].copy_from_slice(text);
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Every key of the object at the start of `text` with where its value is, and whether to look closer.
+    /// Every key of the object at the start of `text` with the offset of its value, and whether a closer check is needed.
     type Read = (Result<Vec<(usize, usize)>, Stop>, usize, bool);
 
     fn read(

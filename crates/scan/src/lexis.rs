@@ -1,6 +1,6 @@
-//! What strings and words are made of, byte by byte.
+//! Byte classes of strings and words.
 
-/// Bytes that a number or a bare word is made of.
+/// Bytes of a number or a bare word.
 #[inline]
 pub(crate) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_')
@@ -9,8 +9,8 @@ pub(crate) fn is_token(byte: u8) -> bool {
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// How many bytes at the start of `bytes` stand for themselves in a string: printable ASCII, no quote and
-/// no backslash.
+/// How many bytes at the start of `bytes` are literal in a string: printable ASCII except quote and
+/// backslash.
 #[inline]
 pub(crate) fn plain_run(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -31,7 +31,7 @@ pub(crate) fn plain_run(bytes: &[u8]) -> usize {
     at + rest.iter().take_while(plain).count()
 }
 
-/// How many of eight bytes are digits, up to the first that is none, and the number they are.
+/// How many of eight bytes are digits, up to the first other byte, and their value.
 #[inline(always)]
 pub(crate) fn digits(bytes: [u8; 8]) -> (usize, u32) {
     const PAIRS: u64 = 0x0000_00FF_0000_00FF;
@@ -46,8 +46,8 @@ pub(crate) fn digits(bytes: [u8; 8]) -> (usize, u32) {
     (len, (outer.wrapping_add(inner) >> 32) as u32)
 }
 
-/// Whether the escape at the start of `bytes` is strict JSON and no surrogate. False when cut short:
-/// a string that goes on is read again, and one that does not is no string.
+/// Whether the escape at the start of `bytes` is strict JSON and not a surrogate. False when truncated:
+/// if more bytes follow, the string is read again, and otherwise it is not a string.
 #[inline]
 pub(crate) fn plain_escape(bytes: &[u8]) -> bool {
     match bytes.get(1) {

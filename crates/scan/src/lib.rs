@@ -1,4 +1,4 @@
-//! JSON as it really arrives: in pieces, cut short, with stray commas. Knows JSON, not traces.
+//! A push scanner for JSON in chunks, also truncated or with stray commas. It contains nothing about traces.
 //!
 //! Constraints of this crate:
 //!
@@ -6,12 +6,12 @@
 //! * one pass: a [`Cursor`] reads an element in place in the caller's chunk, and only an element that a
 //!   chunk boundary cuts is copied;
 //! * any chunking of the same bytes gives the same calls on the [`Sink`], and the time is linear in the
-//!   bytes whatever they are;
-//! * what runs for every element lies in functions of moderate size, called for each element or value, and
-//!   what does not lies outside of them (`#[inline(never)]`, `#[cold]`). V8 replaces the quickly compiled
-//!   code of a wasm function only at its next call, and its optimising compiler takes more than twice the
-//!   time for a function of twice the size: all in one function cost a third of a decode in a new tab;
-//! * lenient reading never hides: what is not strict JSON in UTF-8 is remembered ([`Cursor::lenient`])
+//!   bytes for any input;
+//! * code that runs for every element is in functions of moderate size, called for each element or value, and
+//!   rare code is outside of them (`#[inline(never)]`, `#[cold]`). V8 replaces the baseline code of a wasm
+//!   function only at its next call, and its optimising compiler needs more than twice the time for a function
+//!   of twice the size: one large function cost a third of a decode in a new tab;
+//! * lenient reading is always reported: text that is not strict JSON in UTF-8 is flagged ([`Cursor::lenient`])
 //!   and can be located and rewritten ([`strict`]).
 
 mod cursor;

@@ -1,7 +1,7 @@
-//! Which brackets are open, one bit each.
+//! The stack of open brackets, one bit each.
 
-/// A stack of bracket kinds. Real nesting fits one word; hostile nesting spills into a `Vec`, so depth
-/// costs an eighth of a byte a level and never the call stack.
+/// A stack of bracket kinds. Real nesting fits in one word; hostile nesting spills into a `Vec`, so a level of depth
+/// costs an eighth of a byte and no call stack.
 #[derive(Debug, Default)]
 pub(crate) struct Nest {
     bits: u64,
@@ -20,7 +20,7 @@ impl Nest {
         self.depth += 1;
     }
 
-    /// Closes the innermost one; whether anything is still open.
+    /// Closes the innermost one; returns whether any bracket is still open.
     #[inline]
     pub(crate) fn pop(&mut self) -> bool {
         self.bits >>= 1;

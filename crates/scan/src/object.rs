@@ -13,8 +13,8 @@ pub struct MemberSpan {
     pub value: Range<usize>,
 }
 
-/// The members of the object that `bytes` begins with (blanks may come first), in file order,
-/// duplicates included. Ends early where the text is no JSON even to a lenient reader.
+/// The members of the object at the start of `bytes` (after white space), in file order,
+/// duplicates included. Ends early where even a lenient reader finds no JSON.
 pub fn members(bytes: &[u8]) -> impl Iterator<Item = MemberSpan> + '_ {
     let mut cursor = Cursor::whole(bytes);
     let mut open = cursor.peek() == Ok(b'{');

@@ -1,4 +1,4 @@
-//! The push driver: the frame around the elements, and each element as soon as it is whole.
+//! The push driver: reads the frame around the elements, and each element as soon as it is complete.
 
 mod elements;
 mod frame;
@@ -13,16 +13,16 @@ pub trait Sink {
     /// incomplete is offered again.
     ///
     /// # Errors
-    /// What the cursor said.
+    /// See [`Stop`](crate::Stop).
     fn element(&mut self, offset: u64, cursor: &mut Cursor<'_>) -> Result<(), crate::Stop>;
 
     /// A part of the frame was reached.
     fn frame(&mut self, frame: Frame);
 
-    /// A member of an outermost object, the event arrays aside.
+    /// A member of an outermost object, except event arrays.
     fn member(&mut self, member: &Member<'_>);
 
-    /// Something is wrong with the frame or between elements.
+    /// A defect of the frame or between elements.
     fn defect(&mut self, defect: &Defect<'_>);
 
     /// Whether an object whose first key is `key` (raw, without quotes) looks like an element, when
@@ -72,7 +72,7 @@ pub struct Member<'a> {
     pub value_offset: u64,
     /// Length of the value in the file.
     pub value_len: u64,
-    /// Whether it stands before the document's event array.
+    /// Whether it is before the document's event array.
     pub before_array: bool,
 }
 
@@ -89,7 +89,7 @@ pub enum Place {
     Outside,
 }
 
-/// What is wrong.
+/// The kind of a [`Defect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefectKind {
     /// A UTF-8 byte order mark.
@@ -100,11 +100,11 @@ pub enum DefectKind {
     ExtraComma,
     /// A comma before the closing bracket.
     TrailingComma,
-    /// Text that is no element, or no member: skipped.
+    /// Text that is neither element nor member: skipped.
     Junk,
-    /// An element that is no JSON even to a lenient reader: skipped.
+    /// An element that even a lenient reader cannot read: skipped.
     Malformed,
-    /// The file ends inside an element or member: cut off.
+    /// The file ends inside an element or member: truncated.
     Truncated,
     /// The file ends before the event array does.
     UnclosedArray,
@@ -123,15 +123,15 @@ pub enum DefectKind {
 /// One defect.
 #[derive(Clone, Copy, Debug)]
 pub struct Defect<'a> {
-    /// What is wrong.
+    /// The kind of a [`Defect`].
     pub kind: DefectKind,
     /// Where, roughly.
     pub place: Place,
     /// Where, exactly.
     pub offset: u64,
-    /// Number of bytes concerned (blanks between them included).
+    /// Number of bytes concerned (white space between them included).
     pub len: u64,
-    /// For [`DefectKind::Outside`], how many of these bytes are not blank; otherwise how many times.
+    /// For [`DefectKind::Outside`], how many of these bytes are not white space; otherwise how many times.
     pub count: u64,
     /// The beginning of the text concerned; may be empty.
     pub excerpt: &'a [u8],
@@ -145,10 +145,10 @@ const MEMBER_TEXT: usize = 1 << 20;
 const KEY_TEXT: usize = 1 << 16;
 /// Skipped text keeps this much for the excerpt.
 const EXCERPT: usize = 160;
-/// An element beyond this is taken for damage.
+/// A longer element counts as damage.
 const ELEMENT_MAX: usize = 256 << 20;
-/// How often an element that never ends is taken for damage. Each time costs a look at everything up to
-/// the end or [`ELEMENT_MAX`], so a hostile file must not make it happen without end.
+/// How many unterminated elements may count as damage. Each costs a pass over everything up to
+/// the end or [`ELEMENT_MAX`], so a hostile file must not repeat it without limit.
 const ENDLESS_MAX: u32 = 8;
 /// Below this many bytes no second attempt is made, whatever the chunks.
 const CARRY_MIN: usize = 64;
@@ -170,13 +170,13 @@ enum State {
     Value(Skip),
     /// Inside a value, the second one; the first is the key.
     ValueText(Skip, Skip),
-    /// Inside something in an outermost object that is no member.
+    /// Inside text in an outermost object that is not a member.
     FrameJunk(Skip),
     /// In an event array: an element, a comma or the end.
     Elements,
-    /// Inside something in the event array that is no element.
+    /// Inside text in the event array that is not an element.
     Junk(Skip),
-    /// After damage: the next element, wherever it is. Holds where the damage began.
+    /// After damage: searching for the next element. Contains the offset where the damage began.
     Damaged(Damage),
 }
 
@@ -184,7 +184,7 @@ enum State {
 struct Damage {
     start: u64,
     excerpt: Vec<u8>,
-    /// The last byte seen that was no blank.
+    /// The last byte that was not white space.
     last: u8,
 }
 
@@ -201,7 +201,7 @@ struct Doc {
 /// The commas since the last element or member.
 #[derive(Debug, Default)]
 struct Gap {
-    /// Whether anything stands before the gap.
+    /// Whether an item precedes the gap.
     after_item: bool,
     commas: u64,
     first_comma: u64,
@@ -298,7 +298,7 @@ impl Scanner {
         self.want = (self.carry.len() * 2).max(CARRY_MIN);
     }
 
-    /// Reads what is left, as nothing follows. Returns the number of bytes pushed.
+    /// Reads the rest; nothing follows. Returns the number of bytes pushed.
     pub fn finish(mut self, sink: &mut impl Sink) -> u64 {
         let carry = std::mem::take(&mut self.carry);
         let used = self.drive(&carry, true, sink);

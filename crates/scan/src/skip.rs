@@ -1,4 +1,4 @@
-//! Skipping one thing of any length over any number of chunks.
+//! Skips one token of any length over any number of chunks.
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -9,7 +9,7 @@ pub(crate) enum Kind {
     String,
     /// From a bracket to its match.
     Container,
-    /// Anything up to a blank, comma, bracket, quote or colon; at least one byte.
+    /// Anything up to white space, a comma, bracket, quote or colon; at least one byte.
     Token,
     /// `// ...` up to the end of the line.
     LineComment,
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind of thing that starts with `first`.
+    /// The kind of token that starts with `first`.
     pub(crate) fn of(first: u8) -> Self {
         match first {
             b'"' => Self::String,
@@ -28,7 +28,7 @@ impl Kind {
     }
 }
 
-/// The state of a skip between two chunks. It keeps the beginning of what it skips.
+/// The state of a skip between two chunks. It keeps the beginning of the skipped text.
 #[derive(Debug)]
 pub(crate) struct Skip {
     kind: Kind,
@@ -60,7 +60,7 @@ impl Skip {
         }
     }
 
-    /// Whether this is a comment: text that stands in place of nothing.
+    /// Whether this is a comment.
     pub(crate) fn is_comment(&self) -> bool {
         matches!(self.kind, Kind::LineComment | Kind::BlockComment)
     }
@@ -70,7 +70,7 @@ impl Skip {
         self.kept.len() as u64 == self.len
     }
 
-    /// Skips in `bytes`: how many bytes, and whether the end was reached.
+    /// Skips in `bytes`; returns the number of bytes, and whether the end was reached.
     #[inline(never)]
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> (usize, bool) {
         let end = match self.kind {

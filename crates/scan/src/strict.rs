@@ -1,4 +1,4 @@
-//! What is not strict JSON in UTF-8: where it is, and what it should have been.
+//! Finds and rewrites text that is not strict JSON in UTF-8.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ pub enum Quirk {
     Control,
     /// An escape `\uD800`..`\uDFFF`, in a pair or alone.
     Surrogate,
-    /// A backslash that starts no escape of JSON.
+    /// A backslash that starts no JSON escape.
     BadEscape,
-    /// Bytes that are no UTF-8.
+    /// Bytes that are not UTF-8.
     Utf8,
-    /// `NaN`, `Infinity` and their like.
+    /// `NaN`, `Infinity` and similar, and numbers beyond a double (`1e400`).
     NonFinite,
     /// A number as `01`, `+5`, `.5` or `5.`.
     OddNumber,
@@ -25,7 +25,7 @@ pub enum Quirk {
     MissingComma,
     /// `[1,2}` or `{"a":1]`.
     WrongBracket,
-    /// No JSON even to a lenient reader.
+    /// Not JSON, even to a lenient reader.
     NotJson,
 }
 
@@ -44,21 +44,21 @@ pub struct Found {
     pub first: Range<usize>,
 }
 
-/// Who is told of deviations, in file order. Neither keeps more than it must, so a text of nothing but
-/// stray commas costs no memory.
+/// Receives deviations, in file order. Both variants use bounded memory, also for a text of only
+/// stray commas.
 #[derive(Debug)]
 pub(crate) enum Log {
     /// Counts them.
     Tally(Box<[Option<Found>; Quirk::COUNT]>),
-    /// Writes the text anew; it is written up to `at`.
+    /// Rewrites the text; it is written up to `at`.
     Rewrite { out: Vec<u8>, at: usize },
 }
 
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// Whether `bytes` may deviate in the two ways that [`Cursor::lenient`] does not notice: control
-/// characters other than the newline, and bytes beyond ASCII. A `true` is a reason to look
-/// ([`quirks`]), no finding: tabs between values and sound UTF-8 also give it.
+/// characters other than the newline, and bytes beyond ASCII. `true` is a reason to check
+/// ([`quirks`]), not a result: tabs between values and valid UTF-8 also give it.
 #[inline]
 #[must_use]
 pub fn needs_look(bytes: &[u8]) -> bool {
@@ -68,7 +68,7 @@ pub fn needs_look(bytes: &[u8]) -> bool {
     }) != 0
 }
 
-/// Whether `bytes` is one strict JSON value in UTF-8, blanks around it allowed.
+/// Whether `bytes` is one strict JSON value in UTF-8, white space around it allowed.
 #[must_use]
 pub fn is_strict(bytes: &[u8]) -> bool {
     quirks(bytes).next().is_none()
@@ -90,9 +90,9 @@ pub fn quirks(bytes: &[u8]) -> impl Iterator<Item = Found> + use<> {
 
 /// Appends `bytes`, one JSON value as a lenient reader reads it, to `out` as strict JSON in UTF-8.
 ///
-/// What is strict already comes out byte for byte. Surrogate pairs become the character in UTF-8, lone
-/// ones and invalid bytes U+FFFD, control characters escapes, `NaN` the string `"NaN"`; numbers are
-/// respelled, commas and brackets put right. What is no JSON at all becomes a string of its text.
+/// Strict text is copied byte for byte. Surrogate pairs become the character in UTF-8, lone
+/// surrogates and invalid bytes U+FFFD, control characters escapes, `NaN` the string `"NaN"`; numbers are
+/// respelled, commas and brackets corrected. Text that is not JSON becomes a string.
 pub fn rewrite(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     let log = Log::Rewrite { out: std::mem::take(out), at: 0 };
@@ -123,7 +123,7 @@ fn string_of(bytes: &[u8]) -> Vec<u8> {
     body
 }
 
-/// Tells `log` of every deviation in `bytes`; whether that is a JSON value at all.
+/// Reports every deviation in `bytes` to `log`; returns whether `bytes` is a JSON value at all.
 fn walk(bytes: &[u8], log: Log) -> (Log, bool) {
     let mut cursor = Cursor::telling(bytes, log);
     let read = cursor.skip_value().is_ok();
@@ -134,21 +134,21 @@ fn walk(bytes: &[u8], log: Log) -> (Log, bool) {
 }
 
 impl Log {
-    /// Takes note of a deviation outside strings.
+    /// Records a deviation outside strings.
     pub(crate) fn found(&mut self, quirk: Quirk, bytes: &[u8], range: Range<usize>) {
         let old = &bytes[range.clone()];
         let text: &[u8] = match quirk {
             Quirk::MissingComma => b",",
             Quirk::WrongBracket if old == b"}" => b"]",
             Quirk::WrongBracket => b"}",
-            Quirk::NonFinite => non_finite(old),
+            Quirk::NonFinite => &non_finite(old),
             Quirk::OddNumber => &respell(old),
             _ => b"",
         };
         self.edit(quirk, bytes, range, text);
     }
 
-    /// Takes note of a deviation that `text` would put right.
+    /// Records a deviation that `text` corrects.
     fn edit(&mut self, quirk: Quirk, bytes: &[u8], range: Range<usize>, text: &[u8]) {
         match self {
             Self::Tally(tally) => match &mut tally[quirk as usize] {
@@ -163,7 +163,7 @@ impl Log {
         }
     }
 
-    /// What was written, with the rest of `bytes`.
+    /// The rewritten text, with the rest of `bytes`.
     fn into_text(self, bytes: &[u8]) -> Vec<u8> {
         match self {
             Self::Tally(_) => Vec::new(),
@@ -175,7 +175,7 @@ impl Log {
     }
 }
 
-/// Tells `log` of every deviation inside the string body at `range`; whether there is any.
+/// Reports every deviation inside the string body at `range` to `log`; returns whether there is any.
 pub(crate) fn look_into(log: &mut Log, bytes: &[u8], range: Range<usize>) -> bool {
     let mut at = range.start;
     let mut any = false;
@@ -211,7 +211,7 @@ pub(crate) fn look_into(log: &mut Log, bytes: &[u8], range: Range<usize>) -> boo
     any
 }
 
-/// Looks at the escape at `at` of a string body; where to read on.
+/// Checks the escape at `at` of a string body; returns where to continue.
 fn escape(log: &mut Log, any: &mut bool, body: &[u8], at: usize) -> usize {
     let mut text = [0; 4];
     let (quirk, len, text) = match (body.get(at + 1), unit(body, at)) {
@@ -224,7 +224,7 @@ fn escape(log: &mut Log, any: &mut bool, body: &[u8], at: usize) -> usize {
         },
         (_, Some(0xDC00..=0xDFFF)) => (Quirk::Surrogate, 6, REPLACEMENT),
         (_, Some(_)) => return at + 6,
-        // The backslash stands for itself.
+        // The backslash is kept.
         _ => (Quirk::BadEscape, 1, &b"\\\\"[..]),
     };
     *any = true;
@@ -285,7 +285,7 @@ fn parts(token: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { sign, int, fraction, exponent })
 }
 
-/// What kind of number `token` is; `None` when it is none.
+/// The kind of number that `token` is; `None` when it is not a number.
 pub(crate) fn number(token: &[u8]) -> Option<Number> {
     let Some(parts) = parts(token) else {
         let word = token.strip_prefix(b"-").or(token.strip_prefix(b"+")).unwrap_or(token);
@@ -297,16 +297,30 @@ pub(crate) fn number(token: &[u8]) -> Option<Number> {
         || parts.int.is_empty()
         || (parts.int.len() > 1 && parts.int[0] == b'0')
         || parts.fraction.is_some_and(<[u8]>::is_empty);
+    if parts.exponent.len() > 3 && !is_finite(token) {
+        return Some(Number::NonFinite);
+    }
     Some(if odd { Number::Odd } else { Number::Sound })
 }
 
-fn non_finite(token: &[u8]) -> &'static [u8] {
+/// Whether a number fits a double, with its power of ten by itself as Perfetto computes it.
+fn is_finite(token: &[u8]) -> bool {
+    let power = token.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or_default() + 1;
+    let fits = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
+    let whole = std::str::from_utf8(token).is_ok_and(fits);
+    let power = std::str::from_utf8(&token[power..]).unwrap_or_default();
+    whole && fits(&format!("1e{power}"))
+}
+
+fn non_finite(token: &[u8]) -> Vec<u8> {
     let word = token.strip_prefix(b"-").or(token.strip_prefix(b"+")).unwrap_or(token);
-    match (word.eq_ignore_ascii_case(b"nan"), token.first()) {
-        (true, _) => b"\"NaN\"",
-        (false, Some(b'-')) => b"\"-Infinity\"",
-        (false, _) => b"\"Infinity\"",
-    }
+    let text = match (word.eq_ignore_ascii_case(b"nan"), token.first()) {
+        _ if word.iter().any(u8::is_ascii_digit) => token,
+        (true, _) => b"NaN",
+        (false, Some(b'-')) => b"-Infinity",
+        (false, _) => b"Infinity",
+    };
+    [b"\"", text, b"\""].concat()
 }
 
 fn respell(token: &[u8]) -> Vec<u8> {
@@ -356,6 +370,7 @@ mod tests {
             ("[,1,,2,,]", "[1,2]"),
             (r#"{"a":1 "b":[1 2]"c":3}"#, r#"{"a":1 ,"b":[1 ,2],"c":3}"#),
             (r#"{"a":[1,2},"b":{"c":1]}"#, r#"{"a":[1,2],"b":{"c":1}}"#),
+            ("[1e400,-1E+999,1e300]", "[\"1e400\",\"-1E+999\",1e300]"),
             ("undefined", "\"undefined\""),
             ("", "\"\""),
             (r#""a" "b\"#, r#""\"a\" \"b\\""#),

@@ -1,4 +1,4 @@
-//! What a JSON string means.
+//! The value of a JSON string.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ use memchr::memchr;
 
 use crate::strict::{pair, unit};
 
-/// The meaning of a string body (the bytes between the quotes): escapes resolved, surrogate pairs
-/// joined, lone surrogates and invalid UTF-8 replaced by U+FFFD. A backslash that starts no escape of
-/// JSON stands for itself, as [`crate::strict::rewrite`] writes it.
+/// The value of a string body (the bytes between the quotes): escapes resolved, surrogate pairs
+/// joined, lone surrogates and invalid UTF-8 replaced by U+FFFD. A backslash that starts no JSON escape
+/// is kept, as [`crate::strict::rewrite`] writes it.
 #[must_use]
 pub fn unescape(raw: &[u8]) -> Cow<'_, str> {
     let Some(mut at) = memchr(b'\\', raw) else {

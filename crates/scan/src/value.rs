@@ -1,13 +1,13 @@
-//! What a [`Cursor`](crate::Cursor) gives.
+//! Values that a [`Cursor`](crate::Cursor) returns.
 
-/// Why a [`Cursor`](crate::Cursor) could not read on.
+/// Why a [`Cursor`](crate::Cursor) stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // As wide as a pointer for the reason that `Spelling` is.
 #[repr(usize)]
 pub enum Stop {
     /// The slice ended inside the value; more bytes may complete it.
     Incomplete,
-    /// This is not JSON even to a lenient reader, whatever follows. [`Cursor::pos`](crate::Cursor::pos) says where.
+    /// Even a lenient reader finds no JSON, whatever follows. The place is [`Cursor::pos`](crate::Cursor::pos).
     Malformed,
 }
 
@@ -23,11 +23,11 @@ pub struct Text<'a> {
 /// How a string body is spelled.
 ///
 /// As wide as a pointer, so that [`Text`], and [`Value`] in its niche, are three words without padding:
-/// copies of padding bytes stall the processor, and cost a third of the time of decoding.
+/// copies of padding bytes stall the processor, and cost a third of the decoding time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Spelling {
-    /// The raw bytes are what the string means, if they are UTF-8.
+    /// The raw bytes are the string's value, if they are UTF-8.
     Plain,
     /// A backslash occurs: see [`crate::string::unescape`].
     Escaped,
@@ -49,7 +49,7 @@ pub enum Value<'a> {
     String(Text<'a>),
     /// A number, as spelled.
     Number(&'a [u8]),
-    /// `NaN`, `Infinity`, `-inf`...: no JSON, but Python and C++ writers emit it.
+    /// `NaN`, `Infinity`, `-inf`...: not JSON, but Python and C++ writers emit it.
     NonFinite(&'a [u8]),
     /// `true`.
     True,

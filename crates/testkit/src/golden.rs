@@ -1,4 +1,4 @@
-//! Golden files: the text users see, compared with what is checked in.
+//! Golden files: text that users see, compared with the checked-in file.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub fn assert_golden(path: impl AsRef<Path>, actual: &str) {
         }
         return;
     }
-    // A checkout on Windows may have turned the line ends.
+    // A checkout on Windows may have converted the line ends.
     let expected = match std::fs::read_to_string(path) {
         Ok(text) => text.replace("\r\n", "\n"),
         Err(error) => panic!("cannot read {}: {error}; UPDATE_EXPECT=1 writes it", path.display()),

@@ -5,7 +5,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 /// Asserts that the JSON object of `row` has exactly `keys`, in this order.
 ///
 /// # Panics
-/// When they differ, or when `row` is no JSON object.
+/// When they differ, or when `row` is not a JSON object.
 #[allow(clippy::panic, reason = "a failed assertion")]
 #[track_caller]
 pub fn assert_keys<'a, R: serde::Serialize>(row: &R, keys: impl IntoIterator<Item = &'a str>) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A trace in the making: events in the order they are pushed, one a line, as Kineto writes them.
+/// Builds a trace: events in the order they are pushed, one a line, as Kineto writes them.
 #[derive(Clone, Debug, Default)]
 pub struct Kineto {
     before: Vec<(String, String)>,
@@ -37,7 +37,7 @@ impl Kineto {
         self.push_text(&event.text());
     }
 
-    /// Appends an event as it is written, sound or not.
+    /// Appends an event as literal text, which may be invalid.
     pub fn push_text(&mut self, event: &str) {
         self.events.push_str(if self.n_events == 0 { "\n  " } else { ",\n  " });
         self.events.push_str(event);
@@ -152,7 +152,7 @@ impl KinetoEvent {
     }
 }
 
-/// What can stand as a value.
+/// Types that can be a value.
 pub trait Json {
     /// Its JSON text.
     fn json(&self) -> String;

@@ -1,8 +1,8 @@
-//! Help for tests, and the example trace. Development only: nothing the product ships depends on it.
+//! Test support, and the example trace. Development only: the product does not depend on it.
 //!
 //! Constraints of this crate:
 //!
-//! * it depends on no sibling, so that every crate may use it in its tests;
+//! * it depends on no other crate of the workspace, so that every crate may use it in its tests;
 //! * traces are made as *text* ([`Kineto`]), the form in which they reach the product;
 //! * everything is deterministic: the example trace has the same bytes on every machine.
 
@@ -15,4 +15,4 @@ mod shared;
 pub use golden::assert_golden;
 pub use keys::assert_keys;
 pub use kineto::{Kineto, KinetoEvent, event};
-pub use shared::{gunzip, shared};
+pub use shared::{gunzip, real_trace, real_traces, shared};

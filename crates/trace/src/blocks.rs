@@ -1,10 +1,10 @@
-//! Long loops, cut so that a browser runs them well.
+//! Long loops in blocks, so that a browser runs them in optimised code.
 //!
-//! A browser compiles wasm quickly first and well later, and a function that runs keeps the code it started
-//! with: a loop over a million events would run to its end in the quick, slow code. And a function that has run
-//! for long is compiled well whether it will ever run again or not, at a price that grows faster than its size. So
-//! the body of a long loop stands in a small function of its own that is called block by block, and what holds
-//! such loops is kept out of its caller (`#[inline(never)]`). Measured: docs/performance.md.
+//! V8 compiles wasm with a baseline compiler first and optimises later, and a running function keeps the code it
+//! started with: a loop over a million events would run to its end in slow baseline code. A function that has run
+//! for a while is optimised even if it never runs again, at a cost that grows faster than its size. So
+//! the body of a long loop is a small function that is called block by block, and functions with
+//! such loops are not inlined (`#[inline(never)]`). Measured: docs/performance.md.
 
 use crate::{Row, Trace};
 

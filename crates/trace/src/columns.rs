@@ -1,4 +1,4 @@
-//! A growable column that never moves what it holds.
+//! A growable column that never moves its values.
 
 /// Rows per segment. 8 Ki rows waste less than 0.4 MB in the last segments of all columns together, and
 /// a segment of the widest column is one 64 KiB page of wasm memory.
@@ -6,9 +6,9 @@ const ROWS: usize = 1 << 13;
 
 /// A column of `T` in fixed segments.
 ///
-/// A `Vec` doubles when it is full and for a moment needs three times its size; wasm memory never
-/// shrinks, so that moment would be paid for until the tab closes. Segments grow by their own size.
-/// (The very first segment grows as a `Vec` does: small traces are many.)
+/// A `Vec` doubles when it is full and temporarily needs three times its size; wasm memory never
+/// shrinks, so the tab would keep that memory. Segments grow by their own size.
+/// (The first segment grows as a `Vec` does, because many traces are small.)
 #[derive(Clone, Debug)]
 pub struct Segmented<T> {
     segments: Vec<Vec<T>>,
@@ -30,7 +30,7 @@ impl<T: Copy> Segmented<T> {
         }
     }
 
-    // Apart, because `push` stands a dozen times in one function.
+    // A separate function, because one function contains a dozen `push` calls.
     #[cold]
     #[inline(never)]
     fn push_where_none_fits(&mut self, value: T) {
@@ -56,12 +56,20 @@ impl<T: Copy> Segmented<T> {
     ///
     /// # Panics
     /// When `index` is past the end: a row number of this trace never is.
-    // Always, also where code is to be small: in the code that a browser compiles quickly, a call costs more
-    // than what it does here.
+    // Always inlined, also in crates built for size: in V8's baseline code a call costs more than the access.
     #[inline(always)]
     #[must_use]
     pub fn at(&self, index: usize) -> T {
         self.segments[index / ROWS][index % ROWS]
+    }
+
+    /// Replaces the value at `index`; past the end nothing happens.
+    pub fn set(&mut self, index: usize, value: T) {
+        if let Some(slot) =
+            self.segments.get_mut(index / ROWS).and_then(|it| it.get_mut(index % ROWS))
+        {
+            *slot = value;
+        }
     }
 
     /// Number of values.
@@ -73,7 +81,7 @@ impl<T: Copy> Segmented<T> {
         }
     }
 
-    /// Whether the column holds nothing.
+    /// Whether the column is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()

@@ -1,4 +1,4 @@
-//! What the arguments of some events say beyond the columns: kept for those alone, and each distinct text once.
+//! Arguments that have no column: kept only for some events, and each distinct text once.
 
 use crate::{Row, StringId, StringTable};
 
@@ -16,21 +16,21 @@ pub struct Details {
     pub inputs: Vec<OpInputs>,
     /// Index into `inputs` of ops, by row.
     pub ops: Vec<(Row, u32)>,
-    /// Which number autograd gave an op, by row: the op of the forward pass and those of the backward pass that belong
-    /// to it have the same one.
+    /// Autograd's sequence number of an op, by row: the op of the forward pass and its ops of the backward pass have
+    /// the same one.
     pub sequences: Vec<(Row, Sequence)>,
     /// Waits of one stream for another, by row.
     pub waits: Vec<(Row, StreamWait)>,
-    /// Events that were looked into.
+    /// Events whose arguments were read.
     pub n_read: u64,
-    /// Events that could not be: the text ended, changed, or was too long to hold.
+    /// Events whose arguments could not be read: the text ended, changed, or was too long.
     pub n_unread: u64,
     /// Lists of inputs that were too long, or too many, to keep.
     pub n_unkept: u64,
 }
 
-/// How a kernel was launched, as far as the file tells. On CUDA all of it stands on the kernel, on ROCm the launching
-/// call has grid, block and shared memory, and (in newer files) the kernel grid and block.
+/// The launch config of a kernel, as far as it was recorded. On CUDA the kernel has all of it. On ROCm the launching
+/// call has grid, block and shared memory, and in newer files the kernel has grid and block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchConfig {
     /// Blocks (workgroups) in x, y, z.
@@ -49,25 +49,25 @@ pub struct LaunchConfig {
     pub warps_per_sm_milli: Option<u32>,
 }
 
-/// What an op was called with; empty texts where the file does not tell (`record_shapes` was off).
+/// Inputs of an op; empty texts where they were not recorded (`record_shapes` was off).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpInputs {
-    /// `Input Dims` as JSON without blanks: `[[2048,4096],[4096,4096],[]]`.
+    /// `Input Dims` as JSON without white space: `[[2048,4096],[4096,4096],[]]`.
     pub dims: StringId,
-    /// `Input type` as JSON without blanks.
+    /// `Input type` as JSON without white space.
     pub types: StringId,
 }
 
-/// The number that autograd gave an op.
+/// Autograd's sequence number of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequence {
     /// `Sequence number`.
     pub number: i64,
-    /// `Fwd thread id`: 0 on the op of the forward pass itself; else this op is one of the backward pass.
+    /// `Fwd thread id`: 0 on an op of the forward pass; otherwise the op belongs to the backward pass.
     pub forward_thread: i64,
 }
 
-/// One stream was told to wait until another had come to an event (`cuda_sync`, `Stream Wait Event`).
+/// One stream waits until another has reached an event (`cuda_sync`, `Stream Wait Event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamWait {
     /// The device of both.
@@ -81,19 +81,19 @@ pub struct StreamWait {
 }
 
 impl Details {
-    /// How the kernel of a kernel or launch was launched.
+    /// The launch config of a kernel or launch.
     #[must_use]
     pub fn launch(&self, row: Row) -> Option<&LaunchConfig> {
         self.configs.get(find(&self.launches, row)? as usize)
     }
 
-    /// What an op was called with.
+    /// The inputs of an op.
     #[must_use]
     pub fn inputs(&self, row: Row) -> Option<OpInputs> {
         self.inputs.get(find(&self.ops, row)? as usize).copied()
     }
 
-    /// The number that autograd gave an op.
+    /// Autograd's sequence number of an op.
     #[must_use]
     pub fn sequence(&self, row: Row) -> Option<Sequence> {
         find(&self.sequences, row)

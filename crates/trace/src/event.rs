@@ -1,4 +1,4 @@
-//! One event as the decoder hands it over, and the flags that stay with it.
+//! One decoded event, and its flags.
 
 use crate::{ByteSpan, StreamId, StringId, TimeNs, TrackId};
 
@@ -55,7 +55,7 @@ impl Phase {
         }
     }
 
-    /// The phase of a discriminant, as it is kept in columns.
+    /// The phase of a discriminant, as stored in columns.
     #[inline]
     #[must_use]
     pub fn from_index(index: u32) -> Self {
@@ -84,7 +84,7 @@ impl Phase {
     }
 }
 
-/// What the decoder noticed about one event, a set of bits.
+/// Facts and defects of one event that the decoder found, as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u32);
 
@@ -93,37 +93,36 @@ impl Flags {
     pub const HAS_TS: Self = Self(1);
     /// `dur` is present and a number (or a string holding one); it may be negative.
     pub const HAS_DUR: Self = Self(1 << 1);
-    /// `dur` is present but no number (`null`, text, NaN, object).
+    /// `dur` is present but not a number (`null`, text, NaN, object).
     pub const DUR_UNREADABLE: Self = Self(1 << 2);
-    /// `ts` is present but no number.
+    /// `ts` is present but not a number.
     pub const TS_UNREADABLE: Self = Self(1 << 3);
     /// The importer's reading of `ts` or `dur` does not follow from the exact nanoseconds (digits below
     /// 1 ns, an exponent, an overflow): [`crate::Trace::importer_ns`] holds it.
     pub const ODD_NUMBER: Self = Self(1 << 4);
-    /// Digits of `ts` or `dur` below 1 ns were cut.
+    /// Digits of `ts` or `dur` below 1 ns were truncated.
     pub const SUB_NS: Self = Self(1 << 5);
     /// The event's text is not strict JSON in UTF-8 as Perfetto wants it (escapes of surrogates, control
     /// characters, NaN, odd numbers, stray commas, invalid UTF-8): repair rewrites these tokens.
     pub const TEXT: Self = Self(1 << 6);
     /// A flow event with `"bp": "e"`.
     pub const BIND_ENCLOSING: Self = Self(1 << 7);
-    /// An id that the phase needs (`s t f b n e`) is missing or in a form that Perfetto rejects; on a slice,
-    /// a `bind_id` with neither `flow_in` nor `flow_out`.
+    /// An id that the phase needs (`s t f b n e P`) is missing or in a form that Perfetto rejects.
     pub const ID_UNREADABLE: Self = Self(1 << 8);
-    /// A counter with an argument that is no number, or without `args`; a metadata event whose name or sort
+    /// A counter with an argument that is not a number, or without `args`; a metadata event whose name or sort
     /// index has the wrong type. Perfetto rejects these (`json_parser_failure`).
     pub const ARGS_UNREADABLE: Self = Self(1 << 9);
-    /// An instant whose scope `s` is none of t, p, g.
+    /// An instant whose scope `s` is none of t, p, g; Perfetto takes it for t.
     pub const SCOPE_UNREADABLE: Self = Self(1 << 10);
-    /// An instant with process or global scope (`"s": "p"` or `"g"`): it sits on no thread.
+    /// An instant with process or global scope (`"s": "p"` or `"g"`): it belongs to no thread.
     pub const SCOPE_WIDE: Self = Self(1 << 11);
-    /// No `ph`, or one that is no string or empty (Perfetto looks at its first letter).
+    /// No `ph`, or one that is not a string or is empty (Perfetto reads its first letter).
     pub const PHASE_UNREADABLE: Self = Self(1 << 12);
     /// A GPU kernel (raw category `kernel`, any letter case).
     pub const KERNEL: Self = Self(1 << 13);
-    /// A GPU copy or fill (raw category `gpu_memcpy`, `gpu_memset`, `memcpy`, `memset`, any case).
+    /// A GPU copy or memset (raw category `gpu_memcpy`, `gpu_memset`, `memcpy`, `memset`, any case).
     pub const GPU_MEMORY: Self = Self(1 << 14);
-    /// `tts` or `tdur` is present but no number: Perfetto stops the whole import at it.
+    /// `tts` or `tdur` is present but not a number: Perfetto aborts the import at it.
     pub const THREAD_TIMES_UNREADABLE: Self = Self(1 << 15);
     /// An instant with global scope (`"s": "g"`): it needs no process.
     pub const SCOPE_GLOBAL: Self = Self(1 << 16);
@@ -132,6 +131,18 @@ impl Flags {
     /// the `Python parent id`, both counted from the same arbitrary number. (A frame of Python has no correlation, and columns of their own would cost every
     /// event eight bytes.)
     pub const PYTHON_IDS: Self = Self(1 << 17);
+
+    /// `ts` is text with a number in it that the importer does not take (`"+5"`, `"5."`): the event is dropped.
+    pub const TS_REJECTED: Self = Self(1 << 18);
+    /// The same of `dur`: the importer stops.
+    pub const DUR_REJECTED: Self = Self(1 << 19);
+    /// Phase `P`, a sample of V8: the importer keeps these apart from all other events.
+    pub const V8_SAMPLE: Self = Self(1 << 20);
+    /// Phase `T`, a thread state: unlike other phases of no slice, it needs a `dur`.
+    pub const THREAD_STATE: Self = Self(1 << 21);
+
+    /// A slice with a `bind_id` and neither `flow_in` nor `flow_out`.
+    pub const BIND_UNDIRECTED: Self = Self(1 << 22);
 
     /// Whether every bit of `other` is set.
     #[inline]
@@ -157,9 +168,9 @@ impl Flags {
 /// One decoded event on its way into the columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// What kind of event this is.
+    /// The phase.
     pub phase: Phase,
-    /// What was noticed about it.
+    /// Facts and defects.
     pub flags: Flags,
     /// Start, relative to the trace's origin; 0 without [`Flags::HAS_TS`].
     pub ts_ns: TimeNs,
@@ -179,6 +190,17 @@ pub struct Event {
     pub stream: Option<StreamId>,
     /// Where the event's JSON text lies.
     pub span: ByteSpan,
+}
+
+/// A flow of the second version (`bind_id` on a slice): the event is an end point of the arrow itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bind {
+    /// The id as the importer reads it: an integer, or text in base 16.
+    pub id: i64,
+    /// `"flow_in": true`: an arrow ends here.
+    pub flow_in: bool,
+    /// `"flow_out": true`: an arrow starts here.
+    pub flow_out: bool,
 }
 
 /// How Perfetto's importer reads this event's times (v51 to v58: `json_trace_parser.cc`), kept only for

@@ -1,4 +1,4 @@
-//! How the JSON document around the events is built, as far as repair must know to write it again.
+//! The JSON document around the events, as far as repair needs it to write it again.
 
 use crate::ByteSpan;
 
@@ -12,10 +12,10 @@ pub enum Container {
     Array,
 }
 
-/// One key and value of the outermost object, `traceEvents` aside.
+/// One key and value of the outermost object, except `traceEvents`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The key's meaning (escapes resolved).
+    /// The key with escapes resolved.
     pub key: String,
     /// Where the key lies, quotes included.
     pub key_span: ByteSpan,
@@ -34,17 +34,26 @@ pub struct ArraySpan {
     pub close: Option<u64>,
 }
 
+/// Where and why Perfetto's importer gives up on a file, or may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImporterStop {
+    /// Offset of the place.
+    pub offset: u64,
+    /// What is there and what the importer does, in a few words.
+    pub reason: &'static str,
+}
+
 /// The document's frame. Offsets are into the decompressed file.
 ///
-/// Output is built of three parts: the *prefix* from `start` up to `array.open`, the events, and the
+/// Output has three parts: the *prefix* from `start` up to `array.open`, the events, and the
 /// *suffix* from `array.close` to `end`. Everything else between events (commas, blanks, junk, a second
-/// document's frame) is gap: repair keeps a gap of blanks around one comma as it is and rewrites any
+/// document's frame) is gap: repair keeps a gap of white space around one comma and rewrites any
 /// other as one comma.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// Object or bare array.
     pub container: Container,
-    /// First byte of the document: past a byte order mark (leading blanks stay).
+    /// First byte of the document: past a byte order mark (leading white space stays).
     pub start: u64,
     /// The event array of the first document; `None` when there is none.
     pub array: Option<ArraySpan>,
@@ -56,22 +65,26 @@ pub struct Layout {
     pub before: Vec<Member>,
     /// The first document's members after the event array, in file order.
     pub after: Vec<Member>,
-    /// The prefix is not strict JSON as it stands (stray comma, control character in a string...):
+    /// The prefix is not strict JSON (stray comma, control character in a string...):
     /// it must be written again from `before`.
     pub prefix_needs_rewrite: bool,
     /// The same for the suffix and `after`. Also set when `end` is `None`.
     pub suffix_needs_rewrite: bool,
-    /// Some gap between events is not blanks around exactly one comma, or some text was skipped.
+    /// Some gap between events is not white space around exactly one comma, or some text was skipped.
     pub gaps_need_rewrite: bool,
-    /// Number of JSON documents found one after the other; 1 for a sound file.
+    /// Number of consecutive JSON documents; 1 for a sound file.
     pub documents: u32,
-    /// Bytes after the end that are neither blank nor part of a document.
+    /// Bytes after the end that are neither white space nor part of a document.
     pub trailing_bytes: u64,
     /// Bytes of an unfinished last event that were cut off.
     pub lost_tail_bytes: u64,
+    /// The first place at which the importer gives up on the file, or may.
+    pub importer_stop: Option<ImporterStop>,
+    /// How many events lie in the first document, where the importer stops reading; `None` when all do.
+    pub importer_rows: Option<u32>,
 }
 
-/// Top-level facts that the report shows; the texts are JSON values as the file spells them.
+/// Top-level members that the report shows; the texts are JSON values as spelled in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
     /// Key and JSON text of every kept top-level member, in file order, of every document.

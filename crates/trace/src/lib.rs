@@ -1,14 +1,14 @@
-//! The nouns of a profile: slices, tracks, streams, flows and the file they came from.
+//! The data model of a trace: slices, tracks, streams, flows, and the file they came from.
 //!
-//! Constraints of this crate, and what everything above it may rely on:
+//! Constraints of this crate, on which all others rely:
 //!
 //! * no I/O, no clocks, no JSON: a [`Trace`] is plain data, filled once by `decode` and then only read;
 //! * times are integer nanoseconds ([`TimeNs`]), parsed from decimal text, never through a float;
-//! * events live in columns of fixed segments, so that a trace of *n* events costs a little under
-//!   48 bytes each and never doubles while it grows (wasm memory cannot shrink);
+//! * events are stored in columns of fixed segments, so that a trace needs a little under 48 bytes per event
+//!   and never doubles while it grows (wasm memory cannot shrink);
 //! * names are interned ([`StringId`]); equal text has an equal id;
-//! * every event remembers where it lies in the (decompressed) file ([`ByteSpan`]), so that repair can
-//!   splice the original bytes and a details panel can read the arguments again;
+//! * every event has its byte span in the (decompressed) file ([`ByteSpan`]), so that repair can
+//!   splice the original bytes and triage can read the arguments again;
 //! * nothing here iterates a hash map: the same file gives the same trace, always.
 
 mod blocks;
@@ -24,8 +24,8 @@ mod track;
 pub use blocks::{each_of, each_row};
 pub use columns::Segmented;
 pub use details::{Details, LaunchConfig, OpInputs, Sequence, StreamWait};
-pub use event::{Event, Flags, ImporterNs, Phase};
-pub use layout::{ArraySpan, Container, Layout, Member, Metadata};
+pub use event::{Bind, Event, Flags, ImporterNs, Phase};
+pub use layout::{ArraySpan, Container, ImporterStop, Layout, Member, Metadata};
 pub use order::{sort, sort_by, sort_by_key, sort_numbers};
 pub use strings::{BuildIdHasher, IdHasher, StringId, StringTable};
 pub use track::{IdToken, Process, ProcessId, Stream, StreamId, Track, TrackId};

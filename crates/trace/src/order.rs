@@ -1,35 +1,35 @@
 //! Sorting that is compiled once.
 //!
-//! The library's sort is compiled anew for every type and every comparison, at some 8 KB each: copies of it were a fifth
-//! of the worker's download. What sorts rows of a table, or anything else that is not long, asks here instead: what is
-//! compiled for each type is a comparison and a swap. Lists of millions keep the library's own.
+//! The library's sort is compiled again for every type and every comparison, at some 8 KB each: copies of it were a fifth
+//! of the worker's download. Rows of a table and other short lists are sorted here instead: only a comparison and a swap
+//! are compiled for each type. Lists of millions use the library's sort.
 
 use std::cmp::Ordering;
 
-/// Sorts numbers of things (rows, indexes) by `compare`; equal ones stay in order.
+/// Sorts row numbers or indexes by `compare`. Stable.
 #[inline(never)]
 pub fn sort_numbers(numbers: &mut [u32], compare: &dyn Fn(u32, u32) -> Ordering) {
     numbers.sort_by(|a, b| compare(*a, *b));
 }
 
-/// Sorts by `compare`; equal items stay in order.
+/// Sorts by `compare`. Stable.
 pub fn sort_by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     let mut from: Vec<u32> = (0..items.len() as u32).collect();
     sort_numbers(&mut from, &|a, b| compare(&items[a as usize], &items[b as usize]));
     put(&mut from, &mut |a, b| items.swap(a, b));
 }
 
-/// Sorts by what `key` gives; equal items stay in order.
+/// Sorts by the result of `key`. Stable.
 pub fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K) {
     sort_by(items, |a, b| key(a).cmp(&key(b)));
 }
 
-/// Sorts; equal items stay in order.
+/// Sorts. Stable.
 pub fn sort<T: Ord>(items: &mut [T]) {
     sort_by(items, T::cmp);
 }
 
-/// Puts every item where it belongs: `from` tells, for every place, where its item stands.
+/// Permutes the items in place: the item for place `i` is at `from[i]`.
 #[inline(never)]
 fn put(from: &mut [u32], swap: &mut dyn FnMut(usize, usize)) {
     for start in 0..from.len() {

@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 
 use crate::{
-    BuildIdHasher, ByteSpan, Event, Flags, IdToken, ImporterNs, Layout, Metadata, Phase, Process,
-    ProcessId, Segmented, Stream, StreamId, StringId, StringTable, TimeNs, Track, TrackId,
+    Bind, BuildIdHasher, ByteSpan, Event, Flags, IdToken, ImporterNs, Layout, Metadata, Phase,
+    Process, ProcessId, Segmented, Stream, StreamId, StringId, StringTable, TimeNs, Track, TrackId,
 };
 
 /// Number of an event in file order, from 0.
 pub type Row = u32;
 
-/// `dur` value that stands for "look in the overflow list".
+/// `dur` value that means "in the overflow list".
 const LONG_DUR: u32 = u32::MAX;
-/// `link` and `external` value that stands for "none".
+/// `link` and `external` value that means "none".
 const NO_LINK: u32 = u32::MAX;
 /// Links from here on are indexes into `wide_links`.
 const WIDE_LINK: u32 = 1 << 31;
-/// Stream value that stands for "none".
+/// Stream value that means "none".
 const NO_STREAM: u16 = u16::MAX;
 /// Where the phase begins in the word that flags and phase share.
 const PHASE_SHIFT: u32 = 27;
@@ -63,8 +63,12 @@ pub struct Trace {
     wide_links: Vec<i64>,
     /// Every flag that any event has.
     seen_flags: Flags,
-    /// The names of the kernels that launches launch, where the file says so; sorted by row.
+    /// Kernel names of launches, where recorded; sorted by row.
     launched: Vec<(Row, StringId)>,
+    /// Flows of the second version; sorted by row.
+    binds: Vec<(Row, Bind)>,
+    /// How often the importer rejects an event, where that is more than once; sorted by row.
+    rejections: Vec<(Row, u32)>,
 }
 
 impl Trace {
@@ -111,7 +115,25 @@ impl Trace {
         &self.launched
     }
 
-    /// Every flag that at least one event has: what is not in here needs no look at the events.
+    /// The flow that a slice itself starts, continues or ends (`bind_id`).
+    #[must_use]
+    pub fn bind(&self, row: Row) -> Option<Bind> {
+        if self.binds.is_empty() { None } else { find(&self.binds, row) }
+    }
+
+    /// All events with a readable `bind_id`, in file order.
+    #[must_use]
+    pub fn binds(&self) -> &[(Row, Bind)] {
+        &self.binds
+    }
+
+    /// How many errors the importer counts for the arguments of a [`Flags::ARGS_UNREADABLE`] event.
+    #[must_use]
+    pub fn rejections(&self, row: Row) -> u64 {
+        find(&self.rejections, row).map_or(1, u64::from)
+    }
+
+    /// Every flag that at least one event has. A flag that is not in here need not be searched for.
     #[must_use]
     pub fn seen_flags(&self) -> Flags {
         self.seen_flags
@@ -124,7 +146,7 @@ impl Trace {
         self.ts_ns.at(row as usize)
     }
 
-    /// Duration of `row` in ns as the file says it (it may be negative); 0 without [`Flags::HAS_DUR`].
+    /// Duration of `row` in ns as recorded (it may be negative); 0 without [`Flags::HAS_DUR`].
     #[inline]
     #[must_use]
     pub fn dur_ns(&self, row: Row) -> TimeNs {
@@ -170,7 +192,7 @@ impl Trace {
         self.strings.get(self.raw_category(row))
     }
 
-    /// What `tell` says of each raw category: texts are looked at once each, not once for every event.
+    /// Applies `tell` to each raw category: once per distinct text, not once per event.
     pub fn by_raw_category<T>(&self, tell: impl Fn(&str) -> T) -> ByRawCategory<T> {
         let told = self.raw_categories.iter().map(|id| tell(self.strings.get(*id))).collect();
         ByRawCategory { told, none: tell("") }
@@ -274,6 +296,8 @@ impl Trace {
             wide_links,
             seen_flags: _,
             launched,
+            binds,
+            rejections,
         } = self;
         strings.heap_bytes()
             + tracks.capacity() * size_of::<Track>()
@@ -292,6 +316,8 @@ impl Trace {
             + importer_ns.capacity() * size_of::<(Row, ImporterNs)>()
             + wide_links.capacity() * size_of::<i64>()
             + launched.capacity() * size_of::<(Row, StringId)>()
+            + binds.capacity() * size_of::<(Row, Bind)>()
+            + rejections.capacity() * size_of::<(Row, u32)>()
     }
 
     fn wide(&self, link: u32) -> Option<i64> {
@@ -303,7 +329,7 @@ impl Trace {
     }
 }
 
-/// What is known of the raw category of every event ([`Trace::by_raw_category`]).
+/// A value for the raw category of every event ([`Trace::by_raw_category`]).
 #[derive(Clone, Debug)]
 pub struct ByRawCategory<T> {
     told: Vec<T>,
@@ -311,7 +337,7 @@ pub struct ByRawCategory<T> {
 }
 
 impl<T> ByRawCategory<T> {
-    /// What is known of the raw category of `row`, an event of the trace that this was made for.
+    /// The value for the raw category of `row`, an event of the trace that this was made for.
     #[inline]
     #[must_use]
     pub fn of(&self, trace: &Trace, row: Row) -> &T {
@@ -345,13 +371,13 @@ impl TraceBuilder {
         &mut self.trace.strings
     }
 
-    /// What is built so far.
+    /// The trace so far.
     #[must_use]
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// What is built so far, for its layout, metadata and origin.
+    /// The trace so far, to set its layout, metadata and origin.
     pub fn trace_mut(&mut self) -> &mut Trace {
         &mut self.trace
     }
@@ -396,7 +422,7 @@ impl TraceBuilder {
         Some(StreamId(id))
     }
 
-    /// What a track's or its process's metadata event says; later ones win.
+    /// The track, to set values of its metadata events; later events win.
     pub fn track_mut(&mut self, id: TrackId) -> Option<&mut Track> {
         self.trace.tracks.get_mut(id.0 as usize)
     }
@@ -408,7 +434,7 @@ impl TraceBuilder {
 
     /// Appends an event; its row is the number of events before it.
     ///
-    /// Spans must not overlap and must come in file order. An event longer than 4 GiB is refused
+    /// Spans must not overlap and must come in file order. An event longer than 4 GiB is rejected
     /// (`false`), as is event number 2^32: nothing is stored then.
     pub fn push(&mut self, event: &Event, importer: Option<ImporterNs>) -> bool {
         let trace = &mut self.trace;
@@ -480,10 +506,39 @@ impl TraceBuilder {
         id
     }
 
-    /// Notes the name of the kernel that the last event launches.
+    /// Stores the name of the kernel that the last event launches.
     pub fn launches(&mut self, row: Row, kernel: StringId) {
         debug_assert_eq!(row as usize + 1, self.trace.len());
         self.trace.launched.push((row, kernel));
+    }
+
+    /// Gives an event another start; without one it has no readable time, and `importer` is how Perfetto reads it.
+    pub fn move_event(&mut self, row: Row, ts_ns: Option<TimeNs>, importer: ImporterNs) {
+        let trace = &mut self.trace;
+        trace.ts_ns.set(row as usize, ts_ns.unwrap_or_default());
+        if ts_ns.is_some() {
+            return;
+        }
+        let Some(flags) = trace.flags.get(row as usize) else { return };
+        let lost = Flags(Flags::TS_UNREADABLE.0 | Flags::ODD_NUMBER.0);
+        trace.flags.set(row as usize, flags & !Flags::HAS_TS.0 | lost.0);
+        trace.seen_flags.set(lost);
+        match trace.importer_ns.binary_search_by_key(&row, |(row, _)| *row) {
+            Ok(at) => trace.importer_ns[at].1 = importer,
+            Err(at) => trace.importer_ns.insert(at, (row, importer)),
+        }
+    }
+
+    /// Notes the flow of the second version that the last event takes part in.
+    pub fn binds(&mut self, row: Row, bind: Bind) {
+        debug_assert_eq!(row as usize + 1, self.trace.len());
+        self.trace.binds.push((row, bind));
+    }
+
+    /// Notes that the importer rejects the last event `n` times, for as many arguments.
+    pub fn rejects(&mut self, row: Row, n: u32) {
+        debug_assert_eq!(row as usize + 1, self.trace.len());
+        self.trace.rejections.push((row, n));
     }
 
     /// The finished trace.

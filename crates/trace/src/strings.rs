@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Names one text of a [`StringTable`].
+/// Index of a text in a [`StringTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StringId(pub u32);
 
@@ -34,16 +34,16 @@ impl Default for StringTable {
 }
 
 impl StringTable {
-    /// The id of `text`, new or known.
+    /// The id of `text`, which is added if it is new.
     pub fn intern(&mut self, text: &str) -> StringId {
         let found = self.look_up(text.as_bytes());
         found.unwrap_or_else(|(slot, hash)| self.insert(slot, hash, text))
     }
 
-    /// The id of `text`, new or known; `None` when it is no UTF-8.
+    /// The id of `text`, which is added if it is new; `None` when it is not UTF-8.
     ///
-    /// Only new text is checked: what equals a text of the table is UTF-8 as that is, and nearly every
-    /// text of a trace is known.
+    /// Only new text is checked: a text that equals one in the table is valid UTF-8, and nearly every
+    /// text of a trace is already in the table.
     pub fn intern_utf8(&mut self, text: &[u8]) -> Option<StringId> {
         match self.look_up(text) {
             Ok(id) => Some(id),
@@ -51,7 +51,7 @@ impl StringTable {
         }
     }
 
-    /// The id of `text`, or else the slot it belongs in, and its hash.
+    /// The id of `text`, or its free slot, and its hash.
     #[inline]
     fn look_up(&self, text: &[u8]) -> Result<StringId, (usize, u32)> {
         let hash = hash(text);
@@ -80,7 +80,7 @@ impl StringTable {
         StringId(index)
     }
 
-    /// The id of `text` when it is known.
+    /// The id of `text`; `None` when it is not in the table.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<StringId> {
         self.look_up(text.as_bytes()).ok()
@@ -135,8 +135,8 @@ impl StringTable {
     }
 }
 
-/// Whether two texts are the same, eight bytes a step: where there is no C library (wasm), comparing
-/// slices goes byte by byte.
+/// Whether two texts are equal, eight bytes a step: without a C library (wasm), slices are compared
+/// byte by byte.
 #[inline]
 fn equal(a: &[u8], b: &[u8]) -> bool {
     let ((a_words, a_rest), (b_words, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -148,7 +148,7 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
         && a_rest.iter().zip(b_rest).all(|(a, b)| a == b)
 }
 
-/// A multiply-and-fold hash over sixteen bytes a step, in two lanes that do not wait for each other.
+/// A multiply-and-fold hash over sixteen bytes a step, in two independent lanes.
 /// Kernel names are hundreds of bytes long and looked up once per event, so a byte-wise hash (or SipHash)
 /// would cost more than the scan.
 #[inline]

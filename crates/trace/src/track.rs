@@ -1,4 +1,4 @@
-//! Who an event belongs to: process, thread, GPU stream.
+//! Processes, tracks and GPU streams, to which events belong.
 
 use crate::{StringId, StringTable};
 
@@ -12,12 +12,12 @@ pub enum IdToken {
     Int(i64),
     /// A string.
     Text(StringId),
-    /// A number that is no 64-bit integer; the id of its JSON spelling.
+    /// A number that is not a 64-bit integer; the id of its JSON text.
     Number(StringId),
 }
 
 impl IdToken {
-    /// The token as a person reads it; empty when missing.
+    /// The token as text; empty when missing.
     #[must_use]
     pub fn display(self, strings: &StringTable) -> String {
         match self {
@@ -28,43 +28,43 @@ impl IdToken {
     }
 }
 
-/// Names one track of [`crate::Trace::tracks`].
+/// Index of a track in [`crate::Trace::tracks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrackId(pub u32);
 
-/// One (pid, tid) pair of the file, with what its metadata events say.
+/// One (pid, tid) pair of the file, with the values of its metadata events.
 #[derive(Clone, Copy, Debug)]
 pub struct Track {
     /// The process it belongs to.
     pub process: ProcessId,
     /// `tid` as spelled.
     pub tid: IdToken,
-    /// `thread_name`, the last one said.
+    /// `thread_name` of the last such event.
     pub name: Option<StringId>,
-    /// `thread_sort_index`, the last one said.
+    /// `thread_sort_index` of the last such event.
     pub sort_index: Option<i64>,
     /// Number of events with a time on this track (metadata events do not count).
     pub n_timed: u32,
 }
 
-/// Names one process of [`crate::Trace::processes`].
+/// Index of a process in [`crate::Trace::processes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessId(pub u32);
 
-/// One `pid` of the file, with what its metadata events say.
+/// One `pid` of the file, with the values of its metadata events.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
     /// `pid` as spelled.
     pub pid: IdToken,
-    /// `process_name`, the last one said.
+    /// `process_name` of the last such event.
     pub name: Option<StringId>,
-    /// `process_labels`, the last one said.
+    /// `process_labels` of the last such event.
     pub labels: Option<StringId>,
-    /// `process_sort_index`, the last one said.
+    /// `process_sort_index` of the last such event.
     pub sort_index: Option<i64>,
 }
 
-/// Names one GPU stream of [`crate::Trace::streams`].
+/// Index of a GPU stream in [`crate::Trace::streams`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u16);
 

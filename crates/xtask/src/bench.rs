@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: our speed as a multiple of Perfetto's, both measured in one run on one file, and the memory.
+//! `cargo xtask bench`: speed as a multiple of Perfetto's, both measured in one run on one file, and memory.
 //!
-//! Only ratios of CPU time are judged, with one exception that the requirement states in seconds. Every measurement is a
-//! process of its own; ours and Perfetto's take turns, so that a busy moment of the machine meets both.
+//! Only ratios of CPU time are judged, with one exception whose target is in seconds. Every measurement is a
+//! separate process; ours and Perfetto's alternate, so that load on the machine affects both.
 
 mod repeat;
 mod triage;
@@ -22,7 +22,7 @@ use crate::tools::{self, Tools};
 use crate::workspace::Workspace;
 use crate::{browser, node, page, shell};
 
-/// Where the default file is in the folder of samples, and what stands in for it.
+/// The default file in the folder of samples.
 const SAMPLE: &str = "corpus/traces/mi300_xdit_sd35.json.gz";
 
 /// Odd, so that there is a median.
@@ -31,7 +31,7 @@ const N_TURNS: usize = 5;
 const LARGE_BYTES: usize = 500_000_000;
 
 /// Node's options to compile every function with the optimising compiler before it runs. Without them the time of the
-/// compiler, which works while the program does, counts too: a third of Perfetto's and of ours.
+/// compiler, which runs concurrently, counts too: a third of Perfetto's and of ours.
 const OPTIMISED_ONLY: &[&str] =
     &["--no-liftoff", "--no-wasm-tier-up", "--no-wasm-lazy-compilation"];
 
@@ -40,7 +40,7 @@ const MOST_BYTES_PER_EVENT: f64 = 48.0;
 const MOST_LARGE_MEMORY: f64 = 160e6;
 const MOST_COLD_SECONDS: f64 = 1.0;
 
-/// Measures one file after the other, and triage of pairs; false if a target was missed.
+/// Measures each file, and triage of pairs; false if a target was missed.
 pub fn bench(workspace: &Workspace, files: &[String], only_pairs: bool) -> Result<bool> {
     let mut files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let scratch = Scratch::new()?;
@@ -74,7 +74,7 @@ fn default_file(workspace: &Workspace, scratch: &Scratch) -> Result<PathBuf> {
         return Ok(file);
     }
     println!(
-        "NO SAMPLE TRACE (../shared/{SAMPLE}): MEASURING THE EXAMPLE TRACE, which is small and of our own making."
+        "NO SAMPLE TRACE (../shared/{SAMPLE}): MEASURING THE EXAMPLE TRACE, which is small and synthetic."
     );
     let file = scratch.0.join("example.json.gz");
     let mut make = shell::cargo();
@@ -121,9 +121,14 @@ fn measure(driver: &Driver, scratch: &Scratch, file: &Path, report: &mut Report)
     report.at_least("decode", theirs / decode_s, decode_s, Some(LEAST_RATIO));
     report.at_least("decode + analyses + plan", theirs / main_s, main_s, Some(LEAST_RATIO));
     for (name, seconds) in [("analyses", median(&main, analyze)?), ("plan", median(&main, plan)?)] {
-        report.at_least(&format!("  of this {name}"), theirs / seconds, seconds, None);
+        report.at_least(&format!("  of which {name}"), theirs / seconds, seconds, None);
     }
-    report.at_least("all this and the repaired .json.gz", theirs / repaired_s, repaired_s, None);
+    report.at_least(
+        "all of the above and the repaired .json.gz",
+        theirs / repaired_s,
+        repaired_s,
+        None,
+    );
     println!(
         "both compiled in full before the start: Perfetto's import in {theirs_optimised:.2} CPU-s = 1x"
     );
@@ -147,7 +152,7 @@ fn measure(driver: &Driver, scratch: &Scratch, file: &Path, report: &mut Report)
     large(driver, scratch, &json, report)
 }
 
-/// From the compressed file to the table of kernels, with nothing warm.
+/// From the compressed file to the table of kernels, in a fresh process.
 fn cold(driver: &Driver, gz: &Path, theirs: f64, report: &mut Report) -> Result<()> {
     let runs = repeated(|| driver.run(&["cold".as_ref(), gz]))?;
     let seconds = median(&runs, |run| number(&run["cpu_s"]))?;
@@ -163,7 +168,7 @@ fn cold(driver: &Driver, gz: &Path, theirs: f64, report: &mut Report) -> Result<
     );
     if !cfg!(target_os = "linux") {
         println!(
-            "the page in Chromium: NOT MEASURED, only Linux tells the CPU time of other processes"
+            "the page in Chromium: NOT MEASURED, because only Linux reports the CPU time of other processes"
         );
         return Ok(());
     }
@@ -175,7 +180,7 @@ fn cold(driver: &Driver, gz: &Path, theirs: f64, report: &mut Report) -> Result<
         seconds("cpu_s")?,
         Some(MOST_COLD_SECONDS),
     );
-    report.seconds("  of this the worker's thread", theirs, seconds("worker_cpu_s")?, None);
+    report.seconds("  of which the worker's thread", theirs, seconds("worker_cpu_s")?, None);
     report.seconds(
         "  3 s later (the plan and its drawing done)",
         theirs,
@@ -192,7 +197,7 @@ fn cold(driver: &Driver, gz: &Path, theirs: f64, report: &mut Report) -> Result<
     Ok(())
 }
 
-/// The same events again and again, for the memory.
+/// The same events repeated, to measure memory.
 fn large(driver: &Driver, scratch: &Scratch, json: &[u8], report: &mut Report) -> Result<()> {
     let n_copies = ((LARGE_BYTES as f64 / json.len() as f64).round() as usize).max(1);
     let path = scratch.0.join("large.json");
@@ -211,7 +216,7 @@ fn large(driver: &Driver, scratch: &Scratch, json: &[u8], report: &mut Report) -
     Ok(())
 }
 
-/// Wasm memory never shrinks: its size after a stage is the peak up to there. The last stage without repair is judged.
+/// Wasm memory never shrinks: its size after a stage is the peak so far. The target applies to the last stage before repair.
 fn print_memory(run: &Value, report: &mut Report, most: Option<f64>) -> Result<()> {
     for (name, what) in [
         ("decode", "decode"),
@@ -266,7 +271,7 @@ impl Report {
     }
 }
 
-/// The programs that do the work.
+/// The programs to measure.
 struct Driver {
     node: PathBuf,
     folder: PathBuf,
@@ -282,7 +287,7 @@ impl Driver {
         let tools = Tools::ensure(workspace)?;
         let mut build = shell::cargo();
         build.current_dir(&workspace.root).env("CARGO_TARGET_DIR", &workspace.target);
-        // RUSTFLAGS would replace the flags of .cargo/config.toml, and SIMD with them.
+        // RUSTFLAGS would replace the flags of .cargo/config.toml, SIMD included.
         build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
         build.args(["build", "--locked", "--release", "--package", "bench"]);
         shell::run(build.args(["--target", "wasm32-unknown-unknown"]))?;
@@ -331,7 +336,7 @@ fn median(runs: &[Value], of: impl Fn(&Value) -> Result<f64>) -> Result<f64> {
 fn number(value: &Value) -> Result<f64> {
     match value.as_f64() {
         Some(value) => Ok(value),
-        None => bail!("the driver gave {value} where a number belongs"),
+        None => bail!("the driver printed {value} instead of a number"),
     }
 }
 
@@ -339,7 +344,7 @@ fn megabytes(bytes: f64) -> String {
     format!("{:.1} MB", bytes / 1e6)
 }
 
-/// A file as JSON and as .json.gz, whichever of them it is.
+/// A file as JSON and as .json.gz, from either of them.
 fn both_forms(bytes: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>)> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut json = Vec::new();
@@ -353,7 +358,7 @@ fn both_forms(bytes: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((bytes, encoder.finish()?))
 }
 
-/// A folder that is gone when we are.
+/// A folder that is removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -367,7 +372,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Left over at worst is a folder among temporary ones.
+        // At worst a temporary folder is left.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

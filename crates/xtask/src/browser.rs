@@ -1,4 +1,4 @@
-//! The browser of the browser tests: found, or installed where we may.
+//! Finds the browser of the browser tests, or installs it where that is allowed.
 
 use std::env;
 use std::path::PathBuf;
@@ -23,13 +23,13 @@ const PLACES: &[&str] = &[
     "C:/Program Files (x86)/Microsoft/Edge/Application/msedge.exe",
 ];
 
-/// The browser's program, or the one line that says how to get it.
+/// The browser's program, or a line that explains how to get it.
 pub fn ensure() -> Result<PathBuf, String> {
     if let Some(path) = env::var_os("KINETOSCOPE_CHROMIUM").map(PathBuf::from) {
         return if path.is_file() {
             Ok(path)
         } else {
-            Err("KINETOSCOPE_CHROMIUM names no file".to_owned())
+            Err("KINETOSCOPE_CHROMIUM does not name a file".to_owned())
         };
     }
     if let Some(path) = find() {
@@ -46,7 +46,7 @@ fn find() -> Option<PathBuf> {
     on_path.or_else(|| PLACES.iter().map(PathBuf::from).find(|path| path.is_file()))
 }
 
-/// Tries to install a Debian package, where that needs no password. Whether it worked is seen by looking for it.
+/// Tries to install a Debian package, where that needs no password. The caller checks for the program afterwards.
 pub fn apt_install(package: &str) {
     if shell::which("apt-get").is_none() {
         return;
@@ -63,7 +63,7 @@ pub fn apt_install(package: &str) {
         command.env("DEBIAN_FRONTEND", "noninteractive");
         command
     };
-    // A list of packages that is a little old may do, so a failure here is no reason to stop.
+    // A slightly old package list may be enough, so a failure here does not stop the installation.
     let _ = shell::run(apt().args(["update", "--quiet"]));
     let _ =
         shell::run(apt().args(["install", "--yes", "--quiet", "--no-install-recommends", package]));

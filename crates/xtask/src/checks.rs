@@ -1,4 +1,4 @@
-//! The checks that cargo itself does.
+//! Checks that run cargo.
 
 use std::process::Command;
 
@@ -67,16 +67,16 @@ pub fn documentation(workspace: &Workspace) -> Result<()> {
     ]))
 }
 
-/// Runs the tests so that golden files and snapshots are written in place of being compared.
+/// Runs the tests so that golden files are written instead of compared.
 pub fn golden(workspace: &Workspace) -> Result<()> {
     let mut tests = cargo(workspace);
     tests.env("UPDATE_EXPECT", "1").env("INSTA_UPDATE", "always");
     shell::run(tests.args(["test", "--locked", "--workspace"]))?;
-    println!("Look at what changed: git diff");
+    println!("Review the changes: git diff");
     Ok(())
 }
 
-/// Builds the command line that the tests with real Perfetto run.
+/// Builds the command line, which the tests with real Perfetto run.
 pub fn command_line(workspace: &Workspace) -> Result<std::path::PathBuf> {
     shell::run(cargo(workspace).args(["build", "--locked", "--release", "--package", "cli"]))?;
     Ok(workspace

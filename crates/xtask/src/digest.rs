@@ -1,4 +1,4 @@
-//! Digests of files, as names and as browsers check them.
+//! Digests of files, as names and as Subresource Integrity values.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ impl Digest {
         Ok(Digest::of(&bytes))
     }
 
-    /// Enough of it to name a file by its content: 16 hexadecimal digits, as Trunk's own names have.
+    /// The first 16 hexadecimal digits, the length that Trunk uses in file names.
     pub fn name(&self) -> String {
         self.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }

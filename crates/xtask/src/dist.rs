@@ -1,4 +1,4 @@
-//! The page as a folder and an archive, for any static host and any path of it.
+//! Writes the page as a folder and an archive, for any static host and path.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -22,12 +22,12 @@ pub fn dist(workspace: &Workspace) -> Result<()> {
     println!("folder  {}", folder.display());
     println!("zip     {} ({})", archive.display(), Digest::of_file(&archive)?.integrity());
     println!(
-        "Put the folder, or what the zip holds, at any path of any web host. It must be served over http(s)."
+        "Copy the folder, or the content of the zip, to any path of any web host. It must be served over http(s)."
     );
     Ok(())
 }
 
-/// The same folder always gives the same archive: names in byte order, one date, one set of permissions.
+/// Deterministic: names in byte order, one date, one set of permissions.
 fn pack(folder: &Path, archive: &Path) -> Result<()> {
     let file =
         File::create(archive).with_context(|| format!("cannot create {}", archive.display()))?;

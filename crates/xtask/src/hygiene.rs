@@ -1,4 +1,4 @@
-//! What the repository must hold, and what it must not.
+//! Checks that every repository file must pass.
 
 use std::env;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::shell;
 use crate::workspace::{Workspace, read};
 
 const MAX_LINES: usize = 800;
-/// Long for a good reason: tables, tests, what tools write, and texts of law.
+/// Files that may be long: tables, tests, generated files and licences.
 const MAY_BE_LONG: &[&str] = &[
     "/tests/",
     "tests.rs",
@@ -24,7 +24,7 @@ const MAY_BE_LONG: &[&str] = &[
     "/golden/",
 ];
 
-/// Fails with every fault.
+/// Prints every fault, and fails if there is one.
 pub fn check(workspace: &Workspace) -> Result<()> {
     let listing =
         shell::output(Command::new("git").current_dir(&workspace.root).args(["ls-files", "-z"]))?;
@@ -33,7 +33,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     let own_places = own_places(workspace);
     for file in &files {
         let path = workspace.root.join(file);
-        // Deleted but not yet committed, or no text.
+        // Deleted but not yet committed, or not text.
         let Ok(text) = fs::read_to_string(&path) else { continue };
         faults.extend(text_faults(file, &text, &own_places));
     }
@@ -61,7 +61,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// The places of this machine that no file may name: they mean nothing on another.
+/// Paths of this machine, which no file may name, because they are meaningless on another.
 fn own_places(workspace: &Workspace) -> Vec<String> {
     let home = env::var_os("HOME").map(Into::into);
     let parent = workspace.root.parent().map(Path::to_owned);
@@ -90,7 +90,7 @@ fn text_faults(file: &str, text: &str, own_places: &[String]) -> Vec<String> {
     faults
 }
 
-/// `place` in `line`, but not as the end of a longer path or word.
+/// Whether `line` contains `place`, and not as the end of a longer path or word.
 fn names_place(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line.as_bytes().get(at.wrapping_sub(1)).copied();
@@ -105,7 +105,7 @@ fn is_member_manifest(file: &str) -> bool {
             && file.ends_with("/Cargo.toml"))
 }
 
-/// A style sheet that the page does not name would be dead; a name without the file stops the build.
+/// A stylesheet without a link in the page would be unused; a link without the file stops the build.
 fn style_faults(files: &[&str], page: &str) -> Vec<String> {
     let sheets = files.iter().filter(|file| file.starts_with("web/css/") && file.ends_with(".css"));
     sheets

@@ -1,4 +1,4 @@
-//! Which crate may use which, proved on every run. The table is the drawing of docs/architecture.md.
+//! Checks the dependencies between crates against a table, which docs/architecture.md also has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::shell;
 use crate::workspace::{Workspace, read};
 
-/// A crate of ours and the crates of ours that it may use. What is not here may not be.
+/// A crate of the workspace and the crates of the workspace that it may use. Any other dependency is an error.
 const LAYERS: &[Layer] = &[
     Layer { name: "trace", uses: &[], kind: Kind::Core },
     Layer { name: "scan", uses: &[], kind: Kind::Core },
@@ -31,7 +31,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "xtask", uses: &[], kind: Kind::Host },
 ];
 
-/// What any crate's tests may use besides: no product depends on it.
+/// Crates that tests of any crate may also use.
 const TESTS_USE: &[&str] = &["testkit", "decode"];
 
 struct Layer {
@@ -50,7 +50,7 @@ enum Kind {
     Host,
 }
 
-/// Packages that belong to the browser.
+/// Packages for the browser.
 const BROWSER_PACKAGES: &[&str] = &[
     "web-sys",
     "js-sys",
@@ -62,7 +62,7 @@ const BROWSER_PACKAGES: &[&str] = &[
 ];
 /// Packages for programs with a terminal.
 const HOST_PACKAGES: &[&str] = &["anyhow", "clap", "indicatif", "signal-hook"];
-/// What reads the world outside; analyses of the same bytes must always give the same result.
+/// Modules for files, clocks and the environment; analyses of the same bytes must always give the same result.
 const HOST_MODULES: &[&str] = &[
     "std::fs",
     "std::env",
@@ -83,7 +83,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
         "--format-version",
         "1",
     ]))?;
-    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is no JSON")?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
     let members = members(&metadata)?;
     let mut breaches = dependency_breaches(&members);
     for layer in LAYERS {
@@ -100,9 +100,9 @@ pub fn check(workspace: &Workspace) -> Result<()> {
         println!("{breach}");
     }
     if !breaches.is_empty() {
-        bail!("{} breaches of the layers", breaches.len());
+        bail!("{} dependencies that the layers do not allow", breaches.len());
     }
-    println!("{} crates keep to their layers", members.len());
+    println!("{} crates have only allowed dependencies", members.len());
     Ok(())
 }
 
@@ -148,7 +148,7 @@ fn dependency_breaches(members: &BTreeMap<String, Member>) -> Vec<String> {
     for layer in LAYERS {
         let Some(member) = members.get(layer.name) else {
             breaches.push(format!(
-                "{}: has a row in crates/xtask/src/layers.rs but is no package",
+                "{}: has a row in crates/xtask/src/layers.rs but is not a package",
                 layer.name
             ));
             continue;
@@ -172,7 +172,7 @@ fn dependency_breaches(members: &BTreeMap<String, Member>) -> Vec<String> {
     breaches
 }
 
-/// A package of the core may not reach the browser through others either.
+/// A package of the core must not depend on a browser package indirectly either.
 fn browser_breaches(workspace: &Workspace, name: &str) -> Result<Vec<String>> {
     let mut tree = shell::cargo();
     tree.current_dir(&workspace.root).args([
@@ -211,7 +211,7 @@ fn is_test_file(file: &str) -> bool {
     file.split('/').any(|name| matches!(name, "tests" | "tests.rs"))
 }
 
-/// Lines of product code that name a module of the world outside. Tests stand at the end of a file and may read files.
+/// Lines of product code that name one of [`HOST_MODULES`]. Tests are at the end of a file and may read files.
 fn host_uses(source: &str) -> Vec<(usize, &'static str)> {
     let product = source.lines().take_while(|line| line.trim() != "#[cfg(test)]");
     let code = product.enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));

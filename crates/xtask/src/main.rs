@@ -1,8 +1,7 @@
-//! `cargo xtask`: everything that is done to this repository, in one place.
+//! `cargo xtask`: builds, serves, checks and packs this repository.
 //!
-//! Architecture invariant: a machine with git, rustup and a package manager is enough. Every command sets up what it
-//! needs, outside the clone, and what it cannot set up it names in one line with the command to run. Nothing is ever
-//! skipped in silence.
+//! Architecture invariant: a machine with git, rustup and a package manager is enough. Every command installs what it
+//! needs, outside the clone. If it cannot, it prints one line with the command to run. Nothing is skipped silently.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
 mod bench;
@@ -34,20 +33,21 @@ Usage: cargo xtask COMMAND
 Commands:
   serve [--port N] [--debug]   build the page and serve it on 127.0.0.1 (default port 8080); rebuilds on a change
   test [--quick] [--only NAME]... [--allow-missing] [--list]
-                               every check; --quick leaves out those that need the wasm build;
-                               --only runs the named steps; --list names them
+                               run every check; --quick omits those that need the wasm build;
+                               --only runs the named checks; --list lists them; --allow-missing
+                               skips checks that cannot run
   dist                         build dist/kinetoscope/, a static folder for any web host and path, and its zip
-  bench [--pairs] [FILE]...    our speed against Perfetto's on a trace, and the memory; triage of pairs against the
-                               SGLang skill's (--pairs: only this); fails if a target is missed
-  golden                       run the tests and write what they got as what is expected
-  layers                       check which crate may use which
+  bench [--pairs] [FILE]...    compare speed with Perfetto's on a trace, and measure memory; compare triage of pairs
+                               with the SGLang skill's (--pairs: only this); fails if a target is missed
+  golden                       run the tests and write their output as the expected output
+  layers                       check the dependencies between crates
 
 Environment:
-  KINETOSCOPE_TOOLS            where trunk and wasm-bindgen are built once (default: the user's cache folder)
-  KINETOSCOPE_SHARED           the folder of sample traces (default: ../shared beside the checkout)
-  KINETOSCOPE_CHROMIUM         the browser of the browser tests
-  KINETOSCOPE_SKILL            the SGLang skill's analyze_llm_torch_profile.py, to measure it in the bench
-  KINETOSCOPE_PYTHON           the interpreter for it (default: python3)
+  KINETOSCOPE_TOOLS            the folder for trunk and wasm-bindgen (default: in the user's cache folder)
+  KINETOSCOPE_SHARED           the folder of sample traces (default: ../shared next to the checkout)
+  KINETOSCOPE_CHROMIUM         the browser for the browser tests
+  KINETOSCOPE_SKILL            the SGLang skill's analyze_llm_torch_profile.py, which bench then measures
+  KINETOSCOPE_PYTHON           the interpreter for the skill (default: python3)
 ";
 
 fn main() -> ExitCode {
@@ -105,17 +105,17 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "dist" => Options::parse(rest, &[], &[]).and_then(|_| dist::dist(&workspace)),
         "golden" => Options::parse(rest, &[], &[]).and_then(|_| checks::golden(&workspace)),
         "layers" => Options::parse(rest, &[], &[]).and_then(|_| layers::check(&workspace)),
-        // Trunk's post_build hook (Trunk.toml); of no use by hand.
+        // Trunk's post_build hook (Trunk.toml); not for manual use.
         "seal" => Options::parse(rest, &[], &[]).and_then(|_| seal::from_hook(&workspace)),
         unknown => {
-            eprint!("xtask: no command is called {unknown:?}\n\n{USAGE}");
+            eprint!("xtask: unknown command {unknown:?}\n\n{USAGE}");
             return Ok(ExitCode::from(2));
         }
     };
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// The options of one command: flags, and options with a value (`--port 1` or `--port=1`), in the order given.
+/// The options of one command, in order: flags, and options with a value (`--port 1` or `--port=1`).
 struct Options(Vec<(String, Option<String>)>);
 
 impl Options {

@@ -1,4 +1,4 @@
-//! The tests that run under Node: the page in a browser, and repaired traces in the real Perfetto.
+//! Runs the Node tests: the page in a browser, and repaired traces in the real Perfetto.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,10 +9,10 @@ use crate::browser;
 use crate::shell;
 use crate::workspace::Workspace;
 
-/// What the test packages ask for.
+/// The oldest version that the test packages support.
 const OLDEST_NODE: u32 = 20;
 
-/// Node with the test packages, or the one line that says how to get it.
+/// Node with the test packages, or a line that explains how to get it.
 pub fn ensure(workspace: &Workspace) -> Result<PathBuf, String> {
     let missing = || {
         format!(
@@ -30,7 +30,7 @@ pub fn ensure(workspace: &Workspace) -> Result<PathBuf, String> {
     Ok(node)
 }
 
-/// Runs the test files under Node's own test runner, each in a process of its own.
+/// Runs the test files under Node's own test runner, each in its own process.
 pub fn run_tests(
     workspace: &Workspace,
     node: &Path,
@@ -63,7 +63,7 @@ fn npm() -> Option<PathBuf> {
     shell::which(if cfg!(windows) { "npm.cmd" } else { "npm" })
 }
 
-/// Installs exactly what package-lock.json says, unless that is what is there.
+/// Installs the versions of package-lock.json, unless they are installed.
 fn packages(workspace: &Workspace) -> Result<()> {
     let folder = tests_folder(workspace);
     let lock = std::fs::read(folder.join("package-lock.json"))?;
@@ -72,7 +72,7 @@ fn packages(workspace: &Workspace) -> Result<()> {
         return Ok(());
     }
     let npm = npm().unwrap_or_else(|| "npm".into());
-    // No package needs its install script here, and none gets to run one.
+    // No package needs its install script here, so none is run.
     shell::run(Command::new(npm).current_dir(&folder).args([
         "ci",
         "--ignore-scripts",

@@ -1,4 +1,4 @@
-//! Building and serving the page.
+//! Builds and serves the page.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -36,9 +36,9 @@ fn trunk(workspace: &Workspace, subcommand: &str) -> Result<Command> {
     let mut trunk = tools.trunk()?;
     trunk.current_dir(&workspace.root).arg(subcommand).args(["--offline", "--skip-version-check"]);
     trunk.env("CARGO_TARGET_DIR", &workspace.target);
-    // A build that fails is the compiler's message; where in Trunk it came through helps nobody.
+    // When a build fails, the compiler's message is enough; a backtrace of Trunk does not help.
     trunk.env("RUST_BACKTRACE", "0");
-    // RUSTFLAGS would replace the flags of .cargo/config.toml, and SIMD with them.
+    // RUSTFLAGS would replace the flags of .cargo/config.toml, SIMD included.
     trunk.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     if let Some(flags) = remap_flags(workspace) {
         trunk.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags);
@@ -46,14 +46,14 @@ fn trunk(workspace: &Workspace, subcommand: &str) -> Result<Command> {
     Ok(trunk)
 }
 
-/// Compiler flags, added to those of .cargo/config.toml, that keep the places of this machine out of the page: panics
-/// name source files, and those of dependencies lie in someone's home. The same sources then give the same page.
+/// Compiler flags, added to those of .cargo/config.toml, that keep paths of this machine out of the page: panics
+/// name source files, and those of dependencies are in a home folder. The same sources then give the same page.
 fn remap_flags(workspace: &Workspace) -> Option<String> {
     let home = || env::home_dir().map(|home| home.join(".cargo"));
     let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home)?;
     let places = [(cargo_home.as_path(), "/cargo"), (workspace.root.as_path(), "/kinetoscope")];
     let flags =
         places.map(|(place, name)| format!("--remap-path-prefix={}={name}", place.display()));
-    // Cargo splits the variable at blanks and knows no quotes.
+    // Cargo splits the variable at spaces and supports no quotes.
     flags.iter().all(|flag| !flag.contains(char::is_whitespace)).then(|| flags.join(" "))
 }

@@ -1,7 +1,7 @@
-//! The last step of every build of the page: makes one build of it one thing.
+//! The last step of every build of the page: names every file by its content, so that builds never mix.
 //!
-//! Trunk names the app's files by content, but not the worker's nor those it copies. After a deployment a browser could
-//! then run a new app with an old worker. Here these files get such names too, and the service worker gets the list of
+//! Trunk names the app's files by content, but not the worker's and the copied ones. After a deployment a browser could
+//! then run a new app with an old worker. This step renames these files too, and gives the service worker the list of
 //! all files of the build, with their digests.
 
 use std::env;
@@ -14,12 +14,12 @@ use crate::digest::{Digest, files};
 use crate::wasm::without_names;
 use crate::workspace::{Workspace, read};
 
-/// Files with fixed names, and where index.html names them.
+/// Files with fixed names, and their attributes in index.html.
 const UNHASHED: &[(&str, &str)] =
     &[("boot.js", "src"), ("worker.js", "data-worker"), ("worker_bg.wasm", "data-worker-wasm")];
 const UNSEALED: &str = r#"<meta name="build" content="dev""#;
 
-/// Seals the folder that Trunk names in its hook's environment.
+/// Seals the folder from the environment of Trunk's hook.
 pub fn from_hook(workspace: &Workspace) -> Result<()> {
     let folder = env::var_os("TRUNK_STAGING_DIR");
     let folder = PathBuf::from(folder.context("this is Trunk's hook: run trunk build")?);
@@ -29,7 +29,7 @@ pub fn from_hook(workspace: &Workspace) -> Result<()> {
     seal(&folder, &read(&workspace.root.join("web/sw.js"))?)
 }
 
-/// A deployed page does not carry what only a debugger wants; `cargo xtask serve --debug` does.
+/// A deployed page has no debug sections; `cargo xtask serve --debug` keeps them.
 fn drop_names(folder: &Path) -> Result<()> {
     for file in files(folder)?.iter().filter(|file| file.ends_with(".wasm")) {
         let path = folder.join(file);
@@ -54,7 +54,7 @@ fn seal(folder: &Path, service_worker: &str) -> Result<()> {
     }
     fs::write(&page_path, &page)?;
 
-    // The build's name comes from all that it holds, so it is taken before it is written into the page itself.
+    // The build's name is a digest of all files, so it is computed before it is written into the page.
     let build = Digest::of(listing(folder)?.as_bytes()).name();
     page = replace_once(&page, UNSEALED, &UNSEALED.replace("dev", &build))?;
     fs::write(&page_path, &page)?;
@@ -84,7 +84,7 @@ fn hashed_name(file: &str, digest: &Digest) -> String {
 
 fn replace_once(text: &str, from: &str, to: &str) -> Result<String> {
     let n = text.matches(from).count();
-    ensure!(n == 1, "{from} stands {n} times where the build expects it once");
+    ensure!(n == 1, "{from} occurs {n} times; the build expects it once");
     Ok(text.replace(from, to))
 }
 
@@ -97,7 +97,7 @@ mod tests {
     const PAGE: &str = r#"<meta name="build" content="dev" /><script src="boot.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm"></script>"#;
     const SERVICE_WORKER: &str = r#"const BUILD = "__BUILD__"; const FILES = new Map(__FILES__);"#;
 
-    /// Tests run at the same time, each in a folder of its own.
+    /// Tests run concurrently, each in its own folder.
     static N_FOLDERS: AtomicUsize = AtomicUsize::new(0);
 
     fn sealed(worker: &str) -> (Vec<String>, String, String) {
@@ -127,7 +127,7 @@ mod tests {
             assert!(page.contains(&format!("=\"{name}\"")), "{page}");
             assert!(service_worker.contains(&format!("[\"{name}\",\"sha256-")), "{service_worker}");
         }
-        // The page that the service worker keeps is the page as it is served.
+        // The service worker caches the page as it is served.
         assert!(service_worker.contains(&Digest::of(page.as_bytes()).integrity()));
     }
 

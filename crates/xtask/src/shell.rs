@@ -20,10 +20,10 @@ pub fn which(program: &str) -> Option<PathBuf> {
 pub fn path_with(folders: &[PathBuf]) -> Result<OsString> {
     let old = env::var_os("PATH").unwrap_or_default();
     let all = folders.iter().cloned().chain(env::split_paths(&old));
-    env::join_paths(all).context("a folder of PATH cannot be written in it")
+    env::join_paths(all).context("a folder name cannot be part of PATH")
 }
 
-/// Cargo, as a person would call it: without what `cargo run` has put into our own environment.
+/// Cargo without the variables that `cargo run` has set in our own environment.
 pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in env::vars_os() {
@@ -38,7 +38,7 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Prints the command, runs it with our own terminal, and fails if it does.
+/// Prints the command, runs it in our own terminal, and fails if it fails.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("$ {}", line(command));
     let status = command.status().with_context(|| format!("cannot start {}", program(command)))?;
@@ -48,8 +48,8 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs the command as `run` does, as the last thing that we do. Where the system can, it takes our place: whoever ends
-/// us then ends it, and no server is left behind.
+/// Runs the command as `run` does, as the last action. Where possible it replaces this process: ending this process
+/// then ends the command, and no server keeps running.
 pub fn run_last(command: &mut Command) -> Result<()> {
     #[cfg(unix)]
     {
@@ -71,7 +71,7 @@ pub fn output(command: &mut Command) -> Result<String> {
         bail!("{} failed ({})", line(command), output.status);
     }
     String::from_utf8(output.stdout)
-        .with_context(|| format!("{} printed no UTF-8", program(command)))
+        .with_context(|| format!("{} printed text that is not UTF-8", program(command)))
 }
 
 /// The first line that `program --version` prints; nothing if it cannot be run.
@@ -81,7 +81,7 @@ pub fn version(program: &Path) -> Option<String> {
     output.status.success().then(|| text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// True if the command ends well; prints nothing.
+/// True if the command succeeds; prints nothing.
 pub fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
@@ -91,7 +91,7 @@ pub fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// CPU seconds of every program that we have run and waited for, with theirs. Linux only: elsewhere nothing says it.
+/// CPU seconds of every program that we have run and waited for, with their children. Linux only.
 pub fn children_cpu_seconds() -> Option<f64> {
     // Linux reports these in 1/100 s whatever the kernel's own tick is.
     const TICKS_PER_SECOND: f64 = 100.0;
@@ -99,8 +99,8 @@ pub fn children_cpu_seconds() -> Option<f64> {
     children_ticks(&stat).map(|ticks| ticks as f64 / TICKS_PER_SECOND)
 }
 
-/// Fields 16 and 17 of proc(5) stat. The second field is the program's name in brackets and may itself hold blanks and
-/// brackets, so we count from its end.
+/// Fields 16 and 17 of proc(5) stat. The second field is the program's name in brackets and may itself contain spaces and
+/// brackets, so fields are counted from its end.
 fn children_ticks(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace().skip(13);

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the checks, one after the other, each with its name, its time and how to run it alone.
+//! `cargo xtask test`: runs the checks in order, and prints for each its name, time and the command to run it alone.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use crate::workspace::{Workspace, is_ci};
 use crate::{browser, checks, hygiene, layers, node, page, shell, size};
 
-/// What the command line asks for.
+/// The options of `cargo xtask test`.
 pub struct Selection {
     pub quick: bool,
     pub allow_missing: bool,
@@ -20,16 +20,16 @@ pub struct Selection {
 struct Step {
     name: &'static str,
     title: &'static str,
-    /// Needs no wasm build, browser or Node.
+    /// Without wasm build, browser and Node.
     quick: bool,
     run: fn(&Workspace) -> Result<(), Stop>,
 }
 
-/// Why a step did not pass.
+/// Why a check did not pass.
 enum Stop {
     /// A check failed.
     Failed(anyhow::Error),
-    /// The step could not run; the text says in one line what to do.
+    /// The check could not run; the line explains what to do.
     Missing(String),
 }
 
@@ -39,18 +39,18 @@ impl From<anyhow::Error> for Stop {
     }
 }
 
-/// In the order of what fails most often and costs least.
+/// Ordered by frequency of failure and cost.
 const STEPS: &[Step] = &[
     Step { name: "fmt", title: "formatting", quick: true, run: |w| Ok(checks::format(w)?) },
     Step {
         name: "hygiene",
-        title: "licences, file lengths, no places of this machine",
+        title: "licences, file lengths, no paths of this machine",
         quick: true,
         run: |w| Ok(hygiene::check(w)?),
     },
     Step {
         name: "layers",
-        title: "which crate uses which",
+        title: "dependencies between crates",
         quick: true,
         run: |w| Ok(layers::check(w)?),
     },
@@ -74,7 +74,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "doc",
-        title: "documentation without a warning",
+        title: "documentation without warnings",
         quick: false,
         run: |w| Ok(checks::documentation(w)?),
     },
@@ -104,7 +104,7 @@ fn browser_step(workspace: &Workspace) -> Result<(), Stop> {
     let node = node::ensure(workspace).map_err(Stop::Missing)?;
     let chromium = browser::ensure().map_err(Stop::Missing)?;
     let program = checks::command_line(workspace)?;
-    // What is tested is what the sources say now; after the page step this costs a second.
+    // Builds the current sources; after the page check this takes a second.
     let page = workspace.tested_page();
     page::build(workspace, &page)?;
     let environment = [
@@ -115,14 +115,14 @@ fn browser_step(workspace: &Workspace) -> Result<(), Stop> {
     Ok(node::run_tests(workspace, &node, "browser", &environment)?)
 }
 
-/// How a step ended.
+/// The result of a check.
 enum Outcome {
     Passed,
     Failed,
     Missing(String),
 }
 
-/// Runs the steps and prints what became of each.
+/// Runs the checks and prints their results.
 pub fn test(workspace: &Workspace, selection: &Selection) -> Result<ExitCode> {
     if selection.list {
         for step in STEPS {
@@ -205,7 +205,7 @@ fn summary(
     if selection.quick {
         let left_out: Vec<_> =
             STEPS.iter().filter(|step| !step.quick).map(|step| step.name).collect();
-        println!("--quick left out: {}", left_out.join(", "));
+        println!("--quick omitted: {}", left_out.join(", "));
     }
     if workspace.shared().is_none() {
         println!(
@@ -213,7 +213,7 @@ fn summary(
         );
     }
     if n_missing > 0 && !selection.allow_missing {
-        println!("A step that cannot run counts as failed; --allow-missing lets it pass.");
+        println!("A check that cannot run counts as failed, unless --allow-missing is given.");
         n_failed += n_missing;
         n_missing = 0;
     }
@@ -222,7 +222,7 @@ fn summary(
     if n_failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Measures a step.
+/// Measures a check.
 struct Meter {
     started: Instant,
     cpu_before: Option<f64>,
@@ -241,7 +241,7 @@ impl Meter {
     }
 }
 
-/// What a step cost.
+/// The time of a check.
 #[derive(Default)]
 struct Cost {
     wall: Duration,

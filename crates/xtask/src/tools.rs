@@ -1,4 +1,4 @@
-//! The tools of the wasm build, in the versions that fit: from PATH, else from a cache, else built once into it.
+//! The tools of the wasm build, in pinned versions: from PATH, else from a cache, else built once into the cache.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell;
 use crate::workspace::Workspace;
 
-/// Newer ones need a newer compiler than ours.
+/// Newer versions need a newer compiler than ours.
 const TRUNK_VERSION: &str = "0.21.14";
 
 /// A tool that cargo can build.
@@ -19,13 +19,13 @@ struct Tool<'a> {
     package: &'a str,
     program: &'a str,
     version: &'a str,
-    /// Cargo profile settings: the tools run for seconds, so the compiler need not try hard. Trunk by its own profile
-    /// takes more than 1000 CPU seconds to build.
+    /// Cargo profile settings: the tools run for seconds, so low optimisation is enough. With its own profile Trunk
+    /// needs more than 1000 CPU seconds to build.
     profile: &'a [(&'a str, &'a str)],
     arguments: &'a [&'a str],
 }
 
-/// The folders that hold the tools.
+/// The folders of the tools.
 pub struct Tools {
     folders: Vec<PathBuf>,
 }
@@ -34,7 +34,7 @@ impl Tools {
     /// Finds the tools and the wasm target, or installs them.
     pub fn ensure(workspace: &Workspace) -> Result<Tools> {
         ensure_wasm_target()?;
-        // The command line tool must be exactly as old as the library that the page is built with.
+        // The command line tool must have exactly the version of the library that the page is built with.
         let bindgen_version = workspace.locked_version("wasm-bindgen")?;
         let tools = [
             Tool {
@@ -47,7 +47,7 @@ impl Tools {
                     ("OPT_LEVEL", "0"),
                     ("DEBUG", "0"),
                 ],
-                // Its features fetch tools and look for updates, over the network: not wanted.
+                // Its default features download tools and check for updates over the network, which we do not want.
                 arguments: &["--no-default-features"],
             },
             Tool {
@@ -86,7 +86,7 @@ impl Tools {
             .find(|path| path.is_file());
         let mut command = Command::new(cached.unwrap_or_else(|| "trunk".into()));
         command.env("PATH", self.path()?);
-        // Trunk takes NO_COLOR only as true or false, and stops at the value 1 that everyone else uses.
+        // Trunk accepts NO_COLOR only as true or false, and fails on the common value 1.
         if env::var_os("NO_COLOR").is_some() {
             command.env("NO_COLOR", "true");
         }
@@ -95,7 +95,7 @@ impl Tools {
 }
 
 impl Tool<'_> {
-    /// The folder of the cached tool; nothing if PATH has the right one.
+    /// The folder of the cached tool; `None` if PATH has the right version.
     fn ensure(&self) -> Result<Option<PathBuf>> {
         let on_path = shell::which(self.program).and_then(|path| shell::version(&path));
         if on_path.is_some_and(|line| line.split_whitespace().nth(1) == Some(self.version)) {
@@ -111,12 +111,12 @@ impl Tool<'_> {
         Ok(Some(folder))
     }
 
-    /// Builds into a folder of its own and then renames it: an interrupted build leaves nothing that looks whole, and
-    /// the next one goes on where it stopped.
+    /// Builds in a separate folder and then renames it: an interrupted build leaves nothing that looks complete, and
+    /// the next build continues where it stopped.
     fn build(&self, cache: &Path, name: &str, installed: &Path) -> Result<()> {
         let work = cache.join(".build").join(name);
         fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
-        // One build at a time; whoever waited finds it done. The system drops the lock when we end, however we do.
+        // One build at a time; a process that waited finds it done. The system releases the lock when this process ends.
         let lock = File::create(cache.join(".build").join(format!("{name}.lock")))?;
         lock.lock().context("cannot lock the tools folder")?;
         if installed.join("bin").join(executable(self.program)).is_file() {
@@ -130,7 +130,7 @@ impl Tool<'_> {
         );
         let root = work.join("root");
         let mut command = shell::cargo();
-        // Away from the checkout, whose .cargo/config.toml is not meant for it, and free of what is set for our own builds.
+        // Outside the checkout, whose .cargo/config.toml does not apply, and without the variables of our own builds.
         command.current_dir(&work);
         for (variable, _) in env::vars_os() {
             let variable = variable.to_string_lossy().into_owned();
@@ -165,7 +165,7 @@ impl Tool<'_> {
     }
 }
 
-/// `KINETOSCOPE_TOOLS`, else a folder of the user's cache: outside the clone, so that a fresh one need not build again.
+/// `KINETOSCOPE_TOOLS`, else a folder of the user's cache: outside the clone, so that a fresh clone does not build them again.
 fn cache() -> Result<PathBuf> {
     if let Some(folder) = env::var_os("KINETOSCOPE_TOOLS") {
         return Ok(PathBuf::from(folder));
@@ -179,7 +179,7 @@ fn cache() -> Result<PathBuf> {
     Ok(base.join("kinetoscope/tools"))
 }
 
-/// The wasm target's standard library. Always asked for by name: rustup leaves out a missing target without a word,
+/// The wasm target's standard library. Checked explicitly: rustup ignores a missing target silently,
 /// and the build then fails far from the cause.
 pub fn ensure_wasm_target() -> Result<()> {
     const TARGET: &str = "wasm32-unknown-unknown";
@@ -190,7 +190,7 @@ pub fn ensure_wasm_target() -> Result<()> {
     }
     if shell::which("rustup").is_none() {
         bail!(
-            "the target {TARGET} is missing and there is no rustup: install it as your Rust came"
+            "the target {TARGET} is missing and there is no rustup: install the target from the source of your Rust"
         );
     }
     shell::run(Command::new("rustup").args(["target", "add", TARGET]))

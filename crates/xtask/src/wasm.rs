@@ -1,15 +1,15 @@
-//! Wasm files, as far as a build needs to know them: a header, then sections with a kind, a length and a content.
+//! The parts of the wasm format that a build needs: a header, then sections with a kind, a length and a content.
 
 use anyhow::{Context, Result, ensure};
 
 const HEADER: &[u8] = b"\0asm\x01\0\0\0";
 const CUSTOM: u8 = 0;
-/// The names of functions, for debuggers and stack traces, and of the tools that were used. A fifth of the download.
+/// Sections with names of functions, for debuggers and stack traces, and of the tools. A fifth of the download.
 const DISPENSABLE: &[&[u8]] = &[b"name", b"producers"];
 
-/// The same program without what only a debugger wants.
+/// The same program without the sections that only a debugger uses.
 pub fn without_names(wasm: &[u8]) -> Result<Vec<u8>> {
-    let mut rest = wasm.strip_prefix(HEADER).context("this is no wasm file")?;
+    let mut rest = wasm.strip_prefix(HEADER).context("this is not a wasm file")?;
     let mut kept = HEADER.to_vec();
     while let Some(kind) = rest.first() {
         let (length, content_at) = leb128(rest, 1)?;

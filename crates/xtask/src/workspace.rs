@@ -1,4 +1,4 @@
-//! Where things are.
+//! Folders and versions of the workspace.
 
 use std::env;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The checkout, and the folders that belong to it.
+/// The checkout and its folders.
 pub struct Workspace {
     /// The folder of the workspace's Cargo.toml.
     pub root: PathBuf,
@@ -22,7 +22,7 @@ impl Workspace {
             .find(|folder| folder.join("crates/xtask/Cargo.toml").is_file())
             .context("run cargo xtask inside the checkout")?
             .to_owned();
-        // Relative to where cargo was called, as cargo itself takes it.
+        // Relative to the current folder, as for cargo itself.
         let target = match env::var_os("CARGO_TARGET_DIR") {
             Some(folder) => here.join(folder),
             None => root.join("target"),
@@ -30,7 +30,7 @@ impl Workspace {
         Ok(Workspace { root, target })
     }
 
-    /// The sample traces, which are no part of the checkout.
+    /// The sample traces, which are not part of the checkout.
     pub fn shared(&self) -> Option<PathBuf> {
         let folder = match env::var_os("KINETOSCOPE_SHARED") {
             Some(folder) => PathBuf::from(folder),
@@ -44,7 +44,7 @@ impl Workspace {
         self.root.join("dist/kinetoscope")
     }
 
-    /// The page that is tested: away from `dist`, so that a running `serve` is not disturbed.
+    /// The page under test: not in `dist`, so that a running `serve` is not disturbed.
     pub fn tested_page(&self) -> PathBuf {
         self.target.join("xtask/page")
     }
@@ -54,7 +54,7 @@ impl Workspace {
         let path = self.root.join("Cargo.lock");
         let lock = read(&path)?;
         locked_version(&lock, package)
-            .with_context(|| format!("{} holds no {package}", path.display()))
+            .with_context(|| format!("{} does not list {package}", path.display()))
     }
 }
 

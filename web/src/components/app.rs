@@ -20,6 +20,7 @@ use super::nav::Nav;
 use super::status_bar::StatusBar;
 use crate::queries::address::Address;
 use crate::queries::aside::described;
+use crate::queries::cards::has_gpu;
 use crate::queries::compare::compare;
 use crate::queries::stages::Narrowed;
 use crate::queries::status::spoken_text;
@@ -70,6 +71,10 @@ pub fn App() -> Html {
         use_effect_with(roles::comparisons(&state), move |of| tasks.set_comparisons(of));
     }
     use_effect_with((state.view, state.selected), |_| to_top());
+    use_effect_with(!state.files.is_empty(), |files| {
+        let question = files.then(leaving_question);
+        move || drop(question)
+    });
 
     let on_files = {
         let tasks = tasks.clone();
@@ -79,6 +84,17 @@ pub fn App() -> Html {
             if let Some(input) = input {
                 tasks.open(files::listed(input.files()));
                 // The same file can be chosen again.
+                input.set_value("");
+            }
+        })
+    };
+    let on_folder = {
+        let tasks = tasks.clone();
+        Callback::from(move |event: Event| {
+            let input =
+                event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+            if let Some(input) = input {
+                tasks.open_folder(files::listed(input.files()));
                 input.set_value("");
             }
         })
@@ -97,13 +113,15 @@ pub fn App() -> Html {
             <section class="files" aria-label="Files">
                 <input id={files::INPUT_ID} class="visually-hidden" type="file" multiple=true tabindex="-1"
                     aria-label="Trace files" accept=".json,.gz,application/json,application/gzip" onchange={on_files} data-testid="file-input" />
+                <input id={files::FOLDER_INPUT_ID} class="visually-hidden" type="file" webkitdirectory=true multiple=true tabindex="-1"
+                    aria-label="Folder of trace files" onchange={on_folder} data-testid="folder-input" />
                 if !state.files.is_empty() {
-                    <FileCards files={state.files.clone()} selected={state.selected} choices={roles::all_choices(&state)} tasks={tasks.clone()} />
+                    <FileCards files={state.files.clone()} selected={state.selected} choices={roles::all_choices(&state)} questions={roles::questions(&state)} tasks={tasks.clone()} />
                 }
             </section>
             <div class={classes!("body", selected.as_ref().is_some_and(|file| file.has_views()).then_some("with-nav"))}>
                 if let Some(file) = selected.as_ref().filter(|file| file.has_views()) {
-                    <Nav view={state.view} badges={page::badges(file)} tasks={tasks.clone()} />
+                    <Nav view={state.view} has_gpu={has_gpu(file)} badges={page::badges(file)} tasks={tasks.clone()} />
                 }
                 <main id="main" tabindex="-1">
                     { for notices }
@@ -134,6 +152,15 @@ fn hash() -> String {
     window().location().hash().unwrap_or_default()
 }
 
+/// Has the browser ask before the page is left: the files would have to be opened again. The listener is there only
+/// while it is needed, since it keeps a page out of the browser's back-forward cache.
+fn leaving_question() -> EventListener {
+    let stoppable = EventListenerOptions::enable_prevent_default();
+    EventListener::new_with_options(&window(), "beforeunload", stoppable, |event| {
+        event.prevent_default();
+    })
+}
+
 /// Another view begins at its top.
 fn to_top() {
     if let Some(main) = document().get_element_by_id("main") {
@@ -159,10 +186,10 @@ fn show_address(address: &Address) {
     }
     let Ok(history) = window().history() else { return };
     let nothing = wasm_bindgen::JsValue::NULL;
-    let _shown = if Address::parse(&shown).view == address.view || shown.is_empty() {
-        history.replace_state_with_url(&nothing, "", Some(&wanted))
-    } else {
+    let _shown = if address.is_step_from(&shown) {
         history.push_state_with_url(&nothing, "", Some(&wanted))
+    } else {
+        history.replace_state_with_url(&nothing, "", Some(&wanted))
     };
 }
 
@@ -207,7 +234,7 @@ fn listeners(tasks: &Tasks, latest: &Rc<RefCell<State>>) -> Vec<EventListener> {
         EventListener::new_with_options(&target, "keydown", stoppable, move |event| {
             let Some(event) = event.dyn_ref::<KeyboardEvent>() else { return };
             let state = latest.borrow().clone();
-            if !event.default_prevented() && keys::obey(event, &state, &tasks) {
+            if !event.default_prevented() && keys::handle_key(event, &state, &tasks) {
                 event.prevent_default();
             }
         })
@@ -215,7 +242,7 @@ fn listeners(tasks: &Tasks, latest: &Rc<RefCell<State>>) -> Vec<EventListener> {
     let popstate = {
         let tasks = tasks.clone();
         EventListener::new(&target, "popstate", move |_| {
-            let address = Address::parse(&hash());
+            let address = Address::of_step(&hash());
             tasks.dispatch(Action::Addressed(address));
         })
     };

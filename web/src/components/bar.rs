@@ -4,7 +4,7 @@ use kinetoscope::report::units;
 use yew::prelude::*;
 
 use crate::protocol::Part;
-use crate::queries::palette::paint;
+use crate::queries::palette::{paint, title};
 use crate::shared::Shared;
 
 /// The parts, largest first.
@@ -37,7 +37,7 @@ pub fn StackedBar(props: &Props) -> Html {
     let summary: Vec<String> = props
         .parts
         .iter()
-        .map(|part| format!("{} {}", part.category, units::percent(part.share_pct)))
+        .map(|part| format!("{} {}", title(&part.category), units::percent(part.share_pct)))
         .collect();
     let shown = if props.compact { COMPACT_PARTS } else { usize::MAX };
     let rest = props.parts.len().saturating_sub(shown);
@@ -50,7 +50,7 @@ pub fn StackedBar(props: &Props) -> Html {
                 { for props.parts.iter().take(shown).map(|part| html! {
                     <li title={format!("{} ns", units::signed(part.total_ns))}>
                         { swatch(&part.category) }
-                        <span>{ &part.category }</span>
+                        <span>{ title(&part.category) }</span>
                         <span class="legend-share">{ units::percent(part.share_pct) }</span>
                     </li>
                 }) }
@@ -66,7 +66,7 @@ fn segment(part: &Part, x: f64) -> Html {
     let paint = paint(&part.category);
     let text = format!(
         "{}: {}, {}",
-        part.category,
+        title(&part.category),
         units::percent(part.share_pct),
         units::time(part.total_ns)
     );
@@ -80,7 +80,7 @@ fn segment(part: &Part, x: f64) -> Html {
             }
             if part.share_pct >= LABEL_FROM_PCT {
                 <text x="8" y="27" class={classes!("segment-label", (part.share_pct < WIDE_FROM_PCT).then_some("narrow"), format!("on-{}", paint.hue.id()))}>
-                    { &part.category }
+                    { title(&part.category) }
                 </text>
             }
         </svg>

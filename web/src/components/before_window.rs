@@ -1,4 +1,4 @@
-//! Whether what was launched before the window counts.
+//! The switch that includes work launched before profiling started.
 
 use kinetoscope::report::units;
 use wasm_bindgen::JsCast;
@@ -9,18 +9,18 @@ use crate::protocol::BeforeWindowSum;
 use crate::state::Action;
 use crate::tasks::Tasks;
 
-/// What was launched before the window, and whether it counts.
+/// That work, and whether it is included.
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
-    /// How much there is.
+    /// The amount.
     pub sum: BeforeWindowSum,
-    /// Whether it is to count.
+    /// Whether it is included.
     pub count: bool,
     /// Effects.
     pub tasks: Tasks,
 }
 
-/// A switch, and beside it how much it is about. Without such work there is nothing to switch.
+/// A switch with the amount of work that it is about. Without such work there is no switch.
 #[component]
 pub fn BeforeWindow(props: &Props) -> Html {
     let Props { sum, count, tasks } = props;
@@ -38,7 +38,7 @@ pub fn BeforeWindow(props: &Props) -> Html {
         <div class="before-window" data-testid="before-window">
             <label class="check">
                 <input type="checkbox" checked={*count} {onchange} data-testid="count-before-window" />
-                <span>{ "Count what was launched before the window" }</span>
+                <span>{ "Include kernels launched before profiling started" }</span>
             </label>
             <span class="before-window-sum" data-testid="before-window-sum" title={format!("{} ns", units::signed(sum.total_ns))}>
                 { before_window_text(sum) }
@@ -47,14 +47,12 @@ pub fn BeforeWindow(props: &Props) -> Html {
     }
 }
 
-/// "463 GPU slices, 12.3 ms, are left out: such work belongs to an earlier step."
+/// "463 GPU slices, 12.3 ms. Excluded by default: they belong to an earlier step."
 fn before_window_text(sum: &BeforeWindowSum) -> String {
     let what = units::plural(sum.n_slices, "GPU slice", "GPU slices");
-    let told = match (sum.counted, sum.n_slices) {
-        (true, 1) => "is counted",
-        (true, _) => "are counted",
-        (false, 1) => "is left out",
-        (false, _) => "are left out",
+    let state = match sum.counted {
+        true => "Included now.",
+        false => "Excluded by default: this work belongs to an earlier step.",
     };
-    format!("{what}, {}, {told}: such work belongs to an earlier step.", units::time(sum.total_ns))
+    format!("{what}, {}. {state}", units::time(sum.total_ns))
 }

@@ -1,4 +1,4 @@
-//! Cards for what went wrong and for what follows from the figures: what, where, what to do.
+//! Cards for failures, findings and problems: what, where, what to do.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ pub struct FailureProps {
     /// The file, where there is one.
     #[prop_or_default]
     pub file: Option<AttrValue>,
-    /// Begins anew.
+    /// Tries again.
     #[prop_or_default]
     pub on_retry: Option<Callback<()>>,
     /// Closes the card.
@@ -67,10 +67,11 @@ pub fn FailureCard(props: &FailureProps) -> Html {
     }
 }
 
-/// What a report of the failure needs: no name and no path of a file.
+/// The text of a bug report: without the name or path of a file.
 fn details(failure: &Failure) -> String {
     let Failure { title, what, place, advice: _, excerpt } = failure;
-    let mut text = format!("Kinetoscope {}: {title}\n{what}\n", crate::VERSION);
+    let mut text =
+        format!("Kinetoscope {} (build {}): {title}\n{what}\n", crate::VERSION, crate::BUILD);
     for part in [place, excerpt].into_iter().flatten() {
         text.push_str(part);
         text.push('\n');
@@ -83,6 +84,12 @@ fn details(failure: &Failure) -> String {
 pub struct FindingProps {
     /// The claim and its reasons.
     pub finding: Finding,
+    /// The view that has the evidence.
+    #[prop_or_default]
+    pub view: AttrValue,
+    /// Shows that view.
+    #[prop_or_default]
+    pub on_open: Option<Callback<()>>,
 }
 
 /// The card of a finding.
@@ -94,7 +101,7 @@ pub fn FindingCard(props: &FindingProps) -> Html {
         [("Likely reason", hypothesis), ("What to do", action), ("How to check", validation)];
     html! {
         <section class="card finding" data-testid="finding" data-rule={rule.to_string()}>
-            <h3><Icon name="note" />{ observation }</h3>
+            <h2><Icon name="note" />{ observation }</h2>
             <dl>
                 { for rows.into_iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| html! {
                     <><dt>{ label }</dt><dd>{ text }</dd></>
@@ -104,6 +111,12 @@ pub fn FindingCard(props: &FindingProps) -> Html {
                 { format!("Confidence: {}", confidence.id()) }
                 if !evidence.is_empty() {
                     { format!(" · Evidence: {}", evidence.join(", ")) }
+                }
+                if let Some(on_open) = &props.on_open {
+                    { " · " }
+                    <button class="link" onclick={on_open.reform(|_: MouseEvent| ())} data-testid="finding-open">
+                        { format!("Open {}", props.view) }
+                    </button>
                 }
             </p>
         </section>
@@ -123,9 +136,9 @@ pub fn ProblemCards(props: &ProblemProps) -> Html {
     let card = |problem: &ProblemCard| {
         let ProblemCard { kind, severity, title, help, count, first_offset, excerpt } = problem;
         let (class, icon, word) = match severity {
-            Severity::Error => ("error", "error", "Data is missing"),
-            Severity::Warning => ("warning", "warning", "Worth knowing"),
-            Severity::Note => ("note", "note", "Nothing is lost"),
+            Severity::Error => ("error", "error", "Data missing"),
+            Severity::Warning => ("warning", "warning", "Warning"),
+            Severity::Note => ("note", "note", "No data lost"),
         };
         html! {
             <li class={classes!("card", "problem", class)} data-testid="problem" data-kind={kind.clone()}>

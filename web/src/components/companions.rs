@@ -1,20 +1,20 @@
-//! What other files tell of this one, one line each.
+//! Files that belong to this one, one line each, and the question what two runs are to each other.
 
 use kinetoscope::report::units;
 use yew::prelude::*;
 
 use super::{FailureCard, Icon};
-use crate::protocol::{Beside, CaptureFacts, Companion, JobId};
-use crate::state::{CompanionEntry, CompanionPhase};
+use crate::protocol::{Beside, CaptureFacts, Companion};
+use crate::queries::roles::{Question, maps_nothing};
+use crate::shared::Shared;
+use crate::state::{Action, CompanionEntry, CompanionPhase, FileEntry, Phase, Role, View};
 use crate::tasks::Tasks;
 
-/// The companions of a file.
+/// The related files of a file.
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
     /// The file.
-    pub job: JobId,
-    /// Its companions.
-    pub companions: Vec<CompanionEntry>,
+    pub file: Shared<FileEntry>,
     /// Effects.
     pub tasks: Tasks,
 }
@@ -22,13 +22,14 @@ pub struct Props {
 /// The list, and a card for each that could not be read.
 #[component]
 pub fn Companions(props: &Props) -> Html {
-    let Props { job, companions, tasks } = props;
+    let Props { file, tasks } = props;
+    let companions = &file.companions;
     if companions.is_empty() {
         return html! {};
     }
     let failed = companions.iter().filter_map(|companion| {
         let CompanionPhase::Failed(failure) = &companion.phase else { return None };
-        let (tasks, job, of) = (tasks.clone(), *job, companion.beside.job);
+        let (tasks, job, of) = (tasks.clone(), file.job, companion.beside.job);
         let retry = { let tasks = tasks.clone(); Callback::from(move |()| tasks.retry_companion(job, of)) };
         Some(html! {
             <FailureCard key={of.0} failure={failure.clone()} file={companion.name.clone()} on_retry={retry} {tasks} />
@@ -36,26 +37,33 @@ pub fn Companions(props: &Props) -> Html {
     });
     html! {
         <>
-            <ul class="companions" aria-label="Files that tell of this one" data-testid="companions">
-                { for companions.iter().map(line) }
+            <ul class="companions" aria-label="Related files" data-testid="companions">
+                { for companions.iter().map(|companion| line(file, companion)) }
             </ul>
             { for failed }
         </>
     }
 }
 
-fn line(companion: &CompanionEntry) -> Html {
+fn line(file: &FileEntry, companion: &CompanionEntry) -> Html {
     let Beside { role, listed, .. } = &companion.beside;
-    let (mood, icon, what) = match (&companion.phase, role) {
-        (CompanionPhase::Waiting, _) => ("waiting", "note", "is being read."),
-        (CompanionPhase::Failed(_), _) => {
-            ("failed", "error", "could not be read; the tables do without it.")
+    let nothing = maps_nothing(file, companion);
+    let (mood, icon, what) = match (&companion.phase, role, nothing) {
+        (CompanionPhase::Waiting, ..) => ("waiting", "note", "is being read.".to_owned()),
+        (CompanionPhase::Failed(_), ..) => {
+            ("failed", "error", "could not be read; the tables are made without it.".to_owned())
         }
-        (CompanionPhase::Read, Companion::Capture) => {
-            ("read", "check", "tells what the graphs replay, launch by launch.")
+        (CompanionPhase::Read, ..) if file.phase != Phase::Ready => {
+            ("waiting", "note", "is loaded.".to_owned())
         }
-        (CompanionPhase::Read, Companion::Mapping | Companion::Map) => {
-            ("read", "check", "tells where kernels come from, by their names.")
+        (CompanionPhase::Read, _, Some(why)) => {
+            ("unused", "warning", format!("maps no kernel: {why}."))
+        }
+        (CompanionPhase::Read, Companion::Capture, None) => {
+            ("read", "check", "maps the kernels of graph launches, in launch order.".to_owned())
+        }
+        (CompanionPhase::Read, Companion::Mapping | Companion::Map, None) => {
+            ("read", "check", "maps kernels to ops and Python lines, by kernel name.".to_owned())
         }
     };
     let kind = match role {
@@ -75,5 +83,41 @@ fn line(companion: &CompanionEntry) -> Html {
             <span class="companion-size">{ units::file_bytes(companion.size) }</span>
             <span class="companion-what">{ what }</span>
         </li>
+    }
+}
+
+/// A question on the card of a run.
+#[derive(Clone, PartialEq, Properties)]
+pub struct QuestionProps {
+    /// The two runs.
+    pub question: Question,
+    /// Effects.
+    pub tasks: Tasks,
+}
+
+/// Compare two runs, or use one as the mapping of the other: both fit, and only a person knows which is meant.
+#[component]
+pub fn RoleQuestion(props: &QuestionProps) -> Html {
+    let QuestionProps { question: Question { job, of, of_name }, tasks } = props;
+    let (job, of) = (*job, *of);
+    let answer = |role: Role, shown: bool| {
+        let tasks = tasks.clone();
+        Callback::from(move |_: MouseEvent| {
+            tasks.dispatch(Action::RoleSet(job, role));
+            if shown {
+                tasks.dispatch(Action::Selected(of));
+                tasks.dispatch(Action::Shown(View::Compare));
+            }
+        })
+    };
+    html! {
+        <div class="file-card-question" role="group" aria-label="Compare or map" data-testid="role-question">
+            <p>{ "Compare these runs, or use this file as mapping of " }<bdi>{ of_name }</bdi>{ "?" }</p>
+            <p class="file-card-answers">
+                <button data-testid="answer-compare" onclick={answer(Role::Baseline(of), true)}>{ "Compare" }</button>
+                <button data-testid="answer-mapping" onclick={answer(Role::Companion(Companion::Mapping, of), false)}>{ "Use as mapping" }</button>
+                <button data-testid="answer-neither" onclick={answer(Role::Own, false)}>{ "Neither" }</button>
+            </p>
+        </div>
     }
 }

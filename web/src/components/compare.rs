@@ -1,4 +1,4 @@
-//! Two runs: which they are, and whether they may be compared at all.
+//! The two runs of a comparison, and whether they are comparable.
 
 use kinetoscope::report::Cell;
 use yew::prelude::*;
@@ -10,7 +10,7 @@ use crate::state::{Action, Role};
 use crate::tasks::Tasks;
 use crate::tasks::browser::chosen_place;
 
-/// The other run, and what it could be.
+/// The choice of the other run.
 #[derive(Clone, PartialEq, Properties)]
 pub struct PickerProps {
     /// Run A.
@@ -73,7 +73,7 @@ pub struct BannerProps {
     pub chapter: Chapter,
 }
 
-/// The banner, before anything else.
+/// The banner at the top of the view.
 #[component]
 pub fn GuardBanner(props: &BannerProps) -> Html {
     let BannerProps { verdict, chapter } = props;
@@ -86,7 +86,7 @@ pub fn GuardBanner(props: &BannerProps) -> Html {
     let table = chapter.table("comparability");
     let (reasons, missed) = table.map(|table| reasons(table)).unwrap_or_default();
     html! {
-        <section class={classes!("guard", mood)} data-testid="guard" aria-label="Whether the runs may be compared">
+        <section class={classes!("guard", mood)} data-testid="guard" aria-label="Comparability of the runs">
             <h2><Icon name={icon} /><span data-testid="guard-banner">{ sentences.next().map_or("", String::as_str) }</span></h2>
             if !reasons.is_empty() {
                 <ul class="guard-reasons">
@@ -100,12 +100,12 @@ pub fn GuardBanner(props: &BannerProps) -> Html {
                 </ul>
             }
             if *verdict == Verdict::NotComparable && !missed.is_empty() {
-                <p>{ format!("Not known for both runs: {}.", missed.join(", ")) }</p>
+                <p>{ format!("Not recorded for both runs: {}.", missed.join(", ")) }</p>
             }
             { for sentences.map(|sentence| html! { <p>{ sentence }</p> }) }
             if !missed.is_empty() {
-                <p>{ "Only what the traces themselves tell is compared. Record the rest with them: " }
-                    <code>{ "prof.add_metadata(\"base_image\", …)" }</code></p>
+                <p>{ "The page compares only facts that are in the traces. To record more facts in a trace, call " }
+                    <code>{ "prof.add_metadata(\"base_image\", …)" }</code>{ "." }</p>
             }
         </section>
     }
@@ -113,8 +113,9 @@ pub fn GuardBanner(props: &BannerProps) -> Html {
 
 fn value(run: &'static str, cell: &Cell) -> Html {
     let text = match cell {
-        Cell::Text(text) if !text.is_empty() => text.clone(),
-        _ => "not known".to_owned(),
+        Cell::Missing { .. } => "not recorded".to_owned(),
+        cell if cell.show().is_empty() => "not recorded".to_owned(),
+        cell => cell.show(),
     };
     html! { <span class="guard-value"><span class="run-letter">{ run }</span>{ " " }<bdi>{ text }</bdi></span> }
 }

@@ -1,22 +1,23 @@
-//! Help with settings, and how to check the promise. Native dialogs: the browser traps the focus in them,
-//! closes them by Escape and gives the focus back.
+//! Keys and settings, how to check that files stay on the machine, how to record. Native dialogs: the browser traps the
+//! focus in them, closes them by Escape and gives the focus back.
 
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlDialogElement, HtmlInputElement};
 use yew::prelude::*;
 
 use super::Icon;
+use super::record::RecordHelp;
 use crate::state::{Action, Dialog, PERFETTO_URL};
 use crate::tasks::Tasks;
 
-/// Which dialog, and the settings it shows.
+/// Which dialog, and the settings that it shows.
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
-    /// Which one.
+    /// The dialog to show.
     pub dialog: Dialog,
     /// Whether single keys are on.
     pub keys_on: bool,
-    /// Where "Open in Perfetto" leads.
+    /// The address that "Open in Perfetto" opens.
     pub perfetto_url: AttrValue,
     /// Effects.
     pub tasks: Tasks,
@@ -48,10 +49,13 @@ pub fn OpenDialog(props: &Props) -> Html {
     };
     let (title, body) = match props.dialog {
         Dialog::Help => ("Keys and settings", help(props)),
-        Dialog::Privacy => ("Nothing leaves this machine", privacy()),
+        Dialog::Privacy => ("Files stay on this machine", privacy()),
+        Dialog::Record => {
+            ("How to record a trace", html! { <RecordHelp tasks={props.tasks.clone()} /> })
+        }
     };
     html! {
-        <dialog ref={node} class="dialog" {onclose} aria-labelledby="dialog-title" data-testid="dialog">
+        <dialog ref={node} class={classes!("dialog", (props.dialog == Dialog::Record).then_some("wide"))} {onclose} aria-labelledby="dialog-title" data-testid="dialog">
             <div class="dialog-head">
                 <h2 id="dialog-title">{ title }</h2>
                 <button class="icon-button" onclick={close} aria-label="Close" data-testid="dialog-close"><Icon name="close" /></button>
@@ -63,13 +67,13 @@ pub fn OpenDialog(props: &Props) -> Html {
 
 const KEYS: &[(&str, &str)] = &[
     ("Ctrl/⌘ O", "Choose files"),
-    ("1 – 9, 0", "Go to a view"),
+    ("1 – 8", "Go to a view"),
     ("/", "Filter the table"),
     ("?", "This help"),
     ("Esc", "Close, or clear the filter"),
     ("↑ ↓ ← →", "In a table: move; with Shift, select rows"),
-    ("Page ↑ ↓, Home, End", "In a table: move far"),
-    ("Enter", "In a table: the row in full; Esc closes it"),
+    ("Page ↑ ↓, Home, End", "In a table: move by a page or to an end"),
+    ("Enter", "In a table: open the row; Esc closes it"),
     ("Ctrl/⌘ A, Ctrl/⌘ C", "In a table: select all, copy the selected rows"),
     ("Shift + click a header", "Second sort key"),
 ];
@@ -111,11 +115,11 @@ fn help(props: &Props) -> Html {
                 { "Use single keys (digits, / and ?)" }
             </label></p>
             <p><label class="field">
-                <span>{ "Address of Perfetto, for “Open in Perfetto”" }</span>
+                <span>{ "Perfetto address, for “Open in Perfetto”" }</span>
                 <input type="url" value={props.perfetto_url.clone()} onchange={on_url} placeholder={PERFETTO_URL}
                     spellcheck="false" data-testid="setting-perfetto" />
             </label></p>
-            <p class="hint">{ "Change it when you host Perfetto yourself. Settings stay in this browser." }</p>
+            <p class="hint">{ "Change it if you host Perfetto yourself. Settings are stored in this browser." }</p>
         </>
     }
 }
@@ -123,20 +127,19 @@ fn help(props: &Props) -> Html {
 fn privacy() -> Html {
     html! {
         <>
-            <p>{ "Your trace is read by a worker of this tab. There is no server to send it to, no analytics, and no \
-                  third party's code. You need not believe that:" }</p>
+            <p>{ "A worker in this tab reads your trace. The page has no upload code and no analytics. To check that:" }</p>
             <ol class="steps">
-                <li><strong>{ "The browser forbids it. " }</strong>
-                    { "This page's Content-Security-Policy says " }<code>{ "connect-src 'self'" }</code>
-                    { " and " }<code>{ "default-src 'none'" }</code>
-                    { ": neither page nor worker can reach another address. It is the first line in the page's source (Ctrl/⌘ U)." }</li>
-                <li><strong>{ "Watch it. " }</strong>
-                    { "Open the developer tools (F12), tab Network, and drop a trace: no request carries it." }</li>
-                <li><strong>{ "Pull the plug. " }</strong>
-                    { "Go offline now and drop a trace. Everything still works." }</li>
+                <li><strong>{ "Read the policy. " }</strong>
+                    { "The Content-Security-Policy in the head of the page source (Ctrl/⌘ U) says " }<code>{ "default-src 'none'" }</code>
+                    { " and " }<code>{ "connect-src 'self'" }</code>
+                    { ": page and worker can load from and send to the origin of this page only." }</li>
+                <li><strong>{ "Watch the network. " }</strong>
+                    { "Open the developer tools (F12), tab Network, and open a trace: no request carries it." }</li>
+                <li><strong>{ "Go offline. " }</strong>
+                    { "Disconnect and open a trace: it is analysed all the same." }</li>
             </ol>
-            <p class="hint">{ "“Open in Perfetto” is the one exception you make yourself: it hands the repaired file to the \
-                Perfetto window by your click, from memory to memory; Perfetto does not upload it either." }</p>
+            <p class="hint">{ "“Open in Perfetto” passes the repaired file to a Perfetto window, when you click it. The policy does not \
+                cover links and windows that the page opens." }</p>
         </>
     }
 }

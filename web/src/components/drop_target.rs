@@ -1,4 +1,4 @@
-//! What covers the window while a file is held over it.
+//! Covers the window while a file is dragged over it.
 
 use yew::prelude::*;
 
@@ -7,8 +7,8 @@ use yew::prelude::*;
 pub fn DropTarget() -> Html {
     html! {
         <div class="drop-target" aria-hidden="true" data-testid="drop-target">
-            <p><strong>{ "Drop to analyze and repair" }</strong></p>
-            <p>{ "Traces as .json or .json.gz, several at once, or a folder of them. They stay on this machine." }</p>
+            <p><strong>{ "Drop to open" }</strong></p>
+            <p>{ "Traces as .json or .json.gz, one or several, or a folder" }</p>
         </div>
     }
 }

@@ -1,4 +1,4 @@
-//! The form for what only the user knows about a run.
+//! The form for run details that a trace does not record.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::queries::wish::SERVER_ARGS;
 use crate::state::{Action, ArtifactForm};
 use crate::tasks::{Tasks, files};
 
-/// The form and what is wrong in it.
+/// The form and its errors.
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
-    /// What was typed.
+    /// The text in it.
     pub form: ArtifactForm,
     /// The text of a `server_args.json`.
     pub server_args: Option<String>,
-    /// What is wrong, by key.
+    /// Errors, by key.
     pub errors: BTreeMap<&'static str, String>,
     /// Effects.
     pub tasks: Tasks,
@@ -59,15 +59,18 @@ pub fn FactsForm(props: &Props) -> Html {
         })
     };
     let empty = form.facts.is_empty() && props.server_args.is_none();
+    // Open where something was filled in before; after that it is the user who folds it.
+    let open = use_memo((), |()| !empty || !errors.is_empty());
     html! {
-        <section class="panel facts-form" aria-labelledby="facts-head" data-testid="facts">
-            <div class="panel-head">
-                <h2 id="facts-head">{ "What only you know" }</h2>
-                <button onclick={clear} disabled={empty} data-testid="facts-clear">{ "Clear" }</button>
-            </div>
+        <details class="panel unfold" open={*open} data-testid="facts">
+            <summary>
+                <h2>{ "Run details (not in the trace)" }</h2>
+                <span class="hint">{ "container, launch flags, experiment: for profile_metadata.json" }</span>
+            </summary>
+            <div class="facts-form">
             <p class="hint">
-                { "The profiler records neither the container nor the launch flags nor your experiment. What you leave empty stays null in \
-                   profile_metadata.json, unless the trace itself tells it. Nothing is guessed." }
+                { "The profiler records neither the container nor the launch flags nor your experiment. A field that you leave empty is null \
+                   in profile_metadata.json, unless the trace has the value. Nothing is guessed." }
             </p>
             <div class="facts-fields">
                 { for FACT_FIELDS.iter().map(|field| html! {
@@ -78,9 +81,11 @@ pub fn FactsForm(props: &Props) -> Html {
             </div>
             <label class="check">
                 <input type="checkbox" checked={form.remember} onchange={on_remember} data-testid="facts-remember" />
-                <span>{ "Keep these fields in this browser for the next visit (launch flags are never kept: they may hold keys)" }</span>
+                <span>{ "Keep these fields in this browser for the next visit (never the launch flags: they may contain keys)" }</span>
             </label>
-        </section>
+            <p><button onclick={clear} disabled={empty} data-testid="facts-clear">{ "Clear all fields" }</button></p>
+            </div>
+        </details>
     }
 }
 
@@ -127,7 +132,7 @@ fn flags(props: &Props) -> Html {
                     <button class="icon-button" onclick={remove} aria-label="Remove the launch flags"><Icon name="close" /></button>
                 }
             </div>
-            { help("fact-flags-help", "Or drop it anywhere. It tells model and tensor parallelism, too, which some fused kernels depend on.", error) }
+            { help("fact-flags-help", "Or drop the file anywhere. It also gives the model and the tensor parallelism, which some fused kernels depend on.", error) }
         </div>
     }
 }
@@ -175,7 +180,7 @@ fn Fact(props: &FactProps) -> Html {
         <div class={classes!("fact", error.is_some().then_some("wrong"))}>
             <label class="fact-title" for={id.clone()}>{ field.title }</label>
             <select {id} {onchange} aria-describedby={help_id.clone()} aria-invalid={error.is_some().to_string()} data-testid={format!("fact-{}", field.key)}>
-                <option value="" selected={value.is_empty()}>{ "not told" }</option>
+                <option value="" selected={value.is_empty()}>{ "not set" }</option>
                 { for choices.iter().map(|word| html! {
                     <option value={*word} selected={*word == value}>{ *word }</option>
                 }) }
@@ -185,7 +190,7 @@ fn Fact(props: &FactProps) -> Html {
     }
 }
 
-/// Takes the digest of a file in place of its text.
+/// Fills in the digest of a file.
 fn config_button(props: &FactProps) -> Html {
     let choose = {
         let (tasks, form) = (props.tasks.clone(), props.form.clone());
@@ -198,7 +203,7 @@ fn config_button(props: &FactProps) -> Html {
     html! {
         <label class="file-button">
             <input type="file" onchange={choose} data-testid="choose-benchmark-config" />
-            <span>{ "Take it of a file" }</span>
+            <span>{ "Load from file" }</span>
         </label>
     }
 }
@@ -210,18 +215,18 @@ pub struct TextProps {
     pub id: AttrValue,
     /// The label.
     pub title: AttrValue,
-    /// What was typed.
+    /// The text in it.
     pub value: String,
-    /// How it may look.
+    /// An example.
     #[prop_or_default]
     pub placeholder: AttrValue,
-    /// What it is for.
+    /// Its purpose.
     pub help: AttrValue,
-    /// What is wrong.
+    /// Its error.
     pub error: Option<String>,
     /// The field, when something was typed.
     pub on_input: Callback<HtmlInputElement>,
-    /// What stands beside it.
+    /// Buttons beside it.
     #[prop_or_default]
     pub children: Children,
 }
@@ -254,7 +259,7 @@ pub fn TextField(props: &TextProps) -> Html {
     }
 }
 
-/// What a field is for, or what is wrong with it.
+/// The purpose of a field, or its error.
 fn help(id: &str, help: &str, error: Option<&String>) -> Html {
     match error {
         Some(error) => {

@@ -1,12 +1,18 @@
-//! One card per file: what it is, how far it is, and ways to stop and close it.
+//! One card per file: what it is, how far it is, its health, and ways to stop and close it.
 
 use std::rc::Rc;
 
+use kinetoscope::report::units;
+use wasm_bindgen::JsCast;
+use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
-use super::Icon;
-use crate::protocol::{JobId, Severity};
-use crate::queries::roles::Choice;
+use super::{Icon, RoleQuestion};
+use crate::protocol::JobId;
+use crate::queries::cards::{
+    CardState, MANY_FILES, Mood, SplitName, health, is_repeated, keeps, split_names,
+};
+use crate::queries::roles::{Choice, Question};
 use crate::queries::status::{card_text, percent_read};
 use crate::shared::Shared;
 use crate::state::{Action, FileEntry, Phase, Role};
@@ -20,36 +26,112 @@ pub struct Props {
     pub files: Vec<Shared<FileEntry>>,
     /// The one whose views are shown.
     pub selected: Option<JobId>,
-    /// What each file could be for, in the same order.
+    /// The roles that each file can have, in the same order.
     pub choices: Vec<Vec<Choice>>,
+    /// The question on each card, in the same order.
+    pub questions: Vec<Option<Question>>,
     /// Effects.
     pub tasks: Tasks,
 }
 
-/// All cards.
+/// All cards, and above many of them a filter.
 #[component]
 pub fn FileCards(props: &Props) -> Html {
+    let Props { files, selected, choices, questions, tasks } = props;
+    let text = use_state_eq(String::new);
+    let shown = use_state_eq(CardState::default);
+    let many = files.len() >= MANY_FILES;
+    // Few files have no filter, so none is in force.
+    let (state, words) = if many { (*shown, &**text) } else { (CardState::All, "") };
+    let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+    let cards =
+        files.iter().zip(choices.iter().zip(questions)).zip(split_names(&names)).enumerate();
+    let cards = cards.filter(|(_, ((file, _), _))| keeps(file, state, words));
+    let mut cards = cards.peekable();
+    let none = cards.peek().is_none();
+    let close_all = {
+        let tasks = tasks.clone();
+        Callback::from(move |_: MouseEvent| tasks.remove_all())
+    };
+    let close_all = html! {
+        <button class="close-all" onclick={close_all} data-testid="remove-all">{ "Close all" }</button>
+    };
     html! {
-        <ul class="file-cards" data-testid="file-cards">
-            { for props.files.iter().zip(&props.choices).map(|(file, choices)| html! {
-                <FileCard key={file.job.0} file={file.clone()} tasks={props.tasks.clone()}
-                    selected={props.selected == Some(file.job)} choices={choices.clone()} />
-            }) }
-        </ul>
+        <>
+            if many {
+                { filter(files, &text, &shown, &close_all) }
+            }
+            <ul class="file-cards" data-testid="file-cards">
+                { for cards.map(|(at, ((file, (choices, question)), name))| html! {
+                    <FileCard key={file.job.0} file={file.clone()} {name} repeated={is_repeated(files, at)}
+                        selected={*selected == Some(file.job)} choices={choices.clone()} question={question.clone()}
+                        tasks={tasks.clone()} />
+                }) }
+                if none {
+                    <li class="file-cards-none">{ "No file matches the filter." }</li>
+                }
+                if !many && files.len() > 1 {
+                    <li class="file-cards-end">{ close_all.clone() }</li>
+                }
+            </ul>
+        </>
+    }
+}
+
+/// The line above many cards.
+fn filter(
+    files: &[Shared<FileEntry>],
+    text: &UseStateHandle<String>,
+    shown: &UseStateHandle<CardState>,
+    close_all: &Html,
+) -> Html {
+    let oninput = {
+        let text = text.clone();
+        Callback::from(move |event: InputEvent| {
+            let field = event.target().and_then(|of| of.dyn_into::<HtmlInputElement>().ok());
+            if let Some(field) = field {
+                text.set(field.value());
+            }
+        })
+    };
+    let state = |state: CardState| {
+        let n = files.iter().filter(|file| state.keeps(file)).count();
+        if n == 0 && state != **shown {
+            return html! {};
+        }
+        let shown_now = **shown == state;
+        let shown = shown.clone();
+        let onclick = Callback::from(move |_: MouseEvent| shown.set(state));
+        html! {
+            <button class="chip" aria-pressed={shown_now.to_string()} {onclick} data-testid={format!("files-{}", state.id())}>
+                { format!("{} {}", state.title(), units::count(n as u64)) }
+            </button>
+        }
+    };
+    html! {
+        <div class="file-filter" role="search" aria-label="Files">
+            <input type="search" value={(**text).clone()} {oninput} placeholder="Filter files" aria-label="Filter files by name"
+                spellcheck="false" data-testid="filter-files" />
+            { for CardState::EVERY.into_iter().map(state) }
+            { close_all.clone() }
+        </div>
     }
 }
 
 #[derive(Clone, PartialEq, Properties)]
 struct CardProps {
     file: Shared<FileEntry>,
+    name: SplitName,
+    repeated: bool,
     selected: bool,
     choices: Vec<Choice>,
+    question: Option<Question>,
     tasks: Tasks,
 }
 
 #[component]
 fn FileCard(props: &CardProps) -> Html {
-    let CardProps { file, selected, choices, tasks } = props;
+    let CardProps { file, name, repeated, selected, choices, question, tasks } = props;
     let job = file.job;
     let act = |effect: Rc<dyn Fn(&Tasks)>| {
         let tasks = tasks.clone();
@@ -68,9 +150,15 @@ fn FileCard(props: &CardProps) -> Html {
                     if let Some(icon) = icon {
                         <Icon name={icon} />
                     }
-                    <bdi>{ &file.name }</bdi>
+                    <bdi><span class="name-head">{ &name.head }</span><span class="name-tail">{ &name.tail }</span></bdi>
                 </span>
-                <span class="file-card-text" data-testid="file-status">{ card_text(file) }</span>
+                <span class="file-card-text">
+                    <span data-testid="file-status">{ card_text(file) }</span>
+                    if *repeated {
+                        <span data-testid="file-repeated">{ " · opened twice?" }</span>
+                    }
+                </span>
+                { badge(file) }
             </button>
             if file.is_busy() {
                 <button class="icon-button" data-testid="cancel" aria-label={format!("Stop {}", file.name)}
@@ -88,6 +176,9 @@ fn FileCard(props: &CardProps) -> Html {
                 <Icon name="close" />
             </button>
             { role_field(file, choices, tasks) }
+            if let Some(question) = question {
+                <RoleQuestion question={question.clone()} tasks={tasks.clone()} />
+            }
             if let Some(progress) = file.progress() {
                 <progress class="file-card-progress" max="100" value={format!("{:.1}", percent_read(&progress))}
                     aria-label={format!("{}: {}", file.name, progress.stage.label())} />
@@ -96,7 +187,21 @@ fn FileCard(props: &CardProps) -> Html {
     }
 }
 
-/// What the file is for: guessed from its contents, and changed here.
+/// The health of the file, once it is checked.
+fn badge(file: &FileEntry) -> Html {
+    let Some((text, mood)) = health(file).filter(|_| !matches!(file.phase, Phase::Failed(_)))
+    else {
+        return html! {};
+    };
+    let class = match mood {
+        Mood::Good => "good",
+        Mood::Warning => "warning",
+        Mood::Bad => "bad",
+    };
+    html! { <span class={classes!("badge", "file-health", class)} data-testid="file-health">{ text }</span> }
+}
+
+/// The role of the file: guessed from its contents, and changed here. Grouped by the file that a role is about.
 fn role_field(file: &FileEntry, choices: &[Choice], tasks: &Tasks) -> Html {
     if choices.is_empty() {
         return html! {};
@@ -108,11 +213,18 @@ fn role_field(file: &FileEntry, choices: &[Choice], tasks: &Tasks) -> Html {
             tasks.dispatch(Action::RoleSet(job, *role));
         }
     });
+    let option =
+        |choice: &Choice| html! { <option selected={choice.chosen}>{ &choice.text }</option> };
+    let groups = choices.chunk_by(|a, b| a.role.of() == b.role.of());
+    let group = |group: &[Choice]| match group {
+        [first, ..] if first.role.of().is_some() => html! {
+            <optgroup label={first.about.clone()}>{ for group.iter().map(option) }</optgroup>
+        },
+        _ => html! { { for group.iter().map(option) } },
+    };
     html! {
-        <select class="file-card-role" aria-label={format!("What {} is for", file.name)} {onchange} data-testid="role">
-            { for choices.iter().map(|choice| html! {
-                <option selected={choice.chosen}>{ &choice.text }</option>
-            }) }
+        <select class="file-card-role" aria-label={format!("Role of {}", file.name)} {onchange} data-testid="role">
+            { for groups.map(group) }
         </select>
     }
 }
@@ -120,19 +232,9 @@ fn role_field(file: &FileEntry, choices: &[Choice], tasks: &Tasks) -> Html {
 /// Class and icon of a card's state.
 fn mood(file: &FileEntry) -> (Option<&'static str>, Option<&'static str>) {
     match &file.phase {
-        Phase::Failed(_) => return (Some("failed"), Some("error")),
-        Phase::Cancelled => return (Some("stopped"), None),
-        Phase::Working(_) | Phase::Ready => {}
-    }
-    let worst = file
-        .opened
-        .as_ref()
-        .and_then(|opened| opened.problems.iter().map(|problem| problem.severity).max());
-    let drops = file.plan.as_ref().is_some_and(|plan| plan.drops_before > 0);
-    match worst {
-        Some(Severity::Error) => (Some("troubled"), Some("warning")),
-        _ if drops => (Some("troubled"), Some("warning")),
-        _ if matches!(file.phase, Phase::Ready) => (Some("ready"), Some("check")),
-        _ => (None, None),
+        Phase::Failed(_) => (Some("failed"), Some("error")),
+        Phase::Cancelled => (Some("stopped"), None),
+        Phase::Ready => (Some("ready"), None),
+        Phase::Working(_) => (None, None),
     }
 }

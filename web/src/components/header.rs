@@ -42,7 +42,7 @@ pub fn Header(props: &Props) -> Html {
                 <span class="brand-name">{ "Kinetoscope" }</span>
             </p>
             <button class="privacy-button" data-testid="privacy" onclick={dialog(Dialog::Privacy)}>
-                <Icon name="lock" /><span class="long">{ "Nothing leaves this machine" }</span>
+                <Icon name="lock" /><span class="long">{ "Files stay on this machine" }</span>
                 <span class="short">{ "Private" }</span>
             </button>
             <div class="header-tools">
@@ -51,8 +51,12 @@ pub fn Header(props: &Props) -> Html {
                     <Icon name="add" /><span class="long">{ "Add files" }</span>
                     <span class="visually-hidden short">{ "Add files" }</span>
                 </button>
+                <button class="icon-button" data-testid="add-folder" onclick={Callback::from(|_: MouseEvent| files::pick_folder())}
+                    title="Add a folder" aria-label="Add a folder">
+                    <Icon name="folder" />
+                </button>
                 <button class="icon-button" data-testid="theme" onclick={next_theme}
-                    title={format!("{}: click for the {}", props.theme.title(), props.theme.next().title().to_lowercase())}
+                    title={format!("{}. Switch to the {}", props.theme.title(), props.theme.next().title().to_lowercase())}
                     aria-label={format!("Theme: {}", props.theme.id())}>
                     <Icon name={theme_icon} />
                 </button>

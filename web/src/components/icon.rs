@@ -11,6 +11,7 @@ pub struct Props {
 
 const PATHS: &[(&str, &str)] = &[
     ("add", "M8 3v10M3 8h10"),
+    ("folder", "M1.5 4.5v-2h5l1.5 2h6.5v9h-13zM1.5 6.5h13"),
     ("close", "M4 4l8 8M12 4l-8 8"),
     ("stop", "M4.5 4.5h7v7h-7z"),
     ("retry", "M12.5 6A5 5 0 1 0 13 9M13 2.5V6.2H9.3"),
@@ -33,6 +34,7 @@ const PATHS: &[(&str, &str)] = &[
     ("warning", "M8 2L14.5 13.5H1.5zM8 6.5v3.2M8 11.6v.3"),
     ("error", "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13M8 4.8v4M8 11v.3"),
     ("note", "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13M8 7.2v4M8 4.8v.3"),
+    ("columns", "M2.5 3h11v10h-11zM6.2 3v10M9.8 3v10"),
     ("arrow", "M3 8h10M9 4l4 4-4 4"),
 ];
 

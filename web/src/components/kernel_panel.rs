@@ -1,4 +1,4 @@
-//! A kernel in detail: its whole name, why it is called what it is called, where it came from, its launches.
+//! A kernel in detail: its whole name, its category and why, its call sites, its launches.
 
 use std::cmp::Ordering;
 
@@ -7,18 +7,20 @@ use yew::prelude::*;
 
 use super::Icon;
 use super::bar::swatch;
+use super::data_table::copy_button;
 use crate::protocol::{CallSite, InstanceRow, KernelDetails, KernelKey};
 use crate::queries::grid::{CopyAs, copied};
+use crate::queries::palette::title;
 use crate::shared::Shared;
 use crate::tasks::Tasks;
 
-/// Which kernel, and what the worker said of it.
+/// Which kernel, and the worker's answer.
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
     /// Which.
     pub wanted: KernelKey,
-    /// What the worker said last, of this kernel or of another.
-    pub told: Option<Shared<KernelDetails>>,
+    /// The last answer of the worker, for this kernel or another.
+    pub found: Option<Shared<KernelDetails>>,
     /// Effects.
     pub tasks: Tasks,
 }
@@ -30,62 +32,72 @@ pub fn KernelPanel(props: &Props) -> Html {
     let copy = {
         let (tasks, name) = (props.tasks.clone(), name.clone());
         Callback::from(move |_: MouseEvent| {
-            tasks.copy(name.clone(), "Copied the kernel's name".to_owned());
+            tasks.copy(name.clone(), "Copied the kernel name".to_owned());
         })
     };
-    let told = props.told.as_ref().filter(|told| told.key == props.wanted);
+    let found = props.found.as_ref().filter(|found| found.key == props.wanted);
     html! {
         <div class="kernel-panel" data-testid="kernel-panel">
             <div class="kernel-name">
                 <h3>{ "Kernel" }</h3>
-                <button onclick={copy} data-testid="copy-kernel-name" aria-label="Copy the kernel's whole name"><Icon name="copy" />{ "Copy" }</button>
+                <button onclick={copy} data-testid="copy-kernel-name" aria-label="Copy the whole kernel name"><Icon name="copy" />{ "Copy" }</button>
                 <code data-testid="kernel-name">{ name }</code>
             </div>
-            { match told {
-                Some(told) => details(told, &props.tasks),
-                None => html! { <p class="hint" role="status" data-testid="kernel-pending">{ "Asking for its launches…" }</p> },
+            { match found {
+                Some(found) => details(found, &props.tasks),
+                None => html! { <p class="hint" role="status" data-testid="kernel-pending">{ "Reading its launches…" }</p> },
             } }
         </div>
     }
 }
 
-fn details(told: &KernelDetails, tasks: &Tasks) -> Html {
-    let KernelDetails { category, family, rule, sites, n_sites_left_out, .. } = told;
+fn details(found: &KernelDetails, tasks: &Tasks) -> Html {
+    let KernelDetails { category, family, rule, sites, n_sites_left_out, .. } = found;
     let why = match rule.as_str() {
-        "" => "no rule knows this name".to_owned(),
-        "by-context" => "by what launched it".to_owned(),
-        rule => format!("by the rule {rule}"),
+        "" => "no rule matches this name".to_owned(),
+        "by-context" => "category from its op".to_owned(),
+        rule => format!("rule {rule}"),
     };
     html! {
         <>
             <p class="kernel-class" data-testid="kernel-class">
-                { swatch(category) }<strong>{ category }</strong>
+                { swatch(category) }<strong>{ title(category) }</strong>
                 if !family.is_empty() {
-                    { format!(" · {family}") }
+                    { format!(" · {}", kinetoscope::words::family(family).show()) }
                 }
                 <span class="hint">{ format!(" · {why}") }</span>
             </p>
             <section aria-labelledby="kernel-origin" data-testid="kernel-sites">
-                <h3 id="kernel-origin">{ "Where it came from" }</h3>
-                { for sites.iter().enumerate().map(|(place, site)| call_site(place, site, sites.len() == 1)) }
+                <h3 id="kernel-origin">{ "Call sites" }</h3>
+                { for sites.iter().enumerate().map(|(place, site)| call_site(place, site, sites.len() == 1, tasks)) }
                 if *n_sites_left_out > 0 {
-                    <p class="hint">{ format!("and {} with less time", units::plural(*n_sites_left_out, "place", "places")) }</p>
+                    <p class="hint">{ format!("and {} with less time", units::plural(*n_sites_left_out, "call site", "call sites")) }</p>
                 }
             </section>
-            { launches(told, tasks) }
+            { launches(found, tasks) }
         </>
     }
 }
 
-/// A chain from the launch to the outermost call: the innermost line of the user's code first.
-fn call_site(place: usize, site: &CallSite, only: bool) -> Html {
+/// The calls from the launch to the outermost one; the innermost line of user code is marked.
+fn call_site(place: usize, site: &CallSite, only: bool, tasks: &Tasks) -> Html {
     let CallSite {
-        n, share_pct, launch, cpu_op, location, modules, stack, forward_op, graph, ..
+        n,
+        share_pct,
+        launch,
+        cpu_op,
+        location,
+        full_path,
+        modules,
+        stack,
+        forward_op,
+        graph,
+        ..
     } = site;
     let chosen = stack.iter().position(|call| Some(call) == location.as_ref()).unwrap_or(0);
     let head = html! {
         <>
-            <strong>{ location.as_deref().or(cpu_op.as_deref()).or(launch.as_deref()).unwrap_or("not known") }</strong>
+            <strong>{ location.as_deref().or(cpu_op.as_deref()).or(launch.as_deref()).unwrap_or("not recorded") }</strong>
             <span class="hint">
                 { format!(" {} of its time, {}", units::percent(*share_pct), units::plural(*n, "launch", "launches")) }
             </span>
@@ -106,8 +118,14 @@ fn call_site(place: usize, site: &CallSite, only: bool) -> Html {
                 { step("op", cpu_op.as_ref()) }
                 { step("forward op", forward_op.as_ref()) }
                 { step("modules", modules.as_ref()) }
+                if let Some(path) = full_path {
+                    <li>
+                        <span class="chain-kind">{ "file" }</span>
+                        <span data-testid="full-path"><code>{ path }</code>{ copy_button(tasks, "full path", path) }</span>
+                    </li>
+                }
                 { for stack.iter().enumerate().map(|(depth, call)| {
-                    // What lies further in than the line that says most is of a library.
+                    // Frames further in than the chosen line are of a library.
                     let kind = match depth.cmp(&chosen) {
                         Ordering::Less => "within",
                         Ordering::Equal => "Python",
@@ -120,7 +138,7 @@ fn call_site(place: usize, site: &CallSite, only: bool) -> Html {
                     }
                 }) }
             </ol>
-            <p class="hint" data-testid="how-sure">{ format!("{}: {}.", site.confidence, site.how_sure()) }</p>
+            <p class="hint" data-testid="how-sure">{ format!("{}: {}.", site.confidence_label(), site.how_sure()) }</p>
         </>
     };
     if only {
@@ -134,24 +152,24 @@ fn call_site(place: usize, site: &CallSite, only: bool) -> Html {
     }
 }
 
-fn launches(told: &KernelDetails, tasks: &Tasks) -> Html {
-    let table = told.table();
-    let shown = told.instances.len() as u64;
-    let note = if shown < told.n {
+fn launches(found: &KernelDetails, tasks: &Tasks) -> Html {
+    let table = found.table();
+    let shown = found.instances.len() as u64;
+    let note = if shown < found.n {
         format!(
-            "{} of {}: the first, and those with a mark",
+            "{} of {}: the first ones, the longest, the shortest and the median",
             units::count(shown),
-            units::plural(told.n, "launch", "launches")
+            units::plural(found.n, "launch", "launches")
         )
     } else {
-        units::plural(told.n, "launch", "launches")
+        units::plural(found.n, "launch", "launches")
     };
     let copy = {
         let (tasks, table) = (tasks.clone(), Shared::new(table));
         Callback::from(move |_: MouseEvent| copy(&tasks, &table))
     };
-    let zero_ns = told.instances.iter().map(|row| row.start_ns).min().unwrap_or_default();
-    let most_ns = told.instances.iter().map(|row| row.dur_ns).max().unwrap_or_default();
+    let zero_ns = found.instances.iter().map(|row| row.start_ns).min().unwrap_or_default();
+    let most_ns = found.instances.iter().map(|row| row.dur_ns).max().unwrap_or_default();
     html! {
         <section aria-labelledby="kernel-launches" data-testid="kernel-launches">
             <div class="launches-head">
@@ -162,14 +180,14 @@ fn launches(told: &KernelDetails, tasks: &Tasks) -> Html {
             <div class="launches" role="region" tabindex="0" aria-label="Launches of the kernel">
                 <table>
                     <thead><tr>
-                        <th scope="col" class="right">{ "No." }</th>
-                        <th scope="col" class="right" title="After the first of them">{ "Start" }</th>
+                        <th scope="col" class="right">{ "#" }</th>
+                        <th scope="col" class="right" title="Time since the first of them">{ "Start" }</th>
                         <th scope="col">{ "Duration" }</th>
-                        <th scope="col" class="right" title="From the beginning of the launch call to its own">{ "Queued" }</th>
-                        <th scope="col" class="right" title="Nothing ran on another stream of the device">{ "Exposed" }</th>
+                        <th scope="col" class="right" title="From the start of the launch call to the start of the kernel">{ "Queue delay" }</th>
+                        <th scope="col" class="right" title="Time in which nothing ran on another stream of the device">{ "Exposed" }</th>
                         <th scope="col">{ "Stream" }</th>
                     </tr></thead>
-                    <tbody>{ for told.instances.iter().map(|row| launch(row, zero_ns, most_ns)) }</tbody>
+                    <tbody>{ for found.instances.iter().map(|row| launch(row, zero_ns, most_ns)) }</tbody>
                 </table>
             </div>
         </section>
@@ -194,7 +212,7 @@ fn launch(row: &InstanceRow, zero_ns: i64, most_ns: i64) -> Html {
                     <span class="mark">{ mark }</span>
                 }
             </td>
-            { cell(Cell::or_missing(*queue_ns, Cell::Ns, "no launch of it is known, or a graph launched it")) }
+            { cell(Cell::or_missing(*queue_ns, Cell::Ns, "no launch call is recorded, or a graph launched it")) }
             { cell(Cell::Ns(*exposed_ns)) }
             <td>{ if stream.is_empty() { "–" } else { stream } }</td>
         </tr>

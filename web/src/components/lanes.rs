@@ -1,4 +1,4 @@
-//! A stretch of time before and after the repair, drawn: which slices Perfetto drops, and where they go.
+//! Draws a time range before and after the repair: the slices that Perfetto drops, and their new lanes.
 
 use kinetoscope::report::units;
 use yew::prelude::*;
@@ -15,8 +15,8 @@ pub struct ListProps {
     pub places: Vec<Shared<Place>>,
 }
 
-/// The places, one after the other: each may have hundreds of slices, and drawing all at once would keep the
-/// page from answering.
+/// The places, drawn one after the other: each may have hundreds of slices, and drawing all at once would block the
+/// page.
 #[component]
 pub fn PlaceList(props: &ListProps) -> Html {
     html! {
@@ -55,7 +55,7 @@ fn PlaceView(props: &Props) -> Html {
                 </span>
             </figcaption>
             { half("Before", &format!("Perfetto v51–v56 drop {}", units::plural(dropped, "slice", "slices")), &place.before, place.dur_ns) }
-            { half("After", &format!("{} of its own, none dropped", units::plural(moved, "slice in a lane", "slices, each in a lane")), &place.after, place.dur_ns) }
+            { half("After", &format!("{} moved to a new lane, none dropped", units::plural(moved, "slice", "slices")), &place.after, place.dur_ns) }
         </figure>
     }
 }
@@ -110,13 +110,13 @@ fn row(lane: &DrawnLane, dur_ns: i64) -> Html {
         .slices
         .iter()
         .filter(|slice| slice.fate != Fate::Kept)
-        .map(|slice| format!("{} {}", slice.name, fate_word(slice.fate)))
+        .map(|slice| format!("{}: {}", slice.name, fate_word(slice.fate)))
         .collect();
     let label = match words.len() {
         0 => {
             format!("{}: {}", lane.name, units::plural(lane.slices.len() as u64, "slice", "slices"))
         }
-        _ => format!("{}: {}", lane.name, words.join(", ")),
+        _ => format!("{}; {}", lane.name, words.join(", ")),
     };
     html! {
         <div class="lane">
@@ -132,10 +132,10 @@ fn row(lane: &DrawnLane, dur_ns: i64) -> Html {
 
 fn fate_word(fate: Fate) -> &'static str {
     match fate {
-        Fate::Kept => "stays",
-        Fate::Dropped => "is dropped",
-        Fate::Moved => "has moved here",
-        Fate::Chosen => "is the one asked for",
+        Fate::Kept => "unchanged",
+        Fate::Dropped => "dropped",
+        Fate::Moved => "moved to this lane",
+        Fate::Chosen => "selected",
     }
 }
 
@@ -149,7 +149,7 @@ fn drawn(slice: &DrawnSlice, dur_ns: i64) -> Html {
     let (y, height) = (f64::from(slice.depth) * LEVEL_PX, LEVEL_PX - 2.0);
     let class = classes!("slice", paint.class());
     if slice.fate == Fate::Kept && width < EDGE_FROM_PCT {
-        // There may be hundreds of these: one element each, no title that nobody could hit.
+        // There may be hundreds of these: one element each, and no title, since nobody can point at them.
         return html! {
             <rect {x} y={y.to_string()} width={width_text} height={height.to_string()} {class} />
         };

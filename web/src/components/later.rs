@@ -1,4 +1,4 @@
-//! What lies below the first screen is drawn a moment after it, so that the first screen comes at once.
+//! Defers content below the first screen, so that the first screen is drawn sooner.
 
 use gloo::timers::callback::Timeout;
 use yew::prelude::*;

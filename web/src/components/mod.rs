@@ -1,4 +1,4 @@
-//! Pieces of the page. Each has a stylesheet of the same stem in `web/css`.
+//! Components of the page. Most have a stylesheet of the same stem in `web/css`.
 
 mod app;
 mod bar;
@@ -20,6 +20,7 @@ mod lanes;
 mod later;
 mod nav;
 mod overlap_lanes;
+mod record;
 mod stages;
 mod status_bar;
 
@@ -27,7 +28,7 @@ pub use app::App;
 pub use bar::StackedBar;
 pub use before_window::BeforeWindow;
 pub use cards::{FailureCard, FindingCard, ProblemCards};
-pub use companions::Companions;
+pub use companions::{Companions, RoleQuestion};
 pub use compare::{GuardBanner, RunPicker};
 pub use data_table::DataTable;
 pub use facts_form::{FactsForm, TextField};
@@ -37,4 +38,5 @@ pub use kernel_panel::KernelPanel;
 pub use lanes::PlaceList;
 pub use later::Later;
 pub use overlap_lanes::OverlapLanes;
-pub use stages::{Picker, PickerKind, Rows, StagedTable};
+pub use record::RecordLink;
+pub use stages::{KernelScope, Picker, PickerKind, Rows, StagedTable};

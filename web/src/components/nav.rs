@@ -1,16 +1,18 @@
-//! Which view: a column at the left, tabs at the top of a narrow window.
+//! Navigation between views: a column at the left, or tabs at the top of a narrow window.
 
 use yew::prelude::*;
 
-use crate::state::{Action, View};
+use crate::state::{Action, View, ViewGroup};
 use crate::tasks::Tasks;
 
-/// The views and what each has to say about itself.
+/// The views and the number beside each.
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
     /// The view shown.
     pub view: View,
-    /// A number beside a view's name: problems found, slices lost.
+    /// Whether the file has GPU slices, as far as it is known; without them most views would be empty.
+    pub has_gpu: bool,
+    /// A number beside a view's name: slices that Perfetto drops.
     pub badges: Vec<(View, AttrValue, bool)>,
     /// Effects.
     pub tasks: Tasks,
@@ -19,11 +21,12 @@ pub struct Props {
 /// The navigation.
 #[component]
 pub fn Nav(props: &Props) -> Html {
-    let item = |(place, view): (usize, View)| {
+    let item = |view: View| {
         let tasks = props.tasks.clone();
         let onclick = Callback::from(move |_: MouseEvent| tasks.dispatch(Action::Shown(view)));
         let current = (view == props.view).then_some("page");
         let badge = props.badges.iter().find(|(of, ..)| *of == view);
+        let key = View::ALL.iter().position(|of| *of == view).map(|place| place + 1);
         html! {
             <li>
                 <button class="nav-item" aria-current={current} {onclick} data-testid={format!("nav-{}", view.id())}>
@@ -31,14 +34,27 @@ pub fn Nav(props: &Props) -> Html {
                     if let Some((_, text, bad)) = badge {
                         <span class={classes!("badge", bad.then_some("bad"))}>{ text }</span>
                     }
-                    <kbd aria-hidden="true">{ (place + 1) % 10 }</kbd>
+                    <kbd aria-hidden="true">{ for key }</kbd>
                 </button>
             </li>
         }
     };
+    let group = |ViewGroup { title, views }: ViewGroup| {
+        let shown = views.iter().filter(|view| props.has_gpu || !view.needs_gpu());
+        let items: Vec<Html> = shown.copied().map(item).collect();
+        if items.is_empty() {
+            return html! {};
+        }
+        html! {
+            <div class="nav-group" role="group" aria-label={(!title.is_empty()).then_some(title)}>
+                if !title.is_empty() {
+                    <p class="nav-title" aria-hidden="true">{ title }</p>
+                }
+                <ul>{ for items }</ul>
+            </div>
+        }
+    };
     html! {
-        <nav class="nav" aria-label="Views">
-            <ul>{ for View::ALL.into_iter().enumerate().map(item) }</ul>
-        </nav>
+        <nav class="nav" aria-label="Views">{ for View::GROUPS.into_iter().map(group) }</nav>
     }
 }

@@ -1,4 +1,4 @@
-//! What ran around the representative instance of an overlap row: its device's streams as lanes.
+//! The slices around the longest instance of an overlap row: the streams of its device as lanes.
 
 use kinetoscope::report::units;
 use yew::prelude::*;
@@ -11,15 +11,15 @@ use crate::queries::window::{lanes, ruler};
 use crate::shared::Shared;
 use crate::tasks::Tasks;
 
-/// The chosen row, and what the worker said.
+/// The chosen row, and the slices around its longest instance.
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
     /// The name of the row's kernel.
     pub kernel_name: String,
     /// The event of its longest instance.
     pub event: u32,
-    /// What the worker said last, of this event or of another.
-    pub told: Option<Shared<OverlapWindow>>,
+    /// The last answer of the worker, for this event or another.
+    pub found: Option<Shared<OverlapWindow>>,
     /// How the table of the same slices is set.
     pub settings: TableSettings,
     /// Effects.
@@ -29,14 +29,14 @@ pub struct Props {
 /// The drawing, and the same as a table.
 #[component]
 pub fn OverlapLanes(props: &Props) -> Html {
-    let told = props.told.as_ref().filter(|told| told.representative == props.event).cloned();
-    let drawn = use_memo(told.clone(), |told| {
-        let window = told.as_ref()?;
+    let found = props.found.as_ref().filter(|found| found.representative == props.event).cloned();
+    let drawn = use_memo(found.clone(), |found| {
+        let window = found.as_ref()?;
         Some((Shared::new(lanes(window)), Shared::new(window.table())))
     });
-    let (Some(window), Some((lanes, table))) = (told, &*drawn) else {
+    let (Some(window), Some((lanes, table))) = (found, &*drawn) else {
         return html! {
-            <section class="panel" data-testid="window-pending"><p class="hint" role="status">{ "Asking what ran around it…" }</p></section>
+            <section class="panel" data-testid="window-pending"><p class="hint" role="status">{ "Reading the slices around it…" }</p></section>
         };
     };
     let streams = units::plural(window.lanes.len() as u64, "stream", "streams");
@@ -56,13 +56,13 @@ pub fn OverlapLanes(props: &Props) -> Html {
             <p class="window-name"><span class="label">{ "A" }</span><code>{ kinetoscope::report::short_name(&props.kernel_name, 160) }</code></p>
             <Lanes lanes={lanes.clone()} {dur_ns} ruler={ruler(&window)} />
             if window.n_left_out > 0 {
-                <p class="hint"><Icon name="note" />{ format!("{} more are too many to draw: the shortest are left out.", units::count(window.n_left_out)) }</p>
+                <p class="hint"><Icon name="note" />{ format!("The {} shortest slices are not drawn.", units::count(window.n_left_out)) }</p>
             }
             if others {
-                <p class="hint">{ "Work that was launched before the profiler's window is drawn, too, though no table counts it." }</p>
+                <p class="hint">{ "Kernels launched before profiling started are drawn, too; the tables exclude them by default." }</p>
             }
             <details class="as-table">
-                <summary>{ "The same as a table" }</summary>
+                <summary>{ "Show as a table" }</summary>
                 <DataTable table={table.clone()} settings={props.settings.clone()} titled=false tasks={props.tasks.clone()} />
             </details>
         </section>

@@ -6,7 +6,7 @@ use yew::prelude::*;
 use super::{DataTable, KernelPanel, OverlapLanes};
 use crate::protocol::{Choice, JobId, KernelDetails, KernelKey, OverlapWindow};
 use crate::queries::grid::TableSettings;
-use crate::queries::stages::{Narrowed, of_stage, text_of};
+use crate::queries::stages::{KERNELS, MERGED, Narrowed, of_stage, share_of_shown, text_of};
 use crate::shared::Shared;
 use crate::state::Action;
 use crate::tasks::Tasks;
@@ -74,11 +74,11 @@ pub fn Picker(props: &PickerProps) -> Html {
 /// What the rows of a table are, and so what there is to see of one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
-    /// Nothing beyond the row.
+    /// The row alone.
     Plain,
-    /// Kernels: their launches and places. What the worker said last.
+    /// Kernels: their launches and call sites, of the kernel that the worker answered last.
     Kernels(Option<Shared<KernelDetails>>),
-    /// Chances to overlap: what ran around the longest instance. What the worker said last.
+    /// Overlap opportunities: the slices around the longest instance, of the row that the worker answered last.
     Overlaps(Option<Shared<OverlapWindow>>),
 }
 
@@ -93,8 +93,6 @@ pub struct TableProps {
     pub rows: Rows,
     /// Which of them are shown.
     pub narrowed: Narrowed,
-    /// Keys of the columns that come first.
-    pub lead: &'static [&'static str],
     /// Order and filter as a person set them.
     pub settings: TableSettings,
     /// The column that orders it until a header is clicked.
@@ -106,14 +104,18 @@ pub struct TableProps {
 /// The table, with the details of a row beside it.
 #[component]
 pub fn StagedTable(props: &TableProps) -> Html {
-    let TableProps { job, table, rows, narrowed, lead, settings, default_sort, tasks } = props;
-    let shown = {
-        let lead = *lead;
-        use_memo((table.clone(), narrowed.clone()), move |(table, narrowed)| {
-            let (table, source) = of_stage(table, narrowed, lead);
-            (Shared::new(table), source)
-        })
-    };
+    let TableProps { job, table, rows, narrowed, settings, default_sort, tasks } = props;
+    let of_kernels = matches!(rows, Rows::Kernels(_));
+    let shown = use_memo((table.clone(), narrowed.clone()), move |(table, narrowed)| {
+        let (mut table, source) = of_stage(table, narrowed);
+        if of_kernels {
+            share_of_shown(&mut table);
+        }
+        if table.id == MERGED {
+            table.id = KERNELS.into();
+        }
+        (Shared::new(table), source)
+    });
     // The row that is shown in full, of the whole table.
     let row = use_state_eq(|| None::<u32>);
     let on_details = {
@@ -138,32 +140,64 @@ pub fn StagedTable(props: &TableProps) -> Html {
             }
         });
     }
-    let details = match (rows, key) {
-        (Rows::Kernels(told), Some(key)) => {
-            html! { <KernelPanel wanted={key} told={told.clone()} tasks={tasks.clone()} /> }
+    let (details, without) = match (rows, key) {
+        (Rows::Kernels(found), Some(key)) => {
+            let panel =
+                html! { <KernelPanel wanted={key} found={found.clone()} tasks={tasks.clone()} /> };
+            (panel, Some("kernel_name"))
         }
-        _ => html! {},
+        _ => (html! {}, None),
     };
     let below = match (rows, event, *row) {
-        (Rows::Overlaps(told), Some(event), Some(row)) => {
+        (Rows::Overlaps(found), Some(event), Some(row)) => {
             let kernel_name = text_of(table, row, "kernel_name").unwrap_or_default().to_owned();
-            html! { <OverlapLanes {kernel_name} {event} told={told.clone()} settings={TableSettings::default()} tasks={tasks.clone()} /> }
+            html! { <OverlapLanes {kernel_name} {event} found={found.clone()} settings={TableSettings::default()} tasks={tasks.clone()} /> }
         }
         _ => html! {},
     };
     html! {
         <>
             <DataTable table={shown.0.clone()} settings={settings.clone()} default_sort={*default_sort}
-                details_beside=true {details} {on_details} tasks={tasks.clone()} />
+                details_beside=true {details} details_without={without} {on_details} tasks={tasks.clone()} />
             { below }
         </>
+    }
+}
+
+/// Whether kernels have a row per stage.
+#[derive(Clone, PartialEq, Properties)]
+pub struct ScopeProps {
+    /// How the table of kernels is set.
+    pub settings: TableSettings,
+    /// Effects.
+    pub tasks: Tasks,
+}
+
+/// The switch between a row per kernel name and a row per name and stage, where all stages are shown.
+#[component]
+pub fn KernelScope(props: &ScopeProps) -> Html {
+    let button = |by_stage: bool, title: &'static str, id: &'static str| {
+        let (tasks, settings) = (props.tasks.clone(), props.settings.clone());
+        let pressed = settings.by_stage == by_stage;
+        let onclick = Callback::from(move |_: MouseEvent| {
+            let settings = TableSettings { by_stage, ..settings.clone() };
+            tasks.dispatch(Action::TableSet(KERNELS.to_owned(), settings));
+        });
+        html! { <button aria-pressed={pressed.to_string()} {onclick} data-testid={id}>{ title }</button> }
+    };
+    html! {
+        <div class="stages" role="group" aria-label="Rows of the kernel table" data-testid="kernel-scope">
+            { button(false, "Merge stages", "kernels-merged") }
+            { button(true, "Split by stage", "kernels-by-stage") }
+        </div>
     }
 }
 
 fn kernel_key(table: &Table, row: u32) -> Option<KernelKey> {
     let text = |key: &str| text_of(table, row, key).map(str::to_owned);
     Some(KernelKey {
-        stage: text("stage")?,
+        // A row without a stage is of all of them.
+        stage: text("stage").unwrap_or_default(),
         device: text("device"),
         kernel_name: text("kernel_name")?,
     })

@@ -1,13 +1,13 @@
-//! The line at the foot of the page. It is spoken politely, so it changes at the ends of stages only.
+//! The line at the foot of the page. Screen readers announce it, so it changes at the ends of stages only.
 
 use yew::prelude::*;
 
-/// What it says.
+/// Its texts.
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
     /// About the selected file.
     pub file: AttrValue,
-    /// What was done last.
+    /// The last action.
     pub announcement: AttrValue,
 }
 
@@ -18,7 +18,7 @@ pub fn StatusBar(props: &Props) -> Html {
         <footer class="status-bar">
             <p role="status" data-testid="status">{ &props.file }</p>
             <p role="status" data-testid="announcement">{ &props.announcement }</p>
-            <p class="version">{ format!("Kinetoscope {}", crate::VERSION) }</p>
+            <p class="version" data-testid="version">{ format!("Kinetoscope {} · build {}", crate::VERSION, crate::BUILD) }</p>
         </footer>
     }
 }

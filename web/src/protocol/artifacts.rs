@@ -1,4 +1,4 @@
-//! What page and worker say about artifacts.
+//! Messages about artifacts.
 
 use serde::{Deserialize, Serialize};
 

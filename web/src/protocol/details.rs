@@ -1,4 +1,4 @@
-//! What page and worker say about single rows of triage's tables.
+//! Messages about single rows of triage's tables.
 
 pub use kinetoscope::{
     CallSite, InstanceRow, KernelDetails, KernelKey, OverlapWindow, WindowLane, WindowSlice,

@@ -44,7 +44,6 @@ pub struct ProblemCard {
     pub kind: String,
     /// How much it matters.
     pub severity: Severity,
-    /// What it is.
     pub title: String,
     /// What it means and what to do.
     pub help: String,

@@ -14,9 +14,9 @@ pub enum Stage {
     Reading,
     /// Computing the tables.
     Analyzing,
-    /// Comparing with Perfetto's rules.
+    /// Predicting what Perfetto drops.
     Planning,
-    /// Tracing GPU time back to where it came from.
+    /// Mapping GPU time to ops and lines.
     Triaging,
     /// Writing the repaired file.
     Repairing,
@@ -36,13 +36,13 @@ impl Stage {
             Self::Starting => "Starting",
             Self::Reading => "Reading",
             Self::Analyzing => "Analyzing",
-            Self::Planning => "Checking against Perfetto's rules",
-            Self::Triaging => "Tracing kernels back to where they came from",
+            Self::Planning => "Checking what Perfetto drops",
+            Self::Triaging => "Mapping kernels to ops and lines",
             Self::Repairing => "Writing the repaired file",
             Self::ReadingCompanion(Companion::Capture) => "Reading the capture",
             Self::ReadingCompanion(Companion::Mapping) => "Reading the mapping trace",
             Self::ReadingCompanion(Companion::Map) => "Reading the kernel map",
-            Self::Digesting => "Taking the file's digest",
+            Self::Digesting => "Computing the digest of the file",
             Self::Packing => "Writing the tables",
         }
     }

@@ -1,4 +1,4 @@
-//! What is planned for a file, and what was written.
+//! Messages about the repair plan and the repaired file.
 
 use kinetoscope::report::Table;
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,8 @@ pub struct Repaired {
     pub bytes: u64,
     /// Name of the file.
     pub file_name: String,
+    /// Whether impossible durations were clipped.
+    pub clip_impossible: bool,
     /// Whether every line of the proof holds.
     pub proven: bool,
     /// Counts and sums before and after.

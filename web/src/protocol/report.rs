@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use kinetoscope::BeforeWindowSum;
 use kinetoscope::report::{Finding, Section, Table};
+use kinetoscope::{BeforeWindowSum, CaptureUse, MappedByName};
 use serde::{Deserialize, Serialize};
 
 use crate::shared::Shared;
@@ -50,10 +50,20 @@ pub struct Triage {
     pub stages: Shared<Vec<Choice>>,
     /// The devices that have GPU work, in order.
     pub devices: Shared<Vec<Choice>>,
-    /// What was launched before the window, on all devices.
+    /// Work that was launched before profiling started, on all devices.
     pub before_window: BeforeWindowSum,
-    /// Whether an op is known of anything, so that a kernel map would have something to say.
+    /// Whether any GPU time maps to an op; without, a kernel map would be empty.
     pub has_ops: bool,
+    /// Time in which the GPU was idle with work queued, in ns: the busy share is not meaningful then.
+    pub blocked_ns: i64,
+    /// What the recording lacks.
+    pub lacks: Lacks,
+    /// What each capture trace was used for.
+    pub captures: Vec<CaptureUse>,
+    /// What the mapping trace mapped, if there is one.
+    pub by_mapping: Option<MappedByName>,
+    /// What the kernel map mapped, if there is one.
+    pub by_map: Option<MappedByName>,
     /// The chapters of the report.
     pub chapters: Vec<Chapter>,
 }
@@ -64,6 +74,15 @@ impl Triage {
     pub fn chapter(&self, id: &str) -> Option<&Chapter> {
         self.chapters.iter().find(|chapter| chapter.id == id)
     }
+}
+
+/// What was switched off while recording, so that columns are empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lacks {
+    /// No Python stacks.
+    pub stacks: bool,
+    /// No input shapes of ops.
+    pub shapes: bool,
 }
 
 /// A stage or a device that tables can be narrowed to.

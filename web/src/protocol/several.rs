@@ -1,4 +1,4 @@
-//! What crosses when several files are one job's matter.
+//! Messages about related files and comparisons.
 
 use serde::{Deserialize, Serialize};
 

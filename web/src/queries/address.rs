@@ -36,6 +36,19 @@ impl Address {
         Self { view, theme, ..Self::default() }
     }
 
+    /// The address after a step back or forth in the browser's history: one without a view shows the first.
+    #[must_use]
+    pub fn of_step(hash: &str) -> Self {
+        let address = Self::parse(hash);
+        Self { view: address.view.or(Some(View::Overview)), ..address }
+    }
+
+    /// Whether going from the address `shown` to this one is a step of its own in the browser's history.
+    #[must_use]
+    pub fn is_step_from(&self, shown: &str) -> bool {
+        Self::of_step(shown).view != self.view
+    }
+
     /// Reads `#v=1&view=...`. Unknown keys are skipped, so that a newer page's links still open.
     #[must_use]
     pub fn parse(hash: &str) -> Self {
@@ -103,16 +116,33 @@ mod tests {
     #[test]
     fn an_address_comes_back() {
         let address = Address {
-            view: Some(View::Kernels),
+            view: Some(View::Triage),
             sort: Sort::parse("total_ns.desc,name.asc"),
             stage: Some("decode".into()),
             device: Some("1".into()),
             count_before_window: true,
             theme: Some(Theme::Dark),
         };
-        let hash = "#v=1&view=kernels&sort=total_ns.desc,name.asc&stage=decode&device=1&before-window=counted&theme=dark";
+        let hash = "#v=1&view=triage&sort=total_ns.desc,name.asc&stage=decode&device=1&before-window=counted&theme=dark";
         assert_eq!(address.to_hash(), hash);
         assert_eq!(Address::parse(&address.to_hash()), address);
+    }
+
+    #[test]
+    fn a_step_back_to_an_address_without_state_is_a_step_to_the_first_view() {
+        assert_eq!(Address::of_step("").view, Some(View::Overview));
+        assert_eq!(Address::of_step("").theme, None, "the theme stays");
+        assert_eq!(Address::of_step("#v=1&view=problems").view, Some(View::Repair));
+    }
+
+    #[test]
+    fn another_view_is_a_step_of_the_history_and_another_order_is_not() {
+        let address = |hash| Address::parse(hash);
+        assert!(address("#v=1&view=fuse").is_step_from(""));
+        assert!(address("#v=1&view=fuse").is_step_from("#v=1&view=triage"));
+        assert!(!address("#v=1&view=overview&theme=dark").is_step_from(""));
+        assert!(!address("#v=1&view=triage&stage=decode").is_step_from("#v=1&view=triage"));
+        assert!(!address("#v=1&view=triage").is_step_from("#v=1&view=kernels"), "its former name");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a file is that is no trace, but tells of traces.
+//! Describes a file that is not a trace but belongs to traces.
 
 use kinetoscope::report::units;
 
@@ -6,14 +6,14 @@ use super::roles;
 use crate::protocol::{Aside, CaptureFacts, JobId};
 use crate::state::{Role, State};
 
-/// Such a file, in words.
+/// Such a file, described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
     /// What it is.
     pub title: &'static str,
     /// What is in it.
     pub finding: String,
-    /// What it is used for, or how it could be.
+    /// What it is used for.
     pub use_: String,
     /// Of a list of captures: these, and whether each is open and used as one.
     pub captures: Vec<(CaptureFacts, bool)>,
@@ -48,20 +48,19 @@ pub fn described(state: &State, job: JobId) -> Option<Described> {
             };
             let text = match of {
                 Some(file) => format!(
-                    "It tells where the kernels of {} come from, by their names, as the trace that it was exported from \
-                     would.",
+                    "Maps the kernels of {} to ops and Python lines by name, as the trace that it was exported from would.",
                     file.name
                 ),
-                None => "It tells where kernels of another trace come from, by their names. Drop that trace, or say on the \
-                         card of this file which it is."
+                None => "Maps the kernels of another trace to ops and Python lines by name. Drop that trace on this page, or \
+                         choose it on the card of this file."
                     .to_owned(),
             };
             (text, Vec::new())
         }
         Aside::Captures(listed) => {
             let captures = roles::captures_of_list(state, listed);
-            let text = "It says of which batch size each trace of a graph's capture is, which decides between captures that \
-                        fit a launch equally well. Drop the captures that it names beside the trace that replays them.";
+            let text = "Lists the batch size of each capture trace. It decides between captures that fit a graph launch \
+                        equally well. Drop the listed captures together with the trace that replays them.";
             (text.to_owned(), captures)
         }
     };

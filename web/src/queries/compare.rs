@@ -1,4 +1,4 @@
-//! What the view of two runs shows of them.
+//! The content of the Compare view.
 
 use kinetoscope::report::{Cell, Table};
 

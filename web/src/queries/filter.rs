@@ -83,10 +83,13 @@ fn holds(term: &Term, row: &[Cell]) -> bool {
     match term {
         Term::Anywhere(text) => row.iter().any(|cell| match cell {
             Cell::Text(value) => contains(value, text),
+            // By its label or by its id.
+            Cell::Word { id, label, .. } => contains(label, text) || contains(id, text),
             _ => false,
         }),
         Term::Within { column, text } => row.get(*column).is_some_and(|cell| match cell {
             Cell::Text(value) => contains(value, text),
+            Cell::Word { id, label, .. } => contains(label, text) || contains(id, text),
             // `stream:7` means 7, not 17.
             other => other.raw() == *text || other.show().eq_ignore_ascii_case(text),
         }),

@@ -1,4 +1,4 @@
-//! What a table shows: rows after filter and order, their summary, and what a copy of them says.
+//! The content of a table: rows after filter and sort, their summary, and their text for copying.
 
 use kinetoscope::report::{Align, Cell, SortBy, Table, Unit, View, units};
 
@@ -8,6 +8,10 @@ use super::order::{Direction, Sort};
 /// How a person has set a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableSettings {
+    /// Keys of the columns to show; `None` for the default ones.
+    pub columns: Option<Vec<String>>,
+    /// Whether kernels have a row per stage where all stages are shown; otherwise they are merged by name.
+    pub by_stage: bool,
     /// The order; `None` until a header is clicked, which means the table's default.
     pub sort: Option<Sort>,
     /// The filter as typed.
@@ -96,7 +100,7 @@ fn summary(view: &View<'_>, weight: Option<usize>) -> String {
     text
 }
 
-/// In which form rows are copied.
+/// In which form rows are copied, always with all columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyAs {
     /// Raw numbers under column keys, for a spreadsheet.
@@ -152,6 +156,7 @@ mod tests {
         let settings = TableSettings {
             sort: Some(Sort::by("dur_ns", Direction::Ascending)),
             filter: ">5".into(),
+            ..TableSettings::default()
         };
         let shown = shown_rows(&steps(), &settings, &Sort::default());
         assert_eq!(shown.rows, [2, 0, 1]);
@@ -168,13 +173,13 @@ mod tests {
         let untouched = shown_rows(&steps(), &TableSettings::default(), &default);
         assert_eq!(untouched.rows, [2, 0, 1, 3]);
         assert_eq!(untouched.summary, "4 rows");
-        let none = TableSettings { sort: Some(Sort::default()), filter: String::new() };
+        let none = TableSettings { sort: Some(Sort::default()), ..TableSettings::default() };
         assert_eq!(shown_rows(&steps(), &none, &default).rows, [0, 1, 2, 3]);
     }
 
     #[test]
     fn unknown_columns_of_an_address_change_nothing() {
-        let settings = TableSettings { sort: Sort::parse("moon.desc"), filter: String::new() };
+        let settings = TableSettings { sort: Sort::parse("moon.desc"), ..TableSettings::default() };
         assert_eq!(shown_rows(&steps(), &settings, &Sort::default()).rows, [0, 1, 2, 3]);
     }
 }

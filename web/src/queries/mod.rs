@@ -1,13 +1,16 @@
-//! Derivations: pure functions from state and reports to what is shown. No effects, no browser.
+//! Derivations: pure functions from state and reports to the values that views draw. No effects, no browser.
 
 pub mod address;
 pub mod aside;
+pub mod cards;
+pub mod columns;
 pub mod compare;
 pub mod filter;
 pub mod grid;
 pub mod order;
 pub mod page;
 pub mod palette;
+pub mod panel;
 pub mod roles;
 pub mod scroll;
 pub mod stages;

@@ -1,4 +1,4 @@
-//! What the frame of the page shows: title, address, badges.
+//! The content of the page's frame: title, address, badges.
 
 use kinetoscope::report::units;
 use yew::AttrValue;
@@ -10,7 +10,7 @@ use crate::state::{FileEntry, State, View};
 #[must_use]
 pub fn title(state: &State) -> String {
     state.selected_file().map_or_else(
-        || "Kinetoscope: see what the GPU did, repair the trace".to_owned(),
+        || "Kinetoscope: which line takes the GPU time".to_owned(),
         |file| format!("{} · {} · Kinetoscope", state.view.title(), file.name),
     )
 }
@@ -20,13 +20,11 @@ pub fn title(state: &State) -> String {
 pub fn main_table(view: View) -> Option<&'static str> {
     match view {
         View::Overview | View::Downloads => None,
-        View::Kernels => Some("kernels"),
         View::Breakdown => Some("categories"),
         View::Triage => Some("kernel-table"),
         View::Overlap => Some("overlap"),
         View::Fuse => Some("fuse"),
         View::Repair => Some("log"),
-        View::Problems => Some("problems"),
         View::Compare => Some("compare-kernels"),
     }
 }
@@ -79,11 +77,6 @@ pub fn badges(file: &FileEntry) -> Vec<(View, AttrValue, bool)> {
     {
         badges.push((View::Repair, units::count(plan.drops_before).into(), true));
     }
-    if let Some(opened) = &file.opened
-        && !opened.problems.is_empty()
-    {
-        badges.push((View::Problems, units::count(opened.problems.len() as u64).into(), false));
-    }
     badges
 }
 
@@ -95,10 +88,10 @@ mod tests {
 
     #[test]
     fn an_address_gives_the_state_back() {
-        let hash = "#v=1&view=kernels&sort=launches.desc&theme=dark";
+        let hash = "#v=1&view=triage&sort=launches.desc&theme=dark";
         let state = addressed(State::default(), hash);
-        assert_eq!((state.view, state.theme), (View::Kernels, Theme::Dark));
-        assert_eq!(state.tables["kernels"].sort, Sort::parse("launches.desc"));
+        assert_eq!((state.view, state.theme), (View::Triage, Theme::Dark));
+        assert_eq!(state.tables["kernel-table"].sort, Sort::parse("launches.desc"));
         assert_eq!(address(&state).to_hash(), hash);
     }
 

@@ -1,7 +1,7 @@
-//! Which colour a kernel category has. Fixed by category, so that a colour means the same in every trace.
+//! Colours of kernel categories. Each category has a fixed colour, the same in every trace.
 //!
-//! Eight hues that stay apart for colour-blind readers (the project's interface specification, 3.5); more
-//! categories reuse a hue with a hatch, never a ninth hue.
+//! Eight hues that colour-blind readers can distinguish. More categories reuse a hue with a hatch; there is no
+//! ninth hue.
 
 /// One of the eight hues, and that of the host; the stylesheet has a token for each (`--hue-gemm`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,12 @@ const PAINTS: &[(&str, Hue, Hatch)] = &[
     ("cuda_driver", Hue::Memory, Hatch::Dots),
     ("cuda_sync", Hue::Communication, Hatch::None),
 ];
+
+/// The label of a category; one that the catalog lacks (a raw category of the file) is its own label.
+#[must_use]
+pub fn title(category: &str) -> String {
+    kinetoscope::words::category(category).show()
+}
 
 /// The paint of a category; unknown ones are `other`, slices of the host have none.
 #[must_use]

@@ -1,12 +1,15 @@
-//! What the files are for: as a person says, else as their contents suggest.
+//! Roles of the files: as a person chose them, else as the contents suggest.
 
-use kinetoscope::{CaptureFacts, RoleGuess, details_of_capture, guess_map, guess_roles};
+use kinetoscope::{
+    CaptureFacts, MappedByName, RoleGuess, details_of_capture, guess_map, guess_roles,
+};
 
 use crate::protocol::{Aside, Beside, Companion, JobId, Signs, Triage};
 use crate::shared::Shared;
-use crate::state::{FileEntry, Phase, Role, State};
+use crate::state::{CompanionEntry, FileEntry, Phase, Role, State, View};
 
-/// What the contents suggest, for those that seem to be companions.
+/// What the contents suggest, for files that seem to belong to another. A mapping is only suggested ([`questions`]): a run
+/// without graphs may as well be the other side of a comparison.
 #[must_use]
 pub fn guesses(state: &State) -> Vec<(JobId, Role)> {
     let opened =
@@ -23,7 +26,7 @@ pub fn guesses(state: &State) -> Vec<(JobId, Role)> {
     let guessed = guess_roles(&signs);
     let mut roles: Vec<(JobId, Role)> =
         guessed.iter().copied().enumerate().filter_map(role).collect();
-    // A map tells of a trace that stands for itself, of each at most one.
+    // A map belongs to a measured trace, which has at most one.
     let mut told: Vec<JobId> = Vec::new();
     let own = jobs.iter().zip(&signs).zip(&guessed).filter(|(_, guess)| **guess == RoleGuess::Own);
     let own: Vec<(JobId, &Signs)> = own.map(|((job, signs), _)| (*job, *signs)).collect();
@@ -40,23 +43,56 @@ pub fn guesses(state: &State) -> Vec<(JobId, Role)> {
     roles
 }
 
-/// What a file is for.
+/// The role of a file.
 #[must_use]
 pub fn role(state: &State, job: JobId) -> Role {
     let Some(file) = state.file(job) else { return Role::Own };
-    let guess = || state.guesses.iter().find(|(of, _)| *of == job).map(|(_, role)| *role);
-    let role = file.role.or_else(guess).unwrap_or_default();
-    // Of a file that was closed, or that a person made a companion itself, there is nothing to tell.
+    let role = file.role.or_else(|| guess(state, job)).unwrap_or_default();
+    // The other file may be closed, or may belong to a third one itself.
     role.of().filter(|of| stands_alone(state, *of)).map_or(Role::Own, |_| role)
 }
 
-/// Whether a file can have companions: it is no companion itself.
+/// The role that needs no question.
+fn guess(state: &State, job: JobId) -> Option<Role> {
+    let guess = state.guesses.iter().find(|(of, _)| *of == job).map(|(_, role)| *role);
+    guess.filter(|role| !is_mapping(*role))
+}
+
+fn is_mapping(role: Role) -> bool {
+    matches!(role, Role::Companion(Companion::Mapping, _))
+}
+
+/// Whether other files can belong to this one: it belongs to none itself.
 fn stands_alone(state: &State, job: JobId) -> bool {
     let Some(file) = state.file(job) else { return false };
     match file.role {
         Some(role) => !matches!(role, Role::Companion(..)),
-        None => state.guesses.iter().all(|(of, _)| *of != job),
+        None => guess(state, job).is_none(),
     }
+}
+
+/// A run that could be compared with another, or be its mapping trace. Only a person knows which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The run that was recorded without graphs.
+    pub job: JobId,
+    /// The run that replays graphs.
+    pub of: JobId,
+    /// The name of that run's file.
+    pub of_name: String,
+}
+
+/// What is to be asked on the card of each file, in the order of the cards. Any choice of a role is an answer.
+#[must_use]
+pub fn questions(state: &State) -> Vec<Option<Question>> {
+    let question = |file: &Shared<FileEntry>| {
+        let open = |job: JobId| state.file(job).is_some_and(|file| file.role.is_none());
+        let guess = state.guesses.iter().find(|(of, role)| *of == file.job && is_mapping(*role));
+        let of = guess?.1.of().filter(|of| open(file.job) && open(*of))?;
+        let of_name = state.file(of)?.name.clone();
+        Some(Question { job: file.job, of, of_name })
+    };
+    state.files.iter().map(question).collect()
 }
 
 /// The companions that a file should have.
@@ -117,6 +153,30 @@ fn listed(state: &State, job: JobId) -> Option<CaptureFacts> {
     { lists }.find_map(|listed| details_of_capture(listed, name))
 }
 
+/// Why a related file maps no kernel although it was read; `None` where it maps some, or nothing is known yet.
+#[must_use]
+pub fn maps_nothing(file: &FileEntry, companion: &CompanionEntry) -> Option<String> {
+    let triage = file.triage.as_ref().filter(|_| file.phase == Phase::Ready)?;
+    let whole = "every kernel of this trace already has its op and its Python line";
+    let why = match companion.beside.role {
+        Companion::Capture => {
+            let used = triage.captures.iter().find(|used| used.name == companion.name)?;
+            (used.replays == 0).then_some("no graph launch of this trace replays it")
+        }
+        Companion::Mapping => match triage.by_mapping? {
+            MappedByName { mapped: 1.., .. } => None,
+            MappedByName { asked: 0, .. } => Some(whole),
+            _ => Some("no kernel name of this trace has an op or a Python line in it"),
+        },
+        Companion::Map => match triage.by_map? {
+            MappedByName { mapped: 1.., .. } => None,
+            MappedByName { asked: 0, .. } => Some(whole),
+            _ => Some("it has no kernel name of this trace that still needs an op or a line"),
+        },
+    };
+    why.map(str::to_owned)
+}
+
 /// The captures of a list, and of each whether it is open and used as a capture.
 #[must_use]
 pub fn captures_of_list(state: &State, listed: &[CaptureFacts]) -> Vec<(CaptureFacts, bool)> {
@@ -152,11 +212,27 @@ pub fn comparisons(state: &State) -> Vec<Compared> {
     state.files.iter().filter_map(compared).collect()
 }
 
-/// The file that this one is compared with.
+/// The file that this one is compared with: the one that was chosen, or, in the view of comparisons, the only other run.
 #[must_use]
 pub fn baseline(state: &State, job: JobId) -> Option<JobId> {
-    let files = state.files.iter().map(|file| file.job);
-    files.into_iter().find(|other| role(state, *other) == Role::Baseline(job))
+    let mut files = state.files.iter().map(|file| file.job);
+    let chosen = files.find(|other| role(state, *other) == Role::Baseline(job));
+    chosen.or_else(|| implied_baseline(state, job))
+}
+
+/// With two runs open there is one comparison. A person who undid it has said what the other run is for.
+fn implied_baseline(state: &State, job: JobId) -> Option<JobId> {
+    if state.view != View::Compare || state.selected != Some(job) {
+        return None;
+    }
+    let is_run = |file: &&Shared<FileEntry>| {
+        file.has_views() && !matches!(role(state, file.job), Role::Companion(..))
+    };
+    let mut runs = state.files.iter().filter(is_run).filter(|file| file.job != job);
+    match (runs.next(), runs.next()) {
+        (Some(only), None) => only.role.is_none().then_some(only.job),
+        _ => None,
+    }
 }
 
 /// A role that a person can choose for a file.
@@ -166,6 +242,8 @@ pub struct Choice {
     pub role: Role,
     /// What a person reads.
     pub text: String,
+    /// The name of the other file; empty without one.
+    pub about: String,
     /// Whether it is the one in force.
     pub chosen: bool,
 }
@@ -198,20 +276,52 @@ pub fn choices(state: &State, job: JobId) -> Vec<Choice> {
         .filter(|file| file.job != job && file.opened.is_some() && stands_alone(state, file.job))
         .collect();
     let Some(file) = state.file(job).filter(|_| !others.is_empty()) else { return Vec::new() };
+    let others = plausible(state, file, now, others);
     let (own, parts): (&str, &[Part]) = match file.aside.as_deref() {
         Some(Aside::Map { .. }) => ("Not used", OF_A_MAP),
         // It tells of every capture that it names.
         Some(Aside::Captures(_)) => return Vec::new(),
         None if file.opened.is_none() => return Vec::new(),
-        None => ("Trace of its own", OF_A_TRACE),
+        None => ("Measured trace", OF_A_TRACE),
     };
-    let choice = |role: Role, text: String| Choice { role, text, chosen: role == now };
-    let mut choices = vec![choice(Role::Own, own.to_owned())];
-    for (words, make) in parts {
-        choices
-            .extend(others.iter().map(|of| choice(make(of.job), format!("{words} {}", of.name))));
+    let choice = |role: Role, text: String, about: &str| Choice {
+        role,
+        text,
+        about: about.to_owned(),
+        chosen: role == now,
+    };
+    let mut choices = vec![choice(Role::Own, own.to_owned(), "")];
+    for of in others {
+        let of_other =
+            |(words, make): &Part| choice(make(of.job), format!("{words} {}", of.name), &of.name);
+        choices.extend(parts.iter().map(of_other));
     }
     choices
+}
+
+/// Files that roles are offered for: with dozens open, a list of all of them on each card is of no use to anybody.
+const MOST_TARGETS: usize = 12;
+
+/// Of many files, the one in force, the one that is shown, and those whose names begin like this one's.
+fn plausible<'a>(
+    state: &State,
+    file: &FileEntry,
+    now: Role,
+    mut others: Vec<&'a FileEntry>,
+) -> Vec<&'a FileEntry> {
+    if others.len() <= MOST_TARGETS {
+        return others;
+    }
+    let order: Vec<JobId> = others.iter().map(|of| of.job).collect();
+    let alike =
+        |of: &FileEntry| of.name.chars().zip(file.name.chars()).take_while(|(a, b)| a == b).count();
+    others.sort_by_key(|of| {
+        let first = now.of() == Some(of.job) || state.selected == Some(of.job);
+        (!first, std::cmp::Reverse(alike(of)))
+    });
+    others.truncate(MOST_TARGETS);
+    others.sort_by_key(|of| order.iter().position(|job| *job == of.job));
+    others
 }
 
 #[cfg(test)]
@@ -286,6 +396,41 @@ mod tests {
         assert!(choices(&state, RUN).is_empty(), "a companion has none of its own");
     }
 
+    fn without_graphs(names: &[u32]) -> Signs {
+        Signs { n_ran: 3, has_ops: true, ran_names: names.to_vec(), ..Signs::default() }
+    }
+
+    #[test]
+    fn of_two_runs_none_becomes_the_mapping_of_the_other_unasked() {
+        let state = after([opened(1, without_graphs(&[1, 2])), opened(2, replay())].concat());
+        assert_eq!((role(&state, CAPTURE), role(&state, RUN)), (Role::Own, Role::Own));
+        let question = Question { job: CAPTURE, of: RUN, of_name: "2.json".into() };
+        assert_eq!(questions(&state), [Some(question.clone()), None]);
+        assert!(wanted(&state).iter().all(|of| of.companions.is_empty()));
+        let mapping = Role::Companion(Companion::Mapping, RUN);
+        for answer in [mapping, Role::Baseline(RUN), Role::Own] {
+            let state = reduce(&state, Action::RoleSet(CAPTURE, answer));
+            assert_eq!((role(&state, CAPTURE), questions(&state)), (answer, vec![None, None]));
+        }
+        // The view of comparisons compares them meanwhile, and asks on.
+        let shown = reduce(&reduce(&state, Action::Selected(RUN)), Action::Shown(View::Compare));
+        assert_eq!(baseline(&shown, RUN), Some(CAPTURE));
+        assert_eq!(questions(&shown), [Some(question), None]);
+    }
+
+    #[test]
+    fn with_two_runs_open_the_view_of_comparisons_takes_the_other_one() {
+        let two = after([opened(1, replay()), opened(2, replay())].concat());
+        let shown = reduce(&reduce(&two, Action::Selected(CAPTURE)), Action::Shown(View::Compare));
+        assert_eq!((baseline(&two, CAPTURE), baseline(&shown, CAPTURE)), (None, Some(RUN)));
+        assert_eq!(baseline(&shown, RUN), None, "of the run that is shown");
+        let undone = reduce(&shown, Action::RoleSet(RUN, Role::Own));
+        assert_eq!(baseline(&undone, CAPTURE), None);
+        let three = opened(3, replay()).into_iter().fold(shown, |state, act| reduce(&state, act));
+        let three = reduce(&three, Action::Selected(CAPTURE));
+        assert_eq!(baseline(&three, CAPTURE), None, "of several a person chooses");
+    }
+
     #[test]
     fn a_companion_of_a_closed_file_stands_for_itself() {
         let mapping = Action::RoleSet(CAPTURE, Role::Companion(Companion::Mapping, RUN));
@@ -343,6 +488,21 @@ mod tests {
             captures_of_list(&state, list).into_iter().map(|(_, used)| used).collect();
         assert_eq!(used, [false, true]);
         assert!(choices(&state, JobId(3)).is_empty());
+    }
+
+    #[test]
+    fn with_dozens_of_files_a_card_offers_a_few_plausible_targets() {
+        let all: Vec<Action> = (1..=77).flat_map(|job| opened(job, replay())).collect();
+        let state = after(all);
+        let role = Role::Baseline(JobId(70));
+        let state = reduce(&state, Action::RoleSet(JobId(77), role));
+        let state = reduce(&state, Action::Selected(JobId(60)));
+        let of_last = choices(&state, JobId(77));
+        assert_eq!(of_last.len(), 1 + 3 * MOST_TARGETS);
+        let targets: Vec<JobId> = of_last.iter().filter_map(|choice| choice.role.of()).collect();
+        assert!(targets.contains(&JobId(70)) && targets.contains(&JobId(60)));
+        assert!(targets.is_sorted(), "in the order of the cards, the roles of each together");
+        assert_eq!(of_last.iter().filter(|choice| choice.chosen).count(), 1);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which rows of a long table lie in the visible part, and where they are drawn.
+//! The rows of a long table that are visible, and their positions.
 
 /// Height of a row. Fixed, so that no row has to be measured.
 pub const ROW_PX: f64 = 28.0;

@@ -1,10 +1,10 @@
-//! A table narrowed to a stage, with the columns that matter first.
+//! A table narrowed to a stage and a device.
 
-use kinetoscope::report::{Cell, Table};
+use kinetoscope::report::{Cell, Table, TableColumn, Unit};
 
-/// Key of the column that tells the stage of a row.
+/// Key of the column with the stage of a row.
 const STAGE: &str = "stage";
-/// Key of the column that tells its device.
+/// Key of the column with its device.
 const DEVICE: &str = "device";
 
 /// Which rows of a table are shown.
@@ -16,10 +16,10 @@ pub struct Narrowed {
     pub device: Option<String>,
 }
 
-/// The rows that `narrowed` leaves, with the columns `lead` before the others, and which rows of `table` they are. A
-/// column that says the same stage or device in every row is left out.
+/// The rows that `narrowed` leaves, and which rows of `table` they are. A column with the same stage or device in every
+/// row is left out.
 #[must_use]
-pub fn of_stage(table: &Table, narrowed: &Narrowed, lead: &[&str]) -> (Table, Vec<u32>) {
+pub fn of_stage(table: &Table, narrowed: &Narrowed) -> (Table, Vec<u32>) {
     let by = [(STAGE, &narrowed.stage), (DEVICE, &narrowed.device)];
     let by: Vec<(usize, Option<&String>)> = by
         .into_iter()
@@ -27,22 +27,14 @@ pub fn of_stage(table: &Table, narrowed: &Narrowed, lead: &[&str]) -> (Table, Ve
         .collect();
     let is_in = |row: &[Cell]| {
         by.iter().all(|(at, wanted)| match (row.get(*at), wanted) {
-            (Some(Cell::Text(of)), Some(wanted)) => of == *wanted,
+            (Some(cell), Some(wanted)) => cell.text().is_none_or(|of| of == *wanted),
             _ => true,
         })
     };
     let kept: Vec<(u32, &Vec<Cell>)> =
         (0..).zip(&table.rows).filter(|(_, row)| is_in(row)).collect();
     let one_value = |at: usize| kept.windows(2).all(|pair| pair[0].1.get(at) == pair[1].1.get(at));
-    // What tells rows of the same name apart stands beside the name.
-    let (first, others) = lead.split_at(lead.len().min(1));
-    let keys = first.iter().chain(&[STAGE, DEVICE]).chain(others);
-    let mut columns: Vec<usize> = Vec::with_capacity(table.columns.len());
-    for at in keys.filter_map(|key| table.column(key)).chain(0..table.columns.len()) {
-        if !columns.contains(&at) {
-            columns.push(at);
-        }
-    }
+    let mut columns: Vec<usize> = (0..table.columns.len()).collect();
     columns.retain(|column| !by.iter().any(|(at, _)| at == column && one_value(*at)));
     let nothing_here = kept.is_empty() && !table.rows.is_empty();
     let narrowed = Table {
@@ -52,39 +44,77 @@ pub fn of_stage(table: &Table, narrowed: &Narrowed, lead: &[&str]) -> (Table, Ve
             .map(|(_, row)| columns.iter().filter_map(|column| row.get(*column).cloned()).collect())
             .collect(),
         when_empty: match nothing_here {
-            true => "Nothing here.".into(),
+            true => "No rows in this stage.".into(),
             false => table.when_empty.clone(),
         },
         id: table.id.clone(),
         title: table.title.clone(),
         preview: table.preview,
+        shown: table.shown.clone(),
     };
     (narrowed, kept.into_iter().map(|(row, _)| row).collect())
 }
 
-/// The text of a row's cell; `None` if there is no such column or no text in it.
+/// The text of a row's cell, of a word its id; `None` if there is no such column or no text in it.
 #[must_use]
 pub fn text_of<'a>(table: &'a Table, row: u32, key: &str) -> Option<&'a str> {
-    match table.cell(row as usize, table.column(key)?)? {
-        Cell::Text(text) => Some(text),
-        _ => None,
+    table.cell(row as usize, table.column(key)?)?.text()
+}
+
+/// Key of the share that [`share_of_shown`] adds.
+const SHOWN_SHARE: &str = "gpu_time_share_pct";
+
+/// Gives a table of kernels the share of the GPU time that it shows, where its own share is of something else: of each
+/// stage, while it shows several. So the column adds up to 100%.
+pub fn share_of_shown(table: &mut Table) {
+    // The report's own is of the whole device, not of what is shown.
+    *table = std::mem::take(table).without("gpu_share_pct");
+    let (Some(share), Some(total)) = (table.column("share_pct"), table.column("total_ns")) else {
+        return;
+    };
+    if table.column(STAGE).is_none() && table.column(DEVICE).is_none() && table.id != MERGED {
+        table.columns[share].summed = true;
+        return;
+    }
+    let ns_of = |row: &Vec<Cell>| match row.get(total) {
+        Some(Cell::Ns(ns)) => *ns,
+        _ => 0,
+    };
+    let all_ns = table.rows.iter().map(ns_of).fold(0_i64, i64::saturating_add);
+    for row in &mut table.rows {
+        let ns = ns_of(row);
+        let percent = if all_ns > 0 { 100.0 * ns as f64 / all_ns as f64 } else { 0.0 };
+        row.insert(share, Cell::Percent(percent));
+    }
+    let column = TableColumn {
+        key: SHOWN_SHARE.into(),
+        title: "Share of GPU time".into(),
+        unit: Unit::Percent,
+        help: "Total in percent of the GPU time of all rows of this table, a sum over all streams (not wall time).".into(),
+        summed: true,
+    };
+    table.columns.insert(share, column);
+    for key in &mut table.shown {
+        if key == "share_pct" {
+            *key = SHOWN_SHARE.into();
+        }
+    }
+    if table.id == MERGED {
+        // The share of a stage says nothing of a row that merges stages.
+        *table = std::mem::take(table).without("share_pct");
     }
 }
 
-/// What a word of a cell means, where the column's help explains its words: `exact: by ids; none: not known.`
-/// Sentences do as well as semicolons.
-#[must_use]
-pub fn meaning<'a>(help: &'a str, word: &str) -> Option<&'a str> {
-    let parts = help.split("; ").flat_map(|part| part.split(". "));
-    let meaning = parts.filter_map(|part| part.split_once(": ")).find(|(of, _)| *of == word)?.1;
-    Some(meaning.trim_end_matches('.'))
-}
+/// Id of the table of kernels that merges stages, as the worker sends it.
+pub const MERGED: &str = "kernels-merged";
+/// Id of the table of kernels by stage. The page shows one of the two at a time, under this id.
+pub const KERNELS: &str = "kernel-table";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kinetoscope::report::{Column, Row, Unit};
-    use kinetoscope::{Confidence, KernelTableRow};
+    use kinetoscope::KernelTableRow;
+    use kinetoscope::report::{Column, Row};
 
     struct Kernel(&'static str, &'static str);
 
@@ -110,7 +140,7 @@ mod tests {
     fn shown(stage: Option<&str>) -> (Vec<String>, Vec<Vec<Cell>>) {
         let rows = [Kernel("extend", "a"), Kernel("decode", "a"), Kernel("decode", "b")];
         let narrowed = Narrowed { stage: stage.map(str::to_owned), device: None };
-        let (table, _) = of_stage(&Table::of("kernels", "Kernels", &rows), &narrowed, &["name"]);
+        let (table, _) = of_stage(&Table::of("kernels", "Kernels", &rows), &narrowed);
         (table.columns.iter().map(|column| column.key.to_string()).collect(), table.rows)
     }
 
@@ -120,21 +150,46 @@ mod tests {
         assert_eq!(columns, ["name"]);
         assert_eq!(rows, [[Cell::from("a")], [Cell::from("b")]]);
         let (columns, rows) = shown(None);
-        assert_eq!(columns, ["name", "stage"]);
-        assert_eq!(rows[0], [Cell::from("a"), Cell::from("extend")]);
+        assert_eq!(columns, ["stage", "name"]);
+        assert_eq!(rows[0], [Cell::from("extend"), Cell::from("a")]);
         assert!(shown(Some("moon")).1.is_empty());
     }
 
+    fn kernels() -> Table {
+        let row = |stage: &str, total_ns: i64, share_pct: f64| KernelTableRow {
+            stage: stage.into(),
+            kernel_name: "k".into(),
+            total_ns,
+            share_pct,
+            ..KernelTableRow::default()
+        };
+        let rows = [row("decode", 30, 100.0), row("extend", 60, 66.7), row("extend", 30, 33.3)];
+        Table::of(KERNELS, "Kernels", &rows).without("device")
+    }
+
+    fn shares(table: &Table, key: &str) -> Vec<f64> {
+        let at = table.column(key).unwrap();
+        table.rows.iter().filter_map(|row| row[at].number()).collect()
+    }
+
     #[test]
-    fn what_tells_rows_apart_stands_beside_what_leads() {
-        let rows = [KernelTableRow::default(), KernelTableRow::default()];
-        let mut table = Table::of("kernels", "Kernels", &rows);
-        let at = table.column("stage").unwrap();
-        table.rows[1][at] = Cell::from("decode");
-        let lead = ["kernel_name", "total_ns"];
-        let (table, _) = of_stage(&table, &Narrowed::default(), &lead);
-        let keys: Vec<&str> = table.columns.iter().take(3).map(|column| &*column.key).collect();
-        assert_eq!(keys, ["kernel_name", "stage", "total_ns"]);
+    fn shares_of_several_stages_are_of_what_is_shown() {
+        let (mut table, _) = of_stage(&kernels(), &Narrowed::default());
+        share_of_shown(&mut table);
+        assert_eq!(shares(&table, SHOWN_SHARE), [25.0, 50.0, 25.0]);
+        assert!(shares(&table, "share_pct").iter().sum::<f64>() > 199.0, "exports have it still");
+        let keys: Vec<&str> =
+            table.shown_columns().into_iter().map(|at| &*table.columns[at].key).collect();
+        assert!(keys.contains(&SHOWN_SHARE) && !keys.contains(&"share_pct"), "{keys:?}");
+
+        let extend = Narrowed { stage: Some("extend".into()), device: None };
+        let (mut table, _) = of_stage(&kernels(), &extend);
+        share_of_shown(&mut table);
+        assert_eq!(
+            (table.column(SHOWN_SHARE), shares(&table, "share_pct")),
+            (None, vec![66.7, 33.3])
+        );
+        assert!(table.columns[table.column("share_pct").unwrap()].summed);
     }
 
     #[test]
@@ -142,7 +197,7 @@ mod tests {
         let rows = [Kernel("extend", "a"), Kernel("decode", "a"), Kernel("decode", "b")];
         let table = Table::of("kernels", "Kernels", &rows);
         let decode = Narrowed { stage: Some("decode".into()), device: None };
-        let (_, source) = of_stage(&table, &decode, &[]);
+        let (_, source) = of_stage(&table, &decode);
         assert_eq!(source, [1, 2]);
         assert_eq!(text_of(&table, source[1], "name"), Some("b"));
         assert_eq!(text_of(&table, source[1], "moon"), None);
@@ -151,22 +206,10 @@ mod tests {
     #[test]
     fn a_table_without_stages_stands_as_it_is() {
         let table = Table::of("steps", "Steps", &[Kernel("x", "a"), Kernel("y", "b")]);
-        let (mut plain, rows) = of_stage(&table, &Narrowed::default(), &[]);
+        let (mut plain, rows) = of_stage(&table, &Narrowed::default());
         assert_eq!((&plain, rows), (&table, vec![0, 1]));
         plain.columns[0].key = "phase".into();
         let decode = Narrowed { stage: Some("decode".into()), device: None };
-        assert_eq!(of_stage(&plain, &decode, &[]).0, plain);
-    }
-
-    #[test]
-    fn every_word_for_how_sure_a_place_is_has_its_meaning() {
-        let columns = KernelTableRow::COLUMNS;
-        let help = columns.iter().find(|column| column.key == "mapping_confidence").unwrap().help;
-        assert_eq!(meaning(help, Confidence::Exact.id()), Some("by the file's ids"));
-        for word in ["forward", "replay", "position", "mapping", "enclosing", "launch", "none"] {
-            assert!(meaning(help, word).is_some_and(|text| !text.is_empty()), "{word}: {help}");
-        }
-        assert_eq!(meaning(help, "by"), None);
-        assert_eq!(meaning("done: it runs. partial: both.", "partial"), Some("both"));
+        assert_eq!(of_stage(&plain, &decode).0, plain);
     }
 }

@@ -1,4 +1,4 @@
-//! What ran around an instance, ready to be drawn: lanes in which nothing lies over anything else.
+//! The slices around an instance as lanes, ready to be drawn: no slice of a lane covers another.
 
 use crate::protocol::{DrawnLane, DrawnSlice, Fate, OverlapWindow, WindowSlice};
 
@@ -27,7 +27,7 @@ pub fn lanes(window: &OverlapWindow) -> Vec<DrawnLane> {
         });
         let slices = slices.collect();
         let name = match lane.stream.as_str() {
-            "" => "no stream known".to_owned(),
+            "" => "stream not recorded".to_owned(),
             stream => format!("stream {stream}"),
         };
         DrawnLane { name, slices }

@@ -1,4 +1,4 @@
-//! From what a person typed to what artifacts are asked for.
+//! Converts form fields to artifact options.
 
 use std::collections::BTreeMap;
 
@@ -101,6 +101,6 @@ mod tests {
         let errors = wish(&form, Some("[]"), &Narrowed::default(), false, Vec::new()).unwrap_err();
         let keys: Vec<&str> = errors.keys().copied().collect();
         assert_eq!(keys, ["cutoff", "preflight_passed", "server_args"]);
-        assert_eq!(errors["preflight_passed"], "preflight_passed is yes or no");
+        assert_eq!(errors["preflight_passed"], "preflight_passed must be yes or no");
     }
 }

@@ -1,4 +1,4 @@
-//! What a person told about runs, and how the artifacts of a file are.
+//! Run details from the form, and the progress of a file's artifacts.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,5 +1,4 @@
-//! What the page knows. One [`State`], one [`Action`], one pure [`reduce`]; everything that has an effect
-//! is in `tasks`.
+//! The state of the page: one [`State`], one [`Action`], one pure [`reduce`]. Effects are in `tasks`.
 
 mod artifacts;
 mod file;
@@ -13,7 +12,7 @@ use std::rc::Rc;
 pub use artifacts::{ArtifactForm, ArtifactState};
 pub use file::{CompanionEntry, CompanionPhase, ComparePhase, FileEntry, Phase, RepairState, Role};
 pub use reduce::{Action, reduce};
-pub use view::{Dialog, Theme, View};
+pub use view::{Dialog, Theme, View, ViewGroup};
 
 use crate::protocol::{Failure, JobId};
 use crate::queries::grid::TableSettings;

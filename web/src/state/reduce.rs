@@ -223,7 +223,7 @@ fn receive(state: &mut State, response: Response) {
                 file.opened = Some(Shared::new(opened));
                 file.phase = Phase::Working(stage_of(file, Stage::Analyzing));
             });
-            several::regard(state);
+            several::recompute_roles(state);
         }
         Response::Aside { job, aside } => several::stands_aside(state, job, aside),
         Response::Report { job, report } => update(state, job, |file| {
@@ -357,7 +357,7 @@ mod tests {
     fn a_stage_holds_for_all_views_and_files() {
         let mut actions = planned();
         actions.push(Action::StageShown(Some("decode".into())));
-        actions.push(Action::Shown(View::Kernels));
+        actions.push(Action::Shown(View::Triage));
         actions.push(added(2));
         let state = after(actions);
         assert_eq!(state.stage.as_deref(), Some("decode"));
@@ -420,6 +420,7 @@ mod tests {
                 format: Format::Gzip,
                 bytes: 1,
                 file_name: String::new(),
+                clip_impossible: false,
                 proven: true,
                 proof: Shared::default(),
             },

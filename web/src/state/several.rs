@@ -1,4 +1,4 @@
-//! What changes when files have to do with each other.
+//! Changes that concern more than one file.
 
 use std::rc::Rc;
 
@@ -87,12 +87,12 @@ pub(super) fn stands_aside(state: &mut State, job: JobId, aside: Aside) {
         file.aside = Some(Shared::new(aside));
         file.phase = Phase::Ready;
     });
-    regard(state);
+    recompute_roles(state);
 }
 
-/// What is known of the files has changed: what they are for follows, and what was measured is what one wants to see,
-/// whichever of the files came first.
-pub(super) fn regard(state: &mut State) {
+/// Guesses the roles again after a file was read. If the selected card is a related file and nobody picked it, the
+/// measured trace is selected.
+pub(super) fn recompute_roles(state: &mut State) {
     state.guesses = roles::guesses(state);
     let Some(selected) = state.selected.filter(|_| !state.picked) else { return };
     let is_aside = state.file(selected).is_some_and(|file| file.aside.is_some());

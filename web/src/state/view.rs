@@ -3,56 +3,71 @@
 /// The views of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The verdict and five figures.
+    /// What takes the time, and what to do first.
     Overview,
-    /// Every kernel.
-    Kernels,
+    /// Every kernel with its op and Python line, by stage.
+    Triage,
     /// Time by category.
     Breakdown,
-    /// Where GPU time comes from, by stage.
-    Triage,
-    /// What could run beside something else.
+    /// Exposed and hidden time of kernels.
     Overlap,
     /// What is fused, and what could be.
     Fuse,
-    /// What is wrong for Perfetto, and the repaired file.
-    Repair,
-    /// What the reader had to put up with.
-    Problems,
-    /// This run beside another.
+    /// This run and another one.
     Compare,
-    /// The artifacts, and what only the user knows.
+    /// What is wrong with the file, and the repaired file.
+    Repair,
+    /// The artifacts, and the run details that are not in the trace.
     Downloads,
 }
 
+/// Views that belong together, under one heading of the navigation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewGroup {
+    /// The heading; empty for none.
+    pub title: &'static str,
+    /// The views, in order.
+    pub views: &'static [View],
+}
+
 impl View {
-    /// All, in the order of the keys 1 to 9 and 0.
-    pub const ALL: [Self; 10] = [
+    /// The navigation.
+    pub const GROUPS: [ViewGroup; 3] = [
+        ViewGroup { title: "", views: &[Self::Overview] },
+        ViewGroup {
+            title: "GPU time",
+            views: &[Self::Triage, Self::Breakdown, Self::Overlap, Self::Fuse, Self::Compare],
+        },
+        ViewGroup { title: "File", views: &[Self::Repair, Self::Downloads] },
+    ];
+
+    /// All, in the order of the digit keys.
+    pub const ALL: [Self; 8] = [
         Self::Overview,
-        Self::Kernels,
-        Self::Breakdown,
         Self::Triage,
+        Self::Breakdown,
         Self::Overlap,
         Self::Fuse,
-        Self::Repair,
-        Self::Problems,
         Self::Compare,
+        Self::Repair,
         Self::Downloads,
     ];
+
+    /// Addresses of former versions: a view that is part of another one now.
+    const FORMER: [(&'static str, Self); 2] =
+        [("kernels", Self::Triage), ("problems", Self::Repair)];
 
     /// Name in addresses and messages.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
             Self::Overview => "overview",
-            Self::Kernels => "kernels",
-            Self::Breakdown => "breakdown",
             Self::Triage => "triage",
+            Self::Breakdown => "breakdown",
             Self::Overlap => "overlap",
             Self::Fuse => "fuse",
-            Self::Repair => "repair",
-            Self::Problems => "problems",
             Self::Compare => "compare",
+            Self::Repair => "repair",
             Self::Downloads => "downloads",
         }
     }
@@ -62,29 +77,37 @@ impl View {
     pub fn title(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
-            Self::Kernels => "Kernels",
-            Self::Breakdown => "Breakdown",
             Self::Triage => "Triage",
+            Self::Breakdown => "Breakdown",
             Self::Overlap => "Overlap",
             Self::Fuse => "Fuse",
-            Self::Repair => "Repair",
-            Self::Problems => "Problems",
             Self::Compare => "Compare",
+            Self::Repair => "File health",
             Self::Downloads => "Downloads",
         }
     }
 
-    /// The view of an id.
+    /// Whether the view is about GPU slices, so that it is empty for a trace without any.
+    #[must_use]
+    pub fn needs_gpu(self) -> bool {
+        match self {
+            Self::Triage | Self::Breakdown | Self::Overlap | Self::Fuse | Self::Compare => true,
+            Self::Overview | Self::Repair | Self::Downloads => false,
+        }
+    }
+
+    /// The view of an id, former ids included.
     #[must_use]
     pub fn by_id(id: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|view| view.id() == id)
+        let former = || Self::FORMER.into_iter().find(|(of, _)| *of == id).map(|(_, view)| view);
+        Self::ALL.into_iter().find(|view| view.id() == id).or_else(former)
     }
 }
 
 /// Light or dark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Theme {
-    /// As the system says.
+    /// As the system is set.
     #[default]
     System,
     /// Light.
@@ -131,11 +154,33 @@ impl Theme {
     }
 }
 
-/// What can be open above the page.
+/// The dialogs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialog {
     /// Keys and settings.
     Help,
     /// How to check that nothing leaves the machine.
     Privacy,
+    /// How to record a trace that has lines and shapes.
+    Record,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::View;
+
+    #[test]
+    fn the_navigation_lists_every_view_once_in_the_order_of_the_keys() {
+        let listed: Vec<View> =
+            View::GROUPS.iter().flat_map(|group| group.views).copied().collect();
+        assert_eq!(listed, View::ALL);
+    }
+
+    #[test]
+    fn addresses_of_former_views_lead_to_where_their_tables_are_now() {
+        assert_eq!(View::by_id("kernels"), Some(View::Triage));
+        assert_eq!(View::by_id("problems"), Some(View::Repair));
+        assert_eq!(View::by_id("repair"), Some(View::Repair));
+        assert_eq!(View::by_id("moon"), None);
+    }
 }

@@ -1,4 +1,4 @@
-//! Making and saving the artifacts of a file.
+//! Writes and saves the artifacts of a file.
 
 use gloo::storage::{LocalStorage, Storage};
 use std::collections::BTreeMap;
@@ -38,9 +38,11 @@ impl Tasks {
     /// Saves or copies an artifact, making it first if need be.
     pub fn artifact(&self, job: JobId, name: &'static str, wish: ArtifactWish, what: Use) {
         let there = {
-            let outputs = self.0.artifacts.borrow();
-            let outputs = outputs.get(&job).filter(|outputs| outputs.wish == wish);
-            outputs.and_then(|outputs| outputs.files.get(name).cloned())
+            let of_wish = |outputs: &Outputs| match outputs.wish == wish {
+                true => outputs.files.get(name).cloned(),
+                false => None,
+            };
+            self.of(job, |record| of_wish(&record.artifacts)).flatten()
         };
         if let Some(blob) = there {
             self.use_artifact(&blob, name, what);
@@ -51,7 +53,7 @@ impl Tasks {
             KERNEL_MAP => Parts::KernelMap,
             _ => Parts::Tables,
         };
-        self.0.artifacts.borrow_mut().entry(job).or_default().waiting = Some((name, what));
+        self.of(job, |record| record.artifacts.waiting = Some((name, what)));
         self.dispatch(Action::MakingArtifacts(job, parts));
         self.ask(job, vec![Request::Artifacts { job, wish, parts }]);
     }
@@ -64,9 +66,8 @@ impl Tasks {
         made: &mut Artifacts,
         files: Vec<(String, Blob)>,
     ) {
-        let waiting = {
-            let mut all = self.0.artifacts.borrow_mut();
-            let outputs = all.entry(job).or_default();
+        let waiting = self.of(job, |record| {
+            let outputs = &mut record.artifacts;
             if outputs.wish != made.wish {
                 outputs.wish = made.wish.clone();
                 outputs.files.clear();
@@ -82,8 +83,8 @@ impl Tasks {
             outputs.waiting.take().and_then(|(name, what)| {
                 outputs.files.get(name).cloned().map(|blob| (blob, name, what))
             })
-        };
-        if let Some((blob, name, what)) = waiting {
+        });
+        if let Some((blob, name, what)) = waiting.flatten() {
             self.use_artifact(&blob, name, what);
         }
     }
@@ -104,7 +105,7 @@ impl Tasks {
         }
     }
 
-    /// Takes the digest of a benchmark's configuration; the file itself is not kept.
+    /// Computes the digest of a benchmark configuration; the file itself is not kept.
     pub fn take_benchmark_config(&self, file: &File, form: ArtifactForm) {
         let (tasks, name, bytes) = (self.clone(), file.name(), file.array_buffer());
         spawn_local(async move {

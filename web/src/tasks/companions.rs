@@ -1,4 +1,4 @@
-//! Files that tell of others: sent to the worker of the file that they tell of, and compared with each other.
+//! Sends related files to the worker of the file that uses them, and starts comparisons.
 //!
 //! What should be so follows from the state (`queries::roles`); here is what was asked for so far, and the
 //! difference is sent. So it does not matter in which order files come, fail, stop and start again.
@@ -13,9 +13,9 @@ use crate::state::Action;
 
 type Companions = Vec<Beside>;
 
-/// What was asked for so far.
+/// Requests that were sent, by file.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct RequestLedger {
     /// The companions that each file should have.
     wanted: RefCell<BTreeMap<JobId, Companions>>,
     /// Those that its worker knows of.
@@ -25,7 +25,7 @@ pub(super) struct Asked {
     /// Workers that are past their own file.
     planned: RefCell<BTreeSet<JobId>>,
     /// (file, companion) of which the worker died: not sent again unless asked for.
-    deadly: RefCell<BTreeSet<(JobId, JobId)>>,
+    crashed_on: RefCell<BTreeSet<(JobId, JobId)>>,
     /// The last comparison that was begun of each file.
     compared: RefCell<BTreeMap<JobId, Compared>>,
     /// Who waits for a run to be written down.
@@ -43,7 +43,7 @@ impl Tasks {
             }
             all.insert(*job, companions.clone());
             drop(all);
-            self.0.asked.deadly.borrow_mut().retain(|(of, companion)| {
+            self.0.asked.crashed_on.borrow_mut().retain(|(of, companion)| {
                 of != job || companions.iter().any(|wanted| wanted.job == *companion)
             });
             self.dispatch(Action::CompanionsAsked(*job, companions.clone()));
@@ -69,7 +69,7 @@ impl Tasks {
 
     /// Tries a companion again that could not be read.
     pub fn retry_companion(&self, job: JobId, companion: JobId) {
-        self.0.asked.deadly.borrow_mut().remove(&(job, companion));
+        self.0.asked.crashed_on.borrow_mut().remove(&(job, companion));
         if let Some(sent) = self.0.asked.sent.borrow_mut().get_mut(&job) {
             sent.retain(|known| known.job != companion);
         }
@@ -85,14 +85,13 @@ impl Tasks {
     pub(super) fn news(&self, job: JobId) -> Vec<Request> {
         let asked = &self.0.asked;
         let mut wanted = self.wanted(job);
-        wanted.retain(|beside| !asked.deadly.borrow().contains(&(job, beside.job)));
+        wanted.retain(|beside| !asked.crashed_on.borrow().contains(&(job, beside.job)));
         let known = asked.sent.borrow_mut().insert(job, wanted.clone()).unwrap_or_default();
         let gone = known.iter().filter(|of| wanted.iter().all(|beside| beside.job != of.job));
         let gone = gone.map(|of| Request::RemoveCompanion { job, companion: of.job });
         let fresh = wanted.iter().filter(|beside| !known.contains(beside));
-        let files = self.0.files.borrow();
         let fresh = fresh.filter_map(|beside| {
-            let name = files.get(&beside.job)?.name();
+            let name = self.of(beside.job, |record| record.file.name())?;
             Some(Request::AddCompanion { job, beside: beside.clone(), name })
         });
         let requests: Vec<Request> = gone.chain(fresh).collect();
@@ -111,10 +110,20 @@ impl Tasks {
         self.0.asked.planned.borrow_mut().remove(&job);
     }
 
+    /// A file is read again: what another reading of it did to its worker, and who waits for that, is over.
+    pub(super) fn forget_answers(&self, job: JobId) {
+        self.0.asked.crashed_on.borrow_mut().retain(|(of, _)| *of != job);
+        self.0.asked.waiting.borrow_mut().retain(|(a, b)| *a != job && *b != job);
+    }
+
     /// A file is closed.
     pub(super) fn forget_companions(&self, job: JobId) {
         self.0.asked.wanted.borrow_mut().remove(&job);
-        self.0.asked.deadly.borrow_mut().retain(|(of, companion)| *of != job && *companion != job);
+        self.0
+            .asked
+            .crashed_on
+            .borrow_mut()
+            .retain(|(of, companion)| *of != job && *companion != job);
         self.0.asked.waiting.borrow_mut().retain(|(a, b)| *a != job && *b != job);
     }
 
@@ -160,7 +169,7 @@ impl Tasks {
             return false;
         };
         self.stop(job);
-        asked.deadly.borrow_mut().insert((job, companion));
+        asked.crashed_on.borrow_mut().insert((job, companion));
         let response = Response::Companion { job, companion, failure: Some(failure.clone()) };
         self.dispatch(Action::Received(Box::new(response)));
         self.ask(job, vec![self.triage_of(job)]);

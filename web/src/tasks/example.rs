@@ -9,6 +9,7 @@ use web_sys::{File, Response};
 use super::Tasks;
 use super::browser::{absolute, message_of};
 use crate::protocol::Failure;
+use crate::state::{Action, View};
 
 /// Where it is, beside the page, and its name on the card.
 const PATH: &str = "assets/example.json.gz";
@@ -20,12 +21,15 @@ impl Tasks {
         let tasks = self.clone();
         spawn_local(async move {
             match fetch().await {
-                Ok(file) => tasks.open([file]),
+                Ok(file) => {
+                    tasks.dispatch(Action::Shown(View::Overview));
+                    tasks.open([file]);
+                }
                 Err(error) => tasks.notice(Failure {
                     title: "The example could not be loaded".into(),
-                    what: "It is a file beside this page, and the host did not give it.".into(),
+                    what: "The server of this page did not send it.".into(),
                     place: Some(PATH.into()),
-                    advice: "Drop a trace of your own, or reload the page.".into(),
+                    advice: "Open a trace of your own, or reload the page.".into(),
                     excerpt: Some(message_of(&error)),
                 }),
             }

@@ -3,6 +3,7 @@
 use gloo::utils::document;
 use js_sys::{Array, Function, Promise};
 use kinetoscope::is_no_trace_by_name;
+use kinetoscope::report::units;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
@@ -17,13 +18,16 @@ use crate::state::Action;
 /// Id of the hidden file input.
 pub const INPUT_ID: &str = "file-input";
 
+/// Id of the hidden input for a folder.
+pub const FOLDER_INPUT_ID: &str = "folder-input";
+
 /// The launch flags of a server, which lie beside its traces.
 pub const SERVER_ARGS: &str = "server_args.json";
 
-/// What the captures beside it are.
+/// The list of captures that lies beside them.
 const EXECUTION_DETAILS: &str = "execution_details.json";
 
-/// Launch flags above this size are none.
+/// A larger file holds no launch flags.
 const MOST_FLAGS_BYTES: f64 = 4e6;
 
 /// Folders deeper than this are not walked.
@@ -31,7 +35,16 @@ const DEEPEST: usize = 8;
 
 /// The browser's file dialog.
 pub fn pick() {
-    if let Some(input) = document().get_element_by_id(INPUT_ID)
+    click(INPUT_ID);
+}
+
+/// The browser's dialog for a folder.
+pub fn pick_folder() {
+    click(FOLDER_INPUT_ID);
+}
+
+fn click(id: &str) {
+    if let Some(input) = document().get_element_by_id(id)
         && let Some(input) = input.dyn_ref::<HtmlElement>()
     {
         input.click();
@@ -59,12 +72,40 @@ impl Tasks {
         }
         let tasks = self.clone();
         spawn_local(async move {
-            let files = walked(entries).await;
-            if files.is_empty() {
-                tasks.announce("There is no .json or .json.gz file in that folder");
-            }
-            tasks.open(files);
+            let (files, n_skipped) = walked(entries).await;
+            tasks.open_of_folder(files, n_skipped);
         });
+    }
+
+    /// Opens the traces among the files of a folder that was picked.
+    pub fn open_folder(&self, files: Vec<File>) {
+        let n_all = files.len();
+        let files: Vec<File> = files.into_iter().filter(|file| is_wanted(&file.name())).collect();
+        let n_skipped = n_all - files.len();
+        self.open_of_folder(files, n_skipped);
+    }
+
+    fn open_of_folder(&self, files: Vec<File>, n_skipped: usize) {
+        self.announce(folder_text(files.len(), n_skipped));
+        self.open(files);
+    }
+}
+
+/// Whether a file of a folder is opened: by its name it can be a trace, or belongs to one.
+fn is_wanted(name: &str) -> bool {
+    let name = name.to_lowercase();
+    name == SERVER_ARGS || name == EXECUTION_DETAILS || !is_no_trace_by_name(&name)
+}
+
+/// "Opened 12 files of the folder; 3 other files skipped".
+fn folder_text(n_opened: usize, n_skipped: usize) -> String {
+    let skipped = match n_skipped {
+        0 => String::new(),
+        n => format!("; {} skipped", units::plural(n as u64, "other file", "other files")),
+    };
+    match n_opened {
+        0 => format!("No .json or .json.gz file in the folder{skipped}"),
+        n => format!("Opened {} of the folder{skipped}", units::plural(n as u64, "file", "files")),
     }
 }
 
@@ -80,36 +121,37 @@ impl Tasks {
             let Some(text) = text else {
                 tasks.notice(Failure {
                     title: "The launch flags cannot be read".into(),
-                    what: format!("{SERVER_ARGS} is too large for flags, or it is gone."),
-                    advice: "Drop the file that the server wrote, again.".into(),
+                    what: format!("{SERVER_ARGS} is larger than 4 MB, or was moved or deleted."),
+                    advice: "Open the file that the server wrote again.".into(),
                     ..Failure::default()
                 });
                 return;
             };
             tasks.dispatch(Action::ServerArgsDropped(text));
-            tasks.announce(format!("Took the launch flags from {SERVER_ARGS}"));
+            tasks.announce(format!("Loaded launch flags from {SERVER_ARGS}"));
         });
     }
 }
 
-/// Every trace-like file below `entries`; files dropped by themselves are taken whatever their name.
-async fn walked(entries: Vec<FileSystemEntry>) -> Vec<File> {
-    let mut files = Vec::new();
+/// Every file below `entries` whose name can be a trace's, and the number of the others. Files that were dropped by
+/// themselves are opened whatever their name.
+async fn walked(entries: Vec<FileSystemEntry>) -> (Vec<File>, usize) {
+    let (mut files, mut n_skipped) = (Vec::new(), 0);
     let mut waiting: Vec<(FileSystemEntry, usize)> =
         entries.into_iter().rev().map(|entry| (entry, 0)).collect();
     while let Some((entry, depth)) = waiting.pop() {
         if entry.is_file() {
-            let name = entry.name().to_lowercase();
-            let tells = name == SERVER_ARGS || name == EXECUTION_DETAILS;
-            if depth == 0 || tells || !is_no_trace_by_name(&name) {
+            if depth == 0 || is_wanted(&entry.name()) {
                 files.extend(file_of(entry.unchecked_into()).await);
+            } else {
+                n_skipped += 1;
             }
         } else if depth < DEEPEST {
             let children = children_of(&entry.unchecked_into()).await;
             waiting.extend(children.into_iter().rev().map(|child| (child, depth + 1)));
         }
     }
-    files
+    (files, n_skipped)
 }
 
 async fn file_of(entry: FileSystemFileEntry) -> Option<File> {
@@ -138,4 +180,20 @@ async fn children_of(folder: &FileSystemDirectoryEntry) -> Vec<FileSystemEntry> 
     }
     children.sort_by_key(FileSystemEntry::name);
     children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipped_files_of_a_folder_are_counted() {
+        assert_eq!(folder_text(12, 0), "Opened 12 files of the folder");
+        assert_eq!(folder_text(1, 3), "Opened 1 file of the folder; 3 other files skipped");
+        assert_eq!(
+            folder_text(0, 1),
+            "No .json or .json.gz file in the folder; 1 other file skipped"
+        );
+        assert!(is_wanted("Server_Args.json") && is_wanted("run.json.gz") && !is_wanted("a.png"));
+    }
 }

@@ -1,5 +1,6 @@
 //! Keys of the whole page. Tables have their own.
 
+use gloo::timers::callback::Timeout;
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, KeyboardEvent};
 
@@ -33,17 +34,15 @@ pub fn command(key: &str, modified: bool, in_field: bool, state: &State) -> Opti
         "?" => Some(Command::Help),
         "/" => Some(Command::Search),
         _ => {
-            // As on the keyboard, 0 comes after 9.
-            let digit = key.parse::<usize>().ok().filter(|digit| *digit < 10)?;
-            let place = (digit + 9) % 10;
+            let place = key.parse::<usize>().ok().filter(|digit| *digit < 10)?.checked_sub(1)?;
             state.selected_file()?;
             View::ALL.get(place).copied().map(Command::Show)
         }
     }
 }
 
-/// Obeys a key press; `true` if it was a command.
-pub fn obey(event: &KeyboardEvent, state: &State, tasks: &Tasks) -> bool {
+/// Handles a key press; `true` if it was a command.
+pub fn handle_key(event: &KeyboardEvent, state: &State, tasks: &Tasks) -> bool {
     let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
     let in_field = target.is_some_and(|target| {
         matches!(target.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT")
@@ -56,10 +55,22 @@ pub fn obey(event: &KeyboardEvent, state: &State, tasks: &Tasks) -> bool {
     match command {
         Command::Open => files::pick(),
         Command::Help => tasks.dispatch(Action::DialogSet(Some(Dialog::Help))),
-        Command::Show(view) => tasks.dispatch(Action::Shown(view)),
+        Command::Show(view) => {
+            tasks.dispatch(Action::Shown(view));
+            // The heading is there once the page has drawn the view.
+            Timeout::new(0, focus_heading).forget();
+        }
         Command::Search => return focus_filter(),
     }
     true
+}
+
+/// A screen reader goes on from the heading of the view, and Tab to what follows it.
+fn focus_heading() {
+    let heading = gloo::utils::document().query_selector("main h1").ok().flatten();
+    if let Some(heading) = heading.and_then(|heading| heading.dyn_into::<HtmlElement>().ok()) {
+        let _focused = heading.focus();
+    }
 }
 
 fn focus_filter() -> bool {
@@ -79,9 +90,10 @@ mod tests {
         let state = reduce(&State::default(), Action::Added(JobId(1), "a".into(), 1));
         assert_eq!(command("?", false, false, &state), Some(Command::Help));
         assert_eq!(command("?", false, true, &state), None);
-        assert_eq!(command("2", false, false, &state), Some(Command::Show(View::Kernels)));
-        assert_eq!(command("9", false, false, &state), Some(Command::Show(View::Compare)));
-        assert_eq!(command("0", false, false, &state), Some(Command::Show(View::Downloads)));
+        assert_eq!(command("2", false, false, &state), Some(Command::Show(View::Triage)));
+        assert_eq!(command("8", false, false, &state), Some(Command::Show(View::Downloads)));
+        assert_eq!(command("9", false, false, &state), None);
+        assert_eq!(command("0", false, false, &state), None);
         assert_eq!(command("o", true, true, &state), Some(Command::Open));
         assert_eq!(command("c", true, false, &state), None);
         let off = reduce(&state, Action::KeysSet(false));

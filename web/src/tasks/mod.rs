@@ -1,4 +1,4 @@
-//! Effects: workers, files, downloads, the clipboard, the window. Components call them through [`Tasks`].
+//! Effects: workers, files, downloads, the clipboard, the Perfetto window. Components call them through [`Tasks`].
 
 pub mod artifacts;
 pub mod browser;
@@ -10,60 +10,35 @@ pub mod example;
 pub mod files;
 pub mod keys;
 pub mod perfetto;
+mod record;
 pub mod settings;
 mod workers;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use kinetoscope::report::{Cell, Table};
-use web_sys::{Blob, File};
+use kinetoscope::report::Table;
+use web_sys::File;
 use yew::Callback;
 
 use crate::protocol::{Failure, Format, JobId, Request, Response};
 use crate::shared::Shared;
 use crate::state::{Action, PerfettoState};
+use record::{Output, Purpose, Record};
 use workers::RunningWorker;
-
-/// What to do with a repaired file once it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
-    Download,
-    Perfetto,
-}
-
-/// A repaired file and its log, as handles.
-#[derive(Clone)]
-struct Output {
-    format: Format,
-    file_name: String,
-    file: Blob,
-    log: Option<Blob>,
-}
 
 /// Everything with an effect. Cheap to clone; all clones are one.
 #[derive(Clone)]
 pub struct Tasks(Rc<Inner>);
 
-/// Rows that came before their table, by its job and id.
-type EarlyRows = BTreeMap<(JobId, String), Vec<Vec<Cell>>>;
-
 struct Inner {
     dispatch: Callback<Action>,
-    next_job: std::cell::Cell<u32>,
-    files: RefCell<BTreeMap<JobId, File>>,
-    workers: RefCell<BTreeMap<JobId, RunningWorker>>,
-    purposes: RefCell<BTreeMap<JobId, Purpose>>,
-    outputs: RefCell<BTreeMap<JobId, Output>>,
-    clips: RefCell<BTreeMap<JobId, bool>>,
-    count_before_window: std::cell::Cell<bool>,
-    /// What counts in the triage that each worker was asked for last.
-    triages: RefCell<BTreeMap<JobId, bool>>,
-    artifacts: RefCell<BTreeMap<JobId, artifacts::Outputs>>,
-    rows: RefCell<EarlyRows>,
+    next_job: Cell<u32>,
+    records: RefCell<BTreeMap<JobId, Record>>,
+    count_before_window: Cell<bool>,
     perfetto: RefCell<Option<perfetto::Handover>>,
-    asked: companions::Asked,
+    asked: companions::RequestLedger,
 }
 
 impl PartialEq for Tasks {
@@ -78,18 +53,11 @@ impl Tasks {
     pub fn new(dispatch: Callback<Action>) -> Self {
         Self(Rc::new(Inner {
             dispatch,
-            next_job: std::cell::Cell::new(1),
-            files: RefCell::default(),
-            workers: RefCell::default(),
-            purposes: RefCell::default(),
-            outputs: RefCell::default(),
-            clips: RefCell::default(),
-            count_before_window: std::cell::Cell::default(),
-            triages: RefCell::default(),
-            artifacts: RefCell::default(),
-            rows: RefCell::default(),
+            next_job: Cell::new(1),
+            records: RefCell::default(),
+            count_before_window: Cell::default(),
             perfetto: RefCell::default(),
-            asked: companions::Asked::default(),
+            asked: companions::RequestLedger::default(),
         }))
     }
 
@@ -118,14 +86,14 @@ impl Tasks {
             let job = JobId(self.0.next_job.replace(self.0.next_job.get() + 1));
             // A file's size is an integer below 2^53.
             self.dispatch(Action::Added(job, file.name(), file.size() as u64));
-            self.0.files.borrow_mut().insert(job, file);
+            self.0.records.borrow_mut().insert(job, Record::new(file));
             self.start(job, self.analysis_of(job));
         }
     }
 
-    /// Begins a stopped or failed file anew.
+    /// Reads a stopped or failed file again, with the options of a new file.
     pub fn retry(&self, job: JobId) {
-        self.stop(job);
+        self.renew(job);
         self.dispatch(Action::Restarted(job));
         self.start(job, self.analysis_of(job));
     }
@@ -140,18 +108,23 @@ impl Tasks {
     /// Closes a file.
     pub fn remove(&self, job: JobId) {
         self.stop(job);
-        self.0.files.borrow_mut().remove(&job);
-        self.0.outputs.borrow_mut().remove(&job);
-        self.0.clips.borrow_mut().remove(&job);
+        self.0.records.borrow_mut().remove(&job);
         self.forget_companions(job);
-        self.0.artifacts.borrow_mut().remove(&job);
         self.dispatch(Action::Removed(job));
+    }
+
+    /// Closes all files.
+    pub fn remove_all(&self) {
+        let jobs: Vec<JobId> = self.0.records.borrow().keys().copied().collect();
+        jobs.into_iter().for_each(|job| self.remove(job));
     }
 
     /// Plans again, with or without clipping impossible durations.
     pub fn replan(&self, job: JobId, clip_impossible: bool) {
-        self.0.outputs.borrow_mut().remove(&job);
-        self.0.clips.borrow_mut().insert(job, clip_impossible);
+        self.of(job, |record| {
+            record.output = None;
+            record.clip_impossible = clip_impossible;
+        });
         self.dispatch(Action::Replanning(job));
         self.ask(job, vec![Request::PlanRepair { job, clip_impossible }]);
     }
@@ -167,30 +140,25 @@ impl Tasks {
 
     /// Saves the log of the written repair.
     pub fn download_log(&self, job: JobId) {
-        let output = self.0.outputs.borrow().get(&job).cloned();
-        if let Some(Output { log: Some(log), file_name, .. }) = output {
+        if let Some(Output { log: Some(log), file_name, .. }) = self.written_output(job) {
             let stem = file_name.trim_end_matches(".gz").trim_end_matches(".json").to_owned();
             download::save(&log, &format!("{stem}.log.json"));
         }
     }
 
-    fn output(&self, job: JobId, format: Format) -> Option<Output> {
-        self.0.outputs.borrow().get(&job).filter(|output| output.format == format).cloned()
-    }
-
     fn write(&self, job: JobId, format: Format, purpose: Purpose) {
-        self.0.purposes.borrow_mut().insert(job, purpose);
+        self.of(job, |record| record.purpose = Some(purpose));
         self.dispatch(Action::Repairing(job, format));
         self.ask(job, vec![Request::Repair { job, format }]);
     }
 
     /// Sends requests to the worker of `job`; if it was ended, a new one reads the file again first.
     fn ask(&self, job: JobId, requests: Vec<Request>) {
-        if self.0.workers.borrow().contains_key(&job) {
+        if self.of(job, |record| record.worker.is_some()).unwrap_or(false) {
             requests.into_iter().for_each(|request| self.post(job, request));
             return;
         }
-        let clip_impossible = self.0.clips.borrow().get(&job).copied().unwrap_or(false);
+        let clip_impossible = self.of(job, |record| record.clip_impossible).unwrap_or(false);
         let mut all = requests;
         if !matches!(all.first(), Some(Request::PlanRepair { .. })) {
             all.insert(0, Request::PlanRepair { job, clip_impossible });
@@ -199,13 +167,13 @@ impl Tasks {
     }
 
     fn start(&self, job: JobId, then: Vec<Request>) {
-        let Some(file) = self.0.files.borrow().get(&job).cloned() else { return };
+        let Some(name) = self.of(job, |record| record.file.name()) else { return };
         let tasks = self.clone();
         let on_event = Callback::from(move |event| tasks.heard(job, event));
         match RunningWorker::start(on_event) {
             Ok(worker) => {
-                self.0.workers.borrow_mut().insert(job, worker);
-                self.post(job, Request::Open { job, name: file.name() });
+                self.of(job, |record| record.worker = Some(worker));
+                self.post(job, Request::Open { job, name });
                 then.into_iter().for_each(|request| self.post(job, request));
             }
             Err(detail) => {
@@ -220,20 +188,14 @@ impl Tasks {
             self.news(job).into_iter().for_each(|news| self.post(job, news));
         }
         if let Request::Triage { count_before_window, .. } = &request {
-            self.0.triages.borrow_mut().insert(job, *count_before_window);
+            self.of(job, |record| record.triage_counts = Some(*count_before_window));
         }
-        let file = request.file().and_then(|of| self.0.files.borrow().get(&of).cloned());
-        if let Some(worker) = self.0.workers.borrow_mut().get_mut(&job) {
-            worker.post(&request, file.as_ref());
-        }
-    }
-
-    fn stop(&self, job: JobId) {
-        self.0.workers.borrow_mut().remove(&job);
-        self.0.triages.borrow_mut().remove(&job);
-        self.forget_sent(job);
-        self.0.purposes.borrow_mut().remove(&job);
-        self.0.rows.borrow_mut().retain(|(of, _), _| *of != job);
+        let file = request.file().and_then(|of| self.of(of, |record| record.file.clone()));
+        self.of(job, |record| {
+            if let Some(worker) = &mut record.worker {
+                worker.post(&request, file.as_ref());
+            }
+        });
     }
 
     fn heard(&self, job: JobId, event: workers::Event) {
@@ -247,7 +209,7 @@ impl Tasks {
                 self.dispatch(Action::PerfettoMoved(PerfettoState::Idle));
             }
             workers::Event::Said { response: Response::Rows { job, table, rows }, .. } => {
-                self.0.rows.borrow_mut().entry((job, table)).or_default().extend(rows);
+                self.of(job, |record| record.rows.entry(table).or_default().extend(rows));
             }
             workers::Event::Said { mut response, file, log, artifacts } => {
                 self.note(&response);
@@ -276,13 +238,23 @@ impl Tasks {
                 if let (Response::Repaired { repaired, .. }, Some(file)) = (&response, file) {
                     let output = Output {
                         format: repaired.format,
+                        clip_impossible: repaired.clip_impossible,
                         file_name: repaired.file_name.clone(),
                         file,
                         log,
                     };
-                    self.0.outputs.borrow_mut().insert(job, output.clone());
+                    let purpose = self.of(job, |record| {
+                        record.output = Some(output.clone());
+                        record.purpose.take()
+                    });
                     self.dispatch(Action::Received(Box::new(response)));
-                    self.written(job, &output);
+                    match purpose.flatten() {
+                        Some(Purpose::Download) => {
+                            download::save(&output.file, &output.file_name);
+                        }
+                        Some(Purpose::Perfetto) => self.hand_over(job, &output),
+                        None => {}
+                    }
                     return;
                 }
                 // Nothing more can be asked of either.
@@ -296,7 +268,8 @@ impl Tasks {
 
     /// Gives a table the rows that came before it.
     fn complete(&self, job: JobId, table: &mut Shared<Table>) {
-        if let Some(rows) = self.0.rows.borrow_mut().remove(&(job, table.id.to_string())) {
+        let rows = self.of(job, |record| record.rows.remove(&*table.id));
+        if let Some(rows) = rows.flatten() {
             *table = Shared::new(Table { rows, ..Table::clone(table) });
         }
     }
@@ -306,8 +279,8 @@ impl Tasks {
     pub fn set_before_window(&self, count: bool, stale: &[JobId]) {
         self.0.count_before_window.set(count);
         for job in stale {
-            let asked = self.0.triages.borrow().get(job).copied();
-            if asked != Some(count) {
+            let asked = self.of(*job, |record| record.triage_counts);
+            if asked.flatten() != Some(count) {
                 self.ask(*job, vec![self.triage_of(*job)]);
             }
         }
@@ -324,13 +297,5 @@ impl Tasks {
             Request::PlanRepair { job, clip_impossible: false },
             self.triage_of(job),
         ]
-    }
-
-    fn written(&self, job: JobId, output: &Output) {
-        match self.0.purposes.borrow_mut().remove(&job) {
-            Some(Purpose::Download) => download::save(&output.file, &output.file_name),
-            Some(Purpose::Perfetto) => self.hand_over(job, output),
-            None => {}
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! "Open in Perfetto": a window of Perfetto gets the repaired file by `postMessage`, from memory to memory.
+//! "Open in Perfetto": passes the repaired file to a Perfetto window by `postMessage`.
 //!
 //! Perfetto's side of it is `ui/src/frontend/post_message_handler.ts`: it answers `PING` with `PONG` once
 //! it can take a trace, and takes one `{perfetto: {buffer, title, fileName}}`. The window must be opened
@@ -38,9 +38,9 @@ impl Tasks {
     pub fn open_in_perfetto(&self, job: JobId, url: &str) {
         let Some(origin) = origin_of(url) else {
             self.notice(Failure {
-                title: "This is no address of a Perfetto".into(),
+                title: "Invalid Perfetto address".into(),
                 what: format!("“{url}” is not an http or https address."),
-                advice: "Change it in Help and settings (key ?).".into(),
+                advice: "Change it in “Keys and settings” (key ?).".into(),
                 ..Failure::default()
             });
             return;

@@ -1,5 +1,7 @@
-//! What the browser remembers between visits: theme, keys, where Perfetto is, and what a person told about runs, if
-//! that is wanted. Never anything of a trace.
+//! Settings that the browser stores between visits: theme, keys, the Perfetto address and, if enabled, run details. Nothing
+//! from a trace is stored.
+
+use std::collections::BTreeMap;
 
 use gloo::storage::{LocalStorage, Storage};
 use gloo::utils::{document_element, window};
@@ -8,6 +10,7 @@ use crate::state::{PERFETTO_URL, State, Theme};
 
 const THEME: &str = "kinetoscope.theme";
 const KEYS: &str = "kinetoscope.keys";
+const COLUMNS: &str = "kinetoscope.columns";
 const PERFETTO: &str = "kinetoscope.perfetto";
 
 /// Some browsers refuse the store altogether (private windows, blocked cookies); then nothing is kept.
@@ -25,11 +28,14 @@ pub fn restored() -> State {
         state.keys_on = LocalStorage::get(KEYS).unwrap_or(true);
         state.perfetto_url = LocalStorage::get(PERFETTO).unwrap_or(PERFETTO_URL.to_owned());
         state.form = super::artifacts::restored_form();
+        for (table, columns) in kept_columns() {
+            state.tables.entry(table).or_default().columns = Some(columns);
+        }
     }
     state
 }
 
-/// Remembers the theme and shows it: the stylesheet goes by the root's `data-theme`.
+/// Stores the theme and applies it: the stylesheet depends on `data-theme` of the root.
 pub fn apply_theme(theme: Theme) {
     let root = document_element();
     let _shown = match theme {
@@ -41,14 +47,31 @@ pub fn apply_theme(theme: Theme) {
     }
 }
 
-/// Remembers whether single keys are on.
+/// Stores whether single keys are on.
 pub fn keep_keys(on: bool) {
     if allowed() {
         let _kept = LocalStorage::set(KEYS, on);
     }
 }
 
-/// Remembers where Perfetto is.
+/// The chosen columns of each table, by its id.
+fn kept_columns() -> BTreeMap<String, Vec<String>> {
+    LocalStorage::get(COLUMNS).unwrap_or_default()
+}
+
+/// Stores the chosen columns of a table; `None` for the default ones.
+pub fn keep_columns(table: &str, columns: Option<&[String]>) {
+    if allowed() {
+        let mut kept = kept_columns();
+        match columns {
+            Some(columns) => kept.insert(table.to_owned(), columns.to_vec()),
+            None => kept.remove(table),
+        };
+        let _kept = LocalStorage::set(COLUMNS, kept);
+    }
+}
+
+/// Stores the Perfetto address.
 pub fn keep_perfetto_url(url: &str) {
     if allowed() {
         let _kept = LocalStorage::set(PERFETTO, url);

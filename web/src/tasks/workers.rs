@@ -14,9 +14,9 @@ use super::browser::{absolute, message_of};
 use crate::protocol::{Failure, Request, Response};
 use crate::wire;
 
-/// What a worker did.
+/// What a worker reported.
 pub enum Event {
-    /// It answered.
+    /// A response.
     Said {
         /// The answer.
         response: Response,
@@ -27,7 +27,7 @@ pub enum Event {
         /// The artifacts that came with it, by name.
         artifacts: Vec<(String, Blob)>,
     },
-    /// It is gone.
+    /// The worker ended.
     Lost(Failure),
 }
 
@@ -53,14 +53,14 @@ impl RunningWorker {
             Closure::new(move |event: MessageEvent| {
                 let message = event.data();
                 let event = match wire::unpack::<Response>(&message) {
-                    Ok(Response::Ready { version }) if version == crate::VERSION => {
+                    Ok(Response::Ready { build }) if build == crate::BUILD => {
                         for message in waiting.borrow_mut().take().unwrap_or_default() {
                             // Only a detached buffer could make this fail, and none is sent.
                             let _sent = worker.post_message(&message);
                         }
                         return;
                     }
-                    Ok(Response::Ready { version }) => Event::Lost(other_version(&version)),
+                    Ok(Response::Ready { build }) => Event::Lost(other_build(&build)),
                     Ok(response) => Event::Said {
                         artifacts: artifacts_of(&message, &response),
                         response,
@@ -114,7 +114,7 @@ fn artifacts_of(message: &JsValue, response: &Response) -> Vec<(String, Blob)> {
     names.filter_map(|name| Some((name.clone(), blob_of(message, name)?))).collect()
 }
 
-/// The page's start script carries the worker's file names, which change with their content.
+/// The start script of the page names the files of the worker; the names change with their contents.
 fn bootstrap_url() -> Result<String, String> {
     let script = gloo::utils::document()
         .query_selector("script[data-worker]")
@@ -143,29 +143,29 @@ fn bootstrap_url() -> Result<String, String> {
 pub fn not_started(detail: String) -> Failure {
     Failure {
         title: "The worker could not start".into(),
-        what: "The part of the page that reads files did not load.".into(),
+        what: "The program that reads files did not load.".into(),
         place: None,
         advice:
-            "Reload the page. If you are offline and it was never loaded before, go online once."
+            "The page may have been updated, or you are offline. Reload the page, then open the file again."
                 .into(),
         excerpt: Some(detail),
     }
 }
 
-fn other_version(version: &str) -> Failure {
+fn other_build(build: &str) -> Failure {
     Failure {
         title: "The page was updated while it was open".into(),
-        what: format!("The page is version {}, its worker is version {version}.", crate::VERSION),
+        what: format!("The page is of build {}, its worker of build {build}.", crate::BUILD),
         place: None,
-        advice: "Reload the page.".into(),
+        advice: "Reload the page, then open the file again.".into(),
         excerpt: None,
     }
 }
 
 fn not_understood(error: &JsValue) -> Failure {
     Failure {
-        title: "The worker sent something unreadable".into(),
-        what: "Page and worker do not fit together.".into(),
+        title: "Unreadable message from the worker".into(),
+        what: "Page and worker are of different builds.".into(),
         place: None,
         advice: "Reload the page. If it happens again, report it with the details below.".into(),
         excerpt: Some(message_of(error)),
@@ -180,24 +180,24 @@ fn lost(event: &JsValue) -> Failure {
     let memory = ["memory", "allocat", "capacity"].iter().any(|word| message.contains(word));
     if memory {
         return Failure {
-            title: "This file needs more memory than the browser gives".into(),
-            what: "A browser tab can use 4 GiB for WebAssembly, and this file filled it.".into(),
+            title: "Out of memory".into(),
+            what: "Reading this file takes more than the 4 GiB that WebAssembly can use in a browser tab.".into(),
             place: None,
             advice:
-                "Record fewer steps or without stacks and shapes, or use the command line, which \
-                     has no such limit."
+                "Record fewer steps, or no stacks and shapes, or use the command-line program, which \
+                     does not have this limit."
                     .into(),
             excerpt: Some(message),
         };
     }
     Failure {
         title: "The worker stopped unexpectedly".into(),
-        what: "This is a fault of Kinetoscope, not of your file. The other files are not touched."
+        what: "This is a bug in Kinetoscope, not in your file. The other files stay open."
             .into(),
         place: None,
         advice:
-            "Try the file again. If it happens again, report it with the details below; they hold \
-                 nothing of your trace."
+            "Try the file again. If it happens again, report it with the details below. They contain \
+                 nothing from your trace."
                 .into(),
         excerpt: Some(message),
     }

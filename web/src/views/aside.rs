@@ -1,4 +1,4 @@
-//! A file that is no trace, but tells of traces.
+//! A file that is not a trace but belongs to traces.
 
 use yew::prelude::*;
 
@@ -18,7 +18,7 @@ pub fn view(described: &Described) -> Html {
                             <li data-testid="aside-capture">
                                 <bdi>{ &capture.name }</bdi>
                                 <span>{ capture.in_words() }</span>
-                                <span class="aside-state">{ if *used { "open, used" } else { "not open as a capture" } }</span>
+                                <span class="aside-state">{ if *used { "loaded as capture" } else { "not loaded as capture" } }</span>
                             </li>
                         }) }
                     </ul>

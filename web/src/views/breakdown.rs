@@ -15,7 +15,6 @@ pub fn view(props: &Props) -> Option<Html> {
             if !report.parts.is_empty() {
                 <section class="panel"><StackedBar parts={report.parts.clone()} /></section>
             }
-            { props.counted_here() }
             { for intro.map(|sentence| html! { <p class="hint">{ sentence }</p> }) }
             <Later>{ for chapter.tables.iter().map(|table| props.table(table, Some("total_ns"))) }</Later>
         </>

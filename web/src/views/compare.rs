@@ -1,4 +1,4 @@
-//! Two runs side by side: first whether they may be compared, then what differs.
+//! Compares two runs: first whether they are comparable, then what differs.
 
 use yew::prelude::*;
 
@@ -36,22 +36,22 @@ fn content(props: &Props) -> Html {
         Standing::Alone => html! {
             <section class="panel compare-alone" data-testid="compare-alone">
                 <h2>{ "A comparison needs a second trace" }</h2>
-                <p>{ "Drop another run anywhere on this page: the same work on other hardware, with other flags, or from before \
-                    a change. Whether the two may be compared is checked first, then stages, categories, kernels and fuse \
-                    patterns stand side by side." }</p>
+                <p>{ "Drop a second run of the same work on this page, for example one from before a change. To measure what a \
+                    change does, keep the hardware and the launch flags the same: Kinetoscope checks that first. Runs on other \
+                    hardware or with other flags are shown too, but not as the effect of a change." }</p>
                 <p class="card-actions">
                     <button onclick={Callback::from(|_: MouseEvent| files::pick())}>{ "Add a trace" }</button>
                 </p>
             </section>
         },
         Standing::Unchosen => html! {
-            <p class="hint">{ "Choose the run to compare this trace with. Every difference is B less A. What was launched before the window is left out of both." }</p>
+            <p class="hint">{ "Choose the run to compare this trace with. Every difference is B - A. Kernels launched before profiling started are excluded from both runs." }</p>
         },
         Standing::Waiting(name) => html! {
-            <p class="note-line" role="status">{ format!("The comparison begins when both traces are ready ({name} is B).") }</p>
+            <p class="note-line" role="status">{ format!("The comparison starts when both traces are ready. B is {name}.") }</p>
         },
         Standing::Gone(name) => html! {
-            <p class="note-line bad" role="status">{ format!("{name} was stopped or could not be read. Try it again on its card.") }</p>
+            <p class="note-line bad" role="status">{ format!("{name} was stopped or could not be read. Use Try again on its card.") }</p>
         },
         Standing::Asked(ComparePhase::Working) => html! {
             <div class="pending" data-testid="pending">

@@ -1,4 +1,4 @@
-//! The artifacts: files for scripts, databases and colleagues, and what only the user can tell about the run.
+//! The export: the files of a triage, their options, and run details that the trace does not record.
 
 use kinetoscope::artifacts::{
     ARCHIVE, FIXED_TRACE, FUSE, KERNEL_MAP, KERNELS, METADATA, OVERLAP, SUMMARY, fact_field,
@@ -17,20 +17,23 @@ use crate::queries::wish::{CUTOFF, SERVER_ARGS, wish};
 use crate::state::{Action, ArtifactForm, ArtifactState};
 use crate::tasks::artifacts::Use;
 
-/// The files and what each is, in the order of the archive.
+/// The files and what each contains, in the order of the archive.
 const FILES: &[(&str, &str)] = &[
-    (SUMMARY, "What a person reads first: identity, data quality, stages, top kernels, findings."),
-    (METADATA, "The run: on what, with what, how far the tables can be trusted, and who says so."),
-    (KERNELS, "Kernels by stage, with their line of Python and how sure it is."),
-    (OVERLAP, "Kernels that could run beside others, with risk and a bound on what it saves."),
-    (FUSE, "Chains of kernels that are one already, or could be."),
-    (FIXED_TRACE, "The trace, repaired for Perfetto, every event proven to be there."),
+    (SUMMARY, "The report to read first: run, data quality, stages, top kernels, findings."),
+    (METADATA, "The run: hardware, software, data quality, and the source of each fact."),
+    (KERNELS, "Kernels by stage, with their Python line and its confidence."),
+    (
+        OVERLAP,
+        "Kernels that could run concurrently with others, with the risk and an upper bound on the saving.",
+    ),
+    (FUSE, "Chains of kernels that are fused, or could be."),
+    (FIXED_TRACE, "The trace, repaired for Perfetto; every event is verified to be in it."),
 ];
 
-/// What is in no archive: it is for other runs, and there only where an op is known.
+/// Not in the archive: it is for other runs. Made only where ops are recorded.
 const MAP: (&str, &str) = (
     KERNEL_MAP,
-    "Where the kernels came from, for other runs of the same work: drop it beside one of them. Not in the .zip.",
+    "Maps kernels to ops and Python lines, for other runs of the same work: open it together with one of them. Not in the .zip.",
 );
 
 pub fn view(props: &Props) -> Option<Html> {
@@ -46,7 +49,7 @@ pub fn view(props: &Props) -> Option<Html> {
     };
     Some(html! {
         <>
-            { heading("Downloads", "Files for scripts, databases and colleagues. The command line writes the same bytes.") }
+            { heading("Downloads", "Export the results. The command line writes the same bytes.") }
             { props.pickers(triage) }
             { files(props, wish, errors) }
             { options(props, errors) }
@@ -55,7 +58,7 @@ pub fn view(props: &Props) -> Option<Html> {
     })
 }
 
-/// What was made, as long as it is what is wanted now.
+/// The files that were generated, while they match the options.
 fn made<'a>(props: &'a Props, wish: Option<&ArtifactWish>) -> Option<&'a Artifacts> {
     match &props.file.artifacts {
         ArtifactState::Done(artifacts) if Some(&artifacts.wish) == wish => Some(artifacts),
@@ -103,7 +106,7 @@ fn files(
                             Some(bytes) => html! {
                                 <span class="download-size" title={format!("{} bytes", units::count(bytes))} data-exact={bytes.to_string()}>{ units::file_bytes(bytes) }</span>
                             },
-                            None => html! { <span class="download-size missing" title="Not made yet">{ "–" }</span> },
+                            None => html! { <span class="download-size missing" title="Not generated yet">{ "–" }</span> },
                         } }
                         <div class="download-actions">
                             { extra(props, name, &act) }
@@ -115,14 +118,13 @@ fn files(
                 }) }
             </ul>
             <p class="hint">
-                { "They are made here, in this tab, when you ask for one. Without a time of day in them, the same file and options give \
-                   the same bytes every time." }
+                { "Generated in this tab on demand. Output is deterministic: same file and options, same bytes." }
             </p>
         </section>
     }
 }
 
-/// What else can be done with a file.
+/// Further actions on a file.
 fn extra(
     props: &Props,
     name: &'static str,
@@ -147,25 +149,25 @@ fn extra(
     }
 }
 
-/// How far the files are, or why there are none.
+/// Progress, or why there are no files.
 fn state(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
     if !errors.is_empty() {
         let title = |key: &&'static str| match *key {
             SERVER_ARGS => "Launch flags",
-            CUTOFF => "Cut-off",
+            CUTOFF => "Cutoff",
             key => fact_field(key).map_or(key, |field| field.title),
         };
         let names: Vec<&str> = errors.keys().map(title).collect();
         return html! {
             <p class="note-line bad" role="alert" data-testid="downloads-locked"><Icon name="error" />
-                <span>{ format!("Nothing can be written before this is mended below: {}.", names.join(", ")) }</span>
+                <span>{ format!("Fix these fields below to continue: {}.", names.join(", ")) }</span>
             </p>
         };
     }
     match &props.file.artifacts {
         ArtifactState::Making(progress) => html! {
             <p class="write-progress" data-testid="making">
-                <progress max="100" value={format!("{:.1}", percent_read(progress))} aria-label="Making the artifacts" />
+                <progress max="100" value={format!("{:.1}", percent_read(progress))} aria-label="Generating the files" />
                 <span>{ progress_text(progress) }</span>
             </p>
         },
@@ -206,28 +208,29 @@ fn options(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
         })
     };
     html! {
-        <section class="panel download-options" aria-labelledby="options-head">
-            <h2 id="options-head">{ "Options" }</h2>
-            <TextField id="cutoff" title="Cut-off of the summary (%)" value={props.form.cutoff.clone()}
-                help="Kernels below this share of their stage stand in one row of profile_summary.md. The tables have them all."
+        <details class="panel unfold download-options" data-testid="download-options">
+            <summary><h2>{ "Options" }</h2><span class="hint">{ "cutoff, excluded kernels, names of hosts and users" }</span></summary>
+            <div class="unfolded">
+            <TextField id="cutoff" title="Cutoff of the summary (%)" value={props.form.cutoff.clone()}
+                help="profile_summary.md merges kernels below this share of their stage into one row. The tables list all of them."
                 error={errors.get(CUTOFF).cloned()} on_input={Callback::from(on_cutoff)} />
             <div class="privacy">
                 <label class="check">
                     <input type="checkbox" checked={props.count_before_window} onchange={on_count} data-testid="count-before-window" />
-                    <span>{ "Count what was launched before the window" }</span>
+                    <span>{ "Include kernels launched before profiling started" }</span>
                 </label>
-                <p class="hint">{ "It belongs to an earlier step, so by default the tables leave it out and say how much it is." }</p>
+                <p class="hint">{ "Excluded by default: they belong to an earlier step. The tables give their sum." }</p>
                 <label class="check">
                     <input type="checkbox" checked={props.form.keep_names} onchange={on_keep} data-testid="keep-names" />
                     <span>{ "Keep names of hosts and users" }</span>
                 </label>
                 <p class="hint">
-                    { "By default they are taken out of the five text files: host_name, username and the environment are not copied, home \
-                       folders and the names that the file itself tells leave paths and flags, and addresses among the launch flags become \
-                       [stripped]. Keys, passwords and tokens among the flags are stripped in any case. The repaired trace is your trace: \
-                       what stands in it, names included, stays in it." }
+                    { "Removed from the five text files by default: host_name, user name, environment, home folders and, among the launch \
+                       flags, addresses. Keys, passwords and tokens among the flags are always removed. The repaired trace keeps \
+                       everything that your trace contains, names included." }
                 </p>
             </div>
-        </section>
+            </div>
+        </details>
     }
 }

@@ -12,7 +12,7 @@ pub fn view(props: &Props) -> Option<Html> {
             { heading("Kernels", chapter.intro.first().map_or("", String::as_str)) }
             { for chapter.findings.iter().map(|finding| html! { <FindingCard finding={finding.clone()} /> }) }
             { props.counted_here() }
-            { for chapter.tables.iter().map(|table| props.table_with(table, Some("total_ns"), false, true)) }
+            { for chapter.tables.iter().map(|table| props.table_with(table, Some("total_ns"), false, false)) }
         </>
     })
 }

@@ -1,4 +1,4 @@
-//! What a file has to show, one view each.
+//! The views of a file.
 
 mod aside;
 mod breakdown;
@@ -17,7 +17,9 @@ use std::collections::BTreeMap;
 use kinetoscope::report::{Table, units};
 use yew::prelude::*;
 
-use crate::components::{BeforeWindow, DataTable, FailureCard, Picker, PickerKind};
+use crate::components::{
+    BeforeWindow, DataTable, FailureCard, Icon, Picker, PickerKind, RecordLink,
+};
 use crate::protocol::{Choice, Stage, Triage};
 use crate::queries::aside::Described;
 use crate::queries::compare::Compare;
@@ -75,25 +77,43 @@ impl Props {
         }
     }
 
-    /// The selectors and the switch that all views of triage share.
+    /// The selectors, the switch and the note on the recording that all views of triage share.
     fn choices(&self, triage: &Triage) -> Html {
         html! {
             <>
+                { self.lacks(triage) }
                 { self.pickers(triage) }
                 <BeforeWindow sum={triage.before_window} count={self.count_before_window} tasks={self.tasks.clone()} />
             </>
         }
     }
 
-    /// What tables over the whole file count that triage does not, and how much it is.
+    /// Work that tables over the whole file include and triage does not.
     fn counted_here(&self) -> Html {
         let before = self.file.triage.as_ref().map(|triage| triage.before_window);
         let Some(before) = before.filter(|before| before.n_slices > 0) else { return html! {} };
         html! {
             <p class="hint" data-testid="counted-here">
-                { format!("What was launched before the window counts here, too ({}, copies and fills included, {}). Triage leaves it \
-                    out unless you switch it on there.",
+                { format!("Includes {} launched before profiling started ({}).",
                     units::plural(before.n_slices, "GPU slice", "GPU slices"), units::time(before.total_ns)) }
+            </p>
+        }
+    }
+
+    /// What was not recorded, and how to record it.
+    fn lacks(&self, triage: &Triage) -> Html {
+        let text = match (triage.lacks.stacks, triage.lacks.shapes) {
+            (true, true) => {
+                "Python lines and input shapes were not recorded (with_stack and record_shapes were off). "
+            }
+            (true, false) => "Python lines were not recorded (with_stack was off). ",
+            (false, true) => "Input shapes were not recorded (record_shapes was off). ",
+            (false, false) => return html! {},
+        };
+        html! {
+            <p class="note-line" data-testid="lacks">
+                <Icon name="note" />
+                <span>{ text }<RecordLink tasks={self.tasks.clone()} /></span>
             </p>
         }
     }
@@ -139,18 +159,17 @@ pub fn FileView(props: &Props) -> Html {
         Callback::from(move |()| tasks.retry(job))
     };
     let stopped = matches!(file.phase, Phase::Failed(_) | Phase::Cancelled);
-    let content = match view {
+    let content = empty_without_gpu(props).or_else(|| match view {
         View::Overview => overview::view(props),
-        View::Kernels => kernels::view(props),
         View::Breakdown => breakdown::view(props),
-        View::Triage => triage::view(props),
+        // The kernels of the whole file are there before triage is.
+        View::Triage => triage::view(props).or_else(|| kernels::view(props)),
         View::Overlap => overlap::view(props),
         View::Fuse => fuse::view(props),
         View::Repair => repair::view(props),
-        View::Problems => problems::view(props),
         View::Compare => compare::view(props),
         View::Downloads => downloads::view(props),
-    };
+    });
     // Of what could not be read at all there is only the name.
     let bare = stopped && content.is_none();
     let trouble = match &file.phase {
@@ -160,7 +179,7 @@ pub fn FileView(props: &Props) -> Html {
         Phase::Cancelled => html! {
             <section class="card stopped" data-testid="stopped">
                 <h2>{ "Stopped" }</h2>
-                <p>{ format!("Reading {} was stopped; its memory is free again.", file.name) }</p>
+                <p>{ format!("Reading {} was stopped.", file.name) }</p>
                 <p class="card-actions"><button onclick={retry.reform(|_: MouseEvent| ())}>{ "Read it again" }</button></p>
             </section>
         },
@@ -177,6 +196,26 @@ pub fn FileView(props: &Props) -> Html {
     }
 }
 
+/// A view about GPU slices of a trace that has none.
+fn empty_without_gpu(props: &Props) -> Option<Html> {
+    let report = props.file.report.as_ref()?;
+    (props.view.needs_gpu() && report.busy_pct.is_none()).then(|| {
+        html! {
+            <>
+                { heading(props.view.title(), &report.verdict) }
+                { no_gpu(props) }
+            </>
+        }
+    })
+}
+
+/// The way to the recording help, below the verdict that says what such a trace has.
+fn no_gpu(props: &Props) -> Html {
+    html! {
+        <p data-testid="no-gpu"><RecordLink tasks={props.tasks.clone()} /></p>
+    }
+}
+
 /// A view whose stage has not ended.
 fn pending(props: &Props) -> Html {
     let progress = props.file.progress();
@@ -188,7 +227,7 @@ fn pending(props: &Props) -> Html {
             <div class="pending" data-testid="pending">
                 <p>{ text }</p>
                 if reading {
-                    <p class="hint">{ "Views appear as each stage ends. You can stop the file on its card." }</p>
+                    <p class="hint">{ "Views appear as each stage ends. To stop, use the button on the file's card." }</p>
                 }
                 <div class="skeleton" aria-hidden="true"></div>
                 <div class="skeleton" aria-hidden="true"></div>
@@ -202,7 +241,7 @@ fn pending(props: &Props) -> Html {
 fn heading(title: &str, finding: &str) -> Html {
     html! {
         <header class="view-head">
-            <h1>{ title }</h1>
+            <h1 tabindex="-1">{ title }</h1>
             if !finding.is_empty() {
                 <p class="finding-line" data-testid="finding-line">{ finding }</p>
             }

@@ -1,11 +1,11 @@
-//! The first screen: the verdict, five figures with their evidence, what is wrong, and who ran.
+//! The overview: verdict and advice, four figures with their evidence, and the machine.
 
-use kinetoscope::report::{Cell, units};
+use kinetoscope::report::{Cell, Finding, units};
 use yew::prelude::*;
 
-use super::{Props, heading};
+use super::{Props, heading, no_gpu};
 use crate::components::{Figures, FindingCard, Later, StackedBar, Tile};
-use crate::protocol::{Analyses, Severity};
+use crate::protocol::{Analyses, Chapter, Triage};
 use crate::state::{Action, View};
 
 pub fn view(props: &Props) -> Option<Html> {
@@ -13,11 +13,17 @@ pub fn view(props: &Props) -> Option<Html> {
     let chapter = report.chapter("overview")?;
     let table = |id: &str| chapter.table(id).filter(|table| !table.rows.is_empty());
     let steps = report.chapter("steps").and_then(|chapter| chapter.table("steps"));
+    let has_gpu = report.busy_pct.is_some();
+    let triage = props.file.triage.as_deref();
     Some(html! {
         <>
-            { heading("Overview", &report.verdict) }
-            { figures(props, report) }
-            { quality(props) }
+            { heading("Overview", &verdict(report, triage)) }
+            if has_gpu {
+                { advice(props, chapter) }
+                { figures(props, report) }
+            } else {
+                { no_gpu(props) }
+            }
             if !report.parts.is_empty() {
                 <section class="panel">
                     <div class="panel-head">
@@ -27,7 +33,6 @@ pub fn view(props: &Props) -> Option<Html> {
                     <StackedBar parts={report.parts.clone()} compact=true />
                 </section>
             }
-            { for chapter.findings.iter().map(|finding| html! { <FindingCard finding={finding.clone()} /> }) }
             <Later>
                 if let Some(streams) = table("streams") {
                     { props.table(streams, None) }
@@ -44,6 +49,56 @@ pub fn view(props: &Props) -> Option<Html> {
     })
 }
 
+/// The verdict, with what limits its first figure.
+fn verdict(report: &Analyses, triage: Option<&Triage>) -> String {
+    let mut text = report.verdict.clone();
+    if let Some(triage) = triage.filter(|triage| triage.blocked_ns > 0) {
+        text.push_str(&format!(
+            " Busy share is not meaningful here: the GPU is idle for {} with work queued.",
+            units::time(triage.blocked_ns)
+        ));
+    }
+    text
+}
+
+/// The first sentences of the report, and its findings, each with a way to its view.
+fn advice(props: &Props, overview: &Chapter) -> Html {
+    let Some(triage) = props.file.triage.as_ref() else {
+        return html! { <p class="hint" data-testid="advice-pending">{ "Mapping kernels to ops and lines…" }</p> };
+    };
+    let sentences = triage.chapter("triage").map_or(&[][..], |chapter| &chapter.intro);
+    let card = |view: View, finding: &Finding| {
+        html! {
+            <FindingCard finding={finding.clone()} view={view.title()} on_open={open(props, view)} />
+        }
+    };
+    let of_triage = triage
+        .chapters
+        .iter()
+        .flat_map(|chapter| chapter.findings.iter().map(|of| (view_of(&chapter.id), of)));
+    let of_overview = overview.findings.iter().map(|of| (View::Triage, of));
+    html! {
+        <>
+            if !sentences.is_empty() {
+                <ul class="takeaways" data-testid="takeaways">
+                    { for sentences.iter().map(|sentence| html! { <li>{ sentence }</li> }) }
+                </ul>
+            }
+            { props.lacks(triage) }
+            { for of_triage.chain(of_overview).map(|(view, finding)| card(view, finding)) }
+        </>
+    }
+}
+
+/// The view that shows a chapter of triage.
+fn view_of(chapter: &str) -> View {
+    match chapter {
+        "overlap" => View::Overlap,
+        "fuse" => View::Fuse,
+        _ => View::Triage,
+    }
+}
+
 fn show(props: &Props, view: View) -> Callback<MouseEvent> {
     open(props, view).reform(|_: MouseEvent| ())
 }
@@ -54,67 +109,30 @@ fn open(props: &Props, view: View) -> Callback<()> {
 }
 
 fn figures(props: &Props, report: &Analyses) -> Html {
-    let no_gpu = "no GPU slice is in this trace";
-    let has_gpu = report.busy_pct.is_some();
-    let of_gpu = |cell: Cell| if has_gpu { cell } else { Cell::missing(no_gpu) };
     let top = report.parts.first();
-    let (lost, lost_note, mood) = match &props.file.plan {
-        None => (Cell::missing("not checked yet"), "checking…".to_owned(), None),
-        Some(plan) if plan.drops_before > 0 => (
-            Cell::Count(plan.drops_before),
-            format!("{} after the repair", units::count(plan.drops_after)),
-            Some("bad"),
-        ),
-        Some(plan) if plan.damaged => {
-            (Cell::Count(0), "other defects are repaired".to_owned(), None)
-        }
-        Some(_) => (Cell::Count(0), "nothing to repair".to_owned(), Some("good")),
+    let missing = "no GPU slice in this trace";
+    let blocked_ns = props.file.triage.as_ref().map_or(0, |triage| triage.blocked_ns);
+    let busy = match blocked_ns {
+        0 => format!("{} busy", units::time(report.busy_ns)),
+        ns => format!("not meaningful: idle {} with work queued", units::time(ns)),
     };
     html! {
         <Figures>
-            <Tile id="span" label="GPU span" value={of_gpu(Cell::Ns(report.span_ns))}
+            <Tile id="span" label="GPU span" value={Cell::Ns(report.span_ns)}
                 note="first start to last end" on_open={open(props, View::Breakdown)} />
-            <Tile id="busy" label="GPU busy" value={Cell::or_missing(report.busy_pct, Cell::Percent, no_gpu)}
-                note={if has_gpu { format!("{} of work", units::time(report.busy_ns)) } else { String::new() }}
-                on_open={open(props, View::Breakdown)} />
+            <Tile id="busy" label="GPU busy" value={Cell::or_missing(report.busy_pct, Cell::Percent, missing)}
+                note={busy} mood={(blocked_ns > 0).then_some("warning")} on_open={open(props, View::Breakdown)} />
             <Tile id="kernels" label="Kernels" value={Cell::Count(report.n_kernels)}
-                note={format!("{}, {} in sum", units::plural(report.n_kernel_names, "name", "names"), units::time(report.kernel_sum_ns))}
-                on_open={open(props, View::Kernels)} />
-            <Tile id="top" label="Top category" value={Cell::or_missing(top.map(|part| part.category.clone()), Cell::Text, no_gpu)}
+                note={format!("{}, {} in total", units::plural(report.n_kernel_names, "name", "names"), units::time(report.kernel_sum_ns))}
+                on_open={open(props, View::Triage)} />
+            <Tile id="top" label="Top category" value={Cell::or_missing(top.map(|part| part.category.clone()), Cell::Text, missing)}
                 note={top.map_or_else(String::new, |part| format!("{} of GPU time", units::percent(part.share_pct)))}
                 on_open={open(props, View::Breakdown)} />
-            <Tile id="lost" label="Lost in Perfetto v51–v56" value={lost} note={lost_note} {mood}
-                on_open={open(props, View::Repair)} />
         </Figures>
     }
 }
 
-/// One line on the state of the file.
-fn quality(props: &Props) -> Html {
-    let Some(opened) = &props.file.opened else { return html! {} };
-    let worst = opened.problems.iter().map(|problem| problem.severity).max();
-    let mood = match worst {
-        None => "good",
-        Some(Severity::Note) => "note",
-        Some(Severity::Warning) => "warning",
-        Some(Severity::Error) => "error",
-    };
-    let n = opened.problems.len() as u64;
-    html! {
-        <p class={classes!("quality", mood)} data-testid="quality">
-            <span>{ format!("{} in {} of JSON", units::plural(opened.n_events, "event", "events"), units::file_bytes(opened.json_bytes)) }</span>
-            if n == 0 {
-                <span>{ "The file is sound." }</span>
-            } else {
-                <button class="link" onclick={show(props, View::Problems)}>
-                    { units::plural(n, "kind of problem in the file", "kinds of problems in the file") }
-                </button>
-            }
-        </p>
-    }
-}
-
-/// Every figure of the report, with how it was counted.
+/// Every figure of the report, with its definition.
 fn facts(report: &Analyses) -> Html {
     let Some(figures) = report.chapter("overview").and_then(|chapter| chapter.table("figures"))
     else {

@@ -1,32 +1,26 @@
-//! What the reader had to put up with.
+//! The defects of the file that the reader found: a part of the view of the file's health.
 
-use kinetoscope::report::units;
 use yew::prelude::*;
 
-use super::{Props, heading};
+use super::Props;
 use crate::components::ProblemCards;
+use crate::protocol::Opened;
 
-pub fn view(props: &Props) -> Option<Html> {
-    let opened = props.file.opened.as_ref()?;
-    let n = opened.problems.len() as u64;
-    if n == 0 {
-        return Some(html! {
-            <>
-                { heading("Problems", "None: the file is sound.") }
-                <p class="hint">{ "The JSON is whole and well-formed, and every event in it could be read. What Perfetto \
-                    makes of it is another question: see Repair." }</p>
-            </>
-        });
+pub fn section(props: &Props, opened: &Opened) -> Html {
+    if opened.problems.is_empty() {
+        return html! {
+            <section class="panel" data-testid="problems">
+                <h2>{ "Problems in the file" }</h2>
+                <p class="hint">{ "No problems found: the JSON is complete and every event in it could be read." }</p>
+            </section>
+        };
     }
-    let finding = format!(
-        "{} in this file. Whatever could be read was read; nothing was dropped without being counted here.",
-        units::plural(n, "kind of problem", "kinds of problems")
-    );
-    Some(html! {
-        <>
-            { heading("Problems", &finding) }
+    html! {
+        <section class="problems" data-testid="problems">
+            <h2>{ "Problems in the file" }</h2>
+            <p class="hint">{ "Every event that could be read was read. Events that could not be read are counted here." }</p>
             <ProblemCards problems={opened.problems.clone()} />
             { props.table(&opened.problem_table, None) }
-        </>
-    })
+        </section>
+    }
 }

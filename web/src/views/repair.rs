@@ -1,25 +1,42 @@
-//! What Perfetto makes of the file, what the repair does about it, and the repaired file.
+//! The health of the file: its problems, what Perfetto drops of it, the repair, and the repaired file.
 
 use kinetoscope::report::units;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
-use super::{Props, heading};
+use super::{Props, heading, problems};
 use crate::components::{FailureCard, Icon, Later, PlaceList};
 use crate::protocol::{Format, Plan};
 use crate::queries::status::{percent_read, progress_text};
 use crate::state::{PerfettoState, RepairState};
 
 pub fn view(props: &Props) -> Option<Html> {
-    let plan = props.file.plan.as_ref()?;
+    let opened = props.file.opened.as_ref()?;
+    let title = props.view.title();
+    let size = html! {
+        <p class="hint" data-testid="file-size">
+            { format!("{} in {} of JSON.", units::plural(opened.n_events, "event", "events"), units::file_bytes(opened.json_bytes)) }
+        </p>
+    };
+    let Some(plan) = props.file.plan.as_ref() else {
+        return Some(html! {
+            <>
+                { heading(title, "") }
+                { size }
+                { problems::section(props, opened) }
+            </>
+        });
+    };
     Some(html! {
         <>
-            { heading("Repair", &plan.verdict) }
+            { heading(title, &plan.verdict) }
+            { size }
             <div class="repair-top">
                 { headline(plan) }
                 { actions(props) }
             </div>
+            { problems::section(props, opened) }
             if let Some(text) = &plan.time_base {
                 <p class="note-line" data-testid="time-base"><Icon name="note" /><span>{ text }</span></p>
             }
@@ -29,10 +46,10 @@ pub fn view(props: &Props) -> Option<Html> {
                 if !plan.places.is_empty() {
                     <section class="panel places" data-testid="places">
                         <div class="panel-head">
-                            <h2>{ "The worst places, before and after" }</h2>
+                            <h2>{ "Worst places, before and after" }</h2>
                             <p class="lane-legend">
                                 <span class="lane-legend-dropped">{ "dropped" }</span>
-                                <span class="lane-legend-moved">{ "moved to a lane of its own" }</span>
+                                <span class="lane-legend-moved">{ "moved to a new lane" }</span>
                             </p>
                         </div>
                         <PlaceList places={plan.places.clone()} />
@@ -49,7 +66,7 @@ pub fn view(props: &Props) -> Option<Html> {
                     { props.table(&plan.log, None) }
                     if plan.n_changes > plan.log.rows.len() as u64 {
                         <p class="hint">
-                            { format!("These are the first {} of {} lines; the JSON log has all.",
+                            { format!("First {} of {} lines. The JSON log has all of them.",
                                 units::count(plan.log.rows.len() as u64), units::count(plan.n_changes)) }
                         </p>
                     }
@@ -59,21 +76,21 @@ pub fn view(props: &Props) -> Option<Html> {
     })
 }
 
-/// Lost before, lost after.
+/// Dropped slices before and after.
 fn headline(plan: &Plan) -> Html {
     let mood = |bad: bool| if bad { "bad" } else { "good" };
     html! {
-        <div class="before-after" role="group" aria-label="Slices that Perfetto v51 to v56 drop">
+        <div class="before-after" role="group" aria-label="Slices that Perfetto v51 to v56 drops">
             <div class={mood(plan.drops_before > 0)}>
-                <p class="before-after-label">{ "Dropped today" }</p>
+                <p class="before-after-label">{ "Dropped slices (original file)" }</p>
                 <p class="before-after-count" data-testid="drops-before" data-exact={plan.drops_before.to_string()}>{ units::count(plan.drops_before) }</p>
             </div>
             <div class="before-after-arrow" aria-hidden="true"><Icon name="arrow" /></div>
             <div class={mood(plan.drops_after > 0 || !plan.clean_after)}>
-                <p class="before-after-label">{ "After the repair" }</p>
+                <p class="before-after-label">{ "Dropped slices (repaired file)" }</p>
                 <p class="before-after-count" data-testid="drops-after" data-exact={plan.drops_after.to_string()}>{ units::count(plan.drops_after) }</p>
             </div>
-            <p class="before-after-note">{ "slices, in Perfetto v51 to v56" }</p>
+            <p class="before-after-note">{ "in Perfetto v51 to v56" }</p>
         </div>
     }
 }
@@ -107,7 +124,7 @@ fn actions(props: &Props) -> Html {
                 </button>
                 <button onclick={save(Format::Json)} disabled={busy} data-testid="download-json">{ ".json" }</button>
                 <button onclick={save_log} disabled={!written} data-testid="download-log"
-                    title={(!written).then_some("Written together with the repaired file")}>{ "Log .json" }</button>
+                    title={(!written).then_some("Available once the repaired file is written")}>{ "Log .json" }</button>
             </div>
             { repair_state(props) }
             { perfetto_state(props, open) }
@@ -140,19 +157,19 @@ fn perfetto_state(props: &Props, open: Callback<MouseEvent>) -> Html {
     let job = props.file.job;
     let text = match &props.perfetto {
         PerfettoState::Writing(of) if *of == job => {
-            "Perfetto's window is open; the repaired file is being written."
+            "The Perfetto window is open. Writing the repaired file…"
         }
         PerfettoState::Waiting(of) if *of == job => "Waiting for Perfetto to load…",
         PerfettoState::Sent(of) if *of == job => {
-            "Handed over. Perfetto may ask there whether to trust this page."
+            "Sent. Perfetto may ask whether to trust this page."
         }
         PerfettoState::Lost(of) if *of == job => {
-            "Perfetto's window did not answer or was closed. Try again, or download the file and open it there."
+            "The Perfetto window did not answer or was closed. Try again, or download the file and open it in Perfetto."
         }
         PerfettoState::Blocked(of) if *of == job => {
             return html! {
                 <p class="perfetto-state" role="status" data-testid="perfetto-blocked">
-                    { "The browser blocked the new window. The file is ready now: " }
+                    { "The browser blocked the new window. The file is ready: " }
                     <button class="link" onclick={open} data-testid="open-perfetto-again">{ "open Perfetto" }</button>
                 </p>
             };
@@ -162,18 +179,18 @@ fn perfetto_state(props: &Props, open: Callback<MouseEvent>) -> Html {
     html! { <p class="perfetto-state" role="status" data-testid="perfetto-state">{ text }</p> }
 }
 
-/// What was conserved, once the file is written.
+/// The verification, once the file is written.
 fn proof(props: &Props) -> Html {
     let RepairState::Done(repaired) = &props.file.repair else { return html! {} };
     html! {
         <>
             if repaired.proven {
                 <p class="note-line good" data-testid="proof-holds"><Icon name="check" />
-                    <span>{ "Nothing was lost: both files were counted byte by byte while writing, and every quantity below holds." }</span>
+                    <span>{ "Verified: input and output have the same quantities, listed below." }</span>
                 </p>
             } else {
                 <p class="note-line bad" role="alert" data-testid="proof-fails"><Icon name="error" />
-                    <span>{ "A quantity below does not hold. This is a fault of Kinetoscope: keep the original, and report it." }</span>
+                    <span>{ "Verification failed: input and output differ. This is a bug in Kinetoscope. Keep the original file and report the bug." }</span>
                 </p>
             }
             { props.table(&repaired.proof, None) }
@@ -181,7 +198,7 @@ fn proof(props: &Props) -> Html {
     }
 }
 
-/// Durations that cannot be, and the offer to clip them.
+/// Impossible durations, and the option to clip them.
 fn impossible(props: &Props, plan: &Plan) -> Html {
     if plan.impossible.rows.is_empty() {
         return html! {};
@@ -201,8 +218,8 @@ fn impossible(props: &Props, plan: &Plan) -> Html {
             }
             <label class="check">
                 <input type="checkbox" checked={plan.clip_impossible} disabled={props.file.is_busy()} {onchange} data-testid="clip-impossible" />
-                { "Clip them to the next start on their stream, keeping the original in the event's args. This is the only \
-                   change to a duration there is, and it is off unless you switch it on." }
+                { "Clip each to the next start on its stream, and keep the original duration in the args of the event. No other \
+                   repair changes a duration." }
             </label>
             { props.table(&plan.impossible, None) }
         </section>

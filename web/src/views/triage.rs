@@ -1,23 +1,11 @@
-//! Where GPU time comes from: the takeaways, the stages, and every kernel with its line of Python.
+//! Where GPU time comes from: the takeaways, the stages, and every kernel with its Python line.
 
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{Companions, Later, Rows, StagedTable};
+use crate::components::{Companions, KernelScope, Later, Rows, StagedTable};
 use crate::protocol::{Chapter, Triage};
-use crate::queries::stages::Narrowed;
-
-/// The columns that answer "which kernel, how long, from where".
-const LEAD: &[&str] = &[
-    "kernel_name",
-    "total_ns",
-    "share_pct",
-    "python_location",
-    "cpu_op",
-    "mapping_confidence",
-    "category",
-    "launches",
-];
+use crate::queries::stages::{KERNELS, MERGED, Narrowed};
 
 pub fn view(props: &Props) -> Option<Html> {
     let triage = props.file.triage.as_ref()?;
@@ -26,18 +14,34 @@ pub fn view(props: &Props) -> Option<Html> {
     Some(html! {
         <>
             { heading("Triage", intro.next().map_or("", String::as_str)) }
-            <Companions job={props.file.job} companions={props.file.companions.clone()} tasks={props.tasks.clone()} />
+            <Companions file={props.file.clone()} tasks={props.tasks.clone()} />
             { sentences(intro) }
             { props.choices(triage) }
             { stages(props, triage, chapter) }
-            <Later>
-                if let Some(kernels) = triage.chapter("kernel-table") {
-                    { staged(props, kernels, &Rows::Kernels(props.file.kernel.clone()), props.narrowed(), Some("total_ns"), LEAD) }
-                    { for kernels.intro.iter().map(|sentence| html! { <p class="hint">{ sentence }</p> }) }
-                }
-            </Later>
+            <Later>{ kernels(props, triage) }</Later>
         </>
     })
+}
+
+/// The one table of kernels: of a stage where one is chosen; of all stages with a row per name, or a row per name and
+/// stage.
+pub fn kernels(props: &Props, triage: &Triage) -> Html {
+    let (Some(by_stage), merged) = (triage.chapter(KERNELS), triage.chapter(MERGED)) else {
+        return html! {};
+    };
+    let settings = props.tables.get(KERNELS).cloned().unwrap_or_default();
+    let narrowed = props.narrowed();
+    let merged = merged.filter(|_| narrowed.stage.is_none());
+    let chapter = merged.filter(|_| !settings.by_stage).unwrap_or(by_stage);
+    html! {
+        <>
+            if merged.is_some() {
+                <KernelScope {settings} tasks={props.tasks.clone()} />
+            }
+            { staged(props, chapter, &Rows::Kernels(props.file.kernel.clone()), narrowed, Some("total_ns")) }
+            { for by_stage.intro.iter().map(|sentence| html! { <p class="hint">{ sentence }</p> }) }
+        </>
+    }
 }
 
 /// The table of stages shows all of them, of the chosen device.
@@ -46,16 +50,11 @@ fn stages(props: &Props, triage: &Triage, chapter: &Chapter) -> Html {
         return html! { <>{ for chapter.tables.iter().map(|table| props.table(table, None)) }</> };
     }
     let of_device = Narrowed { stage: None, ..props.narrowed() };
-    staged(props, chapter, &Rows::Plain, of_device, None, &["stage"])
+    staged(props, chapter, &Rows::Plain, of_device, None)
 }
 
-/// A chapter of triage as a view of its own: its finding, its notes, its tables as the report orders them.
-pub fn chapter(
-    props: &Props,
-    id: &str,
-    rows: &Rows,
-    lead: &'static [&'static str],
-) -> Option<Html> {
+/// A chapter of triage as a view: its finding, its notes, its tables.
+pub fn chapter(props: &Props, id: &str, rows: &Rows) -> Option<Html> {
     let triage = props.file.triage.as_ref()?;
     let chapter = triage.chapter(id)?;
     let mut intro = chapter.intro.iter();
@@ -64,9 +63,14 @@ pub fn chapter(
             { heading(props.view.title(), intro.next().map_or("", String::as_str)) }
             { sentences(intro) }
             { props.choices(triage) }
-            { staged(props, chapter, rows, props.narrowed(), None, lead) }
+            { staged(props, chapter, rows, props.narrowed(), None) }
         </>
     })
+}
+
+/// The id under which the page shows a table.
+fn shown_id(id: &str) -> &str {
+    if id == MERGED { KERNELS } else { id }
 }
 
 /// Sentences as a short list.
@@ -83,21 +87,20 @@ fn sentences<'a>(sentences: impl Iterator<Item = &'a String>) -> Html {
     html! { <ul class="takeaways" data-testid="takeaways">{ for items }</ul> }
 }
 
-/// The tables of a chapter, narrowed to what was chosen.
+/// The tables of a chapter, narrowed to a stage and a device.
 fn staged(
     props: &Props,
     chapter: &Chapter,
     rows: &Rows,
     narrowed: Narrowed,
     default_sort: Option<&'static str>,
-    lead: &'static [&'static str],
 ) -> Html {
     html! {
         <>
             { for chapter.tables.iter().map(|table| html! {
                 <StagedTable key={table.id.to_string()} job={props.file.job} table={table.clone()} rows={rows.clone()}
-                    narrowed={narrowed.clone()} {lead} {default_sort}
-                    settings={props.tables.get(&*table.id).cloned().unwrap_or_default()} tasks={props.tasks.clone()} />
+                    narrowed={narrowed.clone()} {default_sort}
+                    settings={props.tables.get(shown_id(&table.id)).cloned().unwrap_or_default()} tasks={props.tasks.clone()} />
             }) }
         </>
     }

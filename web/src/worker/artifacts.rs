@@ -78,7 +78,7 @@ pub fn make(
     })?;
     if let Some(repairer) = repairer {
         if !repairer.finish(&mut out).holds {
-            return Err(fault("The repaired trace does not hold what the original did."));
+            return Err(fault("Verification failed: input and output differ."));
         }
         stored.push(&out);
         port.block(&out);
@@ -140,9 +140,9 @@ fn kernel_map(of: &Of<'_>, wish: &ArtifactWish, facts: &UserFacts) -> Result<Mad
 
 fn not_taken(error: &dyn std::error::Error) -> Failure {
     Failure {
-        title: "This cannot be written into the artifacts".into(),
+        title: "The artifacts cannot be written with these options".into(),
         what: error.to_string(),
-        advice: "Correct the options or the facts, and try again.".into(),
+        advice: "Correct the options or the run details, and try again.".into(),
         ..Failure::default()
     }
 }
@@ -151,16 +151,16 @@ fn too_large(error: &dyn std::error::Error) -> Failure {
     Failure {
         title: "The archive would be too large".into(),
         what: error.to_string(),
-        advice: "Download the repaired trace on the Repair view and the tables one by one.".into(),
+        advice: "Download the repaired trace in File health, and the tables one by one.".into(),
         ..Failure::default()
     }
 }
 
 fn fault(what: &str) -> Failure {
     Failure {
-        title: "The artifacts could not be made".into(),
+        title: "The artifacts could not be written".into(),
         what: what.to_owned(),
-        advice: "This is a fault of Kinetoscope; please report it.".into(),
+        advice: "This is a bug in Kinetoscope. Please report it.".into(),
         ..Failure::default()
     }
 }

@@ -1,7 +1,7 @@
-//! The worker: decodes one file, analyses it with what others tell of it, plans and writes its repair.
+//! The worker: decodes one file, analyses it with its related files, plans and writes its repair.
 //!
-//! `session` is the whole of it without a browser, and runs in native tests; `port` gives it a file to
-//! read and somewhere to answer.
+//! `session` is the whole worker without a browser, and runs in native tests; `port` connects it to the
+//! browser's file reader and messages.
 
 mod artifacts;
 mod page;

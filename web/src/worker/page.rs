@@ -1,4 +1,4 @@
-//! From what the facade returns to what the page shows.
+//! Converts results of the facade to the page's messages.
 
 use kinetoscope::report::Section;
 use kinetoscope::{
@@ -6,9 +6,10 @@ use kinetoscope::{
 };
 
 use crate::protocol::{
-    Analyses, Chapter, Choice, Comparison, Format, Opened, Part, Plan, ProblemCard, Repaired,
-    Severity, Triage, Verdict,
+    Analyses, Chapter, Choice, Comparison, Format, Lacks, Opened, Part, Plan, ProblemCard,
+    Repaired, Severity, Triage, Verdict,
 };
+use crate::queries::stages::MERGED;
 use crate::shared::Shared;
 
 /// A decoded file.
@@ -67,8 +68,12 @@ pub fn analyses(report: &TraceReport, sections: Vec<Section>) -> Analyses {
     }
 }
 
-/// The triage of a file.
-pub fn triage(report: &TriageReport, sections: Vec<Section>) -> Triage {
+/// The triage of a file. `has_stacks`: the file has slices of Python functions.
+pub fn triage(report: &TriageReport, sections: Vec<Section>, has_stacks: bool) -> Triage {
+    let coverage = &report.coverage;
+    let has_shapes = report.kernels.iter().any(|row| row.shapes.is_some());
+    // Kernels of graphs and kernels without an op have no shapes either way, so they tell nothing of the recording.
+    let of_ops = coverage.op_ns > 0 && coverage.graph_slices == 0;
     let all_ns = report.stages.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
     let choice = |id: &str, title: String, is_of: &dyn Fn(&StageRow) -> bool| {
         let own = report.stages.iter().filter(|row| is_of(row));
@@ -77,17 +82,13 @@ pub fn triage(report: &TriageReport, sections: Vec<Section>) -> Triage {
         Choice { id: id.to_owned(), title, share_pct }
     };
     let has = |stage: &Stage| report.stages.iter().any(|row| row.stage == *stage);
-    let stages = Stage::EVERY.into_iter().filter(has).map(|stage| {
-        let title = match stage {
-            // Beside the choice of all stages, its own word would mislead.
-            Stage::All => "no stage known",
-            stage => stage.title(),
-        };
-        choice(stage.id(), title.to_owned(), &|row| row.stage == stage)
-    });
+    let stages = Stage::EVERY
+        .into_iter()
+        .filter(has)
+        .map(|stage| choice(stage.id(), stage.title().to_owned(), &|row| row.stage == stage));
     let devices = report.devices().into_iter().map(|device| {
         let title = match device {
-            "" => "device not known".to_owned(),
+            "" => "device not recorded".to_owned(),
             id => format!("Device {id}"),
         };
         choice(device, title, &|row| row.device == device)
@@ -96,12 +97,23 @@ pub fn triage(report: &TriageReport, sections: Vec<Section>) -> Triage {
         stages: Shared::new(stages.collect()),
         devices: Shared::new(devices.collect()),
         before_window: report.before_window,
-        has_ops: report.coverage.op_ns > 0,
+        has_ops: coverage.op_ns > 0,
+        blocked_ns: coverage.gpu_blocked_ns,
+        lacks: Lacks { stacks: !has_stacks, shapes: of_ops && !has_shapes },
+        captures: coverage.captures.clone(),
+        by_mapping: coverage.by_mapping,
+        by_map: coverage.by_map,
         chapters: sections.into_iter().map(Chapter::from).collect(),
     }
 }
 
-/// Two runs side by side.
+/// The chapter with the kernels of all stages merged by name.
+pub fn merged(report: &TriageReport) -> Option<Section> {
+    let table = report.merged_table()?;
+    Some(Section { tables: vec![table], ..Section::new(MERGED, "Kernels") })
+}
+
+/// Two compared runs.
 pub fn comparison(found: &kinetoscope::Comparison, sections: Vec<Section>) -> Comparison {
     Comparison {
         verdict: match found.guard.verdict {
@@ -156,6 +168,7 @@ pub fn repaired(name: &str, format: Format, bytes: u64, proof: &Proof) -> Repair
         format,
         bytes,
         file_name: fixed_name(name, format),
+        clip_impossible: false,
         proven: proof.holds,
         proof: Shared::new(kinetoscope::proof_table(proof)),
     }

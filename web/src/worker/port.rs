@@ -38,7 +38,7 @@ pub fn start() {
     scope.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
     // Lives as long as the worker.
     on_message.forget();
-    post(&scope, &Response::Ready { version: crate::VERSION.to_owned() }, &[]);
+    post(&scope, &Response::Ready { build: crate::BUILD.to_owned() }, &[]);
 }
 
 /// The files by their jobs: a repair reads the measured one again.

@@ -67,6 +67,9 @@ const EVERY_ROW: f64 = 0.0;
 /// Cells of a table in one message: reading them takes the page a few milliseconds.
 const CELLS_A_MESSAGE: usize = 1_500;
 
+/// The raw category of the slices that `with_stack=True` records (torch/csrc/profiler/kineto_shim.cpp).
+const PYTHON_FUNCTION: &str = "python_function";
+
 /// The one file of a worker, and the traces that tell of it.
 #[derive(Default)]
 pub struct Session {
@@ -79,13 +82,14 @@ struct OpenFile {
     decoded: Decoded,
     /// Arguments from the second reading, which the first triage asks for.
     details: Option<Details>,
-    plan: Option<RepairPlan>,
+    /// The plan, and whether it clips impossible durations.
+    plan: Option<(RepairPlan, bool)>,
     /// What triage knows of every GPU slice.
     slices: Option<TriageSlices>,
 }
 
 impl Session {
-    /// Obeys a request. Requests after a failed `Open` are ignored: the failure was the answer.
+    /// Handles a request. Requests after a failed `Open` are ignored: the failure was the answer.
     pub fn handle(&mut self, request: Request, files: &mut dyn Files, port: &mut dyn Port) {
         match request {
             Request::Open { job, name } => {
@@ -136,10 +140,13 @@ impl Session {
                 file.read_details(job, files, port);
                 let report = file.triage(&self.companions, count_before_window);
                 let mut sections = report.sections(EVERY_ROW);
+                sections.extend(page::merged(&report));
                 for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
                     send_rows(job, table, port);
                 }
-                port.send(Response::Triage { job, triage: page::triage(&report, sections) });
+                let has_stacks = file.decoded.trace.strings.find(PYTHON_FUNCTION).is_some();
+                let triage = page::triage(&report, sections, has_stacks);
+                port.send(Response::Triage { job, triage });
             }
             Request::Describe { job } => {
                 let Some(file) = &mut self.file else { return };
@@ -162,15 +169,19 @@ impl Session {
                 send_rows(job, &mut report.log, port);
                 let plan_page = page::plan(report, clip_impossible);
                 port.send(Response::RepairPlanned { job, plan: plan_page });
-                file.plan = Some(plan);
+                file.plan = Some((plan, clip_impossible));
             }
             Request::Repair { job, format } => {
-                let Some(OpenFile { name, decoded, plan: Some(plan), .. }) = &self.file else {
+                let Some(OpenFile { name, decoded, plan: Some((plan, clips)), .. }) = &self.file
+                else {
                     return;
                 };
                 let Some(source) = files.source(job) else { return };
                 match write(job, format, name, decoded, plan, source, port) {
-                    Ok((repaired, log)) => port.deliver(job, repaired, &log),
+                    Ok((repaired, log)) => {
+                        let repaired = Repaired { clip_impossible: *clips, ..repaired };
+                        port.deliver(job, repaired, &log);
+                    }
                     Err(failure) => port.send(Response::Failed { job, failure }),
                 }
             }
@@ -342,8 +353,8 @@ pub(super) fn read_all(
 fn no_trace(reason: &NotATrace) -> Failure {
     Failure {
         title: reason.title().into(),
-        what: "This file is no trace of torch.profiler.".into(),
-        place: Some(format!("at byte {} of its contents", units::count(reason.offset))),
+        what: "This file is not a torch.profiler trace.".into(),
+        place: Some(format!("at byte {} of the decompressed file", units::count(reason.offset))),
         advice: reason.advice().into(),
         excerpt: Some(reason.excerpt.clone()).filter(|text| !text.is_empty()),
     }
@@ -352,21 +363,22 @@ fn no_trace(reason: &NotATrace) -> Failure {
 /// What should never happen.
 fn fault(error: &dyn std::fmt::Display) -> Failure {
     Failure {
-        title: "The result could not be written down".into(),
+        title: "The result could not be written".into(),
         what: error.to_string(),
-        advice: "This is a fault of Kinetoscope; please report it.".into(),
+        advice: "This is a bug in Kinetoscope. Please report it.".into(),
         ..Failure::default()
     }
 }
 
 fn unreadable(error: &str, offset: u64) -> Failure {
     Failure {
-        title: "The file cannot be read any more".into(),
-        what: "It was moved, changed or deleted after it was dropped, or its disk is gone.".into(),
-        place: Some(format!("after {}", units::file_bytes(offset))),
-        advice: "Drop the file again. A file that is still being written changes; wait for the profiler \
-                 to finish."
+        title: "The file can no longer be read".into(),
+        what: "It was moved, changed or deleted after it was opened, or its disk was removed."
             .into(),
+        place: Some(format!("after {}", units::file_bytes(offset))),
+        advice:
+            "Open the file again. If the profiler is still writing it, wait until it has finished."
+                .into(),
         excerpt: Some(error.to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! Which architecture the trace was taken on, how sure that is, and what it means for another one.
+//! Detects the architecture that the trace was recorded on, and compares it with a target.
 //!
 //! The order of the evidence is that of artifacts.md 4: a word in the metadata, then kernel names (a Tensile
 //! kernel names the instruction set it was built for, and it ran), then the device's name and numbers. The
@@ -14,7 +14,7 @@ use trace::Trace;
 use crate::device::{self, Device};
 use crate::gpu::Gpu;
 
-/// What stands in place of an architecture that the file does not tell.
+/// Used for an architecture that is not recorded.
 pub const UNKNOWN: &str = "unknown";
 
 /// The architecture that the trace shows.
@@ -57,16 +57,16 @@ pub enum ArchRelation {
 /// The observed architecture against the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchVerdict {
-    /// The contract's word.
+    /// The match, as in the artifact contract.
     pub arch_match: ArchMatch,
-    /// The finer word.
+    /// The relation, more detailed than the match.
     pub arch_relation: ArchRelation,
     /// One sentence with the evidence.
     pub hardware_relevance_reason: String,
 }
 
 impl ObservedArch {
-    /// Compares with the architecture that the user aims at (`None`: none was named).
+    /// Compares with the target architecture (`None`: not set).
     #[must_use]
     pub fn against(&self, target: Option<&str>) -> ArchVerdict {
         let verdict = |arch_match, arch_relation, reason: String| ArchVerdict {
@@ -77,30 +77,30 @@ impl ObservedArch {
         let undetermined = |reason| verdict(ArchMatch::Unknown, ArchRelation::Undetermined, reason);
         let observed = &self.observed_arch;
         let evidence = match self.evidence.join("; ") {
-            text if text.is_empty() => "nothing in the file tells".to_owned(),
+            text if text.is_empty() => "no evidence in the file".to_owned(),
             text => text,
         };
         if let Some(conflict) = &self.conflict {
             return undetermined(format!(
-                "The file contradicts itself: {observed} ({evidence}), but {conflict}."
+                "Conflicting architectures in the file: {observed} ({evidence}), but {conflict}."
             ));
         }
         let Some(target) = target.map(str::trim).filter(|target| !target.is_empty()) else {
             return undetermined(format!(
-                "No target architecture set; observed {observed} ({evidence})."
+                "Observed architecture {observed} ({evidence}); no target architecture set."
             ));
         };
         let target = architectures::spelled(target).unwrap_or_else(|| target.to_owned());
         if observed == UNKNOWN {
             return undetermined(format!(
-                "The architecture of this trace is not known ({evidence}), so nothing can be said for {target}."
+                "The architecture of this trace is not recorded ({evidence}), so it is unknown whether the results apply to {target}."
             ));
         }
         if *observed == target {
             return verdict(
                 ArchMatch::Exact,
                 ArchRelation::Exact,
-                format!("Observed {observed} is the target ({evidence})."),
+                format!("Observed architecture {observed} equals the target ({evidence})."),
             );
         }
         if let Some(family) = architectures::related(observed, &target) {
@@ -108,7 +108,7 @@ impl ObservedArch {
                 ArchMatch::Compatible,
                 ArchRelation::SameFamily,
                 format!(
-                    "Observed {observed} is not the target {target} but of its family ({}): {} ({evidence}).",
+                    "Observed architecture {observed} is in the family of the target {target} ({}): {} ({evidence}).",
                     family.name, family.carries_over
                 ),
             );
@@ -117,13 +117,13 @@ impl ObservedArch {
             ArchMatch::Unknown,
             ArchRelation::Different,
             format!(
-                "Observed {observed} differs from target {target}: not comparable ({evidence})."
+                "Observed architecture {observed} differs from the target {target}: not comparable ({evidence})."
             ),
         )
     }
 }
 
-/// What the file says about the architecture.
+/// The architecture according to the file.
 #[inline(never)]
 pub(crate) fn observed(gpu: &Gpu<'_>, platform: Platform) -> ObservedArch {
     let said = [
@@ -201,7 +201,7 @@ fn said_by_kernels(gpu: &Gpu<'_>) -> Vec<Said> {
         .collect()
 }
 
-/// What names and numbers of the devices say: of those that ran something, if the file tells which.
+/// Evidence from names and numbers of the devices: of those that ran something, if the file records which.
 fn said_by_devices(gpu: &Gpu<'_>, platform: Platform) -> Vec<Said> {
     let devices = device::devices(gpu.trace);
     let is_used = |device: &Device| {
@@ -333,7 +333,7 @@ mod tests {
         );
         let verdict = found.against(Some("gfx90a"));
         assert_eq!(verdict.arch_match, ArchMatch::Unknown);
-        assert!(verdict.hardware_relevance_reason.contains("contradicts itself"));
+        assert!(verdict.hardware_relevance_reason.contains("Conflicting architectures"));
     }
 
     #[test]
@@ -367,7 +367,7 @@ mod tests {
                 "{reason}"
             );
             if target.is_none() {
-                assert!(reason.starts_with("No target architecture set"), "{reason}");
+                assert!(reason.contains("no target architecture set"), "{reason}");
             }
             if relation == SameFamily && observed.starts_with("gfx") {
                 assert!(reason.contains("FP4 and FP6") && reason.contains("absolute times"));

@@ -1,5 +1,5 @@
-//! How each GPU slice was launched and what its op was called with: from the arguments that a second reading of the
-//! file keeps, by the same ids that tell where the slice came from.
+//! Launch config of each GPU slice and inputs of its op, from the second pass over the file. They are found by the
+//! same ids that map the slice to its op.
 
 use std::collections::HashMap;
 
@@ -137,41 +137,41 @@ impl Arguments {
         self.call_of.get(slice).copied().filter(|index| *index != NONE)
     }
 
-    /// The sizes of the matrix product that a slice's op is.
+    /// The sizes of the matrix product of a slice's op.
     pub(crate) fn gemm(&self, slice: usize) -> Option<Gemm> {
         self.calls.get(self.call_index(slice)? as usize)?.gemm
     }
 
-    /// Whether the capture of a graph told how a slice was launched.
+    /// Whether a slice's launch config comes from the capture of its graph.
     pub(crate) fn is_captured(&self, slice: usize) -> bool {
         self.captured.get(slice) == Some(&true)
     }
 }
 
-/// What is known of launches and calls, and why not more, in sentences.
+/// Sentences about launch configs and op inputs, and why some are missing.
 pub(crate) fn note(details: Option<&Details>, arguments: &Arguments) -> String {
     let Some(details) = details else {
-        return "Grid, block, occupancy and inputs are left out: the arguments of the events were not read."
+        return "Grid, block, occupancy and inputs are omitted, because the arguments of the events were not read."
             .to_owned();
     };
     let mut sentences = Vec::new();
     let configs = &arguments.configs;
     if configs.is_empty() {
-        sentences.push("The file does not tell how kernels were launched.".to_owned());
+        sentences.push("Launch configs were not recorded.".to_owned());
     } else {
         sentences.push("Grid, block and inputs are those of the most frequent launch.".to_owned());
         sentences.push(
             if configs.iter().any(|config| config.occupancy_milli_pct.is_some()) {
                 "Occupancy is the profiler's estimate, not a measurement."
             } else {
-                "Occupancy is not in the file."
+                "Occupancy was not recorded."
             }
             .to_owned(),
         );
     }
     if arguments.calls.is_empty() {
         sentences.push(
-            "No inputs of ops are known (record_shapes was off, or graphs launched all)."
+            "No op inputs recorded (record_shapes was off, or graphs launched all kernels)."
                 .to_owned(),
         );
     }
@@ -181,7 +181,7 @@ pub(crate) fn note(details: Option<&Details>, arguments: &Arguments) -> String {
     }
     if details.n_unkept > 0 {
         sentences
-            .push(format!("The inputs of {} were too long to keep.", events(details.n_unkept)));
+            .push(format!("The inputs of {} were too long to store.", events(details.n_unkept)));
     }
     sentences.join(" ")
 }

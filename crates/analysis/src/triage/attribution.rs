@@ -1,27 +1,38 @@
-//! Kernel to launch to op to line of Python, by the ids that the file has.
+//! Maps kernels to launches, ops and Python lines by the ids in the file.
 
 use std::collections::HashMap;
 
-use trace::{BuildIdHasher, Details, Phase, Row, StringId, Trace};
+use trace::{BuildIdHasher, Details, Phase, Row, StringId, Trace, TrackId};
 
 use super::autograd::Autograd;
-use super::nest::Nest;
+use super::nest::{DEPTH, Nest};
 use super::python::{Calls, Frames};
 use super::site::{Attribution, Confidence, Site};
 use crate::gpu::Gpu;
 use crate::launches::Launches;
 use crate::recorded::{Recorded, recorded};
 
-/// What a trace says about where its GPU work came from: built once, asked for every GPU slice.
+/// Finds the origin of GPU slices: built once per trace, queried for every slice.
 pub(crate) struct Linker<'a> {
     pub(crate) trace: &'a Trace,
     /// Ops by `External id`, then thread, then start.
     ops: Vec<(i64, Row)>,
     /// Ops by thread and time, for launches without an id.
     nest: Nest<'a>,
+    /// Annotations of collectives.
+    collectives: Nest<'a>,
     frames: Frames<'a>,
     autograd: Autograd,
 }
+
+/// The op in which PyTorch records the arguments of every collective: it says that there is one, not which.
+const COLLECTIVE_ARGUMENTS: &str = "record_param_comms";
+
+/// How the op is called in which autograd's engine evaluates a node of its graph.
+const ENGINE: &str = "autograd::engine::";
+
+/// How the annotations begin that PyTorch writes around collectives: `nccl:all_reduce`.
+const COLLECTIVE: &str = "nccl:";
 
 /// What makes a place: everything by name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +52,12 @@ pub(crate) fn launches_graph(name: &str) -> bool {
 }
 
 impl<'a> Linker<'a> {
+    /// The Python line that ran on `track` at `ts_ns`: `model.py:7 forward`.
+    pub(crate) fn line_at(&mut self, track: TrackId, ts_ns: i64) -> Option<String> {
+        let calls = self.frames.calls(track, ts_ns);
+        self.frames.location(&calls).map(|line| line.to_string())
+    }
+
     /// `details` are the arguments of its events, where they were read.
     #[inline(never)]
     pub(crate) fn of(trace: &'a Trace, details: Option<&Details>) -> Self {
@@ -57,10 +74,15 @@ impl<'a> Linker<'a> {
             (*external, trace.track(*row), trace.ts_ns(*row), *row)
         });
         let autograd = Autograd::of(trace, &nest, details);
-        Self { trace, ops, nest, frames: Frames::of(trace), autograd }
+        let collectives = Nest::of(trace, |row| {
+            trace.phase(row) == Phase::Complete
+                && *recorded.of(trace, row) == Recorded::Annotation
+                && trace.name_text(row).starts_with(COLLECTIVE)
+        });
+        Self { trace, ops, nest, collectives, frames: Frames::of(trace), autograd }
     }
 
-    /// The op with this `External id` that holds the launch. An id alone does not tell: old profilers write the
+    /// The op with this `External id` that holds the launch. An id alone is not enough: old profilers write the
     /// correlation there, which is the number of some other op (in one of the corpus's traces for every launch).
     #[inline(never)]
     fn op(&self, external: i64, launch: Row) -> Option<Row> {
@@ -77,7 +99,7 @@ impl<'a> Linker<'a> {
         holds.then_some(op)
     }
 
-    /// The op that a launch belongs to, and how sure that is; `external` is the id that the GPU slice itself carries.
+    /// The op that a launch belongs to, and the confidence; `external` is the id that the GPU slice itself carries.
     /// `is_sure` is whether it is known that this launch launched it.
     #[inline(never)]
     pub(crate) fn op_of(
@@ -109,6 +131,31 @@ impl<'a> Linker<'a> {
         }
     }
 
+    /// The name of an op that says what it does: of [`COLLECTIVE_ARGUMENTS`] the op around it (`c10d::allreduce_`), else
+    /// the annotation of the collective in it. `None` where neither is known.
+    #[inline(never)]
+    fn telling_op(&self, op: Row, launch: Row) -> Option<StringId> {
+        let trace = self.trace;
+        if trace.name_text(op) != COLLECTIVE_ARGUMENTS {
+            return Some(trace.name(op));
+        }
+        let (track, ts_ns) = (trace.track(launch), trace.ts_ns(launch));
+        let says = |row: Row| {
+            let name = trace.name_text(row);
+            name != COLLECTIVE_ARGUMENTS && !name.starts_with(ENGINE)
+        };
+        let mut next = self.nest.innermost(track, ts_ns);
+        for _ in 0..DEPTH {
+            let Some(at) = next else { break };
+            if self.nest.is_open(at, ts_ns) && says(self.nest.rows[at]) {
+                return Some(trace.name(self.nest.rows[at]));
+            }
+            next = self.nest.around(at);
+        }
+        let annotation = self.collectives.innermost(track, ts_ns)?;
+        Some(trace.name(self.collectives.rows[annotation]))
+    }
+
     /// Where a launch came from; the rest as for [`Linker::op_of`].
     pub(crate) fn origin(&mut self, launch: Row, external: Option<i64>, is_sure: bool) -> Origin {
         let trace = self.trace;
@@ -120,7 +167,7 @@ impl<'a> Linker<'a> {
         let forward = op.and_then(|_| self.forward_calls(launch, own));
         let (calls, forward) = forward.map_or((own, None), |(calls, op)| (calls, Some(op)));
         Origin {
-            op: op.map(|op| trace.name(op)),
+            op: op.and_then(|op| self.telling_op(op, launch)),
             launch: Some(trace.name(launch)),
             calls,
             forward,
@@ -163,7 +210,7 @@ impl<'a> Linker<'a> {
     }
 }
 
-/// What nothing is known of.
+/// A slice without a known origin.
 pub(crate) fn unknown() -> Site {
     Site {
         cpu_op: None,
@@ -177,7 +224,7 @@ pub(crate) fn unknown() -> Site {
     }
 }
 
-/// The place of every GPU slice, as the trace itself tells.
+/// The place of every GPU slice, from the trace itself.
 #[inline(never)]
 pub(crate) fn attribute(
     gpu: &Gpu<'_>,

@@ -1,6 +1,6 @@
-//! Which op of the forward pass an op of the backward pass belongs to.
+//! Maps ops of the backward pass to ops of the forward pass.
 //!
-//! The backward pass runs on threads of the autograd engine, where no line of the user's code is open. What tells is
+//! The backward pass runs on threads of the autograd engine, where no line of the user's code is open. The link is
 //! the number that autograd gives each node of its graph: the op of the forward pass that made the node carries it as
 //! `Sequence number`, and so do the ops that evaluate the node, with the forward thread as `Fwd thread id`. Of several
 //! ops of one number the last that began made the node; the others began before the number went up (the profiler's own
@@ -9,7 +9,7 @@
 //!
 //! Numbers count within one thread of one process. `Fwd thread id` is a count of PyTorch's own, not a `tid`: which
 //! thread it means is what the arrows say, else the one thread of the process that has most of the numbers. Where two
-//! have equally many, nothing is told.
+//! have equally many, no line is given.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use trace::{Details, Phase, ProcessId, Row, Trace, TrackId, each_row};
 
 use super::nest::{DEPTH, Nest};
 
-/// A number that more threads of a process have than this tells nothing: no program runs so many forward passes.
+/// A number that more threads of a process have than this is not used: no program runs so many forward passes.
 const MOST_THREADS: usize = 64;
 
 /// Raw category of the arrows.
@@ -96,7 +96,7 @@ fn by_arrow(trace: &Trace, ops: &Nest<'_>) -> Vec<(Row, Row)> {
     trace::sort(&mut ends);
     let process = |row: Row| trace.track_info(trace.track(row)).process;
     let link = |ends: &[(i64, bool, Row)]| {
-        // (An id that is there more than once, as in merged files, does not tell which belong together.)
+        // (An id that is there more than once, as in merged files, does not identify a pair.)
         let [(_, false, start), (_, true, end)] = ends else { return None };
         (process(*start) == process(*end)).then_some(())?;
         Some((begun_at(trace, ops, *end)?, begun_at(trace, ops, *start)?))

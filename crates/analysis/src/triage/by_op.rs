@@ -1,35 +1,53 @@
-//! The last resort for a kernel whose name tells nothing: what the ops that launched it do.
+//! What a kernel does when its name does not say: what the ops that launched it do.
 
 use std::collections::BTreeMap;
 
-use catalog::{Category, category_of_cpu_op};
+use catalog::{Category, category_of_cpu_op, samples};
 
 use super::attribution::Linker;
-use crate::gpu::Gpu;
+use crate::gpu::{Gpu, Work};
 use crate::launches::Launches;
 
-/// Gives every kernel name that no rule knows the category of its ops: that with most of its time. (Names that tell
-/// anything know better, for ops launch helpers, too.)
+/// Whether the op may say more than the name: of a name that no rule knows, and of one that sorts, for sorting alone does
+/// not tell sampling from the gradient of an embedding.
+fn is_open(work: &Work, name: &str) -> bool {
+    work.category == Category::Other
+        || (work.category == Category::ScanSort && name.to_ascii_lowercase().contains("sort"))
+}
+
+/// The category of a kernel that is open, by its op; `None` where the op says no more than the name.
+fn by_op(work: &Work, op: &str) -> Option<Category> {
+    match work.category {
+        Category::ScanSort => samples(op).then_some(Category::SamplingTopk),
+        _ => category_of_cpu_op(op),
+    }
+}
+
+/// Gives every kernel name whose work is open the category of its ops: that with most of its time. (A name that says
+/// anything is more reliable, because ops launch helper kernels, too.)
 #[inline(never)]
 pub(super) fn classify(gpu: &mut Gpu<'_>, linker: &Linker<'_>) {
-    let unknown: Vec<bool> =
-        gpu.works.iter().map(|work| work.category == Category::Other).collect();
-    if !unknown.contains(&true) {
+    let name = |work: &Work| gpu.trace.strings.get(work.name);
+    let open: Vec<bool> = gpu.works.iter().map(|work| is_open(work, name(work))).collect();
+    if !open.contains(&true) {
         return;
     }
     let launches = Launches::of(gpu);
     let mut times: BTreeMap<(usize, Category), i64> = BTreeMap::new();
     for at in 0..gpu.len() {
         let slice = gpu.slice(at);
-        if !unknown[slice.work] {
+        if !open[slice.work] {
             continue;
         }
+        let work = &gpu.works[slice.work];
         let launch = launches.of_slice(at);
         let external = gpu.trace.external(gpu.row(at));
         let op = launch
             .and_then(|launch| linker.op_of(launch, external, launches.is_sure(at)).0)
-            .and_then(|op| category_of_cpu_op(gpu.trace.name_text(op)));
-        if let Some(category) = op {
+            .and_then(|op| by_op(work, gpu.trace.name_text(op)));
+        // A sort that no op explains stays one, with its time.
+        let category = op.or(Some(work.category).filter(|own| *own != Category::Other));
+        if let Some(category) = category {
             let ns = times.entry((slice.work, category)).or_default();
             *ns = ns.saturating_add(slice.dur_ns);
         }
@@ -42,8 +60,9 @@ pub(super) fn classify(gpu: &mut Gpu<'_>, linker: &Linker<'_>) {
         }
     }
     for (work, (_, category)) in most {
-        gpu.works[work].category = category;
-        gpu.works[work].by_op = true;
+        let work = &mut gpu.works[work];
+        work.by_op = category != work.category;
+        work.category = category;
     }
 }
 
@@ -51,6 +70,26 @@ pub(super) fn classify(gpu: &mut Gpu<'_>, linker: &Linker<'_>) {
 mod tests {
     use crate::fixture::{Fixture, kernel, slice};
     use crate::triage::{KernelKey, Sources, TriageOptions, triage_kept};
+
+    #[test]
+    fn a_sort_is_sampling_only_where_its_op_says_so() {
+        let sort = "void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<long, int>::Policy800>(int)";
+        for (op, expected) in [
+            ("aten::embedding_dense_backward", "scan_sort"),
+            ("aten::_index_put_impl_", "scan_sort"),
+            ("aten::topk", "sampling_topk"),
+            ("sgl_kernel::top_p_sampling_from_probs", "sampling_topk"),
+        ] {
+            let mut fixture = Fixture::default();
+            let cpu = |category, name| slice(category, name).on(1, 1);
+            fixture.push(cpu("cpu_op", op).at(100, 50).external(1));
+            fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(109, 2).link(1));
+            fixture.push(kernel(sort).at(120, 10).link(1).external(1));
+            let trace = fixture.finish();
+            let (report, _) = triage_kept(&trace, &TriageOptions::default(), &Sources::default());
+            assert_eq!(report.kernels[0].category, expected, "{op}");
+        }
+    }
 
     #[test]
     fn a_name_that_tells_nothing_is_what_its_op_does() {
@@ -61,7 +100,7 @@ mod tests {
             ("qwertz_v2", "aten::add", 30),
             ("qwertz_v2", "mylib::thing", 90),
             ("asdf_v3", "mylib::thing", 5),
-            // A name that tells anything knows better.
+            // A name that says anything is more reliable.
             ("void flash_fwd_kernel<1>()", "aten::mm", 5),
         ];
         for (n, (name, op, dur)) in (1..).zip(kernels) {

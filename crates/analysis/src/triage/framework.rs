@@ -1,4 +1,4 @@
-//! Which framework ran: a vote over every Python path, every annotation and op, and every kernel name.
+//! Detects the framework by a vote over all Python paths, annotations, ops and kernel names.
 //!
 //! A look at the first few events would not do: start-up code, and kernels that one framework borrows from
 //! another (SGLang on ROCm runs kernels of vLLM and AITER), name the wrong one. Python paths weigh most,
@@ -30,7 +30,7 @@ pub enum Framework {
     /// PyTorch without any of these.
     #[serde(rename = "pytorch")]
     Pytorch,
-    /// Nothing tells.
+    /// Not recorded.
     #[serde(rename = "unknown")]
     Unknown,
 }
@@ -168,7 +168,7 @@ pub(crate) fn framework(trace: &Trace) -> FrameworkVote {
 
 fn nothing() -> FrameworkVote {
     let evidence =
-        vec!["no Python path, annotation, op or kernel name tells of a framework".to_owned()];
+        vec!["no Python path, annotation, op or kernel name of a known framework".to_owned()];
     FrameworkVote { framework: Framework::Unknown, evidence }
 }
 

@@ -1,4 +1,4 @@
-//! Single kernels in detail: what triage knows of every GPU slice, kept for questions about one name.
+//! Single kernels in detail: the triage of every GPU slice, kept to answer requests about one name.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::launches::Launches;
 use crate::percent;
 use crate::triage::site::Attribution;
 
-/// No launch is known.
+/// No launch is recorded.
 const NONE: Row = Row::MAX;
-/// Places of one kernel that are told in full; the others are summed up.
+/// Places of one kernel that are listed; the others are counted.
 const MOST_SITES: usize = 8;
 
-/// What triage knows of every GPU slice: some 25 bytes of each. It refers to its trace by row and id alone.
+/// The triage of every GPU slice, some 25 bytes each. It refers to its trace by row and id.
 #[derive(Clone, Debug, Default)]
 pub struct TriageSlices {
     works: Vec<Work>,
@@ -40,7 +40,7 @@ pub struct TriageSlices {
 /// Which row of the kernel table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelKey {
-    /// Stage id.
+    /// Stage id; empty for all stages.
     pub stage: String,
     /// The device, where the file has several.
     pub device: Option<String>,
@@ -59,11 +59,11 @@ pub struct KernelDetails {
     pub family: String,
     /// Id of the rule that gave the category; empty if none did.
     pub rule: String,
-    /// How often it ran.
+    /// Number of launches.
     pub n: u64,
-    /// Where it came from, most time first.
+    /// Its call sites, most time first.
     pub sites: Vec<CallSite>,
-    /// Places beyond those.
+    /// Number of further call sites.
     pub n_sites_left_out: u64,
     /// Some of its launches, by start.
     pub instances: Vec<InstanceRow>,
@@ -74,14 +74,17 @@ pub struct KernelDetails {
 pub struct CallSite {
     /// Launches from there.
     pub n: u64,
-    /// Their time in percent of all of the kernel's.
+    /// Their time in percent of the kernel's.
     pub share_pct: f64,
     /// The runtime call.
     pub launch: Option<String>,
     /// The op.
     pub cpu_op: Option<String>,
-    /// The line of Python that says most.
+    /// The Python line: the innermost of user or model code.
     pub location: Option<String>,
+    /// The whole path of that line's file, as the profiler wrote it, where `location` has less.
+    #[serde(default)]
+    pub full_path: Option<String>,
     /// Classes of the innermost modules around it, outermost first.
     pub modules: Option<String>,
     /// The calls that lead there, innermost first.
@@ -100,19 +103,19 @@ pub struct CallSite {
 pub struct InstanceRow {
     /// Its number among the launches of the kernel in the stage, from 1.
     pub number: u64,
-    /// When it began, in the file's nanoseconds.
+    /// Start in the file's nanoseconds.
     pub start_ns: i64,
-    /// How long it ran.
+    /// Duration in ns.
     pub dur_ns: i64,
-    /// Its stream; empty if it is not known.
+    /// Its stream; empty if not recorded.
     pub stream: String,
-    /// From the beginning of the launch call to its own; `None` when no launch is known, or a graph launched it.
+    /// From the start of the launch call to its own; `None` if no launch is recorded, or a graph launched it.
     pub queue_ns: Option<i64>,
-    /// The part of its time in which nothing ran on another stream of the device.
+    /// Part of the duration with no other stream of the device running.
     pub exposed_ns: i64,
-    /// What it is among all launches: `longest`, `shortest`, `median`.
+    /// Its rank among all launches: `longest`, `shortest`, `median`; else empty.
     pub mark: String,
-    /// The number of its event in the file, from 0.
+    /// Index of the event in the file, from 0.
     pub event: u32,
 }
 
@@ -202,7 +205,7 @@ impl TriageSlices {
         };
         let is_in = |at: &usize| {
             is_name.get(self.work_of[*at] as usize) == Some(&true)
-                && self.stage_of[*at].id() == key.stage
+                && (key.stage.is_empty() || self.stage_of[*at].id() == key.stage)
                 && on_device(trace.stream(self.rows[*at]))
         };
         (0..self.rows.len()).filter(is_in).collect()
@@ -234,6 +237,7 @@ impl TriageSlices {
                 launch: launch.clone(),
                 cpu_op: cpu_op.clone(),
                 location: location.as_ref().map(ToString::to_string),
+                full_path: location.as_ref().and_then(|line| line.full_path.clone()),
                 modules: modules.clone(),
                 stack: stack.iter().rev().cloned().collect(),
                 forward_op: forward_op.clone(),
@@ -295,11 +299,16 @@ impl KernelDetails {
 }
 
 impl CallSite {
-    /// How sure the place is, in words.
+    /// The label of its confidence.
+    #[must_use]
+    pub fn confidence_label(&self) -> &'static str {
+        Confidence::from_id(&self.confidence).map_or("", Confidence::label)
+    }
+
+    /// What its confidence means.
     #[must_use]
     pub fn how_sure(&self) -> &'static str {
-        let confidence = Confidence::EVERY.into_iter().find(|one| one.id() == self.confidence);
-        confidence.map_or("", Confidence::in_words)
+        Confidence::from_id(&self.confidence).map_or("", Confidence::in_words)
     }
 }
 
@@ -307,46 +316,52 @@ impl ReportRow for InstanceRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
             key: "number",
-            title: "No.",
+            title: "#",
             unit: Unit::Count,
-            help: "Its number among the launches of this kernel in the stage.",
+            help: "Position among the launches of this kernel in the stage, from 1.",
             cell: |row| Cell::Count(row.number),
         },
         Column {
             key: "start_ns",
             title: "Start",
             unit: Unit::Instant,
-            help: "When it began, on the file's clock.",
+            help: "Start on the file's clock.",
             cell: |row| Cell::Instant(row.start_ns),
         },
         columns::dur_ns(|row| Cell::Ns(row.dur_ns)),
         columns::stream(|row| row.stream.as_str().into()),
         Column {
             key: "queue_ns",
-            title: "Queued",
+            title: "Queue delay",
             unit: Unit::Time,
-            help: "From the beginning of the launch call to its own. Not told of graphs.",
-            cell: |row| Cell::or_missing(row.queue_ns, Cell::Ns, "no launch of it is known"),
+            help: "From the start of the launch call to the start of the kernel. Not defined for graph launches.",
+            cell: |row| {
+                Cell::or_missing(
+                    row.queue_ns,
+                    Cell::Ns,
+                    "no launch call is recorded, or a graph launched it",
+                )
+            },
         },
         Column {
             key: "exposed_ns",
             title: "Exposed",
             unit: Unit::Time,
-            help: "The part of its time in which nothing ran on another stream of the device.",
+            help: "Part of the duration with no other stream of the device running.",
             cell: |row| Cell::Ns(row.exposed_ns),
         },
         Column {
             key: "mark",
-            title: "Mark",
+            title: "Tag",
             unit: Unit::Text,
-            help: "The longest, the shortest and the median of all launches, by nearest rank.",
+            help: "Longest, shortest and median launch, by nearest rank.",
             cell: |row| row.mark.as_str().into(),
         },
         Column {
             key: "event",
             title: "Event",
             unit: Unit::Count,
-            help: "The number of its event in the file, from 0.",
+            help: "Index of its event in the file, from 0.",
             cell: |row| Cell::Count(u64::from(row.event)),
         },
     ];
@@ -398,9 +413,12 @@ mod tests {
         assert_eq!(found.instances[1].exposed_ns, 40, "the other stream hides 10 ns of it");
         let [site] = &found.sites[..] else { panic!("{:?}", found.sites) };
         assert_eq!((site.n, site.cpu_op.as_deref()), (3, Some("aten::mm")));
-        assert_eq!(site.how_sure(), "by the file's ids");
+        assert_eq!(site.confidence_label(), "Exact");
+        assert!(site.how_sure().starts_with("linked by the ids in the file"));
         assert_eq!(site.location.as_deref(), Some("model.py:8 forward"));
         assert!(site.stack[0].contains("forward"), "innermost first: {:?}", site.stack);
+        let merged = KernelKey { stage: String::new(), ..key("gemm") };
+        assert_eq!(slices.kernel(&trace, &merged, 9).unwrap().n, 3, "of all stages");
         assert_eq!(slices.kernel(&trace, &key("moon"), 9), None);
         let elsewhere = KernelKey { device: Some("1".into()), ..key("gemm") };
         assert_eq!(slices.kernel(&trace, &elsewhere, 9), None);

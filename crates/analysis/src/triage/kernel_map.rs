@@ -1,5 +1,5 @@
-//! A kernel map: what a mapping trace tells, without the trace. It says of each kernel name from which ops and lines of
-//! Python it came, by stage and over all.
+//! Kernel maps: the mapping of a trace without the trace. A map gives the ops and Python lines of each kernel name,
+//! by stage and overall.
 //!
 //! A mapping trace itself is read into such a map before its names are looked up, so a map that was exported from it
 //! gives the same places, whatever the trace holds.
@@ -82,7 +82,7 @@ fn of_parts(path: &str, rest: &str) -> Option<Location> {
     let (line, function) = rest.split_once(' ')?;
     let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
     let line = if is_number { line.parse().ok()? } else { return None };
-    Some(Location { path: path.to_owned(), line, function: function.to_owned() })
+    Some(Location { path: path.to_owned(), full_path: None, line, function: function.to_owned() })
 }
 
 /// The kernel map of a trace: the kernels of which it, or the captures and mapping in `sources`, tell the op. Stages are

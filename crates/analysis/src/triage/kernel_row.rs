@@ -4,7 +4,7 @@ use report::{Cell, Column, Row, Unit};
 use serde::{Deserialize, Serialize};
 
 use super::site::Confidence;
-use crate::columns;
+use crate::{columns, words};
 
 /// All launches of one kernel name in one stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -21,37 +21,44 @@ pub struct KernelTableRow {
     pub family: String,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Total in percent of the stage's GPU time (a sum, not wall time).
+    /// Total in percent of the summed GPU time of the device.
+    #[serde(default)]
+    pub gpu_share_pct: f64,
+    /// Total in percent of the stage's summed GPU time.
     pub share_pct: f64,
-    /// How often it ran.
+    /// Number of launches.
     pub launches: u64,
-    /// Total by launches, rounded half up.
+    /// Total / launches, rounded half up.
     pub mean_ns: i64,
     /// Median by nearest rank.
     pub p50_ns: i64,
     /// Longest.
     pub max_ns: i64,
-    /// The part of the total in which nothing ran on another stream of the device.
+    /// Part of the total with no other stream of the device running.
     pub exposed_ns: i64,
-    /// Mean time from the beginning of the launch call to that of the kernel; `None` when no launch is known, or a
+    /// Mean time from the start of the launch call to the start of the kernel; `None` if no launch is recorded, or a
     /// graph launched it.
     pub queue_ns: Option<i64>,
-    /// The line of Python that most of its time came from: `path:line function`; empty when none is known.
+    /// The Python line with most of its time: `path:line function`; empty if none is recorded.
     pub python_location: String,
-    /// The part of the total that came from that line, in percent.
+    /// Part of the total from that line, in percent.
     pub location_share_pct: f64,
-    /// Classes of the innermost `nn.Module`s around that line, outermost first; empty when none is known.
+    /// Where several lines launched it: each with its share of the total, most time first.
+    #[serde(default)]
+    pub locations: Vec<String>,
+    /// Classes of the innermost `nn.Module`s around that line, outermost first, with their share of the total if they do
+    /// not cover all of the line's time; empty if none is recorded.
     pub modules: String,
-    /// The op that most of its time came from; empty when none is known.
+    /// The PyTorch op with most of its time; empty if none is recorded.
     pub cpu_op: String,
-    /// How sure the place is: see [`Confidence`].
+    /// Id of the [`Confidence`] of op and line.
     pub mapping_confidence: String,
-    /// What that op was most often called with: `bf16[32,4096], bf16[4096,4096]`; `None` where the file does not tell,
-    /// or its arguments were not read.
+    /// The most frequent inputs of that op: `bf16[32,4096], bf16[4096,4096]`; `None` if not recorded, or if the
+    /// arguments of events were not read.
     pub shapes: Option<String>,
-    /// How many different inputs there were.
+    /// Number of distinct input shapes.
     pub n_shapes: u64,
-    /// Rows, columns and inner size of the matrix product: `32 x 4096 x 4096`; `None` when the op is none.
+    /// Rows, columns and inner size of the matrix product: `32 x 4096 x 4096`; `None` if the op is no product.
     pub gemm_shape: Option<String>,
     /// Blocks (workgroups) of the most frequent launch in x, y, z; `None` as for the shapes.
     pub grid: Option<[u32; 3]>,
@@ -63,22 +70,22 @@ pub struct KernelTableRow {
     pub registers: Option<u64>,
     /// Shared memory (LDS) of each block, in bytes.
     pub shared_bytes: Option<u64>,
-    /// Blocks by the number of multiprocessors (CUDA only).
+    /// Blocks of the grid per multiprocessor (CUDA only).
     pub blocks_per_sm: Option<f64>,
-    /// The same in warps.
+    /// Warps of the grid per multiprocessor (CUDA only).
     pub warps_per_sm: Option<f64>,
-    /// How many different launches (grid, block, registers, memory) there were.
+    /// Number of distinct launch configs: grid, block, registers, shared memory.
     pub n_launch_configs: u64,
-    /// Streams it ran on.
+    /// Streams of its launches.
     pub streams: Vec<String>,
-    /// When it first ran, in ns from the start of the first event of the trace, where a timeline begins.
+    /// First start, in ns from the first event of the trace, where a timeline begins.
     pub first_seen_ns: i64,
-    /// Remarks, as tokens that a program can read.
+    /// Remarks, as tokens for programs.
     pub notes: Vec<String>,
 }
 
-/// Rows with at least `cutoff_pct` of their stage, and what is left of each stage in one row, so that the shares of a
-/// stage still sum to 100 %.
+/// Rows with at least `cutoff_pct` of their stage, and the rest of each stage in one row, so that shares still sum to
+/// 100%.
 #[must_use]
 pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelTableRow> {
     let mut kept = Vec::new();
@@ -99,6 +106,7 @@ pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelTable
             kernel_name: format!("others ({} kernels)", below.len()),
             category: REST.to_owned(),
             total_ns,
+            gpu_share_pct: below.iter().map(|row| row.gpu_share_pct).sum(),
             share_pct: below.iter().map(|row| row.share_pct).sum(),
             launches,
             mean_ns: total_ns.saturating_add(n / 2) / n,
@@ -114,8 +122,9 @@ pub fn above_cutoff(rows: &[KernelTableRow], cutoff_pct: f64) -> Vec<KernelTable
     kept
 }
 
-/// Columns that a second reading of the file fills, and that many files leave empty.
+/// Columns that many files leave empty: places beyond the first, and what a second reading of the file fills.
 pub(super) const FROM_ARGUMENTS: &[&str] = &[
+    "locations",
     "shapes",
     "n_shapes",
     "gemm_shape",
@@ -129,7 +138,7 @@ pub(super) const FROM_ARGUMENTS: &[&str] = &[
     "n_launch_configs",
 ];
 
-const NOT_TOLD: &str = "the file does not tell, or its arguments were not read";
+const NOT_TOLD: &str = "not recorded";
 
 fn counted(n: u64) -> Cell {
     Cell::or_missing((n > 0).then_some(n), Cell::Count, NOT_TOLD)
@@ -144,44 +153,67 @@ fn per_sm(value: Option<f64>) -> Cell {
     Cell::or_missing(value.map(|value| format!("{value:.2}")), Cell::Text, NOT_TOLD)
 }
 
-/// The category of the row that sums up the rest of a stage.
+/// The category of the row that sums the rest of a stage.
 const REST: &str = "others";
-/// Why that row lacks what single kernels have.
-const OF_REST: &str = "these are several kernels";
+/// Why that row has no values of single kernels.
+const OF_REST: &str = "not defined for a sum of several kernels";
 
 fn is_rest(row: &KernelTableRow) -> bool {
     row.category == REST
 }
 
 impl Row for KernelTableRow {
+    const SHOWN: &'static [&'static str] = &[
+        "kernel_name",
+        "stage",
+        "device",
+        "total_ns",
+        "gpu_share_pct",
+        "share_pct",
+        "python_location",
+        "cpu_op",
+        "category",
+        "launches",
+        "mapping_confidence",
+        "mean_ns",
+    ];
+
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
             key: "stage",
             title: "Stage",
             unit: Unit::Text,
-            help: "Prefill (extend), decode, mixed, forward, backward, optimizer; all where no stage is known.",
-            cell: |row| row.stage.as_str().into(),
+            help: "The part of serving or training that launched the kernel.",
+            cell: |row| words::stage(&row.stage),
         },
-        columns::device("The device that it ran on.", |row| row.device.as_str().into()),
+        columns::device("Device that ran it.", |row| row.device.as_str().into()),
         columns::kernel_name(
-            "The kernel's name; shortened here, whole in the title and in copies.",
+            "The kernel name, shortened in tables; exports have the whole name.",
             |row| row.kernel_name.as_str().into(),
         ),
         columns::category(
-            "What the kernel computes, from its name; from its op where the name tells nothing, and Notes say so.",
-            |row| row.category.as_str().into(),
+            "What the kernel computes, from its name; from its op where the name is not enough (see Notes).",
+            |row| words::category(&row.category),
         ),
         columns::family("The library or compiler that it comes from, from its name.", |row| {
-            row.family.as_str().into()
+            words::family(&row.family)
         }),
-        columns::total_ns("Sum of the durations of all launches.", |row| Cell::Ns(row.total_ns)),
+        columns::total_ns("Summed duration of all launches.", |row| Cell::Ns(row.total_ns)),
+        Column {
+            key: "gpu_share_pct",
+            title: columns::OF_GPU_TIME,
+            unit: Unit::Percent,
+            help: "Total in percent of the summed duration of all GPU slices of the device, over all stages.",
+            cell: |row| Cell::Percent(row.gpu_share_pct),
+        },
         columns::share_pct(
-            "Total in percent of the stage's GPU time, a sum over all streams.",
+            columns::OF_STAGE_TIME,
+            "Total in percent of the summed duration of all GPU slices of the stage.",
             |row| Cell::Percent(row.share_pct),
         ),
         columns::launches(|row| Cell::Count(row.launches)),
         columns::mean_ns(|row| Cell::Ns(row.mean_ns)),
-        columns::p50_ns("Median by nearest rank: a duration that occurred.", |row| {
+        columns::p50_ns("Median duration by nearest rank, so a duration that occurred.", |row| {
             if is_rest(row) { Cell::missing(OF_REST) } else { Cell::Ns(row.p50_ns) }
         }),
         columns::max_ns(|row| Cell::Ns(row.max_ns)),
@@ -189,148 +221,168 @@ impl Row for KernelTableRow {
             key: "exposed_ns",
             title: "Exposed",
             unit: Unit::Time,
-            help: "The part of the total in which nothing ran on another stream of the device.",
+            help: "Part of Total with no other stream of the device running.",
             cell: |row| Cell::Ns(row.exposed_ns),
         },
         Column {
             key: "queue_ns",
-            title: "Queued, mean",
+            title: "Mean queue delay",
             unit: Unit::Time,
-            help: "Mean time from the beginning of the launch call to that of the kernel. Not told of graphs.",
-            cell: |row| Cell::or_missing(row.queue_ns, Cell::Ns, "no launch of it is known"),
+            help: "Mean time from the start of the launch call to the start of the kernel. Not defined for graph launches.",
+            cell: |row| {
+                Cell::or_missing(
+                    row.queue_ns,
+                    Cell::Ns,
+                    "no launch call is recorded, or a graph launched it",
+                )
+            },
         },
         Column {
             key: "python_location",
-            title: "Python",
-            unit: Unit::Text,
-            help: "The line that most of its time came from: the innermost one of the user's code or a model's.",
+            title: "Python line",
+            unit: Unit::Path,
+            help: "The Python line that most of its time came from: the innermost one of your code or a model's.",
             cell: |row| row.python_location.as_str().into(),
         },
         Column {
             key: "location_share_pct",
-            title: "From there",
+            title: "Share from this line",
             unit: Unit::Percent,
-            help: "The part of the total that came from that line.",
+            help: "Part of Total from that line, in percent.",
             cell: |row| match row.python_location.as_str() {
                 "" if is_rest(row) => Cell::missing(OF_REST),
-                "" => Cell::missing("no line is known"),
+                "" => Cell::missing("not recorded"),
                 _ => Cell::Percent(row.location_share_pct),
+            },
+        },
+        Column {
+            key: "locations",
+            title: "All lines",
+            unit: Unit::Path,
+            help: "Every line that launched it, with its share of the total, where there are several.",
+            cell: |row| match row.locations.as_slice() {
+                [] => Cell::missing("one line at most is known"),
+                lines => Cell::Text(lines.join("; ")),
             },
         },
         Column {
             key: "modules",
             title: "Modules",
-            unit: Unit::Text,
-            help: "Classes of the innermost modules that were running, outermost first.",
+            unit: Unit::Path,
+            help: "Classes of the innermost modules around that line, outermost first. Several have their share of the total.",
             cell: |row| row.modules.as_str().into(),
         },
         Column {
             key: "cpu_op",
             title: "Op",
-            unit: Unit::Text,
-            help: "The op that most of its time came from; the launch call where no op is known.",
+            unit: Unit::Path,
+            help: "The PyTorch op that most of its time came from; the launch call where no op is recorded.",
             cell: |row| row.cpu_op.as_str().into(),
         },
         Column {
             key: "mapping_confidence",
-            title: "How sure",
+            title: "Confidence",
             unit: Unit::Text,
-            help: "exact: by the file's ids; forward: the op by these, the line that of its op in the forward pass; replay: by the order of a graph's capture; position: by place in it; mapping: by name from another trace; enclosing: by time; launch: only the call is known; none: nothing is known.",
-            cell: |row| row.mapping_confidence.as_str().into(),
+            help: "How the op and the line were found, and so how far to trust them.",
+            cell: |row| words::confidence(&row.mapping_confidence),
         },
         Column {
             key: "shapes",
             title: "Inputs",
             unit: Unit::Text,
-            help: "What that op was most often called with: type and size of its tensors.",
+            help: "The most frequent inputs of that op: type and size of its tensors.",
             cell: |row| Cell::or_missing(row.shapes.clone(), Cell::Text, NOT_TOLD),
         },
         Column {
             key: "n_shapes",
-            title: "Kinds of inputs",
+            title: "Input shapes",
             unit: Unit::Count,
-            help: "How many different inputs its launches had.",
+            help: "Number of distinct input shapes.",
             cell: |row| counted(row.n_shapes),
         },
         Column {
             key: "gemm_shape",
             title: "M x N x K",
             unit: Unit::Text,
-            help: "Sizes of the matrix product that these inputs make.",
+            help: "Sizes of the matrix product of these inputs.",
             cell: |row| {
-                Cell::or_missing(row.gemm_shape.clone(), Cell::Text, "its op is no matrix product")
+                Cell::or_missing(
+                    row.gemm_shape.clone(),
+                    Cell::Text,
+                    "its op is not a matrix product",
+                )
             },
         },
         Column {
             key: "grid",
             title: "Grid",
             unit: Unit::Text,
-            help: "Blocks (workgroups) of the most frequent launch.",
+            help: "Blocks (workgroups) of the most frequent launch config.",
             cell: |row| three(row.grid),
         },
         Column {
             key: "block",
             title: "Block",
             unit: Unit::Text,
-            help: "Threads of each block.",
+            help: "Threads per block.",
             cell: |row| three(row.block),
         },
         Column {
             key: "occupancy_pct",
             title: "Occupancy (est.)",
             unit: Unit::Percent,
-            help: "The profiler's own estimate of the achieved occupancy, from the launch alone: not measured. Only CUDA's profiler gives it.",
+            help: "The profiler's own estimate of the achieved occupancy, from the launch alone: not measured. Only the CUDA profiler records it.",
             cell: |row| Cell::or_missing(row.occupancy_pct, Cell::Percent, NOT_TOLD),
         },
         Column {
             key: "registers",
             title: "Registers",
             unit: Unit::Count,
-            help: "Registers of each thread. Only CUDA's profiler gives it.",
+            help: "Registers per thread. Only the CUDA profiler records it.",
             cell: |row| Cell::or_missing(row.registers, Cell::Count, NOT_TOLD),
         },
         Column {
             key: "shared_bytes",
             title: "Shared memory",
             unit: Unit::Bytes,
-            help: "Shared memory (LDS) of each block, as asked for at the launch.",
+            help: "Shared memory (LDS) per block, as requested at the launch.",
             cell: |row| Cell::or_missing(row.shared_bytes, Cell::Bytes, NOT_TOLD),
         },
         Column {
             key: "blocks_per_sm",
-            title: "Blocks by SM",
+            title: "Blocks per SM",
             unit: Unit::Text,
-            help: "Blocks of the grid by the number of multiprocessors: below 1 some have nothing to do.",
+            help: "Blocks of the grid / multiprocessors: below 1 some multiprocessors are idle.",
             cell: |row| per_sm(row.blocks_per_sm),
         },
         Column {
             key: "warps_per_sm",
-            title: "Warps by SM",
+            title: "Warps per SM",
             unit: Unit::Text,
-            help: "Warps of the grid by the number of multiprocessors.",
+            help: "Warps of the grid / multiprocessors.",
             cell: |row| per_sm(row.warps_per_sm),
         },
         Column {
             key: "n_launch_configs",
-            title: "Kinds of launch",
+            title: "Launch configs",
             unit: Unit::Count,
-            help: "How many different launches it had, by grid, block, registers and memory.",
+            help: "Number of distinct launch configs: grid, block, registers, memory.",
             cell: |row| counted(row.n_launch_configs),
         },
         columns::streams(|row| columns::list_streams(&row.streams)),
         Column {
             key: "first_seen_ns",
-            title: "First at",
+            title: "First start",
             unit: Unit::Time,
-            help: "When it first ran, from the first event of the trace on: where Perfetto shows it.",
+            help: "When it first ran, from the first event of the trace: the time that Perfetto shows.",
             cell: |row| Cell::Ns(row.first_seen_ns),
         },
         Column {
             key: "notes",
             title: "Notes",
             unit: Unit::Text,
-            help: "Remarks.",
-            cell: |row| Cell::Text(row.notes.join("; ")),
+            help: "Remarks on how the figures of the row came about.",
+            cell: |row| words::notes(&row.notes),
         },
     ];
 }

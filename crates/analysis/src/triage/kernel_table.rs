@@ -1,18 +1,23 @@
-//! The kernel table of triage: what ran, in which stage, for how long, and which line of Python it came from.
+//! The kernel table of triage: kernels by stage, with their time and Python line.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use catalog::Category;
+use report::units;
 use trace::{LaunchConfig, StreamId};
 
 use super::arguments::Arguments;
 use super::kernel_row::KernelTableRow;
 use super::site::{Attribution, Confidence};
-use super::stages::{Stage, Stages};
+use super::stages::Stage;
 use crate::gpu::Gpu;
 use crate::kernels::{names, stream_labels};
 use crate::launches::Launches;
 use crate::percent;
+
+/// Places of one kernel that are named in its row.
+const MOST_PLACES: usize = 8;
 
 /// What is summed per place.
 #[derive(Clone, Copy, Default)]
@@ -25,7 +30,7 @@ struct Part {
 #[inline(never)]
 pub(crate) fn kernel_table(
     gpu: &Gpu<'_>,
-    stages: &Stages,
+    stage_of: &dyn Fn(usize) -> Stage,
     places: &Attribution,
     launches: &Launches,
     arguments: &Arguments,
@@ -35,12 +40,13 @@ pub(crate) fn kernel_table(
     let mut stage_ns: BTreeMap<Stage, i64> = BTreeMap::new();
     for at in 0..gpu.len() {
         let slice = gpu.slice(at);
-        let stage = stages.stage(at);
+        let stage = stage_of(at);
         order.push((stage, slice.work as u32, at as u32));
         let sum = stage_ns.entry(stage).or_default();
         *sum = sum.saturating_add(slice.dur_ns);
     }
     order.sort_unstable();
+    let gpu_ns = stage_ns.values().fold(0_i64, |all, ns| all.saturating_add(*ns));
     let labels = stream_labels(gpu);
     let mut rows: Vec<(Stage, KernelTableRow)> = order
         .chunk_by(|a, b| (a.0, a.1) == (b.0, b.1))
@@ -49,6 +55,7 @@ pub(crate) fn kernel_table(
             let slices = group.iter().map(|(_, _, at)| *at as usize);
             let row = Sums::of(gpu, places, launches, exposed_ns, slices.clone());
             let mut row = row.row(gpu, group[0].0, group[0].1 as usize, all_ns, places, &labels);
+            row.gpu_share_pct = percent(row.total_ns, gpu_ns);
             how_launched(&mut row, arguments, slices);
             (group[0].0, row)
         })
@@ -165,9 +172,10 @@ impl Sums {
             queue_ns: (self.n_queued > 0).then(|| self.queue_ns / self.n_queued),
             python_location: place.location,
             location_share_pct: percent(place.ns, self.total_ns),
+            locations: place.locations,
             modules: place.modules,
             cpu_op: place.cpu_op,
-            mapping_confidence: place.confidence.id().to_owned(),
+            mapping_confidence: place.confidence.unwrap_or(Confidence::None).id().to_owned(),
             streams: names(&self.streams, labels),
             first_seen_ns: self.first_ns,
             notes,
@@ -178,67 +186,100 @@ impl Sums {
 }
 
 /// Where most of a kernel's time came from.
+#[derive(Default)]
 struct Place {
     location: String,
+    locations: Vec<String>,
     modules: String,
     cpu_op: String,
     /// The op of the forward pass whose line it is.
     forward_op: Option<String>,
-    confidence: Confidence,
+    confidence: Option<Confidence>,
     ns: i64,
     graph: bool,
     n_locations: usize,
 }
 
+/// What came from one line.
+#[derive(Default)]
+struct OfLine {
+    part: Part,
+    /// Of the line's places the one with most time, which may differ in callers and op.
+    best: Option<(i64, u32)>,
+    /// Time by the modules around it; empty where none are known.
+    modules: BTreeMap<String, i64>,
+}
+
 impl Place {
     #[inline(never)]
     fn of(sites: &BTreeMap<u32, Part>, places: &Attribution) -> Self {
-        // Several places may be one line: with other callers, or with another op.
-        let mut by_line: BTreeMap<String, (Part, u32, i64)> = BTreeMap::new();
-        let mut graph = false;
+        let mut by_line: BTreeMap<String, OfLine> = BTreeMap::new();
+        let mut place = Self::default();
+        let mut total_ns = 0_i64;
         for (index, part) in sites {
             let site = &places.sites[*index as usize];
-            graph |= site.graph;
+            place.graph |= site.graph;
+            total_ns = total_ns.saturating_add(part.ns);
             let line = site.location.as_ref().map(ToString::to_string).unwrap_or_default();
-            let (sum, best, best_ns) = by_line.entry(line).or_insert((Part::default(), *index, -1));
-            sum.ns = sum.ns.saturating_add(part.ns);
-            sum.launches += part.launches;
-            if part.ns > *best_ns {
-                (*best, *best_ns) = (*index, part.ns);
+            let of_line = by_line.entry(line).or_default();
+            of_line.part.ns = of_line.part.ns.saturating_add(part.ns);
+            of_line.part.launches += part.launches;
+            let ns = of_line.modules.entry(site.modules.clone().unwrap_or_default()).or_default();
+            *ns = ns.saturating_add(part.ns);
+            if of_line.best.is_none_or(|(ns, _)| part.ns > ns) {
+                of_line.best = Some((part.ns, *index));
             }
         }
-        let n_locations = by_line.keys().filter(|line| !line.is_empty()).count();
         // A line that is known before none; then by time, then by launches (for kernels that take no time).
-        let chosen = by_line
-            .into_iter()
-            .max_by_key(|(line, (part, _, _))| (!line.is_empty(), part.ns, part.launches));
-        let Some((location, (part, index, _))) = chosen else {
-            return Self {
-                location: String::new(),
-                modules: String::new(),
-                cpu_op: String::new(),
-                forward_op: None,
-                confidence: Confidence::None,
-                ns: 0,
-                graph,
-                n_locations,
-            };
+        let rank = |(line, of): &(String, OfLine)| {
+            (line.is_empty(), Reverse((of.part.ns, of.part.launches)))
         };
+        let mut lines: Vec<(String, OfLine)> = by_line.into_iter().collect();
+        lines.sort_by_key(rank);
+        place.n_locations = lines.iter().filter(|(line, _)| !line.is_empty()).count();
+        if place.n_locations > 1 {
+            place.locations =
+                shares(lines.iter().map(|(line, of)| (line.as_str(), of.part.ns)), total_ns);
+        }
+        let Some((location, of_line)) = lines.into_iter().next() else { return place };
+        let Some((_, index)) = of_line.best else { return place };
         let site = &places.sites[index as usize];
-        let op = site.cpu_op.clone().or_else(|| site.launch.clone()).unwrap_or_default();
-        let ns = if location.is_empty() { 0 } else { part.ns };
-        let modules = site.modules.clone().unwrap_or_default();
-        Self {
-            location,
-            modules,
-            cpu_op: op,
-            forward_op: site.forward_op.clone(),
-            confidence: site.confidence,
-            ns,
-            graph,
-            n_locations,
+        place.cpu_op = site.cpu_op.clone().or_else(|| site.launch.clone()).unwrap_or_default();
+        place.ns = if location.is_empty() { 0 } else { of_line.part.ns };
+        place.modules = modules(of_line.modules, total_ns);
+        place.forward_op = site.forward_op.clone();
+        place.confidence = Some(site.confidence);
+        place.location = location;
+        place
+    }
+}
+
+/// Modules that hold all the time of a line; else each with its share of the kernel's.
+fn modules(times: BTreeMap<String, i64>, total_ns: i64) -> String {
+    let mut times: Vec<(String, i64)> = times.into_iter().collect();
+    times.sort_by_key(|(modules, ns)| (Reverse(*ns), modules.clone()));
+    match times.as_slice() {
+        [(only, _)] => only.clone(),
+        _ => {
+            let known = times.iter().filter(|(modules, _)| !modules.is_empty());
+            shares(known.map(|(modules, ns)| (modules.as_str(), *ns)), total_ns).join("; ")
         }
     }
+}
+
+/// Places with their share of a kernel's time; those beyond the first few in one.
+fn shares<'a>(places: impl Iterator<Item = (&'a str, i64)>, total_ns: i64) -> Vec<String> {
+    let places: Vec<(&str, i64)> = places.collect();
+    let share = |ns: i64| units::percent(percent(ns, total_ns));
+    let (first, rest) = places.split_at(places.len().min(MOST_PLACES));
+    let name = |place: &str| if place.is_empty() { "no line known" } else { place }.to_owned();
+    let mut shown: Vec<String> =
+        first.iter().map(|(place, ns)| format!("{} ({})", name(place), share(*ns))).collect();
+    if !rest.is_empty() {
+        let ns = rest.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        shown.push(format!("{} more ({})", rest.len(), share(ns)));
+    }
+    shown
 }
 
 /// Fills in how the slices of a row were launched, and what their ops were called with: the most frequent, of equally

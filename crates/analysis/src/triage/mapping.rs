@@ -1,11 +1,13 @@
-//! Pair mode: a mapping trace (graphs off, stacks on) tells where the kernels of a formal trace come from, by name.
+//! Maps the kernels of a measured trace to ops and Python lines through a mapping trace (graphs off, stacks on), by
+//! kernel name.
 //!
 //! Only whole names are looked up, then heads (the name without template arguments) that mean one kernel alone in the
-//! mapping trace. A name that merely contains another tells nothing: `kernel` is in most of them.
+//! mapping trace. A name that merely contains another is no match: `kernel` is in most of them.
 
 use std::collections::HashMap;
 
 use catalog::Category;
+use serde::{Deserialize, Serialize};
 
 use super::kernel_map::{KernelMap, MappedKernel, MappedSite};
 use super::site::{Attribution, Confidence, Site};
@@ -30,12 +32,20 @@ struct Names {
 }
 
 /// What mapping by name did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mapped {
-    /// GPU slices whose own trace did not tell their op or their line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappedByName {
+    /// GPU slices whose own trace has no op or no Python line of them.
     pub asked: u64,
-    /// Of these, those that the mapping trace told.
+    /// Of these, those that the mapping trace or the map has.
     pub mapped: u64,
+}
+
+impl MappedByName {
+    /// The sum over several devices.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.asked += other.asked;
+        self.mapped += other.mapped;
+    }
 }
 
 impl Names {
@@ -96,7 +106,7 @@ impl NameMap {
         })
     }
 
-    /// What the mapping trace adds to a place: the op where it is not known, or the line of the op that is.
+    /// What the mapping trace adds to a place: the op, or the line of an op that is known.
     #[inline(never)]
     fn told(&self, name: &str, category: Category, stage: Stage, own: &Site) -> Option<Site> {
         let keep =
@@ -117,15 +127,15 @@ impl NameMap {
     }
 }
 
-/// Gives the slices of a formal trace whose op or line it does not tell itself the places of the mapping trace.
+/// Fills in op and line from the mapping trace, for slices of the measured trace without them.
 #[inline(never)]
 pub(crate) fn map(
     gpu: &Gpu<'_>,
     places: &mut Attribution,
     stages: &Stages,
     names: &NameMap,
-) -> Mapped {
-    let mut mapped = Mapped::default();
+) -> MappedByName {
+    let mut mapped = MappedByName::default();
     let mut known: HashMap<(usize, Stage, u32), Option<u32>> = HashMap::new();
     for at in 0..gpu.len() {
         let (own, work) = (places.site_of[at], gpu.slice(at).work);
@@ -193,7 +203,7 @@ mod tests {
         });
         let op = || Some("aten::op".to_owned());
         assert_eq!(ops, [op(), op(), None, None]);
-        assert_eq!(done, Mapped { asked: 4, mapped: 2 });
+        assert_eq!(done, MappedByName { asked: 4, mapped: 2 });
     }
 
     #[test]
@@ -226,7 +236,7 @@ mod tests {
             };
             (done, (0..3).map(line).collect::<Vec<_>>())
         });
-        assert_eq!(done, Mapped { asked: 3, mapped: 2 });
+        assert_eq!(done, MappedByName { asked: 3, mapped: 2 });
         let told = |text: &str| (Some(text.to_owned()), Confidence::Mapping);
         assert_eq!(lines, [told("m.py:1 mm"), told("m.py:2 other"), (None, Confidence::Exact)]);
     }

@@ -4,10 +4,12 @@ pub(crate) mod arch;
 pub(crate) mod arguments;
 mod attribution;
 mod autograd;
+mod blocked;
 mod by_op;
+mod facts;
 pub(crate) mod framework;
 pub(crate) mod fuse;
-mod held;
+mod idle;
 mod instances;
 mod kernel_map;
 mod kernel_row;
@@ -22,6 +24,8 @@ mod roles;
 pub(crate) mod shapes;
 pub(crate) mod site;
 pub(crate) mod stages;
+mod takeaways;
+mod wall;
 
 #[cfg(test)]
 mod tests {
@@ -35,6 +39,7 @@ pub use fuse::FuseRow;
 pub use instances::{CallSite, InstanceRow, KernelDetails, KernelKey, TriageSlices};
 pub use kernel_map::{KernelMap, MappedKernel, MappedSite, kernel_map};
 pub use kernel_row::{KernelTableRow, above_cutoff};
+pub use mapping::MappedByName;
 pub use overlap::{
     Concurrency, NextTo, OverlapContext, OverlapRow, OverlapWindow, WindowLane, WindowSlice,
     overlap_windows,
@@ -45,16 +50,21 @@ pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 
-use catalog::Platform;
 use trace::{Details, Flags, Phase, Row, Trace, each_row};
 
 use self::arguments::{Arguments, KnownCalls};
 use self::attribution::{Linker, attribute};
-use self::fuse::FuseContext;
+use self::facts::RunContext;
+use self::fuse::{FuseContext, Ground};
+use self::idle::cause::Explained;
+use self::idle::intervals::Interval;
+use self::idle::{Host, Idle};
 use self::mapping::NameMap;
 use self::overlap::OverlapOptions;
 use self::site::Attribution;
 use self::stages::Stages;
+use self::takeaways::Seen;
+use self::wall::Wall;
 use crate::Options;
 use crate::before_window::{BeforeWindow, BeforeWindowSlices};
 use crate::gpu::{Extent, Gpu};
@@ -119,13 +129,21 @@ pub fn triage_kept(
     let arch = arch::observed(&gpu, platform);
     let devices = gpu.by_device();
     let given = Given::of(sources);
-    let asked = Asked { options, given: &given, framework: framework::framework(trace), platform };
+    let framework = framework::framework(trace);
+    let run = RunContext::of(trace, platform, framework.framework);
+    let steps = idle::cpu_steps(trace);
+    let asked = Asked { options, given: &given, framework, run, steps };
     let mut coverage = Coverage::default();
     let mut spans_ns = Vec::with_capacity(devices.len());
     let mut tables: Vec<(String, DeviceTables)> = Vec::with_capacity(devices.len());
     let mut slices = TriageSlices::default();
+    let mut pauses: Vec<(String, Pauses)> = Vec::with_capacity(devices.len());
     for (device, gpu) in &devices {
-        let (of_device, own) = on_device(gpu, &asked, &mut linker, &mut coverage);
+        let Triaged { tables: of_device, slices: own, pauses: of_gpu } =
+            on_device(gpu, &asked, &mut linker, &mut coverage);
+        coverage.gpu_blocked_ns =
+            coverage.gpu_blocked_ns.saturating_add(idle::intervals::length(&of_gpu.blocked));
+        pauses.push((device.clone(), of_gpu));
         let mut extent = Extent::default();
         gpu.each_slice(|slice| extent.add(&slice));
         spans_ns.push(extent.span_ns());
@@ -135,14 +153,25 @@ pub fn triage_kept(
     }
     let mut tables = DeviceTables::together(tables);
     let zero_ns = first_ns(trace);
-    for row in &mut tables.kernels {
+    for row in tables.kernels.iter_mut().chain(&mut tables.merged) {
         row.first_seen_ns = row.first_seen_ns.saturating_sub(zero_ns);
     }
-    let takeaways = report::takeaways(&tables, &spans_ns, &coverage, options.tp);
+    let idle = explained(trace, &pauses);
+    let seen =
+        Seen { spans_ns: &spans_ns, coverage: &coverage, tp: options.tp, run: &asked.run.facts };
+    let idle = idle.map(|(device, found)| {
+        let gpu = if devices.len() > 1 { format!("GPU {device}") } else { "The GPU".to_owned() };
+        let line = |track, ns| linker.line_at(track, ns);
+        let text = idle::cause::sentence(trace, &found, &gpu, &asked.run.facts, line);
+        (found, text)
+    });
+    let mut takeaways = takeaways::takeaways(&tables, &seen, idle);
+    takeaways.extend(crate::other_work::other_work(trace));
     let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = before.summary;
     let report = TriageReport {
         stages: tables.stages,
         kernels: tables.kernels,
+        merged: tables.merged,
         launch_note: tables.launch_note.unwrap_or_default(),
         overlap: tables.overlap,
         overlap_note: tables.overlap_note.unwrap_or_default(),
@@ -181,7 +210,9 @@ struct Asked<'a> {
     options: &'a TriageOptions,
     given: &'a Given<'a>,
     framework: FrameworkVote,
-    platform: Platform,
+    run: RunContext,
+    /// The profiler's steps on the CPU.
+    steps: Vec<Interval>,
 }
 
 /// The tables of one device. What runs on one device neither hides what runs on another nor stands next to it.
@@ -189,6 +220,7 @@ struct Asked<'a> {
 pub(super) struct DeviceTables {
     stages: Vec<StageRow>,
     kernels: Vec<KernelTableRow>,
+    merged: Vec<KernelTableRow>,
     launch_note: Option<String>,
     overlap: Vec<OverlapRow>,
     overlap_note: Option<String>,
@@ -208,6 +240,8 @@ impl DeviceTables {
             all.stages.extend(of.stages.into_iter().map(|row| StageRow { device: on(), ..row }));
             let kernels = of.kernels.into_iter().map(|row| KernelTableRow { device: on(), ..row });
             all.kernels.extend(kernels);
+            let merged = of.merged.into_iter().map(|row| KernelTableRow { device: on(), ..row });
+            all.merged.extend(merged);
             let overlap = of.overlap.into_iter().map(|row| OverlapRow { device: on(), ..row });
             all.overlap.extend(overlap);
             all.contexts.extend(of.contexts);
@@ -237,6 +271,8 @@ struct Placed {
     stages: Stages,
     arguments: Arguments,
     replayed: replay::Replayed,
+    /// What each of [`Given::names`] mapped.
+    by_name: Vec<MappedByName>,
 }
 
 impl Placed {
@@ -255,10 +291,9 @@ impl Placed {
             }
         };
         let replayed = replay::map(gpu, &launches, &mut places, &stages, sources, &mut told);
-        for names in names {
-            mapping::map(gpu, &mut places, &stages, names);
-        }
-        Self { launches, places, stages, arguments, replayed }
+        let by_name =
+            names.iter().map(|names| mapping::map(gpu, &mut places, &stages, names)).collect();
+        Self { launches, places, stages, arguments, replayed, by_name }
     }
 }
 
@@ -275,6 +310,17 @@ impl<'a> Given<'a> {
         let names = of_mapping.iter().chain(sources.map).map(NameMap::of).collect();
         Self { sources, names }
     }
+
+    /// Counts what was mapped by name on a device.
+    fn count(&self, by_name: &[MappedByName], coverage: &mut Coverage) {
+        let mut by_name = by_name.iter().copied();
+        if self.sources.mapping.is_some() {
+            coverage.by_mapping.get_or_insert_default().add(by_name.next().unwrap_or_default());
+        }
+        if self.sources.map.is_some() {
+            coverage.by_map.get_or_insert_default().add(by_name.next().unwrap_or_default());
+        }
+    }
 }
 
 #[inline(never)]
@@ -283,39 +329,49 @@ fn on_device(
     asked: &Asked<'_>,
     linker: &mut Linker<'_>,
     coverage: &mut Coverage,
-) -> (DeviceTables, TriageSlices) {
-    let Asked { options, given, framework, platform } = asked;
+) -> Triaged {
+    let Asked { options, given, framework, run, .. } = asked;
     let sources = given.sources;
-    let Placed { launches, places, stages, arguments, replayed } =
+    let Placed { launches, places, stages, arguments, replayed, by_name } =
         Placed::of(gpu, linker, options.file_name.as_deref(), given);
     coverage.add(replayed);
+    given.count(&by_name, coverage);
     cover(gpu, &places, coverage);
-    coverage.held_ns = coverage.held_ns.saturating_add(held::held_ns(gpu, &launches));
 
+    let blocked = blocked::blocked(gpu, &launches);
+    let wall = Wall::of(gpu, &launches, idle::intervals::length(&blocked));
     let stage_of = |slice: usize| stages.stage(slice);
     let pair = sources.mapping.is_some() || sources.map.is_some();
     let judged = OverlapOptions {
         pair,
         captures: !sources.captures.is_empty(),
         details: sources.details,
+        wall: Some(&wall),
+        facts: run.facts,
         ..OverlapOptions::default()
     };
     let overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
-    let kernels =
-        kernel_table::kernel_table(gpu, &stages, &places, &launches, &arguments, exposed_ns);
+    let kernels_of = |stage_of: &dyn Fn(usize) -> Stage| {
+        kernel_table::kernel_table(gpu, stage_of, &places, &launches, &arguments, exposed_ns)
+    };
+    let kernels = kernels_of(&stage_of);
+    let several = kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage);
+    let mut merged = if several { kernels_of(&|_| Stage::All) } else { kernels.clone() };
+    merged.iter_mut().for_each(|row| row.stage.clear());
     let context = FuseContext {
         framework: Some(framework.framework),
-        platform: *platform,
         tp: options.tp,
         model: options.model.as_deref(),
         arguments: Some(&arguments),
     };
-    let fuse =
-        fuse::fuse(gpu, &launches, |slice| stages.stage(slice).id(), Some(&places), &context);
+    let ground = Ground { run, wall: &wall, exposed_ns };
+    let stage_id = |slice: usize| stages.stage(slice).id();
+    let fuse = fuse::fuse(gpu, &launches, stage_id, Some(&places), &context, &ground);
     let tables = DeviceTables {
         stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns),
         kernels,
+        merged,
         launch_note: Some(arguments::note(sources.details, &arguments)),
         overlap: overlap.rows,
         overlap_note: Some(overlap.note).filter(|note| !note.is_empty()),
@@ -325,7 +381,48 @@ fn on_device(
         fuse_note: fuse.note,
     };
     let exposed_ns = overlap.per_slice.exclusive_ns;
-    (tables, TriageSlices::of(gpu, &stages, places, &launches, exposed_ns))
+    let pauses = Pauses {
+        idle: Idle::of(gpu, &asked.steps),
+        blocked,
+        host_copies: idle::host_copies(gpu, &launches),
+    };
+    let slices = TriageSlices::of(gpu, &stages, places, &launches, exposed_ns);
+    Triaged { tables, slices, pauses }
+}
+
+/// The idle time of a device, and what is known of it from its slices.
+struct Pauses {
+    idle: Idle,
+    /// Idle with work queued.
+    blocked: Vec<Interval>,
+    /// Calls of copies that block the CPU.
+    host_copies: Vec<Interval>,
+}
+
+/// What the triage of a device gives.
+struct Triaged {
+    tables: DeviceTables,
+    slices: TriageSlices,
+    pauses: Pauses,
+}
+
+/// The device that lost most time to one cause, and that cause. The CPU's slices are read only if a GPU was idle.
+#[inline(never)]
+fn explained<'a>(trace: &Trace, pauses: &'a [(String, Pauses)]) -> Option<(&'a str, Explained)> {
+    let idle = |(_, of): &&(String, Pauses)| {
+        crate::percent(of.idle.ns(), of.idle.window_ns) >= idle::cause::LEAST_PCT
+    };
+    pauses.iter().find(idle)?;
+    let mut host = Host::of(trace);
+    pauses.iter().for_each(|(_, of)| host.add_host_copies(&of.host_copies));
+    let mut most: Option<(&str, Explained)> = None;
+    for (device, of) in pauses {
+        let Some(found) = idle::cause::explain(&of.idle, &host, &of.blocked) else { continue };
+        if most.as_ref().is_none_or(|(_, known)| found.ns() > known.ns()) {
+            most = Some((device, found));
+        }
+    }
+    most
 }
 
 /// Sums what is known of where the slices came from.

@@ -1,4 +1,4 @@
-//! Slices of one kind on their threads: which was innermost at a moment, and what lay around it.
+//! Nesting of slices of one kind on their threads: finds the innermost slice at a time, and its parents.
 
 use trace::{Flags, Row, Trace, TrackId, each_of, each_row};
 

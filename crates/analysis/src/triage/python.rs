@@ -1,8 +1,8 @@
-//! Frames of Python: which line was running on a thread at a moment, and who had called it.
+//! Python frames: which line was running on a thread at a given time, and its callers.
 
 use std::collections::HashMap;
 
-use catalog::python::{FrameRank, frame};
+use catalog::python::{FrameRank, Roots, frame};
 use trace::{BuildIdHasher, Flags, Phase, Row, StringId, Trace, TrackId};
 
 use super::nest::{DEPTH, Nest};
@@ -12,11 +12,13 @@ use crate::recorded::{Recorded, recorded};
 /// The frames of all threads.
 pub(crate) struct Frames<'a> {
     nest: Nest<'a>,
+    /// Where the packages of its files begin.
+    roots: Roots,
     /// The line that each name is, and how much it says; `None` when it is no line. Read once: on a stack most are known.
     lines: HashMap<StringId, Option<(Location, FrameRank)>, BuildIdHasher>,
     /// What was asked before, by the innermost frame: neighbours on a thread are called from one place.
     known: HashMap<u32, Calls, BuildIdHasher>,
-    /// The first name of each class of modules: `Linear_0` stands for every `Linear`.
+    /// The first name of each class of modules: `Linear_0` represents every `Linear`.
     classes: HashMap<&'a str, StringId>,
 }
 
@@ -35,7 +37,7 @@ pub(crate) struct Calls {
     pub(crate) rank: Option<FrameRank>,
     /// Lines that say anything, innermost first.
     stack: [Option<StringId>; STACK],
-    /// Modules, innermost first; one name stands for all of its class.
+    /// Modules, innermost first; one name represents its class.
     modules: [Option<StringId>; MODULES],
 }
 
@@ -62,6 +64,7 @@ impl<'a> Frames<'a> {
         };
         Self {
             nest: Nest::of(trace, is_frame),
+            roots: roots(trace),
             lines: HashMap::default(),
             known: HashMap::default(),
             classes: HashMap::new(),
@@ -80,12 +83,12 @@ impl<'a> Frames<'a> {
         calls
     }
 
-    /// The line that says most, of calls that these frames told.
+    /// The most informative line of these calls.
     pub(crate) fn location(&self, calls: &Calls) -> Option<Location> {
         self.line(calls.best?).cloned()
     }
 
-    /// The lines that say anything, outermost first, of calls that these frames told.
+    /// The informative lines of these calls, outermost first.
     pub(crate) fn stack(&self, calls: &Calls) -> Vec<String> {
         let names = calls.stack.iter().rev().flatten();
         names.filter_map(|name| self.line(*name)).map(ToString::to_string).collect()
@@ -108,12 +111,13 @@ impl<'a> Frames<'a> {
             let Some(frame) = next else { break };
             next = self.nest.around(frame);
             let row = self.nest.rows[frame];
-            // Where only times tell who called, what was over when the innermost began is no caller.
+            // Without ids, a frame that ended before the innermost one began is not a caller.
             if !trace.flags(row).has(Flags::PYTHON_IDS) && !self.nest.is_open(frame, since_ns) {
                 continue;
             }
             let id = trace.name(row);
-            let line = self.lines.entry(id).or_insert_with(|| parse(trace.strings.get(id)));
+            let line =
+                self.lines.entry(id).or_insert_with(|| parse(&self.roots, trace.strings.get(id)));
             let Some((_, rank)) = *line else {
                 if n_modules < MODULES
                     && let Some(class) = module_class(trace.strings.get(id))
@@ -145,14 +149,27 @@ fn module_class(name: &str) -> Option<&str> {
     Some(if number.bytes().all(|byte| byte.is_ascii_digit()) { class } else { instance })
 }
 
-/// `path(line): function`; modules (`nn.Module: Linear_3`) and built-ins are no lines.
+/// Where the packages begin that the frames of a trace are in.
 #[inline(never)]
-fn parse(name: &str) -> Option<(Location, FrameRank)> {
+fn roots(trace: &Trace) -> Roots {
+    let texts = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    Roots::of(texts.filter(|text| text.starts_with('/')).filter_map(|text| Some(split(text)?.0)))
+}
+
+/// The path, line and function of a frame's name.
+fn split(name: &str) -> Option<(&str, u32, &str)> {
     let (place, function) = name.split_once("): ")?;
     let (path, line) = place.rsplit_once('(')?;
-    let line = line.parse().ok()?;
-    let (path, rank) = frame(path, function);
-    Some((Location { path, line, function: function.to_owned() }, rank))
+    Some((path, line.parse().ok()?, function))
+}
+
+/// `path(line): function`; modules (`nn.Module: Linear_3`) and built-ins are no lines.
+#[inline(never)]
+fn parse(roots: &Roots, name: &str) -> Option<(Location, FrameRank)> {
+    let (full_path, line, function) = split(name)?;
+    let (path, rank) = frame(roots, full_path, function);
+    let full_path = (path != full_path).then(|| full_path.to_owned());
+    Some((Location { path, full_path, line, function: function.to_owned() }, rank))
 }
 
 #[cfg(test)]
@@ -210,7 +227,7 @@ mod tests {
 
     #[test]
     fn names_of_frames() {
-        let told = |name| parse(name).map(|(location, _)| location.to_string());
+        let told = |name| parse(&Roots::default(), name).map(|(location, _)| location.to_string());
         assert_eq!(told("a/b.py(12): f").as_deref(), Some("a/b.py:12 f"));
         assert_eq!(told("a (x)/b.py(12): <lambda>").as_deref(), Some("a (x)/b.py:12 <lambda>"));
         assert_eq!(told("nn.Module: Linear_3"), None);

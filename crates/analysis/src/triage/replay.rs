@@ -1,10 +1,10 @@
-//! Graph replay, kernel by kernel: what a graph's launch runs is what its capture launched, in that order.
+//! Graph replay, kernel by kernel: a graph launch runs the kernels that its capture launched, in that order.
 //!
 //! One launch of a graph has one correlation, and all its kernels share it: alone they say nothing of where they
 //! came from. A trace of the capture does. Between `hipStreamBeginCapture` and `hipStreamEndCapture` ROCm's profiler
 //! writes one runtime call per captured launch, with the name of its kernel; in order these names are those of the
 //! replay (measured on the two pairs of the corpus: 421 of 421 and 544 of 544). CUDA's calls do not name their kernel:
-//! there the position alone tells, and only when the numbers agree.
+//! there kernels are matched by position, if the numbers of launches agree.
 
 mod align;
 mod capture;
@@ -33,7 +33,7 @@ use crate::launches::Launches;
 /// A name that no GPU slice of the replaying trace has.
 const ELSEWHERE: u32 = u32::MAX;
 
-/// What is known of a capture trace beside the trace itself.
+/// Facts about a capture trace that are not in the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureFacts {
     /// Its file's name.
@@ -45,7 +45,7 @@ pub struct CaptureFacts {
 }
 
 impl CaptureFacts {
-    /// What is known of the graph, in words: `FULL, batch 32`; empty where nothing is.
+    /// Mode and batch size of the graph: `FULL, batch 32`; empty if neither is known.
     #[must_use]
     pub fn in_words(&self) -> String {
         known_of_graph(self.mode.as_deref(), self.batch_size)
@@ -68,17 +68,17 @@ pub struct CaptureUse {
     /// How much of the model its graph holds, in the framework's word, where that is known.
     #[serde(default)]
     pub mode: Option<String>,
-    /// Graph launches whose kernels it told.
+    /// Graph launches whose kernels were mapped with it.
     pub replays: u64,
-    /// Of these, those for which another capture would have told as much.
+    /// Of these, those for which another capture matches equally well.
     pub tied: u64,
     /// Of these, those in which the batch size decided.
     pub by_batch: u64,
 }
 
 impl CaptureUse {
-    /// Its name and what is known of its graph: `bs_32.json.gz (FULL, batch 32)`. `at` is its place among the captures,
-    /// which stands for a name that is not known.
+    /// Its name, and mode and batch size of its graph: `bs_32.json.gz (FULL, batch 32)`. `at` is its index among the
+    /// captures, used if the name is not known.
     #[must_use]
     pub(crate) fn title(&self, at: usize) -> String {
         let name = match self.name.as_str() {
@@ -99,7 +99,7 @@ pub(crate) struct Replayed {
     pub graphs: u64,
     /// GPU slices that graphs launched.
     pub slices: u64,
-    /// Of these, those whose place a capture told.
+    /// Of these, those mapped by a capture.
     pub mapped: u64,
     /// Graph launches whose order of kernels is that of a capture without a difference.
     pub identical: u64,
@@ -107,7 +107,7 @@ pub(crate) struct Replayed {
     pub captures: Vec<CaptureUse>,
 }
 
-/// Gives the slices that graphs launched the places of the captures that they replay. Calls `told` with each of these
+/// Maps the slices that graphs launched to the places in the captures that they replay. Calls `told` with each of these
 /// slices, the number of its capture's trace, and the launch there.
 #[inline(never)]
 pub(crate) fn map(
@@ -176,7 +176,7 @@ fn uses(given: &Sources<'_>) -> Vec<CaptureUse> {
     details.take(given.captures.len()).map(use_of).collect()
 }
 
-/// The requests in the batch that a graph was launched for, as the annotation around its launch tells.
+/// The requests in the batch that a graph was launched for, from the annotation around its launch.
 fn requests_of(
     gpu: &Gpu<'_>,
     launches: &Launches,
@@ -255,7 +255,7 @@ impl<'a> Captured<'a> {
         let sources = given.captures.iter().enumerate().map(|(at, trace)| {
             let number = |name: &str| known.get(name).copied().unwrap_or(ELSEWHERE);
             let mut captures = captures(trace, number);
-            // The trace's own word counts before what is written beside it.
+            // The batch size in the trace comes before the one in a related file.
             let beside = given.capture_facts.get(at).and_then(|details| details.batch_size);
             captures.iter_mut().for_each(|capture| capture.batch = capture.batch.or(beside));
             let details = given.capture_details.get(at).copied().flatten();

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
 
-use super::DeviceTables;
 use super::arch::ObservedArch;
 use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
 use super::kernel_row::{FROM_ARGUMENTS, KernelTableRow, above_cutoff};
+use super::mapping::MappedByName;
 use super::overlap::{Concurrency, OverlapContext, OverlapRow};
 use super::replay::{CaptureUse, Replayed};
 use super::site::Confidence;
-use super::stages::{Stage, StageRow, pace};
+use super::stages::{Stage, StageRow};
 use crate::breakdown::MatrixRow;
 use crate::percent;
 
@@ -24,6 +24,9 @@ pub struct TriageReport {
     pub stages: Vec<StageRow>,
     /// Kernels by stage, most time first.
     pub kernels: Vec<KernelTableRow>,
+    /// Kernels by name alone, over all stages of a device, most time first; their stage is empty.
+    #[serde(default)]
+    pub merged: Vec<KernelTableRow>,
     /// What is known of how kernels were launched and ops called.
     pub launch_note: String,
     /// What could run at the same time as something else.
@@ -38,7 +41,7 @@ pub struct TriageReport {
     pub fuse: Vec<FuseRow>,
     /// What was left out of that.
     pub fuse_note: Option<String>,
-    /// How GPU time was traced back.
+    /// How much GPU time maps to ops and Python lines.
     pub coverage: Coverage,
     /// What was launched before the window.
     pub before_window: BeforeWindowSum,
@@ -66,34 +69,35 @@ impl BeforeWindowSum {
     fn sentence(&self) -> Option<String> {
         let what = units::plural(self.n_slices, "GPU slice was", "GPU slices were");
         let told = match (self.counted, self.n_slices) {
-            (true, 1) => "is counted",
-            (true, _) => "are counted",
-            (false, 1) => "is left out",
-            (false, _) => "are left out",
+            (true, 1) => "is included",
+            (true, _) => "are included",
+            (false, 1) => "is excluded",
+            (false, _) => "are excluded",
         };
+        let whose = if self.n_slices == 1 { "it belongs" } else { "they belong" };
         let time = units::time(self.total_ns);
         (self.n_slices > 0).then(|| {
             format!(
-                "{what} launched before the window ({time}) and {told}: such work belongs to an earlier step."
+                "{what} launched before profiling started ({time}) and {told}: {whose} to an earlier step."
             )
         })
     }
 }
 
-/// How much GPU time was traced back to where it came from.
+/// How much GPU time maps to ops and Python lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// GPU time of all slices that the tables count, in ns.
     pub total_ns: i64,
-    /// Of this, what an op is known of.
+    /// Part of it that maps to an op.
     pub op_ns: i64,
     /// From the first start to the last end of these slices, in ns; the sum over all devices.
     #[serde(default)]
     pub window_ns: i64,
-    /// Of `window_ns`, in what nothing ran that the file shows, while launched work waited.
+    /// Of `window_ns`, how long the GPU was idle with work queued.
     #[serde(default)]
-    pub held_ns: i64,
-    /// Of `total_ns`, what a line of Python is known of.
+    pub gpu_blocked_ns: i64,
+    /// Part of `total_ns` that maps to a Python line.
     pub python_ns: i64,
     /// Of `python_ns`, what is work of the backward pass and has the line of its op in the forward pass.
     #[serde(default)]
@@ -109,6 +113,12 @@ pub struct Coverage {
     /// The capture traces that were given, and what each was used for.
     #[serde(default)]
     pub captures: Vec<CaptureUse>,
+    /// What the mapping trace mapped by kernel name, if one was given.
+    #[serde(default)]
+    pub by_mapping: Option<MappedByName>,
+    /// The same of the kernel map.
+    #[serde(default)]
+    pub by_map: Option<MappedByName>,
 }
 
 impl Coverage {
@@ -134,37 +144,52 @@ impl Coverage {
             return None;
         }
         let mut text = format!(
-            "An op is known of {} of GPU time, a line of Python of {}.",
+            "{} of GPU time maps to a PyTorch op, {} to a Python line.",
             units::percent(percent(self.op_ns, self.total_ns)),
             units::percent(percent(self.python_ns, self.total_ns))
         );
         if self.forward_ns > 0 {
             text.push_str(&format!(
-                " {} of GPU time is work of the backward pass and has the line of its op in the forward pass.",
+                " {} of GPU time belongs to the backward pass and has the Python line of the matching forward op.",
                 units::percent(percent(self.forward_ns, self.total_ns))
             ));
         }
         if self.graph_slices > 0 && self.graph_mapped == 0 {
             text.push_str(&format!(
-                " Graphs launched {}, of which only the graph's launch is known: a trace of its capture, or one \
-                 without graphs, tells where each came from (on the command line: --capture, --mapping).",
+                " Graphs launched {}, which map to the graph launch only. To map each of them, add the capture trace as \
+                 capture, or a trace of the same work without graphs as mapping.",
                 units::plural(self.graph_slices, "kernel", "kernels"),
             ));
         } else if self.graph_slices > 0 {
             text.push_str(&format!(
-                " Graphs launched {}; {} of them were traced back through a capture or a mapping trace",
+                " Graphs launched {}; {} of them map to ops or Python lines through a capture or a mapping trace",
                 units::plural(self.graph_slices, "kernel", "kernels"),
                 units::count(self.graph_mapped),
             ));
             let whole = match self.replays {
                 n if n == self.identical_replays => {
-                    ", every replay equal to its capture name by name."
+                    ", and every replay matches its capture name by name."
                 }
                 _ => ".",
             };
             text.push_str(whole);
         }
         Some(text)
+    }
+
+    /// That a mapping trace or a kernel map was given and maps nothing, with the reason.
+    fn mapping_sentence(&self) -> Option<String> {
+        let given = [("mapping trace", self.by_mapping), ("kernel map", self.by_map)];
+        let said = given.into_iter().filter_map(|(what, mapped)| {
+            let mapped = mapped.filter(|mapped| mapped.mapped == 0)?;
+            let why = match mapped.asked {
+                0 => "every kernel of this trace already has its op and its Python line",
+                _ => "no kernel name that this trace leaves open has an op or a Python line in it",
+            };
+            Some(format!("The {what} maps no kernel: {why}."))
+        });
+        let said: Vec<String> = said.collect();
+        (!said.is_empty()).then(|| said.join(" "))
     }
 
     /// Which capture told what, where captures were given.
@@ -175,21 +200,20 @@ impl Coverage {
             .filter(|(_, capture)| capture.replays > 0)
             .map(|(at, capture)| {
                 let n = units::plural(capture.replays, "graph launch", "graph launches");
-                format!("{n} by {}", name((at, capture)))
+                format!("{} for {n}", name((at, capture)))
             })
             .collect();
         let unused: Vec<String> =
             all().filter(|(_, capture)| capture.replays == 0).map(name).collect();
         let mut sentences = Vec::new();
         if !used.is_empty() {
-            sentences.push(format!("Captures told {}.", used.join(", ")));
+            sentences.push(format!("Captures used: {}.", used.join(", ")));
         }
         let sum = |of: fn(&CaptureUse) -> u64| self.captures.iter().map(of).sum::<u64>();
         match (sum(|of| of.tied), sum(|of| of.by_batch)) {
             (0, _) => {}
             (tied, by_batch) => sentences.push(format!(
-                "Of {} several captures have the kernels; the batch size decided for {}, for the others the first \
-                 capture was taken.",
+                "{} match several captures. The batch size selects the capture of {}; the others use the first capture.",
                 units::plural(tied, "launch", "launches"),
                 units::count(by_batch),
             )),
@@ -232,7 +256,7 @@ impl TriageReport {
         let mut said = self.takeaways.clone();
         if mapped >= 70.0 {
             said.push(format!(
-                "A line of Python is known of {} of GPU time: kinetoscope triage shows which.",
+                "{} of GPU time maps to a Python line: kinetoscope triage lists the lines.",
                 units::percent(mapped)
             ));
         }
@@ -244,6 +268,7 @@ impl TriageReport {
     pub fn on_device(mut self, device: &str) -> Self {
         self.stages.retain(|row| row.device == device);
         self.kernels.retain(|row| row.device == device);
+        self.merged.retain(|row| row.device == device);
         // (A context has no device of its own: it stands beside its row.)
         let mut rows = self.overlap.iter();
         self.contexts.retain(|_| rows.next().is_some_and(|row| row.device == device));
@@ -279,6 +304,18 @@ impl TriageReport {
             .when_empty(NOTHING)
     }
 
+    /// Kernels by name alone, over all stages; `None` where one stage has all of them, so that it would say the same.
+    #[must_use]
+    pub fn merged_table(&self) -> Option<Table> {
+        if !self.kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage) {
+            return None;
+        }
+        let table = Table::of("kernels-merged", "Kernels", &self.merged).without("stage");
+        let table = if self.devices().len() > 1 { table } else { table.without("device") };
+        let table = table.without_missing(FROM_ARGUMENTS).summing(&["total_ns", "launches"]);
+        Some(table.when_empty(NOTHING))
+    }
+
     /// The devices that did anything, in order.
     #[must_use]
     pub fn devices(&self) -> Vec<&str> {
@@ -294,6 +331,8 @@ impl TriageReport {
         let Self {
             stages,
             kernels,
+            // The page shows it in place of the rows by stage.
+            merged: _,
             launch_note,
             overlap,
             overlap_note,
@@ -309,12 +348,14 @@ impl TriageReport {
             framework: _,
         } = self;
         let several = self.devices().len() > 1;
+        let several_stages = kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage);
         let table_of = |table: Table| if several { table } else { table.without("device") };
 
         let mut triage = Section::new("triage", "Triage");
         triage.intro.extend(takeaways.iter().cloned());
         triage.intro.extend(coverage.sentence());
         triage.intro.extend(coverage.captures_sentence());
+        triage.intro.extend(coverage.mapping_sentence());
         triage.tables.push(
             table_of(Table::of("stages", "Stages", stages))
                 .summing(if several { &SUMS } else { &SUMS_AND_SHARE })
@@ -322,17 +363,34 @@ impl TriageReport {
         );
 
         let mut table = Section::new("kernel-table", "Kernel table");
-        table
-            .intro
-            .push("Share is of the summed GPU time of the stage, not of wall time.".to_owned());
         table.intro.extend(before_window.sentence());
-        table.intro.push(launch_note.clone());
+        // Of no kernel nothing is said.
+        if !kernels.is_empty() {
+            let share = "Shares are of summed GPU time, not of wall time.";
+            table.intro.insert(0, share.to_owned());
+            table.intro.push(launch_note.clone());
+        }
         table.tables.push(
-            table_of(Table::of("kernel-table", "Kernels", &above_cutoff(kernels, cutoff_pct)))
-                .without_missing(FROM_ARGUMENTS)
-                .summing(&["total_ns", "launches"])
-                .preview(PREVIEW)
-                .when_empty(NOTHING),
+            table_of(Table::of(
+                "kernel-table",
+                "Kernels by stage",
+                &above_cutoff(kernels, cutoff_pct),
+            ))
+            .without_missing(FROM_ARGUMENTS)
+            // Of one stage and all of it, both shares are the same.
+            .without(if several_stages { "" } else { "gpu_share_pct" })
+            .summing(&[
+                "total_ns",
+                "launches",
+                // Shares sum to the whole of one device, or of one stage.
+                match (several, several_stages) {
+                    (true, _) => "",
+                    (false, true) => "gpu_share_pct",
+                    (false, false) => "share_pct",
+                },
+            ])
+            .preview(PREVIEW)
+            .when_empty(NOTHING),
         );
 
         let mut chances = Section::new("overlap", "Overlap opportunities");
@@ -342,120 +400,17 @@ impl TriageReport {
         chances.tables.push(
             table_of(Table::of("overlap", "Overlap opportunities", overlap))
                 .preview(PREVIEW)
-                .when_empty("Nothing takes enough exposed time to be worth moving."),
+                .when_empty("No kernel has enough exposed time to be worth overlapping."),
         );
         let mut patterns = Section::new("fuse", "Fuse opportunities");
         patterns.intro.extend(fuse_note.iter().cloned());
         patterns.tables.push(
             table_of(Table::of("fuse", "Fuse opportunities", fuse))
                 .preview(PREVIEW)
-                .when_empty("No chain of kernels that a fused one is known for."),
+                .when_empty("No fusion candidate saves enough wall time."),
         );
         vec![triage, table, chances, patterns]
     }
-}
-
-/// What to know first.
-pub(super) fn takeaways(
-    DeviceTables { stages, kernels, fuse, .. }: &DeviceTables,
-    spans_ns: &[i64],
-    coverage: &Coverage,
-    tp: Option<u32>,
-) -> Vec<String> {
-    let mut said = Vec::new();
-    if coverage.total_ns == 0 {
-        return said;
-    }
-    let mut categories: Vec<(&str, i64)> = Vec::new();
-    for row in kernels {
-        match categories.iter_mut().find(|(id, _)| *id == row.category) {
-            Some((_, ns)) => *ns = ns.saturating_add(row.total_ns),
-            None => categories.push((&row.category, row.total_ns)),
-        }
-    }
-    trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-    let share = |ns: i64| units::percent(percent(ns, coverage.total_ns));
-    match categories.as_slice() {
-        [(first, ns), (second, more), ..] => said.push(format!(
-            "Most GPU time goes to {first}, {}; with {second} it is {}.",
-            share(*ns),
-            share(ns.saturating_add(*more))
-        )),
-        [(first, ns)] => said.push(format!("All GPU time goes to {first}: {}.", share(*ns))),
-        [] => {}
-    }
-    if coverage.held_ns > 0 {
-        let gpus = match spans_ns {
-            [_] => "the GPU".to_owned(),
-            several => format!("{} GPUs together", several.len()),
-        };
-        said.push(format!(
-            "For {} {gpus} did nothing that this file shows, while launched work waited: what ran is not in the file, or \
-             an event held it. Of this time the busy share says nothing.",
-            units::time(coverage.held_ns)
-        ));
-    }
-    let communication = categories.iter().find(|(id, _)| *id == "communication");
-    if let Some((_, ns)) = communication
-        && percent(*ns, coverage.total_ns) >= 10.0
-    {
-        let ranks = match tp {
-            Some(tp) if tp > 1 => format!(", over {tp} tensor-parallel ranks"),
-            _ => String::new(),
-        };
-        said.push(format!(
-            "Communication between GPUs takes {}{ranks}. Part of it may be the wait for the slowest rank, which the \
-             trace of one rank cannot tell.",
-            share(*ns)
-        ));
-    }
-    let window_ns = spans_ns.iter().copied().fold(0, i64::saturating_add);
-    let parallel = percent(coverage.total_ns, window_ns) / 100.0;
-    if parallel >= 1.15 {
-        let windows = match spans_ns {
-            [_] => "the GPU's window".to_owned(),
-            several => format!("the windows of {} GPUs", several.len()),
-        };
-        said.push(format!(
-            "Durations sum to {parallel:.2} times {windows}: shares are of that sum, not of wall time."
-        ));
-    }
-    said.extend(stages.iter().filter_map(|row| launch_bound(row, spans_ns.len() > 1)));
-    if let Some(best) =
-        fuse.iter().filter(|row| row.status != "already_fused").max_by_key(|row| row.related_ns)
-    {
-        said.push(format!(
-            "The largest chance to fuse is {} ({} of all GPU time, {}).",
-            best.pattern,
-            share(best.related_ns),
-            best.confidence.to_lowercase(),
-        ));
-    }
-    said
-}
-
-/// That the launches of a stage are its limit, with the figures that say so.
-fn launch_bound(row: &StageRow, several: bool) -> Option<String> {
-    let (wait_ns, kernel_ns) = (row.wait_p50_ns?, row.kernel_p50_ns?);
-    row.launch_bound.filter(|bound| *bound)?;
-    let device = if several { format!(" on device {}", row.device) } else { String::new() };
-    let what = match row.stage {
-        Stage::All => format!("The work{device}"),
-        stage => format!("Stage {}{device}", stage.title()),
-    };
-    let begins = match wait_ns {
-        0.. => format!("{} after", units::time(wait_ns)),
-        _ => format!("{} before", units::time(wait_ns.saturating_neg())),
-    };
-    Some(format!(
-        "{what} is probably launch-bound: the GPU is busy {} of the time, the median kernel takes {} and begins {begins} \
-         its launch call is over. (A rule of thumb: below {}, {} and {}.)",
-        units::percent(row.gpu_busy_pct),
-        units::time(kernel_ns),
-        units::percent(pace::BUSY_PCT),
-        units::time(pace::KERNEL_NS),
-        units::time(pace::WAIT_NS),
-    ))
 }
 
 /// Whether an op is known of a place of this confidence.

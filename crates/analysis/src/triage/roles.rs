@@ -1,7 +1,7 @@
-//! What part a trace plays beside others: which one is measured, and which tell where its kernels came from.
+//! The role of a trace among others: which one is measured, and which ones map its kernels to ops and lines.
 //!
-//! Told from content alone. A trace of a graph's capture launches more than it runs. A mapping trace runs without graphs
-//! the kernels that another replays with them. Names decide which of several measured traces is meant, then the rank.
+//! Only content counts, not the file name. A capture trace records graph captures. A mapping trace runs without graphs the
+//! kernels that another one replays with them. Kernel names decide which of several measured traces is meant, then the rank.
 
 use serde::{Deserialize, Serialize};
 use trace::{Flags, StringId, Trace, each_row};
@@ -11,13 +11,17 @@ use super::kernel_map::KernelMap;
 use super::replay::captures;
 use crate::before_window::{each_launch, is_gpu_slice};
 
-/// Of the names that a measured trace replays, this part must be known to a trace that tells of it, in percent.
+/// Of the kernel names that a measured trace replays, this part must occur in a trace that belongs to it, in percent.
 const LEAST_COMMON_PCT: usize = 50;
+
+/// The same where a capture has the length of a replay: then it is that graph, whatever else its trace ran. Not all,
+/// because a graph's copies and fills have no name at their launch.
+const EXACT_COMMON_PCT: usize = 90;
 
 /// Names of a measured trace that are looked for in others: a sample is enough, and quick among many traces.
 const MOST_ASKED: usize = 64;
 
-/// What a trace shows of the part that it can play. Names are digests of 32 bits: enough to compare, small to send.
+/// What a trace shows of the role that it can have. Names are digests of 32 bits: enough to compare, small to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signs {
     /// The rank; whoever knows the file's name fills it in.
@@ -26,7 +30,7 @@ pub struct Signs {
     pub n_ran: u64,
     /// Launches inside captures of graphs.
     pub n_captured: u64,
-    /// Whether ops are recorded, so that the trace can tell where something came from.
+    /// Whether ops are recorded, to which kernels can be mapped.
     pub has_ops: bool,
     /// Kernels and copies of each launch of a graph, ascending, each number once.
     pub replays: Vec<u32>,
@@ -40,10 +44,10 @@ pub struct Signs {
     pub captured_names: Vec<u32>,
 }
 
-/// What part a trace seems to play.
+/// The role that a trace seems to have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RoleGuess {
-    /// It stands for itself.
+    /// It is measured.
     #[default]
     Own,
     /// It is the capture of the graphs that the trace at this place replays.
@@ -102,63 +106,105 @@ impl Signs {
         signs
     }
 
-    /// Whether the trace shows a capture rather than work: it launched more into graphs than it ran.
+    /// Whether the trace is that of a capture by its numbers: it launched more into graphs than it ran.
     #[must_use]
     pub fn is_capture(&self) -> bool {
         self.n_captured > self.n_ran
     }
 
-    /// Whether there is something in it that a capture or a mapping trace could tell.
+    /// Whether it replays kernels that a capture or a mapping trace could map.
     #[must_use]
     pub fn asks(&self) -> bool {
         !self.replayed_names.is_empty() && !self.is_capture()
     }
 
-    /// How much of `measured` this capture knows, in percent.
-    fn captures_of(&self, measured: &Self) -> usize {
-        if self.captured_names.is_empty() {
-            // Without names only an equal number of launches tells.
-            let equal = self.captures.iter().any(|n| measured.replays.binary_search(n).is_ok());
-            return if equal { 100 } else { 0 };
+    /// Whether every graph that it replays was captured in it, too: then it needs no other capture.
+    fn captured_all(&self) -> bool {
+        self.replays.iter().all(|n| self.captures.binary_search(n).is_ok())
+    }
+
+    /// How well this trace fits as a capture of what `measured` replays; `None` if it does not.
+    fn captures_of(&self, measured: &Self) -> Option<Fit> {
+        if self.captures.is_empty() {
+            return None;
         }
-        common_pct(&measured.replayed_names, &self.captured_names)
+        let equal = self.captures.iter().any(|n| measured.replays.binary_search(n).is_ok());
+        // Launches name their kernels on ROCm. Elsewhere a warm-up shows what was captured: it ran the same kernels.
+        let mut known = self.captured_names.clone();
+        if known.is_empty() {
+            known = distinct([&self.ran_names[..], &self.replayed_names].concat());
+        }
+        let pct = common_pct(&measured.replayed_names, &known);
+        if equal && pct >= EXACT_COMMON_PCT && !measured.captured_all() {
+            return Some(Fit { exact: true, pct });
+        }
+        if !self.is_capture() {
+            return None;
+        }
+        let pct = match (self.captured_names.is_empty(), equal) {
+            (false, _) => pct,
+            // Without names only an equal number of launches counts.
+            (true, true) => 100,
+            (true, false) => 0,
+        };
+        (pct >= LEAST_COMMON_PCT).then_some(Fit { exact: false, pct })
     }
 }
 
-/// What part each of some traces plays beside the others.
+/// How well a trace fits another; the larger, the better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Fit {
+    /// Length and names are equal.
+    exact: bool,
+    /// Names of the measured trace that occur in it, in percent.
+    pct: usize,
+}
+
+/// The role that each of some traces seems to have beside the others.
 #[must_use]
 pub fn guess_roles(traces: &[&Signs]) -> Vec<RoleGuess> {
-    let best = |of: usize, known: &dyn Fn(&Signs) -> usize| -> Option<(usize, usize)> {
+    let best = |of: usize, fit: &dyn Fn(&Signs) -> Option<Fit>| -> Option<usize> {
         let others = traces.iter().enumerate().filter(|(at, other)| *at != of && other.asks());
-        let scored = others.map(|(at, other)| (known(other), same_rank(traces[of], other), at));
-        let scored = scored.filter(|(pct, ..)| *pct >= LEAST_COMMON_PCT);
+        let scored =
+            others.filter_map(|(at, other)| Some((fit(other)?, same_rank(traces[of], other), at)));
         // Of equals the first.
-        let best = scored.max_by_key(|(pct, rank, at)| (*pct, *rank, std::cmp::Reverse(*at)));
-        best.map(|(pct, _, at)| (at, pct))
+        let best = scored.max_by_key(|(fit, rank, at)| (*fit, *rank, std::cmp::Reverse(*at)));
+        best.map(|(.., at)| at)
     };
     let mut roles = vec![RoleGuess::Own; traces.len()];
     for (at, signs) in traces.iter().enumerate() {
-        if signs.is_capture()
-            && let Some((measured, _)) = best(at, &|measured| signs.captures_of(measured))
-        {
+        if let Some(measured) = best(at, &|measured| signs.captures_of(measured)) {
             roles[at] = RoleGuess::Capture(measured);
         }
     }
-    // A capture tells more than names do, and of several mapping traces one is enough.
-    let mut told: Vec<bool> = vec![false; traces.len()];
+    // A capture that is used as one is measured by nobody.
+    let is_own = |roles: &[RoleGuess], at: usize| roles[at] == RoleGuess::Own;
+    for at in 0..roles.len() {
+        if let RoleGuess::Capture(measured) = roles[at]
+            && !is_own(&roles, measured)
+        {
+            roles[at] = RoleGuess::Own;
+        }
+    }
+    // A capture says more than names do, and of several mapping traces one is enough.
+    let mut served: Vec<bool> = vec![false; traces.len()];
     for role in &roles {
         if let RoleGuess::Capture(measured) = role {
-            told[*measured] = true;
+            served[*measured] = true;
         }
     }
     for (at, signs) in traces.iter().enumerate() {
         let runs_alone = signs.has_ops && signs.replays.is_empty() && signs.captures.is_empty();
-        let known = |measured: &Signs| common_pct(&measured.replayed_names, &signs.ran_names);
+        let known = |measured: &Signs| {
+            let pct = common_pct(&measured.replayed_names, &signs.ran_names);
+            (pct >= LEAST_COMMON_PCT).then_some(Fit { exact: false, pct })
+        };
         if runs_alone
-            && let Some((measured, _)) = best(at, &known)
-            && !told[measured]
+            && let Some(measured) = best(at, &known)
+            && !served[measured]
+            && is_own(&roles, measured)
         {
-            told[measured] = true;
+            served[measured] = true;
             roles[at] = RoleGuess::Mapping(measured);
         }
     }
@@ -171,8 +217,8 @@ pub fn map_names(map: &KernelMap) -> Vec<u32> {
     distinct(map.global.iter().map(|kernel| digest(&kernel.name)).collect())
 }
 
-/// Which of some traces a kernel map of these names tells of: the one with most kernels that the map knows, of equals the
-/// first; `None` where it knows none. Unlike a mapping trace, a map is of use to a trace without graphs, too: that may
+/// Which of some traces a kernel map of these names belongs to: the one with most kernels that the map has, of equals the
+/// first; `None` where it has none. Unlike a mapping trace, a map is of use to a trace without graphs, too: that may
 /// have been recorded without stacks.
 #[must_use]
 pub fn guess_map(names: &[u32], traces: &[&Signs]) -> Option<usize> {
@@ -305,6 +351,60 @@ mod tests {
         let own = RoleGuess::Own;
         assert_eq!(guess_roles(&[&capture, &one, &two]), [RoleGuess::Capture(2), own, own]);
         assert_eq!(guess_roles(&[&capture, &one]), [own, own], "nobody replays three");
+    }
+
+    /// A trace that captures `names` after a warm-up and replays its own graph: it runs more than it captures.
+    fn warmed_up(names: &[&str], launches_named: bool) -> Signs {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cpu_op", "aten::mm").at(0, 5).on(1, 1));
+        let mut at = 10;
+        let mut launch = |fixture: &mut Fixture, name: &str, link: i64, runs: bool| {
+            let call = slice("cuda_runtime", "hipLaunchKernel").at(at, 1).on(1, 1).link(link);
+            fixture.push(if launches_named { call.launching(name) } else { call });
+            if runs {
+                fixture.push(kernel(name).at(at + 2, 2).link(link));
+            }
+            at += 10;
+        };
+        for (link, name) in (1..).zip(names) {
+            launch(&mut fixture, name, link, true);
+        }
+        fixture.push(slice("cuda_runtime", "hipStreamBeginCapture").at(5_000, 1).on(1, 1));
+        at = 5_010;
+        let mut launch = |fixture: &mut Fixture, name: &str, link: i64| {
+            let call = slice("cuda_runtime", "hipLaunchKernel").at(at, 1).on(1, 1).link(link);
+            fixture.push(if launches_named { call.launching(name) } else { call });
+            at += 10;
+        };
+        for (link, name) in (1_000..).zip(names) {
+            launch(&mut fixture, name, link);
+        }
+        fixture.push(slice("cuda_runtime", "hipStreamEndCapture").at(8_000, 1).on(1, 1));
+        fixture.push(slice("cuda_runtime", "hipGraphLaunch").at(9_000, 5).on(1, 1).link(9_000));
+        for (n, name) in (0..).zip(names) {
+            fixture.push(kernel(name).at(9_010 + n * 10, 5).link(9_000));
+        }
+        Signs::of(&fixture.finish())
+    }
+
+    #[test]
+    fn a_capture_with_a_warm_up_and_a_replay_of_its_own_is_a_capture() {
+        let own = RoleGuess::Own;
+        for launches_named in [true, false] {
+            let capture = warmed_up(&["a", "b", "c"], launches_named);
+            assert_eq!((capture.n_captured, capture.n_ran), (3, 6), "counting says no");
+            assert_eq!(capture.captured_names.is_empty(), !launches_named);
+            let measured = replaying(&["a", "b", "c"]);
+            assert_eq!(guess_roles(&[&capture, &measured]), [RoleGuess::Capture(1), own]);
+            assert_eq!(guess_roles(&[&measured, &capture]), [own, RoleGuess::Capture(0)]);
+            // Another length, or other names, are another graph.
+            for other in [replaying(&["a", "b"]), replaying(&["a", "x", "y"])] {
+                assert_eq!(guess_roles(&[&capture, &other]), [own, own]);
+            }
+            // Two such runs need nothing of each other.
+            let again = warmed_up(&["a", "b", "c"], launches_named);
+            assert_eq!(guess_roles(&[&capture, &again]), [own, own]);
+        }
     }
 
     #[test]

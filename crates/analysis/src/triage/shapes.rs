@@ -1,5 +1,5 @@
-//! What an op was called with, as a person writes it: `bf16[2048,4096], bf16[4096,4096]`; and the sizes of a matrix
-//! product, where the op says which of its inputs are the matrices.
+//! Formats inputs of ops, such as `bf16[2048,4096], bf16[4096,4096]`, and computes the sizes of matrix products for
+//! ops whose matrix inputs are known.
 
 use serde_json::Value;
 
@@ -61,12 +61,30 @@ const TYPES: &[(&str, &str)] = &[
     ("c10::Float8_e5m2", "f8e5m2"),
     ("c10::Float8_e5m2fnuz", "f8e5m2fnuz"),
     ("c10::complex<float>", "c64"),
+    ("c10::complex<double>", "c128"),
+    ("c10::complex<c10::Half>", "c32"),
     ("long int", "i64"),
+    ("long long int", "i64"),
+    ("long long", "i64"),
     ("long", "i64"),
     ("int", "i32"),
     ("short int", "i16"),
+    ("short", "i16"),
     ("signed char", "i8"),
+    ("char", "i8"),
     ("unsigned char", "u8"),
+    ("unsigned short", "u16"),
+    ("short unsigned int", "u16"),
+    ("unsigned int", "u32"),
+    ("unsigned long", "u64"),
+    ("long unsigned int", "u64"),
+    ("unsigned long long", "u64"),
+    ("Int", "i32"),
+    ("Long", "i64"),
+    ("Byte", "u8"),
+    ("Float", "f32"),
+    ("Half", "f16"),
+    ("BFloat16", "bf16"),
     ("bool", "bool"),
 ];
 
@@ -110,9 +128,16 @@ fn tensor(dims: &[Value], of_type: &str) -> Option<String> {
     if dims.is_empty() && scalar {
         return None;
     }
-    let short = TYPES.iter().find(|(long, _)| *long == of_type).map_or(of_type, |(_, short)| short);
+    let short = short_type(of_type);
     let dims: Vec<i64> = dims.iter().map(Value::as_i64).collect::<Option<_>>()?;
     Some(format!("{short}{}", size(&dims)))
+}
+
+/// `u8` of `unsigned char`, and of `unsignedchar` as some profilers write it.
+fn short_type(of_type: &str) -> &str {
+    let letters = |text: &'_ str| text.bytes().filter(|byte| *byte != b' ').collect::<Vec<u8>>();
+    let wanted = letters(of_type);
+    TYPES.iter().find(|(long, _)| letters(long) == wanted).map_or(of_type, |(_, short)| short)
 }
 
 fn size(dims: &[i64]) -> String {
@@ -164,6 +189,9 @@ mod tests {
         assert_eq!((shapes.as_str(), none), ("([2,3], [4,3])", None));
         assert_eq!(call("aten::item", "[[]]", r#"["float"]"#).0, "f32[]");
         assert_eq!(call("my::op", "[[2],[7,7]]", r#"["thing"]"#).0, "thing[2], [7,7]");
+        let types = r#"["unsigned char", "unsignedchar", "longint", "long int", "short"]"#;
+        let dims = "[[1],[10905190400],[32],[4],[5]]";
+        assert_eq!(call("o", dims, types).0, "u8[1], u8[10905190400], i64[32], i64[4], i16[5]");
         assert_eq!(call("my::op", "[]", "no json").0, "");
         let many = format!("[[{}]]", ["[1]"; 9].join(","));
         assert_eq!(call("o", &many, "[]").0, "([1], [1], [1], [1], [1], [1], 3 more)");

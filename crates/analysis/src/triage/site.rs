@@ -1,10 +1,10 @@
-//! Where GPU work came from: the op, the launch and the line of Python of each GPU slice.
+//! The origin of each GPU slice: its op, its launch and its Python line.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How sure it is that a GPU slice came from the place that is named.
+/// Confidence that a GPU slice came from the named place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
@@ -39,24 +39,49 @@ impl Confidence {
         Self::None,
     ];
 
-    /// What it rests on, in words.
+    /// The confidence with this id.
     #[must_use]
-    pub fn in_words(self) -> &'static str {
+    pub fn from_id(id: &str) -> Option<Self> {
+        Self::EVERY.into_iter().find(|one| one.id() == id)
+    }
+
+    /// The words for it in tables.
+    #[must_use]
+    pub fn label(self) -> &'static str {
         match self {
-            Self::Exact => "by the file's ids",
-            Self::Forward => {
-                "the op by the file's ids; the line is that of its op in the forward pass, by autograd's numbers"
-            }
-            Self::Replay => "by the order of a graph's capture, name by name",
-            Self::Position => "by its place in a graph's capture, which names no kernels",
-            Self::Mapping => "by name, from another trace",
-            Self::Enclosing => "by time: the op that ran on the launching thread",
-            Self::Launch => "only the call that launched it is known",
-            Self::None => "nothing is known",
+            Self::Exact => "Exact",
+            Self::Forward => "Forward op",
+            Self::Replay => "Capture, by name",
+            Self::Position => "Capture, by position",
+            Self::Mapping => "Mapping, by name",
+            Self::Enclosing => "By time",
+            Self::Launch => "Launch only",
+            Self::None => "None",
         }
     }
 
-    /// The word for it in tables and artifacts.
+    /// What it means, in one line.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Exact => "linked by the ids in the file (correlation, External id)",
+            Self::Forward => {
+                "the op is linked by ids; the line is that of the forward op with the same autograd sequence number"
+            }
+            Self::Replay => {
+                "matched with the launch of the same kernel name in the graph's capture"
+            }
+            Self::Position => {
+                "matched with the launch at the same position in the graph's capture, which records no kernel names"
+            }
+            Self::Mapping => "matched by kernel name with another trace",
+            Self::Enclosing => "the op that was open on the launching thread; no id links the two",
+            Self::Launch => "only the launch call is recorded",
+            Self::None => "no launch call is recorded",
+        }
+    }
+
+    /// The word for it in artifacts.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -75,9 +100,12 @@ impl Confidence {
 /// A line of Python.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Location {
-    /// The path, from the first known package on: `vllm/model_executor/models/llama.py`.
+    /// The path from its package on: `vllm/model_executor/models/llama.py`.
     pub path: String,
-    /// The line, from 1; 0 when the frame does not tell.
+    /// The path in the file, where it is another.
+    #[serde(default)]
+    pub full_path: Option<String>,
+    /// The line, from 1; 0 if not recorded.
     pub line: u32,
     /// The function.
     pub function: String,
@@ -96,7 +124,7 @@ pub(crate) struct Site {
     pub cpu_op: Option<String>,
     /// The runtime call.
     pub launch: Option<String>,
-    /// The line of Python that says most.
+    /// The most informative Python line.
     pub location: Option<Location>,
     /// Classes of the innermost modules around it, outermost first: `Qwen3DecoderLayer > RMSNorm`.
     pub modules: Option<String>,
@@ -104,7 +132,7 @@ pub(crate) struct Site {
     pub stack: Vec<String>,
     /// For work of the backward pass: the op of the forward pass whose line, modules and calls these are.
     pub forward_op: Option<String>,
-    /// How sure this is.
+    /// The confidence of this place.
     pub confidence: Confidence,
     /// Whether a graph launched it.
     pub graph: bool,
@@ -131,7 +159,7 @@ pub(crate) struct Attribution {
     pub sites: Vec<Site>,
     /// Index into `sites`, by GPU slice.
     pub site_of: Vec<u32>,
-    /// Where each place stands in `sites`; filled when places are changed.
+    /// Index of each place in `sites`; filled when places are changed.
     known: HashMap<Site, u32>,
 }
 

@@ -1,20 +1,21 @@
-//! The stage that each GPU slice belongs to: prompt, decode, capture, or forward, backward, optimizer.
+//! The stage of each GPU slice: prefill, decode, capture, or forward, backward, weight gradient, optimizer.
 //!
-//! Work is launched long before it runs, so a slice belongs to the window that holds its launch. In this
-//! order, and the first that tells decides:
+//! Work is launched long before it runs, so a slice belongs to the window that contains its launch. The first of these
+//! that applies decides:
 //!
-//! 1. the annotation whose `External id` the slice carries;
-//! 2. the window on the launching thread that holds the launch; all that a thread of the autograd engine
-//!    launches is backward;
-//! 3. the profiler's copy of an annotation on the slice's own stream. It stretches from the first to the
-//!    last slice of the annotation, so it may also hold what another thread launched in between: that is why
-//!    it stands behind the launch (in four training traces the two never disagree on 4 614 slices that have
-//!    both);
+//! 1. the annotation whose `External id` the slice carries, if it contains the launch;
+//! 2. the window on the launching thread that contains the launch. All launches of a thread of the autograd engine are
+//!    backward, or weight gradient where the script's annotation says so;
+//! 3. the profiler's copy of an annotation on the slice's own stream. It extends from the first to the last slice of
+//!    the annotation, so it may contain work that another thread launched in between: therefore the launch comes first
+//!    (in four training traces the two never disagree on 4 614 slices that have both);
 //! 4. a window of another thread of the launching process, then one of another stream of the device;
-//! 5. the place in a training step: what is launched before a backward pass is forward (the loss, too),
-//!    what is launched between backward and optimizer is the optimizer's (clipping, scaling);
+//! 5. the position in a training step: work launched before a backward pass is forward (with the loss), work launched
+//!    between backward and optimizer is the optimizer's (clipping, scaling). Clearing gradients marks no position;
 //! 6. for serving, the nearest window within [`NEAR_NS`];
 //! 7. the file's name, unless an annotation contradicts it.
+//!
+//! After 3 to 6, a kernel whose name says `backward` or `bwd` is backward: only 1 and 2 are stronger.
 
 mod file_name;
 mod find;
@@ -37,7 +38,7 @@ use crate::launches::Launches;
 
 pub use self::rows::StageRow;
 
-/// How far a window may lie away from a slice that it still names.
+/// The largest distance of a window from a slice whose stage it gives.
 const NEAR_NS: i64 = 20_000_000;
 
 /// A stage of serving or training.
@@ -46,7 +47,7 @@ const NEAR_NS: i64 = 20_000_000;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Prompts go through the model.
+    /// Prefill: prompts go through the model.
     Extend,
     /// One token, or a few, per request.
     Decode,
@@ -56,29 +57,32 @@ pub enum Stage {
     Capture,
     /// The forward pass and the loss.
     Forward,
-    /// The backward pass.
+    /// The backward pass; where weight gradients are annotated, without them.
     Backward,
-    /// The optimizer, and what stands between it and the backward pass.
+    /// Gradients of weights, where annotations or ops tell them apart from the rest of the backward pass.
+    WeightGrad,
+    /// The optimizer, and work between it and the backward pass.
     Optimizer,
-    /// No stage is known.
+    /// No stage was found.
     #[default]
     All,
 }
 
 impl Stage {
     /// Every stage, in the order of tables.
-    pub const EVERY: [Self; 8] = [
+    pub const EVERY: [Self; 9] = [
         Self::Extend,
         Self::Decode,
         Self::Mixed,
         Self::Capture,
         Self::Forward,
         Self::Backward,
+        Self::WeightGrad,
         Self::Optimizer,
         Self::All,
     ];
 
-    /// The word for it in artifacts.
+    /// Its id in artifacts.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -88,31 +92,34 @@ impl Stage {
             Self::Capture => "capture",
             Self::Forward => "forward",
             Self::Backward => "backward",
+            Self::WeightGrad => "weight-grad",
             Self::Optimizer => "optimizer",
             Self::All => "all",
         }
     }
 
-    /// The word for it where a person reads.
+    /// Its label in tables and sentences.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             Self::Extend => "extend/prefill",
+            Self::WeightGrad => "weight gradient",
+            Self::All => "no stage",
             other => other.id(),
         }
     }
 
     pub(crate) fn is_training(self) -> bool {
-        matches!(self, Self::Forward | Self::Backward | Self::Optimizer)
+        matches!(self, Self::Forward | Self::Backward | Self::WeightGrad | Self::Optimizer)
     }
 }
 
-/// Everything in a trace that tells a stage, by start.
+/// Everything in a trace that marks a stage, by start.
 pub(crate) fn windows_of(trace: &Trace) -> Vec<StageWindow> {
     windows::windows(trace).windows
 }
 
-/// The requests in the batch of the innermost window on `track` at `ns` that tells them.
+/// The requests in the batch of the innermost window on `track` at `ns` that gives them.
 pub(crate) fn requests_at(windows: &[StageWindow], track: TrackId, ns: i64) -> Option<u64> {
     let begun = windows.partition_point(|window| window.start_ns <= ns);
     let holds = |window: &&StageWindow| window.track == track && window.end_ns >= ns;
@@ -121,7 +128,7 @@ pub(crate) fn requests_at(windows: &[StageWindow], track: TrackId, ns: i64) -> O
 
 /// The stage of every GPU slice.
 pub(crate) struct Stages {
-    /// Everything that tells a stage, by start.
+    /// Everything that marks a stage, by start.
     pub(crate) windows: Vec<StageWindow>,
     is_engine: Vec<bool>,
     of_slice: Vec<Stage>,
@@ -130,8 +137,8 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    /// Finds the stage of every slice of `gpu`. `file_name` is the trace's name, with folders if they are
-    /// known.
+    /// Finds the stage of every slice of `gpu`. `file_name` is the trace's name, with folders if
+    /// available.
     #[inline(never)]
     pub(crate) fn of(gpu: &Gpu<'_>, launches: &Launches, file_name: Option<&str>) -> Self {
         let trace = gpu.trace;

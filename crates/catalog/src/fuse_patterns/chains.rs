@@ -3,43 +3,56 @@
 //! A chain is a list of steps, in stream order. A step names [kinds](super::kind_of) separated by `|`, with
 //! a sign behind it: `?` once or not at all, `*` any number, `+` once or more, `{3}` three times or more. A
 //! step that begins with `~` must be there, but its time does not count: fusing would not save it.
+//!
+//! What to do about a chain is in [`crate::remedies`]: a chain names the ids of the rows that may apply.
 
 use std::num::NonZeroU16;
 
 use super::kinds::{Kinds, named};
-use super::{Framework, runs_on};
-use crate::Platform;
 
 /// Kernels that follow each other, and what could run instead.
 #[derive(Clone, Copy, Debug)]
 pub struct FuseChain {
     /// `K01`.
     pub id: &'static str,
-    /// What is fused.
+    /// What is found: `Unfused RMSNorm`.
     pub title: &'static str,
     /// The kernels that follow each other, in words.
     pub what: &'static str,
-    /// What could run instead, separated by `; `. Before what only one vendor's GPUs run stands `rocm:` or `cuda:`, before
-    /// what only one framework has `vllm:` or `sglang:`.
-    path: &'static str,
+    /// Ids of the remedies that may apply: rows of [`crate::remedies::REMEDIES`].
+    pub remedies: &'static [&'static str],
+    /// What a fused kernel still takes.
+    pub keeps: Keeps,
     /// The chains, any of which suffices.
     chains: &'static [&'static str],
     /// Each kernel that counts is at most this long, in microseconds.
     pub max_us: Option<u32>,
     /// Whether all kernels that count have the same name.
     pub same_name: bool,
-    /// Whether all kernels that count are matrix products of one input: the sizes that their ops were called with, where
-    /// they are known, must allow it.
+    /// Whether all kernels that count are matrix products of one input: the sizes that their ops were called with must be
+    /// recorded and equal.
     pub same_input: bool,
+    /// Whether kernels that count must be (`true`), or must not be (`false`), launched by `zero_grad`.
+    pub zero_grad: Option<bool>,
     /// How often it must be found.
     pub min_times: usize,
     /// The share of GPU time, in percent, below which nothing is said.
     pub min_pct: f64,
-    /// The share of GPU time, in percent, from which it is said with confidence; infinite where names
-    /// alone can never prove it.
-    pub likely_pct: f64,
+    /// Whether all parts seen in this order are the pattern. Where names and order cannot prove it, it stays a candidate.
+    pub proven: bool,
     /// Chains of higher priority take their kernels first.
     pub priority: u8,
+}
+
+/// What is left of the time of a chain when one kernel does its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// Nothing: another kernel does it on the way, or it is not needed.
+    Nothing,
+    /// The longest kernel of each place: the fused kernel takes about as long.
+    Longest,
+    /// The kernels of the name that takes most time in each place.
+    LargestName,
 }
 
 /// One step of a chain.
@@ -56,33 +69,6 @@ pub struct Step {
 }
 
 impl FuseChain {
-    /// What could run instead on GPUs of `platform` (if that is not known, all with whose it is) and in `framework` (if
-    /// there is none, in any).
-    #[must_use]
-    pub fn fused_path(&self, platform: Platform, framework: Option<Framework>) -> String {
-        let ways = self.path.split("; ").filter_map(|way| {
-            let (marks, way) = way.rsplit_once(':').unwrap_or(("", way));
-            let mut whose = "";
-            for mark in marks.split_terminator(':') {
-                let (fits, vendor) = match mark {
-                    "rocm" => (runs_on(Platform::Rocm, platform), " (ROCm)"),
-                    "cuda" => (runs_on(Platform::Cuda, platform), " (CUDA)"),
-                    "vllm" => (framework.is_none_or(|of| of == Framework::Vllm), ""),
-                    "sglang" => (framework.is_none_or(|of| of == Framework::Sglang), ""),
-                    _ => return None,
-                };
-                if !fits {
-                    return None;
-                }
-                if platform == Platform::Unknown {
-                    whose = vendor;
-                }
-            }
-            Some(format!("{way}{whose}"))
-        });
-        ways.collect::<Vec<_>>().join("; ")
-    }
-
     /// The chains, each as its steps.
     pub fn steps(&self) -> impl Iterator<Item = Vec<Step>> + use<> {
         self.chains.iter().map(|chain| chain.split_ascii_whitespace().map(step).collect())
@@ -113,14 +99,16 @@ const BASE: FuseChain = FuseChain {
     id: "",
     title: "",
     what: "",
-    path: "",
+    remedies: &[],
+    keeps: Keeps::Longest,
     chains: &[],
     max_us: None,
     same_name: false,
     same_input: false,
+    zero_grad: None,
     min_times: 1,
     min_pct: 0.1,
-    likely_pct: 2.0,
+    proven: true,
     priority: 0,
 };
 
@@ -128,18 +116,24 @@ const BASE: FuseChain = FuseChain {
 pub const CHAINS: &[FuseChain] = &[
     FuseChain {
         id: "K01",
-        title: "RMSNorm out of single PyTorch kernels",
+        title: "Unfused RMSNorm",
         what: "pow, mean, add, rsqrt and two mul, with casts between them,",
-        path: "torch.nn.functional.rms_norm; torch.compile; rocm:AITER RMSNorm; Liger RMSNorm",
+        remedies: &["rms-norm-op", "liger-rms-norm", "torch-compile"],
         chains: &["copy? pow mean add_number rsqrt mul copy? mul", "pow mean add_number rsqrt mul"],
         priority: 90,
         ..BASE
     },
     FuseChain {
         id: "K02",
-        title: "Activation and multiplication as separate kernels",
-        what: "an activation (SiLU or GELU) and the multiplication with its gate",
-        path: "silu_and_mul of a serving framework; rocm:silu_and_mul of AITER; Liger SwiGLU; torch.compile",
+        title: "Unfused activation",
+        what: "an activation (SiLU or GELU) and the multiplication with its gate, or a GELU of single ops,",
+        remedies: &[
+            "vllm-act-and-mul",
+            "sglang-act-and-mul",
+            "gelu-tanh-op",
+            "liger-swiglu",
+            "torch-compile",
+        ],
         chains: &[
             "silu ~fill? ~gemm? ~split_k? mul",
             "mul_number pow mul_number add mul_number tanh add_number mul ~fill? ~gemm? ~split_k? mul",
@@ -150,18 +144,18 @@ pub const CHAINS: &[FuseChain] = &[
     },
     FuseChain {
         id: "K03",
-        title: "Rotary embedding out of single PyTorch kernels",
+        title: "Unfused rotary embedding",
         what: "neg, cat, mul and add around queries or keys",
-        path: "rotary embedding of a serving framework; rocm:rotary embedding of AITER; Liger rotary embedding; torch.compile",
+        remedies: &["framework-rope", "liger-rope", "torch-compile"],
         chains: &["mul neg cat mul add", "neg copy? cat mul mul? add"],
         priority: 90,
         ..BASE
     },
     FuseChain {
         id: "K04",
-        title: "Attention out of matrix products and softmax",
-        what: "a matrix product, scale or mask, softmax and a second matrix product",
-        path: "torch.nn.functional.scaled_dot_product_attention; FlashAttention; rocm:attention of AITER",
+        title: "Unfused attention",
+        what: "a GEMM, scale or mask, softmax and a second GEMM",
+        remedies: &["sdpa", "flash-attention"],
         chains: &["gemm ~fill? aten|copy|fill* softmax aten|copy|random* ~fill? gemm"],
         priority: 80,
         ..BASE
@@ -170,7 +164,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K05",
         title: "Residual add before a norm",
         what: "the residual add and the norm",
-        path: "fused_add_rms_norm of a serving framework; rocm:add with norm of AITER; Liger fused add with norm; torch.compile",
+        remedies: &["vllm-add-rms-norm", "sglang-add-rms-norm", "torch-compile"],
         chains: &["add copy? norm", "add ~copy? ~pow ~mean ~add_number ~rsqrt"],
         priority: 60,
         ..BASE
@@ -179,7 +173,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K06",
         title: "Norm or activation before quantization",
         what: "a norm or an activation and the quantization of its result",
-        path: "vllm:fuse_norm_quant and fuse_act_quant of vLLM; rocm:norm or activation with quantization of AITER; torch.compile",
+        remedies: &["vllm-norm-quant", "vllm-act-quant"],
         chains: &["norm|act quantize"],
         priority: 60,
         ..BASE
@@ -188,8 +182,9 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K07",
         title: "All-reduce before a norm",
         what: "an all-reduce and the norm of its result",
-        path: "cuda:all-reduce with RMSNorm of FlashInfer; rocm:all-reduce with RMSNorm of AITER",
-        chains: &["allreduce copy? add? copy? norm"],
+        remedies: &["vllm-allreduce-norm", "sglang-allreduce-norm", "aiter-allreduce-norm"],
+        keeps: Keeps::Nothing,
+        chains: &["~allreduce copy? add? copy? norm"],
         priority: 75,
         ..BASE
     },
@@ -197,29 +192,30 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K08",
         title: "Rotary embedding before the KV cache write",
         what: "the rotary embedding and the write to the KV cache",
-        path: "rocm:vllm:fuse_rope_kvcache of vLLM with AITER; rocm:fused_qk_rope_reshape_and_cache of AITER; sglang:fused_set_kv_buffer of SGLang; torch.compile",
+        remedies: &["vllm-rope-cache", "sglang-rope-cache"],
         chains: &["rope ~copy? kv_write"],
         priority: 60,
         ..BASE
     },
     FuseChain {
         id: "K09",
-        title: "Layout changed around convolutions",
+        title: "Layout changes around convolutions",
         what: "transposition and convolution",
-        path: "memory_format=torch.channels_last for model and input; rocm:before ROCm 7 with PYTORCH_MIOPEN_SUGGEST_NHWC=1 and PYTORCH_MIOPEN_SUGGEST_NHWC_BATCHNORM=1, which are the default since",
+        remedies: &["channels-last"],
+        keeps: Keeps::Nothing,
         chains: &["layout{2} ~conv ~aten? layout*", "layout ~conv ~aten? layout+", "layout ~conv"],
         priority: 50,
         ..BASE
     },
     FuseChain {
         id: "K10",
-        title: "Several matrix products of one input",
-        what: "three matrix products of one kernel",
-        path: "one product with the weights side by side (merged QKV or gate and up projection)",
+        title: "GEMMs sharing one input",
+        what: "three GEMMs of one kernel",
+        remedies: &["merge-projections"],
         chains: &["gemm ~fill? gemm ~fill? gemm"],
         same_name: true,
         same_input: true,
-        likely_pct: f64::INFINITY,
+        proven: false,
         priority: 40,
         ..BASE
     },
@@ -227,27 +223,29 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K11",
         title: "Short PyTorch kernels in a row",
         what: "four or more of PyTorch's elementwise kernels, 10 µs or less each,",
-        path: "torch.compile; cuda:CUDA graph; rocm:HIP graph",
+        remedies: &["foreach-optimizer", "torch-compile"],
         chains: &["aten{4}"],
+        zero_grad: Some(false),
         min_times: 2,
         max_us: Some(10),
-        likely_pct: f64::INFINITY,
+        proven: false,
         ..BASE
     },
     FuseChain {
         id: "K12",
-        title: "Optimizer step out of many kernels",
+        title: "Unfused optimizer step",
         what: "four or more of the optimizer's kernels",
-        path: "fused=True of the PyTorch optimizer; apex FusedAdam",
+        remedies: &["fused-optimizer"],
+        keeps: Keeps::LargestName,
         chains: &["foreach{4}"],
         priority: 30,
         ..BASE
     },
     FuseChain {
         id: "K13",
-        title: "Expert routing out of small kernels",
-        what: "top-k, sorting and index kernels and the experts' matrix product",
-        path: "rocm:topk_softmax and moe_sorting of AITER; sglang:moe_fused_gate of SGLang; routing in one kernel of a serving framework",
+        title: "Unfused expert routing",
+        what: "top-k, sorting and index kernels before the experts' GEMM",
+        remedies: &["framework-routing"],
         chains: &["route small|route{2} ~moe_gemm"],
         max_us: Some(50),
         priority: 50,
@@ -255,10 +253,13 @@ pub const CHAINS: &[FuseChain] = &[
     },
     FuseChain {
         id: "K14",
-        title: "Fill or reduction around split matrix products",
-        what: "a fill and a matrix product, or a split matrix product and the sum over its parts,",
-        path: "rocm:tuned GEMM without split-K by a search among hipBLASLt algorithms, or stream-K; cuda:tuned GEMM without split-K by a search among cuBLASLt algorithms, or stream-K",
+        title: "Fill or reduction around split-K GEMMs",
+        what: "a fill and a GEMM, or a split GEMM and the sum over its parts,",
+        remedies: &["tune-gemm"],
+        keeps: Keeps::Nothing,
         chains: &["fill ~gemm split_k?", "~gemm split_k"],
+        zero_grad: Some(false),
+        proven: false,
         priority: 20,
         ..BASE
     },
@@ -266,10 +267,21 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K15",
         title: "Small collectives in a row",
         what: "three or more collectives, 50 µs or less each,",
-        path: "larger buckets (bucket_cap_mb), or coalescing (torch.distributed coalescing manager)",
+        remedies: &["larger-buckets"],
         chains: &["comm{3}"],
         max_us: Some(50),
         priority: 20,
+        ..BASE
+    },
+    FuseChain {
+        id: "K16",
+        title: "Gradients filled with zeros",
+        what: "fills that zero_grad launches",
+        remedies: &["set-to-none"],
+        keeps: Keeps::Nothing,
+        chains: &["fill|foreach+"],
+        zero_grad: Some(true),
+        priority: 95,
         ..BASE
     },
 ];
@@ -280,17 +292,20 @@ mod tests {
 
     #[test]
     fn rows_are_whole() {
-        assert_eq!(CHAINS.len(), 15);
+        assert_eq!(CHAINS.len(), 16);
         for (at, chain) in (1..).zip(CHAINS) {
             assert_eq!(chain.id, format!("K{at:02}"));
             assert!(!chain.title.is_empty() && !chain.what.is_empty(), "{}", chain.id);
-            assert!(!chain.path.is_empty() && chain.steps().count() > 0, "{}", chain.id);
+            assert!(!chain.remedies.is_empty() && chain.steps().count() > 0, "{}", chain.id);
+            for id in chain.remedies {
+                assert!(crate::remedies::remedy(id).is_some(), "{}: no remedy {id}", chain.id);
+            }
             for steps in chain.steps() {
                 for step in &steps {
                     assert_ne!(step.kinds, Kinds(0), "{}: a kind that is not known", chain.id);
                 }
                 assert!(steps.iter().any(|step| step.counts), "{}", chain.id);
-                assert!(steps[0].min > 0 || steps[1].min > 0, "{}", chain.id);
+                assert!(steps.iter().take(2).any(|step| step.min > 0), "{}", chain.id);
             }
             let words = chain.chains.iter().flat_map(|chain| chain.split_ascii_whitespace());
             for word in words.flat_map(|step| step.split(['|', '~', '?', '*', '+', '{'])) {

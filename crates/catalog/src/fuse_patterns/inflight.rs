@@ -18,7 +18,6 @@ rows! { INFLIGHT, OPEN =>
             "cache|kv_buffer|cache write|store_kvcache",
         ],
         min_pct: 0.4,
-        likely_pct: 2.0,
         priority: 100,
         subsumes: "F06 F07 F08",
         path: "PR #20667; sgl:srt/models/qwen3_5.py; sgl:srt/models/utils.py",
@@ -37,7 +36,6 @@ rows! { INFLIGHT, OPEN =>
         active: "cutlass_scaled_mm|fp8_scaled_mm",
         groups: &["memset|memcpy128", "nvjet|_scaled_mm"],
         min_pct: 0.2,
-        likely_pct: 1.0,
         priority: 90,
         path: "PR #22392; sgl-kernel/python/sgl_kernel/gemm.py; sgl:srt/layers/quantization/fp8_utils.py",
     }
@@ -59,7 +57,6 @@ rows! { INFLIGHT, OPEN =>
             "quant|fp8|nvfp4",
         ],
         min_pct: 0.4,
-        likely_pct: 2.0,
         priority: 100,
         subsumes: "F33",
         path: "PR #38621; vllm/csrc/fused_qk_norm_rope_cache_quant.cu; vllm/compilation/passes/fusion/qk_norm_rope_cache_quant_fusion.py",

@@ -182,6 +182,7 @@ pub fn kind_of(raw: RawKind, name: &str, class: &Class) -> Kinds {
 }
 
 /// The kinds that `words`, separated by `|`, name. An unknown word names none.
+#[must_use]
 pub fn named(words: &str) -> Kinds {
     let bit =
         |word: &str| KINDS.iter().position(|kind| kind.word == word).map_or(0, |at| 1_u64 << at);

@@ -2,6 +2,7 @@
 
 use super::{BASE, FusePattern, Heavy, rows};
 use crate::Platform;
+use crate::remedies::Norm;
 
 /// MLA models, for which DeepSeek's kernels are made.
 const MLA: &str = "deepseek|glm";
@@ -14,7 +15,6 @@ rows! { MAINLINE, LAYERS =>
         title: "Residual add with RMSNorm",
         active: "fused_add_rmsnorm|gemma_fused_add_rmsnorm|npu_add_rms_norm|add_rmsnorm_bias|op:aiter::add_rmsnorm|rmsnorm2d_fwd_with_add",
         min_pct: 0.1,
-        likely_pct: 1.0,
         path: "sgl:srt/layers/layernorm.py; sgl:srt/layers/quantization/modelslim/modelslim.py",
     }
     yes: ["a op sgl_kernel::fused_add_rmsnorm", "a op aiter::add_rmsnorm", "a gemma_fused_add_rmsnorm_kernel"],
@@ -24,6 +24,7 @@ rows! { MAINLINE, LAYERS =>
         ];
     {
         id: "F02",
+        norms: &[Norm::Rms],
         title: "All-reduce with residual add and RMSNorm (FlashInfer)",
         platform: Platform::Cuda,
         min_tp: 2,
@@ -34,7 +35,6 @@ rows! { MAINLINE, LAYERS =>
             "rmsnorm|layernorm|fused_add_rmsnorm",
         ],
         min_pct: 0.5,
-        likely_pct: 4.0,
         path: "sgl:srt/layers/flashinfer_comm_fusion.py; sgl:srt/layers/layernorm.py; sgl:srt/layers/communicator.py",
     }
     yes: [
@@ -47,13 +47,13 @@ rows! { MAINLINE, LAYERS =>
         no: ["ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "void at::native::reduce_kernel<512, 1>(int)"];
     {
         id: "F03",
+        norms: &[Norm::Rms],
         title: "All-reduce with RMSNorm (AITER)",
         platform: Platform::Rocm,
         min_tp: 2,
         active: "tensor_model_parallel_fused_allreduce_rmsnorm|apply_aiter_all_reduce_fusion|custom_fused_ar_rms",
         groups: &["allreduce|all_reduce|cross_device_reduce", "rmsnorm|layernorm"],
         min_pct: 0.5,
-        likely_pct: 4.0,
         path: "sgl:srt/distributed/communication_op.py; sgl:srt/layers/communicator.py; sgl:srt/layers/layernorm.py",
     }
     yes: [
@@ -66,7 +66,6 @@ rows! { MAINLINE, LAYERS =>
         title: "Activation and multiplication in one kernel (SwiGLU, GeGLU)",
         active: "silu_and_mul|gelu_and_mul|npu_swiglu|act_and_mul",
         min_pct: 0.1,
-        likely_pct: 1.0,
         path: "sgl:srt/layers/activation.py",
     }
     yes: [
@@ -80,7 +79,6 @@ rows! { MAINLINE, LAYERS =>
         platform: Platform::Cuda,
         active: "fused_inplace_qknorm|minimaxm2rmsnormtp",
         groups: &["apply_qk_norm|q_norm|k_norm|qknorm|in:apply_qk_norm"],
-        likely_pct: 2.0,
         path: "sgl:srt/models/utils.py; sgl:jit_kernel/norm.py",
     }
     yes: ["a fused_inplace_qknorm_kernel", "1 fn apply_qk_norm", "1 fn q_norm", "1 in forward apply_qk_norm"],
@@ -91,7 +89,6 @@ rows! { MAINLINE, LAYERS =>
         platform: Platform::Cuda,
         active: "fused_qknorm_rope|fused_qk_norm_rope",
         groups: &["apply_qk_norm|q_norm|k_norm|qknorm|in:apply_qk_norm", "apply_rope|rotary|rope|mrope"],
-        likely_pct: 2.0,
         priority: 30,
         path: "sgl:jit_kernel/fused_qknorm_rope.py; sgl:srt/models/qwen3_moe.py",
     }
@@ -106,7 +103,6 @@ rows! { MAINLINE, LAYERS =>
         active: "fused_qk_rope_reshape_and_cache",
         groups: &["rotary|rope|mrope", "reshape|set_kv|kv_cache|cache write|paged kv"],
         min_pct: 0.4,
-        likely_pct: 2.0,
         priority: 40,
         subsumes: "F08",
         path: "sgl:srt/layers/attention/utils.py",
@@ -138,7 +134,6 @@ rows! { MAINLINE, LAYERS =>
         title: "Lengths and page table of a decode step in one kernel",
         active: "normal_decode_set_metadata|cache_seqlens_int32|cu_seqlens_k|swa_page_table",
         min_pct: 0.05,
-        likely_pct: 0.5,
         path: "sgl:srt/layers/attention/flashattention_backend.py",
     }
     yes: ["a fn normal_decode_set_metadata"],
@@ -149,7 +144,6 @@ rows! { MAINLINE, LAYERS =>
         platform: Platform::Cuda,
         active: "fused_metadata_copy|fused_metadata_copy_multi|fused_nsa_cache_seqlens|fused_flashmla_metadata",
         min_pct: 0.02,
-        likely_pct: 0.2,
         path: "sgl:jit_kernel/fused_metadata_copy.py",
     }
     yes: ["a void fused_metadata_copy_kernel<0, true>(int)"],
@@ -163,7 +157,6 @@ rows! { MAINLINE, LAYERS =>
         active: "qkv_proj_with_rope_fused_weight|fused_qkv_a_proj_with_mqa|forward_absorb_fused_mla_rope",
         groups: &["mla|qkv_a_proj|q_a_proj", "qknorm|rmsnorm|apply_qk_norm", "rope|rotary"],
         min_pct: 0.4,
-        likely_pct: 2.0,
         priority: 80,
         subsumes: "F06",
         path: "sgl:srt/models/deepseek_common/attention_forward_methods/forward_mla_fused_rope_cpu.py; sgl:srt/models/deepseek_common/attention_forward_methods/forward_mla_fused_rope_rocm.py",
@@ -202,7 +195,6 @@ rows! { MAINLINE, LAYERS =>
             "cache|kv_buffer|paged kv|cache write|store_kvcache",
         ],
         min_pct: 0.4,
-        likely_pct: 2.0,
         priority: 90,
         subsumes: "F06 F07 F08",
         // SGLang calls the kernel for multimodal rotary embeddings alone; AITER has one for plain ones.
@@ -247,7 +239,6 @@ rows! { MAINLINE, LAYERS =>
         active: "_append_shared_to_topk_output|fused_append_shared_experts_with_weights|_fused_append_shared_experts_with_weights_kernel",
         groups: &["_append_shared_to_topk_output|topk|grouped_topk", "shared_expert|shared_expert_gate|sigmoid"],
         min_pct: 0.05,
-        likely_pct: 0.5,
         priority: 55,
         path: "sgl:srt/models/qwen2_moe.py; sgl:srt/layers/moe/moe_runner/triton_utils/fused_moe_triton_kernels.py",
     }
@@ -261,7 +252,6 @@ rows! { MAINLINE, LAYERS =>
         active: "fuse_sum_all_reduce|enable_fused_moe_sum_all_reduce",
         groups: &["fused_moe|expert|moe", "allreduce|all_reduce|cross_device_reduce"],
         min_pct: 0.4,
-        likely_pct: 2.0,
         path: "sgl:srt/layers/moe/fused_moe_triton/fused_moe.py",
     }
     yes: [
@@ -301,7 +291,6 @@ rows! { MAINLINE, LAYERS =>
         platform: Platform::Cuda,
         active: "fast_topk_transform_fused|fast_topk_transform_ragged_fused",
         min_pct: 0.05,
-        likely_pct: 0.3,
         path: "sgl:srt/layers/attention/nsa_backend.py",
     }
     yes: ["a op sgl_kernel::fast_topk_transform_fused"],
@@ -313,7 +302,6 @@ rows! { MAINLINE, LAYERS =>
         active: "fused_store_index_k_cache",
         groups: &["act_quant|quant|scale_buffer", "index_k|cache|store_k"],
         min_pct: 0.2,
-        likely_pct: 1.0,
         path: "sgl:jit_kernel/fused_store_index_cache.py; sgl:srt/layers/attention/nsa/nsa_indexer.py",
     }
     yes: ["a fused_store_index_k_cache_kernel", "1 act_quant_kernel", "2 fn set_index_k_buffer"],
@@ -324,7 +312,6 @@ rows! { MAINLINE, LAYERS =>
         active: "fused_temperature_softmax",
         groups: &["temperature|temp_scale", "softmax|sampling"],
         min_pct: 0.05,
-        likely_pct: 0.5,
         path: "sgl:srt/layers/fused_sampling.py; sgl:srt/layers/sampler.py",
     }
     yes: ["a _fused_temperature_softmax_kernel", "1 apply_temperature_kernel", "2 op aten::_softmax"],
@@ -334,7 +321,6 @@ rows! { MAINLINE, LAYERS =>
         title: "Soft capping of logits in one kernel",
         active: "fused_softcap|final_logit_softcapping",
         min_pct: 0.02,
-        likely_pct: 0.2,
         path: "sgl:srt/layers/elementwise.py; sgl:srt/layers/logits_processor.py",
     }
     yes: ["a fused_softcap_kernel"],

@@ -3,6 +3,7 @@
 
 use super::{BASE, Framework, FusePattern, Heavy, Order, Origin, rows};
 use crate::Platform;
+use crate::remedies::Norm;
 
 const OTHER: FusePattern = FusePattern { origin: Origin::Upstream, ..BASE };
 const SPEED: Framework = Framework::TokenSpeed;
@@ -24,7 +25,6 @@ rows! { UPSTREAM, OTHER =>
             "slice|split|unbind",
         ],
         min_pct: 0.2,
-        likely_pct: 1.0,
         path: "PR #29390; sgl:jit_kernel/diffusion/triton/ltx2_ada_values.py; sgl:multimodal_gen/runtime/models/dits/ltx_2.py",
     }
     yes: ["a _ltx2_ada_values9_kernel", "1 op aten::reshape", "2 fn get_ada_values", "3 op aten::unbind"],
@@ -38,7 +38,6 @@ rows! { UPSTREAM, OTHER =>
         active: "diffusion_residual_gate_add|residual_gate_add|_ltx2_residual_gate_add",
         groups: &["add|mul|gate", "residual|update|gate", "hidden_states|attn_hidden_states|gate"],
         min_pct: 0.2,
-        likely_pct: 1.0,
         path: "PR #29361; sgl:jit_kernel/diffusion/residual_gate_add.py; sgl:jit_kernel/csrc/diffusion/residual_gate_add.cuh; sgl:multimodal_gen/runtime/models/dits/ltx_2.py",
     }
     yes: ["a void residual_gate_add_kernel<float>(int)", "1 op aten::mul", "2 fn residual", "3 fn attn_hidden_states"],
@@ -54,7 +53,6 @@ rows! { UPSTREAM, OTHER =>
         active: "tokenspeed_mla_decode|tokenspeed_mla_prefill|blackwellmultiheadlatentattentionforward",
         groups: &["mla|flashmla|attention|fmha", "prefill|decode|verify", "fp8|kv_cache|page_table"],
         min_pct: 0.4,
-        likely_pct: 2.0,
         path: "python/tokenspeed/runtime/layers/attention/backends/tokenspeed_mla.py; tokenspeed-mla/python/tokenspeed_mla/mla_decode.py; tokenspeed-mla/python/tokenspeed_mla/mla_prefill.py; tokenspeed-kernel/python/tokenspeed_kernel/ops/attention/tokenspeed_mla/__init__.py",
     }
     yes: ["a fn tokenspeed_mla_decode", "1 flash_fwd_splitkv_mla_kernel", "2 fn forward_decode", "3 fn build_page_table"],
@@ -69,7 +67,6 @@ rows! { UPSTREAM, OTHER =>
         active: "_mla_kv_pack_quantize_fp8_kernel|mla_kv_pack_quantize_fp8",
         groups: &["k_nope|k_pe|cat|concat|pack", "quant|fp8|float8", "v|kv|cache"],
         min_pct: 0.2,
-        likely_pct: 1.0,
         path: "tokenspeed-mla/python/tokenspeed_mla/mla_kv_pack_quantize_fp8.py; tokenspeed-kernel/python/tokenspeed_kernel/ops/attention/tokenspeed_mla/__init__.py",
     }
     yes: ["a _mla_kv_pack_quantize_fp8_kernel", "1 op aten::cat", "2 convert_quant_kernel", "3 fn set_kv_buffer"],
@@ -82,7 +79,6 @@ rows! { UPSTREAM, OTHER =>
         active: "fused_topk_topp|fused_topk_topp_renorm",
         groups: &["topk|top_k", "topp|top_p", "sampling|renorm|softmax"],
         min_pct: 0.1,
-        likely_pct: 0.8,
         path: "tokenspeed-kernel/python/tokenspeed_kernel/thirdparty/cuda/fused_topk_topp.py; tokenspeed-kernel/python/tokenspeed_kernel/thirdparty/cuda/csrc/fused_topk_topp/fused_topk_topp.cu",
     }
     yes: ["a fused_topk_topp_kernel", "1 op aten::topk", "2 fn top_p", "3 op aten::softmax"],
@@ -98,7 +94,6 @@ rows! { UPSTREAM, OTHER =>
         active: "lm_head_gemm",
         groups: &["lm_head|logits|vocab", "gemm|matmul|linear"],
         min_pct: 0.2,
-        likely_pct: 1.0,
         path: "tokenspeed-kernel/python/tokenspeed_kernel/thirdparty/cuda/lm_head_gemm.py; tokenspeed-kernel/python/tokenspeed_kernel/thirdparty/cuda/csrc/lm_head_gemm.cu",
     }
     yes: ["a lm_head_gemm_kernel", "1 fn get_logits", "2 op aten::matmul"],
@@ -138,13 +133,13 @@ rows! { UPSTREAM, OTHER =>
         active: "wk_weights_proj",
         groups: &["wk|weights_proj", "mergedcolumnparallellinear|gemm|matmul"],
         min_pct: 0.2,
-        likely_pct: 1.0,
         path: "vllm/model_executor/models/deepseek_v2.py; vllm/model_executor/models/deepseek_mtp.py",
     }
     yes: ["a fn wk_weights_proj", "1 fn weights_proj", "2 sm90_xmma_gemm_bf16"],
         no: ["fn forward_wkv", "hgemmlike"];
     {
         id: "F35",
+        norms: &[Norm::Rms],
         title: "RMSNorm with quantization",
         framework: VLLM,
         active: "fused_add_rms_norm_static_fp8_quant|rms_quant_fusion|norm_quant|rms_norm_static_fp8_quant|rms_norm_dynamic_per_token_quant",
@@ -214,6 +209,7 @@ rows! { UPSTREAM, OTHER =>
         no: ["fn o_proj", "hgemmlike"];
     {
         id: "F41",
+        norms: &[Norm::Rms],
         title: "All-reduce with RMSNorm (MiniMax)",
         framework: VLLM,
         models: "minimax",
@@ -233,7 +229,6 @@ rows! { UPSTREAM, OTHER =>
         framework: VLLM,
         active: "fused_add_rms_norm|fused_add_rms_norm_static_fp8_quant|rmsnorm2d_fwd_with_add",
         min_pct: 0.1,
-        likely_pct: 1.0,
         path: "vllm/_custom_ops.py; vllm/compilation/passes/fusion/rms_quant_fusion.py",
     }
     yes: ["a void vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(int)", "a op aiter::rmsnorm2d_fwd_with_add_ck"],
@@ -247,7 +242,6 @@ rows! { UPSTREAM, OTHER =>
         framework: VLLM,
         active: "silu_and_mul|silu_and_mul_quant|silu_and_mul_per_block_quant|act_and_mul",
         min_pct: 0.1,
-        likely_pct: 1.0,
         path: "vllm/_custom_ops.py; vllm/compilation/passes/fusion/act_quant_fusion.py",
     }
     yes: ["a void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>(int)", "a op _C::silu_and_mul"],
@@ -259,7 +253,6 @@ rows! { UPSTREAM, OTHER =>
         framework: TRT,
         active: "flashinfer_fused_add_rmsnorm|flashinfer_gemma_fused_add_rmsnorm|flashinfer::norm::fusedaddrmsnormkernel|fusedaddrmsnormkernel|auto_deploy::flashinfer_fused_add_rms_norm_inplace",
         min_pct: 0.1,
-        likely_pct: 1.0,
         path: "trt:_torch/custom_ops/flashinfer_custom_ops.py; trt:_torch/modules/rms_norm.py; trt:_torch/auto_deploy/transform/library/fused_add_rms_norm.py",
     }
     yes: ["a void flashinfer::norm::FusedAddRMSNormKernel<8, __nv_bfloat16>(int)"],
@@ -271,7 +264,6 @@ rows! { UPSTREAM, OTHER =>
         framework: TRT,
         active: "triton_fused_add_rms_norm_quant_fp8|fuse_rmsnorm_quant_fp8",
         min_pct: 0.2,
-        likely_pct: 1.0,
         priority: 20,
         path: "trt:_torch/auto_deploy/custom_ops/normalization/triton_fused_add_rms_norm_quant_fp8.py; trt:_torch/auto_deploy/transform/library/fuse_rmsnorm_quant_fp8.py",
     }
@@ -284,7 +276,6 @@ rows! { UPSTREAM, OTHER =>
         framework: TRT,
         active: "flashinfer_rmsnorm|flashinfer_gemma_rmsnorm|auto_deploy::flashinfer_rms_norm",
         min_pct: 0.1,
-        likely_pct: 1.0,
         path: "trt:_torch/custom_ops/flashinfer_custom_ops.py; trt:_torch/modules/rms_norm.py; trt:_torch/auto_deploy/custom_ops/normalization/rms_norm.py",
     }
     yes: ["a op trtllm::flashinfer_rmsnorm"],
@@ -296,7 +287,6 @@ rows! { UPSTREAM, OTHER =>
         framework: TRT,
         active: "flashinfer_silu_and_mul|flashinfer_gelu_tanh_and_mul|auto_deploy::silu_and_mul",
         min_pct: 0.1,
-        likely_pct: 1.0,
         path: "trt:_torch/custom_ops/flashinfer_custom_ops.py; trt:_torch/auto_deploy/transform/library/fuse_silu_mul.py; trt:_torch/models/modeling_gemma3.py",
     }
     yes: ["a op trtllm::flashinfer_silu_and_mul"],

@@ -9,23 +9,20 @@ rules! { DATA:
     { id: "sampling_topk.name", category: SamplingTopk, scope: Name,
       any: [
         "top_?k", "top_?p", "sampl", "multinomial", "arg_?max", "arg_?min", "gathertopk",
-        "gatherkth", "gathermedian", "radix_?sort", "bitonic", "segmented_?sort", "sort_", "sort>",
-        "sortpairs", "merge_?sort", "speculative",
+        "gatherkth", "gathermedian", "speculative",
       ],
       examples: [
-        "void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<long, int, int>::Policy800, false>(int)",
-        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4, 4> >(int)",
+        "void argmax_kernel<float>(int)",
         "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u>(int)", "_topk_topp_kernel",
         "void flashinfer::sampling::TopKRenormProbKernel<1024u>(float*)",
         "void at::native::gatherKthValue<float, int, 2>(int)",
         "void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)",
-        "void at::native::bitonicSortKVInPlace<2, -1, 16, 16, float>(int)",
         "rejection_greedy_sample_kernel",
       ],
       source: "CUB, PyTorch, FlashInfer, vLLM" }
     { id: "sampling_topk.head", category: SamplingTopk, scope: Head,
       any: [
-        "min_?p_", "sortkernel", "sortkeyvalue", "kthvalue", "radix_?select", "<mode_kernel",
+        "min_?p_", "kthvalue", "radix_?select", "<mode_kernel",
         "rejection", "renormprob", "beam_?search", "beamhyp", "beam_", "ban_bad", "logits_proc",
         "logit_bias", "temperature", "logprob", "log_prob", "<median", "_ranks_kernel", "<prob_",
       ],
@@ -33,6 +30,17 @@ rules! { DATA:
         "void beamSearchKernel<float, 4>(int)", "_ranks_kernel",
       ],
       source: "PyTorch, vLLM, TRT-LLM" }
+    // The name of a sort does not include its purpose: triage makes it sampling if its op samples.
+    { id: "scan_sort.sort", category: ScanSort, scope: Name,
+      any: [
+        "radix_?sort", "bitonic", "segmented_?sort", "sort_", "sort>", "sortpairs", "merge_?sort",
+        "sortkernel", "sortkeyvalue",
+      ],
+      examples: [
+        "void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<long, int, int>::Policy800, false>(int)",
+        "void at::native::bitonicSortKVInPlace<2, -1, 16, 16, float>(int)",
+      ],
+      source: "CUB, PyTorch" }
     { id: "scan_sort.name", category: ScanSort, scope: Name,
       any: [
         "rocprim", "hipcub", "cub::", "thrust::", "<scan", "lookback", "unique", "nonzero",

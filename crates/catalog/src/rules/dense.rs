@@ -3,6 +3,21 @@
 use super::rules;
 
 rules! { DENSE:
+    // ATen's reductions carry their work in a functor, with words such as "Welford" and types of thrust's.
+    { id: "sampling_topk.reduction", category: SamplingTopk, scope: Name,
+      any: ["reduce_kernel*argmax", "reduce_kernel*argmin"],
+      examples: [
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4, 4> >(int)",
+      ],
+      source: "PyTorch" }
+    { id: "reduce.reduction", category: Reduce, scope: Head,
+      any: ["at::native::reduce_kernel", "devicereducekernel", "devicereducesingletile", "devicesegmentedreduce"],
+      examples: [
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::WelfordOps<float, float, int, thrust::pair<float, float> >, unsigned int, float, 2> >(int)",
+        "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_10WelfordOpsIfffiN6thrust4pairIffEE",
+        "void cub::DeviceReduceSingleTileKernel<cub::DeviceReducePolicy<float>::Policy600, float*>(float*)",
+      ],
+      source: "PyTorch, CUB" }
     { id: "norm.head", category: Norm, scope: Head,
       any: [
         "rms_?norm", "layer_?norm", "group_?norm", "batch_?norm", "instance_?norm",

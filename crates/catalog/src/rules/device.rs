@@ -1,5 +1,5 @@
-//! What must be decided before anything else: names with a grammar of their own (Tensile), the
-//! runtime's copies, and traffic between devices.
+//! The first rules: names with a grammar of their own (Tensile), the runtime's copies, and transfers between
+//! devices.
 
 use super::rules;
 
@@ -21,6 +21,14 @@ rules! { FIRST:
       any: ["^memcpy", "copybuffer", "__amd_rocclr_copy", "^copyimage"],
       examples: ["Memcpy HtoD (Pageable -> Device)", "__amd_rocclr_copyBuffer.kd"],
       source: "CUDA and ROCm runtimes" }
+    // Counting which token goes where is local work of the communication library.
+    { id: "moe_route.dispatch_layout", category: MoeRoute, scope: Head,
+      any: ["get_dispatch_layout"],
+      examples: [
+        "void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*, int*, int*, int*, bool*, int, int, int, int)",
+        "void dpsk::ep::cuda::get_dispatch_layout<256, 32, 8>(long const*, int*, int*, int*, bool*, int, int, int, int)",
+      ],
+      source: "DeepEP" }
     { id: "communication.collective", category: Communication, scope: Head,
       any: [
         "<nccl", "<rccl", "msccl", "multimem_", "cross_device_reduce", "cross_device_store",

@@ -3,6 +3,10 @@
 use super::rules;
 
 rules! { EXPERTS:
+    { id: "activation.of_experts", category: Activation, scope: Head,
+      any: ["moe::dev::activation"],
+      examples: ["void moe::dev::activation::activationKernel<moe::dev::activation::KernelParams<cutlass::bfloat16_t> >(int)"],
+      source: "TRT-LLM, FlashInfer" }
     { id: "moe_gemm.grouped", category: MoeGemm, scope: Head,
       any: [
         "fused_moe_", "fused_moe$", "fused_?moe_?kernel", "fusedmoe", "grouped_mm", "grouped_gemm",
@@ -15,7 +19,7 @@ rules! { EXPERTS:
         "ragged_mm", "group_mm", "grouped_linear", "moe_lora", "moe_w4a", "moe_fp4",
         "moe_fp8_stage", "fmha_moe", "moe_gate_up", "moe_down", "blockscale_moe", "megamoe",
         "mega_moe", "moe_a#w#", "moefc", "scatter2scatter", "grouped_matmul", "groupedmatmul",
-        "sm#_fp8_fp4_mega",
+        "sm#_fp8_fp4_mega", "mfma_moe", "<m_grouped", "<k_grouped",
       ],
       examples: [
         "fused_moe_kernel", "batched_triton_kernel",
@@ -26,13 +30,13 @@ rules! { EXPERTS:
         "_ZN2ck16kernel_moe_gemmINS_", "_triton_grouped_gemm_kernel", "gmm_kernel",
         "void marlin_moe_wna16::Marlin<long, 1>(int)",
         "void tensorrt_llm::kernels::cutlass_kernels::moe_gemm_x<int>(int)",
-        "_grouped_gemm_dw_kernel",
+        "_grouped_gemm_dw_kernel", "m_grouped_fp8_gemm_nt_contiguous_kernel", "mfma_moe1_silu_mul_bf16",
       ],
       source: "vLLM, SGLang, AITER, CK, triton_kernels, TRT-LLM, Liger, megablocks" }
     { id: "moe_route.dispatch", category: MoeRoute, scope: Head,
       any: [
         "<moe", "expert", "<expt_", "<routing", "_routing_", "bitmatrix", "topk_?gating",
-        "topk_?softmax", "topk_?sigmoid", "topksoftplus", "topk_?transform", "grouped_topk",
+        "topk_?softmax", "topk_?sigmoid", "topk_?softplus", "topk_?transform", "grouped_topk",
         "groupedtopk", "token_permut", "permute_token", "permute_kernel", "permute_with_mask",
         "permute_with_?mask_?map", "unpermute", "sort_chunks", "finalizemoe", "finalize_moe",
         "biased_grouped", "shared_expert", "swizzle_mx", "compute_problem_sizes", "problem_sizes",
@@ -48,7 +52,9 @@ rules! { EXPERTS:
         "token_count", "tokens_per", "<binned_", "<padded_gather", "<padded_scatter",
         "binned_scatter", "routekernel", "<top#gating", "top_#_gating", "einsum_sec_sm",
         "fused_routing", "computestrides", "count_tokens", "slot_to_token", "^_topk_forward$",
-        "^_topk_backward$",
+        "^_topk_backward$", "finalizekernelvecload", "finalizedeepseek", "fill_tensormap",
+        "expand_to_fused", "<reduce_fused_", "get_fused_mapping", "aux_fi_", "group_indices",
+        "topk_sum_and_topk", "top#_sum_gate", "mask_indices_by_tp",
       ],
       examples: [
         "void vllm::moe::topkGatingSoftmax<4, 128, 4, 16>(float const*)",
@@ -60,13 +66,29 @@ rules! { EXPERTS:
         "post_reorder_triton_kernel", "ep_scatter_1",
         "void moe::dev::routing::routingDeepSeek::routingIndicesClusterKernel<int>(int)",
         "void tensorrt_llm::kernels::cutlass_kernels::expandInputRowsKernel<int>(int)",
+        "void moe::dev::finalize::finalizeKernelVecLoad<moe::dev::finalize::KernelParams<cutlass::bfloat16_t> >(int)",
+        "void routingIndicesHistogramScoresKernel<KernelParams<float, cutlass::bfloat16_t> >(int)",
+        "dpsk::grouped_gemm::cuda::utils::fill_tensormaps_kernel(CUtensorMap_st, CUtensorMap_st*, void*, int, long)",
+        "cuda::expand_to_fused_with_scales_impl(int4 const*, int4*, float const*)",
+        "void cuda::reduce_fused_impl<__nv_bfloat16, false, false>(int4 const*)",
+        "void cuda::get_fused_mapping<512>(long const*)", "cuda::aux_fi_impl(long const*, float*)",
+        "cuda::unique_group_indices_impl(long*, int, int, int)",
+        "void cuda::topk_sum_and_topk_idx<16, 64>(float const*, long*)",
       ],
-      source: "vLLM, SGLang, triton_kernels, TRT-LLM, Transformer Engine, CK Tile" }
+      source: "vLLM, SGLang, triton_kernels, TRT-LLM, Transformer Engine, CK Tile, DeepSeek TileKernels" }
     { id: "moe_gemm.cutlass_grouped", category: MoeGemm, scope: Name,
-      any: ["groupproblemshape", "gemmgrouped", "groupedgemm", "device_kernel*moe"],
+      any: [
+        "groupproblemshape", "gemmgrouped", "groupedgemm", "device_kernel*moe",
+        "device_kernel*<m_grouped", "device_kernel*<k_grouped", "gemmtype)1", "gemmtype)2",
+        "gemmtype)3", "gemmtype)5", "gemmtypee1e", "gemmtypee2e", "gemmtypee3e", "gemmtypee5e",
+        "gemmtype::grouped", "gemmtype::mgrouped", "gemmtype::kgrouped",
+      ],
       examples: [
+        "void cutlass::device_kernel<dpsk::grouped_gemm::cuda::m_grouped_fp8_ptp128c::GemmKernel>(dpsk::grouped_gemm::cuda::m_grouped_fp8_ptp128c::GemmKernel::Params)",
+        "void deep_gemm::sm90_fp8_gemm_1d2d_impl<0u, 4096u, 7168u, 8u, 64u, 128u, 128u, 128u, 128u, 5u, 0u, 128u, 128u, 2u, false, 132u, (deep_gemm::GemmType)1, float>(float*)",
+        "_ZN9deep_gemm23sm90_fp8_gemm_1d2d_implILj0ELj4096ELj7168ELNS_8GemmTypeE2EEEvPf",
         "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::GroupProblemShape<cute::tuple<int, int, int> > > >(int)",
         "void cutlass::Kernel<cutlass::gemm::kernel::GemmGrouped<int> >(int)",
       ],
-      source: "CUTLASS" }
+      source: "CUTLASS, DeepGEMM (its GemmType: 0 normal, 1 to 3 and 5 grouped, 4 batched)" }
 }

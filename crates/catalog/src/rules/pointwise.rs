@@ -6,7 +6,7 @@ use super::rules;
 rules! { POINTWISE:
     { id: "quantize.any", category: Quantize, scope: Head,
       any: [
-        "quant", "fp8_cast", "cast_fp8", "cast_to_fp8", "cast_mx", "cast_transpose",
+        "quant", "cast_back", "fp8_cast", "cast_fp8", "cast_to_fp8", "cast_mx", "cast_transpose",
         "casttranspose", "scaled_fp8", "scaled_int8", "scaled_fp4", "per_?token",
         "per_?channel_cast", "mxfp#", "nvfp4", "mx_?fp", "fp4_", "fp8_legacy", "cvt_fp", "cvt_f",
         "convert_fp8", "convert_to_fp8", "convert_to_mx", "hadamard", "block_scale", "blockscale",
@@ -97,7 +97,7 @@ rules! { LAST:
         "_sum_", "cdist", "dot_prod",
       ],
       examples: [
-        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float>, unsigned int, float, 4> >(int)",
+        "void mine::reduce_kernel<512, 1, float>(int)",
         "void segment_reduce_forward_kernel<float, int>(float*)",
       ],
       source: "PyTorch, Triton" }

@@ -3,7 +3,7 @@
 use super::rules;
 
 rules! { TRAINING:
-    // PyTorch's plain foreach arithmetic is not here: only the caller's place in the program can tell
+    // PyTorch's plain foreach arithmetic is not here: only the caller can decide
     // whether an optimizer launched it, and the stage of triage does.
     { id: "optimizer.update", category: Optimizer, scope: Name,
       any: [

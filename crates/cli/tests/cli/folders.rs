@@ -24,8 +24,8 @@ fn every_command_takes_a_folder_and_says_what_it_leaves() {
         assert!(!run.stdout.contains("TP-1.json"), "{command}: {}", run.stdout);
         for part in [
             "run/notes.json (JSON without traceEvents)",
-            "1 of several ranks left out, as the traces of single ranks lie beside: run/merged-run.json",
-            "2 ranks (0, 1); rank 0 is taken",
+            "ignored 1 merged from several ranks, because the traces of single ranks are in the same folder: run/merged-run.json",
+            "2 ranks (0, 1); using rank 0",
             "--all-ranks",
         ] {
             assert!(run.stderr.contains(part), "{command}: {part}: {}", run.stderr);
@@ -95,18 +95,13 @@ fn breakdown_says_what_to_know_first_and_draws_the_streams() {
     let folder = Folder::new("breakdown-timeline");
     folder.write("example.json.gz", testkit::example::json_gz());
     let plain = folder.run(&["breakdown", "example.json.gz"]).done().stdout;
-    for part in [
-        "## Takeaways",
-        "Most GPU time goes to gemm",
-        "Communication between GPUs takes",
-        "The largest chance to fuse is",
-    ] {
+    for part in ["## Takeaways", "GPU time goes to GEMM (", "Communication takes"] {
         assert!(plain.contains(part), "{part}");
     }
     if let Some(corpus) = testkit::shared("corpus/traces") {
         let traced = corpus.join("mi300_sglang_prefilldecode.json.gz");
         let run = folder.run(&["breakdown", &traced.to_string_lossy()]).done();
-        assert!(run.stdout.contains("A line of Python is known of"), "{}", run.stdout);
+        assert!(run.stdout.contains("of GPU time maps to a Python line"), "{}", run.stdout);
     }
     let drawn = folder.run(&["breakdown", "example.json.gz", "--timeline"]).done().stdout;
     let (before, timeline) = drawn.split_once("\n## Timeline\n").unwrap();

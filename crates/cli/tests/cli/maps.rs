@@ -68,7 +68,7 @@ fn a_map_of_a_replay_holds_what_its_capture_told() {
     let (formal, capture) = (path("mi300_vllm_decode_formal"), path("mi300_vllm_decode_capture"));
     folder.run(&["triage", &formal, "--capture", &capture, "--export-map", "map.json"]).done();
     let run = folder.run(&["triage", &formal, "--map", "map.json"]).done();
-    assert!(run.stdout.contains("421 of them were traced back"), "{}", run.stdout);
+    assert!(run.stdout.contains("421 of them map to ops"), "{}", run.stdout);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn what_is_no_map_is_refused_with_its_place() {
     folder.run(&["triage", "example.json.gz", "--export-map", "map.json"]).done();
     let good = folder.text("map.json");
     for (text, part) in [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         (&sound(), "version is missing"),
         (&good.replace("\"version\": 2", "\"version\": 1"), "(at version)"),
         (&good.replacen("\"launches\": ", "\"launches\": -", 1), ".sites[0].launches)"),
@@ -112,8 +112,8 @@ fn of_several_captures_the_one_with_the_kernels_is_used_and_named() {
     let formal = corpus.join("mi300_sglang_decode_formal.json.gz").to_string_lossy().into_owned();
     let run = folder.run(&["triage", &formal, "--capture", "captures"]).done();
     for part in [
-        "544 of them were traced back",
-        "1 graph launch by bs\\_32\\_rank0.json.gz (FULL, batch 32)",
+        "544 of them map to ops",
+        "bs\\_32\\_rank0.json.gz (FULL, batch 32) for 1 graph launch",
         // (The trace's own word, 32, counts before the list's.)
         "No graph launch replays bs\\_64\\_rank0.json.gz",
         "| bs\\_64\\_rank0.json.gz | capture |",
@@ -123,6 +123,10 @@ fn of_several_captures_the_one_with_the_kernels_is_used_and_named() {
     // A list that cannot be read is said, and the kernels' names decide as well.
     folder.write("captures/execution_details.json", "{}");
     let run = folder.run(&["triage", &formal, "--capture", "captures"]).done();
-    assert!(run.stderr.contains("execution_details.json: no list of captures"), "{}", run.stderr);
-    assert!(run.stdout.contains("544 of them were traced back"));
+    assert!(
+        run.stderr.contains("execution_details.json: not a list of captures"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stdout.contains("544 of them map to ops"));
 }

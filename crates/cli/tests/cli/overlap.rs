@@ -51,9 +51,9 @@ fn a_pair_says_where_times_and_places_come_from() {
         (path("mi300_sglang_decode_formal"), path("mi300_sglang_prefilldecode"));
     let run = folder.run(&["overlap", "--formal", &formal, "--mapping", &mapping]).done();
     for part in [
-        "Mode: mapping and formal, times from mi300\\_sglang\\_decode\\_formal.json.gz, places from \
-         mi300\\_sglang\\_prefilldecode.json.gz",
-        // Truth of the formal trace, and what the two streams share.
+        "Mode: measured trace with mapping (times from mi300\\_sglang\\_decode\\_formal.json.gz, ops and Python lines also \
+         from mi300\\_sglang\\_prefilldecode.json.gz)",
+        // Truth of the measured trace, and what the two streams share.
         "| GPU busy | 9.77 ms |",
         "| Overlapped | 5.69 µs |",
         "| Peak concurrency | 2 |",
@@ -67,7 +67,7 @@ fn a_pair_says_where_times_and_places_come_from() {
     let capture = path("mi300_sglang_decode_capture");
     let run = folder.run(&["overlap", &formal, "--capture", &capture]).done();
     assert!(run.stdout.contains("| Mapped to an op | 99.8% |"), "{}", run.stdout);
-    assert!(run.stdout.contains("their captures'"), "{}", run.stdout);
+    assert!(run.stdout.contains("from their capture traces"), "{}", run.stdout);
 }
 
 #[test]

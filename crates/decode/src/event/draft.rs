@@ -86,6 +86,26 @@ impl Field {
     }
 }
 
+/// Whether the importer reads over a value where the same key had one before: what is no id, no time and no
+/// flag does not take the place of one (`json_trace_tokenizer.cc`).
+#[cold]
+fn keeps_former(field: Field, value: Value<'_>) -> bool {
+    match field {
+        Field::Ts => !super::number::is_time(value),
+        Field::Pid | Field::Tid => !matches!(value, Value::Number(_) | Value::String(_)),
+        Field::Id | Field::BindId => match value {
+            Value::Number(text) => super::number::integer(text).is_none(),
+            value => !matches!(value, Value::String(_)),
+        },
+        Field::FlowIn | Field::FlowOut => !matches!(value, Value::True | Value::False),
+        Field::Scope => {
+            matches!(value, Value::String(text) if !matches!(text.raw, b"t" | b"p" | b"g"))
+        }
+        Field::Args => !matches!(value, Value::Object(_)),
+        _ => false,
+    }
+}
+
 /// What a key means, escapes resolved.
 fn meaning(key: Text<'_>, of: fn(&[u8]) -> Option<Field>) -> Option<Field> {
     if key.is_escaped() { of(unescape(key.raw).as_bytes()) } else { of(key.raw) }
@@ -173,6 +193,7 @@ impl<'a> Draft<'a> {
         let decimal = cursor.decimal();
         if decimal.is_some() {
             self.set(field, Value::Number(&cursor.bytes()[start..cursor.pos()]));
+            // (A plain number is what every one of these fields takes.)
             if let Some(slot) = self.decimals.get_mut(field as usize) {
                 *slot = decimal;
             }
@@ -188,6 +209,9 @@ impl<'a> Draft<'a> {
         let slot = &mut self.values[field as usize];
         if slot.is_some() {
             self.duplicate = true;
+            if keeps_former(field, value) {
+                return;
+            }
             if let Some(decimal) = self.decimals.get_mut(field as usize) {
                 *decimal = None;
             }

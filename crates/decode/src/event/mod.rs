@@ -2,6 +2,7 @@
 
 mod category;
 mod draft;
+pub(crate) mod importer;
 pub(crate) mod number;
 mod phases;
 mod recent;
@@ -13,14 +14,14 @@ use scan::{
     string::unescape,
 };
 use trace::{
-    ByteSpan, Event, Flags, IdToken, ImporterNs, Phase, Stream, StreamId, StringId, StringTable,
-    TraceBuilder, TrackId, decimal,
+    Bind, ByteSpan, Event, Flags, IdToken, ImporterNs, ImporterStop, Phase, Stream, StreamId,
+    StringId, StringTable, TraceBuilder, TrackId, decimal,
 };
 
 use crate::problem::{ProblemKind, Problems};
 use category::Categories;
 use draft::{Draft, Field, KnownKeys};
-use phases::{async_id, check_others, counter, flow, instant, last_member};
+use phases::{async_id, check_others, counter, flow, instant, other};
 use recent::Recent;
 use times::dur;
 
@@ -33,6 +34,8 @@ pub(crate) struct Events {
     origin_known: bool,
     /// It is decided, and nothing is to be subtracted.
     origin_is_zero: bool,
+    /// The event that alone decided it so far, where it is not 0: its row and time.
+    origin_by: Option<(u32, decimal::Micros)>,
     categories: Categories,
     keys: KnownKeys,
     tracks: Recent<TrackId>,
@@ -41,6 +44,10 @@ pub(crate) struct Events {
     pub(crate) any_phase: bool,
     /// What ids of Python frames are counted from.
     python_origin: Option<i64>,
+    /// The first place at which Perfetto's importer gives up, or may.
+    pub(crate) importer_stop: Option<ImporterStop>,
+    /// What is read now lies behind the first document, where the importer does not look.
+    pub(crate) behind: bool,
 }
 
 /// What is being said about the event at hand.
@@ -79,7 +86,7 @@ impl Events {
         let text = &cursor.bytes()[..cursor.pos()];
         let mut notes = Notes { flags: Flags::default(), found: 0, text, offset };
         if cursor.needs_look() {
-            self.look(&mut notes);
+            self.look(&draft, &mut notes);
         }
         self.store(&draft, &mut notes);
         Ok(())
@@ -88,7 +95,7 @@ impl Events {
     /// Finds out what is not strict JSON in the event's text.
     #[cold]
     #[inline(never)]
-    fn look(&mut self, notes: &mut Notes<'_>) {
+    fn look(&mut self, draft: &Draft<'_>, notes: &mut Notes<'_>) {
         let row = self.next_row();
         for Found { quirk, count, first } in strict::quirks(notes.text) {
             notes.flags.set(Flags::TEXT);
@@ -96,6 +103,27 @@ impl Events {
             let shown = &notes.text[first.start.saturating_sub(20)..];
             let at = notes.offset + first.start as u64;
             self.problems.note(ProblemKind::from(quirk), count, at, row, shown);
+        }
+        if !notes.flags.has(Flags::TEXT) {
+            return;
+        }
+        let reads = |field| match draft.get(field) {
+            Some(Value::Object(text)) => importer::reads_event(text),
+            _ => true,
+        };
+        let looks_into_args = matches!(letter(draft), Some(b'C' | b'M' | b'T'));
+        if !importer::reads_event(notes.text) {
+            self.stop(notes.offset, "an event is not JSON to it: it rejects the whole file");
+        } else if (looks_into_args && !reads(Field::Args)) || !reads(Field::Id2) {
+            self.stop(notes.offset, "arguments that it looks into are not JSON: it may never end");
+        }
+    }
+
+    /// Notes a place at which the importer gives up, or may.
+    pub(crate) fn stop(&mut self, offset: u64, reason: &'static str) {
+        let is_first = self.importer_stop.as_ref().is_none_or(|stop| offset < stop.offset);
+        if is_first && !self.behind {
+            self.importer_stop = Some(ImporterStop { offset, reason });
         }
     }
 
@@ -109,15 +137,27 @@ impl Events {
         let pid = id_token(self.builder.strings(), draft, Field::Pid);
         let tid = id_token(self.builder.strings(), draft, Field::Tid);
         let track = self.tracks.get(pid, tid, |pid, tid| self.builder.track(pid, tid));
-        let name = text_id(self.builder.strings(), draft.some(Field::Name));
-        let (raw_category, class) =
-            self.categories.find(self.builder.strings(), draft.some(Field::Cat));
+        // Where names and categories decide what belongs together, the importer goes by text alone.
+        let matches = matches!(phase, Phase::Begin | Phase::End) || phase.is_flow();
+        let text = |field| match draft.some(field) {
+            Some(Value::String(_)) | None => draft.some(field),
+            other => {
+                if matches {
+                    None
+                } else {
+                    other
+                }
+            }
+        };
+        let name = text_id(self.builder.strings(), text(Field::Name));
+        let (raw_category, class) = self.categories.find(self.builder.strings(), text(Field::Cat));
 
         let (ts_ns, ts_odd) = self.ts(draft, phase, notes);
         let (dur_ns, dur_odd) = dur(draft, phase, notes);
         let is_odd = ts_odd.is_some() || dur_odd.is_some();
         let importer = is_odd.then(|| self.importer((ts_ns, ts_odd), (dur_ns, dur_odd)));
 
+        let mut rejections = 0;
         let mut link = None;
         let mut external = number::link(draft, Field::ExternalId);
         let mut stream = None;
@@ -137,13 +177,12 @@ impl Events {
                 async_id(draft, pid, notes)
             }
             Phase::Instant => instant(draft, notes),
-            Phase::Counter => counter(draft, notes),
-            Phase::Metadata => self.metadata(draft, name, track, notes),
-            Phase::Begin | Phase::End | Phase::Other => {
-                link = number::link(draft, Field::Correlation);
-            }
+            Phase::Counter => rejections = counter(draft, notes),
+            Phase::Metadata => rejections = self.metadata(draft, name, track, notes),
+            Phase::Begin | Phase::End => link = number::link(draft, Field::Correlation),
+            Phase::Other => other(draft, letter(draft), notes),
         }
-        check_others(draft, phase, notes);
+        let bind = check_others(draft, phase, notes);
 
         let event = Event {
             phase,
@@ -168,8 +207,24 @@ impl Events {
             let kernel = text_id(self.builder.strings(), Some(kernel));
             self.builder.launches(row, kernel);
         }
+        if let Some(row) = row
+            && self.builder.trace().len() > row as usize
+        {
+            self.note_beside(row, bind, rejections);
+        }
         if notes.found != 0 {
             self.note(notes, row);
+        }
+    }
+
+    /// What few events have, and no column holds.
+    #[inline]
+    fn note_beside(&mut self, row: u32, bind: Option<Bind>, rejections: u32) {
+        if let Some(bind) = bind {
+            self.builder.binds(row, bind);
+        }
+        if rejections > 1 {
+            self.builder.rejects(row, rejections);
         }
     }
 
@@ -211,13 +266,8 @@ impl Events {
 
     #[inline]
     fn phase(&mut self, draft: &Draft<'_>, notes: &mut Notes<'_>) -> Phase {
-        let letter = match draft.get(Field::Ph) {
-            Some(Value::String(Text { raw, spelling: Spelling::Plain })) => raw.first().copied(),
-            Some(Value::String(text)) => unescape(text.raw).bytes().next(),
-            _ => None,
-        };
         self.any_phase |= draft.get(Field::Ph).is_some();
-        let Some(letter) = letter else {
+        let Some(letter) = letter(draft) else {
             let kind = match draft.any {
                 true => ProblemKind::UnreadablePhase,
                 false => ProblemKind::EmptyEvent,
@@ -263,44 +313,69 @@ impl Events {
         name: StringId,
         track: TrackId,
         notes: &mut Notes<'_>,
-    ) {
+    ) -> u32 {
         let name = self.builder.strings().get(name);
         let of_thread = name.starts_with("thread");
         let key = match name {
             "thread_name" | "process_name" => "name",
             "process_labels" => "labels",
             "thread_sort_index" | "process_sort_index" => "sort_index",
-            _ => return,
+            _ => return 0,
         };
-        // An event that says nothing is none of Perfetto's worries (measured).
-        let Some(value) = last_member(draft.args_text().unwrap_or_default(), key) else {
-            return;
-        };
-        let process = self.builder.trace().track_info(track).process;
-        if key == "sort_index" {
-            let index = number::link_of(value);
-            if index.is_none() {
-                notes.flag(Flags::ARGS_UNREADABLE, ProblemKind::MetadataArgument);
-            } else if of_thread {
-                self.builder.track_mut(track).into_iter().for_each(|it| it.sort_index = index);
-            } else {
-                self.builder.process_mut(process).into_iter().for_each(|it| it.sort_index = index);
-            }
-            return;
+        // Each member of that key counts for itself, the last one stays.
+        let mut rejected = 0;
+        for value in phases::values(draft.args_text().unwrap_or_default(), key) {
+            let is_read = match (key, value) {
+                ("sort_index", Value::Number(text)) => {
+                    self.sort_index(of_thread, track, number::truncated(text));
+                    true
+                }
+                ("sort_index", Value::String(text)) => {
+                    self.sort_index(of_thread, track, number::truncated(text.raw));
+                    false
+                }
+                (_, Value::String(text)) if !text.raw.is_empty() => {
+                    self.name(key, of_thread, track, text);
+                    true
+                }
+                // Perfetto does not read the labels.
+                _ => key == "labels",
+            };
+            rejected += u32::from(!is_read);
         }
-        let Value::String(text) = value else {
-            // Perfetto does not read the labels, so it does not mind these either.
-            if key == "name" {
-                notes.flag(Flags::ARGS_UNREADABLE, ProblemKind::MetadataArgument);
-            }
-            return;
-        };
+        if rejected > 0 {
+            notes.flag(Flags::ARGS_UNREADABLE, ProblemKind::MetadataArgument);
+        }
+        rejected
+    }
+
+    fn sort_index(&mut self, of_thread: bool, track: TrackId, index: Option<i64>) {
+        let process = self.builder.trace().track_info(track).process;
+        if of_thread {
+            self.builder.track_mut(track).into_iter().for_each(|it| it.sort_index = index);
+        } else {
+            self.builder.process_mut(process).into_iter().for_each(|it| it.sort_index = index);
+        }
+    }
+
+    fn name(&mut self, key: &str, of_thread: bool, track: TrackId, text: Text<'_>) {
+        let process = self.builder.trace().track_info(track).process;
         let text = Some(self.builder.strings().intern(&unescape(text.raw)));
         if of_thread {
             self.builder.track_mut(track).into_iter().for_each(|it| it.name = text);
         } else if let Some(process) = self.builder.process_mut(process) {
             if key == "labels" { process.labels = text } else { process.name = text }
         }
+    }
+}
+
+/// The letter of `ph`; text beyond it does not matter.
+#[inline]
+fn letter(draft: &Draft<'_>) -> Option<u8> {
+    match draft.get(Field::Ph) {
+        Some(Value::String(Text { raw, spelling: Spelling::Plain })) => raw.first().copied(),
+        Some(Value::String(text)) => unescape(text.raw).bytes().next(),
+        _ => None,
     }
 }
 

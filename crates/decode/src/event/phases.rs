@@ -1,7 +1,7 @@
 //! What each phase needs beside a time: ids, scopes, arguments.
 
 use scan::{Cursor, Decimal, Value, string::unescape};
-use trace::{Flags, IdToken, Phase};
+use trace::{Bind, Flags, IdToken, Phase};
 
 use super::{
     Notes,
@@ -43,17 +43,20 @@ fn odd_flow_id(draft: &Draft<'_>, notes: &mut Notes<'_>) -> Option<i64> {
 #[cold]
 #[inline(never)]
 pub(super) fn async_id(draft: &Draft<'_>, pid: IdToken, notes: &mut Notes<'_>) {
-    // Any text will do; a number with a point is a parser failure (measured on v55.3).
-    let plain = match draft.some(Field::Id) {
-        Some(Value::String(_)) => true,
-        Some(Value::Number(number)) => {
-            !number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
-        }
+    // An integer, or any text (measured on v55.3).
+    let is_id = |value: Value<'_>| match value {
+        Value::String(_) => true,
+        Value::Number(number) => number::integer(number).is_some(),
         _ => false,
     };
-    let second = matches!(draft.some(Field::Id2), Some(Value::Object(text))
-        if last_member(text, "local").is_some() || last_member(text, "global").is_some());
-    if pid == IdToken::Missing || !(plain || second) {
+    let second = |text: &[u8]| {
+        ["local", "global"].iter().any(|key| last_member(text, key).is_some_and(is_id))
+    };
+    let has_id = match draft.get(Field::Id) {
+        Some(id) if is_id(id) => true,
+        _ => matches!(draft.some(Field::Id2), Some(Value::Object(text)) if second(text)),
+    };
+    if pid == IdToken::Missing || !has_id {
         notes.flag(Flags::ID_UNREADABLE, ProblemKind::MissingAsyncId);
     }
 }
@@ -61,6 +64,7 @@ pub(super) fn async_id(draft: &Draft<'_>, pid: IdToken, notes: &mut Notes<'_>) {
 #[cold]
 #[inline(never)]
 pub(super) fn instant(draft: &Draft<'_>, notes: &mut Notes<'_>) {
+    // What is no known scope, or no text, is that of the thread (measured on v55.3).
     match draft.get(Field::Scope) {
         None => {}
         Some(Value::String(scope)) => match &*unescape(scope.raw) {
@@ -76,40 +80,84 @@ pub(super) fn instant(draft: &Draft<'_>, notes: &mut Notes<'_>) {
     }
 }
 
+/// How many arguments of a counter the importer rejects.
 #[cold]
 #[inline(never)]
-pub(super) fn counter(draft: &Draft<'_>, notes: &mut Notes<'_>) {
-    let sound = draft.args_text().is_some_and(|text| {
-        scan::object::members(text)
-            .all(|member| Cursor::whole(&text[member.value]).value().is_ok_and(number::is_numeric))
+pub(super) fn counter(draft: &Draft<'_>, notes: &mut Notes<'_>) -> u32 {
+    let rejected = draft.args_text().map_or(1, |text| {
+        let values =
+            scan::object::members(text).map(|member| Cursor::whole(&text[member.value]).value());
+        values.filter(|value| !value.is_ok_and(number::is_count)).count()
     });
-    if !sound {
+    if rejected > 0 {
         notes.flag(Flags::ARGS_UNREADABLE, ProblemKind::CounterArgument);
+    }
+    u32::try_from(rejected).unwrap_or(u32::MAX)
+}
+
+/// Phases that make no slice. Most of them Perfetto ignores.
+#[cold]
+#[inline(never)]
+pub(super) fn other(draft: &Draft<'_>, letter: Option<u8>, notes: &mut Notes<'_>) {
+    match letter {
+        Some(b'T') => {
+            notes.flags.set(Flags::THREAD_STATE);
+            if draft.get(Field::Dur).is_none() {
+                notes.flag(Flags::ARGS_UNREADABLE, ProblemKind::MissingDur);
+            }
+        }
+        Some(b'P') => {
+            notes.flags.set(Flags::V8_SAMPLE);
+            if let Some(id @ Value::String(_)) = draft.get(Field::Id)
+                && number::flow_id(id).is_none()
+            {
+                notes.flag(Flags::ID_UNREADABLE, ProblemKind::UnreadableSample);
+            }
+        }
+        Some(_) => notes.add(ProblemKind::IgnoredPhase),
+        None => {}
     }
 }
 
-/// Keys that few events have.
+/// Keys that few events have. Returns the flow that a slice itself is an end point of.
 #[inline]
-pub(super) fn check_others(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) {
+pub(super) fn check_others(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_>) -> Option<Bind> {
     let times = [draft.get(Field::Tts), draft.get(Field::Tdur)];
-    if times.iter().flatten().any(|value| !number::is_numeric(*value)) {
+    if times.iter().flatten().any(|value| !number::is_time(*value)) {
         notes.flag(Flags::THREAD_TIMES_UNREADABLE, ProblemKind::UnreadableThreadTime);
-    }
-    if draft.some(Field::BindId).is_some()
-        && matches!(phase, Phase::Complete | Phase::Begin | Phase::AsyncBegin | Phase::AsyncInstant)
-        && ![Field::FlowIn, Field::FlowOut].iter().any(|it| draft.get(*it) == Some(Value::True))
-    {
-        notes.flag(Flags::ID_UNREADABLE, ProblemKind::FlowWithoutDirection);
     }
     if draft.duplicate {
         notes.add(ProblemKind::DuplicateKey);
     }
+    match draft.some(Field::BindId) {
+        Some(value) => bind(draft, value, phase, notes),
+        None => None,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn bind(draft: &Draft<'_>, value: Value<'_>, phase: Phase, notes: &mut Notes<'_>) -> Option<Bind> {
+    let binds =
+        matches!(phase, Phase::Complete | Phase::Begin | Phase::AsyncBegin | Phase::AsyncInstant);
+    // An id that cannot be read is ignored without a word.
+    let id = number::flow_id(value).filter(|_| binds)?;
+    let is_true = |field| draft.get(field) == Some(Value::True);
+    let bind = Bind { id, flow_in: is_true(Field::FlowIn), flow_out: is_true(Field::FlowOut) };
+    if !bind.flow_in && !bind.flow_out {
+        notes.flag(Flags::BIND_UNDIRECTED, ProblemKind::FlowWithoutDirection);
+    }
+    Some(bind)
+}
+
+/// The values of the members called `key`, in order.
+pub(super) fn values<'a>(object: &'a [u8], key: &str) -> impl Iterator<Item = Value<'a>> {
+    scan::object::members(object)
+        .filter(move |member| unescape(&object[member.key.start + 1..member.key.end - 1]) == key)
+        .filter_map(|member| Cursor::whole(&object[member.value]).value().ok())
 }
 
 /// The value of the last member called `key`.
-pub(super) fn last_member<'a>(object: &'a [u8], key: &str) -> Option<Value<'a>> {
-    let member = scan::object::members(object)
-        .filter(|member| unescape(&object[member.key.start + 1..member.key.end - 1]) == key)
-        .last()?;
-    Cursor::whole(&object[member.value]).value().ok()
+fn last_member<'a>(object: &'a [u8], key: &str) -> Option<Value<'a>> {
+    values(object, key).last()
 }

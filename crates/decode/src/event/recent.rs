@@ -1,4 +1,4 @@
-//! What pairs of ids were found to be, of late.
+//! Caches recently resolved pairs of ids.
 
 use trace::IdToken;
 

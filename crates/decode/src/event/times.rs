@@ -1,6 +1,6 @@
 //! `ts` and `dur`.
 
-use trace::{Flags, Phase, decimal};
+use trace::{Flags, ImporterNs, Phase, decimal};
 
 use super::{
     Events, Notes,
@@ -38,6 +38,10 @@ impl Events {
                 false,
             ),
             Time::Known { micros, text } => (micros, text),
+            Time::Rejected(micros) => {
+                notes.flag(Flags::TS_REJECTED, ProblemKind::RejectedTime);
+                (micros, false)
+            }
             Time::Missing => {
                 if phase != Phase::Metadata && !notes.flags.has(Flags::PHASE_UNREADABLE) {
                     notes.add(ProblemKind::MissingTs);
@@ -62,10 +66,15 @@ impl Events {
             if !self.origin_known {
                 self.origin_known = true;
                 if micros.ns.unsigned_abs() > FAR as u128 {
+                    self.origin_by = self.next_row().map(|row| (row, micros));
                     self.builder.trace_mut().origin_ns =
                         micros.ns.div_euclid(1_000_000) * 1_000_000;
                 }
                 self.origin_is_zero = self.builder.trace().origin_ns == 0;
+            } else if let Some((row, first)) = self.origin_by.take()
+                && micros.ns.unsigned_abs() <= FAR as u128
+            {
+                self.forget_origin(row, first, notes.offset);
             }
         }
         match i64::try_from(micros.ns - self.builder.trace().origin_ns) {
@@ -75,8 +84,38 @@ impl Events {
             }
             Err(_) => {
                 notes.flag(Flags::TS_UNREADABLE, ProblemKind::TimeOutOfRange);
-                (0, micros.odd_importer_ns)
+                // (Out of range of the others, it may still be a plain number to the importer.)
+                let plain = || i64::try_from(micros.ns).ok().map(decimal::importer_ns);
+                (0, micros.odd_importer_ns.or_else(plain))
             }
+        }
+    }
+}
+
+impl Events {
+    /// The first event's time is the odd one out: the next is an ordinary time.
+    #[cold]
+    #[inline(never)]
+    fn forget_origin(&mut self, row: u32, first: decimal::Micros, offset: u64) {
+        self.builder.trace_mut().origin_ns = 0;
+        self.origin_is_zero = true;
+        let ts_ns = i64::try_from(first.ns).ok();
+        let read = ts_ns.map(decimal::importer_ns);
+        let (dur_ns, start) =
+            (self.builder.trace().dur_ns(row), self.builder.trace().span(row).start);
+        let importer = ImporterNs {
+            ts_ns: first.odd_importer_ns.or(read).unwrap_or_default(),
+            dur_ns: self
+                .builder
+                .trace()
+                .importer_ns(row)
+                .map_or(decimal::importer_ns(dur_ns), |it| it.dur_ns),
+        };
+        self.builder.move_event(row, ts_ns, importer);
+        if ts_ns.is_none() {
+            let shown = format!("ts {}", decimal::write_micros(first.ns, 0));
+            let at = start.min(offset);
+            self.problems.note(ProblemKind::TimeOutOfRange, 1, at, Some(row), shown.as_bytes());
         }
     }
 }
@@ -101,6 +140,10 @@ fn odd_dur(time: Time, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>
             (decimal::Micros { ns: i128::from(ns), sub_ns: false, odd_importer_ns: None }, false)
         }
         Time::Known { micros, text } => (micros, text),
+        Time::Rejected(micros) => {
+            notes.flag(Flags::DUR_REJECTED, ProblemKind::RejectedTime);
+            (micros, false)
+        }
         Time::Missing => {
             if phase == Phase::Complete {
                 notes.add(ProblemKind::MissingDur);

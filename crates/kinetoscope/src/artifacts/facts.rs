@@ -1,4 +1,4 @@
-//! What no profiler records: what the user knows about a run, or wrote into the trace.
+//! Run details that no profiler records: from the user, or written into the trace.
 //!
 //! A trace can carry any of these facts itself, because `torch.profiler` writes what `add_metadata` is given as
 //! top-level keys. What the user says now comes before what the file says.
@@ -67,8 +67,8 @@ impl std::error::Error for NotFacts {}
 fn object(json: &str) -> Result<Map<String, Value>, NotFacts> {
     match serde_json::from_str(json) {
         Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(NotFacts("it is no JSON object".to_owned())),
-        Err(error) => Err(NotFacts(format!("it is no JSON: {error}"))),
+        Ok(_) => Err(NotFacts("it is not a JSON object".to_owned())),
+        Err(error) => Err(NotFacts(format!("it is not JSON: {error}"))),
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn what_is_no_fact_is_said() {
         for (json, why) in
-            [("[]", "no JSON object"), ("{", "no JSON"), ("{\"trail_id\": \"1\"}", "trail_id")]
+            [("[]", "not a JSON object"), ("{", "not JSON"), ("{\"trail_id\": \"1\"}", "trail_id")]
         {
             let error = UserFacts::from_json(json).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

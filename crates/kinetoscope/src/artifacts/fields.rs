@@ -1,5 +1,4 @@
-//! The facts that a person can tell about a run, as a table: the form of the page is made of it, and the command line
-//! holds a facts file to the same checks.
+//! The table of run details. It defines the form of the page and the checks of a facts file.
 
 use serde_json::{Map, Value};
 
@@ -41,8 +40,17 @@ pub struct FactField {
     pub kind: FactKind,
 }
 
-const STAGES: &[&str] =
-    &["extend", "decode", "mixed", "capture", "forward", "backward", "optimizer", "all"];
+const STAGES: &[&str] = &[
+    "extend",
+    "decode",
+    "mixed",
+    "capture",
+    "forward",
+    "backward",
+    "weight-grad",
+    "optimizer",
+    "all",
+];
 const CLASSES: &[&str] = &["single-gpu", "multi-gpu", "full-node"];
 
 /// Every fact but the launch flags, which are a file of their own.
@@ -64,70 +72,70 @@ pub const FACT_FIELDS: &[FactField] = &[
     FactField {
         key: "model_name",
         title: "Model",
-        help: "What was served or trained; taken from the launch flags where these tell it.",
+        help: "The model that was served or trained. Default: from the launch flags.",
         example: "Qwen/Qwen3-235B-A22B",
         kind: FactKind::Text,
     },
     FactField {
         key: "base_image",
         title: "Base image",
-        help: "The exact tag of the container. Two runs of different images cannot be compared.",
+        help: "The exact tag of the container image. Runs of different images are not comparable.",
         example: "rocm/vllm:rocm7.0_20260801",
         kind: FactKind::Text,
     },
     FactField {
         key: "target_arch",
         title: "Target architecture",
-        help: "What your conclusions are for. The metadata says whether this trace can speak for it.",
+        help: "The architecture that your conclusions are for. The metadata records whether this trace applies to it.",
         example: "gfx950",
         kind: FactKind::Architecture,
     },
     FactField {
         key: "resource_class",
         title: "Resource class",
-        help: "Derived from the world size where the file tells it.",
+        help: "Default: derived from the world size, if recorded.",
         example: "single-gpu",
         kind: FactKind::Choice(CLASSES),
     },
     FactField {
         key: "gpu_device_ids",
-        title: "GPUs of the node",
-        help: "The node's own numbers. A trace has only those of the process.",
+        title: "GPUs on the node",
+        help: "GPU numbers on the node. A trace has only those of the process.",
         example: "0, 1, 2, 3",
         kind: FactKind::Ids,
     },
     FactField {
         key: "gpu_clocks_mhz",
         title: "GPU clocks (MHz)",
-        help: "By GPU; no profiler of PyTorch records them.",
+        help: "Clock per GPU; torch.profiler does not record it.",
         example: "0: 2100, 1: 2100",
         kind: FactKind::Clocks,
     },
     FactField {
         key: "preflight_passed",
         title: "Preflight passed",
-        help: "Whether the checks before the run did.",
+        help: "Whether the checks before the run passed.",
         example: "yes",
         kind: FactKind::YesNo,
     },
     FactField {
         key: "profile_stage",
-        title: "Stage of the profile",
-        help: "Only where the trace does not tell it by annotations.",
+        title: "Profiled stage",
+        help: "Only if the annotations of the trace do not show it.",
         example: "decode",
         kind: FactKind::Choice(STAGES),
     },
     FactField {
         key: "framework",
         title: "Framework",
-        help: "Only where the one that was recognised is wrong.",
+        help: "Only if the detected framework is wrong.",
         example: "sglang",
         kind: FactKind::Text,
     },
     FactField {
         key: "benchmark_config_hash",
         title: "Benchmark configuration",
-        help: "The digest of its file, in canonical form if it is JSON: the file itself goes nowhere.",
+        help: "The hash of its file (JSON in canonical form). The file itself is not written.",
         example: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         kind: FactKind::Digest,
     },
@@ -208,15 +216,15 @@ impl FactField {
     fn wanted(&self) -> NotFacts {
         let Self { key, example, .. } = self;
         NotFacts::new(match self.kind {
-            FactKind::Text => format!("{key} is a text, such as {example}"),
-            FactKind::Choice(words) => format!("{key} is one of {}", words.join(", ")),
+            FactKind::Text => format!("{key} must be text, such as {example}"),
+            FactKind::Choice(words) => format!("{key} must be one of {}", words.join(", ")),
             FactKind::Architecture => {
-                format!("{key} is an architecture by its compiler's name, such as gfx950 or sm_90")
+                format!("{key} must be a compiler's architecture name, such as gfx950 or sm_90")
             }
-            FactKind::Ids => format!("{key} is a list of the GPUs' numbers, such as {example}"),
-            FactKind::Clocks => format!("{key} is MHz by GPU, such as {example}"),
-            FactKind::YesNo => format!("{key} is yes or no"),
-            FactKind::Digest => format!("{key} is sha256: and 64 hex digits"),
+            FactKind::Ids => format!("{key} must be a list of GPU numbers, such as {example}"),
+            FactKind::Clocks => format!("{key} must be MHz per GPU, such as {example}"),
+            FactKind::YesNo => format!("{key} must be yes or no"),
+            FactKind::Digest => format!("{key} must be sha256: and 64 hex digits"),
         })
     }
 }
@@ -291,7 +299,7 @@ mod tests {
             let json = json!({ key: text }).to_string();
             assert!(
                 UserFacts::from_json(&json).is_err(),
-                "a facts file is held to the same: {json}"
+                "the same checks hold for a facts file: {json}"
             );
         }
     }

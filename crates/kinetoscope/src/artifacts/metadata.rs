@@ -1,4 +1,4 @@
-//! `profile_metadata.json`: what run the tables are of, on what, and how far they can be trusted.
+//! `profile_metadata.json`: the run behind the tables, its hardware, and the data quality.
 //!
 //! `null` means "not supplied". A value is read from the file, given by the user, or derived from the file by a rule
 //! that [`ProfileMetadata::provenance`] names; it is never invented.
@@ -77,8 +77,8 @@ impl RunFacts {
         let unmapped = graph_slices.saturating_sub(graph_mapped);
         let warning = (unmapped > 0).then(|| {
             format!(
-                "of {unmapped} GPU slices that graphs launched no op is known: add the trace of the capture, or a \
-                 mapping trace without graphs"
+                "{unmapped} GPU slices of graph launches map to no op: add the capture trace, or a mapping trace without \
+                 graphs"
             )
         });
         Self {
@@ -86,7 +86,7 @@ impl RunFacts {
             framework: triage.framework.clone(),
             profile_stage: main.map_or("all", |(stage, _)| stage.id()).to_owned(),
             busy: match window_ns {
-                0 => "Nothing ran on the GPU.".to_owned(),
+                0 => "No GPU slice is in this trace.".to_owned(),
                 _ => format!(
                     "GPU busy {} of {}.",
                     units::percent(100.0 * busy_ns as f64 / window_ns as f64),
@@ -259,7 +259,8 @@ impl ProfileMetadata {
             let class = match world_size {
                 1 => "single-gpu",
                 2..=7 => "multi-gpu",
-                8.. => "full-node",
+                8 => "full-node",
+                // More ranks than a common node has GPUs: no class of the contract says "several nodes".
                 _ => return None,
             };
             let rule = "distributedInfo.world_size";
@@ -275,7 +276,7 @@ impl ProfileMetadata {
                 let ids = used.filter_map(|device| device.device.parse().ok()).collect();
                 from.derived(
                     "gpu_device_ids",
-                    "devices of kernels, as the process numbers them",
+                    "devices of kernels, as numbered by the process",
                     ids,
                 )
             });

@@ -1,4 +1,4 @@
-//! Numbers as the artifact contract wants them: microseconds and percent, finite, without the noise of floats.
+//! Numbers of the artifact contract: microseconds and percent, finite, without float noise.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

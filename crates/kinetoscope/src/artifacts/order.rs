@@ -1,4 +1,4 @@
-//! From a trace and what a person wants to its artifacts, in one call: the page and the command line both make it.
+//! From a trace and options to artifacts, in one call that the page and the command line share.
 
 use analysis::{Options, Sources, Stage, TriageOptions, TriageReport, analyze, kernel_map, triage};
 use decode::Decoded;

@@ -1,4 +1,4 @@
-//! What must not leave the machine with an artifact unless somebody asks for it: names of hosts and users.
+//! Removes names of hosts and users from artifacts, unless the user keeps them.
 //!
 //! Nothing of a trace's environment keys (`host_name`, `username`, `tw_*`, `mast_*`, `INFO`) is ever copied. What
 //! is left to do is to take the same names out of texts that are: paths, file names, launch flags.

@@ -33,6 +33,8 @@ pub struct KernelArtifact {
     pub arch_hint: Option<String>,
     // Files of older versions have none of what follows.
     #[serde(default)]
+    pub locations: Vec<String>,
+    #[serde(default)]
     pub shapes: Option<String>,
     #[serde(default)]
     pub n_shapes: Option<u64>,
@@ -83,6 +85,8 @@ pub struct OverlapArtifact {
     pub hidden_ratio: f64,
     pub hidden_by: Option<String>,
     pub savings_bound_us: Option<Micros>,
+    #[serde(default)]
+    pub savings_share_pct: Option<Percent>,
     pub instances: u64,
     pub verdict: String,
     pub formal_signal: String,
@@ -107,6 +111,18 @@ pub struct FuseArtifact {
     pub occurrences: u64,
     pub evidence: Vec<String>,
     pub rationale: String,
+    #[serde(default)]
+    pub priority: Option<String>,
+    #[serde(default)]
+    pub savings_bound_us: Option<Micros>,
+    #[serde(default)]
+    pub savings_share_pct: Option<Percent>,
+    #[serde(default)]
+    pub gain_confidence: Option<String>,
+    #[serde(default)]
+    pub action: Option<String>,
+    #[serde(default)]
+    pub check: Option<String>,
     #[serde(default)]
     pub device: String,
 }
@@ -153,6 +169,7 @@ impl From<&KernelTableRow> for KernelArtifact {
             location_share_pct: Percent(row.location_share_pct),
             modules: Some(row.modules.clone()).filter(|modules| !modules.is_empty()),
             arch_hint: gfx.or_else(|| sm.map(|sm| format!("sm_{sm}"))),
+            locations: row.locations.clone(),
             shapes: row.shapes.clone(),
             n_shapes: known(row.n_shapes),
             gemm_shape: row.gemm_shape.clone(),
@@ -192,6 +209,7 @@ impl From<&OverlapRow> for OverlapArtifact {
             hidden_ratio: ratio(row.hidden_pct),
             hidden_by: row.hidden_by.clone(),
             savings_bound_us: row.savings_bound_ns.map(Micros),
+            savings_share_pct: row.savings_pct.map(Percent),
             instances: row.n_instances,
             verdict: row.verdict.clone(),
             formal_signal: row.formal_signal.clone(),
@@ -217,6 +235,12 @@ impl From<&FuseRow> for FuseArtifact {
             occurrences: row.n_occurrences,
             evidence: row.evidence.clone(),
             rationale: row.rationale.clone(),
+            priority: row.priority.map(|priority| format!("P{priority}")),
+            savings_bound_us: row.savings_bound_ns.map(Micros),
+            savings_share_pct: row.savings_pct.map(Percent),
+            gain_confidence: row.gain_confidence.clone(),
+            action: Some(row.action.clone()).filter(|text| !text.is_empty()),
+            check: Some(row.check.clone()).filter(|text| !text.is_empty()),
             device: row.device.clone(),
         }
     }

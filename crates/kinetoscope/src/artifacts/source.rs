@@ -1,4 +1,4 @@
-//! The files that an analysis was made of, by digest: what ties an artifact to its trace.
+//! The source files of an analysis, by digest, which identify the trace of an artifact.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

@@ -1,11 +1,11 @@
-//! `profile_summary.md`: what a person reads first.
+//! `profile_summary.md`: the report to read first.
 
 use report::{Cell, Column, Row, Section, Table, Unit, units};
 use serde::Serialize;
 
 use super::metadata::{ProfileMetadata, RunFacts};
 
-/// The document: verdict, run, quality of the data, the chapters of triage, open questions, reproduction.
+/// The document: verdict, run, data quality, the chapters of triage, open questions, reproduction.
 #[inline(never)]
 pub(crate) fn summary(
     metadata: &ProfileMetadata,
@@ -36,7 +36,7 @@ impl Row for FactRow {
             key: "fact",
             title: "Fact",
             unit: Unit::Text,
-            help: "What it is.",
+            help: "The fact.",
             cell: |row| row.fact.into(),
         },
         Column {
@@ -44,13 +44,13 @@ impl Row for FactRow {
             title: "Value",
             unit: Unit::Text,
             help: "The value.",
-            cell: |row| Cell::or_missing(row.value.clone(), Cell::Text, "not supplied"),
+            cell: |row| Cell::or_missing(row.value.clone(), Cell::Text, "not recorded"),
         },
         Column {
             key: "source",
-            title: "From",
+            title: "Source",
             unit: Unit::Text,
-            help: "Who says so.",
+            help: "Where the value comes from.",
             cell: |row| row.source.as_str().into(),
         },
     ];
@@ -95,7 +95,7 @@ fn run(metadata: &ProfileMetadata, facts: &RunFacts) -> Section {
         ),
         row("Device", "device", device, "deviceProperties"),
         row("Runtime", "runtime", runtime, "the profiler"),
-        row("GPUs", "gpu_device_ids", (!ids.is_empty()).then(|| ids.join(", ")), ""),
+        row("GPU device indices", "gpu_device_ids", (!ids.is_empty()).then(|| ids.join(", ")), ""),
         row("Resources", "resource_class", text(&metadata.resource_class), ""),
         row("Ranks", "distributed", ranks, "distributedInfo"),
         row("Image", "base_image", text(&metadata.base_image), ""),
@@ -112,51 +112,59 @@ fn run(metadata: &ProfileMetadata, facts: &RunFacts) -> Section {
 #[inline(never)]
 fn quality(metadata: &ProfileMetadata) -> Section {
     let mut section = Section::new("quality", "Data quality");
+    let any_gpu_work = metadata.gpu_counts.values().any(|n| *n > 0);
     match metadata.orphan_kernels {
+        // Of no kernel nothing can be said.
+        _ if !any_gpu_work => {}
         None => section.intro.push(
-            "It cannot be told which kernels were launched before the profiler's window."
+            "The trace does not show which kernels were launched before profiling started."
                 .to_owned(),
         ),
         Some(orphans) if orphans.count > 0 => section.intro.push(format!(
-            "{} ({}) were launched before the profiler's window.",
-            units::plural(orphans.count, "kernel", "kernels"),
+            "{} launched before profiling started ({}).",
+            units::plural(orphans.count, "kernel was", "kernels were"),
             units::time(orphans.us.0)
         )),
         Some(_) => {
-            section.intro.push("Every kernel was launched in the profiler's window.".to_owned());
+            section.intro.push("Every kernel was launched after profiling started.".to_owned());
         }
     }
     if let Some(mapped) = metadata.mapped_pct {
         let share = units::percent(mapped.0);
-        section.intro.push(format!("{share} of GPU time is traced to an op."));
+        section.intro.push(format!("{share} of GPU time maps to a PyTorch op."));
     }
     let changes: u64 = metadata.repairs.iter().map(|repair| repair.count).sum();
     if changes > 0 {
         let changes = units::plural(changes, "change", "changes");
-        section.intro.push(format!("Perfetto needs {changes} to show this trace whole."));
+        section
+            .intro
+            .push(format!("To open in Perfetto without loss, this trace needs {changes}."));
     }
     section.intro.extend(metadata.warnings.iter().map(|warning| format!("Warning: {warning}.")));
     section
 }
 
-/// What is missing, as questions to whoever ran it.
+/// Missing run details, as questions.
 fn questions(metadata: &ProfileMetadata) -> Section {
     let mut section = Section::new("questions", "Open questions");
     let flag = |value: Option<bool>| value == Some(true);
     for (missing, question) in [
-        (metadata.base_image.is_none(), "Which container image was it (exact tag)?"),
-        (metadata.server_flags.is_none(), "With which launch flags? Give the server_args.json."),
-        (metadata.benchmark_config_hash.is_none(), "With which benchmark configuration?"),
-        (metadata.target_arch.is_none(), "For which architecture are the conclusions?"),
+        (metadata.base_image.is_none(), "Which container image was used (exact tag)?"),
+        (
+            metadata.server_flags.is_none(),
+            "Which launch flags were used? Add the server_args.json.",
+        ),
+        (metadata.benchmark_config_hash.is_none(), "Which benchmark configuration was used?"),
+        (metadata.target_arch.is_none(), "Which architecture are the conclusions for?"),
         (
             !flag(metadata.trace.with_stack),
-            "Is there a trace with with_stack=True? Without it kernels have no line of Python.",
+            "Is there a trace recorded with with_stack=True? Without it kernels map to no Python line.",
         ),
         (
             !flag(metadata.trace.record_shapes),
-            "Is there a trace with record_shapes=True? Without it the sizes of operations are not known.",
+            "Is there a trace recorded with record_shapes=True? Without it the input shapes of ops are not recorded.",
         ),
-        (metadata.gpu_clocks_mhz.is_none(), "At which clocks did the GPUs run?"),
+        (metadata.gpu_clocks_mhz.is_none(), "Which clocks did the GPUs run at?"),
     ] {
         if missing {
             section.intro.push(question.to_owned());
@@ -190,7 +198,7 @@ impl Row for SourceRow {
             key: "role",
             title: "Role",
             unit: Unit::Text,
-            help: "What it was used for.",
+            help: "The role of the file.",
             cell: |row| row.role.as_str().into(),
         },
         Column {
@@ -204,7 +212,7 @@ impl Row for SourceRow {
             key: "sha256",
             title: "SHA-256",
             unit: Unit::Text,
-            help: "The digest of its bytes.",
+            help: "SHA-256 of its bytes.",
             cell: |row| row.sha256.as_str().into(),
         },
     ];

@@ -1,4 +1,4 @@
-//! A zip archive in memory: what the page offers as one download.
+//! Writes a zip archive in memory, for the page's combined download.
 //!
 //! Of our own, on the deflate and the CRC that the core has already: the format is two headers per file, the `zip`
 //! crate would add its reader and its error types to the page, and an archive must be the same bytes every time
@@ -66,7 +66,7 @@ pub struct TooLarge;
 
 impl std::fmt::Display for TooLarge {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("the archive would exceed 4 GiB: take the files one by one")
+        out.write_str("the archive would exceed 4 GiB: download the files one by one")
     }
 }
 

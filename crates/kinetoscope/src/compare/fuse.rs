@@ -1,8 +1,9 @@
-//! What became of each fuse pattern from one run to the other.
+//! The status of each fusion pattern in both runs.
 
 use std::collections::BTreeMap;
 
-use report::{Cell, Column, Row, Unit};
+use analysis::words;
+use report::{Cell, Column, Row, Unit, Word};
 use serde::{Deserialize, Serialize};
 
 use crate::artifacts::FuseArtifact;
@@ -56,6 +57,11 @@ pub(super) fn fuse(a: &[FuseArtifact], b: &[FuseArtifact]) -> Vec<FuseDeltaRow> 
 const NOT_IN_A: &str = "not found in A, or below 1% of its stage";
 const NOT_IN_B: &str = "not found in B, or below 1% of its stage";
 
+fn status(status: &Option<String>, reason: &'static str) -> Cell {
+    let cell = |id: &String| Word::cell(words::FUSE_STATUS, id);
+    Cell::or_missing(status.as_ref(), cell, reason)
+}
+
 impl Row for FuseDeltaRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
@@ -63,28 +69,28 @@ impl Row for FuseDeltaRow {
             title: "Stage",
             unit: Unit::Text,
             help: "The stage of the kernels.",
-            cell: |row| row.stage.as_str().into(),
+            cell: |row| words::stage(&row.stage),
         },
         Column {
             key: "pattern",
             title: "Pattern",
             unit: Unit::Text,
-            help: "The kernels that are, or could be, one.",
+            help: "The kernels that are fused, or could be.",
             cell: |row| row.pattern.as_str().into(),
         },
         Column {
             key: "a_status",
             title: "Status A",
             unit: Unit::Text,
-            help: "already_fused, partial or opportunity in A.",
-            cell: |row| Cell::or_missing(row.a_status.clone(), Cell::Text, NOT_IN_A),
+            help: "Whether the fused kernel runs in A.",
+            cell: |row| status(&row.a_status, NOT_IN_A),
         },
         Column {
             key: "b_status",
             title: "Status B",
             unit: Unit::Text,
-            help: "already_fused, partial or opportunity in B.",
-            cell: |row| Cell::or_missing(row.b_status.clone(), Cell::Text, NOT_IN_B),
+            help: "Whether the fused kernel runs in B.",
+            cell: |row| status(&row.b_status, NOT_IN_B),
         },
         Column {
             key: "a_related_ns",
@@ -123,6 +129,12 @@ mod tests {
             occurrences: 1,
             evidence: Vec::new(),
             rationale: String::new(),
+            priority: None,
+            savings_bound_us: None,
+            savings_share_pct: None,
+            gain_confidence: None,
+            action: None,
+            check: None,
         }
     }
 

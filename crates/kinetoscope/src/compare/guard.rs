@@ -1,4 +1,7 @@
-//! May two runs be compared? Key by key over their `profile_metadata.json` (spec: artifacts.md 5).
+//! Checks whether two runs are comparable, key by key over their `profile_metadata.json` (docs/artifacts.md).
+//!
+//! A comparison measures the effect of a change only if everything else is equal. Where the hardware, the flags or the rank
+//! differ, that difference is what is compared, and the banner says so.
 
 use std::collections::BTreeSet;
 
@@ -7,33 +10,34 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::artifacts::STRIPPED;
+use crate::rank_of_name;
 
-/// The answer.
+/// The verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparability {
-    /// Every key of the contract is the same.
+    /// Every deciding key is the same.
     Comparable,
-    /// No key of the contract differs, but some are not known.
+    /// No deciding key differs, but some are not recorded.
     Conditional,
-    /// A key of the contract, or the architecture, differs.
+    /// A deciding key differs.
     NotComparable,
 }
 
-/// What was found for one key.
+/// The result for one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sameness {
-    /// Both have it, and it is the same.
+    /// Both runs have it, with the same value.
     Same,
-    /// Both have it, and it differs.
+    /// Both runs have it, with different values.
     Different,
-    /// At least one does not say.
+    /// At least one run lacks it.
     Missing,
 }
 
 impl Sameness {
-    /// The word for it.
+    /// The id in the JSON.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -51,7 +55,7 @@ pub struct GuardRow {
     pub key: String,
     /// same, different or missing.
     pub result: String,
-    /// Whether the verdict hangs on it.
+    /// Whether a difference makes the runs not comparable.
     pub decides: bool,
     /// The first run's value.
     pub a: String,
@@ -62,58 +66,110 @@ pub struct GuardRow {
 /// The verdict and its reasons.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Guard {
-    /// The answer.
+    /// The verdict.
     pub verdict: Comparability,
-    /// The answer in a sentence, to stand above everything else.
+    /// The verdict as a sentence, shown above everything else.
     pub banner: String,
-    /// What differs without deciding.
+    /// Differences that do not affect the verdict.
     pub warnings: Vec<String>,
     /// Every key, those that decide first.
     pub rows: Vec<GuardRow>,
 }
 
-/// A key: where it stands in the document.
+/// What two runs differ in when a deciding key differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    /// Other work, or other work counted: no figure of one run answers to one of the other.
+    Work,
+    /// The machine.
+    Hardware,
+    /// The launch flags.
+    Flags,
+    /// The software image.
+    Software,
+    /// The process of a distributed job.
+    Rank,
+}
+
+impl Subject {
+    /// In the order of the banner.
+    const ALL: [Self; 5] = [Self::Work, Self::Hardware, Self::Flags, Self::Software, Self::Rank];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Hardware => "hardware",
+            Self::Flags => "launch flags",
+            Self::Software => "software",
+            Self::Rank => "ranks",
+        }
+    }
+}
+
+/// A key, and where it is in the document.
 struct Key {
     name: &'static str,
     pointer: &'static str,
-    decides: bool,
+    /// `None` where a difference does not decide.
+    subject: Option<Subject>,
 }
 
-const fn key(name: &'static str, pointer: &'static str, decides: bool) -> Key {
-    Key { name, pointer, decides }
+const fn decides(name: &'static str, pointer: &'static str, subject: Subject) -> Key {
+    Key { name, pointer, subject: Some(subject) }
+}
+
+const fn key(name: &'static str, pointer: &'static str) -> Key {
+    Key { name, pointer, subject: None }
 }
 
 const KEYS: &[Key] = &[
-    key("base_image", "/base_image", true),
-    key("resource_class", "/resource_class", true),
-    key("gpu_device_ids", "/gpu_device_ids", true),
-    key("server_flags", "/server_flags", true),
-    key("benchmark_config_hash", "/benchmark_config_hash", true),
-    key("observed_arch", "/observed_arch", true),
-    key("before_window_counted", "/before_window_counted", true),
-    key("device.name", "/device/name", false),
-    key("device.cu_or_sm", "/device/cu_or_sm", false),
-    key("device.total_global_mem", "/device/total_global_mem", false),
-    key("rocm_version", "/rocm_version", false),
-    key("cuda_version", "/cuda_version", false),
-    key("framework", "/framework", false),
-    key("model_name", "/model_name", false),
-    key("profile_stage", "/profile_stage", false),
-    key("world_size", "/distributed/world_size", false),
-    key("with_stack", "/trace/with_stack", false),
-    key("record_shapes", "/trace/record_shapes", false),
-    key("batch_shape", "/batch_shape", false),
-    key("rules_version", "/tool/rules_version", false),
+    decides("base_image", "/base_image", Subject::Software),
+    decides("resource_class", "/resource_class", Subject::Hardware),
+    decides("gpu_device_ids", "/gpu_device_ids", Subject::Hardware),
+    decides("server_flags", "/server_flags", Subject::Flags),
+    decides("benchmark_config_hash", "/benchmark_config_hash", Subject::Work),
+    decides("observed_arch", "/observed_arch", Subject::Hardware),
+    decides("before_window_counted", "/before_window_counted", Subject::Work),
+    decides(RANK, "/distributed/rank", Subject::Rank),
+    key("device.name", "/device/name"),
+    key("device.cu_or_sm", "/device/cu_or_sm"),
+    key("device.total_global_mem", "/device/total_global_mem"),
+    key("rocm_version", "/rocm_version"),
+    key("cuda_version", "/cuda_version"),
+    key("framework", "/framework"),
+    key("model_name", "/model_name"),
+    key("profile_stage", "/profile_stage"),
+    key("world_size", "/distributed/world_size"),
+    key("with_stack", "/trace/with_stack"),
+    key("record_shapes", "/trace/record_shapes"),
+    key("batch_shape", "/batch_shape"),
+    key("rules_version", "/tool/rules_version"),
 ];
+
+const RANK: &str = "rank";
+
+/// The process of a distributed job, as the trace records it, else as its file name says.
+fn rank(document: &Value) -> Option<Value> {
+    let recorded = document.pointer("/distributed/rank").filter(|rank| rank.is_i64()).cloned();
+    recorded.or_else(|| {
+        let name = document.pointer("/source_trace_path")?.as_str()?;
+        rank_of_name(name).map(Value::from)
+    })
+}
 
 /// Compares two documents.
 #[must_use]
 pub fn guard(a: &Value, b: &Value) -> Guard {
     let mut rows = Vec::new();
     for key in KEYS {
-        let (left, right) = (known(a, key), known(b, key));
-        // Neither platform has the other's version, and older documents do not say what they count: nothing is missing.
-        let absent = ["rocm_version", "cuda_version", "before_window_counted"];
+        let ranks = (key.name == RANK).then(|| (rank(a), rank(b)));
+        let (left, right) = match &ranks {
+            Some((left, right)) => (left.as_ref(), right.as_ref()),
+            None => (known(a, key), known(b, key)),
+        };
+        // Neither platform has the other's version, older documents do not say what they count, and a job of one process has
+        // no rank: nothing is missing.
+        let absent = ["rocm_version", "cuda_version", "before_window_counted", RANK];
         if left.is_none() && right.is_none() && absent.contains(&key.name) {
             continue;
         }
@@ -124,7 +180,7 @@ pub fn guard(a: &Value, b: &Value) -> Guard {
             ("gpu_device_ids", Some(left), Some(right)) => {
                 rows.push(devices(key, (a, left), (b, right)))
             }
-            (_, left, right) => rows.push(row(key.name, key.decides, left, right)),
+            (_, left, right) => rows.push(row(key.name, key.subject.is_some(), left, right)),
         }
     }
     let of = |result: Sameness, decides: bool| -> Vec<&str> {
@@ -133,11 +189,10 @@ pub fn guard(a: &Value, b: &Value) -> Guard {
     };
     let (different, missing) = (of(Sameness::Different, true), of(Sameness::Missing, true));
     let (verdict, banner) = if !different.is_empty() {
-        let banner = format!("Not comparable: {} differ.", different.join(", "));
-        (Comparability::NotComparable, banner)
+        (Comparability::NotComparable, differing(&rows, &different))
     } else if !missing.is_empty() {
         let banner = format!(
-            "Conditionally comparable: nothing that must be the same differs, but {} not known for both runs.",
+            "Conditionally comparable: no required key differs, but {} not recorded for both runs.",
             match &missing[..] {
                 [one] => format!("{one} is"),
                 many => format!("{} are", many.join(", ")),
@@ -145,28 +200,63 @@ pub fn guard(a: &Value, b: &Value) -> Guard {
         );
         (Comparability::Conditional, banner)
     } else {
-        let banner = "Comparable: everything that must be the same is the same.".to_owned();
+        let banner = "Comparable: all required keys are equal.".to_owned();
         (Comparability::Comparable, banner)
     };
     let mut warnings = Vec::new();
     let other = of(Sameness::Different, false);
     if !other.is_empty() {
         warnings
-            .push(format!("Also different, which may explain what follows: {}.", other.join(", ")));
+            .push(format!("Other differences that may explain the results: {}.", other.join(", ")));
     }
     let same_arch =
         rows.iter().any(|row| row.key == "observed_arch" && row.result == Sameness::Same.id());
     if same_arch
         && (other.contains(&"device.cu_or_sm") || other.contains(&"device.total_global_mem"))
     {
-        warnings
-            .push("The architecture is the same, but the device is of another size.".to_owned());
+        warnings.push(
+            "The architecture is the same, but the device differs in compute units or memory."
+                .to_owned(),
+        );
     }
     trace::sort_by_key(&mut rows, |row| !row.decides);
     Guard { verdict, banner, warnings, rows }
 }
 
-/// The value, unless the document does not say: null, an empty text or list, or `unknown`.
+/// The banner of runs in which these deciding keys differ.
+fn differing(rows: &[GuardRow], different: &[&str]) -> String {
+    let subject = |name: &str| {
+        let name = name.split('.').next().unwrap_or(name);
+        KEYS.iter().find(|key| key.name == name).and_then(|key| key.subject)
+    };
+    let found: Vec<Subject> = Subject::ALL
+        .into_iter()
+        .filter(|of| different.iter().any(|name| subject(name) == Some(*of)))
+        .collect();
+    let keys = match different {
+        [one] => format!("{one} differs"),
+        many => format!("{} differ", many.join(", ")),
+    };
+    if found.contains(&Subject::Work) {
+        return format!("Cannot be compared: the runs do not measure the same work ({keys}).");
+    }
+    if found == [Subject::Rank]
+        && let Some(row) = rows.iter().find(|row| row.key == RANK)
+    {
+        return format!(
+            "Not comparable as a measurement of a change: rank {} and rank {}. Between ranks of one job, differences are the \
+             work's distribution and waiting.",
+            row.a, row.b
+        );
+    }
+    let titles: Vec<&str> = found.iter().map(|subject| subject.title()).collect();
+    format!(
+        "Not comparable as a measurement of a change: this compares {} ({keys}).",
+        titles.join(" and ")
+    )
+}
+
+/// The value, unless the document does not record it: null, an empty text or list, or `unknown`.
 fn known<'a>(document: &'a Value, key: &Key) -> Option<&'a Value> {
     let value = document.pointer(key.pointer)?;
     let empty = match value {
@@ -198,7 +288,7 @@ fn row(name: &str, decides: bool, a: Option<&Value>, b: Option<&Value>) -> Guard
     }
 }
 
-/// Flags one by one: only those that differ get a row of their own, for there are hundreds.
+/// Compares flags one by one. Only those that differ get a row, because there are hundreds.
 fn flags(a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>) -> Vec<GuardRow> {
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let mut different: Vec<GuardRow> = names
@@ -208,7 +298,7 @@ fn flags(a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>)
             let side = |flags: &serde_json::Map<String, Value>| {
                 flags.get(name.as_str()).map_or_else(|| "not set".to_owned(), Value::to_string)
             };
-            // Addresses and secrets, taken out of one run and not out of the other: nothing is known of them.
+            // Addresses and secrets that were removed from one run cannot be compared.
             let taken_out = [a, b]
                 .iter()
                 .any(|flags| flags.get(name.as_str()).is_some_and(|value| value == STRIPPED));
@@ -235,18 +325,18 @@ fn flags(a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>)
     different
 }
 
-/// Ids that the user gave are compared; those of the file number the process's own devices, so of them only the
-/// count means something.
+/// Ids from the user are compared. Ids from the file number the process's own devices, so only their
+/// count is compared.
 fn devices(key: &Key, (a, left): (&Value, &Value), (b, right): (&Value, &Value)) -> GuardRow {
     let is_derived = |document: &Value| {
         let from = document.pointer("/provenance/gpu_device_ids").and_then(Value::as_str);
         from.is_some_and(|from| from.starts_with("derived"))
     };
     if !is_derived(a) && !is_derived(b) {
-        return row(key.name, key.decides, Some(left), Some(right));
+        return row(key.name, key.subject.is_some(), Some(left), Some(right));
     }
     let count = |ids: &Value| Value::from(ids.as_array().map_or(0, Vec::len));
-    let mut row = row(key.name, key.decides, Some(&count(left)), Some(&count(right)));
+    let mut row = row(key.name, key.subject.is_some(), Some(&count(left)), Some(&count(right)));
     for side in [&mut row.a, &mut row.b] {
         side.push_str(" (count)");
     }
@@ -259,42 +349,42 @@ impl Row for GuardRow {
             key: "key",
             title: "Key",
             unit: Unit::Text,
-            help: "A key of profile_metadata.json; launch flags one by one.",
+            help: "Key of profile_metadata.json; launch flags are compared one by one.",
             cell: |row| row.key.as_str().into(),
         },
         Column {
             key: "result",
             title: "Result",
             unit: Unit::Text,
-            help: "same, different, or missing in at least one of the runs.",
+            help: "same, different, or missing in at least one run.",
             cell: |row| row.result.as_str().into(),
         },
         Column {
             key: "decides",
-            title: "Decides",
+            title: "Required",
             unit: Unit::Flag,
-            help: "Whether a difference here makes the runs not comparable.",
+            help: "Whether a difference in this key makes the runs not comparable.",
             cell: |row| Cell::Flag(row.decides),
         },
         Column {
             key: "a",
             title: "A",
             unit: Unit::Text,
-            help: "The first run's value.",
+            help: "Value in A.",
             cell: |row| value(&row.a),
         },
         Column {
             key: "b",
             title: "B",
             unit: Unit::Text,
-            help: "The second run's value.",
+            help: "Value in B.",
             cell: |row| value(&row.b),
         },
     ];
 }
 
 fn value(text: &str) -> Cell {
-    if text.is_empty() { Cell::missing("not supplied") } else { text.into() }
+    if text.is_empty() { Cell::missing("not recorded") } else { text.into() }
 }
 
 #[cfg(test)]
@@ -327,7 +417,7 @@ mod tests {
         assert!(same.warnings.is_empty());
         let missing = guard(&run(), &with("/base_image", Value::Null));
         assert_eq!(missing.verdict, Comparability::Conditional);
-        assert!(missing.banner.contains("base_image is not known"), "{}", missing.banner);
+        assert!(missing.banner.contains("base_image is not recorded"), "{}", missing.banner);
         assert_eq!(result(&missing, "base_image"), "missing");
         for (pointer, value) in [
             ("/base_image", json!("rocm/vllm:2")),
@@ -344,6 +434,47 @@ mod tests {
         let other = guard(&run(), &with("/rocm_version", json!("7.2")));
         assert_eq!(other.verdict, Comparability::Comparable);
         assert!(other.warnings[0].contains("rocm_version"));
+    }
+
+    #[test]
+    fn ranks_of_a_job_differ_by_their_work_and_not_by_a_change() {
+        let of_rank = |rank: i64| {
+            let mut run = run();
+            run["distributed"] = json!({"rank": rank, "world_size": 8});
+            run
+        };
+        let found = guard(&of_rank(0), &of_rank(3));
+        assert_eq!(found.verdict, Comparability::NotComparable);
+        assert!(found.banner.contains("rank 0 and rank 3. Between ranks of one job"), "{found:?}");
+        assert_eq!(guard(&of_rank(3), &of_rank(3)).verdict, Comparability::Comparable);
+        // The name of the file counts where the trace records no rank.
+        let named = |name: &str| {
+            let mut run = run();
+            run["source_trace_path"] = json!(name);
+            run
+        };
+        let found = guard(&named("run-TP-0.json.gz"), &named("run-TP-1.json.gz"));
+        assert!(found.banner.contains("rank 0 and rank 1"), "{found:?}");
+        assert!(!guard(&run(), &run()).rows.iter().any(|row| row.key == RANK), "nobody has one");
+    }
+
+    #[test]
+    fn the_banner_says_what_is_compared_if_it_is_not_a_change() {
+        let banner = |pointer: &str, value: Value| guard(&run(), &with(pointer, value)).banner;
+        let change = "Not comparable as a measurement of a change: this compares";
+        for (pointer, value, said) in [
+            ("/observed_arch", json!("gfx950"), "hardware (observed_arch differs)"),
+            ("/server_flags/tp_size", json!(8), "launch flags (server_flags.tp_size differs)"),
+            ("/base_image", json!("rocm/vllm:2"), "software (base_image differs)"),
+        ] {
+            assert_eq!(banner(pointer, value), format!("{change} {said}."));
+        }
+        for (pointer, value) in
+            [("/benchmark_config_hash", json!("sha256:2")), ("/before_window_counted", json!(true))]
+        {
+            let banner = banner(pointer, value);
+            assert!(banner.starts_with("Cannot be compared: "), "{banner}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Rows of two runs side by side.
+//! Rows of a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -169,38 +169,72 @@ fn unpaired<'a>(rows: &[&'a Measured], paired: &BTreeSet<usize>) -> Vec<&'a Meas
     rows.map(|(_, row)| *row).collect()
 }
 
-/// "GPU time goes from 3.20 ms to 2.90 ms (-9.4%); most of the difference, -0.250 ms, is in gemm."
+/// "GPU time: 3.20 ms in A, 2.90 ms in B (-9.4%). The largest difference, -0.250 ms, is in gemm."
 pub(crate) fn sentence(rows: &[DeltaRow]) -> String {
     let sum = |of: fn(&DeltaRow) -> Option<i64>| {
         rows.iter().filter_map(of).fold(0_i64, i64::saturating_add)
     };
     let (a, b) = (sum(|row| row.a_total_ns), sum(|row| row.b_total_ns));
-    let mut text = format!("GPU time goes from {} to {}", units::time(a), units::time(b));
+    let mut text = format!("GPU time: {} in A, {} in B", units::time(a), units::time(b));
     if a > 0 {
         text.push_str(&format!(" ({:+.1}%)", 100.0 * b.saturating_sub(a) as f64 / a as f64));
     }
     if let Some(first) = rows.first().filter(|row| row.delta_ns != 0) {
         let sign = if first.delta_ns > 0 { "+" } else { "" };
         let delta = units::time(first.delta_ns);
-        text.push_str(&format!("; the largest difference, {sign}{delta}, is in {}", first.name));
+        text.push_str(&format!(". The largest difference, {sign}{delta}, is in {}", first.name));
     }
     text + "."
 }
 
+/// How much of each run is in kernels of the other, where not all is: what is in one run only is no gain and no loss.
+pub(crate) fn matched_sentence(kernels: &[DeltaRow]) -> Option<String> {
+    let in_both = |row: &&DeltaRow| row.a_total_ns.is_some() && row.b_total_ns.is_some();
+    let share = |of: fn(&DeltaRow) -> Option<i64>| {
+        let sum = |rows: &mut dyn Iterator<Item = &DeltaRow>| {
+            rows.filter_map(of).fold(0_i64, i64::saturating_add)
+        };
+        let all = sum(&mut kernels.iter());
+        let matched = sum(&mut kernels.iter().filter(in_both));
+        if all == 0 { 0.0 } else { 100.0 * matched as f64 / all as f64 }
+    };
+    let n = kernels.iter().filter(in_both).count() as u64;
+    (n < kernels.len() as u64).then(|| {
+        format!(
+            "{} in both runs: {} of A's GPU time and {} of B's. The other kernels are in one run only, so their rows are no \
+             speedup and no slowdown.",
+            units::plural(n, "kernel name is", "kernel names are"),
+            units::percent(share(|row| row.a_total_ns)),
+            units::percent(share(|row| row.b_total_ns)),
+        )
+    })
+}
+
 impl Row for DeltaRow {
+    const SHOWN: &'static [&'static str] = &[
+        "name",
+        "presence",
+        "a_total_ns",
+        "b_total_ns",
+        "delta_ns",
+        "delta_pct",
+        "a_share_pct",
+        "b_share_pct",
+    ];
+
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
             key: "name",
             title: "Name",
             unit: Unit::Name,
-            help: "What is compared; of two similar names the one of B.",
+            help: "The name; of two similar names the one in B.",
             cell: |row| row.name.as_str().into(),
         },
         Column {
             key: "presence",
             title: "In",
             unit: Unit::Text,
-            help: "matched: in both; similar name: in both, with other settings in the name; only A; only B.",
+            help: "matched: in both runs; similar name: in both, with other template arguments; only A; only B.",
             cell: |row| row.presence.as_str().into(),
         },
         Column {
@@ -221,7 +255,7 @@ impl Row for DeltaRow {
             key: "delta_ns",
             title: "B - A",
             unit: Unit::Time,
-            help: "B less A; what is absent counts as nothing.",
+            help: "B - A; an absent row counts as 0.",
             cell: |row| Cell::Ns(row.delta_ns),
         },
         Column {
@@ -263,22 +297,22 @@ impl Row for DeltaRow {
             key: "a_mean_ns",
             title: "Mean A",
             unit: Unit::Time,
-            help: "Total by launches in A.",
+            help: "Total / launches in A.",
             cell: |row| Cell::or_missing(row.a_mean_ns, Cell::Ns, NOT_IN_A),
         },
         Column {
             key: "b_mean_ns",
             title: "Mean B",
             unit: Unit::Time,
-            help: "Total by launches in B.",
+            help: "Total / launches in B.",
             cell: |row| Cell::or_missing(row.b_mean_ns, Cell::Ns, NOT_IN_B),
         },
         Column {
             key: "a_name",
             title: "Name in A",
             unit: Unit::Name,
-            help: "The name in A, where it is another one.",
-            cell: |row| Cell::or_missing(row.a_name.clone(), Cell::Text, "not another one"),
+            help: "The name in A, if it differs.",
+            cell: |row| Cell::or_missing(row.a_name.clone(), Cell::Text, "same name"),
         },
     ];
 }
@@ -333,8 +367,14 @@ mod tests {
         assert_eq!((found[2].a_total_ns, found[2].b_mean_ns), (None, None));
         assert_eq!(
             sentence(&found),
-            "GPU time goes from 158 ns to 182 ns (+15.2%); the largest difference, +40 ns, is in gemm<128>."
+            "GPU time: 158 ns in A, 182 ns in B (+15.2%). The largest difference, +40 ns, is in gemm<128>."
         );
+        assert_eq!(
+            matched_sentence(&found).unwrap(),
+            "2 kernel names are in both runs: 94.9% of A's GPU time and 93.4% of B's. The other kernels are in one run only, \
+             so their rows are no speedup and no slowdown."
+        );
+        assert_eq!(matched_sentence(&found[..2]), None);
         testkit::assert_keys(&found[0], DeltaRow::COLUMNS.iter().map(|column| column.key));
     }
 }

@@ -1,4 +1,4 @@
-//! What is read, and what is refused.
+//! Reads a kernel map, and rejects invalid ones.
 
 use std::fmt;
 
@@ -21,14 +21,13 @@ impl NotAKernelMap {
     /// What to do about it.
     #[must_use]
     pub fn advice(&self) -> &'static str {
-        "Export it again (kinetoscope triage MAPPING --export-map FILE, or Downloads on the page), or give the mapping \
-         trace itself."
+        "Export the map again, or use the mapping trace itself."
     }
 }
 
 impl fmt::Display for NotAKernelMap {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "no kernel map: {}", self.what)?;
+        write!(out, "not a kernel map: {}", self.what)?;
         if !self.place.is_empty() {
             write!(out, " (at {})", self.place)?;
         }
@@ -49,14 +48,17 @@ fn wrong<T>(place: &str, what: impl Into<String>) -> Result<T, NotAKernelMap> {
 pub fn kernel_map_from_json(text: &str) -> Result<KernelMap, NotAKernelMap> {
     let document: Value = match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
         Ok(document) => document,
-        Err(error) => return wrong("", format!("it is no JSON: {error}")),
+        Err(error) => return wrong("", format!("it is not JSON: {error}")),
     };
     let members = object(&document, "")?;
     match members.get("version") {
         Some(version) if version.as_u64() == Some(KERNEL_MAP_VERSION) => {}
         Some(version) => {
             let read = KERNEL_MAP_VERSION;
-            return wrong("version", format!("version {version} is not read here, but {read}"));
+            return wrong(
+                "version",
+                format!("version {version} is not supported; supported: {read}"),
+            );
         }
         None => return wrong("", "the key version is missing"),
     }
@@ -67,10 +69,10 @@ pub fn kernel_map_from_json(text: &str) -> Result<KernelMap, NotAKernelMap> {
             let known = if id == "prefill" { "extend" } else { id };
             let Some(stage) = Stage::EVERY.into_iter().find(|stage| stage.id() == known) else {
                 let ids = Stage::EVERY.map(Stage::id).join(", ");
-                return wrong(&place, format!("{id} is no stage (stages: {ids})"));
+                return wrong(&place, format!("{id} is not a stage (stages: {ids})"));
             };
             if map.stages.iter().any(|(other, _)| *other == stage) {
-                return wrong(&place, "the stage stands there twice");
+                return wrong(&place, "the stage occurs twice");
             }
             map.stages.push((stage, kernels(of_stage, &place)?));
         }
@@ -92,7 +94,7 @@ fn kernels(of: &Value, place: &str) -> Result<Vec<MappedKernel>, NotAKernelMap> 
         let members = object(value, &place)?;
         let category = text(members, "category", &place)?.unwrap_or_default();
         let Some(sites) = members.get("sites").and_then(Value::as_array) else {
-            return wrong(&format!("{place}.sites"), "it is no array");
+            return wrong(&format!("{place}.sites"), "it is not an array");
         };
         let sites = sites.iter().enumerate();
         let sites = sites.map(|(at, value)| site(value, &format!("{place}.sites[{at}]")));
@@ -112,10 +114,10 @@ fn site(value: &Value, place: &str) -> Result<MappedSite, NotAKernelMap> {
         None => wrong(&format!("{place}.{key}"), "it is missing"),
     };
     let Some(launches) = number("launches")?.as_u64() else {
-        return wrong(&format!("{place}.launches"), "it is no whole number");
+        return wrong(&format!("{place}.launches"), "it is not a whole number");
     };
     let Ok(Micros(total_ns)) = serde_json::from_value(number("total_us")?.clone()) else {
-        return wrong(&format!("{place}.total_us"), "it is no number");
+        return wrong(&format!("{place}.total_us"), "it is not a number");
     };
     // What is shown says most; a map of another program may have found it higher up in the stack.
     let shown = text(members, "display_location", place)?;
@@ -134,7 +136,7 @@ fn site(value: &Value, place: &str) -> Result<MappedSite, NotAKernelMap> {
 fn object<'a>(value: &'a Value, place: &str) -> Result<&'a Map<String, Value>, NotAKernelMap> {
     match value.as_object() {
         Some(members) => Ok(members),
-        None => wrong(place, "it is no JSON object"),
+        None => wrong(place, "it is not a JSON object"),
     }
 }
 
@@ -147,6 +149,6 @@ fn text(
     match members.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => wrong(&format!("{place}.{key}"), "it is no text"),
+        Some(_) => wrong(&format!("{place}.{key}"), "it is not text"),
     }
 }

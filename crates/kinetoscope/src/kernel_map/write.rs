@@ -1,4 +1,4 @@
-//! What is written.
+//! Writes a kernel map.
 
 use std::collections::BTreeMap;
 

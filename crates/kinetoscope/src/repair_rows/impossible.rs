@@ -70,7 +70,7 @@ impl report::Row for ImpossibleRow {
             key: "dur_ns",
             title: "Duration",
             unit: Unit::Time,
-            help: "The duration that the file says.",
+            help: "The duration in the file.",
             cell: |row| Cell::Ns(row.dur_ns),
         },
         Column {

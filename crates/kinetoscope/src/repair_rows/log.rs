@@ -42,7 +42,7 @@ impl LogRow {
         let edit = plan.edit(row).copied().unwrap_or_default();
         let old_ns = trace.origin_ns + i128::from(trace.ts_ns(row));
         let new_ns = edit.ts_ns.map_or(old_ns, |ts| trace.origin_ns + i128::from(ts));
-        let new_ns = plan.base.map_or(new_ns, |base| base.apply(new_ns, trace.phase(row)));
+        let new_ns = plan.base.map_or(new_ns, |base| base.apply(new_ns));
         let micros = |ns| trace::decimal::write_micros(ns, 0);
         let has_ts = flags.has(Flags::HAS_TS);
         let track = trace.track(row);

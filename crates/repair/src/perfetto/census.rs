@@ -1,6 +1,6 @@
 //! What the importer makes of events one by one, whatever thread they are on.
 
-use trace::{Container, Flags, Phase};
+use trace::{Container, Flags, Phase, Row, Trace};
 
 use super::Prediction;
 use crate::view::{Seen, View};
@@ -13,6 +13,7 @@ pub(super) fn count(view: &View<'_>, event: &Seen, prediction: &mut Prediction) 
     let sound = phase == Phase::Complete
         && flags.has(Flags(Flags::HAS_TS.0 | Flags::HAS_DUR.0))
         && !flags.has(Flags::PHASE_UNREADABLE)
+        && !flags.has(Flags::BIND_UNDIRECTED)
         && ts >= 0
         && dur >= 0
         && ts == view.exact_ts(row);
@@ -29,23 +30,43 @@ fn count_closely(view: &View<'_>, event: &Seen, prediction: &mut Prediction) {
         prediction.unreadable_events += 1;
         return;
     }
-    if phase == Phase::Metadata && flags.has(Flags::ARGS_UNREADABLE) {
-        prediction.rejected_events += 1;
-    }
-    if !flags.has(Flags::HAS_TS) {
-        prediction.unreadable_events += u64::from(phase != Phase::Metadata);
+    if !flags.has(Flags::HAS_TS) && phase != Phase::Metadata {
+        prediction.unreadable_events += 1;
         return;
     }
-    prediction.negative_times += u64::from(ts < 0);
+    if flags.has(Flags::V8_SAMPLE) {
+        prediction.unreadable_events += u64::from(flags.has(Flags::ID_UNREADABLE));
+        return;
+    }
+    let has_ts = flags.has(Flags::HAS_TS);
+    if has_ts && ts < 0 {
+        // Dropped before anything else is looked at.
+        prediction.negative_times += 1;
+        return;
+    }
+    if phase == Phase::Metadata && flags.has(Flags::ARGS_UNREADABLE) {
+        prediction.rejected_events += trace.rejections(row);
+    }
+    if !has_ts {
+        return;
+    }
     let off = (ts.wrapping_sub(view.exact_ts(row))).unsigned_abs();
     if off > 0 && !(off == 1 && trace.flags(row).has(Flags::SUB_NS)) {
         prediction.misread_times += 1;
         prediction.worst_rounding_ns = prediction.worst_rounding_ns.max(off);
     }
+    let rejected =
+        (phase == Phase::Complete && !flags.has(Flags::HAS_DUR)) || flags.has(Flags::ID_UNREADABLE);
+    if flags.has(Flags::BIND_UNDIRECTED) && !rejected {
+        prediction.flows_without_direction += 1;
+    }
     match phase {
         Phase::Complete if !flags.has(Flags::HAS_DUR) => prediction.rejected_events += 1,
         Phase::Complete if dur < 0 => prediction.negative_durations += 1,
-        Phase::Counter if flags.has(Flags::ARGS_UNREADABLE) => prediction.rejected_events += 1,
+        Phase::Counter if flags.has(Flags::ARGS_UNREADABLE) => {
+            prediction.rejected_events += trace.rejections(row);
+        }
+        Phase::Other if flags.has(Flags::ARGS_UNREADABLE) => prediction.rejected_events += 1,
         Phase::Instant if view.instant_is_homeless(row) => prediction.rejected_events += 1,
         Phase::AsyncBegin | Phase::AsyncInstant | Phase::AsyncEnd
             if flags.has(Flags::ID_UNREADABLE) =>
@@ -64,22 +85,39 @@ fn count_closely(view: &View<'_>, event: &Seen, prediction: &mut Prediction) {
 /// Whether and why the importer gives up on the file.
 pub(super) fn stops(view: &View<'_>) -> Option<String> {
     if view.is_repaired() {
-        return None;
+        let is_array = view.trace.layout.container == Container::Array;
+        let is_empty =
+            is_array && !view.adds_events() && view.trace.rows().all(|row| view.is_aside(row));
+        return is_empty
+            .then(|| "no event is left in the array: \"Unknown trace type\"".to_owned());
     }
     let (trace, layout) = (view.trace, &view.trace.layout);
-    if layout.start > 0 {
-        return Some("it starts with a byte order mark: \"Unknown trace type\"".to_owned());
+    let stopping =
+        Flags(Flags::DUR_UNREADABLE.0 | Flags::DUR_REJECTED.0 | Flags::THREAD_TIMES_UNREADABLE.0);
+    let row = match trace.seen_flags().has_any(stopping) {
+        true => {
+            trace.rows().take_while(|row| !view.is_aside(*row)).find(|row| stops_at(trace, *row))
+        }
+        false => None,
+    };
+    let text = layout.importer_stop.as_ref().filter(|stop| {
+        row.is_none_or(|row| {
+            stop.offset <= trace.span(row).start || layout.container == Container::Object
+        })
+    });
+    match (text, row) {
+        (Some(stop), _) => Some(format!("at byte {}: {}", stop.offset, stop.reason)),
+        // (Of a bare array it shows what stands before, without an error.)
+        (None, Some(row)) => Some(format!(
+            "event {row} has a dur, tdur or tts that is no number: it reads no further"
+        )),
+        (None, None) => None,
     }
-    let stopping = Flags(Flags::DUR_UNREADABLE.0 | Flags::THREAD_TIMES_UNREADABLE.0);
-    if trace.seen_flags().has_any(stopping)
-        && let Some(row) = trace.rows().find(|row| trace.flags(*row).has_any(stopping))
-    {
-        return Some(format!(
-            "event {row} has a dur, tdur or tts that is no number: \"JSON trace file is incomplete\""
-        ));
-    }
-    if layout.end.is_none() && layout.container == Container::Object {
-        return Some("the file ends too early: \"JSON trace file is incomplete\"".to_owned());
-    }
-    None
+}
+
+/// Whether the importer stops at an event for its `dur`, `tts` or `tdur`. (A number out of our range is one to it.)
+fn stops_at(trace: &Trace, row: Row) -> bool {
+    let flags = trace.flags(row);
+    flags.has_any(Flags(Flags::DUR_REJECTED.0 | Flags::THREAD_TIMES_UNREADABLE.0))
+        || (flags.has(Flags::DUR_UNREADABLE) && trace.importer_ns(row).is_none())
 }

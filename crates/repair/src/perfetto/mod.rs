@@ -54,6 +54,9 @@ pub struct Prediction {
     pub duplicate_flow_starts: u64,
     /// Flow events whose id is no integer and no hexadecimal string (`flow_invalid_id`).
     pub unreadable_flow_ids: u64,
+    /// Slices with a `bind_id` and neither `flow_in` nor `flow_out` (`flow_without_direction`).
+    #[serde(default)]
+    pub flows_without_direction: u64,
     /// Largest difference between the importer's time and the exact one, in ns.
     pub worst_rounding_ns: u64,
     /// Times (`ts`) that the importer reads wrong by rounding.
@@ -76,12 +79,13 @@ impl Prediction {
             + self.unreadable_events
             + self.rejected_events
             + self.unreadable_flow_ids
+            + self.flows_without_direction
             == 0
     }
 
-    /// Whether Perfetto shows the whole trace with no error, in every version since v51.
+    /// Whether Perfetto counts any error, as far as it reads the file.
     #[must_use]
-    pub fn is_clean(&self) -> bool {
+    pub fn has_errors(&self) -> bool {
         let Self {
             crossing_slices,
             crossing_slices_if_exact: _,
@@ -94,9 +98,10 @@ impl Prediction {
             flows_without_slice,
             duplicate_flow_starts,
             unreadable_flow_ids,
+            flows_without_direction,
             worst_rounding_ns: _,
             misread_times: _,
-            stops,
+            stops: _,
         } = self;
         crossing_slices
             + too_deep
@@ -108,8 +113,14 @@ impl Prediction {
             + flows_without_slice
             + duplicate_flow_starts
             + unreadable_flow_ids
-            == 0
-            && stops.is_none()
+            + flows_without_direction
+            > 0
+    }
+
+    /// Whether Perfetto shows the whole trace with no error and every time exactly, in every version since v51.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.stops.is_none() && self.misread_times == 0 && !self.has_errors()
     }
 }
 

@@ -33,15 +33,20 @@ struct Entry {
     ts: i64,
     /// `None` while a `B` is open.
     dur: Option<i64>,
+    /// The least end of the complete slices from the bottom of the stack up to this one.
+    least_end: i64,
 }
 
-/// Whether an `E` may close a `B`: names and categories that both have must be equal, and an `E` with a
-/// category wants one.
+/// The name that a `B` without one gets.
+pub(crate) const NO_NAME: &str = "[No name]";
+
+/// Whether an `E` may close a `B`: a name or category that the `E` has must be that of the `B`.
 pub(crate) fn closes(trace: &Trace, end: Row, begin: Row) -> bool {
     let (name, category) = (trace.name(end), trace.raw_category(end));
     let (other_name, other_category) = (trace.name(begin), trace.raw_category(begin));
+    let is_unnamed = || other_name == StringId::EMPTY && trace.strings.get(name) == NO_NAME;
     (category == StringId::EMPTY || category == other_category)
-        && (name == StringId::EMPTY || other_name == StringId::EMPTY || name == other_name)
+        && (name == StringId::EMPTY || name == other_name || is_unnamed())
 }
 
 /// The stack of one thread.
@@ -64,7 +69,9 @@ impl Stack {
     /// Handles one event as the importer does.
     fn apply(&mut self, view: &View<'_>, item: &Item) -> Outcome {
         match item.phase {
-            Phase::Complete | Phase::Instant => self.start(item, Some(item.end - item.ts)),
+            // Kept for its flow alone.
+            Phase::Complete if item.dur < 0 => Outcome::Ignored,
+            Phase::Complete | Phase::Instant => self.start(item, Some(item.dur)),
             Phase::Begin => {
                 self.saw_begin = true;
                 self.start(item, None)
@@ -88,12 +95,21 @@ impl Stack {
         if self.entries.len() >= MAX_DEPTH {
             return Outcome::TooDeep;
         }
-        self.entries.push(Entry { row: item.row, ts: item.ts, dur });
+        let end = dur.map_or(i64::MAX, |dur| item.ts.wrapping_add(dur));
+        let least_end = self.least_end(self.entries.len()).min(end);
+        self.entries.push(Entry { row: item.row, ts: item.ts, dur, least_end });
         let slice = item.row;
         if !self.parked.is_empty() {
             self.unparked.extend(self.parked.drain(..).map(|flow| (flow, slice)));
         }
         Outcome::Kept
+    }
+
+    /// The least end of the complete slices among the lowest `n`.
+    fn least_end(&self, n: usize) -> i64 {
+        n.checked_sub(1)
+            .and_then(|top| self.entries.get(top))
+            .map_or(i64::MAX, |entry| entry.least_end)
     }
 
     /// `MaybeCloseStack`: takes away what ended, and refuses a slice that crosses one still there.
@@ -106,9 +122,13 @@ impl Stack {
             let Some(entry) = self.entries.get(at).copied() else { continue };
             let Some(entry_dur) = entry.dur else {
                 open_above = true;
+                if ts <= self.least_end(at) {
+                    // Below an open slice only those matter that ended before.
+                    break;
+                }
                 continue;
             };
-            let end = entry.ts.saturating_add(entry_dur);
+            let end = entry.ts.wrapping_add(entry_dur);
             if open_above {
                 if ts <= end {
                     continue;
@@ -127,7 +147,7 @@ impl Stack {
             }
             if let Some(dur) = dur
                 && ts < end
-                && ts.saturating_add(dur) > end
+                && ts.wrapping_add(dur) > end
             {
                 return Err(entry.row);
             }
@@ -149,6 +169,11 @@ impl Stack {
             return Outcome::Ignored;
         };
         self.entries[at].dur = Some(item.ts - self.entries[at].ts);
+        for n in at..self.entries.len() {
+            let own =
+                self.entries[n].dur.map_or(i64::MAX, |dur| self.entries[n].ts.wrapping_add(dur));
+            self.entries[n].least_end = self.least_end(n).min(own);
+        }
         if at + 1 == self.entries.len() {
             self.entries.pop();
         }
@@ -187,6 +212,8 @@ pub(crate) struct Bindings {
     pub unbound: Vec<Row>,
     /// Those of `bound` that waited for their slice.
     pub unparked: Vec<(Row, Row)>,
+    /// Slices that are an end point of a flow themselves, each with the slice that the importer takes for it.
+    pub binds: Vec<(Row, Option<Row>)>,
 }
 
 /// What the importer makes of one thread.
@@ -201,6 +228,7 @@ pub(crate) struct Walk {
 pub(crate) fn walk(view: &View<'_>, events: &[Stacked], gone: &RowSet) -> Walk {
     let mut stack = Stack::default();
     let Walk { mut trouble, mut flows } = Walk::default();
+    let any_binds = !view.trace.binds().is_empty();
     each_of(events, |event| {
         let row = event.row;
         if gone.contains(row) {
@@ -212,6 +240,9 @@ pub(crate) fn walk(view: &View<'_>, events: &[Stacked], gone: &RowSet) -> Walk {
             Outcome::TooDeep => trouble.too_deep.push(row),
             Outcome::Bound(slice) => flows.bound.push((row, slice)),
             Outcome::NoSlice => flows.unbound.push(row),
+        }
+        if any_binds && view.bind(row).is_some() {
+            flows.binds.push((row, stack.entries.last().map(|top| top.row)));
         }
     });
     trouble.misplaced = stack.misplaced_rows;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use trace::{Phase, Row};
+use trace::{Flags, Phase, Row, each_row};
 
 use crate::view::{Seen, View};
 
@@ -20,16 +20,74 @@ pub struct Item {
     pub ts: i64,
     /// End; equal to `ts` for everything but complete slices.
     pub end: i64,
+    /// Length of a complete slice, else 0.
+    pub dur: i64,
+}
+
+/// Events that the importer leaves in the order of the file at one time: those before the first complete slice, and
+/// earlier than the first that is out of order. (`trace_sorter.h`: `E` goes first in "slow mode" alone, which the first
+/// `X` switches on, and what is in order by time by then is not sorted again.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plain {
+    /// Only rows before this one.
+    row: Row,
+    /// Only times before this one.
+    ts: i64,
+}
+
+impl Plain {
+    /// Finds out by the order of all events of a view. Matters only to threads with `E` events.
+    #[inline(never)]
+    pub fn of(view: &View<'_>) -> Self {
+        let (mut slow, mut latest) = (None, 0);
+        let (mut first_unsorted, mut least_unsorted) = (None, i64::MAX);
+        each_row(view.trace, |row| {
+            let Seen { phase, flags, ts, .. } = view.event(row);
+            let has_time = flags.has(Flags::HAS_TS);
+            let ts = if has_time { ts } else { 0 };
+            let is_pushed = !view.is_aside(row)
+                && !flags.has_any(Flags(Flags::PHASE_UNREADABLE.0 | Flags::V8_SAMPLE.0))
+                && (has_time || phase == Phase::Metadata)
+                && ts >= 0;
+            if !is_pushed {
+                return;
+            }
+            if phase == Phase::Complete {
+                slow.get_or_insert(row);
+            }
+            if ts > latest || (slow.is_none() && ts == latest) {
+                latest = ts;
+            } else {
+                first_unsorted.get_or_insert(row);
+                least_unsorted = least_unsorted.min(ts);
+            }
+        });
+        if slow.is_some() && view.adds_events() {
+            // Metadata of new lanes, at time 0 behind all others.
+            least_unsorted = 0;
+        }
+        match (slow, first_unsorted) {
+            // Without a complete slice everything is in the order of the file.
+            (None, _) => Self { row: Row::MAX, ts: i64::MAX },
+            (Some(slow), Some(unsorted)) => Self { row: slow.min(unsorted), ts: least_unsorted },
+            (Some(slow), None) => Self { row: slow, ts: least_unsorted },
+        }
+    }
+
+    fn has(&self, item: &Item) -> bool {
+        item.row < self.row && item.ts < self.ts
+    }
 }
 
 impl Item {
     /// `trace_sorter.h`, slow mode: by time; at one time `E` first, then complete slices with a length,
     /// the longer first, then everything else as in the file.
     pub(crate) fn key(&self) -> Key {
-        let dur = self.end - self.ts;
         match self.phase {
             Phase::End => (self.ts, 0, 0, self.row),
-            Phase::Complete if dur > 0 => (self.ts, 1, -dur, self.row),
+            // (The key is a difference, and wraps.)
+            Phase::Complete if self.dur < 0 => (self.ts, 0, self.dur.saturating_neg(), self.row),
+            Phase::Complete if self.dur > 0 => (self.ts, 1, -self.dur, self.row),
             _ => (self.ts, 2, 0, self.row),
         }
     }
@@ -67,25 +125,29 @@ impl Stacked {
             Some(Phase::Complete) => (Phase::Complete, view.importer_times(row).1),
             Some(phase) => (phase, 0),
         };
-        Item { row, phase, ts, end: ts.saturating_add(dur) }
+        Item { row, phase, ts, end: ts.saturating_add(dur), dur }
     }
 
     #[inline]
-    fn compare(&self, other: &Self, view: &View<'_>) -> Ordering {
+    fn compare(&self, other: &Self, view: &View<'_>, plain: &Plain) -> Ordering {
         #[inline(never)]
-        fn at_one_time(a: &Stacked, b: &Stacked, view: &View<'_>) -> Ordering {
-            a.item(view).key().cmp(&b.item(view).key())
+        fn at_one_time(a: &Stacked, b: &Stacked, view: &View<'_>, plain: &Plain) -> Ordering {
+            let key = |stacked: &Stacked| {
+                let item = stacked.item(view);
+                if plain.has(&item) { (item.ts, 2, 0, item.row) } else { item.key() }
+            };
+            key(a).cmp(&key(b))
         }
-        self.ts.cmp(&other.ts).then_with(|| at_one_time(self, other, view))
+        self.ts.cmp(&other.ts).then_with(|| at_one_time(self, other, view, plain))
     }
 }
 
 /// Puts a thread's events into the importer's order.
 #[inline(never)]
-pub(crate) fn sort(view: &View<'_>, events: &mut [Stacked]) {
+pub(crate) fn sort(view: &View<'_>, events: &mut [Stacked], plain: &Plain) {
     // Stable, because that finds the parts that are in order, and a file has few; but it takes memory for that.
-    if !events.is_sorted_by(|a, b| a.compare(b, view).is_le()) {
-        events.sort_by(|a, b| a.compare(b, view));
+    if !events.is_sorted_by(|a, b| a.compare(b, view, plain).is_le()) {
+        events.sort_by(|a, b| a.compare(b, view, plain));
     }
 }
 
@@ -93,12 +155,12 @@ pub(crate) fn sort(view: &View<'_>, events: &mut [Stacked]) {
 #[inline]
 pub(crate) fn item(view: &View<'_>, row: Row) -> Item {
     let (phase, ts, dur) = view.phase_and_times(row);
-    let end = if phase == Phase::Complete { ts.saturating_add(dur) } else { ts };
-    Item { row, phase, ts, end }
+    let dur = if phase == Phase::Complete { dur } else { 0 };
+    Item { row, phase, ts, end: ts.saturating_add(dur), dur }
 }
 #[cfg(test)]
 mod tests {
-    use super::{PHASES, Stacked, item, sort};
+    use super::{PHASES, Plain, Stacked, item, sort};
     use crate::view::View;
     use proptest::prelude::*;
     use trace::{ByteSpan, Event, Flags, IdToken, Phase, Row, Trace, TraceBuilder};
@@ -146,10 +208,10 @@ mod tests {
             for (n, row) in trace.rows().enumerate() {
                 thread.push(Stacked::of(&view.event(row)));
                 if n == n_before {
-                    sort(&view, &mut thread);
+                    sort(&view, &mut thread, &Plain::default());
                 }
             }
-            sort(&view, &mut thread);
+            sort(&view, &mut thread, &Plain::default());
             let mut expected: Vec<Row> = trace.rows().collect();
             expected.sort_by_key(|row| item(&view, *row).key());
             prop_assert_eq!(thread.iter().map(|event| event.row).collect::<Vec<_>>(), expected);

@@ -73,7 +73,9 @@ impl Survey {
     #[inline(never)]
     pub fn update(&mut self, trace: &Trace, plan: &mut RepairPlan) {
         let changed = plan.take_touched();
-        if !self.can_follow(trace, plan) {
+        let can_follow = self.can_follow(trace, plan)
+            && self.threads.are_sorted_as_in(&View::after(trace, plan));
+        if !can_follow {
             // The old one goes first: memory never shrinks in a browser.
             self.threads = Threads::default();
             (self.walks, self.flows) = (Vec::new(), Vec::new());
@@ -91,8 +93,10 @@ impl Survey {
         self.walk(&view, dirty);
         // Where no id is started twice, only a new id or a flow event that waits for its slice changes that.
         let new_id = |row: &Row| plan.edit(*row).is_some_and(|edit| edit.flow_id.is_some());
+        let any_binds = !trace.binds().is_empty();
         let recount = self.prediction.duplicate_flow_starts > 0
             || waited
+            || any_binds
             || self.any_waits()
             || changed.iter().any(new_id);
         self.sum_up(&view, recount);
@@ -137,6 +141,11 @@ impl Survey {
         all
     }
 
+    /// Slices that are an end point of a flow themselves, each with the slice that the importer takes for it.
+    pub fn binds(&self) -> Vec<(Row, Option<Row>)> {
+        self.gathered(|flows| &flows.binds)
+    }
+
     /// Whether any flow event waits, or has waited, for its slice.
     fn any_waits(&self) -> bool {
         self.walks
@@ -170,6 +179,7 @@ impl Survey {
         counts.unreadable_events -= gone.unreadable_events;
         counts.rejected_events -= gone.rejected_events;
         counts.unreadable_flow_ids -= gone.unreadable_flow_ids;
+        counts.flows_without_direction -= gone.flows_without_direction;
     }
 
     #[inline(never)]
@@ -185,6 +195,8 @@ impl Survey {
             sum.too_deep += trouble.too_deep.len() as u64;
             sum.misplaced_ends += trouble.misplaced_ends;
             sum.flows_without_slice += flows.unbound.len() as u64;
+            sum.flows_without_slice +=
+                flows.binds.iter().filter(|(_, slice)| slice.is_none()).count() as u64;
         }
         sum.crossing_slices_if_exact = match sum.misread_times {
             0 => sum.crossing_slices,

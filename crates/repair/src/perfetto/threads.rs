@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, StringId, Trace, TrackId, each_row};
 
-use super::order::{self, Stacked};
+use super::order::{self, Plain, Stacked};
 use crate::view::{Seen, View};
 
 /// A pid or tid after the importer's conversion to u32.
@@ -17,8 +17,7 @@ pub enum Folded {
 }
 
 /// The importer's reading of a pid or tid. A double is cut to an integer; negative numbers, numbers
-/// above u32 and anything that is no number or string become 0 (measured: nasty 31 and the bool, null,
-/// object cases).
+/// above u32 and anything that is no number or string become 0 (measured).
 #[must_use]
 pub fn fold(token: IdToken, trace: &Trace) -> Folded {
     match token {
@@ -26,9 +25,10 @@ pub fn fold(token: IdToken, trace: &Trace) -> Folded {
         IdToken::Int(value) => Folded::Number(u32::try_from(value).unwrap_or(0)),
         IdToken::Text(text) => Folded::Text(text),
         IdToken::Number(text) => {
-            let value = trace.strings.get(text).parse::<f64>().unwrap_or(0.0);
-            let fits = value > -1.0 && value < 4_294_967_296.0;
-            Folded::Number(if fits { value as u32 } else { 0 })
+            // Digits beyond 64 bits wrap.
+            let value =
+                trace::decimal::importer_value(trace.strings.get(text).as_bytes()).unwrap_or(0.0);
+            Folded::Number(u32::try_from(value as i64).unwrap_or(0))
         }
     }
 }
@@ -53,6 +53,10 @@ pub struct Threads {
     /// The threads of events that a plan took from their track's.
     moved: HashMap<Row, u32, BuildIdHasher>,
     events: Vec<Vec<Stacked>>,
+    /// Whether any thread has `E` events.
+    has_ends: bool,
+    /// Which events are in the order of the file.
+    plain: Plain,
 }
 
 /// Whether an event takes part in a thread's stack: slices, thread instants, flows.
@@ -64,7 +68,7 @@ pub(crate) fn is_stacked(view: &View<'_>, event: &Seen) -> bool {
         return false;
     }
     match phase {
-        Phase::Complete => flags.has(Flags::HAS_DUR) && dur >= 0,
+        Phase::Complete => flags.has(Flags::HAS_DUR) && (dur >= 0 || view.bind(row).is_some()),
         Phase::Begin | Phase::End => true,
         Phase::Instant => view.on_thread(row),
         phase => phase.is_flow() && !flags.has(Flags::ID_UNREADABLE) && view.flow_id(row).is_some(),
@@ -106,14 +110,25 @@ impl Threads {
             let event = view.event(row);
             each(&event);
             if is_stacked(view, &event) {
+                threads.has_ends |= event.phase == Phase::End;
                 let thread = threads.thread_of(view, row);
                 threads.events[thread as usize].push(Stacked::of(&event));
             }
         });
+        threads.plain = threads.plain_in(view);
         for events in &mut threads.events {
-            order::sort(view, events);
+            order::sort(view, events, &threads.plain);
         }
         threads
+    }
+
+    fn plain_in(&self, view: &View<'_>) -> Plain {
+        if self.has_ends { Plain::of(view) } else { Plain::default() }
+    }
+
+    /// Whether the importer sorts the threads of a view by the same rules.
+    pub(crate) fn are_sorted_as_in(&self, view: &View<'_>) -> bool {
+        self.plain == self.plain_in(view)
     }
 
     /// Takes changed events (sorted) to where the view now has them; the threads that this changes, sorted.
@@ -138,7 +153,7 @@ impl Threads {
         }
         dirty = each_once(dirty.into_iter());
         for thread in &dirty {
-            order::sort(view, &mut self.events[*thread as usize]);
+            order::sort(view, &mut self.events[*thread as usize], &self.plain);
         }
         dirty
     }

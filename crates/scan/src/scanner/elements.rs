@@ -65,7 +65,7 @@ impl Scanner {
         let offset = input.offset();
         let [next, after] = match input.ahead::<2>(input.at + 1) {
             Ok(found) => found,
-            // Nothing behind the last brace of a file that is still arriving.
+            // Nothing after the last brace of a file that is still arriving.
             Err(step) => return step,
         };
         input.at += 1;
@@ -102,7 +102,7 @@ impl Scanner {
             Stop::Incomplete if !input.last && rest.len() < ELEMENT_MAX => return Step::Wait,
             Stop::Incomplete => {
                 self.endless += 1;
-                // Perhaps a bracket is missing, and the elements behind it were taken for its content.
+                // Perhaps a bracket is missing, and the elements after it were read as its content.
                 match next_element(rest, 1, b'{', true, sink) {
                     Found::At(found) if self.endless <= ENDLESS_MAX => found,
                     _ if input.last => {
@@ -160,13 +160,13 @@ impl Scanner {
     }
 }
 
-/// Where [`next_element`] found something.
+/// The result of [`next_element`].
 enum Found {
     /// An element starts here.
     At(usize),
     /// One may start here, if the bytes that follow agree.
     Perhaps(usize),
-    /// None starts in these bytes.
+    /// No element starts in these bytes.
     No,
 }
 
@@ -184,7 +184,7 @@ fn next_element(bytes: &[u8], from: usize, mut before: u8, last: bool, sink: &im
             cursor.enter();
             match cursor.next_key(true) {
                 Ok(Some(key)) if sink.is_element_key(key.raw) => return Found::At(brace),
-                // A key is short: a string that goes on for long is none.
+                // A key is short: a long string is not one.
                 Err(Stop::Incomplete) if !last && bytes.len() - brace < 256 => {
                     return Found::Perhaps(brace);
                 }

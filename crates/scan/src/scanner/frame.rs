@@ -20,9 +20,9 @@ pub(super) struct Input<'a> {
     pub(super) last: bool,
 }
 
-/// Whether to go on.
+/// Whether to continue.
 pub(super) enum Step {
-    /// Something was consumed.
+    /// Bytes were consumed.
     Go,
     /// All is consumed, or nothing can be without more bytes.
     Wait,
@@ -37,7 +37,7 @@ impl<'a> Input<'a> {
         &self.bytes[self.at..]
     }
 
-    /// The next byte, blanks skipped.
+    /// The next byte after white space.
     #[inline]
     pub(super) fn significant(&mut self) -> Option<u8> {
         let mut cursor = Cursor::new(self.rest());
@@ -46,7 +46,7 @@ impl<'a> Input<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// The first `n` bytes from `from` on that are no blanks. `Err` when more bytes are needed to say.
+    /// The first `n` bytes from `from` on that are not white space. `Err` when more bytes are needed.
     pub(super) fn ahead<const N: usize>(&self, from: usize) -> Result<[Option<u8>; N], Step> {
         let mut found = [None; N];
         let mut cursor = Cursor::new(self.bytes.get(from..).unwrap_or_default());
@@ -63,7 +63,7 @@ impl<'a> Input<'a> {
 }
 
 impl Scanner {
-    // The steps are never inlined; the crate's documentation says why.
+    // The steps are never inlined; the crate's documentation explains why.
     /// Reads as much of `bytes` as can be read; returns how much was consumed.
     pub(super) fn drive(&mut self, bytes: &[u8], last: bool, sink: &mut impl Sink) -> usize {
         let mut input = Input { bytes, at: 0, base: self.offset, last };
@@ -114,7 +114,7 @@ impl Scanner {
                 Ok([_, next]) => matches!(next, Some(b'{' | b']') | None),
                 Err(step) => return step,
             };
-            // The first bracket of the file is taken as it is; after an end, text may hold brackets.
+            // The first bracket of the file starts a document; after an end, text may contain brackets.
             if starts || (self.documents == 0 && self.stray.bytes == 0) {
                 self.open_document(input, byte == b'{', sink);
                 return Step::Go;
@@ -271,7 +271,7 @@ impl Scanner {
             input.at += 1;
             self.state = State::Value(key);
         } else {
-            // A string that is no key.
+            // A string that is not a key.
             self.frame_junk(&key, sink);
         }
         Step::Go
@@ -366,7 +366,7 @@ impl Scanner {
         });
     }
 
-    /// The end of the file, everything being consumed.
+    /// The end of the file, with everything consumed.
     pub(super) fn end(&mut self, sink: &mut impl Sink) {
         self.end_stray(sink);
         self.end_damage(self.offset, sink);
@@ -378,7 +378,7 @@ impl Scanner {
             State::KeyText(skip) | State::FrameJunk(skip) | State::Junk(skip) => Some(skip),
             State::Colon(key) | State::Value(key) | State::ValueText(key, _) => Some(key),
         };
-        // A bare word may touch the end of the file; anything else is cut off.
+        // A bare word may touch the end of the file; anything else is truncated.
         if let Some(skip) = tail {
             self.report_many(
                 sink,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::Stop;
 
-/// Writes down what it is told.
+/// Records every call.
 #[derive(Default)]
 struct Log(Vec<String>);
 

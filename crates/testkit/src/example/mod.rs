@@ -1,16 +1,16 @@
-//! The example trace: what the page opens on "Try an example".
+//! The example trace, which the page opens on "Try an example".
 //!
-//! It is **synthetic**, and says so in its metadata, its device and its process names: a made-up language
-//! model served on a made-up device that looks like an H100. It is made by a small simulation of a CPU that
-//! launches and streams that run, so that the tables have something to say, and it holds on purpose what
-//! Perfetto trips over in real traces (spec: repair.md 1.1):
+//! It is **synthetic**, and its metadata, device and process names state this: an invented language
+//! model served on an invented device that resembles an H100. A small simulation of a CPU that
+//! launches and streams that run generates it, so that every table has rows. It deliberately contains the
+//! defects of real traces that make Perfetto drop slices or report errors:
 //!
-//! * kernels of one stream that overlap by a microsecond, as programmatic dependent launch makes them;
-//! * step annotations that begin inside a Python frame and outlive it;
-//! * times at 5.1e12 us with three decimals, above 2^42 us: a double's grid there is as wide as a nanosecond;
-//! * a thread whose id does not fit 32 bits, so that it folds onto the main thread;
+//! * kernels of one stream that overlap by a microsecond, as with programmatic dependent launch;
+//! * step annotations that begin inside a Python frame and end after it;
+//! * times at 5.1e12 us with three decimals, above 2^42 us: adjacent doubles are about a nanosecond apart there;
+//! * a thread whose id does not fit in 32 bits, so that Perfetto merges it with the main thread;
 //! * `NaN` among the arguments of one event;
-//! * kernels whose launch was before the window.
+//! * kernels launched before profiling started.
 
 mod model;
 mod prng;

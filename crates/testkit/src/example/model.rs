@@ -7,7 +7,7 @@ use crate::{KinetoEvent, event};
 const START_NS: i64 = 5_104_229_118_337_412;
 const LAYERS: usize = 26;
 
-/// One phase of serving: how long its kernels take against the base durations.
+/// One phase of serving: the ratio of its kernel durations to the base durations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Prefill,
@@ -18,7 +18,7 @@ const fn kernel(name: &'static str, dur_ns: i64, blocks: i64, threads: i64) -> K
     Kernel { name, dur_ns, blocks, threads, stream: COMPUTE, early: false }
 }
 
-/// The same, started early behind its predecessor.
+/// The same, started before its predecessor ends.
 const fn early(name: &'static str, dur_ns: i64, blocks: i64, threads: i64) -> Kernel {
     Kernel { early: true, ..kernel(name, dur_ns, blocks, threads) }
 }
@@ -280,7 +280,7 @@ fn one(sim: &mut Sim, op: &str, dims: &str, kernel: Kernel) {
     sim.op(op, dims, |sim| sim.launch(kernel));
 }
 
-/// A layer as Python runs it.
+/// A layer with its Python frames.
 fn layer_eager(sim: &mut Sim, phase: Phase, layer: usize) {
     sim.frame(&format!("nn.Module: ExampleDecoderLayer_{layer}"), |sim| {
         for (module, op, dims, kernel) in layer_work(phase, layer) {
@@ -312,7 +312,7 @@ fn layer_kernels(sim: &mut Sim, phase: Phase, layer: usize) {
 
 type Work = (&'static str, &'static str, &'static str, Kernel);
 
-/// What a layer does: module frame, operator, shapes, kernel. Every second layer is a mixture of experts.
+/// The steps of a layer: module frame, operator, shapes, kernel. Every second layer is a mixture of experts.
 fn layer_work(phase: Phase, layer: usize) -> Vec<Work> {
     let prefill = phase == Phase::Prefill;
     // Prefill has 32 times the tokens of a decode; what decode spends on latency grows little.
@@ -434,8 +434,8 @@ fn layer_work(phase: Phase, layer: usize) -> Vec<Work> {
     work
 }
 
-/// A second thread, called by its pthread handle, which does not fit 32 bits: Perfetto takes its slices for
-/// the main thread's, where they cross.
+/// A second thread, whose id is its pthread handle, which does not fit in 32 bits: Perfetto shows its slices on
+/// the main thread, where they cross.
 fn tokenizer_thread(sim: &mut Sim, first: i64) {
     const TID: i64 = 139_872_040_031_808;
     let name = event("M", "", "thread_name").on(PID, TID).arg("name", "thread (detokenizer)");

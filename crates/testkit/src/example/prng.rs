@@ -1,4 +1,4 @@
-//! SplitMix64: eight lines, good enough for jitter, and the same everywhere.
+//! SplitMix64, a small deterministic generator for jitter.
 
 pub(super) struct Prng(pub(super) u64);
 

@@ -1,4 +1,4 @@
-//! A CPU thread that launches and GPU streams that run: the clockwork of the example.
+//! The simulation behind the example: a CPU thread that launches, and GPU streams that run.
 
 use super::prng::Prng;
 use crate::{KinetoEvent, event};
@@ -34,7 +34,7 @@ enum Mode {
     Eager,
     /// One call for all kernels: they share its correlation.
     Graph(i64),
-    /// The call was made before recording began.
+    /// The call was made before profiling started.
     Unrecorded,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Sim {
     python: i64,
     parents: Vec<i64>,
     mode: Mode,
-    /// Start of the first and end of the last kernel since [`Sim::gpu_window`] was asked.
+    /// Start of the first and end of the last kernel since the last call of [`Sim::gpu_window`].
     window: Option<(i64, i64)>,
 }
 
@@ -94,7 +94,7 @@ impl Sim {
         self.cpu_ns += self.rng.about(about_ns, 40);
     }
 
-    /// Often a slice and what it encloses end at the same nanosecond: the profiler takes one stamp.
+    /// Often a slice and its last child end at the same nanosecond: the profiler uses one timestamp.
     fn leave(&mut self, about_ns: i64) {
         if !self.rng.chance(40) {
             self.spend(about_ns);
@@ -145,7 +145,7 @@ impl Sim {
         self.slice(event("X", "user_annotation", name).on(PID, PID), start, self.cpu_ns);
     }
 
-    /// Launches a kernel the way the present mode does.
+    /// Launches a kernel in the current mode.
     pub(super) fn launch(&mut self, kernel: Kernel) {
         let correlation = match self.mode {
             Mode::Eager => self.call("cudaLaunchKernel", 211, 4_400),
@@ -175,7 +175,7 @@ impl Sim {
         self.arrow_end(correlation, kernel.stream, start);
     }
 
-    /// Copies or fills; `name` is as the driver says it.
+    /// Copies or memsets; `name` is as the driver reports it.
     pub(super) fn memory(&mut self, raw_category: &str, name: &str, call: &str, bytes: i64) {
         let correlation = self.call(call, 41, 4_500);
         let dur = 1_100 + bytes / 20;
@@ -200,7 +200,7 @@ impl Sim {
         self.mode = Mode::Eager;
     }
 
-    /// What `body` launches was launched before recording began; it costs no CPU time here.
+    /// Kernels of `body` were launched before profiling started; they cost no CPU time here.
     pub(super) fn unrecorded(&mut self, body: impl FnOnce(&mut Self)) {
         self.mode = Mode::Unrecorded;
         body(self);
@@ -254,7 +254,7 @@ impl Sim {
         self.point(arrow.on(DEVICE, STREAMS[stream]), at_ns);
     }
 
-    /// Gives a stream `dur_ns` of work, and says when it ran.
+    /// Queues `dur_ns` of work on a stream, and returns when it ran.
     fn run(&mut self, stream: usize, dur_ns: i64, early: bool) -> (i64, i64) {
         let launched = self.cpu_ns + self.rng.between(2_500, 4_000);
         let free = self.free_ns[stream];
@@ -272,7 +272,7 @@ impl Sim {
         (start, end)
     }
 
-    /// Lets `stream` wait for what was launched on `other`, the last `but_ns` of it excepted.
+    /// Makes `stream` wait for the work launched on `other`, except for its last `but_ns`.
     pub(super) fn wait_for(&mut self, stream: usize, other: usize, but_ns: i64) {
         self.free_ns[stream] = self.free_ns[stream].max(self.free_ns[other] - but_ns);
     }

@@ -1,6 +1,6 @@
-//! A large trace made of a real one: its events again and again, each copy later and with ids of its own.
+//! Builds a large trace from a real one: its events repeated, each copy shifted in time and with its own ids.
 //!
-//! Text in, text out: numbers keep their spelling, so the large trace is as hard to read as the real one.
+//! Text in, text out: numbers keep their spelling, so the large trace is as hard to parse as the real one.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -167,7 +167,7 @@ mod tests {
         let made: Value = serde_json::from_slice(&out).unwrap();
         let events = made["traceEvents"].as_array().unwrap();
         assert_eq!((events.len(), &made["b"]), (7, &json!(1)));
-        // 11 - 10 and a second later; ids 4 + 1 further.
+        // 11 - 10 and a second later; ids higher by 4 + 1.
         let second = &events[3];
         assert_eq!((&second["ts"], &second["name"]), (&json!(1_000_011.125), &json!("\"ts\": 7")));
         assert_eq!(second["args"], json!({"correlation": 8, "External id": 9}));

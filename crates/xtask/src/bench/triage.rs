@@ -1,7 +1,7 @@
-//! Triage of pairs in wasm, against the SGLang skill's on the same files.
+//! Triage of pairs in wasm, compared with the SGLang skill on the same files.
 //!
-//! The skill is measured in the same run where `KINETOSCOPE_SKILL` names its script (and `KINETOSCOPE_PYTHON`, if need be,
-//! the interpreter). Elsewhere its recorded figure is taken, which is of another machine: the lines say which.
+//! The skill is measured in the same run if `KINETOSCOPE_SKILL` names its script (and `KINETOSCOPE_PYTHON`, if needed,
+//! the interpreter). Otherwise its recorded figure, from another machine, is used, and the output notes this.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use crate::workspace::Workspace;
 
 const LEAST_RATIO: f64 = 20.0;
 
-/// What the skill once took: measured for the requirement on a machine with two cores.
+/// Recorded figures of the skill, measured once on a machine with two cores.
 struct Recorded {
     cpu_s: f64,
     peak_bytes: f64,
@@ -34,7 +34,7 @@ struct Pair {
 
 const PAIRS: [Pair; 2] = [
     Pair {
-        title: "mi300_xdit_sd35, mapped by itself",
+        title: "mi300_xdit_sd35, as its own mapping",
         formal: "mi300_xdit_sd35",
         role: "mapping",
         other: "mi300_xdit_sd35",
@@ -49,7 +49,7 @@ const PAIRS: [Pair; 2] = [
     },
 ];
 
-/// Runs a command, its output thrown away, and prints what it used, as JSON.
+/// Runs a command, discards its output, and prints its CPU time and memory as JSON.
 const MEASURED: &str = "import json, resource, subprocess, sys
 subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -115,7 +115,7 @@ pub(super) fn measure(workspace: &Workspace, driver: &Driver, report: &mut Repor
         );
     }
     println!(
-        "(ours: the median of {N_TURNS}, each a process of its own; cold includes compiling our wasm)"
+        "(ours: the median of {N_TURNS}, each in a separate process; cold includes compiling our wasm)"
     );
     Ok(())
 }

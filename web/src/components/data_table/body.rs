@@ -2,21 +2,20 @@
 
 use std::rc::Rc;
 
-use kinetoscope::report::{Align, Cell, Table, TableColumn, Unit, short_name, units::Scale};
+use kinetoscope::report::{Align, Cell, Table, TableColumn, Unit, units::Scale};
 use yew::prelude::*;
 
 use super::Rows;
-use super::columns::Layout;
+use super::columns::{Layout, Names};
 use crate::components::bar::swatch;
 use crate::queries::scroll::Window;
 use crate::shared::Shared;
 
-/// Longest name shown; the rest is in the title and in the details.
-const NAME_CHARS: usize = 110;
-
 /// The active cell and the selected rows, as numbers of shown rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
+    /// Whether the active cell is the header of the column.
+    pub head: bool,
     pub row: usize,
     pub column: usize,
     /// The other end of the selected rows.
@@ -28,12 +27,12 @@ pub struct Selection {
 impl Selection {
     /// One row.
     pub fn at(row: usize, column: usize) -> Self {
-        Self { row, column, anchor: row, touched: true }
+        Self { row, column, anchor: row, touched: true, head: false }
     }
 
     /// Every row.
     pub fn all(n_rows: usize) -> Self {
-        Self { row: 0, column: 0, anchor: n_rows.saturating_sub(1), touched: true }
+        Self { anchor: n_rows.saturating_sub(1), ..Self::at(0, 0) }
     }
 
     /// Whether a row is selected.
@@ -69,13 +68,14 @@ pub fn TableBody(props: &Props) -> Html {
         }
         html! {
             <tr class="spacer" aria-hidden="true">
-                <td colspan={table.columns.len().to_string()} height={format!("{px:.0}")}></td>
+                <td colspan={layout.columns.len().to_string()} height={format!("{px:.0}")}></td>
             </tr>
         }
     };
     let rows = (window.first..window.end).filter_map(|place| {
         let row = *shown.rows.get(place)?;
-        let active = (selection.touched && selection.row == place).then_some(selection.column);
+        let is_active = selection.touched && !selection.head && selection.row == place;
+        let active = is_active.then_some(selection.column);
         Some(html! {
             <TableRow key={row} table={table.clone()} {row} {place} layout={layout.clone()} {active}
                 selected={selection.has(place)} on_pick={on_pick.clone()} />
@@ -113,19 +113,21 @@ fn TableRow(props: &RowProps) -> Html {
         let on_pick = on_pick.clone();
         Callback::from(move |_: MouseEvent| on_pick.emit((place, column, open)))
     };
-    let columns = cells.iter().zip(&table.columns).zip(&layout.scales).enumerate();
+    let drawn = layout.columns.iter().zip(&layout.scales);
+    let columns =
+        drawn.filter_map(|(at, scale)| Some((cells.get(*at)?, table.columns.get(*at)?, scale)));
     html! {
         <tr role="row" aria-rowindex={(place + 2).to_string()} aria-selected={selected.to_string()}
             class={classes!(selected.then_some("selected"), (place % 2 == 1).then_some("odd"))}>
-            { for columns.map(|(column, ((cell, info), scale))| {
-                let shown = text(cell, info.unit, *scale);
+            { for columns.enumerate().map(|(column, (cell, info, scale))| {
+                let shown = text(cell, info.unit, *scale, &layout.names);
                 let exact = cell.exact();
                 html! {
                     <td role="gridcell" id={format!("{}-cell-{place}-{column}", table.id)}
                         aria-colindex={(column + 1).to_string()} title={(exact != shown).then_some(exact)}
                         class={classes!(
                             (info.align() == Align::Right).then_some("right"),
-                            (info.unit == Unit::Name).then_some("name"),
+                            matches!(info.unit, Unit::Name | Unit::Path).then_some("name"),
                             cell.is_missing().then_some("missing"),
                             (*active == Some(column)).then_some("active"),
                         )}
@@ -138,9 +140,9 @@ fn TableRow(props: &RowProps) -> Html {
     }
 }
 
-fn text(cell: &Cell, unit: Unit, scale: Scale) -> String {
+fn text(cell: &Cell, unit: Unit, scale: Scale, names: &Names) -> String {
     match cell {
-        Cell::Text(text) if unit == Unit::Name => short_name(text, NAME_CHARS),
+        Cell::Text(text) if unit == Unit::Name => names.short(text),
         // A time or size in a column of mixed kinds brings its own unit.
         _ if scale == Scale::None && !matches!(cell, Cell::Instant(_)) => cell.show(),
         _ => cell.show_in(scale),
@@ -171,7 +173,10 @@ fn content(cell: &Cell, info: &TableColumn, text: String) -> Html {
         };
     }
     match (cell, info.unit) {
-        (Cell::Text(category), Unit::Category) => html! { <>{ swatch(category) }{ text }</> },
+        (cell, Unit::Category) => {
+            html! { <>{ swatch(cell.text().unwrap_or_default()) }{ text }</> }
+        }
+        (Cell::Text(_), Unit::Name | Unit::Path) => cut(&text),
         (Cell::Percent(percent), Unit::Percent) => html! {
             <>
                 <svg class="share" width="40" height="10" aria-hidden="true">
@@ -185,6 +190,21 @@ fn content(cell: &Cell, info: &TableColumn, text: String) -> Html {
     }
 }
 
+/// Characters at the end of a name that stay when there is no room for all of it: what tells it from its neighbours is
+/// at the end as often as at the beginning.
+const TAIL_CHARS: usize = 16;
+
+/// A name that loses its middle, not its end, where it does not fit: the stylesheet shortens the first part alone.
+fn cut(text: &str) -> Html {
+    let n_chars = text.chars().count();
+    if n_chars < 2 * TAIL_CHARS {
+        return html! { <>{ text }</> };
+    }
+    let at = text.char_indices().nth(n_chars - TAIL_CHARS).map_or(text.len(), |(at, _)| at);
+    let (head, tail) = text.split_at(at);
+    html! { <span class="cut"><span>{ head }</span><span>{ tail }</span></span> }
+}
+
 #[derive(Clone, PartialEq, Properties)]
 struct TotalsProps {
     table: Shared<Table>,
@@ -196,13 +216,14 @@ struct TotalsProps {
 fn Totals(props: &TotalsProps) -> Html {
     let mut view = props.table.view();
     view.rows.clone_from(&props.shown.rows);
+    view.columns = props.layout.columns.iter().map(|at| *at as u32).collect();
     let Some(totals) = view.totals() else { return html! {} };
-    let label = props.table.columns.iter().position(|column| column.align() == Align::Left);
+    let label = view.columns().position(|(_, column)| column.align() == Align::Left);
     html! {
         <tfoot>
             <tr>
                 { for totals.into_iter().zip(&props.layout.scales).enumerate().map(|(column, (cell, scale))| match cell {
-                    Some(cell) => html! { <td class="right" title={cell.exact()}>{ text(&cell, Unit::Count, *scale) }</td> },
+                    Some(cell) => html! { <td class="right" title={cell.exact()}>{ text(&cell, Unit::Count, *scale, &props.layout.names) }</td> },
                     None => html! { <td>{ if label == Some(column) { "Total" } else { "" } }</td> },
                 }) }
             </tr>

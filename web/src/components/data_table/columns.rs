@@ -1,6 +1,11 @@
-//! Widths of columns, from what stands in them.
+//! Widths of columns: what their values need, fitted to the room there is.
 
-use kinetoscope::report::{Table, Unit, units::Scale};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use kinetoscope::report::{Cell, Table, Unit, short_name, short_names, units::Scale};
+
+use crate::queries::columns::{fitting, shown};
 
 /// Height of the header row, with room for two lines.
 pub const HEAD_PX: f64 = 40.0;
@@ -12,10 +17,15 @@ const CHAR_PX: f64 = 7.4;
 const PADDING_PX: f64 = 22.0;
 const LEAST_PX: f64 = 56.0;
 const MOST_PX: f64 = 440.0;
-/// Least and most wish of the column that takes what is left.
-const FLEXIBLE_PX: (f64, f64) = (120.0, 340.0);
-/// The most of it on a narrow screen.
-const FLEXIBLE_NARROW_PX: u32 = 180;
+/// What a column of names, paths, categories or words keeps when others need room.
+const NAME_LEAST_PX: u32 = 210;
+const PATH_LEAST_PX: u32 = 130;
+const TEXT_LEAST_PX: u32 = 100;
+/// The same on a narrow screen.
+const NARROW_TEXT_PX: u32 = 150;
+/// The most that a name or a path asks for.
+const NAME_MOST_PX: f64 = 400.0;
+const PATH_MOST_PX: f64 = 260.0;
 /// Screens narrower than this are narrow.
 pub const NARROW_PX: f64 = 600.0;
 /// Room for the direction and the sign of a difference.
@@ -23,41 +33,123 @@ const CHANGE_PX: f64 = 26.0;
 /// Room for the bar beside a share.
 const BAR_PX: f64 = 54.0;
 
-/// How a table is laid out.
+/// Longest name shown; the rest is in the title and in the details.
+const NAME_CHARS: usize = 110;
+/// Tables with more distinct names (a repair log) shorten each name on its own.
+const MOST_NAMES: usize = 4000;
+
+/// The short names of a table: names that differ do not read the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(BTreeMap<String, String>);
+
+impl Names {
+    /// The names in the cells of `table`.
+    pub fn of(table: &Table) -> Self {
+        let is_name = |at: &usize| table.columns[*at].unit == Unit::Name;
+        let columns: Vec<usize> = (0..table.columns.len()).filter(is_name).collect();
+        let cells = table.rows.iter().flat_map(|row| columns.iter().filter_map(|at| row.get(*at)));
+        let names: BTreeSet<&str> = cells.filter_map(Cell::text).take(MOST_NAMES + 1).collect();
+        if names.len() > MOST_NAMES {
+            return Self::default();
+        }
+        let names: Vec<&str> = names.into_iter().collect();
+        let short = short_names(&names, NAME_CHARS).into_iter();
+        Self(short.map(|(name, short)| (name.to_owned(), short)).collect())
+    }
+
+    /// The short form of `name`.
+    pub fn short(&self, name: &str) -> String {
+        self.0.get(name).cloned().unwrap_or_else(|| short_name(name, NAME_CHARS))
+    }
+}
+
+/// Which columns are drawn, and how wide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Width of each column; `None` takes what is left.
+    /// Their numbers in the table.
+    pub columns: Vec<usize>,
+    /// Width of each; `None` takes what is left.
     pub widths_px: Vec<Option<u32>>,
     /// Least width of the table.
     pub least_px: u32,
-    /// The same on a narrow screen, where a name must leave room for figures.
-    pub least_narrow_px: u32,
-    /// Unit of each column.
+    /// Unit of each.
     pub scales: Vec<Scale>,
+    /// How names are shown.
+    pub names: Rc<Names>,
 }
 
 impl Layout {
-    /// The layout of `table`.
-    pub fn of(table: &Table) -> Self {
-        let scales: Vec<Scale> =
-            (0..table.columns.len()).map(|column| table.scale(column)).collect();
-        // The column of words with the longest ones takes what is left.
-        let flexible = (0..table.columns.len())
-            .filter(|column| matches!(table.columns[*column].unit, Unit::Name | Unit::Text))
-            .max_by(|a, b| {
-                widest(table, *a, Scale::None).total_cmp(&widest(table, *b, Scale::None))
-            });
-        let widths_px: Vec<Option<u32>> = (0..table.columns.len())
-            .map(|column| (Some(column) != flexible).then(|| width(table, column, scales[column])))
+    /// The layout of `table` with the columns that a person chose, in a room of `room_px`.
+    pub fn of(table: &Table, chosen: Option<&[String]>, room_px: u32, names: Rc<Names>) -> Self {
+        let narrow = f64::from(room_px) < NARROW_PX;
+        let mut columns = shown(table, chosen);
+        let mut wishes = wishes(table, &columns);
+        if narrow {
+            let slim = |wish: &mut Wish| {
+                if wish.is_text {
+                    wish.wish_px = wish.wish_px.min(NARROW_TEXT_PX);
+                    wish.least_px = wish.least_px.min(wish.wish_px);
+                }
+            };
+            wishes.iter_mut().for_each(slim);
+        }
+        if chosen.is_none() {
+            // What does not fit, next to the details or on a narrow screen, is in the details of each row.
+            let width = |wish: &Wish| if narrow { wish.wish_px } else { wish.least_px };
+            let widths: Vec<u32> = wishes.iter().map(width).collect();
+            columns = fitting(&columns, &widths, room_px);
+            wishes.truncate(columns.len());
+        }
+        let widths = fitted(&wishes, room_px);
+        let least_px = widths.iter().sum();
+        // The first column of names takes what is left, else the first one of words.
+        let is_name = |at: &usize| table.columns[columns[*at]].unit == Unit::Name;
+        let flexible = (0..columns.len())
+            .find(is_name)
+            .or_else(|| (0..columns.len()).find(|at| wishes[*at].is_text));
+        let widths_px = widths
+            .into_iter()
+            .enumerate()
+            .map(|(at, width)| (Some(at) != flexible).then_some(width))
             .collect();
-        let flexible_px = flexible.map_or(0, |column| {
-            let wish = widest(table, column, Scale::None) * CHAR_PX + PADDING_PX;
-            wish.clamp(FLEXIBLE_PX.0, FLEXIBLE_PX.1) as u32
-        });
-        let least_px: u32 = widths_px.iter().map(|width| width.unwrap_or(flexible_px)).sum();
-        let least_narrow_px = least_px - flexible_px.saturating_sub(FLEXIBLE_NARROW_PX);
-        Self { widths_px, least_px, least_narrow_px, scales }
+        let scales = columns.iter().map(|column| table.scale(*column)).collect();
+        Self { columns, widths_px, least_px, scales, names }
     }
+}
+
+/// What a column asks for.
+struct Wish {
+    wish_px: u32,
+    least_px: u32,
+    is_text: bool,
+}
+
+fn wishes(table: &Table, columns: &[usize]) -> Vec<Wish> {
+    let wish = |column: &usize| {
+        let unit = table.columns[*column].unit;
+        let wish_px = width(table, *column, table.scale(*column));
+        let least_px = match unit {
+            Unit::Name => wish_px.min(NAME_LEAST_PX),
+            Unit::Path => wish_px.min(PATH_LEAST_PX),
+            Unit::Text | Unit::Category => wish_px.min(TEXT_LEAST_PX),
+            _ => wish_px,
+        };
+        let is_text = matches!(unit, Unit::Name | Unit::Path | Unit::Text);
+        Wish { wish_px, least_px, is_text }
+    };
+    columns.iter().map(wish).collect()
+}
+
+/// Widths that fit `room_px`, where the least widths do: what is above the least gives way in proportion.
+fn fitted(wishes: &[Wish], room_px: u32) -> Vec<u32> {
+    let least: u32 = wishes.iter().map(|wish| wish.least_px).sum();
+    let above: u32 = wishes.iter().map(|wish| wish.wish_px.saturating_sub(wish.least_px)).sum();
+    let free = room_px.saturating_sub(least).min(above);
+    let of = |wish: &Wish| {
+        let more = u64::from(wish.wish_px.saturating_sub(wish.least_px)) * u64::from(free);
+        wish.least_px + (more / u64::from(above.max(1))) as u32
+    };
+    wishes.iter().map(of).collect()
 }
 
 fn chars(text: &str) -> f64 {
@@ -86,5 +178,61 @@ fn width(table: &Table, column: usize, scale: Scale) -> u32 {
         _ => 0.0,
     };
     let px = (widest * CHAR_PX + extra).max(head * CHAR_PX) + PADDING_PX;
-    px.clamp(LEAST_PX, MOST_PX) as u32
+    let most = match unit {
+        Unit::Name => NAME_MOST_PX,
+        Unit::Path => PATH_MOST_PX,
+        _ => MOST_PX,
+    };
+    px.clamp(LEAST_PX, most) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use kinetoscope::KernelTableRow;
+
+    use super::*;
+
+    fn kernels() -> Table {
+        let row = KernelTableRow {
+            kernel_name: "vectorized_elementwise_kernel<4, CUDAFunctor_add<BFloat16>>".into(),
+            python_location: "sglang/srt/layers/quantization/unquant.py:123 apply".into(),
+            cpu_op: "aten::scaled_dot_product_attention".into(),
+            category: "sampling_topk".into(),
+            mapping_confidence: "exact".into(),
+            total_ns: 1_000_000,
+            launches: 99_999,
+            ..KernelTableRow::default()
+        };
+        Table::of("kernel-table", "Kernels", &[row]).without("stage").without("device")
+    }
+
+    #[test]
+    fn the_default_columns_fit_a_window_of_1400_px() {
+        // Beside the navigation and the padding of the view.
+        let layout = Layout::of(&kernels(), None, 1_130, Rc::default());
+        assert_eq!(layout.columns.len(), 8);
+        assert!(layout.least_px <= 1_130, "{layout:?}");
+    }
+
+    #[test]
+    fn a_narrow_screen_shows_two_columns_or_more_without_scrolling() {
+        let layout = Layout::of(&kernels(), None, 374, Rc::default());
+        assert!(layout.columns.len() >= 2 && layout.least_px <= 374, "{layout:?}");
+        let chosen = ["kernel_name", "total_ns", "share_pct", "grid"].map(str::to_owned);
+        assert_eq!(
+            Layout::of(&kernels(), Some(&chosen), 374, Rc::default()).columns.len(),
+            4,
+            "as chosen"
+        );
+    }
+
+    #[test]
+    fn names_that_differ_do_not_read_the_same() {
+        let row =
+            |name: &str| KernelTableRow { kernel_name: name.into(), ..KernelTableRow::default() };
+        let (a, b) = ("void a::k<N1::Gemm>(int)", "void b::k<N2::Gemm>(int)");
+        let names = Names::of(&Table::of("kernel-table", "Kernels", &[row(a), row(b)]));
+        assert_ne!(names.short(a), names.short(b));
+        assert_eq!(names.short("unheard_of"), "unheard_of");
+    }
 }

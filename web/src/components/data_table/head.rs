@@ -1,8 +1,11 @@
-//! The header row: a button per column.
+//! The header row: a button per column. The grid is one tab stop, so arrows lead here, not Tab.
+
+use std::rc::Rc;
 
 use kinetoscope::report::{Align, Table};
 use yew::prelude::*;
 
+use super::columns::Layout;
 use crate::queries::grid::first_direction;
 use crate::queries::order::{Direction, Sort};
 use crate::shared::Shared;
@@ -10,21 +13,30 @@ use crate::shared::Shared;
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
     pub table: Shared<Table>,
+    pub layout: Rc<Layout>,
     pub sort: Sort,
-    /// Column key, the direction it starts with, and whether Shift is held.
-    pub on_sort: Callback<(String, Direction, bool)>,
+    /// The header that the keyboard is on.
+    pub active: Option<usize>,
+    /// Place of the header, column key, the direction it starts with, and whether Shift is held.
+    pub on_sort: Callback<(usize, String, Direction, bool)>,
+}
+
+/// The id of a header, for the grid's `aria-activedescendant`.
+pub fn head_id(table: &str, place: usize) -> String {
+    format!("{table}-head-{place}")
 }
 
 #[component]
 pub fn TableHead(props: &Props) -> Html {
-    let Props { table, sort, on_sort } = props;
-    let header = |(place, column): (usize, &kinetoscope::report::TableColumn)| {
+    let Props { table, layout, sort, active, on_sort } = props;
+    let header = |(place, at): (usize, &usize)| {
+        let Some(column) = table.columns.get(*at) else { return html! {} };
         let sorted = sort.of(&column.key);
         let onclick = {
             let (on_sort, key) = (on_sort.clone(), column.key.to_string());
             let first = first_direction(column.unit);
             Callback::from(move |event: MouseEvent| {
-                on_sort.emit((key.clone(), first, event.shift_key()));
+                on_sort.emit((place, key.clone(), first, event.shift_key()));
             })
         };
         let mark = sorted.map(|(direction, rank)| {
@@ -32,11 +44,11 @@ pub fn TableHead(props: &Props) -> Html {
             if rank == 1 { arrow.to_owned() } else { format!("{arrow}₂") }
         });
         html! {
-            <th scope="col" role="columnheader" aria-colindex={(place + 1).to_string()}
-                class={classes!((column.align() == Align::Right).then_some("right"))}
+            <th scope="col" role="columnheader" id={head_id(&table.id, place)} aria-colindex={(place + 1).to_string()}
+                class={classes!((column.align() == Align::Right).then_some("right"), (*active == Some(place)).then_some("active"))}
                 aria-sort={sorted.filter(|(_, rank)| *rank == 1).map(|(direction, _)| direction.aria())}>
-                <button {onclick} title={column.help.to_string()} data-key={column.key.to_string()}>
-                    <span>{ table.header(place) }</span>
+                <button tabindex="-1" {onclick} title={column.help.to_string()} data-key={column.key.to_string()}>
+                    <span>{ table.header(*at) }</span>
                     if let Some(mark) = mark {
                         <span class="sort-mark" aria-hidden="true">{ mark }</span>
                     }
@@ -46,7 +58,7 @@ pub fn TableHead(props: &Props) -> Html {
     };
     html! {
         <thead>
-            <tr role="row" aria-rowindex="1">{ for table.columns.iter().enumerate().map(header) }</tr>
+            <tr role="row" aria-rowindex="1">{ for layout.columns.iter().enumerate().map(header) }</tr>
         </thead>
     }
 }

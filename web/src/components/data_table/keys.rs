@@ -1,4 +1,4 @@
-//! What keys mean in a table.
+//! Keyboard commands of a table.
 
 use wasm_bindgen::JsCast;
 use web_sys::{Element, KeyboardEvent};
@@ -31,7 +31,7 @@ pub enum Move {
     LastRow,
 }
 
-/// Whether the key was pressed on the grid itself, not on a header's button.
+/// Whether the key was pressed on the grid itself.
 pub fn on_grid(event: &KeyboardEvent) -> bool {
     let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
     target.is_some_and(|target| target.tag_name() == "TABLE")

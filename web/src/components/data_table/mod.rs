@@ -1,10 +1,11 @@
-//! The one table of this page: sorted, filtered, drawn by the visible rows only, copied as it is shown.
+//! The table component: sorts, filters, draws only the visible rows, and copies them as shown.
 
 mod body;
 mod columns;
 mod details;
 mod head;
 mod keys;
+mod menu;
 mod toolbar;
 
 use gloo::events::EventListener;
@@ -14,18 +15,20 @@ use kinetoscope::report::Table;
 use web_sys::HtmlElement;
 use yew::prelude::*;
 
-use crate::queries::grid::{CopyAs, ShownRows, TableSettings, copied, shown_rows};
+use crate::queries::columns::{in_order, shown as shown_columns, toggled};
+use crate::queries::grid::{CopyAs, ShownRows, TableSettings, copied, first_direction, shown_rows};
 use crate::queries::order::{Direction, Sort};
 use crate::queries::scroll::{self, Window};
 use crate::shared::Shared;
 use crate::state::Action;
-use crate::tasks::Tasks;
+use crate::tasks::{Tasks, settings as kept};
 use body::{Selection, TableBody};
-use columns::Layout;
+use columns::{Layout, Names};
 use details::RowDetails;
-use head::TableHead;
+pub use details::copy_button;
+use head::{TableHead, head_id};
 use keys::{Move, Step};
-use toolbar::Toolbar;
+use toolbar::{Choice, Toolbar, Wanted};
 
 /// A table and how it is set.
 #[derive(Clone, PartialEq, Properties)]
@@ -45,13 +48,16 @@ pub struct Props {
     /// Whether it takes the height that is left.
     #[prop_or_default]
     pub tall: bool,
-    /// Whether a click on a row shows it in full, beside the table where there is room.
+    /// Whether a click on a row opens its details, at the right of the table where there is room.
     #[prop_or_default]
     pub details_beside: bool,
-    /// What else there is to say of the row that is shown in full; it stands before its columns.
+    /// More on the row in the details; shown before its columns.
     #[prop_or_default]
     pub details: Html,
-    /// Hears which row of the table is shown in full.
+    /// The column that `details` shows already.
+    #[prop_or_default]
+    pub details_without: Option<&'static str>,
+    /// Called with the row whose details are open.
     #[prop_or_default]
     pub on_details: Option<Callback<Option<u32>>>,
     /// Effects.
@@ -72,7 +78,14 @@ pub fn DataTable(props: &Props) -> Html {
             shown_rows(table, settings, &default)
         })
     };
-    let layout = use_memo(table.clone(), |table| Layout::of(table));
+    let names = use_memo(table.clone(), |table| Names::of(table));
+    let room_px = use_state_eq(first_room_px);
+    let layout = {
+        let of = (table.clone(), settings.columns.clone(), *room_px, names);
+        use_memo(of, |(table, chosen, room_px, names)| {
+            Layout::of(table, chosen.as_deref(), *room_px, names.clone())
+        })
+    };
     let scroller = use_node_ref();
     let grid = use_node_ref();
     let seen = use_state_eq(|| scroll::window(shown.rows.len(), 0.0, 600.0));
@@ -81,11 +94,15 @@ pub fn DataTable(props: &Props) -> Html {
 
     // What is visible follows from the scroller, which only the browser knows.
     let measure = {
-        let (scroller, seen) = (scroller.clone(), seen.clone());
+        let (scroller, seen, room_px) = (scroller.clone(), seen.clone(), room_px.clone());
         Callback::from(move |n_rows: usize| {
             if let Some(element) = scroller.cast::<HtmlElement>() {
                 let top = f64::from(element.scroll_top());
                 seen.set(scroll::window(n_rows, top, f64::from(element.client_height())));
+                // A table that is not drawn (in a closed part of the page) has no room; it keeps what it had.
+                if let Ok(width @ 1..) = u32::try_from(element.client_width()) {
+                    room_px.set(width);
+                }
             }
         })
     };
@@ -100,7 +117,9 @@ pub fn DataTable(props: &Props) -> Html {
                 if let Some(element) = scroller.cast::<HtmlElement>() {
                     element.set_scroll_top(0);
                 }
-                selection.set(Selection::default());
+                // Whoever sorts by the keyboard stays on the header.
+                let head = selection.head.then(|| (*selection).clone());
+                selection.set(head.unwrap_or_default());
                 details_open.set(false);
             }
             let n_rows = shown.rows.len();
@@ -124,10 +143,7 @@ pub fn DataTable(props: &Props) -> Html {
         let (grid, layout) = (grid.clone(), layout.clone());
         use_effect_with(layout, move |layout| {
             if let Some(element) = grid.cast::<HtmlElement>() {
-                let screen = window().inner_width().ok().and_then(|width| width.as_f64());
-                let narrow = screen.is_some_and(|width| width < columns::NARROW_PX);
-                let least = if narrow { layout.least_narrow_px } else { layout.least_px };
-                let width = format!("{least}px");
+                let width = format!("{}px", layout.least_px);
                 let _set = element.style().set_property("min-width", &width);
             }
         });
@@ -141,11 +157,33 @@ pub fn DataTable(props: &Props) -> Html {
         let (tasks, id) = (tasks.clone(), table.id.to_string());
         Callback::from(move |settings| tasks.dispatch(Action::TableSet(id.clone(), settings)))
     };
-    let on_sort = {
+    let sort_by = {
         let (set, settings, default) = (set.clone(), settings.clone(), default.clone());
         Callback::from(move |(column, first, second): (String, Direction, bool)| {
             let sort = settings.sort.as_ref().unwrap_or(&default).clicked(&column, first, second);
             set.emit(TableSettings { sort: Some(sort), ..settings.clone() });
+        })
+    };
+    let on_sort = {
+        let (sort_by, grid, selection) = (sort_by.clone(), grid.clone(), selection.clone());
+        Callback::from(move |(place, column, first, second)| {
+            sort_by.emit((column, first, second));
+            // The keyboard goes on from the header that was clicked.
+            focus(&grid);
+            selection.set(Selection { column: place, head: true, ..(*selection).clone() });
+        })
+    };
+    let on_columns = {
+        let (set, settings, table) = (set.clone(), settings.clone(), table.clone());
+        Callback::from(move |wanted: Wanted| {
+            let keys = || table.columns.iter().map(|column| column.key.to_string()).collect();
+            let columns = match wanted {
+                Wanted::Toggled(key) => Some(toggled(&table, settings.columns.as_deref(), &key)),
+                Wanted::All => Some(keys()),
+                Wanted::Default => None,
+            };
+            kept::keep_columns(&table.id, columns.as_deref());
+            set.emit(TableSettings { columns, ..settings.clone() });
         })
     };
     let on_filter = {
@@ -158,7 +196,8 @@ pub fn DataTable(props: &Props) -> Html {
     };
     let on_pick = {
         let (selection, details_open) = (selection.clone(), details_open.clone());
-        let on_click = props.details_beside;
+        // A narrow screen shows few columns, and a finger has no double click.
+        let on_click = props.details_beside || f64::from(*room_px) < columns::NARROW_PX;
         Callback::from(move |(row, column, open): (usize, usize, bool)| {
             selection.set(Selection::at(row, column));
             if open || on_click {
@@ -169,7 +208,7 @@ pub fn DataTable(props: &Props) -> Html {
     let onkeydown = {
         let (tasks, table, shown) = (tasks.clone(), table.clone(), shown.clone());
         let (selection, details_open) = (selection.clone(), details_open.clone());
-        let scroller = scroller.clone();
+        let (scroller, layout) = (scroller.clone(), layout.clone());
         Callback::from(move |event: KeyboardEvent| {
             if !keys::on_grid(&event) {
                 return;
@@ -181,11 +220,19 @@ pub fn DataTable(props: &Props) -> Html {
             event.prevent_default();
             match step {
                 Step::Move(step, extend) => {
-                    let next = selection.moved(step, extend, shown.rows.len(), table.columns.len());
+                    let next =
+                        selection.moved(step, extend, shown.rows.len(), layout.columns.len());
                     reveal(&scroller, next.row, shown.rows.len());
                     selection.set(next);
                 }
                 Step::All => selection.set(Selection::all(shown.rows.len())),
+                Step::Open if selection.head => {
+                    let at = layout.columns.get(selection.column);
+                    if let Some(column) = at.and_then(|at| table.columns.get(*at)) {
+                        let first = first_direction(column.unit);
+                        sort_by.emit((column.key.to_string(), first, event.shift_key()));
+                    }
+                }
                 Step::Open => details_open.set(!*details_open),
                 Step::Clear => {
                     details_open.set(false);
@@ -201,9 +248,7 @@ pub fn DataTable(props: &Props) -> Html {
         Callback::from(move |()| {
             details_open.set(false);
             // The row that was shown is still the active one.
-            if let Some(grid) = grid.cast::<HtmlElement>() {
-                let _focused = grid.focus();
-            }
+            focus(&grid);
         })
     };
     let detail_row = shown.rows.get(selection.row).copied().filter(|_| *details_open);
@@ -215,7 +260,21 @@ pub fn DataTable(props: &Props) -> Html {
             }
         });
     }
-    let active = format!("{}-cell-{}-{}", table.id, selection.row, selection.column);
+    {
+        // The details at the right take room from the rows.
+        let (measure, n_rows) = (measure.clone(), shown.rows.len());
+        use_effect_with(detail_row.is_some(), move |_| {
+            let timer = Timeout::new(AFTER_PAINT_MS, move || measure.emit(n_rows));
+            move || drop(timer)
+        });
+    }
+    // Fewer columns may be drawn than when the cell was chosen.
+    let column = selection.column.min(layout.columns.len().saturating_sub(1));
+    let active = match selection.head {
+        true => head_id(&table.id, column),
+        false => format!("{}-cell-{}-{column}", table.id, selection.row),
+    };
+    let beside = props.details_beside && shown.rows.len() >= BESIDE_FROM_ROWS;
     // Between a change of rows and the effect above, the window may still be that of the old rows.
     let window = Window {
         end: seen.end.min(shown.rows.len()),
@@ -224,23 +283,24 @@ pub fn DataTable(props: &Props) -> Html {
     };
     html! {
         <section class={classes!("data-table", (props.tall && !table.rows.is_empty()).then_some("tall"),
-            (props.details_beside && detail_row.is_some()).then_some("beside"))} data-testid={format!("table-{}", table.id)}>
+            (beside && detail_row.is_some()).then_some("beside"))} data-testid={format!("table-{}", table.id)}>
             <Toolbar title={table.title.to_string()} titled={props.titled} filter={settings.filter.clone()}
-                empty={table.rows.is_empty()} filtered={table.rows.len() > 8 || !settings.filter.is_empty()} summary={shown.summary.clone()}
+                n_rows={table.rows.len()} columns={choices(table, settings)} chosen={settings.columns.is_some()} {on_columns} filtered={table.rows.len() > 8 || !settings.filter.is_empty()} summary={shown.summary.clone()}
                 {on_filter} on_copy={on_copy} id={table.id.to_string()} />
             if table.rows.is_empty() {
                 <p class="table-empty">{ &*table.when_empty }</p>
             } else {
                 <div class="table-scroll" ref={scroller} {onscroll}>
                     <table role="grid" ref={grid} tabindex="0" aria-label={table.title.to_string()}
-                        aria-rowcount={(shown.rows.len() + 1).to_string()} aria-colcount={table.columns.len().to_string()}
+                        aria-rowcount={(shown.rows.len() + 1).to_string()} aria-colcount={layout.columns.len().to_string()}
                         aria-multiselectable="true" aria-activedescendant={active} {onkeydown}>
                         <colgroup>
                             { for layout.widths_px.iter().map(|width| html! { <col width={width.map(|px| px.to_string())} /> }) }
                         </colgroup>
-                        <TableHead table={table.clone()} sort={settings.sort.clone().unwrap_or(default)} {on_sort} />
+                        <TableHead table={table.clone()} layout={layout.clone()} sort={settings.sort.clone().unwrap_or(default)}
+                            active={(selection.touched && selection.head).then_some(column)} {on_sort} />
                         <TableBody table={table.clone()} shown={shown.clone()} {window} layout={layout.clone()}
-                            selection={(*selection).clone()} {on_pick} />
+                            selection={Selection { column, ..(*selection).clone() }} {on_pick} />
                     </table>
                     if shown.rows.is_empty() {
                         <p class="table-empty">{ "No row passes the filter." }</p>
@@ -248,10 +308,41 @@ pub fn DataTable(props: &Props) -> Html {
                 </div>
             }
             if let Some(row) = detail_row {
-                <RowDetails table={table.clone()} {row} extra={props.details.clone()} {on_close} />
+                <RowDetails table={table.clone()} {row} extra={props.details.clone()} without={props.details_without} {on_close} tasks={tasks.clone()} />
             }
         </section>
     }
+}
+
+/// At the right of fewer rows the details would be taller than the rows, so they open below.
+const BESIDE_FROM_ROWS: usize = 16;
+
+/// The room for columns before the table is laid out: what the navigation and the padding of a view leave.
+fn first_room_px() -> u32 {
+    let screen = window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(1280.0);
+    let taken = if screen < 900.0 { 26.0 } else { 270.0 };
+    (screen - taken).max(200.0) as u32
+}
+
+fn focus(element: &NodeRef) {
+    if let Some(element) = element.cast::<HtmlElement>() {
+        let _focused = element.focus();
+    }
+}
+
+/// The columns of a table for its chooser.
+fn choices(table: &Table, settings: &TableSettings) -> Vec<Choice> {
+    let shown = shown_columns(table, settings.columns.as_deref());
+    let choice = |at: usize| {
+        let column = table.columns.get(at)?;
+        Some(Choice {
+            key: column.key.to_string(),
+            title: column.title.to_string(),
+            help: column.help.to_string(),
+            shown: shown.contains(&at),
+        })
+    };
+    in_order(table).into_iter().filter_map(choice).collect()
 }
 
 fn default_sort(column: Option<&str>) -> Sort {
@@ -280,21 +371,47 @@ impl Selection {
     /// The selection after a key.
     fn moved(&self, step: Move, extend: bool, n_rows: usize, n_columns: usize) -> Self {
         let last_row = n_rows.saturating_sub(1);
-        let (mut row, mut column) = (self.row, self.column);
+        let (mut row, mut column, mut head) = (self.row, self.column, self.head);
         match step {
+            // From the header down to the first row.
+            Move::Rows(by) if head => {
+                if by > 0 {
+                    (row, head) = (0, false);
+                }
+            }
+            Move::Rows(by) if by < 0 && row == 0 => head = true,
             // The first key picks the row that is active already.
             Move::Rows(_) if !self.touched => {}
             Move::Rows(by) => row = row.saturating_add_signed(by).min(last_row),
             Move::Columns(by) => {
                 column = column.saturating_add_signed(by).min(n_columns.saturating_sub(1));
             }
-            Move::FirstRow => row = 0,
-            Move::LastRow => row = last_row,
+            Move::FirstRow => (row, head) = (0, false),
+            Move::LastRow => (row, head) = (last_row, false),
         }
         let anchor = if extend { self.anchor } else { row };
-        Self { row, column, anchor, touched: true }
+        Self { row, column, anchor, touched: true, head }
     }
 }
 
 /// Rows of a [`ShownRows`] as a prop.
 type Rows = std::rc::Rc<ShownRows>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrows_lead_over_the_headers_and_the_rows() {
+        let step = |from: &Selection, step| from.moved(step, false, 3, 2);
+        let first = step(&Selection::default(), Move::Rows(1));
+        assert_eq!(first, Selection::at(0, 0), "the first key picks the active row");
+        let head = step(&first, Move::Rows(-1));
+        assert!(head.head && head.row == 0);
+        let right = step(&head, Move::Columns(1));
+        assert_eq!((right.head, right.column), (true, 1));
+        assert_eq!(step(&right, Move::Rows(1)), Selection::at(0, 1));
+        assert_eq!(step(&right, Move::LastRow), Selection::at(2, 1));
+        assert_eq!(step(&Selection::at(2, 1), Move::Rows(5)).row, 2);
+    }
+}

@@ -1,4 +1,4 @@
-//! A file that is no trace, but tells of traces: a kernel map, a list of captures.
+//! A file that is not a trace but belongs to traces: a kernel map, a list of captures.
 
 use kinetoscope::{
     FileKind, KernelMap, NotAKernelMap, execution_details, kernel_map_from_json, map_names,
@@ -30,7 +30,7 @@ pub(super) fn of_refused(refused: Refused, source: &mut dyn Source) -> Result<As
                 .and_then(|text| execution_details(&text).map_err(|error| error.to_string()));
             // Any list of records comes here; only one that tells of captures is of use.
             captures.map(Aside::Captures).map_err(|error| {
-                let what = format!("This file is no trace of torch.profiler, and {error}.");
+                let what = format!("This file is not a trace of torch.profiler: {error}.");
                 Failure { what, ..failure }
             })
         }
@@ -57,13 +57,13 @@ pub(super) fn read_map(source: &mut dyn Source) -> Result<KernelMap, Failure> {
     kernel_map_from_json(&text).map_err(|error| {
         let advice = error.advice();
         let NotAKernelMap { place, what } = error;
-        refused(format!("Something in it is not as it must be: {what}."), &place, advice)
+        refused(format!("Invalid file: {what}."), &place, advice)
     })
 }
 
 fn text_of(source: &mut dyn Source) -> Result<String, String> {
     if source.size() > MOST_BYTES {
-        return Err("it is too large for a list or a map".to_owned());
+        return Err("it is too large for a list of captures or a kernel map".to_owned());
     }
     let mut bytes = Vec::new();
     read_all(source, |piece, _, _| {
@@ -72,6 +72,6 @@ fn text_of(source: &mut dyn Source) -> Result<String, String> {
     })
     .map_err(|failure| failure.what)?;
     String::from_utf8(bytes).map_err(|error| {
-        format!("it is compressed, or no text (byte {})", error.utf8_error().valid_up_to())
+        format!("it is compressed, or not text (byte {})", error.utf8_error().valid_up_to())
     })
 }

@@ -1,4 +1,4 @@
-//! What other files tell of the one that is open: traces beside it, and other runs.
+//! Related files in the worker: traces, maps and other runs.
 
 use kinetoscope::artifacts::{
     Artifact, ArtifactOptions, ArtifactOrder, Role, SourceDigest, SourceFile, UserFacts,
@@ -159,7 +159,7 @@ impl OpenFile {
         files: &mut dyn Files,
         port: &mut dyn Port,
     ) -> Result<Made, Failure> {
-        let gone = || unreadable("it is not here any more", 0);
+        let gone = || unreadable("it was closed", 0);
         let mut other_files = Vec::new();
         for (part, role) in AS_LISTED {
             for companion in of(companions, part) {
@@ -183,7 +183,7 @@ impl OpenFile {
             order_artifacts(&ArtifactOrder {
                 decoded: &self.decoded,
                 file_name: &self.name,
-                plan: self.plan.as_ref().unwrap_or(&no_plan),
+                plan: self.plan.as_ref().map_or(&no_plan, |(plan, _)| plan),
                 others: *others,
                 sources: &[],
                 facts: &UserFacts::default(),

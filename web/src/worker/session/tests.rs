@@ -123,7 +123,7 @@ fn every_stage_answers() {
         }
         Response::Triage { triage, .. } => {
             let [stage] = &triage.stages[..] else { panic!("{:?}", triage.stages) };
-            assert_eq!((&*stage.id, &*stage.title), ("all", "no stage known"));
+            assert_eq!((&*stage.id, &*stage.title), ("all", "no stage"));
             let kernels = triage.chapter("kernel-table").unwrap().table("kernel-table").unwrap();
             assert_eq!(kernels.rows.len(), 2, "rows below the cut-off are there, too");
             "triage"
@@ -311,9 +311,12 @@ fn what_is_wrong_with_a_map_is_said_with_its_place() {
     let failure = aside(&MAP.replace("\"launches\": 1", "\"launches\": -1")).unwrap_err();
     assert_eq!(failure.title, "This kernel map cannot be used");
     assert_eq!(failure.place.as_deref(), Some("global.kernels[\"gemm\"].sites[0].launches"));
-    assert!(failure.what.contains("it is no whole number"), "{failure:?}");
+    assert!(failure.what.contains("it is not a whole number"), "{failure:?}");
     let cut = aside(&MAP[..MAP.len() - 4]).unwrap_err();
-    assert!(cut.what.contains("it is no JSON") && cut.advice.contains("--export-map"), "{cut:?}");
+    assert!(
+        cut.what.contains("it is not JSON") && cut.advice.contains("Export the map again"),
+        "{cut:?}"
+    );
 }
 
 #[test]
@@ -323,7 +326,7 @@ fn a_list_of_captures_names_them_and_another_list_is_refused() {
     let words: Vec<_> = listed.iter().map(|of| (of.name.as_str(), of.in_words())).collect();
     assert_eq!(words, [("bs_32.json.gz", "FULL, batch 32".to_owned())]);
     let failure = aside(r#"[{"a": 1}]"#).unwrap_err();
-    assert_eq!(failure.title, "A list of records that are no events");
+    assert_eq!(failure.title, "A list of records that are not events");
     assert!(failure.what.contains("entry 0 has no file"), "{failure:?}");
 }
 
@@ -348,8 +351,8 @@ fn the_note_on_captures_has_their_names_and_what_a_list_says() {
     assert_eq!(
         notes.collect::<Vec<_>>(),
         [
-            "Captures told 1 graph launch by capture.json.",
-            "Captures told 1 graph launch by capture.json (FULL, batch 8)."
+            "Captures used: capture.json for 1 graph launch.",
+            "Captures used: capture.json (FULL, batch 8) for 1 graph launch."
         ]
     );
     let reading = heard.responses.iter().filter(|response| {

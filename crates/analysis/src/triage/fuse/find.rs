@@ -40,8 +40,6 @@ pub(super) struct Candidate {
 pub(super) struct Find {
     pub from: u32,
     pub to: u32,
-    /// Whether the inputs of the ops are known, and are those of one product.
-    pub sized: bool,
 }
 
 /// One part of a pattern.
@@ -71,7 +69,7 @@ impl Candidate {
     fn push(&mut self, lanes: &Lanes<'_>, places: &[usize]) {
         let from = self.slices.len() as u32;
         self.slices.extend(places.iter().map(|at| lanes.order[*at]));
-        self.split.push(Find { from, to: self.slices.len() as u32, sized: false });
+        self.split.push(Find { from, to: self.slices.len() as u32 });
     }
 
     /// The part that most often has its neighbours, as (adjacent, all).
@@ -277,6 +275,7 @@ impl Walk<'_> {
         let work = |at: usize| lanes.code(at).work;
         let counts = || {
             row.max_us.is_none_or(|max| lanes.dur_ns(here) <= i64::from(max) * 1000)
+                && row.zero_grad.is_none_or(|wanted| wanted == lanes.is_zero_grad(here))
                 && (!row.same_name || first.is_none_or(|first| work(*first) == work(here)))
         };
         lanes.code(here).kinds.meets(step.kinds)

@@ -1,4 +1,4 @@
-//! Collectives on a stream of their own, put where they belong: between the kernels that wait for each other.
+//! Places collectives from a separate stream between the kernels that wait for each other.
 //!
 //! `torch.distributed` runs collectives on a stream of their own and lets the streams wait for each other, so that an
 //! all-reduce and the norm of its result never stand next to each other on one stream. Where a collective of such a

@@ -7,6 +7,7 @@ use catalog::fuse_patterns::{FusePattern, Kinds, Part, Role, Roles, Text, betwee
 use catalog::{Category, Class, RawKind};
 use trace::BuildIdHasher;
 
+use super::super::facts::Regions;
 use super::super::site::Attribution;
 use super::handover::by_stream;
 use crate::gpu::Gpu;
@@ -38,6 +39,8 @@ pub(super) struct Lanes<'a> {
     /// What each code is in each pattern: `codes` times patterns.
     parts: Vec<Option<Part>>,
     n_patterns: usize,
+    /// Slices that `zero_grad` launched.
+    zero_grad: Vec<bool>,
 }
 
 /// A stage with its time.
@@ -63,6 +66,7 @@ impl<'a> Lanes<'a> {
         stage_of: impl Fn(usize) -> &'static str,
         attribution: Option<&Attribution>,
         patterns: &[&FusePattern],
+        zero_grad: &Regions,
     ) -> Self {
         let streams = by_stream(gpu, launches);
         let mut lanes = Self {
@@ -74,6 +78,9 @@ impl<'a> Lanes<'a> {
             codes: Vec::new(),
             parts: Vec::new(),
             n_patterns: patterns.len(),
+            zero_grad: (0..gpu.len())
+                .map(|at| launches.of_slice(at).is_some_and(|row| zero_grad.hold(gpu.trace, row)))
+                .collect(),
         };
         lanes.name(attribution, patterns);
         for stream in &streams {
@@ -198,6 +205,11 @@ impl<'a> Lanes<'a> {
     #[inline]
     pub(super) fn part(&self, code: usize, pattern: usize) -> Option<Part> {
         self.parts[code * self.n_patterns + pattern]
+    }
+
+    /// Whether `zero_grad` launched the slice at a place of `order`.
+    pub(super) fn is_zero_grad(&self, at: usize) -> bool {
+        self.zero_grad.get(self.order[at] as usize) == Some(&true)
     }
 
     pub(super) fn dur_ns(&self, at: usize) -> i64 {

@@ -1,24 +1,29 @@
-//! What could be fused, and what is: the tables of [`catalog::fuse_patterns`] looked up in stream order.
+//! What is fused, and what could be: the tables of [`catalog::fuse_patterns`] looked up in stream order.
 //!
 //! Names alone prove little: a cache's number format in a template argument makes no cache write. So a
 //! kernel is matched by the head of its name, its operator and its Python function; each part is another
 //! kernel; the parts stand next to each other on one stream, or wait for each other on two; and only the time of
 //! kernels that do counts.
+//!
+//! A find is advised only if a row of [`catalog::remedies`] applies to it and enough wall time would go away.
 
+mod advice;
 mod find;
 mod handover;
 mod inputs;
 mod lanes;
 mod rows;
 
-use catalog::Platform;
 use catalog::fuse_patterns::{Framework as PatternFramework, FusePattern, patterns};
 
 use super::arguments::Arguments;
+use super::facts::RunContext;
 use super::framework::Framework;
 use super::site::Attribution;
+use super::wall::Wall;
 use crate::gpu::Gpu;
 use crate::launches::Launches;
+use advice::Advice;
 use find::{Candidate, Sought};
 use lanes::Lanes;
 
@@ -29,8 +34,6 @@ pub use rows::FuseRow;
 pub(crate) struct FuseContext<'a> {
     /// The framework; `None` if nothing tells.
     pub framework: Option<Framework>,
-    /// Whose GPUs ran it: what is made for other ones is no advice.
-    pub platform: Platform,
     /// Tensor parallel size.
     pub tp: Option<u32>,
     /// Name or path of the model.
@@ -42,9 +45,9 @@ pub(crate) struct FuseContext<'a> {
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fuse {
-    /// By stage in order of appearance, then by related time.
+    /// What is advised, the most wall time first; then what is fused already.
     pub rows: Vec<FuseRow>,
-    /// What was left out of the rows.
+    /// What was found and is not advised.
     pub note: Option<String>,
 }
 
@@ -56,37 +59,57 @@ pub(crate) fn fuse(
     stage_of: impl Fn(usize) -> &'static str,
     attribution: Option<&Attribution>,
     context: &FuseContext<'_>,
+    ground: &Ground<'_>,
 ) -> Fuse {
+    let (lanes, judged) = judged(gpu, launches, stage_of, attribution, context, ground);
+    rows::rows(&lanes, attribution, &judged, ground.wall)
+}
+
+/// What is found, each with what may be advised about it.
+#[inline(never)]
+fn judged<'a>(
+    gpu: &'a Gpu<'a>,
+    launches: &Launches,
+    stage_of: impl Fn(usize) -> &'static str,
+    attribution: Option<&Attribution>,
+    context: &FuseContext<'_>,
+    ground: &Ground<'_>,
+) -> (Lanes<'a>, Vec<(Accepted, Option<Advice>)>) {
     // Where nobody named the model, its modules do: `Qwen3DecoderLayer`.
     let modules = match (context.model, attribution) {
         (None, Some(attribution)) => modules(attribution),
         _ => String::new(),
     };
     let model = context.model.unwrap_or(&modules);
-    let program = Program { platform: context.platform, framework: framework(context) };
     let wanted = wanted(context, model);
-    let lanes = Lanes::of(gpu, launches, stage_of, attribution, &wanted);
+    let zero_grad = &ground.run.zero_grad;
+    let lanes = Lanes::of(gpu, launches, stage_of, attribution, &wanted, zero_grad);
     let mut found = find::patterns(&lanes, &wanted);
     found.extend(find::chains(&lanes));
     for candidate in &mut found {
-        if let Sought::Pattern(pattern) = candidate.sought
-            && !pattern.runs_on(context.platform)
-        {
+        if !advice::is_possible(&lanes, launches, attribution, ground, candidate) {
             candidate.split.clear();
         }
     }
-    if let Some(arguments) = context.arguments {
-        found.iter_mut().for_each(|candidate| inputs::judge(candidate, arguments));
-    }
+    found.iter_mut().for_each(|candidate| inputs::judge(candidate, context.arguments));
     let accepted = accept(&lanes, found, is_named(context));
-    rows::rows(&lanes, attribution, &accepted, program)
+    let advised = |accepted: Accepted| {
+        let advice = advice::advice(&lanes, launches, attribution, ground, &accepted.candidate);
+        (accepted, advice)
+    };
+    let judged = accepted.into_iter().map(advised).collect();
+    (lanes, judged)
 }
 
-/// What could run in the place of a chain depends on these.
+/// What advice is judged by.
 #[derive(Clone, Copy)]
-struct Program {
-    platform: Platform,
-    framework: Option<PatternFramework>,
+pub(crate) struct Ground<'a> {
+    /// What holds for the whole run.
+    pub run: &'a RunContext,
+    /// What time is worth.
+    pub wall: &'a Wall,
+    /// The exposed time of each GPU slice.
+    pub exposed_ns: &'a [i64],
 }
 
 /// The framework, if it is known to be one that has patterns of its own.
@@ -105,7 +128,8 @@ fn is_named(context: &FuseContext<'_>) -> bool {
     !matches!(context.framework, None | Some(Framework::Unknown))
 }
 
-/// The patterns that may apply: all if the framework is not known, none in a program without framework.
+/// The patterns to look for: all if the framework is not known (the fused kernels of any may run), none in a program
+/// without framework.
 fn wanted(context: &FuseContext<'_>, model: &str) -> Vec<&'static FusePattern> {
     if matches!(context.framework, Some(Framework::Diffusers | Framework::Pytorch)) {
         return Vec::new();

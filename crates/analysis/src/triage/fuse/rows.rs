@@ -3,18 +3,20 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use report::{Cell, Column, Row, Unit, short_name, units};
+use report::{Cell, Column, Row, Unit, Word, short_name, units};
 use serde::{Deserialize, Serialize};
 
+use super::advice::Advice;
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
-use super::{Accepted, Fuse, Program, related};
+use super::{Accepted, Fuse, related};
 use crate::triage::site::Attribution;
-use crate::{columns, percent};
+use crate::triage::wall::Wall;
+use crate::{columns, percent, words};
 
-/// Rows of less time are counted, not listed, in percent of their stage.
-const CUTOFF_PCT: f64 = 1.0;
-/// Kernels that stand as evidence.
+/// What is fused already is listed from this share of its stage on, in percent.
+const FUSED_PCT: f64 = 1.0;
+/// Kernels that are listed as evidence.
 const MAX_EVIDENCE: usize = 3;
 /// Lines of Python that a row names.
 const MAX_LOCATIONS: usize = 4;
@@ -28,14 +30,26 @@ pub struct FuseRow {
     pub stage: String,
     /// The device's id.
     pub device: String,
-    /// The id of the pattern: `F01` to `F47` for fused kernels of frameworks, `K01` to `K15` for chains.
+    /// 1 to 3 by `savings_pct`; `None` where the work is fused already.
+    #[serde(default)]
+    pub priority: Option<u8>,
+    /// The id of the pattern: `F01` to `F47` for fused kernels of frameworks, `K01` to `K16` for chains.
     pub pattern_id: String,
     /// What is fused.
     pub pattern: String,
     /// `already_fused`, `partial` or `opportunity`.
     pub status: String,
-    /// `Confirmed` or `Candidate`.
+    /// `Confirmed` or `Candidate`: of the pattern, not of the gain.
     pub confidence: String,
+    /// The wall time that goes away at most, in ns: an estimate. `None` where the work is fused already.
+    #[serde(default)]
+    pub savings_bound_ns: Option<i64>,
+    /// That in percent of the GPU span of the device.
+    #[serde(default)]
+    pub savings_pct: Option<f64>,
+    /// What the gain rests on: `Estimate` if launches are recorded, `Rough estimate` if they are not.
+    #[serde(default)]
+    pub gain_confidence: Option<String>,
     /// Time of the kernels concerned, in nanoseconds.
     pub related_ns: i64,
     /// That in percent of all GPU time of the stage.
@@ -44,11 +58,17 @@ pub struct FuseRow {
     pub current_location: String,
     /// What would replace them.
     pub candidate_fused_path: String,
-    /// Places where the parts stand next to each other, and launches of the fused kernel.
+    /// What to do; empty where the work is fused already.
+    #[serde(default)]
+    pub action: String,
+    /// How to check the result; empty where the work is fused already.
+    #[serde(default)]
+    pub check: String,
+    /// Places where the parts are next to each other, and launches of the fused kernel.
     pub n_occurrences: u64,
     /// Up to three kernels with their share of the stage.
     pub evidence: Vec<String>,
-    /// Why, in one sentence.
+    /// Why, in a few sentences.
     pub rationale: String,
 }
 
@@ -56,33 +76,50 @@ pub struct FuseRow {
 pub(super) fn rows(
     lanes: &Lanes<'_>,
     attribution: Option<&Attribution>,
-    accepted: &[Accepted],
-    program: Program,
+    judged: &[(Accepted, Option<Advice>)],
+    wall: &Wall,
 ) -> Fuse {
-    let mut kept: Vec<(usize, FuseRow)> = Vec::new();
-    let mut hidden: Vec<String> = Vec::new();
-    for accepted @ Accepted { candidate, related_ns } in accepted {
-        let share = percent(*related_ns, lanes.stages[candidate.stage].total_ns);
-        if share < CUTOFF_PCT {
-            hidden.push(format!("{} ({})", title(candidate), id(candidate)));
-        } else {
-            kept.push((candidate.stage, row(lanes, attribution, accepted, share, program)));
+    let mut rows: Vec<FuseRow> = Vec::new();
+    let (mut small, mut impossible) = (Vec::new(), Vec::new());
+    for (accepted, advice) in judged {
+        let candidate = &accepted.candidate;
+        let name = || format!("{} ({})", title(candidate), id(candidate));
+        let worth = advice.as_ref().and_then(|advice| wall.priority(advice.saved_ns));
+        if worth.is_none() && !candidate.split.is_empty() {
+            if advice.is_some() {
+                small.push(name())
+            } else {
+                impossible.push(name())
+            };
+        }
+        // (Of what is fused in part, what is left may not be worth it.)
+        if worth.is_some() || !candidate.active.is_empty() {
+            let advice = advice.as_ref().zip(worth);
+            rows.push(row(lanes, attribution, accepted, advice, wall));
         }
     }
-    trace::sort_by(&mut kept, |(stage, row), (other_stage, other)| {
-        (stage, Reverse(row.related_ns), &row.pattern_id).cmp(&(
-            other_stage,
-            Reverse(other.related_ns),
-            &other.pattern_id,
-        ))
+    rows.retain(|row| row.priority.is_some() || row.time_share_pct >= FUSED_PCT);
+    trace::sort_by(&mut rows, |row, other| {
+        let key = |row: &FuseRow| (Reverse(row.savings_bound_ns), Reverse(row.related_ns));
+        key(row).cmp(&key(other)).then_with(|| row.pattern_id.cmp(&other.pattern_id))
     });
-    trace::sort(&mut hidden);
-    let note = (!hidden.is_empty()).then(|| {
-        let n = units::plural(hidden.len() as u64, "pattern", "patterns");
-        hidden.dedup();
-        format!("{n} below 1% of its stage's GPU time left out: {}.", hidden.join("; "))
-    });
-    Fuse { rows: kept.into_iter().map(|(_, row)| row).collect(), note }
+    let list = |mut names: Vec<String>, why: &str| {
+        trace::sort(&mut names);
+        names.dedup();
+        (!names.is_empty()).then(|| format!("{why}: {}.", names.join("; ")))
+    };
+    let notes = [
+        list(
+            small,
+            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would go away",
+        ),
+        list(
+            impossible,
+            "Found, but not advised because the trace does not show that a replacement applies",
+        ),
+    ];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    Fuse { rows, note: (!notes.is_empty()).then(|| notes.join(" ")) }
 }
 
 fn id(candidate: &Candidate) -> &'static str {
@@ -99,54 +136,72 @@ fn title(candidate: &Candidate) -> &'static str {
     }
 }
 
-fn row(
+pub(super) fn row(
     lanes: &Lanes<'_>,
     attribution: Option<&Attribution>,
     Accepted { candidate, related_ns }: &Accepted,
-    share: f64,
-    program: Program,
+    advice: Option<(&Advice, u8)>,
+    wall: &Wall,
 ) -> FuseRow {
-    let (path, likely_pct) = match candidate.sought {
-        Sought::Pattern(pattern) => (pattern.fused_path(), pattern.likely_pct),
-        Sought::Chain(chain) => {
-            (chain.fused_path(program.platform, program.framework), chain.likely_pct)
-        }
-    };
+    let share = percent(*related_ns, lanes.stages[candidate.stage].total_ns);
     let status = match (candidate.active.is_empty(), candidate.split.is_empty()) {
         (false, true) => "already_fused",
         (false, false) => "partial",
         (true, _) => "opportunity",
     };
-    let confirmed = !candidate.active.is_empty() || share >= likely_pct;
+    let proven = match candidate.sought {
+        Sought::Pattern(_) => true,
+        Sought::Chain(chain) => chain.proven,
+    };
+    let path = match (advice, candidate.sought) {
+        (Some((advice, _)), _) => advice.path.clone(),
+        (None, Sought::Pattern(pattern)) => pattern.fused_path(),
+        (None, Sought::Chain(_)) => String::new(),
+    };
+    let first = advice.and_then(|(advice, _)| advice.remedies.first());
+    let saved_ns = advice.map(|(advice, _)| advice.saved_ns);
+    let gain = if wall.linked { "Estimate" } else { "Rough estimate" };
     FuseRow {
         stage: lanes.stages[candidate.stage].id.to_owned(),
         device: String::new(),
+        priority: advice.map(|(_, priority)| priority),
         pattern_id: id(candidate).to_owned(),
         pattern: title(candidate).to_owned(),
         status: status.to_owned(),
-        confidence: if confirmed { "Confirmed" } else { "Candidate" }.to_owned(),
+        confidence: if proven { "Confirmed" } else { "Candidate" }.to_owned(),
+        savings_bound_ns: saved_ns,
+        savings_pct: saved_ns.map(|saved_ns| percent(saved_ns, wall.span_ns)),
+        gain_confidence: saved_ns.map(|_| gain.to_owned()),
         related_ns: *related_ns,
         time_share_pct: share,
         current_location: locations(lanes, attribution, candidate),
         n_occurrences: (candidate.split.len() + candidate.active.len()) as u64,
         evidence: evidence(lanes, candidate),
-        rationale: rationale(lanes, candidate, share, &path),
+        rationale: rationale(lanes, candidate, share, advice.map(|(advice, _)| advice), wall),
+        action: first.map(|remedy| remedy.action.to_owned()).unwrap_or_default(),
+        check: first.map(|remedy| remedy.check.to_owned()).unwrap_or_default(),
         candidate_fused_path: path,
     }
 }
 
-/// Of chains whose kernels must have one input: how many finds there are whose inputs are not known.
-fn sized(candidate: &Candidate) -> Option<usize> {
-    match candidate.sought {
-        Sought::Chain(chain) if chain.same_input => {
-            Some(candidate.split.iter().filter(|find| !find.sized).count())
-        }
-        _ => None,
-    }
+/// How large the estimate is, and what it rests on.
+fn gain(advice: &Advice, wall: &Wall) -> String {
+    let limit = if wall.linked {
+        "where the GPU waits for the CPU it counts as nothing"
+    } else {
+        "no launches are recorded, so that it is not known where the GPU waits for the CPU"
+    };
+    format!(
+        " It saves at most {} ({} of {}). This is an estimate: the exposed time of these kernels without what a \
+         fused kernel still takes; {limit}.",
+        units::time(advice.saved_ns),
+        units::percent(percent(advice.saved_ns, wall.span_ns)),
+        wall.span(),
+    )
 }
 
 /// Time by a key, most first.
-fn by_time<K: Ord>(times: impl Iterator<Item = (K, i64)>) -> Vec<(K, i64)> {
+pub(super) fn by_time<K: Ord>(times: impl Iterator<Item = (K, i64)>) -> Vec<(K, i64)> {
     let mut sums: BTreeMap<K, i64> = BTreeMap::new();
     for (key, time) in times {
         let sum = sums.entry(key).or_default();
@@ -188,8 +243,14 @@ fn evidence(lanes: &Lanes<'_>, candidate: &Candidate) -> Vec<String> {
         .collect()
 }
 
-/// One sentence: which kernels follow which, how often, and what would replace them.
-fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64, path: &str) -> String {
+/// Which kernels follow which, how often, what would replace them, and what it is worth.
+fn rationale(
+    lanes: &Lanes<'_>,
+    candidate: &Candidate,
+    share: f64,
+    advice: Option<&Advice>,
+    wall: &Wall,
+) -> String {
     let share = units::percent(share);
     let times = |n: usize| match n {
         1 => "once".to_owned(),
@@ -201,25 +262,15 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64, path: &str) -
         slices.windows(2).any(|pair| stream(&pair[0]) != stream(&pair[1]))
     });
     let place = if across { "across streams" } else { "on one stream" };
+    let gain = advice.map(|advice| gain(advice, wall)).unwrap_or_default();
     let pattern = match candidate.sought {
         Sought::Chain(chain) => {
             let mut what = chain.what.to_owned();
             if let Some(first) = what.get_mut(..1) {
                 first.make_ascii_uppercase();
             }
-            let inputs = match sized(candidate) {
-                None => "",
-                Some(0) => {
-                    " All of them have the same rows and inner size, as the inputs of their ops say; it stays a \
-                     candidate, because no file tells whether it is the same tensor."
-                }
-                Some(_) => {
-                    " It stays a candidate, because the inputs of some of their ops are not known: they may differ."
-                }
-            };
             return format!(
-                "{what} follow each other {place} {} and take {share} of this stage's GPU time; \
-                 in their place could run: {path}.{inputs}",
+                "{what} follow each other {}. The kernels concerned take {share} of the GPU time of this stage.{gain}",
                 times(candidate.split.len())
             );
         }
@@ -251,21 +302,21 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64, path: &str) -
         units::count(adjacent),
         units::count(all)
     );
-    let first = path.split("; ").next().unwrap_or_default();
     match (candidate.active.is_empty(), candidate.split.is_empty()) {
-        (true, _) => format!(
-            "{} run{next_to} {often} and take {share} of this stage's GPU time; one kernel would replace \
-             them: {first}.",
-            parts()
-        ),
+        (true, _) => {
+            format!(
+                "{} run{next_to} {often} and take {share} of the GPU time of this stage.{gain}",
+                parts()
+            )
+        }
         (false, true) => format!(
-            "{} does this in one kernel already: it runs {} and takes {share} of this stage's GPU time.",
+            "{} does this in one kernel already: it runs {} and takes {share} of the GPU time of this stage.",
             fused(),
             times(candidate.active.len())
         ),
         (false, false) => format!(
             "{} does this in one kernel and runs {}, but {} still run{next_to} {often}; together they take \
-             {share} of this stage's GPU time, and {first} would replace the rest.",
+             {share} of the GPU time of this stage.{gain}",
             fused(),
             times(candidate.active.len()),
             parts()
@@ -273,16 +324,43 @@ fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64, path: &str) -
     }
 }
 
+/// What is missing where the work is fused already.
+const FUSED: &str = "fused already";
+
 impl Row for FuseRow {
+    const SHOWN: &'static [&'static str] = &[
+        "pattern",
+        "stage",
+        "device",
+        "priority",
+        "status",
+        "savings_bound_ns",
+        "savings_pct",
+        "confidence",
+        "current_location",
+        "candidate_fused_path",
+        "related_ns",
+    ];
+
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
             key: "stage",
             title: "Stage",
             unit: Unit::Text,
             help: "The stage of the program.",
-            cell: |row| row.stage.as_str().into(),
+            cell: |row| words::stage(&row.stage),
         },
         columns::device("The device that they ran on.", |row| row.device.as_str().into()),
+        Column {
+            key: "priority",
+            title: "Priority",
+            unit: Unit::Text,
+            help: "By what it saves at most: P1 from 5% of the GPU span, P2 from 2%, P3 from 0.5%.",
+            cell: |row| {
+                let priority = row.priority.map(|priority| format!("P{priority}"));
+                Cell::or_missing(priority, Cell::Text, FUSED)
+            },
+        },
         Column {
             key: "pattern_id",
             title: "Id",
@@ -301,52 +379,93 @@ impl Row for FuseRow {
             key: "status",
             title: "Status",
             unit: Unit::Text,
-            help: "already_fused: the fused kernel runs. opportunity: its parts run next to each other. partial: both.",
-            cell: |row| row.status.as_str().into(),
+            help: "Whether the fused kernel runs already.",
+            cell: |row| Word::cell(words::FUSE_STATUS, &row.status),
         },
         Column {
             key: "confidence",
             title: "Confidence",
             unit: Unit::Text,
-            help: "Confirmed if the fused kernel runs, the parts' share is large enough for this pattern, or the inputs of the ops say so.",
+            help: "Of the pattern, not of the gain. Confirmed: the fused kernel runs, or all parts run in the order of the pattern. Candidate: the trace cannot prove that they belong together.",
             cell: |row| row.confidence.as_str().into(),
+        },
+        Column {
+            key: "savings_bound_ns",
+            title: "Saves at most",
+            unit: Unit::Time,
+            help: "Wall time that would go away at most, an estimate: the exposed time of the kernels without what a fused kernel still takes. Where the GPU waits for the CPU it counts as nothing.",
+            cell: |row| Cell::or_missing(row.savings_bound_ns, Cell::Ns, FUSED),
+        },
+        Column {
+            key: "savings_pct",
+            title: "Share of GPU span",
+            unit: Unit::Percent,
+            help: "Saves at most in percent of the GPU span: from the first start to the last end on the device, without idle time with work queued.",
+            cell: |row| Cell::or_missing(row.savings_pct, Cell::Percent, FUSED),
+        },
+        Column {
+            key: "gain_confidence",
+            title: "Confidence of gain",
+            unit: Unit::Text,
+            help: "Estimate: launches are recorded, so that waits for the CPU are known. Rough estimate: they are not.",
+            cell: |row| Cell::or_missing(row.gain_confidence.clone(), Cell::Text, FUSED),
         },
         Column {
             key: "related_ns",
             title: "Related time",
             unit: Unit::Time,
-            help: "Time of the kernels concerned, only where they stand next to each other.",
+            help: "Time of the kernels concerned, only where they are next to each other. This is no saving.",
             cell: |row| Cell::Ns(row.related_ns),
         },
         Column {
             key: "time_share_pct",
-            title: "Share",
+            title: crate::columns::OF_STAGE_TIME,
             unit: Unit::Percent,
-            help: "Related time in percent of all GPU time of the stage.",
+            help: "Related time in percent of the GPU time of the stage. This is no saving.",
             cell: |row| Cell::Percent(row.time_share_pct),
         },
         Column {
             key: "current_location",
-            title: "Python",
-            unit: Unit::Text,
-            help: "The lines of Python that launched these kernels, most time first.",
+            title: "Python line",
+            unit: Unit::Path,
+            help: "The Python lines that launched these kernels, most time first.",
             cell: |row| match row.current_location.as_str() {
-                "" => Cell::missing("no line of Python is known for these kernels"),
+                "" => Cell::missing("not recorded"),
                 location => location.into(),
             },
         },
         Column {
             key: "candidate_fused_path",
-            title: "Fused path",
+            title: "Replacement",
             unit: Unit::Text,
-            help: "What would replace them, or where the fused kernel is.",
+            help: "What would replace the kernels, or the files of the fused kernel.",
             cell: |row| row.candidate_fused_path.as_str().into(),
+        },
+        Column {
+            key: "action",
+            title: "What to do",
+            unit: Unit::Text,
+            help: "What to do first.",
+            cell: |row| match row.action.as_str() {
+                "" => Cell::missing(FUSED),
+                action => action.into(),
+            },
+        },
+        Column {
+            key: "check",
+            title: "How to check",
+            unit: Unit::Text,
+            help: "What a new trace shows if it worked.",
+            cell: |row| match row.check.as_str() {
+                "" => Cell::missing(FUSED),
+                check => check.into(),
+            },
         },
         Column {
             key: "n_occurrences",
             title: "Occurrences",
             unit: Unit::Count,
-            help: "Places where the parts stand next to each other, and launches of the fused kernel.",
+            help: "Places where the parts run next to each other, and launches of the fused kernel.",
             cell: |row| Cell::Count(row.n_occurrences),
         },
         Column {
@@ -360,7 +479,7 @@ impl Row for FuseRow {
             key: "rationale",
             title: "Why",
             unit: Unit::Text,
-            help: "Which kernels follow which, how often, and what would replace them.",
+            help: "Which kernels follow which, how often, and what the estimate rests on.",
             cell: |row| row.rationale.as_str().into(),
         },
     ];

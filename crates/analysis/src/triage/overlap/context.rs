@@ -1,11 +1,12 @@
-//! What stands around the longest instance of each row: its neighbours on the stream, the calls that lead to it, and
-//! what follows for moving it.
+//! The surroundings of the longest instance of each row: its neighbours on the stream, the calls that lead to it, and what
+//! follows for overlap.
 
 use serde::{Deserialize, Serialize};
 use trace::Row;
 
 use super::risk::{Surroundings, near_ns};
 use super::row::OverlapRow;
+use super::verdict::NONE;
 use crate::gpu::Gpu;
 use crate::triage::site::Attribution;
 use crate::triage::stages::Stage;
@@ -106,17 +107,18 @@ fn conclusion(row: &OverlapRow, before: Option<&NextTo>, after: Option<&NextTo>)
         |side: Option<&NextTo>| side.is_some_and(|side| side.near && side.dependent.is_none());
     let here = match (depends(before), depends(after)) {
         (true, true) => {
-            "This instance is tied on both sides: what is before it looks like its input, what is \
-                         after it like its consumer."
+            "Both neighbours look dependent: the one before looks like its input, the one after like its consumer."
         }
-        (true, false) => "This instance is tied to what is before it, which looks like its input.",
-        (false, true) => {
-            "This instance is tied to what is after it, which looks like its consumer."
-        }
+        (true, false) => "The neighbour before it looks like its input.",
+        (false, true) => "The neighbour after it looks like its consumer.",
         (false, false) if unclear(before) || unclear(after) => {
-            "A neighbour is near, and the file does not tell whether they depend on each other."
+            "A neighbour is near; whether they depend on each other is not recorded."
         }
         (false, false) => "No near neighbour on its stream looks dependent.",
     };
-    format!("P{}, {}. {here} {}", row.priority, row.recommendation, row.reason)
+    let advice = match row.recommendation.as_str() {
+        NONE => "Nothing is advised".to_owned(),
+        what => format!("P{}: {what}", row.priority),
+    };
+    format!("{advice}. {here} {}", row.reason)
 }

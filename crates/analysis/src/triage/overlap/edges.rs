@@ -1,5 +1,5 @@
-//! Which GPU slice waited for which, exactly: CUPTI's `Stream Wait Event` says on which stream the event was recorded
-//! and by which call.
+//! Exact dependencies between GPU slices: CUPTI's `Stream Wait Event` records the stream of the event and the call
+//! that recorded it.
 //!
 //! What was launched on that stream before the event was recorded is what the wait is for; what is launched on the
 //! waiting stream after the wait is what has to wait. Calls decide, not the times of the `cuda_sync` record: that stands

@@ -1,16 +1,21 @@
-//! The sentences of a row: what was measured, what stands beside it, what could be saved at most.
+//! The sentences of a row: what was measured, its neighbours, what could be saved at most.
 
+use catalog::remedies::Remedy;
 use report::{short_name, units};
 
 use super::risk::{Evidence, Neighbours, Risk};
-use super::verdict::{Remedy, Verdict};
+use super::verdict::{Lever, Verdict};
 use crate::percent;
 
-/// What the sentences tell.
+/// What the sentences are made of.
 pub(super) struct Figures<'a> {
     pub(super) verdict: Verdict,
-    pub(super) remedy: Remedy,
+    pub(super) lever: Lever,
     pub(super) risk: Risk,
+    /// The remedy that is advised.
+    pub(super) advised: Option<&'static Remedy>,
+    /// Whether the gates of a remedy are open, advised or not.
+    pub(super) possible: bool,
     pub(super) total_ns: i64,
     pub(super) busy_ns: i64,
     pub(super) exclusive_ns: i64,
@@ -18,12 +23,16 @@ pub(super) struct Figures<'a> {
     pub(super) hidden_by_compute_ns: i64,
     pub(super) hidden_by: Option<&'a str>,
     pub(super) neighbours: &'a Neighbours,
-    /// What the file tells of event waits.
+    /// How event waits are recorded.
     pub(super) waits: Evidence,
     /// The fused kernel that it is already.
     pub(super) fused: Option<&'static str>,
-    /// The bound and over how many steps it is the mean; 0 steps: none are recorded.
+    /// The bound, and the GPU span that it is a part of.
     pub(super) savings: Option<(i64, i64)>,
+    /// What the GPU span is called.
+    pub(super) span: &'static str,
+    /// Whether launches are recorded.
+    pub(super) linked: bool,
     /// A copy whose host side is pageable memory.
     pub(super) pageable: bool,
     /// The stage has work on one stream only.
@@ -44,52 +53,65 @@ pub(super) fn signal(figures: &Figures<'_>) -> String {
 
 pub(super) fn reason(figures: &Figures<'_>) -> String {
     let mut sentences = vec![exposure(figures)];
-    if figures.remedy != Remedy::Tune {
+    if matches!(figures.lever, Lever::Overlap | Lever::Copy) {
         sentences.push(dependencies(figures));
     }
-    match figures.verdict {
-        Verdict::LowRoiHidden => {
-            sentences.push("More overlap gains little: it is hidden already.".to_owned());
-        }
-        Verdict::Observe if figures.remedy != Remedy::Tune => {
-            sentences.push("It is listed for its size; others have more to gain.".to_owned());
-        }
-        Verdict::Headroom | Verdict::Observe => sentences.push(match figures.fused {
-            Some(title) => format!("It is a fused kernel already: {title}."),
-            None => figures.remedy.why().to_owned(),
-        }),
-    }
     if figures.pageable {
-        sentences.push("Its host side is pageable, so today the CPU waits for it.".to_owned());
+        sentences.push("Its host side is pageable memory, so the CPU waits for it.".to_owned());
     }
-    if figures.verdict == Verdict::Headroom {
-        sentences.extend(savings(figures));
+    let without = figures.lever.without_advice();
+    match (figures.verdict, figures.advised, figures.fused) {
+        (_, Some(remedy), _) => {
+            sentences.push(remedy.action.to_owned());
+            sentences.push(remedy.why.to_owned());
+            sentences.extend(savings(figures));
+            sentences.push(remedy.check.to_owned());
+        }
+        (Verdict::LowRoiHidden, ..) => {
+            sentences.push("More overlap gains little: most of it is hidden already.".to_owned());
+        }
+        (_, None, Some(title)) => sentences.push(format!("It is a fused kernel already: {title}.")),
+        _ if !without.is_empty() => sentences.push(without.to_owned()),
+        (Verdict::Observe, ..) if figures.possible => {
+            sentences.push("Most of it is hidden already, so nothing is advised.".to_owned());
+        }
+        _ if figures.possible => {
+            sentences.extend(savings(figures));
+            sentences.push("Below 0.5% of the GPU span, or 10 µs, nothing is advised.".to_owned());
+        }
+        _ => {}
     }
     sentences.join(" ")
 }
 
+/// What could be saved at most, and what the estimate rests on.
 fn savings(figures: &Figures<'_>) -> Option<String> {
-    let (bound_ns, n_steps) = figures.savings?;
-    let per = match n_steps {
-        0 => "in this stage, where no steps are recorded".to_owned(),
-        1 => "in the one step recorded".to_owned(),
-        n => format!("per step, as the mean of {n} steps"),
-    };
-    if bound_ns == 0 {
-        return Some(
-            "Overlap saves nothing: there is no independent compute to hide it behind.".to_owned(),
-        );
+    let (saved_ns, span_ns) = figures.savings?;
+    let span = figures.span;
+    let collective = figures.lever == Lever::Overlap;
+    if saved_ns == 0 {
+        return Some(if collective {
+            "Overlap saves no wall time: there is no independent compute to hide it, or the GPU waits for the CPU.".to_owned()
+        } else {
+            "Moving it saves no wall time: there is no compute to hide it, or the GPU waits for the CPU.".to_owned()
+        });
     }
-    let (what, because) = if figures.remedy == Remedy::Fuse {
-        ("Fusion", "its exposed time, of which the fused kernel will keep some")
+    let because = if collective {
+        "the exposed time of instances whose consumer does not run next, and no more than the exposed compute of the step \
+         that does not depend on them"
     } else {
-        (
-            "Overlap",
-            "the smaller of its exposed time and the exposed time of compute that is no dependent neighbour of it",
-        )
+        "its exposed time, and no more than the exposed compute of the step"
     };
-    let saved = units::time(bound_ns);
-    Some(format!("{what} saves up to {saved} {per}. This is an estimate: {because}."))
+    let limit = if figures.linked {
+        "where the GPU waits for the CPU it counts as nothing"
+    } else {
+        "no launches are recorded, so that it is not known where the GPU waits for the CPU"
+    };
+    Some(format!(
+        "This saves at most {} ({} of {span}). It is an estimate: {because}; {limit}.",
+        units::time(saved_ns),
+        units::percent(percent(saved_ns, span_ns)),
+    ))
 }
 
 fn exposure(figures: &Figures<'_>) -> String {
@@ -97,24 +119,24 @@ fn exposure(figures: &Figures<'_>) -> String {
         figures;
     if figures.one_stream {
         return format!(
-            "All of its {} is exposed, because there is no second stream.",
+            "All of its {} is exposed: the stage runs on one stream.",
             units::time(*total_ns)
         );
     }
     let mut text = format!(
-        "Of {}, {} ({}) ran while no other stream did anything",
+        "Of {}, {} ({}) ran while no other stream was busy",
         units::time(*total_ns),
         units::time(*exclusive_ns),
         units::percent(percent(*exclusive_ns, *total_ns)),
     );
     if *hidden_ns > 0 {
         text.push_str(&format!(
-            "; {} ran beside another stream, {} of it beside compute",
+            "; {} ran while another stream was busy, {} of it with compute",
             units::time(*hidden_ns),
             units::time(*hidden_by_compute_ns),
         ));
         if let Some(name) = hidden_by {
-            text.push_str(&format!(", most beside {}", short_name(name, 60)));
+            text.push_str(&format!(", most of it with {}", short_name(name, 60)));
         }
     }
     text.push('.');
@@ -124,28 +146,30 @@ fn exposure(figures: &Figures<'_>) -> String {
 fn dependencies(figures: &Figures<'_>) -> String {
     let of = &figures.neighbours;
     let waited = match figures.waits {
-        Evidence::Exact => "tied by an event wait to work of another stream",
+        Evidence::Exact => "linked to work of another stream by an event wait",
         Evidence::ByTime | Evidence::None => "next to an event wait between streams",
     };
     let facts: Vec<String> = [
         (of.before, "directly after work that looks like its input"),
         (of.after, "directly before work that looks like its consumer"),
         (of.waited, waited),
-        (of.unclear, "next to work of which it cannot be said"),
+        (of.unclear, "next to work whose dependency is not recorded"),
     ]
     .into_iter()
     .filter(|(n, _)| *n > 0)
-    .map(|(n, place)| format!("{} {place}", units::count(n)))
+    .map(|(n, place)| {
+        format!("{} {} {place}", units::count(n), if n == 1 { "runs" } else { "run" })
+    })
     .collect();
     let waits = match figures.waits {
-        Evidence::None => " (the file records no event wait)",
+        Evidence::None => " (no event waits are recorded)",
         Evidence::Exact | Evidence::ByTime => "",
     };
     let instances = units::plural(of.n, "instance", "instances");
     let stand = if facts.is_empty() {
         format!("None of {instances} has a near neighbour that looks dependent{waits}")
     } else {
-        format!("Of {instances} stand {}{waits}", list(&facts))
+        format!("Of {instances}, {}{waits}", list(&facts))
     };
     format!("{stand}: dependency risk {}.", figures.risk.id())
 }

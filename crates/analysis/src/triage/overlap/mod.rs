@@ -1,7 +1,7 @@
-//! What could overlap: how much of each kernel another stream hides, and what to do about the rest.
+//! Computes exposed and hidden time per kernel, and what could be done about exposed time.
 //!
-//! `sweep` measures, `risk` and `waits` look at what stands beside each instance, `verdict` decides, `table`
-//! puts the rows together.
+//! `sweep` measures, `risk` and `waits` look at the neighbours of each instance, `verdict` decides, `table` puts the
+//! rows together. Advice comes from [`catalog::remedies`] alone.
 
 mod context;
 mod edges;
@@ -20,8 +20,11 @@ mod window_rows;
 #[cfg(test)]
 mod tests;
 
+use catalog::remedies::RunFacts;
 use serde::{Deserialize, Serialize};
 use trace::Details;
+
+use super::wall::Wall;
 
 pub use context::{NextTo, OverlapContext};
 pub use row::OverlapRow;
@@ -40,11 +43,22 @@ pub(crate) struct OverlapOptions<'a> {
     pub min_share_pct: f64,
     /// Arguments of the trace, which say what streams waited for.
     pub details: Option<&'a Details>,
+    /// What time is worth; without it nothing is advised.
+    pub wall: Option<&'a Wall>,
+    /// What holds for the whole run.
+    pub facts: RunFacts,
 }
 
 impl Default for OverlapOptions<'_> {
     fn default() -> Self {
-        Self { pair: false, captures: false, min_share_pct: 1.0, details: None }
+        Self {
+            pair: false,
+            captures: false,
+            min_share_pct: 1.0,
+            details: None,
+            wall: None,
+            facts: RunFacts::default(),
+        }
     }
 }
 
@@ -81,9 +95,9 @@ impl Concurrency {
 /// What the overlap analysis found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlap {
-    /// By stage, then priority, then exposed time.
+    /// What is advised, the most wall time first; then the others by priority and exposed time.
     pub rows: Vec<OverlapRow>,
-    /// What stands around the longest instance of each row, beside `rows`.
+    /// The surroundings of the longest instance of each row, parallel to `rows`.
     pub contexts: Vec<OverlapContext>,
     /// How much ran at once.
     pub concurrency: Concurrency,

@@ -1,4 +1,4 @@
-//! Whether work depends on what stands beside it: from all instances, not from the longest.
+//! Whether work depends on its neighbours: from all instances, not from the longest.
 
 use catalog::OverlapClass;
 use trace::Details;
@@ -28,7 +28,7 @@ impl Risk {
     }
 }
 
-/// What stands next to the instances of one row; counts of instances.
+/// The neighbours of the instances of one row; counts of instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Neighbours {
     pub(super) n: u64,
@@ -46,6 +46,8 @@ pub(super) struct Neighbours {
     pub(super) unclear: u64,
     /// Neighbours that look dependent.
     pub(super) slices: Vec<u32>,
+    /// Instances whose result the next slice seems to use, or another stream waits for: sorted.
+    pub(super) feeding: Vec<u32>,
 }
 
 impl Neighbours {
@@ -166,18 +168,24 @@ impl<'a> Surroundings<'a> {
                     None => unclear = true,
                 }
             }
-            let waited = match &self.waits {
+            let (waited, awaited) = match &self.waits {
                 Found::Exact(edges) => {
                     let tied = edges.near(self.gpu, at, near_ns);
                     found.slices.extend(&tied);
-                    !tied.is_empty()
+                    let awaited = tied
+                        .iter()
+                        .any(|other| self.gpu.slice(*other as usize).start_ns >= slice.end_ns());
+                    (!tied.is_empty(), awaited)
                 }
                 Found::ByTime(waits) => {
-                    waits.before(self.gpu, &self.lanes, at, near_ns)
-                        || waits.after(self.gpu, &self.lanes, at, near_ns)
+                    let awaited = waits.after(self.gpu, &self.lanes, at, near_ns);
+                    (awaited || waits.before(self.gpu, &self.lanes, at, near_ns), awaited)
                 }
-                Found::None => false,
+                Found::None => (false, false),
             };
+            if awaited || dependent[1] {
+                found.feeding.push(*instance);
+            }
             let any = waited || dependent.contains(&true);
             found.tight += u64::from(tight);
             found.before += u64::from(dependent[0]);
@@ -188,6 +196,7 @@ impl<'a> Surroundings<'a> {
         }
         trace::sort_numbers(&mut found.slices, &|a, b| a.cmp(&b));
         found.slices.dedup();
+        trace::sort_numbers(&mut found.feeding, &|a, b| a.cmp(&b));
         found
     }
 
@@ -208,7 +217,7 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-/// How near a neighbour must be to be called tight: 15% of the duration, from 2 µs to 20 µs.
+/// How near a close neighbour is: 15% of the duration, from 2 µs to 20 µs.
 pub(super) fn near_ns(dur_ns: i64) -> i64 {
     (dur_ns / 100 * 15 + dur_ns % 100 * 15 / 100).clamp(2_000, 20_000)
 }

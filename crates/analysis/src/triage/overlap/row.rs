@@ -1,10 +1,10 @@
 //! The rows of the overlap table.
 
-use report::{Cell, Column, Row, Unit};
+use report::{Cell, Column, Row, Unit, Word};
 use serde::{Deserialize, Serialize};
 
-use crate::columns;
 use crate::triage::stages::Stage;
+use crate::{columns, words};
 
 /// What one kernel's overlap means, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub struct OverlapRow {
     pub stage: Stage,
     /// The device's id.
     pub device: String,
-    /// 1 (do it) to 5 (leave it).
+    /// 1 to 3: advice, by `savings_pct`; 4: a kernel to tune; 5: no advice.
     pub priority: u8,
     /// `headroom`, `low-roi-hidden` or `observe`.
     pub verdict: String,
@@ -25,7 +25,7 @@ pub struct OverlapRow {
     pub overlap_class: String,
     /// The line of Python that most of its time comes from, else its op or launch.
     pub python_scope: Option<String>,
-    /// What to try.
+    /// What to do; `none` where nothing is advised.
     pub recommendation: String,
     /// `low`, `high` or `unclear`.
     pub dependency_risk: String,
@@ -45,9 +45,11 @@ pub struct OverlapRow {
     pub hidden_pct: f64,
     /// The name that hid most of it.
     pub hidden_by: Option<String>,
-    /// The most that the recommendation could save in a step (in the whole stage where no steps are recorded):
-    /// an estimate. `None` for compute, which is what others hide behind.
+    /// The wall time that would go away at most, in ns: an estimate. `None` where no remedy applies.
     pub savings_bound_ns: Option<i64>,
+    /// That in percent of the GPU span of the device.
+    #[serde(default)]
+    pub savings_pct: Option<f64>,
     /// How often it ran.
     pub n_instances: u64,
     /// Instances with a near neighbour on their stream, in percent.
@@ -62,76 +64,103 @@ pub struct OverlapRow {
     pub representative: u32,
 }
 
+/// Why there is no bound.
+const NO_REMEDY: &str = "no remedy applies, or it ran in no recorded step";
+
+/// A text with its first letter in upper case.
+fn sentence_case(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
+}
+
 impl Row for OverlapRow {
+    const SHOWN: &'static [&'static str] = &[
+        "priority",
+        "kernel_name",
+        "stage",
+        "device",
+        "recommendation",
+        "savings_bound_ns",
+        "savings_pct",
+        "exclusive_ns",
+        "dependency_risk",
+        "verdict",
+        "python_scope",
+    ];
+
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
             key: "stage",
             title: "Stage",
             unit: Unit::Text,
             help: "Part of the run.",
-            cell: |row| row.stage.id().into(),
+            cell: |row| words::stage(row.stage.id()),
         },
         columns::device("The device that it ran on.", |row| row.device.as_str().into()),
         Column {
             key: "priority",
             title: "Priority",
             unit: Unit::Text,
-            help: "P1 is worth trying now, P2 after a look at the dependencies, P3 later, P4 and P5 hardly.",
+            help: "P1, P2 and P3 by what it saves at most: from 5%, 2% and 0.5% of the GPU span. P4: a kernel to tune; what that saves is not in the trace. P5: nothing is advised.",
             cell: |row| Cell::Text(format!("P{}", row.priority)),
         },
         Column {
             key: "verdict",
             title: "Verdict",
             unit: Unit::Text,
-            help: "headroom: most of it is exposed; low-roi-hidden: most of it is hidden already; observe: the \
-                   largest of the others.",
-            cell: |row| row.verdict.as_str().into(),
+            help: "Whether there is exposed time to hide.",
+            cell: |row| Word::cell(words::OVERLAP_VERDICT, &row.verdict),
         },
-        columns::kernel_name("The name as the profiler wrote it.", |row| {
-            row.kernel_name.as_str().into()
-        }),
-        columns::category("What the kernel does.", |row| row.category.as_str().into()),
+        columns::kernel_name(
+            "The kernel name, shortened in tables; exports have the whole name.",
+            |row| row.kernel_name.as_str().into(),
+        ),
+        columns::category("What the kernel does.", |row| words::category(&row.category)),
         Column {
             key: "overlap_class",
             title: "Class",
             unit: Unit::Text,
-            help: "The coarse class that decides who can hide behind whom; it follows from the category.",
+            help: "The coarse class, from the category: it decides what this kernel can run concurrently with.",
             cell: |row| row.overlap_class.as_str().into(),
         },
         Column {
             key: "python_scope",
-            title: "Python scope",
-            unit: Unit::Text,
-            help: "The line of Python that most of its time comes from, else its op or launch.",
+            title: "Python line or op",
+            unit: Unit::Path,
+            help: "The Python line that most of its time comes from, else its op or launch call.",
             cell: |row| {
                 let scope = row.python_scope.clone();
-                Cell::or_missing(scope, Cell::Text, "the file does not tell where it came from")
+                Cell::or_missing(scope, Cell::Text, "not recorded")
             },
         },
         Column {
             key: "recommendation",
             title: "Recommendation",
             unit: Unit::Text,
-            help: "What to try; it follows from class, priority and risk.",
-            cell: |row| row.recommendation.as_str().into(),
+            help: "What to do. None: no remedy applies, or it saves too little wall time.",
+            cell: |row| Cell::Text(sentence_case(&row.recommendation)),
         },
         Column {
             key: "dependency_risk",
             title: "Dependency risk",
             unit: Unit::Text,
-            help: "high: at least half of the instances have a near neighbour that looks dependent, or an event \
-                   wait; unclear: it cannot be said for half of them; low: no sign of a dependency.",
-            cell: |row| row.dependency_risk.as_str().into(),
+            help: "How likely it is that the kernel depends on its neighbours, so that it cannot move.",
+            cell: |row| Word::cell(words::DEPENDENCY_RISK, &row.dependency_risk),
         },
         columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
-        columns::share_pct("Total in percent of the stage's busy time.", |row| {
-            Cell::Percent(row.share_pct)
-        }),
+        columns::share_pct(
+            "Share of stage busy time",
+            "Total in percent of the stage's busy time.",
+            |row| Cell::Percent(row.share_pct),
+        ),
         Column {
             key: "exclusive_ns",
             title: "Exposed",
             unit: Unit::Time,
-            help: "Time in which nothing that is counted here ran on another stream of the device.",
+            help: "Time in which no other stream of the device ran anything.",
             cell: |row| Cell::Ns(row.exclusive_ns),
         },
         Column {
@@ -166,20 +195,24 @@ impl Row for OverlapRow {
             key: "hidden_by",
             title: "Hidden by",
             unit: Unit::Name,
-            help: "The name that hid most of it.",
+            help: "The kernel that hid most of it.",
             cell: |row| Cell::or_missing(row.hidden_by.clone(), Cell::Text, "nothing hid it"),
         },
         Column {
             key: "savings_bound_ns",
-            title: "Saves up to",
+            title: "Saves at most",
             unit: Unit::Time,
-            help: "An estimate, per step where steps are recorded: the smaller of its exposed time and the exposed \
-                   time of compute that is no dependent neighbour of it; for fusion its exposed time. What is \
-                   saved in truth may be nothing.",
-            cell: |row| {
-                let why = "neither overlap nor fusion shortens it, or it ran in no recorded step";
-                Cell::or_missing(row.savings_bound_ns, Cell::Ns, why)
-            },
+            help: "Wall time that would go away at most, an estimate: its exposed time, in each step no more than the \
+                   exposed time of compute that does not depend on it. Where its consumer runs next, and where the \
+                   GPU waits for the CPU, it counts as nothing.",
+            cell: |row| Cell::or_missing(row.savings_bound_ns, Cell::Ns, NO_REMEDY),
+        },
+        Column {
+            key: "savings_pct",
+            title: "Share of GPU span",
+            unit: Unit::Percent,
+            help: "Saves at most in percent of the GPU span: from the first start to the last end on the device, without idle time with work queued.",
+            cell: |row| Cell::or_missing(row.savings_pct, Cell::Percent, NO_REMEDY),
         },
         Column {
             key: "n_instances",
@@ -190,7 +223,7 @@ impl Row for OverlapRow {
         },
         Column {
             key: "tight_pct",
-            title: "Tight",
+            title: "Close neighbours",
             unit: Unit::Percent,
             help: "Instances with a neighbour on their stream nearer than 15% of their duration (2 to 20 µs).",
             cell: |row| Cell::Percent(row.tight_pct),
@@ -215,14 +248,14 @@ impl Row for OverlapRow {
             key: "reason",
             title: "Reason",
             unit: Unit::Text,
-            help: "Why, with the figures that decided.",
+            help: "Why, with the figures that the decision rests on.",
             cell: |row| row.reason.as_str().into(),
         },
         Column {
             key: "representative",
             title: "Longest instance",
             unit: Unit::Count,
-            help: "The number of its event in the file, from 0.",
+            help: "Index of its event in the file, from 0.",
             cell: |row| Cell::Count(u64::from(row.representative)),
         },
     ];

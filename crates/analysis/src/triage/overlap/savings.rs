@@ -1,4 +1,4 @@
-//! What overlap could save at most: in each step, what is exposed and what compute is exposed to hide it.
+//! What overlap could hide at most: in each step, what is exposed and what compute is exposed to hide it.
 
 use catalog::OverlapClass;
 use trace::{Flags, Phase, StringId, Trace, each_row};
@@ -21,8 +21,6 @@ pub(super) struct Savings<'a> {
     per_slice: &'a SliceOverlap,
     /// Parallel to the slices; 0 everywhere when the file records no step.
     step_of: Vec<u32>,
-    /// Whether the file records steps.
-    pub(super) steps: bool,
     n_steps: usize,
     /// Exposed time of compute by stage, then step; `None` where the stage does not run in the step.
     compute_ns: Vec<Vec<Option<i64>>>,
@@ -53,53 +51,48 @@ impl<'a> Savings<'a> {
             let exclusive_ns = if computes { per_slice.exclusive_ns[at] } else { 0 };
             *ns = Some(ns.unwrap_or(0_i64).saturating_add(exclusive_ns));
         }
-        Self { gpu, per_slice, step_of, steps: any, n_steps, compute_ns, stage_of }
+        Self { gpu, per_slice, step_of, n_steps, compute_ns, stage_of }
     }
 
-    /// In how many steps the stage runs.
-    pub(super) fn n_steps(&self, stage: Stage) -> i64 {
-        self.compute_ns[stage as usize].iter().flatten().count() as i64
-    }
-
-    /// The mean over the stage's steps of the exposed time of `instances`, each step's bounded by the exposed
-    /// time of compute that is not among their dependent `neighbours` where these are given: compute of the stage, or,
-    /// for a copy that may be made at any time (`whole_step`), of all stages. `None` if none of them is in a step: GPU
-    /// annotations of ROCm's profiler cover a part of a step only.
+    /// The exposed time of `instances` that other work could hide, as (slice, ns) by slice: in each step no more than the
+    /// exposed time of compute that is not among their dependent `neighbours`. What is `tied` to its consumer has nothing to
+    /// overlap with. Compute of the stage counts, or, for a copy that may be made at any time (`whole_step`), of all stages.
+    /// `None` if none of them is in a step: GPU annotations of ROCm's profiler cover a part of a step only.
     #[inline(never)]
-    pub(super) fn bound_ns(
+    pub(super) fn removable(
         &self,
         stage: Stage,
         instances: &[u32],
-        neighbours: Option<&[u32]>,
+        neighbours: &[u32],
+        tied: &[u32],
         whole_step: bool,
-    ) -> Option<i64> {
+    ) -> Option<Vec<(u32, i64)>> {
         if instances.iter().all(|at| self.step_of[*at as usize] == NO_STEP) {
             return None;
         }
-        let mut own_ns = vec![0_i64; self.n_steps];
-        let mut dependent_ns = vec![0_i64; self.n_steps];
-        for (slices, sums, all) in
-            [(instances, &mut own_ns, true), (neighbours.unwrap_or(&[]), &mut dependent_ns, false)]
-        {
-            for at in slices.iter().map(|at| *at as usize) {
-                let counts =
-                    all || is_compute(self.gpu, at) && (whole_step || self.stage_of[at] == stage);
-                if let Some(sum) = sums.get_mut(self.step_of[at] as usize).filter(|_| counts) {
-                    *sum = sum.saturating_add(self.per_slice.exclusive_ns[at]);
-                }
+        let mut left_ns: Vec<i64> = (0..self.n_steps)
+            .map(|step| {
+                let stages = self.compute_ns.iter().enumerate();
+                let of = stages.filter(|(of, _)| whole_step || *of == stage as usize);
+                of.filter_map(|(_, steps)| steps[step]).fold(0, i64::saturating_add)
+            })
+            .collect();
+        for at in neighbours.iter().map(|at| *at as usize) {
+            let counts = is_compute(self.gpu, at) && (whole_step || self.stage_of[at] == stage);
+            if let Some(left_ns) = left_ns.get_mut(self.step_of[at] as usize).filter(|_| counts) {
+                *left_ns = left_ns.saturating_sub(self.per_slice.exclusive_ns[at]);
             }
         }
-        let compute_ns = |step: usize| {
-            let stages = self.compute_ns.iter().enumerate();
-            let of = stages.filter(|(of, _)| whole_step || *of == stage as usize);
-            of.filter_map(|(_, steps)| steps[step]).fold(0, i64::saturating_add)
-        };
-        let bounds =
-            own_ns.iter().zip(&dependent_ns).enumerate().map(|(step, (own, dependent))| {
-                let independent_ns = compute_ns(step).saturating_sub(*dependent).max(0);
-                if neighbours.is_some() { (*own).min(independent_ns) } else { *own }
-            });
-        Some(bounds.fold(0_i64, i64::saturating_add) / self.n_steps(stage).max(1))
+        let mut removed = Vec::new();
+        for at in instances.iter().filter(|at| tied.binary_search(at).is_err()) {
+            let Some(left_ns) = left_ns.get_mut(self.step_of[*at as usize] as usize) else {
+                continue;
+            };
+            let ns = self.per_slice.exclusive_ns[*at as usize].min((*left_ns).max(0));
+            *left_ns = left_ns.saturating_sub(ns);
+            removed.push((*at, ns));
+        }
+        Some(removed)
     }
 }
 

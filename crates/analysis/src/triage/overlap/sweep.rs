@@ -1,4 +1,5 @@
-//! What hides what: for every GPU slice, how long work on another stream of its device ran beside it.
+//! Computes exposed and hidden time per kernel: for every GPU slice, the time in which another stream of its device
+//! ran.
 //!
 //! One pass over starts and ends. While a slice runs, its own stream is busy, so another stream runs beside
 //! it exactly while two streams are busy: one running integral serves all slices, and a slice's time is the

@@ -1,7 +1,10 @@
 //! The overlap table: instances by stage and name, candidates, rows and the note above them.
 
+use std::cmp::Reverse;
+
 use catalog::fuse_patterns::{ACTIVE, FusePattern, Text, patterns};
-use catalog::{Category, OverlapClass, copy_route, is_pageable};
+use catalog::remedies::{RunFacts, applicable};
+use catalog::{Category, CopyRoute, OverlapClass, copy_route, is_pageable, is_pinned};
 
 use super::context::context;
 use super::explain::{Figures, reason, signal};
@@ -10,7 +13,7 @@ use super::risk::{Evidence, Surroundings};
 use super::savings::Savings;
 use super::sweep::{Lanes, NO_PARTNER, SliceOverlap, sweep};
 use super::verdict::{
-    Case, HEADROOM_PCT, HIDDEN_PCT, LEAST_NS, MOST_ROWS, Remedy, Verdict, at_least, decide,
+    Case, HEADROOM_PCT, HIDDEN_PCT, LEAST_NS, Lever, MOST_ROWS, Verdict, at_least, decide,
     is_light, weight,
 };
 use super::{Concurrency, Overlap, OverlapOptions, OverlapRow};
@@ -19,6 +22,7 @@ use crate::launches::Launches;
 use crate::percent;
 use crate::triage::site::Attribution;
 use crate::triage::stages::Stage;
+use crate::triage::wall::Wall;
 
 /// A stream that does less of a stage's work than this is no second stream, in percent.
 const LEAST_STREAM_PCT: i64 = 1;
@@ -73,6 +77,9 @@ pub(crate) fn overlap(
         attribution,
         surroundings: Surroundings::of(gpu, launches, attribution, options.details),
         savings: Savings::of(gpu, launches, &per_slice, &stage_of),
+        wall: options.wall,
+        facts: options.facts,
+        computes: computes(gpu),
     };
     let mut rows = Vec::new();
     for stage in stages.iter().filter(|stage| is_judged(stage, &stages)) {
@@ -81,18 +88,15 @@ pub(crate) fn overlap(
             .filter(|group| group.stage == stage.stage && group.total_ns >= LEAST_NS)
             .filter(|group| percent(group.total_ns, stage.busy_ns) >= options.min_share_pct)
             .collect();
-        let from = rows.len();
         for (verdict, group) in candidates(gpu, &of_stage, stage.n_streams < 2) {
             rows.push(row(&facts, stage, group, verdict));
         }
-        trace::sort_by(&mut rows[from..], |(a, _): &(OverlapRow, u32), (b, _)| {
-            let by_time = b.exclusive_ns.cmp(&a.exclusive_ns);
-            a.priority
-                .cmp(&b.priority)
-                .then(by_time)
-                .then_with(|| a.kernel_name.cmp(&b.kernel_name))
-        });
     }
+    trace::sort_by(&mut rows, |(a, _): &(OverlapRow, u32), (b, _)| {
+        let saved = |row: &OverlapRow| (row.priority < 4).then_some(row.savings_bound_ns).flatten();
+        let key = |row: &OverlapRow| (Reverse(saved(row)), row.priority, Reverse(row.exclusive_ns));
+        key(a).cmp(&key(b)).then_with(|| a.kernel_name.cmp(&b.kernel_name))
+    });
     let around = |(row, slice): &(OverlapRow, u32)| {
         context(gpu, &facts.surroundings, attribution, row, *slice as usize)
     };
@@ -244,44 +248,77 @@ struct Facts<'a> {
     attribution: Option<&'a Attribution>,
     surroundings: Surroundings<'a>,
     savings: Savings<'a>,
+    wall: Option<&'a Wall>,
+    facts: RunFacts,
+    /// By stream: whether anything but copies and fills runs there.
+    computes: Vec<bool>,
+}
+
+/// By stream: whether anything but copies and fills runs there.
+#[inline(never)]
+fn computes(gpu: &Gpu<'_>) -> Vec<bool> {
+    let mut computes = vec![false; gpu.trace.streams.len()];
+    gpu.each_slice(|slice| {
+        if let Some(known) = slice.stream.and_then(|id| computes.get_mut(usize::from(id.0))) {
+            *known |= gpu.is_kernel(&slice);
+        }
+    });
+    computes
+}
+
+/// What the gates of a copy's remedies ask for.
+#[inline(never)]
+fn copy_facts(facts: &Facts<'_>, group: &Group, name: &str) -> RunFacts {
+    let pinned = match (is_pageable(name), is_pinned(name)) {
+        (true, _) => Some(false),
+        (false, true) => Some(true),
+        (false, false) => None,
+    };
+    let stream = |at: u32| facts.gpu.slice(at as usize).stream.map(|id| usize::from(id.0));
+    let shared = |at: &u32| stream(*at).and_then(|id| facts.computes.get(id).copied());
+    let n_shared = group.instances.iter().filter(|at| shared(at) == Some(true)).count();
+    RunFacts {
+        pinned,
+        own_stream: Some(2 * n_shared < group.instances.len()),
+        to_device: Some(copy_route(name) == CopyRoute::HostToDevice),
+        ..facts.facts
+    }
 }
 
 /// A row, and the slice of its longest instance.
 #[inline(never)]
 fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) -> (OverlapRow, u32) {
-    let Facts { gpu, per_slice, attribution, surroundings, savings } = facts;
+    let Facts { gpu, per_slice, attribution, surroundings, savings, wall, .. } = facts;
     let work = &gpu.works[group.work];
     let name = gpu.trace.strings.get(work.name);
     let class = work.category.overlap_class();
-    let remedy = Remedy::of(work.category, copy_route(name));
+    let lever = Lever::of(work.category, copy_route(name));
     let neighbours = surroundings.next_to(&group.instances);
     let risk = neighbours.risk();
     let Group { total_ns, exclusive_ns, hidden_ns, hidden_by_compute_ns, .. } = *group;
-    let fused = (remedy == Remedy::Fuse).then(|| fused(gpu, group, *attribution)).flatten();
-    // Another stream needs compute to hide behind, fusion does not.
-    let beside = (remedy != Remedy::Fuse).then_some(neighbours.slices.as_slice());
-    let bounded = !matches!(remedy, Remedy::Tune | Remedy::Lessen) && fused.is_none();
-    let whole_step = remedy == Remedy::AsyncCopy;
-    let bound_of = || savings.bound_ns(group.stage, &group.instances, beside, whole_step);
-    let bound_ns = if bounded { bound_of() } else { None };
-    let case = Case {
-        verdict,
-        remedy,
-        risk,
-        fused: fused.is_some(),
-        bound_ns,
-        total_ns,
-        exclusive_ns,
-        hidden_ns,
-        busy_ns: stage.busy_ns,
-    };
+    let fused = (lever == Lever::None).then(|| fused(gpu, group, *attribution)).flatten();
+    let place = if lever == Lever::Copy { copy_facts(facts, group, name) } else { facts.facts };
+    let remedy = applicable(lever.remedies(), &place).first().copied();
+    let bound_ns = remedy.zip(*wall).and_then(|(_, wall)| {
+        let copies = lever == Lever::Copy;
+        // The input of a batch can be copied long before it is needed; a collective has to come before its consumer.
+        let tied = if copies { &[][..] } else { neighbours.feeding.as_slice() };
+        let removed =
+            savings.removable(group.stage, &group.instances, &neighbours.slices, tied, copies)?;
+        Some(wall.saved_ns(&removed))
+    });
+    let worth = wall.zip(bound_ns).and_then(|(wall, saved_ns)| wall.priority(saved_ns));
+    let advised = remedy.zip(worth).filter(|_| verdict == Verdict::Headroom);
+    let case =
+        Case { verdict, lever, risk, advised, total_ns, exclusive_ns, busy_ns: stage.busy_ns };
     let (priority, recommendation) = decide(&case);
-    let n_steps = if savings.steps { savings.n_steps(group.stage) } else { 0 };
+    let span_ns = wall.map_or(0, |wall| wall.span_ns);
     let hidden_by = hidden_by(gpu, group, per_slice);
     let figures = Figures {
         verdict,
-        remedy,
+        lever,
         risk,
+        advised: advised.map(|(remedy, _)| remedy).filter(|_| priority < 4),
         total_ns,
         busy_ns: stage.busy_ns,
         exclusive_ns,
@@ -291,8 +328,11 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         neighbours: &neighbours,
         waits: surroundings.evidence(),
         fused,
-        savings: bound_ns.map(|ns| (ns, n_steps)),
-        pageable: remedy == Remedy::AsyncCopy && is_pageable(name),
+        savings: bound_ns.map(|ns| (ns, span_ns)),
+        span: wall.map_or("the GPU span", |wall| wall.span()),
+        linked: wall.is_some_and(|wall| wall.linked),
+        pageable: lever == Lever::Copy && is_pageable(name),
+        possible: remedy.is_some(),
         one_stream: stage.n_used < 2,
     };
     let share_of = |n: u64| percent(n as i64, neighbours.n as i64);
@@ -322,6 +362,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         hidden_pct: percent(hidden_ns, total_ns),
         hidden_by: hidden_by.map(str::to_owned),
         savings_bound_ns: bound_ns,
+        savings_pct: bound_ns.map(|ns| percent(ns, span_ns)),
         n_instances: neighbours.n,
         tight_pct: share_of(neighbours.tight),
         waited_pct: (surroundings.evidence() != Evidence::None)

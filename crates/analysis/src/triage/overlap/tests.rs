@@ -13,6 +13,7 @@ use crate::fixture::{Fixture, Slice, kernel, slice};
 use crate::gpu::Gpu;
 use crate::launches::Launches;
 use crate::triage::stages::Stage;
+use crate::triage::wall::Wall;
 
 const GEMM: &str = "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT64x64x64_MI16x16x1_ISA942";
 const REDUCE: &str = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
@@ -28,7 +29,10 @@ fn of(fixture: Fixture) -> Overlap {
 fn by_stage(trace: &Trace, stage_of: &dyn Fn(usize) -> Stage) -> Overlap {
     let before = BeforeWindowSlices::of(trace);
     let gpu = Gpu::new(trace, Platform::Rocm, &before, &Options::default());
-    overlap(&gpu, &Launches::of(&gpu), stage_of, None, &OverlapOptions::default())
+    let launches = Launches::of(&gpu);
+    let wall = Wall::of(&gpu, &launches, 0);
+    let options = OverlapOptions { wall: Some(&wall), ..OverlapOptions::default() };
+    overlap(&gpu, &launches, stage_of, None, &options)
 }
 
 fn row<'a>(found: &'a Overlap, name: &str) -> &'a OverlapRow {
@@ -51,8 +55,12 @@ fn one_stream_lists_only_what_could_move_to_a_second_one() {
         kernel(NORM).at(60 * MS, 10 * MS),
         kernel(REDUCE).at(80 * MS, 20 * MS),
     ]));
-    assert!(found.note.starts_with("No second stream: overlap cannot be judged"), "{}", found.note);
-    assert!(found.note.contains("single trace"), "{}", found.note);
+    assert!(
+        found.note.starts_with("No second stream: only communication and copies"),
+        "{}",
+        found.note
+    );
+    assert!(found.note.contains("Single trace"), "{}", found.note);
     let rows: Vec<_> = found
         .rows
         .iter()
@@ -61,12 +69,16 @@ fn one_stream_lists_only_what_could_move_to_a_second_one() {
     assert_eq!(
         rows,
         [
-            (REDUCE, 1, "overlap with compute"),
-            (H2D, 1, "async copy on a side stream, pinned memory"),
+            (REDUCE, 1, "overlap with independent compute"),
+            (H2D, 1, "pinned host memory and non_blocking=True"),
         ]
     );
     assert!(found.rows[1].reason.contains("Its host side is pageable"), "{}", found.rows[1].reason);
-    assert!(found.rows[0].reason.contains("there is no second stream"), "{}", found.rows[0].reason);
+    assert!(
+        found.rows[0].reason.contains("the stage runs on one stream"),
+        "{}",
+        found.rows[0].reason
+    );
 }
 
 #[test]
@@ -75,13 +87,17 @@ fn a_stream_that_does_next_to_nothing_is_no_second_one() {
     let found =
         of(filled([kernel(GEMM).at(20 * MS, 40 * MS), side(), kernel(NORM).at(60 * MS, 10 * MS)]));
     assert!(found.rows.is_empty(), "{:?}", found.rows);
-    let said = "No second stream that does 1% of the work: overlap cannot be judged";
+    let said = "No second stream that does 1% of the work: only communication and copies";
     assert!(found.note.starts_with(said), "{}", found.note);
-    assert!(found.note.contains("Two streams or more ran at once for 100 µs"), "{}", found.note);
+    assert!(
+        found.note.contains("Two or more streams ran at the same time for 100 µs"),
+        "{}",
+        found.note
+    );
 }
 
 #[test]
-fn what_is_fused_or_cannot_be_is_not_to_be_fused() {
+fn memory_bound_kernels_are_not_advised_by_their_class() {
     let act = "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>(int)";
     let gather = "void at::native::vectorized_gather_kernel<16, long>(char*)";
     let found = of(filled([
@@ -91,11 +107,12 @@ fn what_is_fused_or_cannot_be_is_not_to_be_fused() {
         kernel(GEMM).at(50 * MS, 10 * MS).on(0, 20),
     ]));
     let advice = |name| (row(&found, name).priority, row(&found, name).recommendation.as_str());
-    assert_eq!(advice(act), (4, "fused already"));
+    assert_eq!(advice(act), (5, "none"));
     assert!(row(&found, act).reason.contains("a fused kernel already: Activation and mult"));
     assert_eq!(row(&found, act).savings_bound_ns, None);
-    assert_eq!(advice(gather), (3, "fewer bytes or calls"));
-    assert_eq!(advice(NORM), (2, "check dependencies, then fusion"));
+    assert_eq!(advice(gather), (5, "none"));
+    assert_eq!(advice(NORM), (5, "none"));
+    assert!(row(&found, NORM).reason.contains("memory bandwidth"), "{}", row(&found, NORM).reason);
 }
 
 #[test]
@@ -114,13 +131,13 @@ fn exposed_communication_may_save_at_most_the_exposed_compute() {
     assert_eq!((reduce.verdict.as_str(), reduce.priority), ("headroom", 1));
     assert_eq!(reduce.savings_bound_ns, Some(8 * MS), "the GEMM is exposed no longer");
     assert_eq!(reduce.formal_signal, "22.0 ms, 73.3% of busy, 90.9% exposed, 9.1% hidden");
-    assert!(reduce.reason.contains("This is an estimate"), "{}", reduce.reason);
+    assert!(reduce.reason.contains("It is an estimate"), "{}", reduce.reason);
     let gemm = row(&found, GEMM);
-    assert_eq!((gemm.priority, gemm.recommendation.as_str()), (3, "tune"));
+    assert_eq!((gemm.priority, gemm.recommendation.as_str()), (4, "tune the kernel"));
     assert_eq!(gemm.savings_bound_ns, None);
     assert_eq!(gemm.overlap_class, "compute", "_Bias_ in a Tensile name is a capability");
     assert!(
-        found.note.starts_with("Two streams or more ran at once for 2.00 ms"),
+        found.note.starts_with("Two or more streams ran at the same time for 2.00 ms"),
         "{}",
         found.note
     );
@@ -144,9 +161,8 @@ fn savings_are_counted_step_by_step() {
     fixture.push(kernel(REDUCE).at(210 * MS, 20 * MS).on(0, 9).link(2));
     fixture.push(kernel(GEMM).at(240 * MS, 6 * MS).on(0, 7).link(3));
     let found = of(fixture);
-    assert_eq!(row(&found, REDUCE).savings_bound_ns, Some(3 * MS), "0 and 6 ms");
-    assert_eq!(row(&found, NORM).savings_bound_ns, Some(5 * MS / 2), "fusion needs no compute");
-    assert!(row(&found, REDUCE).reason.contains("mean of 2 steps"), "{:?}", row(&found, REDUCE));
+    assert_eq!(row(&found, REDUCE).savings_bound_ns, Some(6 * MS), "0 and 6 ms");
+    assert_eq!(row(&found, NORM).savings_bound_ns, None);
 }
 
 #[test]
@@ -161,7 +177,7 @@ fn what_ran_in_no_recorded_step_has_no_bound() {
     for name in [REDUCE, NORM] {
         assert_eq!(row(&found, name).savings_bound_ns, None);
         assert!(!row(&found, name).reason.contains("saves"), "{}", row(&found, name).reason);
-        assert!(row(&found, name).priority < 3, "it is no less urgent for that");
+        assert_eq!(row(&found, name).priority, 5, "nothing is known");
     }
 }
 
@@ -193,8 +209,15 @@ fn event_waits_are_evidence_of_dependency() {
     let found = of(fixture);
     let reduce = row(&found, REDUCE);
     assert_eq!((reduce.dependency_risk.as_str(), reduce.waited_pct), ("high", Some(100.0)));
-    assert_eq!(reduce.priority, 2);
-    assert!(reduce.reason.contains("2 next to an event wait between streams"), "{}", reduce.reason);
+    assert_eq!(
+        reduce.recommendation,
+        "overlap with independent compute; check the dependencies first"
+    );
+    assert!(
+        reduce.reason.contains("2 run next to an event wait between streams"),
+        "{}",
+        reduce.reason
+    );
 
     // As the runtime records it: before a launch. Here the GEMM waits for the reduction, in one round.
     let mut fixture = in_turn();
@@ -206,6 +229,11 @@ fn event_waits_are_evidence_of_dependency() {
     let found = of(fixture);
     let reduce = row(&found, REDUCE);
     assert_eq!((reduce.dependency_risk.as_str(), reduce.waited_pct), ("high", Some(50.0)));
+    assert_eq!(
+        reduce.savings_bound_ns,
+        Some(MS),
+        "the one that the GEMM waits for has nothing to overlap with"
+    );
 }
 
 #[test]
@@ -220,7 +248,7 @@ fn all_instances_decide_the_risk_not_the_longest() {
     let found = of(filled(slices));
     let norm = row(&found, NORM);
     assert_eq!((norm.dependency_risk.as_str(), norm.tight_pct, norm.n_instances), ("low", 25.0, 4));
-    assert_eq!((norm.priority, norm.recommendation.as_str()), (1, "fusion"));
+    assert_eq!((norm.priority, norm.recommendation.as_str()), (5, "none"));
     assert_eq!(norm.representative, 0);
 }
 
@@ -232,8 +260,8 @@ fn what_is_hidden_already_gains_little() {
         kernel(NORM).at(10 * MS, MS).on(0, 9),
     ]));
     let norm = row(&found, NORM);
-    assert_eq!((norm.verdict.as_str(), norm.priority), ("low-roi-hidden", 4));
-    assert_eq!(norm.recommendation, "skip");
+    assert_eq!((norm.verdict.as_str(), norm.priority), ("low-roi-hidden", 5));
+    assert_eq!(norm.recommendation, "none");
 }
 
 #[test]
@@ -250,14 +278,18 @@ fn stages_are_judged_apart_and_captures_not_at_all() {
         [Stage::Decode, Stage::Decode, Stage::Extend, Stage::Capture, Stage::All][at]
     });
     let rows: Vec<_> = found.rows.iter().map(|row| (row.stage, row.kernel_name.as_str())).collect();
-    assert_eq!(rows, [(Stage::Extend, REDUCE), (Stage::Decode, GEMM), (Stage::Decode, REDUCE)]);
+    assert_eq!(rows, [(Stage::Decode, GEMM), (Stage::Extend, REDUCE), (Stage::Decode, REDUCE)]);
     assert!(found.note.starts_with("No second stream in extend/prefill:"), "{}", found.note);
 }
 
 #[test]
 fn nothing_is_said_of_nothing() {
     let found = of(Fixture::default());
-    assert!(found.rows.is_empty() && found.note.starts_with("No GPU slice"), "{}", found.note);
+    assert!(
+        found.rows.is_empty() && found.note.starts_with("This trace has no GPU slices"),
+        "{}",
+        found.note
+    );
 }
 
 #[test]

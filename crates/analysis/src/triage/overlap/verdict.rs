@@ -1,16 +1,17 @@
-//! The decisions as tables: thresholds, priorities and what to recommend. No trace in here.
+//! The decisions as tables: thresholds, what could shorten exposed time, priorities. No trace in here.
 
+use catalog::remedies::Remedy;
 use catalog::{Category, CopyRoute, OverlapClass};
 
 use super::risk::Risk;
 
-/// Below this total nothing is worth a row.
+/// Below this total a kernel gets no row, in ns.
 pub(super) const LEAST_NS: i64 = 5_000;
 
-/// From this share of exposed time on there is headroom.
+/// From this share of exposed time on there is headroom, in percent.
 pub(super) const HEADROOM_PCT: i64 = 45;
 
-/// From this share of hidden time on more overlap gains little.
+/// From this share of hidden time on more overlap gains little, in percent.
 pub(super) const HIDDEN_PCT: i64 = 65;
 
 /// How many rows each verdict gets in a stage.
@@ -37,84 +38,52 @@ impl Verdict {
     }
 }
 
-/// What shortens the exposed time of work, by what the work is.
+/// What could shorten the exposed time of work, by what the work is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remedy {
+pub(super) enum Lever {
     /// Run it beside compute on another stream.
     Overlap,
-    /// Copy on a side stream, to or from pinned memory.
-    AsyncCopy,
-    /// Let another kernel do it on the way.
-    Fuse,
-    /// Do less of it, or more of it at once: no neighbour can do it on the way.
-    Lessen,
+    /// Copy from pinned memory, on a stream of its own.
+    Copy,
     /// Make the kernel itself faster.
     Tune,
-    /// Find out what it is first.
-    Inspect,
+    /// None: another stream would share the same bandwidth.
+    None,
 }
 
-impl Remedy {
-    /// Never fusion for compute: it is what others hide behind or fuse into.
+impl Lever {
+    /// What moves bytes within the device competes with every kernel for its bandwidth; what copies to and from the host or
+    /// between devices does not.
     pub(super) fn of(category: Category, route: CopyRoute) -> Self {
         match (category.overlap_class(), category) {
             (OverlapClass::Compute, _) => Self::Tune,
             (OverlapClass::Communication, _) => Self::Overlap,
-            // Transpositions, random access, sorting, pooling and an optimizer's step are passes over memory of their own.
-            (
-                _,
-                Category::Layout
-                | Category::Index
-                | Category::ScanSort
-                | Category::PoolResize
-                | Category::Optimizer
-                | Category::Memset,
-            ) => Self::Lessen,
-            (OverlapClass::Elementwise, _) => Self::Fuse,
             (OverlapClass::Memory, Category::Memcpy) => match route {
-                CopyRoute::HostToDevice | CopyRoute::DeviceToHost => Self::AsyncCopy,
+                CopyRoute::HostToDevice | CopyRoute::DeviceToHost => Self::Copy,
                 CopyRoute::PeerToPeer => Self::Overlap,
-                CopyRoute::DeviceToDevice => Self::Lessen,
-                CopyRoute::Unknown => Self::Inspect,
+                CopyRoute::DeviceToDevice | CopyRoute::Unknown => Self::None,
             },
-            (OverlapClass::Memory, _) => Self::Fuse,
-            (OverlapClass::Other, _) => Self::Inspect,
+            _ => Self::None,
         }
     }
 
-    pub(super) fn text(self) -> &'static str {
+    /// Ids of the remedies that may apply: rows of [`catalog::remedies::REMEDIES`].
+    pub(super) fn remedies(self) -> &'static [&'static str] {
         match self {
-            Self::Overlap => "overlap with compute",
-            Self::AsyncCopy => "async copy on a side stream, pinned memory",
-            Self::Fuse => "fusion",
-            Self::Lessen => "fewer bytes or calls",
-            Self::Tune => "tune",
-            Self::Inspect => "inspect",
+            Self::Overlap => &["overlap-collective"],
+            Self::Copy => &["pin-host-memory", "copy-stream"],
+            Self::Tune | Self::None => &[],
         }
     }
 
-    /// The sentence that explains the remedy.
-    pub(super) fn why(self) -> &'static str {
+    /// What is said of work that nothing is advised for.
+    pub(super) fn without_advice(self) -> &'static str {
         match self {
-            Self::Overlap => {
-                "Communication needs few compute units and can run beside independent compute. Its time holds the \
-                 wait for the slowest rank, which one rank's trace cannot tell apart."
+            Self::Tune => "Compute-bound work cannot be hidden: tune the kernel.",
+            Self::None => {
+                "It is limited by memory bandwidth, which work of a second stream would share."
             }
-            Self::AsyncCopy => {
-                "A copy between host and device uses the copy engine; from pinned memory and on a stream of its \
-                 own it runs beside kernels."
-            }
-            Self::Fuse => {
-                "The bytes that it moves take its time. In one kernel with a neighbour that makes or takes them they \
-                 are moved once less; a second stream would share the same bandwidth."
-            }
-            Self::Lessen => {
-                "No neighbour can do it on the way: fewer bytes, many in one call, or a faster kernel shorten it."
-            }
-            Self::Tune => {
-                "Compute is what other work hides behind: only a faster kernel shortens it."
-            }
-            Self::Inspect => "Its name does not say what it does, so find out before acting.",
+            Self::Overlap | Self::Copy => "",
         }
     }
 }
@@ -144,144 +113,98 @@ pub(super) fn at_least(part: i64, pct: i64, whole: i64) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) verdict: Verdict,
-    pub(super) remedy: Remedy,
+    pub(super) lever: Lever,
     pub(super) risk: Risk,
-    /// It is a fused kernel already.
-    pub(super) fused: bool,
-    /// What overlap could save at most, where overlap is the remedy.
-    pub(super) bound_ns: Option<i64>,
-    /// Sum of durations, of it exposed and hidden, and the stage's busy time.
+    /// The remedy whose gates are open and that saves enough wall time, with its priority.
+    pub(super) advised: Option<(&'static Remedy, u8)>,
+    /// Sum of durations, of it exposed, and the stage's busy time.
     pub(super) total_ns: i64,
     pub(super) exclusive_ns: i64,
-    pub(super) hidden_ns: i64,
     pub(super) busy_ns: i64,
 }
 
-/// Priority 1 to 5, and what to do: the first line that holds.
+/// No advice.
+pub(super) const NONE: &str = "none";
+
+/// Priority 1 to 5, and what to do. 1 to 3 are advice, by the wall time that it saves at most; 4 is a kernel to tune, whose
+/// gain no trace tells; 5 is no advice.
 pub(super) fn decide(case: &Case) -> (u8, String) {
-    let Case { verdict, remedy, risk, fused, bound_ns, total_ns, exclusive_ns, hidden_ns, busy_ns } =
-        *case;
-    let exposed = at_least(exclusive_ns, 85, total_ns);
-    let headroom = verdict == Verdict::Headroom;
-    if !at_least(total_ns, 1, busy_ns) {
-        (5, "skip".to_owned())
-    } else if remedy == Remedy::Tune
-        || (remedy == Remedy::Lessen && verdict != Verdict::LowRoiHidden)
-    {
-        // Overlap cannot shorten it, whatever stands beside it.
-        match (headroom || exposed, at_least(hidden_ns, 70, total_ns)) {
-            (true, _) => (3, remedy.text().to_owned()),
-            (false, true) => (5, "skip".to_owned()),
-            (false, false) => (4, remedy.text().to_owned()),
+    let Case { verdict, lever, risk, advised, total_ns, exclusive_ns, busy_ns } = *case;
+    let large = at_least(total_ns, 1, busy_ns);
+    let exposed = verdict == Verdict::Headroom || at_least(exclusive_ns, 85, total_ns);
+    match (advised, risk) {
+        (Some((remedy, priority)), Risk::Low) if large => (priority, remedy.what.to_owned()),
+        (Some((remedy, priority)), _) if large => {
+            (priority, format!("{}; check the dependencies first", remedy.what))
         }
-    } else if headroom && remedy == Remedy::Inspect {
-        (2, "inspect".to_owned())
-    } else if fused && verdict != Verdict::LowRoiHidden {
-        (4, "fused already".to_owned())
-    } else if headroom && bound_ns == Some(0) {
-        // Nothing is there to hide it behind.
-        (3, remedy.text().to_owned())
-    } else if headroom && risk == Risk::Low {
-        (1, remedy.text().to_owned())
-    } else if headroom {
-        (2, format!("check dependencies, then {}", remedy.text()))
-    } else if verdict == Verdict::LowRoiHidden {
-        (4, "skip".to_owned())
-    } else if exposed && risk == Risk::Low {
-        (3, "defer".to_owned())
-    } else if at_least(hidden_ns, 70, total_ns) {
-        (5, "skip".to_owned())
-    } else {
-        let recommendation = match risk {
-            Risk::High => "check dependencies",
-            Risk::Unclear => "inspect",
-            Risk::Low => "defer",
-        };
-        (4, recommendation.to_owned())
+        _ if large && lever == Lever::Tune && exposed => (4, "tune the kernel".to_owned()),
+        _ => (5, NONE.to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use catalog::remedies::remedy;
+
     use super::*;
 
-    fn case(verdict: Verdict, remedy: Remedy, risk: Risk, exclusive_ns: i64) -> Case {
-        let total_ns = 100;
-        let hidden_ns = total_ns - exclusive_ns;
+    fn case(lever: Lever, risk: Risk, advised: Option<(&'static str, u8)>) -> Case {
         Case {
-            verdict,
-            remedy,
+            verdict: Verdict::Headroom,
+            lever,
             risk,
-            fused: false,
-            bound_ns: None,
-            total_ns,
-            exclusive_ns,
-            hidden_ns,
+            advised: advised.and_then(|(id, priority)| Some((remedy(id)?, priority))),
+            total_ns: 100,
+            exclusive_ns: 100,
             busy_ns: 10_000,
         }
     }
 
     #[test]
-    fn the_first_line_that_holds_decides() {
-        use Remedy::{AsyncCopy, Fuse, Inspect, Lessen, Overlap, Tune};
-        use Verdict::{Headroom, LowRoiHidden, Observe};
-        for (verdict, remedy, risk, exclusive_ns, priority, recommendation) in [
-            (Headroom, Overlap, Risk::Low, 100, 1, "overlap with compute"),
-            (Headroom, AsyncCopy, Risk::Low, 45, 1, "async copy on a side stream, pinned memory"),
-            (Headroom, Fuse, Risk::Low, 100, 1, "fusion"),
+    fn the_bound_decides_the_priority_and_the_risk_the_words() {
+        let advised = Some(("overlap-collective", 2));
+        for (case, priority, recommendation) in [
+            (case(Lever::Overlap, Risk::Low, advised), 2, "overlap with independent compute"),
             (
-                Headroom,
-                Overlap,
-                Risk::High,
-                100,
+                case(Lever::Overlap, Risk::High, advised),
                 2,
-                "check dependencies, then overlap with compute",
+                "overlap with independent compute; check the dependencies first",
             ),
-            (Headroom, Fuse, Risk::Unclear, 100, 2, "check dependencies, then fusion"),
-            (Headroom, Inspect, Risk::Low, 100, 2, "inspect"),
-            (Headroom, Tune, Risk::Low, 100, 3, "tune"),
-            (Headroom, Lessen, Risk::High, 100, 3, "fewer bytes or calls"),
-            (Observe, Tune, Risk::High, 20, 5, "skip"),
-            (Observe, Tune, Risk::High, 40, 4, "tune"),
-            (LowRoiHidden, Fuse, Risk::Low, 10, 4, "skip"),
-            (Observe, Overlap, Risk::Low, 85, 3, "defer"),
-            (Observe, Overlap, Risk::High, 30, 5, "skip"),
-            (Observe, Overlap, Risk::High, 31, 4, "check dependencies"),
-            (Observe, Overlap, Risk::Unclear, 40, 4, "inspect"),
-            (Observe, Overlap, Risk::Low, 40, 4, "defer"),
+            (case(Lever::Overlap, Risk::Low, None), 5, "none"),
+            (case(Lever::Tune, Risk::High, None), 4, "tune the kernel"),
+            (case(Lever::None, Risk::Low, None), 5, "none"),
         ] {
-            let case = case(verdict, remedy, risk, exclusive_ns);
             assert_eq!(decide(&case), (priority, recommendation.to_owned()), "{case:?}");
             let small = Case { busy_ns: 10_001, ..case };
-            assert_eq!(decide(&small), (5, "skip".to_owned()), "less than 1%: {small:?}");
+            assert_eq!(decide(&small), (5, "none".to_owned()), "less than 1%: {small:?}");
         }
+        let hidden = Case {
+            verdict: Verdict::Observe,
+            exclusive_ns: 84,
+            ..case(Lever::Tune, Risk::Low, None)
+        };
+        assert_eq!(decide(&hidden).0, 5, "much of it is hidden");
     }
 
     #[test]
-    fn what_is_fused_already_or_has_nothing_to_hide_behind_is_not_urgent() {
-        let fuse = case(Verdict::Headroom, Remedy::Fuse, Risk::High, 100);
-        assert_eq!(decide(&Case { fused: true, ..fuse }), (4, "fused already".to_owned()));
-        let copy = case(Verdict::Headroom, Remedy::Overlap, Risk::Low, 100);
-        assert_eq!(decide(&Case { bound_ns: Some(0), ..copy }).0, 3);
-        assert_eq!(decide(&Case { bound_ns: Some(1), ..copy }).0, 1);
-    }
-
-    #[test]
-    fn compute_is_never_fused_and_every_class_has_its_remedy() {
+    fn no_kernel_is_fused_or_moved_by_its_class_alone() {
         for category in Category::ALL {
             for route in [CopyRoute::Unknown, CopyRoute::HostToDevice, CopyRoute::DeviceToDevice] {
-                let remedy = Remedy::of(*category, route);
+                let lever = Lever::of(*category, route);
                 let computes = category.overlap_class() == OverlapClass::Compute;
-                assert_eq!(computes, remedy == Remedy::Tune, "{category:?}");
+                assert_eq!(computes, lever == Lever::Tune, "{category:?}");
             }
         }
-        assert_eq!(Remedy::of(Category::Communication, CopyRoute::Unknown), Remedy::Overlap);
-        assert_eq!(Remedy::of(Category::Norm, CopyRoute::Unknown), Remedy::Fuse);
-        assert_eq!(Remedy::of(Category::Copy, CopyRoute::Unknown), Remedy::Fuse);
-        assert_eq!(Remedy::of(Category::Memcpy, CopyRoute::DeviceToHost), Remedy::AsyncCopy);
-        assert_eq!(Remedy::of(Category::Memcpy, CopyRoute::DeviceToDevice), Remedy::Lessen);
-        assert_eq!(Remedy::of(Category::Index, CopyRoute::Unknown), Remedy::Lessen);
-        assert_eq!(Remedy::of(Category::Memcpy, CopyRoute::Unknown), Remedy::Inspect);
-        assert_eq!(Remedy::of(Category::Other, CopyRoute::Unknown), Remedy::Inspect);
+        assert_eq!(Lever::of(Category::Communication, CopyRoute::Unknown), Lever::Overlap);
+        // A radix sort is no part of a fused kernel.
+        for category in [Category::SamplingTopk, Category::ScanSort, Category::Norm, Category::Copy]
+        {
+            assert_eq!(Lever::of(category, CopyRoute::Unknown), Lever::None, "{category:?}");
+        }
+        assert_eq!(Lever::of(Category::Memcpy, CopyRoute::DeviceToHost), Lever::Copy);
+        assert_eq!(Lever::of(Category::Memcpy, CopyRoute::DeviceToDevice), Lever::None);
+        for lever in [Lever::Overlap, Lever::Copy, Lever::Tune, Lever::None] {
+            assert!(lever.remedies().iter().all(|id| remedy(id).is_some()), "{lever:?}");
+        }
     }
 }

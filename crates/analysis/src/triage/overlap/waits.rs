@@ -1,4 +1,4 @@
-//! Event waits: where a stream was told to wait for another one.
+//! Event waits: a stream waits for an event of another stream.
 //!
 //! Two records tell of them. CUPTI's `Stream Wait Event` slices (raw category `cuda_sync`) stand on the
 //! stream that waits. Where there are none, the runtime's `*StreamWaitEvent` calls are taken to concern the

@@ -1,4 +1,4 @@
-//! What ran around one instance: the lanes of its device in a stretch of time, for the page's drawing and for text.
+//! The work around one instance: the streams of its device in a time window, for the page's drawing and for text.
 //!
 //! Everything that ran is in it, also what was launched before the profiler's window and so is in no table: a picture
 //! that hid it would show idle time where there was none.
@@ -14,13 +14,13 @@ use crate::gpu::Gpu;
 use crate::steps::absolute_ns;
 use crate::streams::natural;
 
-/// The shortest stretch around an instance, in ns (triage.md 0).
+/// The shortest window around an instance, in ns.
 const LEAST_SPAN_NS: i64 = 40_000;
-/// How many durations of the instance are looked at around it.
+/// The length of the window, in durations of the instance.
 const SPAN_DURATIONS: i64 = 6;
-/// Slices that get a letter of their own; others show their category.
+/// Number of slices with their own letter; others show their category.
 const LETTERS: usize = 8;
-/// Slices that one window holds: more cannot be drawn. The longest stay.
+/// The most slices of a window, because more cannot be drawn. The longest are kept.
 const MOST_SLICES: usize = 4_000;
 /// Longest name in a window.
 const NAME_CHARS: usize = 96;

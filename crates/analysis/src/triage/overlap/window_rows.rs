@@ -1,9 +1,9 @@
-//! What ran around one instance as a table, for those who cannot see the drawing and for copying.
+//! The work around one instance as a table, for screen readers and for copying.
 
 use report::{Cell, Column, Row, Table, Unit};
 
 use super::window::{OverlapWindow, WindowSlice};
-use crate::columns;
+use crate::{columns, words};
 
 /// One slice of a window.
 struct SliceRow {
@@ -17,19 +17,19 @@ impl Row for SliceRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
             key: "letter",
-            title: "Letter",
+            title: "Label",
             unit: Unit::Text,
-            help: "A is the instance itself, B to H the longest others; as in the drawing and in the text timeline.",
+            help: "A is the instance itself, B to H the longest of the others, as in the drawing and in the text timeline.",
             cell: |row| row.slice.letter.map(String::from).unwrap_or_default().as_str().into(),
         },
-        columns::kernel_name("What ran.", |row| row.slice.name.as_str().into()),
-        columns::category("What it does.", |row| row.slice.category.as_str().into()),
+        columns::kernel_name("Kernel name.", |row| row.slice.name.as_str().into()),
+        columns::category("What the kernel does.", |row| words::category(&row.slice.category)),
         columns::stream(|row| row.stream.as_str().into()),
         Column {
             key: "start_ns",
             title: "Start",
             unit: Unit::Time,
-            help: "From the begin of the window.",
+            help: "Time since the start of the window.",
             cell: |row| Cell::Ns(row.slice.start_ns.saturating_sub(row.from_ns)),
         },
         columns::dur_ns(|row| Cell::Ns(row.slice.dur_ns)),

@@ -1,4 +1,4 @@
-//! Two orders of names side by side: what they have in common, in order.
+//! Aligns two sequences of names: their longest common order.
 
 /// Cells of the table that aligns two orders of names; beyond, only what they share at both ends is found.
 const MAX_CELLS: usize = 16_000_000;

@@ -1,4 +1,4 @@
-//! The captures of graphs in a trace: what each launched, in order.
+//! Finds graph captures in a trace: the launches of each, in order.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub(in crate::triage) struct Capture {
 pub(in crate::triage) fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Capture> {
     let (mut begins, mut ends) = (Vec::new(), Vec::new());
     let recorded = recorded(trace);
-    // Whether a name begins a capture (or ends one), told once.
+    // Whether a name begins a capture (or ends one), computed once.
     let mut known: HashMap<StringId, Option<bool>, BuildIdHasher> = HashMap::default();
     each_row(trace, |row| {
         // (Runtime calls only: frames of Python have such names, too.)

@@ -1,4 +1,4 @@
-//! Graphs and their captures, on traces made by hand.
+//! Graphs and their captures, on synthetic traces.
 
 use trace::Trace;
 
@@ -148,4 +148,58 @@ fn of_equal_captures_the_batch_size_decides() {
     assert_eq!(used("32", &[&one, &other], &details([32, 16])), [(1, 1, 1), (0, 0, 0)]);
     // Nothing tells: the first, and it is said.
     assert_eq!(used("32", &[&one, &other], &[]), [(1, 1, 0), (0, 0, 0)]);
+}
+
+/// A trace of a capture that also ran: first as a warm-up, twice what it captures, then the graph itself, three times.
+fn capture_that_ran(letters: &str) -> Trace {
+    let mut fixture = Fixture::default();
+    let call = |name: &'static str, at| slice("cuda_runtime", name).at(at, 1).on(1, 1);
+    let names: Vec<String> = letters.chars().map(String::from).collect();
+    let mut link = 1_000;
+    for pass in 0..3_i64 {
+        let is_captured = pass == 2;
+        let base = pass * 1_000;
+        if is_captured {
+            fixture.push(call("hipStreamBeginCapture", base));
+        }
+        for (name, at) in names.iter().zip(1_i64..) {
+            let at = base + at * 10;
+            link += 1;
+            let op = if is_captured { name.as_str() } else { "warm_up" };
+            fixture.push(slice("cpu_op", op).at(at - 5, 9).on(1, 1).external(link));
+            let launch = call("hipLaunchKernel", at).launching(name);
+            fixture.push(launch.link(link).external(link));
+            if !is_captured {
+                fixture.push(kernel(name).at(at + 2, 5).link(link));
+            }
+        }
+        if is_captured {
+            fixture.push(call("hipStreamEndCapture", base + 900));
+        }
+    }
+    for replay in 0..3_i64 {
+        let base = 5_000 + replay * 1_000;
+        fixture.push(call("hipGraphLaunch", base).link(replay + 1));
+        for (name, at) in names.iter().zip(1_i64..) {
+            fixture.push(kernel(name).at(base + at * 10, 5).link(replay + 1));
+        }
+    }
+    fixture.finish()
+}
+
+#[test]
+fn a_capture_that_also_ran_its_graph_maps_every_kernel() {
+    let mut fixture = Fixture::default();
+    fixture.push(slice("cuda_runtime", "hipGraphLaunch").at(0, 2).on(1, 1).link(1));
+    for (name, at) in ["a", "b", "a", "c"].iter().zip(1_i64..) {
+        fixture.push(kernel(name).at(at * 10, 5).link(1));
+    }
+    let (measured, capture) = (fixture.finish(), capture_that_ran("abac"));
+    let sources = Sources { captures: &[&capture], ..Sources::default() };
+    let report = triage(&measured, &TriageOptions::default(), &sources);
+    assert_eq!((report.coverage.graph_slices, report.coverage.graph_mapped), (4, 4));
+    let mut ops: Vec<&str> = report.kernels.iter().map(|row| &*row.cpu_op).collect();
+    ops.sort_unstable();
+    assert_eq!(ops, ["a", "b", "c"], "the ops of the capture, not those of its warm-up");
+    assert!(report.kernels.iter().all(|row| row.mapping_confidence == "replay"));
 }

@@ -1,4 +1,4 @@
-//! The stage that a file's name gives, for traces whose annotations give none.
+//! The stage from a file's name, for traces without stage annotations.
 
 use super::Stage;
 
@@ -7,7 +7,7 @@ const COMPONENTS: usize = 6;
 
 /// The stage in the last components of a path: a word of its own, `…-TP-0-DECODE.trace.json.gz` or
 /// `prefill/rank0.json`; the nearest component that has one decides. `prefilldecode` is no such word, and a
-/// name with both words tells nothing of a single slice.
+/// name with both words does not identify the stage of a slice.
 pub(crate) fn stage_of_path(path: &str) -> Option<Stage> {
     for component in path.rsplit(['/', '\\']).take(COMPONENTS) {
         let lower = component.to_ascii_lowercase();

@@ -1,14 +1,16 @@
-//! Which window a GPU slice belongs to, and by what evidence.
+//! Assigns GPU slices to windows, with the evidence.
 
+use catalog::RawKind;
 use trace::{Row, Trace, TrackId};
 
+use super::grammar::is_backward_kernel;
 use super::timeline::{Neighbours, Timeline};
 use super::windows::{Side, StageWindow};
 use super::{NEAR_NS, Stage};
-use crate::gpu::{Gpu, GpuSlice};
+use crate::gpu::{Gpu, GpuSlice, Work};
 use crate::launches::Launches;
 
-/// What told the stage of a slice.
+/// The evidence for the stage of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// An annotation around its launch or around itself.
@@ -19,6 +21,8 @@ pub(crate) enum Evidence {
     BeforeBackward,
     /// It was launched between a backward pass and the optimizer.
     BeforeOptimizer,
+    /// The kernel's name.
+    KernelName,
     /// An annotation nearby.
     Near,
     /// The file's name.
@@ -30,19 +34,20 @@ pub(crate) enum Evidence {
 }
 
 impl Evidence {
-    pub(crate) const COUNT: usize = 8;
+    pub(crate) const COUNT: usize = 9;
     pub(crate) const EVERY: [Self; Self::COUNT] = [
         Self::Annotation,
         Self::Engine,
         Self::BeforeBackward,
         Self::BeforeOptimizer,
+        Self::KernelName,
         Self::Near,
         Self::FileName,
         Self::LaunchedBefore,
         Self::Nothing,
     ];
 
-    /// Whether it tells anything.
+    /// The evidence, unless it is none.
     pub(crate) fn tells(self) -> Option<Self> {
         (!matches!(self, Self::LaunchedBefore | Self::Nothing)).then_some(self)
     }
@@ -64,11 +69,15 @@ pub(crate) struct Finder<'a> {
     is_engine: &'a [bool],
     gpu: &'a Gpu<'a>,
     launches: &'a Launches,
+    /// By work: whether its name says that it belongs to the backward pass.
+    is_backward: Vec<bool>,
     /// Annotations by `External id`.
     externals: Vec<(i64, u32)>,
     of_track: Vec<Timeline>,
     /// Windows of the CPU side, by process.
     of_process: Vec<Timeline>,
+    /// Of these, the passes: clearing gradients may stand anywhere in a step, so it says nothing of its neighbours.
+    passes_of_process: Vec<Timeline>,
     /// Windows of the GPU side, by process: the profiler makes a process of every device.
     of_device: Vec<Timeline>,
     /// All windows of the CPU side: for slices of which no launch is known.
@@ -83,19 +92,26 @@ impl<'a> Finder<'a> {
         is_engine: &'a [bool],
     ) -> Self {
         let trace = gpu.trace;
-        let of = |key: &dyn Fn(TrackId) -> usize, len: usize, sides: &[Side]| -> Vec<Timeline> {
+        let lay = |key: &dyn Fn(TrackId) -> usize, len: usize, sides: &[Side], chores: bool| {
             let mut lists: Vec<Vec<u32>> = vec![Vec::new(); len];
             for (index, window) in (0..).zip(windows) {
                 if sides.contains(&window.side)
+                    && (chores || window.is_pass)
                     && let Some(list) = lists.get_mut(key(window.track))
                 {
                     list.push(index);
                 }
             }
-            lists.iter().map(|list| Timeline::new(windows, list)).collect()
+            lists.iter().map(|list| Timeline::new(windows, list)).collect::<Vec<Timeline>>()
         };
+        let of = |key: &dyn Fn(TrackId) -> usize, len, sides: &[Side]| lay(key, len, sides, true);
         let process = |track: TrackId| trace.track_info(track).process.0 as usize;
         let cpu = [Side::Cpu, Side::Engine];
+        let is_training = windows.iter().any(|window| window.stage.is_training());
+        let is_backward = |work: &Work| {
+            let name = trace.strings.get(work.name);
+            is_training && work.kind == RawKind::Kernel && is_backward_kernel(name)
+        };
         let mut externals: Vec<(i64, u32)> = (0..)
             .zip(windows)
             .filter(|(_, window)| window.side == Side::Cpu)
@@ -108,6 +124,7 @@ impl<'a> Finder<'a> {
             launches,
             windows,
             is_engine,
+            is_backward: gpu.works.iter().map(is_backward).collect(),
             externals,
             of_track: of(
                 &|track| track.0 as usize,
@@ -115,6 +132,7 @@ impl<'a> Finder<'a> {
                 &[Side::Cpu, Side::Gpu, Side::Engine],
             ),
             of_process: of(&process, trace.processes.len(), &cpu),
+            passes_of_process: lay(&process, trace.processes.len(), &cpu, false),
             of_device: of(&process, trace.processes.len(), &[Side::Gpu]),
             of_cpu: of(&|_| 0, 1, &cpu).pop().unwrap_or_default(),
         }
@@ -130,27 +148,40 @@ impl<'a> Finder<'a> {
             return nothing;
         }
         let (row, launch) = (self.gpu.row(at), self.launches.of_slice(at));
-        let found = self
-            .by_external(row, launch)
-            .or_else(|| self.by_thread(launch?))
-            .or_else(|| {
-                self.inside(self.of_track.get(self.trace.track(row).0 as usize)?, slice.start_ns)
-            })
-            .or_else(|| self.by_process(launch?))
-            .or_else(|| self.inside(self.device(row)?, slice.start_ns));
-        if let Some(found) = found {
+        let proof = self.by_external(row, launch, slice).or_else(|| self.by_thread(launch?));
+        if let Some(found) = proof {
             return found;
         }
-        let near = match launch {
-            Some(launch) => self
-                .of_process
-                .get(self.process(launch))
-                .and_then(|of_process| self.near(of_process.neighbours(self.trace.ts_ns(launch)))),
+        let found = self
+            .inside_track(row, slice.start_ns)
+            .or_else(|| self.by_process(launch?))
+            .or_else(|| self.inside(self.device(row)?, slice.start_ns))
+            .or_else(|| self.by_distance(row, launch, slice));
+        let found = found.unwrap_or(nothing);
+        // What runs around it is weaker evidence than its own name.
+        let contradicted = !matches!(found.stage, Stage::Backward | Stage::WeightGrad)
+            && (found.stage.is_training() || found.evidence == Evidence::Nothing);
+        if contradicted && self.is_backward.get(slice.work) == Some(&true) {
+            return Found { stage: Stage::Backward, evidence: Evidence::KernelName, window: None };
+        }
+        found
+    }
+
+    fn inside_track(&self, row: Row, ns: i64) -> Option<Found> {
+        self.inside(self.of_track.get(self.trace.track(row).0 as usize)?, ns)
+    }
+
+    /// By the nearest window, where one is near.
+    fn by_distance(&self, row: Row, launch: Option<Row>, slice: &GpuSlice) -> Option<Found> {
+        match launch {
+            Some(launch) => {
+                let of_process = self.of_process.get(self.process(launch))?;
+                self.near(of_process.neighbours(self.trace.ts_ns(launch)))
+            }
             // Launched before anything was annotated.
             None if slice.before_window => None,
             None => self.by_start(row, slice.start_ns),
-        };
-        near.unwrap_or(nothing)
+        }
     }
 
     fn process(&self, row: Row) -> usize {
@@ -161,19 +192,25 @@ impl<'a> Finder<'a> {
         self.of_device.get(self.process(row))
     }
 
-    /// By the annotation whose id it carries. Ids count within a process: in a file that was merged from
-    /// several ranks the launch tells whose it is.
+    /// By the annotation whose id it carries, if that holds the launch: ids of ops and of annotations are not always
+    /// distinct (PyTorch 1.8 to 1.10), and an annotation that begins later cannot have launched anything. Ids count
+    /// within a process: in a file that was merged from several ranks the launch identifies the process.
     #[inline(never)]
-    fn by_external(&self, row: Row, launch: Option<Row>) -> Option<Found> {
+    fn by_external(&self, row: Row, launch: Option<Row>, slice: &GpuSlice) -> Option<Found> {
         let external = self.trace.external(row)?;
-        let process = launch.map(|launch| self.process(launch));
         let at = self.externals.partition_point(|(known, _)| *known < external);
         let same = self.externals.get(at..)?.iter().take_while(|(known, _)| *known == external);
-        let mut own = same.map(|(_, index)| *index).filter(|index| {
-            let track = self.windows.get(*index as usize).map(|window| window.track);
-            let of = track.map(|track| self.trace.track_info(track).process.0 as usize);
-            process.is_none() || process == of
-        });
+        let holds = |window: &StageWindow| match launch {
+            Some(launch) => {
+                let of = self.trace.track_info(window.track).process.0 as usize;
+                let ns = self.trace.ts_ns(launch);
+                of == self.process(launch) && window.start_ns <= ns && ns <= window.end_ns
+            }
+            None => window.start_ns <= slice.start_ns,
+        };
+        let mut own = same
+            .map(|(_, index)| *index)
+            .filter(|index| self.windows.get(*index as usize).is_some_and(holds));
         self.of_window(own.next()?)
     }
 
@@ -181,9 +218,18 @@ impl<'a> Finder<'a> {
     #[inline(never)]
     fn by_thread(&self, launch: Row) -> Option<Found> {
         let track = self.trace.track(launch).0 as usize;
-        let found = self.inside(self.of_track.get(track)?, self.trace.ts_ns(launch));
+        let ns = self.trace.ts_ns(launch);
+        let found = self.inside(self.of_track.get(track)?, ns);
         if self.is_engine.get(track) != Some(&true) {
             return found;
+        }
+        // The script waits for the engine, so its annotation of weight gradients is about this work.
+        let is_weight_grad = |found: &Found| found.stage == Stage::WeightGrad;
+        let of_script = || self.inside(self.of_process.get(self.process(launch))?, ns);
+        if let Some(found) =
+            found.filter(is_weight_grad).or_else(|| of_script().filter(is_weight_grad))
+        {
+            return Some(found);
         }
         // A forward pass on the engine's thread computes again what the backward pass needs.
         let window = found.and_then(|found| found.window);
@@ -196,13 +242,14 @@ impl<'a> Finder<'a> {
         let of_process = self.of_process.get(self.process(launch))?;
         let ns = self.trace.ts_ns(launch);
         self.inside(of_process, ns).or_else(|| {
-            let Neighbours { before, after } = of_process.neighbours(ns);
+            let passes = self.passes_of_process.get(self.process(launch))?;
+            let Neighbours { before, after } = passes.neighbours(ns);
             let stage = |window: Option<(u32, i64)>| {
                 window.and_then(|(index, _)| self.windows.get(index as usize)).map(|it| it.stage)
             };
             let (stage, evidence) = match (stage(before), stage(after)) {
                 (_, Some(Stage::Backward)) => (Stage::Forward, Evidence::BeforeBackward),
-                (Some(Stage::Backward), Some(Stage::Optimizer)) => {
+                (Some(Stage::Backward | Stage::WeightGrad), Some(Stage::Optimizer)) => {
                     (Stage::Optimizer, Evidence::BeforeOptimizer)
                 }
                 _ => return None,
@@ -211,7 +258,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// By its own start: nothing is known of its launch.
+    /// By its own start, because its launch is not recorded.
     #[inline(never)]
     fn by_start(&self, row: Row, start_ns: i64) -> Option<Found> {
         match self.device(row) {

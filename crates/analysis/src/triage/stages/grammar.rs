@@ -1,4 +1,4 @@
-//! What the name of an annotation says about the stage of the work in it.
+//! The stage from the name of an annotation.
 //!
 //! A rule per spelling, in order: the first that reads the name decides. The spellings are those of real
 //! traces and of the engines' sources; each has its example, and the tests read all of them. Two readings
@@ -23,7 +23,7 @@ impl Reading {
     }
 }
 
-/// How much work a pass had, as far as the annotation tells.
+/// The amount of work of a pass, as far as the annotation has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     /// Requests in the batch.
@@ -37,7 +37,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// What either of two names of one pass tells.
+    /// The values of either of two names of one pass.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             requests: self.requests.or(other.requests),
@@ -104,6 +104,27 @@ const RULES: &[Rule] = &[
             ("_forward_step: 2 ctx reqs, 3 gen reqs", Stage::Mixed),
         ],
     },
+    // Pipeline schedules of PyTorch: `PP:` and an action of `torch/distributed/pipelining/schedules.py`.
+    Rule {
+        read: pipeline_action,
+        examples: &[
+            ("PP:0F1", Stage::Forward),
+            ("PP:2B10", Stage::Backward),
+            ("PP:3I4", Stage::Backward),
+            ("PP:3W4", Stage::WeightGrad),
+            ("PP:0SEND_F2", Stage::Forward),
+            ("PP:0RECV_B2", Stage::Backward),
+        ],
+    },
+    // Schedules that split the backward pass (DualPipe, zero bubble): the phase in parentheses at the end.
+    Rule {
+        read: phase_letter,
+        examples: &[
+            ("attn(F)", Stage::Forward),
+            ("combine(B)", Stage::Backward),
+            ("mlp (W)", Stage::WeightGrad),
+        ],
+    },
     // Anybody's words for a serving stage.
     Rule {
         read: serving_words,
@@ -131,6 +152,12 @@ const RULES: &[Rule] = &[
             ("## backward ##", Stage::Backward),
             ("FSDP::post_backward", Stage::Backward),
             ("bwd_microstep", Stage::Backward),
+            ("mlp_dgrad", Stage::Backward),
+            ("backward input 3", Stage::Backward),
+            ("moe wgrad", Stage::WeightGrad),
+            ("backward_dw", Stage::WeightGrad),
+            ("Backward weight 3", Stage::WeightGrad),
+            ("weight_grad", Stage::WeightGrad),
         ],
     },
 ];
@@ -232,6 +259,31 @@ fn context_tokens(group: &str) -> Option<u64> {
     number(rest.strip_prefix("sk")?).map(|(tokens, _)| tokens)
 }
 
+/// An action of a pipeline schedule, such as `2F0`: stage, type, microbatch. Collectives on weights (`UNSHARD`) and
+/// overlapped actions (`OVERLAP_F_B`) are no single phase.
+fn pipeline_action(name: &str) -> Option<Reading> {
+    let (_, action) = number(name.strip_prefix("PP:")?)?;
+    let action = action.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let stage = match action {
+        "F" | "SEND_F" | "RECV_F" => Stage::Forward,
+        "B" | "I" | "SEND_B" | "RECV_B" => Stage::Backward,
+        "W" => Stage::WeightGrad,
+        _ => return None,
+    };
+    Some(Reading::pass(stage, Load::default()))
+}
+
+fn phase_letter(name: &str) -> Option<Reading> {
+    let (_, phase) = name.trim_end().strip_suffix(')')?.rsplit_once('(')?;
+    let stage = match phase {
+        "F" => Stage::Forward,
+        "B" => Stage::Backward,
+        "W" => Stage::WeightGrad,
+        _ => return None,
+    };
+    Some(Reading::pass(stage, Load::default()))
+}
+
 fn serving_words(name: &str) -> Option<Reading> {
     let (mut extend, mut decode) = (false, false);
     for word in words(name) {
@@ -247,20 +299,42 @@ fn serving_words(name: &str) -> Option<Reading> {
     Some(Reading::pass(stage, Load::default()))
 }
 
+/// Words for work of the backward pass, in names of annotations and kernels.
+const BACKWARD_WORDS: [&str; 3] = ["backward", "bwd", "dgrad"];
+
+/// Whether the name of a kernel says that it is work of the backward pass.
+pub(super) fn is_backward_kernel(name: &str) -> bool {
+    words(name).any(|word| word == "wgrad" || BACKWARD_WORDS.contains(&word.as_str()))
+}
+
+/// Whether an op may be somebody's annotation: profilers before PyTorch 1.11 write every `record_function` as an op.
+/// Ops have a namespace, and nodes of the autograd graph end in `Backward`.
+pub(super) fn may_be_annotation(op: &str) -> bool {
+    !op.contains("::") && !op.starts_with("Torch-Compiled")
+}
+
 fn training_words(name: &str) -> Option<Reading> {
     let (mut forward, mut backward, mut optimizer) = (false, false, false);
+    let (mut weight, mut weight_grad) = (false, false);
+    let mut last = String::new();
     for word in words(name) {
         forward |= word == "forward" || word == "fwd";
-        backward |= word == "backward" || word == "bwd";
+        backward |= BACKWARD_WORDS.contains(&word.as_str());
         optimizer |= word == "optimizer" || word == "optim";
+        weight |= matches!(word.as_str(), "weight" | "weights" | "dw");
+        weight_grad |= word == "wgrad"
+            || last == "weight" && matches!(word.as_str(), "grad" | "grads" | "gradient");
+        last = word;
     }
     // Lightning calls the step of the model inside the one of the optimizer.
     forward |= name.starts_with("[pl]") && name.ends_with("training_step");
-    let stage = match (forward, backward, optimizer) {
+    weight_grad |= backward && weight;
+    let stage = match (forward, backward || weight_grad, optimizer) {
         (true, false, false) => Stage::Forward,
+        (false, true, false) if weight_grad => Stage::WeightGrad,
         (false, true, false) => Stage::Backward,
         (false, false, true) => Stage::Optimizer,
-        // A name with two of them is a whole step: what stands in it decides.
+        // A name with two of them is a whole step: its parts decide.
         _ => return None,
     };
     // An optimizer clears its gradients once per step, too.
@@ -304,7 +378,7 @@ fn last_number(text: &str) -> Option<u64> {
     text.rsplit(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// What stands in brackets at the start of `text`, and what follows them.
+/// The text in parentheses at the start of `text`, and the rest.
 fn group(text: &str) -> (Option<&str>, &str) {
     let inner = text.strip_prefix('(').and_then(|inner| inner.split_once(')'));
     inner.map_or((None, text), |(inner, rest)| (Some(inner), rest))
@@ -342,6 +416,13 @@ mod tests {
             "decoder.layers.3",
             "extended attention",
             "forward_backward_step",
+            "PP:0UNSHARD",
+            "PP:0OVERLAP_F_B",
+            "PP:",
+            "f(x)",
+            "mm (FB)",
+            "(F",
+            "weight norm",
             "capture_the_flag",
             "capture_32_",
             "capture_32_full",

@@ -1,9 +1,12 @@
-//! Whether a stage waits for its launches: the rule of thumb that tells launch-bound work from work that keeps the GPU
-//! busy, with the figures that it goes by.
+//! Whether a stage is launch-bound: a rule of thumb and the figures that it uses.
 //!
-//! A kernel that begins as soon as its launch call is over found an idle GPU. Where that is the rule, kernels are short
-//! and the GPU is idle in between, the CPU does not launch fast enough. The bounds are those that part the measured
-//! traces: the wait is 1.7 to 16 µs where the CPU is the limit (ROCm's floor is 14 µs), and 1 to 28 ms where the GPU is.
+//! A kernel that starts as soon as its launch call returns found an idle GPU. If most kernels do, kernels are short and
+//! the GPU is idle between them, then the CPU does not launch fast enough. The bounds separate the measured traces: the
+//! wait is 1.7 to 16 µs where the CPU is the limit (ROCm's floor is 14 µs), and 1 to 28 ms where the GPU is.
+//!
+//! Communication kernels do not count: they wait for other ranks. A stage that mostly communicates is not judged.
+
+use catalog::Category;
 
 use crate::gpu::{Extent, Gpu, GpuSlice};
 use crate::launches::Launches;
@@ -14,8 +17,10 @@ use super::{Stage, Stages};
 
 /// The GPU is busy for less than this part of the stage's span.
 pub(crate) const BUSY_PCT: f64 = 80.0;
-/// The median kernel begins sooner than this after its launch call is over.
+/// The median kernel starts sooner than this after its launch call returns.
 pub(crate) const WAIT_NS: i64 = 25_000;
+/// Above this share of exposed communication in the busy time, the stage waits for other ranks.
+const COMM_PCT: f64 = 50.0;
 /// The median kernel is shorter than this.
 pub(crate) const KERNEL_NS: i64 = 20_000;
 
@@ -24,17 +29,21 @@ pub(crate) const KERNEL_NS: i64 = 20_000;
 pub(super) struct Pace {
     /// The time in which the device did anything, of whatever stage, in percent of the stage's span.
     pub gpu_busy_pct: f64,
-    /// Median time from the end of the launch call to the beginning of the kernel. Negative where the median kernel
-    /// begins before its call is over. `None` where the calls of less than half of the kernels are known: a graph's
-    /// launch says nothing of the single kernel.
+    /// Median time from the end of the launch call to the start of the kernel. Negative if the median kernel starts
+    /// before its call returns. `None` if the calls of less than half of the kernels are recorded: the launch of a graph
+    /// is not the launch of a single kernel.
     pub wait_p50_ns: Option<i64>,
     /// Median duration of these kernels.
     pub kernel_p50_ns: Option<i64>,
 }
 
 impl Pace {
-    /// Whether the launches are the limit; `None` where it cannot be told.
-    pub(super) fn is_launch_bound(&self) -> Option<bool> {
+    /// Whether launches are the limit; `None` if the figures are not recorded, or if communication without other work
+    /// beside it takes half of the stage's busy time or more.
+    pub(super) fn is_launch_bound(&self, exposed_comm_pct: f64) -> Option<bool> {
+        if exposed_comm_pct >= COMM_PCT {
+            return None;
+        }
         let (wait, kernel) = (self.wait_p50_ns?, self.kernel_p50_ns?);
         Some(self.gpu_busy_pct < BUSY_PCT && wait < WAIT_NS && kernel < KERNEL_NS)
     }
@@ -69,7 +78,8 @@ impl Stages {
                 run(&other);
             }
             run(&slice);
-            if self.stage(at) == stage && gpu.is_kernel(&slice) {
+            let computes = gpu.works[slice.work].category != Category::Communication;
+            if self.stage(at) == stage && gpu.is_kernel(&slice) && computes {
                 n_kernels += 1;
                 let launch = launches.of_slice(at).filter(|_| launches.is_sure(at));
                 let alone = |row: &u32| !launches_graph(gpu.trace.name_text(*row));

@@ -11,7 +11,7 @@ use super::windows::{Side, StageWindow};
 use super::{Stage, Stages};
 use crate::gpu::{Extent, Gpu};
 use crate::launches::Launches;
-use crate::{columns, percent};
+use crate::{columns, percent, words};
 
 /// All GPU slices of one stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,33 +24,33 @@ pub struct StageRow {
     pub n_slices: u64,
     /// Kernels among them.
     pub n_kernels: u64,
-    /// Sum of durations.
+    /// Summed duration.
     pub total_ns: i64,
     /// Total in percent of the total of all GPU slices of the device.
     pub share_pct: f64,
-    /// Time in which at least one of them ran.
+    /// Whether the CPU launches too slowly for the GPU, by a rule of thumb on how busy the device is, the median wait and the median kernel; `None` if they are not all
+    /// recorded, communication is most of the busy time, or the row is what no other stage holds.
+    pub launch_bound: Option<bool>,
+    /// Time during which at least one of them ran.
     pub busy_ns: i64,
     /// From the first start to the last end.
     pub span_ns: i64,
     /// Busy in percent of the span.
     pub busy_pct: f64,
-    /// Communication beside which nothing ran on another stream of its device, in percent of busy.
-    pub exposed_comm_pct: f64,
-    /// The time in which the device did anything, of whatever stage, in percent of the span.
+    /// Time during which the device ran anything, of any stage, in percent of the span.
     pub gpu_busy_pct: f64,
-    /// Median time from the end of the launch call to the beginning of the kernel, negative where kernels begin before
-    /// their calls are over; `None` where the calls of most kernels are not known, or launch graphs.
+    /// Communication with no other stream of the device running, in percent of busy.
+    pub exposed_comm_pct: f64,
+    /// Median time from the end of the launch call to the start of the kernel, negative if kernels start before their
+    /// calls return; `None` if the calls of most kernels are not recorded, or launch graphs. Without communication.
     pub wait_p50_ns: Option<i64>,
     /// Median duration of these kernels.
     pub kernel_p50_ns: Option<i64>,
-    /// Whether the CPU launches too slowly for the GPU, by a rule of thumb on these three; `None` where they are not
-    /// all known.
-    pub launch_bound: Option<bool>,
     /// Passes of it: its outermost windows.
     pub n_windows: u64,
     /// Batch sizes and tokens of the passes: `bs 32`; `15 requests, 15360 tokens`.
     pub batch: Option<String>,
-    /// What told the stage.
+    /// The evidence for the stage.
     pub recognised_by: String,
 }
 
@@ -77,6 +77,7 @@ impl Stages {
         });
         let all_ns =
             sums.iter().fold(0_i64, |all, (extent, ..)| all.saturating_add(extent.total_ns));
+        let n_stages = sums.iter().filter(|(extent, ..)| extent.n > 0).count();
         Stage::EVERY
             .iter()
             .zip(&sums)
@@ -84,6 +85,9 @@ impl Stages {
             .map(|(stage, (extent, n_kernels, comm_ns))| {
                 let passes = self.passes(*stage);
                 let pace = self.pace(gpu, launches, *stage, extent);
+                let exposed_comm_pct = percent(*comm_ns, extent.busy_ns);
+                // What no stage holds is not a part of the run that somebody could speed up.
+                let is_rest = *stage == Stage::All && n_stages > 1;
                 StageRow {
                     stage: *stage,
                     device: String::new(),
@@ -91,14 +95,14 @@ impl Stages {
                     n_kernels: *n_kernels,
                     total_ns: extent.total_ns,
                     share_pct: percent(extent.total_ns, all_ns),
+                    launch_bound: pace.is_launch_bound(exposed_comm_pct).filter(|_| !is_rest),
                     busy_ns: extent.busy_ns,
                     span_ns: extent.span_ns(),
                     busy_pct: percent(extent.busy_ns, extent.span_ns()),
-                    exposed_comm_pct: percent(*comm_ns, extent.busy_ns),
                     gpu_busy_pct: pace.gpu_busy_pct,
+                    exposed_comm_pct,
                     wait_p50_ns: pace.wait_p50_ns,
                     kernel_p50_ns: pace.kernel_p50_ns,
-                    launch_bound: pace.is_launch_bound(),
                     n_windows: passes.len() as u64,
                     batch: batch(*stage, &passes),
                     recognised_by: self.recognised_by(*stage, &gpu.trace.strings),
@@ -135,7 +139,7 @@ impl Stages {
     /// Windows that no other of the same track holds, with what the ones within say, too.
     fn outermost(&self, wanted: impl Fn(&StageWindow) -> bool) -> Vec<(u32, Load)> {
         let mut found: Vec<(u32, Load)> = Vec::new();
-        // By track: the end of its last outermost window, and where it stands in `found`.
+        // By track: the end of its last outermost window, and its index in `found`.
         let mut open: Vec<Option<(i64, usize)>> = vec![None; self.is_engine.len()];
         for window in self.windows.iter().filter(|it| it.is_pass && wanted(it)) {
             let Some(open) = open.get_mut(window.track.0 as usize) else { continue };
@@ -174,9 +178,10 @@ impl Stages {
                     Evidence::BeforeOptimizer => {
                         "launched between backward and optimizer".to_owned()
                     }
+                    Evidence::KernelName => "names of kernels".to_owned(),
                     Evidence::Near => "the nearest annotation within 20 ms".to_owned(),
                     Evidence::FileName => "the file's name".to_owned(),
-                    Evidence::LaunchedBefore => "launched before the recording".to_owned(),
+                    Evidence::LaunchedBefore => "launched before profiling started".to_owned(),
                     Evidence::Nothing => "no annotation".to_owned(),
                 };
                 if several { format!("{what} ({})", units::count(n)) } else { what }
@@ -209,7 +214,7 @@ impl Stages {
     }
 }
 
-/// Batch sizes and tokens in words; `None` when no annotation tells.
+/// Batch sizes and tokens in words; `None` if no annotation has them.
 fn batch(stage: Stage, passes: &[Load]) -> Option<String> {
     let requests = range(passes, |load| load.requests);
     let tokens = range(passes, |load| load.tokens);
@@ -239,7 +244,7 @@ fn batch(stage: Stage, passes: &[Load]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// `32`, or `1 to 32`, of the passes that tell.
+/// `32`, or `1 to 32`, of the passes that have it.
 fn range(passes: &[Load], of: impl Fn(&Load) -> Option<u64>) -> Option<String> {
     let least = passes.iter().filter_map(&of).min()?;
     let most = passes.iter().filter_map(&of).max()?;
@@ -251,81 +256,106 @@ fn plural(number: &str, word: &str) -> String {
 }
 
 /// Why a stage has no median wait.
-const NO_CALLS: &str = "the calls of most of its kernels are not known, or launch graphs";
+const NO_CALLS: &str =
+    "not recorded: launch calls of most of its kernels are missing, or a graph launched them";
+/// Why a stage with a median wait is not judged.
+const NOT_JUDGED: &str = "not judged: communication is most of the busy time, or these are the kernels outside all other stages";
 
 impl Row for StageRow {
+    const SHOWN: &'static [&'static str] = &[
+        "stage",
+        "device",
+        "total_ns",
+        "share_pct",
+        "gpu_busy_pct",
+        "launch_bound",
+        "wait_p50_ns",
+        "exposed_comm_pct",
+        "batch",
+        "n_kernels",
+        "recognised_by",
+    ];
+
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
             key: "stage",
             title: "Stage",
             unit: Unit::Text,
             help: "The part of serving or training that launched the work.",
-            cell: |row| row.stage.title().into(),
+            cell: |row| words::stage(row.stage.id()),
         },
-        columns::device("The device that it ran on.", |row| row.device.as_str().into()),
+        columns::device("Device that ran it.", |row| row.device.as_str().into()),
         columns::n_slices(|row| Cell::Count(row.n_slices)),
         columns::n_kernels(|row| Cell::Count(row.n_kernels)),
-        columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
+        columns::total_ns("Summed duration.", |row| Cell::Ns(row.total_ns)),
         columns::share_pct(
-            "Total in percent of the total of all GPU slices of the device.",
+            columns::OF_GPU_TIME,
+            "Total in percent of the summed duration of all GPU slices of the device.",
             |row| Cell::Percent(row.share_pct),
         ),
-        columns::busy_ns("Time in which at least one slice of the stage ran.", |row| {
+        Column {
+            key: "launch_bound",
+            title: "Launch-bound",
+            unit: Unit::Text,
+            help: "Yes if Device busy is below 80%, Median launch-to-start below 25 µs and Median kernel below 20 µs: a rule of thumb from measured traces. Not judged where communication is half of the busy time or more.",
+            cell: |row| {
+                let word = row.launch_bound.map(|bound| if bound { "yes" } else { "no" });
+                let reason = if row.wait_p50_ns.is_none() { NO_CALLS } else { NOT_JUDGED };
+                Cell::or_missing(word.map(str::to_owned), Cell::Text, reason)
+            },
+        },
+        columns::busy_ns("Time during which at least one slice of the stage ran.", |row| {
             Cell::Ns(row.busy_ns)
         }),
         Column {
             key: "span_ns",
             title: "Span",
             unit: Unit::Time,
-            help: "From the first start to the last end; other stages may lie in between.",
+            help: "From the first start to the last end. Other stages may run within the span.",
             cell: |row| Cell::Ns(row.span_ns),
         },
-        columns::busy_pct("Busy in percent of Span.", |row| Cell::Percent(row.busy_pct)),
         Column {
-            key: "exposed_comm_pct",
-            title: "Exposed comm.",
+            key: "busy_pct",
+            title: "Stage busy, share of span",
             unit: Unit::Percent,
-            help: "Communication beside which nothing ran on another stream of its device, in percent of Busy.",
-            cell: |row| Cell::Percent(row.exposed_comm_pct),
+            help: "Busy in percent of Span.",
+            cell: |row| Cell::Percent(row.busy_pct),
         },
         Column {
             key: "gpu_busy_pct",
-            title: "GPU busy",
+            title: "Device busy, share of span",
             unit: Unit::Percent,
-            help: "The time in which the device did anything, of whatever stage, in percent of Span.",
+            help: "Time during which the device ran anything, of any stage, in percent of Span.",
             cell: |row| Cell::Percent(row.gpu_busy_pct),
         },
         Column {
+            key: "exposed_comm_pct",
+            title: "Exposed communication, share of busy",
+            unit: Unit::Percent,
+            help: "Communication with no other stream of the device running, in percent of Busy.",
+            cell: |row| Cell::Percent(row.exposed_comm_pct),
+        },
+        Column {
             key: "wait_p50_ns",
-            title: "Median wait",
+            title: "Median launch-to-start",
             unit: Unit::Time,
-            help: "Median time from the end of the launch call to the beginning of the kernel; negative where kernels begin before their calls are over. Not told of graphs.",
+            help: "Median time from the end of the launch call to the start of the kernel; negative if kernels start before their calls return. Without communication and kernels of graphs.",
             cell: |row| Cell::or_missing(row.wait_p50_ns, Cell::Ns, NO_CALLS),
         },
         Column {
             key: "kernel_p50_ns",
             title: "Median kernel",
             unit: Unit::Time,
-            help: "Median duration of these kernels.",
+            help: "Median duration of the same kernels.",
             cell: |row| Cell::or_missing(row.kernel_p50_ns, Cell::Ns, NO_CALLS),
-        },
-        Column {
-            key: "launch_bound",
-            title: "Launch-bound",
-            unit: Unit::Text,
-            help: "Yes if GPU busy is below 80 %, Median wait below 25 µs and Median kernel below 20 µs: a rule of thumb, from traces that were measured.",
-            cell: |row| {
-                let word = row.launch_bound.map(|bound| if bound { "yes" } else { "no" });
-                Cell::or_missing(word.map(str::to_owned), Cell::Text, NO_CALLS)
-            },
         },
         Column {
             key: "n_windows",
             title: "Passes",
             unit: Unit::Count,
-            help: "Windows of the stage that stand in no other: annotations, or runs of the autograd engine.",
+            help: "Outermost annotations of the stage, or runs of the autograd engine.",
             cell: |row| match row.n_windows {
-                0 => Cell::missing("no window tells it"),
+                0 => Cell::missing("not recorded: no annotation marks the passes"),
                 n => Cell::Count(n),
             },
         },
@@ -333,14 +363,20 @@ impl Row for StageRow {
             key: "batch",
             title: "Batch",
             unit: Unit::Text,
-            help: "Batch sizes and tokens of the passes, as the annotations tell them.",
-            cell: |row| Cell::or_missing(row.batch.clone(), Cell::Text, "no annotation tells"),
+            help: "Batch sizes and tokens of the passes, from the annotations.",
+            cell: |row| {
+                Cell::or_missing(
+                    row.batch.clone(),
+                    Cell::Text,
+                    "not recorded: no annotation has a batch size",
+                )
+            },
         },
         Column {
             key: "recognised_by",
             title: "Recognised by",
             unit: Unit::Text,
-            help: "What told the stage; with the number of slices where several things did.",
+            help: "Evidence for the stage, with the number of slices if there are several kinds.",
             cell: |row| row.recognised_by.as_str().into(),
         },
     ];

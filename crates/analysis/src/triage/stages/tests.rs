@@ -1,4 +1,4 @@
-//! How slices find their stage, on traces made by hand.
+//! Stages of slices, on synthetic traces.
 
 mod corpus;
 
@@ -66,6 +66,53 @@ fn launches_are_the_limit_where_the_gpu_is_idle_and_waits_for_none() {
 }
 
 #[test]
+fn a_stage_that_waits_for_other_ranks_is_not_judged() {
+    let work = |comm_us: i64| {
+        let mut fixture = Fixture::default();
+        for n in 1..=5 {
+            let at = n * 20_000;
+            fixture
+                .push(slice("cuda_runtime", "cudaLaunchKernel").link(n).on(PID, 1).at(at, 4_000));
+            fixture.push(kernel("k").at(at + 7_000, 5_000).link(n));
+        }
+        let name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL()";
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").link(9).on(PID, 1);
+        fixture.push(launch.at(120_000, 4_000));
+        fixture.push(kernel(name).at(124_000, comm_us * 1_000).link(9).on(0, 9));
+        with(fixture, None, |stages, gpu| {
+            let exposed_ns = [0, 0, 0, 0, 0, comm_us * 1_000];
+            stages.rows(gpu, &Launches::of(gpu), &exposed_ns)
+        })
+        .remove(0)
+    };
+    assert_eq!((work(10).launch_bound, work(10).kernel_p50_ns), (Some(true), Some(5_000)));
+    assert_eq!(work(60).launch_bound, None, "most of its busy time is communication");
+}
+
+#[test]
+fn what_no_stage_holds_is_not_judged_beside_stages() {
+    let work = |annotated: bool| {
+        let mut fixture = Fixture::default();
+        if annotated {
+            fixture.push(cpu("Optimizer.step#SGD.step", 2).at(0, 1_000));
+            fixture.push(slice("cuda_runtime", "cudaLaunchKernel").link(9).on(PID, 2).at(500, 1));
+            fixture.push(kernel("k").at(900, 10).link(9));
+        }
+        for n in 1..=5 {
+            let at = n * 20_000;
+            fixture
+                .push(slice("cuda_runtime", "cudaLaunchKernel").link(n).on(PID, 1).at(at, 4_000));
+            fixture.push(kernel("k").at(at + 7_000, 5_000).link(n));
+        }
+        let rows = rows(fixture);
+        let all = rows.iter().find(|row| row.stage == Stage::All).unwrap();
+        (rows.len(), all.launch_bound)
+    };
+    assert_eq!(work(false), (1, Some(true)));
+    assert_eq!(work(true), (2, None));
+}
+
+#[test]
 fn what_was_launched_before_the_window_keeps_the_gpu_busy() {
     let mut fixture = Fixture::default();
     for (n, at) in [(1, 10), (2, 90)] {
@@ -130,14 +177,25 @@ fn work_belongs_to_the_window_that_launched_it() {
 }
 
 #[test]
-fn an_external_id_is_the_best_evidence() {
+fn an_external_id_is_the_best_evidence_if_its_annotation_holds_the_launch() {
+    let with_id = |launched_ms: i64| {
+        let mut fixture = Fixture::default();
+        fixture.push(cpu("prefill", 2).at(0, 10 * MS).external(7));
+        fixture.push(cpu("decode", 1).at(0, 20 * MS).external(8));
+        let launch = slice("cuda_runtime", "hipLaunchKernel").link(1).on(PID, 1);
+        fixture.push(launch.at(launched_ms * MS, 1));
+        fixture.push(kernel("k").at(30 * MS, 1).link(1).external(7));
+        stages(fixture)
+    };
+    assert_eq!(with_id(5), [Stage::Extend]);
+    assert_eq!(with_id(15), [Stage::Decode], "prefill was over");
+    // Without its launch, a kernel cannot be of an annotation that begins later.
     let mut fixture = Fixture::default();
-    fixture.push(cpu("prefill", 1).at(0, 10 * MS).external(7));
-    fixture.push(cpu("decode", 1).at(10 * MS, 10 * MS).external(8));
-    let launch = slice("cuda_runtime", "hipLaunchKernel").link(1).on(PID, 1);
-    fixture.push(launch.at(15 * MS, 1));
-    fixture.push(kernel("k").at(16 * MS, 1).link(1).external(7));
-    assert_eq!(stages(fixture), [Stage::Extend]);
+    fixture.push(cpu("prefill", 1).at(0, MS).external(6));
+    fixture.push(cpu("decode", 1).at(50 * MS, MS).external(7));
+    fixture.push(kernel("k").at(MS / 2, 1).external(7));
+    fixture.push(kernel("k").at(70 * MS, 1).external(7));
+    assert_eq!(stages(fixture), [Stage::Extend, Stage::Decode]);
 }
 
 #[test]
@@ -145,8 +203,8 @@ fn ids_of_another_process_do_not_count() {
     let mut fixture = Fixture::default();
     fixture.push(cpu("prefill", 1).at(0, MS).external(7).on(900, 1));
     fixture.push(cpu("decode", 1).at(0, MS).external(7));
-    let launch = slice("cuda_runtime", "hipLaunchKernel").link(1).on(PID, 1);
-    fixture.push(launch.at(90 * MS, 1));
+    let launch = slice("cuda_runtime", "hipLaunchKernel").link(1).on(PID, 3);
+    fixture.push(launch.at(MS / 2, 1));
     fixture.push(kernel("k").at(91 * MS, 1).link(1).external(7));
     assert_eq!(stages(fixture), [Stage::Decode]);
 }
@@ -155,9 +213,10 @@ fn ids_of_another_process_do_not_count() {
 fn a_kernel_whose_name_sounds_like_an_op_is_none() {
     let mut fixture = Fixture::default();
     fixture.push(kernel("softmaxBackward").at(0, MS));
+    fixture.push(kernel("k").at(MS / 2, 1));
     fixture.push(slice("cpu_op", "MulBackward0").on(PID, 2).at(10 * MS, MS));
     launched(&mut fixture, 1, 2, 10, 20);
-    assert_eq!(stages(fixture), [Stage::All, Stage::Backward]);
+    assert_eq!(stages(fixture), [Stage::Backward, Stage::All, Stage::Backward]);
 }
 
 #[test]
@@ -214,6 +273,100 @@ fn a_training_step_has_three_stages() {
     );
 }
 
+/// Two steps of forward and backward within a millisecond, with or without `zero_grad` between them.
+fn close_steps(zero_grad_at: Option<i64>, op: &str, step: &str) -> Vec<(Stage, u64)> {
+    const US: i64 = 1_000;
+    let mut fixture = Fixture::default();
+    for n in 0..2 {
+        let at = n * 400 * US;
+        for (number, tid, us) in [(1, 1, 20), (2, 1, 60), (3, 2, 110), (4, 2, 130), (5, 1, 160)] {
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").link(10 * n + number);
+            fixture.push(launch.on(PID, tid).at(at + us * US, US));
+            fixture.push(kernel("k").at(at + (us + 5) * US, US).link(10 * n + number));
+        }
+        fixture.push(slice("cpu_op", op).on(PID, 2).at(at + 100 * US, 20 * US));
+        fixture.push(slice("cpu_op", op).on(PID, 2).at(at + 125 * US, 20 * US));
+        fixture.push(slice(step, "Optimizer.step#SGD.step").on(PID, 1).at(at + 155 * US, 20 * US));
+        if let Some(us) = zero_grad_at {
+            let zero_grad = "Optimizer.zero_grad#SGD.zero_grad";
+            fixture.push(slice(step, zero_grad).on(PID, 1).at(at + us * US, 3 * US));
+        }
+    }
+    rows(fixture).iter().map(|row| (row.stage, row.n_slices)).collect()
+}
+
+#[test]
+fn clearing_gradients_between_forward_and_backward_changes_no_stage() {
+    let op = "autograd::engine::evaluate_function: AddmmBackward0";
+    let expected = [(Stage::Forward, 4), (Stage::Backward, 4), (Stage::Optimizer, 2)];
+    for zero_grad_at in [None, Some(5), Some(80), Some(180)] {
+        assert_eq!(close_steps(zero_grad_at, op, "user_annotation"), expected, "{zero_grad_at:?}");
+    }
+}
+
+#[test]
+fn annotations_that_old_profilers_record_as_ops_are_annotations() {
+    let expected = [(Stage::Forward, 4), (Stage::Backward, 4), (Stage::Optimizer, 2)];
+    for raw_category in ["Operator", "cpu_op"] {
+        assert_eq!(close_steps(Some(80), "AddmmBackward", raw_category), expected);
+    }
+    // Somebody's own words, too; ops of a library and nodes of the autograd graph are none.
+    let mut fixture = Fixture::default();
+    for (n, name) in [(1, "backward"), (2, "lib::backward"), (3, "fwd pass"), (4, "aten::fwd")] {
+        fixture.push(slice("Operator", name).on(PID, n).at(0, MS));
+        launched(&mut fixture, n, n, 0, 100 + n);
+    }
+    // Beside the other threads' windows: the innermost counts.
+    let found = stages(fixture);
+    assert_eq!((found[0], found[2]), (Stage::Backward, Stage::Forward));
+}
+
+#[test]
+fn annotations_name_the_phases_of_a_pipeline() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("ProfilerStep#1", 1).at(0, 99 * MS));
+    for (at, name) in [(0, "attn(F)"), (10, "attn(B)"), (20, "mlp(W)"), (30, "attn(F)")] {
+        fixture.push(cpu(name, 1).at(at * MS, 8 * MS));
+    }
+    let op = "autograd::engine::evaluate_function: AddmmBackward0";
+    for at in [11, 21] {
+        fixture.push(slice("cpu_op", op).on(PID, 2).at(at * MS, 5 * MS));
+    }
+    let launches = [(1, 1, 1), (2, 1, 10), (3, 2, 12), (4, 1, 20), (5, 2, 22), (6, 1, 31)];
+    for (correlation, tid, ms) in launches {
+        launched(&mut fixture, correlation, tid, ms, ms + 50);
+    }
+    let rows = rows(fixture);
+    let found: Vec<_> = rows.iter().map(|row| (row.stage.id(), row.n_slices)).collect();
+    assert_eq!(found, [("forward", 2), ("backward", 2), ("weight-grad", 2)]);
+    assert_eq!(rows[2].recognised_by, "annotation mlp(W)");
+}
+
+#[test]
+fn a_kernel_whose_name_says_backward_is_forward_only_by_its_own_annotation() {
+    let work = |annotated: bool| {
+        let mut fixture = Fixture::default();
+        let op = "autograd::engine::evaluate_function: AddmmBackward0";
+        fixture.push(slice("cpu_op", op).on(PID, 2).at(50 * MS, MS));
+        if annotated {
+            fixture.push(cpu("forward", 1).at(0, 20 * MS));
+        }
+        for (n, name) in
+            [(1, "flash_bwd_dq_kernel"), (2, "void cunn_SoftMaxBackward<4>()"), (3, "k")]
+        {
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").link(n).on(PID, 1);
+            fixture.push(launch.at(10 * MS + n, 1));
+            fixture.push(kernel(name).at(10 * MS + 10 + n, 1).link(n));
+        }
+        rows(fixture)
+    };
+    let found: Vec<_> = work(false).iter().map(|row| (row.stage, row.n_slices)).collect();
+    assert_eq!(found, [(Stage::Forward, 1), (Stage::Backward, 2)]);
+    assert_eq!(work(false)[1].recognised_by, "names of kernels");
+    let found: Vec<_> = work(true).iter().map(|row| (row.stage, row.n_slices)).collect();
+    assert_eq!(found, [(Stage::Forward, 3)]);
+}
+
 #[test]
 fn what_is_computed_again_on_the_engines_thread_is_backward() {
     let mut fixture = Fixture::default();
@@ -246,7 +399,7 @@ fn what_was_launched_before_the_recording_is_not_near_anything() {
     let rows = rows(fixture);
     let found: Vec<_> = rows.iter().map(|row| (row.stage, row.recognised_by.as_str())).collect();
     let decode = (Stage::Decode, "annotation step[DECODE bs=4]");
-    assert_eq!(found, [decode, (Stage::All, "launched before the recording")]);
+    assert_eq!(found, [decode, (Stage::All, "launched before profiling started")]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Windows laid over each other, so that one look tells which of them holds a point in time.
+//! Overlapping windows as a timeline, so that the window at a time is found by one search.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(crate) struct Timeline {
     segments: Vec<(i64, u32)>,
 }
 
-/// What lies beside a point that no window holds.
+/// The windows before and after a point outside all windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Neighbours {
     /// The window before, and how long ago it ended.
@@ -63,7 +63,7 @@ impl Timeline {
         (*index != NOBODY).then_some(*index)
     }
 
-    /// What lies beside `ns`, which no window holds.
+    /// The windows before and after `ns`, which is outside all windows.
     pub(crate) fn neighbours(&self, ns: i64) -> Neighbours {
         let next = self.segments.partition_point(|(start, _)| *start <= ns);
         // Between two windows the segment that holds `ns` is nobody's, and began where the last one ended.

@@ -1,11 +1,10 @@
-//! The windows that tell a stage: annotations of the CPU, their copies on the GPU, and the runs of the
-//! autograd engine.
+//! Windows with a stage: CPU annotations, their GPU copies, and runs of the autograd engine.
 
 use trace::{Flags, Phase, StringId, Trace, TrackId, each_row};
 
 use super::Stage;
-use super::grammar::{self, Load};
-use crate::before_window::duration_ns;
+use super::grammar::{self, Load, Reading};
+use crate::before_window::{duration_ns, each_launch};
 use crate::recorded::{Recorded, recorded};
 
 /// Where a window was recorded.
@@ -16,7 +15,7 @@ pub(crate) enum Side {
     Cpu,
     /// The profiler's copy of it around the work itself, on the stream.
     Gpu,
-    /// A run of the autograd engine, told by its ops.
+    /// A run of the autograd engine, from its ops.
     Engine,
 }
 
@@ -57,7 +56,7 @@ impl Default for StageWindow {
 
 impl StageWindow {
     /// Which of two windows says more: an engine that serves calls its model's `forward` in every step, so a
-    /// serving stage stands above a training stage; words of people stand above what ops tell.
+    /// serving stage outranks a training stage; annotations outrank ops.
     pub(crate) fn rank(&self) -> u8 {
         match (self.side, self.stage.is_training()) {
             (Side::Engine, _) => 0,
@@ -75,9 +74,11 @@ pub(crate) struct Windows {
     pub(crate) is_engine: Vec<bool>,
 }
 
-/// A pause of the autograd engine that ends a run of it: within a run the longest in real traces is
-/// 0.06 ms, between two runs the shortest is 6 ms (measured on four traces).
+/// A pause of the autograd engine that ends a run of it, where the script's own launches are not recorded: within a run
+/// the longest in four real traces is 0.06 ms, between two runs the shortest is 6 ms.
 const PAUSE_NS: i64 = 1_000_000;
+/// The same where they are, and none is in the pause: the engine waits for the GPU (3 ms in a real trace).
+const LONG_PAUSE_NS: i64 = 100_000_000;
 
 /// The prefix of the engine's own ops.
 const ENGINE_OP: &str = "autograd::engine::evaluate_function";
@@ -91,6 +92,8 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
     let mut windows: Vec<StageWindow> = Vec::new();
     let mut has_step = vec![false; trace.tracks.len()];
     let mut ops: Vec<(TrackId, i64, i64)> = Vec::new();
+    // What an op's name says as an annotation: read once a name, not once an event.
+    let mut of_op: Vec<Option<Option<Reading>>> = vec![None; trace.strings.len()];
     each_row(trace, |row| {
         let flags = trace.flags(row);
         if trace.phase(row) != Phase::Complete || !flags.has(Flags::HAS_TS) {
@@ -99,22 +102,28 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
         let start_ns = trace.ts_ns(row);
         let end_ns = || start_ns.saturating_add(duration_ns(trace, row));
         let name = trace.name(row);
-        let side = match recorded.of(trace, row) {
-            Recorded::Annotation => Side::Cpu,
-            Recorded::GpuAnnotation => Side::Gpu,
-            Recorded::Op => {
-                if is_backward.get(name.0 as usize) == Some(&true) {
-                    ops.push((trace.track(row), start_ns, end_ns()));
+        let text = trace.strings.get(name);
+        let (side, reading) = match recorded.of(trace, row) {
+            Recorded::Annotation => {
+                if text.starts_with("ProfilerStep") {
+                    has_step[trace.track(row).0 as usize] = true;
                 }
+                (Side::Cpu, grammar::read(text))
+            }
+            Recorded::GpuAnnotation => (Side::Gpu, grammar::read(text)),
+            Recorded::Op if is_backward.get(name.0 as usize) == Some(&true) => {
+                ops.push((trace.track(row), start_ns, end_ns()));
                 return;
+            }
+            Recorded::Op => {
+                let read = || op_as_annotation(text);
+                let memo =
+                    of_op.get_mut(name.0 as usize).map(|memo| *memo.get_or_insert_with(read));
+                (Side::Cpu, memo.flatten())
             }
             _ => return,
         };
-        let text = trace.strings.get(name);
-        if side == Side::Cpu && text.starts_with("ProfilerStep") {
-            has_step[trace.track(row).0 as usize] = true;
-        }
-        if let Some(reading) = grammar::read(text) {
+        if let Some(reading) = reading {
             windows.push(StageWindow {
                 stage: reading.stage,
                 side,
@@ -132,9 +141,67 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
 
     trace::sort(&mut ops);
     let is_engine = engine_threads(trace, &windows, &ops, &has_step);
-    windows.extend(runs(&ops, |track| if is_engine[track.0 as usize] { PAUSE_NS } else { 0 }));
+    let breaks = script_activity(trace, &windows, &ops, &is_engine);
+    windows.extend(runs(&ops, |track, end_ns, start_ns| {
+        let on = trace.track_info(track).process.0;
+        let next = breaks.partition_point(|at| *at < (on, end_ns));
+        let next = breaks.get(next).filter(|at| at.0 == on);
+        let recorded = next.is_some() || breaks.binary_search_by_key(&on, |at| at.0).is_ok();
+        is_engine[track.0 as usize]
+            && next.is_none_or(|(_, at)| *at >= start_ns)
+            && start_ns.saturating_sub(end_ns) <= if recorded { LONG_PAUSE_NS } else { PAUSE_NS }
+    }));
     trace::sort_by_key(&mut windows, |window| (window.start_ns, std::cmp::Reverse(window.end_ns)));
     Windows { windows, is_engine }
+}
+
+/// What the name of an op says, if it may be an annotation.
+fn op_as_annotation(name: &str) -> Option<Reading> {
+    if !grammar::may_be_annotation(name) || is_backward_op(name) {
+        return None;
+    }
+    grammar::read(name)
+}
+
+/// When the script itself acts, as (process, start), sorted: kernels that it launches and annotations of other stages.
+/// `backward()` returns when the engine is done, so none of this is within a backward pass.
+#[inline(never)]
+fn script_activity(
+    trace: &Trace,
+    windows: &[StageWindow],
+    ops: &[(TrackId, i64, i64)],
+    is_engine: &[bool],
+) -> Vec<(u32, i64)> {
+    let is_engine = |track: TrackId| is_engine.get(track.0 as usize) == Some(&true);
+    let mut found = Vec::new();
+    if !ops.iter().any(|(track, ..)| is_engine(*track)) {
+        return found;
+    }
+    let process = |track: TrackId| trace.track_info(track).process.0;
+    let of_script = |it: &&StageWindow| {
+        it.side == Side::Cpu
+            && !matches!(it.stage, Stage::Backward | Stage::WeightGrad)
+            && !is_engine(it.track)
+    };
+    found.extend(
+        windows.iter().filter(of_script).map(|window| (process(window.track), window.start_ns)),
+    );
+    // Copies may be launched by a thread that loads data.
+    let names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    let launches: Vec<bool> = names.map(launches_kernels).collect();
+    each_launch(trace, |row, _| {
+        let track = trace.track(row);
+        if launches.get(trace.name(row).0 as usize) == Some(&true) && !is_engine(track) {
+            found.push((process(track), trace.ts_ns(row)));
+        }
+    });
+    trace::sort(&mut found);
+    found
+}
+
+/// `cudaLaunchKernel`, `hipExtModuleLaunchKernel`, `cuLaunchKernelEx`, `cudaGraphLaunch`.
+fn launches_kernels(call: &str) -> bool {
+    call.contains("LaunchKernel") || call.contains("GraphLaunch")
 }
 
 /// By name: whether ops of it are the backward pass. Where the engine's own ops were recorded, the ones they
@@ -173,7 +240,8 @@ fn engine_threads(
     for (is_engine, has_step) in is_engine.iter_mut().zip(has_step) {
         *is_engine &= !has_step;
     }
-    let runs: Vec<StageWindow> = runs(ops, |_| PAUSE_NS).collect();
+    let runs: Vec<StageWindow> =
+        runs(ops, |_, end_ns, start_ns| start_ns.saturating_sub(end_ns) <= PAUSE_NS).collect();
     for window in windows.iter().filter(|window| window.side == Side::Cpu) {
         // A forward pass within a run of the engine computes again what was not kept.
         let again = window.stage == Stage::Forward && {
@@ -184,25 +252,25 @@ fn engine_threads(
                 .and_then(|at| runs.get(at))
                 .is_some_and(|run| run.track == window.track && window.start_ns <= run.end_ns)
         };
-        if window.stage != Stage::Backward && !again {
+        if !matches!(window.stage, Stage::Backward | Stage::WeightGrad) && !again {
             is_engine[window.track.0 as usize] = false;
         }
     }
     is_engine
 }
 
-/// Joins ops of one track to runs; `pause_ns` of a track is how far apart they may be. The ops are sorted.
+/// Joins ops of one track to runs: those that overlap, and those of which `joins` says so, given the track, the end of
+/// the run so far and the start of the next op. The ops are sorted.
 fn runs<'a>(
     ops: &'a [(TrackId, i64, i64)],
-    pause_ns: impl Fn(TrackId) -> i64 + 'a,
+    joins: impl Fn(TrackId, i64, i64) -> bool + 'a,
 ) -> impl Iterator<Item = StageWindow> + 'a {
     let mut ops = ops.iter().copied().peekable();
     std::iter::from_fn(move || {
         let (track, start_ns, mut end_ns) = ops.next()?;
-        let pause_ns = pause_ns(track);
-        while let Some((_, _, end)) = ops
-            .next_if(|(next, start, _)| *next == track && *start <= end_ns.saturating_add(pause_ns))
-        {
+        while let Some((_, _, end)) = ops.next_if(|(next, start, _)| {
+            *next == track && (*start <= end_ns || joins(track, end_ns, *start))
+        }) {
             end_ns = end_ns.max(end);
         }
         Some(StageWindow {

@@ -218,28 +218,21 @@ fn a_capture_tells_how_replayed_kernels_were_launched() {
     }
 }
 
-/// Three products of one kernel in a row, whose inputs have the same rows and inner size: found and summed by a few
-/// lines of Python over the kernels whose launch is in the file.
+/// Three GEMMs of one kernel in a row, whose inputs have the same rows and inner size: found by a few lines of Python, too.
 #[test]
 fn products_of_one_input_are_told_by_what_their_ops_were_called_with() {
-    for (name, n, related_ns) in [
-        ("mi300_qwen15_0.5b", 24, 2_954_763),
-        ("h100_qwen15_0.5b", 24, 2_266_292),
-        ("mi300_bert_small", 4, 59_683),
-        ("torch_compile_triton", 1, 1_719_349),
-    ] {
+    for name in
+        ["mi300_qwen15_0.5b", "h100_qwen15_0.5b", "mi300_bert_small", "torch_compile_triton"]
+    {
         let Some((trace, details)) = read_twice(name) else { return };
         let sources = Sources { details: Some(&details), ..Sources::default() };
         let found = |sources: &Sources<'_>| {
             let report = triage(&trace, &TriageOptions::default(), sources);
-            let row = report.fuse.into_iter().find(|row| row.pattern_id == "K10").unwrap();
-            (row.n_occurrences, row.related_ns, row.confidence, row.rationale)
+            // Never advised: no file records whether it is the same tensor.
+            assert!(report.fuse.iter().all(|row| row.pattern_id != "K10"), "{name}");
+            report.fuse_note.is_some_and(|note| note.contains("(K10)"))
         };
-        let (with, without) = (found(&sources), found(&Sources::default()));
-        assert_eq!((with.0, with.1), (n, related_ns), "{name}");
-        assert_eq!((with.2.as_str(), without.2.as_str()), ("Candidate", "Candidate"), "{name}");
-        assert!(with.3.contains("the same rows and inner size"), "{}", with.3);
-        assert!(without.3.contains("are not known"), "{}", without.3);
+        assert_eq!((found(&sources), found(&Sources::default())), (true, false), "{name}");
     }
 }
 

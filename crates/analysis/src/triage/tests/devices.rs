@@ -71,14 +71,15 @@ fn what_stands_next_to_it_on_another_device_makes_no_chain() {
         fixture.push(kernel(SILU).at(at, 4_000).on(0, 7));
         fixture.push(kernel(MUL).at(at + 4_000, 4_000).on(1, 7));
     }
-    assert_eq!(all(&fixture.finish()).fuse, []);
+    assert_eq!(all(&fixture.finish()).fuse_note, None);
     let mut fixture = Fixture::default();
     for step in 0..50 {
         let at = step * 10_000;
         fixture.push(kernel(SILU).at(at, 4_000).on(0, 7));
         fixture.push(kernel(MUL).at(at + 4_000, 4_000).on(0, 7));
     }
-    assert!(!all(&fixture.finish()).fuse.is_empty(), "on one device it is one");
+    let note = all(&fixture.finish()).fuse_note.unwrap_or_default();
+    assert!(note.contains("Unfused activation (K02)"), "on one device it is one: {note}");
 }
 
 #[test]
@@ -115,4 +116,26 @@ fn launches_are_those_of_the_device() {
     let found = slices.kernel(&trace, &key, 100).unwrap();
     assert_eq!(found.n, 20);
     assert!(found.instances.iter().all(|row| row.stream == "1:9" && row.exposed_ns == 0));
+}
+
+#[test]
+fn kernels_of_all_stages_merge_by_name() {
+    let mut fixture = Fixture::default();
+    let call = || crate::fixture::slice("cuda_runtime", "cudaLaunchKernel").on(1, 1);
+    for (link, at, step) in [(1, 100, "step[EXTEND bs=1]"), (2, 1_000, "step[DECODE bs=1]")] {
+        fixture.push(crate::fixture::slice("user_annotation", step).on(1, 1).at(at, 500));
+        fixture.push(call().at(at + 10, 5).link(link));
+        fixture.push(kernel(GEMM).at(at + 50, 30).link(link).on(0, 7));
+    }
+    let report = all(&fixture.finish());
+    assert_eq!(report.kernels.len(), 2, "{:?}", report.stages);
+    let table = report.merged_table().unwrap();
+    assert_eq!(table.rows.len(), 1);
+    let cell = |key: &str| table.cell(0, table.column(key).unwrap()).unwrap().raw();
+    assert_eq!(
+        (cell("launches"), cell("total_ns"), cell("share_pct")),
+        ("2".into(), "60".into(), "100".into())
+    );
+    assert_eq!(table.column("stage"), None);
+    assert_eq!(all(&trace(&[0])).merged_table(), None, "one stage has nothing to merge");
 }

@@ -1,4 +1,4 @@
-//! What the file itself says of the device, the ranks and the recording.
+//! Metadata from the file itself: device, ranks and recording.
 
 use analysis::TraceReport;
 use serde::{Deserialize, Serialize};

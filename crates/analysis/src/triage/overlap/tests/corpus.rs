@@ -55,7 +55,7 @@ const FOUND: &[Row] = &[
 ];
 
 fn decode(name: &str) -> Option<trace::Trace> {
-    let path = testkit::shared(&format!("corpus/traces/{name}.json.gz"))?;
+    let path = testkit::real_trace(name)?;
     let mut decoder = decode::Decoder::new();
     decoder.push(&std::fs::read(path).unwrap()).unwrap();
     Some(decoder.finish().unwrap().trace)
@@ -113,26 +113,28 @@ fn table(name: &str) -> Option<(trace::Trace, Overlap)> {
         let gpu = Gpu::new(&trace, platform, &before, &Options::default());
         let launches = Launches::of(&gpu);
         let places = attribute(&gpu, &launches, &mut Linker::of(&trace, None));
-        overlap(&gpu, &launches, &|_| Stage::All, Some(&places), &OverlapOptions::default())
+        let wall = crate::triage::wall::Wall::of(&gpu, &launches, 0);
+        let options = OverlapOptions { wall: Some(&wall), ..OverlapOptions::default() };
+        overlap(&gpu, &launches, &|_| Stage::All, Some(&places), &options)
     };
     Some((trace, found))
 }
 
-/// Instances of a name, of these next to an event wait, total, hidden and bound on savings as the other program
-/// has them; priority and recommendation as they follow.
-type Known = (&'static str, &'static str, u64, u64, i64, i64, i64, u8, &'static str);
+/// Instances of a name, of these next to an event wait, total, hidden, and the sum over all steps of what independent
+/// compute could hide, as the other program has them.
+type Known = (&'static str, &'static str, u64, u64, i64, i64, i64);
 
 #[rustfmt::skip]
 const ROWS: &[Known] = &[
-    ("nccl", "ncclKernel_AllReduce", 15, 3, 46_762_159, 7_685_824, 10_854_294, 1, "overlap with compute"),
-    ("mi300_resnet_training", "ncclDevKernel_Generic", 17, 6, 71_516_523, 16_228_016, 489_994, 1, "overlap with compute"),
-    ("integer_us_control", "ncclKernel_SendRecv", 42, 24, 130_655_000, 48_205_000, 9_180_333, 2, "check dependencies, then overlap with compute"),
-    ("integer_us_control", "ncclKernel_AllReduce", 18, 8, 32_880_000, 28_776_000, 684_000, 5, "skip"),
+    ("nccl", "ncclKernel_AllReduce", 15, 3, 46_762_159, 7_685_824, 3 * 10_854_295),
+    ("mi300_resnet_training", "ncclDevKernel_Generic", 17, 6, 71_516_523, 16_228_016, 3 * 489_995),
+    ("integer_us_control", "ncclKernel_SendRecv", 42, 24, 130_655_000, 48_205_000, 6 * 9_180_334),
+    ("integer_us_control", "ncclKernel_AllReduce", 18, 8, 32_880_000, 28_776_000, 6 * 684_000),
 ];
 
 #[test]
 fn rows_of_real_traces() {
-    for (name, kernel, n, waited, total_ns, hidden_ns, bound_ns, priority, recommendation) in ROWS {
+    for (name, kernel, n, waited, total_ns, hidden_ns, bound_ns) in ROWS {
         let Some((_, found)) = table(name) else { return };
         let row = found.rows.iter().find(|row| row.kernel_name.starts_with(kernel)).unwrap();
         assert_eq!(
@@ -142,22 +144,21 @@ fn rows_of_real_traces() {
         );
         assert_eq!(row.exclusive_ns, total_ns - hidden_ns, "{name}");
         assert_eq!(row.waited_pct, Some(100.0 * *waited as f64 / *n as f64), "{name}");
-        assert_eq!(row.savings_bound_ns, Some(*bound_ns), "{name}");
-        assert_eq!(
-            (row.priority, row.recommendation.as_str()),
-            (*priority, *recommendation),
-            "{row:?}"
-        );
+        // The rest is held up by consumers, or by a GPU that waits for the CPU.
+        assert!(row.savings_bound_ns.unwrap() <= *bound_ns, "{row:?}");
+        let advised = row.savings_pct.unwrap() >= 0.5 && row.verdict == "headroom";
+        assert_eq!(row.priority < 4, advised, "{row:?}");
     }
 }
 
 #[test]
-fn a_pageable_copy_is_told_to_use_pinned_memory() {
+fn pinned_memory_is_advised_only_where_it_is_worth_it() {
     let Some((_, found)) = table("alexnet") else { return };
-    let row = &found.rows[0];
-    assert_eq!(row.kernel_name, "Memcpy HtoD (Pageable -> Device)");
-    assert_eq!((row.n_instances, row.exclusive_ns, row.priority), (16, 55_503_000, 1));
-    assert_eq!(row.recommendation, "async copy on a side stream, pinned memory");
+    let name = "Memcpy HtoD (Pageable -> Device)";
+    let row = found.rows.iter().find(|row| row.kernel_name == name).unwrap();
+    // 55.5 ms in a span of 13 s.
+    assert_eq!((row.n_instances, row.exclusive_ns, row.priority), (16, 55_503_000, 5));
+    assert_eq!(row.recommendation, "none");
     assert_eq!(row.waited_pct, Some(0.0), "40 waits are recorded, none next to a copy");
 }
 
@@ -193,22 +194,29 @@ fn event_waits_tie_the_slices_that_really_waited() {
 }
 
 #[test]
-fn on_one_stream_overlap_is_not_judged() {
+fn on_one_stream_only_copies_and_communication_are_listed() {
     // The rule that this replaces told people to fuse a GEMM and attention of this trace.
     let Some((_, found)) = table("mi300_xdit_sd35") else { return };
-    assert!(found.note.starts_with("No second stream: overlap cannot be judged"), "{}", found.note);
+    assert!(
+        found.note.starts_with("No second stream: only communication and copies"),
+        "{}",
+        found.note
+    );
     assert!(found.rows.is_empty(), "neither communication nor copies take 1% of it");
     let Some((_, found)) = table("mi250_toy_training") else { return };
     let rows: Vec<_> =
         found.rows.iter().map(|row| (row.kernel_name.as_str(), row.priority)).collect();
-    assert_eq!(rows, [("Memcpy HtoD (Host -> Device)", 1)]);
+    assert_eq!(
+        rows,
+        [("Memcpy HtoD (Host -> Device)", 5)],
+        "its name does not say whether it is pinned"
+    );
 }
 
 #[test]
 fn laws_of_the_table_hold_on_every_real_trace() {
-    let Some(folder) = testkit::shared("corpus/traces") else { return };
-    for file in std::fs::read_dir(folder).unwrap() {
-        let file = file.unwrap().file_name().into_string().unwrap();
+    for file in testkit::real_traces() {
+        let file = file.file_name().unwrap().to_string_lossy().into_owned();
         let Some((trace, found)) = table(file.strip_suffix(".json.gz").unwrap()) else { return };
         let mut names = Vec::new();
         for row in &found.rows {

@@ -3,7 +3,7 @@
 use super::*;
 
 fn rows(name: &str) -> Option<Vec<StageRow>> {
-    let path = testkit::shared(&format!("corpus/traces/{name}.json.gz"))?;
+    let path = testkit::real_trace(name)?;
     let mut decoder = decode::Decoder::new();
     decoder.push(&std::fs::read(&path).unwrap()).unwrap();
     let trace = decoder.finish().unwrap().trace;
@@ -78,7 +78,7 @@ fn training_is_forward_backward_and_optimizer() {
             "annotation DistributedDataParallel.forward (846); launched before a backward pass (9)",
             "the autograd engine's ops",
             "annotation Optimizer.step#SGD.step",
-            "launched before the recording"
+            "launched before profiling started"
         ]
     );
 }
@@ -152,4 +152,47 @@ fn waits_and_lengths_are_those_that_another_program_finds() {
             "{name}"
         );
     }
+}
+
+fn small(name: &str) -> Option<Vec<(Stage, u64, i64)>> {
+    let file = std::fs::read(testkit::shared(&format!("corpus/training/{name}.json"))?).unwrap();
+    let mut decoder = decode::Decoder::new();
+    decoder.push(&file).unwrap();
+    let trace = decoder.finish().unwrap().trace;
+    let before = BeforeWindowSlices::of(&trace);
+    let gpu = Gpu::new(&trace, catalog::Platform::Unknown, &before, &Options::default());
+    let launches = Launches::of(&gpu);
+    let rows = Stages::of(&gpu, &launches, None).rows(&gpu, &launches, &[]);
+    Some(rows.iter().map(|row| (row.stage, row.n_slices, row.total_ns)).collect())
+}
+
+#[test]
+fn where_gradients_are_cleared_changes_no_stage() {
+    let (Some(first), Some(mid)) = (small("stage_zero_first"), small("stage_zero_mid")) else {
+        return;
+    };
+    assert_eq!(first, mid);
+    let stages: Vec<Stage> = mid.iter().map(|(stage, ..)| *stage).collect();
+    assert_eq!(stages, [Stage::Forward, Stage::Backward, Stage::Optimizer]);
+}
+
+#[test]
+fn an_id_of_an_annotation_that_begins_later_says_nothing() {
+    let Some(found) = small("stage_external_id") else { return };
+    assert_eq!(found, [(Stage::Optimizer, 1, 3_000), (Stage::All, 1, 9_000)]);
+}
+
+/// By a script that joins kernels to launches and launches to annotations of any thread.
+#[test]
+fn a_pipeline_has_the_phases_of_its_annotations() {
+    let Some(rows) = rows("deepseek_h800_train") else { return };
+    let found: Vec<_> = rows.iter().map(|row| (row.stage, row.n_slices, row.total_ns)).collect();
+    assert_eq!(
+        found,
+        [
+            (Stage::Forward, 375, 97_391_000),
+            (Stage::Backward, 540, 111_611_000),
+            (Stage::WeightGrad, 68, 35_067_000),
+        ]
+    );
 }

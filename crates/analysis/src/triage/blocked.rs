@@ -1,18 +1,21 @@
-//! Time in which a device did nothing that the file shows, while work that had been launched waited for its turn.
+//! Idle time of a device with work queued: the next slice had been launched already.
 //!
-//! Such a pause is not the CPU's: the stream ran work that is not in the file (a recording that was cut into steps holds
-//! the launches of one step and the kernels of no other), or an event held it. Without this a decode step that waits
-//! for the prefill before it looks as if the CPU were too slow.
+//! The CPU does not cause such a pause. The stream ran work that is not in the file (a recording that was cut into steps
+//! has the launches of one step and the kernels of no other), or it was blocked on an event. Without this a decode step that
+//! waits for the prefill before it looks as if the CPU were too slow.
 
 use crate::gpu::Gpu;
 use crate::launches::Launches;
 
+use super::idle::intervals::{Interval, union};
+
 /// Shorter waits are what a launch takes, in ns.
 const LEAST_NS: i64 = 1_000_000;
 
-/// The sum of such pauses, each from when the work after it was launched.
-pub(super) fn held_ns(gpu: &Gpu<'_>, launches: &Launches) -> i64 {
-    let mut held_ns = 0_i64;
+/// Such pauses, each from when the work after it was launched.
+#[inline(never)]
+pub(super) fn blocked(gpu: &Gpu<'_>, launches: &Launches) -> Vec<Interval> {
+    let mut blocked = Vec::new();
     let mut busy_until: Option<i64> = None;
     // What no table counts keeps the device busy all the same.
     let mut beside = (0..gpu.n_beside()).map(|at| gpu.slice_beside(at)).peekable();
@@ -26,18 +29,19 @@ pub(super) fn held_ns(gpu: &Gpu<'_>, launches: &Launches) -> i64 {
         let idle_since = idle_since.filter(|ns| *ns < slice.start_ns);
         let launch = launches.of_slice(at).filter(|_| launches.is_sure(at));
         if let (Some(idle_since), Some(launch)) = (idle_since, launch) {
-            let wait_ns = slice.start_ns.saturating_sub(idle_since.max(gpu.trace.end_ns(launch)));
-            if wait_ns >= LEAST_NS {
-                held_ns = held_ns.saturating_add(wait_ns);
+            let since_ns = idle_since.max(gpu.trace.end_ns(launch));
+            if slice.start_ns.saturating_sub(since_ns) >= LEAST_NS {
+                blocked.push((since_ns, slice.start_ns));
             }
         }
         busy_until = busy_until.max(Some(slice.end_ns()));
     }
-    held_ns
+    union(blocked)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::idle::intervals::length;
     use super::*;
     use crate::Options;
     use crate::before_window::BeforeWindowSlices;
@@ -65,11 +69,11 @@ mod tests {
         let before = BeforeWindowSlices::of(&trace);
         let options = Options { without_before_window: true, ..Options::default() };
         let gpu = Gpu::new(&trace, catalog::Platform::Rocm, &before, &options);
-        held_ns(&gpu, &Launches::of(&gpu))
+        length(&blocked(&gpu, &Launches::of(&gpu)))
     }
 
     #[test]
-    fn only_what_was_launched_already_is_held() {
+    fn only_what_was_launched_already_is_blocked() {
         assert_eq!(held(MS, 100 * MS), 98 * MS, "from the end of the first kernel");
         assert_eq!(held(50 * MS, 100 * MS), 50 * MS - MS / 10, "from the launch");
         assert_eq!(held(99 * MS + MS / 2, 100 * MS), 0, "a launch takes its time");

@@ -1,0 +1,245 @@
+//! Work in a trace that no analysis covers: accelerators other than GPUs, traces of other profilers, CPU only.
+//!
+//! A trace without GPU slices must not look like an idle GPU. Here stands what is in it instead, and what to record.
+
+use report::units;
+use trace::{Container, Phase, Row, Trace, each_row};
+
+use crate::before_window::is_gpu_slice;
+use crate::recorded::{Recorded, recorded};
+
+/// Raw categories of work on an accelerator that is not analysed, and how its events are called. (Kineto's
+/// `ActivityType.cpp`, 2025; Enflame's fork of it. XPU and PrivateUse1 devices record `kernel` and `gpu_memcpy`, which are
+/// analysed.)
+const ON_DEVICE: &[(&str, &str)] = &[
+    ("mtia_ccp_events", "MTIA"),
+    ("mtia_workloadd", "MTIA"),
+    ("mtia_insight", "MTIA"),
+    ("hpu_op", "HPU"),
+    ("glow_runtime", "Glow"),
+    ("gcu_memcpy", "GCU"),
+    ("gcu_memset", "GCU"),
+];
+
+/// Raw categories of calls to an accelerator's runtime (the same sources).
+const CALLS: &[(&str, &str)] = &[
+    ("cuda_runtime", "GPU runtime"),
+    ("cuda_driver", "GPU runtime"),
+    ("runtime", "GPU runtime"),
+    ("mtia_runtime", "MTIA runtime"),
+    ("xpu_runtime", "XPU runtime"),
+    ("xpu_driver", "XPU runtime"),
+    ("privateuse1_runtime", "PrivateUse1 runtime"),
+    ("privateuse1_driver", "PrivateUse1 runtime"),
+    ("gcu_runtime", "GCU runtime"),
+    ("gcu_driver", "GCU runtime"),
+];
+
+/// The process under which the profiler of Ascend NPUs (msprof, torch_npu) puts what ran on the device.
+const ASCEND: &str = "Ascend Hardware";
+
+/// Names of planes, as the XLA profiler writes them for processes (XPlane of OpenXLA).
+const XLA_PLANES: [&str; 2] = ["/host:", "/device:"];
+
+/// Names of events that every profile of ONNX Runtime begins with (1.12 to 1.31).
+const ORT_SESSION: [&str; 3] = ["model_loading_", "session_initialization", "model_run"];
+
+/// Numbers of events.
+#[derive(Default)]
+struct Counts {
+    gpu: u64,
+    ops: u64,
+    frames: u64,
+    annotations: u64,
+    /// In the order of [`ON_DEVICE`], then Ascend's.
+    on_device: Vec<(&'static str, u64)>,
+    calls: Vec<(&'static str, u64)>,
+}
+
+/// What no analysis counts, in sentences; `None` for a trace whose work is that of GPUs alone.
+#[must_use]
+pub fn other_work(trace: &Trace) -> Option<String> {
+    let counts = Counts::of(trace);
+    let mut said: Vec<String> = counts
+        .on_device
+        .iter()
+        .map(|(name, n)| {
+            let (events, them) = match n {
+                1 => ("event is", "it"),
+                _ => ("events are", "them"),
+            };
+            format!(
+                "{} {name} {events} in this trace; Kinetoscope does not analyse {them}.",
+                units::count(*n)
+            )
+        })
+        .collect();
+    if counts.gpu == 0 {
+        match Producer::of(trace) {
+            Producer::Torch => said.extend(counts.without_gpu()),
+            other => said.insert(0, other.sentence().to_owned()),
+        }
+    }
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
+impl Counts {
+    fn of(trace: &Trace) -> Self {
+        let lower = |text: &str| text.to_ascii_lowercase();
+        let find = |table: &'static [(&str, &str)], text: &str| {
+            let text = lower(text);
+            table.iter().find(|(raw, _)| *raw == text).map(|(_, name)| *name)
+        };
+        let on_device = trace.by_raw_category(|text| find(ON_DEVICE, text));
+        let calls = trace.by_raw_category(|text| find(CALLS, text));
+        let recorded = recorded(trace);
+        let mut counts = Self::default();
+        each_row(trace, |row| {
+            if !matches!(trace.phase(row), Phase::Complete | Phase::Begin) {
+                return;
+            }
+            if is_gpu_slice(trace, row) {
+                counts.gpu += 1;
+            } else if let Some(name) =
+                on_device.of(trace, row).or(is_ascend(trace, row).then_some("Ascend NPU"))
+            {
+                add(&mut counts.on_device, name);
+            } else if let Some(name) = *calls.of(trace, row) {
+                add(&mut counts.calls, name);
+            } else {
+                match recorded.of(trace, row) {
+                    Recorded::Op => counts.ops += 1,
+                    Recorded::Frame => counts.frames += 1,
+                    Recorded::Annotation => counts.annotations += 1,
+                    _ => {}
+                }
+            }
+        });
+        counts
+    }
+
+    /// Why there are no figures of a GPU, and what to record.
+    fn without_gpu(&self) -> Vec<String> {
+        let mut parts: Vec<String> = [
+            (self.ops, "PyTorch op", "PyTorch ops"),
+            (self.frames, "Python frame", "Python frames"),
+            (self.annotations, "annotation", "annotations"),
+        ]
+        .iter()
+        .filter(|(n, ..)| *n > 0)
+        .map(|(n, one, many)| units::plural(*n, one, many))
+        .collect();
+        parts.extend(
+            self.calls.iter().map(|(name, n)| {
+                units::plural(*n, &format!("{name} call"), &format!("{name} calls"))
+            }),
+        );
+        let nothing = "No GPU slice is in this trace";
+        let Some(last) = parts.pop() else { return vec![format!("{nothing}.")] };
+        let held = if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) };
+        let mut said = vec![format!("{nothing}; it holds {held}.")];
+        if self.on_device.is_empty() {
+            said.push(
+                "For GPU figures, profile on a machine with a GPU with activities=[ProfilerActivity.CPU, \
+                 ProfilerActivity.CUDA] (CUDA also selects ROCm GPUs)."
+                    .to_owned(),
+            );
+        }
+        said
+    }
+}
+
+fn add(counts: &mut Vec<(&'static str, u64)>, name: &'static str) {
+    match counts.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, n)) => *n += 1,
+        None => counts.push((name, 1)),
+    }
+}
+
+fn is_ascend(trace: &Trace, row: Row) -> bool {
+    let name = trace.process_of(trace.track(row)).name;
+    name.is_some_and(|name| trace.strings.get(name) == ASCEND)
+}
+
+/// Who recorded a trace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Producer {
+    /// torch.profiler, or nobody that is known.
+    Torch,
+    OnnxRuntime,
+    Xla,
+}
+
+impl Producer {
+    fn of(trace: &Trace) -> Self {
+        let names = trace.processes.iter().filter_map(|process| process.name);
+        let mut names = names.map(|name| trace.strings.get(name));
+        if names.any(|name| XLA_PLANES.iter().any(|plane| name.starts_with(plane))) {
+            return Self::Xla;
+        }
+        let session = trace.by_raw_category(|text| text == "Session");
+        let mut found = false;
+        if trace.layout.container == Container::Array && trace.strings.find("Session").is_some() {
+            each_row(trace, |row| {
+                let name = || trace.name_text(row);
+                found |= *session.of(trace, row)
+                    && ORT_SESSION.iter().any(|known| name().starts_with(known));
+            });
+        }
+        if found { Self::OnnxRuntime } else { Self::Torch }
+    }
+
+    fn sentence(self) -> &'static str {
+        match self {
+            Self::Torch => "",
+            Self::OnnxRuntime => {
+                "This is a profile of ONNX Runtime. Kinetoscope does not analyse it yet; Perfetto opens it."
+            }
+            Self::Xla => {
+                "This is a trace of the XLA profiler (JAX, TensorFlow). Kinetoscope does not analyse it yet; Perfetto opens \
+                 it, and XProf (TensorBoard) analyses the .xplane.pb of the same folder."
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Fixture, kernel, slice};
+
+    fn of(slices: &[crate::fixture::Slice<'_>]) -> Option<String> {
+        let mut fixture = Fixture::default();
+        slices.iter().for_each(|slice| fixture.push(*slice));
+        other_work(&fixture.finish())
+    }
+
+    #[test]
+    fn gpus_alone_need_no_word() {
+        assert_eq!(of(&[slice("cpu_op", "aten::mm").at(0, 5), kernel("k").at(10, 5)]), None);
+    }
+
+    #[test]
+    fn other_accelerators_are_named_with_their_count() {
+        let op = slice("cpu_op", "aten::mm").at(0, 5);
+        let mtia = slice("mtia_ccp_events", "k").at(10, 5);
+        let said = of(&[op, mtia, mtia]).unwrap();
+        assert!(
+            said.starts_with("2 MTIA events are in this trace; Kinetoscope does not analyse them."),
+            "{said}"
+        );
+        assert!(said.contains("it holds 1 PyTorch op.") && !said.contains("CUDA"), "{said}");
+        let beside = of(&[mtia, kernel("k").at(20, 5)]).unwrap();
+        assert_eq!(beside, "1 MTIA event is in this trace; Kinetoscope does not analyse it.");
+        assert!(of(&[slice("HPU_OP", "k").at(1, 2)]).unwrap().starts_with("1 HPU event "));
+    }
+
+    #[test]
+    fn without_gpu_it_is_said_what_is_there_and_what_to_record() {
+        let call = slice("cuda_runtime", "cudaLaunchKernel").at(1, 1);
+        let said = of(&[slice("cpu_op", "aten::mm").at(0, 5), call, call]).unwrap();
+        assert!(said.contains("it holds 1 PyTorch op and 2 GPU runtime calls."), "{said}");
+        assert!(said.contains("ProfilerActivity.CUDA"), "{said}");
+        assert!(of(&[]).unwrap().starts_with("No GPU slice is in this trace."));
+    }
+}

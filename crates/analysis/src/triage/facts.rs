@@ -1,0 +1,211 @@
+//! The facts of a run that gates of advice ask for ([`catalog::remedies`]): what the trace proves, and no more.
+
+use catalog::Platform;
+use catalog::remedies::{Optimizer, Phase, RunFacts, RunType, Stack};
+use trace::{Flags, Phase as EventPhase, Row, StringId, Trace, TrackId, each_row};
+
+use super::framework::Framework;
+use super::stages::Stage;
+
+/// Time on threads, by thread and start; nested ranges are one.
+#[derive(Default)]
+pub(crate) struct Regions {
+    ranges: Vec<(TrackId, i64, i64)>,
+}
+
+impl Regions {
+    /// The ranges whose names `wanted` picks. `gpu` annotations are on streams, where nothing is launched.
+    #[inline(never)]
+    fn of(trace: &Trace, wanted: impl Fn(&str) -> bool) -> Self {
+        let names = 0..trace.strings.len() as u32;
+        let wanted: Vec<bool> = names.map(|id| wanted(trace.strings.get(StringId(id)))).collect();
+        let mut ranges: Vec<(TrackId, i64, i64)> = Vec::new();
+        if wanted.contains(&true) {
+            each_row(trace, |row| {
+                let complete = trace.phase(row) == EventPhase::Complete;
+                if wanted[trace.name(row).0 as usize]
+                    && complete
+                    && trace.flags(row).has(Flags::HAS_TS)
+                    && trace.stream(row).is_none()
+                {
+                    ranges.push((trace.track(row), trace.ts_ns(row), trace.end_ns(row)));
+                }
+            });
+        }
+        trace::sort(&mut ranges);
+        ranges.dedup_by(|next, last| {
+            let nested = next.0 == last.0 && next.1 <= last.2;
+            if nested {
+                last.2 = last.2.max(next.2);
+            }
+            nested
+        });
+        Self { ranges }
+    }
+
+    /// Whether `row` begins within one of them, on its thread.
+    pub(crate) fn hold(&self, trace: &Trace, row: Row) -> bool {
+        let (track, ts_ns) = (trace.track(row), trace.ts_ns(row));
+        let next = self.ranges.partition_point(|(on, start, _)| (*on, *start) <= (track, ts_ns));
+        let last = next.checked_sub(1).and_then(|at| self.ranges.get(at));
+        last.is_some_and(|(on, _, end_ns)| *on == track && ts_ns < *end_ns)
+    }
+}
+
+/// What holds for the whole run.
+pub(crate) struct RunContext {
+    /// Platform, software, run type and optimizer; the rest differs from place to place.
+    pub(crate) facts: RunFacts,
+    /// Where gradients are filled with zeros.
+    pub(crate) zero_grad: Regions,
+    /// Where code of a compiler runs.
+    pub(crate) compiled: Regions,
+}
+
+impl RunContext {
+    /// Reads the names of a trace.
+    #[inline(never)]
+    pub(crate) fn of(trace: &Trace, platform: Platform, framework: Framework) -> Self {
+        let stack = stack(framework);
+        let facts = RunFacts {
+            platform,
+            stack,
+            run: run_type(trace, stack),
+            optimizer: optimizer(trace),
+            ..RunFacts::default()
+        };
+        Self {
+            facts,
+            zero_grad: Regions::of(trace, |name| {
+                name.starts_with("Optimizer.zero_grad") || name.ends_with(": zero_grad")
+            }),
+            compiled: Regions::of(trace, is_compiled),
+        }
+    }
+}
+
+/// Whether a range is code of a compiler: names that PyTorch gives to compiled functions.
+fn is_compiled(name: &str) -> bool {
+    name.starts_with("Torch-Compiled Region")
+        || name.contains("CompiledFxGraph")
+        || name.contains("torchinductor_")
+        || name.starts_with("CompiledFunction")
+}
+
+/// The software in the terms of the table of remedies.
+fn stack(framework: Framework) -> Option<Stack> {
+    match framework {
+        Framework::Sglang => Some(Stack::Sglang),
+        Framework::Vllm => Some(Stack::Vllm),
+        Framework::Trtllm => Some(Stack::TensorRtLlm),
+        Framework::Tokenspeed => Some(Stack::TokenSpeed),
+        Framework::Diffusers => Some(Stack::Diffusers),
+        Framework::Pytorch => Some(Stack::Pytorch),
+        Framework::Unknown => None,
+    }
+}
+
+/// Training if a backward pass or an optimizer step is recorded. Inference if it is not, although ops are, or if a serving
+/// framework runs.
+fn run_type(trace: &Trace, stack: Option<Stack>) -> Option<RunType> {
+    let names = || (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    let trains = |name: &str| {
+        name.starts_with("Optimizer.step")
+            || name.starts_with("autograd::engine::evaluate_function")
+            || name.contains("AccumulateGrad")
+    };
+    if names().any(trains) {
+        return Some(RunType::Training);
+    }
+    let serves =
+        matches!(stack, Some(Stack::Sglang | Stack::Vllm | Stack::TensorRtLlm | Stack::TokenSpeed));
+    (serves || names().any(|name| name.starts_with("aten::"))).then_some(RunType::Inference)
+}
+
+/// The optimizer that the annotations name: `Optimizer.step#SGD.step`.
+fn optimizer(trace: &Trace) -> Option<Optimizer> {
+    let names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    let classes = names.filter_map(|name| {
+        let (class, _) = name.strip_prefix("Optimizer.step#")?.split_once('.')?;
+        Some(match class {
+            "SGD" => Optimizer::Sgd,
+            "Adam" => Optimizer::Adam,
+            "AdamW" => Optimizer::AdamW,
+            "Adagrad" => Optimizer::Adagrad,
+            _ => Optimizer::Other,
+        })
+    });
+    // Of several different ones it is not known which launched what.
+    let mut found = None;
+    for class in classes {
+        found = match found {
+            None => Some(class),
+            Some(known) if known == class => Some(known),
+            Some(_) => Some(Optimizer::Other),
+        };
+    }
+    found
+}
+
+/// The part of the run that a stage is; `None` where the stage does not tell.
+pub(crate) fn phase(stage: Stage, run: Option<RunType>) -> Option<Phase> {
+    match stage {
+        Stage::Extend | Stage::Decode | Stage::Mixed | Stage::Forward => Some(Phase::Forward),
+        Stage::Backward | Stage::WeightGrad => Some(Phase::Backward),
+        Stage::Optimizer => Some(Phase::Optimizer),
+        Stage::Capture => None,
+        Stage::All => (run == Some(RunType::Inference)).then_some(Phase::Forward),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Fixture, slice};
+
+    fn facts(names: &[&str], framework: Framework) -> RunFacts {
+        let mut fixture = Fixture::default();
+        for (name, at) in names.iter().zip(0..) {
+            fixture.push(slice("cpu_op", name).on(1, 1).at(at, 1));
+        }
+        RunContext::of(&fixture.finish(), Platform::Cuda, framework).facts
+    }
+
+    #[test]
+    fn what_the_run_is_for() {
+        let run = |names: &[&str], framework| facts(names, framework).run;
+        let pytorch = Framework::Pytorch;
+        assert_eq!(run(&["aten::mm", "Optimizer.step#SGD.step"], pytorch), Some(RunType::Training));
+        let backward = "autograd::engine::evaluate_function: MmBackward0";
+        assert_eq!(run(&[backward], Framework::Vllm), Some(RunType::Training));
+        assert_eq!(run(&["aten::mm"], pytorch), Some(RunType::Inference));
+        assert_eq!(run(&[], Framework::Sglang), Some(RunType::Inference));
+        assert_eq!(run(&["k"], Framework::Unknown), None);
+    }
+
+    #[test]
+    fn which_optimizer() {
+        let of = |names: &[&str]| facts(names, Framework::Pytorch).optimizer;
+        assert_eq!(of(&["Optimizer.step#SGD.step"]), Some(Optimizer::Sgd));
+        assert_eq!(of(&["Optimizer.step#AdamW.step"]), Some(Optimizer::AdamW));
+        assert_eq!(of(&["Optimizer.step#FusedAdam.step"]), Some(Optimizer::Other));
+        let two = ["Optimizer.step#SGD.step", "Optimizer.step#Adam.step"];
+        assert_eq!(of(&two), Some(Optimizer::Other), "which one launched what is not known");
+        assert_eq!(of(&["aten::mm"]), None);
+    }
+
+    #[test]
+    fn regions_are_of_their_thread() {
+        let mut fixture = Fixture::default();
+        fixture.push(
+            slice("user_annotation", "Optimizer.zero_grad#SGD.zero_grad").on(1, 1).at(10, 10),
+        );
+        fixture.push(slice("cpu_op", "aten::zero_").on(1, 1).at(15, 1));
+        fixture.push(slice("cpu_op", "aten::zero_").on(1, 2).at(15, 1));
+        fixture.push(slice("cpu_op", "aten::zero_").on(1, 1).at(20, 1));
+        let trace = fixture.finish();
+        let run = RunContext::of(&trace, Platform::Cuda, Framework::Pytorch);
+        let held: Vec<bool> = (1..4).map(|row| run.zero_grad.hold(&trace, row)).collect();
+        assert_eq!(held, [true, false, false]);
+    }
+}

@@ -1,0 +1,338 @@
+//! What may be advised about a find: the facts of its place, the gates of the remedies, and what it is worth.
+
+use catalog::fuse_patterns::{Keeps, Kinds, kind_named};
+use catalog::remedies::{
+    Activation, Execution, Mask, Norm, Optimizer, Parts, Remedy, RunFacts, applicable, remedy,
+};
+use catalog::{Category, Family};
+
+use super::find::{Candidate, Sought};
+use super::lanes::Lanes;
+use super::{Ground, related};
+use crate::launches::Launches;
+use crate::triage::facts::phase;
+use crate::triage::site::Attribution;
+use crate::triage::stages::Stage;
+
+/// Longer pauses between two parts are no launch gaps, in ns.
+const MOST_GAP_NS: i64 = 20_000;
+
+/// What can be done about a candidate.
+pub(super) struct Advice {
+    /// The remedies whose gates are open.
+    pub remedies: Vec<&'static Remedy>,
+    /// Where the fused kernel is, or what replaces the parts.
+    pub path: String,
+    /// The wall time that goes away at most.
+    pub saved_ns: i64,
+}
+
+/// The advice about a candidate; `None` where no remedy applies.
+#[inline(never)]
+pub(super) fn advice(
+    lanes: &Lanes<'_>,
+    launches: &Launches,
+    attribution: Option<&Attribution>,
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+) -> Option<Advice> {
+    if candidate.split.is_empty() {
+        return None;
+    }
+    let facts = facts(lanes, launches, attribution, ground, candidate);
+    let (remedies, path) = match candidate.sought {
+        Sought::Pattern(pattern) => {
+            let row = remedy("framework-kernel").filter(|_| pattern.closed(&facts).is_none())?;
+            (vec![row], pattern.fused_path())
+        }
+        Sought::Chain(chain) => {
+            let remedies = applicable(chain.remedies, &facts);
+            let names: Vec<&str> = remedies.iter().map(|remedy| remedy.what).collect();
+            let path = names.join("; ");
+            (remedies, path)
+        }
+    };
+    if remedies.is_empty() {
+        return None;
+    }
+    let saved_ns = ground.wall.saved_ns(&removed(lanes, ground, candidate));
+    Some(Advice { remedies, path, saved_ns })
+}
+
+/// Whether the gates of a framework's pattern are open.
+pub(super) fn is_possible(
+    lanes: &Lanes<'_>,
+    launches: &Launches,
+    attribution: Option<&Attribution>,
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+) -> bool {
+    match candidate.sought {
+        Sought::Pattern(pattern) => {
+            let facts = facts(lanes, launches, attribution, ground, candidate);
+            pattern.closed(&facts).is_none()
+        }
+        Sought::Chain(_) => true,
+    }
+}
+
+/// The exposed time that a fused kernel does not take, as (slice, ns) by slice. Communication stays: its bytes have to
+/// go over the link all the same.
+#[inline(never)]
+fn removed(lanes: &Lanes<'_>, ground: &Ground<'_>, candidate: &Candidate) -> Vec<(u32, i64)> {
+    let collectives = matches!(candidate.sought, Sought::Chain(chain) if chain.id == "K15");
+    let keeps = match candidate.sought {
+        Sought::Chain(chain) => chain.keeps,
+        Sought::Pattern(_) => Keeps::Longest,
+    };
+    let gpu = lanes.gpu;
+    let exposed_ns = |at: u32| ground.exposed_ns.get(at as usize).copied().unwrap_or_default();
+    let mut removed = Vec::new();
+    for find in &candidate.split {
+        let slices = &candidate.slices[find.from as usize..find.to as usize];
+        let stays = |at: u32| {
+            let work = lanes.code_of_slice(at).work as usize;
+            gpu.works[work].category == Category::Communication && !collectives
+        };
+        let parts: Vec<u32> = slices.iter().copied().filter(|at| !stays(*at)).collect();
+        let kept = if slices.len() > parts.len() { Vec::new() } else { kept(lanes, keeps, &parts) };
+        for (nth, at) in parts.iter().enumerate() {
+            let before = nth.checked_sub(1).map(|nth| parts[nth]);
+            let gap_ns = before.filter(|before| before + 1 == *at).map_or(0, |before| {
+                let gap_ns = gpu
+                    .slice(*at as usize)
+                    .start_ns
+                    .saturating_sub(gpu.slice(before as usize).end_ns());
+                if gap_ns > MOST_GAP_NS { 0 } else { gap_ns.max(0) }
+            });
+            let own_ns = if kept.contains(at) { 0 } else { exposed_ns(*at) };
+            removed.push((*at, own_ns.saturating_add(gap_ns)));
+        }
+    }
+    trace::sort(&mut removed);
+    removed.dedup_by_key(|(at, _)| *at);
+    removed
+}
+
+/// The parts of one place that a fused kernel takes as long as.
+fn kept(lanes: &Lanes<'_>, keeps: Keeps, parts: &[u32]) -> Vec<u32> {
+    let dur_ns = |at: u32| lanes.gpu.slice(at as usize).dur_ns;
+    match keeps {
+        Keeps::Nothing => Vec::new(),
+        _ if parts.len() < 2 => Vec::new(),
+        Keeps::Longest => parts.iter().copied().max_by_key(|at| dur_ns(*at)).into_iter().collect(),
+        Keeps::LargestName => {
+            let work = |at: u32| lanes.code_of_slice(at).work;
+            let times = super::rows::by_time(parts.iter().map(|at| (work(*at), dur_ns(*at))));
+            let Some((most, _)) = times.first() else { return Vec::new() };
+            parts.iter().copied().filter(|at| work(*at) == *most).collect()
+        }
+    }
+}
+
+/// The facts of a candidate's places; what differs among them is not known.
+#[inline(never)]
+pub(super) fn facts(
+    lanes: &Lanes<'_>,
+    launches: &Launches,
+    attribution: Option<&Attribution>,
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+) -> RunFacts {
+    let run = ground.run.facts;
+    let stage =
+        Stage::EVERY.into_iter().find(|stage| stage.id() == lanes.stages[candidate.stage].id);
+    let names = Names::of(lanes, candidate);
+    let optimizer = run.optimizer.filter(|optimizer| *optimizer != Optimizer::Other);
+    let chain = match candidate.sought {
+        Sought::Chain(chain) => Some(chain),
+        Sought::Pattern(_) => None,
+    };
+    RunFacts {
+        phase: stage.and_then(|stage| phase(stage, run.run)),
+        norm: names.norm(chain.map_or("", |chain| chain.id)),
+        activation: names.activation(),
+        optimizer,
+        mask: if biased(attribution, candidate) { Some(Mask::Additive) } else { names.mask() },
+        execution: execution(lanes, launches, attribution, ground, candidate).or(run.execution),
+        parts: names.parts(),
+        zero_grad: chain.and_then(|chain| chain.zero_grad),
+        // Sizes are recorded, tensors are not: equal sizes prove no equal inputs.
+        equal_inputs: None,
+        half: names.half(),
+        ..run
+    }
+}
+
+/// Whether a product adds a tensor on the way: `baddbmm` takes it as its first input.
+fn biased(attribution: Option<&Attribution>, candidate: &Candidate) -> bool {
+    let op = |at: u32| attribution?.site(at as usize).cpu_op.as_deref();
+    related(candidate).any(|at| op(at).is_some_and(|op| op.contains("baddbmm")))
+}
+
+/// How the parts were launched.
+fn execution(
+    lanes: &Lanes<'_>,
+    launches: &Launches,
+    attribution: Option<&Attribution>,
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+) -> Option<Execution> {
+    let trace = lanes.gpu.trace;
+    let (mut graph, mut eager) = (false, false);
+    for at in related(candidate) {
+        let work = &lanes.gpu.works[lanes.code_of_slice(at).work as usize];
+        let launch = launches.of_slice(at as usize);
+        let site = attribution.map(|attribution| attribution.site(at as usize));
+        let generated =
+            |line: &String| line.contains("torchinductor") || line.contains("_inductor/");
+        if work.family == Family::Inductor
+            || launch.is_some_and(|row| ground.run.compiled.hold(trace, row))
+            || site.is_some_and(|site| site.stack.iter().any(generated))
+        {
+            return Some(Execution::Compiled);
+        }
+        match site {
+            Some(site) if site.graph => graph = true,
+            _ => eager |= launch.is_some(),
+        }
+    }
+    match (graph, eager) {
+        (true, _) => Some(Execution::Graph),
+        (false, true) => Some(Execution::Eager),
+        (false, false) => None,
+    }
+}
+
+/// The different kernels of a candidate, in lower case, with what the catalog knows of them.
+struct Names {
+    all: Vec<(String, Category, Family, Kinds)>,
+    /// The number formats of the GEMMs, where their names say so.
+    gemm_dtypes: Vec<Option<&'static str>>,
+}
+
+impl Names {
+    fn of(lanes: &Lanes<'_>, candidate: &Candidate) -> Self {
+        let mut works: Vec<(u32, Kinds)> = related(candidate)
+            .map(|at| lanes.code_of_slice(at))
+            .map(|code| (code.work, code.kinds))
+            .collect();
+        trace::sort_by_key(&mut works, |(work, _)| *work);
+        works.dedup_by_key(|(work, _)| *work);
+        let mut gemm_dtypes = Vec::new();
+        let all = works.into_iter().map(|(work, kinds)| {
+            let of = &lanes.gpu.works[work as usize];
+            let name = lanes.name_of(work);
+            gemm_dtypes.push((of.category == Category::Gemm).then(|| catalog::facts(name).dtype));
+            (name.to_ascii_lowercase(), of.category, of.family, kinds)
+        });
+        let all = all.collect();
+        Self { all, gemm_dtypes: gemm_dtypes.into_iter().flatten().collect() }
+    }
+
+    /// `Some` if all that `tell` says is the same.
+    fn agreed<T: PartialEq>(&self, tell: impl Fn(&str, Category) -> Option<T>) -> Option<T> {
+        let mut said = self.all.iter().filter_map(|(name, category, ..)| tell(name, *category));
+        let first = said.next()?;
+        said.all(|other| other == first).then_some(first)
+    }
+
+    fn parts(&self) -> Option<Parts> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let any = |of: fn(Family) -> bool| self.all.iter().any(|(_, _, family, _)| of(*family));
+        Some(if any(|family| family == Family::Inductor) {
+            Parts::Compiled
+        } else if any(|family| !matches!(family, Family::Aten | Family::Runtime)) {
+            Parts::Library
+        } else {
+            Parts::Aten
+        })
+    }
+
+    fn norm(&self, chain: &str) -> Option<Norm> {
+        let of_name = self.agreed(|name, category| {
+            (category == Category::Norm).then(|| {
+                if name.contains("rms") {
+                    Norm::Rms
+                } else if name.contains("layer_norm") || name.contains("layernorm") {
+                    Norm::Layer
+                } else {
+                    Norm::Other
+                }
+            })
+        });
+        let named = self.all.iter().any(|(_, category, ..)| *category == Category::Norm);
+        match chain {
+            // pow, mean and rsqrt without a mean to subtract are RMSNorm.
+            "K01" => Some(Norm::Rms),
+            "K05" if !named => Some(Norm::Rms),
+            _ => of_name,
+        }
+    }
+
+    fn activation(&self) -> Option<Activation> {
+        let tanh = kind_named("tanh");
+        if self.all.iter().any(|(.., kinds)| kinds.meets(tanh)) {
+            return Some(Activation::NewGelu);
+        }
+        self.agreed(|name, category| {
+            if category != Category::Activation {
+                return None;
+            }
+            let of = [
+                ("silu", Activation::Silu),
+                ("swiglu", Activation::Silu),
+                ("gelu", Activation::Gelu),
+            ];
+            let of = of.into_iter().chain([("relu", Activation::Relu)]);
+            of.into_iter().find(|(word, _)| name.contains(word)).map(|(_, activation)| activation)
+        })
+    }
+
+    /// What stands between the products and the softmax. Anything that is not known to be harmless makes it unknown.
+    fn mask(&self) -> Option<Mask> {
+        let add = kind_named("add");
+        let harmless = kind_named("copy|mul_number|fill|random");
+        let mut mask = Mask::None;
+        for (name, category, _, kinds) in &self.all {
+            let of = if *category == Category::Softmax {
+                match () {
+                    () if name.contains("upper_triang") => Mask::Causal,
+                    () if name.contains("masked") => Mask::Boolean,
+                    () => continue,
+                }
+            } else if matches!(category, Category::Gemm) {
+                continue;
+            } else if kinds.meets(add) {
+                Mask::Additive
+            } else if name.contains("where") || name.contains("masked_fill") {
+                Mask::Boolean
+            } else if kinds.meets(harmless)
+                || name.contains("divfunctor")
+                || name.contains("div_true")
+            {
+                continue;
+            } else {
+                return None;
+            };
+            mask = match (mask, of) {
+                (Mask::Additive, _) | (_, Mask::Additive) => Mask::Additive,
+                (Mask::None, of) => of,
+                (Mask::Boolean, _) | (_, Mask::Boolean) => Mask::Boolean,
+                (mask, _) => mask,
+            };
+        }
+        Some(mask)
+    }
+
+    fn half(&self) -> Option<bool> {
+        let mut all = None;
+        for dtype in &self.gemm_dtypes {
+            let half = matches!((*dtype)?, "bf16" | "fp16");
+            all = Some(all.unwrap_or(true) && half);
+        }
+        all
+    }
+}

@@ -1,0 +1,289 @@
+//! The facts of a run that decide which advice applies, and the gates that ask for them.
+
+use crate::Platform;
+
+/// The software that runs the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// PyTorch without an inference framework.
+    Pytorch,
+    /// Diffusers or xDiT.
+    Diffusers,
+    /// SGLang.
+    Sglang,
+    /// vLLM.
+    Vllm,
+    /// TensorRT-LLM.
+    TensorRtLlm,
+    /// TokenSpeed.
+    TokenSpeed,
+}
+
+/// What the run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunType {
+    /// A backward pass or an optimizer runs.
+    Training,
+    /// Neither runs.
+    Inference,
+}
+
+/// The part of a run that the kernels belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// A forward pass, or a pass of inference.
+    Forward,
+    /// A backward pass.
+    Backward,
+    /// An optimizer step.
+    Optimizer,
+}
+
+/// The kind of a norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Norm {
+    /// RMSNorm.
+    Rms,
+    /// LayerNorm.
+    Layer,
+    /// BatchNorm, GroupNorm, InstanceNorm.
+    Other,
+}
+
+/// An activation function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// SiLU, before the multiplication with its gate: SwiGLU.
+    Silu,
+    /// GELU as one kernel.
+    Gelu,
+    /// GELU by its tanh approximation, written as single ops (NewGELU).
+    NewGelu,
+    /// ReLU.
+    Relu,
+}
+
+/// An optimizer of `torch.optim`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Optimizer {
+    /// SGD.
+    Sgd,
+    /// Adam.
+    Adam,
+    /// AdamW.
+    AdamW,
+    /// Adagrad.
+    Adagrad,
+    /// Another one, for which `torch.optim` has no fused kernel.
+    Other,
+}
+
+/// What is added to the scores of an attention, or taken out of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mask {
+    /// Nothing.
+    None,
+    /// Future positions are taken out, by a kernel that does nothing else.
+    Causal,
+    /// Positions are taken out by a mask of true and false.
+    Boolean,
+    /// A tensor is added: a bias of positions, or a mask of large negative numbers.
+    Additive,
+}
+
+/// How the kernels are launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Execution {
+    /// Op by op.
+    Eager,
+    /// By code of a compiler (TorchInductor).
+    Compiled,
+    /// By a CUDA or HIP graph.
+    Graph,
+}
+
+/// Whose kernels the parts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// All are PyTorch's own kernels.
+    Aten,
+    /// At least one is from a library or a framework, and none was made by a compiler.
+    Library,
+    /// At least one was made by a compiler.
+    Compiled,
+}
+
+/// What a trace says of the place that a remedy is for. `None` is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunFacts {
+    /// Whose GPU it is; `Unknown` is not known.
+    pub platform: Platform,
+    /// The software that runs the model.
+    pub stack: Option<Stack>,
+    /// What the run is for.
+    pub run: Option<RunType>,
+    /// The part of the run.
+    pub phase: Option<Phase>,
+    /// The norm among the kernels.
+    pub norm: Option<Norm>,
+    /// The activation among the kernels.
+    pub activation: Option<Activation>,
+    /// The optimizer of the run.
+    pub optimizer: Option<Optimizer>,
+    /// The mask of the attention.
+    pub mask: Option<Mask>,
+    /// How the kernels are launched.
+    pub execution: Option<Execution>,
+    /// Whose kernels they are.
+    pub parts: Option<Parts>,
+    /// The host side of the copy is pinned memory.
+    pub pinned: Option<bool>,
+    /// The copy runs on a stream without kernels.
+    pub own_stream: Option<bool>,
+    /// The copy goes to the device.
+    pub to_device: Option<bool>,
+    /// The kernels fill gradients with zeros (`zero_grad`).
+    pub zero_grad: Option<bool>,
+    /// The kernels were called with inputs of equal sizes.
+    pub equal_inputs: Option<bool>,
+    /// All tensors of the matrix products are of 16 bits.
+    pub half: Option<bool>,
+    /// The data loader loads in the process that trains (`num_workers=0`).
+    pub single_process_loader: Option<bool>,
+}
+
+/// Which gate is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// The GPU's vendor.
+    Vendor,
+    /// The framework.
+    Framework,
+    /// Training or inference.
+    RunType,
+    /// Forward, backward or optimizer.
+    Phase,
+    /// The kind of norm.
+    Norm,
+    /// The activation.
+    Activation,
+    /// The optimizer.
+    Optimizer,
+    /// The attention mask.
+    Mask,
+    /// Eager, compiled or graph.
+    Execution,
+    /// Whose kernels the parts are.
+    Parts,
+    /// Pinned host memory.
+    Pinned,
+    /// A stream of its own.
+    OwnStream,
+    /// The direction of a copy.
+    Direction,
+    /// Gradients are filled with zeros.
+    ZeroGrad,
+    /// Equal inputs.
+    EqualInputs,
+    /// The number format.
+    Precision,
+    /// How the data loader works.
+    Loader,
+}
+
+/// The conditions of a remedy: a list of allowed values for each fact. An empty list and `None` ask for nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Gates {
+    /// Vendors.
+    pub platforms: &'static [Platform],
+    /// Frameworks.
+    pub stacks: &'static [Stack],
+    /// Training or inference.
+    pub runs: &'static [RunType],
+    /// Forward, backward or optimizer.
+    pub phases: &'static [Phase],
+    /// Kinds of norm.
+    pub norms: &'static [Norm],
+    /// Activations.
+    pub activations: &'static [Activation],
+    /// Optimizers.
+    pub optimizers: &'static [Optimizer],
+    /// Attention masks.
+    pub masks: &'static [Mask],
+    /// Ways of launching.
+    pub executions: &'static [Execution],
+    /// Whose kernels the parts are.
+    pub parts: &'static [Parts],
+    /// Whether the host side of the copy is pinned.
+    pub pinned: Option<bool>,
+    /// Whether the copy has a stream of its own.
+    pub own_stream: Option<bool>,
+    /// Whether the copy goes to the device.
+    pub to_device: Option<bool>,
+    /// Whether gradients are filled with zeros.
+    pub zero_grad: Option<bool>,
+    /// Whether the inputs are equal in size.
+    pub equal_inputs: Option<bool>,
+    /// Whether the matrix products are of 16 bits.
+    pub half: Option<bool>,
+    /// Whether the data loader loads in the process that trains.
+    pub single_process_loader: Option<bool>,
+}
+
+/// No conditions.
+pub(crate) const OPEN: Gates = Gates {
+    platforms: &[],
+    stacks: &[],
+    runs: &[],
+    phases: &[],
+    norms: &[],
+    activations: &[],
+    optimizers: &[],
+    masks: &[],
+    executions: &[],
+    parts: &[],
+    pinned: None,
+    own_stream: None,
+    to_device: None,
+    zero_grad: None,
+    equal_inputs: None,
+    half: None,
+    single_process_loader: None,
+};
+
+/// A fact that is not known is in no list.
+fn allows<T: PartialEq>(allowed: &[T], fact: Option<T>) -> bool {
+    allowed.is_empty() || fact.is_some_and(|fact| allowed.contains(&fact))
+}
+
+fn agrees(wanted: Option<bool>, fact: Option<bool>) -> bool {
+    wanted.is_none() || wanted == fact
+}
+
+impl Gates {
+    /// The first gate that `facts` do not pass; `None` if they pass all.
+    #[must_use]
+    pub fn closed(&self, facts: &RunFacts) -> Option<Gate> {
+        let platform = Some(facts.platform).filter(|platform| *platform != Platform::Unknown);
+        let gates = [
+            (allows(self.platforms, platform), Gate::Vendor),
+            (allows(self.stacks, facts.stack), Gate::Framework),
+            (allows(self.runs, facts.run), Gate::RunType),
+            (allows(self.phases, facts.phase), Gate::Phase),
+            (allows(self.norms, facts.norm), Gate::Norm),
+            (allows(self.activations, facts.activation), Gate::Activation),
+            (allows(self.optimizers, facts.optimizer), Gate::Optimizer),
+            (allows(self.masks, facts.mask), Gate::Mask),
+            (allows(self.executions, facts.execution), Gate::Execution),
+            (allows(self.parts, facts.parts), Gate::Parts),
+            (agrees(self.pinned, facts.pinned), Gate::Pinned),
+            (agrees(self.own_stream, facts.own_stream), Gate::OwnStream),
+            (agrees(self.to_device, facts.to_device), Gate::Direction),
+            (agrees(self.zero_grad, facts.zero_grad), Gate::ZeroGrad),
+            (agrees(self.equal_inputs, facts.equal_inputs), Gate::EqualInputs),
+            (agrees(self.half, facts.half), Gate::Precision),
+            (agrees(self.single_process_loader, facts.single_process_loader), Gate::Loader),
+        ];
+        gates.into_iter().find(|(open, _)| !open).map(|(_, gate)| gate)
+    }
+}

@@ -1,0 +1,503 @@
+//! The rows. Sources: the documentation of PyTorch, vLLM, SGLang, AITER, FlashInfer and Liger Kernel.
+
+use super::Remedy;
+use super::gates::{
+    Activation, Execution, Gates, Mask, Norm, OPEN, Optimizer, Parts, Phase, RunType, Stack,
+};
+use crate::Platform;
+
+/// Programs whose model code is the user's own.
+const OWN_CODE: &[Stack] = &[Stack::Pytorch, Stack::Diffusers];
+/// Op by op, or captured so.
+const NOT_COMPILED: &[Execution] = &[Execution::Eager, Execution::Graph];
+const ATEN: &[Parts] = &[Parts::Aten];
+/// Any kernels but those that a compiler made.
+const NOT_GENERATED: &[Parts] = &[Parts::Aten, Parts::Library];
+const KNOWN_GPU: &[Platform] = &[Platform::Cuda, Platform::Rocm];
+const TRAINING: &[RunType] = &[RunType::Training];
+const INFERENCE: &[RunType] = &[RunType::Inference];
+const FORWARD: &[Phase] = &[Phase::Forward];
+
+/// Every remedy.
+pub const REMEDIES: &[Remedy] = &[
+    Remedy {
+        id: "torch-compile",
+        what: "torch.compile",
+        action: "Compile the module that contains these ops with torch.compile.",
+        why: "TorchInductor merges neighbouring pointwise ops and reductions into one kernel, so that their data crosses \
+              memory once.",
+        check: "In a new trace, Triton kernels (triton_...) replace these kernels.",
+        gates: Gates {
+            stacks: OWN_CODE,
+            phases: &[Phase::Forward, Phase::Backward],
+            executions: NOT_COMPILED,
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "rms-norm-op",
+        what: "torch.nn.functional.rms_norm",
+        action: "Call torch.nn.functional.rms_norm in place of the single ops (a PyTorch version that runs it as one kernel).",
+        why: "One kernel reads the row once and writes the result once.",
+        check: "In a new trace, one norm kernel replaces pow, mean, rsqrt and mul.",
+        gates: Gates {
+            stacks: OWN_CODE,
+            phases: FORWARD,
+            norms: &[Norm::Rms],
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "liger-rms-norm",
+        what: "Liger RMSNorm",
+        action: "Use LigerRMSNorm of Liger Kernel in place of the module.",
+        why: "One Triton kernel does the norm, and one its backward pass.",
+        check: "In a new trace, one norm kernel replaces pow, mean, rsqrt and mul.",
+        gates: Gates {
+            stacks: &[Stack::Pytorch],
+            runs: TRAINING,
+            phases: FORWARD,
+            norms: &[Norm::Rms],
+            executions: NOT_COMPILED,
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "liger-swiglu",
+        what: "Liger SwiGLU",
+        action: "Use LigerSwiGLUMLP of Liger Kernel in place of the MLP module.",
+        why: "One Triton kernel does SiLU and the multiplication.",
+        check: "In a new trace, one kernel replaces silu and mul.",
+        gates: Gates {
+            stacks: &[Stack::Pytorch],
+            runs: TRAINING,
+            phases: FORWARD,
+            activations: &[Activation::Silu],
+            executions: NOT_COMPILED,
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "gelu-tanh-op",
+        what: "torch.nn.functional.gelu(approximate=\"tanh\")",
+        action: "Call torch.nn.functional.gelu with approximate=\"tanh\" in place of the single ops.",
+        why: "One kernel computes the same formula.",
+        check: "In a new trace, one GELU kernel replaces pow, tanh, mul and add.",
+        gates: Gates {
+            stacks: OWN_CODE,
+            phases: FORWARD,
+            activations: &[Activation::NewGelu],
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "vllm-act-and-mul",
+        what: "SiluAndMul or GeluAndMul of vLLM",
+        action: "Use the layer SiluAndMul or GeluAndMul of vLLM in the model's MLP.",
+        why: "One kernel does the activation and the multiplication.",
+        check: "In a new trace, act_and_mul_kernel replaces the two kernels.",
+        gates: Gates {
+            stacks: &[Stack::Vllm],
+            runs: INFERENCE,
+            activations: &[Activation::Silu, Activation::Gelu],
+            executions: NOT_COMPILED,
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "sglang-act-and-mul",
+        what: "SiluAndMul or GeluAndMul of SGLang",
+        action: "Use the layer SiluAndMul or GeluAndMul of SGLang in the model's MLP.",
+        why: "One kernel does the activation and the multiplication.",
+        check: "In a new trace, act_and_mul_kernel replaces the two kernels.",
+        gates: Gates {
+            stacks: &[Stack::Sglang],
+            runs: INFERENCE,
+            activations: &[Activation::Silu, Activation::Gelu],
+            executions: NOT_COMPILED,
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "liger-rope",
+        what: "Liger rotary embedding",
+        action: "Use liger_rotary_pos_emb of Liger Kernel in place of the single ops.",
+        why: "One Triton kernel rotates queries and keys.",
+        check: "In a new trace, one kernel replaces neg, cat, mul and add.",
+        gates: Gates {
+            stacks: &[Stack::Pytorch],
+            runs: TRAINING,
+            phases: FORWARD,
+            executions: NOT_COMPILED,
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "framework-rope",
+        what: "the rotary embedding layer of the framework",
+        action: "Use the framework's rotary embedding layer (get_rope) in the model.",
+        why: "One kernel rotates queries and keys in place.",
+        check: "In a new trace, rotary_embedding_kernel replaces neg, cat, mul and add.",
+        gates: Gates {
+            stacks: &[Stack::Vllm, Stack::Sglang],
+            runs: INFERENCE,
+            executions: NOT_COMPILED,
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "sdpa",
+        what: "torch.nn.functional.scaled_dot_product_attention",
+        action: "Call torch.nn.functional.scaled_dot_product_attention (in Hugging Face models attn_implementation=\"sdpa\"); \
+                 pass a bias as attn_mask.",
+        why: "One kernel computes the attention without writing the scores to memory.",
+        check: "In a new trace, an attention kernel (flash, efficient or fmha) replaces the softmax and both bmm kernels.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: OWN_CODE,
+            phases: FORWARD,
+            masks: &[Mask::None, Mask::Causal, Mask::Boolean, Mask::Additive],
+            executions: NOT_COMPILED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "flash-attention",
+        what: "FlashAttention",
+        action: "Call flash_attn_func of FlashAttention (in Hugging Face models attn_implementation=\"flash_attention_2\").",
+        why: "One kernel computes the attention without writing the scores to memory. It takes 16-bit inputs without an \
+              additive bias only.",
+        check: "In a new trace, flash_fwd kernels replace the softmax and both bmm kernels.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: OWN_CODE,
+            phases: FORWARD,
+            masks: &[Mask::None, Mask::Causal],
+            executions: NOT_COMPILED,
+            half: Some(true),
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "vllm-add-rms-norm",
+        what: "fused_add_rms_norm of vLLM",
+        action: "Pass the residual to vLLM's RMSNorm layer, so that it runs fused_add_rms_norm.",
+        why: "One kernel adds the residual and norms the sum.",
+        check: "In a new trace, fused_add_rms_norm_kernel replaces the add and the norm.",
+        gates: Gates {
+            stacks: &[Stack::Vllm],
+            runs: INFERENCE,
+            norms: &[Norm::Rms],
+            parts: NOT_GENERATED,
+            executions: NOT_COMPILED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "sglang-add-rms-norm",
+        what: "fused_add_rmsnorm of SGLang",
+        action: "Pass the residual to SGLang's RMSNorm layer, so that it runs fused_add_rmsnorm.",
+        why: "One kernel adds the residual and norms the sum.",
+        check: "In a new trace, one kernel replaces the add and the norm.",
+        gates: Gates {
+            stacks: &[Stack::Sglang],
+            runs: INFERENCE,
+            norms: &[Norm::Rms],
+            parts: NOT_GENERATED,
+            executions: NOT_COMPILED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "vllm-norm-quant",
+        what: "the pass fuse_norm_quant of vLLM",
+        action: "Set fuse_norm_quant in the pass_config of vLLM's compilation config, and run without --enforce-eager.",
+        why: "One kernel norms and quantizes. The pass is part of vLLM's torch.compile integration, so that it needs compilation.",
+        check: "In a new trace, a norm kernel with quantization replaces the two kernels.",
+        gates: Gates {
+            stacks: &[Stack::Vllm],
+            runs: INFERENCE,
+            norms: &[Norm::Rms],
+            parts: NOT_GENERATED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "vllm-act-quant",
+        what: "the pass fuse_act_quant of vLLM",
+        action: "Set fuse_act_quant in the pass_config of vLLM's compilation config, and run without --enforce-eager.",
+        why: "One kernel does SiLU, the multiplication and the quantization. The pass is part of vLLM's torch.compile \
+              integration, so that it needs compilation.",
+        check: "In a new trace, silu_and_mul_quant replaces the two kernels.",
+        gates: Gates {
+            stacks: &[Stack::Vllm],
+            runs: INFERENCE,
+            activations: &[Activation::Silu],
+            parts: NOT_GENERATED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "vllm-allreduce-norm",
+        what: "the pass fuse_allreduce_rms of vLLM (FlashInfer)",
+        action: "Set fuse_allreduce_rms in the pass_config of vLLM's compilation config, and run without --enforce-eager.",
+        why: "FlashInfer's all-reduce kernel norms its result on the way. The all-reduce itself stays. The pass is part of \
+              vLLM's torch.compile integration, so that it needs compilation.",
+        check: "In a new trace, allreduce_fusion_kernel replaces the all-reduce and the norm.",
+        gates: Gates {
+            platforms: &[Platform::Cuda],
+            stacks: &[Stack::Vllm],
+            runs: INFERENCE,
+            norms: &[Norm::Rms],
+            parts: NOT_GENERATED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "sglang-allreduce-norm",
+        what: "--enable-flashinfer-allreduce-fusion of SGLang",
+        action: "Start SGLang with --enable-flashinfer-allreduce-fusion.",
+        why: "FlashInfer's all-reduce kernel norms its result on the way. The all-reduce itself stays.",
+        check: "In a new trace, allreduce_fusion_kernel replaces the all-reduce and the norm.",
+        gates: Gates {
+            platforms: &[Platform::Cuda],
+            stacks: &[Stack::Sglang],
+            runs: INFERENCE,
+            norms: &[Norm::Rms],
+            parts: NOT_GENERATED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "aiter-allreduce-norm",
+        what: "all-reduce with RMSNorm of AITER",
+        action: "Use AITER's custom_fused_ar_rms where the framework version supports it.",
+        why: "AITER's all-reduce kernel norms its result on the way. The all-reduce itself stays.",
+        check: "In a new trace, one kernel replaces the all-reduce and the norm.",
+        gates: Gates {
+            platforms: &[Platform::Rocm],
+            stacks: &[Stack::Sglang, Stack::Vllm],
+            runs: INFERENCE,
+            norms: &[Norm::Rms],
+            parts: NOT_GENERATED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "vllm-rope-cache",
+        what: "the pass fuse_rope_kvcache of vLLM (AITER)",
+        action: "Set fuse_rope_kvcache in the pass_config of vLLM's compilation config, with AITER enabled (VLLM_ROCM_USE_AITER=1).",
+        why: "One AITER kernel rotates and writes the KV cache.",
+        check: "In a new trace, fused_qk_rope_reshape_and_cache replaces the two kernels.",
+        gates: Gates {
+            platforms: &[Platform::Rocm],
+            stacks: &[Stack::Vllm],
+            runs: INFERENCE,
+            parts: NOT_GENERATED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "sglang-rope-cache",
+        what: "fused_set_kv_buffer of SGLang",
+        action: "Pass fused_set_kv_buffer_arg to SGLang's rotary embedding in the model's attention.",
+        why: "One kernel rotates and writes the KV cache.",
+        check: "In a new trace, store_kvcache does not follow the rotary embedding.",
+        gates: Gates {
+            platforms: &[Platform::Cuda],
+            stacks: &[Stack::Sglang],
+            runs: INFERENCE,
+            parts: NOT_GENERATED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "channels-last",
+        what: "memory_format=torch.channels_last for model and input",
+        action: "Convert the model and its input with .to(memory_format=torch.channels_last).",
+        why: "The convolution library transposes to NHWC and back around each convolution; in channels_last the tensors have \
+              that layout already.",
+        check: "In a new trace, the transpose kernels around the convolutions are gone.",
+        gates: Gates { platforms: KNOWN_GPU, stacks: OWN_CODE, ..OPEN },
+    },
+    Remedy {
+        id: "merge-projections",
+        what: "one GEMM with the weights side by side (merged QKV or gate and up projection)",
+        action: "If these GEMMs read the same tensor, concatenate their weights and run one GEMM.",
+        why: "One larger GEMM reads the input once and fills the GPU better.",
+        check: "In a new trace, one GEMM replaces them, and takes less time than their sum.",
+        gates: Gates {
+            phases: FORWARD,
+            executions: NOT_COMPILED,
+            equal_inputs: Some(true),
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "fused-optimizer",
+        what: "fused=True of torch.optim",
+        action: "Pass fused=True to the optimizer (torch.optim: SGD, Adam, AdamW, Adagrad).",
+        why: "One kernel per group of parameters does the whole update, so that parameters and states cross memory once.",
+        check: "In a new trace, a fused optimizer kernel replaces the multi_tensor_apply kernels.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            runs: TRAINING,
+            optimizers: &[Optimizer::Sgd, Optimizer::Adam, Optimizer::AdamW, Optimizer::Adagrad],
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "foreach-optimizer",
+        what: "foreach=True or fused=True of torch.optim",
+        action: "Pass foreach=True or fused=True to the optimizer (torch.optim: SGD, Adam, AdamW, Adagrad; PyTorch 2.0 or later \
+                 uses foreach by default).",
+        why: "The update runs over lists of parameters instead of one parameter at a time.",
+        check: "In a new trace, a few multi_tensor_apply or fused optimizer kernels replace the many short ones.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            runs: TRAINING,
+            phases: &[Phase::Optimizer],
+            optimizers: &[Optimizer::Sgd, Optimizer::Adam, Optimizer::AdamW, Optimizer::Adagrad],
+            executions: &[Execution::Eager],
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "set-to-none",
+        what: "optimizer.zero_grad(set_to_none=True)",
+        action: "Call optimizer.zero_grad(set_to_none=True), the default since PyTorch 2.0.",
+        why: "Gradients are dropped instead of filled with zeros; the backward pass then writes them instead of adding to them.",
+        check: "In a new trace, zero_grad launches no fill kernels.",
+        gates: Gates { runs: TRAINING, zero_grad: Some(true), ..OPEN },
+    },
+    Remedy {
+        id: "framework-routing",
+        what: "the expert routing kernels of the framework (fused_topk)",
+        action: "Use the framework's FusedMoE layer, which routes with dedicated kernels.",
+        why: "Dedicated kernels replace softmax, top-k, sort and index ops.",
+        check: "In a new trace, dedicated routing kernels replace PyTorch's.",
+        gates: Gates {
+            stacks: &[Stack::Vllm, Stack::Sglang],
+            runs: INFERENCE,
+            executions: NOT_COMPILED,
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "tune-gemm",
+        what: "GEMM tuning (TunableOp: PYTORCH_TUNABLEOP_ENABLED=1)",
+        action: "Tune these GEMM shapes with TunableOp (PYTORCH_TUNABLEOP_ENABLED=1), which may find a solution without split-K.",
+        why: "A split-K solution needs a fill before it or a reduction after it; another solution may not.",
+        check: "In a new trace, the fills and reductions around these GEMMs are gone and the GEMMs are no slower.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: &[Stack::Pytorch, Stack::Diffusers, Stack::Vllm, Stack::Sglang],
+            executions: NOT_COMPILED,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "larger-buckets",
+        what: "larger buckets (bucket_cap_mb of DistributedDataParallel)",
+        action: "Raise bucket_cap_mb of DistributedDataParallel, or coalesce the collectives.",
+        why: "Each collective has a latency of its own; one larger one pays it once.",
+        check: "In a new trace, fewer collectives run, and their sum is shorter.",
+        gates: Gates { runs: TRAINING, ..OPEN },
+    },
+    Remedy {
+        id: "overlap-collective",
+        what: "overlap with independent compute",
+        action: "Start the collective earlier, asynchronously and on its own stream, so that independent compute runs \
+                 beside it.",
+        why: "A collective needs few compute units, so that compute can run at the same time.",
+        check: "In a new trace, the exposed time of the collective is shorter.",
+        gates: OPEN,
+    },
+    Remedy {
+        id: "pin-host-memory",
+        what: "pinned host memory and non_blocking=True",
+        action: "Allocate the host tensor in pinned memory (pin_memory=True of the DataLoader) and copy with non_blocking=True.",
+        why: "A copy from pageable memory blocks the CPU and cannot run beside kernels.",
+        check: "In a new trace, the copy is named \"Pinned -> Device\" and runs beside kernels.",
+        gates: Gates { pinned: Some(false), to_device: Some(true), ..OPEN },
+    },
+    Remedy {
+        id: "copy-stream",
+        what: "a separate stream for the copy",
+        action: "Prefetch on a separate stream, one batch ahead.",
+        why: "The copy engine works beside kernels, but a stream runs its work in order.",
+        check: "In a new trace, the copy runs beside kernels.",
+        gates: Gates { pinned: Some(true), own_stream: Some(false), to_device: Some(true), ..OPEN },
+    },
+    Remedy {
+        id: "loader-workers",
+        what: "worker processes of the DataLoader",
+        action: "Load in worker processes: num_workers above 0 of the DataLoader (it is 0 here).",
+        why: "With num_workers=0 the process that launches the GPU's work loads the data, too.",
+        check: "In a new trace, the data loader's slices are short and the GPU is busy beside them.",
+        gates: Gates { single_process_loader: Some(true), ..OPEN },
+    },
+    Remedy {
+        id: "cuda-graph",
+        what: "CUDA graphs or torch.compile(mode=\"reduce-overhead\")",
+        action: "Use CUDA graphs or torch.compile(mode=\"reduce-overhead\"), so that one launch starts many kernels.",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, cudaGraphLaunch launches the kernels and the GPU's busy share is higher.",
+        gates: Gates {
+            platforms: &[Platform::Cuda],
+            stacks: OWN_CODE,
+            phases: &[Phase::Forward, Phase::Backward],
+            executions: &[Execution::Eager, Execution::Compiled],
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "hip-graph",
+        what: "HIP graphs or torch.compile(mode=\"reduce-overhead\")",
+        action: "Use HIP graphs (torch.cuda.CUDAGraph) or torch.compile(mode=\"reduce-overhead\"), so that one launch starts \
+                 many kernels.",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, hipGraphLaunch launches the kernels and the GPU's busy share is higher.",
+        gates: Gates {
+            platforms: &[Platform::Rocm],
+            stacks: OWN_CODE,
+            phases: &[Phase::Forward, Phase::Backward],
+            executions: &[Execution::Eager, Execution::Compiled],
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "server-graph",
+        what: "the graphs of the serving framework",
+        action: "Run without --enforce-eager (vLLM) or --disable-cuda-graph (SGLang), so that one launch starts many kernels.",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, a graph launch starts the kernels and the GPU's busy share is higher.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: &[Stack::Vllm, Stack::Sglang],
+            runs: INFERENCE,
+            executions: &[Execution::Eager],
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "framework-kernel",
+        what: "the fused kernel of the framework",
+        action: "Enable the framework's fused kernel; the files named beside it select it.",
+        why: "One kernel replaces the parts, so that their data crosses memory once.",
+        check: "In a new trace, the fused kernel replaces the parts.",
+        gates: Gates { platforms: KNOWN_GPU, runs: INFERENCE, ..OPEN },
+    },
+];

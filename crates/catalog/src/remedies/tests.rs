@@ -1,0 +1,206 @@
+//! Each gate by itself: open for what it names, closed for anything else and for what is not known.
+
+use super::*;
+use crate::Platform;
+
+fn ids(ids: &[&str], facts: &RunFacts) -> Vec<&'static str> {
+    applicable(ids, facts).iter().map(|remedy| remedy.id).collect()
+}
+
+/// A training run of plain PyTorch on an NVIDIA GPU, op by op.
+const TRAINING: RunFacts = RunFacts {
+    platform: Platform::Cuda,
+    stack: Some(Stack::Pytorch),
+    run: Some(RunType::Training),
+    phase: Some(Phase::Forward),
+    norm: None,
+    activation: None,
+    optimizer: None,
+    mask: None,
+    execution: Some(Execution::Eager),
+    parts: Some(Parts::Aten),
+    pinned: None,
+    own_stream: None,
+    to_device: None,
+    zero_grad: None,
+    equal_inputs: None,
+    half: None,
+    single_process_loader: None,
+};
+
+/// The same as inference in vLLM.
+const VLLM: RunFacts =
+    RunFacts { stack: Some(Stack::Vllm), run: Some(RunType::Inference), ..TRAINING };
+
+#[test]
+fn rows_are_whole() {
+    let mut ids: Vec<&str> = REMEDIES.iter().map(|remedy| remedy.id).collect();
+    ids.sort_unstable();
+    let n = ids.len();
+    ids.dedup();
+    assert_eq!(ids.len(), n, "ids are unique");
+    for remedy in REMEDIES {
+        for sentence in [remedy.action, remedy.why, remedy.check] {
+            assert!(
+                sentence.ends_with('.') && !sentence.contains("  "),
+                "{}: {sentence}",
+                remedy.id
+            );
+            assert!(sentence.starts_with(|c: char| c.is_ascii_uppercase()), "{}", remedy.id);
+        }
+        assert!(!remedy.what.ends_with('.') && !remedy.what.contains("; "), "{}", remedy.id);
+    }
+}
+
+#[test]
+fn nothing_that_asks_for_a_fact_passes_without_it() {
+    let nothing = RunFacts::default();
+    let open: Vec<&str> = REMEDIES
+        .iter()
+        .filter(|remedy| remedy.gates.closed(&nothing).is_none())
+        .map(|remedy| remedy.id)
+        .collect();
+    assert_eq!(open, ["overlap-collective"], "its own bound decides");
+}
+
+#[test]
+fn vendor() {
+    let rms = RunFacts { norm: Some(Norm::Rms), ..VLLM };
+    let both = ["vllm-allreduce-norm", "aiter-allreduce-norm"];
+    assert_eq!(ids(&both, &rms), ["vllm-allreduce-norm"]);
+    assert_eq!(ids(&both, &RunFacts { platform: Platform::Rocm, ..rms }), ["aiter-allreduce-norm"]);
+    assert!(ids(&both, &RunFacts { platform: Platform::Unknown, ..rms }).is_empty());
+}
+
+#[test]
+fn framework_and_run_type() {
+    let rms = RunFacts { norm: Some(Norm::Rms), ..VLLM };
+    assert_eq!(ids(&["vllm-add-rms-norm", "sglang-add-rms-norm"], &rms), ["vllm-add-rms-norm"]);
+    // vLLM's passes are not for a training run, whatever kernels it borrows.
+    let training = RunFacts { run: Some(RunType::Training), ..rms };
+    assert!(
+        ids(&["vllm-add-rms-norm", "vllm-norm-quant", "framework-kernel"], &training).is_empty()
+    );
+    assert!(ids(&["vllm-add-rms-norm"], &RunFacts { run: None, ..rms }).is_empty());
+    let liger = ["liger-rms-norm"];
+    let train = RunFacts { norm: Some(Norm::Rms), ..TRAINING };
+    assert_eq!(ids(&liger, &train), liger);
+    assert!(ids(&liger, &RunFacts { run: Some(RunType::Inference), ..train }).is_empty());
+}
+
+#[test]
+fn norm() {
+    let all = ["rms-norm-op", "liger-rms-norm", "vllm-add-rms-norm", "vllm-allreduce-norm"];
+    for facts in [TRAINING, VLLM] {
+        for norm in [None, Some(Norm::Layer), Some(Norm::Other)] {
+            assert!(ids(&all, &RunFacts { norm, ..facts }).is_empty(), "{norm:?}");
+        }
+    }
+}
+
+#[test]
+fn activation() {
+    let swiglu = ["liger-swiglu", "gelu-tanh-op"];
+    let with = |activation| RunFacts { activation, ..TRAINING };
+    assert_eq!(ids(&swiglu, &with(Some(Activation::Silu))), ["liger-swiglu"]);
+    assert_eq!(
+        ids(&swiglu, &with(Some(Activation::NewGelu))),
+        ["gelu-tanh-op"],
+        "SwiGLU is no GELU"
+    );
+    for activation in [None, Some(Activation::Gelu), Some(Activation::Relu)] {
+        assert!(ids(&swiglu, &with(activation)).is_empty(), "{activation:?}");
+    }
+}
+
+#[test]
+fn optimizer() {
+    let fused = ["fused-optimizer"];
+    let with = |optimizer| RunFacts { optimizer, phase: Some(Phase::Optimizer), ..TRAINING };
+    for optimizer in [Optimizer::Sgd, Optimizer::Adam, Optimizer::AdamW, Optimizer::Adagrad] {
+        assert_eq!(ids(&fused, &with(Some(optimizer))), fused);
+    }
+    assert!(ids(&fused, &with(Some(Optimizer::Other))).is_empty());
+    assert!(ids(&fused, &with(None)).is_empty());
+    let text = REMEDIES.iter().map(|remedy| format!("{remedy:?}")).collect::<String>();
+    assert!(!text.contains("FusedAdam"), "which is no SGD");
+}
+
+#[test]
+fn mask_and_precision() {
+    let all = ["sdpa", "flash-attention"];
+    let with = |mask, half| RunFacts { mask, half, ..TRAINING };
+    assert_eq!(ids(&all, &with(Some(Mask::None), Some(true))), all);
+    assert_eq!(ids(&all, &with(Some(Mask::Causal), Some(true))), all);
+    assert_eq!(ids(&all, &with(Some(Mask::Additive), Some(true))), ["sdpa"], "which takes a bias");
+    assert_eq!(ids(&all, &with(Some(Mask::None), Some(false))), ["sdpa"], "f32");
+    assert_eq!(ids(&all, &with(Some(Mask::None), None)), ["sdpa"]);
+    assert!(ids(&all, &with(None, Some(true))).is_empty());
+}
+
+#[test]
+fn execution_and_parts() {
+    let compile = ["torch-compile"];
+    assert_eq!(ids(&compile, &TRAINING), compile);
+    assert_eq!(ids(&compile, &RunFacts { execution: Some(Execution::Graph), ..TRAINING }), compile);
+    for closed in [
+        RunFacts { execution: Some(Execution::Compiled), ..TRAINING },
+        RunFacts { execution: None, ..TRAINING },
+        RunFacts { parts: Some(Parts::Compiled), ..TRAINING },
+        RunFacts { parts: Some(Parts::Library), ..TRAINING },
+        RunFacts { parts: None, ..TRAINING },
+        RunFacts { phase: Some(Phase::Optimizer), ..TRAINING },
+        VLLM,
+    ] {
+        assert!(ids(&compile, &closed).is_empty(), "{closed:?}");
+    }
+    let graph = ["cuda-graph", "hip-graph", "server-graph"];
+    assert_eq!(ids(&graph, &TRAINING), ["cuda-graph"]);
+    assert!(ids(&graph, &RunFacts { execution: Some(Execution::Graph), ..TRAINING }).is_empty());
+    assert_eq!(ids(&graph, &RunFacts { platform: Platform::Rocm, ..TRAINING }), ["hip-graph"]);
+    assert_eq!(ids(&graph, &VLLM), ["server-graph"]);
+    // A serving framework's own routing kernels are dedicated already.
+    let routing = ["framework-routing"];
+    assert_eq!(ids(&routing, &VLLM), routing);
+    assert!(ids(&routing, &RunFacts { parts: Some(Parts::Library), ..VLLM }).is_empty());
+}
+
+#[test]
+fn copies() {
+    let all = ["pin-host-memory", "copy-stream"];
+    let with = |pinned, own_stream| RunFacts {
+        pinned,
+        own_stream,
+        to_device: Some(true),
+        ..RunFacts::default()
+    };
+    assert_eq!(ids(&all, &with(Some(false), Some(false))), ["pin-host-memory"]);
+    assert_eq!(ids(&all, &with(Some(true), Some(false))), ["copy-stream"]);
+    assert!(ids(&all, &with(Some(true), Some(true))).is_empty(), "done already");
+    assert!(ids(&all, &with(None, Some(false))).is_empty(), "ROCm's copies do not say");
+    let back = RunFacts { to_device: Some(false), ..with(Some(false), Some(false)) };
+    assert!(ids(&all, &back).is_empty(), "a result that the CPU reads");
+}
+
+#[test]
+fn loader() {
+    let workers = ["loader-workers"];
+    let with = |single_process_loader| RunFacts { single_process_loader, ..TRAINING };
+    assert_eq!(ids(&workers, &with(Some(true))), workers);
+    assert!(ids(&workers, &with(Some(false))).is_empty(), "it has workers already");
+    assert!(ids(&workers, &with(None)).is_empty());
+}
+
+#[test]
+fn gradients_and_inputs() {
+    let none = ["set-to-none"];
+    assert!(ids(&none, &TRAINING).is_empty());
+    assert_eq!(ids(&none, &RunFacts { zero_grad: Some(true), ..TRAINING }), none);
+    let merge = ["merge-projections"];
+    assert!(ids(&merge, &TRAINING).is_empty(), "inputs that are not known");
+    assert!(ids(&merge, &RunFacts { equal_inputs: Some(false), ..TRAINING }).is_empty());
+    let equal = RunFacts { equal_inputs: Some(true), ..TRAINING };
+    assert_eq!(ids(&merge, &equal), merge);
+    let backward = RunFacts { phase: Some(Phase::Backward), ..equal };
+    assert!(ids(&merge, &backward).is_empty(), "weight gradients share no input");
+}

@@ -1,0 +1,246 @@
+//! Events that random traces showed the importer to read in its own way: what is predicted, and what the repair makes.
+
+mod common;
+
+use common::{decode, document, events, named, on, plan, repair, slice};
+use kinetoscope::{PlanOptions, RepairReport};
+
+fn verdict(file: &str) -> String {
+    let decoded = decode(file.as_bytes());
+    RepairReport::new(&decoded, &kinetoscope::plan_repair(&decoded.trace, &PlanOptions::default()))
+        .verdict
+}
+
+fn again(json: &str) {
+    assert_eq!(repair(json.as_bytes()).0, json, "a second repair changes nothing");
+}
+
+#[test]
+fn a_sort_index_in_quotes_becomes_a_number_and_odd_numbers_stay() {
+    let index = |value: &str| {
+        format!(
+            r#"{{"ph":"M","name":"thread_sort_index","pid":5,"tid":7,"args":{{"sort_index":{value}}}}}"#
+        )
+    };
+    for (value, rejected, after) in
+        [("\"7\"", 1, "7"), ("\"1.5\"", 1, "1.5"), ("1e3", 0, "1e3"), ("1.5", 0, "1.5")]
+    {
+        let file = document(&[&slice("a", 0, 5), &index(value)]);
+        assert_eq!(plan(file.as_bytes()).before.rejected_events, rejected, "{value}");
+        let (json, _) = repair(file.as_bytes());
+        let kept = format!("\"sort_index\":{after}");
+        assert!(json.contains(&kept), "{json}");
+        assert_eq!(json == file, rejected == 0);
+        again(&json);
+    }
+    let (json, _) = repair(document(&[&slice("a", 0, 5), &index("null")]).as_bytes());
+    assert!(json.contains("\"original sort_index\":null"), "{json}");
+}
+
+#[test]
+fn an_unnamed_begin_is_no_match_for_a_named_end() {
+    let begin = |name: &str, ts: i64| format!(r#"{{"ph":"B",{name}"pid":5,"tid":7,"ts":{ts}}}"#);
+    let end = r#"{"ph":"E","name":"b","pid":5,"tid":7,"ts":3}"#;
+    let file = document(&[&begin("\"name\":\"b\",", 1), &begin("", 2), end, &slice("k", 10, 2)]);
+    let plan = plan(file.as_bytes());
+    assert_eq!((plan.before.misplaced_ends, plan.after.misplaced_ends), (1, 0));
+    again(&repair(file.as_bytes()).0);
+}
+
+#[test]
+fn without_a_complete_slice_begins_and_ends_of_one_ns_keep_the_order_of_the_file() {
+    let event = |ph: &str, name: &str, ts: i64| {
+        format!(r#"{{"ph":"{ph}","name":"{name}","pid":5,"tid":7,"ts":{ts}}}"#)
+    };
+    // The end of "b" comes after its begin, so "a" ends over nothing.
+    let file = document(&[
+        &event("B", "a", 1),
+        &event("B", "b", 5),
+        &event("E", "b", 5),
+        &event("E", "a", 7),
+    ]);
+    assert_eq!(plan(file.as_bytes()).before.misplaced_ends, 0);
+    // With one, ends go first: "b" stays open, and under it "a" ends.
+    let other = on(9, "x", "c", 0, 1);
+    let file = document(&[
+        &other,
+        &event("B", "a", 1),
+        &event("B", "b", 5),
+        &event("E", "b", 5),
+        &event("E", "a", 7),
+        &event("B", "c", 9),
+    ]);
+    assert_eq!(plan(file.as_bytes()).before.misplaced_ends, 1);
+}
+
+#[test]
+fn a_thread_state_without_a_length_is_set_aside_and_other_phases_stay() {
+    let state = r#"{"ph":"T","name":"odd","pid":5,"tid":7,"ts":1,"args":{"a":1}}"#;
+    let file = document(&[&slice("a", 0, 5), state]);
+    assert_eq!(plan(file.as_bytes()).before.rejected_events, 1);
+    let (json, proof) = repair(file.as_bytes());
+    assert!(proof.holds);
+    assert_eq!(events(&json).len(), 1);
+    assert!(json.contains("\"setAside\""), "{json}");
+    let ignored = document(&[&slice("a", 0, 5), r#"{"ph":"N","name":"o","pid":5,"tid":7,"ts":1}"#]);
+    assert_eq!(repair(ignored.as_bytes()).0, ignored);
+    assert!(!verdict(&ignored).starts_with("No problems"), "{}", verdict(&ignored));
+}
+
+#[test]
+fn an_outlier_in_time_does_not_hold_the_base() {
+    let kernel = |n: i64| {
+        format!(
+            r#"{{"ph":"X","name":"k{n}","cat":"kernel","pid":0,"tid":7,"ts":1712000000000000.{n}03,"dur":0.1}}"#
+        )
+    };
+    let kernels: Vec<String> = (0..5).map(kernel).collect();
+    for early in ["0", "-4.5", "151.411"] {
+        let outlier =
+            format!(r#"{{"ph":"X","name":"z","cat":"c","pid":1,"tid":9,"ts":{early},"dur":1}}"#);
+        let mut all: Vec<&str> = kernels.iter().map(String::as_str).collect();
+        all.insert(2, &outlier);
+        let file = document(&all);
+        let plan = plan(file.as_bytes());
+        assert!(plan.before.misread_times >= 5);
+        assert!(plan.after.is_clean(), "{early}: {:?}", plan.after);
+        let (json, proof) = repair(file.as_bytes());
+        assert!(proof.holds, "{proof:?}");
+        assert_eq!(named(&json, "k1")["ts"], 0.103);
+        assert_eq!(named(&json, "z")["ts"], early.parse::<f64>().unwrap().max(0.0));
+        assert!(verdict(&file).contains("1 event far from the rest"), "{}", verdict(&file));
+        again(&json);
+    }
+}
+
+#[test]
+fn what_is_set_aside_does_not_hold_the_base() {
+    let step = r#"{"ph":"t","id":"0x5","name":"w","cat":"w","pid":77,"tid":1,"ts":151.411}"#;
+    let late =
+        r#"{"ph":"X","name":"k","cat":"c","pid":5,"tid":7,"ts":1712000000000000.013,"dur":1}"#;
+    let (json, proof) = repair(document(&[step, late]).as_bytes());
+    assert!(proof.holds);
+    assert_eq!(named(&json, "k")["ts"], 0.013);
+    again(&json);
+}
+
+#[test]
+fn a_flow_end_before_its_slice_of_the_same_ns_waits_for_it() {
+    let flow = |ph: &str, ts: i64| {
+        format!(r#"{{"ph":"{ph}","bp":"e","id":1,"cat":"f","name":"f","pid":5,"tid":7,"ts":{ts}}}"#)
+    };
+    let file = document(&[
+        &slice("launch", 0, 5),
+        &flow("s", 0),
+        &flow("f", 20),
+        &slice("prev", 10, 5),
+        &slice("k0", 20, 0),
+    ]);
+    let plan = plan(file.as_bytes());
+    assert_eq!((plan.flows_bound_before, plan.flows_bound_after), (1, 2));
+    let (json, _) = repair(file.as_bytes());
+    let end = events(&json).into_iter().find(|event| event["ph"] == "f").unwrap();
+    assert!(end.get("bp").is_none(), "{end}");
+    again(&json);
+}
+
+#[test]
+fn a_bind_id_that_is_started_twice_gets_a_number_of_its_own() {
+    let flow = |name: &str, ts: i64, way: &str| {
+        format!(
+            r#"{{"ph":"X","name":"{name}","cat":"c","pid":5,"tid":7,"ts":{ts},"dur":5,"bind_id":"0x1","{way}":true}}"#
+        )
+    };
+    let file = document(&[
+        &flow("a", 0, "flow_out"),
+        &flow("c", 20, "flow_in"),
+        &flow("b", 30, "flow_out"),
+        &flow("d", 40, "flow_in"),
+    ]);
+    let plan = plan(file.as_bytes());
+    assert_eq!((plan.before.duplicate_flow_starts, plan.after.duplicate_flow_starts), (1, 0));
+    let (json, _) = repair(file.as_bytes());
+    assert_eq!(named(&json, "a")["bind_id"], "0x1");
+    assert_eq!(named(&json, "c")["bind_id"], "0x1");
+    assert_eq!(named(&json, "b")["bind_id"], named(&json, "d")["bind_id"]);
+    assert_ne!(named(&json, "b")["bind_id"], "0x1");
+    again(&json);
+}
+
+#[test]
+fn where_the_reader_stops_the_prediction_says_so() {
+    let good = slice("a", 0, 5);
+    let whole = |inside: &str| format!("{{\"traceEvents\":[{inside}]}}");
+    for text in [
+        whole(&format!("{good},null,{good}")),
+        whole(&format!("{good},5,{good}")),
+        whole(&format!("{good},\"x\",{good}")),
+        whole(&format!("{good},,{good}")),
+        whole(&format!("{good},,")),
+        whole(&good.replace("\"a\"", "\"\\ud83d\"")),
+        whole(&good.replace("\"a\"", "\"a\",\"w\":NaN")),
+        whole(&good.replace("\"a\"", "\"a\",\"w\":1e400")),
+        whole(&good.replace("\"a\"", "\"a\",\"w\":01")),
+        format!("{{\"x\":NaN,\"traceEvents\":[{good}]}}"),
+        format!("{{\"displayTimeUnit\":5,\"traceEvents\":[{good}]}}"),
+        format!("{{\"x\":\"a\nb\",\"traceEvents\":[{good}]}}"),
+        format!("\u{feff}{{\"traceEvents\":[{good}]}}"),
+        format!("[{{}},{good}]"),
+    ] {
+        let plan = plan(text.as_bytes());
+        assert!(plan.before.stops.is_some(), "{text}");
+        assert!(!verdict(&text).starts_with("No problems"), "{text}");
+        assert!(plan.after.is_clean(), "{text}: {:?}", plan.after);
+        again(&repair(text.as_bytes()).0);
+    }
+    for text in [
+        whole(&format!("{good},")),
+        whole(&format!("{good} {good}")),
+        whole(&good.replace("\"a\"", "\"a\",\"args\":{\"k\":NaN}")),
+        whole(&good.replace("}", ",}")),
+        whole(&format!(",{good}")),
+        format!("[{good},"),
+    ] {
+        assert_eq!(plan(text.as_bytes()).before.stops, None, "{text}");
+    }
+}
+
+#[test]
+fn an_end_without_a_start_changes_nothing() {
+    // It comes before a slice without a length of the same ns; there is no arrow to mend.
+    let end = r#"{"ph":"f","bp":"e","id":1,"cat":"f","name":"f","pid":5,"tid":7,"ts":20}"#;
+    let file = document(&[end, &slice("prev", 10, 5), &slice("k0", 20, 0)]);
+    assert_eq!(repair(file.as_bytes()).0, file);
+}
+
+#[test]
+fn a_delete_character_in_what_is_set_aside_is_escaped() {
+    let file = document(&[
+        &slice("a", 0, 5),
+        "{\"ph\":\"T\",\"name\":\"\u{7f}\",\"pid\":5,\"tid\":7,\"ts\":1}",
+    ]);
+    let (json, _) = repair(file.as_bytes());
+    assert!(json.contains("\\u007f") && !json.contains('\u{7f}'), "{json}");
+    assert_eq!(plan(json.as_bytes()).before.stops, None);
+}
+
+#[test]
+fn an_array_without_events_is_not_called_whole() {
+    let file = r#"[{"ph":"T","name":"x","pid":5,"tid":7,"ts":1}]"#;
+    assert!(plan(file.as_bytes()).after.stops.is_some());
+    assert!(!verdict("[]").starts_with("No problems"), "{}", verdict("[]"));
+}
+
+#[test]
+fn a_first_time_beyond_all_others_does_not_cost_them_theirs() {
+    let far = r#"{"ph":"X","name":"z","cat":"c","pid":5,"tid":9,"ts":1e20,"dur":1}"#;
+    let file = document(&[far, &slice("a", 0, 5), &slice("b", 10, 5)]);
+    let (json, proof) = repair(file.as_bytes());
+    assert!(proof.holds, "{proof:?}");
+    assert_eq!(
+        (named(&json, "a")["ts"].as_i64(), named(&json, "b")["ts"].as_i64()),
+        (Some(0), Some(10))
+    );
+    assert!(json.contains("\"setAside\": [{\"ph\":\"X\",\"name\":\"z\""), "{json}");
+    again(&json);
+}
