@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Our figures beside those of other tools, on the same traces: the tables of docs/peers.md, as Markdown.
+"""Our figures and those of other tools, on the same traces: the tables of docs/peers.md, as Markdown.
 
     python3 docs/peers/compare.py --kinetoscope target/release/kinetoscope --skill SCRIPTS --python PYTHON \
-        --pair FORMAL CAPTURE --pair ... TRACE...
+        --pair MEASURED CAPTURE --pair ... TRACE...
 
 PYTHON is an interpreter in which TraceLens and HTA can be imported; SCRIPTS is the folder of
-analyze_llm_torch_profile.py. What is not there is named on stderr and left out, and the exit status is then 1.
-With --figures FILE what was measured is kept there, and not measured again (take a tool's part out of it to do so).
+analyze_llm_torch_profile.py. A missing tool is named on stderr and left out, and the exit status is then 1.
+--figures FILE saves the measurements and reuses them (delete a tool's entry to measure it again).
 
-Every tool runs as a process of its own; CPU time (all threads) and peak memory are the operating system's. Where a
-figure of another tool is not ours, this script looks for the cause: it reads the trace itself, with Python's json,
-counts what other readings of "GPU time" would give, and names the reading that gives the tool's figure. A figure that
+Every tool runs in its own process; CPU time (all threads) and peak memory come from the operating system. Where a
+figure of another tool differs from ours, this script looks for the cause: it reads the trace itself, with Python's json,
+counts by other definitions of "GPU time", and names the definition that gives the tool's figure. A figure that
 none of them gives is marked "?" and counted on stderr.
 """
 
@@ -142,13 +142,13 @@ def sum_ns(spans):
     return sum(stop - start for start, stop in spans)
 
 
-COPIES = "copies and fills count as kernels"
-BEFORE = "what was launched before the window is left out"
+COPIES = "copies and memsets count as kernels"
+BEFORE = "kernels launched before profiling started are excluded"
 FLOATS = "times are 64-bit floats, too coarse for the nanoseconds of this clock"
-WHOLE = "times in whole microseconds: beginnings rounded up, ends down"
-STREAMED = "annotations, waits and calls that name a stream count as work"
-STEPS = "only what ops launched before the last ProfilerStep"
-NO_FILLS = "fills are left out"
+WHOLE = "times in whole microseconds: starts rounded up, ends rounded down"
+STREAMED = "annotations, waits and API calls with a stream argument count as GPU work"
+STEPS = "only kernels launched by ops before the last ProfilerStep"
+NO_FILLS = "memsets are excluded"
 ONE_PROCESS = "one process of several"
 
 
@@ -304,7 +304,7 @@ def tracelens(python, trace, capture):
         command = [python, "-c", TRACELENS_PAIR if capture else TRACELENS]
         command += ["--profile_json_path", str(trace), "--output_csvs_dir", folder]
         if capture:
-            # It finds captures by this name, and writes beside them.
+            # It finds captures by this name, and writes next to them.
             shutil.copyfile(capture, Path(captures) / "graph_capture_rank_0.json.gz")
             command += ["--capture_folder", captures]
         timed = Run(command)
@@ -437,8 +437,8 @@ def main():
     parser.add_argument("--kinetoscope", required=True, help="our program")
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has TraceLens and HTA")
     parser.add_argument("--skill", type=Path, help="the folder of analyze_llm_torch_profile.py")
-    parser.add_argument("--pair", nargs=2, type=Path, action="append", default=[], metavar=("FORMAL", "CAPTURE"))
-    parser.add_argument("--figures", type=Path, metavar="FILE", help="keep what was measured")
+    parser.add_argument("--pair", nargs=2, type=Path, action="append", default=[], metavar=("MEASURED", "CAPTURE"))
+    parser.add_argument("--figures", type=Path, metavar="FILE", help="save the measurements here and reuse them")
     parser.add_argument("traces", nargs="*", type=Path)
     options = parser.parse_args()
 
@@ -493,9 +493,9 @@ def main():
     print_table("Sum of kernel times, ms", names, results, compared("sum_ns", "sum_ns", Reading.work, ms))
     print_table("Kernels", names, results, compared("n", "sum_ns", Reading.work, str))
     print_table("Share without a category", names, results, lambda _, row: pct(row.get("other_pct")))
-    print_table("Kernel that takes most", names, results, lambda _, row: short(row.get("top")))
+    print_table("Kernel with the largest share", names, results, lambda _, row: short(row.get("top")))
     traced = lambda _, row: " / ".join(pct(row[key]) for key in ("op_pct", "line_pct") if row.get(key) is not None)
-    print_table("GPU time traced back to an op / to a line of Python", names, results, traced)
+    print_table("GPU time mapped to an op / to a Python line", names, results, traced)
     chances = lambda _, row: f"{row['fuse']}; {row['n_overlap']}" if "fuse" in row else ""
     print_table("Fuse rows; overlap rows", names, results, chances)
     used = lambda _, row: f"{row['cpu_s']:.2f} s, {row['peak_mb']:.0f} MB"
