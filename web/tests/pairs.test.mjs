@@ -104,7 +104,7 @@ describe("with real traces", { skip: shared() === undefined }, () => {
     await page.waitForFunction(() => location.hash === "#v=1&view=downloads");
     await settled(page);
     await view(page, "triage");
-    assert.match(await said(), / are left out: /);
+    assert.match(await said(), /Excluded by default: /);
     assert.equal(await launches(), apart);
     await session.close();
   });
@@ -115,7 +115,7 @@ describe("with real traces", { skip: shared() === undefined }, () => {
     await page.goto(`${session.server.url}#v=1&view=triage&before-window=counted`);
     await page.reload();
     await id(page, "file-input").setInputFiles(sample("h100_qwen15_0.5b.json.gz"));
-    await id(page, "before-window-sum").getByText("are counted").waitFor(PATIENCE);
+    await id(page, "before-window-sum").getByText("Included now.").waitFor(PATIENCE);
     await settled(page);
     assert.ok(await id(page, "count-before-window").isChecked());
     await session.close();
