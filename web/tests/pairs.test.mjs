@@ -100,6 +100,7 @@ describe("with real traces", { skip: shared() === undefined }, () => {
     assert.ok(await id(page, "count-before-window").isChecked(), "and for the files");
     const zip = await download(page, () => id(page, "artifact-zip").click());
     assert.ok(zip.bytes.equals(counted(ZIP)), "the archive");
+    await id(page, "download-options").locator("summary").click();
     await id(page, "count-before-window").uncheck();
     await page.waitForFunction(() => location.hash === "#v=1&view=downloads");
     await settled(page);
