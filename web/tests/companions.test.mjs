@@ -237,9 +237,9 @@ describe("two runs", { skip: shared() === undefined }, () => {
     const { page } = session;
     await settled(page);
     await compared(page, A, B);
-    assert.match(await id(page, "guard-banner").textContent(), /^Not comparable as a measurement of a change: this compares hardware and software \(.*observed_arch/);
+    assert.match(await id(page, "guard-banner").textContent(), /^Not comparable as a measurement of a change: this compares hardware and software \(.*GPU architecture/);
     const reasons = await id(page, "guard-reason").allTextContents();
-    assert.ok(reasons.some((text) => /^observed_archA gfx942B sm_90$/.test(text)), reasons.join("\n"));
+    assert.ok(reasons.some((text) => /^GPU architectureA gfx942B sm_90$/.test(text)), reasons.join("\n"));
     const order = await page.evaluate(() => {
       const banner = document.querySelector("[data-testid=guard]");
       const tables = [...document.querySelectorAll("[data-testid^=table-compare]")];

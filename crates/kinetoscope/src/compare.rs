@@ -10,7 +10,8 @@ pub use table::DeltaRow;
 
 use std::collections::BTreeMap;
 
-use report::{Section, Table};
+use analysis::words;
+use report::{Cell, Section, Table};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -134,13 +135,15 @@ impl Comparison {
         let mut tables = Section::new("comparison", "Comparison");
         tables.intro.push(table::sentence(categories));
         tables.intro.extend(table::matched_sentence(kernels));
-        for (id, title, rows) in [
-            ("compare-stages", "Stages", stages),
-            ("compare-categories", "Categories", categories),
-            ("compare-kernels", "Kernels", kernels),
+        let as_it_is: fn(&str) -> Cell = |name| name.into();
+        for (id, title, rows, label) in [
+            ("compare-stages", "Stages", stages, words::stage as fn(&str) -> Cell),
+            ("compare-categories", "Categories", categories, words::category),
+            ("compare-kernels", "Kernels", kernels, as_it_is),
         ] {
             tables.tables.push(
                 Table::of(id, title, rows)
+                    .labelled("name", label)
                     .summing(&summed)
                     .preview(PREVIEW)
                     .when_empty("None in either run."),

@@ -50,6 +50,17 @@ pub struct Table {
 }
 
 impl Table {
+    /// Shows a label for each id of the column `key`.
+    #[must_use]
+    pub fn labelled(mut self, key: &str, label: fn(&str) -> Cell) -> Self {
+        if let Some(at) = self.column(key) {
+            for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(at)) {
+                *cell = label(&cell.raw());
+            }
+        }
+        self
+    }
+
     /// The table of `rows`.
     #[must_use]
     pub fn of<R: Row>(id: &'static str, title: &'static str, rows: &[R]) -> Self {

@@ -92,7 +92,7 @@ pub fn GuardBanner(props: &BannerProps) -> Html {
                 <ul class="guard-reasons">
                     { for reasons.iter().map(|reason| html! {
                         <li class={classes!(reason.decides.then_some("decides"))} data-testid="guard-reason">
-                            <code>{ &reason.key }</code>
+                            <span class="guard-fact">{ &reason.fact }</span>
                             { value("A", &reason.a) }
                             { value("B", &reason.b) }
                         </li>

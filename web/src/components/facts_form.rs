@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kinetoscope::artifacts::{FACT_FIELDS, FactField, FactKind};
 use kinetoscope::report::units;
+use kinetoscope::words;
 use wasm_bindgen::JsCast;
 use web_sys::{File, HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
@@ -182,7 +183,7 @@ fn Fact(props: &FactProps) -> Html {
             <select {id} {onchange} aria-describedby={help_id.clone()} aria-invalid={error.is_some().to_string()} data-testid={format!("fact-{}", field.key)}>
                 <option value="" selected={value.is_empty()}>{ "not set" }</option>
                 { for choices.iter().map(|word| html! {
-                    <option value={*word} selected={*word == value}>{ *word }</option>
+                    <option value={*word} selected={*word == value}>{ words::stage(word).show() }</option>
                 }) }
             </select>
             { help(&help_id, field.help, error.as_ref()) }

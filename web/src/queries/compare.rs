@@ -66,12 +66,12 @@ pub fn compare(state: &State, job: JobId) -> Compare {
     Compare { others, with, standing }
 }
 
-/// A key that is not the same in both runs.
+/// A fact that is not the same in both runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
-    /// The key.
-    pub key: String,
-    /// Whether the verdict hangs on it.
+    /// Its label.
+    pub fact: String,
+    /// Whether it decides the verdict.
     pub decides: bool,
     /// A's value.
     pub a: Cell,
@@ -79,7 +79,7 @@ pub struct Reason {
     pub b: Cell,
 }
 
-/// The keys that differ, those that decide first, and the names of those that the verdict misses.
+/// The facts that differ, those that decide first, and the labels of those that the verdict lacks.
 #[must_use]
 pub fn reasons(table: &Table) -> (Vec<Reason>, Vec<String>) {
     let at = |key: &str| table.column(key);
@@ -90,7 +90,7 @@ pub fn reasons(table: &Table) -> (Vec<Reason>, Vec<String>) {
     };
     let reason = |row: &Vec<Cell>| {
         (row.get(result)?.raw() == "different").then_some(Reason {
-            key: row.get(key)?.raw(),
+            fact: row.get(key)?.show(),
             decides: row.get(decides)? == &Cell::Flag(true),
             a: row.get(a)?.clone(),
             b: row.get(b)?.clone(),
@@ -100,7 +100,7 @@ pub fn reasons(table: &Table) -> (Vec<Reason>, Vec<String>) {
         row.get(result).is_some_and(|cell| cell.raw() == "missing")
             && row.get(decides) == Some(&Cell::Flag(true))
     };
-    let missed = table.rows.iter().filter(is_missed).filter_map(|row| Some(row.get(key)?.raw()));
+    let missed = table.rows.iter().filter(is_missed).filter_map(|row| Some(row.get(key)?.show()));
     (table.rows.iter().filter_map(reason).collect(), missed.collect())
 }
 
@@ -120,14 +120,14 @@ mod tests {
         let (reasons, missed) = reasons(&Table::of("comparability", "", rows));
         let shown: Vec<(&str, bool, String)> = reasons
             .iter()
-            .map(|reason| (reason.key.as_str(), reason.decides, reason.a.raw()))
+            .map(|reason| (reason.fact.as_str(), reason.decides, reason.a.raw()))
             .collect();
         let expected = [
-            ("observed_arch", true, "gfx942".to_owned()),
-            ("device.name", false, "MI300X".to_owned()),
+            ("GPU architecture", true, "gfx942".to_owned()),
+            ("GPU model", false, "MI300X".to_owned()),
         ];
         assert_eq!(shown, expected);
-        assert!(missed.iter().any(|key| key == "base_image"), "{missed:?}");
-        assert!(!missed.iter().any(|key| key == "world_size"), "it decides nothing");
+        assert!(missed.iter().any(|fact| fact == "container image"), "{missed:?}");
+        assert!(!missed.iter().any(|fact| fact == "world size"), "it decides nothing");
     }
 }

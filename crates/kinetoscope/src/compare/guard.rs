@@ -109,44 +109,74 @@ impl Subject {
 /// A key, and where it is in the document.
 struct Key {
     name: &'static str,
+    /// The words for it in sentences and tables.
+    label: &'static str,
     pointer: &'static str,
     /// `None` where a difference does not decide.
     subject: Option<Subject>,
 }
 
-const fn decides(name: &'static str, pointer: &'static str, subject: Subject) -> Key {
-    Key { name, pointer, subject: Some(subject) }
+const fn decides(
+    name: &'static str,
+    label: &'static str,
+    pointer: &'static str,
+    subject: Subject,
+) -> Key {
+    Key { name, label, pointer, subject: Some(subject) }
 }
 
-const fn key(name: &'static str, pointer: &'static str) -> Key {
-    Key { name, pointer, subject: None }
+const fn key(name: &'static str, label: &'static str, pointer: &'static str) -> Key {
+    Key { name, label, pointer, subject: None }
 }
 
 const KEYS: &[Key] = &[
-    decides("base_image", "/base_image", Subject::Software),
-    decides("resource_class", "/resource_class", Subject::Hardware),
-    decides("gpu_device_ids", "/gpu_device_ids", Subject::Hardware),
-    decides("server_flags", "/server_flags", Subject::Flags),
-    decides("benchmark_config_hash", "/benchmark_config_hash", Subject::Work),
-    decides("observed_arch", "/observed_arch", Subject::Hardware),
-    decides("before_window_counted", "/before_window_counted", Subject::Work),
-    decides(RANK, "/distributed/rank", Subject::Rank),
-    key("device.name", "/device/name"),
-    key("device.cu_or_sm", "/device/cu_or_sm"),
-    key("device.total_global_mem", "/device/total_global_mem"),
-    key("rocm_version", "/rocm_version"),
-    key("cuda_version", "/cuda_version"),
-    key("framework", "/framework"),
-    key("model_name", "/model_name"),
-    key("profile_stage", "/profile_stage"),
-    key("world_size", "/distributed/world_size"),
-    key("with_stack", "/trace/with_stack"),
-    key("record_shapes", "/trace/record_shapes"),
-    key("batch_shape", "/batch_shape"),
-    key("rules_version", "/tool/rules_version"),
+    decides("base_image", "container image", "/base_image", Subject::Software),
+    decides("resource_class", "resource class", "/resource_class", Subject::Hardware),
+    decides("gpu_device_ids", "GPUs", "/gpu_device_ids", Subject::Hardware),
+    decides("server_flags", "launch flags", "/server_flags", Subject::Flags),
+    decides(
+        "benchmark_config_hash",
+        "benchmark configuration",
+        "/benchmark_config_hash",
+        Subject::Work,
+    ),
+    decides("observed_arch", "GPU architecture", "/observed_arch", Subject::Hardware),
+    decides(
+        "before_window_counted",
+        "kernels launched before profiling",
+        "/before_window_counted",
+        Subject::Work,
+    ),
+    decides(RANK, "rank", "/distributed/rank", Subject::Rank),
+    key("device.name", "GPU model", "/device/name"),
+    key("device.cu_or_sm", "compute units or SMs", "/device/cu_or_sm"),
+    key("device.total_global_mem", "GPU memory", "/device/total_global_mem"),
+    key("rocm_version", "ROCm version", "/rocm_version"),
+    key("cuda_version", "CUDA version", "/cuda_version"),
+    key("framework", "framework", "/framework"),
+    key("model_name", "model", "/model_name"),
+    key("profile_stage", "profiled stage", "/profile_stage"),
+    key("world_size", "world size", "/distributed/world_size"),
+    key("with_stack", "Python stacks recorded", "/trace/with_stack"),
+    key("record_shapes", "input shapes recorded", "/trace/record_shapes"),
+    key("batch_shape", "batch", "/batch_shape"),
+    key("rules_version", "rules of Kinetoscope", "/tool/rules_version"),
 ];
 
 const RANK: &str = "rank";
+
+/// The words for a key: "GPU architecture"; of launch flags "launch flag tp_size".
+fn label(name: &str) -> String {
+    let known = |name: &str| KEYS.iter().find(|key| key.name == name).map(|key| key.label);
+    match name.strip_prefix("server_flags.") {
+        Some(flag) => format!("launch flag {flag}"),
+        None => known(name).unwrap_or(name).to_owned(),
+    }
+}
+
+fn labels(names: &[&str]) -> String {
+    names.iter().map(|name| label(name)).collect::<Vec<_>>().join(", ")
+}
 
 /// The process of a distributed job, as the trace records it, else as its file name says.
 fn rank(document: &Value) -> Option<Value> {
@@ -192,22 +222,22 @@ pub fn guard(a: &Value, b: &Value) -> Guard {
         (Comparability::NotComparable, differing(&rows, &different))
     } else if !missing.is_empty() {
         let banner = format!(
-            "Conditionally comparable: no required key differs, but {} not recorded for both runs.",
+            "Conditionally comparable: no required fact differs, but {} not recorded for both runs.",
             match &missing[..] {
-                [one] => format!("{one} is"),
-                many => format!("{} are", many.join(", ")),
+                [one] => format!("{} is", label(one)),
+                many => format!("{} are", labels(many)),
             }
         );
         (Comparability::Conditional, banner)
     } else {
-        let banner = "Comparable: all required keys are equal.".to_owned();
+        let banner = "Comparable: all required facts are equal.".to_owned();
         (Comparability::Comparable, banner)
     };
     let mut warnings = Vec::new();
     let other = of(Sameness::Different, false);
     if !other.is_empty() {
         warnings
-            .push(format!("Other differences that may explain the results: {}.", other.join(", ")));
+            .push(format!("Other differences that may explain the results: {}.", labels(&other)));
     }
     let same_arch =
         rows.iter().any(|row| row.key == "observed_arch" && row.result == Sameness::Same.id());
@@ -234,8 +264,8 @@ fn differing(rows: &[GuardRow], different: &[&str]) -> String {
         .filter(|of| different.iter().any(|name| subject(name) == Some(*of)))
         .collect();
     let keys = match different {
-        [one] => format!("{one} differs"),
-        many => format!("{} differ", many.join(", ")),
+        [one] => format!("{} differs", label(one)),
+        many => format!("{} differ", labels(many)),
     };
     if found.contains(&Subject::Work) {
         return format!("Cannot be compared: the runs do not measure the same work ({keys}).");
@@ -347,10 +377,14 @@ impl Row for GuardRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
             key: "key",
-            title: "Key",
+            title: "Fact",
             unit: Unit::Text,
-            help: "Key of profile_metadata.json; launch flags are compared one by one.",
-            cell: |row| row.key.as_str().into(),
+            help: "What is compared; launch flags are compared one by one.",
+            cell: |row| Cell::Word {
+                id: row.key.clone().into(),
+                label: label(&row.key).into(),
+                meaning: "".into(),
+            },
         },
         Column {
             key: "result",
@@ -363,7 +397,7 @@ impl Row for GuardRow {
             key: "decides",
             title: "Required",
             unit: Unit::Flag,
-            help: "Whether a difference in this key makes the runs not comparable.",
+            help: "Whether a difference in this fact makes the runs not comparable.",
             cell: |row| Cell::Flag(row.decides),
         },
         Column {
@@ -371,20 +405,24 @@ impl Row for GuardRow {
             title: "A",
             unit: Unit::Text,
             help: "Value in A.",
-            cell: |row| value(&row.a),
+            cell: |row| value(&row.key, &row.a),
         },
         Column {
             key: "b",
             title: "B",
             unit: Unit::Text,
             help: "Value in B.",
-            cell: |row| value(&row.b),
+            cell: |row| value(&row.key, &row.b),
         },
     ];
 }
 
-fn value(text: &str) -> Cell {
-    if text.is_empty() { Cell::missing("not recorded") } else { text.into() }
+fn value(key: &str, text: &str) -> Cell {
+    match (key, text.parse::<u64>()) {
+        ("device.total_global_mem", Ok(bytes)) => Cell::Bytes(bytes),
+        _ if text.is_empty() => Cell::missing("not recorded"),
+        _ => text.into(),
+    }
 }
 
 #[cfg(test)]
@@ -417,7 +455,7 @@ mod tests {
         assert!(same.warnings.is_empty());
         let missing = guard(&run(), &with("/base_image", Value::Null));
         assert_eq!(missing.verdict, Comparability::Conditional);
-        assert!(missing.banner.contains("base_image is not recorded"), "{}", missing.banner);
+        assert!(missing.banner.contains("container image is not recorded"), "{}", missing.banner);
         assert_eq!(result(&missing, "base_image"), "missing");
         for (pointer, value) in [
             ("/base_image", json!("rocm/vllm:2")),
@@ -433,7 +471,7 @@ mod tests {
         }
         let other = guard(&run(), &with("/rocm_version", json!("7.2")));
         assert_eq!(other.verdict, Comparability::Comparable);
-        assert!(other.warnings[0].contains("rocm_version"));
+        assert!(other.warnings[0].contains("ROCm version"));
     }
 
     #[test]
@@ -463,9 +501,9 @@ mod tests {
         let banner = |pointer: &str, value: Value| guard(&run(), &with(pointer, value)).banner;
         let change = "Not comparable as a measurement of a change: this compares";
         for (pointer, value, said) in [
-            ("/observed_arch", json!("gfx950"), "hardware (observed_arch differs)"),
-            ("/server_flags/tp_size", json!(8), "launch flags (server_flags.tp_size differs)"),
-            ("/base_image", json!("rocm/vllm:2"), "software (base_image differs)"),
+            ("/observed_arch", json!("gfx950"), "hardware (GPU architecture differs)"),
+            ("/server_flags/tp_size", json!(8), "launch flags (launch flag tp_size differs)"),
+            ("/base_image", json!("rocm/vllm:2"), "software (container image differs)"),
         ] {
             assert_eq!(banner(pointer, value), format!("{change} {said}."));
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use analysis::words;
 use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
 
@@ -169,7 +170,7 @@ fn unpaired<'a>(rows: &[&'a Measured], paired: &BTreeSet<usize>) -> Vec<&'a Meas
     rows.map(|(_, row)| *row).collect()
 }
 
-/// "GPU time: 3.20 ms in A, 2.90 ms in B (-9.4%). The largest difference, -0.250 ms, is in gemm."
+/// "GPU time: 3.20 ms in A, 2.90 ms in B (-9.4%). The largest difference, -0.250 ms, is in GEMM." `rows` are categories.
 pub(crate) fn sentence(rows: &[DeltaRow]) -> String {
     let sum = |of: fn(&DeltaRow) -> Option<i64>| {
         rows.iter().filter_map(of).fold(0_i64, i64::saturating_add)
@@ -182,7 +183,10 @@ pub(crate) fn sentence(rows: &[DeltaRow]) -> String {
     if let Some(first) = rows.first().filter(|row| row.delta_ns != 0) {
         let sign = if first.delta_ns > 0 { "+" } else { "" };
         let delta = units::time(first.delta_ns);
-        text.push_str(&format!(". The largest difference, {sign}{delta}, is in {}", first.name));
+        text.push_str(&format!(
+            ". The largest difference, {sign}{delta}, is in {}",
+            words::category(&first.name).show()
+        ));
     }
     text + "."
 }
