@@ -64,17 +64,41 @@ impl Folder {
 
     /// Runs the program in the folder.
     pub fn run(&self, arguments: &[&str]) -> Run {
-        let output = Command::new(env!("CARGO_BIN_EXE_kinetoscope"))
-            .args(arguments)
-            .current_dir(&self.0)
-            .output()
-            .unwrap();
+        self.ended(Command::new(env!("CARGO_BIN_EXE_kinetoscope")).args(arguments))
+    }
+
+    /// Runs the program where no file may grow past `kib` KiB: a full disk, without filling one. Without the signal that
+    /// would end the program, a write past the limit is an error.
+    #[cfg(unix)]
+    pub fn run_limited(&self, kib: u32, arguments: &str) -> Run {
+        let program = env!("CARGO_BIN_EXE_kinetoscope");
+        let script = format!("trap '' XFSZ; ulimit -f {kib}; exec '{program}' {arguments}");
+        self.ended(Command::new("bash").args(["-c", &script]))
+    }
+
+    fn ended(&self, command: &mut Command) -> Run {
+        let output = command.current_dir(&self.0).output().unwrap();
         Run {
             code: output.status.code().unwrap(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
+
+    /// Writes `run.json`: a million events, large enough that the program is still at it when a signal comes.
+    #[cfg(unix)]
+    pub fn write_large(&self) {
+        let event =
+            |at: u32| format!(r#"{{"ph":"X","pid":1,"tid":1,"ts":{at}.25,"dur":0.5,"name":"k"}}"#);
+        let events: Vec<String> = (0..1_000_000).map(event).collect();
+        self.write("run.json", format!("[{}]", events.join(",")));
+    }
+}
+
+/// A sound trace whose frame of 3 MB is copied to the output.
+#[cfg(unix)]
+pub fn sound_and_long() -> String {
+    sound().replace("schemaVersion\": 1", &format!("x\": \"{}\"", "y".repeat(3 << 20)))
 }
 
 impl Drop for Folder {

@@ -154,11 +154,7 @@ fn an_interrupt_leaves_nothing_half_written() {
     use std::time::{Duration, Instant};
 
     let folder = Folder::new("interrupt");
-    // Large enough that the repair is still at it when the signal comes.
-    let event =
-        |at: u32| format!(r#"{{"ph":"X","pid":1,"tid":1,"ts":{at}.25,"dur":0.5,"name":"k"}}"#);
-    let events: Vec<String> = (0..1_000_000).map(event).collect();
-    folder.write("run.json", format!("[{}]", events.join(",")));
+    folder.write_large();
     for signal in ["INT", "TERM"] {
         folder.write("out.json.gz", "old");
         let mut child: Child = Command::new(env!("CARGO_BIN_EXE_kinetoscope"))

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Folder, damaged, sound};
+use crate::common::{Folder, damaged, sound, sound_and_long};
 
 const OUTPUTS: [&str; 7] = [
     "fuse_opportunities.json",
@@ -230,25 +230,14 @@ fn two_outputs_have_two_names() {
     }
 }
 
-/// The kernel stops a file at a size: a disk that is full, without filling one.
 #[cfg(unix)]
 #[test]
 fn a_triage_that_cannot_write_everything_leaves_nothing() {
     let folder = Folder::new("triage-full");
-    let long = format!("x\": \"{}\"", "y".repeat(3 << 20));
-    folder.write("run.json", sound().replace("schemaVersion\": 1", &long));
-    let program = env!("CARGO_BIN_EXE_kinetoscope");
-    let script = format!(
-        "trap '' XFSZ; ulimit -f 1; exec '{program}' triage run.json --out a/b --export-map m.json"
-    );
-    let output = std::process::Command::new("bash")
-        .args(["-c", &script])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("cannot write"), "{stderr}");
+    folder.write("run.json", sound_and_long());
+    let run = folder.run_limited(1, "triage run.json --out a/b --export-map m.json");
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("cannot write"), "{}", run.stderr);
     assert_eq!(folder.names(), ["run.json"]);
 }
 
@@ -290,10 +279,7 @@ fn an_interrupted_triage_leaves_nothing() {
     use std::time::{Duration, Instant};
 
     let folder = Folder::new("triage-interrupt");
-    let event =
-        |at: u32| format!(r#"{{"ph":"X","pid":1,"tid":1,"ts":{at}.25,"dur":0.5,"name":"k"}}"#);
-    let events: Vec<String> = (0..1_000_000).map(event).collect();
-    folder.write("run.json", format!("[{}]", events.join(",")));
+    folder.write_large();
     let mut child = Command::new(env!("CARGO_BIN_EXE_kinetoscope"))
         .args(["triage", "run.json", "--out", "new/out", "--export-map", "map.json"])
         .current_dir(folder.path())

@@ -1,6 +1,6 @@
 //! What `perfetto-fix` writes, and under which name.
 
-use crate::common::{Folder, assert_golden, damaged, gzip, sound};
+use crate::common::{Folder, assert_golden, damaged, gzip, sound, sound_and_long};
 use serde_json::Value;
 
 fn gunzip(bytes: &[u8]) -> Vec<u8> {
@@ -191,22 +191,10 @@ fn an_older_output_is_replaced_only_by_a_whole_one() {
 #[test]
 fn a_failed_write_leaves_nothing_behind() {
     let folder = Folder::new("full");
-    folder.write(
-        "run.json",
-        sound().replace("schemaVersion\": 1", &format!("x\": \"{}\"", "y".repeat(3 << 20))),
-    );
-    let program = env!("CARGO_BIN_EXE_kinetoscope");
-    // Without the signal that would end the program, a write past the limit fails with an error.
-    let script =
-        format!("trap '' XFSZ; ulimit -f 1024; exec '{program}' perfetto-fix run.json -o out.json");
-    let output = std::process::Command::new("bash")
-        .args(["-c", &script])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("cannot write out.json"), "{stderr}");
+    folder.write("run.json", sound_and_long());
+    let run = folder.run_limited(1_024, "perfetto-fix run.json -o out.json");
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("cannot write out.json"), "{}", run.stderr);
     assert_eq!(folder.names(), ["run.json"]);
 }
 
