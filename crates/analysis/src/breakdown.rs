@@ -1,7 +1,7 @@
 //! Where GPU time goes: by category, by family, and by both.
 
 use catalog::{Category, Family};
-use report::{Cell, Column, Row, Unit, units};
+use report::{Cell, Column, Row, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::gpu::{Extent, Gpu};
@@ -166,28 +166,6 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
             .then_with(|| a.family.cmp(&b.family))
     });
     breakdown
-}
-
-/// "gemm is 43.0% of GPU time, together with attention 71.2%; the largest family is cublas (40.1%)."
-pub(crate) fn sentence(categories: &[CategoryRow], families: &[FamilyRow]) -> Option<String> {
-    let first = categories.first().filter(|row| row.total_ns > 0)?;
-    let mut text = format!("{} is {} of GPU time", first.category, units::percent(first.share_pct));
-    if let Some(second) = categories.get(1).filter(|row| row.total_ns > 0) {
-        text.push_str(&format!(
-            ", together with {} {}",
-            second.category,
-            units::percent(first.share_pct + second.share_pct)
-        ));
-    }
-    if let Some(family) = families.first() {
-        text.push_str(&format!(
-            "; the largest family is {} ({})",
-            family.family,
-            units::percent(family.share_pct)
-        ));
-    }
-    text.push('.');
-    Some(text)
 }
 
 const HELP_TOTAL: &str = "Sum of the durations.";

@@ -1,7 +1,7 @@
 //! Kernels by name, over all stages.
 
 use catalog::RawKind;
-use report::{Cell, Column, Row, Unit, short_name, units};
+use report::{Cell, Column, Row, Unit};
 use serde::{Deserialize, Serialize};
 use trace::StreamId;
 
@@ -26,7 +26,7 @@ pub struct KernelRow {
     pub launches: u64,
     /// Total / launches, rounded half up.
     pub mean_ns: i64,
-    /// Median by nearest rank: of `n` durations the `ceil(n / 2)`-th smallest, so a duration that occurred.
+    /// Median; of an even number of launches the mean of the two in the middle, rounded half up.
     pub p50_ns: i64,
     /// Shortest.
     pub min_ns: i64,
@@ -124,14 +124,25 @@ pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
     rows
 }
 
-/// The smallest of some lengths, the lower median, the largest.
+/// The smallest of some lengths, the median, the largest.
 #[inline(never)]
 fn spread(durations: &mut [i64]) -> (i64, i64, i64) {
     let (min, max) =
         durations.iter().fold((i64::MAX, 0), |(min, max), dur| (min.min(*dur), max.max(*dur)));
-    let half = (durations.len() - 1) / 2;
-    let (_, p50, _) = durations.select_nth_unstable(half);
-    (min, *p50, max)
+    (min, median(durations).unwrap_or_default(), max)
+}
+
+/// The median; of an even number of values the mean of the two in the middle, half a nanosecond rounded up. It changes
+/// the order of the values.
+pub(crate) fn median(values: &mut [i64]) -> Option<i64> {
+    let half = values.len().checked_sub(1)? / 2;
+    let even = values.len() % 2 == 0;
+    let (_, low, above) = values.select_nth_unstable(half);
+    let low = *low;
+    let high = above.iter().copied().min().filter(|_| even).unwrap_or(low);
+    // (In 128 bits: the sum of two times may not fit.)
+    let sum = i128::from(low) + i128::from(high);
+    i64::try_from((sum + 1).div_euclid(2)).ok()
 }
 
 /// What to call each stream: its id, with the device's before it when there are several devices.
@@ -154,17 +165,6 @@ pub(crate) fn names(streams: &[StreamId], labels: &[((bool, i64, String), String
         streams.iter().filter_map(|stream| labels.get(usize::from(stream.0))).collect();
     trace::sort(&mut found);
     found.into_iter().map(|(_, label)| label.clone()).collect()
-}
-
-/// "12 kernel names. The largest, with 43.0% of kernel time, is gemm."
-pub(crate) fn sentence(rows: &[KernelRow]) -> Option<String> {
-    let first = rows.first()?;
-    Some(format!(
-        "{}. The largest, with {} of kernel time, is {}.",
-        units::plural(rows.len() as u64, "kernel name", "kernel names"),
-        units::percent(first.share_pct),
-        short_name(&first.kernel_name, 96),
-    ))
 }
 
 impl Row for KernelRow {
@@ -199,9 +199,10 @@ impl Row for KernelRow {
         ),
         columns::launches(|row| Cell::Count(row.launches)),
         columns::mean_ns(|row| Cell::Ns(row.mean_ns)),
-        columns::p50_ns("Median duration by nearest rank, so a duration that occurred.", |row| {
-            Cell::Ns(row.p50_ns)
-        }),
+        columns::p50_ns(
+            "Median duration; of an even number of launches the mean of the two in the middle.",
+            |row| Cell::Ns(row.p50_ns),
+        ),
         Column {
             key: "min_ns",
             title: "Min",
@@ -246,7 +247,11 @@ mod tests {
         let names: Vec<_> = rows.iter().map(|row| row.kernel_name.as_str()).collect();
         assert_eq!(names, ["k", "other", "negative"], "equal totals by name; no copies or fills");
         let k = &rows[0];
-        assert_eq!((k.launches, k.total_ns, k.mean_ns, k.p50_ns), (4, 17, 4, 3));
+        assert_eq!(
+            (k.launches, k.total_ns, k.mean_ns, k.p50_ns),
+            (4, 17, 4, 4),
+            "the median of 3 and 4 is 3.5"
+        );
         assert_eq!((k.min_ns, k.max_ns, k.share_pct), (1, 9, 50.0));
         assert_eq!((rows[2].total_ns, rows[2].min_ns, rows[2].max_ns), (0, 0, 0));
     }

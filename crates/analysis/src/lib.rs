@@ -133,7 +133,6 @@ impl TraceReport {
         first.findings.extend(findings::before_window(overview));
 
         let mut breakdown = Section::new("breakdown", "Breakdown");
-        breakdown.intro.extend(breakdown::sentence(categories, families));
         breakdown.intro.push(
             "Total is the summed duration. Busy is the time during which at least one such slice ran; Overlap is \
              Total - Busy."
@@ -157,7 +156,6 @@ impl TraceReport {
         );
 
         let mut table = Section::new("kernels", "Kernels");
-        table.intro.extend(kernels::sentence(kernels));
         table.intro.extend(included);
         table.tables.push(
             Table::of("kernels", "Kernels by name", kernels)

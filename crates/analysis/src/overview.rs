@@ -166,7 +166,7 @@ fn verdict(trace: &Trace, gpu: &GpuTotals, categories: &[CategoryRow]) -> String
     if let Some(top) = categories.first().filter(|row| row.total_ns > 0) {
         text.push_str(&format!(
             "; largest category: {}, {} of GPU time",
-            top.category,
+            crate::words::category_title(&top.category),
             units::percent(top.share_pct)
         ));
     }

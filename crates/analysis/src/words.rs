@@ -62,7 +62,7 @@ const NOTES: &[Word] = &[
     Word { id: "launched-before-window", label: "launched before profiling started", meaning: "" },
     Word { id: "category-by-op", label: "category from its op", meaning: "" },
     Word { id: "line-of-forward-op", label: "line of the forward op", meaning: "" },
-    Word { id: "locations", label: "Python lines", meaning: "" },
+    Word { id: "locations", label: "Python functions", meaning: "" },
     Word { id: "gemm-of-convolution", label: "GEMM of a convolution", meaning: "" },
     Word { id: "launch-from-capture", label: "launch configs from the capture", meaning: "" },
     Word { id: "p50-not-defined", label: "no median of several kernels", meaning: "" },
@@ -79,6 +79,15 @@ pub fn category(id: &str) -> Cell {
             Word { id: category.id(), label: category.title(), meaning }.into()
         },
     )
+}
+
+/// The label of a category by its id.
+#[must_use]
+pub fn category_title(id: &str) -> &str {
+    Category::ALL
+        .iter()
+        .find(|category| category.id() == id)
+        .map_or(id, |category| category.title())
 }
 
 /// A family by its id.
@@ -113,7 +122,7 @@ pub(crate) fn confidence(id: &str) -> Cell {
     )
 }
 
-/// Remarks in words; their ids stay in the JSON. `locations:3` reads "Python lines: 3".
+/// Remarks in words; their ids stay in the JSON. `locations:3` reads "Python functions: 3".
 pub(crate) fn notes(notes: &[String]) -> Cell {
     let label = |note: &String| {
         let (id, value) = note.split_once(':').unwrap_or((note, ""));
@@ -173,7 +182,7 @@ mod tests {
     fn remarks_read_as_words_and_keep_their_ids() {
         let remarks = ["graph-launched".to_owned(), "locations:3".to_owned(), "new:1".to_owned()];
         let cell = notes(&remarks);
-        assert_eq!(cell.show(), "launched by a graph; Python lines: 3; new: 1");
+        assert_eq!(cell.show(), "launched by a graph; Python functions: 3; new: 1");
         assert_eq!(cell.raw(), "graph-launched; locations:3; new:1");
     }
 }

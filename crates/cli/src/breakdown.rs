@@ -63,7 +63,7 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
     let part = Part { count_before_window: true, ..Part::default() };
     let found = order_triage(&decoded.trace, &name, &Sources::default(), &facts, part)?;
     let mut takeaways = report::Section::new("takeaways", "Takeaways");
-    takeaways.intro = found.breakdown_takeaways();
+    takeaways.intro.clone_from(&found.takeaways);
     let mut sections = Vec::new();
     if !takeaways.intro.is_empty() {
         sections.push(takeaways);

@@ -34,6 +34,8 @@ fn run_facts() -> RunFacts {
         before_window_counted: false,
         mapped_pct: Some(200.0 / 3.0),
         batch_shape: None,
+        has_inputs: false,
+        has_frames: false,
         warnings: vec!["see /home/jo/log".to_owned()],
     }
 }

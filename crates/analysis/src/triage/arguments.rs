@@ -155,23 +155,9 @@ pub(crate) fn note(details: Option<&Details>, arguments: &Arguments) -> String {
             .to_owned();
     };
     let mut sentences = Vec::new();
-    let configs = &arguments.configs;
-    if configs.is_empty() {
-        sentences.push("Launch configs were not recorded.".to_owned());
-    } else {
-        sentences.push("Grid, block and inputs are those of the most frequent launch.".to_owned());
+    if !arguments.configs.is_empty() || !arguments.calls.is_empty() {
         sentences.push(
-            if configs.iter().any(|config| config.occupancy_milli_pct.is_some()) {
-                "Occupancy is the profiler's estimate, not a measurement."
-            } else {
-                "Occupancy was not recorded."
-            }
-            .to_owned(),
-        );
-    }
-    if arguments.calls.is_empty() {
-        sentences.push(
-            "No op inputs recorded (record_shapes was off, or graphs launched all kernels)."
+            "Op, inputs, grid and block of a row are those of the launches with most of its time."
                 .to_owned(),
         );
     }

@@ -19,13 +19,13 @@ pub(super) fn blocked(gpu: &Gpu<'_>, launches: &Launches) -> Vec<Interval> {
     let mut busy_until: Option<i64> = None;
     // What no table counts keeps the device busy all the same.
     let mut beside = (0..gpu.n_beside()).map(|at| gpu.slice_beside(at)).peekable();
-    let mut beside_until = i64::MIN;
+    let mut beside_until: Option<i64> = None;
     for at in 0..gpu.len() {
         let slice = gpu.slice(at);
         while let Some(other) = beside.next_if(|other| other.start_ns < slice.start_ns) {
-            beside_until = beside_until.max(other.end_ns());
+            beside_until = beside_until.max(Some(other.end_ns()));
         }
-        let idle_since = busy_until.map(|ns| ns.max(beside_until));
+        let idle_since = busy_until.max(beside_until);
         let idle_since = idle_since.filter(|ns| *ns < slice.start_ns);
         let launch = launches.of_slice(at).filter(|_| launches.is_sure(at));
         if let (Some(idle_since), Some(launch)) = (idle_since, launch) {

@@ -5,9 +5,11 @@
 //! time out, each moment to one cause.
 
 pub(crate) mod cause;
+pub(crate) mod gaps;
 pub(crate) mod intervals;
+pub(crate) mod place;
 
-use trace::{Flags, Phase, Row, StringId, Trace, each_row};
+use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use self::intervals::{Collector, Interval, length, union, without};
 use crate::before_window::is_gpu;
@@ -16,6 +18,11 @@ use crate::launches::Launches;
 
 /// Launch calls that take this long load GPU code first, in ns.
 const LONG_NS: i64 = 1_000_000;
+
+/// The first call of an op is a set-up if it takes [`LONG_NS`] or more, and this many times the mean of its later calls.
+const FIRST_CALL: i64 = 10;
+/// Of fewer calls the mean says nothing.
+const FEWEST_CALLS: i64 = 3;
 
 /// What a slice of the CPU is, where it may explain idle time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +47,11 @@ pub(crate) enum Cover {
     Launch,
     /// A launch call of [`LONG_NS`] or more: the first launch of a kernel loads its code.
     LongLaunch,
+    /// Any other call of [`LONG_NS`] or more, such as `cudaFuncGetAttributes` or `cudaStreamCreate`: it sets the runtime
+    /// up. Also what the profiler records as lazy loading.
+    SetUp,
+    /// The first call of an op that takes far longer than its later calls: a library sets itself up ([`FIRST_CALL`]).
+    FirstCall,
     /// Any call of the runtime or the driver.
     Runtime,
     /// An op.
@@ -55,6 +67,44 @@ impl Cover {
 /// The slices of the CPU that may explain idle time: for each kind the union of its times.
 pub(crate) struct Host {
     covers: [Vec<Interval>; Cover::COUNT],
+    /// Calls that wait for the GPU, by thread and start.
+    pub(crate) waits: Vec<Wait>,
+}
+
+/// A call that waits for the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Wait {
+    pub(crate) track: TrackId,
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+    pub(crate) row: Row,
+}
+
+/// The calls of one op.
+#[derive(Clone, Copy, Default)]
+struct Calls {
+    n: i64,
+    total_ns: i64,
+    first: Interval,
+}
+
+impl Calls {
+    fn add(&mut self, start: i64, end: i64) {
+        self.n += 1;
+        self.total_ns = self.total_ns.saturating_add(end.saturating_sub(start));
+        if self.n == 1 || start < self.first.0 {
+            self.first = (start, end);
+        }
+    }
+
+    /// The first call, if it sets something up.
+    fn set_up(&self) -> Option<Interval> {
+        let first_ns = self.first.1.saturating_sub(self.first.0);
+        let others_ns = self.total_ns.saturating_sub(first_ns);
+        let long = first_ns >= LONG_NS && self.n >= FEWEST_CALLS;
+        let far = first_ns.saturating_mul(self.n - 1) >= others_ns.saturating_mul(FIRST_CALL);
+        (long && far).then_some(self.first)
+    }
 }
 
 /// What a name is.
@@ -63,7 +113,10 @@ struct Named {
     step: bool,
     loader: bool,
     call: Option<Cover>,
+    /// No row of [`CALLS`] is for it.
+    other_call: bool,
     blocks: bool,
+    lazy: bool,
 }
 
 /// What a raw category is.
@@ -118,8 +171,12 @@ const CALLS: &[(&str, Option<Cover>)] = &[
 fn named(name: &str) -> Named {
     let number =
         name.strip_prefix("ProfilerStep").map(|rest| rest.strip_prefix('#').unwrap_or(rest));
-    let call = CALLS.iter().find(|(word, _)| name.contains(word)).and_then(|(_, cover)| *cover);
+    let known = CALLS.iter().find(|(word, _)| name.contains(word));
+    let call = known.and_then(|(_, cover)| *cover);
     Named {
+        other_call: known.is_none(),
+        // (Kineto's activities of overhead: `Lazy Function Loading`, `Runtime Triggered Module Loading`.)
+        lazy: name.contains("Lazy") || name.contains("Module Loading"),
         step: number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
         loader: name.contains("DataLoader"),
         call,
@@ -136,6 +193,8 @@ impl Host {
             .collect();
         let kinds = trace.by_raw_category(kind);
         let mut covers: [Collector; Cover::COUNT] = std::array::from_fn(|_| Collector::default());
+        let mut calls = vec![Calls::default(); names.len()];
+        let mut waits = Vec::new();
         each_row(trace, |row| {
             let flags = trace.flags(row);
             if trace.phase(row) != Phase::Complete || !flags.has(Flags::HAS_TS) || is_gpu(flags) {
@@ -146,9 +205,17 @@ impl Host {
             let kind = *kinds.of(trace, row);
             let mut add = |cover: Cover| covers[cover as usize].add(start, end);
             match kind {
-                Kind::Op => add(Cover::Op),
+                Kind::Op => {
+                    add(Cover::Op);
+                    calls[trace.name(row).0 as usize].add(start, end);
+                }
                 Kind::Python => add(Cover::Python),
-                Kind::Overhead => add(Cover::Overhead),
+                Kind::Overhead => {
+                    add(Cover::Overhead);
+                    if name.lazy {
+                        add(Cover::SetUp);
+                    }
+                }
                 Kind::Runtime => {
                     add(Cover::Runtime);
                     if let Some(call) = name.call {
@@ -157,8 +224,16 @@ impl Host {
                     if name.blocks {
                         add(Cover::BlockingCopy);
                     }
-                    if name.call == Some(Cover::Launch) && end.saturating_sub(start) >= LONG_NS {
-                        add(Cover::LongLaunch);
+                    if end.saturating_sub(start) >= LONG_NS {
+                        match name.call {
+                            Some(Cover::Launch) => add(Cover::LongLaunch),
+                            None if name.other_call => add(Cover::SetUp),
+                            _ => {}
+                        }
+                    }
+                    if name.call == Some(Cover::Sync) || name.blocks {
+                        let track = trace.track(row);
+                        waits.push(Wait { track, start_ns: start, end_ns: end, row });
                     }
                 }
                 Kind::Annotation => {}
@@ -168,14 +243,21 @@ impl Host {
                 covers[Cover::DataLoader as usize].add(start, end);
             }
         });
-        Self { covers: covers.map(Collector::union) }
+        for (start, end) in calls.iter().filter_map(Calls::set_up) {
+            covers[Cover::FirstCall as usize].add(start, end);
+        }
+        trace::sort(&mut waits);
+        Self { covers: covers.map(Collector::union), waits }
     }
 
     /// Adds the calls of [`host_copies`].
-    pub(crate) fn add_host_copies(&mut self, calls: &[Interval]) {
+    pub(crate) fn add_host_copies(&mut self, calls: &[Wait]) {
         let known = &mut self.covers[Cover::HostCopy as usize];
-        known.extend(calls);
+        known.extend(calls.iter().map(|call| (call.start_ns, call.end_ns)));
         *known = union(std::mem::take(known));
+        self.waits.extend(calls);
+        trace::sort(&mut self.waits);
+        self.waits.dedup();
     }
 
     /// The times of one kind.
@@ -186,7 +268,7 @@ impl Host {
 
 /// The calls of copies from or to pageable memory, and to the host: the copies say what they are.
 #[inline(never)]
-pub(crate) fn host_copies(gpu: &Gpu<'_>, launches: &Launches) -> Vec<Interval> {
+pub(crate) fn host_copies(gpu: &Gpu<'_>, launches: &Launches) -> Vec<Wait> {
     let mut calls = Vec::new();
     for at in 0..gpu.len() {
         let work = &gpu.works[gpu.slice(at).work];
@@ -197,7 +279,12 @@ pub(crate) fn host_copies(gpu: &Gpu<'_>, launches: &Launches) -> Vec<Interval> {
         if (name.contains("Pageable") || name.contains("DtoH"))
             && let Some(launch) = launches.of_slice(at)
         {
-            calls.push((gpu.trace.ts_ns(launch), gpu.trace.end_ns(launch)));
+            calls.push(Wait {
+                track: gpu.trace.track(launch),
+                start_ns: gpu.trace.ts_ns(launch),
+                end_ns: gpu.trace.end_ns(launch),
+                row: launch,
+            });
         }
     }
     calls
@@ -241,17 +328,22 @@ impl Idle {
         Self { window_ns: length(window), of_steps: false, idle }
     }
 
-    /// Idle time within the profiler's steps on the CPU, else within the GPU span: a step begins before its first kernel,
-    /// and what the GPU waits for there counts.
+    /// Idle time within the GPU span. Within the profiler's steps on the CPU where that is more by a tenth of them: a step
+    /// begins before its first kernel, and what the GPU waits for there counts.
     #[inline(never)]
     pub(crate) fn of(gpu: &Gpu<'_>, steps: &[Interval]) -> Self {
-        if !steps.is_empty() {
-            return Self { of_steps: true, ..Self::within(gpu, steps) };
-        }
         let busy = busy(gpu);
         let span = busy.first().zip(busy.last()).map(|(first, last)| (first.0, last.1));
         let span: Vec<Interval> = span.into_iter().collect();
-        Self { window_ns: length(&span), of_steps: false, idle: without(&span, &busy) }
+        let of_span =
+            Self { window_ns: length(&span), of_steps: false, idle: without(&span, &busy) };
+        let of_steps = Self { of_steps: true, ..Self::within(gpu, steps) };
+        let outside = without(&of_steps.idle, &span);
+        if length(&outside).saturating_mul(10) >= of_steps.window_ns && of_steps.window_ns > 0 {
+            of_steps
+        } else {
+            of_span
+        }
     }
 
     /// Its length.
@@ -273,52 +365,6 @@ fn busy(gpu: &Gpu<'_>) -> Vec<Interval> {
         busy.add(slice.start_ns, slice.end_ns());
     }
     busy.union()
-}
-
-/// The rows whose name and kind are those of `cover`, that are open at `ns`, of which the outermost.
-#[inline(never)]
-pub(crate) fn outermost_at(trace: &Trace, cover: Cover, instants: &[i64]) -> Vec<Option<Row>> {
-    let names: Vec<Named> =
-        (0..trace.strings.len() as u32).map(|id| named(trace.strings.get(StringId(id)))).collect();
-    let kinds = trace.by_raw_category(kind);
-    let mut found: Vec<Option<Row>> = vec![None; instants.len()];
-    each_row(trace, |row| {
-        let flags = trace.flags(row);
-        if trace.phase(row) != Phase::Complete || !flags.has(Flags::HAS_TS) || is_gpu(flags) {
-            return;
-        }
-        let name = names[trace.name(row).0 as usize];
-        let kind = *kinds.of(trace, row);
-        let is = match cover {
-            Cover::Op => matches!(kind, Kind::Op | Kind::Annotation) && !name.step,
-            Cover::DataLoader => name.loader && matches!(kind, Kind::Op | Kind::Annotation),
-            Cover::Python => kind == Kind::Python,
-            Cover::Overhead => kind == Kind::Overhead,
-            Cover::Runtime => kind == Kind::Runtime,
-            Cover::LongLaunch => {
-                let long = trace.end_ns(row).saturating_sub(trace.ts_ns(row)) >= LONG_NS;
-                kind == Kind::Runtime && name.call == Some(Cover::Launch) && long
-            }
-            Cover::BlockingCopy => kind == Kind::Runtime && name.blocks,
-            Cover::HostCopy => kind == Kind::Runtime && name.call == Some(Cover::Copy),
-            _ => kind == Kind::Runtime && name.call == Some(cover),
-        };
-        if !is {
-            return;
-        }
-        let (start, end) = (trace.ts_ns(row), trace.end_ns(row));
-        let from = instants.partition_point(|ns| *ns < start);
-        for (at, ns) in instants.iter().enumerate().skip(from) {
-            if *ns >= end {
-                break;
-            }
-            let first = found[at].is_none_or(|known| trace.ts_ns(known) > start);
-            if first {
-                found[at] = Some(row);
-            }
-        }
-    });
-    found
 }
 
 #[cfg(test)]

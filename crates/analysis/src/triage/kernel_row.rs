@@ -30,7 +30,7 @@ pub struct KernelTableRow {
     pub launches: u64,
     /// Total / launches, rounded half up.
     pub mean_ns: i64,
-    /// Median by nearest rank.
+    /// Median; of an even number of launches the mean of the two in the middle, rounded half up.
     pub p50_ns: i64,
     /// Longest.
     pub max_ns: i64,
@@ -39,7 +39,9 @@ pub struct KernelTableRow {
     /// Mean time from the start of the launch call to the start of the kernel; `None` if no launch is recorded, or a
     /// graph launched it.
     pub queue_ns: Option<i64>,
-    /// The Python line with most of its time: `path:line function`; empty if none is recorded.
+    /// The Python function with most of its time: `path:line function`; empty if none is recorded. PyTorch's profiler takes
+    /// the line when a function is called (`CodeLocation` in its `profiler_python.cpp`): that of the definition. Of a
+    /// function that runs when profiling starts it is the line that it is at.
     pub python_location: String,
     /// Part of the total from that line, in percent.
     pub location_share_pct: f64,
@@ -49,18 +51,22 @@ pub struct KernelTableRow {
     /// Classes of the innermost `nn.Module`s around that line, outermost first, with their share of the total if they do
     /// not cover all of the line's time; empty if none is recorded.
     pub modules: String,
-    /// The PyTorch op with most of its time; empty if none is recorded.
+    /// The PyTorch op of the launches with most of its time that have op, inputs and launch config in common; empty if none
+    /// is recorded.
     pub cpu_op: String,
+    /// Part of the total from launches with this op, these inputs and this grid, in percent.
+    #[serde(default)]
+    pub group_share_pct: f64,
     /// Id of the [`Confidence`] of op and line.
     pub mapping_confidence: String,
-    /// The most frequent inputs of that op: `bf16[32,4096], bf16[4096,4096]`; `None` if not recorded, or if the
+    /// The inputs of that op in these launches: `bf16[32,4096], bf16[4096,4096]`; `None` if not recorded, or if the
     /// arguments of events were not read.
     pub shapes: Option<String>,
     /// Number of distinct input shapes.
     pub n_shapes: u64,
     /// Rows, columns and inner size of the matrix product: `32 x 4096 x 4096`; `None` if the op is no product.
     pub gemm_shape: Option<String>,
-    /// Blocks (workgroups) of the most frequent launch in x, y, z; `None` as for the shapes.
+    /// Blocks (workgroups) of these launches in x, y, z; `None` as for the shapes.
     pub grid: Option<[u32; 3]>,
     /// Threads of each block in x, y, z.
     pub block: Option<[u32; 3]>,
@@ -213,9 +219,12 @@ impl Row for KernelTableRow {
         ),
         columns::launches(|row| Cell::Count(row.launches)),
         columns::mean_ns(|row| Cell::Ns(row.mean_ns)),
-        columns::p50_ns("Median duration by nearest rank, so a duration that occurred.", |row| {
-            if is_rest(row) { Cell::missing(OF_REST) } else { Cell::Ns(row.p50_ns) }
-        }),
+        columns::p50_ns(
+            "Median duration; of an even number of launches the mean of the two in the middle.",
+            |row| {
+                if is_rest(row) { Cell::missing(OF_REST) } else { Cell::Ns(row.p50_ns) }
+            },
+        ),
         columns::max_ns(|row| Cell::Ns(row.max_ns)),
         Column {
             key: "exposed_ns",
@@ -239,16 +248,16 @@ impl Row for KernelTableRow {
         },
         Column {
             key: "python_location",
-            title: "Python line",
+            title: "Python function",
             unit: Unit::Path,
-            help: "The Python line that most of its time came from: the innermost one of your code or a model's.",
+            help: "The Python function that most of its time came from: the innermost one of your code or a model's. Its line is that of its definition; of a function that ran when profiling started, the line that it was at.",
             cell: |row| row.python_location.as_str().into(),
         },
         Column {
             key: "location_share_pct",
-            title: "Share from this line",
+            title: "Share from this function",
             unit: Unit::Percent,
-            help: "Part of Total from that line, in percent.",
+            help: "Part of Total from that function, in percent.",
             cell: |row| match row.python_location.as_str() {
                 "" if is_rest(row) => Cell::missing(OF_REST),
                 "" => Cell::missing("not recorded"),
@@ -257,11 +266,11 @@ impl Row for KernelTableRow {
         },
         Column {
             key: "locations",
-            title: "All lines",
+            title: "All functions",
             unit: Unit::Path,
-            help: "Every line that launched it, with its share of the total, where there are several.",
+            help: "Every Python function that launched it, with its share of the total, where there are several.",
             cell: |row| match row.locations.as_slice() {
-                [] => Cell::missing("one line at most is known"),
+                [] => Cell::missing("one function at most is known"),
                 lines => Cell::Text(lines.join("; ")),
             },
         },
@@ -269,28 +278,41 @@ impl Row for KernelTableRow {
             key: "modules",
             title: "Modules",
             unit: Unit::Path,
-            help: "Classes of the innermost modules around that line, outermost first. Several have their share of the total.",
+            help: "Classes of the innermost modules around that function, outermost first. Several have their share of the total.",
             cell: |row| row.modules.as_str().into(),
         },
         Column {
             key: "cpu_op",
             title: "Op",
             unit: Unit::Path,
-            help: "The PyTorch op that most of its time came from; the launch call where no op is recorded.",
+            help: "The PyTorch op that most of its time came from, together with Inputs and Grid; the launch call where no op is recorded.",
             cell: |row| row.cpu_op.as_str().into(),
+        },
+        Column {
+            key: "group_share_pct",
+            title: "Share from this op, inputs, grid",
+            unit: Unit::Percent,
+            help: "Part of Total from the launches that have Op, Inputs, Grid and Block of this row in common.",
+            cell: |row| {
+                if is_rest(row) {
+                    Cell::missing(OF_REST)
+                } else {
+                    Cell::Percent(row.group_share_pct)
+                }
+            },
         },
         Column {
             key: "mapping_confidence",
             title: "Confidence",
             unit: Unit::Text,
-            help: "How the op and the line were found, and so how far to trust them.",
+            help: "How the op and the function were found, and so how far to trust them.",
             cell: |row| words::confidence(&row.mapping_confidence),
         },
         Column {
             key: "shapes",
             title: "Inputs",
             unit: Unit::Text,
-            help: "The most frequent inputs of that op: type and size of its tensors.",
+            help: "The inputs of that op in these launches: type and size of its tensors.",
             cell: |row| Cell::or_missing(row.shapes.clone(), Cell::Text, NOT_TOLD),
         },
         Column {
@@ -317,7 +339,7 @@ impl Row for KernelTableRow {
             key: "grid",
             title: "Grid",
             unit: Unit::Text,
-            help: "Blocks (workgroups) of the most frequent launch config.",
+            help: "Blocks (workgroups) of these launches.",
             cell: |row| three(row.grid),
         },
         Column {

@@ -1,7 +1,7 @@
 //! The kernel table of triage: kernels by stage, with their time and Python line.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use catalog::Category;
 use report::units;
@@ -12,7 +12,7 @@ use super::kernel_row::KernelTableRow;
 use super::site::{Attribution, Confidence};
 use super::stages::Stage;
 use crate::gpu::Gpu;
-use crate::kernels::{names, stream_labels};
+use crate::kernels::{median, names, stream_labels};
 use crate::launches::Launches;
 use crate::percent;
 
@@ -56,7 +56,7 @@ pub(crate) fn kernel_table(
             let row = Sums::of(gpu, places, launches, exposed_ns, slices.clone());
             let mut row = row.row(gpu, group[0].0, group[0].1 as usize, all_ns, places, &labels);
             row.gpu_share_pct = percent(row.total_ns, gpu_ns);
-            how_launched(&mut row, arguments, slices);
+            how_launched(&mut row, gpu, places, arguments, slices);
             (group[0].0, row)
         })
         .collect();
@@ -131,8 +131,7 @@ impl Sums {
         let n = self.durations.len();
         let launches = i64::try_from(n).unwrap_or(i64::MAX).max(1);
         let max_ns = self.durations.iter().copied().max().unwrap_or_default();
-        let half = n.saturating_sub(1) / 2;
-        let p50_ns = if n == 0 { 0 } else { *self.durations.select_nth_unstable(half).1 };
+        let p50_ns = median(&mut self.durations).unwrap_or_default();
         let place = Place::of(&self.sites, places);
         let mut notes = Vec::new();
         if place.graph {
@@ -272,7 +271,7 @@ fn shares<'a>(places: impl Iterator<Item = (&'a str, i64)>, total_ns: i64) -> Ve
     let places: Vec<(&str, i64)> = places.collect();
     let share = |ns: i64| units::percent(percent(ns, total_ns));
     let (first, rest) = places.split_at(places.len().min(MOST_PLACES));
-    let name = |place: &str| if place.is_empty() { "no line known" } else { place }.to_owned();
+    let name = |place: &str| if place.is_empty() { "not recorded" } else { place }.to_owned();
     let mut shown: Vec<String> =
         first.iter().map(|(place, ns)| format!("{} ({})", name(place), share(*ns))).collect();
     if !rest.is_empty() {
@@ -282,18 +281,40 @@ fn shares<'a>(places: impl Iterator<Item = (&'a str, i64)>, total_ns: i64) -> Ve
     shown
 }
 
-/// Fills in how the slices of a row were launched, and what their ops were called with: the most frequent, of equally
-/// frequent ones the first.
+/// What launches of one kernel have in common: op, inputs, launch config. (Configs and calls by their index.)
+type Alike<'a> = (&'a str, Option<u32>, Option<u32>);
+
+/// Fills in the op of a row, what it was called with and how its kernels were launched: those of the launches with the most
+/// time that have all three in common, of equal ones the first.
 #[inline(never)]
 fn how_launched(
     row: &mut KernelTableRow,
+    gpu: &Gpu<'_>,
+    places: &Attribution,
     arguments: &Arguments,
     slices: impl Iterator<Item = usize> + Clone,
 ) {
-    let configs = slices.clone().filter_map(|slice| arguments.config_index(slice));
-    let (config, n_configs) = most_frequent(configs);
-    let calls = slices.clone().filter_map(|slice| arguments.call_index(slice));
-    let (call, n_calls) = most_frequent(calls);
+    let mut alike: BTreeMap<Alike<'_>, (Part, usize)> = BTreeMap::new();
+    let (mut configs, mut calls) = (BTreeSet::new(), BTreeSet::new());
+    for at in slices.clone() {
+        let (config, call) = (arguments.config_index(at), arguments.call_index(at));
+        configs.extend(config);
+        calls.extend(call);
+        let site = places.site(at);
+        let op = site.cpu_op.as_deref().or(site.launch.as_deref()).unwrap_or_default();
+        let (part, _) = alike.entry((op, call, config)).or_insert((Part::default(), at));
+        part.ns = part.ns.saturating_add(gpu.slice(at).dur_ns);
+        part.launches += 1;
+    }
+    let rank = |(part, first): &(Part, usize)| (part.ns, part.launches, Reverse(*first));
+    let Some(((op, call, config), (part, first))) =
+        alike.into_iter().max_by_key(|(_, found)| rank(found))
+    else {
+        return;
+    };
+    row.cpu_op = op.to_owned();
+    row.mapping_confidence = places.site(first).confidence.id().to_owned();
+    row.group_share_pct = if row.total_ns == 0 { 100.0 } else { percent(part.ns, row.total_ns) };
     if let Some(config) = config.and_then(|config| arguments.configs.get(config as usize)) {
         let LaunchConfig {
             grid,
@@ -312,26 +333,15 @@ fn how_launched(
         row.occupancy_pct = occupancy_milli_pct.map(thousandths);
         row.blocks_per_sm = blocks_per_sm_milli.map(thousandths);
         row.warps_per_sm = warps_per_sm_milli.map(thousandths);
-        row.n_launch_configs = n_configs;
     }
+    row.n_launch_configs = configs.len() as u64;
     if let Some(call) = call.and_then(|call| arguments.calls.get(call as usize)) {
         row.shapes = Some(call.shapes.clone()).filter(|shapes| !shapes.is_empty());
         row.gemm_shape = call.gemm.map(|gemm| gemm.to_string());
-        row.n_shapes = n_calls;
     }
+    row.n_shapes = calls.len() as u64;
     let captured = slices.filter(|slice| arguments.is_captured(*slice)).count();
     if captured > 0 {
         row.notes.push(format!("launch-from-capture:{captured}"));
     }
-}
-
-/// The most frequent of `items`, and how many different ones there are.
-#[inline(never)]
-fn most_frequent(items: impl Iterator<Item = u32>) -> (Option<u32>, u64) {
-    let mut times: BTreeMap<u32, u64> = BTreeMap::new();
-    for item in items {
-        *times.entry(item).or_default() += 1;
-    }
-    let best = times.iter().max_by_key(|(item, n)| (**n, std::cmp::Reverse(**item)));
-    (best.map(|(item, _)| *item), times.len() as u64)
 }

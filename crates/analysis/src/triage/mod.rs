@@ -6,6 +6,7 @@ mod attribution;
 mod autograd;
 mod blocked;
 mod by_op;
+mod device_time;
 mod facts;
 pub(crate) mod framework;
 pub(crate) mod fuse;
@@ -54,20 +55,22 @@ use trace::{Details, Flags, Phase, Row, Trace, each_row};
 
 use self::arguments::{Arguments, KnownCalls};
 use self::attribution::{Linker, attribute};
+use self::device_time::DeviceTime;
 use self::facts::RunContext;
 use self::fuse::{FuseContext, Ground};
-use self::idle::cause::Explained;
+use self::idle::cause::{self, Explained};
+use self::idle::gaps::Gaps;
 use self::idle::intervals::Interval;
 use self::idle::{Host, Idle};
 use self::mapping::NameMap;
 use self::overlap::OverlapOptions;
 use self::site::Attribution;
 use self::stages::Stages;
-use self::takeaways::Seen;
+use self::takeaways::{IdleSaid, Limits, Seen};
 use self::wall::Wall;
 use crate::Options;
 use crate::before_window::{BeforeWindow, BeforeWindowSlices};
-use crate::gpu::{Extent, Gpu};
+use crate::gpu::Gpu;
 use crate::launches::Launches;
 
 /// What a person may choose before triage runs.
@@ -132,40 +135,61 @@ pub fn triage_kept(
     let framework = framework::framework(trace);
     let run = RunContext::of(trace, platform, framework.framework);
     let steps = idle::cpu_steps(trace);
+    let host = Host::of(trace);
     let asked = Asked { options, given: &given, framework, run, steps };
     let mut coverage = Coverage::default();
-    let mut spans_ns = Vec::with_capacity(devices.len());
+    let mut time = DeviceTime::default();
     let mut tables: Vec<(String, DeviceTables)> = Vec::with_capacity(devices.len());
     let mut slices = TriageSlices::default();
-    let mut pauses: Vec<(String, Pauses)> = Vec::with_capacity(devices.len());
+    let mut host = host;
+    let mut idle: Option<(&str, Explained, Gaps)> = None;
     for (device, gpu) in &devices {
-        let Triaged { tables: of_device, slices: own, pauses: of_gpu } =
-            on_device(gpu, &asked, &mut linker, &mut coverage);
-        coverage.gpu_blocked_ns =
-            coverage.gpu_blocked_ns.saturating_add(idle::intervals::length(&of_gpu.blocked));
-        pauses.push((device.clone(), of_gpu));
-        let mut extent = Extent::default();
-        gpu.each_slice(|slice| extent.add(&slice));
-        spans_ns.push(extent.span_ns());
-        coverage.window_ns = coverage.window_ns.saturating_add(extent.span_ns());
+        let Triaged { tables: of_device, slices: own, gaps, idle: of_gpu, blocked_ns } =
+            on_device(gpu, &asked, &mut linker, &mut host, &mut coverage);
+        coverage.gpu_blocked_ns = coverage.gpu_blocked_ns.saturating_add(blocked_ns);
+        // The device that lost most time to one cause.
+        if let Some(found) = of_gpu
+            && idle.as_ref().is_none_or(|(_, known, _)| found.ns() > known.ns())
+        {
+            idle = Some((device, found, gaps));
+        }
+        time.add(&DeviceTime::of(gpu));
         tables.push((device.clone(), of_device));
         slices.append(own);
     }
+    coverage.window_ns = time.span_ns;
+    coverage.busy_ns = time.busy_ns;
     let mut tables = DeviceTables::together(tables);
     let zero_ns = first_ns(trace);
     for row in tables.kernels.iter_mut().chain(&mut tables.merged) {
         row.first_seen_ns = row.first_seen_ns.saturating_sub(zero_ns);
     }
-    let idle = explained(trace, &pauses);
-    let seen =
-        Seen { spans_ns: &spans_ns, coverage: &coverage, tp: options.tp, run: &asked.run.facts };
-    let idle = idle.map(|(device, found)| {
-        let gpu = if devices.len() > 1 { format!("GPU {device}") } else { "The GPU".to_owned() };
-        let line = |track, ns| linker.line_at(track, ns);
-        let text = idle::cause::sentence(trace, &found, &gpu, &asked.run.facts, line);
-        (found, text)
+    let several = devices.len() > 1;
+    let facts = &asked.run.facts;
+    // (While a graph is captured, the GPU has nothing to do.)
+    let captures = tables.stages.iter().any(|row| row.stage == Stage::Capture);
+    let idle = idle.filter(|_| !captures);
+    let cause = idle.as_ref().map(|(_, found, _)| found.cause);
+    let limits = cause.and_then(|cause| {
+        Limits::of(&tables.stages, &coverage, cause, facts, time.span_ns, several)
     });
-    let mut takeaways = takeaways::takeaways(&tables, &seen, idle);
+    let idle = idle.map(|(device, explained, gaps)| {
+        let gpu = if several { format!("GPU {device}") } else { "The GPU".to_owned() };
+        let mut device = cause::Device {
+            trace,
+            linker: &mut linker,
+            explained: &explained,
+            gaps: &gaps,
+            gpu: &gpu,
+            zero_ns,
+            facts,
+        };
+        let limits = limits.as_ref().map(Limits::limited);
+        let text = device.sentences(limits);
+        IdleSaid { cause: explained.cause, ns: explained.ns(), text }
+    });
+    let seen = Seen { time: &time, n_devices: devices.len(), coverage: &coverage, tp: options.tp };
+    let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     takeaways.extend(crate::other_work::other_work(trace));
     let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = before.summary;
     let report = TriageReport {
@@ -328,6 +352,7 @@ fn on_device(
     gpu: &Gpu<'_>,
     asked: &Asked<'_>,
     linker: &mut Linker<'_>,
+    host: &mut Host,
     coverage: &mut Coverage,
 ) -> Triaged {
     let Asked { options, given, framework, run, .. } = asked;
@@ -337,8 +362,14 @@ fn on_device(
     coverage.add(replayed);
     given.count(&by_name, coverage);
     cover(gpu, &places, coverage);
+    coverage.has_frames |= !host.cover(idle::Cover::Python).is_empty();
+    coverage.has_inputs |= sources.details.is_some_and(has_inputs);
 
     let blocked = blocked::blocked(gpu, &launches);
+    host.add_host_copies(&idle::host_copies(gpu, &launches));
+    let idle = Idle::of(gpu, &asked.steps);
+    let gaps = Gaps::of(gpu, &launches, &idle, host);
+    let explained = cause::explain(&idle, host, &gaps, &blocked);
     let wall = Wall::of(gpu, &launches, idle::intervals::length(&blocked));
     let stage_of = |slice: usize| stages.stage(slice);
     let pair = sources.mapping.is_some() || sources.map.is_some();
@@ -369,7 +400,7 @@ fn on_device(
     let stage_id = |slice: usize| stages.stage(slice).id();
     let fuse = fuse::fuse(gpu, &launches, stage_id, Some(&places), &context, &ground);
     let tables = DeviceTables {
-        stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns),
+        stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, &gaps),
         kernels,
         merged,
         launch_note: Some(arguments::note(sources.details, &arguments)),
@@ -381,48 +412,26 @@ fn on_device(
         fuse_note: fuse.note,
     };
     let exposed_ns = overlap.per_slice.exclusive_ns;
-    let pauses = Pauses {
-        idle: Idle::of(gpu, &asked.steps),
-        blocked,
-        host_copies: idle::host_copies(gpu, &launches),
-    };
     let slices = TriageSlices::of(gpu, &stages, places, &launches, exposed_ns);
-    Triaged { tables, slices, pauses }
-}
-
-/// The idle time of a device, and what is known of it from its slices.
-struct Pauses {
-    idle: Idle,
-    /// Idle with work queued.
-    blocked: Vec<Interval>,
-    /// Calls of copies that block the CPU.
-    host_copies: Vec<Interval>,
+    let blocked_ns = idle::intervals::length(&blocked);
+    Triaged { tables, slices, gaps, idle: explained, blocked_ns }
 }
 
 /// What the triage of a device gives.
 struct Triaged {
     tables: DeviceTables,
     slices: TriageSlices,
-    pauses: Pauses,
+    gaps: Gaps,
+    /// Why it was idle, if it was.
+    idle: Option<Explained>,
+    /// Idle with work queued.
+    blocked_ns: i64,
 }
 
-/// The device that lost most time to one cause, and that cause. The CPU's slices are read only if a GPU was idle.
-#[inline(never)]
-fn explained<'a>(trace: &Trace, pauses: &'a [(String, Pauses)]) -> Option<(&'a str, Explained)> {
-    let idle = |(_, of): &&(String, Pauses)| {
-        crate::percent(of.idle.ns(), of.idle.window_ns) >= idle::cause::LEAST_PCT
-    };
-    pauses.iter().find(idle)?;
-    let mut host = Host::of(trace);
-    pauses.iter().for_each(|(_, of)| host.add_host_copies(&of.host_copies));
-    let mut most: Option<(&str, Explained)> = None;
-    for (device, of) in pauses {
-        let Some(found) = idle::cause::explain(&of.idle, &host, &of.blocked) else { continue };
-        if most.as_ref().is_none_or(|(_, known)| found.ns() > known.ns()) {
-            most = Some((device, found));
-        }
-    }
-    most
+/// Whether any op has the sizes of its inputs. (Without `record_shapes` the lists are missing or empty.)
+fn has_inputs(details: &Details) -> bool {
+    let sized = |dims: &str| dims.bytes().any(|byte| byte.is_ascii_digit());
+    details.inputs.iter().any(|inputs| sized(details.texts.get(inputs.dims)))
 }
 
 /// Sums what is known of where the slices came from.

@@ -68,17 +68,15 @@ impl BeforeWindowSum {
     /// The sentence about them.
     fn sentence(&self) -> Option<String> {
         let what = units::plural(self.n_slices, "GPU slice was", "GPU slices were");
-        let told = match (self.counted, self.n_slices) {
-            (true, 1) => "is included",
-            (true, _) => "are included",
-            (false, 1) => "is excluded",
-            (false, _) => "are excluded",
+        let told = if self.counted {
+            "the tables include them"
+        } else {
+            "the tables leave them out, shares of the GPU span include them"
         };
-        let whose = if self.n_slices == 1 { "it belongs" } else { "they belong" };
         let time = units::time(self.total_ns);
         (self.n_slices > 0).then(|| {
             format!(
-                "{what} launched before profiling started ({time}) and {told}: {whose} to an earlier step."
+                "{what} launched before profiling started ({time}) as part of an earlier step: {told}."
             )
         })
     }
@@ -91,12 +89,22 @@ pub struct Coverage {
     pub total_ns: i64,
     /// Part of it that maps to an op.
     pub op_ns: i64,
-    /// From the first start to the last end of these slices, in ns; the sum over all devices.
+    /// From the first start to the last end of all slices, also of those that the tables do not count, in ns; the sum over
+    /// all devices.
     #[serde(default)]
     pub window_ns: i64,
+    /// Of `window_ns`, how long a GPU ran any of them.
+    #[serde(default)]
+    pub busy_ns: i64,
     /// Of `window_ns`, how long the GPU was idle with work queued.
     #[serde(default)]
     pub gpu_blocked_ns: i64,
+    /// Whether any op has its inputs (`record_shapes=True`).
+    #[serde(default)]
+    pub has_inputs: bool,
+    /// Whether frames of Python are recorded (`with_stack=True`).
+    #[serde(default)]
+    pub has_frames: bool,
     /// Part of `total_ns` that maps to a Python line.
     pub python_ns: i64,
     /// Of `python_ns`, what is work of the backward pass and has the line of its op in the forward pass.
@@ -143,38 +151,57 @@ impl Coverage {
         if self.total_ns == 0 {
             return None;
         }
-        let mut text = format!(
-            "{} of GPU time maps to a PyTorch op, {} to a Python line.",
-            units::percent(percent(self.op_ns, self.total_ns)),
-            units::percent(percent(self.python_ns, self.total_ns))
-        );
-        if self.forward_ns > 0 {
-            text.push_str(&format!(
-                " {} of GPU time belongs to the backward pass and has the Python line of the matching forward op.",
-                units::percent(percent(self.forward_ns, self.total_ns))
-            ));
-        }
+        let mut said = Vec::new();
+        let lost = |ns: i64| percent(self.total_ns.saturating_sub(ns), self.total_ns);
         if self.graph_slices > 0 && self.graph_mapped == 0 {
-            text.push_str(&format!(
-                " Graphs launched {}, which map to the graph launch only. To map each of them, add the capture trace as \
+            let only = if lost(self.op_ns) >= LOST_PCT {
+                format!(" ({} of GPU time maps to no PyTorch op)", units::percent(lost(self.op_ns)))
+            } else {
+                String::new()
+            };
+            let are = if self.graph_slices == 1 { "maps" } else { "map" };
+            said.push(format!(
+                "Graphs launched {}, which {are} to the graph launch only{only}. To map each of them, add the capture trace as \
                  capture, or a trace of the same work without graphs as mapping.",
                 units::plural(self.graph_slices, "kernel", "kernels"),
             ));
         } else if self.graph_slices > 0 {
-            text.push_str(&format!(
-                " Graphs launched {}; {} of them map to ops or Python lines through a capture or a mapping trace",
-                units::plural(self.graph_slices, "kernel", "kernels"),
-                units::count(self.graph_mapped),
-            ));
             let whole = match self.replays {
                 n if n == self.identical_replays => {
                     ", and every replay matches its capture name by name."
                 }
                 _ => ".",
             };
-            text.push_str(whole);
+            said.push(format!(
+                "Graphs launched {}; {} of them map to ops or Python functions through a capture or a mapping trace{whole}",
+                units::plural(self.graph_slices, "kernel", "kernels"),
+                units::count(self.graph_mapped),
+            ));
+        } else if self.op_ns == 0 {
+            said.push(
+                "No kernel maps to a PyTorch op: record with ProfilerActivity.CPU to see where kernels come from."
+                    .to_owned(),
+            );
+        } else if lost(self.op_ns) >= LOST_PCT {
+            said.push(format!(
+                "{} of GPU time maps to no PyTorch op.",
+                units::percent(lost(self.op_ns))
+            ));
         }
-        Some(text)
+        let python = self.python_ns > 0 && self.graph_slices == 0;
+        if python && lost(self.python_ns) >= LOST_PCT {
+            said.push(format!(
+                "{} of GPU time maps to no Python function.",
+                units::percent(lost(self.python_ns))
+            ));
+        }
+        if self.forward_ns > 0 {
+            said.push(format!(
+                "Kernels of the backward pass have the Python function of their forward op ({} of GPU time).",
+                units::percent(percent(self.forward_ns, self.total_ns))
+            ));
+        }
+        (!said.is_empty()).then(|| said.join(" "))
     }
 
     /// That a mapping trace or a kernel map was given and maps nothing, with the reason.
@@ -183,8 +210,8 @@ impl Coverage {
         let said = given.into_iter().filter_map(|(what, mapped)| {
             let mapped = mapped.filter(|mapped| mapped.mapped == 0)?;
             let why = match mapped.asked {
-                0 => "every kernel of this trace already has its op and its Python line",
-                _ => "no kernel name that this trace leaves open has an op or a Python line in it",
+                0 => "every kernel of this trace already has its op and its Python function",
+                _ => "no kernel name that this trace leaves open has an op or a Python function in it",
             };
             Some(format!("The {what} maps no kernel: {why}."))
         });
@@ -225,6 +252,9 @@ impl Coverage {
     }
 }
 
+/// Below this share of GPU time, in percent, what maps to nothing changes no conclusion.
+const LOST_PCT: f64 = 5.0;
+
 /// What an empty table says.
 const NOTHING: &str = "No GPU slice is in this trace.";
 
@@ -246,21 +276,6 @@ impl TriageReport {
         self.contexts.retain(|context| context.stage == stage);
         self.fuse.retain(|row| row.stage == stage.id());
         self
-    }
-
-    /// What to know first, with how much of GPU time has a line of Python where that is most of it.
-    #[must_use]
-    pub fn breakdown_takeaways(&self) -> Vec<String> {
-        let Coverage { total_ns, python_ns, .. } = self.coverage;
-        let mapped = percent(python_ns, total_ns);
-        let mut said = self.takeaways.clone();
-        if mapped >= 70.0 {
-            said.push(format!(
-                "{} of GPU time maps to a Python line: kinetoscope triage lists the lines.",
-                units::percent(mapped)
-            ));
-        }
-        said
     }
 
     /// The rows of one device; what is said of the whole run stays.
@@ -366,9 +381,7 @@ impl TriageReport {
         table.intro.extend(before_window.sentence());
         // Of no kernel nothing is said.
         if !kernels.is_empty() {
-            let share = "Shares are of summed GPU time, not of wall time.";
-            table.intro.insert(0, share.to_owned());
-            table.intro.push(launch_note.clone());
+            table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));
         }
         table.tables.push(
             table_of(Table::of(

@@ -17,6 +17,7 @@
 //!
 //! After 3 to 6, a kernel whose name says `backward` or `bwd` is backward: only 1 and 2 are stronger.
 
+mod around;
 mod file_name;
 mod find;
 mod grammar;
@@ -29,7 +30,7 @@ mod windows;
 mod tests;
 
 use serde::{Deserialize, Serialize};
-use trace::{Trace, TrackId};
+use trace::{StringId, Trace, TrackId};
 
 use self::find::{Evidence, Finder};
 use self::windows::{StageWindow, Windows};
@@ -132,6 +133,8 @@ pub(crate) struct Stages {
     pub(crate) windows: Vec<StageWindow>,
     is_engine: Vec<bool>,
     of_slice: Vec<Stage>,
+    /// Of slices without evidence: the annotations that they were launched in, most slices first.
+    around: Vec<(StringId, u64)>,
     /// Slices by stage and evidence.
     tally: [[u64; Evidence::COUNT]; Stage::EVERY.len()],
 }
@@ -150,6 +153,7 @@ impl Stages {
         let mut tally = [[0; Evidence::COUNT]; Stage::EVERY.len()];
         let mut used = vec![0_u64; windows.len()];
         let finder = Finder::new(gpu, launches, &windows, &is_engine);
+        let mut nowhere = Vec::new();
         let mut at = 0;
         gpu.each_slice(|slice| {
             let mut found = finder.find(at, &slice);
@@ -158,6 +162,9 @@ impl Stages {
             }
             of_slice[at] = found.stage;
             tally[found.stage as usize][found.evidence as usize] += 1;
+            if found.evidence == Evidence::Nothing {
+                nowhere.push(at);
+            }
             if let Some(window) = found.window {
                 used[window as usize] += 1;
             }
@@ -166,7 +173,8 @@ impl Stages {
         for (window, used) in windows.iter_mut().zip(used) {
             window.n_slices = used;
         }
-        Self { windows, is_engine, of_slice, tally }
+        let around = around::annotations(gpu, launches, &nowhere);
+        Self { windows, is_engine, of_slice, around, tally }
     }
 
     /// The stage of a GPU slice.

@@ -5,10 +5,12 @@ use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
 use report::units;
 
 use super::DeviceTables;
-use super::idle::cause::{Cause, Explained};
+use super::device_time::DeviceTime;
+use super::idle::cause::{Cause, Limited};
 use super::report::Coverage;
 use super::stages::{Stage, StageRow};
 use crate::percent;
+use crate::words::category_title;
 
 /// A share of GPU time from which communication gets a sentence, and a share of the GPU span from which it is lost time, in
 /// percent.
@@ -17,38 +19,48 @@ const COMMUNICATION_PCT: f64 = 10.0;
 const PARALLEL: f64 = 1.15;
 /// Advice of this priority or a better one is a takeaway: from 2% of the GPU span.
 const HEADLINE: u8 = 2;
-/// A stage's idle time from which its launches are worth a sentence, in percent of the GPU span.
+/// Gaps before a stage's late launches are worth a sentence from this share of the GPU span on, in percent.
 const LIMIT_PCT: f64 = 10.0;
 /// GPU time blocked from which the pace of launches says nothing, in percent of the span.
 const BLOCKED_PCT: f64 = 10.0;
+/// A second category is named from this share of GPU time on, in percent.
+const SECOND_PCT: f64 = 5.0;
 
 /// Figures of the whole trace.
 pub(super) struct Seen<'a> {
-    /// The GPU span of each device.
-    pub spans_ns: &'a [i64],
+    /// The time of all devices.
+    pub time: &'a DeviceTime,
+    pub n_devices: usize,
     pub coverage: &'a Coverage,
     /// Tensor parallel size.
     pub tp: Option<u32>,
-    pub run: &'a RunFacts,
+}
+
+/// What is said of idle time.
+pub(super) struct IdleSaid {
+    pub cause: Cause,
+    /// The idle time of the cause.
+    pub ns: i64,
+    pub text: String,
 }
 
 /// The sentences.
 pub(super) fn takeaways(
     tables: &DeviceTables,
     seen: &Seen<'_>,
-    idle: Option<(Explained, String)>,
+    limits: Option<&Limits>,
+    idle: Option<IdleSaid>,
 ) -> Vec<String> {
-    let Seen { spans_ns, coverage, run, .. } = seen;
+    let Seen { time, coverage, .. } = seen;
     if coverage.total_ns == 0 {
         return Vec::new();
     }
-    let span_ns = spans_ns.iter().copied().fold(0, i64::saturating_add);
-    let cause = idle.as_ref().map(|(found, _)| found.cause);
+    let cause = idle.as_ref().map(|found| found.cause);
     let (mut lost, mut rest): (Vec<(i64, String)>, Vec<String>) = (Vec::new(), Vec::new());
-    lost.extend(idle.map(|(found, text)| (found.ns(), text)));
-    rest.extend(composition(tables, coverage));
-    if let Some((exposed_ns, text)) = communication(tables, seen, span_ns) {
-        if percent(exposed_ns, span_ns) >= COMMUNICATION_PCT {
+    lost.extend(idle.map(|found| (found.ns, found.text)));
+    rest.extend(composition(time));
+    if let Some((exposed_ns, text)) = communication(seen) {
+        if percent(exposed_ns, time.span_ns) >= COMMUNICATION_PCT {
             lost.push((exposed_ns, text));
         } else {
             rest.push(text);
@@ -57,21 +69,20 @@ pub(super) fn takeaways(
     trace::sort_by(&mut lost, |a, b| b.0.cmp(&a.0));
     let mut said: Vec<String> = lost.into_iter().map(|(_, text)| text).collect();
     said.append(&mut rest);
-    let parallel = percent(coverage.total_ns, span_ns) / 100.0;
+    let parallel = percent(time.total_ns, time.span_ns) / 100.0;
     if parallel >= PARALLEL {
-        let windows = match spans_ns {
-            [_] => "the GPU span".to_owned(),
-            several => format!("the spans of {} GPUs", several.len()),
+        let windows = match seen.n_devices {
+            0 | 1 => "the GPU span".to_owned(),
+            several => format!("the spans of {several} GPUs"),
         };
         said.push(format!(
             "Kernels run concurrently: durations sum to {parallel:.2} times {windows}. Shares of GPU time are of that sum, \
              not of wall time."
         ));
     }
-    let paced = percent(coverage.gpu_blocked_ns, span_ns) < BLOCKED_PCT
-        && !matches!(cause, Some(Cause::Loading | Cause::Allocation | Cause::Queued));
-    if paced {
-        said.extend(launch_bound(&tables.stages, run, span_ns, spans_ns.len() > 1));
+    // (Where the launches are the largest cause, that sentence says it.)
+    if cause.is_some_and(|cause| cause != Cause::Paced) {
+        said.extend(limits.map(Limits::sentence));
     }
     let blocked = coverage.gpu_blocked_ns > 0;
     let span = if blocked { "the GPU span without the blocked time" } else { "the GPU span" };
@@ -90,52 +101,33 @@ pub(super) fn takeaways(
     said
 }
 
-fn title(id: &str) -> &str {
-    Category::ALL
-        .iter()
-        .find(|category| category.id() == id)
-        .map_or(id, |category| category.title())
-}
-
 /// What the GPU time goes to.
-fn composition(tables: &DeviceTables, coverage: &Coverage) -> Option<String> {
-    let mut categories: Vec<(&str, i64)> = Vec::new();
-    for row in &tables.kernels {
-        match categories.iter_mut().find(|(id, _)| *id == row.category) {
-            Some((_, ns)) => *ns = ns.saturating_add(row.total_ns),
-            None => categories.push((&row.category, row.total_ns)),
-        }
-    }
+fn composition(time: &DeviceTime) -> Option<String> {
+    let mut categories: Vec<(&str, i64)> =
+        time.by_category.iter().map(|(category, ns)| (category.id(), *ns)).collect();
     trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-    let share = |ns: i64| units::percent(percent(ns, coverage.total_ns));
-    match categories.as_slice() {
-        [(first, ns), (second, more), ..] => {
-            let begin =
-                if percent(*ns, coverage.total_ns) > 50.0 { "Most" } else { "The largest part of" };
-            Some(format!(
-                "{begin} GPU time goes to {} ({}), then {} ({}).",
-                title(first),
-                share(*ns),
-                title(second),
-                share(*more)
-            ))
-        }
-        [(first, _)] => Some(format!("All GPU time goes to {}.", title(first))),
-        [] => None,
+    let pct = |ns: i64| percent(ns, time.total_ns);
+    let (first, ns) = *categories.first()?;
+    if categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
+        return Some(format!("All GPU time goes to {}.", category_title(first)));
     }
+    let begin = if pct(ns) > 50.0 { "Most" } else { "The largest part of" };
+    let then = match categories.get(1) {
+        Some((second, more)) if pct(*more) >= SECOND_PCT => {
+            format!(", then {} ({})", category_title(second), units::percent(pct(*more)))
+        }
+        _ => String::new(),
+    };
+    let first = category_title(first);
+    Some(format!("{begin} GPU time goes to {first} ({}){then}.", units::percent(pct(ns))))
 }
 
 /// Communication with what of it is exposed: that is what overlap could hide.
-fn communication(
-    tables: &DeviceTables,
-    Seen { coverage, tp, .. }: &Seen<'_>,
-    span_ns: i64,
-) -> Option<(i64, String)> {
-    let id = Category::Communication.id();
-    let rows = || tables.kernels.iter().filter(|row| row.category == id);
-    let total_ns = rows().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
-    let exposed_ns = rows().fold(0_i64, |sum, row| sum.saturating_add(row.exposed_ns));
-    if percent(total_ns, coverage.total_ns) < COMMUNICATION_PCT {
+fn communication(Seen { time, tp, .. }: &Seen<'_>) -> Option<(i64, String)> {
+    let of = time.by_category.iter().find(|(category, _)| *category == Category::Communication);
+    let total_ns = of.map_or(0, |(_, ns)| *ns);
+    let exposed_ns = time.exposed_communication_ns;
+    if percent(total_ns, time.total_ns) < COMMUNICATION_PCT {
         return None;
     }
     let ranks = match tp {
@@ -148,76 +140,108 @@ fn communication(
         format!(
             "{} of it is exposed ({} of the GPU span)",
             units::time(exposed_ns),
-            units::percent(percent(exposed_ns, span_ns))
+            units::percent(percent(exposed_ns, time.span_ns))
         )
     };
     let text = format!(
         "Communication{ranks} takes {} ({} of GPU time); {exposed}. It may include waiting for the slowest rank, which the \
          trace of one rank cannot show.",
         units::time(total_ns),
-        units::percent(percent(total_ns, coverage.total_ns)),
+        units::percent(percent(total_ns, time.total_ns)),
     );
     Some((exposed_ns, text))
 }
 
-/// The stages whose limit is the CPU's launches. What belongs to no stage is named only where there are no stages.
-fn launch_bound(
-    stages: &[StageRow],
-    run: &RunFacts,
-    span_ns: i64,
-    several: bool,
-) -> Option<String> {
-    let staged = stages.iter().any(|row| !matches!(row.stage, Stage::All | Stage::Capture));
-    let bound: Vec<&StageRow> = stages
-        .iter()
-        .filter(|row| row.launch_bound == Some(true) && row.stage != Stage::Capture)
-        .filter(|row| row.stage != Stage::All || !staged)
-        .filter(|row| {
-            let idle_ns = row.span_ns as f64 * (100.0 - row.gpu_busy_pct) / 100.0;
-            idle_ns * 100.0 >= span_ns as f64 * LIMIT_PCT
-        })
-        .collect();
-    let figures = |row: &StageRow| {
-        Some(format!(
-            "the GPU is busy {} of its span, the median kernel takes {}, median launch-to-start: {}",
-            units::percent(row.gpu_busy_pct),
-            units::time(row.kernel_p50_ns?),
-            signed(row.wait_p50_ns?),
-        ))
-    };
-    let named = |row: &StageRow| {
-        let device = if several { format!(" on device {}", row.device) } else { String::new() };
-        match row.stage {
-            Stage::All => format!("the run{device}"),
-            stage => format!("stage {}{device}", stage.title()),
-        }
-    };
-    let parts: Vec<String> = bound
-        .iter()
-        .filter_map(|row| Some(format!("{} ({})", named(row), figures(row)?)))
-        .collect();
-    if parts.is_empty() {
-        return None;
-    }
-    // (The pace is known only where single kernels are launched, not graphs.)
-    let update = bound.iter().all(|row| row.stage == Stage::Optimizer);
-    let phase = Some(if update { Phase::Optimizer } else { Phase::Forward });
-    let of = update.then_some(Parts::Aten);
-    let facts = RunFacts { execution: Some(Execution::Eager), phase, parts: of, ..*run };
-    let ids = ["cuda-graph", "hip-graph", "server-graph", "foreach-optimizer"];
-    let remedy = applicable(&ids, &facts);
-    let action = remedy.first().map(|remedy| format!(" {}", remedy.action)).unwrap_or_default();
-    Some(format!(
-        "The CPU limits {}: it launches kernels more slowly than the GPU runs them.{action}",
-        parts.join("; ")
-    ))
+/// The parts of the run that the CPU limits by its launches.
+pub(super) struct Limits {
+    /// `the run`, `stage forward and stage backward`.
+    parts: String,
+    /// The gaps before their late launches.
+    late_ns: i64,
+    /// Of their time.
+    late_pct: f64,
+    /// Whether there are no stages.
+    whole: bool,
+    /// What to do, with a space before it; empty if nothing applies.
+    action: String,
 }
 
-/// A time with its sign.
-fn signed(ns: i64) -> String {
-    match ns {
-        0.. => units::time(ns),
-        _ => format!("-{}", units::time(ns.saturating_neg())),
+impl Limits {
+    /// The stages whose limit is the CPU's launches. What belongs to no stage is named only where there are no stages.
+    pub(super) fn of(
+        stages: &[StageRow],
+        coverage: &Coverage,
+        cause: Cause,
+        run: &RunFacts,
+        span_ns: i64,
+        several: bool,
+    ) -> Option<Self> {
+        // (In a first run, and where work was queued, launches come late for other reasons.)
+        let other = matches!(cause, Cause::SetUp | Cause::Allocation | Cause::Queued);
+        if other || percent(coverage.gpu_blocked_ns, span_ns) >= BLOCKED_PCT {
+            return None;
+        }
+        let staged = stages.iter().any(|row| !matches!(row.stage, Stage::All | Stage::Capture));
+        let bound: Vec<&StageRow> = stages
+            .iter()
+            .filter(|row| row.launch_bound == Some(true) && row.stage != Stage::Capture)
+            .filter(|row| row.stage != Stage::All || !staged)
+            .filter(|row| percent(row.late_ns, span_ns) >= LIMIT_PCT)
+            .collect();
+        let (first, more) = bound.split_first()?;
+        let named = |row: &StageRow| {
+            let device = if several { format!(" on device {}", row.device) } else { String::new() };
+            match row.stage {
+                Stage::All => format!("the run{device}"),
+                stage => format!("stage {}{device}", stage.title()),
+            }
+        };
+        let mut parts = named(first);
+        for (row, left) in more.iter().zip((0..more.len()).rev()) {
+            parts.push_str(if left == 0 { " and " } else { ", " });
+            parts.push_str(&named(row));
+        }
+        let late_ns = bound.iter().fold(0_i64, |sum, row| sum.saturating_add(row.late_ns));
+        let own = |row: &&StageRow| row.late_ns as f64 * 100.0 / row.late_pct;
+        let own_ns: f64 = bound.iter().map(own).sum();
+        // (The pace is known only where single kernels are launched. Where graphs run, they are known.)
+        let graphs = bound.iter().any(|row| row.graphs);
+        let update = bound.iter().all(|row| row.stage == Stage::Optimizer);
+        let phase = Some(if update { Phase::Optimizer } else { Phase::Forward });
+        let of = update.then_some(Parts::Aten);
+        let facts = RunFacts { execution: Some(Execution::Eager), phase, parts: of, ..*run };
+        let ids = ["cuda-graph", "hip-graph", "server-graph", "foreach-optimizer"];
+        let remedy = if graphs { Vec::new() } else { applicable(&ids, &facts) };
+        let mut action =
+            remedy.first().map(|remedy| format!(" {}", remedy.action)).unwrap_or_default();
+        if coverage.has_frames {
+            action.push_str(
+                " Recording Python stacks slows the CPU down: confirm this in a trace without with_stack.",
+            );
+        }
+        Some(Self {
+            parts,
+            late_ns,
+            whole: !staged && !several,
+            late_pct: late_ns as f64 * 100.0 / own_ns,
+            action,
+        })
+    }
+
+    /// For the sentence about idle time.
+    pub(super) fn limited(&self) -> Limited<'_> {
+        let stages_ns = (!self.whole).then_some(self.late_ns);
+        Limited { parts: &self.parts, stages_ns, action: &self.action }
+    }
+
+    /// The sentence where something else costs more.
+    fn sentence(&self) -> String {
+        let Self { parts, late_ns, late_pct, whole: _, action } = self;
+        format!(
+            "The CPU limits {parts}: the GPU waits for the next launch for {} ({} of its time, pauses excluded).{action}",
+            units::time(*late_ns),
+            units::percent(*late_pct)
+        )
     }
 }
 
@@ -273,7 +297,10 @@ mod tests {
     fn a_starved_gpu_is_told_with_what_to_do_in_that_phase() {
         let run = said(starved(None));
         let limits = run.iter().find(|text| text.starts_with("The CPU limits the run")).unwrap();
-        assert!(limits.contains("median launch-to-start: 2.00 µs"), "{limits}");
+        assert!(
+            limits.contains("3.71 ms of it in 39 gaps shorter than 1 ms until the next launch"),
+            "{limits}"
+        );
         assert!(limits.contains("Use CUDA graphs"), "{limits}");
         let step = said(starved(Some("Optimizer.step#SGD.step")));
         let limits = step.iter().find(|text| text.starts_with("The CPU limits")).unwrap();
@@ -284,5 +311,50 @@ mod tests {
         busy.push(kernel(GEMM).at(5 * MS, 400 * MS));
         let busy = said(busy);
         assert!(!busy.iter().any(|text| text.contains("The CPU limits")), "{busy:?}");
+    }
+
+    #[test]
+    fn where_graphs_run_already_they_are_not_advised() {
+        let mut fixture = starved(None);
+        let launch = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).link(99);
+        fixture.push(launch.at(40 * 100_000, 4_000));
+        fixture.push(kernel(ADD).at(40 * 100_000 + 7_000, 5_000).link(99));
+        let said = said(fixture);
+        assert!(said[0].starts_with("The CPU limits the run"), "{said:?}");
+        assert!(!said[0].contains("Use CUDA graphs"), "{said:?}");
+    }
+
+    #[test]
+    fn a_second_category_is_named_from_a_twentieth_on() {
+        let with = |dur_ns: i64| {
+            let mut fixture = Fixture::default();
+            fixture.push(kernel(GEMM).at(0, 100 * MS));
+            fixture.push(kernel(ADD).at(100 * MS, dur_ns));
+            said(fixture).remove(0)
+        };
+        assert_eq!(with(2 * MS), "Most GPU time goes to GEMM (98.0%).");
+        assert_eq!(with(10 * MS), "Most GPU time goes to GEMM (90.9%), then Elementwise (9.1%).");
+    }
+
+    #[test]
+    fn shares_of_time_do_not_depend_on_what_the_tables_count() {
+        let told = |without_before_window: bool| {
+            let mut fixture = Fixture::default();
+            fixture.push(kernel(REDUCE).at(0, 10 * MS).link(9).on(0, 20));
+            fixture.push(slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(0, 10).link(1));
+            fixture.push(kernel(GEMM).at(20 * MS, 10 * MS).link(1));
+            let slices = crate::Options { without_before_window, ..Default::default() };
+            let options = TriageOptions { slices, ..TriageOptions::default() };
+            let report = triage(&fixture.finish(), &options, &Sources::default());
+            let coverage = report.coverage;
+            (report.takeaways, coverage.window_ns, coverage.busy_ns)
+        };
+        let (said, window_ns, busy_ns) = told(true);
+        assert_eq!((window_ns, busy_ns), (30 * MS, 20 * MS));
+        assert!(
+            said.iter().any(|text| text.contains("10.0 ms of it is exposed (33.3%")),
+            "{said:?}"
+        );
+        assert_eq!((said, window_ns, busy_ns), told(false));
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
+mod audit;
 mod breakdown;
 mod common;
 mod corpus;

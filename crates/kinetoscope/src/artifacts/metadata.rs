@@ -50,6 +50,10 @@ pub struct RunFacts {
     pub mapped_pct: Option<f64>,
     /// Batch sizes and tokens from annotations, by stage.
     pub batch_shape: Option<Value>,
+    /// Whether any op has its inputs.
+    pub has_inputs: bool,
+    /// Whether frames of Python are recorded.
+    pub has_frames: bool,
     /// What a reader of the tables must know.
     pub warnings: Vec<String>,
 }
@@ -71,9 +75,8 @@ impl RunFacts {
             .iter()
             .filter_map(|row| Some((row.stage.id().to_owned(), Value::from(row.batch.clone()?))))
             .collect();
-        let Coverage { total_ns, op_ns, window_ns, graph_slices, graph_mapped, .. } =
+        let Coverage { total_ns, op_ns, window_ns, busy_ns, graph_slices, graph_mapped, .. } =
             triage.coverage;
-        let busy_ns = triage.concurrency.busy_ns;
         let unmapped = graph_slices.saturating_sub(graph_mapped);
         let warning = (unmapped > 0).then(|| {
             format!(
@@ -96,6 +99,8 @@ impl RunFacts {
             before_window_counted: triage.before_window.counted,
             mapped_pct: (total_ns > 0).then(|| 100.0 * op_ns as f64 / total_ns as f64),
             batch_shape: (!batches.is_empty()).then_some(Value::Object(batches)),
+            has_inputs: triage.coverage.has_inputs,
+            has_frames: triage.coverage.has_frames,
             warnings: warning.into_iter().collect(),
         }
     }

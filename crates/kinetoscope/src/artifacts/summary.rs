@@ -1,5 +1,6 @@
 //! `profile_summary.md`: the report to read first.
 
+use analysis::words;
 use report::{Cell, Column, Row, Section, Table, Unit, units};
 use serde::Serialize;
 
@@ -12,9 +13,11 @@ pub(crate) fn summary(
     facts: &RunFacts,
     chapters: &[Section],
 ) -> String {
-    let mut sections = vec![run(metadata, facts), quality(metadata)];
+    let mut sections = vec![run(metadata, facts)];
+    sections.extend(quality(metadata, facts));
     sections.extend_from_slice(chapters);
-    sections.extend([questions(metadata), reproduction(metadata)]);
+    sections.extend(questions(metadata, facts));
+    sections.push(reproduction(metadata));
     let title = match metadata.source_trace_path.as_str() {
         "" => "Profile".to_owned(),
         name => format!("Profile of {name}"),
@@ -86,7 +89,7 @@ fn run(metadata: &ProfileMetadata, facts: &RunFacts) -> Section {
             Some(metadata.framework.clone()),
             &metadata.framework_evidence.join("; "),
         ),
-        row("Stage", "profile_stage", Some(metadata.profile_stage.clone()), ""),
+        row("Stage", "profile_stage", Some(words::stage(&metadata.profile_stage).show()), ""),
         row(
             "Architecture",
             "observed_arch",
@@ -102,37 +105,21 @@ fn run(metadata: &ProfileMetadata, facts: &RunFacts) -> Section {
         row("Experiment", "experiment_id", text(&metadata.experiment_id), ""),
         row("Trial", "trial_id", text(&metadata.trial_id), ""),
     ];
+    // What is not recorded is no row.
+    let rows: Vec<FactRow> = rows.into_iter().filter(|row| row.value.is_some()).collect();
     let mut section = Section::new("run", "Run");
     section.intro.push(facts.busy.clone());
-    section.intro.push(metadata.hardware_relevance_reason.clone());
+    if metadata.target_arch.is_some() {
+        section.intro.push(metadata.hardware_relevance_reason.clone());
+    }
     section.tables.push(Table::of("identity", "What was profiled", &rows));
     section
 }
 
+/// What is wrong with the data, and what that changes; `None` if nothing is.
 #[inline(never)]
-fn quality(metadata: &ProfileMetadata) -> Section {
+fn quality(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let mut section = Section::new("quality", "Data quality");
-    let any_gpu_work = metadata.gpu_counts.values().any(|n| *n > 0);
-    match metadata.orphan_kernels {
-        // Of no kernel nothing can be said.
-        _ if !any_gpu_work => {}
-        None => section.intro.push(
-            "The trace does not show which kernels were launched before profiling started."
-                .to_owned(),
-        ),
-        Some(orphans) if orphans.count > 0 => section.intro.push(format!(
-            "{} launched before profiling started ({}).",
-            units::plural(orphans.count, "kernel was", "kernels were"),
-            units::time(orphans.us.0)
-        )),
-        Some(_) => {
-            section.intro.push("Every kernel was launched after profiling started.".to_owned());
-        }
-    }
-    if let Some(mapped) = metadata.mapped_pct {
-        let share = units::percent(mapped.0);
-        section.intro.push(format!("{share} of GPU time maps to a PyTorch op."));
-    }
     let changes: u64 = metadata.repairs.iter().map(|repair| repair.count).sum();
     if changes > 0 {
         let changes = units::plural(changes, "change", "changes");
@@ -140,40 +127,44 @@ fn quality(metadata: &ProfileMetadata) -> Section {
             .intro
             .push(format!("To open in Perfetto without loss, this trace needs {changes}."));
     }
-    section.intro.extend(metadata.warnings.iter().map(|warning| format!("Warning: {warning}.")));
-    section
+    // (What triage warns of is in its chapter.)
+    let warnings = metadata.warnings.iter().skip(facts.warnings.len());
+    section.intro.extend(warnings.map(|warning| format!("Warning: {warning}.")));
+    (!section.intro.is_empty()).then_some(section)
 }
 
-/// Missing run details, as questions.
-fn questions(metadata: &ProfileMetadata) -> Section {
+/// Missing run details, as questions; `None` if none is open. Those on a server are asked where a serving framework ran.
+fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let mut section = Section::new("questions", "Open questions");
-    let flag = |value: Option<bool>| value == Some(true);
+    let any_gpu_work = metadata.gpu_counts.values().any(|n| *n > 0);
+    let serves = ["sglang", "vllm", "trtllm", "tokenspeed"].contains(&metadata.framework.as_str());
+    let has = |recorded: bool, flag: Option<bool>| recorded || flag == Some(true);
     for (missing, question) in [
-        (metadata.base_image.is_none(), "Which container image was used (exact tag)?"),
+        (serves && metadata.base_image.is_none(), "Which container image was used (exact tag)?"),
         (
-            metadata.server_flags.is_none(),
+            serves && metadata.server_flags.is_none(),
             "Which launch flags were used? Add the server_args.json.",
         ),
-        (metadata.benchmark_config_hash.is_none(), "Which benchmark configuration was used?"),
-        (metadata.target_arch.is_none(), "Which architecture are the conclusions for?"),
         (
-            !flag(metadata.trace.with_stack),
-            "Is there a trace recorded with with_stack=True? Without it kernels map to no Python line.",
+            serves && metadata.benchmark_config_hash.is_none(),
+            "Which benchmark configuration was used?",
+        ),
+        (serves && metadata.target_arch.is_none(), "Which architecture are the conclusions for?"),
+        (serves && metadata.gpu_clocks_mhz.is_none(), "Which clocks did the GPUs run at?"),
+        (
+            any_gpu_work && !has(facts.has_frames, metadata.trace.with_stack),
+            "Is there a trace recorded with with_stack=True? Without it kernels map to no Python function.",
         ),
         (
-            !flag(metadata.trace.record_shapes),
+            any_gpu_work && !has(facts.has_inputs, metadata.trace.record_shapes),
             "Is there a trace recorded with record_shapes=True? Without it the input shapes of ops are not recorded.",
         ),
-        (metadata.gpu_clocks_mhz.is_none(), "Which clocks did the GPUs run at?"),
     ] {
         if missing {
             section.intro.push(question.to_owned());
         }
     }
-    if section.intro.is_empty() {
-        section.intro.push("None.".to_owned());
-    }
-    section
+    (!section.intro.is_empty()).then_some(section)
 }
 
 /// A file that the analysis was made of.

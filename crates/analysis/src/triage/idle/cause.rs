@@ -4,12 +4,23 @@ use catalog::remedies::{RunFacts, applicable};
 use report::units;
 use trace::{Row, Trace, TrackId};
 
+use super::gaps::{Gap, Gaps};
 use super::intervals::{Interval, both, length, without};
-use super::{Cover, Host, Idle, outermost_at};
+use super::place::{Place, places};
+use super::{Cover, Host, Idle};
 use crate::percent;
+use crate::triage::attribution::Linker;
 
 /// Idle time below this share of its window gets no sentence, in percent.
 pub(crate) const LEAST_PCT: f64 = 10.0;
+/// A single gap is named from this share of the idle time on, in percent.
+const LONGEST_PCT: f64 = 10.0;
+/// Of a first run's idle time this part at least is set-up, in percent.
+const FIRST_RUN_PCT: f64 = 50.0;
+/// Loading of code is this part of the idle time at least, or the rest is no sign of a first run, in percent.
+const LOADING_PCT: f64 = 10.0;
+/// From this share of the time on the CPU waits for the GPU often, in percent: it does not limit the run by its launches.
+pub(crate) const WAITING_PCT: f64 = 20.0;
 
 /// A cause of idle time. The order decides: a moment belongs to the first that covers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +29,16 @@ pub(crate) enum Cause {
     Queued,
     /// The CPU was in a data loader.
     DataLoader,
-    /// The CPU loaded GPU code.
-    Loading,
+    /// The CPU loaded GPU code or set up libraries.
+    SetUp,
     /// The CPU allocated or freed memory.
     Allocation,
-    /// The profiler or lazy loading worked.
+    /// The profiler worked.
     Overhead,
-    /// The CPU waited in a call.
+    /// The CPU waited in a call, or had waited in one until nothing was queued.
     Sync,
+    /// From one launch to the next: gaps of less than [`super::gaps::SHORT_NS`].
+    Paced,
     /// The CPU ran ops.
     Op,
     /// The CPU ran Python outside any op.
@@ -35,18 +48,6 @@ pub(crate) enum Cause {
     /// Nothing is recorded.
     Unknown,
 }
-
-/// The kinds of slices that show a cause, in order.
-const COVERS: &[(Cause, &[Cover])] = &[
-    (Cause::DataLoader, &[Cover::DataLoader]),
-    (Cause::Loading, &[Cover::ModuleLoad, Cover::LongLaunch]),
-    (Cause::Allocation, &[Cover::Allocation]),
-    (Cause::Overhead, &[Cover::Overhead]),
-    (Cause::Sync, &[Cover::Sync, Cover::BlockingCopy, Cover::HostCopy]),
-    (Cause::Op, &[Cover::Op]),
-    (Cause::Python, &[Cover::Python]),
-    (Cause::Runtime, &[Cover::Runtime]),
-];
 
 /// The largest cause of a device's idle time.
 #[derive(Clone, Debug)]
@@ -67,29 +68,74 @@ impl Explained {
     }
 }
 
+/// Idle time that is not dealt out yet.
+struct Left {
+    idle: Vec<Interval>,
+    found: Vec<(Cause, Vec<Interval>)>,
+}
+
+impl Left {
+    /// Gives a cause what is left of these times.
+    fn take(&mut self, cause: Cause, times: &[Interval]) {
+        let own = both(&self.idle, times);
+        self.idle = without(&self.idle, &own);
+        match self.found.iter_mut().find(|(of, _)| *of == cause) {
+            Some((_, known)) => known.extend(own),
+            None => self.found.push((cause, own)),
+        }
+    }
+
+    fn ns(&self, cause: Cause) -> i64 {
+        self.found.iter().find(|(of, _)| *of == cause).map_or(0, |(_, times)| length(times))
+    }
+}
+
 /// Deals the idle time out; `queued` is when work that had been launched waited. `None` where the GPU was busy for most of
 /// the window.
 #[inline(never)]
-pub(crate) fn explain(idle: &Idle, host: &Host, queued: &[Interval]) -> Option<Explained> {
+pub(crate) fn explain(
+    idle: &Idle,
+    host: &Host,
+    gaps: &Gaps,
+    queued: &[Interval],
+) -> Option<Explained> {
     let (idle_ns, window_ns) = (idle.ns(), idle.window_ns);
     if percent(idle_ns, window_ns) < LEAST_PCT {
         return None;
     }
-    let mut left = idle.idle.clone();
-    let mut found: Vec<(Cause, Vec<Interval>)> = Vec::new();
-    let mut take = |cause: Cause, times: &[Interval]| {
-        let own = both(&left, times);
-        left = without(&left, &own);
-        match found.iter_mut().find(|(of, _)| *of == cause) {
-            Some((_, known)) => known.extend(own),
-            None => found.push((cause, own)),
-        }
-    };
-    take(Cause::Queued, queued);
-    for (cause, covers) in COVERS {
-        covers.iter().for_each(|cover| take(*cause, host.cover(*cover)));
+    let mut left = Left { idle: idle.idle.clone(), found: Vec::new() };
+    left.take(Cause::Queued, queued);
+    left.take(Cause::DataLoader, host.cover(Cover::DataLoader));
+    for cover in [Cover::ModuleLoad, Cover::LongLaunch, Cover::SetUp] {
+        left.take(Cause::SetUp, host.cover(cover));
     }
-    found.push((Cause::Unknown, left));
+    let loading_ns = left.ns(Cause::SetUp);
+    // Memory is allocated, and an op's first call is slow, in a first run; only loading shows that it is one.
+    let first_run = percent(loading_ns, idle_ns) >= LOADING_PCT && {
+        let mut set_up = host.cover(Cover::Allocation).to_vec();
+        set_up.extend(host.cover(Cover::FirstCall));
+        let more_ns = length(&both(&left.idle, &super::union(set_up)));
+        percent(loading_ns.saturating_add(more_ns), idle_ns) >= FIRST_RUN_PCT
+    };
+    let allocation = if first_run { Cause::SetUp } else { Cause::Allocation };
+    left.take(allocation, host.cover(Cover::Allocation));
+    left.take(Cause::Overhead, host.cover(Cover::Overhead));
+    for cover in [Cover::Sync, Cover::BlockingCopy, Cover::HostCopy] {
+        left.take(Cause::Sync, host.cover(cover));
+    }
+    if first_run {
+        left.take(Cause::SetUp, host.cover(Cover::FirstCall));
+    }
+    let of = |wanted: &dyn Fn(&Gap) -> bool| -> Vec<Interval> {
+        gaps.all.iter().filter(|gap| wanted(gap)).map(|gap| gap.times).collect()
+    };
+    left.take(Cause::Sync, &of(&|gap| gap.drained_by.is_some()));
+    left.take(Cause::Paced, &of(&Gap::is_paced));
+    left.take(Cause::Op, host.cover(Cover::Op));
+    left.take(Cause::Python, host.cover(Cover::Python));
+    left.take(Cause::Runtime, host.cover(Cover::Runtime));
+    let Left { idle: unknown, mut found } = left;
+    found.push((Cause::Unknown, unknown));
     let mut most: Option<(i64, Cause, Vec<Interval>)> = None;
     for (cause, times) in found {
         let ns = length(&times);
@@ -101,97 +147,257 @@ pub(crate) fn explain(idle: &Idle, host: &Host, queued: &[Interval]) -> Option<E
     Some(Explained { cause, times, idle_ns, window_ns, of_steps: idle.of_steps })
 }
 
-/// Where the CPU was in the longest pause of a cause.
-struct Place {
-    /// The longest pause.
-    ns: i64,
-    /// Its middle.
-    middle_ns: i64,
-    /// The slice that the CPU was in.
-    row: Option<Row>,
+/// What the CPU limits by its launches.
+#[derive(Clone, Copy)]
+pub(crate) struct Limited<'a> {
+    /// `the run`, `stage forward and stage backward`.
+    pub(crate) parts: &'a str,
+    /// The gaps before the launches of these stages; `None` if it is the whole run.
+    pub(crate) stages_ns: Option<i64>,
+    /// What to do, with a space before it.
+    pub(crate) action: &'a str,
 }
 
-fn place(trace: &Trace, explained: &Explained) -> Option<Place> {
-    let (start, end) =
-        explained.times.iter().copied().max_by_key(|(start, end)| end.saturating_sub(*start))?;
-    let middle = start.midpoint(end);
-    let covers: &[Cover] = match explained.cause {
-        Cause::Queued => &[Cover::Runtime],
-        cause => COVERS.iter().find(|(of, _)| *of == cause).map_or(&[], |(_, covers)| covers),
-    };
-    let row = covers.iter().find_map(|cover| *outermost_at(trace, *cover, &[middle]).first()?);
-    Some(Place { ns: end.saturating_sub(start), middle_ns: middle, row })
+/// What the sentences of a device are made of.
+pub(crate) struct Device<'a, 'l> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) linker: &'a mut Linker<'l>,
+    pub(crate) explained: &'a Explained,
+    pub(crate) gaps: &'a Gaps,
+    /// How the GPU is called.
+    pub(crate) gpu: &'a str,
+    /// Start of the first event.
+    pub(crate) zero_ns: i64,
+    pub(crate) facts: &'a RunFacts,
 }
 
-/// The sentence about idle time. `gpu` is how the GPU is called; `line` finds the Python line of a thread at a moment.
-#[inline(never)]
-pub(crate) fn sentence(
-    trace: &Trace,
-    explained: &Explained,
-    gpu: &str,
-    facts: &RunFacts,
-    mut line: impl FnMut(TrackId, i64) -> Option<String>,
-) -> String {
-    let Explained { cause, idle_ns, window_ns, of_steps, .. } = explained;
-    let ns = explained.ns();
-    let window = if *of_steps { "the profiler steps" } else { "the GPU span" };
-    let share = |ns: i64| units::percent(percent(ns, *window_ns));
-    let place = place(trace, explained);
-    let row = place.as_ref().and_then(|place| place.row);
-    let name = row.map(|row| trace.name_text(row)).unwrap_or_default();
-    let middle_ns = place.as_ref().map_or(0, |place| place.middle_ns);
-    let at = row.and_then(|row| line(trace.track(row), middle_ns));
-    let at = at.map(|line| format!(" at {line}")).unwrap_or_default();
-    let longest = place.as_ref().map_or(0, |place| place.ns);
-    if *cause == Cause::Queued {
-        let call = row.map(|row| {
-            let call_ns = trace.end_ns(row).saturating_sub(trace.ts_ns(row));
-            format!(
-                " During the longest pause the CPU is in {name} for {}{at}.",
-                units::time(call_ns)
-            )
-        });
-        return format!(
-            "{gpu} is idle for {} ({} of {window}) with work queued: it is blocked on an event, or the kernel was not \
-             recorded.{} The busy share is not meaningful here.",
-            units::time(ns),
-            share(ns),
-            call.unwrap_or_default(),
+impl Device<'_, '_> {
+    fn window(&self) -> &'static str {
+        if self.explained.of_steps { "the profiler steps" } else { "the GPU span" }
+    }
+
+    fn share(&self, ns: i64) -> String {
+        format!("{} of {}", units::percent(percent(ns, self.explained.window_ns)), self.window())
+    }
+
+    /// The sentences about idle time. `limits` are the parts of the run that the CPU limits.
+    #[inline(never)]
+    pub(crate) fn sentences(&mut self, limits: Option<Limited<'_>>) -> String {
+        let Explained { cause, idle_ns, .. } = self.explained;
+        let (cause, idle_ns) = (*cause, *idle_ns);
+        let ns = self.explained.ns();
+        let part =
+            if ns == idle_ns { "it".to_owned() } else { format!("{} of it", units::time(ns)) };
+        let several = self.gpu != "The GPU";
+        let idle = format!(" is idle for {} ({})", units::time(idle_ns), self.share(idle_ns));
+        let mut text = format!("{}{idle}", self.gpu);
+        let what = match cause {
+            Cause::Queued => self.queued(&part),
+            Cause::DataLoader => format!("; for {part} the CPU is in the data loader."),
+            Cause::SetUp => format!(
+                "; for {part} the CPU loads kernels or sets up libraries and memory, as in a first run. Profile after a few \
+                 warm-up iterations: later ones do not wait for this."
+            ),
+            Cause::Allocation => format!("; for {part} the CPU allocates or frees GPU memory."),
+            Cause::Overhead => format!(
+                "; for {part} the profiler itself works, which a run without it does not wait for."
+            ),
+            Cause::Sync => format!(
+                "; {part} is in or after calls in which the CPU waits for the GPU, so that nothing is queued."
+            ),
+            Cause::Paced => {
+                let n = self.gaps.all.iter().filter(|gap| gap.is_paced()).count() as u64;
+                match limits {
+                    Some(Limited { parts, stages_ns, action }) => {
+                        let gaps = match stages_ns {
+                            None => format!(
+                                "{} of it in {} shorter than 1 ms until the next launch",
+                                units::time(ns),
+                                units::plural(n, "gap", "gaps"),
+                            ),
+                            Some(ns) => format!(
+                                "{} of it in gaps shorter than 1 ms until {} next launch",
+                                units::time(ns),
+                                if parts.contains(" and ") { "their" } else { "its" },
+                            ),
+                        };
+                        let gpu = if several { self.gpu } else { "the GPU" };
+                        text = format!("The CPU limits {parts}: {gpu}{idle}");
+                        format!(", {gaps}.{action}")
+                    }
+                    None => format!(
+                        "; {part} is in {} shorter than 1 ms, each until the next launch.",
+                        units::plural(n, "gap", "gaps"),
+                    ),
+                }
+            }
+            Cause::Op => format!("; for {part} the CPU runs PyTorch ops."),
+            Cause::Python => format!("; for {part} the CPU runs Python code outside any op."),
+            Cause::Runtime => format!("; for {part} the CPU is in runtime calls."),
+            Cause::Unknown => format!("; no CPU activity is recorded for {part}."),
+        };
+        text.push_str(&what);
+        if cause == Cause::DataLoader {
+            text.push_str(&self.loader());
+        }
+        let waits = matches!(
+            cause,
+            Cause::Sync | Cause::Paced | Cause::Op | Cause::Python | Cause::Unknown
         );
+        if waits {
+            text.push_str(&self.waiting());
+        }
+        text.push_str(&self.pauses());
+        text
     }
-    let begin =
-        format!("{gpu} is idle for {} ({} of {window})", units::time(*idle_ns), share(*idle_ns));
-    if *cause == Cause::Unknown {
-        let of =
-            if ns == *idle_ns { "it".to_owned() } else { format!("{} of it", units::time(ns)) };
-        return format!("{begin}; no CPU activity is recorded for {of}.");
+
+    /// Idle time with work queued: what ends it.
+    fn queued(&self, part: &str) -> String {
+        let times = &self.explained.times;
+        let ends = |gap: &&Gap| times.iter().any(|(_, end)| *end == gap.times.1);
+        let mut by_graph_ns = 0_i64;
+        for gap in self.gaps.all.iter().filter(ends) {
+            let ns = length(&both(&[gap.times], times));
+            if gap.graph {
+                by_graph_ns = by_graph_ns.saturating_add(ns);
+            }
+        }
+        let ns = self.explained.ns();
+        let graph = match by_graph_ns {
+            0 => String::new(),
+            all if all == ns => {
+                " All of it ends with the first kernel of a graph launch.".to_owned()
+            }
+            some => format!(
+                " {} of that ends with the first kernel of a graph launch.",
+                units::time(some)
+            ),
+        };
+        format!(
+            "; for {part} the next work is queued already.{graph} Either that work waits for an event, or work that the file \
+             lacks ran: the busy share is not meaningful here."
+        )
     }
-    let what = match cause {
-        Cause::DataLoader => "is in the data loader",
-        Cause::Loading => "loads GPU code (module loads, and launch calls of 1 ms or more)",
-        Cause::Allocation => "allocates or frees memory",
-        Cause::Overhead => "does work that the profiler records as overhead",
-        Cause::Sync => "is in a synchronising call or a blocking copy",
-        Cause::Op => "runs PyTorch ops",
-        Cause::Python => "runs Python code outside any op",
-        Cause::Runtime => "is in other runtime calls",
-        Cause::Queued | Cause::Unknown => "",
-    };
-    let inside = match (cause, name) {
-        (Cause::Python, _) | (_, "") => at,
-        (_, name) => format!(" in {name}{at}"),
-    };
-    let mut text = format!(
-        "{begin}; for {} of it the CPU {what}. The longest such pause is {}{inside}.",
-        units::time(ns),
-        units::time(longest)
-    );
-    let single = name.contains("_SingleProcessDataLoaderIter");
-    let facts = RunFacts { single_process_loader: Some(single), ..*facts };
-    if *cause == Cause::DataLoader
-        && let Some(remedy) = applicable(&["loader-workers"], &facts).first()
-    {
-        text.push_str(&format!(" {}", remedy.action));
+
+    /// What to do about a data loader.
+    fn loader(&self) -> String {
+        let trace = self.trace;
+        let names =
+            (0..trace.strings.len() as u32).map(|id| trace.strings.get(trace::StringId(id)));
+        let single = names.into_iter().any(|name| name.contains("_SingleProcessDataLoaderIter"));
+        let facts = RunFacts { single_process_loader: Some(single), ..*self.facts };
+        applicable(&["loader-workers"], &facts)
+            .first()
+            .map(|remedy| format!(" {}", remedy.action))
+            .unwrap_or_default()
     }
-    text
+
+    /// How long the CPU waits for the GPU, and where most.
+    fn waiting(&mut self) -> String {
+        let waiting_ns = self.gaps.waiting_ns;
+        let window_ns = self.gaps.paced_window_ns();
+        if self.explained.cause != Cause::Sync && percent(waiting_ns, window_ns) < WAITING_PCT {
+            return String::new();
+        }
+        let mut by_place: Vec<(String, i64, u64)> = Vec::new();
+        let mut total_ns = 0_i64;
+        for wait in &self.gaps.waits {
+            let ns = wait.end_ns.saturating_sub(wait.start_ns);
+            total_ns = total_ns.saturating_add(ns);
+            let place = origin(self.trace, self.linker, wait.row);
+            match by_place.iter_mut().find(|(known, ..)| *known == place) {
+                Some((_, sum, n)) => (*sum, *n) = (sum.saturating_add(ns), *n + 1),
+                None => by_place.push((place, ns, 1)),
+            }
+        }
+        trace::sort_by(&mut by_place, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let Some((place, ns, n)) = by_place.first() else { return String::new() };
+        format!(
+            " The CPU waits for the GPU in {} for {} in all; {} of that in {} of {place}.",
+            units::plural(self.gaps.waits.len() as u64, "call", "calls"),
+            units::time(total_ns),
+            units::time(*ns),
+            units::plural(*n, "call", "calls"),
+        )
+    }
+
+    /// The pauses, and else the longest gap if it is much of the idle time and its place is known. Of many short gaps no
+    /// single one says anything.
+    fn pauses(&mut self) -> String {
+        let mut listed: Vec<Gap> = self.gaps.pauses().copied().collect();
+        let none = listed.is_empty();
+        if none && self.explained.cause != Cause::Paced {
+            let rank = |gap: &&Gap| (gap.ns(), std::cmp::Reverse(gap.times));
+            let longest = self.gaps.all.iter().max_by_key(rank);
+            listed.extend(
+                longest.filter(|gap| percent(gap.ns(), self.explained.idle_ns) >= LONGEST_PCT),
+            );
+        }
+        let trace = self.trace;
+        let pieces: Vec<(Interval, Option<TrackId>)> =
+            listed.iter().map(|gap| (gap.times, gap.launch.map(|row| trace.track(row)))).collect();
+        let found = places(trace, &pieces);
+        // Gaps of one place together.
+        let mut by_place: Vec<(String, Vec<Gap>)> = Vec::new();
+        for (gap, place) in listed.iter().zip(&found) {
+            let place = self.place(gap.times, place);
+            match by_place.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, gaps)) => gaps.push(*gap),
+                None => by_place.push((place, vec![*gap])),
+            }
+        }
+        // (Of a gap that is all of the idle time the sentence has said everything but its place.)
+        let all_of_it = |gaps: &[Gap]| gaps.iter().any(|gap| gap.ns() == self.explained.idle_ns);
+        by_place.retain(|(place, gaps)| !place.is_empty() || !(none || all_of_it(gaps)));
+        let share = |ns: i64| units::percent(percent(ns, self.explained.window_ns));
+        let told: Vec<String> = by_place
+            .iter()
+            .map(|(place, gaps)| {
+                let ns = gaps.iter().fold(0_i64, |sum, gap| sum.saturating_add(gap.ns()));
+                let (time, share) = (units::time(ns), share(ns));
+                match gaps.as_slice() {
+                    [gap] => {
+                        let begun_ns = gap.times.0.saturating_sub(self.zero_ns);
+                        format!("{time} ({share}) from {} on{place}", units::time(begun_ns))
+                    }
+                    several => format!("{} of together {time} ({share}){place}", several.len()),
+                }
+            })
+            .collect();
+        match told.as_slice() {
+            [] => String::new(),
+            [one] if none => format!(" The longest gap is {one}."),
+            all => format!(" Gaps above 10% of {}: {}.", self.window(), all.join("; ")),
+        }
+    }
+
+    /// A place in words, with a space before it; nothing where none is known.
+    fn place(&mut self, times: Interval, place: &Place) -> String {
+        let trace = self.trace;
+        let mut names: Vec<String> = [place.call, place.range]
+            .into_iter()
+            .flatten()
+            .map(|row| trace.name_text(row).to_owned())
+            .collect();
+        let line = place.innermost().and_then(|row| {
+            let from = trace.ts_ns(row).max(times.0);
+            let to = trace.end_ns(row).min(times.1);
+            self.linker.line_at(trace.track(row), from.midpoint(to))
+        });
+        names.extend(line);
+        if names.is_empty() {
+            String::new()
+        } else {
+            format!(", with the CPU in {}", names.join(" in "))
+        }
+    }
+}
+
+/// A call with its op and its Python function, in words.
+fn origin(trace: &Trace, linker: &mut Linker<'_>, call: Row) -> String {
+    let mut names = vec![trace.name_text(call).to_owned()];
+    let (op, _) = linker.op_of(call, None, true);
+    names.extend(op.map(|op| trace.name_text(op).to_owned()));
+    names.extend(linker.line_at(trace.track(call), trace.ts_ns(call)));
+    names.join(" in ")
 }

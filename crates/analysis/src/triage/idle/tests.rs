@@ -2,6 +2,7 @@ use catalog::Platform;
 use serde_json::Value;
 
 use super::cause::{Cause, explain};
+use super::gaps::Gaps;
 use super::intervals::{both, length};
 use super::*;
 use crate::Options;
@@ -109,7 +110,8 @@ fn cause_of(fixture: Fixture) -> (Cause, i64) {
     let mut host = Host::of(&trace);
     host.add_host_copies(&host_copies(&gpu, &launches));
     let idle = Idle::of(&gpu, &cpu_steps(&trace));
-    let found = explain(&idle, &host, &blocked::blocked(&gpu, &launches)).unwrap();
+    let gaps = Gaps::of(&gpu, &launches, &idle, &host);
+    let found = explain(&idle, &host, &gaps, &blocked::blocked(&gpu, &launches)).unwrap();
     (found.cause, found.ns())
 }
 
@@ -127,9 +129,11 @@ fn each_kind_of_slice_is_a_cause() {
             Cause::DataLoader,
         ),
         ("cuda_runtime", "cudaMalloc", Cause::Allocation),
-        ("cuda_runtime", "cuModuleLoadData", Cause::Loading),
-        ("cuda_runtime", "cudaLaunchKernel", Cause::Loading),
-        ("overhead", "Lazy Function Loading", Cause::Overhead),
+        ("cuda_runtime", "cuModuleLoadData", Cause::SetUp),
+        ("cuda_runtime", "cudaLaunchKernel", Cause::SetUp),
+        ("cuda_runtime", "cudaFuncGetAttributes", Cause::SetUp),
+        ("overhead", "Lazy Function Loading", Cause::SetUp),
+        ("overhead", "Activity Buffer Request", Cause::Overhead),
         ("cuda_runtime", "cudaStreamSynchronize", Cause::Sync),
         ("hip_runtime", "hipMemcpyWithStream", Cause::Sync),
         ("cpu_op", "aten::conv2d", Cause::Op),
@@ -153,9 +157,9 @@ fn the_first_sentence_names_the_largest_cause() {
     let first = said(during("user_annotation", loader)).remove(0);
     assert_eq!(
         first,
-        "The GPU is idle for 90.0 ms (90.0% of the profiler steps); for 80.0 ms of it the CPU is in the data loader. The \
-         longest such pause is 80.0 ms in enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__. Load in worker \
-         processes: num_workers above 0 of the DataLoader (it is 0 here)."
+        "The GPU is idle for 90.0 ms (90.0% of the profiler steps); for 80.0 ms of it the CPU is in the data loader. Load in \
+         worker processes: num_workers above 0 of the DataLoader (it is 0 here). Gaps above 10% of the profiler steps: \
+         90.0 ms (90.0%) from 0 ns on, with the CPU in enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__."
     );
     let workers = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
     let first = said(during("user_annotation", workers)).remove(0);
@@ -187,12 +191,125 @@ fn a_pause_with_work_queued_names_the_call_that_the_cpu_is_in() {
         "{:?}",
         report.takeaways
     );
-    let call = "During the longest pause the CPU is in hipMemcpyWithStream for 463 ms.";
-    assert!(report.takeaways[0].contains(call), "{:?}", report.takeaways);
-    assert!(report.takeaways[0].contains("The busy share is not meaningful here."));
+    let gap = "459 ms (99.6%) from 1.00 ms on, with the CPU in hipMemcpyWithStream.";
+    assert!(report.takeaways[0].contains(gap), "{:?}", report.takeaways);
+    assert!(report.takeaways[0].contains("the busy share is not meaningful here."));
     assert!(
         !report.takeaways.iter().any(|it| it.contains("The CPU limits")),
         "{:?}",
         report.takeaways
+    );
+}
+
+const US: i64 = 1_000;
+
+fn takeaways_of(fixture: Fixture) -> Vec<String> {
+    triage(&fixture.finish(), &TriageOptions::default(), &Sources::default()).takeaways
+}
+
+/// 40 kernels of 50 µs; after each the CPU waits in `.item()`, and 50 µs later it launches the next.
+fn waited_for() -> Fixture {
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
+    for n in 0..40_i64 {
+        let begun = n * 100 * US;
+        fixture.push(cpu("cpu_op", "aten::add").at(begun, 8 * US));
+        let launch = cpu("cuda_runtime", "cudaLaunchKernel").link(n + 1);
+        fixture.push(launch.at(begun + US, 4 * US));
+        fixture.push(kernel("add").at(begun + 6 * US, 50 * US).link(n + 1));
+        fixture.push(cpu("cpu_op", "aten::item").at(begun + 10 * US, 50 * US));
+        fixture.push(cpu("cuda_runtime", "cudaStreamSynchronize").at(begun + 12 * US, 47 * US));
+    }
+    fixture
+}
+
+#[test]
+fn calls_that_wait_for_the_gpu_are_named_and_graphs_are_not_advised() {
+    let said = takeaways_of(waited_for());
+    assert!(said[0].contains("in or after calls in which the CPU waits for the GPU"), "{said:?}");
+    let named = "The CPU waits for the GPU in 40 calls for 1.88 ms in all; 1.88 ms of that in 40 calls of \
+                 cudaStreamSynchronize in aten::item.";
+    assert!(said[0].contains(named), "{said:?}");
+    assert!(!said.iter().any(|text| text.contains("graphs") || text.contains("The CPU limits")));
+}
+
+#[test]
+fn a_first_run_is_told_and_its_launches_are_no_limit() {
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
+    for n in 0..40_i64 {
+        // The first three launches load code, and the first convolution sets up its library.
+        let (call_ns, op_ns) = match n {
+            0 => (20 * MS, 60 * MS),
+            1 | 2 => (10 * MS, 11 * MS),
+            _ => (4 * US, 300 * US),
+        };
+        let begun = n * 100 * MS;
+        fixture.push(cpu("cpu_op", "aten::conv2d").at(begun, op_ns));
+        let launched = begun + op_ns - call_ns - US;
+        fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").link(n + 1).at(launched, call_ns));
+        fixture.push(kernel("conv").at(begun + op_ns, 5 * US).link(n + 1));
+    }
+    // (What nobody waits for is not part of it.)
+    let mut quick = Fixture::default();
+    for n in 0..40_i64 {
+        let (call_ns, begun) =
+            if n < 4 { (5 * MS, n * 6 * MS) } else { (4 * US, 24 * MS + n * 90 * US) };
+        quick.push(cpu("cpu_op", "aten::conv2d").at(begun, call_ns + 2 * US));
+        quick.push(cpu("cuda_runtime", "cudaLaunchKernel").link(n + 1).at(begun + US, call_ns));
+        quick.push(kernel("conv").at(begun + call_ns + 4 * US, 5 * US).link(n + 1));
+    }
+    let said = takeaways_of(quick);
+    assert!(said[0].contains("as in a first run"), "{said:?}");
+    assert!(said[0].contains("warm-up"), "{said:?}");
+    assert!(!said.iter().any(|text| text.contains("graphs") || text.contains("The CPU limits")));
+    // Where it is a small part of the idle time it is not the cause.
+    let said = takeaways_of(fixture);
+    assert!(!said[0].contains("first run"), "{said:?}");
+}
+
+#[test]
+fn every_pause_is_listed_with_the_innermost_range_around_it() {
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
+    fixture.push(cpu("user_annotation", "epoch").at(0, 200 * MS));
+    for (n, begun, name) in [(1, 0, "load"), (2, 50 * MS, "decode"), (3, 130 * MS, "evaluate")] {
+        fixture.push(cpu("user_annotation", name).at(begun + US, 40 * MS));
+        let launched = begun + 45 * MS;
+        fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").link(n).at(launched, 4 * US));
+        fixture.push(kernel("k").at(launched + 5 * US, MS).link(n));
+    }
+    let said = takeaways_of(fixture);
+    let pauses = "Gaps above 10% of the GPU span: 49.0 ms (37.4%) from 46.0 ms on, with the CPU in decode; 79.0 ms (60.3%) \
+                  from 96.0 ms on, with the CPU in evaluate.";
+    assert!(said[0].contains(pauses), "{said:?}");
+}
+
+#[test]
+fn a_gap_that_is_little_of_the_idle_time_is_not_named() {
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
+    fixture.push(cpu("user_annotation", "model").at(0, 100 * MS));
+    for n in 0..40_i64 {
+        let begun = n * 2 * MS;
+        fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").link(n + 1).at(begun, 4 * US));
+        fixture.push(kernel("k").at(begun + 5 * US, 500 * US).link(n + 1));
+    }
+    let said = takeaways_of(fixture);
+    assert!(!said[0].contains("longest") && !said[0].contains("model"), "{said:?}");
+}
+
+#[test]
+fn queued_work_that_a_graph_launch_ends_is_told() {
+    let mut fixture = Fixture::default();
+    let cpu = |name, link| slice("cuda_runtime", name).on(1, 1).link(link);
+    fixture.push(cpu("cudaLaunchKernel", 1).at(0, US));
+    fixture.push(kernel("sgemm").at(2 * US, MS).link(1));
+    fixture.push(cpu("cudaGraphLaunch", 2).at(3 * US, US));
+    fixture.push(kernel("sgemm").at(100 * MS, MS).link(2));
+    let said = takeaways_of(fixture);
+    assert!(
+        said[0].contains("All of it ends with the first kernel of a graph launch."),
+        "{said:?}"
     );
 }

@@ -1,28 +1,27 @@
-//! Whether a stage is launch-bound: a rule of thumb and the figures that it uses.
+//! Whether the CPU limits a stage, and the figures that it is judged by.
 //!
-//! A kernel that starts as soon as its launch call returns found an idle GPU. If most kernels do, kernels are short and
-//! the GPU is idle between them, then the CPU does not launch fast enough. The bounds separate the measured traces: the
-//! wait is 1.7 to 16 µs where the CPU is the limit (ROCm's floor is 14 µs), and 1 to 28 ms where the GPU is.
+//! Judged by time: short gaps of the GPU that end with a launch that came too late are a fifth of the stage's time or more.
+//! The stage's time is the time in which it ran anything, with the gaps before its kernels but without pauses. A gap that
+//! begins while the launching thread waits for the GPU is the wait's, not the launches'. Where the CPU waits for the GPU
+//! for a fifth of the time or more, it is not behind.
 //!
 //! Communication kernels do not count: they wait for other ranks. A stage that mostly communicates is not judged.
 
 use catalog::Category;
 
 use crate::gpu::{Extent, Gpu, GpuSlice};
+use crate::kernels::median;
 use crate::launches::Launches;
 use crate::percent;
 use crate::triage::attribution::launches_graph;
+use crate::triage::idle::gaps::Gaps;
 
 use super::{Stage, Stages};
 
-/// The GPU is busy for less than this part of the stage's span.
-pub(crate) const BUSY_PCT: f64 = 80.0;
-/// The median kernel starts sooner than this after its launch call returns.
-pub(crate) const WAIT_NS: i64 = 25_000;
+/// Short gaps before late launches are this part of the stage's time or more.
+pub(crate) const LATE_PCT: f64 = 20.0;
 /// Above this share of exposed communication in the busy time, the stage waits for other ranks.
 const COMM_PCT: f64 = 50.0;
-/// The median kernel is shorter than this.
-pub(crate) const KERNEL_NS: i64 = 20_000;
 
 /// How kernels of a stage follow their launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,6 +34,14 @@ pub(super) struct Pace {
     pub wait_p50_ns: Option<i64>,
     /// Median duration of these kernels.
     pub kernel_p50_ns: Option<i64>,
+    /// Short gaps that end with a late launch of the stage.
+    pub late_ns: i64,
+    /// The same in percent of the stage's time.
+    pub late_pct: f64,
+    /// Whether the CPU waits for the GPU for much of the time.
+    pub cpu_waits: bool,
+    /// Whether graphs launched any of it.
+    pub graphs: bool,
 }
 
 impl Pace {
@@ -44,8 +51,8 @@ impl Pace {
         if exposed_comm_pct >= COMM_PCT {
             return None;
         }
-        let (wait, kernel) = (self.wait_p50_ns?, self.kernel_p50_ns?);
-        Some(self.gpu_busy_pct < BUSY_PCT && wait < WAIT_NS && kernel < KERNEL_NS)
+        self.wait_p50_ns?;
+        Some(self.late_pct >= LATE_PCT && !self.cpu_waits)
     }
 }
 
@@ -58,9 +65,10 @@ impl Stages {
         launches: &Launches,
         stage: Stage,
         extent: &Extent,
+        gaps: &Gaps,
     ) -> Pace {
         let (mut waits, mut durations) = (Vec::new(), Vec::new());
-        let mut n_kernels = 0;
+        let (mut n_kernels, mut graphs) = (0, false);
         // What the device was busy with in the span, counted or not; slices come by start.
         let (mut busy_ns, mut until_ns) = (0_i64, extent.first_ns);
         let mut run = |slice: &GpuSlice| {
@@ -82,8 +90,9 @@ impl Stages {
             if self.stage(at) == stage && gpu.is_kernel(&slice) && computes {
                 n_kernels += 1;
                 let launch = launches.of_slice(at).filter(|_| launches.is_sure(at));
-                let alone = |row: &u32| !launches_graph(gpu.trace.name_text(*row));
-                if let Some(launch) = launch.filter(alone) {
+                let by_graph = launch.is_some_and(|row| launches_graph(gpu.trace.name_text(row)));
+                graphs |= by_graph;
+                if let Some(launch) = launch.filter(|_| !by_graph) {
                     waits.push(slice.start_ns.saturating_sub(gpu.trace.end_ns(launch)));
                     durations.push(slice.dur_ns);
                 }
@@ -92,16 +101,23 @@ impl Stages {
         });
         beside.for_each(|other| run(&other));
         let told = 2 * waits.len() >= n_kernels;
+        let (mut own_ns, mut late_ns) = (extent.busy_ns, 0_i64);
+        for gap in &gaps.all {
+            if gap.next.is_some_and(|at| self.stage(at) == stage) && !gaps.is_pause(gap) {
+                own_ns = own_ns.saturating_add(gap.ns());
+                if gap.is_paced() {
+                    late_ns = late_ns.saturating_add(gap.ns());
+                }
+            }
+        }
         Pace {
+            late_ns,
+            late_pct: percent(late_ns, own_ns),
+            cpu_waits: gaps.cpu_waits(),
+            graphs,
             gpu_busy_pct: percent(busy_ns, extent.span_ns()),
             wait_p50_ns: median(&mut waits).filter(|_| told),
             kernel_p50_ns: median(&mut durations).filter(|_| told),
         }
     }
-}
-
-/// By nearest rank: a value that occurred.
-fn median(values: &mut [i64]) -> Option<i64> {
-    let half = values.len().checked_sub(1)? / 2;
-    Some(*values.select_nth_unstable(half).1)
 }

@@ -11,6 +11,7 @@ use super::windows::{Side, StageWindow};
 use super::{Stage, Stages};
 use crate::gpu::{Extent, Gpu};
 use crate::launches::Launches;
+use crate::triage::idle::gaps::Gaps;
 use crate::{columns, percent, words};
 
 /// All GPU slices of one stage.
@@ -28,9 +29,19 @@ pub struct StageRow {
     pub total_ns: i64,
     /// Total in percent of the total of all GPU slices of the device.
     pub share_pct: f64,
-    /// Whether the CPU launches too slowly for the GPU, by a rule of thumb on how busy the device is, the median wait and the median kernel; `None` if they are not all
-    /// recorded, communication is most of the busy time, or the row is what no other stage holds.
+    /// Whether the CPU launches too slowly for the GPU: `late_pct` is 20 or more, and the CPU rarely waits for the GPU.
+    /// `None` if launches are not recorded, communication is most of the busy time, or the row is what no other stage holds.
     pub launch_bound: Option<bool>,
+    /// Gaps of less than 1 ms that end with a launch of the stage that came too late, in percent of Busy with all the gaps
+    /// before its slices but pauses.
+    #[serde(default)]
+    pub late_pct: f64,
+    /// The time of these gaps.
+    #[serde(default)]
+    pub late_ns: i64,
+    /// Whether a graph launched any of its kernels.
+    #[serde(skip)]
+    pub(crate) graphs: bool,
     /// Time during which at least one of them ran.
     pub busy_ns: i64,
     /// From the first start to the last end.
@@ -62,6 +73,7 @@ impl Stages {
         gpu: &Gpu<'_>,
         launches: &Launches,
         exposed_ns: &[i64],
+        gaps: &Gaps,
     ) -> Vec<StageRow> {
         let mut sums = [(Extent::default(), 0_u64, 0_i64); Stage::EVERY.len()];
         let mut at = 0;
@@ -84,7 +96,7 @@ impl Stages {
             .filter(|(_, (extent, ..))| extent.n > 0)
             .map(|(stage, (extent, n_kernels, comm_ns))| {
                 let passes = self.passes(*stage);
-                let pace = self.pace(gpu, launches, *stage, extent);
+                let pace = self.pace(gpu, launches, *stage, extent, gaps);
                 let exposed_comm_pct = percent(*comm_ns, extent.busy_ns);
                 // What no stage holds is not a part of the run that somebody could speed up.
                 let is_rest = *stage == Stage::All && n_stages > 1;
@@ -96,6 +108,9 @@ impl Stages {
                     total_ns: extent.total_ns,
                     share_pct: percent(extent.total_ns, all_ns),
                     launch_bound: pace.is_launch_bound(exposed_comm_pct).filter(|_| !is_rest),
+                    late_pct: pace.late_pct,
+                    late_ns: pace.late_ns,
+                    graphs: pace.graphs,
                     busy_ns: extent.busy_ns,
                     span_ns: extent.span_ns(),
                     busy_pct: percent(extent.busy_ns, extent.span_ns()),
@@ -182,12 +197,22 @@ impl Stages {
                     Evidence::Near => "the nearest annotation within 20 ms".to_owned(),
                     Evidence::FileName => "the file's name".to_owned(),
                     Evidence::LaunchedBefore => "launched before profiling started".to_owned(),
-                    Evidence::Nothing => "no annotation".to_owned(),
+                    Evidence::Nothing => self.nothing(strings),
                 };
                 if several { format!("{what} ({})", units::count(n)) } else { what }
             })
             .collect();
         parts.join("; ")
+    }
+
+    /// Why a stage is not known.
+    fn nothing(&self, strings: &StringTable) -> String {
+        let Some((name, _)) = self.around.first() else { return "no annotation".to_owned() };
+        let more = match self.around.len() {
+            1 => String::new(),
+            n => format!(" and {}", units::plural(n as u64 - 1, "other", "others")),
+        };
+        format!("no annotation of a stage; launched in {}{more}", strings.get(*name))
     }
 
     /// The annotation that names most slices of a stage, and how many others do.
@@ -295,14 +320,31 @@ impl Row for StageRow {
         ),
         Column {
             key: "launch_bound",
-            title: "Launch-bound",
+            title: "Limited by launches",
             unit: Unit::Text,
-            help: "Yes if Device busy is below 80%, Median launch-to-start below 25 µs and Median kernel below 20 µs: a rule of thumb from measured traces. Not judged where communication is half of the busy time or more.",
+            help: "Yes if the short gaps before late launches are 20% of the stage's time or more and the CPU rarely waits for the GPU. Not judged where communication is half of the busy time or more.",
             cell: |row| {
                 let word = row.launch_bound.map(|bound| if bound { "yes" } else { "no" });
                 let reason = if row.wait_p50_ns.is_none() { NO_CALLS } else { NOT_JUDGED };
                 Cell::or_missing(word.map(str::to_owned), Cell::Text, reason)
             },
+        },
+        Column {
+            key: "late_pct",
+            title: "Gaps before late launches, share of stage time",
+            unit: Unit::Percent,
+            help: "Gaps of less than 1 ms in which the GPU waits for the next launch, in percent of the stage's time: Busy and the gaps before its slices, without pauses of 10% of the GPU span or more.",
+            cell: |row| {
+                let known = row.wait_p50_ns.map(|_| row.late_pct);
+                Cell::or_missing(known, Cell::Percent, NO_CALLS)
+            },
+        },
+        Column {
+            key: "late_ns",
+            title: "Gaps before late launches",
+            unit: Unit::Time,
+            help: "Time of these gaps.",
+            cell: |row| Cell::or_missing(row.wait_p50_ns.map(|_| row.late_ns), Cell::Ns, NO_CALLS),
         },
         columns::busy_ns("Time during which at least one slice of the stage ran.", |row| {
             Cell::Ns(row.busy_ns)

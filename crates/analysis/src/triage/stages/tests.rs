@@ -7,6 +7,7 @@ use crate::Options;
 use crate::before_window::BeforeWindowSlices;
 use crate::fixture::{Fixture, Slice, kernel, slice};
 use crate::launches::Launches;
+use crate::triage::idle::gaps::Gaps;
 
 fn with<R>(fixture: Fixture, name: Option<&str>, look: impl Fn(&Stages, &Gpu<'_>) -> R) -> R {
     let trace = fixture.finish();
@@ -24,7 +25,9 @@ fn stages(fixture: Fixture) -> Vec<Stage> {
 }
 
 fn rows(fixture: Fixture) -> Vec<StageRow> {
-    with(fixture, None, |stages, gpu| stages.rows(gpu, &Launches::of(gpu), &[]))
+    with(fixture, None, |stages, gpu| {
+        stages.rows(gpu, &Launches::of(gpu), &[], &Gaps::alone(gpu, &Launches::of(gpu)))
+    })
 }
 
 #[test]
@@ -33,8 +36,9 @@ fn what_communication_adds_is_told_of_each_stage() {
     fixture.push(kernel("attn_fwd").at(0, 60));
     fixture.push(kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL()").at(40, 40).on(0, 9));
     fixture.push(kernel("attn_fwd").at(120, 20));
-    let found =
-        with(fixture, None, |stages, gpu| stages.rows(gpu, &Launches::of(gpu), &[40, 20, 20]));
+    let found = with(fixture, None, |stages, gpu| {
+        stages.rows(gpu, &Launches::of(gpu), &[40, 20, 20], &Gaps::alone(gpu, &Launches::of(gpu)))
+    });
     assert_eq!((found[0].busy_ns, found[0].span_ns), (100, 140));
     assert_eq!((found[0].busy_pct, found[0].exposed_comm_pct), (100.0 * 100.0 / 140.0, 20.0));
 }
@@ -81,7 +85,7 @@ fn a_stage_that_waits_for_other_ranks_is_not_judged() {
         fixture.push(kernel(name).at(124_000, comm_us * 1_000).link(9).on(0, 9));
         with(fixture, None, |stages, gpu| {
             let exposed_ns = [0, 0, 0, 0, 0, comm_us * 1_000];
-            stages.rows(gpu, &Launches::of(gpu), &exposed_ns)
+            stages.rows(gpu, &Launches::of(gpu), &exposed_ns, &Gaps::alone(gpu, &Launches::of(gpu)))
         })
         .remove(0)
     };
@@ -128,7 +132,9 @@ fn what_was_launched_before_the_window_keeps_the_gpu_busy() {
     let options = Options { without_before_window: true, ..Options::default() };
     let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &options);
     let launches = Launches::of(&gpu);
-    let row = Stages::of(&gpu, &launches, None).rows(&gpu, &launches, &[0, 0]).remove(0);
+    let row = Stages::of(&gpu, &launches, None)
+        .rows(&gpu, &launches, &[0, 0], &Gaps::alone(&gpu, &launches))
+        .remove(0);
     assert_eq!((row.busy_ns, row.span_ns), (20, 90));
     assert_eq!(row.gpu_busy_pct, 100.0 * 60.0 / 90.0);
 }

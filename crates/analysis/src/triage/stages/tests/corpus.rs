@@ -10,7 +10,12 @@ fn rows(name: &str) -> Option<Vec<StageRow>> {
     let before = BeforeWindowSlices::of(&trace);
     let gpu = Gpu::new(&trace, catalog::Platform::Unknown, &before, &Options::default());
     let launches = Launches::of(&gpu);
-    Some(Stages::of(&gpu, &launches, path.to_str()).rows(&gpu, &launches, &[]))
+    Some(Stages::of(&gpu, &launches, path.to_str()).rows(
+        &gpu,
+        &launches,
+        &[],
+        &Gaps::alone(&gpu, &launches),
+    ))
 }
 
 /// Stage, slices, kernels, total, busy and span in ns, passes.
@@ -132,17 +137,17 @@ fn inference_without_annotations_has_one_row() {
     assert!(rows.is_empty());
 }
 
-/// Medians of kernels whose launch is known, counted by a script that joins them by correlation; the first two traces are
-/// launch-bound by the rule they were measured for, the others are not.
+/// Medians of kernels whose launch is known, counted by a script that joins them by correlation (of an even number the mean
+/// of the two in the middle, rounded half up).
 #[test]
 fn waits_and_lengths_are_those_that_another_program_finds() {
     for (name, wait_ns, kernel_ns, bound) in [
-        ("h100_bert_small", 1_665, 3_648, true),
-        ("mi300_bert_small", 14_256, 4_770, true),
+        ("h100_bert_small", 1_667, 4_641, true),
+        ("mi300_bert_small", 14_267, 4_810, true),
         ("h100_qwen15_0.5b", 1_203_133, 29_152, false),
         ("mi300_qwen15_0.5b", 1_760_858, 18_001, false),
-        // Its kernels are too long.
-        ("mi300_xdit_sd35", 9_776, 21_551, false),
+        // 37% of its time are gaps in which the CPU dispatches compiled regions.
+        ("mi300_xdit_sd35", 9_776, 21_551, true),
     ] {
         let Some(rows) = rows(name) else { return };
         let [row] = &rows[..] else { panic!("{name}: {} stages", rows.len()) };
@@ -162,7 +167,8 @@ fn small(name: &str) -> Option<Vec<(Stage, u64, i64)>> {
     let before = BeforeWindowSlices::of(&trace);
     let gpu = Gpu::new(&trace, catalog::Platform::Unknown, &before, &Options::default());
     let launches = Launches::of(&gpu);
-    let rows = Stages::of(&gpu, &launches, None).rows(&gpu, &launches, &[]);
+    let rows =
+        Stages::of(&gpu, &launches, None).rows(&gpu, &launches, &[], &Gaps::alone(&gpu, &launches));
     Some(rows.iter().map(|row| (row.stage, row.n_slices, row.total_ns)).collect())
 }
 

@@ -1,0 +1,70 @@
+//! Where the CPU was in a piece of idle time.
+
+use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
+
+use super::intervals::Interval;
+use super::{Kind, kind, named};
+use crate::before_window::is_gpu;
+
+/// What runs for at least half of a piece of idle time: of each kind the innermost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// A call of the runtime.
+    pub(crate) call: Option<Row>,
+    /// An op or an annotation.
+    pub(crate) range: Option<Row>,
+    /// A frame of Python.
+    pub(crate) frame: Option<Row>,
+}
+
+impl Place {
+    /// The innermost of all: what names the place.
+    pub(crate) fn innermost(&self) -> Option<Row> {
+        self.call.or(self.range).or(self.frame)
+    }
+}
+
+/// The places of pieces of idle time; of those with a thread the places on it. Names of steps say nothing.
+#[inline(never)]
+pub(crate) fn places(trace: &Trace, pieces: &[(Interval, Option<TrackId>)]) -> Vec<Place> {
+    let mut found = vec![Place::default(); pieces.len()];
+    if pieces.is_empty() {
+        return found;
+    }
+    let is_step: Vec<bool> = (0..trace.strings.len() as u32)
+        .map(|id| named(trace.strings.get(StringId(id))).step)
+        .collect();
+    let kinds = trace.by_raw_category(kind);
+    each_row(trace, |row| {
+        let flags = trace.flags(row);
+        if trace.phase(row) != Phase::Complete || !flags.has(Flags::HAS_TS) || is_gpu(flags) {
+            return;
+        }
+        let kind = *kinds.of(trace, row);
+        if is_step[trace.name(row).0 as usize] {
+            return;
+        }
+        let (start, end) = (trace.ts_ns(row), trace.end_ns(row));
+        for (place, ((from, to), track)) in found.iter_mut().zip(pieces) {
+            let shared = end.min(*to).saturating_sub(start.max(*from));
+            if shared <= 0
+                || shared.saturating_mul(2) < to.saturating_sub(*from)
+                || track.is_some_and(|track| track != trace.track(row))
+            {
+                continue;
+            }
+            let best = match kind {
+                Kind::Runtime => &mut place.call,
+                Kind::Op | Kind::Annotation => &mut place.range,
+                Kind::Python => &mut place.frame,
+                Kind::Overhead | Kind::GpuAnnotation | Kind::Other => continue,
+            };
+            let dur_ns = end.saturating_sub(start);
+            let shorter = |known: Row| trace.end_ns(known).saturating_sub(trace.ts_ns(known));
+            if best.is_none_or(|known| dur_ns <= shorter(known)) {
+                *best = Some(row);
+            }
+        }
+    });
+    found
+}

@@ -1,0 +1,114 @@
+//! What outside readers of the reports found (docs/audit.md): each sentence prints only where it is true and useful.
+
+use testkit::{Kineto, KinetoEvent, event};
+
+use crate::common::Folder;
+
+const US: i64 = 1_000;
+
+fn cpu(cat: &str, name: &str, at_us: i64, us: i64) -> KinetoEvent {
+    event("X", cat, name).on(5, 1).at_ns(at_us * US).lasting_ns(us * US)
+}
+
+/// An op with its inputs, its launch, and a kernel of this grid.
+fn launched(trace: &mut Kineto, n: i64, op: &str, dims: &str, grid: &str, kernel_us: i64) {
+    let at_us = n * 500;
+    let inputs = cpu("cpu_op", op, at_us, 40).arg("External id", n);
+    let types = r#"["float", "float"]"#;
+    trace.push(inputs.raw_arg("Input Dims", dims).raw_arg("Input type", types));
+    let launch = cpu("cuda_runtime", "cudaLaunchKernel", at_us + 2, 4);
+    trace.push(launch.arg("correlation", n).arg("External id", n));
+    let kernel = event("X", "kernel", "ampere_sgemm_128x64_tn").on(0, 7);
+    let kernel = kernel.at_ns((at_us + 10) * US).lasting_ns(kernel_us * US);
+    let kernel = kernel.arg("device", 0).arg("stream", 7).arg("correlation", n);
+    trace.push(kernel.arg("External id", n).raw_arg("grid", grid).raw_arg("block", "[128,1,1]"));
+}
+
+/// More launches of `aten::bmm`, more time in `aten::addmm`.
+fn products() -> Kineto {
+    let mut trace = Kineto::new();
+    for n in 1..=3 {
+        launched(&mut trace, n, "aten::bmm", "[[8, 16, 16], [8, 16, 16]]", "[8,1,1]", 10);
+    }
+    launched(&mut trace, 4, "aten::mm", "[[512, 512], [512, 512]]", "[64,1,1]", 300);
+    launched(&mut trace, 5, "aten::mm", "[[64, 64], [64, 64]]", "[2,1,1]", 70);
+    trace
+}
+
+fn triaged(name: &str, trace: &Kineto) -> (Folder, String) {
+    let folder = Folder::new(name);
+    folder.write("run.json", trace.text());
+    let stdout = folder.run(&["triage", "run.json", "--out", "out"]).done().stdout;
+    (folder, stdout)
+}
+
+#[test]
+fn op_inputs_and_grid_of_a_kernel_are_of_the_same_launches() {
+    let (folder, stdout) = triaged("audit-launches", &products());
+    let rows = crate::triage::json(&folder, "out/kernel_table.json");
+    let row = &rows[0];
+    assert_eq!(row["cpu_op"], "aten::mm", "{row}");
+    assert_eq!(row["gemm_shape"], "512 x 512 x 512", "{row}");
+    assert_eq!(row["grid"], serde_json::json!([64, 1, 1]), "{row}");
+    assert_eq!(row["n_shapes"], 3, "{row}");
+    assert!(stdout.contains("| aten::mm | 75.0% |"), "300 of 400 µs: {stdout}");
+}
+
+#[test]
+fn shapes_are_recorded_if_the_ops_have_them() {
+    let question = r"record\_shapes=True?";
+    let (_folder, stdout) = triaged("audit-shapes", &products());
+    assert!(!stdout.contains(question), "{stdout}");
+    let mut bare = Kineto::new();
+    launched(&mut bare, 1, "aten::mm", "[]", "[1,1,1]", 5);
+    let (_folder, stdout) = triaged("audit-no-shapes", &bare);
+    assert!(stdout.contains(question), "{stdout}");
+}
+
+#[test]
+fn questions_about_a_server_need_a_server() {
+    let (_folder, stdout) = triaged("audit-questions", &products());
+    for useless in [
+        "launch flags",
+        "container image",
+        "clocks",
+        "Which architecture",
+        "no target architecture",
+        "Every kernel was launched",
+        "100.0% of GPU time maps",
+        "Shares are of summed GPU time",
+    ] {
+        assert!(!stdout.contains(useless), "{useless}: {stdout}");
+    }
+    let mut served = products();
+    for n in 0..20 {
+        served.push(cpu("python_function", "vllm/v1/worker/gpu_worker.py(3): execute", n, 1));
+    }
+    let (_folder, stdout) = triaged("audit-serving", &served);
+    assert!(stdout.contains(r"server\_args.json"), "{stdout}");
+}
+
+#[test]
+fn work_without_a_stage_names_the_annotation_around_it() {
+    let mut trace = products();
+    trace.push(cpu("user_annotation", "evaluate metrics", 400, 4_000));
+    let (_folder, stdout) = triaged("audit-annotation", &trace);
+    assert!(stdout.contains("| Stage | no stage |"), "{stdout}");
+    let told = "no annotation of a stage; launched in evaluate metrics";
+    assert!(stdout.contains(told), "{stdout}");
+}
+
+#[test]
+fn busy_shares_agree_in_triage_and_breakdown() {
+    let mut trace = products();
+    let early =
+        event("X", "kernel", "ampere_sgemm_64x64_nn").on(0, 7).at_ns(0).lasting_ns(400 * US);
+    trace.push(early.arg("device", 0).arg("stream", 7).arg("correlation", 99));
+    let (folder, stdout) = triaged("audit-busy", &trace);
+    let breakdown = folder.run(&["breakdown", "run.json"]).done().stdout;
+    let busy = |text: &str| {
+        let (_, rest) = text.split_once("GPU busy ").unwrap();
+        rest.split(['.', ';', ' ']).take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(busy(&stdout), busy(&breakdown));
+}
