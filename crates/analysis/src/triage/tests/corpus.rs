@@ -158,7 +158,7 @@ fn rows_show_the_launches_with_most_time() {
     let row = report.kernels.iter().find(|row| row.launches == 760).unwrap();
     // The file says 75776 threads of 256.
     assert_eq!(row.grid, Some([296, 1, 1]));
-    assert_eq!((row.n_shapes, text(&row.gemm_shape)), (3, "8192 x 2432 x 2432".into()));
+    assert_eq!((row.n_shapes, text(&row.gemm_shape)), (3, "8192 x 2432 x 9728".into()));
     assert_eq!(row.occupancy_pct, None);
 
     let alone = triage(&trace, &TriageOptions::default(), &Sources::default());
