@@ -136,7 +136,7 @@ fn spread(durations: &mut [i64]) -> (i64, i64, i64) {
 /// the order of the values.
 pub(crate) fn median(values: &mut [i64]) -> Option<i64> {
     let half = values.len().checked_sub(1)? / 2;
-    let even = values.len() % 2 == 0;
+    let even = values.len().is_multiple_of(2);
     let (_, low, above) = values.select_nth_unstable(half);
     let low = *low;
     let high = above.iter().copied().min().filter(|_| even).unwrap_or(low);
