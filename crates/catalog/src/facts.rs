@@ -55,6 +55,16 @@ pub fn facts(name: &str) -> NameFacts {
     }
 }
 
+/// Whether the name is that of a matrix product of 32-bit floats without tensor cores: cuBLAS's `ampere_sgemm_...` and
+/// `..._f32f32_f32f32_f32_...`, CUTLASS's `simt_sgemm`.
+#[must_use]
+pub fn is_f32_without_tensor_cores(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let has = |word: &str| lower.contains(word);
+    let tensor = ["tensorop", "tf32", "1688", "16816", "wmma", "convolve", "cudnn"];
+    (has("sgemm") || has("f32f32_f32f32_f32")) && !tensor.iter().any(|word| has(word))
+}
+
 /// Of the facts only [`NameFacts::gfx`] and [`NameFacts::sm`].
 #[must_use]
 pub fn architecture(name: &str) -> (Option<String>, Option<u32>) {
@@ -282,6 +292,22 @@ mod tests {
         let tensile = old.tensile.expect("tensile");
         assert!(!tensile.stream_k && !tensile.hipblaslt && !tensile.transpose_a);
         assert_eq!(tensile.instruction, Some([32, 32, 8]));
+    }
+
+    #[test]
+    fn products_of_32_bits_without_tensor_cores() {
+        for (name, expected) in [
+            ("ampere_sgemm_128x32_tn", true),
+            ("volta_sgemm_32x128_tn", true),
+            ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_ffma_cublas", true),
+            ("void cutlass::Kernel<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(Params)", true),
+            ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_cublas", false),
+            ("void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_tn_align4>(P)", false),
+            ("void precomputed_convolve_sgemm<float, 1024, 5, 5, 4, 3, 3, 1, true>(int)", false),
+            ("ampere_h16816gemm_128x64_tn", false),
+        ] {
+            assert_eq!(is_f32_without_tensor_cores(name), expected, "{name}");
+        }
     }
 
     #[test]

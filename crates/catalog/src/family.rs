@@ -54,7 +54,7 @@ families! {
         "op#dtensor", "batched_transpose_#x#_", "im2d2col", "col2im2d", "naive_conv", "gcnasmconv", "sp3asm",
         "transpose_nchw", "transpose_cnhw", "transpose_packed"
     ] }
-    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_", "<rnn_", "icit_convolve_sgemm"] }
+    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_", "<rnn_", "convolve_sgemm"] }
     CuBlas { "cublas", "cuBLAS", [
         "nvjet", "xmma", "cublas", "gemv2", "gemvx", "gemvnsp", "dot_kernel", "reduce_1block", "gemmk1_", "^ampere_",
         "^volta_", "^turing_", "^maxwell_", "^hopper_", "splitkreduce_kernel", "<scal_kernel"
@@ -85,6 +85,8 @@ families! {
     ] }
     RocPrimCub { "rocprim_cub", "rocPRIM / CUB", ["rocprim", "hipcub", "cub::", "thrust"] }
     Aten { "aten", "PyTorch ATen", ["<at::", "at_cuda", "c10::", "_zn2at", "<indexing_backward_kernel", "<cunn_", "::softmax_warp_forward", "::softmax_warp_backward"] }
+    // Apex, and DeepSpeed's copy of it; PyTorch's own are in at::native.
+    Apex { "apex", "Apex, DeepSpeed", ["multi_tensor_apply_kernel"] }
     Triton { "triton", "Triton / bare name", [] }
     Custom { "custom", "Custom", [] }
 }
@@ -232,6 +234,14 @@ mod tests {
             ("void finalizeMoeRoutingKernel<cutlass::bfloat16_t>(int)", Family::TrtLlm),
             ("void dpsk::ep::internode::combine<false, 8>(int4*)", Family::DeepEp),
             ("Memcpy HtoD (Pageable -> Device)", Family::Runtime),
+            (
+                "void precomputed_convolve_sgemm<float, 1024, 5, 5, 4, 3, 3, 1, true>(int)",
+                Family::CuDnn,
+            ),
+            (
+                "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>, float>(int)",
+                Family::Apex,
+            ),
         ] {
             assert_eq!(of_name(&name.to_ascii_lowercase(), Platform::Cuda), family, "{name}");
         }

@@ -60,10 +60,13 @@ impl OverlapDocument<'_> {
         section.intro.push(format!("Mode: {}.", self.mode));
         section.intro.push(overlap_note.clone());
         section.tables.push(Table::of("figures", "Figures", &figures(concurrency, coverage)));
+        let advised: Vec<OverlapRow> =
+            overlap.iter().filter(|row| row.is_advice()).cloned().collect();
         section.tables.push(
-            Table::of("actions", "Actions", overlap)
-                .only(ACTIONS)
-                .when_empty("No kernel has enough exposed time to be worth overlapping."),
+            Table::of("actions", "Actions", &advised).only(ACTIONS).when_empty(
+                "Nothing is advised: no exposed communication or copy has independent compute to run beside, or too little wall \
+                 time would go away.",
+            ),
         );
         let title = names.strip(&self.title);
         let mut out = report::document(&title, &[strip_section(&names, &section)]);

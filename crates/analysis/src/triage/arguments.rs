@@ -142,6 +142,34 @@ impl Arguments {
         self.calls.get(self.call_index(slice)? as usize)?.gemm
     }
 
+    /// Whether the first tensor that the op of a slice was called with is of 16 bits; `None` for formats other than
+    /// floats of 16 and of 32 bits or more.
+    pub(crate) fn is_half(&self, slice: usize) -> Option<bool> {
+        let shapes = self.calls.get(self.call_index(slice)? as usize)?.shapes.as_str();
+        let of = |types: &[&str]| types.iter().any(|word| shapes.starts_with(word));
+        match () {
+            () if of(&["bf16[", "f16["]) => Some(true),
+            () if of(&["f32[", "f64["]) => Some(false),
+            () => None,
+        }
+    }
+
+    /// The sizes of the first tensor that the op of a slice was called with, and the bytes of one element.
+    pub(crate) fn first_tensor(&self, slice: usize) -> Option<(Vec<u64>, u64)> {
+        let shapes = self.calls.get(self.call_index(slice)? as usize)?.shapes.as_str();
+        let (kind, rest) = shapes.split_once('[')?;
+        let sizes = rest.split_once(']')?.0;
+        let sizes: Option<Vec<u64>> =
+            sizes.split(',').map(|size| size.trim().parse().ok()).collect();
+        let bytes = match kind {
+            "f64" | "i64" => 8,
+            "f32" | "i32" => 4,
+            "bf16" | "f16" => 2,
+            _ => 1,
+        };
+        Some((sizes?, bytes))
+    }
+
     /// Whether a slice's launch config comes from the capture of its graph.
     pub(crate) fn is_captured(&self, slice: usize) -> bool {
         self.captured.get(slice) == Some(&true)

@@ -8,7 +8,7 @@ use super::framework::Framework;
 use super::stages::Stage;
 
 /// Time on threads, by thread and start; nested ranges are one.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Regions {
     ranges: Vec<(TrackId, i64, i64)>,
 }
@@ -60,6 +60,10 @@ pub(crate) struct RunContext {
     pub(crate) zero_grad: Regions,
     /// Where code of a compiler runs.
     pub(crate) compiled: Regions,
+    /// Where a gradient is accumulated: there DistributedDataParallel starts its all-reduces.
+    pub(crate) gradient_hooks: Regions,
+    /// Where PyTorch's own fused attention, or its fallback of single ops, runs: nothing is left to call instead.
+    pub(crate) own_attention: Regions,
 }
 
 impl RunContext {
@@ -72,6 +76,8 @@ impl RunContext {
             stack,
             run: run_type(trace, stack),
             optimizer: optimizer(trace),
+            compiled: Some(has_name(trace, is_generated)),
+            foreach: Some(has_name(trace, |name| name.contains("multi_tensor_apply_kernel"))),
             ..RunFacts::default()
         };
         Self {
@@ -80,8 +86,36 @@ impl RunContext {
                 name.starts_with("Optimizer.zero_grad") || name.ends_with(": zero_grad")
             }),
             compiled: Regions::of(trace, is_compiled),
+            gradient_hooks: Regions::of(trace, |name| {
+                name.starts_with(
+                    "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+                ) || name.starts_with("torch.distributed.ddp.reducer")
+            }),
+            own_attention: Regions::of(trace, |name| {
+                matches!(
+                    name,
+                    "aten::scaled_dot_product_attention"
+                        | "aten::_native_multi_head_attention"
+                        | "aten::_transformer_encoder_layer_fwd"
+                )
+            }),
         }
     }
+}
+
+/// Whether any name of the trace is `wanted`.
+fn has_name(trace: &Trace, wanted: impl Fn(&str) -> bool) -> bool {
+    (0..trace.strings.len() as u32).any(|id| wanted(trace.strings.get(StringId(id))))
+}
+
+/// Whether a slice shows that something of the run is compiled: a range of a compiler, or a kernel of TorchInductor.
+fn is_generated(name: &str) -> bool {
+    is_compiled(name)
+        || name.contains("CompiledFunctionBackward")
+        || ["triton_poi_fused", "triton_red_fused", "triton_per_fused"]
+            .iter()
+            .any(|kernel| name.starts_with(kernel))
+        || name.starts_with("triton__")
 }
 
 /// Whether a range is code of a compiler: names that PyTorch gives to compiled functions.

@@ -18,6 +18,7 @@ mod kernel_table;
 mod mapping;
 mod nest;
 pub(crate) mod overlap;
+mod precision;
 mod python;
 mod replay;
 mod report;
@@ -30,6 +31,7 @@ mod wall;
 
 #[cfg(test)]
 mod tests {
+    mod advice;
     mod corpus;
     mod devices;
 }
@@ -51,6 +53,7 @@ pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 
+use catalog::architectures::Peak;
 use trace::{Details, Flags, Phase, Row, Trace, each_row};
 
 use self::arguments::{Arguments, KnownCalls};
@@ -133,10 +136,12 @@ pub fn triage_kept(
     let devices = gpu.by_device();
     let given = Given::of(sources);
     let framework = framework::framework(trace);
-    let run = RunContext::of(trace, platform, framework.framework);
+    let mut run = RunContext::of(trace, platform, framework.framework);
+    run.facts.sm = arch.observed_arch.strip_prefix("sm_").and_then(|digits| digits.parse().ok());
+    let peak = precision::peak(trace);
     let steps = idle::cpu_steps(trace);
     let host = Host::of(trace);
-    let asked = Asked { options, given: &given, framework, run, steps };
+    let asked = Asked { options, given: &given, framework, run, peak, steps };
     let mut coverage = Coverage::default();
     let mut time = DeviceTime::default();
     let mut tables: Vec<(String, DeviceTables)> = Vec::with_capacity(devices.len());
@@ -190,6 +195,7 @@ pub fn triage_kept(
     });
     let seen = Seen { time: &time, n_devices: devices.len(), coverage: &coverage, tp: options.tp };
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
+    takeaways.extend(tables.precision.take());
     takeaways.extend(crate::other_work::other_work(trace));
     let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = before.summary;
     let report = TriageReport {
@@ -235,6 +241,8 @@ struct Asked<'a> {
     given: &'a Given<'a>,
     framework: FrameworkVote,
     run: RunContext,
+    /// What the devices can do at most, if all have one name that is known.
+    peak: Option<&'static Peak>,
     /// The profiler's steps on the CPU.
     steps: Vec<Interval>,
 }
@@ -252,6 +260,10 @@ pub(super) struct DeviceTables {
     concurrency: Concurrency,
     fuse: Vec<FuseRow>,
     fuse_note: Option<String>,
+    /// What the number format of the matrix products costs.
+    precision: Option<String>,
+    /// What shares of advice are of, if not of the GPU span.
+    span: Option<&'static str>,
 }
 
 impl DeviceTables {
@@ -271,6 +283,9 @@ impl DeviceTables {
             all.contexts.extend(of.contexts);
             all.concurrency.add(of.concurrency);
             all.fuse.extend(of.fuse.into_iter().map(|row| FuseRow { device: on(), ..row }));
+            // (Of several GPUs the first one with a finding speaks: they run the same program.)
+            all.precision = all.precision.or(of.precision);
+            all.span = all.span.or(of.span);
             for (note, of_device) in [
                 (&mut all.launch_note, of.launch_note),
                 (&mut all.overlap_note, of.overlap_note),
@@ -355,7 +370,7 @@ fn on_device(
     host: &mut Host,
     coverage: &mut Coverage,
 ) -> Triaged {
-    let Asked { options, given, framework, run, .. } = asked;
+    let Asked { options, given, framework, run, peak, .. } = asked;
     let sources = given.sources;
     let Placed { launches, places, stages, arguments, replayed, by_name } =
         Placed::of(gpu, linker, options.file_name.as_deref(), given);
@@ -379,6 +394,7 @@ fn on_device(
         details: sources.details,
         wall: Some(&wall),
         facts: run.facts,
+        gradient_hooks: Some(&run.gradient_hooks),
         ..OverlapOptions::default()
     };
     let overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
@@ -396,7 +412,7 @@ fn on_device(
         model: options.model.as_deref(),
         arguments: Some(&arguments),
     };
-    let ground = Ground { run, wall: &wall, exposed_ns };
+    let ground = Ground { run, wall: &wall, exposed_ns, arguments: Some(&arguments), peak: *peak };
     let stage_id = |slice: usize| stages.stage(slice).id();
     let fuse = fuse::fuse(gpu, &launches, stage_id, Some(&places), &context, &ground);
     let tables = DeviceTables {
@@ -410,6 +426,8 @@ fn on_device(
         concurrency: overlap.concurrency,
         fuse: fuse.rows,
         fuse_note: fuse.note,
+        precision: precision::sentence(gpu, &wall, exposed_ns, &run.facts, *peak),
+        span: Some(wall.span()),
     };
     let exposed_ns = overlap.per_slice.exclusive_ns;
     let slices = TriageSlices::of(gpu, &stages, places, &launches, exposed_ns);

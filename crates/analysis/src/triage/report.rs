@@ -355,7 +355,8 @@ impl TriageReport {
             contexts: _,
             concurrency: _,
             fuse,
-            fuse_note,
+            // What is not advised is in the artifacts.
+            fuse_note: _,
             coverage,
             before_window,
             takeaways,
@@ -410,17 +411,24 @@ impl TriageReport {
         if !overlap_note.is_empty() {
             chances.intro.push(overlap_note.clone());
         }
+        let advised: Vec<OverlapRow> =
+            overlap.iter().filter(|row| row.is_advice()).cloned().collect();
         chances.tables.push(
-            table_of(Table::of("overlap", "Overlap opportunities", overlap))
+            table_of(Table::of("overlap", "Overlap opportunities", &advised))
                 .preview(PREVIEW)
-                .when_empty("No kernel has enough exposed time to be worth overlapping."),
+                .when_empty(
+                    "Nothing is advised: no exposed communication or copy has independent compute to run beside, or too little \
+                     wall time would go away.",
+                ),
         );
         let mut patterns = Section::new("fuse", "Fuse opportunities");
-        patterns.intro.extend(fuse_note.iter().cloned());
+        let advised: Vec<FuseRow> = fuse.iter().filter(|row| row.is_advice()).cloned().collect();
         patterns.tables.push(
-            table_of(Table::of("fuse", "Fuse opportunities", fuse))
+            table_of(Table::of("fuse", "Fuse opportunities", &advised))
                 .preview(PREVIEW)
-                .when_empty("No fusion candidate saves enough wall time."),
+                .when_empty(
+                    "Nothing is advised: no replacement that is known to apply here saves 0.5% of the GPU span.",
+                ),
         );
         vec![triage, table, chances, patterns]
     }

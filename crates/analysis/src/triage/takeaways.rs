@@ -84,8 +84,7 @@ pub(super) fn takeaways(
     if cause.is_some_and(|cause| cause != Cause::Paced) {
         said.extend(limits.map(Limits::sentence));
     }
-    let blocked = coverage.gpu_blocked_ns > 0;
-    let span = if blocked { "the GPU span without the blocked time" } else { "the GPU span" };
+    let span = tables.span.unwrap_or("the GPU span");
     let fusion =
         tables.fuse.iter().filter(|row| row.priority.is_some_and(|priority| priority <= HEADLINE));
     if let Some((best, saved_ns)) =

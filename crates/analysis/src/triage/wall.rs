@@ -3,7 +3,8 @@
 //! GPU time that goes away shortens the wall time only where the GPU is what everything waits for. The model replays
 //! the window with two delays. The *GPU's lead* grows by the time that is removed; each slice limits it, because no slice
 //! begins before its launch call is over. The *CPU's lead* follows where the CPU waited for the GPU (a synchronising call,
-//! a blocking copy): what it launches afterwards comes sooner. Where the GPU waits for the CPU, the lead is lost.
+//! a blocking copy): what it launches afterwards comes sooner. Where the GPU waits for the CPU, the lead is lost. A launch that
+//! goes away gives the CPU a lead, too: where the GPU is idle until its next launch, that slice begins sooner.
 //!
 //! The lead at the end of the window is an upper bound: slices of other streams may hold up the rest, and nothing says
 //! that all of the time goes away.
@@ -24,6 +25,24 @@ const PRIORITIES: [(u8, i64); 3] = [(1, 50), (2, 20), (3, LEAST_PERMILLE)];
 /// No limit, and no time.
 const UNKNOWN: i64 = i64::MAX;
 
+/// A pause of this share of the span may be one-off, in percent: a dialogue, a check point, the pause between two runs.
+const ONE_OFF_PCT: i64 = 10;
+/// As many pauses of a similar length belong to the program's rhythm.
+const RHYTHM: usize = 3;
+/// Of a pause, what comes after a launch by this much is blocked, not waiting for the CPU.
+const BLOCKED_NS: i64 = 1_000_000;
+
+/// What goes away with a change of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Removed {
+    /// The slice that becomes shorter, or is gone.
+    pub(crate) slice: u32,
+    /// GPU time.
+    pub(crate) gpu_ns: i64,
+    /// CPU time of its launch, if that is gone.
+    pub(crate) cpu_ns: i64,
+}
+
 /// A wait of the CPU for the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wait {
@@ -42,10 +61,17 @@ pub(crate) struct Wall {
     slack_ns: Vec<i64>,
     /// By slice: when its launch began; [`UNKNOWN`] where it is not recorded.
     launched_ns: Vec<i64>,
+    /// By slice: from the begin of its launch to the next launch on the same thread; [`UNKNOWN`] where that is not recorded, or
+    /// one call launched several slices.
+    spacing_ns: Vec<i64>,
+    /// By slice: how long the device was idle before it.
+    idle_ns: Vec<i64>,
     /// By end.
     waits: Vec<Wait>,
-    /// From the first start to the last end, without `blocked_ns`.
+    /// From the first start to the last end, without `blocked_ns` and `one_off_ns`.
     pub(crate) span_ns: i64,
+    /// The sum of pauses that are no part of the program's rhythm, each above a tenth of the span.
+    pub(crate) one_off_ns: i64,
     /// How long the GPU was idle with work queued: what ran then, if anything, is not in the file.
     pub(crate) blocked_ns: i64,
     /// Whether launches are recorded: without them nothing limits the bound but the slices themselves.
@@ -62,8 +88,11 @@ impl Wall {
         let mut wall = Self {
             slack_ns: vec![UNKNOWN; n],
             launched_ns: vec![UNKNOWN; n],
+            spacing_ns: vec![UNKNOWN; n],
+            idle_ns: vec![0; n],
             waits: Vec::new(),
             span_ns: 0,
+            one_off_ns: 0,
             blocked_ns,
             linked: false,
         };
@@ -85,10 +114,80 @@ impl Wall {
                 wall.waits.push(Wait { until_ns: over_ns, waited_ns, slice: at as u32 });
             }
         }
-        wall.span_ns = extent.span_ns().saturating_sub(blocked_ns).max(0);
+        wall.add_pauses(gpu, extent.span_ns());
+        wall.add_spacing(gpu, launches);
+        let lost_ns = blocked_ns.saturating_add(wall.one_off_ns);
+        wall.span_ns = extent.span_ns().saturating_sub(lost_ns).max(0);
         wall.add_synchronisations(gpu);
         trace::sort(&mut wall.waits);
         wall
+    }
+
+    /// How long the device was idle before each slice, and which of these pauses are one-off.
+    #[inline(never)]
+    fn add_pauses(&mut self, gpu: &Gpu<'_>, span_ns: i64) {
+        let mut beside = (0..gpu.n_beside()).map(|at| gpu.slice_beside(at)).peekable();
+        let mut busy_until: Option<i64> = None;
+        // Long pauses, each without what of it is blocked.
+        let mut long_ns: Vec<i64> = Vec::new();
+        for at in 0..gpu.len() {
+            let slice = gpu.slice(at);
+            while let Some(other) = beside.next_if(|other| other.start_ns < slice.start_ns) {
+                busy_until = busy_until.map(|ns| ns.max(other.end_ns()));
+            }
+            let idle_ns = busy_until.map_or(0, |ns| slice.start_ns.saturating_sub(ns)).max(0);
+            self.idle_ns[at] = idle_ns;
+            let slack_ns = self.slack_ns[at];
+            let is_blocked = slack_ns != UNKNOWN && slack_ns.min(idle_ns) >= BLOCKED_NS;
+            let free_ns = if is_blocked { idle_ns - slack_ns.min(idle_ns) } else { idle_ns };
+            if i128::from(free_ns) * 100 > i128::from(span_ns) * i128::from(ONE_OFF_PCT) {
+                long_ns.push(free_ns);
+            }
+            busy_until = busy_until.max(Some(slice.end_ns()));
+        }
+        let similar = |ns: i64| long_ns.iter().filter(|other| **other >= ns / 2).count();
+        let one_off = long_ns.iter().filter(|ns| similar(**ns) < RHYTHM);
+        self.one_off_ns = one_off.fold(0, |sum, ns| sum.saturating_add(*ns));
+    }
+
+    /// How long the CPU takes from one launch to the next, by slice.
+    #[inline(never)]
+    fn add_spacing(&mut self, gpu: &Gpu<'_>, launches: &Launches) {
+        let trace = gpu.trace;
+        let of_slice = |at: usize| {
+            let launch = launches.of_slice(at).filter(|_| launches.is_sure(at))?;
+            Some((trace.track(launch), trace.ts_ns(launch), launch, at as u32))
+        };
+        let mut calls: Vec<_> = (0..gpu.len()).filter_map(of_slice).collect();
+        trace::sort(&mut calls);
+        for (at, (track, ts_ns, launch, slice)) in calls.iter().enumerate() {
+            let is_other = |next: &&(_, _, u32, u32)| next.2 != *launch;
+            let alone = at.checked_sub(1).is_none_or(|before| calls[before].2 != *launch);
+            let next = calls.get(at + 1).filter(is_other);
+            if let Some((_, next_ns, ..)) = next.filter(|(on, ..)| on == track && alone) {
+                self.spacing_ns[*slice as usize] = next_ns.saturating_sub(*ts_ns);
+            }
+        }
+    }
+
+    /// The CPU time that a launch of these slices takes: the median time to the next launch of their thread. `None` where it is
+    /// not recorded.
+    pub(crate) fn launch_ns(&self, slices: impl Iterator<Item = u32>) -> Option<i64> {
+        let of = |at: u32| self.spacing_ns.get(at as usize).copied();
+        let mut times: Vec<i64> = slices.filter_map(of).filter(|ns| *ns != UNKNOWN).collect();
+        let middle = times.len().checked_sub(1)? / 2;
+        trace::sort(&mut times);
+        times.get(middle).copied()
+    }
+
+    /// The CPU time from the launch of a slice to the next one; no limit where it is not recorded.
+    pub(crate) fn spacing_ns(&self, slice: u32) -> i64 {
+        self.spacing_ns.get(slice as usize).copied().unwrap_or(UNKNOWN)
+    }
+
+    /// Whether a slice has a launch call of its own.
+    pub(crate) fn is_launched_alone(&self, slice: u32) -> bool {
+        self.spacing_ns.get(slice as usize).is_some_and(|ns| *ns != UNKNOWN)
     }
 
     /// Calls that wait until the GPU is done.
@@ -124,10 +223,17 @@ impl Wall {
         }
     }
 
-    /// How much sooner the window ends without this time: `removed` is (slice, ns), sorted by slice.
-    #[inline(never)]
+    /// How much sooner the window ends without this GPU time: `removed` is (slice, ns), sorted by slice.
     pub(crate) fn saved_ns(&self, removed: &[(u32, i64)]) -> i64 {
-        let Some((first, _)) = removed.first() else { return 0 };
+        let of =
+            |(slice, gpu_ns): &(u32, i64)| Removed { slice: *slice, gpu_ns: *gpu_ns, cpu_ns: 0 };
+        self.saved_without(&removed.iter().map(of).collect::<Vec<_>>())
+    }
+
+    /// The same, with the launches that go away. `removed` is sorted by slice.
+    #[inline(never)]
+    pub(crate) fn saved_without(&self, removed: &[Removed]) -> i64 {
+        let Some(Removed { slice: first, .. }) = removed.first() else { return 0 };
         let mut left = removed.iter().peekable();
         let mut waits = self.waits.iter().peekable();
         // The lead of the GPU at each slice that the CPU waits for.
@@ -144,13 +250,16 @@ impl Wall {
             {
                 let known = leads.binary_search_by_key(&wait.slice, |(slice, _)| *slice);
                 let lead_ns = known.map_or(0, |at| leads[at].1);
-                cpu_ns = cpu_ns.max(lead_ns.min(cpu_ns.saturating_add(wait.waited_ns)));
+                // (A CPU that comes earlier only waits longer.)
+                cpu_ns = lead_ns.min(cpu_ns.saturating_add(wait.waited_ns));
             }
             if self.slack_ns[at] != UNKNOWN {
-                gpu_ns = gpu_ns.min(cpu_ns.saturating_add(self.slack_ns[at]));
+                let launched_ns = cpu_ns.min(gpu_ns.saturating_add(self.idle_ns[at]));
+                gpu_ns = gpu_ns.min(cpu_ns.saturating_add(self.slack_ns[at])).max(launched_ns);
             }
-            while let Some((_, ns)) = left.next_if(|(slice, _)| *slice as usize == at) {
-                gpu_ns = gpu_ns.saturating_add(*ns);
+            while let Some(gone) = left.next_if(|gone| gone.slice as usize == at) {
+                gpu_ns = gpu_ns.saturating_add(gone.gpu_ns);
+                cpu_ns = cpu_ns.saturating_add(gone.cpu_ns);
             }
             if awaited.next_if(|slice| *slice as usize == at).is_some() {
                 leads.push((at as u32, gpu_ns));
@@ -161,7 +270,12 @@ impl Wall {
 
     /// What shares are of, in words.
     pub(crate) fn span(&self) -> &'static str {
-        if self.blocked_ns > 0 { "the GPU span without the blocked time" } else { "the GPU span" }
+        match (self.blocked_ns > 0, self.one_off_ns > 0) {
+            (true, true) => "the GPU span without the blocked time and one-off pauses",
+            (true, false) => "the GPU span without the blocked time",
+            (false, true) => "the GPU span without one-off pauses",
+            (false, false) => "the GPU span",
+        }
     }
 
     /// The priority of advice that saves this much at most; `None` if it is not worth it.
@@ -231,6 +345,36 @@ mod tests {
         let starved = wall(&[(0, 2, 10), (100, 102, 10), (200, 202, 10)], &[]);
         assert_eq!(starved.saved_ns(&[(0, 9 * US)]), US, "a launch takes its microsecond");
         assert_eq!(starved.saved_ns(&[(2, 9 * US)]), 9 * US, "the last one ends the window");
+    }
+
+    #[test]
+    fn a_launch_that_goes_away_saves_its_cpu_time_where_the_gpu_is_idle() {
+        let gone = |slice, cpu_us: i64| [Removed { slice, gpu_ns: 0, cpu_ns: cpu_us * US }];
+        let starved = wall(&[(0, 2, 10), (100, 102, 10), (200, 202, 10)], &[]);
+        assert_eq!(starved.saved_without(&gone(0, 40)), 40 * US);
+        assert_eq!(starved.saved_without(&gone(0, 300)), 180 * US, "only while the GPU is idle");
+        assert_eq!(starved.saved_without(&gone(2, 40)), 0, "nothing is launched after it");
+        let queued = wall(&[(0, 10, 100), (1, 110, 100), (2, 210, 100)], &[]);
+        assert_eq!(queued.saved_without(&gone(0, 40)), 0, "the GPU does not wait for the CPU");
+        // A call that waits for the GPU makes the CPU's lead worthless.
+        let waits = wall(&[(0, 2, 10), (20, 22, 10), (100, 102, 10)], &[(1, 15)]);
+        assert_eq!(waits.saved_without(&gone(0, 10)), 0);
+        assert_eq!(waits.saved_without(&gone(1, 10)), 10 * US);
+        assert_eq!(starved.launch_ns([0, 1, 2].into_iter()), Some(100 * US));
+    }
+
+    #[test]
+    fn one_off_pauses_are_no_part_of_the_span() {
+        let of = |starts_ms: &[i64]| {
+            let kernels: Vec<(i64, i64, i64)> =
+                starts_ms.iter().map(|ms| (ms * 1000 - 5, ms * 1000, 1000)).collect();
+            let wall = wall(&kernels, &[]);
+            (wall.span_ns / (1000 * US), wall.span())
+        };
+        assert_eq!(of(&[1, 2, 3, 4]), (4, "the GPU span"));
+        assert_eq!(of(&[1, 2, 602, 603, 1003]), (5, "the GPU span without one-off pauses"));
+        // Four pauses of one length are the program's rhythm.
+        assert_eq!(of(&[1, 101, 201, 301, 401]), (401, "the GPU span"));
     }
 
     #[test]

@@ -103,6 +103,13 @@ kinds! {
     "softmax": { categories: [Softmax], families: [], any: [], none: ["backward", "bwd"],
         yes: ["void (anonymous namespace)::softmax_warp_forward<float, float, float, 7, false, false>(float*, float const*, int)"],
         no: ["void at::native::(anonymous namespace)::softmax_warp_backward<float, float, float, 7, false, false>(float*)"] }
+    // What builds a mask or applies it.
+    "mask": { categories: [], families: [Aten], any: ["triu_tril", "masked_fill", "<where_kernel", "bitwise_not", "logical_not"], none: ["backward", "multi_tensor"],
+        yes: [
+            "void at::native::triu_tril_kernel<float, int, false, 2, false>(at::cuda::detail::TensorInfo<float, int>)",
+            "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<at::native::(anonymous namespace)::masked_fill_kernel(at::TensorIterator&, c10::Scalar const&)::{lambda()#1}> >(int)",
+        ],
+        no: ["void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int)"] }
     "random": { categories: [Random], families: [], any: [], none: ["backward"],
         yes: ["void at::native::(anonymous namespace)::fused_dropout_kernel_vec<float, float, unsigned int, 1, 4, bool>(int)"],
         no: ["attn_fwd"] }

@@ -150,6 +150,23 @@ pub struct RunFacts {
     pub half: Option<bool>,
     /// The data loader loads in the process that trains (`num_workers=0`).
     pub single_process_loader: Option<bool>,
+    /// The NVIDIA compute capability as `major * 10 + minor`: 90 is an H100.
+    pub sm: Option<u32>,
+    /// Some code of the run is compiled (TorchInductor).
+    pub compiled: Option<bool>,
+    /// The kernels are launched below the eager function of the attention interface of Hugging Face Transformers, which
+    /// another `attn_implementation` replaces.
+    pub attention_interface: Option<bool>,
+    /// The most rows (tokens) that the kernels work on at once.
+    pub tokens: Option<u64>,
+    /// The largest tensor that the kernels reduce or norm, in bytes.
+    pub bytes: Option<u64>,
+    /// The collectives are launched by the gradient hooks of DistributedDataParallel.
+    pub ddp: Option<bool>,
+    /// The collectives move 32-bit floats.
+    pub collective_f32: Option<bool>,
+    /// The run has foreach or fused optimizer kernels.
+    pub foreach: Option<bool>,
 }
 
 /// Which gate is closed.
@@ -189,6 +206,22 @@ pub enum Gate {
     Precision,
     /// How the data loader works.
     Loader,
+    /// The compute capability.
+    Capability,
+    /// The run is compiled already.
+    Compiled,
+    /// Which code calls the attention.
+    AttentionInterface,
+    /// How many tokens a step has.
+    Tokens,
+    /// How large the tensors are.
+    Bytes,
+    /// Which code starts the collective.
+    Ddp,
+    /// The number format of the collective.
+    CollectiveFormat,
+    /// The optimizer's kernels.
+    Foreach,
 }
 
 /// The conditions of a remedy: a list of allowed values for each fact. An empty list and `None` ask for nothing.
@@ -228,6 +261,22 @@ pub struct Gates {
     pub half: Option<bool>,
     /// Whether the data loader loads in the process that trains.
     pub single_process_loader: Option<bool>,
+    /// The least and the greatest NVIDIA compute capability. GPUs of other vendors pass.
+    pub sm: Option<(u32, u32)>,
+    /// Whether some code of the run is compiled.
+    pub compiled: Option<bool>,
+    /// Whether the attention is called through the interface of Hugging Face Transformers.
+    pub attention_interface: Option<bool>,
+    /// The most tokens.
+    pub most_tokens: Option<u64>,
+    /// The most bytes.
+    pub most_bytes: Option<u64>,
+    /// Whether the hooks of DistributedDataParallel start the collective.
+    pub ddp: Option<bool>,
+    /// Whether the collective moves 32-bit floats.
+    pub collective_f32: Option<bool>,
+    /// Whether the optimizer has foreach or fused kernels.
+    pub foreach: Option<bool>,
 }
 
 /// No conditions.
@@ -249,6 +298,14 @@ pub(crate) const OPEN: Gates = Gates {
     equal_inputs: None,
     half: None,
     single_process_loader: None,
+    sm: None,
+    compiled: None,
+    attention_interface: None,
+    most_tokens: None,
+    most_bytes: None,
+    ddp: None,
+    collective_f32: None,
+    foreach: None,
 };
 
 /// A fact that is not known is in no list.
@@ -258,6 +315,10 @@ fn allows<T: PartialEq>(allowed: &[T], fact: Option<T>) -> bool {
 
 fn agrees(wanted: Option<bool>, fact: Option<bool>) -> bool {
     wanted.is_none() || wanted == fact
+}
+
+fn at_most(most: Option<u64>, fact: Option<u64>) -> bool {
+    most.is_none_or(|most| fact.is_some_and(|fact| fact <= most))
 }
 
 impl Gates {
@@ -283,7 +344,23 @@ impl Gates {
             (agrees(self.equal_inputs, facts.equal_inputs), Gate::EqualInputs),
             (agrees(self.half, facts.half), Gate::Precision),
             (agrees(self.single_process_loader, facts.single_process_loader), Gate::Loader),
+            (self.allows_capability(facts), Gate::Capability),
+            (agrees(self.compiled, facts.compiled), Gate::Compiled),
+            (agrees(self.attention_interface, facts.attention_interface), Gate::AttentionInterface),
+            (at_most(self.most_tokens, facts.tokens), Gate::Tokens),
+            (at_most(self.most_bytes, facts.bytes), Gate::Bytes),
+            (agrees(self.ddp, facts.ddp), Gate::Ddp),
+            (agrees(self.collective_f32, facts.collective_f32), Gate::CollectiveFormat),
+            (agrees(self.foreach, facts.foreach), Gate::Foreach),
         ];
         gates.into_iter().find(|(open, _)| !open).map(|(_, gate)| gate)
+    }
+
+    /// Compute capabilities are NVIDIA's; on other GPUs the vendor's gate decides.
+    fn allows_capability(&self, facts: &RunFacts) -> bool {
+        self.sm.is_none_or(|(least, most)| {
+            facts.platform != Platform::Cuda
+                || facts.sm.is_some_and(|sm| (least..=most).contains(&sm))
+        })
     }
 }

@@ -32,13 +32,14 @@ pub const REMEDIES: &[Remedy] = &[
             phases: &[Phase::Forward, Phase::Backward],
             executions: NOT_COMPILED,
             parts: ATEN,
+            compiled: Some(false),
             ..OPEN
         },
     },
     Remedy {
         id: "rms-norm-op",
         what: "torch.nn.functional.rms_norm",
-        action: "Call torch.nn.functional.rms_norm in place of the single ops (a PyTorch version that runs it as one kernel).",
+        action: "Call torch.nn.functional.rms_norm in place of the single ops (one kernel since PyTorch 2.9).",
         why: "One kernel reads the row once and writes the result once.",
         check: "In a new trace, one norm kernel replaces pow, mean, rsqrt and mul.",
         gates: Gates {
@@ -157,8 +158,8 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "sdpa",
         what: "torch.nn.functional.scaled_dot_product_attention",
-        action: "Call torch.nn.functional.scaled_dot_product_attention (in Hugging Face models attn_implementation=\"sdpa\"); \
-                 pass a bias as attn_mask.",
+        action: "Call torch.nn.functional.scaled_dot_product_attention in place of the two matrix products and the softmax, with \
+                 a mask or bias as attn_mask; torch.nn.MultiheadAttention calls it with need_weights=False.",
         why: "One kernel computes the attention without writing the scores to memory.",
         check: "In a new trace, an attention kernel (flash, efficient or fmha) replaces the softmax and both bmm kernels.",
         gates: Gates {
@@ -171,9 +172,25 @@ pub const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "hf-sdpa",
+        what: "attn_implementation=\"sdpa\" of Hugging Face Transformers",
+        action: "Load the model with attn_implementation=\"sdpa\"; it runs eager_attention_forward of Transformers now.",
+        why: "One kernel computes the attention without writing the scores to memory.",
+        check: "In a new trace, an attention kernel (flash, efficient or fmha) replaces the softmax and both bmm kernels.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: OWN_CODE,
+            phases: FORWARD,
+            masks: &[Mask::None, Mask::Causal, Mask::Boolean, Mask::Additive],
+            executions: NOT_COMPILED,
+            attention_interface: Some(true),
+            ..OPEN
+        },
+    },
+    Remedy {
         id: "flash-attention",
         what: "FlashAttention",
-        action: "Call flash_attn_func of FlashAttention (in Hugging Face models attn_implementation=\"flash_attention_2\").",
+        action: "Call flash_attn_func of FlashAttention.",
         why: "One kernel computes the attention without writing the scores to memory. It takes 16-bit inputs without an \
               additive bias only.",
         check: "In a new trace, flash_fwd kernels replace the softmax and both bmm kernels.",
@@ -184,6 +201,8 @@ pub const REMEDIES: &[Remedy] = &[
             masks: &[Mask::None, Mask::Causal],
             executions: NOT_COMPILED,
             half: Some(true),
+            // FlashAttention 2 needs Ampere.
+            sm: Some((80, 999)),
             ..OPEN
         },
     },
@@ -228,6 +247,8 @@ pub const REMEDIES: &[Remedy] = &[
             runs: INFERENCE,
             norms: &[Norm::Rms],
             parts: NOT_GENERATED,
+            // (The support matrix of docs/design/fusions.md.)
+            sm: Some((89, 999)),
             ..OPEN
         },
     },
@@ -243,6 +264,7 @@ pub const REMEDIES: &[Remedy] = &[
             runs: INFERENCE,
             activations: &[Activation::Silu],
             parts: NOT_GENERATED,
+            sm: Some((89, 999)),
             ..OPEN
         },
     },
@@ -259,6 +281,9 @@ pub const REMEDIES: &[Remedy] = &[
             runs: INFERENCE,
             norms: &[Norm::Rms],
             parts: NOT_GENERATED,
+            // Hopper and Blackwell; by default tensors up to 1 MiB (8 ranks) to 64 MiB (2 ranks).
+            sm: Some((90, 103)),
+            most_bytes: Some(1 << 20),
             ..OPEN
         },
     },
@@ -274,6 +299,9 @@ pub const REMEDIES: &[Remedy] = &[
             runs: INFERENCE,
             norms: &[Norm::Rms],
             parts: NOT_GENERATED,
+            // Hopper and Blackwell; batches of at most 2048 tokens (layers/communicator.py).
+            sm: Some((90, 103)),
+            most_tokens: Some(2048),
             ..OPEN
         },
     },
@@ -296,13 +324,15 @@ pub const REMEDIES: &[Remedy] = &[
         id: "vllm-rope-cache",
         what: "the pass fuse_rope_kvcache of vLLM (AITER)",
         action: "Set fuse_rope_kvcache in the pass_config of vLLM's compilation config, with AITER enabled (VLLM_ROCM_USE_AITER=1).",
-        why: "One AITER kernel rotates and writes the KV cache.",
+        why: "One AITER kernel rotates and writes the KV cache. The pass applies to steps of at most 256 tokens by default.",
         check: "In a new trace, fused_qk_rope_reshape_and_cache replaces the two kernels.",
         gates: Gates {
             platforms: &[Platform::Rocm],
             stacks: &[Stack::Vllm],
             runs: INFERENCE,
             parts: NOT_GENERATED,
+            // rope_kvcache_fusion_max_token_num of vLLM's PassConfig.
+            most_tokens: Some(256),
             ..OPEN
         },
     },
@@ -370,6 +400,7 @@ pub const REMEDIES: &[Remedy] = &[
             optimizers: &[Optimizer::Sgd, Optimizer::Adam, Optimizer::AdamW, Optimizer::Adagrad],
             executions: &[Execution::Eager],
             parts: ATEN,
+            foreach: Some(false),
             ..OPEN
         },
     },
@@ -411,7 +442,7 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "larger-buckets",
         what: "larger buckets (bucket_cap_mb of DistributedDataParallel)",
-        action: "Raise bucket_cap_mb of DistributedDataParallel, or coalesce the collectives.",
+        action: "Coalesce the collectives: flatten the tensors into buckets, or raise bucket_cap_mb of DistributedDataParallel.",
         why: "Each collective has a latency of its own; one larger one pays it once.",
         check: "In a new trace, fewer collectives run, and their sum is shorter.",
         gates: Gates { runs: TRAINING, ..OPEN },
@@ -423,7 +454,24 @@ pub const REMEDIES: &[Remedy] = &[
                  beside it.",
         why: "A collective needs few compute units, so that compute can run at the same time.",
         check: "In a new trace, the exposed time of the collective is shorter.",
-        gates: OPEN,
+        // DistributedDataParallel starts its all-reduces asynchronously already.
+        gates: Gates { ddp: Some(false), ..OPEN },
+    },
+    Remedy {
+        id: "ddp-compress",
+        what: "gradients in 16 bits (bf16_compress_hook or fp16_compress_hook of DistributedDataParallel)",
+        action: "Register bf16_compress_hook or fp16_compress_hook of torch.distributed.algorithms.ddp_comm_hooks.default_hooks \
+                 with DistributedDataParallel.register_comm_hook.",
+        why: "The gradients cross the link in 16 bits instead of 32, so that up to half of the exposed time goes away. The gradients \
+              lose precision.",
+        check: "In a new trace, the all-reduce kernels are named after a 16-bit type and take less time.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            runs: TRAINING,
+            ddp: Some(true),
+            collective_f32: Some(true),
+            ..OPEN
+        },
     },
     Remedy {
         id: "pin-host-memory",

@@ -26,6 +26,14 @@ const TRAINING: RunFacts = RunFacts {
     equal_inputs: None,
     half: None,
     single_process_loader: None,
+    sm: Some(90),
+    compiled: Some(false),
+    attention_interface: None,
+    tokens: None,
+    bytes: None,
+    ddp: None,
+    collective_f32: None,
+    foreach: None,
 };
 
 /// The same as inference in vLLM.
@@ -60,12 +68,13 @@ fn nothing_that_asks_for_a_fact_passes_without_it() {
         .filter(|remedy| remedy.gates.closed(&nothing).is_none())
         .map(|remedy| remedy.id)
         .collect();
-    assert_eq!(open, ["overlap-collective"], "its own bound decides");
+    assert!(open.is_empty(), "{open:?}");
 }
 
 #[test]
 fn vendor() {
     let rms = RunFacts { norm: Some(Norm::Rms), ..VLLM };
+    let rms = RunFacts { bytes: Some(1 << 20), ..rms };
     let both = ["vllm-allreduce-norm", "aiter-allreduce-norm"];
     assert_eq!(ids(&both, &rms), ["vllm-allreduce-norm"]);
     assert_eq!(ids(&both, &RunFacts { platform: Platform::Rocm, ..rms }), ["aiter-allreduce-norm"]);
@@ -203,4 +212,44 @@ fn gradients_and_inputs() {
     assert_eq!(ids(&merge, &equal), merge);
     let backward = RunFacts { phase: Some(Phase::Backward), ..equal };
     assert!(ids(&merge, &backward).is_empty(), "weight gradients share no input");
+}
+
+#[test]
+fn passes_of_frameworks_ask_for_what_they_apply_to() {
+    let rms = RunFacts { norm: Some(Norm::Rms), ..VLLM };
+    let reduce = ["vllm-allreduce-norm"];
+    let small = RunFacts { bytes: Some(1 << 20), ..rms };
+    assert_eq!(ids(&reduce, &small), reduce);
+    assert!(ids(&reduce, &rms).is_empty(), "a size that is not recorded");
+    assert!(ids(&reduce, &RunFacts { bytes: Some(64 << 20), ..small }).is_empty());
+    assert!(ids(&reduce, &RunFacts { sm: Some(80), ..small }).is_empty(), "Hopper or Blackwell");
+    let cache = ["vllm-rope-cache"];
+    let rocm = RunFacts { platform: Platform::Rocm, sm: None, tokens: Some(256), ..VLLM };
+    assert_eq!(ids(&cache, &rocm), cache);
+    assert!(ids(&cache, &RunFacts { tokens: Some(8192), ..rocm }).is_empty());
+    assert!(ids(&cache, &RunFacts { tokens: None, ..rocm }).is_empty());
+    let quant = ["vllm-norm-quant"];
+    assert_eq!(ids(&quant, &rms), quant);
+    assert!(ids(&quant, &RunFacts { sm: Some(80), ..rms }).is_empty(), "no FP8");
+}
+
+#[test]
+fn what_is_done_already() {
+    let compiled = RunFacts { compiled: Some(true), ..TRAINING };
+    assert!(ids(&["torch-compile"], &compiled).is_empty());
+    let foreach = ["foreach-optimizer"];
+    let step = RunFacts {
+        phase: Some(Phase::Optimizer),
+        optimizer: Some(Optimizer::Adam),
+        foreach: Some(false),
+        ..TRAINING
+    };
+    assert_eq!(ids(&foreach, &step), foreach);
+    assert!(ids(&foreach, &RunFacts { foreach: Some(true), ..step }).is_empty());
+    let all = ["overlap-collective", "ddp-compress"];
+    let ddp = |ddp, collective_f32| RunFacts { ddp, collective_f32, ..TRAINING };
+    assert_eq!(ids(&all, &ddp(Some(false), Some(true))), ["overlap-collective"]);
+    assert_eq!(ids(&all, &ddp(Some(true), Some(true))), ["ddp-compress"]);
+    assert!(ids(&all, &ddp(Some(true), Some(false))).is_empty(), "16 bits already");
+    assert!(ids(&all, &ddp(None, Some(true))).is_empty());
 }

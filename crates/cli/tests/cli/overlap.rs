@@ -27,7 +27,7 @@ fn one_stage_and_a_span() {
     let run = folder
         .run(&["overlap", "example.json.gz", "--stage", "decode", "--rows", "1", "--span", "100"])
         .done();
-    assert!(run.stdout.contains("| decode |") && !run.stdout.contains("| extend |"));
+    assert!(run.stdout.contains(", decode: ") && !run.stdout.contains(", extend/prefill: "));
     // 100 µs around an instance of 8.90 µs.
     assert!(run.stdout.contains("109 µs"), "{}", run.stdout);
     assert_eq!(folder.run(&["overlap", "example.json.gz", "--stage", "backward"]).code, 2);

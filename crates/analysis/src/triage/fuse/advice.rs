@@ -5,14 +5,16 @@ use catalog::remedies::{
     Activation, Execution, Mask, Norm, Optimizer, Parts, Remedy, RunFacts, applicable, remedy,
 };
 use catalog::{Category, Family};
+use trace::Trace;
 
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
-use super::{Ground, related};
+use super::{Ground, attention, related};
 use crate::launches::Launches;
 use crate::triage::facts::phase;
 use crate::triage::site::Attribution;
 use crate::triage::stages::Stage;
+use crate::triage::wall::Removed;
 
 /// Longer pauses between two parts are no launch gaps, in ns.
 const MOST_GAP_NS: i64 = 20_000;
@@ -25,6 +27,19 @@ pub(super) struct Advice {
     pub path: String,
     /// The wall time that goes away at most.
     pub saved_ns: i64,
+    /// What that rests on.
+    pub rule: Rule,
+}
+
+/// What the estimate of an advice rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rule {
+    /// Launches that go away, and the CPU time of each, where single launches are recorded.
+    pub launches: Option<(u64, i64)>,
+    /// For attention: the sum of the least times of the fused kernels, if it is known.
+    pub attention_ns: Option<Option<i64>>,
+    /// For collectives in a row: the latency of each.
+    pub latency_ns: Option<i64>,
 }
 
 /// The advice about a candidate; `None` where no remedy applies.
@@ -55,8 +70,9 @@ pub(super) fn advice(
     if remedies.is_empty() {
         return None;
     }
-    let saved_ns = ground.wall.saved_ns(&removed(lanes, ground, candidate));
-    Some(Advice { remedies, path, saved_ns })
+    let (removed, rule) = removed(lanes, attribution, ground, candidate);
+    let saved_ns = ground.wall.saved_without(&removed);
+    Some(Advice { remedies, path, saved_ns, rule })
 }
 
 /// Whether the gates of a framework's pattern are open.
@@ -76,18 +92,31 @@ pub(super) fn is_possible(
     }
 }
 
-/// The exposed time that a fused kernel does not take, as (slice, ns) by slice. Communication stays: its bytes have to
-/// go over the link all the same.
+/// The exposed time that a fused kernel does not take and the launches that go away, by slice. Communication stays: its bytes
+/// have to go over the link all the same.
 #[inline(never)]
-fn removed(lanes: &Lanes<'_>, ground: &Ground<'_>, candidate: &Candidate) -> Vec<(u32, i64)> {
-    let collectives = matches!(candidate.sought, Sought::Chain(chain) if chain.id == "K15");
+fn removed(
+    lanes: &Lanes<'_>,
+    attribution: Option<&Attribution>,
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+) -> (Vec<Removed>, Rule) {
+    let chain_is = |id| matches!(candidate.sought, Sought::Chain(chain) if chain.id == id);
+    let (collectives, attention) = (chain_is("K15"), chain_is("K04"));
+    let split_k = chain_is("K14");
     let keeps = match candidate.sought {
         Sought::Chain(chain) => chain.keeps,
         Sought::Pattern(_) => Keeps::Longest,
     };
     let gpu = lanes.gpu;
     let exposed_ns = |at: u32| ground.exposed_ns.get(at as usize).copied().unwrap_or_default();
-    let mut removed = Vec::new();
+    // Kernels of a graph have no launch of their own.
+    let in_graph = |at: u32| attribution.is_some_and(|places| places.site(at as usize).graph);
+    let is_launched = |at: u32| ground.wall.is_launched_alone(at) && !in_graph(at);
+    let launch_ns = ground.wall.launch_ns(related(candidate).filter(|at| !in_graph(*at)));
+    let (mut removed, mut n_launches) = (Vec::new(), 0);
+    let latency_ns = (keeps == Keeps::AllButLatency).then(|| latency_ns(lanes, candidate));
+    let mut attention_ns = attention.then_some(Some(0_i64));
     for find in &candidate.split {
         let slices = &candidate.slices[find.from as usize..find.to as usize];
         let stays = |at: u32| {
@@ -96,6 +125,7 @@ fn removed(lanes: &Lanes<'_>, ground: &Ground<'_>, candidate: &Candidate) -> Vec
         };
         let parts: Vec<u32> = slices.iter().copied().filter(|at| !stays(*at)).collect();
         let kept = if slices.len() > parts.len() { Vec::new() } else { kept(lanes, keeps, &parts) };
+        let mut of_find = Vec::with_capacity(parts.len());
         for (nth, at) in parts.iter().enumerate() {
             let before = nth.checked_sub(1).map(|nth| parts[nth]);
             let gap_ns = before.filter(|before| before + 1 == *at).map_or(0, |before| {
@@ -105,20 +135,47 @@ fn removed(lanes: &Lanes<'_>, ground: &Ground<'_>, candidate: &Candidate) -> Vec
                     .saturating_sub(gpu.slice(before as usize).end_ns());
                 if gap_ns > MOST_GAP_NS { 0 } else { gap_ns.max(0) }
             });
-            let own_ns = if kept.contains(at) { 0 } else { exposed_ns(*at) };
-            removed.push((*at, own_ns.saturating_add(gap_ns)));
+            let is_kept = kept.contains(at);
+            let own_ns = if is_kept && !attention { 0 } else { exposed_ns(*at) };
+            let own_ns = own_ns.min(latency_ns.unwrap_or(i64::MAX));
+            // (cuBLAS launches the fill of its GEMM itself, in next to no time.)
+            let gone = !is_kept && !split_k && is_launched(*at);
+            let cpu_ns = launch_ns.filter(|_| gone).unwrap_or_default();
+            let cpu_ns = cpu_ns.min(ground.wall.spacing_ns(*at));
+            n_launches += u64::from(cpu_ns > 0);
+            of_find.push(Removed { slice: *at, gpu_ns: own_ns.saturating_add(gap_ns), cpu_ns });
         }
+        if attention {
+            let least_ns = attention::least_ns(lanes, ground.arguments, ground.peak, &parts);
+            attention_ns = attention_ns.map(|sum| Some(sum?.saturating_add(least_ns?)));
+            let mut left_ns = least_ns.unwrap_or_default();
+            for part in &mut of_find {
+                let taken_ns = left_ns.min(part.gpu_ns);
+                part.gpu_ns -= taken_ns;
+                left_ns -= taken_ns;
+            }
+        }
+        removed.append(&mut of_find);
     }
     trace::sort(&mut removed);
-    removed.dedup_by_key(|(at, _)| *at);
-    removed
+    removed.dedup_by_key(|part| part.slice);
+    let launches = launch_ns.filter(|_| n_launches > 0).map(|ns| (n_launches, ns));
+    (removed, Rule { launches, attention_ns, latency_ns })
+}
+
+/// How long a kernel of these takes whatever it moves: one in twenty is shorter.
+fn latency_ns(lanes: &Lanes<'_>, candidate: &Candidate) -> i64 {
+    let mut times: Vec<i64> =
+        related(candidate).map(|at| lanes.gpu.slice(at as usize).dur_ns).collect();
+    trace::sort(&mut times);
+    times.get(times.len() / 20).copied().unwrap_or_default()
 }
 
 /// The parts of one place that a fused kernel takes as long as.
 fn kept(lanes: &Lanes<'_>, keeps: Keeps, parts: &[u32]) -> Vec<u32> {
     let dur_ns = |at: u32| lanes.gpu.slice(at as usize).dur_ns;
     match keeps {
-        Keeps::Nothing => Vec::new(),
+        Keeps::Nothing | Keeps::AllButLatency => Vec::new(),
         _ if parts.len() < 2 => Vec::new(),
         Keeps::Longest => parts.iter().copied().max_by_key(|at| dur_ns(*at)).into_iter().collect(),
         Keeps::LargestName => {
@@ -153,7 +210,10 @@ pub(super) fn facts(
         norm: names.norm(chain.map_or("", |chain| chain.id)),
         activation: names.activation(),
         optimizer,
-        mask: if biased(attribution, candidate) { Some(Mask::Additive) } else { names.mask() },
+        mask: mask(lanes.gpu.trace, launches, attribution, ground, candidate, &names),
+        attention_interface: Some(below_interface(attribution, candidate)),
+        tokens: largest(ground, candidate).map(|(tokens, _)| tokens),
+        bytes: largest(ground, candidate).map(|(_, bytes)| bytes),
         execution: execution(lanes, launches, attribution, ground, candidate).or(run.execution),
         parts: names.parts(),
         zero_grad: chain.and_then(|chain| chain.zero_grad),
@@ -162,6 +222,60 @@ pub(super) fn facts(
         half: names.half(),
         ..run
     }
+}
+
+/// What stands between the products of an attention. It is not known, so that nothing is advised, where the single ops are
+/// PyTorch's own fallback of a fused attention, or where the products are no batched ones.
+fn mask(
+    trace: &Trace,
+    launches: &Launches,
+    attribution: Option<&Attribution>,
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+    names: &Names,
+) -> Option<Mask> {
+    let own = &ground.run.own_attention;
+    let launch = |at: u32| launches.of_slice(at as usize);
+    let is_own = |at: u32| launch(at).is_some_and(|row| own.hold(trace, row));
+    if related(candidate).any(is_own) {
+        return None;
+    }
+    if biased(attribution, candidate) {
+        return Some(Mask::Additive);
+    }
+    // A classifier multiplies before and after a softmax, too, but with aten::mm.
+    let ops = related(candidate).filter_map(|at| attribution?.site(at as usize).cpu_op.as_deref());
+    let mut products = ops.filter(|op| op.ends_with("mm")).peekable();
+    let single = products.peek().is_some() && !products.any(|op| op.ends_with("bmm"));
+    if single { None } else { names.mask() }
+}
+
+/// Whether the single ops are those of `eager_attention_forward` of Transformers: models that have it take their attention from
+/// the interface of which `attn_implementation` chooses.
+fn below_interface(attribution: Option<&Attribution>, candidate: &Candidate) -> bool {
+    let Some(attribution) = attribution else { return false };
+    related(candidate).any(|at| {
+        let site = attribution.site(at as usize);
+        let calls = site.stack.iter().map(String::as_str);
+        let lines = calls.chain(site.location.iter().map(|line| line.function.as_str()));
+        lines.into_iter().any(|line| line.contains("eager_attention_forward"))
+    })
+}
+
+/// The most rows of the first input of the parts, and its bytes: the tokens of a step.
+fn largest(ground: &Ground<'_>, candidate: &Candidate) -> Option<(u64, u64)> {
+    let arguments = ground.arguments?;
+    let mut most: Option<(u64, u64)> = None;
+    for at in related(candidate) {
+        let (sizes, bytes) = arguments.first_tensor(at as usize)?;
+        let (rows, all) = (
+            sizes.first().copied()?,
+            sizes.iter().fold(1_u64, |all, size| all.saturating_mul(*size)),
+        );
+        let (tokens, size) = most.unwrap_or_default();
+        most = Some((tokens.max(rows), size.max(all.saturating_mul(bytes))));
+    }
+    most
 }
 
 /// Whether a product adds a tensor on the way: `baddbmm` takes it as its first input.
@@ -295,6 +409,7 @@ impl Names {
     fn mask(&self) -> Option<Mask> {
         let add = kind_named("add");
         let harmless = kind_named("copy|mul_number|fill|random");
+        let masks = kind_named("mask");
         let mut mask = Mask::None;
         for (name, category, _, kinds) in &self.all {
             let of = if *category == Category::Softmax {
@@ -307,7 +422,7 @@ impl Names {
                 continue;
             } else if kinds.meets(add) {
                 Mask::Additive
-            } else if name.contains("where") || name.contains("masked_fill") {
+            } else if kinds.meets(masks) || name.contains("where") {
                 Mask::Boolean
             } else if kinds.meets(harmless)
                 || name.contains("divfunctor")

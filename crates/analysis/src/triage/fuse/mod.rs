@@ -8,12 +8,14 @@
 //! A find is advised only if a row of [`catalog::remedies`] applies to it and enough wall time would go away.
 
 mod advice;
+mod attention;
 mod find;
 mod handover;
 mod inputs;
 mod lanes;
 mod rows;
 
+use catalog::architectures::Peak;
 use catalog::fuse_patterns::{Framework as PatternFramework, FusePattern, patterns};
 
 use super::arguments::Arguments;
@@ -91,7 +93,10 @@ fn judged<'a>(
             candidate.split.clear();
         }
     }
-    found.iter_mut().for_each(|candidate| inputs::judge(candidate, context.arguments));
+    for candidate in &mut found {
+        inputs::judge(candidate, context.arguments);
+        attention::without_tiny(&lanes, candidate);
+    }
     let accepted = accept(&lanes, found, is_named(context));
     let advised = |accepted: Accepted| {
         let advice = advice::advice(&lanes, launches, attribution, ground, &accepted.candidate);
@@ -110,6 +115,10 @@ pub(crate) struct Ground<'a> {
     pub wall: &'a Wall,
     /// The exposed time of each GPU slice.
     pub exposed_ns: &'a [i64],
+    /// What ops were called with, if it was read.
+    pub arguments: Option<&'a Arguments>,
+    /// What the device can do at most, if it is known.
+    pub peak: Option<&'static Peak>,
 }
 
 /// The framework, if it is known to be one that has patterns of its own.
@@ -147,6 +156,9 @@ fn modules(attribution: &Attribution) -> String {
     classes.dedup();
     classes.join(" ")
 }
+
+/// As many kernels in one place are as telling as several places.
+const MANY: usize = 32;
 
 /// A candidate that stays, with what is left of it.
 struct Accepted {
@@ -227,7 +239,9 @@ fn is_enough(lanes: &Lanes<'_>, candidate: &Candidate) -> bool {
     };
     let share =
         || crate::percent(related_ns(lanes, candidate), lanes.stages[candidate.stage].total_ns);
-    !candidate.active.is_empty() || (candidate.split.len() >= min_times && share() >= min_pct)
+    // (An optimizer step of one kernel a parameter is one place, however long.)
+    let often = candidate.split.len() >= min_times || candidate.slices.len() >= MANY;
+    !candidate.active.is_empty() || (often && share() >= min_pct)
 }
 
 /// What makes a candidate more telling than another, first things first.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use report::{Cell, Column, Row, Unit, Word, short_name, units};
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
+use super::advice::{Advice, Rule};
 use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::{Accepted, Fuse, related};
@@ -72,6 +72,14 @@ pub struct FuseRow {
     pub rationale: String,
 }
 
+impl FuseRow {
+    /// Whether anything is advised. Tables for people have only these rows; artifacts have all.
+    #[must_use]
+    pub fn is_advice(&self) -> bool {
+        self.priority.is_some()
+    }
+}
+
 #[inline(never)]
 pub(super) fn rows(
     lanes: &Lanes<'_>,
@@ -108,6 +116,8 @@ pub(super) fn rows(
         names.dedup();
         (!names.is_empty()).then(|| format!("{why}: {}.", names.join("; ")))
     };
+    // (What is possible in one stage is possible.)
+    impossible.retain(|name| !small.contains(name));
     let notes = [
         list(
             small,
@@ -186,14 +196,35 @@ pub(super) fn row(
 
 /// How large the estimate is, and what it rests on.
 fn gain(advice: &Advice, wall: &Wall) -> String {
-    let limit = if wall.linked {
-        "where the GPU waits for the CPU it counts as nothing"
-    } else {
-        "no launches are recorded, so that it is not known where the GPU waits for the CPU"
+    let Rule { launches, attention_ns, latency_ns } = advice.rule;
+    let of_gpu = match (attention_ns, latency_ns) {
+        (None, Some(ns)) => format!(
+            "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
+            units::time(ns)
+        ),
+        (Some(Some(ns)), _) => format!(
+            "the exposed time of these kernels less {}, which a fused kernel takes at the GPU's peak rates",
+            units::time(ns)
+        ),
+        (Some(None), _) => "the exposed time of these kernels; what a fused kernel takes instead is not known, because the sizes or \
+                       the GPU's rates are not"
+            .to_owned(),
+        (None, None) => "the exposed time of these kernels without what a fused kernel still takes".to_owned(),
+    };
+    let limit = match launches {
+        Some((n, ns)) => format!(
+            "where the GPU waits for the CPU, the CPU time of {} that {} away ({} each at most, the median of this trace, with the \
+             profiler's overhead)",
+            units::plural(n, "launch", "launches"),
+            if n == 1 { "goes" } else { "go" },
+            units::time(ns)
+        ),
+        None if wall.linked => "where the GPU waits for the CPU it counts as nothing".to_owned(),
+        None => "no launches are recorded, so that it is not known where the GPU waits for the CPU"
+            .to_owned(),
     };
     format!(
-        " It saves at most {} ({} of {}). This is an estimate: the exposed time of these kernels without what a \
-         fused kernel still takes; {limit}.",
+        " It saves at most {} ({} of {}). This is an estimate: {of_gpu}; {limit}.",
         units::time(advice.saved_ns),
         units::percent(percent(advice.saved_ns, wall.span_ns)),
         wall.span(),
@@ -393,14 +424,14 @@ impl Row for FuseRow {
             key: "savings_bound_ns",
             title: "Saves at most",
             unit: Unit::Time,
-            help: "Wall time that would go away at most, an estimate: the exposed time of the kernels without what a fused kernel still takes. Where the GPU waits for the CPU it counts as nothing.",
+            help: "Wall time that would go away at most, an estimate: the exposed time of the kernels without what a fused kernel still takes. Where the GPU waits for the CPU: the CPU time of the launches that go away.",
             cell: |row| Cell::or_missing(row.savings_bound_ns, Cell::Ns, FUSED),
         },
         Column {
             key: "savings_pct",
             title: "Share of GPU span",
             unit: Unit::Percent,
-            help: "Saves at most in percent of the GPU span: from the first start to the last end on the device, without idle time with work queued.",
+            help: "Saves at most in percent of the GPU span: from the first start to the last end on the device, without idle time with work queued and without one-off pauses.",
             cell: |row| Cell::or_missing(row.savings_pct, Cell::Percent, FUSED),
         },
         Column {

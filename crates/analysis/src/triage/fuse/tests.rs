@@ -61,6 +61,7 @@ fn open(platform: Platform, framework: Option<Framework>) -> RunContext {
     run.facts.run = Some(if serves { RunType::Inference } else { RunType::Training });
     run.facts.optimizer = Some(Optimizer::AdamW);
     run.facts.execution = Some(Execution::Eager);
+    run.facts.sm = Some(90);
     run
 }
 
@@ -78,7 +79,13 @@ fn advised(
     let launches = Launches::of(&gpu);
     let exposed_ns: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).dur_ns).collect();
     let wall = Wall::of(&gpu, &launches, 0);
-    let ground = Ground { run, wall: &wall, exposed_ns: &exposed_ns };
+    let ground = Ground {
+        run,
+        wall: &wall,
+        exposed_ns: &exposed_ns,
+        arguments: context.arguments,
+        peak: None,
+    };
     fuse(&gpu, &launches, stage_of, places.as_ref(), context, &ground)
 }
 
@@ -97,7 +104,13 @@ fn look_on(
     let launches = Launches::of(&gpu);
     let exposed_ns: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).dur_ns).collect();
     let wall = Wall::of(&gpu, &launches, 0);
-    let ground = Ground { run: &run, wall: &wall, exposed_ns: &exposed_ns };
+    let ground = Ground {
+        run: &run,
+        wall: &wall,
+        exposed_ns: &exposed_ns,
+        arguments: context.arguments,
+        peak: None,
+    };
     let (lanes, judged) = judged(&gpu, &launches, stage_of, places.as_ref(), context, &ground);
     let mut rows: Vec<(usize, FuseRow)> = judged
         .iter()
@@ -587,16 +600,15 @@ fn a_remedy_is_advised_only_where_it_can_work() {
 
 #[test]
 fn an_all_reduce_stays_and_only_its_norm_is_saved() {
-    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], "decode", |_| {}, Framework::Vllm);
-    assert_eq!(paths(&fuse), [("K07", "the pass fuse_allreduce_rms of vLLM (FlashInfer)")]);
+    let on_rocm = |run: &mut RunContext| run.facts.platform = Platform::Rocm;
+    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], "decode", on_rocm, Framework::Vllm);
+    assert_eq!(paths(&fuse), [("K07", "all-reduce with RMSNorm of AITER")]);
     let row = &fuse.rows[0];
     assert_eq!((row.savings_bound_ns, row.related_ns), (Some(40_000), 40_000));
     assert!(row.rationale.contains("This is an estimate"), "{}", row.rationale);
-    assert!(
-        row.action.contains("without --enforce-eager"),
-        "it is a pass of a compiler: {}",
-        row.action
-    );
+    // vLLM's pass applies to small tensors only; how large these are is not recorded.
+    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], "decode", |_| {}, Framework::Vllm);
+    assert_eq!(paths(&fuse), []);
 }
 
 #[test]
@@ -605,7 +617,7 @@ fn what_a_fused_kernel_still_takes_is_no_saving() {
         advice_for(&[POW, MEAN, ADD_NUMBER, RSQRT, MUL], "forward", |_| {}, Framework::Pytorch);
     assert_eq!(rms.rows[0].savings_bound_ns, Some(160_000), "four of five");
     assert_eq!((rms.rows[0].priority, rms.rows[0].savings_pct), (Some(1), Some(80.0)));
-    // Where the GPU waits for the CPU, shorter kernels save nothing.
+    // Where the GPU waits for the CPU, launches that go away save their CPU time, shorter kernels nothing.
     let mut starved = Fixture::default();
     for (name, at) in [POW, MEAN, ADD_NUMBER, RSQRT, MUL, GEMM].iter().zip(0_i64..) {
         let launched_ns = at * 900_000;
@@ -615,8 +627,9 @@ fn what_a_fused_kernel_still_takes_is_no_saving() {
     }
     let run = open(Platform::Cuda, Some(Framework::Pytorch));
     let found = advised(&starved.finish(), |_| "forward", |_| None, &of(Framework::Pytorch), &run);
-    assert_eq!(found.rows, []);
-    assert!(found.note.unwrap().contains("Unfused RMSNorm (K01)"));
+    assert_eq!(found.rows[0].savings_bound_ns, Some(3_600_000), "four launches of five");
+    let why = &found.rows[0].rationale;
+    assert!(why.contains("the CPU time of 4 launches that go away (900 µs each"), "{why}");
 }
 
 #[test]

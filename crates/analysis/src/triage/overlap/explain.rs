@@ -7,6 +7,17 @@ use super::risk::{Evidence, Neighbours, Risk};
 use super::verdict::{Lever, Verdict};
 use crate::percent;
 
+/// What the bound of a row counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Saving {
+    /// Exposed time that other work could hide.
+    Hidden,
+    /// Half of the exposed time: half of the bytes.
+    Half,
+    /// The latency of each collective and the CPU time of its launch.
+    Latency,
+}
+
 /// What the sentences are made of.
 pub(super) struct Figures<'a> {
     pub(super) verdict: Verdict,
@@ -35,6 +46,8 @@ pub(super) struct Figures<'a> {
     pub(super) linked: bool,
     /// A copy whose host side is pageable memory.
     pub(super) pageable: bool,
+    /// What the bound counts.
+    pub(super) saving: Saving,
     /// The stage has work on one stream only.
     pub(super) one_stream: bool,
 }
@@ -53,7 +66,7 @@ pub(super) fn signal(figures: &Figures<'_>) -> String {
 
 pub(super) fn reason(figures: &Figures<'_>) -> String {
     let mut sentences = vec![exposure(figures)];
-    if matches!(figures.lever, Lever::Overlap | Lever::Copy) {
+    if matches!(figures.lever, Lever::Overlap | Lever::Copy) && figures.saving == Saving::Hidden {
         sentences.push(dependencies(figures));
     }
     if figures.pageable {
@@ -90,13 +103,19 @@ fn savings(figures: &Figures<'_>) -> Option<String> {
     let span = figures.span;
     let collective = figures.lever == Lever::Overlap;
     if saved_ns == 0 {
-        return Some(if collective {
+        return Some(if figures.saving != Saving::Hidden {
+            "That saves no wall time: the GPU waits for the CPU.".to_owned()
+        } else if collective {
             "Overlap saves no wall time: there is no independent compute to hide it, or the GPU waits for the CPU.".to_owned()
         } else {
             "Moving it saves no wall time: there is no compute to hide it, or the GPU waits for the CPU.".to_owned()
         });
     }
-    let because = if collective {
+    let because = if figures.saving == Saving::Latency {
+        "the latency of each collective, as long as the shortest ones take, and the CPU time of its launch; the bytes stay"
+    } else if figures.saving == Saving::Half {
+        "half of its exposed time, as half of the bytes remain"
+    } else if collective {
         "the exposed time of instances whose consumer does not run next, and no more than the exposed compute of the step \
          that does not depend on them"
     } else {

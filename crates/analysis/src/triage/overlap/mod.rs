@@ -24,6 +24,7 @@ use catalog::remedies::RunFacts;
 use serde::{Deserialize, Serialize};
 use trace::Details;
 
+use super::facts::Regions;
 use super::wall::Wall;
 
 pub use context::{NextTo, OverlapContext};
@@ -47,6 +48,8 @@ pub(crate) struct OverlapOptions<'a> {
     pub wall: Option<&'a Wall>,
     /// What holds for the whole run.
     pub facts: RunFacts,
+    /// Where DistributedDataParallel starts its all-reduces.
+    pub gradient_hooks: Option<&'a Regions>,
 }
 
 impl Default for OverlapOptions<'_> {
@@ -58,6 +61,7 @@ impl Default for OverlapOptions<'_> {
             details: None,
             wall: None,
             facts: RunFacts::default(),
+            gradient_hooks: None,
         }
     }
 }

@@ -13,7 +13,7 @@ pub struct OverlapRow {
     pub stage: Stage,
     /// The device's id.
     pub device: String,
-    /// 1 to 3: advice, by `savings_pct`; 4: a kernel to tune; 5: no advice.
+    /// 1 to 3: advice, by `savings_pct`; 5: no advice.
     pub priority: u8,
     /// `headroom`, `low-roi-hidden` or `observe`.
     pub verdict: String,
@@ -64,6 +64,14 @@ pub struct OverlapRow {
     pub representative: u32,
 }
 
+impl OverlapRow {
+    /// Whether anything is advised. Tables for people have only these rows; artifacts have all.
+    #[must_use]
+    pub fn is_advice(&self) -> bool {
+        self.priority < 4
+    }
+}
+
 /// Why there is no bound.
 const NO_REMEDY: &str = "no remedy applies, or it ran in no recorded step";
 
@@ -104,7 +112,7 @@ impl Row for OverlapRow {
             key: "priority",
             title: "Priority",
             unit: Unit::Text,
-            help: "P1, P2 and P3 by what it saves at most: from 5%, 2% and 0.5% of the GPU span. P4: a kernel to tune; what that saves is not in the trace. P5: nothing is advised.",
+            help: "P1, P2 and P3 by what it saves at most: from 5%, 2% and 0.5% of the GPU span. P5: nothing is advised.",
             cell: |row| Cell::Text(format!("P{}", row.priority)),
         },
         Column {
@@ -211,7 +219,7 @@ impl Row for OverlapRow {
             key: "savings_pct",
             title: "Share of GPU span",
             unit: Unit::Percent,
-            help: "Saves at most in percent of the GPU span: from the first start to the last end on the device, without idle time with work queued.",
+            help: "Saves at most in percent of the GPU span: from the first start to the last end on the device, without idle time with work queued and without one-off pauses.",
             cell: |row| Cell::or_missing(row.savings_pct, Cell::Percent, NO_REMEDY),
         },
         Column {

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 
 use catalog::fuse_patterns::{ACTIVE, FusePattern, Text, patterns};
-use catalog::remedies::{RunFacts, applicable};
+use catalog::remedies::{RunFacts, RunType, applicable};
 use catalog::{Category, CopyRoute, OverlapClass, copy_route, is_pageable, is_pinned};
 
 use super::context::context;
-use super::explain::{Figures, reason, signal};
+use super::explain::{Figures, Saving, reason, signal};
 use super::note::note;
-use super::risk::{Evidence, Surroundings};
+use super::risk::{Evidence, Risk, Surroundings};
 use super::savings::Savings;
 use super::sweep::{Lanes, NO_PARTNER, SliceOverlap, sweep};
 use super::verdict::{
@@ -20,9 +20,11 @@ use super::{Concurrency, Overlap, OverlapOptions, OverlapRow};
 use crate::gpu::{Extent, Gpu};
 use crate::launches::Launches;
 use crate::percent;
+use crate::triage::facts::Regions;
 use crate::triage::site::Attribution;
 use crate::triage::stages::Stage;
-use crate::triage::wall::Wall;
+use crate::triage::wall::{Removed, Wall};
+use trace::StringId;
 
 /// A stream that does less of a stage's work than this is no second stream, in percent.
 const LEAST_STREAM_PCT: i64 = 1;
@@ -79,6 +81,11 @@ pub(crate) fn overlap(
         savings: Savings::of(gpu, launches, &per_slice, &stage_of),
         wall: options.wall,
         facts: options.facts,
+        collectives: Collectives {
+            launches,
+            hooks: options.gradient_hooks,
+            sharded: is_sharded(gpu),
+        },
         computes: computes(gpu),
     };
     let mut rows = Vec::new();
@@ -250,8 +257,86 @@ struct Facts<'a> {
     savings: Savings<'a>,
     wall: Option<&'a Wall>,
     facts: RunFacts,
+    collectives: Collectives<'a>,
     /// By stream: whether anything but copies and fills runs there.
     computes: Vec<bool>,
+}
+
+/// What tells who starts a collective.
+struct Collectives<'a> {
+    launches: &'a Launches,
+    /// Where DistributedDataParallel starts its all-reduces.
+    hooks: Option<&'a Regions>,
+    /// FSDP runs: it schedules its collectives itself.
+    sharded: bool,
+}
+
+/// Whether ranges of FSDP are recorded.
+fn is_sharded(gpu: &Gpu<'_>) -> bool {
+    let strings = &gpu.trace.strings;
+    let marks = ["FullyShardedDataParallel", "FSDP::"];
+    (0..strings.len() as u32)
+        .any(|id| marks.iter().any(|mark| strings.get(StringId(id)).starts_with(mark)))
+}
+
+/// What the gates of a collective's remedies ask for.
+#[inline(never)]
+fn collective_facts(facts: &Facts<'_>, group: &Group, name: &str) -> RunFacts {
+    let Collectives { launches, hooks, sharded } = facts.collectives;
+    let trace = facts.gpu.trace;
+    let launched = |at: &u32| launches.of_slice(*at as usize);
+    let hooked = |at: &&u32| {
+        launched(at).is_some_and(|row| hooks.is_some_and(|hooks| hooks.hold(trace, row)))
+    };
+    let n_hooked = group.instances.iter().filter(hooked).count();
+    let is_known = group.instances.iter().any(|at| launched(at).is_some())
+        || facts.facts.run != Some(RunType::Training);
+    let lower = name.to_ascii_lowercase();
+    let reduces = lower.contains("allreduce") || lower.contains("all_reduce");
+    let collective_f32 = if lower.contains("bfloat") || !reduces {
+        None
+    } else {
+        Some(lower.contains("f32") || lower.contains("_float"))
+    };
+    RunFacts {
+        ddp: (is_known && !sharded).then_some(2 * n_hooked >= group.instances.len()),
+        collective_f32,
+        ..facts.facts
+    }
+}
+
+/// As many all-reduces of one kernel in a stage may be one for each parameter.
+const MANY: usize = 64;
+/// Half of them are this short, in ns: they move little.
+const SMALL_NS: i64 = 100_000;
+/// What helps many small collectives.
+const MANY_SMALL: &[&str] = &["larger-buckets"];
+
+/// What goes away if many small all-reduces become a few: the latency of each, which the shortest show, and the CPU time of its
+/// launch. `None` where they are few or large.
+#[inline(never)]
+fn latency(facts: &Facts<'_>, group: &Group, lever: Lever, name: &str) -> Option<Vec<Removed>> {
+    let lower = name.to_ascii_lowercase();
+    let reduces = lower.contains("allreduce") || lower.contains("all_reduce");
+    let trains = facts.facts.run == Some(RunType::Training);
+    if lever != Lever::Overlap || !trains || !reduces || group.instances.len() < MANY {
+        return None;
+    }
+    let dur_ns = |at: &u32| facts.gpu.slice(*at as usize).dur_ns;
+    let mut times: Vec<i64> = group.instances.iter().map(dur_ns).collect();
+    trace::sort(&mut times);
+    if times.get(times.len() / 2).is_none_or(|middle| *middle > SMALL_NS) {
+        return None;
+    }
+    let latency_ns = times.get(times.len() / 20).copied().unwrap_or_default();
+    let wall = facts.wall?;
+    let launch_ns = wall.launch_ns(group.instances.iter().copied()).unwrap_or_default();
+    let removed = |at: &u32| Removed {
+        slice: *at,
+        gpu_ns: latency_ns.min(facts.per_slice.exclusive_ns[*at as usize]),
+        cpu_ns: launch_ns.min(wall.spacing_ns(*at)),
+    };
+    Some(group.instances.iter().map(removed).collect())
 }
 
 /// By stream: whether anything but copies and fills runs there.
@@ -297,9 +382,24 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
     let risk = neighbours.risk();
     let Group { total_ns, exclusive_ns, hidden_ns, hidden_by_compute_ns, .. } = *group;
     let fused = (lever == Lever::None).then(|| fused(gpu, group, *attribution)).flatten();
-    let place = if lever == Lever::Copy { copy_facts(facts, group, name) } else { facts.facts };
-    let remedy = applicable(lever.remedies(), &place).first().copied();
+    let place = match lever {
+        Lever::Copy => copy_facts(facts, group, name),
+        Lever::Overlap => collective_facts(facts, group, name),
+        Lever::Tune | Lever::None => facts.facts,
+    };
+    let latency = latency(facts, group, lever, name);
+    let remedies = if latency.is_some() { MANY_SMALL } else { lever.remedies() };
+    let remedy = applicable(remedies, &place).first().copied();
+    // Half the bytes take half the time at least; what runs next is not moved.
+    let halves = remedy.is_some_and(|remedy| remedy.id == "ddp-compress");
     let bound_ns = remedy.zip(*wall).and_then(|(_, wall)| {
+        if let Some(latency) = &latency {
+            return Some(wall.saved_without(latency));
+        }
+        if halves {
+            let half = |at: &u32| (*at, per_slice.exclusive_ns[*at as usize] / 2);
+            return Some(wall.saved_ns(&group.instances.iter().map(half).collect::<Vec<_>>()));
+        }
         let copies = lever == Lever::Copy;
         // The input of a batch can be copied long before it is needed; a collective has to come before its consumer.
         let tied = if copies { &[][..] } else { neighbours.feeding.as_slice() };
@@ -309,8 +409,10 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
     });
     let worth = wall.zip(bound_ns).and_then(|(wall, saved_ns)| wall.priority(saved_ns));
     let advised = remedy.zip(worth).filter(|_| verdict == Verdict::Headroom);
-    let case =
-        Case { verdict, lever, risk, advised, total_ns, exclusive_ns, busy_ns: stage.busy_ns };
+    // (Nothing moves where only the bytes change.)
+    let moves = !halves && latency.is_none();
+    let case_risk = if moves { risk } else { Risk::Low };
+    let case = Case { lever, risk: case_risk, advised, total_ns, busy_ns: stage.busy_ns };
     let (priority, recommendation) = decide(&case);
     let span_ns = wall.map_or(0, |wall| wall.span_ns);
     let hidden_by = hidden_by(gpu, group, per_slice);
@@ -333,6 +435,11 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         linked: wall.is_some_and(|wall| wall.linked),
         pageable: lever == Lever::Copy && is_pageable(name),
         possible: remedy.is_some(),
+        saving: match &latency {
+            Some(_) => Saving::Latency,
+            None if halves => Saving::Half,
+            None => Saving::Hidden,
+        },
         one_stream: stage.n_used < 2,
     };
     let share_of = |n: u64| percent(n as i64, neighbours.n as i64);

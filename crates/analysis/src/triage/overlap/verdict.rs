@@ -70,7 +70,7 @@ impl Lever {
     /// Ids of the remedies that may apply: rows of [`catalog::remedies::REMEDIES`].
     pub(super) fn remedies(self) -> &'static [&'static str] {
         match self {
-            Self::Overlap => &["overlap-collective"],
+            Self::Overlap => &["overlap-collective", "ddp-compress"],
             Self::Copy => &["pin-host-memory", "copy-stream"],
             Self::Tune | Self::None => &[],
         }
@@ -79,11 +79,11 @@ impl Lever {
     /// What is said of work that nothing is advised for.
     pub(super) fn without_advice(self) -> &'static str {
         match self {
-            Self::Tune => "Compute-bound work cannot be hidden: tune the kernel.",
             Self::None => {
-                "It is limited by memory bandwidth, which work of a second stream would share."
+                "It moves data within the GPU's memory, whose bandwidth work of a second stream would share."
             }
-            Self::Overlap | Self::Copy => "",
+            // (What limits a kernel of class compute, its name does not tell.)
+            Self::Tune | Self::Overlap | Self::Copy => "",
         }
     }
 }
@@ -112,32 +112,30 @@ pub(super) fn at_least(part: i64, pct: i64, whole: i64) -> bool {
 /// What the decision rests on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
-    pub(super) verdict: Verdict,
     pub(super) lever: Lever,
     pub(super) risk: Risk,
     /// The remedy whose gates are open and that saves enough wall time, with its priority.
     pub(super) advised: Option<(&'static Remedy, u8)>,
-    /// Sum of durations, of it exposed, and the stage's busy time.
+    /// Sum of durations, and the stage's busy time.
     pub(super) total_ns: i64,
-    pub(super) exclusive_ns: i64,
     pub(super) busy_ns: i64,
 }
 
 /// No advice.
 pub(super) const NONE: &str = "none";
 
-/// Priority 1 to 5, and what to do. 1 to 3 are advice, by the wall time that it saves at most; 4 is a kernel to tune, whose
-/// gain no trace tells; 5 is no advice.
+/// Priority 1 to 5, and what to do. 1 to 3 are advice, by the wall time that it saves at most; 5 is no advice. (4 was a kernel
+/// to tune; no trace tells whether that is possible.)
 pub(super) fn decide(case: &Case) -> (u8, String) {
-    let Case { verdict, lever, risk, advised, total_ns, exclusive_ns, busy_ns } = *case;
+    let Case { lever, risk, advised, total_ns, busy_ns } = *case;
     let large = at_least(total_ns, 1, busy_ns);
-    let exposed = verdict == Verdict::Headroom || at_least(exclusive_ns, 85, total_ns);
+    // A collective that most of its neighbours depend on has nothing to run beside.
+    let advised = advised.filter(|_| lever != Lever::Overlap || risk != Risk::High);
     match (advised, risk) {
         (Some((remedy, priority)), Risk::Low) if large => (priority, remedy.what.to_owned()),
         (Some((remedy, priority)), _) if large => {
             (priority, format!("{}; check the dependencies first", remedy.what))
         }
-        _ if large && lever == Lever::Tune && exposed => (4, "tune the kernel".to_owned()),
         _ => (5, NONE.to_owned()),
     }
 }
@@ -150,12 +148,10 @@ mod tests {
 
     fn case(lever: Lever, risk: Risk, advised: Option<(&'static str, u8)>) -> Case {
         Case {
-            verdict: Verdict::Headroom,
             lever,
             risk,
             advised: advised.and_then(|(id, priority)| Some((remedy(id)?, priority))),
             total_ns: 100,
-            exclusive_ns: 100,
             busy_ns: 10_000,
         }
     }
@@ -166,24 +162,18 @@ mod tests {
         for (case, priority, recommendation) in [
             (case(Lever::Overlap, Risk::Low, advised), 2, "overlap with independent compute"),
             (
-                case(Lever::Overlap, Risk::High, advised),
+                case(Lever::Overlap, Risk::Unclear, advised),
                 2,
                 "overlap with independent compute; check the dependencies first",
             ),
+            (case(Lever::Overlap, Risk::High, advised), 5, "none"),
             (case(Lever::Overlap, Risk::Low, None), 5, "none"),
-            (case(Lever::Tune, Risk::High, None), 4, "tune the kernel"),
-            (case(Lever::None, Risk::Low, None), 5, "none"),
+            (case(Lever::Tune, Risk::High, None), 5, "none"),
         ] {
             assert_eq!(decide(&case), (priority, recommendation.to_owned()), "{case:?}");
             let small = Case { busy_ns: 10_001, ..case };
             assert_eq!(decide(&small), (5, "none".to_owned()), "less than 1%: {small:?}");
         }
-        let hidden = Case {
-            verdict: Verdict::Observe,
-            exclusive_ns: 84,
-            ..case(Lever::Tune, Risk::Low, None)
-        };
-        assert_eq!(decide(&hidden).0, 5, "much of it is hidden");
     }
 
     #[test]

@@ -1,0 +1,147 @@
+//! Matrix products of 32-bit floats that run without tensor cores, and what another number format saves.
+
+use catalog::architectures::{Peak, peak_of};
+use catalog::remedies::RunFacts;
+use catalog::{Category, Platform, is_f32_without_tensor_cores};
+use report::units;
+use trace::Trace;
+
+use super::wall::Wall;
+use crate::gpu::{Extent, Gpu};
+use crate::percent;
+
+/// From this share of busy time on such products are worth a sentence, in percent.
+const LEAST_PCT: f64 = 20.0;
+/// TF32 that is not this much faster than plain f32 is not advised: GeForce GPUs run both at the same rate.
+const LEAST_GAIN: f64 = 1.5;
+
+/// The peak rates of the trace's devices, if all have one known name.
+#[inline(never)]
+pub(super) fn peak(trace: &Trace) -> Option<&'static Peak> {
+    let devices = crate::device::devices(trace);
+    let mut peaks = devices.iter().map(|device| peak_of(&device.name));
+    let first = peaks.next()??;
+    peaks.all(|peak| peak == Some(first)).then_some(first)
+}
+
+/// What plain 32-bit products take, and what to do about it. `None` where that is below a fifth of the device's busy time, where
+/// the device has nothing faster, or where its rates are not known.
+#[inline(never)]
+pub(super) fn sentence(
+    gpu: &Gpu<'_>,
+    wall: &Wall,
+    exposed_ns: &[i64],
+    facts: &RunFacts,
+    peak: Option<&Peak>,
+) -> Option<String> {
+    let peak = peak.filter(|_| facts.platform == Platform::Cuda)?;
+    let plain: Vec<bool> = gpu
+        .works
+        .iter()
+        .map(|work| {
+            let name = gpu.trace.strings.get(work.name);
+            work.category == Category::Gemm && is_f32_without_tensor_cores(name)
+        })
+        .collect();
+    if !plain.contains(&true) {
+        return None;
+    }
+    let (tf32, f32) = (peak.tf32_tflops, peak.f32_tflops);
+    let by_tf32 = tf32 >= LEAST_GAIN * f32;
+    let rate = if by_tf32 { tf32 } else { peak.half_tflops };
+    if rate < LEAST_GAIN * f32 {
+        return None;
+    }
+    let mut extent = Extent::default();
+    let (mut total_ns, mut removed) = (0_i64, Vec::new());
+    for at in 0..gpu.len() {
+        let slice = gpu.slice(at);
+        extent.add(&slice);
+        if plain[slice.work] {
+            total_ns = total_ns.saturating_add(slice.dur_ns);
+            let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
+            removed.push((at as u32, (exposed_ns as f64 * (1.0 - f32 / rate)) as i64));
+        }
+    }
+    if percent(total_ns, extent.busy_ns) < LEAST_PCT {
+        return None;
+    }
+    let how = if by_tf32 {
+        "Call torch.set_float32_matmul_precision(\"high\") to run them as TF32, which rounds the inputs to 10 bits of mantissa, or \
+         use torch.autocast with 16 bits."
+    } else {
+        "Use torch.autocast with 16 bits to run them on tensor cores."
+    };
+    let format = if by_tf32 { "TF32" } else { "16 bits" };
+    let saved_ns = wall.saved_ns(&removed);
+    let gain = if wall.priority(saved_ns).is_some() {
+        format!(
+            "This saves at most {} ({} of {})",
+            units::time(saved_ns),
+            units::percent(percent(saved_ns, wall.span_ns)),
+            wall.span(),
+        )
+    } else {
+        let shorter_ns = removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        format!(
+            "This shortens GPU time by at most {}, but hardly the run while the GPU waits for the CPU",
+            units::time(shorter_ns)
+        )
+    };
+    Some(format!(
+        "Matrix products of 32-bit floats run without tensor cores for {} ({} of GPU busy time). {how} {gain}: an estimate from \
+         the peak rates of the {} ({f32} TFLOPS in 32 bits, {rate} TFLOPS in {format}).",
+        units::time(total_ns),
+        units::percent(percent(total_ns, extent.busy_ns)),
+        peak.title,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{Fixture, kernel, slice};
+    use crate::{Sources, TriageOptions, triage};
+
+    const US: i64 = 1_000;
+    const MS: i64 = 1_000_000;
+
+    /// The sentence about ten products of 1 ms on a device, all launched at once, or each 3 ms after the one before.
+    fn said(device: &str, name: &str, starved: bool) -> Option<String> {
+        let mut fixture = Fixture::default();
+        let properties = format!(
+            r#"[{{"id": 0, "name": "{device}", "computeMajor": 8, "computeMinor": 0, "warpSize": 32}}]"#
+        );
+        fixture.metadata("deviceProperties", &properties);
+        for at in 0..if starved { 400 } else { 10 } {
+            let launched_ns = if starved { at * 3 * MS } else { at * 10 * US };
+            let begun_ns = if starved { launched_ns + 10 * US } else { MS + at * MS };
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+            fixture.push(launch.at(launched_ns, 5 * US));
+            fixture.push(kernel(name).at(begun_ns, MS).link(at + 1));
+        }
+        let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
+        report.takeaways.into_iter().find(|text| text.contains("without tensor cores"))
+    }
+
+    #[test]
+    fn plain_products_on_a_gpu_with_tensor_cores_are_told() {
+        let a100 = said("NVIDIA A100-SXM4-80GB", "ampere_sgemm_128x64_tn", false).unwrap();
+        assert!(a100.contains("for 10.0 ms (100.0% of GPU busy time)"), "{a100}");
+        assert!(a100.contains("set_float32_matmul_precision"), "{a100}");
+        assert!(a100.contains("saves at most 8.75 ms (87.5% of the GPU span)"), "{a100}");
+        let starved = said("NVIDIA A100-SXM4-80GB", "ampere_sgemm_128x64_tn", true).unwrap();
+        assert!(starved.contains("while the GPU waits for the CPU"), "{starved}");
+        let v100 = said("Tesla V100-SXM2-16GB", "volta_sgemm_128x64_nn", false).unwrap();
+        assert!(v100.contains("torch.autocast with 16 bits") && !v100.contains("TF32"), "{v100}");
+    }
+
+    #[test]
+    fn what_is_not_known_or_not_faster_is_not_told() {
+        let tf32 = "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_cublas";
+        assert_eq!(said("NVIDIA A100-SXM4-80GB", tf32, false), None);
+        assert_eq!(said("NVIDIA Thing", "ampere_sgemm_128x64_tn", false), None);
+        assert_eq!(said("Quadro P100", "maxwell_sgemm_128x64_tn", false), None);
+        let geforce = said("NVIDIA GeForce RTX 3090", "ampere_sgemm_128x64_tn", false).unwrap();
+        assert!(!geforce.contains("TF32"), "TF32 is no faster there: {geforce}");
+    }
+}
