@@ -31,14 +31,9 @@ describe("real traces", { concurrency: PROCESSES_AT_ONCE }, () => {
   }
 });
 
-// Known failures: they run and are reported, and do not fail the suite.
-const OPEN = {
-  "kineto_resnet50_num_workers_0.json.gz": "extra arrows: [memory] instants at the ns of a flow start are drawn as sources",
-};
-
 describe("training traces", { concurrency: PROCESSES_AT_ONCE }, () => {
   for (const file of samples("training")) {
-    test(path.basename(file), { todo: OPEN[path.basename(file)] ?? false }, async () => {
+    test(path.basename(file), async () => {
       const { input, output } = await repairedIsWhole(file);
       everyByteButTimeAndThread(input, output);
     });

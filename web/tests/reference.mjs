@@ -185,7 +185,8 @@ export function countSlices(events) {
 
 /// The end points of every arrow, `[source name, source ts, target name, target ts]`, as the flow events mean them
 /// whatever Perfetto makes of them: each belongs to the slice of its thread that starts at its very nanosecond, the
-/// shortest of these, else to the innermost that is open.
+/// shortest of these, else to the innermost that is open. If its thread has none, it belongs to the slice that starts at its
+/// very nanosecond on the thread of the same number in the other spelling (Kineto of 2021: slices on "7", flow events on 7).
 export function resolveFlows(events) {
   const threads = new Map();
   events.forEach((event, index) => {
@@ -195,19 +196,39 @@ export function resolveFlows(events) {
     threads.get(key).push({ event, index });
   });
   const bound = [];
-  for (const items of threads.values()) bindThread(items, bound);
+  for (const [key, items] of threads) {
+    const slices = slicesOf(items);
+    for (const slice of slices.filter(({ bind }) => bind !== undefined)) {
+      bound.push({ event: { ts: slice.start, ph: slice.bind.ph, id: slice.bind.id, cat: "bind_id", name: "bind_id" }, index: slice.index, slice });
+    }
+    const free = bindThread(items, slices, bound);
+    const other = twin(key);
+    if (free.length === 0 || other === undefined || !threads.has(other)) continue;
+    const there = slicesOf(threads.get(other));
+    const starts = new Set(there.map(({ start }) => start));
+    const flows = free.filter(({ event }) => starts.has(event.ts));
+    const found = [];
+    bindThread(flows, there, found);
+    bound.push(...found);
+  }
   bound.sort((a, b) => compare(a.event.ts, b.event.ts) || a.index - b.index);
   return chain(bound);
+}
+
+// The key of the thread whose tid is the same number with quotes, or without.
+function twin(key) {
+  const parts = /^([^\n]*\n)(?:(-?\d+)|"(-?\d+)")$/.exec(key);
+  if (parts === null) return undefined;
+  const [, pid, plain, quoted] = parts;
+  return plain !== undefined ? `${pid}"${plain}"` : `${pid}${quoted}`;
 }
 
 const compare = (a, b) => a < b ? -1 : a > b ? 1 : 0;
 const FLOW = new Set(["s", "t", "f"]);
 
-function bindThread(items, bound) {
-  const slices = slicesOf(items);
-  for (const slice of slices.filter(({ bind }) => bind !== undefined)) {
-    bound.push({ event: { ts: slice.start, ph: slice.bind.ph, id: slice.bind.id, cat: "bind_id", name: "bind_id" }, index: slice.index, slice });
-  }
+/// Binds the flow events among the items of a thread to its slices; those that found none.
+function bindThread(items, slices, bound) {
+  const free = [];
   const flows = items.filter(({ event }) => FLOW.has(event.ph)).sort((a, b) => compare(a.event.ts, b.event.ts));
   let next = 0;
   let open = [];
@@ -223,7 +244,9 @@ function bindThread(items, bound) {
     const before = instants.filter((slice) => slice.index < index);
     const slice = instants.length < 2 ? inner : before.at(-1) ?? instants[0];
     if (slice !== undefined) bound.push({ event, index, slice });
+    else free.push({ event, index });
   }
+  return free;
 }
 
 function isInside(one, other) {

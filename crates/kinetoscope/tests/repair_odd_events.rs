@@ -244,3 +244,37 @@ fn a_first_time_beyond_all_others_does_not_cost_them_theirs() {
     assert!(json.contains("\"setAside\": [{\"ph\":\"X\",\"name\":\"z\""), "{json}");
     again(&json);
 }
+
+#[test]
+fn flow_events_follow_slices_whose_tid_is_the_same_number_in_quotes() {
+    let slice = |name: &str, tid: &str, ts: i64| {
+        format!(r#"{{"ph":"X","name":"{name}","cat":"c","pid":5,"tid":{tid},"ts":{ts},"dur":4}}"#)
+    };
+    let flow = |ph: &str, tid: &str, ts: i64| {
+        format!(
+            r#"{{"ph":"{ph}","bp":"e","id":1,"cat":"f","name":"f","pid":5,"tid":{tid},"ts":{ts}}}"#
+        )
+    };
+    let memory = r#"{"ph":"i","s":"t","name":"[memory]","pid":5,"tid":7,"ts":5}"#;
+    let kernel = slice("kernel", "\"stream 7\"", 20);
+    let end = flow("f", "\"stream 7\"", 20);
+    let (on_7, in_quotes) = (flow("s", "7", 10), slice("launch", "\"7\"", 10));
+    let file = document(&[memory, &in_quotes, &on_7, &kernel, &end]);
+    let plan = plan(file.as_bytes());
+    assert_eq!(plan.flow_targets, [(2, 1), (4, 3)]);
+    assert_eq!((plan.flows_bound_before, plan.flows_bound_after), (1, 2));
+    let (json, _) = repair(file.as_bytes());
+    assert!(json.contains(&on_7.replace("\"tid\":7", "\"tid\":\"7\"")), "{json}");
+    assert!(json.contains(memory), "{json}");
+    again(&json);
+    // The other way round, and before the first slice of its own thread.
+    let file = document(&[&slice("launch", "7", 10), &flow("s", "\"7\"", 10), &kernel, &end]);
+    let (json, _) = repair(file.as_bytes());
+    assert_eq!(events(&json)[1]["tid"], 7);
+    again(&json);
+    // Without a slice that starts with it, it stays where it is; and in another process there is no twin.
+    for launch in [slice("launch", "\"7\"", 9), in_quotes.replace("\"pid\":5", "\"pid\":6")] {
+        let file = document(&[memory, &launch, &on_7, &kernel, &end]);
+        assert_eq!(repair(file.as_bytes()).0, file);
+    }
+}

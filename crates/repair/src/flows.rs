@@ -4,285 +4,23 @@
 //! lane or is dropped, its arrow silently lands on another slice; counting arrows proves nothing. So the
 //! slice of every flow event is resolved first, on exact times, and the flow event then follows it.
 
+mod ids;
+mod resolve;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use trace::decimal::importer_ns;
-use trace::{Bind, BuildIdHasher, Flags, IdToken, Phase, Row, Trace, each_of};
+use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, Trace, each_of};
 
-use crate::begins::OpenBegins;
 use crate::perfetto::Survey;
-use crate::perfetto::order::{self, Item};
-use crate::perfetto::threads::Threads;
+use crate::perfetto::order;
 use crate::plan::{Action, Change, RepairPlan, Rule};
 use crate::view::View;
 
-/// The slice each flow event belongs to: one that starts at that very ns on its thread, the shortest of
-/// these; else the innermost that is open. Sorted by flow event; unresolved ones are absent.
-#[inline(never)]
-pub(crate) fn resolve(view: &View<'_>, threads: &Threads) -> Vec<(Row, Row)> {
-    let mut targets = Vec::new();
-    for thread in threads.all() {
-        resolve_thread(view, threads, thread, &mut targets);
-    }
-    targets.sort();
-    targets
-}
-
-struct Open {
-    row: Row,
-    ts: i64,
-    end: i64,
-}
-
-#[inline(never)]
-fn resolve_thread(view: &View<'_>, threads: &Threads, thread: u32, targets: &mut Vec<(Row, Row)>) {
-    let mut open: Vec<Open> = Vec::new();
-    let mut begins = OpenBegins::default();
-    let mut flows: Vec<Item> = Vec::new();
-    each_of(threads.events(thread), |event| {
-        let item = event.item(view);
-        if flows.first().is_some_and(|flow| flow.ts < item.ts) {
-            bind_all(&mut flows, &open, targets);
-        }
-        match item.phase {
-            Phase::Complete | Phase::Begin => {
-                while open.last().is_some_and(|top| top.end <= item.ts && top.ts < item.ts) {
-                    open.pop();
-                }
-                let end = if item.phase == Phase::Begin { i64::MAX } else { item.end };
-                if item.phase == Phase::Begin {
-                    // (Nothing below an open slice leaves, so its place stays the same.)
-                    begins.open(view.trace, item.row, open.len());
-                }
-                open.push(Open { row: item.row, ts: item.ts, end });
-            }
-            Phase::End => {
-                if let Some(slice) =
-                    begins.close(view.trace, item.row).and_then(|at| open.get_mut(at))
-                {
-                    slice.end = item.ts;
-                }
-            }
-            // All slices of that ns come first, wherever they are in the file.
-            phase if phase.is_flow() => flows.push(item),
-            _ => {}
-        }
-    });
-    bind_all(&mut flows, &open, targets);
-}
-
-/// Binds the flow events of one ns to the slices that are open: the shortest that starts at this ns, else the innermost.
-fn bind_all(flows: &mut Vec<Item>, open: &[Open], targets: &mut Vec<(Row, Row)>) {
-    let Some(ts) = flows.first().map(|flow| flow.ts) else { return };
-    let starting = || open.iter().rev().take_while(|slice| slice.ts == ts);
-    let encloses = || open.iter().rev().find(|slice| slice.end > ts && slice.ts <= ts);
-    let shortest = starting().min_by_key(|slice| (slice.end, std::cmp::Reverse(slice.row)));
-    let slice = shortest.or_else(encloses);
-    let n_instant = starting().filter(|slice| slice.end == ts).count();
-    targets.extend(flows.drain(..).filter_map(|flow| {
-        let slice = match n_instant {
-            0 | 1 => slice?,
-            // Profilers write a flow event behind its slice: of several without a length, the last one before it.
-            _ => starting()
-                .filter(|slice| slice.end == ts)
-                .min_by_key(|slice| (slice.row > flow.row, slice.row.abs_diff(flow.row)))?,
-        };
-        Some((flow.row, slice.row))
-    }));
-}
-
-/// How many of `targets` are among `bindings`; both sorted.
-#[inline(never)]
-pub(crate) fn count_bound(bindings: &[(Row, Row)], targets: &[(Row, Row)]) -> u64 {
-    (targets.len() - unbound(bindings, targets).len()) as u64
-}
-
-/// Those of `targets` that are not among `bindings`; both sorted, and nearly equal.
-#[inline(never)]
-fn unbound(bindings: &[(Row, Row)], targets: &[(Row, Row)]) -> Vec<(Row, Row)> {
-    let mut at = 0;
-    let mut unbound = Vec::new();
-    each_of(targets, |target| {
-        while bindings.get(at).is_some_and(|binding| *binding < target) {
-            at += 1;
-        }
-        if bindings.get(at) != Some(&target) {
-            unbound.push(target);
-        }
-    });
-    unbound
-}
-
-/// The identity of a flow in the importer: id, category, name.
-type FlowKey = (i64, u32, u32);
-
-fn key(view: &View<'_>, row: Row) -> Option<FlowKey> {
-    let trace = view.trace;
-    Some((view.flow_id(row)?, trace.raw_category(row).0, trace.name(row).0))
-}
-
-/// Whether a flow event is one that the importer tracks.
-fn takes_part(view: &View<'_>, row: Row) -> bool {
-    !view.is_aside(row)
-        && view.flags(row).has(Flags::HAS_TS)
-        && !view.flags(row).has(Flags::ID_UNREADABLE)
-        && view.flow_id(row).is_some()
-}
-
-/// Flow starts whose key is already known (`flow_duplicate_id`), in the importer's order.
-///
-/// A start that finds no slice to bind to starts nothing (`unbound`). A parked end that finds its slice makes
-/// its key known even without a start (`unparked`; the importer looks it up with an operator that inserts).
-#[inline(never)]
-pub(crate) fn duplicate_starts(view: &View<'_>, survey: &Survey) -> Vec<Row> {
-    if !view.trace.binds().is_empty() {
-        return shared_duplicates(view, survey);
-    }
-    let (unbound, unparked) = (survey.unbound(), survey.unparked());
-    let is_start = |row: &Row| {
-        view.phase(*row) == Phase::FlowStart
-            && takes_part(view, *row)
-            && unbound.binary_search(row).is_err()
-    };
-    let starts: Vec<Row> = survey.flows.iter().copied().filter(is_start).collect();
-    // Nearly every trace starts every flow once, in whatever order.
-    let mut known: HashSet<FlowKey, BuildIdHasher> =
-        HashSet::with_capacity_and_hasher(starts.len(), BuildIdHasher::default());
-    let mut any = !unparked.is_empty();
-    each_of(&starts, |row| any |= key(view, row).is_some_and(|key| !known.insert(key)));
-    if !any {
-        return Vec::new();
-    }
-    let mut events: Vec<(order::Key, bool, Row)> =
-        starts.iter().map(|row| (order::item(view, *row).key(), true, *row)).collect();
-    let parked = unparked.iter();
-    events.extend(parked.map(|(flow, slice)| (order::item(view, *slice).key(), false, *flow)));
-    events.sort();
-    known.clear();
-    let repeated = |(_, starts, row): &(order::Key, bool, Row)| {
-        key(view, *row).is_some_and(|key| !known.insert(key)) && *starts
-    };
-    events.into_iter().filter(repeated).map(|(_, _, row)| row).collect()
-}
-
-/// The flows of the second version that the importer handles, in its order.
-fn bound_slices(view: &View<'_>, survey: &Survey) -> Vec<(order::Key, Row, Bind)> {
-    let on_threads =
-        survey.binds().into_iter().filter(|(_, slice)| slice.is_some()).map(|(row, _)| row);
-    // Async slices have tracks of their own.
-    let is_async = |row: &Row| {
-        matches!(view.phase(*row), Phase::AsyncBegin | Phase::AsyncInstant)
-            && !view.is_aside(*row)
-            && view.flags(*row).has(Flags::HAS_TS)
-            && !view.flags(*row).has(Flags::ID_UNREADABLE)
-            && view.importer_times(*row).0 >= 0
-    };
-    let asyncs = view.trace.binds().iter().map(|(row, _)| *row).filter(is_async);
-    let with_key = |row| Some((order::item(view, row).key(), row, view.bind(row)?));
-    let mut bound: Vec<_> = on_threads.chain(asyncs).filter_map(with_key).collect();
-    bound.sort_by_key(|(key, ..)| *key);
-    bound
-}
-
-/// [`duplicate_starts`] where slices have flows of their own (`bind_id`). Both versions share one table: a flow of the
-/// first gets the next free number, from 0, whatever its id is, and one of the second is its `bind_id`.
-#[inline(never)]
-fn shared_duplicates(view: &View<'_>, survey: &Survey) -> Vec<Row> {
-    enum Act {
-        /// The event's own id is looked up; a start that is bound notes it.
-        Own { starts: bool },
-        /// A parked end found its slice.
-        Unparks,
-        /// A slice starts the flow of this `bind_id`.
-        Starts(i64),
-    }
-    let unbound = survey.unbound();
-    let mut acts: Vec<(order::Key, Row, Act)> = Vec::new();
-    for row in survey.flows.iter().copied().filter(|row| takes_part(view, *row)) {
-        let starts = view.phase(row) == Phase::FlowStart && unbound.binary_search(&row).is_err();
-        acts.push((order::item(view, row).key(), row, Act::Own { starts }));
-    }
-    for (flow, slice) in survey.unparked() {
-        acts.push((order::item(view, slice).key(), flow, Act::Unparks));
-    }
-    for (key, row, bind) in bound_slices(view, survey) {
-        if bind.flow_out && !bind.flow_in {
-            acts.push((key, row, Act::Starts(bind.id)));
-        }
-    }
-    acts.sort_by_key(|(key, row, _)| (*key, *row));
-    let mut numbers: HashMap<FlowKey, i64, BuildIdHasher> = HashMap::default();
-    let mut known: HashSet<i64, BuildIdHasher> = HashSet::default();
-    let mut duplicates = Vec::new();
-    for (_, row, act) in acts {
-        let mut number = || {
-            let next = numbers.len() as i64;
-            key(view, row).map(|key| *numbers.entry(key).or_insert(next))
-        };
-        let (id, counts) = match act {
-            Act::Own { starts } => (number().filter(|_| starts), true),
-            Act::Unparks => (number(), false),
-            Act::Starts(id) => (Some(id), true),
-        };
-        if id.is_some_and(|id| !known.insert(id)) && counts {
-            duplicates.push(row);
-        }
-    }
-    duplicates
-}
-
-/// Gives `bind_id`s that are started twice, or that are the number of a flow of the first version, free ids; ends go
-/// to the oldest start that has none yet, else to the latest start. Returns whether any changes.
-#[inline(never)]
-fn tell_binds_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
-    /// The flows of one id so far.
-    #[derive(Default)]
-    struct Started {
-        ids: Vec<i64>,
-        n_ended: usize,
-    }
-    let view = View::after(trace, plan);
-    let keys: BTreeSet<FlowKey> = work
-        .flows
-        .iter()
-        .filter(|row| takes_part(&view, **row))
-        .filter_map(|row| key(&view, *row))
-        .collect();
-    let used: BTreeSet<i64> = trace
-        .binds()
-        .iter()
-        .flat_map(|(row, bind)| [Some(bind.id), view.bind(*row).map(|it| it.id)])
-        .flatten()
-        .collect();
-    let n_numbers = keys.len() as i64;
-    // (Numbers of the first version only become fewer.)
-    let mut free = (n_numbers.max(1)..).filter(|id| !used.contains(id));
-    let mut flows: BTreeMap<i64, Started> = BTreeMap::new();
-    let mut renumbered = Vec::new();
-    for (_, row, bind) in bound_slices(&view, work) {
-        let clashes = (0..n_numbers).contains(&bind.id);
-        let started = flows.entry(bind.id).or_default();
-        let starts = bind.flow_out && !bind.flow_in;
-        if starts || started.ids.is_empty() {
-            let is_first = started.ids.is_empty();
-            let id = if is_first && !clashes { bind.id } else { free.next().unwrap_or(bind.id) };
-            started.ids.push(id);
-        }
-        let last = started.ids.len() - 1;
-        let id = if starts { started.ids[last] } else { started.ids[started.n_ended.min(last)] };
-        if !starts && !bind.flow_out && started.n_ended <= last {
-            started.n_ended += 1;
-        }
-        if id != bind.id {
-            renumbered.push((row, id));
-        }
-    }
-    for (row, id) in &renumbered {
-        plan.edit_mut(*row).bind_id = Some(*id);
-        plan.note(*row, Rule::DuplicateFlow, None);
-    }
-    !renumbered.is_empty()
-}
+pub(crate) use ids::duplicate_starts;
+use ids::{FlowKey, key, takes_part, tell_apart};
+use resolve::unbound;
+pub(crate) use resolve::{count_bound, resolve};
 
 /// Plans what happens to flow events: they follow their slices, ends bind to the slice they stand on, and
 /// ids that are started twice are told apart.
@@ -295,7 +33,12 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey, before: 
         unpark(trace, plan, work);
     }
     for row in work.unbound() {
-        set_aside(row, plan);
+        // (One whose slice is on another thread follows it there.)
+        let target = plan.flow_targets.binary_search_by_key(&row, |(flow, _)| *flow);
+        let slice = target.ok().map(|at| plan.flow_targets[at].1);
+        if slice.is_none_or(|slice| trace.track(slice) == trace.track(row)) {
+            set_aside(row, plan);
+        }
     }
     // A start that had no slice may have one now, and repeat another.
     if work.prediction.duplicate_flow_starts > 0 {
@@ -362,9 +105,11 @@ fn follow(trace: &Trace, plan: &mut RepairPlan) {
     let targets = std::mem::take(&mut plan.flow_targets);
     each_of(&targets, |(flow, slice)| {
         let new = plan.edit(slice).and_then(|edit| edit.tid);
-        if new.is_some() && new != plan.edit(flow).and_then(|edit| edit.tid) {
-            debug_assert_eq!(trace.track(flow), trace.track(slice));
-            plan.edit_mut(flow).tid = new;
+        let track = Some(trace.track(slice)).filter(|track| *track != trace.track(flow));
+        let current = plan.edit(flow).copied().unwrap_or_default();
+        if (new.is_some() && new != current.tid) || (new.is_none() && track.is_some()) {
+            let edit = plan.edit_mut(flow);
+            (edit.tid, edit.track) = (new, track.filter(|_| new.is_none()));
             plan.note(flow, Rule::FlowFollows, Some(slice));
         }
         let ends =
@@ -376,67 +121,6 @@ fn follow(trace: &Trace, plan: &mut RepairPlan) {
         }
     });
     plan.flow_targets = targets;
-}
-
-/// A key that is started again is a new flow: it and the ends that belong to it get a free id. Ends go to
-/// the oldest start that has none yet, else to the latest start.
-#[inline(never)]
-fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
-    if !trace.binds().is_empty() && tell_binds_apart(trace, plan, work) {
-        return true;
-    }
-    let view = View::after(trace, plan);
-    let duplicates: BTreeSet<Row> = duplicate_starts(&view, work).into_iter().collect();
-    if duplicates.is_empty() {
-        return false;
-    }
-    /// The starts of one key.
-    #[derive(Default)]
-    struct Started {
-        new_ids: Vec<Option<i64>>,
-        /// How many of the oldest have their end.
-        n_ended: usize,
-    }
-    let mut flows: BTreeMap<FlowKey, Started> = BTreeMap::new();
-    for key in duplicates.iter().filter_map(|row| key(&view, *row)) {
-        flows.entry(key).or_default();
-    }
-    let used: BTreeSet<i64> = work
-        .flows
-        .iter()
-        .flat_map(|row| [trace.link(*row), view.flow_id(*row)])
-        .flatten()
-        .collect();
-    let mut free = (1_i64..).filter(|id| !used.contains(id));
-    let mut renumbered = Vec::new();
-    let mut in_order: Vec<Row> = work
-        .flows
-        .iter()
-        .copied()
-        .filter(|row| takes_part(&view, *row))
-        .filter(|row| key(&view, *row).is_some_and(|key| flows.contains_key(&key)))
-        .collect();
-    in_order.sort_by_cached_key(|row| order::item(&view, *row).key());
-    for row in in_order {
-        let Some(started) = key(&view, row).and_then(|key| flows.get_mut(&key)) else { continue };
-        let new_id = if view.phase(row) == Phase::FlowStart {
-            let new_id = if duplicates.contains(&row) { free.next() } else { None };
-            started.new_ids.push(new_id);
-            new_id
-        } else {
-            let Some(last) = started.new_ids.len().checked_sub(1) else { continue };
-            let oldest = started.n_ended.min(last);
-            let ends = view.phase(row) == Phase::FlowEnd && started.n_ended <= last;
-            started.n_ended += usize::from(ends);
-            started.new_ids[oldest]
-        };
-        renumbered.extend(new_id.map(|id| (row, id)));
-    }
-    for (row, id) in renumbered {
-        plan.edit_mut(row).flow_id = Some(id);
-        plan.note(row, Rule::DuplicateFlow, None);
-    }
-    true
 }
 
 /// Flows that have a start and, later, an end: those that draw arrows.
@@ -542,6 +226,7 @@ fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &[(Ro
         let edit = plan.edit(pair.0).copied().unwrap_or_default();
         trace.ts_ns(pair.0) == trace.ts_ns(pair.1)
             || edit.tid.is_some()
+            || edit.track.is_some()
             || edit.bind_enclosing
             || before.binary_search(pair).is_ok()
     };

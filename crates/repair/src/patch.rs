@@ -5,7 +5,7 @@ use std::ops::Range;
 use scan::object::{self, MemberSpan};
 use scan::{strict, string};
 use trace::decimal::write_micros;
-use trace::{Flags, Phase, Row, Trace};
+use trace::{Flags, IdToken, Phase, Row, Trace};
 
 use crate::plan::{Action, EventEdit, RepairPlan};
 
@@ -23,6 +23,12 @@ pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out
     times(trace, plan, row, &edit, &mut patch);
     if let Some(tid) = edit.tid {
         patch.set("tid", tid.to_string());
+    } else if let Some(track) = edit.track {
+        let tid = match trace.track_info(track).tid {
+            IdToken::Text(tid) => quoted(trace.strings.get(tid)),
+            tid => tid.display(&trace.strings),
+        };
+        patch.set("tid", tid);
     }
     if let Some(id) = edit.flow_id {
         patch.set("id", id.to_string());

@@ -142,6 +142,8 @@ pub struct EventEdit {
     pub action: Action,
     /// Its new tid.
     pub tid: Option<u32>,
+    /// The track of its process whose tid it gets (flow events only; and only without a new `tid`).
+    pub track: Option<TrackId>,
     /// Its new flow id.
     pub flow_id: Option<i64>,
     /// Its new `bind_id`.

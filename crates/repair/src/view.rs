@@ -265,9 +265,13 @@ impl<'a> View<'a> {
 
     /// The tid that the event carries.
     pub fn tid(&self, row: Row) -> IdToken {
-        match self.edit(row).and_then(|edit| edit.tid) {
+        let edit = self.edit(row);
+        match edit.and_then(|edit| edit.tid) {
             Some(tid) => IdToken::Int(i64::from(tid)),
-            None => self.trace.track_info(self.trace.track(row)).tid,
+            None => {
+                let track = edit.and_then(|edit| edit.track);
+                self.trace.track_info(track.unwrap_or(self.trace.track(row))).tid
+            }
         }
     }
 

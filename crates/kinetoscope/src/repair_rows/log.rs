@@ -54,7 +54,10 @@ impl LogRow {
             category: trace.raw_category_text(row).to_owned(),
             pid: trace.process_of(track).pid.display(&trace.strings),
             old_tid: trace.track_info(track).tid.display(&trace.strings),
-            new_tid: edit.tid.map(|tid| tid.to_string()),
+            new_tid: edit.tid.map(|tid| tid.to_string()).or_else(|| {
+                let tid = trace.track_info(edit.track?).tid;
+                Some(tid.display(&trace.strings))
+            }),
             old_ts: if has_ts { micros(old_ns) } else { String::new() },
             new_ts: (has_ts && new_ns != old_ns).then(|| micros(new_ns)),
             dur_ns: flags.has(Flags::HAS_DUR).then(|| trace.dur_ns(row)),

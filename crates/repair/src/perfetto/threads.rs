@@ -102,7 +102,7 @@ impl Threads {
             events.reserve_exact(n_timed);
         }
         for (row, edit) in view.edits() {
-            if edit.tid.is_some() {
+            if edit.tid.is_some() || edit.track.is_some() {
                 threads.follow(view, row);
             }
         }

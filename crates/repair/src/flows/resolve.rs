@@ -1,0 +1,187 @@
+//! Which slice each flow event belongs to, on exact times.
+
+use std::collections::HashMap;
+
+use trace::{BuildIdHasher, IdToken, Phase, Row, TrackId, each_of};
+
+use crate::begins::OpenBegins;
+use crate::perfetto::order::{self, Item, Plain, Stacked};
+use crate::perfetto::threads::Threads;
+use crate::view::View;
+
+/// The slice each flow event belongs to: one that starts at that very ns on its thread, the shortest of
+/// these; else the innermost that is open; else one that starts at that very ns on the twin thread ([`twins`]).
+/// Sorted by flow event; unresolved ones are absent.
+#[inline(never)]
+pub(crate) fn resolve(view: &View<'_>, threads: &Threads) -> Vec<(Row, Row)> {
+    let mut targets = Vec::new();
+    for thread in threads.all() {
+        resolve_events(view, threads.events(thread), &mut targets);
+    }
+    targets.sort();
+    let mut on_twins = Vec::new();
+    for (thread, twin) in twins(view, threads) {
+        on_twin(view, threads, (thread, twin), &targets, &mut on_twins);
+    }
+    if !on_twins.is_empty() {
+        targets.extend(on_twins);
+        targets.sort();
+    }
+    targets
+}
+
+/// Threads whose tids are one number, here in quotes and there without, in one process. To the importer these are two
+/// threads. Kineto of 2021 writes slices to the one and their flow events to the other.
+fn twins(view: &View<'_>, threads: &Threads) -> Vec<(u32, u32)> {
+    let trace = view.trace;
+    let token = |track: TrackId| (trace.track_info(track).process, trace.track_info(track).tid);
+    let numbered = threads.by_track().filter_map(|(track, thread)| match token(track) {
+        (process, IdToken::Text(tid)) => {
+            let tid = trace.strings.get(tid);
+            let number = tid.parse::<i64>().ok().filter(|number| number.to_string() == tid)?;
+            Some(((process.0, number), thread))
+        }
+        _ => None,
+    });
+    let in_quotes: HashMap<(u32, i64), u32, BuildIdHasher> = numbered.collect();
+    if in_quotes.is_empty() {
+        return Vec::new();
+    }
+    let mut pairs = Vec::new();
+    for (track, thread) in threads.by_track() {
+        if let (process, IdToken::Int(number)) = token(track)
+            && let Some(twin) = in_quotes.get(&(process.0, number))
+        {
+            pairs.extend([(thread, *twin), (*twin, thread)]);
+        }
+    }
+    pairs
+}
+
+/// The slices of `twin` for those flow events of `thread` that have none, where one starts at that very ns.
+fn on_twin(
+    view: &View<'_>,
+    threads: &Threads,
+    (thread, twin): (u32, u32),
+    targets: &[(Row, Row)],
+    found: &mut Vec<(Row, Row)>,
+) {
+    let is_free = |event: &&Stacked| {
+        event.item(view).phase.is_flow()
+            && targets.binary_search_by_key(&event.row, |(flow, _)| *flow).is_err()
+    };
+    let free: Vec<Stacked> = threads.events(thread).iter().filter(is_free).copied().collect();
+    if free.is_empty() {
+        return;
+    }
+    let is_other = |event: &&Stacked| !event.item(view).phase.is_flow();
+    let mut events: Vec<Stacked> =
+        threads.events(twin).iter().filter(is_other).chain(&free).copied().collect();
+    order::sort(view, &mut events, &Plain::default());
+    let mut resolved = Vec::new();
+    resolve_events(view, &events, &mut resolved);
+    let ts = |row: Row| order::item(view, row).ts;
+    found.extend(resolved.into_iter().filter(|(flow, slice)| ts(*flow) == ts(*slice)));
+}
+
+struct Open {
+    row: Row,
+    ts: i64,
+    end: i64,
+}
+
+/// The slices that are open on one thread, the latest start last.
+#[derive(Default)]
+struct Stack(Vec<Open>);
+
+impl Stack {
+    /// Takes away what ended before a time, from the top.
+    fn close(&mut self, ts: i64) {
+        while self.0.last().is_some_and(|top| top.end <= ts && top.ts < ts) {
+            self.0.pop();
+        }
+    }
+}
+
+/// Resolves the flow events among the events of one thread, which are in the importer's order.
+#[inline(never)]
+fn resolve_events(view: &View<'_>, events: &[Stacked], targets: &mut Vec<(Row, Row)>) {
+    let mut stack = Stack::default();
+    let mut begins = OpenBegins::default();
+    let mut flows: Vec<Item> = Vec::new();
+    each_of(events, |event| {
+        let item = event.item(view);
+        if flows.first().is_some_and(|flow| flow.ts < item.ts) {
+            bind_all(&mut flows, &mut stack, targets);
+        }
+        match item.phase {
+            Phase::Complete | Phase::Begin => {
+                stack.close(item.ts);
+                let end = if item.phase == Phase::Begin { i64::MAX } else { item.end };
+                if item.phase == Phase::Begin {
+                    // (Nothing below an open slice leaves, so its place stays the same.)
+                    begins.open(view.trace, item.row, stack.0.len());
+                }
+                stack.0.push(Open { row: item.row, ts: item.ts, end });
+            }
+            Phase::End => {
+                if let Some(slice) =
+                    begins.close(view.trace, item.row).and_then(|at| stack.0.get_mut(at))
+                {
+                    slice.end = item.ts;
+                }
+            }
+            // All slices of that ns come first, wherever they are in the file.
+            phase if phase.is_flow() => flows.push(item),
+            _ => {}
+        }
+    });
+    bind_all(&mut flows, &mut stack, targets);
+}
+
+/// Binds the flow events of one ns to the slices that are open: the shortest that starts at this ns, else the innermost.
+fn bind_all(flows: &mut Vec<Item>, stack: &mut Stack, targets: &mut Vec<(Row, Row)>) {
+    let Some(ts) = flows.first().map(|flow| flow.ts) else { return };
+    // (Now, and not at the next slice only: many flow events in a row would look at all that ended.)
+    stack.close(ts);
+    let starting = || stack.0.iter().rev().take_while(|slice| slice.ts == ts);
+    let encloses = || stack.0.iter().rev().find(|slice| slice.end > ts && slice.ts <= ts);
+    let shortest = starting().min_by_key(|slice| (slice.end, std::cmp::Reverse(slice.row)));
+    let slice = shortest.or_else(encloses).map(|slice| slice.row);
+    let mut without_length: Vec<Row> =
+        starting().filter(|slice| slice.end == ts).map(|slice| slice.row).collect();
+    without_length.sort_unstable();
+    targets.extend(flows.drain(..).filter_map(|flow| {
+        let slice = match without_length.len() {
+            0 | 1 => slice?,
+            // Profilers write a flow event behind its slice: of several without a length, the last one before it.
+            _ => {
+                let n_before = without_length.partition_point(|row| *row < flow.row);
+                *without_length.get(n_before.saturating_sub(1))?
+            }
+        };
+        Some((flow.row, slice))
+    }));
+}
+
+/// How many of `targets` are among `bindings`; both sorted.
+#[inline(never)]
+pub(crate) fn count_bound(bindings: &[(Row, Row)], targets: &[(Row, Row)]) -> u64 {
+    (targets.len() - unbound(bindings, targets).len()) as u64
+}
+
+/// Those of `targets` that are not among `bindings`; both sorted, and nearly equal.
+#[inline(never)]
+pub(super) fn unbound(bindings: &[(Row, Row)], targets: &[(Row, Row)]) -> Vec<(Row, Row)> {
+    let mut at = 0;
+    let mut unbound = Vec::new();
+    each_of(targets, |target| {
+        while bindings.get(at).is_some_and(|binding| *binding < target) {
+            at += 1;
+        }
+        if bindings.get(at) != Some(&target) {
+            unbound.push(target);
+        }
+    });
+    unbound
+}
