@@ -78,14 +78,16 @@ proptest! {
         let trace = decode(file.as_bytes()).trace;
         prop_assert!(!first.after.has_errors(), "{:?}", first.after);
         // Perfetto does not know an array without events for a trace, and nothing can be added to it.
-        if file.starts_with('[') && first.after.stops.is_some() {
-            return Ok(());
-        }
+        let is_array = file.trim_start_matches('\u{feff}').starts_with('[');
+        let nothing_left = is_array && first.after.stops.is_some();
+        // No base makes times exact that are further apart than the importer's doubles reach.
         let exact = fits_doubles(&trace);
-        prop_assert!(first.after.stops.is_none(), "{:?}", first.after);
-        prop_assert!(first.after.is_clean() || !exact, "{:?}", first.after);
-        // The plan followed its changes thread by thread; from nothing, the model says the same.
-        prop_assert_eq!(&first.after, &predict_after(&trace, &first));
+        prop_assert!(first.after.stops.is_none() || nothing_left, "{:?}", first.after);
+        prop_assert!(first.after.is_clean() || !exact || nothing_left, "{:?}", first.after);
+        if !nothing_left {
+            // The plan followed its changes thread by thread; from nothing, the model says the same.
+            prop_assert_eq!(&first.after, &predict_after(&trace, &first));
+        }
         // With instants and begin events in between, an arrow may have hit its slice by accident before.
         if !["\"i\"", "\"B\"", "\"E\"", "null"].iter().any(|text| file.contains(text)) {
             prop_assert!(first.flows_bound_after >= first.flows_bound_before);
@@ -97,7 +99,9 @@ proptest! {
         prop_assert!(parsed.is_ok(), "{json}");
         // The model finds nothing wrong with what was written, and it comes out as it went in.
         let second = plan(json.as_bytes());
-        prop_assert!(second.before.is_clean() || !exact, "{:?}", second.before);
+        prop_assert!(!second.before.has_errors(), "{:?}", second.before);
+        prop_assert!(second.before.stops.is_none() || nothing_left, "{:?}", second.before);
+        prop_assert!(second.before.is_clean() || !exact || nothing_left, "{:?}", second.before);
         prop_assert!(second.is_identity(), "{:?}", second.counts);
         prop_assert_eq!(repair(json.as_bytes()).0, json);
     }
