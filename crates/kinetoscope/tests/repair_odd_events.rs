@@ -278,3 +278,15 @@ fn flow_events_follow_slices_whose_tid_is_the_same_number_in_quotes() {
         assert_eq!(repair(file.as_bytes()).0, file);
     }
 }
+
+#[test]
+fn a_flow_start_that_the_importer_reads_as_before_0_repeats_none() {
+    let start =
+        |ts: &str| format!(r#"{{"ph":"s","id":3,"cat":"f","name":"f","pid":5,"tid":7,"ts":{ts}}}"#);
+    // So many digits overflow to a negative time.
+    let file = document(&[&slice("a", 1, 5), &start("2"), &start("1.23456789012345678901234")]);
+    let plan = plan(file.as_bytes());
+    assert_eq!((plan.before.negative_times, plan.before.duplicate_flow_starts), (1, 0));
+    assert!(plan.after.is_clean(), "{:?}", plan.after);
+    again(&repair(file.as_bytes()).0);
+}

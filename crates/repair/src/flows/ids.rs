@@ -23,6 +23,8 @@ pub(super) fn takes_part(view: &View<'_>, row: Row) -> bool {
         && view.flags(row).has(Flags::HAS_TS)
         && !view.flags(row).has(Flags::ID_UNREADABLE)
         && view.flow_id(row).is_some()
+        // (What lies before 0 the importer drops.)
+        && view.importer_times(row).0 >= 0
 }
 
 /// Flow starts whose key is already known (`flow_duplicate_id`), in the importer's order.

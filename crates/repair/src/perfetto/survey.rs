@@ -91,14 +91,16 @@ impl Survey {
         let waited = self.any_waits();
         let dirty = self.threads.update(&view, &changed);
         self.walk(&view, dirty);
-        // Where no id is started twice, only a new id or a flow event that waits for its slice changes that.
-        let new_id = |row: &Row| plan.edit(*row).is_some_and(|edit| edit.flow_id.is_some());
+        // Where no id is started twice, only a new id, a time spelt anew (no longer before 0), or a flow event that waits
+        // for its slice changes that.
+        let is_new =
+            |row: &Row| plan.edit(*row).is_some_and(|edit| edit.flow_id.is_some() || edit.numbers);
         let any_binds = !trace.binds().is_empty();
         let recount = self.prediction.duplicate_flow_starts > 0
             || waited
             || any_binds
             || self.any_waits()
-            || changed.iter().any(new_id);
+            || changed.iter().any(is_new);
         self.sum_up(&view, recount);
     }
 
