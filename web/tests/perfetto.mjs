@@ -50,7 +50,8 @@ export async function query(file, queries) {
 }
 
 /// An engine in a process of its own that loads one trace after the other: `inspect(file)` as above, and `close()`. A trace
-/// at which Perfetto aborts, or does not end within `patience` ms, is rejected; the next one gets a new process.
+/// at which Perfetto aborts, or does not end within `patience` ms of processor time, is rejected; the next one gets a new
+/// process.
 export function openEngine(patience = 30_000) {
   let child;
   let answers;
@@ -70,9 +71,12 @@ export function openEngine(patience = 30_000) {
     if (child === undefined) start();
     child.stdin.write(`${JSON.stringify({ file, queries: QUERIES })}\n`);
     let timer;
-    const late = new Promise((resolve) => { timer = setTimeout(resolve, patience, { late: true }); });
+    const used = usedMs(child.pid);
+    const late = new Promise((resolve) => {
+      timer = setInterval(() => usedMs(child?.pid) - used > patience && resolve({ late: true }), 500);
+    });
     const answer = await Promise.race([answers.next(), late]);
-    clearTimeout(timer);
+    clearInterval(timer);
     left -= 1;
     if (answer.late || answer.done || left === 0) end();
     if (answer.late) return { rejected: "Perfetto does not end" };
@@ -80,6 +84,18 @@ export function openEngine(patience = 30_000) {
     return JSON.parse(answer.value);
   };
   return { inspect: async (file) => described(await ask(file)), close: end };
+}
+
+/// The processor time of a process so far, in ms, in Linux; elsewhere the time of day. (On a busy machine a process may wait
+/// for minutes.)
+function usedMs(pid) {
+  try {
+    const [, fields] = fs.readFileSync(`/proc/${pid}/stat`, "latin1").split(") ");
+    const [user, system] = fields.split(" ").slice(11, 13).map(Number);
+    return (user + system) * 10;
+  } catch {
+    return performance.now();
+  }
 }
 
 const CHUNK_BYTES = 32 << 20;

@@ -15,9 +15,6 @@ use crate::plan::{RepairPlan, Rule};
 /// timestamps of dense streams collide by up to about 4 us (Hyperloom #1116).
 pub const FLOOR_NS: TimeNs = 100_000;
 
-/// Counting of swallowed kernels stops here: more changes no verdict, and a hostile file must not cost n^2.
-const MAX_SWALLOWED: usize = 4096;
-
 /// A kernel that ends long after the next kernels of its stream started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Impossible {
@@ -27,7 +24,7 @@ pub struct Impossible {
     pub next: Row,
     /// How far it runs past that start, in ns.
     pub overrun_ns: TimeNs,
-    /// How many later kernels of its stream lie wholly inside it (counted up to 4,096).
+    /// How many later kernels of its stream lie wholly inside it.
     pub swallowed: u32,
     /// Its stream.
     pub stream: StreamId,
@@ -64,6 +61,7 @@ fn scan_stream(trace: &Trace, rows: &[Row], stream: StreamId, found: &mut Vec<Im
     let first = found.len();
     // The first of the rows that starts later than the one at hand, from the back: equal starts share theirs.
     let mut next = rows.len();
+    let mut later_ends: Option<Ends> = None;
     for (at, row) in rows.iter().enumerate().rev() {
         if rows.get(at + 1).is_some_and(|after| trace.ts_ns(*after) > trace.ts_ns(*row)) {
             next = at + 1;
@@ -72,7 +70,9 @@ fn scan_stream(trace: &Trace, rows: &[Row], stream: StreamId, found: &mut Vec<Im
         let end = trace.end_ns(*row);
         let overrun_ns = end.saturating_sub(trace.ts_ns(*later));
         if overrun_ns >= FLOOR_NS && trace.end_ns(*later) <= end {
-            let swallowed = n_within(trace, &rows[next..], end);
+            let ends = later_ends.get_or_insert_with(|| Ends::of(trace, rows));
+            ends.reach_down_to(next);
+            let swallowed = ends.count_to(end);
             let (row, next) = (*row, *later);
             found.push(Impossible { row, next, overrun_ns, swallowed, stream, stream_sum_ns: 0 });
         }
@@ -86,10 +86,54 @@ fn scan_stream(trace: &Trace, rows: &[Row], stream: StreamId, found: &mut Vec<Im
     }
 }
 
-/// How many of `rows` end by `end`, of the first few that start before it.
-fn n_within(trace: &Trace, rows: &[Row], end: TimeNs) -> u32 {
-    let started = rows.iter().take(MAX_SWALLOWED).take_while(|row| trace.ts_ns(**row) < end);
-    started.filter(|row| trace.end_ns(**row) <= end).count() as u32
+/// The ends of the last kernels of a stream, counted in a binary indexed tree: of slices that lie in each other each
+/// swallows all that follow, and looking at these one by one would cost n^2.
+struct Ends {
+    /// The end of each kernel, in the order of their starts; one without a length ends 1 ns later, because it is swallowed
+    /// only by what ends after its start.
+    by_start: Vec<TimeNs>,
+    sorted: Vec<TimeNs>,
+    tree: Vec<u32>,
+    /// Kernels from here on are in the tree.
+    from: usize,
+}
+
+impl Ends {
+    #[inline(never)]
+    fn of(trace: &Trace, rows: &[Row]) -> Self {
+        let end = |row: &Row| trace.end_ns(*row).max(trace.ts_ns(*row).saturating_add(1));
+        let by_start: Vec<TimeNs> = rows.iter().map(end).collect();
+        let mut sorted = by_start.clone();
+        trace::sort(&mut sorted);
+        Self { tree: vec![0; rows.len() + 1], from: rows.len(), by_start, sorted }
+    }
+
+    /// How many ends, of all kernels, are at most this.
+    fn rank(&self, end: TimeNs) -> usize {
+        self.sorted.partition_point(|other| *other <= end)
+    }
+
+    /// Adds the kernels from the `first` on that are not in the tree.
+    fn reach_down_to(&mut self, first: usize) {
+        while self.from > first {
+            self.from -= 1;
+            let mut at = self.rank(self.by_start[self.from]);
+            while let Some(count) = self.tree.get_mut(at) {
+                *count += 1;
+                at += at & at.wrapping_neg();
+            }
+        }
+    }
+
+    /// How many of the added kernels end at most then.
+    fn count_to(&self, end: TimeNs) -> u32 {
+        let (mut at, mut count) = (self.rank(end), 0);
+        while at > 0 {
+            count += self.tree[at];
+            at &= at - 1;
+        }
+        count
+    }
 }
 
 /// Clips each impossible duration to the next start of its stream.
