@@ -290,3 +290,23 @@ fn a_flow_start_that_the_importer_reads_as_before_0_repeats_none() {
     assert!(plan.after.is_clean(), "{:?}", plan.after);
     again(&repair(file.as_bytes()).0);
 }
+
+#[test]
+fn a_flow_event_is_not_put_where_another_slice_starts() {
+    let begin = |ts: i64| format!(r#"{{"ph":"B","pid":5,"tid":7,"ts":0.00{ts}}}"#);
+    let flow = |ph: &str, tid: i64| {
+        format!(
+            r#"{{"ph":"{ph}","bp":"e","id":1,"cat":"f","name":"f","pid":5,"tid":{tid},"ts":0.005}}"#
+        )
+    };
+    // The start comes before its slice of the same ns, and 1 ns later the next one begins.
+    let file = document(&[
+        &flow("s", 7),
+        &begin(6),
+        r#"{"ph":"B","pid":5,"tid":8,"ts":0.004}"#,
+        &begin(1),
+        &begin(5),
+        &flow("f", 8),
+    ]);
+    again(&repair(file.as_bytes()).0);
+}

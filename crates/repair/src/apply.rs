@@ -1,6 +1,7 @@
 //! Carrying out a plan: the original bytes stream by, and only what the plan names changes.
 
 use std::collections::VecDeque;
+use std::io::Write as _;
 
 use scan::strict;
 use trace::{Container, Flags, IdToken, Member, Row, Trace};
@@ -296,29 +297,30 @@ impl Work<'_> {
     /// The metadata events of the new lanes.
     fn lane_events(&self, out: &mut Vec<u8>) {
         let mut any = self.any;
-        let mut write = |event: String| {
+        let mut write = |event: std::fmt::Arguments<'_>| {
             out.extend_from_slice(if any { b",\n" } else { b"\n" });
             any = true;
-            out.extend_from_slice(event.as_bytes());
+            // (Writing to memory does not fail.)
+            let _ = out.write_fmt(event);
         };
         for lane in &self.plan.lanes {
             let place = format!("{}\"tid\": {}", self.pid(lane.process), lane.tid);
             if let Some(name) = &lane.name {
-                write(format!(
+                write(format_args!(
                     "{{\"ph\": \"M\", \"name\": \"thread_name\", {place}, \"ts\": 0, \
                      \"args\": {{\"name\": {}}}}}",
                     quoted(name)
                 ));
             }
             if let Some(index) = lane.sort_index.filter(|_| lane.kind != LaneKind::Split) {
-                write(format!(
+                write(format_args!(
                     "{{\"ph\": \"M\", \"name\": \"thread_sort_index\", {place}, \"ts\": 0, \
                      \"args\": {{\"sort_index\": {index}}}}}"
                 ));
             }
         }
         for (process, name) in &self.plan.added_process_names {
-            write(format!(
+            write(format_args!(
                 "{{\"ph\": \"M\", \"name\": \"process_name\", {}\"ts\": 0, \
                  \"args\": {{\"name\": {}}}}}",
                 self.pid(*process),

@@ -29,7 +29,7 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, work: &Survey, before: 
     follow(trace, plan);
     if plan.is_identity() {
         // Flow events may still bind elsewhere than where they stand.
-        aim(trace, plan, before, &work.bindings());
+        aim(trace, plan, before, work);
         unpark(trace, plan, work);
     }
     for row in work.unbound() {
@@ -67,7 +67,7 @@ pub(crate) fn settle(
         let bindings = survey.bindings();
         let changed = unpark(trace, plan, survey)
             || make_way(trace, plan, &bindings)
-            || aim(trace, plan, before, &bindings)
+            || aim(trace, plan, before, survey)
             || drop_unbound(plan, survey)
             || (survey.prediction.duplicate_flow_starts > 0 && tell_apart(trace, plan, survey));
         if !changed || n_rounds == MAX_ROUNDS {
@@ -221,7 +221,7 @@ fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &[(Row, Row)]) -> bool 
 /// on the stack), it goes to its slice's start; so does one that bound well only because of a slice that has
 /// left the thread, and one that stands at that start already but has something between. Returns whether any did.
 #[inline(never)]
-fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &[(Row, Row)]) -> bool {
+fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &Survey) -> bool {
     let touched = |pair: &(Row, Row)| {
         let edit = plan.edit(pair.0).copied().unwrap_or_default();
         trace.ts_ns(pair.0) == trace.ts_ns(pair.1)
@@ -230,7 +230,7 @@ fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &[(Ro
             || edit.bind_enclosing
             || before.binary_search(pair).is_ok()
     };
-    let mut wrong = unbound(after, &plan.flow_targets);
+    let mut wrong = unbound(&after.bindings(), &plan.flow_targets);
     // Only what draws an arrow matters.
     let view = View::after(trace, plan);
     let arrows = Arrows::of(&view, &plan.flow_targets);
@@ -238,7 +238,9 @@ fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &[(Ro
     let can_follow = |(flow, slice): &(Row, Row)| {
         let ts = trace.origin_ns + i128::from(trace.ts_ns(*slice)) + 1;
         let ts = i64::try_from(plan.base.map_or(ts, |base| base.apply(ts)));
-        ts.is_ok_and(|ts| importer_ns(ts) == ts).then_some(*flow)
+        // (Where another slice starts then, the flow event would be that one's.)
+        let is_free = |ts: i64| importer_ns(ts) == ts && !starts_at(&view, after, *slice, ts);
+        ts.is_ok_and(is_free).then_some(*flow)
     };
     let followers: BTreeSet<Row> = wrong.iter().filter_map(can_follow).collect();
     let mut any = false;
@@ -265,6 +267,15 @@ fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &[(Ro
         any = true;
     }
     any
+}
+
+/// Whether anything starts at a time, in the importer's ns, on the thread of a slice.
+fn starts_at(view: &View<'_>, survey: &Survey, slice: Row, ts: i64) -> bool {
+    let events = survey.threads.events(survey.threads.thread_of(view, slice));
+    let first = events.partition_point(|event| event.item(view).ts < ts);
+    let then = events[first..].iter().map(|event| event.item(view));
+    let is_start = |phase: Phase| matches!(phase, Phase::Complete | Phase::Begin | Phase::Instant);
+    then.take_while(|item| item.ts == ts).any(|item| is_start(item.phase))
 }
 
 /// Whether a slice comes before a flow event that is put at its start: those with a length always, others

@@ -172,7 +172,12 @@ impl Stack {
         for n in at..self.entries.len() {
             let own =
                 self.entries[n].dur.map_or(i64::MAX, |dur| self.entries[n].ts.wrapping_add(dur));
-            self.entries[n].least_end = self.least_end(n).min(own);
+            let least_end = self.least_end(n).min(own);
+            if n > at && least_end == self.entries[n].least_end {
+                // Nor does it change for what lies above.
+                break;
+            }
+            self.entries[n].least_end = least_end;
         }
         if at + 1 == self.entries.len() {
             self.entries.pop();
