@@ -29,7 +29,7 @@ describe("a pair", { skip: shared() === undefined }, () => {
     await page.waitForSelector("[data-testid=role]", PATIENCE);
     await view(page, "triage");
     await accompanied(page, 1);
-    assert.equal(await chosen(page, CAPTURE), `Capture of ${FORMAL}`);
+    assert.equal(await chosen(page, CAPTURE), `Capture for ${FORMAL}`);
     assert.equal(await role(page, FORMAL).count(), 0, "what has a companion is none itself");
     assert.equal(await card(page, FORMAL).locator("[aria-pressed=true]").count(), 1, "the measured trace is shown, whichever was first");
 
@@ -64,10 +64,10 @@ describe("a pair", { skip: shared() === undefined }, () => {
     await id(page, "companions").waitFor({ state: "detached" });
     await settled(page);
     assert.ok(!(await sure()).has("replay"));
-    await role(page, CAPTURE).selectOption({ label: `Mapping of ${FORMAL}` });
+    await role(page, CAPTURE).selectOption({ label: `Mapping trace for ${FORMAL}` });
     await accompanied(page, 1);
     assert.ok(!(await sure()).has("replay"));
-    await role(page, CAPTURE).selectOption({ label: `Capture of ${FORMAL}` });
+    await role(page, CAPTURE).selectOption({ label: `Capture for ${FORMAL}` });
     await accompanied(page, 1);
     assert.deepEqual((await rows(page, "kernel-table")).map(ofPage), told);
 
@@ -86,7 +86,7 @@ describe("a pair", { skip: shared() === undefined }, () => {
     await settled(page);
     for (const [kind, n] of [["vllm", 421], ["sglang", 544]]) {
       const formal = `mi300_${kind}_decode_formal.json.gz`;
-      assert.equal(await chosen(page, `mi300_${kind}_decode_capture.json.gz`), `Capture of ${formal}`);
+      assert.equal(await chosen(page, `mi300_${kind}_decode_capture.json.gz`), `Capture for ${formal}`);
       const mapped = async () => {
         await card(page, formal).locator(".file-card-main").click();
         await view(page, "triage");
@@ -115,7 +115,7 @@ describe("a pair", { skip: shared() === undefined }, () => {
     await id(page, "companions").waitFor({ state: "detached" });
     await settled(page);
     fs.appendFileSync(copy, "changed");
-    await role(page, "capture.json.gz").selectOption({ label: `Capture of ${FORMAL}` });
+    await role(page, "capture.json.gz").selectOption({ label: `Capture for ${FORMAL}` });
     const failure = id(page, "failure");
     await failure.waitFor(PATIENCE);
     assert.match(await failure.textContent(), /can no longer be read[^]*capture\.json\.gz/);
@@ -155,7 +155,7 @@ describe("a mapping trace", () => {
     const { page } = session;
     const question = card(page, "mapping.json").getByTestId("role-question");
     await question.waitFor(PATIENCE);
-    assert.match(await question.textContent(), /^Compare these runs, or use this file as mapping of formal\.json\?/);
+    assert.match(await question.textContent(), /^Compare these runs, or use this file as the mapping trace of formal\.json\?/);
     assert.equal(await id(page, "role-question").count(), 1);
     await settled(page);
     assert.equal(await id(page, "companions").count(), 0, "nothing is taken for a mapping unasked");
@@ -165,7 +165,7 @@ describe("a mapping trace", () => {
     await view(page, "triage");
     await accompanied(page, 1);
     assert.equal(await id(page, "role-question").count(), 0);
-    assert.equal(await chosen(page, "mapping.json"), "Mapping of formal.json");
+    assert.equal(await chosen(page, "mapping.json"), "Mapping trace for formal.json");
     assert.equal(await page.locator(".companion.read").count(), 1);
     const table = await rows(page, "kernel-table");
     assert.deepEqual(table.map((row) => [row.cpu_op, row.mapping_confidence]).sort(), [0, 1, 2].map((at) => [`my::op${at}`, "mapping"]));
@@ -203,11 +203,11 @@ describe("a mapping trace", () => {
     const session = await dropped([formal, mapping]);
     const { page } = session;
     await settled(page);
-    await role(page, "mapping.json").selectOption({ label: "Mapping of formal.json" });
+    await role(page, "mapping.json").selectOption({ label: "Mapping trace for formal.json" });
     await card(page, "formal.json").locator(".file-card-main").click();
     await view(page, "triage");
     await page.waitForSelector(".companion.unused", PATIENCE);
-    assert.match(await id(page, "companion").textContent(), /maps no kernel: no kernel name of this trace has/);
+    assert.match(await id(page, "companion").textContent(), /maps no kernel: it has no op or Python line for any kernel name of this trace/);
     assert.equal(await page.locator(".companion.read").count(), 0);
     await session.close();
   });

@@ -58,7 +58,7 @@ test("a kernel map is exported as the command line does, and one beside a trace 
   const alone = (await rows(page, "kernel-table")).map(ofPage);
   await drop(page, "body", [map]);
   await accompanied(page, 1);
-  assert.equal(await chosen(page, MAP), "Kernel map of example.json.gz");
+  assert.equal(await chosen(page, MAP), "Kernel map for example.json.gz");
   assert.match(await card(page, MAP).getByTestId("file-status").textContent(), /^Kernel map · \d+ kernels · /);
   assert.match(await id(page, "companion").textContent(), /^Kernel map.*kernel_map\.json.*maps kernels to ops and Python lines, by kernel name/);
   const table = await rows(page, "kernel-table");
@@ -145,7 +145,7 @@ describe("with real traces", { skip: shared() === undefined }, () => {
     const alone = await dropped(browser, [sample(FORMAL), map]);
     await view(alone.page, "triage");
     await accompanied(alone.page, 1);
-    assert.equal(await chosen(alone.page, MAP), `Kernel map of ${FORMAL}`);
+    assert.equal(await chosen(alone.page, MAP), `Kernel map for ${FORMAL}`);
     assert.match(await id(alone.page, "view-triage").textContent(), /421 of them map to ops/);
     await artifactsAre(alone.page, await triaged(sample(FORMAL), "--map", map));
     await alone.close();
@@ -156,7 +156,7 @@ describe("with real traces", { skip: shared() === undefined }, () => {
     const session = await dropped(browser, [formal, mapping]);
     const { page } = session;
     await settled(page);
-    await role(page, path.basename(mapping)).selectOption({ label: `Mapping of ${path.basename(formal)}` });
+    await role(page, path.basename(mapping)).selectOption({ label: `Mapping trace for ${path.basename(formal)}` });
     await view(page, "triage");
     await accompanied(page, 1);
     await artifactsAre(page, await triaged(formal, "--mapping", mapping));

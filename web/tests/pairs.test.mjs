@@ -65,7 +65,7 @@ describe("with real traces", { skip: shared() === undefined }, () => {
     const session = await dropped(browser, [formal, mapping]);
     const { page } = session;
     await settled(page);
-    await role(page, path.basename(mapping)).selectOption({ label: `Mapping of ${path.basename(formal)}` });
+    await role(page, path.basename(mapping)).selectOption({ label: `Mapping trace for ${path.basename(formal)}` });
     await view(page, "triage");
     await accompanied(page, 1);
     await everyStage(page, ["forward", "backward", "optimizer"], formal, "--mapping", mapping);

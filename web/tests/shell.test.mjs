@@ -102,7 +102,7 @@ test("a clipped file that is read again is not clipped, whatever was written bef
     Worker.prototype.postMessage = on ? () => {} : globalThis.realPost;
   }, on);
   await mute(true);
-  await role(page, "other.json").selectOption({ label: "Mapping of clip.json" });
+  await role(page, "other.json").selectOption({ label: "Mapping trace for clip.json" });
   await id(page, "cancel").first().click();
   await mute(false);
   await role(page, "other.json").selectOption({ index: 0 });
@@ -196,7 +196,7 @@ test("the card says how the file is, in one badge", async () => {
   const cut = { name: "cut.json", mimeType: "application/json", buffer: Buffer.from(`{"traceEvents": [${JSON.stringify(kernel())}, {"ph":"X","na`) };
   await put(page, [file("good.json", [kernel()]), file("crossing.json", crossing), cut]);
   await settled(page);
-  assert.deepEqual(await id(page, "file-health").allTextContents(), ["No problems", "1 slice crosses", "Cut short"]);
+  assert.deepEqual(await id(page, "file-health").allTextContents(), ["No problems", "1 crossing slice", "Truncated"]);
   assert.equal(await id(page, "nav-problems").count(), 0);
   await id(page, "file-card").nth(2).getByRole("button").first().click();
   await view(page, "repair");

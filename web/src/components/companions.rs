@@ -51,7 +51,7 @@ fn line(file: &FileEntry, companion: &CompanionEntry) -> Html {
     let (mood, icon, what) = match (&companion.phase, role, nothing) {
         (CompanionPhase::Waiting, ..) => ("waiting", "note", "is being read.".to_owned()),
         (CompanionPhase::Failed(_), ..) => {
-            ("failed", "error", "could not be read; the tables are made without it.".to_owned())
+            ("failed", "error", "could not be read; the tables do not use it.".to_owned())
         }
         (CompanionPhase::Read, ..) if file.phase != Phase::Ready => {
             ("waiting", "note", "is loaded.".to_owned())
@@ -112,7 +112,7 @@ pub fn RoleQuestion(props: &QuestionProps) -> Html {
     };
     html! {
         <div class="file-card-question" role="group" aria-label="Compare or map" data-testid="role-question">
-            <p>{ "Compare these runs, or use this file as mapping of " }<bdi>{ of_name }</bdi>{ "?" }</p>
+            <p>{ "Compare these runs, or use this file as the mapping trace of " }<bdi>{ of_name }</bdi>{ "?" }</p>
             <p class="file-card-answers">
                 <button data-testid="answer-compare" onclick={answer(Role::Baseline(of), true)}>{ "Compare" }</button>
                 <button data-testid="answer-mapping" onclick={answer(Role::Companion(Companion::Mapping, of), false)}>{ "Use as mapping" }</button>

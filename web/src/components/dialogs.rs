@@ -71,11 +71,11 @@ const KEYS: &[(&str, &str)] = &[
     ("/", "Filter the table"),
     ("?", "This help"),
     ("Esc", "Close, or clear the filter"),
-    ("↑ ↓ ← →", "In a table: move; with Shift, select rows"),
-    ("Page ↑ ↓, Home, End", "In a table: move by a page or to an end"),
+    ("↑ ↓ ← →", "In a table: move; hold Shift to select rows"),
+    ("Page ↑ ↓, Home, End", "In a table: move by a page, or to the first or last row"),
     ("Enter", "In a table: open the row; Esc closes it"),
     ("Ctrl/⌘ A, Ctrl/⌘ C", "In a table: select all, copy the selected rows"),
-    ("Shift + click a header", "Second sort key"),
+    ("Shift + click a header", "Sort by a second column"),
 ];
 
 fn help(props: &Props) -> Html {
@@ -112,7 +112,7 @@ fn help(props: &Props) -> Html {
             <h3>{ "Settings" }</h3>
             <p><label class="check">
                 <input type="checkbox" checked={props.keys_on} onchange={on_keys} data-testid="setting-keys" />
-                { "Use single keys (digits, / and ?)" }
+                { "Enable single-key shortcuts (digits, / and ?)" }
             </label></p>
             <p><label class="field">
                 <span>{ "Perfetto address, for “Open in Perfetto”" }</span>
@@ -127,19 +127,18 @@ fn help(props: &Props) -> Html {
 fn privacy() -> Html {
     html! {
         <>
-            <p>{ "A worker in this tab reads your trace. The page has no upload code and no analytics. To check that:" }</p>
+            <p>{ "A worker in this tab reads your trace. The page has no upload code and no analytics. To verify this:" }</p>
             <ol class="steps">
                 <li><strong>{ "Read the policy. " }</strong>
-                    { "The Content-Security-Policy in the head of the page source (Ctrl/⌘ U) says " }<code>{ "default-src 'none'" }</code>
+                    { "The Content-Security-Policy in the head of the page source (Ctrl/⌘ U) contains " }<code>{ "default-src 'none'" }</code>
                     { " and " }<code>{ "connect-src 'self'" }</code>
-                    { ": page and worker can load from and send to the origin of this page only." }</li>
+                    { ": the page and its worker can exchange data only with the origin of this page." }</li>
                 <li><strong>{ "Watch the network. " }</strong>
-                    { "Open the developer tools (F12), tab Network, and open a trace: no request carries it." }</li>
+                    { "Open the Network tab of the developer tools (F12), then open a trace: no request contains it." }</li>
                 <li><strong>{ "Go offline. " }</strong>
-                    { "Disconnect and open a trace: it is analysed all the same." }</li>
+                    { "Disconnect from the network and open a trace: the analysis still works." }</li>
             </ol>
-            <p class="hint">{ "“Open in Perfetto” passes the repaired file to a Perfetto window, when you click it. The policy does not \
-                cover links and windows that the page opens." }</p>
+            <p class="hint">{ "When you click “Open in Perfetto”, the page passes the repaired file to a Perfetto window. The policy does not cover links and windows that the page opens." }</p>
         </>
     }
 }

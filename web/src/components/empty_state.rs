@@ -24,7 +24,7 @@ pub fn EmptyState(props: &Props) -> Html {
     html! {
         <div class="empty" data-testid="empty">
             <section class="hero">
-                <h1>{ "Find the op and the Python line that take the GPU time" }</h1>
+                <h1>{ "Find the ops and Python lines that use the most GPU time" }</h1>
                 <p class="lead">
                     { "Open a PyTorch profiler trace from training, SGLang or vLLM, on CUDA or ROCm. Kinetoscope ranks kernels by \
                        op and line, lists what is wrong with the file, and writes a copy that Perfetto shows without dropped slices." }
@@ -45,9 +45,9 @@ pub fn EmptyState(props: &Props) -> Html {
                 <p class="promise">
                     <Icon name="lock" />
                     <span>
-                        { "Files are read in this tab and are not uploaded. " }
+                        { "Files are read in this tab and never uploaded. " }
                         <button class="link" onclick={with(|tasks| tasks.dispatch(Action::DialogSet(Some(Dialog::Privacy))))}>
-                            { "How to check that" }
+                            { "How to verify this" }
                         </button>
                     </span>
                 </p>

@@ -70,8 +70,7 @@ pub fn FactsForm(props: &Props) -> Html {
             </summary>
             <div class="facts-form">
             <p class="hint">
-                { "The profiler records neither the container nor the launch flags nor your experiment. A field that you leave empty is null \
-                   in profile_metadata.json, unless the trace has the value. Nothing is guessed." }
+                { "The profiler does not record the container, the launch flags or your experiment. A field that you leave empty is null in profile_metadata.json, unless the trace contains the value. Nothing is guessed." }
             </p>
             <div class="facts-fields">
                 { for FACT_FIELDS.iter().map(|field| html! {
@@ -82,7 +81,7 @@ pub fn FactsForm(props: &Props) -> Html {
             </div>
             <label class="check">
                 <input type="checkbox" checked={form.remember} onchange={on_remember} data-testid="facts-remember" />
-                <span>{ "Keep these fields in this browser for the next visit (never the launch flags: they may contain keys)" }</span>
+                <span>{ "Remember these fields in this browser (except the launch flags, which may contain keys)" }</span>
             </label>
             <p><button onclick={clear} disabled={empty} data-testid="facts-clear">{ "Clear all fields" }</button></p>
             </div>
@@ -133,7 +132,7 @@ fn flags(props: &Props) -> Html {
                     <button class="icon-button" onclick={remove} aria-label="Remove the launch flags"><Icon name="close" /></button>
                 }
             </div>
-            { help("fact-flags-help", "Or drop the file anywhere. It also gives the model and the tensor parallelism, which some fused kernels depend on.", error) }
+            { help("fact-flags-help", "Or drop the file anywhere on the page. It also provides the model name and the tensor-parallel size, which some fused kernels depend on.", error) }
         </div>
     }
 }

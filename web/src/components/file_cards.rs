@@ -68,7 +68,7 @@ pub fn FileCards(props: &Props) -> Html {
                         tasks={tasks.clone()} />
                 }) }
                 if none {
-                    <li class="file-cards-none">{ "No file matches the filter." }</li>
+                    <li class="file-cards-none">{ "No files match the filter." }</li>
                 }
                 if !many && files.len() > 1 {
                     <li class="file-cards-end">{ close_all.clone() }</li>

@@ -45,7 +45,7 @@ pub fn KernelPanel(props: &Props) -> Html {
             </div>
             { match found {
                 Some(found) => details(found, &props.tasks),
-                None => html! { <p class="hint" role="status" data-testid="kernel-pending">{ "Reading its launches…" }</p> },
+                None => html! { <p class="hint" role="status" data-testid="kernel-pending">{ "Reading the launches…" }</p> },
             } }
         </div>
     }
@@ -157,7 +157,7 @@ fn launches(found: &KernelDetails, tasks: &Tasks) -> Html {
     let shown = found.instances.len() as u64;
     let note = if shown < found.n {
         format!(
-            "{} of {}: the first ones, the longest, the shortest and the median",
+            "{} of {}: the first few, the longest, the shortest and the median",
             units::count(shown),
             units::plural(found.n, "launch", "launches")
         )
@@ -181,10 +181,10 @@ fn launches(found: &KernelDetails, tasks: &Tasks) -> Html {
                 <table>
                     <thead><tr>
                         <th scope="col" class="right">{ "#" }</th>
-                        <th scope="col" class="right" title="Time since the first of them">{ "Start" }</th>
+                        <th scope="col" class="right" title="Time since the first launch">{ "Start" }</th>
                         <th scope="col">{ "Duration" }</th>
                         <th scope="col" class="right" title="From the start of the launch call to the start of the kernel">{ "Queue delay" }</th>
-                        <th scope="col" class="right" title="Time in which nothing ran on another stream of the device">{ "Exposed" }</th>
+                        <th scope="col" class="right" title="Time during which no other stream of the device ran anything">{ "Exposed" }</th>
                         <th scope="col">{ "Stream" }</th>
                     </tr></thead>
                     <tbody>{ for found.instances.iter().map(|row| launch(row, zero_ns, most_ns)) }</tbody>

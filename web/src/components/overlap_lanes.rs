@@ -45,9 +45,9 @@ pub fn OverlapLanes(props: &Props) -> Html {
     html! {
         <section class="panel window" aria-labelledby="window-head" data-testid="window">
             <div class="panel-head">
-                <h2 id="window-head">{ "Around its longest instance" }</h2>
+                <h2 id="window-head">{ "Around the longest instance" }</h2>
                 <p class="hint">
-                    { format!("{} of {streams}", units::time(dur_ns)) }
+                    { format!("{} on {streams}", units::time(dur_ns)) }
                     if !window.device.is_empty() {
                         { format!(" of device {}", window.device) }
                     }
@@ -59,7 +59,7 @@ pub fn OverlapLanes(props: &Props) -> Html {
                 <p class="hint"><Icon name="note" />{ format!("The {} shortest slices are not drawn.", units::count(window.n_left_out)) }</p>
             }
             if others {
-                <p class="hint">{ "Kernels launched before profiling started are drawn, too; the tables exclude them by default." }</p>
+                <p class="hint">{ "Kernels launched before profiling started are also drawn; the tables exclude them by default." }</p>
             }
             <details class="as-table">
                 <summary>{ "Show as a table" }</summary>

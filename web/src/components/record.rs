@@ -72,7 +72,7 @@ pub fn RecordHelp(props: &Props) -> Html {
                 { "vLLM before 0.13: start the server with " }<code>{ "VLLM_TORCH_PROFILER_DIR" }</code>
                 { " and " }<code>{ "VLLM_TORCH_PROFILER_RECORD_SHAPES=1" }</code>{ " set." }
             </p>
-            <p class="hint">{ "Stacks and shapes slow the CPU side of a run. Compare times of runs recorded the same way." }</p>
+            <p class="hint">{ "Recording stacks and shapes slows down the CPU. Compare only runs that were recorded with the same settings." }</p>
         </div>
     }
 }

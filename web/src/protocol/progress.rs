@@ -35,7 +35,7 @@ impl Stage {
         match self {
             Self::Starting => "Starting",
             Self::Reading => "Reading",
-            Self::Analyzing => "Analyzing",
+            Self::Analyzing => "Analysing",
             Self::Planning => "Checking what Perfetto drops",
             Self::Triaging => "Mapping kernels to ops and lines",
             Self::Repairing => "Writing the repaired file",

@@ -48,19 +48,17 @@ pub fn described(state: &State, job: JobId) -> Option<Described> {
             };
             let text = match of {
                 Some(file) => format!(
-                    "Maps the kernels of {} to ops and Python lines by name, as the trace that it was exported from would.",
+                    "Maps the kernels of {} to ops and Python lines by name, like the trace it was exported from.",
                     file.name
                 ),
-                None => "Maps the kernels of another trace to ops and Python lines by name. Drop that trace on this page, or \
-                         choose it on the card of this file."
+                None => "Maps the kernels of another trace to ops and Python lines by name. Drop that trace on this page, or select it on this file's card."
                     .to_owned(),
             };
             (text, Vec::new())
         }
         Aside::Captures(listed) => {
             let captures = roles::captures_of_list(state, listed);
-            let text = "Lists the batch size of each capture trace. It decides between captures that fit a graph launch \
-                        equally well. Drop the listed captures together with the trace that replays them.";
+            let text = "Lists the batch size of each capture trace, to select among captures that match a graph launch equally well. Drop the listed captures together with the trace that replays them.";
             (text.to_owned(), captures)
         }
     };

@@ -102,12 +102,12 @@ pub fn health(file: &FileEntry) -> Option<(String, Mood)> {
         )
     };
     if opened.problems.iter().any(is_cut) {
-        return Some(("Cut short".to_owned(), Mood::Bad));
+        return Some(("Truncated".to_owned(), Mood::Bad));
     }
     if plan.drops_before > 0 {
         let text = match plan.drops_before {
-            1 => "1 slice crosses".to_owned(),
-            n => format!("{} slices cross", units::count(n)),
+            1 => "1 crossing slice".to_owned(),
+            n => format!("{} crossing slices", units::count(n)),
         };
         return Some((text, Mood::Warning));
     }
@@ -268,8 +268,8 @@ mod tests {
         assert_eq!(of(vec![], 0, false), "No problems");
         assert_eq!(of(vec![problem("sub-ns-digits", Severity::Note)], 0, false), "No problems");
         assert_eq!(of(vec![], 0, true), "Repair available");
-        assert_eq!(of(vec![], 42, true), "42 slices cross");
-        assert_eq!(of(vec![problem("truncated", Severity::Error)], 42, true), "Cut short");
+        assert_eq!(of(vec![], 42, true), "42 crossing slices");
+        assert_eq!(of(vec![problem("truncated", Severity::Error)], 42, true), "Truncated");
         let junk = problem("junk-between-events", Severity::Error);
         assert_eq!(of(vec![junk], 0, true), "1 kind of problem");
     }

@@ -10,7 +10,7 @@ use crate::state::{FileEntry, State, View};
 #[must_use]
 pub fn title(state: &State) -> String {
     state.selected_file().map_or_else(
-        || "Kinetoscope: which line takes the GPU time".to_owned(),
+        || "Kinetoscope: find what uses GPU time".to_owned(),
         |file| format!("{} · {} · Kinetoscope", state.view.title(), file.name),
     )
 }

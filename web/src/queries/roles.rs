@@ -166,12 +166,12 @@ pub fn maps_nothing(file: &FileEntry, companion: &CompanionEntry) -> Option<Stri
         Companion::Mapping => match triage.by_mapping? {
             MappedByName { mapped: 1.., .. } => None,
             MappedByName { asked: 0, .. } => Some(whole),
-            _ => Some("no kernel name of this trace has an op or a Python line in it"),
+            _ => Some("it has no op or Python line for any kernel name of this trace"),
         },
         Companion::Map => match triage.by_map? {
             MappedByName { mapped: 1.., .. } => None,
             MappedByName { asked: 0, .. } => Some(whole),
-            _ => Some("it has no kernel name of this trace that still needs an op or a line"),
+            _ => Some("it contains none of the kernels that still need an op or a Python line"),
         },
     };
     why.map(str::to_owned)
@@ -252,12 +252,12 @@ pub struct Choice {
 type Part = (&'static str, fn(JobId) -> Role);
 
 const OF_A_TRACE: &[Part] = &[
-    ("Capture of", |of| Role::Companion(Companion::Capture, of)),
-    ("Mapping of", |of| Role::Companion(Companion::Mapping, of)),
-    ("Baseline of", Role::Baseline),
+    ("Capture for", |of| Role::Companion(Companion::Capture, of)),
+    ("Mapping trace for", |of| Role::Companion(Companion::Mapping, of)),
+    ("Baseline for", Role::Baseline),
 ];
 
-const OF_A_MAP: &[Part] = &[("Kernel map of", |of| Role::Companion(Companion::Map, of))];
+const OF_A_MAP: &[Part] = &[("Kernel map for", |of| Role::Companion(Companion::Map, of))];
 
 /// The choices of every file, in the order of their cards.
 #[must_use]
@@ -392,7 +392,7 @@ mod tests {
             .filter(|choice| choice.chosen)
             .map(|choice| choice.text)
             .collect();
-        assert_eq!(chosen, ["Mapping of 2.json"]);
+        assert_eq!(chosen, ["Mapping trace for 2.json"]);
         assert!(choices(&state, RUN).is_empty(), "a companion has none of its own");
     }
 
@@ -458,7 +458,7 @@ mod tests {
         assert_eq!(state.selected, Some(JobId(1)));
         let texts: Vec<String> =
             choices(&state, JobId(3)).into_iter().map(|choice| choice.text).collect();
-        assert_eq!(texts, ["Not used", "Kernel map of 1.json", "Kernel map of 2.json"]);
+        assert_eq!(texts, ["Not used", "Kernel map for 1.json", "Kernel map for 2.json"]);
         // A second one of the same trace takes its place, and gives it back to nobody.
         let state = map(4, &[9]).into_iter().fold(state, |state, act| reduce(&state, act));
         assert_eq!(role(&state, JobId(4)), Role::Own);

@@ -90,7 +90,7 @@ pub fn share_of_shown(table: &mut Table) {
         key: SHOWN_SHARE.into(),
         title: "Share of GPU time".into(),
         unit: Unit::Percent,
-        help: "Total in percent of the GPU time of all rows of this table, a sum over all streams (not wall time).".into(),
+        help: "Total as a percentage of the GPU time of all rows in this table, summed over all streams (not wall time).".into(),
         summed: true,
     };
     table.columns.insert(share, column);

@@ -20,7 +20,7 @@ impl Tasks {
                     title: "The browser did not allow copying".into(),
                     what: "Nothing was copied.".into(),
                     advice:
-                        "Allow this page to use the clipboard, or open it by https or on localhost."
+                        "Allow this page to use the clipboard, or open the page over https or on localhost."
                             .into(),
                     ..Failure::default()
                 });

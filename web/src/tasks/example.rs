@@ -27,9 +27,9 @@ impl Tasks {
                 }
                 Err(error) => tasks.notice(Failure {
                     title: "The example could not be loaded".into(),
-                    what: "The server of this page did not send it.".into(),
+                    what: "The server of this page did not return it.".into(),
                     place: Some(PATH.into()),
-                    advice: "Open a trace of your own, or reload the page.".into(),
+                    advice: "Open your own trace, or reload the page.".into(),
                     excerpt: Some(message_of(&error)),
                 }),
             }

@@ -122,7 +122,7 @@ impl Tasks {
                 tasks.notice(Failure {
                     title: "The launch flags cannot be read".into(),
                     what: format!("{SERVER_ARGS} is larger than 4 MB, or was moved or deleted."),
-                    advice: "Open the file that the server wrote again.".into(),
+                    advice: "Choose the file written by the server again.".into(),
                     ..Failure::default()
                 });
                 return;

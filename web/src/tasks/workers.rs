@@ -120,9 +120,9 @@ fn bootstrap_url() -> Result<String, String> {
         .query_selector("script[data-worker]")
         .ok()
         .flatten()
-        .ok_or("the page does not say where its worker is")?;
+        .ok_or("the page has no address for its worker")?;
     let address = |attribute: &str| -> Result<String, String> {
-        let name = script.get_attribute(attribute).ok_or("the page does not name its worker")?;
+        let name = script.get_attribute(attribute).ok_or("the page has no name for its worker")?;
         let url = absolute(&name).ok_or("the page's address cannot be read")?;
         JSON::stringify(&url.into()).map(String::from).map_err(|error| message_of(&error))
     };
@@ -143,7 +143,7 @@ fn bootstrap_url() -> Result<String, String> {
 pub fn not_started(detail: String) -> Failure {
     Failure {
         title: "The worker could not start".into(),
-        what: "The program that reads files did not load.".into(),
+        what: "The worker that reads files did not load.".into(),
         place: None,
         advice:
             "The page may have been updated, or you are offline. Reload the page, then open the file again."
@@ -155,7 +155,7 @@ pub fn not_started(detail: String) -> Failure {
 fn other_build(build: &str) -> Failure {
     Failure {
         title: "The page was updated while it was open".into(),
-        what: format!("The page is of build {}, its worker of build {build}.", crate::BUILD),
+        what: format!("The page is build {}, its worker is build {build}.", crate::BUILD),
         place: None,
         advice: "Reload the page, then open the file again.".into(),
         excerpt: None,
@@ -165,7 +165,7 @@ fn other_build(build: &str) -> Failure {
 fn not_understood(error: &JsValue) -> Failure {
     Failure {
         title: "Unreadable message from the worker".into(),
-        what: "Page and worker are of different builds.".into(),
+        what: "The page and its worker come from different builds.".into(),
         place: None,
         advice: "Reload the page. If it happens again, report it with the details below.".into(),
         excerpt: Some(message_of(error)),
@@ -181,11 +181,10 @@ fn lost(event: &JsValue) -> Failure {
     if memory {
         return Failure {
             title: "Out of memory".into(),
-            what: "Reading this file takes more than the 4 GiB that WebAssembly can use in a browser tab.".into(),
+            what: "Reading this file needs more than the 4 GiB that WebAssembly can use in a browser tab.".into(),
             place: None,
             advice:
-                "Record fewer steps, or no stacks and shapes, or use the command-line program, which \
-                     does not have this limit."
+                "Record fewer steps, record without stacks and shapes, or use the command line, which does not have this limit."
                     .into(),
             excerpt: Some(message),
         };
@@ -196,8 +195,7 @@ fn lost(event: &JsValue) -> Failure {
             .into(),
         place: None,
         advice:
-            "Try the file again. If it happens again, report it with the details below. They contain \
-                 nothing from your trace."
+            "Try the file again. If it happens again, report it with the details below. They contain no data from your trace."
                 .into(),
         excerpt: Some(message),
     }

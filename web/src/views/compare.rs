@@ -36,9 +36,7 @@ fn content(props: &Props) -> Html {
         Standing::Alone => html! {
             <section class="panel compare-alone" data-testid="compare-alone">
                 <h2>{ "A comparison needs a second trace" }</h2>
-                <p>{ "Drop a second run of the same work on this page, for example one from before a change. To measure what a \
-                    change does, keep the hardware and the launch flags the same: Kinetoscope checks that first. Runs on other \
-                    hardware or with other flags are shown too, but not as the effect of a change." }</p>
+                <p>{ "Drop a second run of the same workload on this page, for example one from before a change. To measure the effect of a change, keep the hardware and the launch flags the same: Kinetoscope checks this first. Runs on different hardware or with different flags are also shown, but not as the effect of a change." }</p>
                 <p class="card-actions">
                     <button onclick={Callback::from(|_: MouseEvent| files::pick())}>{ "Add a trace" }</button>
                 </p>
@@ -51,7 +49,7 @@ fn content(props: &Props) -> Html {
             <p class="note-line" role="status">{ format!("The comparison starts when both traces are ready. B is {name}.") }</p>
         },
         Standing::Gone(name) => html! {
-            <p class="note-line bad" role="status">{ format!("{name} was stopped or could not be read. Use Try again on its card.") }</p>
+            <p class="note-line bad" role="status">{ format!("{name} was stopped or could not be read. Click “Try again” on its card.") }</p>
         },
         Standing::Asked(ComparePhase::Working) => html! {
             <div class="pending" data-testid="pending">

@@ -26,14 +26,14 @@ const FILES: &[(&str, &str)] = &[
         OVERLAP,
         "Kernels that could run concurrently with others, with the risk and an upper bound on the saving.",
     ),
-    (FUSE, "Chains of kernels that are fused, or could be."),
-    (FIXED_TRACE, "The trace, repaired for Perfetto; every event is verified to be in it."),
+    (FUSE, "Chains of kernels that are fused or could be fused."),
+    (FIXED_TRACE, "The trace, repaired for Perfetto and verified to contain every event."),
 ];
 
 /// Not in the archive: it is for other runs. Made only where ops are recorded.
 const MAP: (&str, &str) = (
     KERNEL_MAP,
-    "Maps kernels to ops and Python lines, for other runs of the same work: open it together with one of them. Not in the .zip.",
+    "Maps kernels to ops and Python lines for other runs of the same workload. Open it together with such a run. Not in the .zip.",
 );
 
 pub fn view(props: &Props) -> Option<Html> {
@@ -49,7 +49,7 @@ pub fn view(props: &Props) -> Option<Html> {
     };
     Some(html! {
         <>
-            { heading("Downloads", "Export the results. The command line writes the same bytes.") }
+            { heading("Downloads", "Export the results. The command line writes identical files.") }
             { props.pickers(triage) }
             { files(props, wish, errors) }
             { options(props, errors) }
@@ -219,15 +219,13 @@ fn options(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
                     <input type="checkbox" checked={props.count_before_window} onchange={on_count} data-testid="count-before-window" />
                     <span>{ "Include kernels launched before profiling started" }</span>
                 </label>
-                <p class="hint">{ "Excluded by default: they belong to an earlier step. The tables give their sum." }</p>
+                <p class="hint">{ "Excluded by default: they belong to an earlier step. The tables show their total." }</p>
                 <label class="check">
                     <input type="checkbox" checked={props.form.keep_names} onchange={on_keep} data-testid="keep-names" />
                     <span>{ "Keep names of hosts and users" }</span>
                 </label>
                 <p class="hint">
-                    { "Removed from the five text files by default: host_name, user name, environment, home folders and, among the launch \
-                       flags, addresses. Keys, passwords and tokens among the flags are always removed. The repaired trace keeps \
-                       everything that your trace contains, names included." }
+                    { "By default, host names, user names, environment variables, home folders and addresses in the launch flags are removed from the five text files. Keys, passwords and tokens in the flags are always removed. The repaired trace keeps everything that your trace contains, including names." }
                 </p>
             </div>
             </div>

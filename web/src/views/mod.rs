@@ -227,7 +227,7 @@ fn pending(props: &Props) -> Html {
             <div class="pending" data-testid="pending">
                 <p>{ text }</p>
                 if reading {
-                    <p class="hint">{ "Views appear as each stage ends. To stop, use the button on the file's card." }</p>
+                    <p class="hint">{ "Each view appears as soon as its data is ready. To stop, use the button on the file's card." }</p>
                 }
                 <div class="skeleton" aria-hidden="true"></div>
                 <div class="skeleton" aria-hidden="true"></div>

@@ -18,7 +18,7 @@ pub fn section(props: &Props, opened: &Opened) -> Html {
     html! {
         <section class="problems" data-testid="problems">
             <h2>{ "Problems in the file" }</h2>
-            <p class="hint">{ "Every event that could be read was read. Events that could not be read are counted here." }</p>
+            <p class="hint">{ "All readable events were read. Unreadable events are counted here." }</p>
             <ProblemCards problems={opened.problems.clone()} />
             { props.table(&opened.problem_table, None) }
         </section>

@@ -46,7 +46,7 @@ pub fn view(props: &Props) -> Option<Html> {
                 if !plan.places.is_empty() {
                     <section class="panel places" data-testid="places">
                         <div class="panel-head">
-                            <h2>{ "Worst places, before and after" }</h2>
+                            <h2>{ "Worst crossings, before and after" }</h2>
                             <p class="lane-legend">
                                 <span class="lane-legend-dropped">{ "dropped" }</span>
                                 <span class="lane-legend-moved">{ "moved to a new lane" }</span>
@@ -80,7 +80,7 @@ pub fn view(props: &Props) -> Option<Html> {
 fn headline(plan: &Plan) -> Html {
     let mood = |bad: bool| if bad { "bad" } else { "good" };
     html! {
-        <div class="before-after" role="group" aria-label="Slices that Perfetto v51 to v56 drops">
+        <div class="before-after" role="group" aria-label="Slices that Perfetto v51 to v56 drop">
             <div class={mood(plan.drops_before > 0)}>
                 <p class="before-after-label">{ "Dropped slices (original file)" }</p>
                 <p class="before-after-count" data-testid="drops-before" data-exact={plan.drops_before.to_string()}>{ units::count(plan.drops_before) }</p>
@@ -164,7 +164,7 @@ fn perfetto_state(props: &Props, open: Callback<MouseEvent>) -> Html {
             "Sent. Perfetto may ask whether to trust this page."
         }
         PerfettoState::Lost(of) if *of == job => {
-            "The Perfetto window did not answer or was closed. Try again, or download the file and open it in Perfetto."
+            "The Perfetto window did not respond or was closed. Try again, or download the file and open it in Perfetto."
         }
         PerfettoState::Blocked(of) if *of == job => {
             return html! {
@@ -186,7 +186,7 @@ fn proof(props: &Props) -> Html {
         <>
             if repaired.proven {
                 <p class="note-line good" data-testid="proof-holds"><Icon name="check" />
-                    <span>{ "Verified: input and output have the same quantities, listed below." }</span>
+                    <span>{ "Verified: the quantities listed below are the same in input and output." }</span>
                 </p>
             } else {
                 <p class="note-line bad" role="alert" data-testid="proof-fails"><Icon name="error" />

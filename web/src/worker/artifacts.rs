@@ -151,7 +151,7 @@ fn too_large(error: &dyn std::error::Error) -> Failure {
     Failure {
         title: "The archive would be too large".into(),
         what: error.to_string(),
-        advice: "Download the repaired trace in File health, and the tables one by one.".into(),
+        advice: "Download the repaired trace from File health, and the tables one by one.".into(),
         ..Failure::default()
     }
 }

@@ -342,7 +342,7 @@ pub(super) fn read_all(
             .read(done, piece.min(total - done), &mut bytes)
             .map_err(|error| unreadable(&error, done))?;
         if bytes.is_empty() {
-            return Err(unreadable("the file ended early", done));
+            return Err(unreadable("the file ended unexpectedly", done));
         }
         done += bytes.len() as u64;
         take(&bytes, done, total)?;
@@ -373,11 +373,11 @@ fn fault(error: &dyn std::fmt::Display) -> Failure {
 fn unreadable(error: &str, offset: u64) -> Failure {
     Failure {
         title: "The file can no longer be read".into(),
-        what: "It was moved, changed or deleted after it was opened, or its disk was removed."
+        what: "It was moved, changed or deleted after it was opened, or its disk was disconnected."
             .into(),
         place: Some(format!("after {}", units::file_bytes(offset))),
         advice:
-            "Open the file again. If the profiler is still writing it, wait until it has finished."
+            "Open the file again. If the profiler is still writing it, wait until it is finished."
                 .into(),
         excerpt: Some(error.to_owned()),
     }

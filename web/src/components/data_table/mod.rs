@@ -303,7 +303,7 @@ pub fn DataTable(props: &Props) -> Html {
                             selection={Selection { column, ..(*selection).clone() }} {on_pick} />
                     </table>
                     if shown.rows.is_empty() {
-                        <p class="table-empty">{ "No row passes the filter." }</p>
+                        <p class="table-empty">{ "No rows match the filter." }</p>
                     }
                 </div>
             }

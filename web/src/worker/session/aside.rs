@@ -51,7 +51,7 @@ pub(super) fn read_map(source: &mut dyn Source) -> Result<KernelMap, Failure> {
         refused(
             format!("It cannot be read: {error}."),
             "",
-            "Decompress it, or export it again, and drop the result.",
+            "Decompress it or export it again, then drop the result.",
         )
     })?;
     kernel_map_from_json(&text).map_err(|error| {
