@@ -73,11 +73,11 @@ macro_rules! categories {
 
 categories! {
     Gemm { "gemm", "GEMM", "GEMM / Linear", Compute, "Dense matrix products of linear layers." }
-    Attention { "attention", "Attention", "Attention", Compute, "Softmax attention, prefill, decode and backward." }
+    Attention { "attention", "Attention", "Attention", Compute, "Softmax attention: prefill, decode and backward." }
     LinearAttn { "linear_attn", "Linear attention", "Attention", Compute, "State-space and linear-attention scans with their short convolutions." }
-    MoeGemm { "moe_gemm", "MoE GEMM", "MoE / Routing", Compute, "Grouped matrix products of experts." }
-    MoeRoute { "moe_route", "MoE routing", "MoE / Routing", Elementwise, "Expert choice, token sorting and permutation." }
-    Conv { "conv", "Convolution", "Convolution", Compute, "Convolutions, also as implicit GEMM, Winograd or FFT." }
+    MoeGemm { "moe_gemm", "MoE GEMM", "MoE / Routing", Compute, "Grouped matrix products of MoE experts." }
+    MoeRoute { "moe_route", "MoE routing", "MoE / Routing", Elementwise, "Expert selection, token sorting and permutation." }
+    Conv { "conv", "Convolution", "Convolution", Compute, "Convolutions, including implicit GEMM, Winograd and FFT." }
     Communication { "communication", "Communication", "Communication", Communication, "Collectives and transfers between devices." }
     Quantize { "quantize", "Quantization", "Quantization", Elementwise, "Quantization, dequantization and scale computation." }
     Norm { "norm", "Norm", "Norm / Elementwise", Elementwise, "Layer, RMS, batch and group normalisation." }
@@ -85,15 +85,15 @@ categories! {
     Softmax { "softmax", "Softmax", "Norm / Elementwise", Elementwise, "Softmax outside attention kernels." }
     Activation { "activation", "Activation", "Norm / Elementwise", Elementwise, "SiLU, GELU, ReLU and gated variants." }
     Elementwise { "elementwise", "Elementwise", "Norm / Elementwise", Elementwise, "Other pointwise arithmetic." }
-    Reduce { "reduce", "Reduction", "Norm / Elementwise", Elementwise, "Sums, means, maxima." }
+    Reduce { "reduce", "Reduction", "Norm / Elementwise", Elementwise, "Sums, means and maxima." }
     Loss { "loss", "Loss", "Norm / Elementwise", Elementwise, "Loss functions." }
-    Random { "random", "Random", "Norm / Elementwise", Elementwise, "Random numbers and dropout." }
+    Random { "random", "Random", "Norm / Elementwise", Elementwise, "Random number generation and dropout." }
     Optimizer { "optimizer", "Optimizer", "Norm / Elementwise", Elementwise, "Parameter updates and gradient clipping." }
     PoolResize { "pool_resize", "Pooling and resizing", "Norm / Elementwise", Elementwise, "Pooling, interpolation and sampling of images." }
-    Layout { "layout", "Layout change", "Norm / Elementwise", Elementwise, "Transposition, padding, shuffling." }
-    Index { "index", "Indexing", "Norm / Elementwise", Elementwise, "Gather, scatter, embedding lookup." }
-    ScanSort { "scan_sort", "Scan, sort and select", "Norm / Elementwise", Elementwise, "Prefix sums, sorting, compaction, search." }
-    SamplingTopk { "sampling_topk", "Sampling and top-k", "Norm / Elementwise", Elementwise, "Token sampling, top-k, arg-max." }
+    Layout { "layout", "Layout change", "Norm / Elementwise", Elementwise, "Transposition, padding and shuffling." }
+    Index { "index", "Indexing", "Norm / Elementwise", Elementwise, "Gather, scatter and embedding lookup." }
+    ScanSort { "scan_sort", "Scan, sort and select", "Norm / Elementwise", Elementwise, "Prefix sums, sorting, compaction and search." }
+    SamplingTopk { "sampling_topk", "Sampling and top-k", "Norm / Elementwise", Elementwise, "Token sampling, top-k and arg-max." }
     Memcpy { "memcpy", "Memcpy", "Memory / Scheduler", Memory, "Copies by the copy engine or the runtime's blit kernel." }
     Memset { "memset", "Memset", "Memory / Scheduler", Memory, "Fills by the runtime." }
     Copy { "copy", "Copy kernel", "Memory / Scheduler", Memory, "Copies, casts and concatenations that run as kernels." }

@@ -15,14 +15,14 @@ use crate::traces::{self, EXECUTION_DETAILS, Ranks};
 
 #[derive(clap::Args, Clone, Default)]
 pub struct Beside {
-    /// Mapping trace: the same work recorded without graphs, or a folder with it. It maps kernels to ops and Python lines by
-    /// kernel name.
+    /// Mapping trace: the same workload recorded without graphs, or a folder that contains it. It maps kernels to ops and
+    /// Python lines by kernel name.
     #[arg(long, value_name = "TRACE")]
     pub mapping: Option<PathBuf>,
-    /// Kernel map that --export-map wrote of a mapping trace. It maps the same.
+    /// Kernel map that --export-map wrote from a mapping trace. It replaces the mapping trace.
     #[arg(long, value_name = "MAP.json")]
     pub map: Option<PathBuf>,
-    /// Capture traces: recorded while the graphs were captured, or folders of them. They map the kernels of graph launches.
+    /// Capture traces, recorded while the graphs were captured, or folders of them. They map the kernels of graph launches.
     #[arg(long, value_name = "TRACE", num_args = 1..)]
     pub capture: Vec<PathBuf>,
 }

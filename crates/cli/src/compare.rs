@@ -15,11 +15,11 @@ use crate::triage::{Facts, Given, How, triage_one};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Run A: a trace, a folder with it, or the folder that `triage --out` wrote.
+    /// Run A: a trace, a folder that contains it, or a folder that `triage --out` wrote.
     a: PathBuf,
-    /// Run B, the same way.
+    /// Run B, likewise.
     b: PathBuf,
-    /// Mapping trace of run A: the same work without graphs.
+    /// Mapping trace of run A: the same workload without graphs.
     #[arg(long, value_name = "TRACE")]
     mapping_a: Option<PathBuf>,
     /// Mapping trace of run B.
@@ -37,10 +37,10 @@ pub struct Arguments {
     /// Capture traces of run B.
     #[arg(long, value_name = "TRACE", num_args = 1..)]
     capture_b: Vec<PathBuf>,
-    /// Rank to take from folders with several ranks (default: the lowest).
+    /// Rank to use from folders with several ranks (default: the lowest).
     #[arg(long)]
     rank: Option<i64>,
-    /// Run details that hold for both runs, if they are traces; each also loads the server_args.json of its folder.
+    /// Run details that apply to both runs, if these are traces; each run also loads the server_args.json in its folder.
     #[command(flatten)]
     facts: Facts,
 }
@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 fn load(path: &Path, beside: &companions::Beside, rank: Option<i64>, facts: &Facts) -> Result<Run> {
     if path.join(METADATA).is_file() {
         if beside.mapping.is_some() || beside.map.is_some() || !beside.capture.is_empty() {
-            let text = "holds artifacts, which are complete: pass --mapping, --map and --capture to triage instead";
+            let text = "contains artifacts, which are already complete: pass --mapping, --map and --capture to triage instead";
             return Err(Usage(format!("{} {text}", path.display())).into());
         }
         // A table that was not made is absent.

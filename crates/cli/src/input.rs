@@ -89,7 +89,7 @@ pub fn details(path: &Path, opened: &Opened) -> Result<Details> {
         !reader.is_done()
     })?;
     if Version::of(path)? != opened.version {
-        bail!("{} changed while it was read", path.display());
+        bail!("{} changed while it was being read", path.display());
     }
     Ok(reader.finish())
 }

@@ -21,12 +21,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Analyse traces of the PyTorch profiler, and repair them for Perfetto. Nothing leaves this machine.
+/// Analyse PyTorch profiler traces, and repair them for Perfetto. No data leaves this machine.
 #[derive(Parser)]
 #[command(name = "kinetoscope", version, propagate_version = true)]
 #[command(
-    after_help = "Exit codes: 0 done; 1 a file could not be read or written, or the repaired file failed its \
-                        verification; 2 bad usage; 3 the input is not a trace; 130 interrupted."
+    after_help = "Exit codes: 0 success; 1 a file could not be read or written, or the repaired file failed its verification; 2 bad usage; 3 the input is not a trace; 130 interrupted."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -37,13 +36,13 @@ struct Arguments {
 enum Command {
     /// Write a repaired trace that Perfetto opens without dropped slices or errors.
     PerfettoFix(perfetto_fix::Arguments),
-    /// Print GPU time by category, family, kernel and stream, and the problems of the file.
+    /// Print GPU time by category, family, kernel and stream, and the problems in the file.
     Breakdown(breakdown::Arguments),
-    /// Print stages, kernels with their ops and Python lines, overlap and fusion opportunities; write them as artifacts.
+    /// Print stages, kernels with their ops and Python lines, and overlap and fusion opportunities; write them as artifacts.
     Triage(triage::Arguments),
     /// Print the overlap opportunities, each with its neighbours drawn as text.
     Overlap(overlap::Arguments),
-    /// Compare two runs: first whether they are comparable, then what differs.
+    /// Compare two runs, after a check that they are comparable.
     Compare(compare::Arguments),
 }
 

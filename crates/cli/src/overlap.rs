@@ -22,14 +22,14 @@ pub struct Arguments {
     /// Measured traces (.json or .json.gz), or folders of them. --mapping, --map and --capture add ops and Python lines.
     #[arg(required_unless_present = "measured")]
     trace: Vec<PathBuf>,
-    /// The same as an option.
+    /// The measured trace, as an option instead of an argument.
     #[arg(long = "trace", alias = "formal", value_name = "TRACE", num_args = 1.., id = "measured")]
     measured: Vec<PathBuf>,
     #[command(flatten)]
     companions: companions::Beside,
     #[command(flatten)]
     choice: traces::Choice,
-    /// Only this stage: extend, decode, mixed, capture, forward, backward, weight-grad, optimizer, all (no stage).
+    /// Show only this stage: extend, decode, mixed, capture, forward, backward, weight-grad, optimizer, all (no stage).
     #[arg(long, value_parser = stage_of_word)]
     stage: Option<Stage>,
     /// Rows to draw, by priority.

@@ -25,7 +25,7 @@ pub struct Arguments {
     #[arg(long, value_name = "LOG.json")]
     log: Option<PathBuf>,
     /// Clip kernels that end long after the next start on their stream (a fault of ROCm profilers). No other option changes
-    /// durations; the original stays in the event's args.
+    /// durations. The event's args keep the original duration.
     #[arg(long)]
     clip_impossible: bool,
     /// Append process labels ("GPU 0") to process names; Perfetto ignores labels in JSON traces.
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut pending = Pending::create(guard.allow(&output)?)?;
     let proof = repair(trace, &decoded, &plan, &output, &mut pending, &interrupt)?;
     if input::Version::of(trace)? != version {
-        bail!("{} changed while it was read: try again when it is written", trace.display());
+        bail!("{} changed while it was being read: try again when it is complete", trace.display());
     }
     let kept = if proof.holds { pending.keep()? } else { pending.keep_unproven(&guard)? };
     say_replaced(std::slice::from_ref(&kept));
@@ -95,7 +95,7 @@ pub fn write_fixed(
     let mut pending = Pending::create(guard.allow(output)?)?;
     let proof = repair(trace, &read.decoded, &plan, output, &mut pending, interrupt)?;
     if input::Version::of(trace)? != read.version {
-        bail!("{} changed while it was read: try again when it is written", trace.display());
+        bail!("{} changed while it was being read: try again when it is complete", trace.display());
     }
     if proof.holds {
         pending.flush().with_context(|| format!("cannot write {}", output.display()))?;

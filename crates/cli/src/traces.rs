@@ -16,7 +16,7 @@ use crate::failure::Usage;
 /// The traces on the command line.
 #[derive(clap::Args)]
 pub struct Wanted {
-    /// Traces (.json or .json.gz), or folders of them. Of several ranks the lowest is used.
+    /// Traces (.json or .json.gz), or folders of them. If there are several ranks, the lowest is used.
     #[arg(required = true)]
     pub trace: Vec<PathBuf>,
     #[command(flatten)]
@@ -26,10 +26,10 @@ pub struct Wanted {
 /// Which ranks are wanted.
 #[derive(clap::Args, Clone, Copy, Default)]
 pub struct Choice {
-    /// Only this rank.
+    /// Use only this rank.
     #[arg(long)]
     pub rank: Option<i64>,
-    /// All ranks, in turn.
+    /// Use all ranks, one after the other.
     #[arg(long, conflicts_with = "rank")]
     pub all_ranks: bool,
 }
@@ -128,10 +128,10 @@ pub fn one(path: &Path, rank: Option<i64>) -> Result<Chosen> {
         let names: Vec<String> =
             chosen.iter().map(|chosen| chosen.path.display().to_string()).collect();
         let (path, n) = (path.display(), names.len());
-        let text = format!("{path} holds {n} traces; name one of them: {}", names.join(", "));
+        let text = format!("{path} contains {n} traces; name one of them: {}", names.join(", "));
         return Err(Usage(text).into());
     }
-    chosen.pop().context("no trace is left")
+    chosen.pop().context("no traces are left")
 }
 
 /// The traces in a folder, by what they hold.
@@ -148,8 +148,9 @@ fn of_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     });
     let left_out = left_out.join(", ");
     if found.is_empty() {
-        let also = if left_out.is_empty() { left_out } else { format!("; in it: {left_out}") };
-        let text = format!("{} holds no trace (.json, .json.gz){also}", folder.display());
+        let also =
+            if left_out.is_empty() { left_out } else { format!("; it contains: {left_out}") };
+        let text = format!("{} contains no trace (.json, .json.gz){also}", folder.display());
         return Err(Usage(text).into());
     }
     if !left_out.is_empty() {
@@ -175,8 +176,7 @@ fn without_merged(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(|path| path.display().to_string()).collect();
         eprintln!(
-            "ignored {} merged from several ranks, because the traces of single ranks are in the same folder: {} (name one alone \
-             to read it)",
+            "ignored {} merged from several ranks, because the folder also contains the traces of single ranks: {} (to read one, name it alone)",
             names.len(),
             names.join(", ")
         );

@@ -36,16 +36,16 @@ pub struct Arguments {
     /// Also write the artifacts and the repaired trace to this folder; with several traces, one folder each.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// With --out: also write all of them as one archive.
+    /// With --out: also write all files as one zip archive.
     #[arg(long, requires = "out")]
     zip: bool,
-    /// Only this stage: extend, decode, mixed, capture, forward, backward, weight-grad, optimizer, all (no stage).
+    /// Show only this stage: extend, decode, mixed, capture, forward, backward, weight-grad, optimizer, all (no stage).
     #[arg(long, value_parser = stage_of_word)]
     stage: Option<Stage>,
-    /// Only this device, by its number in the trace.
+    /// Show only this device, by its number in the trace.
     #[arg(long, value_name = "N")]
     device: Option<String>,
-    /// Kernels below this share of their stage are summed in one row of the Markdown, in percent.
+    /// Cutoff in percent: the Markdown merges kernels below this share of their stage into one row.
     #[arg(long, default_value_t = 1.0, value_parser = cutoff_of_text)]
     cutoff: f64,
     /// Include kernels launched before profiling started. Excluded by default: they belong to an earlier step.
@@ -58,19 +58,19 @@ pub struct Arguments {
 /// Run details that are not in the trace.
 #[derive(clap::Args)]
 pub struct Facts {
-    /// Target architecture of the conclusions, such as gfx950.
+    /// GPU architecture that you want to draw conclusions about, such as gfx950.
     #[arg(long, value_name = "ARCH", value_parser = target_arch)]
     target_arch: Option<String>,
     /// Run details (not in the trace) as a JSON object: experiment_id, trial_id, base_image... (docs/artifacts.md).
     #[arg(long, value_name = "FACTS.json")]
     facts: Option<PathBuf>,
-    /// Launch flags of the server. Default: the server_args.json in the folder of the trace or the one above.
+    /// Launch flags of the server. Default: the server_args.json in the trace's folder or its parent folder.
     #[arg(long, value_name = "server_args.json")]
     server_args: Option<PathBuf>,
-    /// Configuration of the benchmark; only its hash is written.
+    /// Benchmark configuration file; only its hash is written.
     #[arg(long, value_name = "FILE")]
     benchmark_config: Option<PathBuf>,
-    /// Keep names of hosts and users. By default they are stripped.
+    /// Keep names of hosts and users. By default they are removed.
     #[arg(long)]
     pub keep_names: bool,
 }
@@ -313,7 +313,7 @@ fn write(
     if let Some(map) = map {
         let (pending, n_kernels) = export(given, done, map, guard)?;
         files.push(pending);
-        lines.push(format!("{}: a map of {n_kernels} kernels", map.display()));
+        lines.push(format!("{}: map of {n_kernels} kernels", map.display()));
     }
     if let Some(folder) = folder {
         made = Some(OutputFolder::create(folder)?);

@@ -255,7 +255,7 @@ fn importer_stop(head: &[u8], reader: &Reader) -> Option<ImporterStop> {
     if more && layout.file_len > IMPORTER_CHUNK {
         return at(
             layout.file_len,
-            "text after the first document may be an error to it, by how the bytes arrive",
+            "text after the first document may be an error to Perfetto, depending on how the bytes arrive",
         );
     }
     None
@@ -294,21 +294,21 @@ impl Reader {
         match (defect.kind, defect.place) {
             (ExtraComma, Place::Among) if leading => None,
             (ExtraComma, Place::Among) => {
-                Some("two commas follow each other: it rejects the whole file")
+                Some("two commas in a row: Perfetto rejects the whole file")
             }
             (Junk | Malformed, Place::Among) => {
-                Some("something among the events is no event: it rejects the whole file")
+                Some("something among the events is not an event: Perfetto rejects the whole file")
             }
-            (WrongBracket, Place::Among) => {
-                Some("the event array is closed by the wrong bracket: it rejects the whole file")
-            }
+            (WrongBracket, Place::Among) => Some(
+                "the event array is closed by the wrong bracket: Perfetto rejects the whole file",
+            ),
             (Truncated, Place::Among) if !importer::reads_start(defect.excerpt) => {
-                Some("the last event is not JSON to it: it rejects the whole file")
+                Some("the last event is not valid JSON to Perfetto, which rejects the whole file")
             }
             // Commas between members do not matter to it.
             (ExtraComma | TrailingComma, Place::Before | Place::After) => None,
             (Junk | Malformed | WrongBracket | MissingComma, Place::Before | Place::After) => {
-                Some("the document around the events is not JSON: it may stop there")
+                Some("the document around the events is not valid JSON: Perfetto may stop there")
             }
             (SecondArray | MissingComma | TrailingComma | Truncated, _) => None,
             // The first bytes and the end are looked at by themselves.

@@ -83,17 +83,19 @@ impl Frames {
         let whole =
             is_whole(member.key, member.key_len) && is_whole(member.value, member.value_len);
         if whole && !importer::reads_member(member.key, member.value) {
-            return Some("a member of the document is not JSON to it: it rejects the whole file");
+            return Some(
+                "a top-level member is not valid JSON to Perfetto, which rejects the whole file",
+            );
         }
         match (member.key, member.value.first()) {
             (b"\"traceEvents\"", _) => {
-                Some("\"traceEvents\" is not an array: it rejects the whole file")
+                Some("\"traceEvents\" is not an array: Perfetto rejects the whole file")
             }
             (b"\"displayTimeUnit\"", first) if first != Some(&b'"') => {
-                Some("\"displayTimeUnit\" is not text: it rejects the whole file")
+                Some("\"displayTimeUnit\" is not text: Perfetto rejects the whole file")
             }
             (b"\"systemTraceEvents\"", _) => Some(
-                "\"systemTraceEvents\" holds lines of another format, which are not looked into here",
+                "\"systemTraceEvents\" contains lines in another format, which Kinetoscope does not check",
             ),
             _ => None,
         }

@@ -31,32 +31,32 @@ kinds! {
         "Not a single byte of it could be decompressed. Copy it again from its source, in binary mode.";
     NestedGzip "nested-gzip" "A gzip file inside a gzip file"
         "It was compressed twice. Decompress it once (gunzip) and open the result.";
-    MemorySnapshot "memory-snapshot" "A memory snapshot of PyTorch as JSON"
-        "It holds allocations, not GPU activity. Open it on pytorch.org/memory_viz. For GPU activity, record a trace with torch.profiler (export_chrome_trace, or the .pt.trace.json.gz of tensorboard_trace_handler).";
+    MemorySnapshot "memory-snapshot" "A PyTorch memory snapshot as JSON"
+        "It contains allocations, not GPU activity. Open it on pytorch.org/memory_viz. For GPU activity, record a trace with torch.profiler (export_chrome_trace, or the .pt.trace.json.gz of tensorboard_trace_handler).";
     Pickle "pickle" "A Python pickle"
-        "Most likely a memory snapshot (torch.cuda.memory._dump_snapshot). Opening a pickle can run any code, so Kinetoscope never does. If you trust it, write it as JSON: s = torch.cuda.memory._snapshot(); json.dump(s, gzip.open(\"snapshot.json.gz\", \"wt\")). For GPU activity, record a trace with torch.profiler.";
-    TorchSave "torch-save" "A file of torch.save"
-        "A zip archive with a pickle inside: weights or tensors. Opening a pickle can run any code, so Kinetoscope never does. Open the .json or .json.gz that torch.profiler wrote.";
+        "Most likely a memory snapshot (torch.cuda.memory._dump_snapshot). Opening a pickle can execute arbitrary code, so Kinetoscope never opens one. If you trust it, write it as JSON: s = torch.cuda.memory._snapshot(); json.dump(s, gzip.open(\"snapshot.json.gz\", \"wt\")). For GPU activity, record a trace with torch.profiler.";
+    TorchSave "torch-save" "A torch.save file"
+        "A zip archive with a pickle inside: weights or tensors. Opening a pickle can execute arbitrary code, so Kinetoscope never opens one. Open the .json or .json.gz that torch.profiler wrote.";
     Zip "zip" "A zip archive"
         "Unpack it and open the trace inside (.json or .json.gz).";
     ExecutionTrace "execution-trace" "A PyTorch execution trace"
-        "The graph of operators that ExecutionTraceObserver writes (Chakra schema). It has no GPU times. Open the Kineto trace of the same run, which torch.profiler writes.";
+        "The operator graph that ExecutionTraceObserver writes (Chakra schema). It contains no GPU times. Open the Kineto trace of the same run, which torch.profiler writes.";
     ExecutionDetails "execution-details" "A list of records that are not events"
         "For example the execution_details.json that SGLang writes next to its traces. Open one of the .json.gz files that it lists.";
     KernelMap "kernel-map" "A kernel map"
-        "It records where kernels come from, not when they ran. Load it together with a trace.";
+        "It records where kernels were launched, not when they ran. Load it together with a trace.";
     MemoryTimeline "memory-timeline" "A memory timeline of torch.profiler"
         "The output of export_memory_timeline: sizes over time, no events. Open the trace of the same profiler (export_chrome_trace).";
     MemoryTimelineHtml "memory-timeline-html" "A memory timeline of torch.profiler as a web page"
-        "The picture that export_memory_timeline draws. Open the trace of the same profiler (export_chrome_trace).";
+        "The chart that export_memory_timeline draws. Open the trace of the same profiler (export_chrome_trace).";
     Html "html" "A web page"
-        "Often a login or error page that was saved instead of the file. Open it in a text editor to see which. Then download the trace again while logged in, or with the right token.";
+        "This is often a login or error page that was saved instead of the file. Open it in a text editor to check. Then download the trace again while logged in, or with the right token.";
     Rocprofiler "rocprofiler" "A JSON file of rocprofv3 (rocprofiler-sdk)"
         "Kinetoscope does not read this format yet. Run rocprofv3 with --output-format pftrace to see the run in Perfetto, or record it with torch.profiler to analyse it here.";
     RocprofCsv "rocprofv3-csv" "A CSV table of rocprofv3"
         "Kinetoscope does not read these tables yet. Open it in a spreadsheet, run rocprofv3 with --output-format pftrace to see the run in Perfetto, or record it with torch.profiler to analyse it here.";
     RocprofList "rocprofv3-list" "A list of counters from rocprofv3"
-        "The output of rocprofv3 --list-avail: what a GPU can count, not what ran. Record the run with torch.profiler to analyse it here.";
+        "The output of rocprofv3 --list-avail: the counters that a GPU supports, not the work that ran. Record the run with torch.profiler to analyse it here.";
     RocprofCompute "rocprof-compute" "A CSV table of rocprof-compute (Omniperf)"
         "Hardware counters per kernel dispatch. Kinetoscope does not read them yet. Analyse the folder with rocprof-compute analyze; for a timeline, record the run with torch.profiler.";
     Rocpd "rocpd" "A rocpd database (rocprofv3)"
@@ -66,21 +66,21 @@ kinds! {
     NsysJson "nsys-json" "A JSON Lines export of Nsight Systems"
         "Kinetoscope does not read this format yet. Open the .nsys-rep in Nsight Systems, or record the run with torch.profiler to analyse it here.";
     Sqlite "sqlite" "A SQLite database"
-        "Its tables are neither those of Nsight Systems nor of rocpd. Open it with the tool that wrote it; to analyse a run here, record it with torch.profiler.";
+        "Its tables match neither Nsight Systems nor rocpd. Open it with the tool that wrote it; to analyse a run here, record it with torch.profiler.";
     Nsys "nsys-rep" "A report of Nsight Systems"
         "Open it in Nsight Systems; to analyse the run here, record it with torch.profiler.";
     TensorRtProfile "tensorrt-profile" "A layer profile of TensorRT (trtexec --exportProfile)"
-        "Times per layer, no timeline. Kinetoscope does not read it yet. TREx (trt-engine-explorer) shows it; for a timeline, profile trtexec with Nsight Systems.";
+        "It contains times per layer but no timeline. Kinetoscope does not read it yet. TREx (trt-engine-explorer) shows it; for a timeline, profile trtexec with Nsight Systems.";
     TensorRtTimes "tensorrt-times" "Query times of TensorRT (trtexec --exportTimes)"
-        "Latencies per query, no timeline. Kinetoscope does not read them yet. TREx (trt-engine-explorer) shows them; for a timeline, profile trtexec with Nsight Systems.";
+        "It contains latencies per query but no timeline. Kinetoscope does not read them yet. TREx (trt-engine-explorer) shows them; for a timeline, profile trtexec with Nsight Systems.";
     TensorRtLayers "tensorrt-layers" "Layer information of TensorRT (trtexec --exportLayerInfo)"
-        "The layers of an engine, without times. Kinetoscope does not read it yet. TREx (trt-engine-explorer) shows it; for times, run trtexec with --exportProfile or Nsight Systems.";
+        "It lists the layers of an engine, without times. Kinetoscope does not read it yet. TREx (trt-engine-explorer) shows it; for times, run trtexec with --exportProfile or Nsight Systems.";
     TensorRtSide "tensorrt-metadata" "Metadata of TensorRT Engine Explorer (TREx)"
-        "Options, devices or summaries of a trtexec run, no timeline. Open it with TREx (trt-engine-explorer); for a timeline, profile trtexec with Nsight Systems.";
+        "It contains options, devices or summaries of a trtexec run, but no timeline. Open it with TREx (trt-engine-explorer); for a timeline, profile trtexec with Nsight Systems.";
     OnnxModel "onnx-model" "An ONNX model"
-        "A network and its weights, no times. To analyse a run here, record it with torch.profiler. A profile of ONNX Runtime (SessionOptions.enable_profiling) opens in Perfetto.";
+        "It contains a network and its weights, but no times. To analyse a run here, record it with torch.profiler. A profile of ONNX Runtime (SessionOptions.enable_profiling) opens in Perfetto.";
     Xplane "xplane" "An XSpace protobuf of the XLA profiler (xplane.pb)"
-        "JAX and TensorFlow write it. Kinetoscope does not read it yet, and Perfetto does not either. Open it in XProf (TensorBoard), or open the .trace.json.gz of the same folder in Perfetto.";
+        "JAX and TensorFlow write this format. Neither Kinetoscope nor Perfetto reads it yet. Open it in XProf (TensorBoard), or open the .trace.json.gz of the same folder in Perfetto.";
     PerfettoTrace "perfetto-protobuf" "A Perfetto trace in its binary form"
         "Open it in Perfetto (ui.perfetto.dev). Kinetoscope reads the JSON traces of torch.profiler.";
     Zstd "zstd" "A file compressed with zstd"
@@ -96,19 +96,19 @@ kinds! {
     Utf16 "utf-16" "Text in UTF-16"
         "Windows PowerShell writes this with > redirection. Save it as UTF-8 without a byte order mark, or write the file from Python.";
     PythonRepr "python-repr" "A printed Python object"
-        "It has single quotes, as print() or str() writes a dict; that is not JSON. Write it with json.dump.";
+        "It has single quotes, as print() or str() writes them for a dict, which is not JSON. Write the file with json.dump.";
     Speedscope "speedscope" "A speedscope profile"
         "Open it on speedscope.app. Kinetoscope reads the JSON traces of torch.profiler.";
     CpuProfile "cpuprofile" "A CPU profile of a JavaScript engine or of Firefox"
         "Open it in the browser's own tools. Kinetoscope reads the JSON traces of torch.profiler.";
     JsonSchema "json-schema" "A JSON schema"
-        "It describes a format and holds no data. Open the .json or .json.gz that torch.profiler wrote.";
+        "It describes a format and contains no data. Open the .json or .json.gz that torch.profiler wrote.";
     JsonWithoutEvents "json-without-events" "JSON without traceEvents"
         "It is readable JSON, but has no traceEvents array. Is this the file that torch.profiler wrote (export_chrome_trace, *.pt.trace.json)?";
     CutBeforeEvents "cut-before-events" "The beginning of a JSON file"
         "It ends before any event. Copy it again from its source, or let the profiler finish before the process exits.";
     Csv "csv" "A CSV table"
-        "A table that another tool computed. Kinetoscope reads the .json or .json.gz that torch.profiler wrote.";
+        "A table from another tool. Kinetoscope reads the .json or .json.gz that torch.profiler wrote.";
     Text "text" "Text that is not JSON"
         "A trace starts with { or [. This may be a log or an error message. Open the .json or .json.gz that torch.profiler wrote.";
     Binary "binary" "An unknown binary file"

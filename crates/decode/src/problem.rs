@@ -63,13 +63,13 @@ problems! {
         "Decompression failed in the middle. Everything before that place is kept. Copy the file again from its source, in binary mode.";
     GzipCrc "gzip-crc" Error
         "The gzip checksum does not match"
-        "The data was decompressed, but some bytes are wrong. Copy the file again; single figures of this file may be wrong.";
+        "The data was decompressed, but some bytes are wrong. Copy the file again; individual figures of this file may be wrong.";
     GzipLength "gzip-length" Warning
         "The gzip length field does not match"
         "The size in the file differs from the size of its content. Copy the file again if you can.";
     GzipTrailing "gzip-trailing" Warning
         "The gzip data is followed by other bytes"
-        "They are ignored. Harmless if the events are complete.";
+        "They are ignored. This is harmless if the events are complete.";
     // ---- the document ----
     ByteOrderMark "bom" Error
         "The file starts with a byte order mark"
@@ -88,16 +88,16 @@ problems! {
         "Perfetto and this reader accept it between events; strict JSON readers do not.";
     ExtraComma "extra-comma" Error
         "Two commas instead of one"
-        "Perfetto rejects the whole file for two commas in a row between events. The repaired file has one.";
+        "Perfetto rejects the whole file if there are two commas in a row between events. The repaired file has one.";
     MissingComma "missing-comma" Warning
         "A comma is missing between two events"
         "Perfetto and this reader accept it; strict JSON readers do not.";
     Junk "junk-between-events" Error
         "Text between the events is not an event"
-        "For example null, a number, or a comment. Kinetoscope skips it; Perfetto rejects the whole file.";
+        "For example null, a number or a comment. Kinetoscope skips it; Perfetto rejects the whole file.";
     FrameJunk "junk-in-frame" Error
-        "Text outside of the events is not a key and value"
-        "Text in the outermost object that belongs to no key. It is skipped here and left out of the repaired file.";
+        "Text outside the events is not a key and value"
+        "Text in the outermost object that does not belong to a key. Kinetoscope skips it and omits it from the repaired file.";
     FrameType "frame-type" Error
         "A top-level value has the wrong type"
         "Perfetto rejects the file if displayTimeUnit or systemTraceEvents is not text, or traceEvents is not an array. The repaired file keeps the value under \"original KEY\".";
@@ -106,7 +106,7 @@ problems! {
         "Kinetoscope skips to the next readable event. Perfetto rejects the whole file or loses everything after this event.";
     WrongBracket "wrong-bracket" Warning
         "A bracket is closed by the wrong kind of bracket"
-        "Such as [1,2}. Kinetoscope reads it as [1,2]. Inside an event's arguments Perfetto loads the event and loses its arguments silently.";
+        "For example [1,2}. Kinetoscope reads it as [1,2]. Inside an event's arguments Perfetto loads the event and loses its arguments silently.";
     EventComma "comma-in-event" Warning
         "A comma is missing or repeated inside an event"
         "Kinetoscope reads the event. Perfetto accepts a trailing comma inside an event; other readers reject the file.";
@@ -118,26 +118,26 @@ problems! {
         "The events of all of them are read, as one trace. Perfetto shows only the first one, without a message. If they come from different processes or ranks, split the file to compare them.";
     TrailingText "trailing-text" Warning
         "The document is followed by other text"
-        "It is ignored. Perfetto ignores it, too, or stops with \"tried to parse data after EOF\", depending on how the bytes arrive.";
+        "Kinetoscope ignores it. Perfetto also ignores it, or stops with \"tried to parse data after EOF\", depending on how the bytes arrive.";
     // ---- the text ----
     InvalidUtf8 "invalid-utf8" Warning
         "Some text is not UTF-8"
-        "Bytes of another encoding, often in file names or process names. They are shown as \u{fffd}, also in the repaired file, because JSON must be UTF-8.";
+        "Bytes in another encoding, often in file names or process names. They appear as \u{fffd} here and in the repaired file, because JSON must be UTF-8.";
     ControlCharacter "control-character" Warning
         "A string contains a raw control character"
-        "Such as a newline. JSON requires an escape; Perfetto accepts them in events and rejects the file for one in a top-level value.";
+        "For example a newline. JSON requires an escape. Perfetto accepts raw control characters in events, but rejects a file with one in a top-level value.";
     SurrogateEscape "surrogate-escape" Error
         "A character is escaped as a surrogate"
-        "Such as \\ud83d\\ude00 for an emoji, as Python's json writes it. Perfetto rejects the whole file for one in a name, and for one inside args loses that argument and every later one of the event.";
+        "For example \\ud83d\\ude00 for an emoji, as Python's json writes it. In a name, it makes Perfetto reject the whole file; in args, Perfetto loses that argument and every later one of the event.";
     BadEscape "bad-escape" Warning
-        "A backslash starts no JSON escape"
+        "A backslash does not start a JSON escape"
         "Often an unescaped Windows path. The backslash is kept.";
     NonFinite "non-finite-number" Error
         "A value is NaN or Infinity"
-        "JSON has no such numbers. Perfetto rejects the whole file for one as a time, and for one inside args loses that argument and every later one of the event. The repaired file contains them as text.";
+        "JSON has no such numbers. As a time, one makes Perfetto reject the whole file; in args, Perfetto loses that argument and every later one of the event. The repaired file contains them as text.";
     OddNumber "odd-number" Error
         "A number has an invalid spelling"
-        "Such as 01, +5, .5, or 5. with nothing after the point. Perfetto rejects the whole file.";
+        "For example 01, +5, .5, or 5. without a digit after the point. Perfetto rejects the whole file.";
     DuplicateKey "duplicate-key" Info
         "An event has the same key twice"
         "The last readable value counts, as in Perfetto.";
@@ -156,37 +156,37 @@ problems! {
         "An event needs a time. Perfetto drops it (json_tokenizer_failure).";
     UnreadableTs "unreadable-ts" Error
         "The ts of an event is not a number"
-        "Without a time it cannot be placed. Perfetto drops it, and for NaN rejects the whole file.";
+        "An event without a time cannot be placed. Perfetto drops it; if the ts is NaN, it rejects the whole file.";
     NegativeTs "negative-ts" Error
         "The ts of an event is negative"
-        "Perfetto drops it (trace_sorter_negative_timestamp_dropped). Repair subtracts another time base.";
+        "Perfetto drops it (trace_sorter_negative_timestamp_dropped). The repair uses a time base that avoids negative times.";
     MissingDur "missing-dur" Error
         "A complete event (X) has no dur"
         "Its duration was not recorded. Perfetto drops it (json_parser_failure).";
     UnreadableDur "unreadable-dur" Error
         "The dur of an event is not a number"
-        "Such as null. Perfetto aborts the import at it: \"JSON trace file is incomplete\".";
+        "For example null. Perfetto aborts the import there: \"JSON trace file is incomplete\".";
     NegativeDur "negative-dur" Error
         "The dur of an event is negative"
         "The clock of the device or the profiler was wrong. Perfetto drops it (slice_negative_duration).";
     UnreadableThreadTime "unreadable-thread-time" Error
         "The tts or tdur of an event is not a number"
-        "Perfetto aborts the import at it.";
+        "Perfetto aborts the import there.";
     SubNs "sub-ns-digits" Info
         "A time has digits below one nanosecond"
         "Kinetoscope truncates them. Perfetto rounds, and misreads more than 18 decimals.";
     TimeOutOfRange "time-out-of-range" Error
         "A time does not fit 64 bits of nanoseconds"
-        "It is more than 292 years away from the others. Were nanoseconds written as microseconds?";
+        "It is more than 292 years away from the other times. Possibly nanoseconds were written as microseconds.";
     StringTime "string-time" Info
         "A time is written as text"
-        "\"ts\": \"123\" in place of \"ts\": 123. It is read as a number, as in Perfetto.";
+        "\"ts\": \"123\" instead of \"ts\": 123. Kinetoscope and Perfetto read it as a number.";
     RejectedTime "rejected-time" Error
         "A time is text that Perfetto does not read as a number"
-        "Such as \"+5\" or \"5.\". Perfetto drops the event, and for a dur stops the whole import. The repaired file spells the number plainly.";
+        "For example \"+5\" or \"5.\". Perfetto drops the event; for a dur, it stops the whole import. The repaired file contains a plain number.";
     UnreadableFlowId "unreadable-flow-id" Error
         "The id of a flow event cannot be read"
-        "Perfetto requires an integer, or hexadecimal text (flow_invalid_id). The arrow is lost.";
+        "Perfetto requires an integer or hexadecimal text (flow_invalid_id). The arrow is lost.";
     FlowWithoutDirection "flow-without-direction" Warning
         "A slice has a bind_id but neither flow_in nor flow_out"
         "Perfetto cannot draw that arrow (flow_without_direction).";
@@ -195,10 +195,10 @@ problems! {
         "Events b, n and e need a pid and an id to be matched. Perfetto drops them (json_parser_failure).";
     UnreadableSample "unreadable-sample" Error
         "The id of a V8 sample (P) cannot be read"
-        "Perfetto wants an integer, or text in hexadecimal. It drops the event (json_tokenizer_failure).";
+        "Perfetto requires an integer or hexadecimal text. It drops the event (json_tokenizer_failure).";
     IgnoredPhase "ignored-phase" Info
         "Perfetto does not show events of this phase"
-        "Its importer skips letters that it does not know, without an error. The events stay in the repaired file as they are.";
+        "Its importer skips unknown phases without an error. The events stay in the repaired file unchanged.";
     CounterArgument "counter-argument" Error
         "A counter's argument is not a number"
         "Or the counter has no arguments. Perfetto counts each as an error (json_parser_failure).";
@@ -207,13 +207,13 @@ problems! {
         "thread_name and process_name require args.name as text that is not empty, the sort indexes require a number. Perfetto counts each as an error (json_parser_failure).";
     InstantScope "instant-scope" Error
         "The scope of an instant event is unknown"
-        "s must be t, p or g. Perfetto reads anything else as t, the scope of a thread; the repaired file says so.";
+        "The scope s must be t, p or g. Perfetto reads anything else as t (thread), which the repaired file states explicitly.";
     EventTooLong "event-too-long" Error
         "An event is too long, or there are too many"
         "An event of 4 GiB or more, or more than 4 billion events. They are skipped.";
     TooManyStreams "too-many-streams" Warning
         "There are more than 65,535 GPU streams"
-        "Probably the field is not a stream number. Events of further streams are counted, but belong to no stream.";
+        "The field is probably not a stream number. Events of further streams are counted but not assigned to a stream.";
 }
 
 impl ProblemKind {

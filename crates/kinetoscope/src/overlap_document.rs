@@ -90,7 +90,7 @@ impl OverlapDocument<'_> {
         }
         let mut out = "\n## Source context\n".to_owned();
         out.push_str(
-            "\nThe longest instance of each row, most urgent first, and the work around it on its device.\n",
+            "\nFor each row, most urgent first: the longest instance and the work around it on its device.\n",
         );
         for at in chosen {
             out.push_str(&of_row(&overlap[at], &contexts[at], &names));
@@ -117,18 +117,14 @@ fn figures(concurrency: &Concurrency, coverage: &Coverage) -> Vec<FigureRow> {
         note: note.to_owned(),
     };
     vec![
-        figure("GPU busy", Cell::Ns(busy_ns), "at least one stream ran"),
+        figure("GPU busy", Cell::Ns(busy_ns), "at least one stream was busy"),
         figure(
             "Overlapped",
             Cell::Ns(overlapped_ns),
-            "at least two streams of a device ran at once",
+            "at least two streams of one device were busy",
         ),
         figure("Overlapped share", share(overlapped_ns, busy_ns), "of GPU busy"),
-        figure(
-            "Peak concurrency",
-            Cell::Count(peak_streams),
-            "streams of a device running at once",
-        ),
+        figure("Peak concurrency", Cell::Count(peak_streams), "busy streams of one device at once"),
         figure("Mapped to an op", share(coverage.op_ns, coverage.total_ns), "of summed GPU time"),
         figure(
             "Mapped to Python",

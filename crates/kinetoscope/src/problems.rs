@@ -67,7 +67,7 @@ impl report::Row for ProblemRow {
             key: "title",
             title: "Problem",
             unit: Unit::Text,
-            help: "The defect.",
+            help: "Title of the problem.",
             cell: |row| Cell::Text(row.title.clone()),
         },
         Column {
@@ -95,14 +95,14 @@ impl report::Row for ProblemRow {
             key: "excerpt",
             title: "Excerpt",
             unit: Unit::Text,
-            help: "The beginning of the affected text.",
+            help: "The first characters of the affected text.",
             cell: |row| Cell::Text(row.excerpt.clone()),
         },
         Column {
             key: "help",
             title: "Meaning",
             unit: Unit::Text,
-            help: "The effect of the defect, and how Kinetoscope handles it.",
+            help: "The effect of the defect and how Kinetoscope handles it.",
             cell: |row| Cell::Text(row.help.clone()),
         },
     ];

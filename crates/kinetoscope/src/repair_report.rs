@@ -118,7 +118,7 @@ fn verdict(plan: &RepairPlan, text: &TextFaults, damaged_gzip: bool) -> String {
             if n == 1 { "it" } else { "them" },
         )
     } else if let Some(risk) = text.risks.first() {
-        format!("Perfetto may lose a part of this file: it holds {risk}.")
+        format!("Perfetto may lose part of this file: it contains {risk}.")
     } else if before.is_clean() {
         "Perfetto shows all slices of this file.".to_owned()
     } else if before.has_errors() {
@@ -151,7 +151,7 @@ fn outcome(plan: &RepairPlan, text: &TextFaults) -> String {
     }
     if n_outliers > 0 {
         let events = units::plural(n_outliers, "event", "events");
-        limits.push(format!("{events} far from the rest left at their own time"));
+        limits.push(format!("{events} far from the rest kept at the original time"));
     }
     if text.ignored_phases {
         limits.push("events of phases that Perfetto does not show".to_owned());
@@ -159,7 +159,8 @@ fn outcome(plan: &RepairPlan, text: &TextFaults) -> String {
     if after.misread_times > 0 {
         let times = units::plural(after.misread_times, "time", "times");
         let off = units::time(i64::try_from(after.worst_rounding_ns).unwrap_or(i64::MAX));
-        limits.push(format!("{times} rounded by up to {off}, because the times span too long"));
+        limits
+            .push(format!("{times} rounded by up to {off}, because the trace spans too much time"));
     }
     let opens = match after.stops.is_none() && !after.has_errors() {
         true => "The repaired file opens without an error in Perfetto v51+",
@@ -176,7 +177,7 @@ fn time_base(trace: &Trace, plan: &RepairPlan) -> Option<String> {
     let ms = base.ns / 1_000_000;
     let why = match base.reason {
         BaseReason::Rounding => format!(
-            "Perfetto reads times through a double: {} here come out up to {} off.",
+            "Perfetto reads times as doubles: {} here would be wrong by up to {}.",
             units::plural(plan.before.misread_times, "time", "times"),
             units::time(i64::try_from(plan.before.worst_rounding_ns).unwrap_or(i64::MAX)),
         ),
@@ -185,13 +186,15 @@ fn time_base(trace: &Trace, plan: &RepairPlan) -> Option<String> {
     };
     let (n, verb) = if ms < 0 { (-ms, "added to") } else { (ms, "subtracted from") };
     let place = match trace.layout.container {
-        trace::Container::Object => "; baseTimeNanoseconds says so",
-        trace::Container::Array => " (a bare array has no place to say so but the log)",
+        trace::Container::Object => "; baseTimeNanoseconds records this",
+        trace::Container::Array => " (in a bare array, only the log records this)",
     };
     let outliers = plan.counts.get(&Rule::Outlier).copied().unwrap_or_default();
     let but = match outliers {
         0 => String::new(),
-        n => format!(" but those of {} far before the rest", units::plural(n, "event", "events")),
+        n => {
+            format!(" except those of {} far before the rest", units::plural(n, "event", "events"))
+        }
     };
     Some(format!("{why} {n} ms are {verb} every time{but}{place}. Durations do not change."))
 }
@@ -281,7 +284,7 @@ fn lanes(trace: &Trace, plan: &RepairPlan) -> Table {
 fn log(trace: &Trace, plan: &RepairPlan) -> Table {
     let lines = plan.changes.iter().take(LOG_MAX);
     let rows: Vec<LogRow> = lines.map(|change| LogRow::new(trace, plan, change)).collect();
-    Table::of("repair_log", "Repair log", &rows).preview(20).when_empty("No single event changes.")
+    Table::of("repair_log", "Repair log", &rows).preview(20).when_empty("No individual changes.")
 }
 
 fn impossible(trace: &Trace, plan: &RepairPlan) -> Table {
@@ -297,13 +300,12 @@ fn impossible_note(plan: &RepairPlan) -> Option<String> {
     }
     let sum = plan.impossible.iter().fold(0_i64, |sum, bad| sum.saturating_add(bad.overrun_ns));
     let end = if plan.options.clip_impossible {
-        "They are clipped to the next start, as requested; the original stays in their arguments."
+        "They are clipped to the next start, as requested; their arguments keep the original duration."
     } else {
-        "They are not changed; every sum that includes them is too large by that much."
+        "They are not changed; every sum that includes them is too large by this amount."
     };
     Some(format!(
-        "{} past the next start of the same stream, by {} in all. Work on one stream is serial, so \
-         these durations cannot be right (a known fault of ROCm profilers, TraceLens #669). {end}",
+        "{} past the next start on the same stream, by {} in total. Work on one stream is serial, so these durations cannot be right (a known fault of ROCm profilers, TraceLens #669). {end}",
         units::plural(n, "kernel runs far", "kernels run far"),
         units::time(sum)
     ))

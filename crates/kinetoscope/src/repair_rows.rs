@@ -31,7 +31,7 @@ impl report::Row for PredictionRow {
             key: "versions",
             title: "Perfetto",
             unit: Unit::Text,
-            help: "Range of Perfetto versions that behave alike.",
+            help: "Range of Perfetto versions with the same behaviour.",
             cell: |row| row.versions.into(),
         },
         Column {
@@ -79,7 +79,7 @@ impl report::Row for RuleRow {
         },
         Column {
             key: "title",
-            title: "What is done",
+            title: "Action",
             unit: Unit::Text,
             help: "What the rule does.",
             cell: |row| row.title.into(),
@@ -88,7 +88,7 @@ impl report::Row for RuleRow {
             key: "count",
             title: "Count",
             unit: Unit::Count,
-            help: "How many events (for the document: places) it changes.",
+            help: "Number of events that the rule changes (for the document: number of places).",
             cell: |row| Cell::Count(row.count),
         },
     ];
@@ -147,7 +147,7 @@ impl report::Row for LaneRow {
             key: "name",
             title: "Lane",
             unit: Unit::Name,
-            help: "Name of the new thread, after its parent's.",
+            help: "Name of the new thread, derived from its parent's name.",
             cell: |row| Cell::Text(row.name.clone()),
         },
         Column {
@@ -157,7 +157,7 @@ impl report::Row for LaneRow {
             help: "Why the lane is needed.",
             cell: |row| {
                 Cell::from(match row.kind {
-                    LaneKind::Overlap => "slices that cross others",
+                    LaneKind::Overlap => "slices that cross other slices",
                     LaneKind::Annotations => "annotations that cross functions",
                     LaneKind::Split => "a thread that Perfetto would merge into another",
                 })
@@ -167,28 +167,28 @@ impl report::Row for LaneRow {
             key: "pid",
             title: "Process",
             unit: Unit::Text,
-            help: "The pid it belongs to, as in the file.",
+            help: "The lane's pid, as in the file.",
             cell: |row| Cell::Text(row.pid.clone()),
         },
         Column {
             key: "tid",
             title: "tid",
             unit: Unit::Count,
-            help: "Its tid, unused in the original.",
+            help: "The lane's tid, which no event of the original uses.",
             cell: |row| Cell::Count(u64::from(row.tid)),
         },
         Column {
             key: "parent_tid",
             title: "Parent tid",
             unit: Unit::Text,
-            help: "The tid of the thread that its events come from, as in the file.",
+            help: "The tid of the thread that the lane's events come from, as in the file.",
             cell: |row| Cell::Text(row.parent_tid.clone()),
         },
         Column {
             key: "sort_index",
             title: "Sort index",
             unit: Unit::Text,
-            help: "Its place among the threads in Perfetto: next to its parent.",
+            help: "The lane's position among the threads in Perfetto: next to its parent.",
             cell: |row| {
                 Cell::or_missing(
                     row.sort_index.map(|at| at.to_string()),
@@ -201,7 +201,7 @@ impl report::Row for LaneRow {
             key: "n_events",
             title: "Events",
             unit: Unit::Count,
-            help: "Events that move there.",
+            help: "Number of events that move to the lane.",
             cell: |row| Cell::Count(row.n_events),
         },
     ];

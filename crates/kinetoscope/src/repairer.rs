@@ -184,7 +184,7 @@ impl Proof {
             format!("{:016x}", after.fingerprint),
             match rewritten {
                 0 => String::new(),
-                n => format!("{n} slices changed by name, see the log"),
+                n => format!("{n} slices changed individually, see the log"),
             },
             before.fingerprint == after.fingerprint || rewritten > 0,
         );
@@ -196,7 +196,7 @@ impl Proof {
             after.instants.to_string(),
             match instants {
                 0 => String::new(),
-                n => format!("{n} slices without a duration joined them"),
+                n => format!("plus {n} slices without a duration"),
             },
             before.instants + instants == after.instants,
         );
@@ -222,13 +222,13 @@ impl Proof {
             // instant or begin event off the importer's stack. The events are all there; only the aim differs.
             match plan.flows_bound_before.saturating_sub(plan.flows_bound_after) {
                 0 => String::new(),
-                n => format!("{n} were right only by the order of the original"),
+                n => format!("{n} were right only because of the order of the original"),
             },
             true,
         );
         if n_aside_unkept > 0 {
             row(
-                "Set-aside events too many to keep in the file",
+                "Set-aside events that exceed the space in the file",
                 "0".to_owned(),
                 n_aside_unkept.to_string(),
                 "their text is only in the original".to_owned(),
@@ -255,7 +255,7 @@ impl report::Row for ProofRow {
             key: "quantity",
             title: "Quantity",
             unit: Unit::Text,
-            help: "What was counted.",
+            help: "The quantity that was counted.",
             cell: |row| Cell::Text(row.quantity.clone()),
         },
         Column {

@@ -20,25 +20,28 @@ impl TextFaults {
     pub fn of(decoded: &Decoded) -> Self {
         let has = |kind| decoded.problems.iter().any(|problem| problem.kind == kind);
         let refused: &[(ProblemKind, &str)] = &[
-            (ProblemKind::GzipTruncated, "its gzip data is cut short (\"GZIP stream incomplete\")"),
+            (ProblemKind::GzipTruncated, "its gzip data is truncated (\"GZIP stream incomplete\")"),
             (ProblemKind::GzipCorrupt, "its gzip data is damaged"),
         ];
         let risks: &[(ProblemKind, &str)] = &[
             (
                 ProblemKind::SurrogateEscape,
-                "a surrogate escape; in arguments, these and all later ones of the event are lost",
+                "a surrogate escape; if it is in an argument, this and all later arguments of the event are lost",
             ),
             (
                 ProblemKind::NonFinite,
-                "NaN or Infinity; in arguments, these and all later ones of the event are lost",
+                "NaN or Infinity; if it is in an argument, this and all later arguments of the event are lost",
             ),
-            (ProblemKind::OddNumber, "a number that is not JSON; its arguments are lost"),
-            (ProblemKind::BadEscape, "a backslash that starts no escape; it is lost"),
-            (ProblemKind::WrongBracket, "a wrong bracket; its arguments are lost"),
+            (
+                ProblemKind::OddNumber,
+                "a number that is not valid JSON; the arguments of its event are lost",
+            ),
+            (ProblemKind::BadEscape, "a backslash that does not start an escape; it is lost"),
+            (ProblemKind::WrongBracket, "a wrong bracket; the arguments of its event are lost"),
             (ProblemKind::Concatenated, "several documents; only the first is shown"),
             (ProblemKind::GzipCrc, "a wrong gzip checksum"),
             (ProblemKind::GzipLength, "a wrong gzip length"),
-            (ProblemKind::FrameJunk, "text outside the events that is no key and value"),
+            (ProblemKind::FrameJunk, "text outside the events that is not a key and value"),
             (ProblemKind::IgnoredPhase, "events of phases that Perfetto does not show"),
         ];
         Self {

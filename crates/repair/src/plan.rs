@@ -102,22 +102,22 @@ impl Rule {
             Self::TooDeep => "Slices 512 levels deep moved to a lane",
             Self::FoldedThread => "Events of threads that Perfetto would merge, kept apart",
             Self::FlowFollows => "Flow arrows that follow their slice",
-            Self::FlowEndBinding => "Flow ends bound to the slice they stand on",
+            Self::FlowEndBinding => "Flow ends bound to the slice at their position",
             Self::FlowAim => "Flow arrows moved to their slice's start",
-            Self::DuplicateFlow => "Flow ids used twice, told apart",
+            Self::DuplicateFlow => "Duplicate flow ids made unique",
             Self::SliceToInstant => "Slices without a usable duration, kept as instants",
             Self::SetAside => "Events that Perfetto cannot read, set aside in the file",
-            Self::Arguments => "Arguments that Perfetto rejects, quoted or left out",
+            Self::Arguments => "Arguments that Perfetto rejects, quoted or removed",
             Self::ThreadTimes => "Unreadable thread times moved to the arguments",
             Self::InstantScope => "Instants given a scope that needs no thread",
             Self::Outlier => {
-                "Events far from the rest in time, left at their own time (0 if negative)"
+                "Events far from the rest in time, kept at their original time (0 if negative)"
             }
-            Self::NumberSpelling => "Numbers that the importer misreads, spelt plainly",
+            Self::NumberSpelling => "Numbers that Perfetto misreads, rewritten as plain decimals",
             Self::Text => "Events whose text was not strict JSON in UTF-8",
-            Self::Frame => "Places in the document around the events",
-            Self::ClipImpossible => "Impossible durations clipped, as asked",
-            Self::ProcessLabels => "Process labels joined to the process name, as asked",
+            Self::Frame => "Corrections to the document around the events",
+            Self::ClipImpossible => "Impossible durations clipped, as requested",
+            Self::ProcessLabels => "Process labels appended to the process name, as requested",
         }
     }
 }

@@ -24,7 +24,7 @@ fn every_command_takes_a_folder_and_says_what_it_leaves() {
         assert!(!run.stdout.contains("TP-1.json"), "{command}: {}", run.stdout);
         for part in [
             "run/notes.json (JSON without traceEvents)",
-            "ignored 1 merged from several ranks, because the traces of single ranks are in the same folder: run/merged-run.json",
+            "ignored 1 merged from several ranks, because the folder also contains the traces of single ranks: run/merged-run.json",
             "2 ranks (0, 1); using rank 0",
             "--all-ranks",
         ] {
@@ -72,12 +72,12 @@ fn runs_in_folders_are_compared() {
     folder.write("other/second.json", sound());
     let run = folder.run(&["compare", "run", "other"]);
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("holds 2 traces"), "{}", run.stderr);
+    assert!(run.stderr.contains("contains 2 traces"), "{}", run.stderr);
     // Artifacts are made already.
     folder.run(&["triage", "run", "--out", "made"]).done();
     folder.run(&["compare", "made", "run"]).done();
     let run = folder.run(&["compare", "made", "run", "--mapping-a", "run"]);
-    assert_eq!((run.code, run.stderr.contains("holds artifacts")), (2, true), "{}", run.stderr);
+    assert_eq!((run.code, run.stderr.contains("contains artifacts")), (2, true), "{}", run.stderr);
 }
 
 #[test]

@@ -113,9 +113,15 @@ impl Events {
         };
         let looks_into_args = matches!(letter(draft), Some(b'C' | b'M' | b'T'));
         if !importer::reads_event(notes.text) {
-            self.stop(notes.offset, "an event is not JSON to it: it rejects the whole file");
+            self.stop(
+                notes.offset,
+                "an event is not valid JSON to Perfetto, which rejects the whole file",
+            );
         } else if (looks_into_args && !reads(Field::Args)) || !reads(Field::Id2) {
-            self.stop(notes.offset, "arguments that it looks into are not JSON: it may never end");
+            self.stop(
+                notes.offset,
+                "arguments that Perfetto parses are not valid JSON: the import may never end",
+            );
         }
     }
 

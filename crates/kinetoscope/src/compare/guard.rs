@@ -274,8 +274,7 @@ fn differing(rows: &[GuardRow], different: &[&str]) -> String {
         && let Some(row) = rows.iter().find(|row| row.key == RANK)
     {
         return format!(
-            "Not comparable as a measurement of a change: rank {} and rank {}. Between ranks of one job, differences are the \
-             work's distribution and waiting.",
+            "Not comparable as a measurement of a change: rank {} and rank {}. Differences between the ranks of one job show how work and waiting are distributed.",
             row.a, row.b
         );
     }
@@ -379,7 +378,7 @@ impl Row for GuardRow {
             key: "key",
             title: "Fact",
             unit: Unit::Text,
-            help: "What is compared; launch flags are compared one by one.",
+            help: "The fact that is compared. Launch flags are compared one by one.",
             cell: |row| Cell::Word {
                 id: row.key.clone().into(),
                 label: label(&row.key).into(),
@@ -397,7 +396,7 @@ impl Row for GuardRow {
             key: "decides",
             title: "Required",
             unit: Unit::Flag,
-            help: "Whether a difference in this fact makes the runs not comparable.",
+            help: "Whether a difference in this fact makes the runs incomparable.",
             cell: |row| Cell::Flag(row.decides),
         },
         Column {
@@ -483,7 +482,10 @@ mod tests {
         };
         let found = guard(&of_rank(0), &of_rank(3));
         assert_eq!(found.verdict, Comparability::NotComparable);
-        assert!(found.banner.contains("rank 0 and rank 3. Between ranks of one job"), "{found:?}");
+        assert!(
+            found.banner.contains("rank 0 and rank 3. Differences between the ranks of one job"),
+            "{found:?}"
+        );
         assert_eq!(guard(&of_rank(3), &of_rank(3)).verdict, Comparability::Comparable);
         // The name of the file counts where the trace records no rank.
         let named = |name: &str| {

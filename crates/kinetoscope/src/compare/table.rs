@@ -205,8 +205,7 @@ pub(crate) fn matched_sentence(kernels: &[DeltaRow]) -> Option<String> {
     let n = kernels.iter().filter(in_both).count() as u64;
     (n < kernels.len() as u64).then(|| {
         format!(
-            "{} in both runs: {} of A's GPU time and {} of B's. The other kernels are in one run only, so their rows are no \
-             speedup and no slowdown.",
+            "{} in both runs, with {} of A's GPU time and {} of B's. The other kernels are in one run only: their rows show neither a speedup nor a slowdown.",
             units::plural(n, "kernel name is", "kernel names are"),
             units::percent(share(|row| row.a_total_ns)),
             units::percent(share(|row| row.b_total_ns)),
@@ -231,14 +230,14 @@ impl Row for DeltaRow {
             key: "name",
             title: "Name",
             unit: Unit::Name,
-            help: "The name; of two similar names the one in B.",
+            help: "Name of the row; if the names in A and B differ, the one in B.",
             cell: |row| row.name.as_str().into(),
         },
         Column {
             key: "presence",
-            title: "In",
+            title: "Match",
             unit: Unit::Text,
-            help: "matched: in both runs; similar name: in both, with other template arguments; only A; only B.",
+            help: "Where the name occurs. matched: in both runs; similar name: in both, with different template arguments; only A; only B.",
             cell: |row| row.presence.as_str().into(),
         },
         Column {
@@ -259,42 +258,42 @@ impl Row for DeltaRow {
             key: "delta_ns",
             title: "B - A",
             unit: Unit::Time,
-            help: "B - A; an absent row counts as 0.",
+            help: "B - A; a row that is absent from one run counts as 0 there.",
             cell: |row| Cell::Ns(row.delta_ns),
         },
         Column {
             key: "delta_pct",
             title: "Change",
             unit: Unit::Percent,
-            help: "The difference in percent of A.",
+            help: "B - A as a percentage of A.",
             cell: |row| Cell::or_missing(row.delta_pct, Cell::Percent, "not in both"),
         },
         Column {
             key: "a_share_pct",
             title: "Share of A",
             unit: Unit::Percent,
-            help: "Total in percent of A's own total.",
+            help: "A's time as a percentage of A's total.",
             cell: |row| Cell::or_missing(row.a_share_pct, Cell::Percent, NOT_IN_A),
         },
         Column {
             key: "b_share_pct",
             title: "Share of B",
             unit: Unit::Percent,
-            help: "Total in percent of B's own total.",
+            help: "B's time as a percentage of B's total.",
             cell: |row| Cell::or_missing(row.b_share_pct, Cell::Percent, NOT_IN_B),
         },
         Column {
             key: "a_launches",
             title: "Launches A",
             unit: Unit::Count,
-            help: "How often it ran in A.",
+            help: "Number of launches in A.",
             cell: |row| Cell::or_missing(row.a_launches, Cell::Count, NOT_IN_A),
         },
         Column {
             key: "b_launches",
             title: "Launches B",
             unit: Unit::Count,
-            help: "How often it ran in B.",
+            help: "Number of launches in B.",
             cell: |row| Cell::or_missing(row.b_launches, Cell::Count, NOT_IN_B),
         },
         Column {
@@ -315,7 +314,7 @@ impl Row for DeltaRow {
             key: "a_name",
             title: "Name in A",
             unit: Unit::Name,
-            help: "The name in A, if it differs.",
+            help: "Name of the row in A, if it differs from that in B.",
             cell: |row| Cell::or_missing(row.a_name.clone(), Cell::Text, "same name"),
         },
     ];
@@ -375,8 +374,7 @@ mod tests {
         );
         assert_eq!(
             matched_sentence(&found).unwrap(),
-            "2 kernel names are in both runs: 94.9% of A's GPU time and 93.4% of B's. The other kernels are in one run only, \
-             so their rows are no speedup and no slowdown."
+            "2 kernel names are in both runs, with 94.9% of A's GPU time and 93.4% of B's. The other kernels are in one run only: their rows show neither a speedup nor a slowdown."
         );
         assert_eq!(matched_sentence(&found[..2]), None);
         testkit::assert_keys(&found[0], DeltaRow::COLUMNS.iter().map(|column| column.key));

@@ -56,7 +56,7 @@ impl report::Row for ImpossibleRow {
             key: "event",
             title: "Event",
             unit: Unit::Count,
-            help: "Number of the event in the file, from 0.",
+            help: "Index of the event in the file, from 0.",
             cell: |row| Cell::Count(row.event),
         },
         Column {
@@ -70,21 +70,21 @@ impl report::Row for ImpossibleRow {
             key: "dur_ns",
             title: "Duration",
             unit: Unit::Time,
-            help: "The duration in the file.",
+            help: "The kernel's duration in the file.",
             cell: |row| Cell::Ns(row.dur_ns),
         },
         Column {
             key: "overrun_ns",
             title: "Overrun",
             unit: Unit::Time,
-            help: "How far it runs past the next start on its stream.",
+            help: "Time by which the kernel runs past the next start on its stream.",
             cell: |row| Cell::Ns(row.overrun_ns),
         },
         Column {
             key: "swallowed",
             title: "Kernels inside",
             unit: Unit::Count,
-            help: "Later kernels of the stream that lie wholly inside it (counted up to 4,096).",
+            help: "Number of later kernels of the stream that lie completely inside it (counted up to 4,096).",
             cell: |row| Cell::Count(row.swallowed),
         },
         Column {
@@ -96,16 +96,16 @@ impl report::Row for ImpossibleRow {
         },
         Column {
             key: "share_pct",
-            title: "Of stream",
+            title: "Overrun, share of stream",
             unit: Unit::Percent,
-            help: "Overrun against the summed time of the stream's other kernel time.",
+            help: "Overrun as a percentage of the summed time of the stream's other kernels.",
             cell: |row| Cell::Percent(row.share_pct),
         },
         Column {
             key: "clipped",
             title: "Clipped",
             unit: Unit::Flag,
-            help: "Whether the repaired file clips it to the next start, as asked.",
+            help: "Whether the repaired file clips the kernel to the next start, as requested.",
             cell: |row| Cell::Flag(row.clipped),
         },
     ];

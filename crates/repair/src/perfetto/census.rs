@@ -88,8 +88,7 @@ pub(super) fn stops(view: &View<'_>) -> Option<String> {
         let is_array = view.trace.layout.container == Container::Array;
         let is_empty =
             is_array && !view.adds_events() && view.trace.rows().all(|row| view.is_aside(row));
-        return is_empty
-            .then(|| "no event is left in the array: \"Unknown trace type\"".to_owned());
+        return is_empty.then(|| "the array contains no events: \"Unknown trace type\"".to_owned());
     }
     let (trace, layout) = (view.trace, &view.trace.layout);
     let stopping =
@@ -109,7 +108,7 @@ pub(super) fn stops(view: &View<'_>) -> Option<String> {
         (Some(stop), _) => Some(format!("at byte {}: {}", stop.offset, stop.reason)),
         // (Of a bare array it shows what stands before, without an error.)
         (None, Some(row)) => Some(format!(
-            "event {row} has a dur, tdur or tts that is no number: it reads no further"
+            "event {row} has a dur, tdur or tts that is not a number, and Perfetto stops there"
         )),
         (None, None) => None,
     }
