@@ -193,7 +193,7 @@ describe("triage", { skip: shared() === undefined }, () => {
     const entries = await panel.locator("dl > div").evaluateAll((items) => Object.fromEntries(items.map((item) => [...item.children].map((child) => child.textContent))));
     const second = (await rows(page, "kernel-table"))[1];
     assert.equal(await id(page, "kernel-name").textContent(), second.kernel_name, "the whole name");
-    assert.equal(entries["Python line"], second.python_location);
+    assert.equal(entries["Python function"], second.python_location);
     assert.equal(entries.Op, second.cpu_op);
     assert.match(entries.Confidence, /^Exact: linked by the ids in the file/);
     const header = await grid.locator("[data-key=total_ns]").textContent();

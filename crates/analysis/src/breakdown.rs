@@ -16,7 +16,7 @@ pub struct CategoryRow {
     pub bucket: String,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Total in percent of the sum over all GPU slices.
+    /// Total as a percentage of the sum over all GPU slices.
     pub share_pct: f64,
     /// Time during which at least one slice of it ran.
     pub busy_ns: i64,
@@ -35,7 +35,7 @@ pub struct FamilyRow {
     pub family: String,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Total in percent of the sum over all GPU slices.
+    /// Total as a percentage of the sum over all GPU slices.
     pub share_pct: f64,
     /// Time during which at least one slice of it ran.
     pub busy_ns: i64,
@@ -56,7 +56,7 @@ pub struct MatrixRow {
     pub family: String,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Total in percent of the sum over all GPU slices.
+    /// Total as a percentage of the sum over all GPU slices.
     pub share_pct: f64,
     /// GPU slices.
     pub n_slices: u64,
@@ -170,7 +170,7 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
 
 const HELP_TOTAL: &str = "Sum of the durations.";
 const HELP_SHARE: &str =
-    "Total in percent of the summed duration of all GPU slices, not of wall time.";
+    "Total as a percentage of the summed duration of all GPU slices, not of wall time.";
 const HELP_BUSY: &str = "Time during which at least one such slice ran.";
 
 const fn overlap_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {

@@ -25,7 +25,7 @@ pub(crate) fn before_window(overview: &Overview) -> Option<Finding> {
         hypothesis: "These kernels were launched before profiling started. They belong to an earlier step, of which the file \
                      contains only a part."
             .to_owned(),
-        action: "Use the kernel tables of triage, which leave these kernels out, or record again with a wait or warm-up step \
+        action: "Use the kernel tables of triage, which exclude these kernels, or record again with a wait or warm-up step \
                  and a synchronization before the active step."
             .to_owned(),
         validation: "The count is 0 in a trace that starts on an idle GPU.".to_owned(),

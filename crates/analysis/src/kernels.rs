@@ -20,7 +20,7 @@ pub struct KernelRow {
     pub family: String,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Total in percent of all kernels' total.
+    /// Total as a percentage of all kernels' total.
     pub share_pct: f64,
     /// Number of launches.
     pub launches: u64,
@@ -194,7 +194,7 @@ impl Row for KernelRow {
         columns::total_ns("Summed duration of all launches.", |row| Cell::Ns(row.total_ns)),
         columns::share_pct(
             "Share of kernel time",
-            "Total in percent of the summed duration of all kernels, without copies and fills.",
+            "Total as a percentage of the summed duration of all kernels, without copies and fills.",
             |row| Cell::Percent(row.share_pct),
         ),
         columns::launches(|row| Cell::Count(row.launches)),

@@ -122,13 +122,13 @@ impl TraceReport {
         first.tables.push(
             Table::of("devices", "Devices", devices)
                 .summing(&["n_slices", "n_kernels", "total_ns"])
-                .when_empty("No GPU slice is in this trace."),
+                .when_empty("This trace contains no GPU slices."),
         );
         first.tables.push(
             Table::of("streams", "Streams", streams)
                 .summing(&["n_slices", "n_kernels", "total_ns"])
                 .preview(PREVIEW)
-                .when_empty("No GPU slice is in this trace."),
+                .when_empty("This trace contains no GPU slices."),
         );
         first.findings.extend(findings::before_window(overview));
 
@@ -141,7 +141,7 @@ impl TraceReport {
         let included = overview.before_window.included(kernels);
         breakdown.intro.extend(included.clone());
         let summed = ["n_slices", "total_ns", "share_pct"];
-        let nothing = "No GPU slice is in this trace.";
+        let nothing = "This trace contains no GPU slices.";
         breakdown.tables.push(
             Table::of("categories", "Categories", categories).summing(&summed).when_empty(nothing),
         );
@@ -178,7 +178,7 @@ impl TraceReport {
         list.tables.push(
             Table::of("steps", "Profiler steps", steps)
                 .preview(PREVIEW)
-                .when_empty("The profiler recorded no step: prof.step() was not called."),
+                .when_empty("No profiler steps were recorded: prof.step() was not called."),
         );
 
         vec![first, breakdown, table, list]
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_trace_without_events_gives_an_empty_report() {
         let report = analyze(&Trace::default(), &Options::default());
-        assert_eq!(report.overview.verdict, "No GPU slice is in this trace.");
+        assert_eq!(report.overview.verdict, "This trace contains no GPU slices.");
         assert!(report.categories.is_empty() && report.kernels.is_empty());
         let markdown = report::document("Kinetoscope report", &report.sections());
         assert!(markdown.contains("No kernel is in this trace."), "{markdown}");

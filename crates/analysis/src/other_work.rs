@@ -134,7 +134,7 @@ impl Counts {
                 units::plural(*n, &format!("{name} call"), &format!("{name} calls"))
             }),
         );
-        let nothing = "No GPU slice is in this trace";
+        let nothing = "This trace contains no GPU slices";
         let Some(last) = parts.pop() else { return vec![format!("{nothing}.")] };
         let held = if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) };
         let mut said = vec![format!("{nothing}; it holds {held}.")];
@@ -240,6 +240,6 @@ mod tests {
         let said = of(&[slice("cpu_op", "aten::mm").at(0, 5), call, call]).unwrap();
         assert!(said.contains("it holds 1 PyTorch op and 2 GPU runtime calls."), "{said}");
         assert!(said.contains("ProfilerActivity.CUDA"), "{said}");
-        assert!(of(&[]).unwrap().starts_with("No GPU slice is in this trace."));
+        assert!(of(&[]).unwrap().starts_with("This trace contains no GPU slices."));
     }
 }

@@ -156,7 +156,7 @@ fn window(trace: &Trace) -> (u64, i64) {
 fn verdict(trace: &Trace, gpu: &GpuTotals, categories: &[CategoryRow]) -> String {
     let other = other_work(trace);
     if gpu.n_gpu_events == 0 {
-        return other.unwrap_or_else(|| "No GPU slice is in this trace.".to_owned());
+        return other.unwrap_or_else(|| "This trace contains no GPU slices.".to_owned());
     }
     let mut text = format!(
         "GPU busy {} of {}",

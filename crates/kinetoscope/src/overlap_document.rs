@@ -64,8 +64,8 @@ impl OverlapDocument<'_> {
             overlap.iter().filter(|row| row.is_advice()).cloned().collect();
         section.tables.push(
             Table::of("actions", "Actions", &advised).only(ACTIONS).when_empty(
-                "Nothing is advised: no exposed communication or copy has independent compute to run beside, or too little wall \
-                 time would go away.",
+                "No overlap is advised: no exposed communication or copy has independent compute to run with, or the saving is \
+                 too small.",
             ),
         );
         let title = names.strip(&self.title);

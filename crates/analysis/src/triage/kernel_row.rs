@@ -21,10 +21,10 @@ pub struct KernelTableRow {
     pub family: String,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Total in percent of the summed GPU time of the device.
+    /// Total as a percentage of the summed GPU time of the device.
     #[serde(default)]
     pub gpu_share_pct: f64,
-    /// Total in percent of the stage's summed GPU time.
+    /// Total as a percentage of the stage's summed GPU time.
     pub share_pct: f64,
     /// Number of launches.
     pub launches: u64,
@@ -209,12 +209,12 @@ impl Row for KernelTableRow {
             key: "gpu_share_pct",
             title: columns::OF_GPU_TIME,
             unit: Unit::Percent,
-            help: "Total in percent of the summed duration of all GPU slices of the device, over all stages.",
+            help: "Total as a percentage of the summed duration of all GPU slices of the device, over all stages.",
             cell: |row| Cell::Percent(row.gpu_share_pct),
         },
         columns::share_pct(
             columns::OF_STAGE_TIME,
-            "Total in percent of the summed duration of all GPU slices of the stage.",
+            "Total as a percentage of the summed duration of all GPU slices of the stage.",
             |row| Cell::Percent(row.share_pct),
         ),
         columns::launches(|row| Cell::Count(row.launches)),
@@ -270,7 +270,7 @@ impl Row for KernelTableRow {
             unit: Unit::Path,
             help: "Every Python function that launched it, with its share of the total, where there are several.",
             cell: |row| match row.locations.as_slice() {
-                [] => Cell::missing("one function at most is known"),
+                [] => Cell::missing("at most one function is known"),
                 lines => Cell::Text(lines.join("; ")),
             },
         },
@@ -305,7 +305,7 @@ impl Row for KernelTableRow {
             key: "mapping_confidence",
             title: "Confidence",
             unit: Unit::Text,
-            help: "How the op and the function were found, and so how far to trust them.",
+            help: "How the op and the function were found, and how reliable they are.",
             cell: |row| words::confidence(&row.mapping_confidence),
         },
         Column {
@@ -403,7 +403,7 @@ impl Row for KernelTableRow {
             key: "notes",
             title: "Notes",
             unit: Unit::Text,
-            help: "Remarks on how the figures of the row came about.",
+            help: "Notes on the origin of this row's values.",
             cell: |row| words::notes(&row.notes),
         },
     ];

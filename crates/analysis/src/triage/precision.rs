@@ -84,7 +84,7 @@ pub(super) fn sentence(
     } else {
         let shorter_ns = removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
         format!(
-            "This shortens GPU time by at most {}, but hardly the run while the GPU waits for the CPU",
+            "This shortens GPU time by at most {}, but hardly shortens the run, because the GPU waits for the CPU",
             units::time(shorter_ns)
         )
     };

@@ -155,7 +155,10 @@ impl Coverage {
         let lost = |ns: i64| percent(self.total_ns.saturating_sub(ns), self.total_ns);
         if self.graph_slices > 0 && self.graph_mapped == 0 {
             let only = if lost(self.op_ns) >= LOST_PCT {
-                format!(" ({} of GPU time maps to no PyTorch op)", units::percent(lost(self.op_ns)))
+                format!(
+                    " ({} of GPU time does not map to a PyTorch op)",
+                    units::percent(lost(self.op_ns))
+                )
             } else {
                 String::new()
             };
@@ -184,7 +187,7 @@ impl Coverage {
             );
         } else if lost(self.op_ns) >= LOST_PCT {
             said.push(format!(
-                "{} of GPU time maps to no PyTorch op.",
+                "{} of GPU time does not map to a PyTorch op.",
                 units::percent(lost(self.op_ns))
             ));
         }
@@ -256,7 +259,7 @@ impl Coverage {
 const LOST_PCT: f64 = 5.0;
 
 /// What an empty table says.
-const NOTHING: &str = "No GPU slice is in this trace.";
+const NOTHING: &str = "This trace contains no GPU slices.";
 
 /// What the stages of a run sum up to.
 const SUMS: [&str; 3] = ["n_slices", "n_kernels", "total_ns"];
@@ -417,8 +420,8 @@ impl TriageReport {
             table_of(Table::of("overlap", "Overlap opportunities", &advised))
                 .preview(PREVIEW)
                 .when_empty(
-                    "Nothing is advised: no exposed communication or copy has independent compute to run beside, or too little \
-                     wall time would go away.",
+                    "No overlap is advised: no exposed communication or copy has independent compute to run with, or the \
+                     saving is too small.",
                 ),
         );
         let mut patterns = Section::new("fuse", "Fuse opportunities");
@@ -427,7 +430,7 @@ impl TriageReport {
             table_of(Table::of("fuse", "Fuse opportunities", &advised))
                 .preview(PREVIEW)
                 .when_empty(
-                    "Nothing is advised: no replacement that is known to apply here saves 0.5% of the GPU span.",
+                    "No fusion is advised: no replacement that is known to apply here saves 0.5% of the GPU span.",
                 ),
         );
         vec![triage, table, chances, patterns]

@@ -39,7 +39,7 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "rms-norm-op",
         what: "torch.nn.functional.rms_norm",
-        action: "Call torch.nn.functional.rms_norm in place of the single ops (one kernel since PyTorch 2.9).",
+        action: "Call torch.nn.functional.rms_norm instead of the individual ops (one kernel since PyTorch 2.9).",
         why: "One kernel reads the row once and writes the result once.",
         check: "In a new trace, one norm kernel replaces pow, mean, rsqrt and mul.",
         gates: Gates {
@@ -85,7 +85,7 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "gelu-tanh-op",
         what: "torch.nn.functional.gelu(approximate=\"tanh\")",
-        action: "Call torch.nn.functional.gelu with approximate=\"tanh\" in place of the single ops.",
+        action: "Call torch.nn.functional.gelu with approximate=\"tanh\" instead of the individual ops.",
         why: "One kernel computes the same formula.",
         check: "In a new trace, one GELU kernel replaces pow, tanh, mul and add.",
         gates: Gates {
@@ -129,7 +129,7 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "liger-rope",
         what: "Liger rotary embedding",
-        action: "Use liger_rotary_pos_emb of Liger Kernel in place of the single ops.",
+        action: "Use liger_rotary_pos_emb of Liger Kernel instead of the individual ops.",
         why: "One Triton kernel rotates queries and keys.",
         check: "In a new trace, one kernel replaces neg, cat, mul and add.",
         gates: Gates {
@@ -340,7 +340,7 @@ pub const REMEDIES: &[Remedy] = &[
         id: "sglang-rope-cache",
         what: "fused_set_kv_buffer of SGLang",
         action: "Pass fused_set_kv_buffer_arg to SGLang's rotary embedding in the model's attention.",
-        why: "One kernel rotates and writes the KV cache.",
+        why: "One kernel applies the rotary embedding and writes the KV cache.",
         check: "In a new trace, store_kvcache does not follow the rotary embedding.",
         gates: Gates {
             platforms: &[Platform::Cuda],
@@ -478,7 +478,7 @@ pub const REMEDIES: &[Remedy] = &[
         what: "pinned host memory and non_blocking=True",
         action: "Allocate the host tensor in pinned memory (pin_memory=True of the DataLoader) and copy with non_blocking=True.",
         why: "A copy from pageable memory blocks the CPU and cannot run beside kernels.",
-        check: "In a new trace, the copy is named \"Pinned -> Device\" and runs beside kernels.",
+        check: "In a new trace, the copy is named \"Pinned -> Device\" and runs concurrently with kernels.",
         gates: Gates { pinned: Some(false), to_device: Some(true), ..OPEN },
     },
     Remedy {
@@ -486,13 +486,13 @@ pub const REMEDIES: &[Remedy] = &[
         what: "a separate stream for the copy",
         action: "Prefetch on a separate stream, one batch ahead.",
         why: "The copy engine works beside kernels, but a stream runs its work in order.",
-        check: "In a new trace, the copy runs beside kernels.",
+        check: "In a new trace, the copy runs concurrently with kernels.",
         gates: Gates { pinned: Some(true), own_stream: Some(false), to_device: Some(true), ..OPEN },
     },
     Remedy {
         id: "loader-workers",
         what: "worker processes of the DataLoader",
-        action: "Load in worker processes: num_workers above 0 of the DataLoader (it is 0 here).",
+        action: "Load data in worker processes: set num_workers of the DataLoader above 0 (it is 0 here).",
         why: "With num_workers=0 the process that launches the GPU's work loads the data, too.",
         check: "In a new trace, the data loader's slices are short and the GPU is busy beside them.",
         gates: Gates { single_process_loader: Some(true), ..OPEN },
@@ -543,8 +543,8 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "framework-kernel",
         what: "the fused kernel of the framework",
-        action: "Enable the framework's fused kernel; the files named beside it select it.",
-        why: "One kernel replaces the parts, so that their data crosses memory once.",
+        action: "Enable the framework's fused kernel; the files listed under Replacement select it.",
+        why: "One kernel replaces the parts, so each value is read and written only once.",
         check: "In a new trace, the fused kernel replaces the parts.",
         gates: Gates { platforms: KNOWN_GPU, runs: INFERENCE, ..OPEN },
     },

@@ -88,7 +88,7 @@ impl RunFacts {
             framework: triage.framework.clone(),
             profile_stage: main.map_or("all", |(stage, _)| stage.id()).to_owned(),
             busy: match window_ns {
-                0 => "No GPU slice is in this trace.".to_owned(),
+                0 => "This trace contains no GPU slices.".to_owned(),
                 _ => format!(
                     "GPU busy {} of {}.",
                     units::percent(100.0 * busy_ns as f64 / window_ns as f64),

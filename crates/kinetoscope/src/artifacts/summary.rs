@@ -150,10 +150,10 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
             "Which benchmark configuration was used?",
         ),
         (serves && metadata.target_arch.is_none(), "Which architecture are the conclusions for?"),
-        (serves && metadata.gpu_clocks_mhz.is_none(), "Which clocks did the GPUs run at?"),
+        (serves && metadata.gpu_clocks_mhz.is_none(), "What were the GPU clocks?"),
         (
             any_gpu_work && !has(facts.has_frames, metadata.trace.with_stack),
-            "Is there a trace recorded with with_stack=True? Without it kernels map to no Python function.",
+            "Is there a trace recorded with with_stack=True? Without stacks, kernels do not map to Python functions.",
         ),
         (
             any_gpu_work && !has(facts.has_inputs, metadata.trace.record_shapes),

@@ -13,9 +13,9 @@ pub struct Measured {
     pub name: String,
     /// Sum of durations.
     pub total_ns: i64,
-    /// How often it ran.
+    /// Number of launches.
     pub launches: u64,
-    /// Total in percent of the run's.
+    /// Total as a percentage of the run's.
     pub share_pct: f64,
 }
 
@@ -78,9 +78,9 @@ pub struct DeltaRow {
     pub a_share_pct: Option<f64>,
     /// The second run's share of its own total.
     pub b_share_pct: Option<f64>,
-    /// How often it ran in the first.
+    /// Number of launches in the first.
     pub a_launches: Option<u64>,
-    /// How often it ran in the second.
+    /// Number of launches in the second.
     pub b_launches: Option<u64>,
     /// The first run's mean.
     pub a_mean_ns: Option<i64>,

@@ -23,7 +23,7 @@ const MAX_LOCATIONS: usize = 4;
 /// Characters of a kernel's name in a sentence.
 const NAME_LENGTH: usize = 56;
 
-/// What is fused, or could be, in one stage.
+/// The kernels that are fused or could be fused, in one stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FuseRow {
     /// The stage's id.
@@ -219,9 +219,10 @@ fn gain(advice: &Advice, wall: &Wall) -> String {
             if n == 1 { "goes" } else { "go" },
             units::time(ns)
         ),
-        None if wall.linked => "where the GPU waits for the CPU it counts as nothing".to_owned(),
-        None => "no launches are recorded, so that it is not known where the GPU waits for the CPU"
-            .to_owned(),
+        None if wall.linked => "time during which the GPU waits for the CPU counts as 0".to_owned(),
+        None => {
+            "no launches are recorded, so it is unknown where the GPU waits for the CPU".to_owned()
+        }
     };
     format!(
         " It saves at most {} ({} of {}). This is an estimate: {of_gpu}; {limit}.",
@@ -403,7 +404,7 @@ impl Row for FuseRow {
             key: "pattern",
             title: "Pattern",
             unit: Unit::Text,
-            help: "What is fused, or could be.",
+            help: "The kernels that are fused or could be fused.",
             cell: |row| row.pattern.as_str().into(),
         },
         Column {
@@ -424,7 +425,7 @@ impl Row for FuseRow {
             key: "savings_bound_ns",
             title: "Saves at most",
             unit: Unit::Time,
-            help: "Wall time that would go away at most, an estimate: the exposed time of the kernels without what a fused kernel still takes. Where the GPU waits for the CPU: the CPU time of the launches that go away.",
+            help: "Upper bound on the wall time saved, an estimate: the exposed time of the kernels without what a fused kernel still takes. Where the GPU waits for the CPU: the CPU time of the launches that go away.",
             cell: |row| Cell::or_missing(row.savings_bound_ns, Cell::Ns, FUSED),
         },
         Column {
@@ -445,19 +446,19 @@ impl Row for FuseRow {
             key: "related_ns",
             title: "Related time",
             unit: Unit::Time,
-            help: "Time of the kernels concerned, only where they are next to each other. This is no saving.",
+            help: "Time of the kernels concerned, only where they are next to each other. This is not a saving.",
             cell: |row| Cell::Ns(row.related_ns),
         },
         Column {
             key: "time_share_pct",
             title: crate::columns::OF_STAGE_TIME,
             unit: Unit::Percent,
-            help: "Related time in percent of the GPU time of the stage. This is no saving.",
+            help: "Related time in percent of the GPU time of the stage. This is not a saving.",
             cell: |row| Cell::Percent(row.time_share_pct),
         },
         Column {
             key: "current_location",
-            title: "Python line",
+            title: "Python function",
             unit: Unit::Path,
             help: "The Python lines that launched these kernels, most time first.",
             cell: |row| match row.current_location.as_str() {

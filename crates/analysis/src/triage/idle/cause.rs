@@ -195,15 +195,15 @@ impl Device<'_, '_> {
             Cause::Queued => self.queued(&part),
             Cause::DataLoader => format!("; for {part} the CPU is in the data loader."),
             Cause::SetUp => format!(
-                "; for {part} the CPU loads kernels or sets up libraries and memory, as in a first run. Profile after a few \
+                "; in {part} the CPU loads kernels or sets up libraries and memory, as in a first run. Profile after a few \
                  warm-up iterations: later ones do not wait for this."
             ),
             Cause::Allocation => format!("; for {part} the CPU allocates or frees GPU memory."),
             Cause::Overhead => format!(
-                "; for {part} the profiler itself works, which a run without it does not wait for."
+                "; for {part} the CPU is in profiler overhead, which a run without the profiler does not have."
             ),
             Cause::Sync => format!(
-                "; {part} is in or after calls in which the CPU waits for the GPU, so that nothing is queued."
+                "; {part} falls in or after calls in which the CPU waits for the GPU, so no work is queued."
             ),
             Cause::Paced => {
                 let n = self.gaps.all.iter().filter(|gap| gap.is_paced()).count() as u64;
@@ -274,8 +274,8 @@ impl Device<'_, '_> {
             ),
         };
         format!(
-            "; for {part} the next work is queued already.{graph} Either that work waits for an event, or work that the file \
-             lacks ran: the busy share is not meaningful here."
+            "; for {part} work is already queued.{graph} Either it waits for an event, or other work ran that was not \
+             recorded: the busy share is not meaningful here."
         )
     }
 
@@ -313,7 +313,7 @@ impl Device<'_, '_> {
         trace::sort_by(&mut by_place, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let Some((place, ns, n)) = by_place.first() else { return String::new() };
         format!(
-            " The CPU waits for the GPU in {} for {} in all; {} of that in {} of {place}.",
+            " The CPU waits for the GPU in {} for {} in total; {} of that in {} of {place}.",
             units::plural(self.gaps.waits.len() as u64, "call", "calls"),
             units::time(total_ns),
             units::time(*ns),

@@ -117,7 +117,7 @@ fn conclusion(row: &OverlapRow, before: Option<&NextTo>, after: Option<&NextTo>)
         (false, false) => "No near neighbour on its stream looks dependent.",
     };
     let advice = match row.recommendation.as_str() {
-        NONE => "Nothing is advised".to_owned(),
+        NONE => "No overlap is advised".to_owned(),
         what => format!("P{}: {what}", row.priority),
     };
     format!("{advice}. {here} {}", row.reason)

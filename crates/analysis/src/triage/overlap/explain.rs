@@ -122,9 +122,9 @@ fn savings(figures: &Figures<'_>) -> Option<String> {
         "its exposed time, and no more than the exposed compute of the step"
     };
     let limit = if figures.linked {
-        "where the GPU waits for the CPU it counts as nothing"
+        "time during which the GPU waits for the CPU counts as 0"
     } else {
-        "no launches are recorded, so that it is not known where the GPU waits for the CPU"
+        "no launches are recorded, so it is unknown where the GPU waits for the CPU"
     };
     Some(format!(
         "This saves at most {} ({} of {span}). It is an estimate: {because}; {limit}.",

@@ -31,7 +31,7 @@ pub struct OverlapRow {
     pub dependency_risk: String,
     /// Sum of durations.
     pub total_ns: i64,
-    /// Total in percent of the stage's busy time.
+    /// Total as a percentage of the stage's busy time.
     pub share_pct: f64,
     /// Nothing ran on another stream.
     pub exclusive_ns: i64,
@@ -50,7 +50,7 @@ pub struct OverlapRow {
     /// That in percent of the GPU span of the device.
     #[serde(default)]
     pub savings_pct: Option<f64>,
-    /// How often it ran.
+    /// Number of launches.
     pub n_instances: u64,
     /// Instances with a near neighbour on their stream, in percent.
     pub tight_pct: f64,
@@ -119,7 +119,7 @@ impl Row for OverlapRow {
             key: "verdict",
             title: "Verdict",
             unit: Unit::Text,
-            help: "Whether there is exposed time to hide.",
+            help: "Whether the kernel has exposed time that overlap could save.",
             cell: |row| Word::cell(words::OVERLAP_VERDICT, &row.verdict),
         },
         columns::kernel_name(
@@ -131,12 +131,12 @@ impl Row for OverlapRow {
             key: "overlap_class",
             title: "Class",
             unit: Unit::Text,
-            help: "The coarse class, from the category: it decides what this kernel can run concurrently with.",
+            help: "The coarse class, from the category: it determines which kernels can run concurrently with this one.",
             cell: |row| row.overlap_class.as_str().into(),
         },
         Column {
             key: "python_scope",
-            title: "Python line or op",
+            title: "Python function or op",
             unit: Unit::Path,
             help: "The Python line that most of its time comes from, else its op or launch call.",
             cell: |row| {
@@ -161,7 +161,7 @@ impl Row for OverlapRow {
         columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
         columns::share_pct(
             "Share of stage busy time",
-            "Total in percent of the stage's busy time.",
+            "Total as a percentage of the stage's busy time.",
             |row| Cell::Percent(row.share_pct),
         ),
         Column {
@@ -203,14 +203,14 @@ impl Row for OverlapRow {
             key: "hidden_by",
             title: "Hidden by",
             unit: Unit::Name,
-            help: "The kernel that hid most of it.",
+            help: "The kernel that ran concurrently for most of the hidden time.",
             cell: |row| Cell::or_missing(row.hidden_by.clone(), Cell::Text, "nothing hid it"),
         },
         Column {
             key: "savings_bound_ns",
             title: "Saves at most",
             unit: Unit::Time,
-            help: "Wall time that would go away at most, an estimate: its exposed time, in each step no more than the \
+            help: "Upper bound on the wall time saved, an estimate: its exposed time, in each step no more than the \
                    exposed time of compute that does not depend on it. Where its consumer runs next, and where the \
                    GPU waits for the CPU, it counts as nothing.",
             cell: |row| Cell::or_missing(row.savings_bound_ns, Cell::Ns, NO_REMEDY),
@@ -226,7 +226,7 @@ impl Row for OverlapRow {
             key: "n_instances",
             title: "Instances",
             unit: Unit::Count,
-            help: "How often it ran.",
+            help: "Number of launches.",
             cell: |row| Cell::Count(row.n_instances),
         },
         Column {

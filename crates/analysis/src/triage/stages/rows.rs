@@ -27,7 +27,7 @@ pub struct StageRow {
     pub n_kernels: u64,
     /// Summed duration.
     pub total_ns: i64,
-    /// Total in percent of the total of all GPU slices of the device.
+    /// Total as a percentage of the total of all GPU slices of the device.
     pub share_pct: f64,
     /// Whether the CPU launches too slowly for the GPU: `late_pct` is 20 or more, and the CPU rarely waits for the GPU.
     /// `None` if launches are not recorded, communication is most of the busy time, or the row is what no other stage holds.
@@ -315,7 +315,7 @@ impl Row for StageRow {
         columns::total_ns("Summed duration.", |row| Cell::Ns(row.total_ns)),
         columns::share_pct(
             columns::OF_GPU_TIME,
-            "Total in percent of the summed duration of all GPU slices of the device.",
+            "Total as a percentage of the summed duration of all GPU slices of the device.",
             |row| Cell::Percent(row.share_pct),
         ),
         Column {
