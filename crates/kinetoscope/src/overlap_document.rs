@@ -63,10 +63,7 @@ impl OverlapDocument<'_> {
         let advised: Vec<OverlapRow> =
             overlap.iter().filter(|row| row.is_advice()).cloned().collect();
         section.tables.push(
-            Table::of("actions", "Actions", &advised).only(ACTIONS).when_empty(
-                "No overlap is advised: no exposed communication or copy has independent compute to run with, or the saving is \
-                 too small.",
-            ),
+            Table::of("actions", "Actions", &advised).only(ACTIONS).when_empty("None is advised."),
         );
         let title = names.strip(&self.title);
         let mut out = report::document(&title, &[strip_section(&names, &section)]);

@@ -112,7 +112,8 @@ impl report::Row for ProblemRow {
 #[must_use]
 pub fn problem_table(problems: &[Problem]) -> Table {
     let rows: Vec<ProblemRow> = problems.iter().map(ProblemRow::new).collect();
-    Table::of("problems", "Problems", &rows).when_empty("No problems found.")
+    Table::of("problems", "Problems", &rows)
+        .when_empty("The JSON is complete, and every event in it could be read.")
 }
 
 #[cfg(test)]

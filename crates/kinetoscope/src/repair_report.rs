@@ -274,11 +274,11 @@ fn describe(prediction: &Prediction, one: &str, many: &str) -> String {
 fn rules(plan: &RepairPlan) -> Table {
     let rows: Vec<RuleRow> =
         plan.counts.iter().map(|(rule, count)| RuleRow::new(*rule, *count)).collect();
-    Table::of("rules", "Repair rules applied", &rows).when_empty("No changes needed.")
+    Table::of("rules", "Repair rules applied", &rows).when_empty("None.")
 }
 
 fn lanes(trace: &Trace, plan: &RepairPlan) -> Table {
-    Table::of("lanes", "New lanes", &LaneRow::all(trace, plan)).when_empty("No new lanes needed.")
+    Table::of("lanes", "New lanes", &LaneRow::all(trace, plan)).when_empty("None.")
 }
 
 fn log(trace: &Trace, plan: &RepairPlan) -> Table {

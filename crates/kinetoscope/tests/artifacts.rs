@@ -36,6 +36,7 @@ fn run_facts() -> RunFacts {
         batch_shape: None,
         has_inputs: false,
         has_frames: false,
+        has_ops: true,
         warnings: vec!["see /home/jo/log".to_owned()],
     }
 }

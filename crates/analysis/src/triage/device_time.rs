@@ -17,30 +17,41 @@ pub(crate) struct DeviceTime {
     pub(crate) total_ns: i64,
     /// The same by category, in order of first appearance.
     pub(crate) by_category: Vec<(Category, i64)>,
+    /// The same without what the tables do not count.
+    pub(crate) shown: Vec<(Category, i64)>,
     /// Communication with nothing else running.
     pub(crate) exposed_communication_ns: i64,
+}
+
+fn add_to(sums: &mut Vec<(Category, i64)>, category: Category, ns: i64) {
+    match sums.iter_mut().find(|(known, _)| *known == category) {
+        Some((_, sum)) => *sum = sum.saturating_add(ns),
+        None => sums.push((category, ns)),
+    }
 }
 
 impl DeviceTime {
     #[inline(never)]
     pub(crate) fn of(gpu: &Gpu<'_>) -> Self {
         let mut time = Self::default();
+        let mut shown = Vec::new();
         let (mut all, mut communication, mut rest) =
             (Collector::default(), Collector::default(), Collector::default());
         let mut add = |slice: &GpuSlice| {
             let (start, end) = (slice.start_ns, slice.end_ns());
             let category = gpu.work(slice.work).category;
             time.total_ns = time.total_ns.saturating_add(slice.dur_ns);
-            match time.by_category.iter_mut().find(|(known, _)| *known == category) {
-                Some((_, ns)) => *ns = ns.saturating_add(slice.dur_ns),
-                None => time.by_category.push((category, slice.dur_ns)),
-            }
+            add_to(&mut time.by_category, category, slice.dur_ns);
             all.add(start, end);
             let communicates = category == Category::Communication;
             if communicates { communication.add(start, end) } else { rest.add(start, end) }
         };
-        gpu.each_slice(|slice| add(&slice));
+        gpu.each_slice(|slice| {
+            add(&slice);
+            add_to(&mut shown, gpu.work(slice.work).category, slice.dur_ns);
+        });
         (0..gpu.n_beside()).for_each(|at| add(&gpu.slice_beside(at)));
+        time.shown = shown;
         let all: Vec<Interval> = all.union();
         time.busy_ns = length(&all);
         let ends = all.first().zip(all.last());
@@ -51,15 +62,16 @@ impl DeviceTime {
 
     /// The time of several devices together: sums.
     pub(crate) fn add(&mut self, other: &Self) {
-        let Self { span_ns, busy_ns, total_ns, by_category, exposed_communication_ns } = other;
+        let Self { span_ns, busy_ns, total_ns, by_category, shown, exposed_communication_ns } =
+            other;
         self.span_ns = self.span_ns.saturating_add(*span_ns);
         self.busy_ns = self.busy_ns.saturating_add(*busy_ns);
         self.total_ns = self.total_ns.saturating_add(*total_ns);
         for (category, ns) in by_category {
-            match self.by_category.iter_mut().find(|(known, _)| known == category) {
-                Some((_, sum)) => *sum = sum.saturating_add(*ns),
-                None => self.by_category.push((*category, *ns)),
-            }
+            add_to(&mut self.by_category, *category, *ns);
+        }
+        for (category, ns) in shown {
+            add_to(&mut self.shown, *category, *ns);
         }
         self.exposed_communication_ns =
             self.exposed_communication_ns.saturating_add(*exposed_communication_ns);

@@ -78,6 +78,7 @@ impl RunContext {
             optimizer: optimizer(trace),
             compiled: Some(has_name(trace, is_generated)),
             foreach: Some(has_name(trace, |name| name.contains("multi_tensor_apply_kernel"))),
+            recorded: recorded(trace),
             ..RunFacts::default()
         };
         Self {
@@ -101,6 +102,35 @@ impl RunContext {
             }),
         }
     }
+}
+
+/// The month of the recording as `year * 100 + month`, if times count from 1970: those of later profilers count from another
+/// base.
+fn recorded(trace: &Trace) -> Option<u32> {
+    const DAY_NS: i64 = 86_400_000_000_000;
+    // 2017-07-14, before PyTorch's profiler wrote times.
+    const EARLIEST_NS: i64 = 1_500_000_000_000_000_000;
+    let mut first_ns = i64::MAX;
+    each_row(trace, |row| {
+        if trace.phase(row) == EventPhase::Complete && trace.flags(row).has(Flags::HAS_TS) {
+            first_ns = first_ns.min(trace.ts_ns(row));
+        }
+    });
+    (EARLIEST_NS..i64::MAX).contains(&first_ns).then(|| month(first_ns / DAY_NS))
+}
+
+/// The month of a day that is counted from 1970-01-01, by the calendar's cycle of 400 years.
+fn month(day: i64) -> u32 {
+    const CYCLE: i64 = 146_097;
+    // (Years begin in March here, so that a leap day is the last one. 719,468 days lie between 0000-03-01 and 1970.)
+    let day = day + 719_468;
+    let (cycle, day) = (day.div_euclid(CYCLE), day.rem_euclid(CYCLE));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let march_based = (5 * day + 2) / 153;
+    let month = if march_based < 10 { march_based + 3 } else { march_based - 9 };
+    let year = cycle * 400 + year + i64::from(month <= 2);
+    u32::try_from(year * 100 + month).unwrap_or_default()
 }
 
 /// Whether any name of the trace is `wanted`.
@@ -196,6 +226,14 @@ pub(crate) fn phase(stage: Stage, run: Option<RunType>) -> Option<Phase> {
 mod tests {
     use super::*;
     use crate::fixture::{Fixture, slice};
+
+    #[test]
+    fn the_month_of_a_day() {
+        assert_eq!(month(0), 1970_01);
+        assert_eq!(month(18_787), 2021_06);
+        assert_eq!((month(19_781), month(19_782), month(19_783)), (2024_02, 2024_02, 2024_03));
+        assert_eq!((month(20_453), month(20_454)), (2025_12, 2026_01));
+    }
 
     fn facts(names: &[&str], framework: Framework) -> RunFacts {
         let mut fixture = Fixture::default();

@@ -176,7 +176,7 @@ fn said(marks: &Marks, votes: &Votes) -> String {
     let parts = [
         (votes.frames, "Python call", "Python calls"),
         (votes.ops, "op or annotation", "ops and annotations"),
-        (votes.kernels, "kernel", "kernels"),
+        (votes.kernels, "kernel by name", "kernels by name"),
     ];
     let parts: Vec<String> = parts
         .into_iter()
@@ -263,7 +263,7 @@ mod tests {
             ("kernel", "void vllm::rms_norm_kernel<float>()"),
         ]);
         assert_eq!(found.framework, Framework::Sglang);
-        assert_eq!(found.evidence, ["sglang: 1 Python call", "vllm: 2 kernels"]);
+        assert_eq!(found.evidence, ["sglang: 1 Python call", "vllm: 2 kernels by name"]);
     }
 
     #[test]

@@ -63,14 +63,15 @@ pub(super) fn sentence(
             removed.push((at as u32, (exposed_ns as f64 * (1.0 - f32 / rate)) as i64));
         }
     }
+    (0..gpu.n_beside()).for_each(|at| extent.add(&gpu.slice_beside(at)));
     if percent(total_ns, extent.busy_ns) < LEAST_PCT {
         return None;
     }
     let how = if by_tf32 {
         "Call torch.set_float32_matmul_precision(\"high\") to run them as TF32, which rounds the inputs to 10 bits of mantissa, or \
-         use torch.autocast with 16 bits."
+         use torch.autocast (bfloat16 or float16)."
     } else {
-        "Use torch.autocast with 16 bits to run them on tensor cores."
+        "Use torch.autocast (float16, or bfloat16 from compute capability 8.0 on) to run them on tensor cores."
     };
     let format = if by_tf32 { "TF32" } else { "16 bits" };
     let saved_ns = wall.saved_ns(&removed);
@@ -130,9 +131,9 @@ mod tests {
         assert!(a100.contains("set_float32_matmul_precision"), "{a100}");
         assert!(a100.contains("saves at most 8.75 ms (87.5% of the GPU span)"), "{a100}");
         let starved = said("NVIDIA A100-SXM4-80GB", "ampere_sgemm_128x64_tn", true).unwrap();
-        assert!(starved.contains("while the GPU waits for the CPU"), "{starved}");
+        assert!(starved.contains("because the GPU waits for the CPU"), "{starved}");
         let v100 = said("Tesla V100-SXM2-16GB", "volta_sgemm_128x64_nn", false).unwrap();
-        assert!(v100.contains("torch.autocast with 16 bits") && !v100.contains("TF32"), "{v100}");
+        assert!(v100.contains("torch.autocast (float16") && !v100.contains("TF32"), "{v100}");
     }
 
     #[test]

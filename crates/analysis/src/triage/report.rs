@@ -419,19 +419,14 @@ impl TriageReport {
         chances.tables.push(
             table_of(Table::of("overlap", "Overlap opportunities", &advised))
                 .preview(PREVIEW)
-                .when_empty(
-                    "No overlap is advised: no exposed communication or copy has independent compute to run with, or the \
-                     saving is too small.",
-                ),
+                .when_empty("None is advised."),
         );
         let mut patterns = Section::new("fuse", "Fuse opportunities");
         let advised: Vec<FuseRow> = fuse.iter().filter(|row| row.is_advice()).cloned().collect();
         patterns.tables.push(
             table_of(Table::of("fuse", "Fuse opportunities", &advised))
                 .preview(PREVIEW)
-                .when_empty(
-                    "No fusion is advised: no replacement that is known to apply here saves 0.5% of the GPU span.",
-                ),
+                .when_empty("None is advised."),
         );
         vec![triage, table, chances, patterns]
     }

@@ -100,17 +100,20 @@ pub(super) fn takeaways(
     said
 }
 
-/// What the GPU time goes to.
+/// What the GPU time of the tables goes to.
 fn composition(time: &DeviceTime) -> Option<String> {
     let mut categories: Vec<(&str, i64)> =
-        time.by_category.iter().map(|(category, ns)| (category.id(), *ns)).collect();
+        time.shown.iter().map(|(category, ns)| (category.id(), *ns)).collect();
     trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-    let pct = |ns: i64| percent(ns, time.total_ns);
+    let total_ns = categories.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+    let pct = |ns: i64| percent(ns, total_ns);
+    let of = if total_ns == time.total_ns { "" } else { "Of the work launched while profiling, " };
+    let begins = |word: &str| if of.is_empty() { word.to_owned() } else { word.to_lowercase() };
     let (first, ns) = *categories.first()?;
     if categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
-        return Some(format!("All GPU time goes to {}.", category_title(first)));
+        return Some(format!("{of}{} GPU time goes to {}.", begins("All"), category_title(first)));
     }
-    let begin = if pct(ns) > 50.0 { "Most" } else { "The largest part of" };
+    let begin = begins(if pct(ns) > 50.0 { "Most" } else { "The largest part of" });
     let then = match categories.get(1) {
         Some((second, more)) if pct(*more) >= SECOND_PCT => {
             format!(", then {} ({})", category_title(second), units::percent(pct(*more)))
@@ -118,7 +121,7 @@ fn composition(time: &DeviceTime) -> Option<String> {
         _ => String::new(),
     };
     let first = category_title(first);
-    Some(format!("{begin} GPU time goes to {first} ({}){then}.", units::percent(pct(ns))))
+    Some(format!("{of}{begin} GPU time goes to {first} ({}){then}.", units::percent(pct(ns))))
 }
 
 /// Communication with what of it is exposed: that is what overlap could hide.
@@ -354,6 +357,12 @@ mod tests {
             said.iter().any(|text| text.contains("10.0 ms of it is exposed (33.3%")),
             "{said:?}"
         );
-        assert_eq!((said, window_ns, busy_ns), told(false));
+        let shown = "Of the work launched while profiling, all GPU time goes to GEMM.";
+        assert!(said.iter().any(|text| text == shown), "{said:?}");
+        let (counted, window, busy) = told(false);
+        assert_eq!((window_ns, busy_ns), (window, busy));
+        let all = "The largest part of GPU time goes to Communication (50.0%), then GEMM (50.0%).";
+        assert!(counted.iter().any(|text| text == all), "{counted:?}");
+        assert_eq!(said[..2], counted[..2]);
     }
 }

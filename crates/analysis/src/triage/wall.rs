@@ -12,6 +12,7 @@
 use catalog::RawKind;
 use trace::{Flags, Phase, StringId, each_row};
 
+use super::idle::intervals::{Interval, both, length, union};
 use crate::gpu::{Extent, Gpu};
 use crate::launches::Launches;
 
@@ -29,6 +30,8 @@ const UNKNOWN: i64 = i64::MAX;
 const ONE_OFF_PCT: i64 = 10;
 /// As many pauses of a similar length belong to the program's rhythm.
 const RHYTHM: usize = 3;
+/// A call of the data loader that takes this long waits for its workers, in ns.
+const LOADED_NS: i64 = 1_000_000;
 /// Of a pause, what comes after a launch by this much is blocked, not waiting for the CPU.
 const BLOCKED_NS: i64 = 1_000_000;
 
@@ -68,6 +71,8 @@ pub(crate) struct Wall {
     idle_ns: Vec<i64>,
     /// By end.
     waits: Vec<Wait>,
+    /// When the CPU went on after it waited for the workers of the data loader: a CPU that comes earlier waits longer.
+    loaded_ns: Vec<i64>,
     /// From the first start to the last end, without `blocked_ns` and `one_off_ns`.
     pub(crate) span_ns: i64,
     /// The sum of pauses that are no part of the program's rhythm, each above a tenth of the span.
@@ -91,6 +96,7 @@ impl Wall {
             spacing_ns: vec![UNKNOWN; n],
             idle_ns: vec![0; n],
             waits: Vec::new(),
+            loaded_ns: Vec::new(),
             span_ns: 0,
             one_off_ns: 0,
             blocked_ns,
@@ -105,16 +111,19 @@ impl Wall {
             let (begun_ns, over_ns) = (trace.ts_ns(launch), trace.end_ns(launch));
             wall.linked = true;
             wall.launched_ns[at] = begun_ns;
-            // (A blocking copy begins before its call is over.)
-            wall.slack_ns[at] = slice.start_ns.saturating_sub(over_ns).max(0);
             // (A copy from pageable memory blocks the CPU, although its call may be over before the copy is.)
             let copies = gpu.works[slice.work].kind == RawKind::Memcpy;
+            // (A blocking copy begins before its call is over: with less to wait for, it begins as soon as it is launched.)
+            let from_ns = if copies && over_ns > slice.start_ns { begun_ns } else { over_ns };
+            wall.slack_ns[at] = slice.start_ns.saturating_sub(from_ns).max(0);
             if copies && over_ns > slice.start_ns {
                 let waited_ns = over_ns.min(slice.end_ns()).saturating_sub(begun_ns).max(0);
                 wall.waits.push(Wait { until_ns: over_ns, waited_ns, slice: at as u32 });
             }
         }
-        wall.add_pauses(gpu, extent.span_ns());
+        (0..gpu.n_beside()).for_each(|at| extent.add(&gpu.slice_beside(at)));
+        let loads = wall.add_loader(gpu);
+        wall.add_pauses(gpu, extent.span_ns(), &loads);
         wall.add_spacing(gpu, launches);
         let lost_ns = blocked_ns.saturating_add(wall.one_off_ns);
         wall.span_ns = extent.span_ns().saturating_sub(lost_ns).max(0);
@@ -125,7 +134,7 @@ impl Wall {
 
     /// How long the device was idle before each slice, and which of these pauses are one-off.
     #[inline(never)]
-    fn add_pauses(&mut self, gpu: &Gpu<'_>, span_ns: i64) {
+    fn add_pauses(&mut self, gpu: &Gpu<'_>, span_ns: i64, loads: &[Interval]) {
         let mut beside = (0..gpu.n_beside()).map(|at| gpu.slice_beside(at)).peekable();
         let mut busy_until: Option<i64> = None;
         // Long pauses, each without what of it is blocked.
@@ -140,7 +149,10 @@ impl Wall {
             let slack_ns = self.slack_ns[at];
             let is_blocked = slack_ns != UNKNOWN && slack_ns.min(idle_ns) >= BLOCKED_NS;
             let free_ns = if is_blocked { idle_ns - slack_ns.min(idle_ns) } else { idle_ns };
-            if i128::from(free_ns) * 100 > i128::from(span_ns) * i128::from(ONE_OFF_PCT) {
+            let gap = busy_until.map(|ns| (ns, slice.start_ns));
+            let is_long = i128::from(free_ns) * 100 > i128::from(span_ns) * i128::from(ONE_OFF_PCT);
+            // (A step that waits for its batch does so each time.)
+            if is_long && gap.is_none_or(|gap| length(&both(&[gap], loads)) < idle_ns / 2) {
                 long_ns.push(free_ns);
             }
             busy_until = busy_until.max(Some(slice.end_ns()));
@@ -148,6 +160,35 @@ impl Wall {
         let similar = |ns: i64| long_ns.iter().filter(|other| **other >= ns / 2).count();
         let one_off = long_ns.iter().filter(|ns| similar(**ns) < RHYTHM);
         self.one_off_ns = one_off.fold(0, |sum, ns| sum.saturating_add(*ns));
+    }
+
+    /// Where the CPU gets its next batch from a data loader. Where it waits for worker processes, time that it saves is lost.
+    #[inline(never)]
+    fn add_loader(&mut self, gpu: &Gpu<'_>) -> Vec<Interval> {
+        let trace = gpu.trace;
+        let of = |id: u32| {
+            let name = trace.strings.get(StringId(id));
+            (name.contains("DataLoader"), name.contains("_MultiProcessingDataLoaderIter"))
+        };
+        let names: Vec<(bool, bool)> = (0..trace.strings.len() as u32).map(of).collect();
+        let mut loads = Vec::new();
+        if !names.iter().any(|(loads, _)| *loads) {
+            return loads;
+        }
+        each_row(trace, |row| {
+            let (is_loader, has_workers) = names[trace.name(row).0 as usize];
+            let complete = trace.phase(row) == Phase::Complete;
+            if !is_loader || !complete || !trace.flags(row).has(Flags::HAS_TS) {
+                return;
+            }
+            let call = (trace.ts_ns(row), trace.end_ns(row));
+            loads.push(call);
+            if has_workers && call.1.saturating_sub(call.0) >= LOADED_NS {
+                self.loaded_ns.push(call.1);
+            }
+        });
+        trace::sort(&mut self.loaded_ns);
+        union(loads)
     }
 
     /// How long the CPU takes from one launch to the next, by slice.
@@ -236,6 +277,7 @@ impl Wall {
         let Some(Removed { slice: first, .. }) = removed.first() else { return 0 };
         let mut left = removed.iter().peekable();
         let mut waits = self.waits.iter().peekable();
+        let mut loaded = self.loaded_ns.iter().peekable();
         // The lead of the GPU at each slice that the CPU waits for.
         let mut leads: Vec<(u32, i64)> = Vec::new();
         let mut awaited: Vec<u32> = self.waits.iter().map(|wait| wait.slice).collect();
@@ -252,6 +294,9 @@ impl Wall {
                 let lead_ns = known.map_or(0, |at| leads[at].1);
                 // (A CPU that comes earlier only waits longer.)
                 cpu_ns = lead_ns.min(cpu_ns.saturating_add(wait.waited_ns));
+            }
+            while launched_ns != UNKNOWN && loaded.next_if(|ns| **ns <= launched_ns).is_some() {
+                cpu_ns = 0;
             }
             if self.slack_ns[at] != UNKNOWN {
                 let launched_ns = cpu_ns.min(gpu_ns.saturating_add(self.idle_ns[at]));
@@ -405,6 +450,50 @@ mod tests {
         };
         assert_eq!(saved_ns(118), 81 * US - US, "its call is over a little before the copy");
         assert_eq!(saved_ns(10), US, "one that only queues it");
+    }
+
+    #[test]
+    fn a_copy_that_blocks_the_cpu_begins_as_soon_as_the_gpu_is_done() {
+        let mut fixture = Fixture::default();
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(1);
+        fixture.push(launch.at(0, US));
+        fixture.push(kernel("k").at(2 * US, 100 * US).link(1));
+        let copy = slice("cuda_runtime", "cudaMemcpyAsync").on(1, 1).link(2);
+        fixture.push(copy.at(5 * US, 110 * US));
+        let name = "Memcpy DtoH (Device -> Pageable)";
+        fixture.push(slice("gpu_memcpy", name).at(102 * US, 10 * US).link(2));
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
+        let wall = Wall::of(&gpu, &Launches::of(&gpu), 0);
+        assert_eq!(wall.saved_ns(&[(0, 80 * US)]), 80 * US);
+    }
+
+    /// Two kernels, and between their launches a call of the data loader.
+    fn loaded(loader: &str) -> Wall {
+        let mut fixture = Fixture::default();
+        for (link, at) in [(1, 0), (2, 90_000)] {
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+            fixture.push(launch.at(at * US, US));
+            fixture.push(kernel("k").at((at + 2) * US, 10 * US).link(link));
+        }
+        fixture.push(slice("user_annotation", loader).on(1, 1).at(20 * US, 80_000 * US));
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
+        Wall::of(&gpu, &Launches::of(&gpu), 0)
+    }
+
+    #[test]
+    fn a_cpu_that_waits_for_the_workers_of_a_loader_has_no_lead() {
+        let gone = [Removed { slice: 0, gpu_ns: 0, cpu_ns: 10 * US }];
+        let workers = loaded("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+        assert_eq!(workers.saved_without(&gone), 0);
+        let alone = loaded("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+        assert_eq!(alone.saved_without(&gone), 10 * US);
+        // The pause is of each step, not of one.
+        assert_eq!((alone.one_off_ns, alone.span()), (0, "the GPU span"));
+        assert!(loaded("another range").one_off_ns > 0);
     }
 
     #[test]

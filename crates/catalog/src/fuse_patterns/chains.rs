@@ -32,6 +32,8 @@ pub struct FuseChain {
     /// Whether all kernels that count are matrix products of one input: the sizes that their ops were called with must be
     /// recorded and equal.
     pub same_input: bool,
+    /// Whether its parts may have pauses between them: those of an optimizer step belong together however late a launch is.
+    pub across_pauses: bool,
     /// Whether kernels that count must be (`true`), or must not be (`false`), launched by `zero_grad`.
     pub zero_grad: Option<bool>,
     /// How often it must be found.
@@ -107,6 +109,7 @@ const BASE: FuseChain = FuseChain {
     max_us: None,
     same_name: false,
     same_input: false,
+    across_pauses: false,
     zero_grad: None,
     min_times: 1,
     min_pct: 0.1,
@@ -138,7 +141,6 @@ pub const CHAINS: &[FuseChain] = &[
         ],
         chains: &[
             "silu ~fill? ~gemm? ~split_k? mul",
-            "mul_number pow mul_number add mul_number tanh add_number mul ~fill? ~gemm? ~split_k? mul",
             "mul_number pow mul_number add mul_number tanh add_number mul",
         ],
         priority: 70,
@@ -239,6 +241,7 @@ pub const CHAINS: &[FuseChain] = &[
         what: "four or more of the optimizer's kernels",
         remedies: &["fused-optimizer"],
         keeps: Keeps::LargestName,
+        across_pauses: true,
         chains: &["foreach{4}"],
         priority: 30,
         ..BASE

@@ -167,6 +167,8 @@ pub struct RunFacts {
     pub collective_f32: Option<bool>,
     /// The run has foreach or fused optimizer kernels.
     pub foreach: Option<bool>,
+    /// The month of the recording, as `year * 100 + month`.
+    pub recorded: Option<u32>,
 }
 
 /// Which gate is closed.
@@ -222,6 +224,8 @@ pub enum Gate {
     CollectiveFormat,
     /// The optimizer's kernels.
     Foreach,
+    /// When the trace was recorded.
+    Released,
 }
 
 /// The conditions of a remedy: a list of allowed values for each fact. An empty list and `None` ask for nothing.
@@ -277,6 +281,9 @@ pub struct Gates {
     pub collective_f32: Option<bool>,
     /// Whether the optimizer has foreach or fused kernels.
     pub foreach: Option<bool>,
+    /// The month in which what the remedy uses was released, as `year * 100 + month`. A trace that was recorded before is of a
+    /// version that lacks it; one without a date passes.
+    pub since: Option<u32>,
 }
 
 /// No conditions.
@@ -306,6 +313,7 @@ pub(crate) const OPEN: Gates = Gates {
     ddp: None,
     collective_f32: None,
     foreach: None,
+    since: None,
 };
 
 /// A fact that is not known is in no list.
@@ -352,8 +360,13 @@ impl Gates {
             (agrees(self.ddp, facts.ddp), Gate::Ddp),
             (agrees(self.collective_f32, facts.collective_f32), Gate::CollectiveFormat),
             (agrees(self.foreach, facts.foreach), Gate::Foreach),
+            (self.is_released(facts), Gate::Released),
         ];
         gates.into_iter().find(|(open, _)| !open).map(|(_, gate)| gate)
+    }
+
+    fn is_released(&self, facts: &RunFacts) -> bool {
+        self.since.zip(facts.recorded).is_none_or(|(since, recorded)| recorded >= since)
     }
 
     /// Compute capabilities are NVIDIA's; on other GPUs the vendor's gate decides.

@@ -18,6 +18,11 @@ const TRAINING: &[RunType] = &[RunType::Training];
 const INFERENCE: &[RunType] = &[RunType::Inference];
 const FORWARD: &[Phase] = &[Phase::Forward];
 
+/// When PyTorch 2.0 was released: torch.compile, scaled_dot_product_attention, fused optimizers.
+const PYTORCH_2_0: u32 = 2023_03;
+/// When PyTorch 2.9 was released: one kernel for `rms_norm`.
+const PYTORCH_2_9: u32 = 2025_10;
+
 /// Every remedy.
 pub const REMEDIES: &[Remedy] = &[
     Remedy {
@@ -28,6 +33,7 @@ pub const REMEDIES: &[Remedy] = &[
               memory once.",
         check: "In a new trace, Triton kernels (triton_...) replace these kernels.",
         gates: Gates {
+            since: Some(PYTORCH_2_0),
             stacks: OWN_CODE,
             phases: &[Phase::Forward, Phase::Backward],
             executions: NOT_COMPILED,
@@ -43,6 +49,7 @@ pub const REMEDIES: &[Remedy] = &[
         why: "One kernel reads the row once and writes the result once.",
         check: "In a new trace, one norm kernel replaces pow, mean, rsqrt and mul.",
         gates: Gates {
+            since: Some(PYTORCH_2_9),
             stacks: OWN_CODE,
             phases: FORWARD,
             norms: &[Norm::Rms],
@@ -159,10 +166,12 @@ pub const REMEDIES: &[Remedy] = &[
         id: "sdpa",
         what: "torch.nn.functional.scaled_dot_product_attention",
         action: "Call torch.nn.functional.scaled_dot_product_attention in place of the two matrix products and the softmax, with \
-                 a mask or bias as attn_mask; torch.nn.MultiheadAttention calls it with need_weights=False.",
+                 a mask or bias as attn_mask, and scale=1.0 if the model does not scale the scores; torch.nn.MultiheadAttention \
+                 calls it with need_weights=False.",
         why: "One kernel computes the attention without writing the scores to memory.",
-        check: "In a new trace, an attention kernel (flash, efficient or fmha) replaces the softmax and both bmm kernels.",
+        check: "In a new trace, an attention kernel (flash, efficient, fmha or attn_fwd) replaces the softmax and both bmm kernels.",
         gates: Gates {
+            since: Some(PYTORCH_2_0),
             platforms: KNOWN_GPU,
             stacks: OWN_CODE,
             phases: FORWARD,
@@ -176,8 +185,9 @@ pub const REMEDIES: &[Remedy] = &[
         what: "attn_implementation=\"sdpa\" of Hugging Face Transformers",
         action: "Load the model with attn_implementation=\"sdpa\"; it runs eager_attention_forward of Transformers now.",
         why: "One kernel computes the attention without writing the scores to memory.",
-        check: "In a new trace, an attention kernel (flash, efficient or fmha) replaces the softmax and both bmm kernels.",
+        check: "In a new trace, an attention kernel (flash, efficient, fmha or attn_fwd) replaces the softmax and both bmm kernels.",
         gates: Gates {
+            since: Some(PYTORCH_2_0),
             platforms: KNOWN_GPU,
             stacks: OWN_CODE,
             phases: FORWARD,
@@ -379,6 +389,7 @@ pub const REMEDIES: &[Remedy] = &[
         why: "One kernel per group of parameters does the whole update, so that parameters and states cross memory once.",
         check: "In a new trace, a fused optimizer kernel replaces the multi_tensor_apply kernels.",
         gates: Gates {
+            since: Some(PYTORCH_2_0),
             platforms: KNOWN_GPU,
             runs: TRAINING,
             optimizers: &[Optimizer::Sgd, Optimizer::Adam, Optimizer::AdamW, Optimizer::Adagrad],
@@ -394,6 +405,7 @@ pub const REMEDIES: &[Remedy] = &[
         why: "The update runs over lists of parameters instead of one parameter at a time.",
         check: "In a new trace, a few multi_tensor_apply or fused optimizer kernels replace the many short ones.",
         gates: Gates {
+            since: Some(PYTORCH_2_0),
             platforms: KNOWN_GPU,
             runs: TRAINING,
             phases: &[Phase::Optimizer],
@@ -476,9 +488,10 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "pin-host-memory",
         what: "pinned host memory and non_blocking=True",
-        action: "Allocate the host tensor in pinned memory (pin_memory=True of the DataLoader) and copy with non_blocking=True.",
-        why: "A copy from pageable memory blocks the CPU and cannot run beside kernels.",
-        check: "In a new trace, the copy is named \"Pinned -> Device\" and runs concurrently with kernels.",
+        action: "Allocate the host tensor in pinned memory (pin_memory=True of the DataLoader), and copy one batch ahead on a \
+                 separate stream with non_blocking=True.",
+        why: "A copy from pageable memory blocks the CPU, and a stream runs its work in order.",
+        check: "In a new trace, the copy is named \"Pinned -> Device\" and runs concurrently with kernels of another stream.",
         gates: Gates { pinned: Some(false), to_device: Some(true), ..OPEN },
     },
     Remedy {
@@ -504,6 +517,7 @@ pub const REMEDIES: &[Remedy] = &[
         why: "The CPU launches kernels more slowly than the GPU runs them.",
         check: "In a new trace, cudaGraphLaunch launches the kernels and the GPU's busy share is higher.",
         gates: Gates {
+            since: Some(PYTORCH_2_0),
             platforms: &[Platform::Cuda],
             stacks: OWN_CODE,
             phases: &[Phase::Forward, Phase::Backward],
@@ -519,6 +533,7 @@ pub const REMEDIES: &[Remedy] = &[
         why: "The CPU launches kernels more slowly than the GPU runs them.",
         check: "In a new trace, hipGraphLaunch launches the kernels and the GPU's busy share is higher.",
         gates: Gates {
+            since: Some(PYTORCH_2_0),
             platforms: &[Platform::Rocm],
             stacks: OWN_CODE,
             phases: &[Phase::Forward, Phase::Backward],

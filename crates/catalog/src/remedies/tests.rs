@@ -34,11 +34,22 @@ const TRAINING: RunFacts = RunFacts {
     ddp: None,
     collective_f32: None,
     foreach: None,
+    recorded: None,
 };
 
 /// The same as inference in vLLM.
 const VLLM: RunFacts =
     RunFacts { stack: Some(Stack::Vllm), run: Some(RunType::Inference), ..TRAINING };
+
+#[test]
+fn what_was_not_released_when_the_trace_was_recorded_is_no_remedy() {
+    let at = |recorded| RunFacts { recorded, ..TRAINING };
+    assert_eq!(ids(&["torch-compile"], &at(Some(2021_06))), [""; 0]);
+    let closed = remedy("torch-compile").and_then(|row| row.gates.closed(&at(Some(2021_06))));
+    assert_eq!(closed, Some(Gate::Released));
+    assert_eq!(ids(&["torch-compile"], &at(Some(2023_03))), ["torch-compile"]);
+    assert_eq!(ids(&["torch-compile"], &at(None)), ["torch-compile"], "a trace without a date");
+}
 
 #[test]
 fn rows_are_whole() {

@@ -54,6 +54,8 @@ pub struct RunFacts {
     pub has_inputs: bool,
     /// Whether frames of Python are recorded.
     pub has_frames: bool,
+    /// Whether any kernel maps to an op.
+    pub has_ops: bool,
     /// What a reader of the tables must know.
     pub warnings: Vec<String>,
 }
@@ -100,6 +102,7 @@ impl RunFacts {
             batch_shape: (!batches.is_empty()).then_some(Value::Object(batches)),
             has_inputs: triage.coverage.has_inputs,
             has_frames: triage.coverage.has_frames,
+            has_ops: triage.coverage.op_ns > 0,
             warnings: warning.into_iter().collect(),
         }
     }
@@ -280,7 +283,7 @@ impl ProfileMetadata {
                 let ids = used.filter_map(|device| device.device.parse().ok()).collect();
                 from.derived(
                     "gpu_device_ids",
-                    "devices of kernels, as numbered by the process",
+                    "devices of kernels, as numbered by the profiler",
                     ids,
                 )
             });

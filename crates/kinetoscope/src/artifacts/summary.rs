@@ -1,6 +1,5 @@
 //! `profile_summary.md`: the report to read first.
 
-use analysis::words;
 use report::{Cell, Column, Row, Section, Table, Unit, units};
 use serde::Serialize;
 
@@ -89,7 +88,6 @@ fn run(metadata: &ProfileMetadata, facts: &RunFacts) -> Section {
             Some(metadata.framework.clone()),
             &metadata.framework_evidence.join("; "),
         ),
-        row("Stage", "profile_stage", Some(words::stage(&metadata.profile_stage).show()), ""),
         row(
             "Architecture",
             "observed_arch",
@@ -138,6 +136,7 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let mut section = Section::new("questions", "Open questions");
     let any_gpu_work = metadata.gpu_counts.values().any(|n| *n > 0);
     let serves = ["sglang", "vllm", "trtllm", "tokenspeed"].contains(&metadata.framework.as_str());
+    let has_ops = any_gpu_work && facts.has_ops;
     let has = |recorded: bool, flag: Option<bool>| recorded || flag == Some(true);
     for (missing, question) in [
         (serves && metadata.base_image.is_none(), "Which container image was used (exact tag)?"),
@@ -152,11 +151,16 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
         (serves && metadata.target_arch.is_none(), "Which architecture are the conclusions for?"),
         (serves && metadata.gpu_clocks_mhz.is_none(), "What were the GPU clocks?"),
         (
-            any_gpu_work && !has(facts.has_frames, metadata.trace.with_stack),
+            any_gpu_work && !has_ops,
+            "Is there a trace recorded with ProfilerActivity.CPU? Without it, kernels map to no op, and advice that \
+             depends on ops is missing.",
+        ),
+        (
+            has_ops && !has(facts.has_frames, metadata.trace.with_stack),
             "Is there a trace recorded with with_stack=True? Without stacks, kernels do not map to Python functions.",
         ),
         (
-            any_gpu_work && !has(facts.has_inputs, metadata.trace.record_shapes),
+            has_ops && !has(facts.has_inputs, metadata.trace.record_shapes),
             "Is there a trace recorded with record_shapes=True? Without it the input shapes of ops are not recorded.",
         ),
     ] {

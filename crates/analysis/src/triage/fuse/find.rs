@@ -279,7 +279,7 @@ impl Walk<'_> {
                 && (!row.same_name || first.is_none_or(|first| work(*first) == work(here)))
         };
         lanes.code(here).kinds.meets(step.kinds)
-            && (here == self.start || lanes.follows(here))
+            && (here == self.start || row.across_pauses || lanes.follows(here))
             && (!step.counts || counts())
     }
 }

@@ -158,7 +158,7 @@ fn modules(attribution: &Attribution) -> String {
 }
 
 /// As many kernels in one place are as telling as several places.
-const MANY: usize = 32;
+const MANY: usize = 64;
 
 /// A candidate that stays, with what is left of it.
 struct Accepted {

@@ -169,7 +169,7 @@ fn every_chain_is_found_in_stream_order() {
         ("K01", &[POW, MEAN, ADD_NUMBER, RSQRT, MUL], 50),
         ("K02", &[SILU, GEMM, MUL], 20),
         ("K02", &[SILU, FILL, GEMM, MUL], 20),
-        ("K02", &gelu, 90),
+        ("K02", &gelu, 80),
         ("K03", &[MUL, NEG, CAT, MUL, ADD], 50),
         ("K04", &[GEMM, ADD, CAST, SOFTMAX, CAST, GEMM], 60),
         ("K05", &[ADD, LAYER_NORM], 20),

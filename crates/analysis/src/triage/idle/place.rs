@@ -6,7 +6,7 @@ use super::intervals::Interval;
 use super::{Kind, kind, named};
 use crate::before_window::is_gpu;
 
-/// What runs for at least half of a piece of idle time: of each kind the innermost.
+/// What runs for at least half of a piece of idle time, of Python for four fifths: of each kind the innermost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
     /// A call of the runtime.
@@ -47,8 +47,9 @@ pub(crate) fn places(trace: &Trace, pieces: &[(Interval, Option<TrackId>)]) -> V
         let (start, end) = (trace.ts_ns(row), trace.end_ns(row));
         for (place, ((from, to), track)) in found.iter_mut().zip(pieces) {
             let shared = end.min(*to).saturating_sub(start.max(*from));
+            let (part, whole) = if kind == Kind::Python { (4, 5) } else { (1, 2) };
             if shared <= 0
-                || shared.saturating_mul(2) < to.saturating_sub(*from)
+                || shared.saturating_mul(whole) < to.saturating_sub(*from).saturating_mul(part)
                 || track.is_some_and(|track| track != trace.track(row))
             {
                 continue;

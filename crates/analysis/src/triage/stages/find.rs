@@ -71,6 +71,8 @@ pub(crate) struct Finder<'a> {
     launches: &'a Launches,
     /// By work: whether its name says that it belongs to the backward pass.
     is_backward: Vec<bool>,
+    /// By work: whether it updates the scale of the loss, which a GradScaler does after the optimizer's step.
+    is_loss_scale: Vec<bool>,
     /// Annotations by `External id`.
     externals: Vec<(i64, u32)>,
     of_track: Vec<Timeline>,
@@ -125,6 +127,11 @@ impl<'a> Finder<'a> {
             windows,
             is_engine,
             is_backward: gpu.works.iter().map(is_backward).collect(),
+            is_loss_scale: gpu
+                .works
+                .iter()
+                .map(|work| gpu.trace.strings.get(work.name).contains("amp_update_scale"))
+                .collect(),
             externals,
             of_track: of(
                 &|track| track.0 as usize,
@@ -159,6 +166,9 @@ impl<'a> Finder<'a> {
             .or_else(|| self.by_distance(row, launch, slice));
         let found = found.unwrap_or(nothing);
         // What runs around it is weaker evidence than its own name.
+        if self.is_loss_scale.get(slice.work) == Some(&true) && found.stage != Stage::Optimizer {
+            return Found { stage: Stage::Optimizer, evidence: Evidence::KernelName, window: None };
+        }
         let contradicted = !matches!(found.stage, Stage::Backward | Stage::WeightGrad)
             && (found.stage.is_training() || found.evidence == Evidence::Nothing);
         if contradicted && self.is_backward.get(slice.work) == Some(&true) {

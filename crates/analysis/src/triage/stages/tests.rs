@@ -421,6 +421,21 @@ fn a_scripts_thread_that_runs_the_engine_is_backward_only_within_its_ops() {
 }
 
 #[test]
+fn the_scale_of_the_loss_is_updated_by_the_optimizer() {
+    let mut fixture = Fixture::default();
+    fixture.push(cpu("Optimizer.step#Adam.step", 1).at(10 * MS, MS));
+    launched(&mut fixture, 1, 1, 10, 10);
+    let launch = slice("cuda_runtime", "cudaLaunchKernel").on(PID, 1).link(2);
+    fixture.push(launch.at(12 * MS, MS / 10));
+    let update = kernel("at::native::amp_update_scale_cuda_kernel(float*, int*, float*)");
+    fixture.push(update.at(12 * MS + MS / 2, MS / 10).link(2));
+    let op = "autograd::engine::evaluate_function: AddmmBackward0";
+    fixture.push(slice("cpu_op", op).on(PID, 2).at(40 * MS, MS));
+    launched(&mut fixture, 3, 2, 40, 41);
+    assert_eq!(stages(fixture), [Stage::Optimizer, Stage::Optimizer, Stage::Backward]);
+}
+
+#[test]
 fn work_between_the_passes_of_training_has_no_stage() {
     let mut fixture = Fixture::default();
     fixture.push(cpu("Optimizer.step#SGD.step", 1).at(10 * MS, MS));
