@@ -6,8 +6,9 @@ use catalog::{Category, Platform, is_f32_without_tensor_cores};
 use report::units;
 use trace::Trace;
 
+use super::device_time::DeviceTime;
 use super::wall::Wall;
-use crate::gpu::{Extent, Gpu};
+use crate::gpu::Gpu;
 use crate::percent;
 
 /// From this share of busy time on such products are worth a sentence, in percent.
@@ -52,19 +53,17 @@ pub(super) fn sentence(
     if rate < LEAST_GAIN * f32 {
         return None;
     }
-    let mut extent = Extent::default();
     let (mut total_ns, mut removed) = (0_i64, Vec::new());
     for at in 0..gpu.len() {
         let slice = gpu.slice(at);
-        extent.add(&slice);
         if plain[slice.work] {
             total_ns = total_ns.saturating_add(slice.dur_ns);
             let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
             removed.push((at as u32, (exposed_ns as f64 * (1.0 - f32 / rate)) as i64));
         }
     }
-    (0..gpu.n_beside()).for_each(|at| extent.add(&gpu.slice_beside(at)));
-    if percent(total_ns, extent.busy_ns) < LEAST_PCT {
+    let busy_ns = DeviceTime::of(gpu).busy_ns;
+    if percent(total_ns, busy_ns) < LEAST_PCT {
         return None;
     }
     let how = if by_tf32 {
@@ -93,7 +92,7 @@ pub(super) fn sentence(
         "Matrix products of 32-bit floats run without tensor cores for {} ({} of GPU busy time). {how} {gain}: an estimate from \
          the peak rates of the {} ({f32} TFLOPS in 32 bits, {rate} TFLOPS in {format}).",
         units::time(total_ns),
-        units::percent(percent(total_ns, extent.busy_ns)),
+        units::percent(percent(total_ns, busy_ns)),
         peak.title,
     ))
 }

@@ -19,9 +19,9 @@ const INFERENCE: &[RunType] = &[RunType::Inference];
 const FORWARD: &[Phase] = &[Phase::Forward];
 
 /// When PyTorch 2.0 was released: torch.compile, scaled_dot_product_attention, fused optimizers.
-const PYTORCH_2_0: u32 = 2023_03;
+const PYTORCH_2_0: u32 = 2023 * 100 + 3;
 /// When PyTorch 2.9 was released: one kernel for `rms_norm`.
-const PYTORCH_2_9: u32 = 2025_10;
+const PYTORCH_2_9: u32 = 2025 * 100 + 10;
 
 /// Every remedy.
 pub const REMEDIES: &[Remedy] = &[

@@ -44,10 +44,10 @@ const VLLM: RunFacts =
 #[test]
 fn what_was_not_released_when_the_trace_was_recorded_is_no_remedy() {
     let at = |recorded| RunFacts { recorded, ..TRAINING };
-    assert_eq!(ids(&["torch-compile"], &at(Some(2021_06))), [""; 0]);
-    let closed = remedy("torch-compile").and_then(|row| row.gates.closed(&at(Some(2021_06))));
+    assert_eq!(ids(&["torch-compile"], &at(Some(202_106))), [""; 0]);
+    let closed = remedy("torch-compile").and_then(|row| row.gates.closed(&at(Some(202_106))));
     assert_eq!(closed, Some(Gate::Released));
-    assert_eq!(ids(&["torch-compile"], &at(Some(2023_03))), ["torch-compile"]);
+    assert_eq!(ids(&["torch-compile"], &at(Some(202_303))), ["torch-compile"]);
     assert_eq!(ids(&["torch-compile"], &at(None)), ["torch-compile"], "a trace without a date");
 }
 

@@ -92,7 +92,7 @@ impl RunFacts {
             busy: match window_ns {
                 0 => "This trace contains no GPU slices.".to_owned(),
                 _ => format!(
-                    "GPU busy {} of {}.",
+                    "GPU busy {} of the GPU span of {}.",
                     units::percent(100.0 * busy_ns as f64 / window_ns as f64),
                     units::time(window_ns)
                 ),

@@ -18,6 +18,19 @@ pub enum Role {
     Memory,
 }
 
+impl Role {
+    /// What a person reads.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Formal => "measured trace",
+            Self::Mapping => "mapping trace",
+            Self::Capture => "capture",
+            Self::Memory => "memory snapshot",
+        }
+    }
+}
+
 /// One source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFile {

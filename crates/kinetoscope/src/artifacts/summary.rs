@@ -225,7 +225,7 @@ fn reproduction(metadata: &ProfileMetadata) -> Section {
         .iter()
         .map(|source| SourceRow {
             name: source.name.clone(),
-            role: format!("{:?}", source.role).to_ascii_lowercase(),
+            role: source.role.label().to_owned(),
             bytes: source.bytes,
             sha256: source.sha256.clone(),
         })
