@@ -6,6 +6,7 @@ use report::units;
 
 use super::DeviceTables;
 use super::device_time::DeviceTime;
+use super::fuse::FuseRow;
 use super::idle::cause::{Cause, Limited};
 use super::report::Coverage;
 use super::stages::{Stage, StageRow};
@@ -85,8 +86,13 @@ pub(super) fn takeaways(
         said.extend(limits.map(Limits::sentence));
     }
     let span = tables.span.unwrap_or("the GPU span");
-    let fusion =
-        tables.fuse.iter().filter(|row| row.priority.is_some_and(|priority| priority <= HEADLINE));
+    // (The bound of an attention needs the sizes of its products: what does not read them would print another one.)
+    let bounded = |row: &&FuseRow| row.pattern_id != "K04" || coverage.has_inputs;
+    let fusion = tables
+        .fuse
+        .iter()
+        .filter(|row| row.priority.is_some_and(|priority| priority <= HEADLINE))
+        .filter(bounded);
     if let Some((best, saved_ns)) =
         fusion.filter_map(|row| Some((row, row.savings_bound_ns?))).max_by_key(|(_, ns)| *ns)
     {

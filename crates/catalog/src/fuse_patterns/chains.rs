@@ -122,7 +122,7 @@ pub const CHAINS: &[FuseChain] = &[
     FuseChain {
         id: "K01",
         title: "Unfused RMSNorm",
-        what: "pow, mean, add, rsqrt and two mul, with casts between them,",
+        what: "pow, mean, add, rsqrt and two mul",
         remedies: &["rms-norm-op", "liger-rms-norm", "torch-compile"],
         chains: &["copy? pow mean add_number rsqrt mul copy? mul", "pow mean add_number rsqrt mul"],
         priority: 90,

@@ -379,10 +379,13 @@ impl Device<'_, '_> {
             .flatten()
             .map(|row| trace.name_text(row).to_owned())
             .collect();
-        let line = place.innermost().and_then(|row| {
+        // Where a call is known, its function; else the frame of Python that covers most of the gap: at its start it is the
+        // innermost one.
+        let line = place.call.or(place.frame).and_then(|row| {
             let from = trace.ts_ns(row).max(times.0);
             let to = trace.end_ns(row).min(times.1);
-            self.linker.line_at(trace.track(row), from.midpoint(to))
+            let at = if place.call.is_some() { from.midpoint(to) } else { trace.ts_ns(row) };
+            self.linker.line_at(trace.track(row), at)
         });
         names.extend(line);
         if names.is_empty() {

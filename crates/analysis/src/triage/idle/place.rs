@@ -17,13 +17,6 @@ pub(crate) struct Place {
     pub(crate) frame: Option<Row>,
 }
 
-impl Place {
-    /// The innermost of all: what names the place.
-    pub(crate) fn innermost(&self) -> Option<Row> {
-        self.call.or(self.range).or(self.frame)
-    }
-}
-
 /// The places of pieces of idle time; of those with a thread the places on it. Names of steps say nothing.
 #[inline(never)]
 pub(crate) fn places(trace: &Trace, pieces: &[(Interval, Option<TrackId>)]) -> Vec<Place> {

@@ -35,7 +35,7 @@ pub(super) fn note(
         let busy = stages.iter().filter(alone).any(|stage| stage.n_used > 1);
         let with = if busy { " that does 1% of the work" } else { "" };
         sentences.push(format!(
-            "No second stream{with}{place}: only communication and copies could run on one."
+            "No second stream{with}{place}: only communication and copies are examined for overlap."
         ));
     }
     let Concurrency { busy_ns, overlapped_ns, peak_streams } = Concurrency::of(per_slice);
