@@ -310,3 +310,19 @@ fn a_flow_event_is_not_put_where_another_slice_starts() {
     ]);
     again(&repair(file.as_bytes()).0);
 }
+
+#[test]
+fn a_second_id2_replaces_only_the_members_that_it_has() {
+    let event = |second: &str| {
+        format!(
+            r#"{{"ph":"n","name":"c","pid":5,"tid":7,"ts":3,"id2":{{"local":1}},"id2":{second}}}"#
+        )
+    };
+    for (second, rejected) in
+        [("null", 0), ("5", 0), ("{}", 0), (r#"{"other":1}"#, 0), (r#"{"local":null}"#, 1)]
+    {
+        let file = document(&[&slice("a", 0, 5), &event(second)]);
+        assert_eq!(plan(file.as_bytes()).before.rejected_events, rejected, "{second}");
+        again(&repair(file.as_bytes()).0);
+    }
+}

@@ -107,17 +107,17 @@ impl Events {
         if !notes.flags.has(Flags::TEXT) {
             return;
         }
-        let reads = |field| match draft.get(field) {
-            Some(Value::Object(text)) => importer::reads_event(text),
-            _ => true,
-        };
+        let reads_args = || draft.args_text().is_none_or(importer::reads_event);
+        let reads_ids = || phases::second_ids(notes.text).all(importer::reads_event);
         let looks_into_args = matches!(letter(draft), Some(b'C' | b'M' | b'T'));
         if !importer::reads_event(notes.text) {
             self.stop(
                 notes.offset,
                 "an event is not valid JSON to Perfetto, which rejects the whole file",
             );
-        } else if (looks_into_args && !reads(Field::Args)) || !reads(Field::Id2) {
+        } else if (looks_into_args && !reads_args())
+            || (draft.get(Field::Id2).is_some() && !reads_ids())
+        {
             self.stop(
                 notes.offset,
                 "arguments that Perfetto parses are not valid JSON: the import may never end",
