@@ -326,3 +326,16 @@ fn a_second_id2_replaces_only_the_members_that_it_has() {
         again(&repair(file.as_bytes()).0);
     }
 }
+
+#[test]
+fn an_odd_number_does_not_make_the_other_time_readable() {
+    let event = |ts: &str, dur: &str| {
+        format!(r#"{{"ph":"X","name":"a","pid":5,"tid":7,"ts":{ts},"dur":{dur}}}"#)
+    };
+    let before = |ts, dur| plan(document(&[&event(ts, dur), &slice("b", 50, 5)]).as_bytes()).before;
+    assert_eq!(before("[]", "0.0005").unreadable_events, 1);
+    assert!(before("12.0005", "null").stops.is_some());
+    // A number out of range is one to the importer.
+    assert_eq!(before("1e20", "2").unreadable_events, 0);
+    assert!(before("12", "1e30").stops.is_none());
+}

@@ -73,7 +73,7 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
         plan.note(row, Rule::NumberSpelling, None);
     }
     let reads_early = || trace.importer_ns(row).is_some_and(|odd| odd.ts_ns < 0);
-    if phase == Phase::Metadata && flags.has(Flags::TS_UNREADABLE) && reads_early() {
+    if phase == Phase::Metadata && flags.has(Flags::TS_BEYOND) && reads_early() {
         // Out of our range, but not of the importer's.
         plan.edit_mut(row).ts_ns = Some(0);
         plan.note(row, Rule::NumberSpelling, None);

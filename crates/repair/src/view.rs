@@ -182,18 +182,18 @@ impl<'a> View<'a> {
     #[cold]
     fn odd_flags(&self, row: Row, mut flags: Flags) -> Flags {
         let is_spelt_anew = self.lens.repaired && self.edit(row).is_some_and(|edit| edit.numbers);
-        if flags.has(Flags::TS_REJECTED) && !is_spelt_anew {
-            flags.0 &= !Flags::HAS_TS.0;
-        }
         // A number that is out of our range it reads, wrapped or cut.
-        if !self.lens.repaired && self.trace.importer_ns(row).is_some() {
-            for (lacks, has) in
-                [(Flags::TS_UNREADABLE, Flags::HAS_TS), (Flags::DUR_UNREADABLE, Flags::HAS_DUR)]
+        if !self.lens.repaired {
+            for (beyond, has) in
+                [(Flags::TS_BEYOND, Flags::HAS_TS), (Flags::DUR_BEYOND, Flags::HAS_DUR)]
             {
-                if flags.has(lacks) {
+                if flags.has(beyond) {
                     flags.set(has);
                 }
             }
+        }
+        if flags.has(Flags::TS_REJECTED) && !is_spelt_anew {
+            flags.0 &= !Flags::HAS_TS.0;
         }
         flags
     }

@@ -144,6 +144,11 @@ impl Flags {
     /// A slice with a `bind_id` and neither `flow_in` nor `flow_out`.
     pub const BIND_UNDIRECTED: Self = Self(1 << 22);
 
+    /// `ts` is a number out of our range ([`Flags::TS_UNREADABLE`]), which the importer reads, wrapped or cut.
+    pub const TS_BEYOND: Self = Self(1 << 23);
+    /// The same of `dur` ([`Flags::DUR_UNREADABLE`]).
+    pub const DUR_BEYOND: Self = Self(1 << 24);
+
     /// Whether every bit of `other` is set.
     #[inline]
     #[must_use]

@@ -520,7 +520,7 @@ impl TraceBuilder {
             return;
         }
         let Some(flags) = trace.flags.get(row as usize) else { return };
-        let lost = Flags(Flags::TS_UNREADABLE.0 | Flags::ODD_NUMBER.0);
+        let lost = Flags(Flags::TS_UNREADABLE.0 | Flags::TS_BEYOND.0 | Flags::ODD_NUMBER.0);
         trace.flags.set(row as usize, flags & !Flags::HAS_TS.0 | lost.0);
         trace.seen_flags.set(lost);
         match trace.importer_ns.binary_search_by_key(&row, |(row, _)| *row) {

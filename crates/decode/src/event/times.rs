@@ -84,6 +84,7 @@ impl Events {
             }
             Err(_) => {
                 notes.flag(Flags::TS_UNREADABLE, ProblemKind::TimeOutOfRange);
+                notes.flags.set(Flags::TS_BEYOND);
                 // (Out of range of the others, it may still be a plain number to the importer.)
                 let plain = || i64::try_from(micros.ns).ok().map(decimal::importer_ns);
                 (0, micros.odd_importer_ns.or_else(plain))
@@ -171,6 +172,7 @@ fn odd_dur(time: Time, phase: Phase, notes: &mut Notes<'_>) -> (i64, Option<i64>
         }
         Err(_) => {
             notes.flag(Flags::DUR_UNREADABLE, ProblemKind::TimeOutOfRange);
+            notes.flags.set(Flags::DUR_BEYOND);
             (0, micros.odd_importer_ns)
         }
     }

@@ -118,5 +118,5 @@ pub(super) fn stops(view: &View<'_>) -> Option<String> {
 fn stops_at(trace: &Trace, row: Row) -> bool {
     let flags = trace.flags(row);
     flags.has_any(Flags(Flags::DUR_REJECTED.0 | Flags::THREAD_TIMES_UNREADABLE.0))
-        || (flags.has(Flags::DUR_UNREADABLE) && trace.importer_ns(row).is_none())
+        || (flags.has(Flags::DUR_UNREADABLE) && !flags.has(Flags::DUR_BEYOND))
 }
