@@ -339,3 +339,11 @@ fn an_odd_number_does_not_make_the_other_time_readable() {
     assert_eq!(before("1e20", "2").unreadable_events, 0);
     assert!(before("12", "1e30").stops.is_none());
 }
+
+#[test]
+fn a_second_document_that_begins_with_a_comma_is_read() {
+    let document = format!("[,{},{}]\n", slice("a", 0, 5), slice("b", 10, 5));
+    let (json, _) = repair(document.repeat(2).as_bytes());
+    assert_eq!(json.matches(r#""ph": "X""#).count(), 4, "{json}");
+    again(&json);
+}

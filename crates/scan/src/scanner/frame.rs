@@ -111,6 +111,11 @@ impl Scanner {
         if matches!(byte, b'{' | b'[') {
             let starts = match input.ahead::<2>(input.at) {
                 Ok([_, next]) if byte == b'{' => matches!(next, Some(b'"' | b'}') | None),
+                // A stray comma may stand before the first event, as in a first document.
+                Ok([_, Some(b',')]) => match input.ahead::<3>(input.at) {
+                    Ok([.., next]) => next == Some(b'{'),
+                    Err(step) => return step,
+                },
                 Ok([_, next]) => matches!(next, Some(b'{' | b']') | None),
                 Err(step) => return step,
             };

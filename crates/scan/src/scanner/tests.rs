@@ -262,6 +262,29 @@ fn second_array_and_second_document() {
 }
 
 #[test]
+fn a_second_document_may_begin_with_a_comma() {
+    check(
+        r#"[,{"n":1}]x[, {"n":2}]"#,
+        &[
+            "0 start object=false",
+            "0 open",
+            "1 ExtraComma Among len=1 count=1",
+            r#"2 {"n":1}"#,
+            "9 close",
+            "10 end",
+            "10 Outside Outside len=1 count=1",
+            "11 SecondDocument Outside len=1 count=1",
+            "11 start object=false",
+            "11 open",
+            "12 ExtraComma Among len=1 count=1",
+            r#"14 {"n":2}"#,
+            "21 close",
+            "22 end",
+        ],
+    );
+}
+
+#[test]
 fn members_that_are_none() {
     check(
         r#"{"a" "b":,"c":1,nonsense,"ev":3}"#,
