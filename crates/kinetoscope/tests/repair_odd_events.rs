@@ -347,3 +347,25 @@ fn a_second_document_that_begins_with_a_comma_is_read() {
     assert_eq!(json.matches(r#""ph": "X""#).count(), 4, "{json}");
     again(&json);
 }
+
+#[test]
+fn in_the_order_of_the_file_a_lane_takes_no_slice_that_starts_before_the_end_at_its_ns() {
+    let event = |ph: &str, name: &str, ts: i64| {
+        format!(r#"{{"ph":"{ph}","name":"{name}","pid":5,"tid":7,"ts":{ts}}}"#)
+    };
+    // "b" and "c" both cross "a" and "d", and leave; at 10 µs "c" starts before "b" ends.
+    let file = document(&[
+        &event("B", "b", 3),
+        &event("B", "a", 5),
+        &event("B", "d", 6),
+        &event("B", "c", 10),
+        &event("E", "b", 10),
+        &event("E", "d", 11),
+        &event("E", "a", 12),
+        &event("E", "c", 13),
+    ]);
+    let plan = plan(file.as_bytes());
+    assert_eq!((plan.before.misplaced_ends > 0, plan.lanes.len()), (true, 2));
+    assert!(!plan.after.has_errors(), "{:?}", plan.after);
+    again(&repair(file.as_bytes()).0);
+}

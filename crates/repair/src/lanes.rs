@@ -390,6 +390,12 @@ fn place(
     let mut leaving: Vec<Stacked> =
         evicted.keys().map(|row| Stacked::of(&line.view.event(*row))).collect();
     order::sort(line.view, &mut leaving, &Plain::default());
+    let starts: Vec<(i64, Row)> = match line.threads.are_in_file_order() {
+        true => {
+            leaving.iter().map(|event| event.item(line.view)).map(|it| (it.ts, it.row)).collect()
+        }
+        false => Vec::new(),
+    };
     for event in leaving {
         let item = event.item(line.view);
         let Some((rule, because_of)) = evicted.get(&item.row).copied() else { continue };
@@ -397,6 +403,14 @@ fn place(
             Some((closing, end)) => (*closing, *end),
             None => (None, item.end),
         };
+        // Where the order of the file counts, a slice that starts at the ns of this end, but before it in the file, starts
+        // inside of this one.
+        let holds_start = |closing| {
+            let n = starts.partition_point(|start| *start < (end, closing));
+            let last = n.checked_sub(1).and_then(|last| starts.get(last));
+            last.is_some_and(|last| last.0 == end && *last != (item.ts, item.row))
+        };
+        let end = end.saturating_add(i64::from(closing.is_some_and(holds_start)));
         let annotation = is_annotation(line.view.trace, item.row) && rule == Rule::CrossingSlice;
         let (filling, kind) = if annotation {
             (&mut annotations, LaneKind::Annotations)

@@ -36,6 +36,14 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
+    /// All events.
+    const ALL: Self = Self { row: Row::MAX, ts: i64::MAX };
+
+    /// Whether these are all events: those of a file without a complete slice.
+    pub fn is_all(&self) -> bool {
+        *self == Self::ALL
+    }
+
     /// Finds out by the order of all events of a view. Matters only to threads with `E` events.
     #[inline(never)]
     pub fn of(view: &View<'_>) -> Self {
@@ -68,7 +76,7 @@ impl Plain {
         }
         match (slow, first_unsorted) {
             // Without a complete slice everything is in the order of the file.
-            (None, _) => Self { row: Row::MAX, ts: i64::MAX },
+            (None, _) => Self::ALL,
             (Some(slow), Some(unsorted)) => Self { row: slow.min(unsorted), ts: least_unsorted },
             (Some(slow), None) => Self { row: slow, ts: least_unsorted },
         }

@@ -126,6 +126,11 @@ impl Threads {
         if self.has_ends { Plain::of(view) } else { Plain::default() }
     }
 
+    /// Whether events of one time come in the order of the file, ends not first.
+    pub(crate) fn are_in_file_order(&self) -> bool {
+        self.plain.is_all()
+    }
+
     /// Whether the importer sorts the threads of a view by the same rules.
     pub(crate) fn are_sorted_as_in(&self, view: &View<'_>) -> bool {
         self.plain == self.plain_in(view)
