@@ -31,7 +31,7 @@ const ONE_OFF_PCT: i64 = 10;
 /// As many pauses of a similar length belong to the program's rhythm.
 const RHYTHM: usize = 3;
 /// A call of the data loader that takes this long waits for its workers, in ns.
-const LOADED_NS: i64 = 1_000_000;
+const LOADED_NS: i64 = 10_000_000;
 /// Of a pause, what comes after a launch by this much is blocked, not waiting for the CPU.
 const BLOCKED_NS: i64 = 1_000_000;
 

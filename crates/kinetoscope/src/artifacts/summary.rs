@@ -123,7 +123,7 @@ fn quality(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
         let changes = units::plural(changes, "change", "changes");
         section
             .intro
-            .push(format!("To open in Perfetto without loss, this trace needs {changes}."));
+            .push(format!("The copy that is repaired for Perfetto has {changes}."));
     }
     // (What triage warns of is in its chapter.)
     let warnings = metadata.warnings.iter().skip(facts.warnings.len());
