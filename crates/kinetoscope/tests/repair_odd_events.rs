@@ -369,3 +369,19 @@ fn in_the_order_of_the_file_a_lane_takes_no_slice_that_starts_before_the_end_at_
     assert!(!plan.after.has_errors(), "{:?}", plan.after);
     again(&repair(file.as_bytes()).0);
 }
+
+#[test]
+fn an_integer_beyond_64_bits_in_a_last_event_without_an_end_stops_the_reader() {
+    let stops = |last: &str| {
+        let file = format!("[{},{last}", slice("a", 0, 5));
+        plan(file.as_bytes()).before.stops
+    };
+    assert!(stops(r#"{"ph":"I","tid":99999999999999999999,"ts":1"#).is_some());
+    for last in [
+        r#"{"ph":"I","tid":99999999999999999999,"ts":1}"#,
+        r#"{"ph":"I","tid":99999999999999999999"#,
+        r#"{"ph":"I","args":{"k":99999999999999999999},"ts":1"#,
+    ] {
+        assert_eq!(stops(last), None, "{last}");
+    }
+}

@@ -5,6 +5,8 @@
 
 use trace::decimal::importer_value;
 
+use super::number;
+
 /// Why reading ends before the text does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rejected {
@@ -28,15 +30,16 @@ pub(crate) fn knows(head: &[u8]) -> bool {
     !is_gecko && (dense.starts_with(b"{\"") || dense.starts_with(b"[{\""))
 }
 
-/// Whether the importer has nothing against the beginning of an event.
+/// Whether the importer has nothing against the beginning of an event. (An integer beyond 64 bits, which does not matter
+/// in a whole event, is its reason to reject one without an end.)
 pub(crate) fn reads_start(text: &[u8]) -> bool {
-    let mut reader = Reader { text, at: 0 };
-    reader.object() != Err(Rejected::Wrong)
+    let mut reader = Reader { text, at: 0, overflows: false };
+    reader.object() != Err(Rejected::Wrong) && !reader.overflows
 }
 
 /// Whether the importer reads an event.
 pub(crate) fn reads_event(text: &[u8]) -> bool {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = Reader { text, at: 0, overflows: false };
     reader.object().is_ok()
 }
 
@@ -90,6 +93,8 @@ fn skips(value: &[u8]) -> bool {
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
+    /// There was an integer beyond 64 bits.
+    overflows: bool,
 }
 
 impl Reader<'_> {
@@ -243,6 +248,8 @@ impl Reader<'_> {
             }
         }
         let text = &self.text[start..self.at];
+        let is_integer = !text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+        self.overflows |= is_integer && number::integer(text).is_none();
         match importer_value(text) {
             Some(_) => Ok(()),
             None => Err(Rejected::Wrong),
@@ -282,6 +289,26 @@ mod tests {
             r#"{"a":[1,2}}"#,
         ] {
             assert!(!reads_event(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_v55_3_rejects_of_an_event_without_an_end() {
+        for text in [
+            r#"{"a":"#,
+            r#"{"a":99999999999999999999"#,
+            r#"{"a":-9223372036854775808,"b"#,
+            r#"{"a":99999999999999999999.5,"b"#,
+            r#"{"a":{"b":99999999999999999999},"c"#,
+        ] {
+            assert!(reads_start(text.as_bytes()), "{text}");
+        }
+        for text in [
+            r#"{"a":99999999999999999999,"#,
+            r#"{"a":9223372036854775808 "#,
+            r#"{"a":-9223372036854775809,"b":1"#,
+        ] {
+            assert!(!reads_start(text.as_bytes()), "{text}");
         }
     }
 
