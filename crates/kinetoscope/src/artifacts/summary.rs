@@ -121,9 +121,7 @@ fn quality(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let changes: u64 = metadata.repairs.iter().map(|repair| repair.count).sum();
     if changes > 0 {
         let changes = units::plural(changes, "change", "changes");
-        section
-            .intro
-            .push(format!("The copy that is repaired for Perfetto has {changes}."));
+        section.intro.push(format!("The copy that is repaired for Perfetto has {changes}."));
     }
     // (What triage warns of is in its chapter.)
     let warnings = metadata.warnings.iter().skip(facts.warnings.len());
