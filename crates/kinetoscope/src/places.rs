@@ -168,8 +168,28 @@ fn nested(mut lane: DrawnLane) -> DrawnLane {
         // A dropped slice is drawn where it would have been.
         slice.depth = open.len() as u32;
         if slice.fate != Fate::Dropped {
-            open.push(slice.start_ns + slice.dur_ns);
+            open.push(slice.start_ns.saturating_add(slice.dur_ns));
         }
     }
     lane
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_that_ends_after_all_time_is_drawn() {
+        let slice = |start_ns, dur_ns| DrawnSlice {
+            name: "a".to_owned(),
+            category: String::new(),
+            start_ns,
+            dur_ns,
+            depth: 0,
+            fate: Fate::Kept,
+        };
+        let slices = vec![slice(i64::MAX - 1, 2), slice(0, i64::MAX)];
+        let lane = nested(DrawnLane { name: String::new(), slices });
+        assert_eq!(lane.slices.iter().map(|slice| slice.depth).collect::<Vec<_>>(), [0, 1]);
+    }
 }
