@@ -275,7 +275,7 @@ describe("two runs", { skip: shared() === undefined }, () => {
     const { page } = session;
     await settled(page);
     await compared(page, A, "again.json.gz");
-    assert.match(await id(page, "guard-banner").textContent(), /^Conditionally comparable: .*benchmark_config_hash/);
+    assert.match(await id(page, "guard-banner").textContent(), /^Conditionally comparable: .*benchmark configuration/);
     for (const row of await rows(page, "compare-kernels")) assert.deepEqual([row.presence, row.delta_ns], ["matched", "0"]);
 
     await card(page, "again.json.gz").getByTestId("remove").click();

@@ -84,5 +84,5 @@ export const ZIP = "kinetoscope_artifacts.zip";
 const ns = (us) => Math.round(us * 1000);
 
 /// A row of the kernel table on the page and one of kernel_table.json, as the same few facts.
-export const ofPage = (row) => [row.kernel_name, Number(row.launches), Number(row.total_ns), row.python_location || "unresolved", row.cpu_op, row.mapping_confidence];
+export const ofPage = (row) => [row.kernel_name, Number(row.launches), Number(row.total_ns), row.python_location || "unresolved", row.cpu_op || "unresolved", row.mapping_confidence];
 export const ofCli = (row) => [row.kernel_name, row.launches, ns(row.total_us), row.python_location, row.cpu_op, row.mapping_confidence];

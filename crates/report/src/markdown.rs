@@ -30,14 +30,19 @@ pub fn document(title: &str, sections: &[Section]) -> String {
 /// A table with its title, cut to its preview.
 fn titled(table: &Table) -> String {
     let mut out = format!("\n### {}\n\n", inline(&table.title));
-    if table.rows.is_empty() {
+    let nothing = table.printed.as_ref().is_some_and(Vec::is_empty);
+    if table.rows.is_empty() || nothing {
         out.push_str(&inline(&table.when_empty));
         out.push('\n');
         return out;
     }
-    let all = table.rows.len();
-    let shown = table.preview.map_or(all, |rows| all.min(rows as usize));
     let mut view = table.view();
+    if let Some(printed) = &table.printed {
+        view.rows =
+            printed.iter().filter_map(|row| view.rows.get(*row as usize).copied()).collect();
+    }
+    let all = view.rows.len();
+    let shown = table.preview.map_or(all, |rows| all.min(rows as usize));
     view.rows.truncate(shown);
     // The totals cover the whole table, including rows that are not printed.
     out.push_str(&rows_under_header(&view, &table.view()));
@@ -206,6 +211,14 @@ mod tests {
 | **Total** | **5.00** | **99.0%** |  |
 "
         );
+    }
+
+    #[test]
+    fn a_document_prints_the_rows_that_are_meant_for_it() {
+        let second = titled(&fruits().printing([false, true, false]));
+        assert!(second.contains("fig") && !second.contains("pear"), "{second}");
+        let none = titled(&fruits().printing([false; 3]).when_empty("None is ripe."));
+        assert!(none.contains("None is ripe.") && !none.contains("fig"), "{none}");
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// How many rows a Markdown document prints; the rest is counted in one line. `None` for all.
     pub preview: Option<u32>,
+    /// The rows that a Markdown document prints, where these are not the first ones. The page shows all.
+    #[serde(skip)]
+    pub printed: Option<Vec<u32>>,
     /// Shown in place of an empty table: why it is empty.
     pub when_empty: Cow<'static, str>,
     /// Keys of the columns that the page shows first: see [`Row::SHOWN`].
@@ -82,6 +85,7 @@ impl Table {
                 .map(|row| R::COLUMNS.iter().map(|column| (column.cell)(row)).collect())
                 .collect(),
             preview: None,
+            printed: None,
             when_empty: "Nothing to show.".into(),
             shown: R::SHOWN.iter().map(|key| (*key).into()).collect(),
         }
@@ -144,6 +148,14 @@ impl Table {
             let mut keep = kept.iter();
             row.retain(|_| keep.next() == Some(&true));
         }
+        self
+    }
+
+    /// Sets the rows that a Markdown document prints, by `is_printed` for each row.
+    #[must_use]
+    pub fn printing(mut self, is_printed: impl IntoIterator<Item = bool>) -> Self {
+        let rows = (0..).zip(is_printed);
+        self.printed = Some(rows.filter(|(_, printed)| *printed).map(|(row, _)| row).collect());
         self
     }
 

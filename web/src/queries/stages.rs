@@ -50,6 +50,7 @@ pub fn of_stage(table: &Table, narrowed: &Narrowed) -> (Table, Vec<u32>) {
         id: table.id.clone(),
         title: table.title.clone(),
         preview: table.preview,
+        printed: None,
         shown: table.shown.clone(),
     };
     (narrowed, kept.into_iter().map(|(row, _)| row).collect())

@@ -1,6 +1,7 @@
 //! The overview: verdict and advice, four figures with their evidence, and the machine.
 
 use kinetoscope::report::{Cell, Finding, units};
+use kinetoscope::words;
 use yew::prelude::*;
 
 use super::{Props, heading, no_gpu};
@@ -125,7 +126,7 @@ fn figures(props: &Props, report: &Analyses) -> Html {
             <Tile id="kernels" label="Kernels" value={Cell::Count(report.n_kernels)}
                 note={format!("{}, {} in total", units::plural(report.n_kernel_names, "name", "names"), units::time(report.kernel_sum_ns))}
                 on_open={open(props, View::Triage)} />
-            <Tile id="top" label="Top category" value={Cell::or_missing(top.map(|part| part.category.clone()), Cell::Text, missing)}
+            <Tile id="top" label="Top category" value={top.map_or_else(|| Cell::missing(missing), |part| words::category(&part.category))}
                 note={top.map_or_else(String::new, |part| format!("{} of GPU time", units::percent(part.share_pct)))}
                 on_open={open(props, View::Breakdown)} />
         </Figures>

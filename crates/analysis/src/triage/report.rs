@@ -414,17 +414,16 @@ impl TriageReport {
         if !overlap_note.is_empty() {
             chances.intro.push(overlap_note.clone());
         }
-        let advised: Vec<OverlapRow> =
-            overlap.iter().filter(|row| row.is_advice()).cloned().collect();
         chances.tables.push(
-            table_of(Table::of("overlap", "Overlap opportunities", &advised))
+            table_of(Table::of("overlap", "Overlap opportunities", overlap))
+                .printing(overlap.iter().map(OverlapRow::is_advice))
                 .preview(PREVIEW)
                 .when_empty("None is advised."),
         );
         let mut patterns = Section::new("fuse", "Fuse opportunities");
-        let advised: Vec<FuseRow> = fuse.iter().filter(|row| row.is_advice()).cloned().collect();
         patterns.tables.push(
-            table_of(Table::of("fuse", "Fuse opportunities", &advised))
+            table_of(Table::of("fuse", "Fuse opportunities", fuse))
+                .printing(fuse.iter().map(FuseRow::is_advice))
                 .preview(PREVIEW)
                 .when_empty("None is advised."),
         );

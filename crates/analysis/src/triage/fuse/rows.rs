@@ -73,7 +73,7 @@ pub struct FuseRow {
 }
 
 impl FuseRow {
-    /// Whether anything is advised. Tables for people have only these rows; artifacts have all.
+    /// Whether anything is advised. Markdown documents print only these rows; the page and artifacts have all.
     #[must_use]
     pub fn is_advice(&self) -> bool {
         self.priority.is_some()

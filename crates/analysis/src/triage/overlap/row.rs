@@ -65,7 +65,7 @@ pub struct OverlapRow {
 }
 
 impl OverlapRow {
-    /// Whether anything is advised. Tables for people have only these rows; artifacts have all.
+    /// Whether anything is advised. Markdown documents print only these rows; the page and artifacts have all.
     #[must_use]
     pub fn is_advice(&self) -> bool {
         self.priority < 4
