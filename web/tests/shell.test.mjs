@@ -217,6 +217,8 @@ test("a trace without GPU slices: one sentence, and how to record them", async (
   await id(page, "dialog").waitFor();
   assert.match(await id(page, "dialog").textContent(), /with_stack=True/);
   await id(page, "dialog-close").click();
+  // A key that is pressed while the dialog closes belongs to the dialog.
+  await id(page, "dialog").waitFor({ state: "hidden" });
   await page.keyboard.press("2");
   await id(page, "view-triage").getByTestId("no-gpu").waitFor(PATIENCE);
   assert.match(await id(page, "finding-line").textContent(), /^This trace contains no GPU slices/, "no empty tables");
