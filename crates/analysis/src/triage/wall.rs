@@ -1,12 +1,13 @@
 //! How much sooner the window would end if some GPU time were gone: what advice is worth.
 //!
-//! GPU time that goes away shortens the wall time only where the GPU is what everything waits for. The model replays
-//! the window with two delays. The *GPU's lead* grows by the time that is removed; each slice limits it, because no slice
-//! begins before its launch call is over. The *CPU's lead* follows where the CPU waited for the GPU (a synchronising call,
-//! a blocking copy): what it launches afterwards comes sooner. Where the GPU waits for the CPU, the lead is lost. A launch that
-//! goes away gives the CPU a lead, too: where the GPU is idle until its next launch, that slice begins sooner.
+//! GPU time that goes away shortens the wall time only where the GPU is what everything waits for. The model replays the
+//! streams. The *lead of a stream* grows by the time that is removed from it; each slice limits it, because no slice begins
+//! before its launch call is over, nor before the slice of another stream that it waited for ([`Hold`]). The *lead of the
+//! CPU* follows where the CPU waited for the GPU (a synchronising call, a blocking copy): what it launches afterwards comes
+//! sooner. Where the GPU waits for the CPU, the lead is lost. A launch that goes away gives the CPU a lead, too: where a
+//! stream is idle until its next launch, that slice begins sooner.
 //!
-//! The lead at the end of the window is an upper bound: slices of other streams may hold up the rest, and nothing says
+//! The lead of the stream that ends last is an upper bound: waits that no time shows may hold up a slice, and nothing says
 //! that all of the time goes away.
 
 use catalog::RawKind;
@@ -34,6 +35,9 @@ const RHYTHM: usize = 3;
 const LOADED_NS: i64 = 10_000_000;
 /// Of a pause, what comes after a launch by this much is blocked, not waiting for the CPU.
 const BLOCKED_NS: i64 = 1_000_000;
+/// A slice that begins this much after its stream was free and its launch was over waited for something else: for the slice
+/// of another stream that ended last, if one ended meanwhile. In ns; launches take a few microseconds to arrive.
+const WAITED_NS: i64 = 10_000;
 
 /// What goes away with a change of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +61,20 @@ struct Wait {
     slice: u32,
 }
 
+/// No slice.
+const NONE: u32 = u32::MAX;
+
+/// What of the device held up a slice.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    /// Its stream, by first appearance.
+    stream: u32,
+    /// How long its stream was idle before it for want of its launch, or of `after`; no limit where it is the stream's first.
+    idle_ns: i64,
+    /// The slice of another stream that it waited for; [`NONE`] where no time shows one.
+    after: u32,
+}
+
 /// The GPU slices of a device with what held up each of them.
 #[derive(Debug)]
 pub(crate) struct Wall {
@@ -67,8 +85,10 @@ pub(crate) struct Wall {
     /// By slice: from the begin of its launch to the next launch on the same thread; [`UNKNOWN`] where that is not recorded, or
     /// one call launched several slices.
     spacing_ns: Vec<i64>,
-    /// By slice: how long the device was idle before it.
-    idle_ns: Vec<i64>,
+    /// By slice.
+    holds: Vec<Hold>,
+    /// By stream: its last end.
+    ends_ns: Vec<i64>,
     /// By end.
     waits: Vec<Wait>,
     /// When the CPU went on after it waited for the workers of the data loader: a CPU that comes earlier waits longer.
@@ -94,7 +114,8 @@ impl Wall {
             slack_ns: vec![UNKNOWN; n],
             launched_ns: vec![UNKNOWN; n],
             spacing_ns: vec![UNKNOWN; n],
-            idle_ns: vec![0; n],
+            holds: Vec::with_capacity(n),
+            ends_ns: Vec::new(),
             waits: Vec::new(),
             loaded_ns: Vec::new(),
             span_ns: 0,
@@ -122,6 +143,7 @@ impl Wall {
             }
         }
         (0..gpu.n_beside()).for_each(|at| extent.add(&gpu.slice_beside(at)));
+        wall.add_holds(gpu);
         let loads = wall.add_loader(gpu);
         wall.add_pauses(gpu, extent.span_ns(), &loads);
         wall.add_spacing(gpu, launches);
@@ -132,7 +154,62 @@ impl Wall {
         wall
     }
 
-    /// How long the device was idle before each slice, and which of these pauses are one-off.
+    /// What of the device held up each slice.
+    #[inline(never)]
+    fn add_holds(&mut self, gpu: &Gpu<'_>) {
+        let mut streams: Vec<Option<trace::StreamId>> = Vec::new();
+        // By stream: the slice that ended last, and its end.
+        let mut last: Vec<(u32, i64)> = Vec::new();
+        // Slices of all streams that are not over yet, and the one that ended last.
+        let mut running: std::collections::BinaryHeap<std::cmp::Reverse<(i64, u32)>> =
+            std::collections::BinaryHeap::new();
+        let mut over: Option<(i64, u32)> = None;
+        for at in 0..gpu.len() {
+            let slice = gpu.slice(at);
+            let known = streams.iter().position(|stream| *stream == slice.stream);
+            let stream = known.unwrap_or_else(|| {
+                streams.push(slice.stream);
+                last.push((NONE, i64::MIN));
+                streams.len() - 1
+            });
+            while let Some(std::cmp::Reverse(ended)) = running.peek().copied()
+                && ended.0 <= slice.start_ns
+            {
+                over = Some(ended);
+                running.pop();
+            }
+            let (before, free_ns) = last[stream];
+            let slack_ns = self.slack_ns[at];
+            let launched_ns = match slack_ns {
+                UNKNOWN => i64::MIN,
+                slack_ns => slice.start_ns.saturating_sub(slack_ns),
+            };
+            let idle_ns = slice.start_ns.saturating_sub(free_ns).max(0);
+            // (One that was free to begin earlier waited for what ended last before it began.)
+            let ready_ns = free_ns.max(launched_ns);
+            let waited = slice.start_ns.saturating_sub(ready_ns) >= WAITED_NS;
+            let after = over.filter(|(end_ns, _)| waited && *end_ns > ready_ns);
+            let late_ns = launched_ns.saturating_sub(free_ns);
+            self.holds.push(Hold {
+                stream: stream as u32,
+                idle_ns: match after {
+                    _ if before == NONE => UNKNOWN,
+                    Some(_) => idle_ns,
+                    // (Of a launch that came late, its way to the device; what takes longer is another wait.)
+                    None if late_ns > 0 => idle_ns.min(late_ns.saturating_add(WAITED_NS)),
+                    None => 0,
+                },
+                after: after.map_or(NONE, |(_, other)| other),
+            });
+            if slice.end_ns() >= free_ns {
+                last[stream] = (at as u32, slice.end_ns());
+            }
+            running.push(std::cmp::Reverse((slice.end_ns(), at as u32)));
+        }
+        self.ends_ns = last.into_iter().map(|(_, end_ns)| end_ns).collect();
+    }
+
+    /// Which pauses of the device are one-off.
     #[inline(never)]
     fn add_pauses(&mut self, gpu: &Gpu<'_>, span_ns: i64, loads: &[Interval]) {
         let mut beside = (0..gpu.n_beside()).map(|at| gpu.slice_beside(at)).peekable();
@@ -145,7 +222,6 @@ impl Wall {
                 busy_until = busy_until.map(|ns| ns.max(other.end_ns()));
             }
             let idle_ns = busy_until.map_or(0, |ns| slice.start_ns.saturating_sub(ns)).max(0);
-            self.idle_ns[at] = idle_ns;
             let slack_ns = self.slack_ns[at];
             let is_blocked = slack_ns != UNKNOWN && slack_ns.min(idle_ns) >= BLOCKED_NS;
             let free_ns = if is_blocked { idle_ns - slack_ns.min(idle_ns) } else { idle_ns };
@@ -275,42 +351,52 @@ impl Wall {
     #[inline(never)]
     pub(crate) fn saved_without(&self, removed: &[Removed]) -> i64 {
         let Some(Removed { slice: first, .. }) = removed.first() else { return 0 };
+        let first = *first as usize;
         let mut left = removed.iter().peekable();
         let mut waits = self.waits.iter().peekable();
         let mut loaded = self.loaded_ns.iter().peekable();
-        // The lead of the GPU at each slice that the CPU waits for.
-        let mut leads: Vec<(u32, i64)> = Vec::new();
-        let mut awaited: Vec<u32> = self.waits.iter().map(|wait| wait.slice).collect();
-        awaited.sort_unstable();
-        awaited.dedup();
-        let mut awaited = awaited.into_iter().skip_while(|at| at < first).peekable();
-        let (mut gpu_ns, mut cpu_ns) = (0_i64, 0_i64);
-        for at in *first as usize..self.slack_ns.len() {
+        // The leads of slices from the first one on at their ends, and of streams. Before it nothing changes.
+        let mut of_slices: Vec<i64> = Vec::with_capacity(self.holds.len().saturating_sub(first));
+        let mut of_streams = vec![0_i64; self.ends_ns.len()];
+        let mut cpu_ns = 0_i64;
+        for (at, hold) in self.holds.iter().enumerate().skip(first) {
+            let lead_of = |slice: u32| {
+                let place = (slice as usize).checked_sub(first);
+                place.and_then(|place| of_slices.get(place)).copied().unwrap_or_default()
+            };
             let launched_ns = self.launched_ns[at];
             while launched_ns != UNKNOWN
                 && let Some(wait) = waits.next_if(|wait| wait.until_ns <= launched_ns)
             {
-                let known = leads.binary_search_by_key(&wait.slice, |(slice, _)| *slice);
-                let lead_ns = known.map_or(0, |at| leads[at].1);
                 // (A CPU that comes earlier only waits longer.)
-                cpu_ns = lead_ns.min(cpu_ns.saturating_add(wait.waited_ns));
+                cpu_ns = lead_of(wait.slice).min(cpu_ns.saturating_add(wait.waited_ns));
             }
             while launched_ns != UNKNOWN && loaded.next_if(|ns| **ns <= launched_ns).is_some() {
                 cpu_ns = 0;
             }
-            if self.slack_ns[at] != UNKNOWN {
-                let launched_ns = cpu_ns.min(gpu_ns.saturating_add(self.idle_ns[at]));
-                gpu_ns = gpu_ns.min(cpu_ns.saturating_add(self.slack_ns[at])).max(launched_ns);
+            let mut lead_ns = of_streams[hold.stream as usize];
+            let slack_ns = self.slack_ns[at];
+            if hold.after != NONE {
+                let free_ns = lead_ns.saturating_add(hold.idle_ns);
+                lead_ns = lead_of(hold.after).min(free_ns);
+                if slack_ns != UNKNOWN {
+                    lead_ns = lead_ns.min(cpu_ns.saturating_add(slack_ns));
+                }
+            } else if slack_ns != UNKNOWN {
+                let launched_ns = cpu_ns.min(lead_ns.saturating_add(hold.idle_ns));
+                lead_ns = lead_ns.min(cpu_ns.saturating_add(slack_ns)).max(launched_ns);
             }
             while let Some(gone) = left.next_if(|gone| gone.slice as usize == at) {
-                gpu_ns = gpu_ns.saturating_add(gone.gpu_ns);
+                lead_ns = lead_ns.saturating_add(gone.gpu_ns);
                 cpu_ns = cpu_ns.saturating_add(gone.cpu_ns);
             }
-            if awaited.next_if(|slice| *slice as usize == at).is_some() {
-                leads.push((at as u32, gpu_ns));
-            }
+            of_streams[hold.stream as usize] = lead_ns;
+            of_slices.push(lead_ns);
         }
-        gpu_ns.max(0)
+        let end_ns = self.ends_ns.iter().copied().max().unwrap_or_default();
+        let sooner_ns =
+            self.ends_ns.iter().zip(&of_streams).map(|(ns, lead_ns)| ns.saturating_sub(*lead_ns));
+        end_ns.saturating_sub(sooner_ns.max().unwrap_or(end_ns)).max(0)
     }
 
     /// What shares are of, in words.
@@ -358,11 +444,17 @@ mod tests {
 
     /// Kernels as (launched, begun, duration) in µs, each launch of 1 µs, and calls that synchronise as (start, end).
     fn wall(kernels: &[(i64, i64, i64)], waits: &[(i64, i64)]) -> Wall {
+        let on: Vec<_> = kernels.iter().map(|(from, at, dur)| (7, *from, *at, *dur)).collect();
+        on_streams(&on, waits)
+    }
+
+    /// The same, each kernel with its stream first.
+    fn on_streams(kernels: &[(i64, i64, i64, i64)], waits: &[(i64, i64)]) -> Wall {
         let mut fixture = Fixture::default();
-        for (link, (launched, begun, dur)) in (1..).zip(kernels) {
+        for (link, (stream, launched, begun, dur)) in (1..).zip(kernels) {
             let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
             fixture.push(launch.at(launched * US, US));
-            fixture.push(kernel("k").at(begun * US, dur * US).link(link));
+            fixture.push(kernel("k").on(0, *stream).at(begun * US, dur * US).link(link));
         }
         for (from, to) in waits {
             let call = slice("cuda_runtime", "cudaDeviceSynchronize").on(1, 1);
@@ -406,6 +498,28 @@ mod tests {
         assert_eq!(waits.saved_without(&gone(0, 10)), 0);
         assert_eq!(waits.saved_without(&gone(1, 10)), 10 * US);
         assert_eq!(starved.launch_ns([0, 1, 2].into_iter()), Some(100 * US));
+    }
+
+    #[test]
+    fn the_microsecond_between_queued_kernels_is_no_wait_for_the_cpu() {
+        let queued = wall(&[(0, 10, 100), (1, 111, 100), (2, 212, 100)], &[]);
+        let gone = [Removed { slice: 0, gpu_ns: 0, cpu_ns: 40 * US }];
+        assert_eq!(queued.saved_without(&gone), 0);
+    }
+
+    #[test]
+    fn another_stream_limits_only_what_waits_for_it() {
+        // A copy that is launched late, beside kernels that are queued.
+        let beside = [(7, 0, 10, 100), (8, 100, 102, 5), (7, 2, 110, 100)];
+        assert_eq!(on_streams(&beside, &[]).saved_ns(&[(0, 50 * US)]), 50 * US);
+        // A kernel that begins when that copy ends, long after its own launch and the end of the one before it.
+        let waits = [(7, 0, 10, 50), (8, 100, 102, 50), (7, 2, 153, 100)];
+        assert_eq!(on_streams(&waits, &[]).saved_ns(&[(0, 40 * US)]), 0);
+        assert_eq!(on_streams(&waits, &[]).saved_ns(&[(1, 40 * US)]), 40 * US);
+        // The stream that ends last counts.
+        let last = [(7, 0, 10, 100), (8, 1, 11, 150)];
+        assert_eq!(on_streams(&last, &[]).saved_ns(&[(0, 90 * US)]), 0);
+        assert_eq!(on_streams(&last, &[]).saved_ns(&[(1, 90 * US)]), 51 * US);
     }
 
     #[test]
