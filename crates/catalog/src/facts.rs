@@ -65,6 +65,16 @@ pub fn is_f32_without_tensor_cores(name: &str) -> bool {
     (has("sgemm") || has("f32f32_f32f32_f32")) && !tensor.iter().any(|word| has(word))
 }
 
+/// Whether the name is that of a convolution kernel of 32-bit floats without tensor cores: cuDNN's `volta_scudnn_...`,
+/// `implicit_convolve_sgemm<float, float, ...>`, `winograd...<float, float>`.
+#[must_use]
+pub fn is_f32_convolution_without_tensor_cores(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let has = |word: &str| lower.contains(word);
+    let tensor = ["tensorop", "tf32", "1688", "16816", "wmma", "half", "h884", "xmma", "bfloat"];
+    (has("sgemm") || has("scudnn") || has("<float")) && !tensor.iter().any(|word| has(word))
+}
+
 /// Of the facts only [`NameFacts::gfx`] and [`NameFacts::sm`].
 #[must_use]
 pub fn architecture(name: &str) -> (Option<String>, Option<u32>) {
@@ -307,6 +317,27 @@ mod tests {
             ("ampere_h16816gemm_128x64_tn", false),
         ] {
             assert_eq!(is_f32_without_tensor_cores(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn convolutions_of_32_bits_without_tensor_cores() {
+        for (name, expected) in [
+            ("volta_scudnn_128x64_relu_interior_nn_v1", true),
+            (
+                "void implicit_convolve_sgemm<float, float, 1024, 6, 7, 3, 3, 5, 1, false>(int)",
+                true,
+            ),
+            ("void cudnn::winograd_nonfused::winogradForwardOutput4x4<float, float>(int)", true),
+            ("void cudnn::detail::dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>(int)", true),
+            ("volta_h884cudnn_256x64_ldg8_relu_exp_small_nhwc_tn_v1", false),
+            ("sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc", false),
+            (
+                "void cudnn::cnn::wgrad_alg0_engine<__half, 512, 6, 5, 3, 3, 3, false, 512>(int)",
+                false,
+            ),
+        ] {
+            assert_eq!(is_f32_convolution_without_tensor_cores(name), expected, "{name}");
         }
     }
 

@@ -9,7 +9,7 @@ use trace::{LaunchConfig, StreamId};
 
 use super::arguments::Arguments;
 use super::kernel_row::KernelTableRow;
-use super::site::{Attribution, Confidence};
+use super::site::{Attribution, Confidence, is_convolution};
 use super::stages::Stage;
 use crate::gpu::Gpu;
 use crate::kernels::{median, names, stream_labels};
@@ -152,7 +152,7 @@ impl Sums {
         let trace = gpu.trace;
         let category = gpu.works[work].category;
         // What would make a linear layer faster does nothing for it.
-        if category == Category::Gemm && place.cpu_op.contains("convolution") {
+        if category == Category::Gemm && is_convolution(&place.cpu_op) {
             notes.push("gemm-of-convolution".to_owned());
         }
         KernelTableRow {

@@ -53,6 +53,7 @@ pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 
+use catalog::Category;
 use catalog::architectures::Peak;
 use trace::{Details, Flags, Phase, Row, Trace, each_row};
 
@@ -426,7 +427,7 @@ fn on_device(
         concurrency: overlap.concurrency,
         fuse: fuse.rows,
         fuse_note: fuse.note,
-        precision: precision::sentence(gpu, &wall, exposed_ns, &run.facts, *peak),
+        precision: precision::sentence(gpu, &places, &wall, exposed_ns, &run.facts, *peak),
         span: Some(wall.span()),
     };
     let exposed_ns = overlap.per_slice.exclusive_ns;
@@ -470,6 +471,10 @@ fn cover(gpu: &Gpu<'_>, places: &Attribution, coverage: &mut Coverage) {
             if site.forward_op.is_some() {
                 coverage.forward_ns = coverage.forward_ns.saturating_add(slice.dur_ns);
             }
+        }
+        if gpu.works[slice.work].category == Category::Gemm && site.is_of_convolution() {
+            coverage.convolution_gemm_ns =
+                coverage.convolution_gemm_ns.saturating_add(slice.dur_ns);
         }
         coverage.graph_slices += u64::from(site.graph);
         coverage.graph_mapped += u64::from(site.graph && op);

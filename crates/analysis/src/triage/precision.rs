@@ -1,12 +1,15 @@
-//! Matrix products of 32-bit floats that run without tensor cores, and what another number format saves.
+//! Matrix products and convolutions of 32-bit floats that run without tensor cores, and what another number format saves.
 
 use catalog::architectures::{Peak, peak_of};
 use catalog::remedies::RunFacts;
-use catalog::{Category, Platform, is_f32_without_tensor_cores};
+use catalog::{
+    Category, Platform, is_f32_convolution_without_tensor_cores, is_f32_without_tensor_cores,
+};
 use report::units;
 use trace::Trace;
 
 use super::device_time::DeviceTime;
+use super::site::Attribution;
 use super::wall::Wall;
 use crate::gpu::Gpu;
 use crate::percent;
@@ -25,43 +28,61 @@ pub(super) fn peak(trace: &Trace) -> Option<&'static Peak> {
     peaks.all(|peak| peak == Some(first)).then_some(first)
 }
 
-/// What plain 32-bit products take, and what to do about it. `None` where that is below a fifth of the device's busy time, where
-/// the device has nothing faster, or where its rates are not known.
+/// What of the work runs in plain 32-bit floats.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    Product,
+    Convolution,
+}
+
+/// What plain 32-bit products and convolutions take, and what to do about it. `None` where that is below a fifth of the
+/// device's busy time, where the device has nothing faster, or where its rates are not known.
+///
+/// Convolutions count only on devices without TF32: with it, cuDNN may use tensor cores already and chose not to.
 #[inline(never)]
 pub(super) fn sentence(
     gpu: &Gpu<'_>,
+    places: &Attribution,
     wall: &Wall,
     exposed_ns: &[i64],
     facts: &RunFacts,
     peak: Option<&Peak>,
 ) -> Option<String> {
     let peak = peak.filter(|_| facts.platform == Platform::Cuda)?;
-    let plain: Vec<bool> = gpu
-        .works
-        .iter()
-        .map(|work| {
-            let name = gpu.trace.strings.get(work.name);
-            work.category == Category::Gemm && is_f32_without_tensor_cores(name)
-        })
-        .collect();
-    if !plain.contains(&true) {
-        return None;
-    }
     let (tf32, f32) = (peak.tf32_tflops, peak.f32_tflops);
     let by_tf32 = tf32 >= LEAST_GAIN * f32;
     let rate = if by_tf32 { tf32 } else { peak.half_tflops };
     if rate < LEAST_GAIN * f32 {
         return None;
     }
-    let (mut total_ns, mut removed) = (0_i64, Vec::new());
+    let kinds: Vec<Option<Plain>> = gpu
+        .works
+        .iter()
+        .map(|work| {
+            let name = gpu.trace.strings.get(work.name);
+            match work.category {
+                Category::Gemm if is_f32_without_tensor_cores(name) => Some(Plain::Product),
+                Category::Conv if is_f32_convolution_without_tensor_cores(name) => {
+                    Some(Plain::Convolution)
+                }
+                _ => None,
+            }
+        })
+        .collect();
+    let (mut product_ns, mut convolution_ns, mut removed) = (0_i64, 0_i64, Vec::new());
     for at in 0..gpu.len() {
         let slice = gpu.slice(at);
-        if plain[slice.work] {
-            total_ns = total_ns.saturating_add(slice.dur_ns);
-            let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
-            removed.push((at as u32, (exposed_ns as f64 * (1.0 - f32 / rate)) as i64));
-        }
+        let sum = match kinds[slice.work] {
+            None => continue,
+            Some(Plain::Product) if !places.site(at).is_of_convolution() => &mut product_ns,
+            Some(_) if !by_tf32 => &mut convolution_ns,
+            Some(_) => continue,
+        };
+        *sum = sum.saturating_add(slice.dur_ns);
+        let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
+        removed.push((at as u32, (exposed_ns as f64 * (1.0 - f32 / rate)) as i64));
     }
+    let total_ns = product_ns.saturating_add(convolution_ns);
     let busy_ns = DeviceTime::of(gpu).busy_ns;
     if percent(total_ns, busy_ns) < LEAST_PCT {
         return None;
@@ -72,11 +93,20 @@ pub(super) fn sentence(
     } else {
         "Use torch.autocast (float16, or bfloat16 from compute capability 8.0 on) to run them on tensor cores."
     };
+    let what = match (product_ns, convolution_ns) {
+        (_, 0) => "Matrix products",
+        (0, _) => "Convolutions",
+        _ => "Matrix products and convolutions",
+    };
     let format = if by_tf32 { "TF32" } else { "16 bits" };
     let saved_ns = wall.saved_ns(&removed);
+    let ratio = format!(
+        "the ratio of the peak rates of the {} ({f32} TFLOPS in 32 bits, {rate} TFLOPS in {format})",
+        peak.title
+    );
     let gain = if wall.priority(saved_ns).is_some() {
         format!(
-            "This saves at most {} ({} of {})",
+            "If they become faster by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.",
             units::time(saved_ns),
             units::percent(percent(saved_ns, wall.span_ns)),
             wall.span(),
@@ -84,16 +114,14 @@ pub(super) fn sentence(
     } else {
         let shorter_ns = removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
         format!(
-            "This shortens GPU time by at most {}, but hardly shortens the run, because the GPU waits for the CPU",
+            "If they become faster by {ratio}, GPU time is {} shorter, but hardly the run: the GPU waits for the CPU.",
             units::time(shorter_ns)
         )
     };
     Some(format!(
-        "Matrix products of 32-bit floats run without tensor cores for {} ({} of GPU busy time). {how} {gain}: an estimate from \
-         the peak rates of the {} ({f32} TFLOPS in 32 bits, {rate} TFLOPS in {format}).",
+        "{what} of 32-bit floats run without tensor cores for {} ({} of GPU busy time). {how} {gain}",
         units::time(total_ns),
         units::percent(percent(total_ns, busy_ns)),
-        peak.title,
     ))
 }
 
@@ -128,11 +156,19 @@ mod tests {
         let a100 = said("NVIDIA A100-SXM4-80GB", "ampere_sgemm_128x64_tn", false).unwrap();
         assert!(a100.contains("for 10.0 ms (100.0% of GPU busy time)"), "{a100}");
         assert!(a100.contains("set_float32_matmul_precision"), "{a100}");
-        assert!(a100.contains("saves at most 8.75 ms (87.5% of the GPU span)"), "{a100}");
+        assert!(a100.contains("this saves 8.75 ms (87.5% of the GPU span)"), "{a100}");
         let starved = said("NVIDIA A100-SXM4-80GB", "ampere_sgemm_128x64_tn", true).unwrap();
-        assert!(starved.contains("because the GPU waits for the CPU"), "{starved}");
+        assert!(starved.contains("the GPU waits for the CPU"), "{starved}");
         let v100 = said("Tesla V100-SXM2-16GB", "volta_sgemm_128x64_nn", false).unwrap();
         assert!(v100.contains("torch.autocast (float16") && !v100.contains("TF32"), "{v100}");
+        let conv = "void implicit_convolve_sgemm<float, float, 128, 6, 7, 3, 3, 5, 1, false>(int)";
+        let conv_of = |device| said(device, conv, false);
+        let v100 = conv_of("Tesla V100-SXM2-16GB").unwrap();
+        assert!(
+            v100.starts_with("Convolutions of 32-bit floats run without tensor cores"),
+            "{v100}"
+        );
+        assert_eq!(conv_of("NVIDIA A100-SXM4-80GB"), None, "cuDNN may use TF32 there already");
     }
 
     #[test]

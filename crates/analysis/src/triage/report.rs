@@ -105,6 +105,9 @@ pub struct Coverage {
     /// Whether frames of Python are recorded (`with_stack=True`).
     #[serde(default)]
     pub has_frames: bool,
+    /// Part of it in GEMMs that convolutions launch.
+    #[serde(default)]
+    pub convolution_gemm_ns: i64,
     /// Part of `total_ns` that maps to a Python line.
     pub python_ns: i64,
     /// Of `python_ns`, what is work of the backward pass and has the line of its op in the forward pass.

@@ -145,11 +145,21 @@ impl Site {
         self.location.as_ref().map(|line| format!("{line}{lent}"))
     }
 
+    /// Whether a convolution launched it.
+    pub fn is_of_convolution(&self) -> bool {
+        self.cpu_op.as_deref().is_some_and(is_convolution)
+    }
+
     /// The line of Python, else the op, else the launch.
     pub fn place(&self) -> Option<String> {
         let op = self.cpu_op.as_ref().or(self.launch.as_ref());
         self.line().or_else(|| op.cloned())
     }
+}
+
+/// Whether an op is a convolution or its backward: `aten::cudnn_convolution`, `aten::miopen_convolution_backward_input`.
+pub(crate) fn is_convolution(op: &str) -> bool {
+    op.contains("convolution") || op.contains("aten::conv")
 }
 
 /// The place of every GPU slice.

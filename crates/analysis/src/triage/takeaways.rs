@@ -59,7 +59,7 @@ pub(super) fn takeaways(
     let cause = idle.as_ref().map(|found| found.cause);
     let (mut lost, mut rest): (Vec<(i64, String)>, Vec<String>) = (Vec::new(), Vec::new());
     lost.extend(idle.map(|found| (found.ns, found.text)));
-    rest.extend(composition(time));
+    rest.extend(composition(time, coverage.convolution_gemm_ns));
     if let Some((exposed_ns, text)) = communication(seen) {
         if percent(exposed_ns, time.span_ns) >= COMMUNICATION_PCT {
             lost.push((exposed_ns, text));
@@ -106,14 +106,25 @@ pub(super) fn takeaways(
     said
 }
 
-/// What the GPU time of the tables goes to.
-fn composition(time: &DeviceTime) -> Option<String> {
+/// What the GPU time of the tables goes to. `convolution_gemm_ns` is the time of GEMMs that convolutions launch: they stand
+/// under GEMM in the tables, but what makes a linear layer faster does nothing for them.
+fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
     let mut categories: Vec<(&str, i64)> =
         time.shown.iter().map(|(category, ns)| (category.id(), *ns)).collect();
     trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let total_ns = categories.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
     let pct = |ns: i64| percent(ns, total_ns);
     let of = if total_ns == time.total_ns { "" } else { "Of the work launched while profiling, " };
+    let conv = Category::Conv.id();
+    let share = |id: &str, ns: i64| {
+        let with_gemms = ns.saturating_add(convolution_gemm_ns);
+        if id == conv && units::percent(pct(with_gemms)) != units::percent(pct(ns)) {
+            let (own, all) = (units::percent(pct(ns)), units::percent(pct(with_gemms)));
+            format!("{own}; {all} with the GEMMs that it launches")
+        } else {
+            units::percent(pct(ns))
+        }
+    };
     let begins = |word: &str| if of.is_empty() { word.to_owned() } else { word.to_lowercase() };
     let (first, ns) = *categories.first()?;
     if categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
@@ -122,12 +133,15 @@ fn composition(time: &DeviceTime) -> Option<String> {
     let begin = begins(if pct(ns) > 50.0 { "Most" } else { "The largest part of" });
     let then = match categories.get(1) {
         Some((second, more)) if pct(*more) >= SECOND_PCT => {
-            format!(", then {} ({})", category_title(second), units::percent(pct(*more)))
+            format!(", then {} ({})", category_title(second), share(second, *more))
         }
         _ => String::new(),
     };
-    let first = category_title(first);
-    Some(format!("{of}{begin} GPU time goes to {first} ({}){then}.", units::percent(pct(ns))))
+    Some(format!(
+        "{of}{begin} GPU time goes to {} ({}){then}.",
+        category_title(first),
+        share(first, ns)
+    ))
 }
 
 /// Communication with what of it is exposed: that is what overlap could hide.
