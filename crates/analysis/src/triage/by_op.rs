@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use catalog::{Category, category_of_cpu_op, samples};
 
 use super::attribution::Linker;
+use super::facts::Regions;
 use crate::gpu::{Gpu, Work};
 use crate::launches::Launches;
 
@@ -13,6 +14,12 @@ use crate::launches::Launches;
 fn is_open(work: &Work, name: &str) -> bool {
     work.category == Category::Other
         || (work.category == Category::ScanSort && name.to_ascii_lowercase().contains("sort"))
+        || is_list_arithmetic(work, name)
+}
+
+/// Whether the name is arithmetic over lists of tensors, which optimizers are made of, but clipping of gradients, too.
+fn is_list_arithmetic(work: &Work, name: &str) -> bool {
+    work.category == Category::Elementwise && name.contains("multi_tensor_apply_kernel")
 }
 
 /// The category of a kernel that is open, by its op; `None` where the op says no more than the name.
@@ -33,6 +40,12 @@ pub(super) fn classify(gpu: &mut Gpu<'_>, linker: &Linker<'_>) {
         return;
     }
     let launches = Launches::of(gpu);
+    let lists: Vec<bool> =
+        gpu.works.iter().map(|work| is_list_arithmetic(work, name(work))).collect();
+    let steps = match lists.contains(&true) {
+        true => Regions::of(gpu.trace, |name| name.starts_with("Optimizer.step#")),
+        false => Regions::default(),
+    };
     let mut times: BTreeMap<(usize, Category), i64> = BTreeMap::new();
     for at in 0..gpu.len() {
         let slice = gpu.slice(at);
@@ -42,9 +55,14 @@ pub(super) fn classify(gpu: &mut Gpu<'_>, linker: &Linker<'_>) {
         let work = &gpu.works[slice.work];
         let launch = launches.of_slice(at);
         let external = gpu.trace.external(gpu.row(at));
-        let op = launch
-            .and_then(|launch| linker.op_of(launch, external, launches.is_sure(at)).0)
-            .and_then(|op| by_op(work, gpu.trace.name_text(op)));
+        let op = if lists[slice.work] {
+            let updates = launch.is_some_and(|launch| steps.hold(gpu.trace, launch));
+            updates.then_some(Category::Optimizer)
+        } else {
+            launch
+                .and_then(|launch| linker.op_of(launch, external, launches.is_sure(at)).0)
+                .and_then(|op| by_op(work, gpu.trace.name_text(op)))
+        };
         // A sort that no op explains stays one, with its time.
         let category = op.or(Some(work.category).filter(|own| *own != Category::Other));
         if let Some(category) = category {
@@ -88,6 +106,24 @@ mod tests {
             let trace = fixture.finish();
             let (report, _) = triage_kept(&trace, &TriageOptions::default(), &Sources::default());
             assert_eq!(report.kernels[0].category, expected, "{op}");
+        }
+    }
+
+    #[test]
+    fn list_arithmetic_is_the_optimizer_s_where_its_step_launches_it() {
+        let lists = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<2>, at::native::(anonymous namespace)::BinaryOpListAlphaFunctor<float, 2, 2, 0>, std::plus<float>, float>(int)";
+        for (range, expected) in
+            [("Optimizer.step#AdamW.step", "optimizer"), ("clip_grad_norm_", "elementwise")]
+        {
+            let mut fixture = Fixture::default();
+            let cpu = |category, name| slice(category, name).on(1, 1);
+            fixture.push(cpu("user_annotation", range).at(90, 100));
+            fixture.push(cpu("cpu_op", "aten::_foreach_add_").at(100, 50).external(1));
+            fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(109, 2).link(1));
+            fixture.push(kernel(lists).at(120, 10).link(1).external(1));
+            let trace = fixture.finish();
+            let (report, _) = triage_kept(&trace, &TriageOptions::default(), &Sources::default());
+            assert_eq!(report.kernels[0].category, expected, "{range}");
         }
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Regions {
 impl Regions {
     /// The ranges whose names `wanted` picks. `gpu` annotations are on streams, where nothing is launched.
     #[inline(never)]
-    fn of(trace: &Trace, wanted: impl Fn(&str) -> bool) -> Self {
+    pub(crate) fn of(trace: &Trace, wanted: impl Fn(&str) -> bool) -> Self {
         let names = 0..trace.strings.len() as u32;
         let wanted: Vec<bool> = names.map(|id| wanted(trace.strings.get(StringId(id)))).collect();
         let mut ranges: Vec<(TrackId, i64, i64)> = Vec::new();

@@ -126,11 +126,11 @@ pub(crate) fn explain(
     if first_run {
         left.take(Cause::SetUp, host.cover(Cover::FirstCall));
     }
-    let of = |wanted: &dyn Fn(&Gap) -> bool| -> Vec<Interval> {
-        gaps.all.iter().filter(|gap| wanted(gap)).map(|gap| gap.times).collect()
+    let of = |part: fn(&Gap) -> Option<Interval>| -> Vec<Interval> {
+        gaps.all.iter().filter_map(part).collect()
     };
-    left.take(Cause::Sync, &of(&|gap| gap.drained_by.is_some()));
-    left.take(Cause::Paced, &of(&Gap::is_paced));
+    left.take(Cause::Sync, &of(Gap::drained));
+    left.take(Cause::Paced, &of(Gap::paced));
     left.take(Cause::Op, host.cover(Cover::Op));
     left.take(Cause::Python, host.cover(Cover::Python));
     left.take(Cause::Runtime, host.cover(Cover::Runtime));

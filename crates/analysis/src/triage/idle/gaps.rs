@@ -11,6 +11,8 @@ use crate::triage::attribution::launches_graph;
 
 /// A gap shorter than this is the distance from one launch to the next, in ns. What takes longer is an event of its own.
 pub(crate) const SHORT_NS: i64 = 1_000_000;
+/// A kernel begins this long after its launch call at most where nothing is queued, in ns; what takes longer is another wait.
+const LAUNCH_NS: i64 = 50_000;
 /// A gap of this share of the window, and not a short one, is a pause of its own: it is listed, and no share of the rest
 /// counts it, in percent.
 pub(crate) const PAUSE_PCT: i64 = 10;
@@ -27,8 +29,10 @@ pub(crate) struct Gap {
     pub(crate) graph: bool,
     /// Whether the launch was over only after the gap had begun: nothing was queued.
     pub(crate) late: bool,
-    /// The call in which the launching thread waited for the GPU when the gap began.
-    pub(crate) drained_by: Option<Row>,
+    /// When the launch was over.
+    pub(crate) launched_ns: Option<i64>,
+    /// When the call was over in which the launching thread waited for the GPU when the gap began; `None` if there is none.
+    pub(crate) drained_ns: Option<i64>,
 }
 
 impl Gap {
@@ -38,7 +42,21 @@ impl Gap {
 
     /// Whether only the pace of the launches explains it: it is short, and the CPU had not waited for the GPU.
     pub(crate) fn is_paced(&self) -> bool {
-        self.late && self.drained_by.is_none() && self.ns() < SHORT_NS
+        self.late && self.drained_ns.is_none() && self.ns() < SHORT_NS
+    }
+
+    /// What of it a wait of the CPU for the GPU explains: all of a short one, because nothing was queued when the wait was
+    /// over; of a longer one what comes before the end of the wait.
+    pub(crate) fn drained(&self) -> Option<Interval> {
+        let until_ns = self.drained_ns?;
+        let short = self.ns() < SHORT_NS;
+        Some((self.times.0, if short { self.times.1 } else { self.times.1.min(until_ns) }))
+    }
+
+    /// What of it a late launch explains: up to its end, and its way to the device.
+    pub(crate) fn paced(&self) -> Option<Interval> {
+        let until_ns = self.launched_ns?.saturating_add(LAUNCH_NS);
+        self.is_paced().then_some((self.times.0, self.times.1.min(until_ns)))
     }
 }
 
@@ -55,13 +73,13 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
         let next = Some(at).filter(|at| *at < gpu.len() && gpu.slice(*at).start_ns == times.1);
         let launch = next.and_then(|at| launches.of_slice(at).filter(|_| launches.is_sure(at)));
         let late = launch.is_some_and(|launch| trace.end_ns(launch) > times.0);
-        let drained_by = launch.and_then(|launch| {
+        let drained_ns = launch.and_then(|launch| {
             let key = (trace.track(launch), times.0);
             let begun = host.waits.partition_point(|wait| (wait.track, wait.start_ns) <= key);
             let Wait { track, end_ns, row, .. } = *host.waits.get(begun.checked_sub(1)?)?;
             // (The launch of a copy that blocks is the wait itself.)
             let drains = track == key.0 && end_ns >= times.0 && row != launch;
-            (drains && late).then_some(row)
+            (drains && late).then_some(end_ns)
         });
         found.push(Gap {
             times: *times,
@@ -69,7 +87,8 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
             launch,
             graph: launch.is_some_and(|launch| launches_graph(trace.name_text(launch))),
             late,
-            drained_by,
+            launched_ns: launch.map(|launch| trace.end_ns(launch)),
+            drained_ns,
         });
     }
     found
