@@ -312,6 +312,31 @@ pub(crate) fn cpu_steps(trace: &Trace) -> Vec<Interval> {
     steps.union()
 }
 
+/// The steps without what the profiler does at the end of the last one: up to the last op, call, frame of the program or GPU
+/// slice that begins in it.
+#[inline(never)]
+pub(crate) fn until_last_work(trace: &Trace, mut steps: Vec<Interval>) -> Vec<Interval> {
+    let Some((from, until)) = steps.last().copied() else { return steps };
+    let kinds = trace.by_raw_category(kind);
+    let mut last_ns = from;
+    each_row(trace, |row| {
+        let flags = trace.flags(row);
+        let works = is_gpu(flags) || matches!(kinds.of(trace, row), Kind::Op | Kind::Runtime);
+        let begins = trace.phase(row) == Phase::Complete && flags.has(Flags::HAS_TS) && {
+            let ts_ns = trace.ts_ns(row);
+            from <= ts_ns && ts_ns < until
+        };
+        // (The profiler waits for the GPU when it stops.)
+        if works && begins && !trace.name_text(row).contains("DeviceSynchronize") {
+            last_ns = last_ns.max(trace.end_ns(row).min(until));
+        }
+    });
+    if let Some(last) = steps.last_mut().filter(|_| last_ns > from) {
+        last.1 = last_ns;
+    }
+    steps
+}
+
 /// Idle time of a device within a window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Idle {

@@ -140,7 +140,7 @@ pub fn triage_kept(
     let mut run = RunContext::of(trace, platform, framework.framework);
     run.facts.sm = arch.observed_arch.strip_prefix("sm_").and_then(|digits| digits.parse().ok());
     let peak = precision::peak(trace);
-    let steps = idle::cpu_steps(trace);
+    let steps = idle::until_last_work(trace, idle::cpu_steps(trace));
     let host = Host::of(trace);
     let asked = Asked { options, given: &given, framework, run, peak, steps };
     let mut coverage = Coverage::default();

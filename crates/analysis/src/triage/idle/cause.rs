@@ -143,7 +143,23 @@ pub(crate) fn explain(
             most = Some((ns, cause, times));
         }
     }
-    let (_, cause, times) = most?;
+    let (_, cause, dealt) = most?;
+    // (What the CPU did is said of all of the idle time, not only of what no other cause explains.)
+    let during = |cover| both(&idle.idle, host.cover(cover));
+    let times = match cause {
+        Cause::DataLoader => during(Cover::DataLoader),
+        Cause::Overhead => during(Cover::Overhead),
+        Cause::Allocation => during(Cover::Allocation),
+        Cause::Op => during(Cover::Op),
+        Cause::Python => without(&during(Cover::Python), host.cover(Cover::Op)),
+        Cause::Runtime => during(Cover::Runtime),
+        Cause::Unknown => {
+            let all =
+                [Cover::Op, Cover::Python, Cover::Runtime, Cover::Overhead, Cover::DataLoader];
+            all.into_iter().fold(idle.idle.clone(), |left, cover| without(&left, host.cover(cover)))
+        }
+        Cause::Queued | Cause::SetUp | Cause::Sync | Cause::Paced => dealt,
+    };
     Some(Explained { cause, times, idle_ns, window_ns, of_steps: idle.of_steps })
 }
 

@@ -201,6 +201,32 @@ fn a_pause_with_work_queued_names_the_call_that_the_cpu_is_in() {
     );
 }
 
+#[test]
+fn a_wait_explains_a_long_gap_up_to_its_end() {
+    // The CPU waits for a kernel that ends at 12 ms, until 13 ms, and then runs Python for 40 ms.
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
+    fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(MS, 1000).link(1));
+    fixture.push(kernel("sgemm").at(2 * MS, 10 * MS).link(1));
+    fixture.push(cpu("cuda_runtime", "cudaStreamSynchronize").at(3 * MS, 10 * MS));
+    fixture.push(cpu("python_function", "train.py(7): preprocess").at(13 * MS, 40 * MS));
+    fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(53 * MS, 1000).link(2));
+    fixture.push(kernel("sgemm").at(54 * MS, 10 * MS).link(2));
+    assert_eq!(cause_of(fixture), (Cause::Python, 40 * MS));
+}
+
+#[test]
+fn a_step_ends_with_the_work_of_the_program() {
+    // The profiler works for 60 ms at the end of the last step, and waits for the GPU.
+    let mut fixture = during("cpu_op", "aten::conv2d");
+    fixture.push(slice("user_annotation", "ProfilerStep#4").on(1, 1).at(100 * MS, 100 * MS));
+    fixture.push(slice("cpu_op", "aten::add").on(1, 1).at(120 * MS, 20 * MS));
+    fixture.push(slice("cuda_runtime", "cudaDeviceSynchronize").on(1, 1).at(150 * MS, 50 * MS));
+    let trace = fixture.finish();
+    assert_eq!(cpu_steps(&trace), [(0, 200 * MS)]);
+    assert_eq!(until_last_work(&trace, cpu_steps(&trace)), [(0, 140 * MS)]);
+}
+
 const US: i64 = 1_000;
 
 fn takeaways_of(fixture: Fixture) -> Vec<String> {
