@@ -62,7 +62,7 @@ use self::attribution::{Linker, attribute};
 use self::device_time::DeviceTime;
 use self::facts::RunContext;
 use self::fuse::{FuseContext, Ground};
-use self::idle::cause::{self, Explained};
+use self::idle::cause::{self, Cause, Explained};
 use self::idle::gaps::Gaps;
 use self::idle::intervals::Interval;
 use self::idle::{Host, Idle};
@@ -71,7 +71,7 @@ use self::overlap::OverlapOptions;
 use self::site::Attribution;
 use self::stages::Stages;
 use self::takeaways::{IdleSaid, Limits, Seen};
-use self::wall::Wall;
+use self::wall::{Lost, Wall};
 use crate::Options;
 use crate::before_window::{BeforeWindow, BeforeWindowSlices};
 use crate::gpu::Gpu;
@@ -386,7 +386,9 @@ fn on_device(
     let idle = Idle::of(gpu, &asked.steps);
     let gaps = Gaps::of(gpu, &launches, &idle, host);
     let explained = cause::explain(&idle, host, &gaps, &blocked);
-    let wall = Wall::of(gpu, &launches, idle::intervals::length(&blocked));
+    let first_run = explained.as_ref().filter(|found| found.cause == Cause::SetUp);
+    let set_up = first_run.map_or(&[][..], |found| &found.times);
+    let wall = Wall::of(gpu, &launches, Lost { blocked: &blocked, set_up });
     let stage_of = |slice: usize| stages.stage(slice);
     let pair = sources.mapping.is_some() || sources.map.is_some();
     let judged = OverlapOptions {

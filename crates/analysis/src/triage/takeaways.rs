@@ -59,7 +59,10 @@ pub(super) fn takeaways(
     let cause = idle.as_ref().map(|found| found.cause);
     let (mut lost, mut rest): (Vec<(i64, String)>, Vec<String>) = (Vec::new(), Vec::new());
     lost.extend(idle.map(|found| (found.ns, found.text)));
-    rest.extend(composition(time, coverage.convolution_gemm_ns));
+    // (What a first run does, a later one may not: a library tries several algorithms.)
+    if cause != Some(Cause::SetUp) {
+        rest.extend(composition(time, coverage.convolution_gemm_ns));
+    }
     if let Some((exposed_ns, text)) = communication(seen) {
         if percent(exposed_ns, time.span_ns) >= COMMUNICATION_PCT {
             lost.push((exposed_ns, text));

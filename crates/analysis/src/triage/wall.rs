@@ -93,20 +93,31 @@ pub(crate) struct Wall {
     waits: Vec<Wait>,
     /// When the CPU went on after it waited for the workers of the data loader: a CPU that comes earlier waits longer.
     loaded_ns: Vec<i64>,
-    /// From the first start to the last end, without `blocked_ns` and `one_off_ns`.
+    /// From the first start to the last end, without what is lost and without `one_off_ns`.
     pub(crate) span_ns: i64,
     /// The sum of pauses that are no part of the program's rhythm, each above a tenth of the span.
     pub(crate) one_off_ns: i64,
-    /// How long the GPU was idle with work queued: what ran then, if anything, is not in the file.
-    pub(crate) blocked_ns: i64,
+    /// Whether the GPU was idle with work queued: what ran then, if anything, is not in the file.
+    blocked: bool,
+    /// Whether the GPU waited for set-up.
+    set_up: bool,
     /// Whether launches are recorded: without them nothing limits the bound but the slices themselves.
     pub(crate) linked: bool,
+}
+
+/// Idle time that another run does not have, or that says nothing: no share counts it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lost<'a> {
+    /// Idle with work queued.
+    pub(crate) blocked: &'a [Interval],
+    /// The set-up of a first run.
+    pub(crate) set_up: &'a [Interval],
 }
 
 impl Wall {
     /// The slices of one device.
     #[inline(never)]
-    pub(crate) fn of(gpu: &Gpu<'_>, launches: &Launches, blocked_ns: i64) -> Self {
+    pub(crate) fn of(gpu: &Gpu<'_>, launches: &Launches, lost: Lost<'_>) -> Self {
         let trace = gpu.trace;
         let mut extent = Extent::default();
         let n = gpu.len();
@@ -120,7 +131,8 @@ impl Wall {
             loaded_ns: Vec::new(),
             span_ns: 0,
             one_off_ns: 0,
-            blocked_ns,
+            blocked: !lost.blocked.is_empty(),
+            set_up: !lost.set_up.is_empty(),
             linked: false,
         };
         for at in 0..n {
@@ -145,10 +157,10 @@ impl Wall {
         (0..gpu.n_beside()).for_each(|at| extent.add(&gpu.slice_beside(at)));
         wall.add_holds(gpu);
         let loads = wall.add_loader(gpu);
-        wall.add_pauses(gpu, extent.span_ns(), &loads);
+        let mut all = wall.add_pauses(gpu, extent.span_ns(), &loads);
         wall.add_spacing(gpu, launches);
-        let lost_ns = blocked_ns.saturating_add(wall.one_off_ns);
-        wall.span_ns = extent.span_ns().saturating_sub(lost_ns).max(0);
+        all.extend(lost.blocked.iter().chain(lost.set_up));
+        wall.span_ns = extent.span_ns().saturating_sub(length(&union(all))).max(0);
         wall.add_synchronisations(gpu);
         trace::sort(&mut wall.waits);
         wall
@@ -209,13 +221,13 @@ impl Wall {
         self.ends_ns = last.into_iter().map(|(_, end_ns)| end_ns).collect();
     }
 
-    /// Which pauses of the device are one-off.
+    /// The pauses of the device that are one-off.
     #[inline(never)]
-    fn add_pauses(&mut self, gpu: &Gpu<'_>, span_ns: i64, loads: &[Interval]) {
+    fn add_pauses(&mut self, gpu: &Gpu<'_>, span_ns: i64, loads: &[Interval]) -> Vec<Interval> {
         let mut beside = (0..gpu.n_beside()).map(|at| gpu.slice_beside(at)).peekable();
         let mut busy_until: Option<i64> = None;
         // Long pauses, each without what of it is blocked.
-        let mut long_ns: Vec<i64> = Vec::new();
+        let mut long: Vec<Interval> = Vec::new();
         for at in 0..gpu.len() {
             let slice = gpu.slice(at);
             while let Some(other) = beside.next_if(|other| other.start_ns < slice.start_ns) {
@@ -229,13 +241,16 @@ impl Wall {
             let is_long = i128::from(free_ns) * 100 > i128::from(span_ns) * i128::from(ONE_OFF_PCT);
             // (A step that waits for its batch does so each time.)
             if is_long && gap.is_none_or(|gap| length(&both(&[gap], loads)) < idle_ns / 2) {
-                long_ns.push(free_ns);
+                long.extend(busy_until.map(|ns| (ns, ns.saturating_add(free_ns))));
             }
             busy_until = busy_until.max(Some(slice.end_ns()));
         }
-        let similar = |ns: i64| long_ns.iter().filter(|other| **other >= ns / 2).count();
-        let one_off = long_ns.iter().filter(|ns| similar(**ns) < RHYTHM);
-        self.one_off_ns = one_off.fold(0, |sum, ns| sum.saturating_add(*ns));
+        let ns = |pause: &Interval| pause.1.saturating_sub(pause.0);
+        let similar = |of: i64| long.iter().filter(|other| ns(other) >= of / 2).count();
+        let one_off: Vec<Interval> =
+            long.iter().copied().filter(|pause| similar(ns(pause)) < RHYTHM).collect();
+        self.one_off_ns = length(&one_off);
+        one_off
     }
 
     /// Where the CPU gets its next batch from a data loader. Where it waits for worker processes, time that it saves is lost.
@@ -401,11 +416,17 @@ impl Wall {
 
     /// What shares are of, in words.
     pub(crate) fn span(&self) -> &'static str {
-        match (self.blocked_ns > 0, self.one_off_ns > 0) {
-            (true, true) => "the GPU span without the blocked time and one-off pauses",
-            (true, false) => "the GPU span without the blocked time",
-            (false, true) => "the GPU span without one-off pauses",
-            (false, false) => "the GPU span",
+        match (self.blocked, self.set_up, self.one_off_ns > 0) {
+            (false, false, false) => "the GPU span",
+            (true, false, false) => "the GPU span without the blocked time",
+            (false, true, false) => "the GPU span without set-up",
+            (false, false, true) => "the GPU span without one-off pauses",
+            (true, true, false) => "the GPU span without the blocked time and set-up",
+            (true, false, true) => "the GPU span without the blocked time and one-off pauses",
+            (false, true, true) => "the GPU span without set-up and one-off pauses",
+            (true, true, true) => {
+                "the GPU span without the blocked time, set-up and one-off pauses"
+            }
         }
     }
 
@@ -463,7 +484,7 @@ mod tests {
         let trace = fixture.finish();
         let before = BeforeWindowSlices::of(&trace);
         let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-        Wall::of(&gpu, &Launches::of(&gpu), 0)
+        Wall::of(&gpu, &Launches::of(&gpu), Lost::default())
     }
 
     #[test]
@@ -537,6 +558,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lost_is_no_part_of_the_span_and_counts_once() {
+        let mut fixture = Fixture::default();
+        for at in [0, 600, 601] {
+            fixture.push(kernel("k").at(at * 1000 * US, 1000 * US));
+        }
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
+        let set_up = [(100 * 1000 * US, 500 * 1000 * US)];
+        let lost = Lost { set_up: &set_up, ..Lost::default() };
+        let wall = Wall::of(&gpu, &Launches::of(&gpu), lost);
+        assert_eq!(wall.span_ns, 3 * 1000 * US, "the set-up is a part of the pause");
+        assert_eq!(wall.span(), "the GPU span without set-up and one-off pauses");
+    }
+
+    #[test]
     fn a_cpu_that_waits_for_the_gpu_launches_sooner() {
         let kernels = [(0, 2, 100), (110, 112, 10), (200, 202, 10)];
         assert_eq!(wall(&kernels, &[]).saved_ns(&[(0, 50 * US)]), US);
@@ -560,7 +597,7 @@ mod tests {
             let trace = fixture.finish();
             let before = BeforeWindowSlices::of(&trace);
             let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-            Wall::of(&gpu, &Launches::of(&gpu), 0).saved_ns(&[(0, 80 * US)])
+            Wall::of(&gpu, &Launches::of(&gpu), Lost::default()).saved_ns(&[(0, 80 * US)])
         };
         assert_eq!(saved_ns(118), 81 * US - US, "its call is over a little before the copy");
         assert_eq!(saved_ns(10), US, "one that only queues it");
@@ -579,7 +616,7 @@ mod tests {
         let trace = fixture.finish();
         let before = BeforeWindowSlices::of(&trace);
         let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-        let wall = Wall::of(&gpu, &Launches::of(&gpu), 0);
+        let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
         assert_eq!(wall.saved_ns(&[(0, 80 * US)]), 80 * US);
     }
 
@@ -595,7 +632,7 @@ mod tests {
         let trace = fixture.finish();
         let before = BeforeWindowSlices::of(&trace);
         let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-        Wall::of(&gpu, &Launches::of(&gpu), 0)
+        Wall::of(&gpu, &Launches::of(&gpu), Lost::default())
     }
 
     #[test]
@@ -618,7 +655,7 @@ mod tests {
         let trace = fixture.finish();
         let before = BeforeWindowSlices::of(&trace);
         let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
-        let wall = Wall::of(&gpu, &Launches::of(&gpu), 0);
+        let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
         assert!(!wall.linked);
         assert_eq!(wall.saved_ns(&[(0, 40 * US)]), 40 * US);
     }

@@ -30,7 +30,7 @@ fn by_stage(trace: &Trace, stage_of: &dyn Fn(usize) -> Stage) -> Overlap {
     let before = BeforeWindowSlices::of(trace);
     let gpu = Gpu::new(trace, Platform::Rocm, &before, &Options::default());
     let launches = Launches::of(&gpu);
-    let wall = Wall::of(&gpu, &launches, 0);
+    let wall = Wall::of(&gpu, &launches, crate::triage::wall::Lost::default());
     let options = OverlapOptions { wall: Some(&wall), ..OverlapOptions::default() };
     overlap(&gpu, &launches, stage_of, None, &options)
 }
