@@ -17,6 +17,18 @@ enum Kind {
     Template,
 }
 
+/// Whether the name is one that TorchInductor gives to every kernel alike: `triton__0d1d2de` of PyTorch 2.0 and 2.1, whose
+/// `unique_kernel_names` is off by default. Pointwise kernels, reductions and templates of matrix products have it.
+#[must_use]
+pub fn is_bare(name: &str) -> bool {
+    let rest = name.strip_prefix("triton_").unwrap_or(name);
+    rest.len() < name.len()
+        && (rest.is_empty()
+            || rest.strip_prefix('_').is_some_and(|arguments| {
+                arguments.bytes().all(|byte| byte.is_ascii_digit() || b"dec".contains(&byte))
+            }))
+}
+
 /// Category and rule of an Inductor kernel; `None` if the name is none. `name` is lower case.
 #[inline(never)]
 pub fn classify(name: &str) -> Option<(Category, &'static str)> {
@@ -151,6 +163,16 @@ fn only_moves_data(operations: &str) -> bool {
 mod tests {
     use super::*;
     use Category::*;
+
+    #[test]
+    fn bare_names() {
+        for name in ["triton__0d1d2d3de", "triton__0d1d2de3", "triton_", "triton__0d1c"] {
+            assert!(is_bare(name), "{name}");
+        }
+        for name in ["triton_poi_fused_add_0", "triton__add", "triton", "my_triton__0d"] {
+            assert!(!is_bare(name), "{name}");
+        }
+    }
 
     #[test]
     fn neighbours_do_not_decide() {

@@ -33,6 +33,7 @@ pub use facts::{
 };
 pub use family::Family;
 pub use head::head;
+pub use inductor::is_bare as is_bare_inductor_name;
 
 /// What the file's raw category says a GPU event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

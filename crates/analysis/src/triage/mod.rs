@@ -458,6 +458,8 @@ fn has_inputs(details: &Details) -> bool {
 /// Sums what is known of where the slices came from.
 #[inline(never)]
 fn cover(gpu: &Gpu<'_>, places: &Attribution, coverage: &mut Coverage) {
+    let names = gpu.works.iter().map(|work| gpu.trace.strings.get(work.name));
+    let bare: Vec<bool> = names.map(catalog::is_bare_inductor_name).collect();
     let mut at = 0;
     gpu.each_slice(|slice| {
         let site = places.site(at);
@@ -477,6 +479,9 @@ fn cover(gpu: &Gpu<'_>, places: &Attribution, coverage: &mut Coverage) {
         if gpu.works[slice.work].category == Category::Gemm && site.is_of_convolution() {
             coverage.convolution_gemm_ns =
                 coverage.convolution_gemm_ns.saturating_add(slice.dur_ns);
+        }
+        if bare[slice.work] {
+            coverage.bare_ns = coverage.bare_ns.saturating_add(slice.dur_ns);
         }
         coverage.graph_slices += u64::from(site.graph);
         coverage.graph_mapped += u64::from(site.graph && op);

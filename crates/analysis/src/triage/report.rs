@@ -108,6 +108,9 @@ pub struct Coverage {
     /// Part of it in GEMMs that convolutions launch.
     #[serde(default)]
     pub convolution_gemm_ns: i64,
+    /// Part of it in kernels to which TorchInductor gives no names of their own.
+    #[serde(default)]
+    pub bare_ns: i64,
     /// Part of `total_ns` that maps to a Python line.
     pub python_ns: i64,
     /// Of `python_ns`, what is work of the backward pass and has the line of its op in the forward pass.

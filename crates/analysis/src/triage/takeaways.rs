@@ -24,6 +24,8 @@ const HEADLINE: u8 = 2;
 const LIMIT_PCT: f64 = 10.0;
 /// GPU time blocked from which the pace of launches says nothing, in percent of the span.
 const BLOCKED_PCT: f64 = 10.0;
+/// Generated kernels without names of their own get a sentence from this share of GPU time on, in percent.
+const BARE_PCT: f64 = 5.0;
 /// A second category is named from this share of GPU time on, in percent.
 const SECOND_PCT: f64 = 5.0;
 
@@ -73,6 +75,13 @@ pub(super) fn takeaways(
     trace::sort_by(&mut lost, |a, b| b.0.cmp(&a.0));
     let mut said: Vec<String> = lost.into_iter().map(|(_, text)| text).collect();
     said.append(&mut rest);
+    if percent(coverage.bare_ns, coverage.total_ns) >= BARE_PCT {
+        said.push(format!(
+            "TorchInductor gives {} of the GPU time no kernel names of its own (triton__...), so that what these kernels do is \
+             not known. Set torch._inductor.config.triton.unique_kernel_names = True, and record again.",
+            units::percent(percent(coverage.bare_ns, coverage.total_ns))
+        ));
+    }
     let parallel = percent(time.total_ns, time.span_ns) / 100.0;
     if parallel >= PARALLEL {
         let windows = match seen.n_devices {
@@ -347,6 +356,16 @@ mod tests {
         let said = said(fixture);
         assert!(said[0].starts_with("The CPU limits the run"), "{said:?}");
         assert!(!said[0].contains("Use CUDA graphs"), "{said:?}");
+    }
+
+    #[test]
+    fn generated_kernels_without_names_are_told() {
+        let mut fixture = Fixture::default();
+        fixture.push(kernel(GEMM).at(0, 10 * MS));
+        fixture.push(kernel("triton__0d1d2de").at(10 * MS, 30 * MS));
+        let said = said(fixture);
+        assert_eq!(said[0], "Most GPU time goes to Other (75.0%), then GEMM (25.0%).");
+        assert!(said[1].starts_with("TorchInductor gives 75.0% of the GPU time no"), "{said:?}");
     }
 
     #[test]

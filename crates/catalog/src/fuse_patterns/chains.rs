@@ -73,6 +73,12 @@ pub struct Step {
 }
 
 impl FuseChain {
+    /// Whether it is arithmetic of single ops that a compiler or another kernel could take.
+    #[must_use]
+    pub fn is_arithmetic(&self) -> bool {
+        self.remedies.contains(&"torch-compile")
+    }
+
     /// The chains, each as its steps.
     pub fn steps(&self) -> impl Iterator<Item = Vec<Step>> + use<> {
         self.chains.iter().map(|chain| chain.split_ascii_whitespace().map(step).collect())

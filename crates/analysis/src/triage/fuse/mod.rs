@@ -93,7 +93,18 @@ fn judged<'a>(
             candidate.split.clear();
         }
     }
+    let accumulates = |at: &u32| {
+        let launch = launches.of_slice(*at as usize);
+        launch.is_some_and(|row| ground.run.gradient_hooks.hold(gpu.trace, row))
+    };
     for candidate in &mut found {
+        // (Autograd adds each gradient where it accumulates it: code of the engine, which nothing compiles or fuses.)
+        let Candidate { split, slices, .. } = candidate;
+        split.retain(|find| {
+            let parts = slices.get(find.from as usize..find.to as usize).unwrap_or_default();
+            !parts.iter().any(accumulates)
+                || !matches!(candidate.sought, Sought::Chain(chain) if chain.is_arithmetic())
+        });
         inputs::judge(candidate, context.arguments);
         attention::without_tiny(&lanes, candidate);
     }

@@ -66,8 +66,16 @@ pub(super) fn signal(figures: &Figures<'_>) -> String {
 
 pub(super) fn reason(figures: &Figures<'_>) -> String {
     let mut sentences = vec![exposure(figures)];
-    if matches!(figures.lever, Lever::Overlap | Lever::Copy) && figures.saving == Saving::Hidden {
-        sentences.push(dependencies(figures));
+    match figures.lever {
+        Lever::Overlap if figures.saving == Saving::Hidden => {
+            sentences.push(dependencies(figures));
+        }
+        // (Which kernels read it, no file records; near or far, they wait for it.)
+        Lever::Copy if figures.advised.is_some() => sentences.push(
+            "Kernels wait for what it copies, so it can only move if the CPU has the data earlier."
+                .to_owned(),
+        ),
+        _ => {}
     }
     if figures.pageable {
         sentences.push("Its host side is pageable memory, so the CPU waits for it.".to_owned());

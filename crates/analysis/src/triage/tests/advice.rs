@@ -210,6 +210,23 @@ fn a_compiled_run_is_not_told_to_compile() {
     assert_eq!(elementwise(true), None);
 }
 
+#[test]
+fn gradients_that_the_engine_adds_are_nothing_to_compile() {
+    let row = |range: Option<&'static str>| {
+        let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
+        for at in (0..40_i64).chain(100..140) {
+            program.run("aten::add_", "", ADD, at * 50 * US, (at * 50 * US + 8 * US, 2 * US));
+        }
+        if let Some(range) = range {
+            program.range("cpu_op", range, 0, 20 * MS);
+        }
+        advised(&program.report(), "K11")
+    };
+    assert!(row(None).is_some());
+    let hook = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+    assert_eq!(row(Some(hook)), None);
+}
+
 /// A backward pass whose all-reduces of 32-bit floats are exposed: all by the hooks of DDP, so many of so long.
 fn reduced(n: i64, dur_ns: i64) -> TriageReport {
     let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
