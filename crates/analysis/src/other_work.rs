@@ -138,7 +138,13 @@ impl Counts {
         let Some(last) = parts.pop() else { return vec![format!("{nothing}.")] };
         let held = if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) };
         let mut said = vec![format!("{nothing}; it holds {held}.")];
-        if self.on_device.is_empty() {
+        if self.calls.iter().any(|(name, _)| *name == "GPU runtime") {
+            said.push(
+                "A GPU was in use, but what it ran was not recorded. Check that no other tool uses CUPTI or rocprofiler at the \
+                 same time, and that no performance counters (range profiling) are requested; then record again."
+                    .to_owned(),
+            );
+        } else if self.on_device.is_empty() {
             said.push(
                 "For GPU figures, profile on a machine with a GPU with activities=[ProfilerActivity.CPU, \
                  ProfilerActivity.CUDA] (CUDA also selects ROCm GPUs)."
@@ -239,6 +245,8 @@ mod tests {
         let call = slice("cuda_runtime", "cudaLaunchKernel").at(1, 1);
         let said = of(&[slice("cpu_op", "aten::mm").at(0, 5), call, call]).unwrap();
         assert!(said.contains("it holds 1 PyTorch op and 2 GPU runtime calls."), "{said}");
+        assert!(said.contains("what it ran was not recorded"), "{said}");
+        let said = of(&[slice("cpu_op", "aten::mm").at(0, 5)]).unwrap();
         assert!(said.contains("ProfilerActivity.CUDA"), "{said}");
         assert!(of(&[]).unwrap().starts_with("This trace contains no GPU slices."));
     }

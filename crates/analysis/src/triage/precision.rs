@@ -1,7 +1,6 @@
 //! Matrix products and convolutions of 32-bit floats that run without tensor cores, and what another number format saves.
 
 use catalog::architectures::{Peak, peak_of};
-use catalog::remedies::RunFacts;
 use catalog::{
     Category, Platform, is_f32_convolution_without_tensor_cores, is_f32_without_tensor_cores,
 };
@@ -9,8 +8,8 @@ use report::units;
 use trace::Trace;
 
 use super::device_time::DeviceTime;
+use super::fuse::Ground;
 use super::site::Attribution;
-use super::wall::Wall;
 use crate::gpu::Gpu;
 use crate::percent;
 
@@ -38,16 +37,16 @@ enum Plain {
 /// What plain 32-bit products and convolutions take, and what to do about it. `None` where that is below a fifth of the
 /// device's busy time, where the device has nothing faster, or where its rates are not known.
 ///
-/// Convolutions count only on devices without TF32: with it, cuDNN may use tensor cores already and chose not to.
+/// `attention` are the slices of attention that is advised to be fused. Convolutions count only on devices without TF32: with it, cuDNN may use tensor cores already and chose not to.
 #[inline(never)]
 pub(super) fn sentence(
     gpu: &Gpu<'_>,
     places: &Attribution,
-    wall: &Wall,
-    exposed_ns: &[i64],
-    facts: &RunFacts,
-    peak: Option<&Peak>,
+    ground: &Ground<'_>,
+    attention: &[u32],
 ) -> Option<String> {
+    let Ground { run, wall, exposed_ns, peak, .. } = ground;
+    let facts = &run.facts;
     let peak = peak.filter(|_| facts.platform == Platform::Cuda)?;
     let (tf32, f32) = (peak.tf32_tflops, peak.f32_tflops);
     let by_tf32 = tf32 >= LEAST_GAIN * f32;
@@ -70,6 +69,7 @@ pub(super) fn sentence(
         })
         .collect();
     let (mut product_ns, mut convolution_ns, mut removed) = (0_i64, 0_i64, Vec::new());
+    let mut shared_ns = 0_i64;
     for at in 0..gpu.len() {
         let slice = gpu.slice(at);
         let sum = match kinds[slice.work] {
@@ -79,6 +79,9 @@ pub(super) fn sentence(
             Some(_) => continue,
         };
         *sum = sum.saturating_add(slice.dur_ns);
+        if attention.binary_search(&(at as u32)).is_ok() {
+            shared_ns = shared_ns.saturating_add(slice.dur_ns);
+        }
         let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
         removed.push((at as u32, (exposed_ns as f64 * (1.0 - f32 / rate)) as i64));
     }
@@ -118,8 +121,15 @@ pub(super) fn sentence(
             units::time(shorter_ns)
         )
     };
+    let shared = match shared_ns {
+        0 => String::new(),
+        ns => format!(
+            " {} of these products belong to the attention that a fused kernel could replace: the two gains do not add up.",
+            units::time(ns)
+        ),
+    };
     Some(format!(
-        "{what} of 32-bit floats run without tensor cores for {} ({} of GPU busy time). {how} {gain}",
+        "{what} of 32-bit floats run without tensor cores for {} ({} of GPU busy time). {how} {gain}{shared}",
         units::time(total_ns),
         units::percent(percent(total_ns, busy_ns)),
     ))

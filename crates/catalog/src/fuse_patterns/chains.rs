@@ -53,6 +53,8 @@ pub enum Keeps {
     Nothing,
     /// The longest kernel of each place: the fused kernel takes about as long.
     Longest,
+    /// The shortest kernel of each place: the others do more than they must, so that a fused kernel may take no longer.
+    Shortest,
     /// The kernels of the name that takes most time in each place.
     LargestName,
     /// All but the latency of each: the bytes stay. The shortest kernels show how long the latency is.
@@ -175,6 +177,7 @@ pub const CHAINS: &[FuseChain] = &[
         title: "Residual add before a norm",
         what: "the residual add and the norm",
         remedies: &["vllm-add-rms-norm", "sglang-add-rms-norm", "torch-compile"],
+        keeps: Keeps::Shortest,
         chains: &["add copy? norm", "add ~copy? ~pow ~mean ~add_number ~rsqrt"],
         priority: 60,
         ..BASE

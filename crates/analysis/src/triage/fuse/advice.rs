@@ -178,6 +178,7 @@ fn kept(lanes: &Lanes<'_>, keeps: Keeps, parts: &[u32]) -> Vec<u32> {
         Keeps::Nothing | Keeps::AllButLatency => Vec::new(),
         _ if parts.len() < 2 => Vec::new(),
         Keeps::Longest => parts.iter().copied().max_by_key(|at| dur_ns(*at)).into_iter().collect(),
+        Keeps::Shortest => parts.iter().copied().min_by_key(|at| dur_ns(*at)).into_iter().collect(),
         Keeps::LargestName => {
             let work = |at: u32| lanes.code_of_slice(at).work;
             let times = super::rows::by_time(parts.iter().map(|at| (work(*at), dur_ns(*at))));

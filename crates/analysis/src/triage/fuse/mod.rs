@@ -51,6 +51,8 @@ pub(crate) struct Fuse {
     pub rows: Vec<FuseRow>,
     /// What was found and is not advised.
     pub note: Option<String>,
+    /// The slices of attention that is advised to be one kernel, sorted: no other advice saves their time, too.
+    pub attention: Vec<u32>,
 }
 
 /// Finds what is fused and what could be. `stage_of` tells the stage of a GPU slice.
@@ -64,7 +66,15 @@ pub(crate) fn fuse(
     ground: &Ground<'_>,
 ) -> Fuse {
     let (lanes, judged) = judged(gpu, launches, stage_of, attribution, context, ground);
-    rows::rows(&lanes, attribution, &judged, ground.wall)
+    let attention = judged.iter().filter(|(accepted, advice)| {
+        let worth = advice.as_ref().and_then(|advice| ground.wall.priority(advice.saved_ns));
+        worth.is_some()
+            && matches!(accepted.candidate.sought, Sought::Chain(chain) if chain.id == "K04")
+    });
+    let mut attention: Vec<u32> =
+        attention.flat_map(|(accepted, _)| related(&accepted.candidate)).collect();
+    trace::sort(&mut attention);
+    Fuse { attention, ..rows::rows(&lanes, attribution, &judged, ground.wall) }
 }
 
 /// What is found, each with what may be advised about it.

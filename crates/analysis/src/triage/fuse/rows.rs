@@ -129,7 +129,8 @@ pub(super) fn rows(
         ),
     ];
     let notes: Vec<String> = notes.into_iter().flatten().collect();
-    Fuse { rows, note: (!notes.is_empty()).then(|| notes.join(" ")) }
+    let note = (!notes.is_empty()).then(|| notes.join(" "));
+    Fuse { rows, note, ..Fuse::default() }
 }
 
 fn id(candidate: &Candidate) -> &'static str {

@@ -123,7 +123,7 @@ fn look_on(
     rows.sort_by_key(|(stage, row)| {
         (*stage, std::cmp::Reverse(row.related_ns), row.pattern_id.clone())
     });
-    Fuse { rows: rows.into_iter().map(|(_, row)| row).collect(), note: None }
+    Fuse { rows: rows.into_iter().map(|(_, row)| row).collect(), ..Fuse::default() }
 }
 
 fn look(
