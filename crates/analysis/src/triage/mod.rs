@@ -70,7 +70,7 @@ use self::mapping::NameMap;
 use self::overlap::OverlapOptions;
 use self::site::Attribution;
 use self::stages::Stages;
-use self::takeaways::{IdleSaid, Limits, Seen};
+use self::takeaways::{Before, IdleSaid, Limits, Seen};
 use self::wall::{Lost, Wall};
 use crate::Options;
 use crate::before_window::{BeforeWindow, BeforeWindowSlices};
@@ -192,9 +192,23 @@ pub fn triage_kept(
         };
         let limits = limits.as_ref().map(Limits::limited);
         let text = device.sentences(limits);
-        IdleSaid { cause: explained.cause, ns: explained.ns(), text }
+        IdleSaid { cause: explained.cause, ns: explained.ns(), of_steps: explained.of_steps, text }
     });
-    let seen = Seen { time: &time, n_devices: devices.len(), coverage: &coverage, tp: options.tp };
+    let starts = devices.iter().flat_map(|(_, gpu)| (0..gpu.len().min(1)).map(|at| gpu.slice(at)));
+    let first_gpu_ns = starts.map(|slice| slice.start_ns).min();
+    // (Steps hold what comes before their first kernel.)
+    let of_steps = idle.as_ref().is_some_and(|said| said.of_steps);
+    let first_gpu_ns = first_gpu_ns.filter(|_| !of_steps);
+    let lead: Vec<Interval> = first_gpu_ns.map(|ns| (zero_ns, ns)).into_iter().collect();
+    let loads = idle::intervals::both(&lead, host.cover(idle::Cover::DataLoader));
+    let lead_ns = idle::intervals::length(&lead);
+    let seen = Seen {
+        before: Before { ns: lead_ns, loader_ns: idle::intervals::length(&loads) },
+        time: &time,
+        n_devices: devices.len(),
+        coverage: &coverage,
+        tp: options.tp,
+    };
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     takeaways.extend(tables.precision.take());
     takeaways.extend(crate::other_work::other_work(trace));

@@ -29,8 +29,22 @@ const BARE_PCT: f64 = 5.0;
 /// A second category is named from this share of GPU time on, in percent.
 const SECOND_PCT: f64 = 5.0;
 
+/// From this time before the first GPU work on, and from this share of the recording on, it gets a sentence: in ns and percent.
+const BEFORE_NS: i64 = 10_000_000;
+const BEFORE_PCT: f64 = 50.0;
+
+/// The time from the first event to the first GPU work.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Before {
+    pub ns: i64,
+    /// Of it, the time in which the CPU is in a data loader.
+    pub loader_ns: i64,
+}
+
 /// Figures of the whole trace.
 pub(super) struct Seen<'a> {
+    /// What comes before the first GPU work.
+    pub before: Before,
     /// The time of all devices.
     pub time: &'a DeviceTime,
     pub n_devices: usize,
@@ -44,6 +58,8 @@ pub(super) struct IdleSaid {
     pub cause: Cause,
     /// The idle time of the cause.
     pub ns: i64,
+    /// Whether the window is the profiler's steps.
+    pub of_steps: bool,
     pub text: String,
 }
 
@@ -61,11 +77,14 @@ pub(super) fn takeaways(
     let cause = idle.as_ref().map(|found| found.cause);
     let (mut lost, mut rest): (Vec<(i64, String)>, Vec<String>) = (Vec::new(), Vec::new());
     lost.extend(idle.map(|found| (found.ns, found.text)));
+    let communicates = communication(seen);
     // (What a first run does, a later one may not: a library tries several algorithms.)
-    if cause != Some(Cause::SetUp) {
+    let repeats = communicates.is_some() && largest(time) == Some(Category::Communication);
+    if cause != Some(Cause::SetUp) && !repeats {
         rest.extend(composition(time, coverage.convolution_gemm_ns));
     }
-    if let Some((exposed_ns, text)) = communication(seen) {
+    lost.extend(late_start(seen));
+    if let Some((exposed_ns, text)) = communicates {
         if percent(exposed_ns, time.span_ns) >= COMMUNICATION_PCT {
             lost.push((exposed_ns, text));
         } else {
@@ -116,6 +135,30 @@ pub(super) fn takeaways(
         ));
     }
     said
+}
+
+/// The category with most of the GPU time.
+fn largest(time: &DeviceTime) -> Option<Category> {
+    time.shown.iter().max_by_key(|(_, ns)| *ns).map(|(category, _)| *category)
+}
+
+/// That most of the recording comes before the first GPU work, which no share counts.
+fn late_start(seen: &Seen<'_>) -> Option<(i64, String)> {
+    let Before { ns, loader_ns } = seen.before;
+    let all_ns = ns.saturating_add(seen.time.span_ns);
+    if ns < BEFORE_NS || percent(ns, all_ns) < BEFORE_PCT {
+        return None;
+    }
+    let loader = match loader_ns {
+        0 => String::new(),
+        ns => format!(" For {} of it the CPU is in the data loader.", units::time(ns)),
+    };
+    let text = format!(
+        "The first GPU work begins {} after the first event, {} of the recording: no share below counts that time.{loader}",
+        units::time(ns),
+        units::percent(percent(ns, all_ns)),
+    );
+    Some((ns, text))
 }
 
 /// What the GPU time of the tables goes to. `convolution_gemm_ns` is the time of GEMMs that convolutions launch: they stand
@@ -332,7 +375,7 @@ mod tests {
         let run = said(starved(None));
         let limits = run.iter().find(|text| text.starts_with("The CPU limits the run")).unwrap();
         assert!(
-            limits.contains("3.71 ms of it in 39 gaps shorter than 1 ms until the next launch"),
+            limits.contains("3.71 ms of it in 39 gaps shorter than 1 ms before a late launch"),
             "{limits}"
         );
         assert!(limits.contains("Use CUDA graphs"), "{limits}");

@@ -13,6 +13,10 @@ use crate::triage::attribution::Linker;
 
 /// Idle time below this share of its window gets no sentence, in percent.
 pub(crate) const LEAST_PCT: f64 = 10.0;
+/// A gap is with work queued where that holds for this share of it, in percent.
+const ALL_PCT: f64 = 90.0;
+/// A data loader that is not the largest cause is named from this share of the idle time on, in percent.
+const SECOND_PCT: f64 = 10.0;
 /// A single gap is named from this share of the idle time on, in percent.
 const LONGEST_PCT: f64 = 10.0;
 /// Of a first run's idle time this part at least is set-up, in percent.
@@ -59,6 +63,8 @@ pub(crate) struct Explained {
     pub(crate) idle_ns: i64,
     pub(crate) window_ns: i64,
     pub(crate) of_steps: bool,
+    /// The idle time in which the CPU was in a data loader.
+    pub(crate) loader_ns: i64,
 }
 
 impl Explained {
@@ -103,8 +109,12 @@ pub(crate) fn explain(
     if percent(idle_ns, window_ns) < LEAST_PCT {
         return None;
     }
+    let of = |part: fn(&Gap) -> Option<Interval>| -> Vec<Interval> {
+        gaps.all.iter().filter_map(part).collect()
+    };
     let mut left = Left { idle: idle.idle.clone(), found: Vec::new() };
     left.take(Cause::Queued, queued);
+    left.take(Cause::Queued, &super::union(of(Gap::queued)));
     left.take(Cause::DataLoader, host.cover(Cover::DataLoader));
     for cover in [Cover::ModuleLoad, Cover::LongLaunch, Cover::SetUp] {
         left.take(Cause::SetUp, host.cover(cover));
@@ -126,9 +136,6 @@ pub(crate) fn explain(
     if first_run {
         left.take(Cause::SetUp, host.cover(Cover::FirstCall));
     }
-    let of = |part: fn(&Gap) -> Option<Interval>| -> Vec<Interval> {
-        gaps.all.iter().filter_map(part).collect()
-    };
     left.take(Cause::Sync, &of(Gap::drained));
     left.take(Cause::Paced, &of(Gap::paced));
     left.take(Cause::Op, host.cover(Cover::Op));
@@ -158,9 +165,11 @@ pub(crate) fn explain(
                 [Cover::Op, Cover::Python, Cover::Runtime, Cover::Overhead, Cover::DataLoader];
             all.into_iter().fold(idle.idle.clone(), |left, cover| without(&left, host.cover(cover)))
         }
-        Cause::Queued | Cause::SetUp | Cause::Sync | Cause::Paced => dealt,
+        Cause::Queued => both(&idle.idle, &super::union(of(Gap::queued))),
+        Cause::SetUp | Cause::Sync | Cause::Paced => dealt,
     };
-    Some(Explained { cause, times, idle_ns, window_ns, of_steps: idle.of_steps })
+    let loader_ns = length(&during(Cover::DataLoader));
+    Some(Explained { cause, times, idle_ns, window_ns, of_steps: idle.of_steps, loader_ns })
 }
 
 /// What the CPU limits by its launches.
@@ -227,12 +236,12 @@ impl Device<'_, '_> {
                     Some(Limited { parts, stages_ns, action }) => {
                         let gaps = match stages_ns {
                             None => format!(
-                                "{} of it in {} shorter than 1 ms until the next launch",
+                                "{} of it in {} shorter than 1 ms before a late launch",
                                 units::time(ns),
                                 units::plural(n, "gap", "gaps"),
                             ),
                             Some(ns) => format!(
-                                "{} of it in gaps shorter than 1 ms until {} next launch",
+                                "{} of it in gaps shorter than 1 ms before {} late launches",
                                 units::time(ns),
                                 if parts.contains(" and ") { "their" } else { "its" },
                             ),
@@ -242,7 +251,7 @@ impl Device<'_, '_> {
                         format!(", {gaps}.{action}")
                     }
                     None => format!(
-                        "; {part} is in {} shorter than 1 ms, each until the next launch.",
+                        "; {part} is in {} shorter than 1 ms, each before a late launch.",
                         units::plural(n, "gap", "gaps"),
                     ),
                 }
@@ -253,7 +262,12 @@ impl Device<'_, '_> {
             Cause::Unknown => format!("; no CPU activity is recorded for {part}."),
         };
         text.push_str(&what);
-        if cause == Cause::DataLoader {
+        let loader_ns = self.explained.loader_ns;
+        if cause != Cause::DataLoader && percent(loader_ns, idle_ns) >= SECOND_PCT {
+            let ns = units::time(loader_ns);
+            text.push_str(&format!(" For {ns} of the idle time the CPU is in the data loader."));
+        }
+        if cause == Cause::DataLoader || percent(loader_ns, idle_ns) >= SECOND_PCT {
             text.push_str(&self.loader());
         }
         let waits = matches!(
@@ -290,8 +304,8 @@ impl Device<'_, '_> {
             ),
         };
         format!(
-            "; for {part} work is already queued.{graph} Either it waits for an event, or other work ran that was not \
-             recorded: the busy share is not meaningful here."
+            "; for {part} work is already queued.{graph} What the GPU waits for is not recorded: work of another process or \
+             device, or a kernel that the profiler missed. The busy share is not meaningful here."
         )
     }
 
@@ -350,13 +364,36 @@ impl Device<'_, '_> {
             );
         }
         let trace = self.trace;
+        // (What the CPU does once the work is queued explains nothing, but for a call that waits.)
+        let until_launch =
+            |gap: &Gap| (gap.times.0, gap.queued().map_or(gap.times.1, |queued| queued.0));
+        let is_queued = |gap: &Gap| {
+            let queued_ns = gap.times.1.saturating_sub(until_launch(gap).1);
+            percent(queued_ns, gap.ns()) >= ALL_PCT
+        };
+        let piece = |gap: &Gap| if is_queued(gap) { gap.times } else { until_launch(gap) };
         let pieces: Vec<(Interval, Option<TrackId>)> =
-            listed.iter().map(|gap| (gap.times, gap.launch.map(|row| trace.track(row)))).collect();
-        let found = places(trace, &pieces);
+            listed.iter().map(|gap| (piece(gap), gap.launch.map(|row| trace.track(row)))).collect();
+        let found = places(trace, &pieces, self.explained.window_ns);
         // Gaps of one place together.
         let mut by_place: Vec<(String, Vec<Gap>)> = Vec::new();
         for (gap, place) in listed.iter().zip(&found) {
-            let place = self.place(gap.times, place);
+            let queued_ns = gap.times.1.saturating_sub(until_launch(gap).1);
+            let place = if is_queued(gap) {
+                let call = Place { call: place.call, ..Place::default() };
+                format!(
+                    ", with work queued{}",
+                    self.place(piece(gap), &call).replace(", with", " and")
+                )
+            } else if percent(queued_ns, gap.ns()) >= LONGEST_PCT {
+                let last = units::time(queued_ns);
+                format!(
+                    "{}; for the last {last} of it work is queued",
+                    self.place(piece(gap), place)
+                )
+            } else {
+                self.place(piece(gap), place)
+            };
             match by_place.iter_mut().find(|(known, _)| *known == place) {
                 Some((_, gaps)) => gaps.push(*gap),
                 None => by_place.push((place, vec![*gap])),

@@ -53,6 +53,13 @@ impl Gap {
         Some((self.times.0, if short { self.times.1 } else { self.times.1.min(until_ns) }))
     }
 
+    /// What of it comes after the launch of the work that ends it: that work was queued. `None` below [`LAUNCH_NS`].
+    pub(crate) fn queued(&self) -> Option<Interval> {
+        let since_ns = self.launched_ns?.max(self.times.0);
+        let queued = self.times.1.saturating_sub(since_ns) >= LAUNCH_NS;
+        queued.then_some((since_ns, self.times.1))
+    }
+
     /// What of it a late launch explains: up to its end, and its way to the device.
     pub(crate) fn paced(&self) -> Option<Interval> {
         let until_ns = self.launched_ns?.saturating_add(LAUNCH_NS);
@@ -114,6 +121,10 @@ impl Gaps {
             (0..gpu.len()).filter_map(|at| Some(gpu.trace.track(launches.of_slice(at)?))).collect();
         trace::sort(&mut threads);
         threads.dedup();
+        // (After the last launch the CPU waits for the end of the run, as the profiler itself does.)
+        let launched =
+            (0..gpu.len()).filter_map(|at| Some(gpu.trace.ts_ns(launches.of_slice(at)?)));
+        let last_launch_ns = launched.max().unwrap_or(i64::MAX);
         let first = (0..gpu.len()).map(|at| gpu.slice(at).start_ns).min();
         let last = (0..gpu.len()).map(|at| gpu.slice(at).end_ns()).max();
         let span: Vec<Interval> = first.zip(last).into_iter().collect();
@@ -121,6 +132,10 @@ impl Gaps {
             .waits
             .iter()
             .filter(|wait| threads.binary_search(&wait.track).is_ok())
+            .filter(|wait| {
+                let at_end = || gpu.trace.name_text(wait.row).contains("DeviceSynchronize");
+                wait.start_ns <= last_launch_ns || !at_end()
+            })
             .filter(|wait| span.iter().any(|(from, to)| wait.start_ns < *to && wait.end_ns > *from))
             .copied()
             .collect();

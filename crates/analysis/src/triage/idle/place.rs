@@ -3,7 +3,7 @@
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use super::intervals::Interval;
-use super::{Kind, kind, named};
+use super::{Kind, Named, kind, named};
 use crate::before_window::is_gpu;
 
 /// What runs for at least half of a piece of idle time, of Python for four fifths: of each kind the innermost.
@@ -17,16 +17,23 @@ pub(crate) struct Place {
     pub(crate) frame: Option<Row>,
 }
 
-/// The places of pieces of idle time; of those with a thread the places on it. Names of steps say nothing.
+/// An annotation of this share of the window is around everything, in percent.
+const WHOLE_PCT: i64 = 80;
+
+/// The places of pieces of idle time; of those with a thread the places on it. Names of steps say nothing, nor does an
+/// annotation around most of the window.
 #[inline(never)]
-pub(crate) fn places(trace: &Trace, pieces: &[(Interval, Option<TrackId>)]) -> Vec<Place> {
+pub(crate) fn places(
+    trace: &Trace,
+    pieces: &[(Interval, Option<TrackId>)],
+    window_ns: i64,
+) -> Vec<Place> {
     let mut found = vec![Place::default(); pieces.len()];
     if pieces.is_empty() {
         return found;
     }
-    let is_step: Vec<bool> = (0..trace.strings.len() as u32)
-        .map(|id| named(trace.strings.get(StringId(id))).step)
-        .collect();
+    let names: Vec<Named> =
+        (0..trace.strings.len() as u32).map(|id| named(trace.strings.get(StringId(id)))).collect();
     let kinds = trace.by_raw_category(kind);
     each_row(trace, |row| {
         let flags = trace.flags(row);
@@ -34,10 +41,16 @@ pub(crate) fn places(trace: &Trace, pieces: &[(Interval, Option<TrackId>)]) -> V
             return;
         }
         let kind = *kinds.of(trace, row);
-        if is_step[trace.name(row).0 as usize] {
+        if names[trace.name(row).0 as usize].step {
             return;
         }
         let (start, end) = (trace.ts_ns(row), trace.end_ns(row));
+        let dur_ns = i128::from(end.saturating_sub(start));
+        let around = dur_ns * 100 >= i128::from(window_ns) * i128::from(WHOLE_PCT);
+        let is_loader = names[trace.name(row).0 as usize].loader;
+        if around && kind == Kind::Annotation && !is_loader {
+            return;
+        }
         for (place, ((from, to), track)) in found.iter_mut().zip(pieces) {
             let shared = end.min(*to).saturating_sub(start.max(*from));
             let (part, whole) = if kind == Kind::Python { (4, 5) } else { (1, 2) };

@@ -191,9 +191,10 @@ fn a_pause_with_work_queued_names_the_call_that_the_cpu_is_in() {
         "{:?}",
         report.takeaways
     );
-    let gap = "459 ms (99.6%) from 1.00 ms on, with the CPU in hipMemcpyWithStream.";
+    let gap =
+        "459 ms (99.6%) from 1.00 ms on, with work queued and the CPU in hipMemcpyWithStream.";
     assert!(report.takeaways[0].contains(gap), "{:?}", report.takeaways);
-    assert!(report.takeaways[0].contains("the busy share is not meaningful here."));
+    assert!(report.takeaways[0].contains("The busy share is not meaningful here."));
     assert!(
         !report.takeaways.iter().any(|it| it.contains("The CPU limits")),
         "{:?}",
@@ -213,6 +214,37 @@ fn a_wait_explains_a_long_gap_up_to_its_end() {
     fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(53 * MS, 1000).link(2));
     fixture.push(kernel("sgemm").at(54 * MS, 10 * MS).link(2));
     assert_eq!(cause_of(fixture), (Cause::Python, 40 * MS));
+}
+
+#[test]
+fn a_gap_is_split_at_the_end_of_the_launch() {
+    // The CPU runs Python until 40 ms and launches; the kernel begins at 70 ms.
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
+    fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(MS, 1000).link(1));
+    fixture.push(kernel("sgemm").at(2 * MS, 10 * MS).link(1));
+    fixture.push(cpu("python_function", "train.py(7): preprocess").at(12 * MS, 28 * MS));
+    fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(40 * MS - 1000, 1000).link(2));
+    fixture.push(kernel("sgemm").at(70 * MS, 10 * MS).link(2));
+    let first = takeaways_of(fixture).remove(0);
+    assert!(first.contains("for 30.0 ms of it work is already queued"), "{first}");
+    let gap = "58.0 ms (74.4%) from 11.0 ms on, with the CPU in train.py:7 preprocess; for the last 30.0 ms of it work is queued.";
+    assert!(first.contains(gap), "{first}");
+}
+
+#[test]
+fn what_comes_before_the_first_gpu_work_is_told() {
+    let mut fixture = Fixture::default();
+    let loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+    fixture.push(slice("cpu_op", "aten::empty").on(1, 1).at(0, 1000));
+    fixture.push(slice("user_annotation", loader).on(1, 1).at(100 * MS, 780 * MS));
+    fixture.push(kernel("sgemm").at(900 * MS, 10 * MS));
+    let first = takeaways_of(fixture).remove(0);
+    assert_eq!(
+        first,
+        "The first GPU work begins 900 ms after the first event, 98.9% of the recording: no share below counts that time. For \
+         780 ms of it the CPU is in the data loader."
+    );
 }
 
 #[test]
