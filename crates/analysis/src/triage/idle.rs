@@ -19,6 +19,10 @@ use crate::launches::Launches;
 /// Launch calls that take this long load GPU code first, in ns.
 const LONG_NS: i64 = 1_000_000;
 
+/// A call that allocates or frees memory for this long sets up the runtime or a library, in ns: cuDNN's first call, which frees
+/// nothing to have a context.
+const LONG_ALLOCATION_NS: i64 = 10_000_000;
+
 /// The first call of an op is a set-up if it takes [`LONG_NS`] or more, and this many times the mean of its later calls.
 const FIRST_CALL: i64 = 10;
 /// Of fewer calls the mean says nothing.
@@ -117,6 +121,8 @@ struct Named {
     other_call: bool,
     blocks: bool,
     lazy: bool,
+    /// The launch of a graph, which takes long where the graph is long.
+    graph: bool,
 }
 
 /// What a raw category is.
@@ -175,6 +181,7 @@ fn named(name: &str) -> Named {
     let call = known.and_then(|(_, cover)| *cover);
     Named {
         other_call: known.is_none(),
+        graph: name.contains("GraphLaunch"),
         // (Kineto's activities of overhead: `Lazy Function Loading`, `Runtime Triggered Module Loading`.)
         lazy: name.contains("Lazy") || name.contains("Module Loading"),
         step: number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
@@ -224,9 +231,13 @@ impl Host {
                     if name.blocks {
                         add(Cover::BlockingCopy);
                     }
-                    if end.saturating_sub(start) >= LONG_NS {
+                    let dur_ns = end.saturating_sub(start);
+                    if dur_ns >= LONG_NS {
                         match name.call {
-                            Some(Cover::Launch) => add(Cover::LongLaunch),
+                            Some(Cover::Launch) if !name.graph => add(Cover::LongLaunch),
+                            Some(Cover::Allocation) if dur_ns >= LONG_ALLOCATION_NS => {
+                                add(Cover::SetUp);
+                            }
                             None if name.other_call => add(Cover::SetUp),
                             _ => {}
                         }

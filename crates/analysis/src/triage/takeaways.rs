@@ -26,6 +26,8 @@ const LIMIT_PCT: f64 = 10.0;
 const BLOCKED_PCT: f64 = 10.0;
 /// Generated kernels without names of their own get a sentence from this share of GPU time on, in percent.
 const BARE_PCT: f64 = 5.0;
+/// Where set-up takes this share of the GPU span, what the GPU did is that of a first run, in percent.
+const FIRST_RUN_PCT: f64 = 50.0;
 /// A second category is named from this share of GPU time on, in percent.
 const SECOND_PCT: f64 = 5.0;
 
@@ -76,11 +78,13 @@ pub(super) fn takeaways(
     }
     let cause = idle.as_ref().map(|found| found.cause);
     let (mut lost, mut rest): (Vec<(i64, String)>, Vec<String>) = (Vec::new(), Vec::new());
-    lost.extend(idle.map(|found| (found.ns, found.text)));
     let communicates = communication(seen);
     // (What a first run does, a later one may not: a library tries several algorithms.)
     let repeats = communicates.is_some() && largest(time) == Some(Category::Communication);
-    if cause != Some(Cause::SetUp) && !repeats {
+    let first_run = idle.as_ref().is_some_and(|found| {
+        found.cause == Cause::SetUp && percent(found.ns, time.span_ns) >= FIRST_RUN_PCT
+    });
+    if !first_run && !repeats {
         rest.extend(composition(time, coverage.convolution_gemm_ns));
     }
     lost.extend(late_start(seen));
@@ -91,6 +95,7 @@ pub(super) fn takeaways(
             rest.push(text);
         }
     }
+    lost.extend(idle.map(|found| (found.ns, found.text)));
     trace::sort_by(&mut lost, |a, b| b.0.cmp(&a.0));
     let mut said: Vec<String> = lost.into_iter().map(|(_, text)| text).collect();
     said.append(&mut rest);
@@ -388,6 +393,24 @@ mod tests {
         busy.push(kernel(GEMM).at(5 * MS, 400 * MS));
         let busy = said(busy);
         assert!(!busy.iter().any(|text| text.contains("The CPU limits")), "{busy:?}");
+    }
+
+    #[test]
+    fn what_a_first_run_does_is_not_told_as_the_run() {
+        let said_after = |load_ns: i64| {
+            let mut fixture = Fixture::default();
+            for (link, at) in [(1, 0), (2, load_ns + 10 * MS)] {
+                let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+                fixture.push(launch.at(at, 5_000));
+                fixture.push(kernel(GEMM).at(at + 10_000, 10 * MS).link(link));
+            }
+            fixture.push(slice("cuda_driver", "cuModuleLoadData").on(1, 1).at(10 * MS, load_ns));
+            said(fixture)
+        };
+        let composed = |said: &[String]| said.iter().any(|text| text.contains("GPU time goes to"));
+        assert!(composed(&said_after(5 * MS)), "{:?}", said_after(5 * MS));
+        let long = said_after(100 * MS);
+        assert!(long[0].contains("as in a first run") && !composed(&long), "{long:?}");
     }
 
     #[test]

@@ -231,7 +231,7 @@ impl Wall {
         for at in 0..gpu.len() {
             let slice = gpu.slice(at);
             while let Some(other) = beside.next_if(|other| other.start_ns < slice.start_ns) {
-                busy_until = busy_until.map(|ns| ns.max(other.end_ns()));
+                busy_until = busy_until.max(Some(other.end_ns()));
             }
             let idle_ns = busy_until.map_or(0, |ns| slice.start_ns.saturating_sub(ns)).max(0);
             let slack_ns = self.slack_ns[at];
@@ -555,6 +555,21 @@ mod tests {
         assert_eq!(of(&[1, 2, 602, 603, 1003]), (5, "the GPU span without one-off pauses"));
         // Four pauses of one length are the program's rhythm.
         assert_eq!(of(&[1, 101, 201, 301, 401]), (401, "the GPU span"));
+    }
+
+    #[test]
+    fn a_pause_after_work_from_before_the_window_is_one_off() {
+        let mut fixture = Fixture::default();
+        fixture.push(kernel("early").at(0, 1000 * US).link(9));
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(1);
+        fixture.push(launch.at(900_000 * US, US));
+        fixture.push(kernel("k").at(900_002 * US, 1000 * US).link(1));
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let options = Options { without_before_window: true, ..Options::default() };
+        let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &options);
+        let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+        assert_eq!(wall.span_ns, 2000 * US);
     }
 
     #[test]
