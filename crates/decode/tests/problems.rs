@@ -75,21 +75,40 @@ fn an_odd_time_takes_its_neighbour_with_it() {
     assert_eq!((importer.ts_ns, importer.dur_ns), (1_700_000_000_000_000_000, 1_100));
 }
 
+/// Slices whose times need more than 64 bits, and one at 5 us behind them.
+fn far_and_near(n_far: usize) -> String {
+    let far = |n: usize| {
+        format!(r#"{{"ph":"X","name":"a","ts":17000000000000{:05},"dur":5}},"#, 99 * n + 1)
+    };
+    let far: String = (0..n_far).map(far).collect();
+    format!(r#"[{{"ph":"M","name":"m","ts":0}},{far}{{"ph":"X","name":"c","ts":5,"dur":5}}]"#)
+}
+
 #[test]
 fn times_beyond_64_bits_are_kept_relative_to_an_origin() {
-    let text = r#"[{"ph":"M","name":"m","ts":0},
-        {"ph":"X","name":"a","ts":1700000000000000001,"dur":5},
-        {"ph":"X","name":"b","ts":1700000000000000100,"dur":5},
-        {"ph":"X","name":"c","ts":5,"dur":5}]"#;
-    let it = file(text, 4, &["time-out-of-range"]);
+    let it = file(&far_and_near(64), 66, &["time-out-of-range"]);
     let trace = &it.trace;
     assert_eq!(trace.origin_ns, 1_700_000_000_000_000_000_000);
     assert_eq!((trace.ts_ns(1), trace.ts_ns(2)), (1_000, 100_000));
     // int64 multiplication that wraps, as in the importer.
     let wrapped = 1_700_000_000_000_000_001_i64.wrapping_mul(1000);
     assert_eq!(trace.importer_ns(1).map(|it| it.ts_ns), Some(wrapped));
-    assert!(trace.flags(3).has(Flags::TS_UNREADABLE));
-    assert_eq!(problem(&it, ProblemKind::TimeOutOfRange).first_row, Some(3));
+    assert!(trace.flags(65).has(Flags::TS_UNREADABLE));
+    assert_eq!(problem(&it, ProblemKind::TimeOutOfRange).first_row, Some(65));
+}
+
+#[test]
+fn a_few_times_beyond_64_bits_do_not_cost_the_others_theirs() {
+    for n_far in [1, 2, 63] {
+        let it = file(&far_and_near(n_far), n_far + 2, &["time-out-of-range"]);
+        let trace = &it.trace;
+        assert_eq!((trace.origin_ns, trace.ts_ns(n_far as u32 + 1)), (0, 5_000));
+        assert!((1..=n_far as u32).all(|row| trace.flags(row).has(Flags::TS_UNREADABLE)));
+        let wrapped = 1_700_000_000_000_000_001_i64.wrapping_mul(1000);
+        assert_eq!(trace.importer_ns(1).map(|it| it.ts_ns), Some(wrapped));
+        let problem = problem(&it, ProblemKind::TimeOutOfRange);
+        assert_eq!((problem.first_row, problem.count), (Some(1), n_far as u64));
+    }
 }
 
 #[test]

@@ -385,3 +385,27 @@ fn an_integer_beyond_64_bits_in_a_last_event_without_an_end_stops_the_reader() {
         assert_eq!(stops(last), None, "{last}");
     }
 }
+
+#[test]
+fn times_that_nothing_can_hold_cost_no_slice_unless_they_are_those_of_the_file() {
+    let far = |n: i64| {
+        let name = format!("far{n}");
+        format!(r#"{{"ph":"X","name":"{name}","cat":"c","pid":5,"tid":9,"ts":1{n:020},"dur":1}}"#)
+    };
+    let repaired = |n_far: i64| {
+        let mut all: Vec<String> = (0..n_far).map(|n| far(10 * n)).collect();
+        all.push(slice("a", 100, 5));
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let (json, proof) = repair(document(&all).as_bytes());
+        assert!(proof.holds, "{proof:?}");
+        again(&json);
+        json
+    };
+    let json = repaired(2);
+    assert_eq!(named(&json, "a")["ts"], 100);
+    assert_eq!(events(&json).len(), 1, "{json}");
+    // So many are no accident.
+    let json = repaired(100);
+    assert_eq!(events(&json).len(), 100, "{json}");
+    assert_eq!(named(&json, "far990")["ts"], 990);
+}

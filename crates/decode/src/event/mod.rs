@@ -34,8 +34,8 @@ pub(crate) struct Events {
     origin_known: bool,
     /// It is decided, and nothing is to be subtracted.
     origin_is_zero: bool,
-    /// The event that alone decided it so far, where it is not 0: its row and time.
-    origin_by: Option<(u32, decimal::Micros)>,
+    /// The events with a time so far, while theirs decide on an origin other than 0 and may be the odd ones out.
+    origin_by: Option<Vec<(u32, decimal::Micros)>>,
     categories: Categories,
     keys: KnownKeys,
     tracks: Recent<TrackId>,

@@ -11,6 +11,8 @@ use crate::problem::ProblemKind;
 
 /// Times from here on are counted from an origin, so that durations and shifts cannot overflow.
 const FAR: i64 = 1 << 62;
+/// So many times, all beyond [`FAR`], are the clock of the file; fewer may be the odd ones out.
+const ENOUGH: usize = 64;
 
 impl Events {
     /// Start relative to the origin, and the importer's reading when it is an odd one.
@@ -66,17 +68,18 @@ impl Events {
             if !self.origin_known {
                 self.origin_known = true;
                 if micros.ns.unsigned_abs() > FAR as u128 {
-                    self.origin_by = self.next_row().map(|row| (row, micros));
+                    self.origin_by = Some(Vec::new());
                     self.builder.trace_mut().origin_ns =
                         micros.ns.div_euclid(1_000_000) * 1_000_000;
                 }
                 self.origin_is_zero = self.builder.trace().origin_ns == 0;
-            } else if let Some((row, first)) = self.origin_by.take()
-                && micros.ns.unsigned_abs() <= FAR as u128
+            } else if self.is_ordinary(micros.ns)
+                && let Some(far) = self.origin_by.take()
             {
-                self.forget_origin(row, first, notes.offset);
+                self.forget_origin(&far, notes.offset);
             }
         }
+        self.note_far(micros);
         match i64::try_from(micros.ns - self.builder.trace().origin_ns) {
             Ok(ns) => {
                 notes.flags.set(Flags::HAS_TS);
@@ -94,29 +97,48 @@ impl Events {
 }
 
 impl Events {
-    /// The first event's time is the odd one out: the next is an ordinary time.
+    /// Whether a time needs no origin, or fits 64 bits without that of the events so far alone.
+    fn is_ordinary(&self, ns: i128) -> bool {
+        let fits = |ns: i128| i64::try_from(ns).is_ok();
+        ns.unsigned_abs() <= FAR as u128 || (fits(ns) && !fits(ns - self.builder.trace().origin_ns))
+    }
+
+    /// Notes the event at hand among those that decide on the origin, until they are enough.
+    fn note_far(&mut self, micros: decimal::Micros) {
+        let row = self.next_row();
+        let Some((far, row)) = self.origin_by.as_mut().zip(row) else { return };
+        // (An event too long to be stored leaves its row to the next.)
+        far.retain(|(other, _)| *other != row);
+        far.push((row, micros));
+        if far.len() == ENOUGH {
+            self.origin_by = None;
+        }
+    }
+
+    /// The times so far are the odd ones out: the next is an ordinary one, which their origin would cost.
     #[cold]
-    #[inline(never)]
-    fn forget_origin(&mut self, row: u32, first: decimal::Micros, offset: u64) {
+    fn forget_origin(&mut self, far: &[(u32, decimal::Micros)], offset: u64) {
         self.builder.trace_mut().origin_ns = 0;
         self.origin_is_zero = true;
-        let ts_ns = i64::try_from(first.ns).ok();
-        let read = ts_ns.map(decimal::importer_ns);
-        let (dur_ns, start) =
-            (self.builder.trace().dur_ns(row), self.builder.trace().span(row).start);
-        let importer = ImporterNs {
-            ts_ns: first.odd_importer_ns.or(read).unwrap_or_default(),
-            dur_ns: self
-                .builder
-                .trace()
-                .importer_ns(row)
-                .map_or(decimal::importer_ns(dur_ns), |it| it.dur_ns),
-        };
-        self.builder.move_event(row, ts_ns, importer);
-        if ts_ns.is_none() {
-            let shown = format!("ts {}", decimal::write_micros(first.ns, 0));
-            let at = start.min(offset);
-            self.problems.note(ProblemKind::TimeOutOfRange, 1, at, Some(row), shown.as_bytes());
+        for (row, micros) in far {
+            let trace = self.builder.trace();
+            if trace.len() <= *row as usize || !trace.flags(*row).has(Flags::HAS_TS) {
+                continue;
+            }
+            let ts_ns = i64::try_from(micros.ns).ok();
+            let read = ts_ns.map(decimal::importer_ns);
+            let dur_ns = trace.importer_ns(*row).map(|odd| odd.dur_ns);
+            let importer = ImporterNs {
+                ts_ns: micros.odd_importer_ns.or(read).unwrap_or_default(),
+                dur_ns: dur_ns.unwrap_or_else(|| decimal::importer_ns(trace.dur_ns(*row))),
+            };
+            let at = trace.span(*row).start.min(offset);
+            self.builder.move_event(*row, ts_ns, importer);
+            if ts_ns.is_none() {
+                let shown = format!("ts {}", decimal::write_micros(micros.ns, 0));
+                let (kind, row) = (ProblemKind::TimeOutOfRange, Some(*row));
+                self.problems.note(kind, 1, at, row, shown.as_bytes());
+            }
         }
     }
 }
