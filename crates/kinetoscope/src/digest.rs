@@ -122,7 +122,7 @@ impl Sink for Reader {
 struct Fields<'a> {
     phase: Option<Phase>,
     ts: Option<&'a [u8]>,
-    dur: Option<&'a [u8]>,
+    dur: Option<Value<'a>>,
     name: &'a [u8],
     category: &'a [u8],
     args: &'a [u8],
@@ -166,9 +166,8 @@ impl<'a> Fields<'a> {
                 (b"ts", _) if fields.ts.is_some() && !decode::is_time(value) => {}
                 (b"ts", Some(Value::String(text))) => fields.ts = Some(text.raw),
                 (b"ts", _) => fields.ts = None,
-                (b"dur", Some(Value::String(text))) => fields.dur = Some(text.raw),
-                (b"dur", Some(Value::Number(number))) => fields.dur = Some(number),
-                (b"dur", _) => fields.dur = None,
+                (b"dur", _) if fields.dur.is_some() && !decode::is_time(value) => {}
+                (b"dur", value) => fields.dur = value,
                 (b"name", _) => fields.name = text,
                 (b"cat", _) => fields.category = text,
                 (b"args", _)
@@ -185,7 +184,12 @@ impl Digest {
     fn add(&mut self, fields: &Fields<'_>, origin_ns: i128) {
         let ns = |text: Option<&[u8]>| text.and_then(parse_micros).map(|micros| micros.ns);
         let ts = ns(fields.ts).filter(|ts| i64::try_from(*ts - origin_ns).is_ok());
-        let dur = ns(fields.dur).filter(|dur| (0..=i128::from(i64::MAX)).contains(dur));
+        let dur = match fields.dur {
+            Some(Value::String(text)) => Some(text.raw),
+            Some(Value::Number(number)) => Some(number),
+            _ => None,
+        };
+        let dur = ns(dur).filter(|dur| (0..=i128::from(i64::MAX)).contains(dur));
         match fields.phase {
             Some(Phase::Metadata) => self.metadata += 1,
             Some(_) if ts.is_none() => self.others += 1,

@@ -409,3 +409,34 @@ fn times_that_nothing_can_hold_cost_no_slice_unless_they_are_those_of_the_file()
     assert_eq!(events(&json).len(), 100, "{json}");
     assert_eq!(named(&json, "far990")["ts"], 990);
 }
+
+#[test]
+fn the_importer_stops_at_a_bad_time_whatever_other_value_its_key_has() {
+    let file = |more: &str| {
+        let event = format!(r#"{{"ph":"X","name":"b","pid":5,"tid":8,"ts":1,{more}}}"#);
+        document(&[&slice("a", 0, 5), &event])
+    };
+    for more in [
+        r#""dur":null,"dur":5"#,
+        r#""dur":5,"dur":null"#,
+        r#""dur":[],"dur":5"#,
+        r#""dur":"+5","dur":5"#,
+        r#""dur":5,"d\u0075r":"+7""#,
+        r#""dur":5,"tts":null,"tts":7"#,
+        r#""dur":5,"tdur":"7","tdur":"x""#,
+        r#""tts":null,"dur":null,"dur":5,"tts":7"#,
+    ] {
+        let file = file(more);
+        let plan = plan(file.as_bytes());
+        assert!(plan.before.stops.is_some() && plan.after.is_clean(), "{more}");
+        let (json, proof) = repair(file.as_bytes());
+        assert!(proof.holds, "{proof:?}");
+        assert_eq!(named(&json, "b")["dur"], 5, "{json}");
+        assert!(json.contains("\"original "), "{json}");
+        again(&json);
+    }
+    // A number is none that it stops at; and a bad `ts` does not replace a good one.
+    for more in [r#""dur":1e30,"dur":5"#, r#""dur":-1,"dur":5"#, r#""ts":null,"dur":5"#] {
+        assert!(plan(file(more).as_bytes()).before.is_clean(), "{more}");
+    }
+}

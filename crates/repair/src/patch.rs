@@ -51,12 +51,9 @@ pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out
         for key in ["dur", "tdur", "tts"] {
             // A number may be too large, too.
             let beyond = key == "dur" && trace.flags(row).has(Flags::DUR_UNREADABLE);
-            let stops = |value: &[u8]| beyond || !is_time(value);
             // (A dur in an odd spelling is spelt plainly.)
             let spelt = key == "dur" && edit.numbers && trace.flags(row).has(Flags::DUR_REJECTED);
-            if patch.value(key).is_some_and(|value| !spelt && stops(value)) {
-                patch.move_to_args(key);
-            }
+            patch.move_bad_to_args(key, beyond, spelt);
         }
     }
     if edit.dur_ns.is_some()
@@ -226,6 +223,16 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
+/// Under which key `args` keep a member that is moved there.
+fn name_in_args(key: &str) -> &'static str {
+    match key {
+        "dur" => "original dur",
+        "tdur" => "original tdur",
+        "tts" => "original tts",
+        _ => "original bind_id",
+    }
+}
+
 /// What is to change in one object.
 struct Patch<'a> {
     text: &'a [u8],
@@ -238,6 +245,8 @@ enum Change {
     Set(&'static str, String),
     /// Every member of this key goes.
     Remove(&'static str),
+    /// The member of this index goes.
+    RemoveAt(usize),
     /// `args` gets this member in front.
     AddArg(&'static str, String),
     /// The member of `args` becomes this text.
@@ -276,16 +285,26 @@ impl<'a> Patch<'a> {
 
     /// Moves a member into `args`, as "original KEY".
     fn move_to_args(&mut self, key: &'static str) {
-        let name = match key {
-            "dur" => "original dur",
-            "tdur" => "original tdur",
-            "tts" => "original tts",
-            _ => "original bind_id",
-        };
         if let Some(value) = self.original(key) {
-            self.add_arg(name, value);
+            self.add_arg(name_in_args(key), value);
             self.changes.push(Change::Remove(key));
         }
+    }
+
+    /// Moves what the importer stops at into `args`: of several values of a key, the good ones stay, and so does the last
+    /// if it is spelt anew. `all` are moved if the last one is a number out of range.
+    fn move_bad_to_args(&mut self, key: &'static str, all: bool, keeps_last: bool) {
+        let same = |at: &usize| self.is_key(&self.members[*at], key);
+        let mut found: Vec<usize> = (0..self.members.len()).filter(same).collect();
+        if keeps_last {
+            found.pop();
+        }
+        found.retain(|at| all || !is_time(&self.text[self.members[*at].value.clone()]));
+        if let Some(last) = found.last() {
+            let value = lossy(&self.text[self.members[*last].value.clone()]);
+            self.add_arg(name_in_args(key), value);
+        }
+        self.changes.extend(found.into_iter().map(Change::RemoveAt));
     }
 
     fn write(self, out: &mut Vec<u8>) {
@@ -321,13 +340,15 @@ impl<'a> Patch<'a> {
         let mut members: Vec<(Vec<u8>, Vec<u8>)> = self
             .members
             .iter()
-            .filter(|member| {
-                !self
-                    .changes
-                    .iter()
-                    .any(|change| matches!(change, Change::Remove(key) if self.is_key(member, key)))
+            .enumerate()
+            .filter(|(at, member)| {
+                !self.changes.iter().any(|change| match change {
+                    Change::Remove(key) => self.is_key(member, key),
+                    Change::RemoveAt(index) => index == at,
+                    _ => false,
+                })
             })
-            .map(|member| {
+            .map(|(_, member)| {
                 (self.text[member.key.clone()].to_vec(), self.text[member.value.clone()].to_vec())
             })
             .collect();
@@ -336,7 +357,7 @@ impl<'a> Patch<'a> {
         };
         for change in &self.changes {
             match change {
-                Change::Remove(_) => {}
+                Change::Remove(_) | Change::RemoveAt(_) => {}
                 Change::Set(key, value) => match position(&members, key) {
                     Some(at) => members[at].1 = value.clone().into_bytes(),
                     None => members.push((quoted(key).into_bytes(), value.clone().into_bytes())),

@@ -102,8 +102,16 @@ fn keeps_former(field: Field, value: Value<'_>) -> bool {
             matches!(value, Value::String(text) if !matches!(text.raw, b"t" | b"p" | b"g"))
         }
         Field::Args => !matches!(value, Value::Object(_)),
+        // (A bad one stops it; its event keeps the good one.)
+        Field::Dur | Field::Tts | Field::Tdur => !super::number::is_time(value),
         _ => false,
     }
+}
+
+/// Whether the importer stops at a value that another of the same key precedes or follows.
+#[cold]
+fn stops(field: Field, value: Value<'_>) -> bool {
+    matches!(field, Field::Dur | Field::Tts | Field::Tdur) && !super::number::is_time(value)
 }
 
 /// What a key means, escapes resolved.
@@ -126,6 +134,8 @@ pub(super) struct Draft<'a> {
     decimals: [Option<Decimal>; Field::NUMBERS],
     /// A key occurs twice.
     pub(super) duplicate: bool,
+    /// A key occurs twice, and the importer stops at one of its values.
+    pub(super) stops: Option<Field>,
     /// There is any key.
     pub(super) any: bool,
 }
@@ -209,6 +219,9 @@ impl<'a> Draft<'a> {
         let slot = &mut self.values[field as usize];
         if slot.is_some() {
             self.duplicate = true;
+            if slot.is_some_and(|former| stops(field, former)) || stops(field, value) {
+                self.stops = Some(field);
+            }
             if keeps_former(field, value) {
                 return;
             }

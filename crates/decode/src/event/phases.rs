@@ -129,6 +129,13 @@ pub(super) fn check_others(draft: &Draft<'_>, phase: Phase, notes: &mut Notes<'_
     if draft.duplicate {
         notes.add(ProblemKind::DuplicateKey);
     }
+    if let Some(field) = draft.stops {
+        let kind = match field {
+            Field::Dur => ProblemKind::UnreadableDur,
+            _ => ProblemKind::UnreadableThreadTime,
+        };
+        notes.flag(Flags::THREAD_TIMES_UNREADABLE, kind);
+    }
     match draft.some(Field::BindId) {
         Some(value) => bind(draft, value, phase, notes),
         None => None,
