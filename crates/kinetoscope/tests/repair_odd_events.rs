@@ -440,3 +440,22 @@ fn the_importer_stops_at_a_bad_time_whatever_other_value_its_key_has() {
         assert!(plan(file(more).as_bytes()).before.is_clean(), "{more}");
     }
 }
+
+#[test]
+fn two_commas_at_the_end_of_an_array_without_an_end_stop_the_reader() {
+    let good = slice("a", 0, 5);
+    for (end, stops) in [
+        (",,", true),
+        (",\n,", true),
+        (",, ", true),
+        (",,{\"ph\":\"X\"", true),
+        ("", false),
+        (" ,", false),
+        (",{\"ph\":\"X\"", false),
+    ] {
+        let file = format!("[{good}{end}");
+        assert_eq!(plan(file.as_bytes()).before.stops.is_some(), stops, "{file}");
+        let (json, _) = repair(file.as_bytes());
+        assert_eq!(json, format!("[{good}]"));
+    }
+}

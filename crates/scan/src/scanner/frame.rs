@@ -398,6 +398,19 @@ impl Scanner {
             Place::Among => DefectKind::UnclosedArray,
             _ => DefectKind::UnclosedObject,
         };
+        if place == Place::Among {
+            self.extra_commas(sink);
+        }
         self.report(sink, kind, end, b"");
+    }
+
+    /// Commas too many at the end of the file, or before an element that it cuts off.
+    fn extra_commas(&self, sink: &mut impl Sink) {
+        let Gap { after_item, commas, first_comma, last_comma } = self.gap;
+        let extra = commas.saturating_sub(u64::from(after_item));
+        if extra > 0 {
+            let len = last_comma - first_comma + 1;
+            self.report_many(sink, DefectKind::ExtraComma, first_comma, len, extra, b",");
+        }
     }
 }
