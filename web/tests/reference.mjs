@@ -185,8 +185,9 @@ export function countSlices(events) {
 
 /// The end points of every arrow, `[source name, source ts, target name, target ts]`, as the flow events mean them
 /// whatever Perfetto makes of them: each belongs to the slice of its thread that starts at its very nanosecond, the
-/// shortest of these, else to the innermost that is open. If its thread has none, it belongs to the slice that starts at its
-/// very nanosecond on the thread of the same number in the other spelling (Kineto of 2021: slices on "7", flow events on 7).
+/// shortest of these that begin before it, else to the innermost that is open. If its thread has none, it belongs to the
+/// slice that starts at its very nanosecond on the thread of the same number in the other spelling (Kineto of 2021: slices
+/// on "7", flow events on 7).
 export function resolveFlows(events) {
   const threads = new Map();
   events.forEach((event, index) => {
@@ -236,17 +237,19 @@ function bindThread(items, slices, bound) {
     while (next < slices.length && slices[next].start <= event.ts) open.push(slices[next++]);
     open = open.filter((slice) => slice.end > event.ts || slice.start === event.ts);
     const here = open.filter((slice) => slice.start === event.ts);
-    // The latest start, and of equal ones the shortest, is the innermost.
-    const candidates = here.length > 0 ? here : open;
-    const inner = candidates.reduce((best, one) => best === undefined || isInside(one, best) ? one : best, undefined);
-    // Profilers write a flow event behind its slice: of several without a length, the last one before it.
-    const instants = here.filter((slice) => slice.end === event.ts);
-    const before = instants.filter((slice) => slice.index < index);
-    const slice = instants.length < 2 ? inner : before.at(-1) ?? instants[0];
+    // Profilers write a flow event behind its slice; and a complete slice with a length begins before all else of its ns.
+    const before = here.filter((slice) => slice.goesFirst || slice.index < index);
+    const instant = before.length > 0 ? undefined : here.find((slice) => slice.end === event.ts);
+    const slice = instant ?? innermost([before, here, open].find((some) => some.length > 0) ?? []);
     if (slice !== undefined) bound.push({ event, index, slice });
     else free.push({ event, index });
   }
   return free;
+}
+
+// The latest start, and of equal ones the shortest, is the innermost.
+function innermost(slices) {
+  return slices.reduce((best, one) => best === undefined || isInside(one, best) ? one : best, undefined);
 }
 
 function isInside(one, other) {
@@ -261,7 +264,7 @@ function slicesOf(items) {
     compare(a.event.ts, b.event.ts) || (b.event.ph === "E") - (a.event.ph === "E") || a.index - b.index);
   for (const { event, index } of sorted) {
     const slice = { name: event.name, start: event.ts, index, bind: event.bind };
-    if (event.ph === "X" && event.dur >= 0n) slices.push({ ...slice, end: event.ts + event.dur });
+    if (event.ph === "X" && event.dur >= 0n) slices.push({ ...slice, end: event.ts + event.dur, goesFirst: event.dur > 0n });
     if (event.ph === "B") {
       // Never ended: open for good.
       slices.push(slice);

@@ -459,3 +459,35 @@ fn two_commas_at_the_end_of_an_array_without_an_end_stop_the_reader() {
         assert_eq!(json, format!("[{good}]"));
     }
 }
+
+#[test]
+fn a_flow_event_belongs_to_no_shorter_slice_behind_it() {
+    let flow = |ph: &str, tid: i64, ts: i64| {
+        format!(
+            r#"{{"ph":"{ph}","bp":"e","id":1,"cat":"f","name":"f","pid":5,"tid":{tid},"ts":{ts}}}"#
+        )
+    };
+    let (launch, end) = (slice("launch", 2, 8), flow("f", 9, 9));
+    let (without_length, kernel) = (slice("z", 2, 0), on(9, "kernel", "kernel", 9, 3));
+    let file = document(&[&flow("s", 7, 2), &launch, &without_length, &kernel, &end]);
+    assert_eq!(plan(file.as_bytes()).flow_targets, [(0, 1), (4, 3)]);
+    // In the middle of "launch" it goes to its start, though "z" starts there too, and stays there. (It was bound well
+    // because the importer took all these times for one.)
+    let late = |event: String| {
+        event.replace("ts\": ", "ts\":").replace("ts\":", "ts\":1712000000000000.00")
+    };
+    let late: Vec<String> =
+        [flow("s", 7, 3), launch.clone(), without_length.clone(), kernel.clone(), end.clone()]
+            .map(late)
+            .to_vec();
+    let late: Vec<&str> = late.iter().map(String::as_str).collect();
+    let (json, _) = repair(document(&late).as_bytes());
+    assert_eq!(events(&json)[0]["ts"], 0.002, "{json}");
+    again(&json);
+    // Behind "z" it is that slice's; and before it too, where no other slice starts.
+    let file = document(&[&launch, &without_length, &flow("s", 7, 2), &kernel, &end]);
+    assert_eq!(plan(file.as_bytes()).flow_targets, [(2, 1), (4, 3)]);
+    let file =
+        document(&[&slice("launch", 1, 8), &flow("s", 7, 2), &without_length, &kernel, &end]);
+    assert_eq!(plan(file.as_bytes()).flow_targets, [(1, 2), (4, 3)]);
+}

@@ -9,9 +9,9 @@ use crate::perfetto::order::{self, Item, Plain, Stacked};
 use crate::perfetto::threads::Threads;
 use crate::view::View;
 
-/// The slice each flow event belongs to: one that starts at that very ns on its thread, the shortest of
-/// these; else the innermost that is open; else one that starts at that very ns on the twin thread ([`twins`]).
-/// Sorted by flow event; unresolved ones are absent.
+/// The slice each flow event belongs to: one that starts at that very ns on its thread, the innermost of those that come
+/// before it in the importer's order, or else of those behind it; else the innermost that is open; else one that starts at
+/// that very ns on the twin thread ([`twins`]). Sorted by flow event; unresolved ones are absent.
 #[inline(never)]
 pub(crate) fn resolve(view: &View<'_>, threads: &Threads) -> Vec<(Row, Row)> {
     let mut targets = Vec::new();
@@ -88,6 +88,8 @@ struct Open {
     row: Row,
     ts: i64,
     end: i64,
+    /// Whether the importer puts it before flow events of its ns, wherever they are in the file.
+    goes_first: bool,
 }
 
 /// The slices that are open on one thread, the latest start last.
@@ -122,7 +124,8 @@ fn resolve_events(view: &View<'_>, events: &[Stacked], targets: &mut Vec<(Row, R
                     // (Nothing below an open slice leaves, so its place stays the same.)
                     begins.open(view.trace, item.row, stack.0.len());
                 }
-                stack.0.push(Open { row: item.row, ts: item.ts, end });
+                let goes_first = item.phase == Phase::Complete && item.dur > 0;
+                stack.0.push(Open { row: item.row, ts: item.ts, end, goes_first });
             }
             Phase::End => {
                 if let Some(slice) =
@@ -139,29 +142,67 @@ fn resolve_events(view: &View<'_>, events: &[Stacked], targets: &mut Vec<(Row, R
     bind_all(&mut flows, &mut stack, targets);
 }
 
-/// Binds the flow events of one ns to the slices that are open: the shortest that starts at this ns, else the innermost.
+/// Binds the flow events of one ns to the slices that are open: the innermost that starts at this ns, else the innermost.
 fn bind_all(flows: &mut Vec<Item>, stack: &mut Stack, targets: &mut Vec<(Row, Row)>) {
     let Some(ts) = flows.first().map(|flow| flow.ts) else { return };
     // (Now, and not at the next slice only: many flow events in a row would look at all that ended.)
     stack.close(ts);
-    let starting = || stack.0.iter().rev().take_while(|slice| slice.ts == ts);
-    let encloses = || stack.0.iter().rev().find(|slice| slice.end > ts && slice.ts <= ts);
-    let shortest = starting().min_by_key(|slice| (slice.end, std::cmp::Reverse(slice.row)));
-    let slice = shortest.or_else(encloses).map(|slice| slice.row);
-    let mut without_length: Vec<Row> =
-        starting().filter(|slice| slice.end == ts).map(|slice| slice.row).collect();
-    without_length.sort_unstable();
+    let starting = Starting::at(ts, stack);
+    let encloses = stack.0.iter().rev().find(|slice| slice.end > ts && slice.ts <= ts);
+    let encloses = encloses.map(|slice| slice.row);
     targets.extend(flows.drain(..).filter_map(|flow| {
-        let slice = match without_length.len() {
-            0 | 1 => slice?,
-            // Profilers write a flow event behind its slice: of several without a length, the last one before it.
-            _ => {
-                let n_before = without_length.partition_point(|row| *row < flow.row);
-                *without_length.get(n_before.saturating_sub(1))?
-            }
-        };
+        let slice = starting.before(flow.row).or(starting.behind).or(encloses)?;
         Some((flow.row, slice))
     }));
+}
+
+/// How short a slice is, of those that start together: the least is the innermost.
+type Length = (i64, std::cmp::Reverse<Row>);
+
+/// The slices that start at one ns.
+#[derive(Default)]
+struct Starting {
+    /// The shortest of those that the importer puts before everything else of this ns.
+    first: Option<Length>,
+    /// The others by row, each with the shortest up to it: they come in the order of the file.
+    others: Vec<(Row, Length)>,
+    /// The slice of a flow event that all of them are behind: the first without a length, else the shortest.
+    behind: Option<Row>,
+}
+
+impl Starting {
+    fn at(ts: i64, stack: &Stack) -> Self {
+        let mut starting = Self::default();
+        for slice in stack.0.iter().rev().take_while(|slice| slice.ts == ts) {
+            let length = (slice.end, std::cmp::Reverse(slice.row));
+            if slice.goes_first {
+                starting.first = Some(starting.first.map_or(length, |first| first.min(length)));
+            } else {
+                starting.others.push((slice.row, length));
+            }
+        }
+        starting.others.sort_unstable();
+        let without_length = starting.others.iter().find(|(_, (end, _))| *end == ts);
+        let shortest = || starting.others.iter().min_by_key(|(_, length)| *length);
+        starting.behind = without_length.or_else(shortest).map(|(row, _)| *row);
+        let mut least = None;
+        for (_, length) in &mut starting.others {
+            *length = least.map_or(*length, |least: Length| least.min(*length));
+            least = Some(*length);
+        }
+        starting
+    }
+
+    /// The innermost slice that comes before a flow event. (Profilers write a flow event behind its slice.)
+    fn before(&self, flow: Row) -> Option<Row> {
+        let n_before = self.others.partition_point(|(row, _)| *row < flow);
+        let other = n_before.checked_sub(1).map(|last| self.others[last].1);
+        let length = match (self.first, other) {
+            (Some(first), Some(other)) => first.min(other),
+            (first, other) => first.or(other)?,
+        };
+        Some(length.1.0)
+    }
 }
 
 /// How many of `targets` are among `bindings`; both sorted.
