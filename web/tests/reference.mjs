@@ -187,8 +187,9 @@ export function countSlices(events) {
 /// whatever Perfetto makes of them: each belongs to the slice of its thread that starts at its very nanosecond, the
 /// shortest of these that begin before it, else to the innermost that is open. If its thread has none, it belongs to the
 /// slice that starts at its very nanosecond on the thread of the same number in the other spelling (Kineto of 2021: slices
-/// on "7", flow events on 7).
-export function resolveFlows(events) {
+/// on "7", flow events on 7). Any other flow event lies in no slice and draws nothing; or, if `loose`, what Perfetto draws:
+/// it belongs to the slice of its thread that began last, though that is over.
+export function resolveFlows(events, { loose = false } = {}) {
   const threads = new Map();
   events.forEach((event, index) => {
     if (event.ts === undefined) return;
@@ -202,15 +203,22 @@ export function resolveFlows(events) {
     for (const slice of slices.filter(({ bind }) => bind !== undefined)) {
       bound.push({ event: { ts: slice.start, ph: slice.bind.ph, id: slice.bind.id, cat: "bind_id", name: "bind_id" }, index: slice.index, slice });
     }
-    const free = bindThread(items, slices, bound);
+    let free = bindThread(items, slices, bound);
     const other = twin(key);
-    if (free.length === 0 || other === undefined || !threads.has(other)) continue;
-    const there = slicesOf(threads.get(other));
-    const starts = new Set(there.map(({ start }) => start));
-    const flows = free.filter(({ event }) => starts.has(event.ts));
-    const found = [];
-    bindThread(flows, there, found);
-    bound.push(...found);
+    if (free.length > 0 && other !== undefined && threads.has(other)) {
+      const there = slicesOf(threads.get(other));
+      const starts = new Set(there.map(({ start }) => start));
+      bindThread(free.filter(({ event }) => starts.has(event.ts)), there, bound);
+      free = free.filter(({ event }) => !starts.has(event.ts));
+    }
+    if (loose) {
+      // (The end of a slice that was begun by itself takes it away at once.)
+      const lasting = slices.filter(({ isBegun }) => !isBegun);
+      for (const { event, index } of free) {
+        const slice = innermost(lasting.filter(({ start }) => start <= event.ts));
+        if (slice !== undefined) bound.push({ event, index, slice });
+      }
+    }
   }
   bound.sort((a, b) => compare(a.event.ts, b.event.ts) || a.index - b.index);
   return chain(bound);
@@ -268,6 +276,7 @@ function slicesOf(items) {
     if (event.ph === "B") {
       // Never ended: open for good.
       slices.push(slice);
+      slice.isBegun = true;
       slice.end = 1n << 62n;
       begun.push(slice);
     }
