@@ -111,24 +111,39 @@ describe("random traces", { concurrency: 2 }, () => {
 });
 
 // Small traces with free begins and ends, odd flows, ids, phases, tokens and documents (perfetto-grammar.mjs).
-// KINETOSCOPE_SEEDS=FIRST:COUNT runs other seeds; docs/fuzzing.md has the runs of 10,000.
+// KINETOSCOPE_SEEDS=FIRST:COUNT runs other seeds; docs/fuzzing.md has the run of 1 to 10,000.
 const [first, count] = (process.env.KINETOSCOPE_SEEDS ?? "1:200").split(":").map(Number);
 const AT_ONCE = 2;
 
+// What failed once, and is mended (docs/fuzzing.md has the defects).
+const ONCE_FAILED = [528, 1526, 1605, 2124, 2301, 2345, 2366, 3150, 4931, 5655, 7580, 7686, 8565, 9563];
+
+function* every(step, from, end) {
+  for (let seed = from; seed < end; seed += step) yield seed;
+}
+
+/// Every law on the trace of every seed. Each failure is printed at once, and the other seeds run all the same.
+async function checkAll(seeds) {
+  const engine = openEngine();
+  const failed = [];
+  try {
+    for (const seed of seeds) {
+      const { failures } = await check(seed, cli(), folder, engine).catch((error) => ({ failures: [{ law: "runs", detail: error.stack }] }));
+      const said = failures.map(({ law, detail }) => `seed ${seed}: ${law}: ${detail}`);
+      said.forEach((line) => console.error(line));
+      failed.push(...said);
+    }
+  } finally {
+    engine.close();
+  }
+  assert.deepEqual(failed, []);
+}
+
 describe("odd traces", { concurrency: AT_ONCE }, () => {
+  const timeout = 4 * 3600_000;
+  test("seeds that failed once", { timeout }, () => checkAll(ONCE_FAILED));
   for (let part = 0; part < AT_ONCE; part += 1) {
-    test(`seeds ${first + part} to ${first + count - 1}, every ${AT_ONCE}`, { timeout: 4 * 3600_000 }, async () => {
-      const engine = openEngine();
-      const failed = [];
-      try {
-        for (let seed = first + part; seed < first + count && failed.length < 20; seed += AT_ONCE) {
-          const { failures } = await check(seed, cli(), folder, engine);
-          failed.push(...failures.map(({ law, detail }) => `seed ${seed}: ${law}: ${detail}`));
-        }
-      } finally {
-        engine.close();
-      }
-      assert.deepEqual(failed, []);
-    });
+    const end = first + count;
+    test(`seeds ${first + part} to ${end - 1}, every ${AT_ONCE}`, { timeout }, () => checkAll(every(AT_ONCE, first + part, end)));
   }
 });
