@@ -202,8 +202,18 @@ pub fn triage_kept(
     let lead: Vec<Interval> = first_gpu_ns.map(|ns| (zero_ns, ns)).into_iter().collect();
     let loads = idle::intervals::both(&lead, host.cover(idle::Cover::DataLoader));
     let lead_ns = idle::intervals::length(&lead);
+    let place = lead.first().map(|lead| {
+        let all_ns = lead_ns.saturating_add(time.span_ns);
+        let found = idle::place::places(trace, &[(*lead, None)], all_ns);
+        let place = found.first().copied().unwrap_or_default();
+        cause::in_words(trace, &mut linker, *lead, &place)
+    });
     let seen = Seen {
-        before: Before { ns: lead_ns, loader_ns: idle::intervals::length(&loads) },
+        before: Before {
+            ns: lead_ns,
+            loader_ns: idle::intervals::length(&loads),
+            place: place.unwrap_or_default(),
+        },
         time: &time,
         n_devices: devices.len(),
         coverage: &coverage,

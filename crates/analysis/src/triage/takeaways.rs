@@ -36,11 +36,13 @@ const BEFORE_NS: i64 = 10_000_000;
 const BEFORE_PCT: f64 = 50.0;
 
 /// The time from the first event to the first GPU work.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Before {
     pub ns: i64,
     /// Of it, the time in which the CPU is in a data loader.
     pub loader_ns: i64,
+    /// Where the CPU is for most of it, in words; empty if nowhere.
+    pub place: String,
 }
 
 /// Figures of the whole trace.
@@ -149,17 +151,19 @@ fn largest(time: &DeviceTime) -> Option<Category> {
 
 /// That most of the recording comes before the first GPU work, which no share counts.
 fn late_start(seen: &Seen<'_>) -> Option<(i64, String)> {
-    let Before { ns, loader_ns } = seen.before;
+    let Before { ns, loader_ns, ref place } = seen.before;
     let all_ns = ns.saturating_add(seen.time.span_ns);
     if ns < BEFORE_NS || percent(ns, all_ns) < BEFORE_PCT {
         return None;
     }
     let loader = match loader_ns {
         0 => String::new(),
+        _ if place.contains("DataLoader") => String::new(),
         ns => format!(" For {} of it the CPU is in the data loader.", units::time(ns)),
     };
     let text = format!(
-        "The first GPU work begins {} after the first event, {} of the recording: no share below counts that time.{loader}",
+        "The first GPU work begins {} after the first event, {} of the recording{place}. No share below counts that \
+         time.{loader}",
         units::time(ns),
         units::percent(percent(ns, all_ns)),
     );

@@ -383,16 +383,16 @@ impl Device<'_, '_> {
                 let call = Place { call: place.call, ..Place::default() };
                 format!(
                     ", with work queued{}",
-                    self.place(piece(gap), &call).replace(", with", " and")
+                    in_words(trace, self.linker, piece(gap), &call).replace(", with", " and")
                 )
             } else if percent(queued_ns, gap.ns()) >= LONGEST_PCT {
                 let last = units::time(queued_ns);
                 format!(
                     "{}; for the last {last} of it work is queued",
-                    self.place(piece(gap), place)
+                    in_words(trace, self.linker, piece(gap), place)
                 )
             } else {
-                self.place(piece(gap), place)
+                in_words(trace, self.linker, piece(gap), place)
             };
             match by_place.iter_mut().find(|(known, _)| *known == place) {
                 Some((_, gaps)) => gaps.push(*gap),
@@ -423,29 +423,33 @@ impl Device<'_, '_> {
             all => format!(" Gaps above 10% of {}: {}.", self.window(), all.join("; ")),
         }
     }
+}
 
-    /// A place in words, with a space before it; nothing where none is known.
-    fn place(&mut self, times: Interval, place: &Place) -> String {
-        let trace = self.trace;
-        let mut names: Vec<String> = [place.call, place.range]
-            .into_iter()
-            .flatten()
-            .map(|row| trace.name_text(row).to_owned())
-            .collect();
-        // Where a call is known, its function; else the frame of Python that covers most of the gap: at its start it is the
-        // innermost one.
-        let line = place.call.or(place.frame).and_then(|row| {
-            let from = trace.ts_ns(row).max(times.0);
-            let to = trace.end_ns(row).min(times.1);
-            let at = if place.call.is_some() { from.midpoint(to) } else { trace.ts_ns(row) };
-            self.linker.line_at(trace.track(row), at)
-        });
-        names.extend(line);
-        if names.is_empty() {
-            String::new()
-        } else {
-            format!(", with the CPU in {}", names.join(" in "))
-        }
+/// A place of this time in words, with a comma before it; nothing where none is known.
+pub(crate) fn in_words(
+    trace: &Trace,
+    linker: &mut Linker<'_>,
+    times: Interval,
+    place: &Place,
+) -> String {
+    let mut names: Vec<String> = [place.call, place.range]
+        .into_iter()
+        .flatten()
+        .map(|row| trace.name_text(row).to_owned())
+        .collect();
+    // Where a call is known, its function; else the frame of Python that covers most of the time: at its start it is the
+    // innermost one.
+    let line = place.call.or(place.frame).and_then(|row| {
+        let from = trace.ts_ns(row).max(times.0);
+        let to = trace.end_ns(row).min(times.1);
+        let at = if place.call.is_some() { from.midpoint(to) } else { trace.ts_ns(row) };
+        linker.line_at(trace.track(row), at)
+    });
+    names.extend(line);
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(", with the CPU in {}", names.join(" in "))
     }
 }
 

@@ -244,8 +244,8 @@ fn what_comes_before_the_first_gpu_work_is_told() {
     let first = takeaways_of(fixture).remove(0);
     assert_eq!(
         first,
-        "The first GPU work begins 900 ms after the first event, 98.9% of the recording: no share below counts that time. For \
-         780 ms of it the CPU is in the data loader."
+        "The first GPU work begins 900 ms after the first event, 98.9% of the recording, with the CPU in \
+         enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__. No share below counts that time."
     );
 }
 
