@@ -1,6 +1,8 @@
 //! What an event records, by its raw category and, for PyTorch's own annotations, by its name: one place for the
 //! producers' spellings.
 
+use std::cell::Cell;
+
 use trace::{ByRawCategory, Row, StringId, Trace};
 
 use crate::before_window::is_gpu;
@@ -56,6 +58,9 @@ pub(crate) struct Recordings {
     by_raw_category: ByRawCategory<Recorded>,
     /// By name: whether it is an annotation of PyTorch's own.
     is_annotation: Vec<bool>,
+    /// Whether the trace has a raw category of annotations, as PyTorch writes it since 1.11: then no op is an annotation of
+    /// somebody's own.
+    pub(crate) annotates: bool,
 }
 
 impl Recordings {
@@ -72,8 +77,15 @@ impl Recordings {
 /// Looks up what the raw categories and names of a trace record.
 pub(crate) fn recorded(trace: &Trace) -> Recordings {
     let names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    let annotates = Cell::new(false);
+    let by_raw_category = trace.by_raw_category(|raw_category| {
+        let found = Recorded::of(raw_category);
+        annotates.set(annotates.get() || found == Recorded::Annotation);
+        found
+    });
     Recordings {
-        by_raw_category: trace.by_raw_category(Recorded::of),
+        by_raw_category,
+        annotates: annotates.get(),
         is_annotation: names
             .map(|name| ANNOTATIONS.iter().any(|start| name.starts_with(start)))
             .collect(),

@@ -15,7 +15,8 @@
 //! 6. for serving, the nearest window within [`NEAR_NS`];
 //! 7. the file's name, unless an annotation contradicts it.
 //!
-//! After 3 to 6, a kernel whose name says `backward` or `bwd` is backward: only 1 and 2 are stronger.
+//! After 3 to 6, a kernel whose name says `backward` or `bwd` is backward, but only where the launch is not recorded or no
+//! op of the autograd engine is: else the launching thread decides. Names that TorchInductor makes say nothing.
 
 mod around;
 mod file_name;

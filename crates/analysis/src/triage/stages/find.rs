@@ -15,6 +15,8 @@ use crate::launches::Launches;
 pub(crate) enum Evidence {
     /// An annotation around its launch or around itself.
     Annotation,
+    /// An op around its launch, with a name like that of an annotation.
+    Op,
     /// The autograd engine launched it.
     Engine,
     /// It was launched before a backward pass.
@@ -34,9 +36,10 @@ pub(crate) enum Evidence {
 }
 
 impl Evidence {
-    pub(crate) const COUNT: usize = 9;
+    pub(crate) const COUNT: usize = 10;
     pub(crate) const EVERY: [Self; Self::COUNT] = [
         Self::Annotation,
+        Self::Op,
         Self::Engine,
         Self::BeforeBackward,
         Self::BeforeOptimizer,
@@ -67,6 +70,8 @@ pub(crate) struct Finder<'a> {
     trace: &'a Trace,
     windows: &'a [StageWindow],
     is_engine: &'a [bool],
+    /// By process: whether ops of the autograd engine are recorded, so that every other launch is not backward.
+    has_engine: Vec<bool>,
     gpu: &'a Gpu<'a>,
     launches: &'a Launches,
     /// By work: whether its name says that it belongs to the backward pass.
@@ -114,6 +119,12 @@ impl<'a> Finder<'a> {
             let name = trace.strings.get(work.name);
             is_training && work.kind == RawKind::Kernel && is_backward_kernel(name)
         };
+        let mut has_engine = vec![false; trace.processes.len()];
+        for window in windows.iter().filter(|window| window.side == Side::Engine) {
+            if let Some(has_engine) = has_engine.get_mut(process(window.track)) {
+                *has_engine = true;
+            }
+        }
         let mut externals: Vec<(i64, u32)> = (0..)
             .zip(windows)
             .filter(|(_, window)| window.side == Side::Cpu)
@@ -126,6 +137,7 @@ impl<'a> Finder<'a> {
             launches,
             windows,
             is_engine,
+            has_engine,
             is_backward: gpu.works.iter().map(is_backward).collect(),
             is_loss_scale: gpu
                 .works
@@ -169,7 +181,10 @@ impl<'a> Finder<'a> {
         if self.is_loss_scale.get(slice.work) == Some(&true) && found.stage != Stage::Optimizer {
             return Found { stage: Stage::Optimizer, evidence: Evidence::KernelName, window: None };
         }
-        let contradicted = !matches!(found.stage, Stage::Backward | Stage::WeightGrad)
+        let known =
+            launch.is_some_and(|launch| self.has_engine.get(self.process(launch)) == Some(&true));
+        let contradicted = !known
+            && !matches!(found.stage, Stage::Backward | Stage::WeightGrad)
             && (found.stage.is_training() || found.evidence == Evidence::Nothing);
         if contradicted && self.is_backward.get(slice.work) == Some(&true) {
             return Found { stage: Stage::Backward, evidence: Evidence::KernelName, window: None };
@@ -299,6 +314,7 @@ impl<'a> Finder<'a> {
     fn of_window(&self, index: u32) -> Option<Found> {
         let window = self.windows.get(index as usize)?;
         let evidence = match window.side {
+            Side::Cpu if window.is_op => Evidence::Op,
             Side::Cpu | Side::Gpu => Evidence::Annotation,
             Side::Engine => Evidence::Engine,
         };

@@ -302,15 +302,23 @@ fn serving_words(name: &str) -> Option<Reading> {
 /// Words for work of the backward pass, in names of annotations and kernels.
 const BACKWARD_WORDS: [&str; 3] = ["backward", "bwd", "dgrad"];
 
+/// Whether TorchInductor made the name, of a kernel or of the op that launches it. It lists the ops whose arithmetic the
+/// kernel contains, and these say nothing of the pass: `triton_per_fused_native_layer_norm_backward_0` may keep what the
+/// backward pass needs, in the forward pass.
+pub(super) fn is_generated(name: &str) -> bool {
+    ["triton_", "cpp_fused_"].iter().any(|start| name.starts_with(start))
+}
+
 /// Whether the name of a kernel says that it is work of the backward pass.
 pub(super) fn is_backward_kernel(name: &str) -> bool {
-    words(name).any(|word| word == "wgrad" || BACKWARD_WORDS.contains(&word.as_str()))
+    !is_generated(name)
+        && words(name).any(|word| word == "wgrad" || BACKWARD_WORDS.contains(&word.as_str()))
 }
 
 /// Whether an op may be somebody's annotation: profilers before PyTorch 1.11 write every `record_function` as an op.
 /// Ops have a namespace, and nodes of the autograd graph end in `Backward`.
 pub(super) fn may_be_annotation(op: &str) -> bool {
-    !op.contains("::") && !op.starts_with("Torch-Compiled")
+    !op.contains("::") && !op.starts_with("Torch-Compiled") && !is_generated(op)
 }
 
 fn training_words(name: &str) -> Option<Reading> {

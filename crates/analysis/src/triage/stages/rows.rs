@@ -126,19 +126,21 @@ impl Stages {
             .collect()
     }
 
-    /// What each pass of a stage had to do: annotations of the CPU, else runs of the autograd engine, else
-    /// annotations of one stream. Several names of one pass are one pass.
+    /// What each pass of a stage had to do: annotations of the CPU, else runs of the autograd engine, else ops with names
+    /// like annotations, else annotations of one stream. Several names of one pass are one pass.
     fn passes(&self, stage: Stage) -> Vec<Load> {
         let on_engine =
             |window: &StageWindow| self.is_engine.get(window.track.0 as usize) == Some(&true);
-        let scripts =
-            self.outermost(|it| it.stage == stage && it.side == Side::Cpu && !on_engine(it));
-        if !scripts.is_empty() {
-            return scripts.into_iter().map(|(_, load)| load).collect();
-        }
-        let engine = self.outermost(|it| it.stage == stage && it.side == Side::Engine);
-        if !engine.is_empty() {
-            return engine.into_iter().map(|(_, load)| load).collect();
+        let script = |it: &StageWindow| it.side == Side::Cpu && !on_engine(it);
+        let kinds: [&dyn Fn(&StageWindow) -> bool; 3] =
+            [&|it| script(it) && !it.is_op, &|it| it.side == Side::Engine, &|it| {
+                script(it) && it.is_op
+            }];
+        for is_of_kind in kinds {
+            let passes = self.outermost(|it| it.stage == stage && is_of_kind(it));
+            if !passes.is_empty() {
+                return passes.into_iter().map(|(_, load)| load).collect();
+            }
         }
         let streams = self.outermost(|it| it.stage == stage && it.side == Side::Gpu);
         let on =
@@ -187,7 +189,8 @@ impl Stages {
             .into_iter()
             .map(|(n, evidence)| {
                 let what = match evidence {
-                    Evidence::Annotation => self.annotation(stage, strings),
+                    Evidence::Annotation => self.named(stage, "annotation", strings),
+                    Evidence::Op => self.named(stage, "op", strings),
                     Evidence::Engine => "the autograd engine's ops".to_owned(),
                     Evidence::BeforeBackward => "launched before a backward pass".to_owned(),
                     Evidence::BeforeOptimizer => {
@@ -215,12 +218,13 @@ impl Stages {
         format!("no annotation of a stage; launched in {}{more}", strings.get(*name))
     }
 
-    /// The annotation that names most slices of a stage, and how many others do.
-    fn annotation(&self, stage: Stage, strings: &StringTable) -> String {
+    /// The annotation or op that names most slices of a stage, and how many others do.
+    fn named(&self, stage: Stage, what: &str, strings: &StringTable) -> String {
         let mut names: Vec<(trace::StringId, u64)> = self
             .windows
             .iter()
             .filter(|it| it.stage == stage && it.side != Side::Engine && it.n_slices > 0)
+            .filter(|it| it.is_op == (what == "op"))
             .map(|window| (window.name, window.n_slices))
             .collect();
         trace::sort_by_key(&mut names, |(name, _)| *name);
@@ -232,9 +236,9 @@ impl Stages {
         let most = names.iter().max_by_key(|(name, n)| (*n, std::cmp::Reverse(*name)));
         let name = most.map_or("", |(name, _)| strings.get(*name));
         match names.len() {
-            0 | 1 => format!("annotation {name}"),
-            2 => format!("annotation {name} and another"),
-            n => format!("annotation {name} and {} others", units::count(n as u64 - 1)),
+            0 | 1 => format!("{what} {name}"),
+            2 => format!("{what} {name} and another"),
+            n => format!("{what} {name} and {} others", units::count(n as u64 - 1)),
         }
     }
 }

@@ -349,28 +349,95 @@ fn annotations_name_the_phases_of_a_pipeline() {
 }
 
 #[test]
-fn a_kernel_whose_name_says_backward_is_forward_only_by_its_own_annotation() {
-    let work = |annotated: bool| {
+fn a_kernels_name_says_backward_only_where_no_engine_is_recorded() {
+    let work = |annotated: bool, engine: bool| {
         let mut fixture = Fixture::default();
-        let op = "autograd::engine::evaluate_function: AddmmBackward0";
-        fixture.push(slice("cpu_op", op).on(PID, 2).at(50 * MS, MS));
+        if engine {
+            let op = "autograd::engine::evaluate_function: AddmmBackward0";
+            fixture.push(slice("cpu_op", op).on(PID, 2).at(50 * MS, MS));
+        } else {
+            fixture.push(cpu("Optimizer.step#SGD.step", 1).at(50 * MS, MS));
+        }
         if annotated {
             fixture.push(cpu("forward", 1).at(0, 20 * MS));
         }
-        for (n, name) in
-            [(1, "flash_bwd_dq_kernel"), (2, "void cunn_SoftMaxBackward<4>()"), (3, "k")]
-        {
+        let names = [
+            "flash_bwd_dq_kernel",
+            "void cunn_SoftMaxBackward<4>()",
+            "k",
+            "triton_per_fused_native_layer_norm_native_layer_norm_backward_0",
+        ];
+        for (n, name) in (1..).zip(names) {
             let launch = slice("cuda_runtime", "cudaLaunchKernel").link(n).on(PID, 1);
             fixture.push(launch.at(10 * MS + n, 1));
             fixture.push(kernel(name).at(10 * MS + 10 + n, 1).link(n));
         }
         rows(fixture)
     };
-    let found: Vec<_> = work(false).iter().map(|row| (row.stage, row.n_slices)).collect();
-    assert_eq!(found, [(Stage::Forward, 1), (Stage::Backward, 2)]);
-    assert_eq!(work(false)[1].recognised_by, "names of kernels");
-    let found: Vec<_> = work(true).iter().map(|row| (row.stage, row.n_slices)).collect();
-    assert_eq!(found, [(Stage::Forward, 3)]);
+    let found = |rows: &[StageRow]| -> Vec<_> {
+        rows.iter().map(|row| (row.stage, row.n_slices)).collect()
+    };
+    let named = work(false, false);
+    assert_eq!(found(&named), [(Stage::Backward, 2), (Stage::All, 2)]);
+    assert_eq!(named[0].recognised_by, "names of kernels");
+    assert_eq!(found(&work(true, false)), [(Stage::Forward, 4)]);
+    assert_eq!(found(&work(false, true)), [(Stage::Forward, 4)]);
+}
+
+/// Two steps of a compiled model: TorchInductor names its kernels, and the ops that launch them, after ops whose arithmetic
+/// they contain.
+fn compiled(call: &str) -> Vec<StageRow> {
+    const GENERATED: &str = "triton_per_fused_add_native_layer_norm_native_layer_norm_backward_3";
+    let mut fixture = Fixture::default();
+    for step in 0..2 {
+        let at = step * 100 * MS;
+        fixture.push(cpu("ProfilerStep#2", 1).at(at, 60 * MS));
+        fixture.push(slice("cpu_op", "CompiledFunction").on(PID, 1).at(at + 9 * MS, 10 * MS));
+        let engine = "autograd::engine::evaluate_function: CompiledFunctionBackward";
+        fixture.push(slice("cpu_op", engine).on(PID, 2).at(at + 20 * MS, 10 * MS));
+        fixture.push(cpu("Optimizer.step#AdamW.step", 1).at(at + 40 * MS, MS));
+        for (n, tid, ms) in [(1, 1, 10), (2, 1, 11), (3, 2, 21), (4, 2, 22), (5, 2, 23)] {
+            let (number, start_ns) = (step * 10 + n, at + ms * MS);
+            fixture.push(slice("cpu_op", GENERATED).on(PID, tid).at(start_ns - 5, 20));
+            fixture.push(slice("cuda_driver", call).on(PID, tid).link(number).at(start_ns, 5));
+            fixture.push(kernel(GENERATED).at(start_ns + 30 * MS, MS / 2).link(number));
+        }
+        launched(&mut fixture, step * 10 + 9, 1, step * 100 + 40, step * 100 + 60);
+    }
+    rows(fixture)
+}
+
+#[test]
+fn names_of_the_compiler_say_nothing_of_the_pass() {
+    for call in ["cuLaunchKernel", "cudaGraphLaunch"] {
+        let rows = compiled(call);
+        let found: Vec<_> =
+            rows.iter().map(|row| (row.stage, row.n_slices, row.n_windows)).collect();
+        let expected = [(Stage::Forward, 4, 0), (Stage::Backward, 6, 2), (Stage::Optimizer, 2, 2)];
+        assert_eq!(found, expected, "{call}");
+        let told: Vec<_> = rows.iter().map(|row| row.recognised_by.as_str()).collect();
+        let (engine, optimizer) =
+            ("the autograd engine's ops", "annotation Optimizer.step#AdamW.step");
+        assert_eq!(told, ["launched before a backward pass", engine, optimizer], "{call}");
+    }
+}
+
+#[test]
+fn ops_are_read_like_annotations_only_where_the_profiler_writes_none() {
+    let work = |annotates: bool| {
+        let mut fixture = Fixture::default();
+        if annotates {
+            fixture.push(cpu("ProfilerStep#1", 3).at(0, MS));
+        }
+        let op = slice("cpu_op", "RegisterPostBackwardFunction");
+        fixture.push(op.on(PID, 1).at(MS, 5 * MS));
+        launched(&mut fixture, 1, 1, 2, 3);
+        rows(fixture).remove(0)
+    };
+    let old = work(false);
+    assert_eq!(old.stage, Stage::Backward);
+    assert_eq!(old.recognised_by, "op RegisterPostBackwardFunction");
+    assert_eq!(work(true).stage, Stage::All);
 }
 
 #[test]

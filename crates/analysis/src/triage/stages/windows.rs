@@ -33,6 +33,8 @@ pub(crate) struct StageWindow {
     pub(crate) load: Load,
     /// Whether it is a pass of its stage, not a chore that belongs to it.
     pub(crate) is_pass: bool,
+    /// Whether it is an op whose name is read like that of an annotation.
+    pub(crate) is_op: bool,
     /// GPU slices that have their stage from it.
     pub(crate) n_slices: u64,
 }
@@ -49,6 +51,7 @@ impl Default for StageWindow {
             external: None,
             load: Load::default(),
             is_pass: true,
+            is_op: false,
             n_slices: 0,
         }
     }
@@ -103,7 +106,8 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
         let end_ns = || start_ns.saturating_add(duration_ns(trace, row));
         let name = trace.name(row);
         let text = trace.strings.get(name);
-        let (side, reading) = match recorded.of(trace, row) {
+        let what = *recorded.of(trace, row);
+        let (side, reading) = match what {
             Recorded::Annotation => {
                 if text.starts_with("ProfilerStep") {
                     has_step[trace.track(row).0 as usize] = true;
@@ -115,6 +119,8 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
                 ops.push((trace.track(row), start_ns, end_ns()));
                 return;
             }
+            // (The op of a custom autograd function may be called `RegisterPostBackwardFunction`.)
+            Recorded::Op if recorded.annotates => return,
             Recorded::Op => {
                 let read = || op_as_annotation(text);
                 let memo =
@@ -134,6 +140,7 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
                 external: trace.external(row),
                 load: reading.load,
                 is_pass: reading.is_pass,
+                is_op: what == Recorded::Op,
                 n_slices: 0,
             });
         }
