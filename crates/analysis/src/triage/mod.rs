@@ -70,6 +70,7 @@ use self::mapping::NameMap;
 use self::overlap::OverlapOptions;
 use self::site::Attribution;
 use self::stages::Stages;
+use self::stages::pace::Waits;
 use self::takeaways::{Before, IdleSaid, Limits, Seen};
 use self::wall::{Lost, Wall};
 use crate::Options;
@@ -442,8 +443,9 @@ fn on_device(
     let ground = Ground { run, wall: &wall, exposed_ns, arguments: Some(&arguments), peak: *peak };
     let stage_id = |slice: usize| stages.stage(slice).id();
     let fuse = fuse::fuse(gpu, &launches, stage_id, Some(&places), &context, &ground);
+    let waits = Waits { gaps: &gaps, loader: host.cover(idle::Cover::DataLoader) };
     let tables = DeviceTables {
-        stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, &gaps),
+        stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, waits),
         kernels,
         merged,
         launch_note: Some(arguments::note(sources.details, &arguments)),

@@ -1,7 +1,7 @@
 //! Whether the CPU limits a stage, and the figures that it is judged by.
 //!
-//! Judged by time: short gaps of the GPU that end with a launch that came too late are a fifth of the stage's time or more.
-//! The stage's time is the time in which it ran anything, with the gaps before its kernels but without pauses. A gap that
+//! Judged by time: what short gaps of the GPU have before the end of a launch that came too late is a fifth of the stage's
+//! time or more. (What follows the end of the launch is queue delay. Time in a data loader is the loader's.) The stage's time is the time in which it ran anything, with the gaps before its kernels but without pauses. A gap that
 //! begins while the launching thread waits for the GPU is the wait's, not the launches'. Where the CPU waits for the GPU
 //! for a fifth of the time or more, it is not behind.
 //!
@@ -15,6 +15,7 @@ use crate::launches::Launches;
 use crate::percent;
 use crate::triage::attribution::launches_graph;
 use crate::triage::idle::gaps::Gaps;
+use crate::triage::idle::intervals::{Interval, length, without};
 
 use super::{Stage, Stages};
 
@@ -34,7 +35,8 @@ pub(super) struct Pace {
     pub wait_p50_ns: Option<i64>,
     /// Median duration of these kernels.
     pub kernel_p50_ns: Option<i64>,
-    /// Short gaps that end with a late launch of the stage.
+    /// Of short gaps that end with a late launch of the stage, the time before the end of the launch call, without time in a
+    /// data loader.
     pub late_ns: i64,
     /// The same in percent of the stage's time.
     pub late_pct: f64,
@@ -56,6 +58,14 @@ impl Pace {
     }
 }
 
+/// What a device waits for.
+#[derive(Clone, Copy)]
+pub(crate) struct Waits<'a> {
+    pub(crate) gaps: &'a Gaps,
+    /// When the CPU is in a data loader, sorted.
+    pub(crate) loader: &'a [Interval],
+}
+
 impl Stages {
     /// The pace of a stage, whose slices have this extent.
     #[inline(never)]
@@ -65,7 +75,7 @@ impl Stages {
         launches: &Launches,
         stage: Stage,
         extent: &Extent,
-        gaps: &Gaps,
+        Waits { gaps, loader }: Waits<'_>,
     ) -> Pace {
         let (mut waits, mut durations) = (Vec::new(), Vec::new());
         let (mut n_kernels, mut graphs) = (0, false);
@@ -101,15 +111,16 @@ impl Stages {
         });
         beside.for_each(|other| run(&other));
         let told = 2 * waits.len() >= n_kernels;
-        let (mut own_ns, mut late_ns) = (extent.busy_ns, 0_i64);
+        let (mut own_ns, mut late) = (extent.busy_ns, Vec::new());
         for gap in &gaps.all {
             if gap.next.is_some_and(|at| self.stage(at) == stage) && !gaps.is_pause(gap) {
                 own_ns = own_ns.saturating_add(gap.ns());
-                if gap.is_paced() {
-                    late_ns = late_ns.saturating_add(gap.ns());
+                if let Some(launched_ns) = gap.launched_ns.filter(|_| gap.is_paced()) {
+                    late.push((gap.times.0, gap.times.1.min(launched_ns)));
                 }
             }
         }
+        let late_ns = length(&without(&late, loader));
         Pace {
             late_ns,
             late_pct: percent(late_ns, own_ns),

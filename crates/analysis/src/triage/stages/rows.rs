@@ -7,11 +7,11 @@ use trace::StringTable;
 
 use super::find::Evidence;
 use super::grammar::Load;
+use super::pace::Waits;
 use super::windows::{Side, StageWindow};
 use super::{Stage, Stages};
 use crate::gpu::{Extent, Gpu};
 use crate::launches::Launches;
-use crate::triage::idle::gaps::Gaps;
 use crate::{columns, percent, words};
 
 /// All GPU slices of one stage.
@@ -32,11 +32,11 @@ pub struct StageRow {
     /// Whether the CPU launches too slowly for the GPU: `late_pct` is 20 or more, and the CPU rarely waits for the GPU.
     /// `None` if launches are not recorded, communication is most of the busy time, or the row is what no other stage holds.
     pub launch_bound: Option<bool>,
-    /// Gaps of less than 1 ms that end with a launch of the stage that came too late, in percent of Busy with all the gaps
-    /// before its slices but pauses.
+    /// `late_ns` in percent of Busy with all the gaps before its slices but pauses.
     #[serde(default)]
     pub late_pct: f64,
-    /// The time of these gaps.
+    /// Of gaps of less than 1 ms that end with a launch of the stage that came too late, the time before the end of the launch
+    /// call, without time in a data loader.
     #[serde(default)]
     pub late_ns: i64,
     /// Whether a graph launched any of its kernels.
@@ -73,7 +73,7 @@ impl Stages {
         gpu: &Gpu<'_>,
         launches: &Launches,
         exposed_ns: &[i64],
-        gaps: &Gaps,
+        waits: Waits<'_>,
     ) -> Vec<StageRow> {
         let mut sums = [(Extent::default(), 0_u64, 0_i64); Stage::EVERY.len()];
         let mut at = 0;
@@ -96,7 +96,7 @@ impl Stages {
             .filter(|(_, (extent, ..))| extent.n > 0)
             .map(|(stage, (extent, n_kernels, comm_ns))| {
                 let passes = self.passes(*stage);
-                let pace = self.pace(gpu, launches, *stage, extent, gaps);
+                let pace = self.pace(gpu, launches, *stage, extent, waits);
                 let exposed_comm_pct = percent(*comm_ns, extent.busy_ns);
                 // What no stage holds is not a part of the run that somebody could speed up.
                 let is_rest = *stage == Stage::All && n_stages > 1;
@@ -326,7 +326,7 @@ impl Row for StageRow {
             key: "launch_bound",
             title: "Limited by launches",
             unit: Unit::Text,
-            help: "Yes if the short gaps before late launches are 20% of the stage's time or more and the CPU rarely waits for the GPU. Not judged where communication is half of the busy time or more.",
+            help: "Yes if Short gaps before late launches are 20% of the stage's time or more and the CPU rarely waits for the GPU. Not judged where communication is half of the busy time or more.",
             cell: |row| {
                 let word = row.launch_bound.map(|bound| if bound { "yes" } else { "no" });
                 let reason = if row.wait_p50_ns.is_none() { NO_CALLS } else { NOT_JUDGED };
@@ -335,9 +335,9 @@ impl Row for StageRow {
         },
         Column {
             key: "late_pct",
-            title: "Gaps before late launches, share of stage time",
+            title: "Short gaps before late launches, share of stage time",
             unit: Unit::Percent,
-            help: "Gaps of less than 1 ms in which the GPU waits for the next launch, in percent of the stage's time: Busy and the gaps before its slices, without pauses of 10% of the GPU span or more.",
+            help: "Short gaps before late launches in percent of the stage's time: Busy and the gaps before its slices, without pauses of 10% of the GPU span or more.",
             cell: |row| {
                 let known = row.wait_p50_ns.map(|_| row.late_pct);
                 Cell::or_missing(known, Cell::Percent, NO_CALLS)
@@ -345,9 +345,9 @@ impl Row for StageRow {
         },
         Column {
             key: "late_ns",
-            title: "Gaps before late launches",
+            title: "Short gaps before late launches",
             unit: Unit::Time,
-            help: "Time of these gaps.",
+            help: "Time in which the GPU waits for the next launch, in gaps of less than 1 ms: from the start of the gap to the end of the launch call. Without time in a data loader, and without gaps that begin while the CPU waits for the GPU.",
             cell: |row| Cell::or_missing(row.wait_p50_ns.map(|_| row.late_ns), Cell::Ns, NO_CALLS),
         },
         columns::busy_ns("Time during which at least one slice of the stage ran.", |row| {

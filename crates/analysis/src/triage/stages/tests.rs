@@ -8,6 +8,7 @@ use crate::before_window::BeforeWindowSlices;
 use crate::fixture::{Fixture, Slice, kernel, slice};
 use crate::launches::Launches;
 use crate::triage::idle::gaps::Gaps;
+use crate::triage::idle::{Cover, Host};
 
 fn with<R>(fixture: Fixture, name: Option<&str>, look: impl Fn(&Stages, &Gpu<'_>) -> R) -> R {
     let trace = fixture.finish();
@@ -25,9 +26,15 @@ fn stages(fixture: Fixture) -> Vec<Stage> {
 }
 
 fn rows(fixture: Fixture) -> Vec<StageRow> {
-    with(fixture, None, |stages, gpu| {
-        stages.rows(gpu, &Launches::of(gpu), &[], &Gaps::alone(gpu, &Launches::of(gpu)))
-    })
+    with(fixture, None, |stages, gpu| table(stages, gpu, &[]))
+}
+
+/// The rows of a trace alone.
+fn table(stages: &Stages, gpu: &Gpu<'_>, exposed_ns: &[i64]) -> Vec<StageRow> {
+    let (launches, host) = (Launches::of(gpu), Host::of(gpu.trace));
+    let gaps = Gaps::alone(gpu, &launches);
+    let waits = pace::Waits { gaps: &gaps, loader: host.cover(Cover::DataLoader) };
+    stages.rows(gpu, &launches, exposed_ns, waits)
 }
 
 #[test]
@@ -36,9 +43,7 @@ fn what_communication_adds_is_told_of_each_stage() {
     fixture.push(kernel("attn_fwd").at(0, 60));
     fixture.push(kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL()").at(40, 40).on(0, 9));
     fixture.push(kernel("attn_fwd").at(120, 20));
-    let found = with(fixture, None, |stages, gpu| {
-        stages.rows(gpu, &Launches::of(gpu), &[40, 20, 20], &Gaps::alone(gpu, &Launches::of(gpu)))
-    });
+    let found = with(fixture, None, |stages, gpu| table(stages, gpu, &[40, 20, 20]));
     assert_eq!((found[0].busy_ns, found[0].span_ns), (100, 140));
     assert_eq!((found[0].busy_pct, found[0].exposed_comm_pct), (100.0 * 100.0 / 140.0, 20.0));
 }
@@ -70,6 +75,30 @@ fn launches_are_the_limit_where_the_gpu_is_idle_and_waits_for_none() {
 }
 
 #[test]
+fn a_gap_counts_up_to_the_end_of_the_late_launch_and_without_the_data_loader() {
+    let work = |loader: Option<(i64, i64)>| {
+        let mut fixture = Fixture::default();
+        if let Some((start_ns, dur_ns)) = loader {
+            let name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+            fixture.push(cpu(name, 1).at(start_ns, dur_ns));
+        }
+        for (n, start_ns) in [(1, 0), (2, 100_000)] {
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").link(n).on(PID, 1);
+            fixture.push(launch.at(start_ns, 4_000));
+        }
+        fixture.push(kernel("k").at(5_000, 35_000).link(1));
+        // 36 µs after its launch call.
+        fixture.push(kernel("k").at(140_000, 60_000).link(2));
+        let row = rows(fixture).remove(0);
+        (row.late_ns, row.late_pct, row.launch_bound)
+    };
+    let late = |ns: i64| (ns, 100.0 * ns as f64 / 195_000.0, Some(ns >= 39_000));
+    assert_eq!(work(None), late(64_000));
+    assert_eq!(work(Some((20_000, 70_000))), late(14_000));
+    assert_eq!(work(Some((0, 200_000))), late(0));
+}
+
+#[test]
 fn a_stage_that_waits_for_other_ranks_is_not_judged() {
     let work = |comm_us: i64| {
         let mut fixture = Fixture::default();
@@ -85,7 +114,7 @@ fn a_stage_that_waits_for_other_ranks_is_not_judged() {
         fixture.push(kernel(name).at(124_000, comm_us * 1_000).link(9).on(0, 9));
         with(fixture, None, |stages, gpu| {
             let exposed_ns = [0, 0, 0, 0, 0, comm_us * 1_000];
-            stages.rows(gpu, &Launches::of(gpu), &exposed_ns, &Gaps::alone(gpu, &Launches::of(gpu)))
+            table(stages, gpu, &exposed_ns)
         })
         .remove(0)
     };
@@ -132,9 +161,7 @@ fn what_was_launched_before_the_window_keeps_the_gpu_busy() {
     let options = Options { without_before_window: true, ..Options::default() };
     let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &options);
     let launches = Launches::of(&gpu);
-    let row = Stages::of(&gpu, &launches, None)
-        .rows(&gpu, &launches, &[0, 0], &Gaps::alone(&gpu, &launches))
-        .remove(0);
+    let row = table(&Stages::of(&gpu, &launches, None), &gpu, &[0, 0]).remove(0);
     assert_eq!((row.busy_ns, row.span_ns), (20, 90));
     assert_eq!(row.gpu_busy_pct, 100.0 * 60.0 / 90.0);
 }
