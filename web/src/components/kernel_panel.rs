@@ -183,7 +183,7 @@ fn launches(found: &KernelDetails, tasks: &Tasks) -> Html {
                         <th scope="col" class="right">{ "#" }</th>
                         <th scope="col" class="right" title="Time since the first launch">{ "Start" }</th>
                         <th scope="col">{ "Duration" }</th>
-                        <th scope="col" class="right" title="From the start of the launch call to the start of the kernel">{ "Queue delay" }</th>
+                        <th scope="col" class="right" title="From the start of the launch call to the start of the kernel">{ "Queue delay (from launch start)" }</th>
                         <th scope="col" class="right" title="Time during which no other stream of the device ran anything">{ "Exposed" }</th>
                         <th scope="col">{ "Stream" }</th>
                     </tr></thead>

@@ -332,7 +332,7 @@ impl ReportRow for InstanceRow {
         columns::stream(|row| row.stream.as_str().into()),
         Column {
             key: "queue_ns",
-            title: "Queue delay",
+            title: "Queue delay (from launch start)",
             unit: Unit::Time,
             help: "From the start of the launch call to the start of the kernel. Not defined for graph launches.",
             cell: |row| {

@@ -235,7 +235,7 @@ impl Row for KernelTableRow {
         },
         Column {
             key: "queue_ns",
-            title: "Mean queue delay",
+            title: "Mean queue delay (from launch start)",
             unit: Unit::Time,
             help: "Mean time from the start of the launch call to the start of the kernel. Not defined for graph launches.",
             cell: |row| {

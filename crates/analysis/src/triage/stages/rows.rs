@@ -383,7 +383,7 @@ impl Row for StageRow {
         },
         Column {
             key: "wait_p50_ns",
-            title: "Median launch-to-start",
+            title: "Median launch end to start",
             unit: Unit::Time,
             help: "Median time from the end of the launch call to the start of the kernel; negative if kernels start before their calls return. Without communication and kernels of graphs.",
             cell: |row| Cell::or_missing(row.wait_p50_ns, Cell::Ns, NO_CALLS),
