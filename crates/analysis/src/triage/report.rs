@@ -118,6 +118,9 @@ pub struct Coverage {
     pub forward_ns: i64,
     /// GPU slices that graphs launched.
     pub graph_slices: u64,
+    /// Kernels among them.
+    #[serde(default)]
+    pub graph_kernels: u64,
     /// Of these, those whose op a capture or mapping trace told.
     pub graph_mapped: u64,
     /// Graph launches whose kernels are, name by name, those of a capture.
@@ -152,6 +155,16 @@ impl Coverage {
         }
     }
 
+    /// What graphs launched, in words.
+    fn launched_by_graphs(&self) -> String {
+        let kernels = units::plural(self.graph_kernels, "kernel", "kernels");
+        if self.graph_kernels == self.graph_slices {
+            return kernels;
+        }
+        let slices = units::plural(self.graph_slices, "GPU slice", "GPU slices");
+        format!("{slices} ({kernels})")
+    }
+
     /// The sentence about it.
     fn sentence(&self) -> Option<String> {
         if self.total_ns == 0 {
@@ -172,7 +185,7 @@ impl Coverage {
             said.push(format!(
                 "Graphs launched {}, which {are} to the graph launch only{only}. To map each of them, add the capture trace as \
                  capture, or a trace of the same work without graphs as mapping.",
-                units::plural(self.graph_slices, "kernel", "kernels"),
+                self.launched_by_graphs(),
             ));
         } else if self.graph_slices > 0 {
             let whole = match self.replays {
@@ -183,7 +196,7 @@ impl Coverage {
             };
             said.push(format!(
                 "Graphs launched {}; {} of them map to ops or Python functions through a capture or a mapping trace{whole}",
-                units::plural(self.graph_slices, "kernel", "kernels"),
+                self.launched_by_graphs(),
                 units::count(self.graph_mapped),
             ));
         } else if self.op_ns == 0 {
@@ -440,4 +453,26 @@ impl TriageReport {
 /// Whether an op is known of a place of this confidence.
 pub(super) fn knows_op(confidence: Confidence) -> bool {
     !matches!(confidence, Confidence::Launch | Confidence::None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_of_graphs_are_told_from_copies_and_fills() {
+        let said = |graph_kernels: u64| {
+            let coverage =
+                Coverage { total_ns: 9, graph_slices: 1_120, graph_kernels, ..Coverage::default() };
+            coverage.sentence().unwrap()
+        };
+        let n = units::count(1_120);
+        let (mixed, kernels) = (said(990), said(1_120));
+        let expected = format!("Graphs launched {n} GPU slices (990 kernels), which map");
+        assert!(mixed.starts_with(&expected), "{mixed}");
+        assert!(
+            kernels.starts_with(&format!("Graphs launched {n} kernels, which map")),
+            "{kernels}"
+        );
+    }
 }
