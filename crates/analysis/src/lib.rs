@@ -21,6 +21,7 @@ mod launches;
 mod other_work;
 mod overview;
 mod recorded;
+mod step_facts;
 mod steps;
 mod streams;
 mod text_timeline;
@@ -38,6 +39,7 @@ pub use device::Device;
 pub use kernels::KernelRow;
 pub use other_work::other_work;
 pub use overview::{FigureRow, GpuTotals, Overview};
+pub use step_facts::{Queued, StepFacts};
 pub use steps::{StepRow, StepSummaryRow, step_summary};
 pub use streams::{DeviceRow, StreamRow};
 pub use text_timeline::{gpu_text, window_text};
@@ -84,6 +86,9 @@ pub struct TraceReport {
     pub matrix: Vec<MatrixRow>,
     /// `ProfilerStep` slices.
     pub steps: Vec<StepRow>,
+    /// What their durations leave out.
+    #[serde(default)]
+    pub step_facts: StepFacts,
 }
 
 /// Analyses `trace`.
@@ -94,6 +99,7 @@ pub fn analyze(trace: &Trace, options: &Options) -> TraceReport {
     let gpu = gpu::Gpu::new(trace, platform, &before_window, options);
     let breakdown = breakdown::breakdown(&gpu);
     let (devices, streams) = streams::streams(&gpu);
+    let (steps, step_facts) = steps::steps(&gpu);
     TraceReport {
         overview: overview::overview(&gpu, platform, &before_window, &breakdown.categories),
         devices,
@@ -102,7 +108,8 @@ pub fn analyze(trace: &Trace, options: &Options) -> TraceReport {
         categories: breakdown.categories,
         families: breakdown.families,
         matrix: breakdown.matrix,
-        steps: steps::steps(trace),
+        steps,
+        step_facts,
     }
 }
 
@@ -113,8 +120,17 @@ impl TraceReport {
     /// The report as chapters, for the page and for Markdown.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
-        let Self { overview, devices, streams, kernels, categories, families, matrix, steps } =
-            self;
+        let Self {
+            overview,
+            devices,
+            streams,
+            kernels,
+            categories,
+            families,
+            matrix,
+            steps,
+            step_facts,
+        } = self;
 
         let mut first = Section::new("overview", "Overview");
         first.intro.push(overview.verdict.clone());
@@ -171,7 +187,8 @@ impl TraceReport {
         );
 
         let mut list = Section::new("steps", "Steps");
-        let summary = step_summary(steps);
+        list.intro.extend(step_facts.sentences());
+        let summary = step_summary(steps, step_facts);
         if !summary.is_empty() {
             list.tables.push(Table::of("step-summary", "Step durations", &summary));
         }
@@ -213,6 +230,7 @@ mod tests {
             families,
             matrix,
             steps,
+            step_facts: _,
         } = analyze(&fixture::trace(), &Options::default());
         keys(&overview.figures());
         keys(&devices);

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use trace::{Flags, Phase, StringId, Trace, each_row};
 
 use crate::before_window::duration_ns;
+use crate::gpu::Gpu;
+use crate::step_facts::StepFacts;
 use crate::words;
 
 /// A step is an outlier if it takes more than 1.5 times the median, or less than the median / 1.5.
@@ -27,15 +29,15 @@ pub struct StepRow {
     pub ts_ns: Option<i64>,
     /// Duration in ns.
     pub dur_ns: i64,
-    /// What sets it apart: `slow`, `fast` (outliers), `partial` (a GPU annotation that covers less than half of its
-    /// step); empty for most.
+    /// What sets it apart: `slow`, `fast` (outliers), `partial` (a GPU annotation that covers less than half of its step, or
+    /// one of those that leave out much of the GPU work); empty for most.
     #[serde(default)]
     pub mark: String,
 }
 
 impl StepRow {
     fn is_gpu(&self) -> bool {
-        self.raw_category.to_ascii_lowercase().starts_with("gpu")
+        is_gpu(&self.raw_category)
     }
 
     fn side(&self) -> &'static str {
@@ -46,7 +48,7 @@ impl StepRow {
 /// Durations of all steps on one side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepSummaryRow {
-    /// `CPU` or `GPU`.
+    /// `CPU`, `GPU` or `GPU, start to start`.
     pub side: String,
     /// Steps, without partial GPU annotations.
     pub n_steps: u64,
@@ -62,8 +64,10 @@ pub struct StepSummaryRow {
     pub n_outliers: u64,
 }
 
+/// The steps of a trace, and what their durations leave out.
 #[inline(never)]
-pub(crate) fn steps(trace: &Trace) -> Vec<StepRow> {
+pub(crate) fn steps(gpu: &Gpu<'_>) -> (Vec<StepRow>, StepFacts) {
+    let trace = gpu.trace;
     // Asked once a name, not once an event.
     let names = 0..trace.strings.len() as u32;
     let is_step: Vec<bool> =
@@ -79,6 +83,7 @@ pub(crate) fn steps(trace: &Trace) -> Vec<StepRow> {
     });
     let key = |row: trace::Row| (trace.ts_ns(row), trace.raw_category_text(row));
     trace::sort_numbers(&mut rows, &|a, b| key(a).cmp(&key(b)));
+    let facts = StepFacts::of(gpu, &rows, |row| is_gpu(trace.raw_category_text(row)));
     let mut rows: Vec<StepRow> = rows
         .into_iter()
         .map(|row| StepRow {
@@ -91,38 +96,45 @@ pub(crate) fn steps(trace: &Trace) -> Vec<StepRow> {
             mark: String::new(),
         })
         .collect();
-    mark(&mut rows);
-    rows
+    mark(&mut rows, facts.left_out_pct.is_some());
+    (rows, facts)
+}
+
+fn is_gpu(raw_category: &str) -> bool {
+    raw_category.to_ascii_lowercase().starts_with("gpu")
 }
 
 /// Marks partial GPU annotations, then outliers of each side.
-fn mark(rows: &mut [StepRow]) {
+fn mark(rows: &mut [StepRow], partial: bool) {
     // ROCm's profiler records GPU annotations of a few microseconds for steps of milliseconds.
     let cpu: Vec<(String, i64)> =
         rows.iter().filter(|row| !row.is_gpu()).map(|row| (row.name.clone(), row.dur_ns)).collect();
     for row in rows.iter_mut().filter(|row| row.is_gpu()) {
         let mut of_step = cpu.iter().filter(|(name, _)| *name == row.name);
-        if of_step.any(|(_, dur_ns)| row.dur_ns.saturating_mul(2) < *dur_ns) {
+        if partial || of_step.any(|(_, dur_ns)| row.dur_ns.saturating_mul(2) < *dur_ns) {
             row.mark = "partial".to_owned();
         }
     }
     for side in ["CPU", "GPU"] {
         let is_of = |row: &StepRow| row.side() == side && row.mark != "partial";
-        let mut durations: Vec<i64> =
+        let durations: Vec<i64> =
             rows.iter().filter(|row| is_of(row)).map(|row| row.dur_ns).collect();
-        if durations.len() < LEAST_STEPS {
-            continue;
-        }
-        let median = median(&mut durations) as f64;
+        let mut marks = outliers(&durations);
         for row in rows.iter_mut().filter(|row| is_of(row)) {
-            let dur = row.dur_ns as f64;
-            if dur > median * OUTLIER {
-                row.mark = "slow".to_owned();
-            } else if dur * OUTLIER < median {
-                row.mark = "fast".to_owned();
-            }
+            row.mark = marks.next().unwrap_or_default().to_owned();
         }
     }
+}
+
+/// `slow` or `fast` for each duration that is an outlier, else nothing.
+fn outliers(durations: &[i64]) -> impl Iterator<Item = &'static str> {
+    let judged = durations.len() >= LEAST_STEPS;
+    let median = median(&mut durations.to_vec()) as f64;
+    durations.iter().map(move |dur| match *dur as f64 {
+        dur if judged && dur > median * OUTLIER => "slow",
+        dur if judged && dur * OUTLIER < median => "fast",
+        _ => "",
+    })
 }
 
 /// By nearest rank: a value that occurred; 0 of nothing.
@@ -131,13 +143,11 @@ fn median(values: &mut [i64]) -> i64 {
     if values.is_empty() { 0 } else { *values.select_nth_unstable(half).1 }
 }
 
-/// Mean, median and extremes of each side that has steps, the CPU first.
+/// Mean, median and extremes of each side that has steps, the CPU first. Of a GPU whose annotations are no durations, those
+/// from start to start.
 #[must_use]
-pub fn step_summary(rows: &[StepRow]) -> Vec<StepSummaryRow> {
-    let summary = |side: &str| {
-        let steps: Vec<&StepRow> =
-            rows.iter().filter(|row| row.side() == side && row.mark != "partial").collect();
-        let mut durations: Vec<i64> = steps.iter().map(|row| row.dur_ns).collect();
+pub fn step_summary(rows: &[StepRow], facts: &StepFacts) -> Vec<StepSummaryRow> {
+    let summary = |side: &str, mut durations: Vec<i64>, n_outliers: u64| {
         let n = i64::try_from(durations.len()).unwrap_or(i64::MAX);
         let sum = durations.iter().fold(0_i64, |sum, ns| sum.saturating_add(*ns));
         Some(StepSummaryRow {
@@ -147,10 +157,19 @@ pub fn step_summary(rows: &[StepRow]) -> Vec<StepSummaryRow> {
             p50_ns: median(&mut durations),
             min_ns: durations.iter().copied().min()?,
             max_ns: durations.iter().copied().max()?,
-            n_outliers: steps.iter().filter(|row| !row.mark.is_empty()).count() as u64,
+            n_outliers,
         })
     };
-    ["CPU", "GPU"].into_iter().filter_map(summary).collect()
+    let of_side = |side: &str| {
+        let steps: Vec<&StepRow> =
+            rows.iter().filter(|row| row.side() == side && row.mark != "partial").collect();
+        let n_outliers = steps.iter().filter(|row| !row.mark.is_empty()).count() as u64;
+        summary(side, steps.iter().map(|row| row.dur_ns).collect(), n_outliers)
+    };
+    let periods = &facts.periods_ns;
+    let n_outliers = outliers(periods).filter(|mark| !mark.is_empty()).count() as u64;
+    let start_to_start = summary("GPU, start to start", periods.clone(), n_outliers);
+    [of_side("CPU"), of_side("GPU"), start_to_start].into_iter().flatten().collect()
 }
 
 /// A point of the trace on the file's own clock, when that fits 64 bits.
@@ -211,7 +230,7 @@ impl Row for StepRow {
             key: "mark",
             title: "Tag",
             unit: Unit::Text,
-            help: "Slow: more than 1.5 times the median of its side. Fast: less than the median / 1.5. Partial: the GPU annotation covers less than half of the CPU step, so it is not the step's duration.",
+            help: "Slow: more than 1.5 times the median of its side. Fast: less than the median / 1.5. Partial: the GPU annotation covers less than half of the CPU step, or the GPU annotations leave out 10% of GPU busy time or more, so it is not the step's duration.",
             cell: |row| match row.mark.as_str() {
                 "slow" => "Slow".into(),
                 "fast" => "Fast".into(),
@@ -228,14 +247,14 @@ impl Row for StepSummaryRow {
             key: "side",
             title: "Side",
             unit: Unit::Text,
-            help: "CPU: steps of the script. GPU: the profiler's copies of them around GPU slices.",
+            help: "CPU: steps of the script. GPU: the profiler's copies of them around GPU slices. GPU, start to start: from the start of a copy to the start of the next.",
             cell: |row| row.side.as_str().into(),
         },
         Column {
             key: "n_steps",
             title: "Steps",
             unit: Unit::Count,
-            help: "Number of steps, without partial GPU annotations.",
+            help: "Number of steps, without partial GPU annotations; of start to start the number of pairs.",
             cell: |row| Cell::Count(row.n_steps),
         },
         Column {
@@ -274,6 +293,11 @@ impl Row for StepSummaryRow {
 mod tests {
     use super::*;
     use crate::fixture::{Fixture, slice};
+    use crate::{Options, analyze};
+
+    fn rows(fixture: Fixture) -> Vec<StepRow> {
+        analyze(&fixture.finish(), &Options::default()).steps
+    }
 
     #[test]
     fn steps_that_differ_are_marked_and_partial_gpu_annotations_are_no_durations() {
@@ -283,18 +307,18 @@ mod tests {
             fixture.push(slice("user_annotation", &name).at(n * 200_000, dur));
             fixture.push(slice("gpu_user_annotation", &name).at(n * 200_000 + 7, 18));
         }
-        let rows = steps(&fixture.finish());
+        let rows = rows(fixture);
         let marks = |gpu: bool| -> Vec<&str> {
             rows.iter().filter(|row| row.is_gpu() == gpu).map(|row| row.mark.as_str()).collect()
         };
         assert_eq!(marks(false), ["", "", "fast", "slow", ""]);
         assert_eq!(marks(true), ["partial"; 5]);
-        let summary = step_summary(&rows);
+        let summary = step_summary(&rows, &StepFacts::default());
         let [cpu] = &summary[..] else { panic!("{summary:?}") };
         assert_eq!((&*cpu.side, cpu.n_steps, cpu.mean_ns, cpu.p50_ns), ("CPU", 5, 83_200, 80_000));
         assert_eq!((cpu.min_ns, cpu.max_ns, cpu.n_outliers), (35_000, 125_000, 2));
         testkit::assert_keys(cpu, StepSummaryRow::COLUMNS.iter().map(|column| column.key));
-        assert!(step_summary(&[]).is_empty());
+        assert!(step_summary(&[], &StepFacts::default()).is_empty());
     }
 
     #[test]
@@ -302,9 +326,10 @@ mod tests {
         let mut fixture = Fixture::default();
         fixture.push(slice("Operator", "ProfilerStep#1").at(0, 10));
         fixture.push(slice("Operator", "ProfilerStep#2").at(50, 90));
-        let rows = steps(&fixture.finish());
+        let rows = rows(fixture);
         assert!(rows.iter().all(|row| row.mark.is_empty()));
-        assert_eq!((step_summary(&rows)[0].mean_ns, step_summary(&rows)[0].p50_ns), (50, 10));
+        let summary = step_summary(&rows, &StepFacts::default());
+        assert_eq!((summary[0].mean_ns, summary[0].p50_ns), (50, 10));
     }
 
     #[test]
@@ -314,7 +339,7 @@ mod tests {
         fixture.push(slice("user_annotation", "ProfilerStep#1").at(10, 40));
         fixture.push(slice("gpu_user_annotation", "ProfilerStep#1").at(10, -3));
         fixture.push(slice("user_annotation", "a ProfilerStep").at(0, 5));
-        let rows = steps(&fixture.finish());
+        let rows = rows(fixture);
         let found: Vec<_> =
             rows.iter().map(|row| (row.raw_category.as_str(), row.ts_ns, row.dur_ns)).collect();
         assert_eq!(

@@ -13,7 +13,9 @@ pub fn view(props: &Props) -> Option<Html> {
     let report = props.file.report.as_ref()?;
     let chapter = report.chapter("overview")?;
     let table = |id: &str| chapter.table(id).filter(|table| !table.rows.is_empty());
-    let steps = report.chapter("steps").and_then(|chapter| chapter.table("steps"));
+    let of_steps = report.chapter("steps");
+    let steps = of_steps.and_then(|chapter| chapter.table("steps"));
+    let step_notes = of_steps.map_or(&[][..], |chapter| &chapter.intro);
     let has_gpu = report.busy_pct.is_some();
     let triage = props.file.triage.as_deref();
     Some(html! {
@@ -42,6 +44,7 @@ pub fn view(props: &Props) -> Option<Html> {
                     { props.table(devices, None) }
                 }
                 if let Some(steps) = steps {
+                    { for step_notes.iter().map(|sentence| html! { <p class="hint">{ sentence }</p> }) }
                     { props.table(steps, None) }
                 }
                 { facts(report) }

@@ -10,7 +10,7 @@ mod device_time;
 mod facts;
 pub(crate) mod framework;
 pub(crate) mod fuse;
-mod idle;
+pub(crate) mod idle;
 mod instances;
 mod kernel_map;
 mod kernel_row;
