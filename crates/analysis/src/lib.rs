@@ -146,7 +146,7 @@ impl TraceReport {
                 .preview(PREVIEW)
                 .when_empty("This trace contains no GPU slices."),
         );
-        first.findings.extend(findings::before_window(overview));
+        first.findings.extend(findings::before_window(overview, steps));
 
         let mut breakdown = Section::new("breakdown", "Breakdown");
         breakdown.intro.push(

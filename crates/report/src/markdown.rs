@@ -54,7 +54,8 @@ fn titled(table: &Table) -> String {
 }
 
 fn claim(finding: &Finding) -> String {
-    let Finding { rule, observation, hypothesis, action, validation, confidence, evidence } =
+    // (The evidence is ids, for programs.)
+    let Finding { rule, observation, hypothesis, action, validation, confidence, evidence: _ } =
         finding;
     let mut out = format!("\n**{}** (confidence: {})\n\n", inline(rule), confidence.id());
     for (label, text) in [
@@ -66,9 +67,6 @@ fn claim(finding: &Finding) -> String {
         if !text.is_empty() {
             out.push_str(&format!("- {label}: {}\n", inline(text)));
         }
-    }
-    if !evidence.is_empty() {
-        out.push_str(&format!("- Evidence: {}\n", inline(&evidence.join(", "))));
     }
     out
 }
@@ -262,7 +260,6 @@ No drinks.
 - Observation: 1 204 seeds.
 - Action: Spit.
 - Validation: Count again.
-- Evidence: fruits.seeds
 "
         );
     }

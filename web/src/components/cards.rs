@@ -95,7 +95,8 @@ pub struct FindingProps {
 /// The card of a finding.
 #[component]
 pub fn FindingCard(props: &FindingProps) -> Html {
-    let Finding { rule, observation, hypothesis, action, validation, confidence, evidence } =
+    // (The evidence is ids, for programs.)
+    let Finding { rule, observation, hypothesis, action, validation, confidence, evidence: _ } =
         &props.finding;
     let rows =
         [("Likely reason", hypothesis), ("What to do", action), ("How to check", validation)];
@@ -109,9 +110,6 @@ pub fn FindingCard(props: &FindingProps) -> Html {
             </dl>
             <p class="card-meta">
                 { format!("Confidence: {}", confidence.id()) }
-                if !evidence.is_empty() {
-                    { format!(" · Evidence: {}", evidence.join(", ")) }
-                }
                 if let Some(on_open) = &props.on_open {
                     { " · " }
                     <button class="link" onclick={on_open.reform(|_: MouseEvent| ())} data-testid="finding-open">
