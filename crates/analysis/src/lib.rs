@@ -38,7 +38,7 @@ pub use contract::BreakdownJson;
 pub use device::Device;
 pub use kernels::KernelRow;
 pub use other_work::other_work;
-pub use overview::{FigureRow, GpuTotals, Overview};
+pub use overview::{FigureRow, GpuTotals, Overview, only_communication};
 pub use step_facts::{Queued, StepFacts};
 pub use steps::{StepRow, StepSummaryRow, step_summary};
 pub use streams::{DeviceRow, StreamRow};

@@ -1,6 +1,6 @@
 //! The overview: totals of GPU time, counts, and the machine.
 
-use catalog::Platform;
+use catalog::{Category, Platform};
 use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
 use trace::{Flags, Phase, Trace, each_row};
@@ -12,6 +12,7 @@ use crate::gpu::{Extent, Gpu};
 use crate::other_work::other_work;
 use crate::percent;
 use crate::steps::absolute_ns;
+use crate::triage::idle::intervals::{Collector, length, without};
 
 /// The figures of the first screen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,10 +87,11 @@ pub(crate) fn overview(
 ) -> Overview {
     let trace = gpu.trace;
     let totals = totals(gpu);
+    let only_communication_ns = only_communication_ns(gpu);
     let (rank, world_size, backend) = device::distributed(trace);
     let (n_slices, window_ns) = window(trace);
     Overview {
-        verdict: verdict(trace, &totals, categories),
+        verdict: verdict(trace, &totals, only_communication_ns, categories),
         platform: device::platform_id(platform).to_owned(),
         runtime: device::runtime(trace),
         rank,
@@ -153,15 +155,43 @@ fn window(trace: &Trace) -> (u64, i64) {
     (n, if n == 0 { 0 } else { last.saturating_sub(first) })
 }
 
-fn verdict(trace: &Trace, gpu: &GpuTotals, categories: &[CategoryRow]) -> String {
+/// How long the GPU ran nothing but communication.
+#[inline(never)]
+fn only_communication_ns(gpu: &Gpu<'_>) -> i64 {
+    let (mut communication, mut rest) = (Collector::default(), Collector::default());
+    gpu.each_slice(|slice| {
+        let communicates = gpu.works[slice.work].category == Category::Communication;
+        let times = if communicates { &mut communication } else { &mut rest };
+        times.add(slice.start_ns, slice.end_ns());
+    });
+    length(&without(&communication.union(), &rest.union()))
+}
+
+/// The share of the GPU span with nothing but communication, in parentheses after a space; empty where that is less than half
+/// of the busy time. (A GPU that waits for other ranks is busy.)
+#[must_use]
+pub fn only_communication(only_ns: i64, busy_ns: i64, span_ns: i64) -> String {
+    if only_ns == 0 || only_ns.saturating_mul(2) < busy_ns {
+        return String::new();
+    }
+    format!(" ({} only communication)", units::percent(percent(only_ns, span_ns)))
+}
+
+fn verdict(
+    trace: &Trace,
+    gpu: &GpuTotals,
+    only_communication_ns: i64,
+    categories: &[CategoryRow],
+) -> String {
     let other = other_work(trace);
     if gpu.n_gpu_events == 0 {
         return other.unwrap_or_else(|| "This trace contains no GPU slices.".to_owned());
     }
     let mut text = format!(
-        "GPU busy {} of {}",
+        "GPU busy {} of {}{}",
         units::percent(percent(gpu.busy_ns, gpu.span_ns)),
-        units::time(gpu.span_ns)
+        units::time(gpu.span_ns),
+        only_communication(only_communication_ns, gpu.busy_ns, gpu.span_ns)
     );
     if let Some(top) = categories.first().filter(|row| row.total_ns > 0) {
         text.push_str(&format!(
@@ -362,5 +392,22 @@ mod tests {
         assert_eq!((gpu.first_ns, gpu.last_ns, gpu.n_zero_dur), (Some(100), Some(300), 1));
         assert_eq!((overview.window_ns, overview.n_slices), (1000, 5));
         assert!(overview.verdict.starts_with("GPU busy 45.0% of 200 ns; largest category: "));
+    }
+
+    #[test]
+    fn a_gpu_that_is_busy_with_communication_alone_is_named_so() {
+        let verdict = |compute_ns: i64| {
+            let mut fixture = Fixture::default();
+            fixture.push(kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL()").at(0, 60).on(0, 9));
+            fixture.push(kernel("a").at(20, compute_ns).on(0, 7));
+            fixture.push(kernel("a").at(90, 10).on(0, 7));
+            analyze(&fixture.finish(), &Options::default()).overview.verdict
+        };
+        let said = verdict(10);
+        assert!(
+            said.starts_with("GPU busy 70.0% of 100 ns (50.0% only communication); "),
+            "{said}"
+        );
+        assert!(verdict(26).starts_with("GPU busy 70.0% of 100 ns; "), "less than half of busy");
     }
 }

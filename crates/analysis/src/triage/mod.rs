@@ -166,6 +166,7 @@ pub fn triage_kept(
     }
     coverage.window_ns = time.span_ns;
     coverage.busy_ns = time.busy_ns;
+    coverage.only_communication_ns = time.exposed_communication_ns;
     let mut tables = DeviceTables::together(tables);
     let zero_ns = first_ns(trace);
     for row in tables.kernels.iter_mut().chain(&mut tables.merged) {

@@ -96,6 +96,9 @@ pub struct Coverage {
     /// Of `window_ns`, how long a GPU ran any of them.
     #[serde(default)]
     pub busy_ns: i64,
+    /// Of `busy_ns`, how long a GPU ran nothing but communication.
+    #[serde(default)]
+    pub only_communication_ns: i64,
     /// Of `window_ns`, how long the GPU was idle with work queued.
     #[serde(default)]
     pub gpu_blocked_ns: i64,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use analysis::{
     ArchMatch, ArchRelation, Coverage, FrameworkVote, ObservedArch, Stage, TraceReport,
-    TriageReport, versions,
+    TriageReport, only_communication, versions,
 };
 use decode::Decoded;
 use repair::RepairPlan;
@@ -79,6 +79,7 @@ impl RunFacts {
             .collect();
         let Coverage { total_ns, op_ns, window_ns, busy_ns, graph_slices, graph_mapped, .. } =
             triage.coverage;
+        let only_communication_ns = triage.coverage.only_communication_ns;
         let unmapped = graph_slices.saturating_sub(graph_mapped);
         let warning = (unmapped > 0).then(|| {
             format!(
@@ -92,9 +93,10 @@ impl RunFacts {
             busy: match window_ns {
                 0 => "This trace contains no GPU slices.".to_owned(),
                 _ => format!(
-                    "GPU busy {} of the GPU span of {}.",
+                    "GPU busy {} of the GPU span of {}{}.",
                     units::percent(100.0 * busy_ns as f64 / window_ns as f64),
-                    units::time(window_ns)
+                    units::time(window_ns),
+                    only_communication(only_communication_ns, busy_ns, window_ns)
                 ),
             },
             before_window_counted: triage.before_window.counted,
