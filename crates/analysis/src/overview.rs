@@ -195,7 +195,7 @@ fn verdict(
     );
     if let Some(top) = categories.first().filter(|row| row.total_ns > 0) {
         text.push_str(&format!(
-            "; largest category: {}, {} of GPU time",
+            "; largest category by kernel name: {}, {} of GPU time",
             crate::words::category_title(&top.category),
             units::percent(top.share_pct)
         ));
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!((gpu.busy_ns, gpu.idle_ns, gpu.span_ns), (90, 110, 200));
         assert_eq!((gpu.first_ns, gpu.last_ns, gpu.n_zero_dur), (Some(100), Some(300), 1));
         assert_eq!((overview.window_ns, overview.n_slices), (1000, 5));
-        assert!(overview.verdict.starts_with("GPU busy 45.0% of 200 ns; largest category: "));
+        assert!(overview.verdict.starts_with("GPU busy 45.0% of 200 ns; largest category by kernel name: "));
     }
 
     #[test]

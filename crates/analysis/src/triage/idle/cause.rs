@@ -166,7 +166,12 @@ pub(crate) fn explain(
             all.into_iter().fold(idle.idle.clone(), |left, cover| without(&left, host.cover(cover)))
         }
         Cause::Queued => both(&idle.idle, &super::union(of(Gap::queued))),
-        Cause::SetUp | Cause::Sync | Cause::Paced => dealt,
+        // (As the column of the stages counts it.)
+        Cause::Paced => without(
+            &both(&idle.idle, &super::union(of(Gap::until_launch))),
+            host.cover(Cover::DataLoader),
+        ),
+        Cause::SetUp | Cause::Sync => dealt,
     };
     let loader_ns = length(&during(Cover::DataLoader));
     Some(Explained { cause, times, idle_ns, window_ns, of_steps: idle.of_steps, loader_ns })

@@ -60,6 +60,12 @@ impl Gap {
         queued.then_some((since_ns, self.times.1))
     }
 
+    /// What of it comes before the end of a late launch.
+    pub(crate) fn until_launch(&self) -> Option<Interval> {
+        let until_ns = self.launched_ns?;
+        self.is_paced().then_some((self.times.0, self.times.1.min(until_ns)))
+    }
+
     /// What of it a late launch explains: up to its end, and its way to the device.
     pub(crate) fn paced(&self) -> Option<Interval> {
         let until_ns = self.launched_ns?.saturating_add(LAUNCH_NS);

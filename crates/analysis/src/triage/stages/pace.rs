@@ -115,9 +115,7 @@ impl Stages {
         for gap in &gaps.all {
             if gap.next.is_some_and(|at| self.stage(at) == stage) && !gaps.is_pause(gap) {
                 own_ns = own_ns.saturating_add(gap.ns());
-                if let Some(launched_ns) = gap.launched_ns.filter(|_| gap.is_paced()) {
-                    late.push((gap.times.0, gap.times.1.min(launched_ns)));
-                }
+                late.extend(gap.until_launch());
             }
         }
         let late_ns = length(&without(&late, loader));
