@@ -142,6 +142,11 @@ impl Arguments {
         self.calls.get(self.call_index(slice)? as usize)?.gemm
     }
 
+    /// The number of elements of the largest tensor that the op of a slice was called with.
+    pub(crate) fn elements(&self, slice: usize) -> Option<u64> {
+        self.calls.get(self.call_index(slice)? as usize)?.elements
+    }
+
     /// Whether the first tensor that the op of a slice was called with is of 16 bits; `None` for formats other than
     /// floats of 16 and of 32 bits or more.
     pub(crate) fn is_half(&self, slice: usize) -> Option<bool> {

@@ -64,6 +64,8 @@ pub(crate) struct RunContext {
     pub(crate) gradient_hooks: Regions,
     /// Where PyTorch's own fused attention, or its fallback of single ops, runs: nothing is left to call instead.
     pub(crate) own_attention: Regions,
+    /// Where an op multiplies matrices.
+    pub(crate) products: Regions,
 }
 
 impl RunContext {
@@ -100,6 +102,7 @@ impl RunContext {
                         | "aten::_transformer_encoder_layer_fwd"
                 )
             }),
+            products: Regions::of(trace, super::shapes::is_product),
         }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Call {
     pub shapes: String,
     /// Its sizes, when it is a matrix product.
     pub gemm: Option<Gemm>,
+    /// The number of elements of its largest tensor; `None` where it has no tensor.
+    pub elements: Option<u64>,
 }
 
 /// `batch` products of `m` by `k` with `k` by `n`.
@@ -88,6 +90,11 @@ const TYPES: &[(&str, &str)] = &[
     ("bool", "bool"),
 ];
 
+/// Whether an op multiplies matrices. (What it launches on the way, as the copy of a bias, belongs to the product.)
+pub(crate) fn is_product(op: &str) -> bool {
+    PRODUCTS.iter().any(|(name, ..)| *name == op)
+}
+
 impl Call {
     /// The inputs of `op`; `dims` and `types` are the JSON of `Input Dims` and `Input type`. `None` when the dims are
     /// no list of lists.
@@ -96,12 +103,24 @@ impl Call {
         let dims: Vec<Vec<Value>> = serde_json::from_str(dims).ok()?;
         let types: Vec<String> = serde_json::from_str(types).unwrap_or_default();
         let mut tensors: Vec<String> = Vec::new();
+        let mut most = None;
         for (at, dims) in dims.iter().enumerate() {
             let of_type = types.get(at).map_or("", String::as_str);
-            tensors.extend(tensor(dims, of_type));
+            if let Some(tensor) = tensor(dims, of_type) {
+                tensors.push(tensor);
+                most = most.max(elements(dims));
+            }
         }
-        Some(Self { shapes: list(&tensors), gemm: gemm(op, &dims) })
+        Some(Self { shapes: list(&tensors), gemm: gemm(op, &dims), elements: most })
     }
+}
+
+/// The number of elements of a tensor, or of the largest one of a list.
+fn elements(dims: &[Value]) -> Option<u64> {
+    if dims.iter().any(Value::is_array) {
+        return dims.iter().filter_map(|dims| elements(dims.as_array()?)).max();
+    }
+    dims.iter().try_fold(1_u64, |all, dim| all.checked_mul(dim.as_u64()?))
 }
 
 /// `a, b, 3 more`.
@@ -197,6 +216,18 @@ mod tests {
         assert_eq!(call("o", &many, "[]").0, "([1], [1], [1], [1], [1], [1], 3 more)");
         assert_eq!(Call::of("o", "{}", "[]"), None);
         assert_eq!(Call::of("o", "[1]", "[]"), None);
+    }
+
+    #[test]
+    fn the_largest_tensor_counts() {
+        let elements = |dims, types| Call::of("o", dims, types).unwrap().elements;
+        assert_eq!(elements("[[128],[32,128],[]]", r#"["float","float","Scalar"]"#), Some(4096));
+        assert_eq!(elements("[[[2,3],[4,3]],[5]]", r#"["TensorList","float"]"#), Some(12));
+        assert_eq!(elements("[[]]", r#"["float"]"#), Some(1), "a tensor without dimensions");
+        assert_eq!(elements("[[]]", r#"["Scalar"]"#), None);
+        assert_eq!(elements("[[-1]]", r#"["float"]"#), None);
+        let huge = format!("[[{0},{0},{0}]]", i64::MAX);
+        assert_eq!(elements(&huge, "[]"), None);
     }
 
     #[test]

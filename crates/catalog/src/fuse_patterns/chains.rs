@@ -32,6 +32,9 @@ pub struct FuseChain {
     /// Whether all kernels that count are matrix products of one input: the sizes that their ops were called with must be
     /// recorded and equal.
     pub same_input: bool,
+    /// Whether all kernels that count must work on equally many elements, outside an optimizer step: a compiler makes one kernel of
+    /// them only then. The sizes that their ops were called with must be recorded, and no op of a matrix product launches them.
+    pub same_elements: bool,
     /// Whether its parts may have pauses between them: those of an optimizer step belong together however late a launch is.
     pub across_pauses: bool,
     /// Whether kernels that count must be (`true`), or must not be (`false`), launched by `zero_grad`.
@@ -81,6 +84,15 @@ impl FuseChain {
         self.remedies.contains(&"torch-compile")
     }
 
+    /// How many kernels count at least.
+    #[must_use]
+    pub fn least(&self) -> usize {
+        let counted = |steps: Vec<Step>| {
+            steps.iter().filter(|step| step.counts).map(|step| usize::from(step.min)).sum()
+        };
+        self.steps().map(counted).min().unwrap_or_default()
+    }
+
     /// The chains, each as its steps.
     pub fn steps(&self) -> impl Iterator<Item = Vec<Step>> + use<> {
         self.chains.iter().map(|chain| chain.split_ascii_whitespace().map(step).collect())
@@ -117,6 +129,7 @@ const BASE: FuseChain = FuseChain {
     max_us: None,
     same_name: false,
     same_input: false,
+    same_elements: false,
     across_pauses: false,
     zero_grad: None,
     min_times: 1,
@@ -238,6 +251,7 @@ pub const CHAINS: &[FuseChain] = &[
         what: "four or more of PyTorch's elementwise kernels, 10 µs or less each,",
         remedies: &["foreach-optimizer", "torch-compile"],
         chains: &["aten{4}"],
+        same_elements: true,
         zero_grad: Some(false),
         min_times: 2,
         max_us: Some(10),

@@ -1,6 +1,7 @@
-//! Whether GEMMs that follow each other may share an input: by the sizes that their ops were called with.
+//! Whether kernels that follow each other belong together, by the sizes that their ops were called with: GEMMs that may share
+//! an input, elementwise kernels that a compiler may merge.
 
-use super::find::{Candidate, Sought};
+use super::find::{Candidate, Find, Sought};
 use crate::triage::arguments::Arguments;
 use crate::triage::shapes::Gemm;
 
@@ -24,6 +25,37 @@ pub(super) fn judge(candidate: &mut Candidate, arguments: Option<&Arguments>) {
         let first = sizes.first().copied().flatten();
         first.is_some() && sizes.iter().all(|sizes| *sizes == first)
     });
+}
+
+/// Of chains whose kernels must work on equally many elements, keeps the rows in which they do: PyTorch's compiler merges
+/// elementwise kernels of one size. A row ends at a kernel of another or unknown size, and at one for which `is_apart`.
+pub(super) fn split_by_elements(
+    candidate: &mut Candidate,
+    arguments: Option<&Arguments>,
+    is_apart: impl Fn(u32) -> bool,
+) {
+    let Sought::Chain(chain) = candidate.sought else { return };
+    if !chain.same_elements {
+        return;
+    }
+    let least = chain.least();
+    let elements = |at: u32| {
+        let of = arguments.and_then(|arguments| arguments.elements(at as usize));
+        of.filter(|_| !is_apart(at))
+    };
+    let (mut slices, mut split) = (Vec::new(), Vec::new());
+    for find in &candidate.split {
+        let all = candidate.slices.get(find.from as usize..find.to as usize).unwrap_or_default();
+        for row in all.chunk_by(|at, next| elements(*at) == elements(*next)) {
+            let is_known = row.first().is_some_and(|at| elements(*at).is_some());
+            if is_known && row.len() >= least {
+                let from = slices.len() as u32;
+                slices.extend_from_slice(row);
+                split.push(Find { from, to: slices.len() as u32 });
+            }
+        }
+    }
+    (candidate.slices, candidate.split) = (slices, split);
 }
 
 #[cfg(test)]

@@ -19,9 +19,10 @@ use catalog::architectures::Peak;
 use catalog::fuse_patterns::{Framework as PatternFramework, FusePattern, patterns};
 
 use super::arguments::Arguments;
-use super::facts::RunContext;
+use super::facts::{Regions, RunContext};
 use super::framework::Framework;
 use super::site::Attribution;
+use super::stages::Stage;
 use super::wall::Wall;
 use crate::gpu::Gpu;
 use crate::launches::Launches;
@@ -103,16 +104,21 @@ fn judged<'a>(
             candidate.split.clear();
         }
     }
-    let accumulates = |at: &u32| {
-        let launch = launches.of_slice(*at as usize);
-        launch.is_some_and(|row| ground.run.gradient_hooks.hold(gpu.trace, row))
+    let launched_in = |at: u32, regions: &Regions| {
+        launches.of_slice(at as usize).is_some_and(|row| regions.hold(gpu.trace, row))
     };
+    // (Autograd adds each gradient where it accumulates it: code of the engine, which nothing compiles or fuses.)
+    let accumulates = |at: u32| launched_in(at, &ground.run.gradient_hooks);
     for candidate in &mut found {
-        // (Autograd adds each gradient where it accumulates it: code of the engine, which nothing compiles or fuses.)
+        // (An optimizer's loop over parameters becomes one over lists of them, of any sizes.)
+        if lanes.stages[candidate.stage].id != Stage::Optimizer.id() {
+            let is_apart = |at| launched_in(at, &ground.run.products) || accumulates(at);
+            inputs::split_by_elements(candidate, context.arguments, is_apart);
+        }
         let Candidate { split, slices, .. } = candidate;
         split.retain(|find| {
             let parts = slices.get(find.from as usize..find.to as usize).unwrap_or_default();
-            !parts.iter().any(accumulates)
+            !parts.iter().any(|at| accumulates(*at))
                 || !matches!(candidate.sought, Sought::Chain(chain) if chain.is_arithmetic())
         });
         inputs::judge(candidate, context.arguments);

@@ -188,43 +188,48 @@ fn an_optimizer_of_one_kernel_a_parameter_is_told_of_foreach() {
     assert_eq!(per_parameter("FusedLamb", false), None, "which has no such option");
 }
 
-/// Short elementwise kernels of a forward pass that the CPU launches slowly.
-fn elementwise(compiled: bool) -> Option<FuseRow> {
+/// Elementwise ops of these sizes, again and again, that the CPU launches slowly.
+fn elementwise(sizes: &[&str], change: impl Fn(&mut Program)) -> Option<FuseRow> {
     let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
-    for at in 0..40_i64 {
-        program.run("aten::add", "", ADD, at * 50 * US, (at * 50 * US + 8 * US, 2 * US));
+    // A pause ends the row.
+    for (at, dims) in (0..40_i64).chain(100..140).zip(sizes.iter().cycle()) {
+        let at = at * 50 * US;
+        program.run("aten::add_", dims, ADD, at, (at + 8 * US, 2 * US));
     }
-    // A pause that ends the row.
-    for at in 100..140_i64 {
-        program.run("aten::add", "", ADD, at * 50 * US, (at * 50 * US + 8 * US, 2 * US));
-    }
-    if compiled {
-        program.range("cpu_op", "CompiledFunctionBackward", 50 * MS, MS);
-    }
+    change(&mut program);
     advised(&program.report(), "K11")
 }
 
+const EQUAL: &[&str] = &["[[32,128],[32,128]]", "[[4096],[]]", "[[128],[32,128]]"];
+
 #[test]
 fn a_compiled_run_is_not_told_to_compile() {
-    assert!(elementwise(false).unwrap().action.contains("torch.compile"));
-    assert_eq!(elementwise(true), None);
+    let eager = elementwise(EQUAL, |_| {}).unwrap();
+    assert!(eager.action.contains("torch.compile"));
+    assert_eq!(eager.n_occurrences, 2);
+    let compiled = |program: &mut Program| {
+        program.range("cpu_op", "CompiledFunctionBackward", 50 * MS, MS);
+    };
+    assert_eq!(elementwise(EQUAL, compiled), None);
+}
+
+#[test]
+fn elementwise_kernels_of_other_or_unknown_sizes_are_nothing_to_compile() {
+    assert_eq!(elementwise(&[""], |_| {}), None, "no sizes are recorded");
+    let three = ["[[32,128]]", "[[32,128]]", "[[32,128]]", "[[1]]"];
+    assert_eq!(elementwise(&three, |_| {}), None, "three of one size");
+    let four = ["[[32,128]]", "[[32,128]]", "[[32,128]]", "[[32,128]]", "[[1]]"];
+    let row = elementwise(&four, |_| {}).unwrap();
+    assert_eq!((row.n_occurrences, row.related_ns), (16, 16 * 4 * 2 * US));
+    let linear = |program: &mut Program| program.range("cpu_op", "aten::linear", 0, 20 * MS);
+    assert_eq!(elementwise(EQUAL, linear), None, "they belong to the matrix product");
 }
 
 #[test]
 fn gradients_that_the_engine_adds_are_nothing_to_compile() {
-    let row = |range: Option<&'static str>| {
-        let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
-        for at in (0..40_i64).chain(100..140) {
-            program.run("aten::add_", "", ADD, at * 50 * US, (at * 50 * US + 8 * US, 2 * US));
-        }
-        if let Some(range) = range {
-            program.range("cpu_op", range, 0, 20 * MS);
-        }
-        advised(&program.report(), "K11")
-    };
-    assert!(row(None).is_some());
     let hook = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
-    assert_eq!(row(Some(hook)), None);
+    let accumulate = |program: &mut Program| program.range("cpu_op", hook, 0, 20 * MS);
+    assert_eq!(elementwise(EQUAL, accumulate), None);
 }
 
 /// A backward pass whose all-reduces of 32-bit floats are exposed: all by the hooks of DDP, so many of so long.
