@@ -1,4 +1,8 @@
-//! Maps device names, and architecture words in kernel names, to architectures.
+//! Maps device names, and architecture words in kernel names, to architectures and peak rates.
+
+mod peaks;
+
+pub use peaks::{PEAKS, Peak, peak_of};
 
 /// One device.
 pub struct Device {
@@ -34,7 +38,12 @@ pub const DEVICES: &[Device] = &[
     Device { name: "gb200", arch: "sm_100", source: NVIDIA },
     Device { name: "b200", arch: "sm_100", source: NVIDIA },
     Device { name: "b100", arch: "sm_100", source: NVIDIA },
+    Device { name: "rtx pro 6000", arch: "sm_120", source: NVIDIA },
     Device { name: "rtx 5090", arch: "sm_120", source: NVIDIA },
+    Device { name: "rtx 5080", arch: "sm_120", source: NVIDIA },
+    Device { name: "rtx 5070", arch: "sm_120", source: NVIDIA },
+    Device { name: "rtx 5060", arch: "sm_120", source: NVIDIA },
+    Device { name: "rtx 5050", arch: "sm_120", source: NVIDIA },
     Device { name: "gh200", arch: "sm_90", source: NVIDIA },
     Device { name: "h200", arch: "sm_90", source: NVIDIA },
     Device { name: "h100", arch: "sm_90", source: NVIDIA },
@@ -44,81 +53,53 @@ pub const DEVICES: &[Device] = &[
     Device { name: "l40", arch: "sm_89", source: NVIDIA },
     Device { name: "l20", arch: "sm_89", source: NVIDIA },
     Device { name: "l4", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 6000 ada", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 5000 ada", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 4500 ada", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 4000 ada", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 4000 sff ada", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 3500 ada", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 3000 ada", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 2000 ada", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 1000 ada", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 500 ada", arch: "sm_89", source: NVIDIA },
     Device { name: "rtx 4090", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 4080", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 4070", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 4060", arch: "sm_89", source: NVIDIA },
+    Device { name: "rtx 4050", arch: "sm_89", source: NVIDIA },
     Device { name: "a100", arch: "sm_80", source: NVIDIA },
     Device { name: "a800", arch: "sm_80", source: NVIDIA },
     Device { name: "a30", arch: "sm_80", source: NVIDIA },
     Device { name: "a40", arch: "sm_86", source: NVIDIA },
     Device { name: "a10g", arch: "sm_86", source: NVIDIA },
     Device { name: "a10", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx a6000", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx a5500", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx a5000", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx a4500", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx a4000", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx a3000", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx a2000", arch: "sm_86", source: NVIDIA },
     Device { name: "rtx 3090", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx 3080", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx 3070", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx 3060", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx 3050", arch: "sm_86", source: NVIDIA },
+    Device { name: "rtx 8000", arch: "sm_75", source: NVIDIA },
+    Device { name: "rtx 6000", arch: "sm_75", source: NVIDIA },
+    Device { name: "rtx 5000", arch: "sm_75", source: NVIDIA },
+    Device { name: "rtx 4000", arch: "sm_75", source: NVIDIA },
+    Device { name: "rtx 3000", arch: "sm_75", source: NVIDIA },
+    Device { name: "titan rtx", arch: "sm_75", source: NVIDIA },
+    Device { name: "rtx 2080", arch: "sm_75", source: NVIDIA },
+    Device { name: "rtx 2070", arch: "sm_75", source: NVIDIA },
+    Device { name: "rtx 2060", arch: "sm_75", source: NVIDIA },
     Device { name: "t4", arch: "sm_75", source: NVIDIA },
     Device { name: "v100", arch: "sm_70", source: NVIDIA },
+    Device { name: "titan v", arch: "sm_70", source: NVIDIA },
     Device { name: "p100", arch: "sm_60", source: NVIDIA },
 ];
-
-/// What a device can do at most.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Peak {
-    /// Part of the device name, in lower case.
-    pub name: &'static str,
-    /// The name to print.
-    pub title: &'static str,
-    /// Dense 16-bit matrix products with 32-bit sums, in TFLOPS.
-    pub half_tflops: f64,
-    /// Dense TF32 matrix products, in TFLOPS; 0 where the device has none.
-    pub tf32_tflops: f64,
-    /// 32-bit matrix products without tensor cores, in TFLOPS.
-    pub f32_tflops: f64,
-    /// Memory bandwidth, in GB/s.
-    pub gb_per_s: f64,
-}
-
-const fn peak(
-    name: &'static str,
-    title: &'static str,
-    [half_tflops, tf32_tflops, f32_tflops]: [f64; 3],
-    gb_per_s: f64,
-) -> Peak {
-    Peak { name, title, half_tflops, tf32_tflops, f32_tflops, gb_per_s }
-}
-
-/// Peak rates from the vendors' data sheets, without sparsity; of several variants the fastest, so that what follows from
-/// them stays a bound. The first row whose name occurs as a word decides.
-pub const PEAKS: &[Peak] = &[
-    peak("mi355", "MI355X", [2516.0, 0.0, 157.3], 8000.0),
-    peak("mi350", "MI350X", [2309.0, 0.0, 144.2], 8000.0),
-    peak("mi325", "MI325X", [1307.4, 653.7, 163.4], 6000.0),
-    peak("mi300", "MI300X", [1307.4, 653.7, 163.4], 5300.0),
-    peak("mi250", "MI250X", [383.0, 0.0, 95.7], 3277.0),
-    peak("mi210", "MI210", [181.0, 0.0, 45.3], 1638.0),
-    peak("gb200", "GB200", [2500.0, 1250.0, 80.0], 8000.0),
-    peak("b200", "B200", [2250.0, 1125.0, 80.0], 8000.0),
-    peak("gh200", "GH200", [989.0, 494.0, 67.0], 4900.0),
-    peak("h200", "H200", [989.0, 494.0, 67.0], 4800.0),
-    peak("h100", "H100", [989.0, 494.0, 67.0], 3900.0),
-    peak("h800", "H800", [989.0, 494.0, 67.0], 3350.0),
-    peak("a100", "A100", [312.0, 156.0, 19.5], 2039.0),
-    peak("a800", "A800", [312.0, 156.0, 19.5], 2039.0),
-    peak("a30", "A30", [165.0, 82.0, 10.3], 933.0),
-    peak("a40", "A40", [149.7, 74.8, 37.4], 696.0),
-    peak("a10", "A10", [125.0, 62.5, 31.2], 600.0),
-    peak("l40s", "L40S", [362.0, 183.0, 91.6], 864.0),
-    peak("l40", "L40", [181.0, 90.5, 90.5], 864.0),
-    peak("l4", "L4", [121.0, 60.0, 30.3], 300.0),
-    peak("rtx 3090", "RTX 3090", [71.0, 35.6, 35.6], 936.0),
-    peak("rtx 4090", "RTX 4090", [165.2, 82.6, 82.6], 1008.0),
-    peak("v100", "V100", [125.0, 0.0, 15.7], 900.0),
-    peak("t4", "T4", [65.0, 0.0, 8.1], 320.0),
-];
-
-/// What the device called `name` can do at most.
-#[must_use]
-pub fn peak_of(name: &str) -> Option<&'static Peak> {
-    let name = name.to_ascii_lowercase();
-    // (An A10G is no A10.)
-    PEAKS.iter().find(|peak| occurs(&name, peak.name) && !name.contains("a10g"))
-}
 
 /// The architecture of the device called `name` (`AMD Instinct MI300X VF`, `NVIDIA H100 80GB HBM3`).
 #[must_use]
@@ -214,20 +195,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn peaks_are_of_known_devices() {
-        for peak in PEAKS {
-            assert!(of_device(peak.name).is_some(), "{}", peak.name);
-            assert!(peak.half_tflops >= peak.tf32_tflops && peak.f32_tflops > 0.0, "{}", peak.name);
-        }
-        let title = |name: &str| peak_of(name).map(|peak| peak.title);
-        assert_eq!(title("NVIDIA A100-SXM4-80GB"), Some("A100"));
-        assert_eq!(title("NVIDIA GeForce RTX 3090"), Some("RTX 3090"));
-        assert_eq!(title("Tesla V100-SXM2-32GB"), Some("V100"));
-        assert_eq!(title("NVIDIA A10G"), None, "slower than an A10");
-        assert_eq!(title("Radeon"), None);
-    }
-
-    #[test]
     fn an_architecture_has_one_spelling() {
         for (text, arch) in [
             ("gfx942", Some("gfx942")),
@@ -276,6 +243,10 @@ mod tests {
             ("Tesla V100-SXM2-16GB", Some("sm_70")),
             ("NVIDIA L4", Some("sm_89")),
             ("NVIDIA L40S", Some("sm_89")),
+            ("NVIDIA RTX 4000 Ada Generation", Some("sm_89")),
+            ("Quadro RTX 4000", Some("sm_75")),
+            ("NVIDIA GeForce RTX 4090 Laptop GPU", Some("sm_89")),
+            ("NVIDIA RTX A4000", Some("sm_86")),
             ("AMD Radeon Graphics", None),
             ("", None),
         ] {
