@@ -34,7 +34,7 @@ pub(super) struct Advice {
 /// What the estimate of an advice rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// Launches that go away, and the CPU time of each, where single launches are recorded.
+    /// Launches that go away, and the sum of their CPU times, where single launches are recorded.
     pub launches: Option<(u64, i64)>,
     /// For attention: the sum of the least times of the fused kernels, if it is known.
     pub attention_ns: Option<Option<i64>>,
@@ -70,7 +70,7 @@ pub(super) fn advice(
     if remedies.is_empty() {
         return None;
     }
-    let (removed, rule) = removed(lanes, attribution, ground, candidate);
+    let (removed, rule) = removed(lanes, launches, attribution, ground, candidate);
     let saved_ns = ground.wall.saved_without(&removed);
     Some(Advice { remedies, path, saved_ns, rule })
 }
@@ -97,6 +97,7 @@ pub(super) fn is_possible(
 #[inline(never)]
 fn removed(
     lanes: &Lanes<'_>,
+    launches: &Launches,
     attribution: Option<&Attribution>,
     ground: &Ground<'_>,
     candidate: &Candidate,
@@ -114,7 +115,15 @@ fn removed(
     let in_graph = |at: u32| attribution.is_some_and(|places| places.site(at as usize).graph);
     let is_launched = |at: u32| ground.wall.is_launched_alone(at) && !in_graph(at);
     let launch_ns = ground.wall.launch_ns(related(candidate).filter(|at| !in_graph(*at)));
-    let (mut removed, mut n_launches) = (Vec::new(), 0);
+    // The CPU time of a launch is that up to the next one of its thread. What comes after the last part is not known to be
+    // the launch's: a median launch at most.
+    let (trace, launch) = (gpu.trace, |at: u32| launches.of_slice(at as usize));
+    let is_next = |at: u32, next: Option<u32>| {
+        let (Some(row), Some(next)) = (launch(at), next.and_then(launch)) else { return false };
+        let apart_ns = trace.ts_ns(next).saturating_sub(trace.ts_ns(row));
+        trace.track(row) == trace.track(next) && apart_ns == ground.wall.spacing_ns(at)
+    };
+    let mut removed = Vec::new();
     let latency_ns = (keeps == Keeps::AllButLatency).then(|| latency_ns(lanes, candidate));
     let mut attention_ns = attention.then_some(Some(0_i64));
     for find in &candidate.split {
@@ -140,9 +149,11 @@ fn removed(
             let own_ns = own_ns.min(latency_ns.unwrap_or(i64::MAX));
             // (cuBLAS launches the fill of its GEMM itself, in next to no time.)
             let gone = !is_kept && !split_k && is_launched(*at);
-            let cpu_ns = launch_ns.filter(|_| gone).unwrap_or_default();
-            let cpu_ns = cpu_ns.min(ground.wall.spacing_ns(*at));
-            n_launches += u64::from(cpu_ns > 0);
+            let spacing_ns = ground.wall.spacing_ns(*at);
+            let cpu_ns = match launch_ns.filter(|_| gone) {
+                Some(_) if is_next(*at, parts.get(nth + 1).copied()) => spacing_ns,
+                median_ns => median_ns.unwrap_or_default().min(spacing_ns),
+            };
             of_find.push(Removed { slice: *at, gpu_ns: own_ns.saturating_add(gap_ns), cpu_ns });
         }
         if attention {
@@ -159,7 +170,9 @@ fn removed(
     }
     trace::sort(&mut removed);
     removed.dedup_by_key(|part| part.slice);
-    let launches = launch_ns.filter(|_| n_launches > 0).map(|ns| (n_launches, ns));
+    let times = || removed.iter().map(|part| part.cpu_ns).filter(|ns| *ns > 0);
+    let n_launches = times().count() as u64;
+    let launches = (n_launches > 0).then(|| (n_launches, times().fold(0, i64::saturating_add)));
     (removed, Rule { launches, attention_ns, latency_ns })
 }
 

@@ -214,8 +214,8 @@ fn gain(advice: &Advice, wall: &Wall) -> String {
     };
     let limit = match launches {
         Some((n, ns)) => format!(
-            "where the GPU waits for the CPU, the CPU time of {} that {} away ({} each at most, the median of these launches, with \
-             the profiler's overhead)",
+            "where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each from its launch to the next at \
+             most, with the profiler's overhead)",
             units::plural(n, "launch", "launches"),
             if n == 1 { "goes" } else { "go" },
             units::time(ns)

@@ -631,7 +631,28 @@ fn what_a_fused_kernel_still_takes_is_no_saving() {
     let found = advised(&starved.finish(), |_| "forward", |_| None, &of(Framework::Pytorch), &run);
     assert_eq!(found.rows[0].savings_bound_ns, Some(3_600_000), "four launches of five");
     let why = &found.rows[0].rationale;
-    assert!(why.contains("the CPU time of 4 launches that go away (900 µs each"), "{why}");
+    assert!(why.contains("the CPU time of 4 launches that go away (3.60 ms in all"), "{why}");
+}
+
+#[test]
+fn a_launch_that_goes_away_takes_its_time_to_the_next_part() {
+    const ADDCMUL: &str = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<3>, at::native::(anonymous namespace)::PointwiseOpScalarFunctor<float, 3, 3, 0>, std::multiplies<float> >(int)";
+    // Launches 30 µs apart, one pause of 400 µs in between, and another kernel 1 ms later. The first is the longest, and stays.
+    let names = [FOREACH, ADDCMUL, ADDCMUL, ADDCMUL, ADDCMUL, GEMM];
+    let starts_us = [0, 30, 60, 460, 490, 1_490];
+    let mut fixture = Fixture::default();
+    for ((name, at), link) in names.iter().zip(starts_us).zip(1..) {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+        fixture.push(launch.at(at * 1_000, 1_000));
+        let kernel = kernel(name).at(at * 1_000 + 2_000, if at == 0 { 20_000 } else { 3_000 });
+        fixture.push(kernel.link(link));
+    }
+    let run = open(Platform::Cuda, Some(Framework::Pytorch));
+    let trace = fixture.finish();
+    let found = advised(&trace, |_| "optimizer", |_| None, &of(Framework::Pytorch), &run);
+    let row = found.rows.iter().find(|row| row.is_advice());
+    let why = &row.unwrap().rationale;
+    assert!(why.contains("4 launches that go away (490 µs in all"), "30, 400, 30, median: {why}");
 }
 
 #[test]
