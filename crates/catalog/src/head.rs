@@ -1,19 +1,26 @@
 //! The head of a kernel name: without template arguments, parameters, return type and anonymous namespaces.
 //!
 //! A demangled name of a thousand characters mentions the types of everything it touches; only the head
-//! names the work. Mangled names (usual on ROCm) get by without a full demangler: the identifiers of an
-//! Itanium name are spelled with their length in front, and the first few are enough.
+//! names the work. Mangled names (usual on ROCm) are read first ([`crate::mangled`]), so that both forms of a name have one head.
 
 use crate::mangled;
 use crate::pattern::find;
 
+/// Names of kernels that run whatever their first template argument names.
+const GENERIC: &[&str] = &["kentry", "kentry_pt", "kernel", "kernel_func", "device_kernel"];
+
 /// The head of a kernel name, in lower case, as the rules see it.
 #[must_use]
 pub fn head(name: &str) -> String {
-    if mangled::is_mangled(name) {
+    if !mangled::is_mangled(name) {
+        return short_head(name).to_ascii_lowercase();
+    }
+    let head = short_head(&mangled::readable(name)).to_ascii_lowercase();
+    let last = head.rsplit("::").next().unwrap_or_default();
+    if GENERIC.contains(&last) {
         return mangled::identifiers(name, 6).join("::").to_ascii_lowercase();
     }
-    short_head(name).to_ascii_lowercase()
+    head
 }
 
 /// `name` without what the ROCm loader appends: ` [clone .kd]`, `.kd`.
@@ -27,8 +34,10 @@ pub fn without_decoration(name: &str) -> &str {
 /// only repeat the types of the template arguments.
 #[must_use]
 pub fn without_parameters(name: &str) -> String {
-    let end = if mangled::is_mangled(name) { name.len() } else { parameters(name) };
-    name[..end].to_ascii_lowercase()
+    if mangled::is_mangled(name) {
+        return mangled::readable(name).to_ascii_lowercase();
+    }
+    name[..parameters(name)].to_ascii_lowercase()
 }
 
 /// Where the parameter list starts: the first `(` outside template arguments that is no

@@ -80,8 +80,8 @@ rules! { EXPERTS:
       any: [
         "groupproblemshape", "gemmgrouped", "groupedgemm", "device_kernel*moe",
         "device_kernel*<m_grouped", "device_kernel*<k_grouped", "gemmtype)1", "gemmtype)2",
-        "gemmtype)3", "gemmtype)5", "gemmtypee1e", "gemmtypee2e", "gemmtypee3e", "gemmtypee5e",
-        "gemmtype::grouped", "gemmtype::mgrouped", "gemmtype::kgrouped",
+        "gemmtype)3", "gemmtype)5", "gemmtype::grouped", "gemmtype::mgrouped",
+        "gemmtype::kgrouped",
       ],
       examples: [
         "void cutlass::device_kernel<dpsk::grouped_gemm::cuda::m_grouped_fp8_ptp128c::GemmKernel>(dpsk::grouped_gemm::cuda::m_grouped_fp8_ptp128c::GemmKernel::Params)",
