@@ -229,7 +229,12 @@ pub const CHAINS: &[FuseChain] = &[
         what: "transposition and convolution",
         remedies: &["channels-last"],
         keeps: Keeps::Nothing,
-        chains: &["layout{2} ~conv ~aten? layout*", "layout ~conv ~aten? layout+", "layout ~conv"],
+        // (cuDNN clears its workspace before a convolution that adds up parts.)
+        chains: &[
+            "layout{2} ~fill? ~conv ~aten? layout*",
+            "layout ~fill? ~conv ~aten? layout+",
+            "layout ~fill? ~conv",
+        ],
         priority: 50,
         ..BASE
     },

@@ -178,6 +178,7 @@ fn every_chain_is_found_in_stream_order() {
         ("K07", &[ALL_REDUCE, RMS_NORM], 10),
         ("K08", &[ROPE, CACHE], 20),
         ("K09", &[LAYOUT, LAYOUT, CONV, ADD_NUMBER, LAYOUT], 30),
+        ("K09", &[LAYOUT, LAYOUT, FILL, CONV, ADD_NUMBER, LAYOUT], 30),
         ("K11", &[ADD, ADD, MUL, ADD, GEMM, ADD, MUL, MUL, MUL, MUL], 90),
         ("K12", &[FOREACH, FOREACH, FOREACH, FOREACH, FOREACH], 50),
         (
