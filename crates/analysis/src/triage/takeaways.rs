@@ -384,7 +384,7 @@ mod tests {
         let run = said(starved(None));
         let limits = run.iter().find(|text| text.starts_with("The CPU limits the run")).unwrap();
         assert!(
-            limits.contains("3.71 ms of it in 39 gaps shorter than 1 ms before a late launch"),
+            limits.contains("3.63 ms of it in 39 gaps shorter than 1 ms before a late launch"),
             "{limits}"
         );
         assert!(limits.contains("Use CUDA graphs"), "{limits}");

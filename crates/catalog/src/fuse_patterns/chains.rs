@@ -227,7 +227,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K09",
         title: "Layout changes around convolutions",
         what: "transposition and convolution",
-        remedies: &["channels-last"],
+        remedies: &["channels-last", "channels-last-rocm"],
         keeps: Keeps::Nothing,
         // (cuDNN clears its workspace before a convolution that adds up parts.)
         chains: &[

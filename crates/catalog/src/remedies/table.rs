@@ -363,12 +363,21 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "channels-last",
         what: "memory_format=torch.channels_last for model and input",
+        action: "Convert the model and its input with .to(memory_format=torch.channels_last).",
+        why: "The convolution library transposes to NHWC and back around each convolution; in channels_last the tensors have \
+              that layout already.",
+        check: "In a new trace, the transpose kernels around the convolutions are gone.",
+        gates: Gates { platforms: &[Platform::Cuda], stacks: OWN_CODE, ..OPEN },
+    },
+    Remedy {
+        id: "channels-last-rocm",
+        what: "memory_format=torch.channels_last for model and input",
         action: "Convert the model and its input with .to(memory_format=torch.channels_last). On ROCm before 7.0, set \
                  PYTORCH_MIOPEN_SUGGEST_NHWC=1, too.",
         why: "The convolution library transposes to NHWC and back around each convolution; in channels_last the tensors have \
               that layout already.",
         check: "In a new trace, the transpose kernels around the convolutions are gone.",
-        gates: Gates { platforms: KNOWN_GPU, stacks: OWN_CODE, ..OPEN },
+        gates: Gates { platforms: &[Platform::Rocm], stacks: OWN_CODE, ..OPEN },
     },
     Remedy {
         id: "merge-projections",
