@@ -71,7 +71,7 @@ fn real_traces_show_what_really_follows_in_them() {
             ],
         ),
         ("mi300_xdit_sd35", &[("K09", opportunity, 32, 9_322_217)]),
-        ("nccl", &[("K09", opportunity, 144, 12_936_304), ("K12", opportunity, 3, 2_078_278)]),
+        ("nccl", &[("K09", opportunity, 165, 14_726_199), ("K12", opportunity, 3, 2_078_278)]),
         ("ns_resolution_absolute_us", &[("K12", opportunity, 5, 5_532_802)]),
         ("torch_compile_triton", &[]),
         ("normalization_layers", &[]),
