@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use scan::{Cursor, Keys, Stop, Text, Value, string::unescape};
 use trace::{
-    BuildIdHasher, Details, Flags, LaunchConfig, OpInputs, Phase, Row, Sequence, StreamWait,
-    StringId, Trace,
+    BuildIdHasher, Collective, Details, Flags, LaunchConfig, OpInputs, Phase, Row, Sequence,
+    StreamWait, StringId, Trace,
 };
 
 use crate::gunzip::Gunzip;
@@ -85,6 +85,7 @@ struct Reader<'a> {
     keys: KnownKeys,
     known_configs: HashMap<LaunchConfig, u32, BuildIdHasher>,
     known_inputs: HashMap<OpInputs, u32, BuildIdHasher>,
+    known_collectives: HashMap<Collective, u32, BuildIdHasher>,
     inputs_len: usize,
     compact: Vec<u8>,
     details: Details,
@@ -104,6 +105,7 @@ impl<'a> Reader<'a> {
             keys: KnownKeys::default(),
             known_configs: HashMap::default(),
             known_inputs: HashMap::default(),
+            known_collectives: HashMap::default(),
             inputs_len: 0,
             compact: Vec::new(),
             details: Details::default(),
@@ -214,7 +216,38 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What a kernel of a collective was called with; calls of unknown sizes are left out.
+    fn collective(&mut self, row: Row, args: &Args<'_>) {
+        let (Some(name), Some(in_elements), Some(out_elements), Some(group_size)) = (
+            args.text(Field::CollectiveName),
+            args.integer(Field::InElements),
+            args.integer(Field::OutElements),
+            args.integer(Field::GroupSize),
+        ) else {
+            return;
+        };
+        let mut kind = Vec::new();
+        for field in
+            [Field::Dtype, Field::GroupName, Field::GroupRanks, Field::InSplit, Field::OutSplit]
+        {
+            kind.extend_from_slice(args.text(field).unwrap_or_default());
+            kind.push(b';');
+        }
+        let (name, kind) = (self.keep(name), self.keep(&kind));
+        if name == StringId::EMPTY || kind == StringId::EMPTY {
+            return;
+        }
+        let collective = Collective { name, kind, in_elements, out_elements, group_size };
+        let all = &mut self.details.collectives;
+        let index = *self.known_collectives.entry(collective).or_insert_with(|| {
+            all.push(collective);
+            all.len() as u32 - 1
+        });
+        self.details.collective_of.push((row, index));
+    }
+
     fn launch(&mut self, row: Row, args: &Args<'_>) {
+        self.collective(row, args);
         let config = LaunchConfig {
             grid: args.three(Field::Grid),
             block: args.three(Field::Block),
@@ -298,10 +331,19 @@ enum Field {
     Stream,
     WaitOnStream,
     WaitOnRecord,
+    CollectiveName,
+    InElements,
+    OutElements,
+    GroupSize,
+    Dtype,
+    GroupName,
+    GroupRanks,
+    InSplit,
+    OutSplit,
 }
 
 impl Field {
-    const COUNT: usize = Self::WaitOnRecord as usize + 1;
+    const COUNT: usize = Self::OutSplit as usize + 1;
 
     fn of_args(key: Text<'_>) -> Option<Self> {
         Some(match &*unescape(key.raw) {
@@ -320,6 +362,15 @@ impl Field {
             "stream" => Self::Stream,
             "wait_on_stream" => Self::WaitOnStream,
             "wait_on_cuda_event_record_corr_id" => Self::WaitOnRecord,
+            "Collective name" => Self::CollectiveName,
+            "In msg nelems" => Self::InElements,
+            "Out msg nelems" => Self::OutElements,
+            "Group size" => Self::GroupSize,
+            "dtype" => Self::Dtype,
+            "Process Group Name" => Self::GroupName,
+            "Process Group Ranks" => Self::GroupRanks,
+            "In split size" => Self::InSplit,
+            "Out split size" => Self::OutSplit,
             _ => return None,
         })
     }
@@ -385,6 +436,14 @@ impl<'a> Args<'a> {
         let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
         let milli = (number * 1000.0).round();
         (0.0..=f64::from(u32::MAX)).contains(&milli).then_some(milli as u32)
+    }
+
+    /// A text as it is spelled in the file, without its quotes.
+    fn text(&self, field: Field) -> Option<&'a [u8]> {
+        match self.0[field as usize] {
+            Some(Value::String(text)) => Some(text.raw),
+            _ => None,
+        }
     }
 
     fn array(&self, field: Field) -> Option<&'a [u8]> {

@@ -66,6 +66,24 @@ fn what_is_wanted_is_kept_once() {
 }
 
 #[test]
+fn collectives_are_kept_once() {
+    let call = |elements: &str| {
+        format!(
+            r#"{{"ph":"X","cat":"kernel","name":"ncclDevKernel_SendRecv","ts":1,"dur":1,"args":{{"Collective name":"all_to_allv",
+            "In msg nelems":{elements},"Out msg nelems":2048,"Group size":2,"dtype":"Float","In split size":"[4, 4]","Process Group Name":"0"}}}}"#
+        )
+    };
+    let file = format!("[{},{},{},{}]", call("2048"), call("4096"), call("2048"), call("\"x\""));
+    let found = details(file.as_bytes());
+    assert_eq!(found.collective_of, [(0, 0), (1, 1), (2, 0)]);
+    let first = found.collectives[0];
+    assert_eq!(found.texts.get(first.name), "all_to_allv");
+    assert_eq!(found.texts.get(first.kind), "Float;0;;[4,4];;");
+    assert_eq!((first.in_elements, first.out_elements, first.group_size), (2048, 2048, 2));
+    assert_eq!((found.collective(2), found.collective(3)), (Some(0), None));
+}
+
+#[test]
 fn odd_arguments_are_no_arguments() {
     let file = r#"[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1,"args":{"grid":[1,2],"block":"x",
         "registers per thread":-3,"shared memory":1e99,"est. achieved occupancy %":NaN,"warps per SM":-1}},

@@ -21,6 +21,10 @@ pub struct Details {
     pub sequences: Vec<(Row, Sequence)>,
     /// Waits of one stream for another, by row.
     pub waits: Vec<(Row, StreamWait)>,
+    /// Every distinct collective.
+    pub collectives: Vec<Collective>,
+    /// Index into `collectives` of kernels, by row.
+    pub collective_of: Vec<(Row, u32)>,
     /// Events whose arguments were read.
     pub n_read: u64,
     /// Events whose arguments could not be read: the text ended, changed, or was too long.
@@ -58,6 +62,21 @@ pub struct OpInputs {
     pub types: StringId,
 }
 
+/// What a kernel of a collective was called with, as PyTorch's `record_param_comms` records it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Collective {
+    /// `Collective name`, such as `allreduce`.
+    pub name: StringId,
+    /// `dtype`, process group and split sizes, as one text: equal for equal calls.
+    pub kind: StringId,
+    /// `In msg nelems`: elements that this rank sends.
+    pub in_elements: i64,
+    /// `Out msg nelems`: elements that this rank gets.
+    pub out_elements: i64,
+    /// `Group size`: ranks.
+    pub group_size: i64,
+}
+
 /// Autograd's sequence number of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequence {
@@ -93,6 +112,12 @@ impl Details {
         self.inputs.get(find(&self.ops, row)? as usize).copied()
     }
 
+    /// The collective of a kernel, as an index of `collectives`.
+    #[must_use]
+    pub fn collective(&self, row: Row) -> Option<u32> {
+        find(&self.collective_of, row)
+    }
+
     /// Autograd's sequence number of an op.
     #[must_use]
     pub fn sequence(&self, row: Row) -> Option<Sequence> {
@@ -110,13 +135,17 @@ impl Details {
             ops,
             sequences,
             waits,
+            collectives,
+            collective_of,
             n_read: _,
             n_unread: _,
             n_unkept: _,
         } = self;
         texts.heap_bytes()
             + configs.capacity() * size_of::<LaunchConfig>()
-            + (launches.capacity() + ops.capacity()) * size_of::<(Row, u32)>()
+            + (launches.capacity() + ops.capacity() + collective_of.capacity())
+                * size_of::<(Row, u32)>()
+            + collectives.capacity() * size_of::<Collective>()
             + inputs.capacity() * size_of::<OpInputs>()
             + sequences.capacity() * size_of::<(Row, Sequence)>()
             + waits.capacity() * size_of::<(Row, StreamWait)>()
