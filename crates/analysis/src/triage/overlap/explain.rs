@@ -67,7 +67,7 @@ pub(super) fn signal(figures: &Figures<'_>) -> String {
 pub(super) fn reason(figures: &Figures<'_>) -> String {
     let mut sentences = vec![exposure(figures)];
     match figures.lever {
-        Lever::Overlap if figures.saving == Saving::Hidden => {
+        Lever::Overlap if figures.saving == Saving::Hidden && figures.advised.is_some() => {
             sentences.push(dependencies(figures));
         }
         // (Which kernels read it, no file records; near or far, they wait for it.)
@@ -81,6 +81,9 @@ pub(super) fn reason(figures: &Figures<'_>) -> String {
         sentences.push("Its host side is pageable memory, so the CPU waits for it.".to_owned());
     }
     let without = figures.lever.without_advice();
+    let dependent = figures.lever == Lever::Overlap
+        && figures.saving == Saving::Hidden
+        && figures.risk == Risk::High;
     match (figures.verdict, figures.advised, figures.fused) {
         (_, Some(remedy), _) => {
             sentences.push(remedy.action.to_owned());
@@ -96,6 +99,11 @@ pub(super) fn reason(figures: &Figures<'_>) -> String {
         (Verdict::Observe, ..) if figures.possible => {
             sentences.push("Most of it is hidden already, so nothing is advised.".to_owned());
         }
+        // (Not the bound: instances whose consumer runs next have nothing to run with.)
+        _ if figures.possible && dependent => sentences.push(
+            "Most of its instances run next to work that looks dependent, so nothing is advised."
+                .to_owned(),
+        ),
         _ if figures.possible => {
             sentences.extend(savings(figures));
             sentences.push("Below 0.5% of the GPU span, or 10 µs, nothing is advised.".to_owned());

@@ -1,5 +1,6 @@
 //! The note above the overlap table: how it was made, and what it cannot tell.
 
+use catalog::{Category, OverlapClass};
 use report::units;
 
 use super::sweep::SliceOverlap;
@@ -29,7 +30,10 @@ pub(super) fn note(
     let mut sentences = Vec::new();
     let alone = |stage: &&StageSums| stage.n_streams < 2 && is_judged(stage, stages);
     let one: Vec<&str> = stages.iter().filter(alone).map(|stage| place_of(stage.stage)).collect();
-    if !one.is_empty() {
+    let can_move = |category: Category| {
+        category.overlap_class() == OverlapClass::Communication || category == Category::Memcpy
+    };
+    if !one.is_empty() && gpu.works.iter().any(|work| can_move(work.category)) {
         let all = stages.iter().all(|stage| stage.n_streams < 2);
         let place = if all { String::new() } else { format!(" in {}", one.join(", ")) };
         let busy = stages.iter().filter(alone).any(|stage| stage.n_used > 1);
