@@ -9,6 +9,7 @@
 use std::num::NonZeroU16;
 
 use super::kinds::{Kinds, named};
+use crate::remedies::RunType;
 
 /// Kernels that follow each other, and what could run instead.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +40,8 @@ pub struct FuseChain {
     pub across_pauses: bool,
     /// Whether kernels that count must be (`true`), or must not be (`false`), launched by `zero_grad`.
     pub zero_grad: Option<bool>,
+    /// The type of run outside which it is nothing to find; `None` for any.
+    pub run: Option<RunType>,
     /// How often it must be found.
     pub min_times: usize,
     /// The share of GPU time, in percent, below which nothing is said.
@@ -60,6 +63,8 @@ pub enum Keeps {
     Shortest,
     /// The kernels of the name that takes most time in each place.
     LargestName,
+    /// Of the longest kernel of each place, one pass over its tensor: it is read and written once.
+    OnePass,
     /// All but the latency of each: the bytes stay. The shortest kernels show how long the latency is.
     AllButLatency,
 }
@@ -132,6 +137,7 @@ const BASE: FuseChain = FuseChain {
     same_elements: false,
     across_pauses: false,
     zero_grad: None,
+    run: None,
     min_times: 1,
     min_pct: 0.1,
     proven: true,
@@ -318,6 +324,19 @@ pub const CHAINS: &[FuseChain] = &[
         priority: 95,
         ..BASE
     },
+    FuseChain {
+        id: "K17",
+        title: "Batch norm in training mode",
+        what: "the count of batches and a batch norm that computes the statistics of its batch",
+        remedies: &["eval-mode"],
+        keeps: Keeps::OnePass,
+        chains: &["counter? batch_statistics"],
+        run: Some(RunType::Inference),
+        min_pct: 2.0,
+        proven: false,
+        priority: 85,
+        ..BASE
+    },
 ];
 
 #[cfg(test)]
@@ -326,7 +345,7 @@ mod tests {
 
     #[test]
     fn rows_are_whole() {
-        assert_eq!(CHAINS.len(), 16);
+        assert_eq!(CHAINS.len(), 17);
         for (at, chain) in (1..).zip(CHAINS) {
             assert_eq!(chain.id, format!("K{at:02}"));
             assert!(!chain.title.is_empty() && !chain.what.is_empty(), "{}", chain.id);

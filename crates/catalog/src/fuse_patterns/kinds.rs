@@ -120,6 +120,19 @@ kinds! {
             "void vllm::rms_norm_kernel<c10::BFloat16, 8>(int)", "triton_red_fused_add_mean_mul_pow_rsqrt_0",
         ],
         no: ["void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 32, true, 1, true>(int)", "void at::native::(anonymous namespace)::GammaBetaBackwardCUDAKernel<float>(int)"] }
+    // cuDNN's and MIOpen's forward pass in training mode, and PyTorch's own kernels that collect statistics.
+    "batch_statistics": { categories: [Norm], families: [], any: ["<bn_fw_tr", "batch_norm_collect_statistics", "batchnormfwdtrain"], none: ["backward", "bwd"],
+        yes: [
+            "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 32, true, 1, true>(int)",
+            "_ZN5cudnn25bn_fw_tr_1C11_kernel_NCHWIffiLi128ELb1ELi1ELb1EEEv17cudnnTensorStruct",
+            "void at::native::batch_norm_collect_statistics_channels_last_kernel<at::native::InvStd, float, float, 4>(int)",
+            "MIOpenBatchNormFwdTrainSpatial",
+        ],
+        no: ["void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float)", "void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 128, true, 1>(float)", "MIOpenBatchNormBwdSpatial"] }
+    // The number of batches that a batch norm has seen.
+    "counter": { categories: [Elementwise], families: [Aten], any: ["cudafunctoronself_add\\<long"], none: ["multi_tensor"],
+        yes: ["void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<long>, std::array<char*, 2ul> >(int)"],
+        no: ["void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<float>, std::array<char*, 2ul> >(int)"] }
     "quantize": { categories: [Quantize], families: [], any: [], none: ["dequant"],
         yes: ["void vllm::scaled_fp8_quant_kernel<float>(int)", "per_token_group_quant_8bit_kernel"],
         no: ["_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", "void vllm::reshape_and_cache_flash_kernel<(vllm::Fp8KVCacheDataType)1>(int)"] }

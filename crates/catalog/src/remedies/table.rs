@@ -427,6 +427,23 @@ pub const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "eval-mode",
+        what: "model.eval()",
+        action: "If this is inference, call model.eval(): batch norm then uses its running statistics, and can be folded into the \
+                 convolution before it.",
+        why: "In training mode, batch norm computes the statistics of each batch, so that a result depends on the other inputs of its \
+              batch, and updates the running statistics.",
+        check: "In a new trace, no kernel of batch norm computes statistics (bn_fw_tr_..., batch_norm_collect_statistics, \
+                BatchNormFwdTrain).",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: OWN_CODE,
+            runs: INFERENCE,
+            phases: FORWARD,
+            ..OPEN
+        },
+    },
+    Remedy {
         id: "set-to-none",
         what: "optimizer.zero_grad(set_to_none=True)",
         action: "Call optimizer.zero_grad(set_to_none=True), the default since PyTorch 2.0.",

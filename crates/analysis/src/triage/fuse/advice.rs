@@ -40,6 +40,8 @@ pub(super) struct Rule {
     pub attention_ns: Option<Option<i64>>,
     /// For collectives in a row: the latency of each.
     pub latency_ns: Option<i64>,
+    /// One pass over each tensor stays.
+    pub one_pass: bool,
 }
 
 /// The advice about a candidate; `None` where no remedy applies.
@@ -75,7 +77,7 @@ pub(super) fn advice(
     Some(Advice { remedies, path, saved_ns, rule })
 }
 
-/// Whether the gates of a framework's pattern are open.
+/// Whether the gates of a framework's pattern are open, and the run is of a chain's type.
 pub(super) fn is_possible(
     lanes: &Lanes<'_>,
     launches: &Launches,
@@ -88,7 +90,7 @@ pub(super) fn is_possible(
             let facts = facts(lanes, launches, attribution, ground, candidate);
             pattern.closed(&facts).is_none()
         }
-        Sought::Chain(_) => true,
+        Sought::Chain(chain) => chain.run.is_none_or(|run| ground.run.facts.run == Some(run)),
     }
 }
 
@@ -145,7 +147,13 @@ fn removed(
                 if gap_ns > MOST_GAP_NS { 0 } else { gap_ns.max(0) }
             });
             let is_kept = kept.contains(at);
-            let own_ns = if is_kept && !attention { 0 } else { exposed_ns(*at) };
+            let own_ns = match is_kept && !attention {
+                true if keeps == Keeps::OnePass => {
+                    exposed_ns(*at).saturating_sub(pass_ns(ground, *at)).max(0)
+                }
+                true => 0,
+                false => exposed_ns(*at),
+            };
             let own_ns = own_ns.min(latency_ns.unwrap_or(i64::MAX));
             // (cuBLAS launches the fill of its GEMM itself, in next to no time.)
             let gone = !is_kept && !split_k && is_launched(*at);
@@ -173,7 +181,17 @@ fn removed(
     let times = || removed.iter().map(|part| part.cpu_ns).filter(|ns| *ns > 0);
     let n_launches = times().count() as u64;
     let launches = (n_launches > 0).then(|| (n_launches, times().fold(0, i64::saturating_add)));
-    (removed, Rule { launches, attention_ns, latency_ns })
+    let one_pass = keeps == Keeps::OnePass;
+    (removed, Rule { launches, attention_ns, latency_ns, one_pass })
+}
+
+/// How long it takes at least to read and write the first tensor of a slice's op once; 0 where its size or the memory's
+/// bandwidth is not known.
+fn pass_ns(ground: &Ground<'_>, at: u32) -> i64 {
+    let tensor = ground.arguments.and_then(|arguments| arguments.first_tensor(at as usize));
+    let (Some((sizes, bytes)), Some(peak)) = (tensor, ground.peak) else { return 0 };
+    let moved = 2.0 * sizes.iter().map(|size| *size as f64).product::<f64>() * bytes as f64;
+    (moved / peak.gb_per_s) as i64
 }
 
 /// How long a kernel of these takes whatever it moves: one in twenty is shorter.
@@ -189,8 +207,10 @@ fn kept(lanes: &Lanes<'_>, keeps: Keeps, parts: &[u32]) -> Vec<u32> {
     let dur_ns = |at: u32| lanes.gpu.slice(at as usize).dur_ns;
     match keeps {
         Keeps::Nothing | Keeps::AllButLatency => Vec::new(),
-        _ if parts.len() < 2 => Vec::new(),
-        Keeps::Longest => parts.iter().copied().max_by_key(|at| dur_ns(*at)).into_iter().collect(),
+        _ if parts.len() < 2 && keeps != Keeps::OnePass => Vec::new(),
+        Keeps::Longest | Keeps::OnePass => {
+            parts.iter().copied().max_by_key(|at| dur_ns(*at)).into_iter().collect()
+        }
         Keeps::Shortest => parts.iter().copied().min_by_key(|at| dur_ns(*at)).into_iter().collect(),
         Keeps::LargestName => {
             let work = |at: u32| lanes.code_of_slice(at).work;

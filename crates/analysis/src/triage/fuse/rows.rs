@@ -33,7 +33,7 @@ pub struct FuseRow {
     /// 1 to 3 by `savings_pct`; `None` where the work is fused already.
     #[serde(default)]
     pub priority: Option<u8>,
-    /// The id of the pattern: `F01` to `F47` for fused kernels of frameworks, `K01` to `K16` for chains.
+    /// The id of the pattern: `F01` to `F47` for fused kernels of frameworks, `K01` to `K17` for chains.
     pub pattern_id: String,
     /// What is fused.
     pub pattern: String,
@@ -197,7 +197,7 @@ pub(super) fn row(
 
 /// How large the estimate is, and what it rests on.
 fn gain(advice: &Advice, wall: &Wall) -> String {
-    let Rule { launches, attention_ns, latency_ns } = advice.rule;
+    let Rule { launches, attention_ns, latency_ns, one_pass } = advice.rule;
     let of_gpu = match (attention_ns, latency_ns) {
         (None, Some(ns)) => format!(
             "{} of exposed time for each collective that goes away, as long as the shortest ones take; the bytes stay",
@@ -210,6 +210,11 @@ fn gain(advice: &Advice, wall: &Wall) -> String {
         (Some(None), _) => "the exposed time of these kernels; what a fused kernel takes instead is not known, because the sizes or \
                        the GPU's rates are not"
             .to_owned(),
+        (None, None) if one_pass => {
+            "the exposed time of these kernels without one pass over each tensor, where its size and the GPU's rates are known; a \
+             batch norm that is folded into a convolution takes no time at all"
+                .to_owned()
+        }
         (None, None) => "the exposed time of these kernels without what a fused kernel still takes".to_owned(),
     };
     let limit = match launches {

@@ -657,6 +657,26 @@ fn a_launch_that_goes_away_takes_its_time_to_the_next_part() {
 }
 
 #[test]
+fn batch_norm_in_training_mode_is_advised_for_inference_only() {
+    const COUNT: &str = "void at::native::vectorized_elementwise_kernel<2, at::native::CUDAFunctorOnSelf_add<long>, at::detail::Array<char*, 2> >(int)";
+    const STATISTICS: &str =
+        "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(int)";
+    const RUNNING: &str = "void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float)";
+    let advised = |norm, run: RunType, others: usize| {
+        let names = [&[CONV, COUNT, norm][..], &vec![CONV; others]].concat();
+        let change = |context: &mut RunContext| context.facts.run = Some(run);
+        advice_for(&names, "forward", change, Framework::Pytorch)
+    };
+    let found = advised(STATISTICS, RunType::Inference, 1);
+    assert_eq!(paths(&found), [("K17", "model.eval()")]);
+    assert!(found.rows[0].action.starts_with("If this is inference"), "{found:?}");
+    assert_eq!(found.rows[0].savings_bound_ns, Some(80_000), "no size is recorded");
+    assert_eq!(paths(&advised(STATISTICS, RunType::Training, 1)), []);
+    assert_eq!(paths(&advised(RUNNING, RunType::Inference, 1)), []);
+    assert_eq!(paths(&advised(STATISTICS, RunType::Inference, 100)), [], "below 2% of the stage");
+}
+
+#[test]
 fn gradients_filled_by_zero_grad_are_not_short_kernels_in_a_row() {
     const FILL_KERNEL: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int)";
     let mut fixture = Fixture::default();
