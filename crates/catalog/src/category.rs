@@ -78,6 +78,7 @@ categories! {
     MoeGemm { "moe_gemm", "MoE GEMM", "MoE / Routing", Compute, "Grouped matrix products of MoE experts." }
     MoeRoute { "moe_route", "MoE routing", "MoE / Routing", Elementwise, "Expert selection, token sorting and permutation." }
     Conv { "conv", "Convolution", "Convolution", Compute, "Convolutions, including implicit GEMM, Winograd and FFT." }
+    Sparse { "sparse", "Sparse", "GEMM / Linear", Elementwise, "Products with sparse matrices, and changes of their format." }
     Communication { "communication", "Communication", "Communication", Communication, "Collectives and transfers between devices." }
     Quantize { "quantize", "Quantization", "Quantization", Elementwise, "Quantization, dequantization and scale computation." }
     Norm { "norm", "Norm", "Norm / Elementwise", Elementwise, "Layer, RMS, batch and group normalisation." }

@@ -9,6 +9,18 @@ const RULES: &[(Category, &[&str])] = {
     &[
         (Communication, &["nccl", "rccl", "^c10d::", "record_param_comms"]),
         (Attention, &["attention", "sdpa", "flash", "fmha", "mha"]),
+        (
+            Sparse,
+            &[
+                "aten::_?sparse",
+                "to_sparse",
+                "sparse_csr",
+                "sparse_coo",
+                "spmm",
+                "_coalesce",
+                "aten::coalesce",
+            ],
+        ),
         (Gemm, &["mm$", "matmul", "linear", "bmm", "addmm", "_scaled_mm", "einsum", "baddbmm"]),
         (Conv, &["conv"]),
         (Norm, &["norm"]),
@@ -78,6 +90,8 @@ mod tests {
         for (op, category) in [
             ("aten::addmm", Some(Category::Gemm)),
             ("aten::linear", Some(Category::Gemm)),
+            ("aten::_sparse_addmm", Some(Category::Sparse)),
+            ("aten::_to_sparse_csr", Some(Category::Sparse)),
             ("aten::cudnn_convolution", Some(Category::Conv)),
             ("aten::_scaled_dot_product_flash_attention", Some(Category::Attention)),
             ("FlashAttnFunc", Some(Category::Attention)),

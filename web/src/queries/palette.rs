@@ -53,6 +53,7 @@ const PAINTS: &[(&str, Hue, Hatch)] = &[
     ("gemm", Hue::Gemm, Hatch::None),
     ("conv", Hue::Gemm, Hatch::Lines),
     ("optimizer", Hue::Gemm, Hatch::Dots),
+    ("sparse", Hue::Gemm, Hatch::Cross),
     ("attention", Hue::Attention, Hatch::None),
     ("linear_attn", Hue::Attention, Hatch::Lines),
     ("softmax", Hue::Attention, Hatch::Dots),

@@ -68,6 +68,20 @@ rules! { DENSE:
         "kn_rope_cached_thd",
       ],
       source: "vLLM, FlashInfer, SGLang, AITER, Liger, apex, Transformer Engine" }
+    // cuSPARSE and rocSPARSE: products with sparse matrices are bound by memory, unlike GEMMs.
+    { id: "sparse.library", category: Sparse, scope: Head,
+      any: [
+        "cusparse", "rocsparse", "hipsparse", "<csrmv", "<csrmm", "<csrgemm", "<coomv", "<coomm", "<bsrmv", "<bsrmm",
+        "cootocsr", "csrtocoo", "csr2csc", "csr2dense", "<spmv", "coalescevalueskernel",
+      ],
+      examples: [
+        "void cusparse::csrmv_v3_kernel<false, int, int, double, double, double, double, void>(int)",
+        "void cusparse::csrmv_v3_partition_kernel<256, cusparse::VectorScalarMultiplyPolicy, int, int, double>(int const*)",
+        "void convert_CooToCsr_kernel<0>(int const*, int, int, int*)",
+        "void csrmv_v2_kernel<int, int, float>(int)", "void rocsparse::csrmvn_general_kernel<256u, 4u, int>(int)",
+        "void at::native::apply::coalesceValuesKernel<double, double>(long*, long*, double*)",
+      ],
+      source: "cuSPARSE, rocSPARSE, PyTorch SparseCUDAApplyUtils.cuh" }
     { id: "gemm.head", category: Gemm, scope: Head,
       any: [
         "tensile", "gemm", "gemv", "xmma", "nvjet", "cublas", "matmul", "rocblas", "hipblas",
