@@ -63,9 +63,9 @@ impl StepFacts {
                 " The summary has the time from the start of each step on the GPU to the start of the next instead."
             };
             format!(
-                "The GPU annotations of the steps leave out {} of GPU busy time between the first and the last of them: an \
-                 annotation does not cover kernels that another thread launched, such as the autograd engine's. They are not \
-                 step durations.{instead}",
+                "The GPU annotations of the steps leave out {} of GPU busy time between the first and the last of them, so they \
+                 are not step durations: an annotation covers at most the kernels that the annotated thread launched, not those \
+                 of the autograd engine's thread.{instead}",
                 units::percent(left_out_pct)
             )
         });
