@@ -222,6 +222,9 @@ pub fn triage_kept(
         n_devices: devices.len(),
         coverage: &coverage,
         tp: options.tp,
+        waiting: sources.details.and_then(|details| {
+            devices.iter().find_map(|(_, gpu)| collectives::waiting(gpu, details))
+        }),
     };
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     takeaways.extend(tables.precision.take());

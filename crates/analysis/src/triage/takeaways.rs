@@ -5,6 +5,7 @@ use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
 use report::units;
 
 use super::DeviceTables;
+use super::collectives::Waiting;
 use super::device_time::DeviceTime;
 use super::fuse::FuseRow;
 use super::idle::cause::{Cause, Limited};
@@ -28,6 +29,8 @@ const BLOCKED_PCT: f64 = 10.0;
 const BARE_PCT: f64 = 5.0;
 /// Where set-up takes this share of the GPU span, what the GPU did is that of a first run, in percent.
 const FIRST_RUN_PCT: f64 = 50.0;
+/// Waiting for other ranks gets a sentence from this share of the compared collectives on, in percent.
+const WAITING_PCT: f64 = 20.0;
 /// A second category is named from this share of GPU time on, in percent.
 const SECOND_PCT: f64 = 5.0;
 
@@ -55,6 +58,8 @@ pub(super) struct Seen<'a> {
     pub coverage: &'a Coverage,
     /// Tensor parallel size.
     pub tp: Option<u32>,
+    /// What collectives wait for other ranks; `None` where their sizes are not recorded.
+    pub waiting: Option<Waiting>,
 }
 
 /// What is said of idle time.
@@ -209,7 +214,7 @@ fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
 }
 
 /// Communication with what of it is exposed: that is what overlap could hide.
-fn communication(Seen { time, tp, .. }: &Seen<'_>) -> Option<(i64, String)> {
+fn communication(Seen { time, tp, waiting, .. }: &Seen<'_>) -> Option<(i64, String)> {
     let of = time.by_category.iter().find(|(category, _)| *category == Category::Communication);
     let total_ns = of.map_or(0, |(_, ns)| *ns);
     let exposed_ns = time.exposed_communication_ns;
@@ -229,9 +234,22 @@ fn communication(Seen { time, tp, .. }: &Seen<'_>) -> Option<(i64, String)> {
             units::percent(percent(exposed_ns, time.span_ns))
         )
     };
+    let waits = match waiting {
+        Some(Waiting { n_calls, total_ns, excess_ns, name })
+            if percent(*excess_ns, *total_ns) >= WAITING_PCT =>
+        {
+            format!(
+                " {} of it is probably waiting for other ranks, most of it in {name}: an estimate from {}, by what each takes \
+                 longer than the fastest of the same size.",
+                units::time(*excess_ns),
+                units::plural(*n_calls, "collective", "collectives"),
+            )
+        }
+        Some(_) => String::new(),
+        None => " It may include waiting for the slowest rank, which this trace does not show.".to_owned(),
+    };
     let text = format!(
-        "Communication{ranks} takes {} ({} of GPU time); {exposed}. It may include waiting for the slowest rank, which the \
-         trace of one rank cannot show.",
+        "Communication{ranks} takes {} ({} of GPU time); {exposed}.{waits}",
         units::time(total_ns),
         units::percent(percent(total_ns, time.total_ns)),
     );
