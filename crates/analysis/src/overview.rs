@@ -391,7 +391,11 @@ mod tests {
         assert_eq!((gpu.busy_ns, gpu.idle_ns, gpu.span_ns), (90, 110, 200));
         assert_eq!((gpu.first_ns, gpu.last_ns, gpu.n_zero_dur), (Some(100), Some(300), 1));
         assert_eq!((overview.window_ns, overview.n_slices), (1000, 5));
-        assert!(overview.verdict.starts_with("GPU busy 45.0% of 200 ns; largest category by kernel name: "));
+        assert!(
+            overview
+                .verdict
+                .starts_with("GPU busy 45.0% of 200 ns; largest category by kernel name: ")
+        );
     }
 
     #[test]

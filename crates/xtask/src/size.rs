@@ -14,8 +14,8 @@ use crate::digest::files;
 /// size. Give the reason in the commit that raises one.
 const BUDGET: &[Share] = &[
     Share { what: "app wasm", start: "app-", end: "_bg.wasm", bytes: 440_000 },
-    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", bytes: 865_000 },
-    Share { what: "whole page", start: "", end: "", bytes: 1_340_000 },
+    Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", bytes: 885_000 },
+    Share { what: "whole page", start: "", end: "", bytes: 1_360_000 },
 ];
 
 /// Files by the start and the end of their names, and their common budget.

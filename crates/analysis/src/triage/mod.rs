@@ -6,7 +6,6 @@ mod attribution;
 mod autograd;
 mod blocked;
 mod by_op;
-#[cfg_attr(not(test), expect(dead_code, reason = "the sentences of triage take it next"))]
 mod collectives;
 mod device_time;
 mod facts;

@@ -246,7 +246,8 @@ fn communication(Seen { time, tp, waiting, .. }: &Seen<'_>) -> Option<(i64, Stri
             )
         }
         Some(_) => String::new(),
-        None => " It may include waiting for the slowest rank, which this trace does not show.".to_owned(),
+        None => " It may include waiting for the slowest rank, which this trace does not show."
+            .to_owned(),
     };
     let text = format!(
         "Communication{ranks} takes {} ({} of GPU time); {exposed}.{waits}",
