@@ -21,7 +21,7 @@ const LONG_NS: i64 = 1_000_000;
 
 /// A call that allocates or frees memory for this long sets up the runtime or a library, in ns: cuDNN's first call, which frees
 /// nothing to have a context.
-const LONG_ALLOCATION_NS: i64 = 10_000_000;
+const LONG_ALLOCATION_NS: i64 = 100_000_000;
 
 /// The first call of an op is a set-up if it takes [`LONG_NS`] or more, and this many times the mean of its later calls.
 const FIRST_CALL: i64 = 10;
@@ -58,8 +58,10 @@ pub(crate) enum Cover {
     FirstCall,
     /// Any call of the runtime or the driver.
     Runtime,
-    /// An op.
+    /// An op, or an annotation that is recorded as one.
     Op,
+    /// An op.
+    Work,
     /// A frame of Python.
     Python,
 }
@@ -73,6 +75,10 @@ pub(crate) struct Host {
     covers: [Vec<Interval>; Cover::COUNT],
     /// Calls that wait for the GPU, by thread and start.
     pub(crate) waits: Vec<Wait>,
+    /// Starts of calls that give memory back to the driver, sorted.
+    pub(crate) frees: Vec<i64>,
+    /// Whether a profiler step after the first is recorded: the run is warm.
+    pub(crate) warm: bool,
 }
 
 /// A call that waits for the GPU.
@@ -121,6 +127,12 @@ struct Named {
     other_call: bool,
     blocks: bool,
     lazy: bool,
+    /// An annotation of PyTorch's own.
+    annotation: bool,
+    /// Of a profiler step; 0 if it is none.
+    step_number: u64,
+    /// Gives memory back to the driver.
+    frees: bool,
     /// The launch of a graph, which takes long where the graph is long.
     graph: bool,
 }
@@ -182,6 +194,9 @@ fn named(name: &str) -> Named {
     Named {
         other_call: known.is_none(),
         graph: name.contains("GraphLaunch"),
+        annotation: name.starts_with("Optimizer."),
+        step_number: number.and_then(|number| number.parse().ok()).unwrap_or_default(),
+        frees: matches!(name, "cudaFree" | "hipFree"),
         // (Kineto's activities of overhead: `Lazy Function Loading`, `Runtime Triggered Module Loading`.)
         lazy: name.contains("Lazy") || name.contains("Module Loading"),
         step: number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
@@ -202,6 +217,8 @@ impl Host {
         let mut covers: [Collector; Cover::COUNT] = std::array::from_fn(|_| Collector::default());
         let mut calls = vec![Calls::default(); names.len()];
         let mut waits = Vec::new();
+        let mut frees = Vec::new();
+        let warm = names.iter().any(|name| name.step_number > 0);
         each_row(trace, |row| {
             let flags = trace.flags(row);
             if trace.phase(row) != Phase::Complete || !flags.has(Flags::HAS_TS) || is_gpu(flags) {
@@ -212,8 +229,11 @@ impl Host {
             let kind = *kinds.of(trace, row);
             let mut add = |cover: Cover| covers[cover as usize].add(start, end);
             match kind {
+                // (Profilers before 2021 write annotations as ops.)
+                Kind::Op if name.step || name.loader || name.annotation => add(Cover::Op),
                 Kind::Op => {
                     add(Cover::Op);
+                    add(Cover::Work);
                     calls[trace.name(row).0 as usize].add(start, end);
                 }
                 Kind::Python => add(Cover::Python),
@@ -227,6 +247,9 @@ impl Host {
                     add(Cover::Runtime);
                     if let Some(call) = name.call {
                         add(call);
+                    }
+                    if name.frees {
+                        frees.push(start);
                     }
                     if name.blocks {
                         add(Cover::BlockingCopy);
@@ -258,7 +281,8 @@ impl Host {
             covers[Cover::FirstCall as usize].add(start, end);
         }
         trace::sort(&mut waits);
-        Self { covers: covers.map(Collector::union), waits }
+        trace::sort(&mut frees);
+        Self { covers: covers.map(Collector::union), waits, frees, warm }
     }
 
     /// Adds the calls of [`host_copies`].

@@ -117,6 +117,9 @@ pub struct Sources<'a> {
     pub capture_details: &'a [Option<&'a Details>],
 }
 
+/// What covers this share of the time before the first GPU work explains it, in percent.
+const LEAD_PCT: f64 = 80.0;
+
 /// Triage of a trace.
 #[must_use]
 pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> TriageReport {
@@ -209,6 +212,14 @@ pub fn triage_kept(
         let all_ns = lead_ns.saturating_add(time.span_ns);
         let found = idle::place::places(trace, &[(*lead, None)], all_ns);
         let place = found.first().copied().unwrap_or_default();
+        // (What covers half of it explains half of it.)
+        let covers = |row: Row| {
+            let shared = trace.end_ns(row).min(lead.1).saturating_sub(trace.ts_ns(row).max(lead.0));
+            crate::percent(shared, lead_ns) >= LEAD_PCT
+        };
+        let range = place.range.filter(|row| covers(*row));
+        let (call, frame) = (place.call.filter(|row| covers(*row)), place.frame);
+        let place = idle::place::Place { call, range, frame };
         cause::in_words(trace, &mut linker, *lead, &place)
     });
     let seen = Seen {

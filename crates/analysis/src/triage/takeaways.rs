@@ -115,10 +115,7 @@ pub(super) fn takeaways(
     }
     let parallel = percent(time.total_ns, time.span_ns) / 100.0;
     if parallel >= PARALLEL {
-        let windows = match seen.n_devices {
-            0 | 1 => "the GPU span".to_owned(),
-            several => format!("the spans of {several} GPUs"),
-        };
+        let windows = spans(seen.n_devices);
         said.push(format!(
             "Kernels run concurrently: durations sum to {parallel:.2} times {windows}. Shares of GPU time are of that sum, \
              not of wall time."
@@ -131,22 +128,34 @@ pub(super) fn takeaways(
     let span = tables.span.unwrap_or("the GPU span");
     // (The bound of an attention needs the sizes of its products: what does not read them would print another one.)
     let bounded = |row: &&FuseRow| row.pattern_id != "K04" || coverage.has_inputs;
-    let fusion = tables
-        .fuse
-        .iter()
-        .filter(|row| row.priority.is_some_and(|priority| priority <= HEADLINE))
-        .filter(bounded);
+    let fusion =
+        tables.fuse.iter().filter(|row| row.priority.is_some_and(|priority| priority <= HEADLINE));
     if let Some((best, saved_ns)) =
         fusion.filter_map(|row| Some((row, row.savings_bound_ns?))).max_by_key(|(_, ns)| *ns)
     {
-        said.push(format!(
-            "Top fusion candidate: {}. It saves at most {} ({} of {span}).",
-            best.pattern,
-            units::time(saved_ns),
-            units::percent(best.savings_pct.unwrap_or_default()),
-        ));
+        let what = &best.pattern;
+        said.push(if bounded(&best) {
+            format!(
+                "Top fusion candidate: {what}. It saves at most {} ({} of {span}).",
+                units::time(saved_ns),
+                units::percent(best.savings_pct.unwrap_or_default()),
+            )
+        } else {
+            format!(
+                "Top fusion candidate: {what}. Its kernels take {}.",
+                units::time(best.related_ns)
+            )
+        });
     }
     said
+}
+
+/// What shares of the time of all devices are of.
+fn spans(n_devices: usize) -> String {
+    match n_devices {
+        0 | 1 => "the GPU span".to_owned(),
+        several => format!("the spans of {several} GPUs, summed"),
+    }
 }
 
 /// The category with most of the GPU time.
@@ -214,7 +223,7 @@ fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
 }
 
 /// Communication with what of it is exposed: that is what overlap could hide.
-fn communication(Seen { time, tp, waiting, .. }: &Seen<'_>) -> Option<(i64, String)> {
+fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option<(i64, String)> {
     let of = time.by_category.iter().find(|(category, _)| *category == Category::Communication);
     let total_ns = of.map_or(0, |(_, ns)| *ns);
     let exposed_ns = time.exposed_communication_ns;
@@ -229,9 +238,10 @@ fn communication(Seen { time, tp, waiting, .. }: &Seen<'_>) -> Option<(i64, Stri
         "none of it is exposed".to_owned()
     } else {
         format!(
-            "{} of it is exposed ({} of the GPU span)",
+            "{} of it is exposed ({} of {})",
             units::time(exposed_ns),
-            units::percent(percent(exposed_ns, time.span_ns))
+            units::percent(percent(exposed_ns, time.span_ns)),
+            spans(*n_devices)
         )
     };
     let waits = match waiting {
@@ -410,7 +420,7 @@ mod tests {
         let step = said(starved(Some("Optimizer.step#SGD.step")));
         let limits = step.iter().find(|text| text.starts_with("The CPU limits")).unwrap();
         assert!(limits.contains("stage optimizer"), "{limits}");
-        assert!(limits.contains("foreach=True or fused=True"), "{limits}");
+        assert!(limits.contains("foreach=True"), "{limits}");
         assert!(!limits.contains("graphs"), "{limits}");
         let mut busy = starved(None);
         busy.push(kernel(GEMM).at(5 * MS, 400 * MS));

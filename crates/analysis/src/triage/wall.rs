@@ -61,6 +61,10 @@ struct Wait {
     slice: u32,
 }
 
+/// A thread that launches nothing for this long, and then no more than [`MOST_AFTER_NS`] after the GPU is done, waited for it.
+const QUIET_NS: i64 = 1_000_000;
+const MOST_AFTER_NS: i64 = 500_000;
+
 /// No slice.
 const NONE: u32 = u32::MAX;
 
@@ -292,12 +296,39 @@ impl Wall {
         };
         let mut calls: Vec<_> = (0..gpu.len()).filter_map(of_slice).collect();
         trace::sort(&mut calls);
+        self.add_unrecorded_waits(gpu, &calls);
         for (at, (track, ts_ns, launch, slice)) in calls.iter().enumerate() {
             let is_other = |next: &&(_, _, u32, u32)| next.2 != *launch;
             let alone = at.checked_sub(1).is_none_or(|before| calls[before].2 != *launch);
             let next = calls.get(at + 1).filter(is_other);
             if let Some((_, next_ns, ..)) = next.filter(|(on, ..)| on == track && alone) {
                 self.spacing_ns[*slice as usize] = next_ns.saturating_sub(*ts_ns);
+            }
+        }
+    }
+
+    /// Waits that no call shows: a thread launches nothing for long, and then just after the GPU is done. `calls` are
+    /// (thread, start, launch, slice), sorted.
+    #[inline(never)]
+    fn add_unrecorded_waits(&mut self, gpu: &Gpu<'_>, calls: &[(trace::TrackId, i64, u32, u32)]) {
+        let mut ends: Vec<(i64, u32)> =
+            (0..gpu.len()).map(|at| (gpu.slice(at).end_ns(), at as u32)).collect();
+        trace::sort(&mut ends);
+        for pair in calls.windows(2) {
+            let [(track, _, before, _), (on, until_ns, launch, _)] = pair else { continue };
+            let begun_ns = gpu.trace.end_ns(*before);
+            let quiet_ns = until_ns.saturating_sub(begun_ns);
+            if track != on || before == launch || quiet_ns < QUIET_NS {
+                continue;
+            }
+            let done = ends.partition_point(|(end_ns, _)| end_ns <= until_ns);
+            let Some((end_ns, slice)) = done.checked_sub(1).and_then(|at| ends.get(at)) else {
+                continue;
+            };
+            let after_ns = until_ns.saturating_sub(*end_ns);
+            if *end_ns > begun_ns && after_ns <= MOST_AFTER_NS.min(quiet_ns / 10) {
+                let waited_ns = end_ns.saturating_sub(begun_ns);
+                self.waits.push(Wait { until_ns: *until_ns, waited_ns, slice: *slice });
             }
         }
     }
@@ -596,6 +627,16 @@ mod tests {
         assert_eq!(wall(&kernels, &[(2, 103)]).saved_ns(&[(0, 50 * US)]), 51 * US - US);
         // It waited for the last two microseconds only.
         assert_eq!(wall(&kernels, &[(100, 103)]).saved_ns(&[(0, 50 * US)]), 3 * US);
+    }
+
+    #[test]
+    fn a_wait_that_no_call_shows_is_one() {
+        // Two kernels of 20 ms are queued; the third is launched 42 ms later, 100 µs after the second ends.
+        let kernels = [(0, 10, 20_000), (5, 20_010, 20_000), (40_110, 40_115, 10)];
+        assert_eq!(wall(&kernels, &[]).saved_ns(&[(0, 5_000 * US)]), 5_000 * US);
+        // It is launched long after.
+        let late = [(0, 10, 20_000), (5, 20_010, 20_000), (48_000, 48_005, 10)];
+        assert!(wall(&late, &[]).saved_ns(&[(0, 5_000 * US)]) < 10 * US);
     }
 
     #[test]

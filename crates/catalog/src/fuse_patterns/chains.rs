@@ -59,8 +59,9 @@ pub enum Keeps {
     Nothing,
     /// The longest kernel of each place: the fused kernel takes about as long.
     Longest,
-    /// The shortest kernel of each place: the others do more than they must, so that a fused kernel may take no longer.
-    Shortest,
+    /// Four passes over memory, if the first kernel, an addition, takes three: the fused kernel reads both inputs, and writes the
+    /// sum and the result. Where the norm is not a kernel of its own, one pass of the addition goes away.
+    FourPasses,
     /// The kernels of the name that takes most time in each place.
     LargestName,
     /// Of the longest kernel of each place, one pass over its tensor: it is read and written once.
@@ -196,7 +197,7 @@ pub const CHAINS: &[FuseChain] = &[
         title: "Residual add before a norm",
         what: "the residual add and the norm",
         remedies: &["vllm-add-rms-norm", "sglang-add-rms-norm", "torch-compile"],
-        keeps: Keeps::Shortest,
+        keeps: Keeps::FourPasses,
         chains: &["add copy? norm", "add ~copy? ~pow ~mean ~add_number ~rsqrt"],
         priority: 60,
         ..BASE
@@ -273,7 +274,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K12",
         title: "Unfused optimizer step",
         what: "four or more of the optimizer's kernels",
-        remedies: &["fused-optimizer"],
+        remedies: &["fused-optimizer", "fused-sgd"],
         keeps: Keeps::LargestName,
         across_pauses: true,
         chains: &["foreach{4}"],

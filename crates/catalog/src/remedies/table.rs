@@ -20,6 +20,8 @@ const FORWARD: &[Phase] = &[Phase::Forward];
 
 /// When PyTorch 2.0 was released: torch.compile, scaled_dot_product_attention, fused optimizers.
 const PYTORCH_2_0: u32 = 2023 * 100 + 3;
+/// PyTorch 2.3 was released in April 2024, with fused=True for SGD.
+const PYTORCH_2_3: u32 = 2024 * 100 + 4;
 /// When PyTorch 2.9 was released: one kernel for `rms_norm`.
 const PYTORCH_2_9: u32 = 2025 * 100 + 10;
 
@@ -395,23 +397,38 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "fused-optimizer",
         what: "fused=True of torch.optim",
-        action: "Pass fused=True to the optimizer (torch.optim: SGD, Adam, AdamW, Adagrad).",
+        action: "Pass fused=True to the optimizer (torch.optim: Adam, AdamW).",
         why: "One kernel per group of parameters does the whole update, so that parameters and states cross memory once.",
         check: "In a new trace, a fused optimizer kernel replaces the multi_tensor_apply kernels.",
         gates: Gates {
             since: Some(PYTORCH_2_0),
             platforms: KNOWN_GPU,
             runs: TRAINING,
-            optimizers: &[Optimizer::Sgd, Optimizer::Adam, Optimizer::AdamW, Optimizer::Adagrad],
+            optimizers: &[Optimizer::Adam, Optimizer::AdamW],
+            parts: ATEN,
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "fused-sgd",
+        what: "fused=True of torch.optim",
+        action: "Pass fused=True to torch.optim.SGD (PyTorch 2.3 or later).",
+        why: "One kernel per group of parameters does the whole update, so that parameters and states cross memory once.",
+        check: "In a new trace, a fused optimizer kernel replaces the multi_tensor_apply kernels.",
+        gates: Gates {
+            since: Some(PYTORCH_2_3),
+            platforms: KNOWN_GPU,
+            runs: TRAINING,
+            optimizers: &[Optimizer::Sgd],
             parts: ATEN,
             ..OPEN
         },
     },
     Remedy {
         id: "foreach-optimizer",
-        what: "foreach=True or fused=True of torch.optim",
-        action: "Pass foreach=True or fused=True to the optimizer (torch.optim: SGD, Adam, AdamW, Adagrad; PyTorch 2.0 or later \
-                 uses foreach by default).",
+        what: "foreach=True of torch.optim",
+        action: "Pass foreach=True to the optimizer (torch.optim: SGD, Adam, AdamW, Adagrad; PyTorch 2.0 or later uses it by \
+                 default), or fused=True (Adam, AdamW).",
         why: "The update runs over lists of parameters instead of one parameter at a time.",
         check: "In a new trace, a few multi_tensor_apply or fused optimizer kernels replace the many short ones.",
         gates: Gates {

@@ -93,8 +93,12 @@ impl RunFacts {
             busy: match window_ns {
                 0 => "This trace contains no GPU slices.".to_owned(),
                 _ => format!(
-                    "GPU busy {} of the GPU span of {}{}.",
+                    "GPU busy {} of {} {}{}.",
                     units::percent(100.0 * busy_ns as f64 / window_ns as f64),
+                    match triage.devices().len() {
+                        0 | 1 => "the GPU span of".to_owned(),
+                        n => format!("the spans of {n} GPUs, summed:"),
+                    },
                     units::time(window_ns),
                     only_communication(only_communication_ns, busy_ns, window_ns)
                 ),

@@ -1,6 +1,6 @@
 //! `profile_summary.md`: the report to read first.
 
-use report::{Cell, Column, Row, Section, Table, Unit, units};
+use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
 use super::metadata::{ProfileMetadata, RunFacts};
@@ -118,11 +118,7 @@ fn run(metadata: &ProfileMetadata, facts: &RunFacts) -> Section {
 #[inline(never)]
 fn quality(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let mut section = Section::new("quality", "Data quality");
-    let changes: u64 = metadata.repairs.iter().map(|repair| repair.count).sum();
-    if changes > 0 {
-        let changes = units::plural(changes, "change", "changes");
-        section.intro.push(format!("The copy that is repaired for Perfetto has {changes}."));
-    }
+    // (What the repair of the file changes is no matter of its figures: `breakdown` says it.)
     // (What triage warns of is in its chapter.)
     let warnings = metadata.warnings.iter().skip(facts.warnings.len());
     section.intro.extend(warnings.map(|warning| format!("Warning: {warning}.")));

@@ -147,11 +147,20 @@ fn removed(
                 if gap_ns > MOST_GAP_NS { 0 } else { gap_ns.max(0) }
             });
             let is_kept = kept.contains(at);
+            let pass_of_add_ns = match keeps {
+                Keeps::FourPasses => parts.first().map_or(0, |first| exposed_ns(*first) / 3),
+                _ => 0,
+            };
             let own_ns = match is_kept && !attention {
                 true if keeps == Keeps::OnePass => {
                     exposed_ns(*at).saturating_sub(pass_ns(ground, *at)).max(0)
                 }
                 true => 0,
+                // (Of an addition alone one of its three passes.)
+                false if keeps == Keeps::FourPasses && parts.len() == 1 => pass_of_add_ns,
+                false if nth + 1 == parts.len() => {
+                    exposed_ns(*at).saturating_sub(pass_of_add_ns).max(0)
+                }
                 false => exposed_ns(*at),
             };
             let own_ns = own_ns.min(latency_ns.unwrap_or(i64::MAX));
@@ -211,12 +220,15 @@ fn kept(lanes: &Lanes<'_>, keeps: Keeps, parts: &[u32]) -> Vec<u32> {
         Keeps::Longest | Keeps::OnePass => {
             parts.iter().copied().max_by_key(|at| dur_ns(*at)).into_iter().collect()
         }
-        Keeps::Shortest => parts.iter().copied().min_by_key(|at| dur_ns(*at)).into_iter().collect(),
+        Keeps::FourPasses => parts.first().copied().into_iter().collect(),
         Keeps::LargestName => {
             let work = |at: u32| lanes.code_of_slice(at).work;
             let times = super::rows::by_time(parts.iter().map(|at| (work(*at), dur_ns(*at))));
             let Some((most, _)) = times.first() else { return Vec::new() };
-            parts.iter().copied().filter(|at| work(*at) == *most).collect()
+            // (One kernel for several operations has one name: of it, as many launches as the rarest name has.)
+            let n_of = |name: u32| parts.iter().filter(|at| work(**at) == name).count();
+            let fewest = times.iter().map(|(name, _)| n_of(*name)).min().unwrap_or_default();
+            parts.iter().copied().filter(|at| work(*at) == *most).take(fewest).collect()
         }
     }
 }

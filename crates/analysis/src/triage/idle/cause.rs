@@ -13,6 +13,8 @@ use crate::triage::attribution::Linker;
 
 /// Idle time below this share of its window gets no sentence, in percent.
 pub(crate) const LEAST_PCT: f64 = 10.0;
+/// So many calls that give memory back are no single release.
+const FREES: u64 = 3;
 /// A gap is with work queued where that holds for this share of it, in percent.
 const ALL_PCT: f64 = 90.0;
 /// A data loader that is not the largest cause is named from this share of the idle time on, in percent.
@@ -65,6 +67,10 @@ pub(crate) struct Explained {
     pub(crate) of_steps: bool,
     /// The idle time in which the CPU was in a data loader.
     pub(crate) loader_ns: i64,
+    /// Calls within it that gave memory back to the driver.
+    pub(crate) n_frees: u64,
+    /// Whether a profiler step after the first is recorded.
+    pub(crate) warm: bool,
 }
 
 impl Explained {
@@ -121,7 +127,7 @@ pub(crate) fn explain(
     }
     let loading_ns = left.ns(Cause::SetUp);
     // Memory is allocated, and an op's first call is slow, in a first run; only loading shows that it is one.
-    let first_run = percent(loading_ns, idle_ns) >= LOADING_PCT && {
+    let first_run = !host.warm && percent(loading_ns, idle_ns) >= LOADING_PCT && {
         let mut set_up = host.cover(Cover::Allocation).to_vec();
         set_up.extend(host.cover(Cover::FirstCall));
         let more_ns = length(&both(&left.idle, &super::union(set_up)));
@@ -138,7 +144,7 @@ pub(crate) fn explain(
     }
     left.take(Cause::Sync, &of(Gap::drained));
     left.take(Cause::Paced, &of(Gap::paced));
-    left.take(Cause::Op, host.cover(Cover::Op));
+    left.take(Cause::Op, host.cover(Cover::Work));
     left.take(Cause::Python, host.cover(Cover::Python));
     left.take(Cause::Runtime, host.cover(Cover::Runtime));
     let Left { idle: unknown, mut found } = left;
@@ -157,12 +163,12 @@ pub(crate) fn explain(
         Cause::DataLoader => during(Cover::DataLoader),
         Cause::Overhead => during(Cover::Overhead),
         Cause::Allocation => during(Cover::Allocation),
-        Cause::Op => during(Cover::Op),
-        Cause::Python => without(&during(Cover::Python), host.cover(Cover::Op)),
+        Cause::Op => during(Cover::Work),
+        Cause::Python => without(&during(Cover::Python), host.cover(Cover::Work)),
         Cause::Runtime => during(Cover::Runtime),
         Cause::Unknown => {
             let all =
-                [Cover::Op, Cover::Python, Cover::Runtime, Cover::Overhead, Cover::DataLoader];
+                [Cover::Work, Cover::Python, Cover::Runtime, Cover::Overhead, Cover::DataLoader];
             all.into_iter().fold(idle.idle.clone(), |left, cover| without(&left, host.cover(cover)))
         }
         Cause::Queued => both(&idle.idle, &super::union(of(Gap::queued))),
@@ -174,7 +180,13 @@ pub(crate) fn explain(
         Cause::SetUp | Cause::Sync => dealt,
     };
     let loader_ns = length(&during(Cover::DataLoader));
-    Some(Explained { cause, times, idle_ns, window_ns, of_steps: idle.of_steps, loader_ns })
+    let within = |ns: &&i64| {
+        let before = idle.idle.partition_point(|(from, _)| from <= *ns);
+        before.checked_sub(1).is_some_and(|at| **ns < idle.idle[at].1)
+    };
+    let n_frees = host.frees.iter().filter(within).count() as u64;
+    let (of_steps, warm) = (idle.of_steps, host.warm);
+    Some(Explained { cause, times, idle_ns, window_ns, of_steps, loader_ns, n_frees, warm })
 }
 
 /// What the CPU limits by its launches.
@@ -224,9 +236,18 @@ impl Device<'_, '_> {
         let what = match cause {
             Cause::Queued => self.queued(&part),
             Cause::DataLoader => format!("; for {part} the CPU is in the data loader."),
+            Cause::SetUp if self.explained.warm => {
+                format!("; in {part} the CPU loads kernels or sets up libraries.")
+            }
             Cause::SetUp => format!(
                 "; in {part} the CPU loads kernels or sets up libraries and memory, as in a first run. Profile after a few \
                  warm-up iterations: later ones do not wait for this."
+            ),
+            Cause::Allocation if self.explained.n_frees >= FREES => format!(
+                "; for {part} the CPU allocates or frees GPU memory, with {} calls that give memory back to the driver: PyTorch's \
+                 allocator does so when an allocation fails, or where torch.cuda.empty_cache() is called. Reduce the peak of \
+                 memory (a smaller batch, activation checkpointing).",
+                units::count(self.explained.n_frees)
             ),
             Cause::Allocation => format!("; for {part} the CPU allocates or frees GPU memory."),
             Cause::Overhead => format!(

@@ -132,8 +132,9 @@ fn each_kind_of_slice_is_a_cause() {
         ("cuda_runtime", "cudaLaunchKernel", Cause::SetUp),
         ("cuda_runtime", "cudaFuncGetAttributes", Cause::SetUp),
         ("overhead", "Lazy Function Loading", Cause::SetUp),
-        // (The first call of a library has its context made.)
-        ("cuda_runtime", "cudaFree", Cause::SetUp),
+        ("cuda_runtime", "cudaMalloc", Cause::Allocation),
+        // (Profilers of 2021 and before write annotations as ops.)
+        ("Operator", "Optimizer.step#AdamW.step", Cause::Unknown),
         ("cuda_runtime", "cudaGraphLaunch", Cause::Runtime),
         ("overhead", "Activity Buffer Request", Cause::Overhead),
         ("cuda_runtime", "cudaStreamSynchronize", Cause::Sync),
@@ -143,7 +144,11 @@ fn each_kind_of_slice_is_a_cause() {
         ("cuda_runtime", "cudaEventRecord", Cause::Runtime),
     ] {
         // (The launch of the kernel is a call, too.)
-        let ns = if cause == Cause::Runtime { 80 * MS + 1000 } else { 80 * MS };
+        let ns = match cause {
+            Cause::Runtime => 80 * MS + 1000,
+            Cause::Unknown => 90 * MS - 1000,
+            _ => 80 * MS,
+        };
         assert_eq!(cause_of(during(raw_category, name)), (cause, ns), "{name}");
     }
     // A range that somebody named explains nothing by itself.
@@ -216,6 +221,22 @@ fn a_wait_explains_a_long_gap_up_to_its_end() {
     fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(53 * MS, 1000).link(2));
     fixture.push(kernel("sgemm").at(54 * MS, 10 * MS).link(2));
     assert_eq!(cause_of(fixture), (Cause::Python, 40 * MS));
+}
+
+#[test]
+fn an_allocator_that_gives_memory_back_is_told() {
+    let mut fixture = Fixture::default();
+    let cpu = |raw_category, name| slice(raw_category, name).on(1, 1);
+    fixture.push(kernel("sgemm").at(0, 10 * MS));
+    fixture.push(cpu("cuda_runtime", "cudaMalloc").at(11 * MS, MS));
+    for n in 0..16_i64 {
+        fixture.push(cpu("cuda_runtime", "cudaFree").at((12 + 7 * n) * MS, 7 * MS));
+    }
+    fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").at(130 * MS, 1000).link(1));
+    fixture.push(kernel("sgemm").at(130 * MS + 2000, 10 * MS).link(1));
+    let first = takeaways_of(fixture).remove(0);
+    assert!(first.contains("with 16 calls that give memory back to the driver"), "{first}");
+    assert!(!first.contains("first run"), "{first}");
 }
 
 #[test]
