@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use trace::{BuildIdHasher, Details, Phase, Row, StringId, Trace, TrackId};
 
 use super::autograd::Autograd;
-use super::nest::{DEPTH, Nest};
+use super::nest::{DEPTH, Nest, holds};
 use super::python::{Calls, Frames};
 use super::site::{Attribution, Confidence, Site};
 use crate::gpu::Gpu;
@@ -82,7 +82,7 @@ impl<'a> Linker<'a> {
         Self { trace, ops, nest, collectives, frames: Frames::of(trace), autograd }
     }
 
-    /// The op with this `External id` that holds the launch. An id alone is not enough: old profilers write the
+    /// The op with this `External id` that holds the whole launch. An id alone is not enough: old profilers write the
     /// correlation there, which is the number of some other op (in one of the corpus's traces for every launch).
     #[inline(never)]
     fn op(&self, external: i64, launch: Row) -> Option<Row> {
@@ -95,8 +95,7 @@ impl<'a> Linker<'a> {
         let after = same
             .partition_point(|(_, row)| (trace.track(*row), trace.ts_ns(*row)) <= (track, ts_ns));
         let (_, op) = *same.get(after.checked_sub(1)?)?;
-        let holds = trace.track(op) == track && trace.end_ns(op) >= ts_ns;
-        holds.then_some(op)
+        (trace.track(op) == track && holds(trace, op, launch)).then_some(op)
     }
 
     /// The op that a launch belongs to, and the confidence; `external` is the id that the GPU slice itself carries.
@@ -118,7 +117,7 @@ impl<'a> Linker<'a> {
             .or_else(|| trace.external(launch))
             .and_then(|external| self.op(external, launch));
         let by_time = || {
-            let at = self.nest.innermost(trace.track(launch), trace.ts_ns(launch))?;
+            let at = self.nest.innermost_holding(launch)?;
             Some(self.nest.rows[at])
         };
         match by_id {
@@ -144,10 +143,10 @@ impl<'a> Linker<'a> {
             let name = trace.name_text(row);
             name != COLLECTIVE_ARGUMENTS && !name.starts_with(ENGINE)
         };
-        let mut next = self.nest.innermost(track, ts_ns);
+        let mut next = self.nest.innermost_holding(launch);
         for _ in 0..DEPTH {
             let Some(at) = next else { break };
-            if self.nest.is_open(at, ts_ns) && says(self.nest.rows[at]) {
+            if holds(trace, self.nest.rows[at], launch) && says(self.nest.rows[at]) {
                 return Some(trace.name(self.nest.rows[at]));
             }
             next = self.nest.around(at);
@@ -394,5 +393,36 @@ mod tests {
             assert_eq!(site.cpu_op.as_deref(), Some("aten::copy_"));
             assert_eq!(site.confidence, Confidence::Enclosing);
         }
+    }
+    #[test]
+    fn an_op_that_ends_where_the_launch_begins_does_not_own_it() {
+        const US: i64 = 1_000;
+        let mut fixture = Fixture::default();
+        let cpu = |category, name| slice(category, name).on(1, 1);
+        let launch = |n: i64| cpu("cuda_runtime", "cudaLaunchKernel").link(n).external(n);
+        fixture.push(cpu("cpu_op", "aten::_foreach_addcmul_").at(0, 100 * US));
+        // In whole microseconds: one ends in the microsecond of the launch, one takes less than a microsecond in it, one
+        // begins in it and is over before the launch is.
+        fixture.push(cpu("cpu_op", "aten::result_type").at(19 * US, US).external(1));
+        fixture.push(cpu("cpu_op", "aten::result_type").at(20 * US, 0));
+        fixture.push(cpu("cpu_op", "aten::empty").at(20 * US, 2 * US));
+        fixture.push(launch(1).at(20 * US, 9 * US));
+        fixture.push(launch(2).at(30 * US, US));
+        fixture.push(cpu("cpu_op", "aten::empty").at(30 * US, 0).external(2));
+        // The ends were cut: the launch seems to end a microsecond after its op.
+        fixture.push(cpu("cpu_op", "aten::add").at(40 * US, 10 * US).external(3));
+        fixture.push(launch(3).at(45 * US, 6 * US));
+        fixture.push(cpu("cpu_op", "aten::mul").at(60 * US, 10 * US).external(4));
+        fixture.push(launch(4).at(65 * US, 7 * US));
+        for n in 1..=4 {
+            fixture.push(kernel("k").at((200 + n) * US, 1).link(n));
+        }
+        let found: Vec<_> = places(&fixture.finish())
+            .into_iter()
+            .map(|site| (site.cpu_op.unwrap_or_default(), site.confidence))
+            .collect();
+        let around = || ("aten::_foreach_addcmul_".to_owned(), Confidence::Enclosing);
+        let expected = [around(), around(), ("aten::add".to_owned(), Confidence::Exact), around()];
+        assert_eq!(found, expected);
     }
 }

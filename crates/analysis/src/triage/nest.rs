@@ -9,6 +9,19 @@ const NONE: u32 = u32::MAX;
 /// overlap without nesting can make a chain of all of them.
 pub(crate) const DEPTH: usize = 2_000;
 
+/// A call may end this much after the op that it is in, in ns: old profilers cut starts and durations to whole microseconds,
+/// each by itself.
+const ROUNDING_NS: i64 = 1_000;
+
+/// Whether `op` holds the whole of `call`, which is on the same thread. One that ends when the call begins does not; where both
+/// begin in the same moment, only the durations can show which is the outer one.
+pub(crate) fn holds(trace: &Trace, op: Row, call: Row) -> bool {
+    let (from_ns, until_ns) = (trace.ts_ns(op), trace.end_ns(op));
+    let (begin_ns, end_ns) = (trace.ts_ns(call), trace.end_ns(call));
+    let rounding_ns = if from_ns < begin_ns { ROUNDING_NS } else { 0 };
+    from_ns <= begin_ns && until_ns > begin_ns && until_ns.saturating_add(rounding_ns) >= end_ns
+}
+
 /// Slices of one kind: 8 bytes each.
 pub(crate) struct Nest<'a> {
     pub(crate) trace: &'a Trace,
@@ -47,6 +60,19 @@ impl<'a> Nest<'a> {
         // The last that began may be over; what lies around it may not be.
         for _ in 0..DEPTH {
             if self.is_open(found, ts_ns) {
+                return Some(found);
+            }
+            found = self.around(found)?;
+        }
+        None
+    }
+
+    /// The innermost slice that holds the whole of `call`, as a place in `rows`.
+    #[inline(never)]
+    pub(crate) fn innermost_holding(&self, call: Row) -> Option<usize> {
+        let mut found = self.innermost(self.trace.track(call), self.trace.ts_ns(call))?;
+        for _ in 0..DEPTH {
+            if holds(self.trace, self.rows[found], call) {
                 return Some(found);
             }
             found = self.around(found)?;
