@@ -1,9 +1,11 @@
 //! The table of stages.
 
+use std::collections::BTreeMap;
+
 use catalog::Category;
 use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
-use trace::StringTable;
+use trace::{StringTable, Trace, TrackId};
 
 use super::find::Evidence;
 use super::grammar::Load;
@@ -95,7 +97,7 @@ impl Stages {
             .zip(&sums)
             .filter(|(_, (extent, ..))| extent.n > 0)
             .map(|(stage, (extent, n_kernels, comm_ns))| {
-                let passes = self.passes(*stage);
+                let passes = self.passes(gpu.trace, *stage);
                 let pace = self.pace(gpu, launches, *stage, extent, waits);
                 let exposed_comm_pct = percent(*comm_ns, extent.busy_ns);
                 // What no stage holds is not a part of the run that somebody could speed up.
@@ -127,8 +129,10 @@ impl Stages {
     }
 
     /// What each pass of a stage had to do: annotations of the CPU, else runs of the autograd engine, else ops with names
-    /// like annotations, else annotations of one stream. Several names of one pass are one pass.
-    fn passes(&self, stage: Stage) -> Vec<Load> {
+    /// like annotations, else annotations of one stream. Several names of one pass are one pass; so are runs of the engine on
+    /// several threads of a process at the same time, one per device.
+    fn passes(&self, trace: &Trace, stage: Stage) -> Vec<Load> {
+        let process = |track: TrackId| trace.track_info(track).process.0;
         let on_engine =
             |window: &StageWindow| self.is_engine.get(window.track.0 as usize) == Some(&true);
         let script = |it: &StageWindow| it.side == Side::Cpu && !on_engine(it);
@@ -137,12 +141,17 @@ impl Stages {
                 script(it) && it.is_op
             }];
         for is_of_kind in kinds {
-            let passes = self.outermost(|it| it.stage == stage && is_of_kind(it));
+            let lane = |it: &StageWindow| match it.side {
+                Side::Engine => process(it.track),
+                Side::Cpu | Side::Gpu => it.track.0,
+            };
+            let passes = self.outermost(lane, |it| it.stage == stage && is_of_kind(it));
             if !passes.is_empty() {
                 return passes.into_iter().map(|(_, load)| load).collect();
             }
         }
-        let streams = self.outermost(|it| it.stage == stage && it.side == Side::Gpu);
+        let streams =
+            self.outermost(|it| it.track.0, |it| it.stage == stage && it.side == Side::Gpu);
         let on =
             |track: u32| streams.iter().filter(move |(on, _)| *on == track).map(|(_, load)| *load);
         let mut tracks: Vec<u32> = streams.iter().map(|(track, _)| *track).collect();
@@ -153,22 +162,30 @@ impl Stages {
         most.map(|track| on(track).collect()).unwrap_or_default()
     }
 
-    /// Windows that no other of the same track holds, with what the ones within say, too.
-    fn outermost(&self, wanted: impl Fn(&StageWindow) -> bool) -> Vec<(u32, Load)> {
+    /// Windows that do not overlap an earlier one of the same lane, with what the later ones say, too. All wanted windows are
+    /// of one side; `lane` is the track, or for runs of the engine the process.
+    fn outermost(
+        &self,
+        lane: impl Fn(&StageWindow) -> u32,
+        wanted: impl Fn(&StageWindow) -> bool,
+    ) -> Vec<(u32, Load)> {
         let mut found: Vec<(u32, Load)> = Vec::new();
-        // By track: the end of its last outermost window, and its index in `found`.
-        let mut open: Vec<Option<(i64, usize)>> = vec![None; self.is_engine.len()];
+        // By lane: the end of its last outermost window, and its index in `found`.
+        let mut open: BTreeMap<u32, (i64, usize)> = BTreeMap::new();
         for window in self.windows.iter().filter(|it| it.is_pass && wanted(it)) {
-            let Some(open) = open.get_mut(window.track.0 as usize) else { continue };
-            match open {
+            let lane = lane(window);
+            match open.get_mut(&lane) {
                 Some((end_ns, at)) if window.start_ns < *end_ns => {
+                    if window.side == Side::Engine {
+                        *end_ns = window.end_ns.max(*end_ns);
+                    }
                     if let Some((_, load)) = found.get_mut(*at) {
                         *load = load.or(window.load);
                     }
                 }
                 _ => {
-                    *open = Some((window.end_ns, found.len()));
-                    found.push((window.track.0, window.load));
+                    open.insert(lane, (window.end_ns, found.len()));
+                    found.push((lane, window.load));
                 }
             }
         }
@@ -399,7 +416,7 @@ impl Row for StageRow {
             key: "n_windows",
             title: "Passes",
             unit: Unit::Count,
-            help: "Outermost annotations of the stage, or runs of the autograd engine.",
+            help: "Outermost annotations of the stage, or runs of the autograd engine: runs on several threads at the same time are one pass.",
             cell: |row| match row.n_windows {
                 0 => Cell::missing("not recorded: no annotation marks the passes"),
                 n => Cell::Count(n),

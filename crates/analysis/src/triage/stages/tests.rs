@@ -491,6 +491,21 @@ fn passes_on_the_engines_thread_are_runs_of_it() {
 }
 
 #[test]
+fn threads_of_the_engine_that_run_at_the_same_time_are_one_pass() {
+    let mut fixture = Fixture::default();
+    let op = "autograd::engine::evaluate_function: AddmmBackward0";
+    // Two steps on two devices: each has a thread of its own.
+    for (correlation, tid, at) in [(1, 2, 10), (2, 3, 11), (3, 2, 300), (4, 3, 301)] {
+        fixture.push(slice("cpu_op", op).on(PID, tid).at(at * MS, 2 * MS));
+        launched(&mut fixture, correlation, tid, at, at + 50);
+    }
+    // Another process is a pass of its own.
+    fixture.push(slice("cpu_op", op).on(PID + 1, 2).at(10 * MS, 2 * MS));
+    let rows = rows(fixture);
+    assert_eq!((rows[0].stage, rows[0].n_windows), (Stage::Backward, 3));
+}
+
+#[test]
 fn what_was_launched_before_the_recording_is_not_near_anything() {
     let mut fixture = Fixture::default();
     fixture.push(cpu("step[DECODE bs=4]", 1).at(10 * MS, 10 * MS));
