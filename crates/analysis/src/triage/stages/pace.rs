@@ -1,9 +1,11 @@
 //! Whether the CPU limits a stage, and the figures that it is judged by.
 //!
 //! Judged by time: what short gaps of the GPU have before the end of a launch that came too late is a fifth of the stage's
-//! time or more. (What follows the end of the launch is queue delay. Time in a data loader is the loader's.) The stage's time is the time in which it ran anything, with the gaps before its kernels but without pauses. A gap that
-//! begins while the launching thread waits for the GPU is the wait's, not the launches'. Where the CPU waits for the GPU
-//! for a fifth of the time or more, it is not behind.
+//! time or more. (What follows the end of the launch is queue delay. Time in a data loader is the loader's, and time in which
+//! the CPU allocates memory is the allocator's.) The stage's time is the time in which it ran anything, with the gaps before
+//! its kernels but without pauses. A gap that begins while the launching thread waits for the GPU is the wait's, not the
+//! launches'. Where the CPU waits for the GPU for a fifth of the time or more, it is not behind, unless such gaps are half of
+//! the stage's time: then the CPU waits in other stages.
 //!
 //! Communication kernels do not count: they wait for other ranks. A stage that mostly communicates is not judged.
 
@@ -16,11 +18,14 @@ use crate::percent;
 use crate::triage::attribution::launches_graph;
 use crate::triage::idle::gaps::Gaps;
 use crate::triage::idle::intervals::{Interval, length, without};
+use crate::triage::idle::{Cover, Host};
 
 use super::{Stage, Stages};
 
 /// Short gaps before late launches are this part of the stage's time or more.
 pub(crate) const LATE_PCT: f64 = 20.0;
+/// From this share on the stage is limited by launches wherever the CPU waits for the GPU.
+const MOSTLY_LATE_PCT: f64 = 50.0;
 /// Above this share of exposed communication in the busy time, the stage waits for other ranks.
 const COMM_PCT: f64 = 50.0;
 
@@ -36,7 +41,7 @@ pub(super) struct Pace {
     /// Median duration of these kernels.
     pub kernel_p50_ns: Option<i64>,
     /// Of short gaps that end with a late launch of the stage, the time before the end of the launch call, without time in a
-    /// data loader.
+    /// data loader and without allocations.
     pub late_ns: i64,
     /// The same in percent of the stage's time.
     pub late_pct: f64,
@@ -54,8 +59,18 @@ impl Pace {
             return None;
         }
         self.wait_p50_ns?;
-        Some(self.late_pct >= LATE_PCT && !self.cpu_waits)
+        let least_pct = if self.cpu_waits { MOSTLY_LATE_PCT } else { LATE_PCT };
+        Some(self.late_pct >= least_pct)
     }
+}
+
+/// When the CPU allocates or frees memory, sorted; empty if no gap is before a late launch.
+#[inline(never)]
+pub(super) fn allocations(gpu: &Gpu<'_>, gaps: &Gaps) -> Vec<Interval> {
+    if gaps.all.iter().all(|gap| gap.until_launch().is_none()) {
+        return Vec::new();
+    }
+    Host::of(gpu.trace).cover(Cover::Allocation).to_vec()
 }
 
 /// What a device waits for.
@@ -76,6 +91,7 @@ impl Stages {
         stage: Stage,
         extent: &Extent,
         Waits { gaps, loader }: Waits<'_>,
+        allocations: &[Interval],
     ) -> Pace {
         let (mut waits, mut durations) = (Vec::new(), Vec::new());
         let (mut n_kernels, mut graphs) = (0, false);
@@ -118,7 +134,7 @@ impl Stages {
                 late.extend(gap.until_launch());
             }
         }
-        let late_ns = length(&without(&late, loader));
+        let late_ns = length(&without(&without(&late, loader), allocations));
         Pace {
             late_ns,
             late_pct: percent(late_ns, own_ns),

@@ -9,7 +9,7 @@ use trace::{StringTable, Trace, TrackId};
 
 use super::find::Evidence;
 use super::grammar::Load;
-use super::pace::Waits;
+use super::pace::{Waits, allocations};
 use super::windows::{Side, StageWindow};
 use super::{Stage, Stages};
 use crate::gpu::{Extent, Gpu};
@@ -31,14 +31,15 @@ pub struct StageRow {
     pub total_ns: i64,
     /// Total as a percentage of the total of all GPU slices of the device.
     pub share_pct: f64,
-    /// Whether the CPU launches too slowly for the GPU: `late_pct` is 20 or more, and the CPU rarely waits for the GPU.
+    /// Whether the CPU launches too slowly for the GPU: `late_pct` is 50 or more, or 20 and the CPU rarely waits for
+    /// the GPU.
     /// `None` if launches are not recorded, communication is most of the busy time, or the row is what no other stage holds.
     pub launch_bound: Option<bool>,
     /// `late_ns` in percent of Busy with all the gaps before its slices but pauses.
     #[serde(default)]
     pub late_pct: f64,
     /// Of gaps of less than 1 ms that end with a launch of the stage that came too late, the time before the end of the launch
-    /// call, without time in a data loader.
+    /// call, without time in a data loader and without allocations.
     #[serde(default)]
     pub late_ns: i64,
     /// Whether a graph launched any of its kernels.
@@ -89,6 +90,7 @@ impl Stages {
             }
             at += 1;
         });
+        let allocations = allocations(gpu, waits.gaps);
         let all_ns =
             sums.iter().fold(0_i64, |all, (extent, ..)| all.saturating_add(extent.total_ns));
         let n_stages = sums.iter().filter(|(extent, ..)| extent.n > 0).count();
@@ -98,7 +100,7 @@ impl Stages {
             .filter(|(_, (extent, ..))| extent.n > 0)
             .map(|(stage, (extent, n_kernels, comm_ns))| {
                 let passes = self.passes(gpu.trace, *stage);
-                let pace = self.pace(gpu, launches, *stage, extent, waits);
+                let pace = self.pace(gpu, launches, *stage, extent, waits, &allocations);
                 let exposed_comm_pct = percent(*comm_ns, extent.busy_ns);
                 // What no stage holds is not a part of the run that somebody could speed up.
                 let is_rest = *stage == Stage::All && n_stages > 1;
@@ -343,7 +345,7 @@ impl Row for StageRow {
             key: "launch_bound",
             title: "Limited by launches",
             unit: Unit::Text,
-            help: "Yes if Short gaps before late launches are 20% of the stage's time or more and the CPU rarely waits for the GPU. Not judged where communication is half of the busy time or more.",
+            help: "Yes if Short gaps before late launches are 50% of the stage's time or more, or 20% and the CPU waits for the GPU for less than 20% of the run. Not judged where communication is half of the busy time or more.",
             cell: |row| {
                 let word = row.launch_bound.map(|bound| if bound { "yes" } else { "no" });
                 let reason = if row.wait_p50_ns.is_none() { NO_CALLS } else { NOT_JUDGED };
@@ -364,7 +366,7 @@ impl Row for StageRow {
             key: "late_ns",
             title: "Short gaps before late launches",
             unit: Unit::Time,
-            help: "Time in which the GPU waits for the next launch, in gaps of less than 1 ms: from the start of the gap to the end of the launch call. Without time in a data loader, and without gaps that begin while the CPU waits for the GPU.",
+            help: "Time in which the GPU waits for the next launch, in gaps of less than 1 ms: from the start of the gap to the end of the launch call. Without time in a data loader, without time in which the CPU allocates or frees memory, and without gaps that begin while the CPU waits for the GPU.",
             cell: |row| Cell::or_missing(row.wait_p50_ns.map(|_| row.late_ns), Cell::Ns, NO_CALLS),
         },
         columns::busy_ns("Time during which at least one slice of the stage ran.", |row| {

@@ -99,6 +99,30 @@ fn a_gap_counts_up_to_the_end_of_the_late_launch_and_without_the_data_loader() {
 }
 
 #[test]
+fn time_in_which_memory_is_allocated_is_not_the_launches() {
+    let mut fixture = Fixture::default();
+    for (n, start_ns) in [(1, 0), (2, 100_000)] {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").link(n).on(PID, 1);
+        fixture.push(launch.at(start_ns, 4_000));
+    }
+    fixture.push(slice("cuda_runtime", "cudaMalloc").on(PID, 1).at(20_000, 70_000));
+    fixture.push(kernel("k").at(5_000, 35_000).link(1));
+    fixture.push(kernel("k").at(140_000, 60_000).link(2));
+    let row = rows(fixture).remove(0);
+    assert_eq!((row.late_ns, row.launch_bound), (14_000, Some(false)));
+}
+
+#[test]
+fn a_cpu_that_waits_elsewhere_may_be_late_in_a_stage() {
+    let bound = |late_pct: f64, cpu_waits: bool| {
+        let figures = pace::Pace { late_pct, cpu_waits, ..pace::Pace::default() };
+        pace::Pace { wait_p50_ns: Some(1_000), ..figures }.is_launch_bound(0.0)
+    };
+    assert_eq!((bound(19.9, false), bound(20.0, false)), (Some(false), Some(true)));
+    assert_eq!((bound(49.9, true), bound(50.0, true)), (Some(false), Some(true)));
+}
+
+#[test]
 fn a_stage_that_waits_for_other_ranks_is_not_judged() {
     let work = |comm_us: i64| {
         let mut fixture = Fixture::default();
