@@ -229,7 +229,9 @@ impl Stages {
 
     /// Why a stage is not known.
     fn nothing(&self, strings: &StringTable) -> String {
-        let Some((name, _)) = self.around.first() else { return "no annotation".to_owned() };
+        let Some((name, _)) = self.around.first() else {
+            return "nothing that tells the stage".to_owned();
+        };
         let more = match self.around.len() {
             1 => String::new(),
             n => format!(" and {}", units::plural(n as u64 - 1, "other", "others")),
