@@ -35,7 +35,7 @@ pub struct StageRow {
     /// the GPU.
     /// `None` if launches are not recorded, communication is most of the busy time, or the row is what no other stage holds.
     pub launch_bound: Option<bool>,
-    /// `late_ns` in percent of Busy with all the gaps before its slices but pauses.
+    /// `late_ns` in percent of Busy and all the gaps before its slices but pauses.
     #[serde(default)]
     pub late_pct: f64,
     /// Of gaps of less than 1 ms that end with a launch of the stage that came too late, the time before the end of the launch
@@ -347,7 +347,7 @@ impl Row for StageRow {
             key: "launch_bound",
             title: "Limited by launches",
             unit: Unit::Text,
-            help: "Yes if Short gaps before late launches are 50% of the stage's time or more, or 20% and the CPU waits for the GPU for less than 20% of the run. Not judged where communication is half of the busy time or more.",
+            help: "Yes if Short gaps before late launches are 50% of the stage's time with gaps or more, or 20% and the CPU waits for the GPU for less than 20% of the run. Not judged where communication is half of the busy time or more.",
             cell: |row| {
                 let word = row.launch_bound.map(|bound| if bound { "yes" } else { "no" });
                 let reason = if row.wait_p50_ns.is_none() { NO_CALLS } else { NOT_JUDGED };
@@ -356,9 +356,9 @@ impl Row for StageRow {
         },
         Column {
             key: "late_pct",
-            title: "Short gaps before late launches, share of stage time",
+            title: "Short gaps before late launches, share of stage time with gaps",
             unit: Unit::Percent,
-            help: "Short gaps before late launches in percent of the stage's time: Busy and the gaps before its slices, without pauses of 10% of the GPU span or more.",
+            help: "100 * Short gaps before late launches / (Busy + all idle time of the device that ends with a slice of the stage). Pauses are in neither part: idle time of 1 ms or more at once, and of 10% of the GPU span (or of the profiler's steps) or more.",
             cell: |row| {
                 let known = row.wait_p50_ns.map(|_| row.late_pct);
                 Cell::or_missing(known, Cell::Percent, NO_CALLS)
