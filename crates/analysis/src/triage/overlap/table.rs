@@ -351,6 +351,15 @@ fn computes(gpu: &Gpu<'_>) -> Vec<bool> {
     computes
 }
 
+/// Whether at least two of the copies are of comparable size: half of the longest or more, by duration. Then a later one may be
+/// the input of the next batch.
+fn is_repeated(gpu: &Gpu<'_>, group: &Group) -> bool {
+    let dur_ns = |at: &u32| gpu.slice(*at as usize).dur_ns;
+    let longest_ns = group.instances.iter().map(dur_ns).max().unwrap_or_default();
+    let comparable = |at: &&u32| at_least(dur_ns(at), 50, longest_ns);
+    group.instances.iter().filter(comparable).count() >= 2
+}
+
 /// What the gates of a copy's remedies ask for.
 #[inline(never)]
 fn copy_facts(facts: &Facts<'_>, group: &Group, name: &str) -> RunFacts {
@@ -389,7 +398,9 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
     };
     let latency = latency(facts, group, lever, name);
     let remedies = if latency.is_some() { MANY_SMALL } else { lever.remedies() };
-    let remedy = applicable(remedies, &place).first().copied();
+    // (One copy has no later batch to prefetch.)
+    let prefetches = lever != Lever::Copy || is_repeated(gpu, group);
+    let remedy = applicable(remedies, &place).first().copied().filter(|_| prefetches);
     // Half the bytes take half the time at least; what runs next is not moved.
     let halves = remedy.is_some_and(|remedy| remedy.id == "ddp-compress");
     let bound_ns = remedy.zip(*wall).and_then(|(_, wall)| {

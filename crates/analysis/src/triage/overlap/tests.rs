@@ -50,7 +50,8 @@ fn filled(slices: impl IntoIterator<Item = Slice<'static>>) -> Fixture {
 #[test]
 fn one_stream_lists_only_what_could_move_to_a_second_one() {
     let found = of(filled([
-        slice("gpu_memcpy", H2D).at(0, 10 * MS),
+        slice("gpu_memcpy", H2D).at(0, 6 * MS),
+        slice("gpu_memcpy", H2D).at(10 * MS, 4 * MS),
         kernel(GEMM).at(20 * MS, 40 * MS),
         kernel(NORM).at(60 * MS, 10 * MS),
         kernel(REDUCE).at(80 * MS, 20 * MS),
@@ -82,14 +83,35 @@ fn one_stream_lists_only_what_could_move_to_a_second_one() {
 }
 
 #[test]
+fn a_copy_is_prefetched_only_where_a_later_one_is_of_comparable_size() {
+    let advice = |second_ns: i64| {
+        let found = of(filled([
+            slice("gpu_memcpy", H2D).at(0, 10 * MS),
+            slice("gpu_memcpy", H2D).at(12 * MS, second_ns),
+            kernel(GEMM).at(20 * MS, 40 * MS),
+        ]));
+        let copy = row(&found, H2D);
+        (copy.priority, copy.recommendation.clone(), copy.savings_bound_ns.is_some())
+    };
+    let pinned = "pinned host memory and non_blocking=True".to_owned();
+    assert_eq!(advice(5 * MS), (1, pinned, true));
+    assert_eq!(advice(5 * MS - 1), (5, "none".to_owned(), false));
+}
+
+#[test]
 fn a_stream_that_does_next_to_nothing_is_no_second_one() {
     let side = || kernel("neg").at(21 * MS, MS / 10).on(0, 20);
     let kernels = || [kernel(GEMM).at(20 * MS, 40 * MS), side(), kernel(NORM).at(60 * MS, 10 * MS)];
     let without = of(filled(kernels()));
     assert!(!without.note.contains("No second stream"), "nothing could move: {}", without.note);
-    let copy = || slice("gpu_memcpy", H2D).at(75 * MS, 10_000);
-    let found = of(filled(kernels().into_iter().chain([copy()])));
-    assert!(found.rows.is_empty(), "{:?}", found.rows);
+    let with = |copy_ns: i64| {
+        let copy = slice("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)").at(75 * MS, copy_ns);
+        of(filled(kernels().into_iter().chain([copy])))
+    };
+    let small = with(2 * MS);
+    assert!(!small.note.contains("No second stream"), "less than 5%: {}", small.note);
+    let found = with(3 * MS);
+    assert!(found.rows.iter().all(|row| row.priority == 5), "{:?}", found.rows);
     let said = "No second stream that does 1% of the work: only communication and copies";
     assert!(found.note.starts_with(said), "{}", found.note);
     assert!(
