@@ -5,18 +5,36 @@ use report::units;
 
 use super::sweep::SliceOverlap;
 use super::table::{StageSums, is_judged};
-use super::{Concurrency, OverlapOptions};
+use super::verdict::at_least;
+use super::{Concurrency, OverlapOptions, OverlapRow};
 use crate::gpu::Gpu;
 use crate::percent;
 use crate::triage::Stage;
 use crate::triage::site::Attribution;
 
-/// The sentences above the table.
+/// Communication and copies below this share of a stage with one stream are not worth a sentence, in percent.
+const LEAST_PCT: i64 = 5;
+
+/// Whether work of this category could move to a second stream.
+fn can_move(category: Category) -> bool {
+    category.overlap_class() == OverlapClass::Communication || category == Category::Memcpy
+}
+
+/// The time of communication and copies in a stage.
+fn movable_ns(gpu: &Gpu<'_>, stage_of: &[Stage], stage: Stage) -> i64 {
+    let of_stage = stage_of.iter().enumerate().filter(|(_, of)| **of == stage);
+    let slices = of_stage.map(|(at, _)| gpu.slice(at));
+    let moves = slices.filter(|slice| can_move(gpu.works[slice.work].category));
+    moves.fold(0, |sum, slice| sum.saturating_add(slice.dur_ns))
+}
+
+/// The sentences above the table, which has these `rows`.
 #[inline(never)]
 pub(super) fn note(
     gpu: &Gpu<'_>,
     per_slice: &SliceOverlap,
-    stages: &[StageSums],
+    (stages, stage_of): (&[StageSums], &[Stage]),
+    rows: &[OverlapRow],
     attribution: Option<&Attribution>,
     options: &OverlapOptions<'_>,
 ) -> String {
@@ -30,10 +48,12 @@ pub(super) fn note(
     let mut sentences = Vec::new();
     let alone = |stage: &&StageSums| stage.n_streams < 2 && is_judged(stage, stages);
     let one: Vec<&str> = stages.iter().filter(alone).map(|stage| place_of(stage.stage)).collect();
-    let can_move = |category: Category| {
-        category.overlap_class() == OverlapClass::Communication || category == Category::Memcpy
+    let is_advised = |row: &OverlapRow| row.priority < 4;
+    let moves = |stage: &StageSums| {
+        let movable_ns = movable_ns(gpu, stage_of, stage.stage);
+        movable_ns > 0 && at_least(movable_ns, LEAST_PCT, stage.total_ns)
     };
-    if !one.is_empty() && gpu.works.iter().any(|work| can_move(work.category)) {
+    if !one.is_empty() && (rows.iter().any(is_advised) || stages.iter().filter(alone).any(moves)) {
         let all = stages.iter().all(|stage| stage.n_streams < 2);
         let place = if all { String::new() } else { format!(" in {}", one.join(", ")) };
         let busy = stages.iter().filter(alone).any(|stage| stage.n_used > 1);
@@ -43,9 +63,10 @@ pub(super) fn note(
         ));
     }
     let Concurrency { busy_ns, overlapped_ns, peak_streams } = Concurrency::of(per_slice);
+    let of = if gpu.n_beside() > 0 { " of the work launched while profiling" } else { "" };
     if overlapped_ns > 0 {
         sentences.push(format!(
-            "Two or more streams ran at the same time for {} of {} busy time ({}); at most {peak_streams} streams did.",
+            "Two or more streams ran at the same time for {} of {} busy time{of} ({}); at most {peak_streams} streams did.",
             units::time(overlapped_ns),
             units::time(busy_ns),
             units::percent(percent(overlapped_ns, busy_ns)),

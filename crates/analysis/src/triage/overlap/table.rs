@@ -32,7 +32,7 @@ const LEAST_STREAM_PCT: i64 = 1;
 /// One stage.
 pub(super) struct StageSums {
     pub(super) stage: Stage,
-    total_ns: i64,
+    pub(super) total_ns: i64,
     busy_ns: i64,
     /// The most streams of a device that do at least a hundredth of its work. (A kernel of 5 µs on a stream of its own
     /// says nothing of what could overlap.)
@@ -71,7 +71,6 @@ pub(crate) fn overlap(
     let per_slice = sweep(gpu, class_of);
     let stage_of: Vec<Stage> = (0..gpu.len()).map(stage_of).collect();
     let stages = stages(gpu, &stage_of);
-    let note = note(gpu, &per_slice, &stages, attribution, options);
     let groups = groups(gpu, &per_slice, &stage_of);
     let facts = Facts {
         gpu,
@@ -109,7 +108,8 @@ pub(crate) fn overlap(
     };
     let contexts = rows.iter().map(around).collect();
     let concurrency = Concurrency::of(&per_slice);
-    let rows = rows.into_iter().map(|(row, _)| row).collect();
+    let rows: Vec<OverlapRow> = rows.into_iter().map(|(row, _)| row).collect();
+    let note = note(gpu, &per_slice, (&stages, &stage_of), &rows, attribution, options);
     Overlap { rows, contexts, concurrency, note, per_slice }
 }
 

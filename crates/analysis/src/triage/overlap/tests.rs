@@ -122,6 +122,31 @@ fn a_stream_that_does_next_to_nothing_is_no_second_one() {
 }
 
 #[test]
+fn busy_time_without_earlier_launches_says_so() {
+    let trace = {
+        let mut fixture = Fixture::default();
+        let launch = |n: i64| slice("cuda_runtime", "cudaLaunchKernel").link(n).on(400, 1);
+        fixture.push(launch(1).at(0, 1_000));
+        fixture.push(launch(2).at(2_000, 1_000));
+        fixture.push(kernel(GEMM).at(1_000, MS).link(99));
+        fixture.push(kernel(GEMM).at(2 * MS, 10 * MS).link(1));
+        fixture.push(kernel(NORM).at(4 * MS, 2 * MS).on(0, 9).link(2));
+        fixture.finish()
+    };
+    let before = BeforeWindowSlices::of(&trace);
+    let note = |without_before_window: bool| {
+        let options = Options { without_before_window, ..Options::default() };
+        let gpu = Gpu::new(&trace, Platform::Rocm, &before, &options);
+        let launches = Launches::of(&gpu);
+        overlap(&gpu, &launches, &|_| Stage::All, None, &OverlapOptions::default()).note
+    };
+    let whole = "for 2.00 ms of 11.0 ms busy time (18.2%)";
+    assert!(note(false).contains(whole), "{}", note(false));
+    let part = "for 2.00 ms of 10.0 ms busy time of the work launched while profiling (20.0%)";
+    assert!(note(true).contains(part), "{}", note(true));
+}
+
+#[test]
 fn memory_bound_kernels_are_not_advised_by_their_class() {
     let act = "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>(int)";
     let gather = "void at::native::vectorized_gather_kernel<16, long>(char*)";
