@@ -135,11 +135,21 @@ fn activation() {
 
 #[test]
 fn optimizer() {
-    let fused = ["fused-optimizer"];
+    let fused = ["fused-optimizer", "fused-sgd"];
     let with = |optimizer| RunFacts { optimizer, phase: Some(Phase::Optimizer), ..TRAINING };
-    for optimizer in [Optimizer::Sgd, Optimizer::Adam, Optimizer::AdamW, Optimizer::Adagrad] {
-        assert_eq!(ids(&fused, &with(Some(optimizer))), fused);
+    for (optimizer, remedy) in [
+        (Optimizer::Adam, "fused-optimizer"),
+        (Optimizer::AdamW, "fused-optimizer"),
+        (Optimizer::Sgd, "fused-sgd"),
+    ] {
+        assert_eq!(ids(&fused, &with(Some(optimizer))), [remedy]);
     }
+    assert!(
+        ids(&fused, &with(Some(Optimizer::Adagrad))).is_empty(),
+        "it has no such option on GPUs"
+    );
+    let of_2023 = RunFacts { recorded: Some(202_311), ..with(Some(Optimizer::Sgd)) };
+    assert!(ids(&fused, &of_2023).is_empty(), "before PyTorch 2.3");
     assert!(ids(&fused, &with(Some(Optimizer::Other))).is_empty());
     assert!(ids(&fused, &with(None)).is_empty());
     let text = REMEDIES.iter().map(|remedy| format!("{remedy:?}")).collect::<String>();
