@@ -28,6 +28,7 @@ pub(crate) mod shapes;
 pub(crate) mod site;
 pub(crate) mod stages;
 mod takeaways;
+mod unrecorded;
 mod wall;
 
 #[cfg(test)]
@@ -238,6 +239,9 @@ pub fn triage_kept(
     };
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     takeaways.extend(tables.precision.take());
+    if let Some(text) = unrecorded::sentence(trace, &before) {
+        takeaways.insert(0, text);
+    }
     takeaways.extend(crate::other_work::other_work(trace));
     let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = before.summary;
     let report = TriageReport {
@@ -521,6 +525,9 @@ fn cover(gpu: &Gpu<'_>, places: &Attribution, coverage: &mut Coverage) {
         if gpu.works[slice.work].category == Category::Gemm && site.is_of_convolution() {
             coverage.convolution_gemm_ns =
                 coverage.convolution_gemm_ns.saturating_add(slice.dur_ns);
+        }
+        if !op && gpu.works[slice.work].category == Category::Communication {
+            coverage.collective_ns = coverage.collective_ns.saturating_add(slice.dur_ns);
         }
         if bare[slice.work] {
             coverage.bare_ns = coverage.bare_ns.saturating_add(slice.dur_ns);

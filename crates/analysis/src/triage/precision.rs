@@ -7,13 +7,12 @@ use catalog::{
 use report::units;
 use trace::Trace;
 
-use super::device_time::DeviceTime;
 use super::fuse::Ground;
 use super::site::Attribution;
 use crate::gpu::Gpu;
 use crate::percent;
 
-/// From this share of busy time on such products are worth a sentence, in percent.
+/// From this share of GPU time on such products are worth a sentence, in percent.
 const LEAST_PCT: f64 = 20.0;
 /// TF32 that is not this much faster than plain f32 is not advised: GeForce GPUs run both at the same rate.
 const LEAST_GAIN: f64 = 1.5;
@@ -35,7 +34,7 @@ enum Plain {
 }
 
 /// What plain 32-bit products and convolutions take, and what to do about it. `None` where that is below a fifth of the
-/// device's busy time, where the device has nothing faster, or where its rates are not known.
+/// device's GPU time, where the device has nothing faster, or where its rates are not known.
 ///
 /// `attention` are the slices of attention that is advised to be fused. Convolutions count only on devices without TF32: with it, cuDNN may use tensor cores already and chose not to.
 #[inline(never)]
@@ -86,8 +85,10 @@ pub(super) fn sentence(
         removed.push((at as u32, (exposed_ns as f64 * (1.0 - f32 / rate)) as i64));
     }
     let total_ns = product_ns.saturating_add(convolution_ns);
-    let busy_ns = DeviceTime::of(gpu).busy_ns;
-    if percent(total_ns, busy_ns) < LEAST_PCT {
+    // (Of the same slices, so that what ran before profiling is in neither.)
+    let mut all_ns = 0_i64;
+    gpu.each_slice(|slice| all_ns = all_ns.saturating_add(slice.dur_ns));
+    if percent(total_ns, all_ns) < LEAST_PCT {
         return None;
     }
     let how = if by_tf32 {
@@ -129,9 +130,9 @@ pub(super) fn sentence(
         ),
     };
     Some(format!(
-        "{what} of 32-bit floats run without tensor cores for {} ({} of GPU busy time). {how} {gain}{shared}",
+        "{what} of 32-bit floats run without tensor cores for {} ({} of GPU time). {how} {gain}{shared}",
         units::time(total_ns),
-        units::percent(percent(total_ns, busy_ns)),
+        units::percent(percent(total_ns, all_ns)),
     ))
 }
 
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn plain_products_on_a_gpu_with_tensor_cores_are_told() {
         let a100 = said("NVIDIA A100-SXM4-80GB", "ampere_sgemm_128x64_tn", false).unwrap();
-        assert!(a100.contains("for 10.0 ms (100.0% of GPU busy time)"), "{a100}");
+        assert!(a100.contains("for 10.0 ms (100.0% of GPU time)"), "{a100}");
         assert!(a100.contains("set_float32_matmul_precision"), "{a100}");
         assert!(a100.contains("this saves 8.75 ms (87.5% of the GPU span)"), "{a100}");
         let starved = said("NVIDIA A100-SXM4-80GB", "ampere_sgemm_128x64_tn", true).unwrap();

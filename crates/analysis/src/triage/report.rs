@@ -108,6 +108,9 @@ pub struct Coverage {
     /// Whether frames of Python are recorded (`with_stack=True`).
     #[serde(default)]
     pub has_frames: bool,
+    /// Part of it in collectives that map to no op: the reducer of DDP launches them.
+    #[serde(default)]
+    pub collective_ns: i64,
     /// Part of it in GEMMs that convolutions launch.
     #[serde(default)]
     pub convolution_gemm_ns: i64,
@@ -174,7 +177,12 @@ impl Coverage {
             return None;
         }
         let mut said = Vec::new();
-        let lost = |ns: i64| percent(self.total_ns.saturating_sub(ns), self.total_ns);
+        // (Of collectives nobody asks which op they are of.)
+        let known_ns = self.collective_ns;
+        let lost = |ns: i64| {
+            let lost_ns = self.total_ns.saturating_sub(ns).saturating_sub(known_ns);
+            percent(lost_ns.max(0), self.total_ns)
+        };
         if self.graph_slices > 0 && self.graph_mapped == 0 {
             let only = if lost(self.op_ns) >= LOST_PCT {
                 format!(

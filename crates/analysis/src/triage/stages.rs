@@ -140,6 +140,26 @@ pub(crate) struct Stages {
     tally: [[u64; Evidence::COUNT]; Stage::EVERY.len()],
 }
 
+/// Graphs and single launches each take this share of GPU time at least where two kinds of steps run, in percent.
+const MIXED_PCT: f64 = 20.0;
+
+/// Whether a file holds steps of two kinds, so that its name is not that of all of them: a server decodes with graphs, and
+/// prefills without.
+#[inline(never)]
+fn is_mixed(gpu: &Gpu<'_>, launches: &Launches) -> bool {
+    let (mut graph_ns, mut all_ns) = (0_i64, 0_i64);
+    for at in 0..gpu.len() {
+        let ns = gpu.slice(at).dur_ns;
+        let launch = launches.of_slice(at);
+        let graph =
+            launch.is_some_and(|row| super::attribution::launches_graph(gpu.trace.name_text(row)));
+        all_ns = all_ns.saturating_add(ns);
+        graph_ns = graph_ns.saturating_add(if graph { ns } else { 0 });
+    }
+    let share = crate::percent(graph_ns, all_ns);
+    (MIXED_PCT..=100.0 - MIXED_PCT).contains(&share)
+}
+
 impl Stages {
     /// Finds the stage of every slice of `gpu`. `file_name` is the trace's name, with folders if
     /// available.
@@ -149,7 +169,8 @@ impl Stages {
         let Windows { mut windows, is_engine } = windows::windows(trace);
         let of_file = file_name
             .and_then(file_name::stage_of_path)
-            .filter(|of_file| windows.iter().all(|window| window.stage == *of_file));
+            .filter(|of_file| windows.iter().all(|window| window.stage == *of_file))
+            .filter(|_| !is_mixed(gpu, launches));
         let mut of_slice = vec![Stage::All; gpu.len()];
         let mut tally = [[0; Evidence::COUNT]; Stage::EVERY.len()];
         let mut used = vec![0_u64; windows.len()];

@@ -29,6 +29,10 @@ const BLOCKED_PCT: f64 = 10.0;
 const BARE_PCT: f64 = 5.0;
 /// Where set-up takes this share of the GPU span, what the GPU did is that of a first run, in percent.
 const FIRST_RUN_PCT: f64 = 50.0;
+/// Collectives of known sizes stand for all from this share of their time on, in percent.
+const COMPARED_PCT: f64 = 50.0;
+/// Convolutions are told with their GEMMs only where this share of GPU time maps to ops, in percent.
+const MAPPED_PCT: f64 = 95.0;
 /// Waiting for other ranks gets a sentence from this share of the compared collectives on, in percent.
 const WAITING_PCT: f64 = 20.0;
 /// A second category is named from this share of GPU time on, in percent.
@@ -92,7 +96,9 @@ pub(super) fn takeaways(
         found.cause == Cause::SetUp && percent(found.ns, time.span_ns) >= FIRST_RUN_PCT
     });
     if !first_run && !repeats {
-        rest.extend(composition(time, coverage.convolution_gemm_ns));
+        let mapped_ns = coverage.op_ns.saturating_add(coverage.collective_ns);
+        let mapped = percent(mapped_ns, coverage.total_ns) >= MAPPED_PCT;
+        rest.extend(composition(time, if mapped { coverage.convolution_gemm_ns } else { 0 }));
     }
     lost.extend(late_start(seen));
     if let Some((exposed_ns, text)) = communicates {
@@ -244,7 +250,9 @@ fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option
             spans(*n_devices)
         )
     };
-    let waits = match waiting {
+    // (What was compared stands for the rest only where it is most of it.)
+    let compared = waiting.as_ref().filter(|of| percent(of.total_ns, total_ns) >= COMPARED_PCT);
+    let waits = match compared {
         Some(Waiting { n_calls, total_ns, excess_ns, name })
             if percent(*excess_ns, *total_ns) >= WAITING_PCT =>
         {
@@ -259,8 +267,13 @@ fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option
         None => " It may include waiting for the slowest rank, which this trace does not show."
             .to_owned(),
     };
+    let shown = time.shown.iter().find(|(category, _)| *category == Category::Communication);
+    let early = match total_ns.saturating_sub(shown.map_or(0, |(_, ns)| *ns)) {
+        0 => "",
+        _ => ", with what was launched before profiling",
+    };
     let text = format!(
-        "Communication{ranks} takes {} ({} of GPU time); {exposed}.{waits}",
+        "Communication{ranks} takes {} ({} of GPU time{early}); {exposed}.{waits}",
         units::time(total_ns),
         units::percent(percent(total_ns, time.total_ns)),
     );
@@ -504,6 +517,9 @@ mod tests {
         assert_eq!((window_ns, busy_ns), (window, busy));
         let all = "The largest part of GPU time goes to Communication (50.0%), then GEMM (50.0%).";
         assert!(counted.iter().any(|text| text == all), "{counted:?}");
-        assert_eq!(said[..2], counted[..2]);
+        let early = ", with what was launched before profiling";
+        assert!(said[0].contains(early) != counted[0].contains(early), "{said:?} {counted:?}");
+        assert_eq!(said[0].replace(early, ""), counted[0].replace(early, ""));
+        assert_eq!(said[1], counted[1]);
     }
 }

@@ -488,8 +488,9 @@ pub const REMEDIES: &[Remedy] = &[
         action: "Tune these GEMM shapes with TunableOp (PYTORCH_TUNABLEOP_ENABLED=1), which may find a solution without split-K.",
         why: "A split-K solution needs a fill before it or a reduction after it; another solution may not.",
         check: "In a new trace, the fills and reductions around these GEMMs are gone and the GEMMs are no slower.",
+        // On CUDA, TunableOp knows the default solution only.
         gates: Gates {
-            platforms: KNOWN_GPU,
+            platforms: &[Platform::Rocm],
             stacks: &[Stack::Pytorch, Stack::Diffusers, Stack::Vllm, Stack::Sglang],
             executions: NOT_COMPILED,
             ..OPEN

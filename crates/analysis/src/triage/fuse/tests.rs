@@ -492,7 +492,7 @@ fn stages_are_apart_and_small_rows_are_counted() {
     assert!(one.rows.iter().all(|row| row.pattern_id != "K08"), "a change of stage ends a chain");
 
     let names = [&[FILL, GEMM][..], &["my_kernel"; 200]].concat();
-    let run = open(Platform::Cuda, Some(Framework::Pytorch));
+    let run = open(Platform::Rocm, Some(Framework::Pytorch));
     let small = advised(&lane(&names), |_| "forward", |_| None, &of(Framework::Pytorch), &run);
     assert_eq!(small.rows, []);
     assert_eq!(

@@ -173,10 +173,11 @@ pub(crate) fn explain(
         }
         Cause::Queued => both(&idle.idle, &super::union(of(Gap::queued))),
         // (As the column of the stages counts it.)
-        Cause::Paced => without(
-            &both(&idle.idle, &super::union(of(Gap::until_launch))),
-            host.cover(Cover::DataLoader),
-        ),
+        Cause::Paced => {
+            let late = both(&idle.idle, &super::union(of(Gap::until_launch)));
+            let late = without(&late, host.cover(Cover::DataLoader));
+            without(&late, host.cover(Cover::Allocation))
+        }
         Cause::SetUp | Cause::Sync => dealt,
     };
     let loader_ns = length(&during(Cover::DataLoader));
@@ -368,9 +369,16 @@ impl Device<'_, '_> {
         }
         trace::sort_by(&mut by_place, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let Some((place, ns, n)) = by_place.first() else { return String::new() };
+        let all = units::plural(self.gaps.waits.len() as u64, "call", "calls");
+        let end = if self.gaps.n_at_end > 0 { ", without the wait at the end" } else { "" };
+        if *ns == total_ns {
+            return format!(
+                " The CPU waits for the GPU in {all} of {place} for {} in total{end}.",
+                units::time(total_ns)
+            );
+        }
         format!(
-            " The CPU waits for the GPU in {} for {} in total; {} of that in {} of {place}.",
-            units::plural(self.gaps.waits.len() as u64, "call", "calls"),
+            " The CPU waits for the GPU in {all} for {} in total{end}; {} of that in {} of {place}.",
             units::time(total_ns),
             units::time(*ns),
             units::plural(*n, "call", "calls"),

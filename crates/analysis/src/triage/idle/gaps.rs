@@ -116,13 +116,16 @@ pub(crate) struct Gaps {
     pub(crate) waiting_ns: i64,
     /// The calls in which it did, within the GPU span.
     pub(crate) waits: Vec<Wait>,
+    /// Calls that wait for the whole device after the last launch, which are not among them.
+    pub(crate) n_at_end: u64,
 }
 
 impl Gaps {
     #[inline(never)]
     pub(crate) fn of(gpu: &Gpu<'_>, launches: &Launches, idle: &super::Idle, host: &Host) -> Self {
         let all = gaps(gpu, launches, &idle.idle, host);
-        let mut found = Self { all, window_ns: idle.window_ns, waiting_ns: 0, waits: Vec::new() };
+        let mut found =
+            Self { all, window_ns: idle.window_ns, waiting_ns: 0, waits: Vec::new(), n_at_end: 0 };
         let mut threads: Vec<trace::TrackId> =
             (0..gpu.len()).filter_map(|at| Some(gpu.trace.track(launches.of_slice(at)?))).collect();
         trace::sort(&mut threads);
@@ -134,17 +137,19 @@ impl Gaps {
         let first = (0..gpu.len()).map(|at| gpu.slice(at).start_ns).min();
         let last = (0..gpu.len()).map(|at| gpu.slice(at).end_ns()).max();
         let span: Vec<Interval> = first.zip(last).into_iter().collect();
-        found.waits = host
+        let at_end = |wait: &Wait| {
+            let of_device = gpu.trace.name_text(wait.row).contains("DeviceSynchronize");
+            of_device && wait.start_ns > last_launch_ns
+        };
+        let (end, waits) = host
             .waits
             .iter()
             .filter(|wait| threads.binary_search(&wait.track).is_ok())
-            .filter(|wait| {
-                let at_end = || gpu.trace.name_text(wait.row).contains("DeviceSynchronize");
-                wait.start_ns <= last_launch_ns || !at_end()
-            })
             .filter(|wait| span.iter().any(|(from, to)| wait.start_ns < *to && wait.end_ns > *from))
             .copied()
-            .collect();
+            .partition::<Vec<Wait>, _>(at_end);
+        found.n_at_end = end.len() as u64;
+        found.waits = waits;
         let waits = found.waits.iter().map(|wait| (wait.start_ns, wait.end_ns));
         let waits = super::union(waits.collect());
         let waits = super::intervals::both(&waits, &span);

@@ -38,6 +38,21 @@ fn table(stages: &Stages, gpu: &Gpu<'_>, exposed_ns: &[i64]) -> Vec<StageRow> {
 }
 
 #[test]
+fn a_file_s_name_is_not_that_of_two_kinds_of_steps() {
+    let stages = |single_ns: i64| {
+        let mut fixture = Fixture::default();
+        let call = |name, link, at| slice("cuda_runtime", name).on(1, 1).link(link).at(at, 5);
+        fixture.push(call("cudaLaunchKernel", 1, 0));
+        fixture.push(kernel("flash_fwd").at(10, single_ns).link(1));
+        fixture.push(call("cudaGraphLaunch", 2, 20));
+        fixture.push(kernel("paged_attention").at(10_000, 1_000).link(2));
+        stages_named(fixture, Some("run-DECODE.trace.json"))
+    };
+    assert_eq!(stages(100), [Stage::Decode; 2]);
+    assert_eq!(stages(1_000), [Stage::All; 2], "half of it has no graph: a prefill");
+}
+
+#[test]
 fn what_communication_adds_is_told_of_each_stage() {
     let mut fixture = Fixture::default();
     fixture.push(kernel("attn_fwd").at(0, 60));
