@@ -315,13 +315,17 @@ impl Wall {
             (0..gpu.len()).map(|at| (gpu.slice(at).end_ns(), at as u32)).collect();
         trace::sort(&mut ends);
         for pair in calls.windows(2) {
-            let [(track, _, before, _), (on, until_ns, launch, _)] = pair else { continue };
+            let [(track, _, before, _), (on, until_ns, launch, next)] = pair else { continue };
             let begun_ns = gpu.trace.end_ns(*before);
             let quiet_ns = until_ns.saturating_sub(begun_ns);
             if track != on || before == launch || quiet_ns < QUIET_NS {
                 continue;
             }
             let done = ends.partition_point(|(end_ns, _)| end_ns <= until_ns);
+            // (While anything runs or is queued, the GPU is not done.)
+            if done < *next as usize {
+                continue;
+            }
             let Some((end_ns, slice)) = done.checked_sub(1).and_then(|at| ends.get(at)) else {
                 continue;
             };
@@ -634,6 +638,22 @@ mod tests {
         // Two kernels of 20 ms are queued; the third is launched 42 ms later, 100 µs after the second ends.
         let kernels = [(0, 10, 20_000), (5, 20_010, 20_000), (40_110, 40_115, 10)];
         assert_eq!(wall(&kernels, &[]).saved_ns(&[(0, 5_000 * US)]), 5_000 * US);
+        // Another thread launched the second one while this one was quiet, and the GPU still runs it.
+        let busy = [(0, 10, 20_000), (20_300, 20_310, 20_000), (20_400, 40_310, 10)];
+        assert!(wall(&busy, &[]).saved_ns(&[(0, 5_000 * US)]) > 4_000 * US, "the second waited");
+        let mut queued = Fixture::default();
+        for (thread, link, launched, begun, dur) in
+            [(1, 1, 0, 10, 20_000), (2, 2, 10_000, 20_010, 20_000), (1, 3, 20_100, 40_010, 10)]
+        {
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, thread).link(link);
+            queued.push(launch.at(launched * US, US));
+            queued.push(kernel("k").at(begun * US, dur * US).link(link));
+        }
+        let trace = queued.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
+        let queued = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+        assert!(queued.waits.is_empty(), "the GPU was not done: {:?}", queued.waits);
         // It is launched long after.
         let late = [(0, 10, 20_000), (5, 20_010, 20_000), (48_000, 48_005, 10)];
         assert!(wall(&late, &[]).saved_ns(&[(0, 5_000 * US)]) < 10 * US);
