@@ -65,6 +65,11 @@ struct Wait {
 const QUIET_NS: i64 = 1_000_000;
 const MOST_AFTER_NS: i64 = 500_000;
 
+/// A launch call that takes this long, in ns, with this many slices queued before its own, waits for a place in the queue. (The
+/// driver of CUDA queues about a thousand launches.)
+const BLOCKED_LAUNCH_NS: i64 = 100_000;
+const FULL_QUEUE: usize = 200;
+
 /// No slice.
 const NONE: u32 = u32::MAX;
 
@@ -297,12 +302,36 @@ impl Wall {
         let mut calls: Vec<_> = (0..gpu.len()).filter_map(of_slice).collect();
         trace::sort(&mut calls);
         self.add_unrecorded_waits(gpu, &calls);
+        self.add_full_queues(gpu, &calls);
         for (at, (track, ts_ns, launch, slice)) in calls.iter().enumerate() {
             let is_other = |next: &&(_, _, u32, u32)| next.2 != *launch;
             let alone = at.checked_sub(1).is_none_or(|before| calls[before].2 != *launch);
             let next = calls.get(at + 1).filter(is_other);
             if let Some((_, next_ns, ..)) = next.filter(|(on, ..)| on == track && alone) {
                 self.spacing_ns[*slice as usize] = next_ns.saturating_sub(*ts_ns);
+            }
+        }
+    }
+
+    /// Launch calls that wait because the queue of the device is full. `calls` are (thread, start, launch, slice), sorted.
+    #[inline(never)]
+    fn add_full_queues(&mut self, gpu: &Gpu<'_>, calls: &[(trace::TrackId, i64, u32, u32)]) {
+        let dur_ns = |launch: u32| gpu.trace.end_ns(launch).saturating_sub(gpu.trace.ts_ns(launch));
+        let mut ends: Vec<(i64, u32)> =
+            (0..gpu.len()).map(|at| (gpu.slice(at).end_ns(), at as u32)).collect();
+        trace::sort(&mut ends);
+        for (_, begun_ns, launch, at) in calls {
+            let until_ns = gpu.trace.end_ns(*launch);
+            let done = ends.partition_point(|(end_ns, _)| *end_ns <= until_ns);
+            let queued = (*at as usize).saturating_sub(done);
+            if dur_ns(*launch) < BLOCKED_LAUNCH_NS || queued < FULL_QUEUE {
+                continue;
+            }
+            if let Some((end_ns, slice)) = done.checked_sub(1).and_then(|at| ends.get(at))
+                && end_ns > begun_ns
+            {
+                let waited_ns = end_ns.saturating_sub(*begun_ns);
+                self.waits.push(Wait { until_ns, waited_ns, slice: *slice });
             }
         }
     }
@@ -631,6 +660,30 @@ mod tests {
         assert_eq!(wall(&kernels, &[(2, 103)]).saved_ns(&[(0, 50 * US)]), 51 * US - US);
         // It waited for the last two microseconds only.
         assert_eq!(wall(&kernels, &[(100, 103)]).saved_ns(&[(0, 50 * US)]), 3 * US);
+    }
+
+    #[test]
+    fn a_launch_that_waits_for_a_place_in_the_queue_follows_the_gpu() {
+        // 300 kernels of 100 µs are launched at once; each later launch takes as long as a kernel, because the queue is full.
+        let saved_ns = |call_us: i64| {
+            let mut fixture = Fixture::default();
+            let mut at = 0;
+            for n in 0..900_i64 {
+                let dur = if n < 300 { 1 } else { call_us };
+                let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(n + 1);
+                fixture.push(launch.at(at * US, dur * US));
+                at += dur;
+                fixture.push(kernel("k").at((400 + n * 100) * US, 100 * US).link(n + 1));
+            }
+            let trace = fixture.finish();
+            let before = BeforeWindowSlices::of(&trace);
+            let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &Options::default());
+            let wall = Wall::of(&gpu, &Launches::of(&gpu), Lost::default());
+            let removed: Vec<(u32, i64)> = (0..600).map(|slice| (slice, 80 * US)).collect();
+            wall.saved_ns(&removed)
+        };
+        assert_eq!(saved_ns(100), 600 * 80 * US, "the launches come sooner, too");
+        assert!(saved_ns(99) < 40_000 * US, "a CPU that takes as long");
     }
 
     #[test]
