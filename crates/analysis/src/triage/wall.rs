@@ -84,6 +84,33 @@ struct Hold {
     after: u32,
 }
 
+/// A launch call as (thread, start, launch, slice).
+type Call = (trace::TrackId, i64, u32, u32);
+
+/// The ends of the GPU slices of a device with their slices, sorted.
+struct Ends(Vec<(i64, u32)>);
+
+impl Ends {
+    fn of(gpu: &Gpu<'_>) -> Self {
+        let mut ends: Vec<(i64, u32)> =
+            (0..gpu.len()).map(|at| (gpu.slice(at).end_ns(), at as u32)).collect();
+        trace::sort(&mut ends);
+        Self(ends)
+    }
+
+    /// How many slices are over at a time.
+    fn n_until(&self, ns: i64) -> usize {
+        self.0.partition_point(|(end_ns, _)| *end_ns <= ns)
+    }
+
+    /// The wait from `begun_ns` to `until_ns` for the slice that ended last; `None` if none ended meanwhile.
+    fn awaited(&self, begun_ns: i64, until_ns: i64) -> Option<Wait> {
+        let (end_ns, slice) = *self.0.get(self.n_until(until_ns).checked_sub(1)?)?;
+        let waited_ns = end_ns.saturating_sub(begun_ns);
+        (end_ns > begun_ns).then_some(Wait { until_ns, waited_ns, slice })
+    }
+}
+
 /// The GPU slices of a device with what held up each of them.
 #[derive(Debug)]
 pub(crate) struct Wall {
@@ -167,10 +194,11 @@ impl Wall {
         wall.add_holds(gpu);
         let loads = wall.add_loader(gpu);
         let mut all = wall.add_pauses(gpu, extent.span_ns(), &loads);
-        wall.add_spacing(gpu, launches);
+        let ends = Ends::of(gpu);
+        wall.add_spacing(gpu, launches, &ends);
         all.extend(lost.blocked.iter().chain(lost.set_up));
         wall.span_ns = extent.span_ns().saturating_sub(length(&union(all))).max(0);
-        wall.add_synchronisations(gpu);
+        wall.add_synchronisations(gpu, &ends);
         trace::sort(&mut wall.waits);
         wall
     }
@@ -293,7 +321,7 @@ impl Wall {
 
     /// How long the CPU takes from one launch to the next, by slice.
     #[inline(never)]
-    fn add_spacing(&mut self, gpu: &Gpu<'_>, launches: &Launches) {
+    fn add_spacing(&mut self, gpu: &Gpu<'_>, launches: &Launches, ends: &Ends) {
         let trace = gpu.trace;
         let of_slice = |at: usize| {
             let launch = launches.of_slice(at).filter(|_| launches.is_sure(at))?;
@@ -301,8 +329,8 @@ impl Wall {
         };
         let mut calls: Vec<_> = (0..gpu.len()).filter_map(of_slice).collect();
         trace::sort(&mut calls);
-        self.add_unrecorded_waits(gpu, &calls);
-        self.add_full_queues(gpu, &calls);
+        self.add_unrecorded_waits(gpu, ends, &calls);
+        self.add_full_queues(gpu, ends, &calls);
         for (at, (track, ts_ns, launch, slice)) in calls.iter().enumerate() {
             let is_other = |next: &&(_, _, u32, u32)| next.2 != *launch;
             let alone = at.checked_sub(1).is_none_or(|before| calls[before].2 != *launch);
@@ -313,56 +341,36 @@ impl Wall {
         }
     }
 
-    /// Launch calls that wait because the queue of the device is full. `calls` are (thread, start, launch, slice), sorted.
+    /// Launch calls that wait because the queue of the device is full.
     #[inline(never)]
-    fn add_full_queues(&mut self, gpu: &Gpu<'_>, calls: &[(trace::TrackId, i64, u32, u32)]) {
-        let dur_ns = |launch: u32| gpu.trace.end_ns(launch).saturating_sub(gpu.trace.ts_ns(launch));
-        let mut ends: Vec<(i64, u32)> =
-            (0..gpu.len()).map(|at| (gpu.slice(at).end_ns(), at as u32)).collect();
-        trace::sort(&mut ends);
+    fn add_full_queues(&mut self, gpu: &Gpu<'_>, ends: &Ends, calls: &[Call]) {
         for (_, begun_ns, launch, at) in calls {
             let until_ns = gpu.trace.end_ns(*launch);
-            let done = ends.partition_point(|(end_ns, _)| *end_ns <= until_ns);
-            let queued = (*at as usize).saturating_sub(done);
-            if dur_ns(*launch) < BLOCKED_LAUNCH_NS || queued < FULL_QUEUE {
-                continue;
-            }
-            if let Some((end_ns, slice)) = done.checked_sub(1).and_then(|at| ends.get(at))
-                && end_ns > begun_ns
-            {
-                let waited_ns = end_ns.saturating_sub(*begun_ns);
-                self.waits.push(Wait { until_ns, waited_ns, slice: *slice });
+            let queued = (*at as usize).saturating_sub(ends.n_until(until_ns));
+            if until_ns.saturating_sub(*begun_ns) >= BLOCKED_LAUNCH_NS && queued >= FULL_QUEUE {
+                self.waits.extend(ends.awaited(*begun_ns, until_ns));
             }
         }
     }
 
     /// Waits that no call shows: a thread launches nothing for long, and then just after the GPU is done. `calls` are
-    /// (thread, start, launch, slice), sorted.
+    /// sorted.
     #[inline(never)]
-    fn add_unrecorded_waits(&mut self, gpu: &Gpu<'_>, calls: &[(trace::TrackId, i64, u32, u32)]) {
-        let mut ends: Vec<(i64, u32)> =
-            (0..gpu.len()).map(|at| (gpu.slice(at).end_ns(), at as u32)).collect();
-        trace::sort(&mut ends);
+    fn add_unrecorded_waits(&mut self, gpu: &Gpu<'_>, ends: &Ends, calls: &[Call]) {
         for pair in calls.windows(2) {
             let [(track, _, before, _), (on, until_ns, launch, next)] = pair else { continue };
             let begun_ns = gpu.trace.end_ns(*before);
             let quiet_ns = until_ns.saturating_sub(begun_ns);
-            if track != on || before == launch || quiet_ns < QUIET_NS {
-                continue;
-            }
-            let done = ends.partition_point(|(end_ns, _)| end_ns <= until_ns);
             // (While anything runs or is queued, the GPU is not done.)
-            if done < *next as usize {
+            let done = ends.n_until(*until_ns) >= *next as usize;
+            if track != on || before == launch || quiet_ns < QUIET_NS || !done {
                 continue;
             }
-            let Some((end_ns, slice)) = done.checked_sub(1).and_then(|at| ends.get(at)) else {
-                continue;
+            let most_ns = MOST_AFTER_NS.min(quiet_ns / 10);
+            let soon = |wait: &Wait| {
+                until_ns.saturating_sub(begun_ns.saturating_add(wait.waited_ns)) <= most_ns
             };
-            let after_ns = until_ns.saturating_sub(*end_ns);
-            if *end_ns > begun_ns && after_ns <= MOST_AFTER_NS.min(quiet_ns / 10) {
-                let waited_ns = end_ns.saturating_sub(begun_ns);
-                self.waits.push(Wait { until_ns: *until_ns, waited_ns, slice: *slice });
-            }
+            self.waits.extend(ends.awaited(begun_ns, *until_ns).filter(soon));
         }
     }
 
@@ -388,7 +396,7 @@ impl Wall {
 
     /// Calls that wait until the GPU is done.
     #[inline(never)]
-    fn add_synchronisations(&mut self, gpu: &Gpu<'_>) {
+    fn add_synchronisations(&mut self, gpu: &Gpu<'_>, ends: &Ends) {
         let trace = gpu.trace;
         let names = 0..trace.strings.len() as u32;
         let waits: Vec<bool> =
@@ -396,9 +404,6 @@ impl Wall {
         if !waits.contains(&true) || gpu.len() == 0 {
             return;
         }
-        let mut ends: Vec<(i64, u32)> =
-            (0..gpu.len()).map(|at| (gpu.slice(at).end_ns(), at as u32)).collect();
-        trace::sort(&mut ends);
         let mut found = Vec::new();
         each_row(trace, |row| {
             let complete = trace.phase(row) == Phase::Complete;
@@ -407,16 +412,9 @@ impl Wall {
                 found.push((trace.ts_ns(row), trace.end_ns(row)));
             }
         });
-        for (begun_ns, over_ns) in found {
-            let done = ends.partition_point(|(end_ns, _)| *end_ns <= over_ns);
-            let Some((end_ns, slice)) = done.checked_sub(1).and_then(|at| ends.get(at)) else {
-                continue;
-            };
-            if *end_ns > begun_ns {
-                let waited_ns = end_ns.saturating_sub(begun_ns);
-                self.waits.push(Wait { until_ns: over_ns, waited_ns, slice: *slice });
-            }
-        }
+        let awaited =
+            found.into_iter().filter_map(|(begun_ns, over_ns)| ends.awaited(begun_ns, over_ns));
+        self.waits.extend(awaited);
     }
 
     /// How much sooner the window ends without this GPU time: `removed` is (slice, ns), sorted by slice.
