@@ -463,7 +463,9 @@ fn on_device(
     let ground = Ground { run, wall: &wall, exposed_ns, arguments: Some(&arguments), peak: *peak };
     let stage_id = |slice: usize| stages.stage(slice).id();
     let fuse = fuse::fuse(gpu, &launches, stage_id, Some(&places), &context, &ground);
-    let waits = Waits { gaps: &gaps, loader: host.cover(idle::Cover::DataLoader) };
+    let (loader, allocations) =
+        (host.cover(idle::Cover::DataLoader), host.cover(idle::Cover::Allocation));
+    let waits = Waits { gaps: &gaps, loader, allocations };
     let tables = DeviceTables {
         stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, waits),
         kernels,

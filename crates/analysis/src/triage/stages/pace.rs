@@ -18,7 +18,6 @@ use crate::percent;
 use crate::triage::attribution::launches_graph;
 use crate::triage::idle::gaps::Gaps;
 use crate::triage::idle::intervals::{Interval, length, without};
-use crate::triage::idle::{Cover, Host};
 
 use super::{Stage, Stages};
 
@@ -64,21 +63,14 @@ impl Pace {
     }
 }
 
-/// When the CPU allocates or frees memory, sorted; empty if no gap is before a late launch.
-#[inline(never)]
-pub(super) fn allocations(gpu: &Gpu<'_>, gaps: &Gaps) -> Vec<Interval> {
-    if gaps.all.iter().all(|gap| gap.until_launch().is_none()) {
-        return Vec::new();
-    }
-    Host::of(gpu.trace).cover(Cover::Allocation).to_vec()
-}
-
 /// What a device waits for.
 #[derive(Clone, Copy)]
 pub(crate) struct Waits<'a> {
     pub(crate) gaps: &'a Gaps,
     /// When the CPU is in a data loader, sorted.
     pub(crate) loader: &'a [Interval],
+    /// When the CPU allocates or frees memory, sorted.
+    pub(crate) allocations: &'a [Interval],
 }
 
 impl Stages {
@@ -90,8 +82,7 @@ impl Stages {
         launches: &Launches,
         stage: Stage,
         extent: &Extent,
-        Waits { gaps, loader }: Waits<'_>,
-        allocations: &[Interval],
+        Waits { gaps, loader, allocations }: Waits<'_>,
     ) -> Pace {
         let (mut waits, mut durations) = (Vec::new(), Vec::new());
         let (mut n_kernels, mut graphs) = (0, false);

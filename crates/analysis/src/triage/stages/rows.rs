@@ -9,7 +9,7 @@ use trace::{StringTable, Trace, TrackId};
 
 use super::find::Evidence;
 use super::grammar::Load;
-use super::pace::{Waits, allocations};
+use super::pace::Waits;
 use super::windows::{Side, StageWindow};
 use super::{Stage, Stages};
 use crate::gpu::{Extent, Gpu};
@@ -90,7 +90,6 @@ impl Stages {
             }
             at += 1;
         });
-        let allocations = allocations(gpu, waits.gaps);
         let all_ns =
             sums.iter().fold(0_i64, |all, (extent, ..)| all.saturating_add(extent.total_ns));
         let n_stages = sums.iter().filter(|(extent, ..)| extent.n > 0).count();
@@ -100,7 +99,7 @@ impl Stages {
             .filter(|(_, (extent, ..))| extent.n > 0)
             .map(|(stage, (extent, n_kernels, comm_ns))| {
                 let passes = self.passes(gpu.trace, *stage);
-                let pace = self.pace(gpu, launches, *stage, extent, waits, &allocations);
+                let pace = self.pace(gpu, launches, *stage, extent, waits);
                 let exposed_comm_pct = percent(*comm_ns, extent.busy_ns);
                 // What no stage holds is not a part of the run that somebody could speed up.
                 let is_rest = *stage == Stage::All && n_stages > 1;

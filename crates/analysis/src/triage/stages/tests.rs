@@ -33,7 +33,8 @@ fn rows(fixture: Fixture) -> Vec<StageRow> {
 fn table(stages: &Stages, gpu: &Gpu<'_>, exposed_ns: &[i64]) -> Vec<StageRow> {
     let (launches, host) = (Launches::of(gpu), Host::of(gpu.trace));
     let gaps = Gaps::alone(gpu, &launches);
-    let waits = pace::Waits { gaps: &gaps, loader: host.cover(Cover::DataLoader) };
+    let (loader, allocations) = (host.cover(Cover::DataLoader), host.cover(Cover::Allocation));
+    let waits = pace::Waits { gaps: &gaps, loader, allocations };
     stages.rows(gpu, &launches, exposed_ns, waits)
 }
 
