@@ -415,10 +415,10 @@ impl Device<'_, '_> {
             let queued_ns = gap.times.1.saturating_sub(until_launch(gap).1);
             let place = if is_queued(gap) {
                 let call = Place { call: place.call, ..Place::default() };
-                format!(
-                    ", with work queued{}",
-                    in_words(trace, self.linker, piece(gap), &call).replace(", with", " and")
-                )
+                let cpu = cpu_in(trace, self.linker, piece(gap), &call);
+                cpu.map_or(", with work queued".to_owned(), |cpu| {
+                    format!(", with work queued and {cpu}")
+                })
             } else if percent(queued_ns, gap.ns()) >= LONGEST_PCT {
                 let last = units::time(queued_ns);
                 format!(
@@ -466,6 +466,17 @@ pub(crate) fn in_words(
     times: Interval,
     place: &Place,
 ) -> String {
+    let cpu = cpu_in(trace, linker, times, place);
+    cpu.map_or_else(String::new, |cpu| format!(", with {cpu}"))
+}
+
+/// Where the CPU is in this time; `None` where that is not known.
+fn cpu_in(
+    trace: &Trace,
+    linker: &mut Linker<'_>,
+    times: Interval,
+    place: &Place,
+) -> Option<String> {
     let mut names: Vec<String> = [place.call, place.range]
         .into_iter()
         .flatten()
@@ -480,11 +491,7 @@ pub(crate) fn in_words(
         linker.line_at(trace.track(row), at)
     });
     names.extend(line);
-    if names.is_empty() {
-        String::new()
-    } else {
-        format!(", with the CPU in {}", names.join(" in "))
-    }
+    (!names.is_empty()).then(|| format!("the CPU in {}", names.join(" in ")))
 }
 
 /// A call with its op and its Python function, in words.
