@@ -57,11 +57,10 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
     if arguments.json {
         return Ok(breakdown_json(&decoded, &analyses, &plan.before)?);
     }
-    // The same slices as in the tables below: also those that were launched before the window.
+    // The sentences of `triage`, so that the two never differ. (They name what they leave out.)
     let name = path.to_string_lossy();
     let facts = UserFacts::default();
-    let part = Part { count_before_window: true, ..Part::default() };
-    let found = order_triage(&decoded.trace, &name, &Sources::default(), &facts, part)?;
+    let found = order_triage(&decoded.trace, &name, &Sources::default(), &facts, Part::default())?;
     let mut takeaways = report::Section::new("takeaways", "Takeaways");
     takeaways.intro.clone_from(&found.takeaways);
     let mut sections = Vec::new();

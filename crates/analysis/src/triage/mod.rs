@@ -309,7 +309,7 @@ pub(super) struct DeviceTables {
     /// What the number format of the matrix products costs.
     precision: Option<String>,
     /// What shares of advice are of, if not of the GPU span.
-    span: Option<&'static str>,
+    span: Option<String>,
 }
 
 impl DeviceTables {

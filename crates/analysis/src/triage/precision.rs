@@ -108,7 +108,14 @@ pub(super) fn sentence(
         "the ratio of the peak rates of the {} ({f32} TFLOPS in 32 bits, {rate} TFLOPS in {format})",
         peak.title
     );
-    let gain = if wall.priority(saved_ns).is_some() {
+    let shorter_ns = removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+    let gain = if wall.is_vague() {
+        format!(
+            "If they become faster by {ratio}, GPU time is {} shorter. How much sooner the run ends is not estimated: the CPU \
+             waits for work of several streams, and which of them each wait is for is not recorded.",
+            units::time(shorter_ns)
+        )
+    } else if wall.priority(saved_ns).is_some() {
         format!(
             "If they become faster by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.",
             units::time(saved_ns),
@@ -116,7 +123,6 @@ pub(super) fn sentence(
             wall.span(),
         )
     } else {
-        let shorter_ns = removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
         format!(
             "If they become faster by {ratio}, GPU time is {} shorter, but hardly the run: the GPU waits for the CPU.",
             units::time(shorter_ns)

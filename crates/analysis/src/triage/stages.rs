@@ -133,6 +133,8 @@ pub(crate) struct Stages {
     /// Everything that marks a stage, by start.
     pub(crate) windows: Vec<StageWindow>,
     is_engine: Vec<bool>,
+    /// Where the profiler's steps begin and end on the CPU, as (process, time), sorted.
+    step_bounds: Vec<(u32, i64)>,
     of_slice: Vec<Stage>,
     /// Of slices without evidence: the annotations that they were launched in, most slices first.
     around: Vec<(StringId, u64)>,
@@ -166,7 +168,8 @@ impl Stages {
     #[inline(never)]
     pub(crate) fn of(gpu: &Gpu<'_>, launches: &Launches, file_name: Option<&str>) -> Self {
         let trace = gpu.trace;
-        let Windows { mut windows, is_engine } = windows::windows(trace);
+        let found = windows::windows(trace);
+        let windows = &found.windows;
         let of_file = file_name
             .and_then(file_name::stage_of_path)
             .filter(|of_file| windows.iter().all(|window| window.stage == *of_file))
@@ -174,7 +177,7 @@ impl Stages {
         let mut of_slice = vec![Stage::All; gpu.len()];
         let mut tally = [[0; Evidence::COUNT]; Stage::EVERY.len()];
         let mut used = vec![0_u64; windows.len()];
-        let finder = Finder::new(gpu, launches, &windows, &is_engine);
+        let finder = Finder::new(gpu, launches, &found);
         let mut nowhere = Vec::new();
         let mut at = 0;
         gpu.each_slice(|slice| {
@@ -192,11 +195,12 @@ impl Stages {
             }
             at += 1;
         });
+        let Windows { mut windows, is_engine, step_bounds } = found;
         for (window, used) in windows.iter_mut().zip(used) {
             window.n_slices = used;
         }
         let around = around::annotations(gpu, launches, &nowhere);
-        Self { windows, is_engine, of_slice, around, tally }
+        Self { windows, is_engine, step_bounds, of_slice, around, tally }
     }
 
     /// The stage of a GPU slice.

@@ -131,20 +131,20 @@ pub(super) fn takeaways(
     if cause.is_some_and(|cause| cause != Cause::Paced) {
         said.extend(limits.map(Limits::sentence));
     }
-    let span = tables.span.unwrap_or("the GPU span");
+    let span = tables.span.as_deref().unwrap_or("the GPU span");
     // (The bound of an attention needs the sizes of its products: what does not read them would print another one.)
     let bounded = |row: &&FuseRow| row.pattern_id != "K04" || coverage.has_inputs;
     let fusion =
         tables.fuse.iter().filter(|row| row.priority.is_some_and(|priority| priority <= HEADLINE));
-    if let Some((best, saved_ns)) =
-        fusion.filter_map(|row| Some((row, row.savings_bound_ns?))).max_by_key(|(_, ns)| *ns)
-    {
+    let bound = |row: &FuseRow| row.together.or(row.savings_bound_ns.zip(row.savings_pct));
+    let bounds = fusion.filter_map(|row| Some((row, bound(row)?)));
+    if let Some((best, (saved_ns, saved_pct))) = bounds.max_by_key(|(_, (ns, _))| *ns) {
         let what = &best.pattern;
         said.push(if bounded(&best) {
             format!(
                 "Top fusion candidate: {what}. It saves at most {} ({} of {span}).",
                 units::time(saved_ns),
-                units::percent(best.savings_pct.unwrap_or_default()),
+                units::percent(saved_pct),
             )
         } else {
             format!(

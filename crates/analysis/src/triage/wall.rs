@@ -29,6 +29,10 @@ const UNKNOWN: i64 = i64::MAX;
 
 /// A pause of this share of the span may be one-off, in percent: a dialogue, a check point, the pause between two runs.
 const ONE_OFF_PCT: i64 = 10;
+/// An earlier step that takes this share of the span before the first slice that counts is no part of it, in percent.
+const EARLIER_PCT: f64 = 1.0;
+/// A stream that takes this share of the GPU time is one of several, in percent.
+const STREAM_PCT: f64 = 5.0;
 /// As many pauses of a similar length belong to the program's rhythm.
 const RHYTHM: usize = 3;
 /// A call of the data loader that takes this long waits for its workers, in ns.
@@ -125,11 +129,13 @@ pub(crate) struct Wall {
     holds: Vec<Hold>,
     /// By stream: its last end.
     ends_ns: Vec<i64>,
+    /// Streams that each take a noticeable part of the GPU time.
+    n_streams: usize,
     /// By end.
     waits: Vec<Wait>,
     /// When the CPU went on after it waited for the workers of the data loader: a CPU that comes earlier waits longer.
     loaded_ns: Vec<i64>,
-    /// From the first start to the last end, without what is lost and without `one_off_ns`.
+    /// From the first start to the last end, without what is lost, without `one_off_ns`, and without an earlier step.
     pub(crate) span_ns: i64,
     /// The sum of pauses that are no part of the program's rhythm, each above a tenth of the span.
     pub(crate) one_off_ns: i64,
@@ -137,6 +143,8 @@ pub(crate) struct Wall {
     blocked: bool,
     /// Whether the GPU waited for set-up.
     set_up: bool,
+    /// Whether the device first ran an earlier step, for a noticeable part of the time.
+    earlier: bool,
     /// Whether launches are recorded: without them nothing limits the bound but the slices themselves.
     pub(crate) linked: bool,
 }
@@ -163,12 +171,14 @@ impl Wall {
             spacing_ns: vec![UNKNOWN; n],
             holds: Vec::with_capacity(n),
             ends_ns: Vec::new(),
+            n_streams: 0,
             waits: Vec::new(),
             loaded_ns: Vec::new(),
             span_ns: 0,
             one_off_ns: 0,
             blocked: !lost.blocked.is_empty(),
             set_up: !lost.set_up.is_empty(),
+            earlier: false,
             linked: false,
         };
         for at in 0..n {
@@ -197,6 +207,11 @@ impl Wall {
         let ends = Ends::of(gpu);
         wall.add_spacing(gpu, launches, &ends);
         all.extend(lost.blocked.iter().chain(lost.set_up));
+        // (Slices that were launched before profiling, and that nothing counts, begin first.)
+        let earlier =
+            (extent.first_ns, if n == 0 { extent.first_ns } else { gpu.slice(0).start_ns });
+        wall.earlier = crate::percent(length(&[earlier]), extent.span_ns()) >= EARLIER_PCT;
+        all.extend(Some(earlier).filter(|_| wall.earlier));
         wall.span_ns = extent.span_ns().saturating_sub(length(&union(all))).max(0);
         wall.add_synchronisations(gpu, &ends);
         trace::sort(&mut wall.waits);
@@ -256,6 +271,14 @@ impl Wall {
             running.push(std::cmp::Reverse((slice.end_ns(), at as u32)));
         }
         self.ends_ns = last.into_iter().map(|(_, end_ns)| end_ns).collect();
+        let mut total_ns = vec![0_i64; self.ends_ns.len()];
+        for (at, hold) in self.holds.iter().enumerate() {
+            let sum = &mut total_ns[hold.stream as usize];
+            *sum = sum.saturating_add(gpu.slice(at).dur_ns);
+        }
+        let all_ns = total_ns.iter().fold(0_i64, |all, ns| all.saturating_add(*ns));
+        let takes_part = |ns: &&i64| crate::percent(**ns, all_ns) >= STREAM_PCT;
+        self.n_streams = total_ns.iter().filter(takes_part).count();
     }
 
     /// The pauses of the device that are one-off.
@@ -477,19 +500,28 @@ impl Wall {
     }
 
     /// What shares are of, in words.
-    pub(crate) fn span(&self) -> &'static str {
-        match (self.blocked, self.set_up, self.one_off_ns > 0) {
-            (false, false, false) => "the GPU span",
-            (true, false, false) => "the GPU span without the blocked time",
-            (false, true, false) => "the GPU span without set-up",
-            (false, false, true) => "the GPU span without one-off pauses",
-            (true, true, false) => "the GPU span without the blocked time and set-up",
-            (true, false, true) => "the GPU span without the blocked time and one-off pauses",
-            (false, true, true) => "the GPU span without set-up and one-off pauses",
-            (true, true, true) => {
-                "the GPU span without the blocked time, set-up and one-off pauses"
+    pub(crate) fn span(&self) -> String {
+        let excluded = [
+            (self.earlier, "the earlier step"),
+            (self.blocked, "the blocked time"),
+            (self.set_up, "set-up"),
+            (self.one_off_ns > 0, "one-off pauses"),
+        ];
+        let excluded: Vec<&str> =
+            excluded.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
+        match excluded.as_slice() {
+            [] => "the GPU span".to_owned(),
+            [only] => format!("the GPU span without {only}"),
+            [first @ .., last] => {
+                format!("the GPU span without {} and {last}", first.join(", "))
             }
         }
+    }
+
+    /// Whether the CPU waits for the GPU while several streams do much of the work. Which of them a wait is for is not
+    /// recorded, so the model follows the one that ended last, and may be wrong by more than a factor of two.
+    pub(crate) fn is_vague(&self) -> bool {
+        self.n_streams > 1 && !self.waits.is_empty()
     }
 
     /// The priority of advice that saves this much at most; `None` if it is not worth it.

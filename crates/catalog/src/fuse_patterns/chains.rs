@@ -33,6 +33,8 @@ pub struct FuseChain {
     /// Whether all kernels that count are matrix products of one input: the sizes that their ops were called with must be
     /// recorded and equal.
     pub same_input: bool,
+    /// Whether an op of a matrix product must have launched the fills that count.
+    pub fills_of_product: bool,
     /// Whether all kernels that count must work on equally many elements, outside an optimizer step: a compiler makes one kernel of
     /// them only then. The sizes that their ops were called with must be recorded, and no op of a matrix product launches them.
     pub same_elements: bool,
@@ -135,6 +137,7 @@ const BASE: FuseChain = FuseChain {
     max_us: None,
     same_name: false,
     same_input: false,
+    fills_of_product: false,
     same_elements: false,
     across_pauses: false,
     zero_grad: None,
@@ -298,6 +301,7 @@ pub const CHAINS: &[FuseChain] = &[
         remedies: &["tune-gemm"],
         keeps: Keeps::Nothing,
         chains: &["fill ~gemm split_k?", "~gemm split_k"],
+        fills_of_product: true,
         zero_grad: Some(false),
         proven: false,
         priority: 20,

@@ -29,6 +29,8 @@ pub(super) struct Advice {
     pub saved_ns: i64,
     /// What that rests on.
     pub rule: Rule,
+    /// What goes away, by slice.
+    pub removed: Vec<Removed>,
 }
 
 /// What the estimate of an advice rests on.
@@ -74,7 +76,7 @@ pub(super) fn advice(
     }
     let (removed, rule) = removed(lanes, launches, attribution, ground, candidate);
     let saved_ns = ground.wall.saved_without(&removed);
-    Some(Advice { remedies, path, saved_ns, rule })
+    Some(Advice { remedies, path, saved_ns, rule, removed })
 }
 
 /// Whether the gates of a framework's pattern are open, and the run is of a chain's type.

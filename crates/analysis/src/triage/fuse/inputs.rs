@@ -27,6 +27,18 @@ pub(super) fn judge(candidate: &mut Candidate, arguments: Option<&Arguments>) {
     });
 }
 
+/// Of chains in which fills must belong to a matrix product, keeps the finds whose fills are launched by an op of one.
+pub(super) fn of_product(candidate: &mut Candidate, is_other_fill: impl Fn(u32) -> bool) {
+    let Candidate { sought: Sought::Chain(chain), split, slices, .. } = candidate else { return };
+    if !chain.fills_of_product {
+        return;
+    }
+    split.retain(|find| {
+        let parts = slices.get(find.from as usize..find.to as usize).unwrap_or_default();
+        !parts.iter().any(|at| is_other_fill(*at))
+    });
+}
+
 /// Of chains whose kernels must work on equally many elements, keeps the rows in which they do: PyTorch's compiler merges
 /// elementwise kernels of one size. A row ends at a kernel of another or unknown size, and at one for which `is_apart`.
 pub(super) fn split_by_elements(
@@ -101,5 +113,30 @@ mod tests {
         assert!(!same_sizes([q, k, "[[8,32],[32,64]]"]));
         assert!(!same_sizes([q, k, "[[16,64],[64,64]]"]));
         assert!(!same_sizes(["", "", ""]));
+    }
+
+    /// Rows of the fuse table for fills, each before a GEMM; `op` launches the fills.
+    fn fills_of(op: &str) -> usize {
+        let mut fixture = Fixture::default();
+        fixture.metadata("deviceProperties", r#"[{"id": 0, "name": "AMD Instinct MI300X"}]"#);
+        for n in 1..20_i64 {
+            let (fill, gemm) = (n * 2, n * 2 + 1);
+            fixture.push(slice("cpu_op", op).on(1, 1).at(n * MS, 5));
+            fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(n * MS + 10, 100));
+            let call = |id: i64| slice("cuda_runtime", "hipLaunchKernel").on(1, 1).link(id);
+            fixture.push(call(fill).at(n * MS + 1, 2));
+            fixture.push(call(gemm).at(n * MS + 20, 2));
+            let memset = slice("gpu_memset", "Memset (Device)").on(0, 7);
+            fixture.push(memset.at(n * MS + 100, MS / 4).link(fill));
+            fixture.push(kernel(GEMM).on(0, 7).at(n * MS + MS / 2, MS / 4).link(gemm));
+        }
+        let trace = fixture.finish();
+        let report = triage(&trace, &TriageOptions::default(), &Sources::default());
+        report.fuse.iter().filter(|row| row.pattern_id == "K14").count()
+    }
+
+    #[test]
+    fn a_fill_of_another_op_is_not_the_gemms() {
+        assert_eq!((fills_of("aten::mm"), fills_of("aten::zeros")), (1, 0));
     }
 }

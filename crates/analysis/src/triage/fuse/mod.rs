@@ -109,6 +109,7 @@ fn judged<'a>(
     };
     // (Autograd adds each gradient where it accumulates it: code of the engine, which nothing compiles or fuses.)
     let accumulates = |at: u32| launched_in(at, &ground.run.gradient_hooks);
+    let fill = catalog::fuse_patterns::kind_named("fill");
     for candidate in &mut found {
         // (An optimizer's loop over parameters becomes one over lists of them, of any sizes.)
         if lanes.stages[candidate.stage].id != Stage::Optimizer.id() {
@@ -122,6 +123,11 @@ fn judged<'a>(
                 || !matches!(candidate.sought, Sought::Chain(chain) if chain.is_arithmetic())
         });
         inputs::judge(candidate, context.arguments);
+        inputs::of_product(candidate, |at| {
+            let launched = launches.of_slice(at as usize).is_some();
+            let is_fill = lanes.code_of_slice(at).kinds.meets(fill);
+            is_fill && launched && !launched_in(at, &ground.run.products)
+        });
         attention::without_tiny(&lanes, candidate);
     }
     let accepted = accept(&lanes, found, is_named(context));

@@ -11,7 +11,7 @@ use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::{Accepted, Fuse, related};
 use crate::triage::site::Attribution;
-use crate::triage::wall::Wall;
+use crate::triage::wall::{Removed, Wall};
 use crate::{columns, percent, words};
 
 /// What is fused already is listed from this share of its stage on, in percent.
@@ -70,6 +70,10 @@ pub struct FuseRow {
     pub evidence: Vec<String>,
     /// Why, in a few sentences.
     pub rationale: String,
+    /// What goes away in all stages where the same change acts, in ns and in percent of the GPU span; `None` where it acts in
+    /// one stage only.
+    #[serde(skip)]
+    pub(crate) together: Option<(i64, f64)>,
 }
 
 impl FuseRow {
@@ -106,6 +110,7 @@ pub(super) fn rows(
             rows.push(row(lanes, attribution, accepted, advice, wall));
         }
     }
+    join_stages(&mut rows, judged, wall);
     rows.retain(|row| row.priority.is_some() || row.time_share_pct >= FUSED_PCT);
     trace::sort_by(&mut rows, |row, other| {
         let key = |row: &FuseRow| (Reverse(row.savings_bound_ns), Reverse(row.related_ns));
@@ -131,6 +136,38 @@ pub(super) fn rows(
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     let note = (!notes.is_empty()).then(|| notes.join(" "));
     Fuse { rows, note, ..Fuse::default() }
+}
+
+/// A change that acts in several stages is worth what goes away in all of them: each of its rows says so, and has that
+/// priority.
+#[inline(never)]
+fn join_stages(rows: &mut [FuseRow], judged: &[(Accepted, Option<Advice>)], wall: &Wall) {
+    let change = |row: &FuseRow| (row.pattern_id.clone(), row.candidate_fused_path.clone());
+    let advised: Vec<(String, String)> =
+        rows.iter().filter(|row| row.priority.is_some()).map(change).collect();
+    for row in rows.iter_mut().filter(|row| row.priority.is_some()) {
+        let own = change(row);
+        if advised.iter().filter(|other| **other == own).count() < 2 {
+            continue;
+        }
+        let of_change = judged
+            .iter()
+            .filter(|(accepted, _)| id(&accepted.candidate) == own.0)
+            .filter_map(|(_, advice)| advice.as_ref().filter(|advice| advice.path == own.1));
+        let mut removed: Vec<Removed> = of_change.flat_map(|it| it.removed.clone()).collect();
+        trace::sort(&mut removed);
+        let saved_ns = wall.saved_without(&removed);
+        row.priority = wall.priority(saved_ns).or(row.priority);
+        let pct = percent(saved_ns, wall.span_ns);
+        row.together = Some((saved_ns, pct));
+        row.rationale.push_str(&format!(
+            " The same change acts in {} stages. In all of them it saves at most {} ({} of {}).",
+            advised.iter().filter(|other| **other == own).count(),
+            units::time(saved_ns),
+            units::percent(pct),
+            wall.span(),
+        ));
+    }
 }
 
 fn id(candidate: &Candidate) -> &'static str {
@@ -192,6 +229,7 @@ pub(super) fn row(
         action: first.map(|remedy| remedy.action.to_owned()).unwrap_or_default(),
         check: first.map(|remedy| remedy.check.to_owned()).unwrap_or_default(),
         candidate_fused_path: path,
+        together: None,
     }
 }
 
@@ -438,7 +476,7 @@ impl Row for FuseRow {
             key: "savings_pct",
             title: "Share of GPU span",
             unit: Unit::Percent,
-            help: "Saves at most in percent of the GPU span: from the first start to the last end on the device, without idle time with work queued and without one-off pauses.",
+            help: "Saves at most in percent of the GPU span: from the first start to the last end on the device, without an earlier step, idle time with work queued, set-up and one-off pauses.",
             cell: |row| Cell::or_missing(row.savings_pct, Cell::Percent, FUSED),
         },
         Column {

@@ -21,6 +21,8 @@ const ALL_PCT: f64 = 90.0;
 const SECOND_PCT: f64 = 10.0;
 /// A single gap is named from this share of the idle time on, in percent.
 const LONGEST_PCT: f64 = 10.0;
+/// More gaps than these of a similar length are no longest ones.
+const MOST_ALIKE: usize = 100;
 /// Of a first run's idle time this part at least is set-up, in percent.
 const FIRST_RUN_PCT: f64 = 50.0;
 /// Loading of code is this part of the idle time at least, or the rest is no sign of a first run, in percent.
@@ -385,17 +387,19 @@ impl Device<'_, '_> {
         )
     }
 
-    /// The pauses, and else the longest gap if it is much of the idle time and its place is known. Of many short gaps no
-    /// single one says anything.
+    /// The pauses, and else the longest gap with those of its length in the same place, if they are much of the idle time and
+    /// the place is known. Of many short gaps no single one says anything.
     fn pauses(&mut self) -> String {
         let mut listed: Vec<Gap> = self.gaps.pauses().copied().collect();
         let none = listed.is_empty();
         if none && self.explained.cause != Cause::Paced {
-            let rank = |gap: &&Gap| (gap.ns(), std::cmp::Reverse(gap.times));
-            let longest = self.gaps.all.iter().max_by_key(rank);
-            listed.extend(
-                longest.filter(|gap| percent(gap.ns(), self.explained.idle_ns) >= LONGEST_PCT),
-            );
+            // (A gap that comes in each step is longest by chance: its like stand with it.)
+            let longest_ns = self.gaps.all.iter().map(Gap::ns).max().unwrap_or_default();
+            let alike = |gap: &&Gap| gap.ns() > 0 && gap.ns() >= longest_ns / 2;
+            listed.extend(self.gaps.all.iter().filter(alike));
+            if listed.len() > MOST_ALIKE {
+                listed.clear();
+            }
         }
         let trace = self.trace;
         // (What the CPU does once the work is queued explains nothing, but for a call that waits.)
@@ -436,11 +440,18 @@ impl Device<'_, '_> {
         // (Of a gap that is all of the idle time the sentence has said everything but its place.)
         let all_of_it = |gaps: &[Gap]| gaps.iter().any(|gap| gap.ns() == self.explained.idle_ns);
         by_place.retain(|(place, gaps)| !place.is_empty() || !(none || all_of_it(gaps)));
+        let sum = |gaps: &[Gap]| gaps.iter().fold(0_i64, |sum, gap| sum.saturating_add(gap.ns()));
+        if none {
+            // Only the place with most of the time, if that is much.
+            let most = by_place.into_iter().max_by_key(|(_, gaps)| sum(gaps));
+            let is_much = |gaps: &[Gap]| percent(sum(gaps), self.explained.idle_ns) >= LONGEST_PCT;
+            by_place = most.filter(|(_, gaps)| is_much(gaps)).into_iter().collect();
+        }
         let share = |ns: i64| units::percent(percent(ns, self.explained.window_ns));
         let told: Vec<String> = by_place
             .iter()
             .map(|(place, gaps)| {
-                let ns = gaps.iter().fold(0_i64, |sum, gap| sum.saturating_add(gap.ns()));
+                let ns = sum(gaps);
                 let (time, share) = (units::time(ns), share(ns));
                 match gaps.as_slice() {
                     [gap] => {
@@ -453,6 +464,9 @@ impl Device<'_, '_> {
             .collect();
         match told.as_slice() {
             [] => String::new(),
+            [one] if none && by_place.iter().any(|(_, gaps)| gaps.len() > 1) => {
+                format!(" The longest gaps are {one}.")
+            }
             [one] if none => format!(" The longest gap is {one}."),
             all => format!(" Gaps above 10% of {}: {}.", self.window(), all.join("; ")),
         }

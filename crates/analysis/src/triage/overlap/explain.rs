@@ -41,7 +41,7 @@ pub(super) struct Figures<'a> {
     /// The bound, and the GPU span that it is a part of.
     pub(super) savings: Option<(i64, i64)>,
     /// What the GPU span is called.
-    pub(super) span: &'static str,
+    pub(super) span: String,
     /// Whether launches are recorded.
     pub(super) linked: bool,
     /// A copy whose host side is pageable memory.
@@ -116,7 +116,7 @@ pub(super) fn reason(figures: &Figures<'_>) -> String {
 /// What could be saved at most, and what the estimate rests on.
 fn savings(figures: &Figures<'_>) -> Option<String> {
     let (saved_ns, span_ns) = figures.savings?;
-    let span = figures.span;
+    let span = &figures.span;
     let collective = figures.lever == Lever::Overlap;
     if saved_ns == 0 {
         return Some(if figures.saving != Saving::Hidden {

@@ -219,7 +219,7 @@ impl Row for OverlapRow {
             key: "savings_pct",
             title: "Share of GPU span",
             unit: Unit::Percent,
-            help: "Saves at most in percent of the GPU span: from the first start to the last end on the device, without idle time with work queued and without one-off pauses.",
+            help: "Saves at most in percent of the GPU span: from the first start to the last end on the device, without an earlier step, idle time with work queued, set-up and one-off pauses.",
             cell: |row| Cell::or_missing(row.savings_pct, Cell::Percent, NO_REMEDY),
         },
         Column {

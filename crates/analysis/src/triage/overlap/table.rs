@@ -442,7 +442,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         waits: surroundings.evidence(),
         fused,
         savings: bound_ns.map(|ns| (ns, span_ns)),
-        span: wall.map_or("the GPU span", |wall| wall.span()),
+        span: wall.map_or_else(|| "the GPU span".to_owned(), Wall::span),
         linked: wall.is_some_and(|wall| wall.linked),
         pageable: lever == Lever::Copy && is_pageable(name),
         possible: remedy.is_some(),

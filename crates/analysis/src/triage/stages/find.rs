@@ -5,7 +5,7 @@ use trace::{Row, Trace, TrackId};
 
 use super::grammar::is_backward_kernel;
 use super::timeline::{Neighbours, Timeline};
-use super::windows::{Side, StageWindow};
+use super::windows::{Side, StageWindow, Windows};
 use super::{NEAR_NS, Stage};
 use crate::gpu::{Gpu, GpuSlice, Work};
 use crate::launches::Launches;
@@ -89,15 +89,13 @@ pub(crate) struct Finder<'a> {
     of_device: Vec<Timeline>,
     /// All windows of the CPU side: for slices of which no launch is known.
     of_cpu: Timeline,
+    /// Where the profiler's steps begin and end, as (process, time), sorted.
+    step_bounds: &'a [(u32, i64)],
 }
 
 impl<'a> Finder<'a> {
-    pub(crate) fn new(
-        gpu: &'a Gpu<'a>,
-        launches: &'a Launches,
-        windows: &'a [StageWindow],
-        is_engine: &'a [bool],
-    ) -> Self {
+    pub(crate) fn new(gpu: &'a Gpu<'a>, launches: &'a Launches, found: &'a Windows) -> Self {
+        let Windows { windows, is_engine, step_bounds } = found;
         let trace = gpu.trace;
         let lay = |key: &dyn Fn(TrackId) -> usize, len: usize, sides: &[Side], chores: bool| {
             let mut lists: Vec<Vec<u32>> = vec![Vec::new(); len];
@@ -154,6 +152,7 @@ impl<'a> Finder<'a> {
             passes_of_process: lay(&process, trace.processes.len(), &cpu, false),
             of_device: of(&process, trace.processes.len(), &[Side::Gpu]),
             of_cpu: of(&|_| 0, 1, &cpu).pop().unwrap_or_default(),
+            step_bounds,
         }
     }
 
@@ -272,6 +271,8 @@ impl<'a> Finder<'a> {
             let stage = |window: Option<(u32, i64)>| {
                 window.and_then(|(index, _)| self.windows.get(index as usize)).map(|it| it.stage)
             };
+            // What comes after a backward pass in one step is not the forward pass of the next.
+            let after = after.filter(|(_, far_ns)| self.in_one_step(launch, *far_ns));
             let (stage, evidence) = match (stage(before), stage(after)) {
                 (_, Some(Stage::Backward)) => (Stage::Forward, Evidence::BeforeBackward),
                 (Some(Stage::Backward | Stage::WeightGrad), Some(Stage::Optimizer)) => {
@@ -281,6 +282,15 @@ impl<'a> Finder<'a> {
             };
             Some(Found { stage, evidence, window: None })
         })
+    }
+
+    /// Whether no step of the profiler begins or ends from a launch to `far_ns` later.
+    fn in_one_step(&self, launch: Row, far_ns: i64) -> bool {
+        let ns = self.trace.ts_ns(launch);
+        let at = (self.process(launch) as u32, ns);
+        let next = self.step_bounds.partition_point(|bound| *bound <= at);
+        let next = self.step_bounds.get(next).filter(|(process, _)| *process == at.0);
+        next.is_none_or(|(_, bound_ns)| *bound_ns > ns.saturating_add(far_ns))
     }
 
     /// By its own start, because its launch is not recorded.

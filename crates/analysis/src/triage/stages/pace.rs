@@ -11,7 +11,7 @@
 
 use catalog::Category;
 
-use crate::gpu::{Extent, Gpu, GpuSlice};
+use crate::gpu::{Extent, Gpu};
 use crate::kernels::median;
 use crate::launches::Launches;
 use crate::percent;
@@ -31,8 +31,6 @@ const COMM_PCT: f64 = 50.0;
 /// How kernels of a stage follow their launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pace {
-    /// The time in which the device did anything, of whatever stage, in percent of the stage's span.
-    pub gpu_busy_pct: f64,
     /// Median time from the end of the launch call to the start of the kernel. Negative if the median kernel starts
     /// before its call returns. `None` if the calls of less than half of the kernels are recorded: the launch of a graph
     /// is not the launch of a single kernel.
@@ -86,23 +84,8 @@ impl Stages {
     ) -> Pace {
         let (mut waits, mut durations) = (Vec::new(), Vec::new());
         let (mut n_kernels, mut graphs) = (0, false);
-        // What the device was busy with in the span, counted or not; slices come by start.
-        let (mut busy_ns, mut until_ns) = (0_i64, extent.first_ns);
-        let mut run = |slice: &GpuSlice| {
-            let end_ns = slice.end_ns().min(extent.last_ns);
-            let new_ns = end_ns.saturating_sub(slice.start_ns.max(until_ns));
-            if new_ns > 0 {
-                busy_ns = busy_ns.saturating_add(new_ns);
-                until_ns = end_ns;
-            }
-        };
-        let mut beside = (0..gpu.n_beside()).map(|at| gpu.slice_beside(at)).peekable();
         let mut at = 0;
         gpu.each_slice(|slice| {
-            while let Some(other) = beside.next_if(|other| other.start_ns <= slice.start_ns) {
-                run(&other);
-            }
-            run(&slice);
             let computes = gpu.works[slice.work].category != Category::Communication;
             if self.stage(at) == stage && gpu.is_kernel(&slice) && computes {
                 n_kernels += 1;
@@ -116,7 +99,6 @@ impl Stages {
             }
             at += 1;
         });
-        beside.for_each(|other| run(&other));
         let told = 2 * waits.len() >= n_kernels;
         let (mut own_ns, mut late) = (extent.busy_ns, Vec::new());
         for gap in &gaps.all {
@@ -131,7 +113,6 @@ impl Stages {
             late_pct: percent(late_ns, own_ns),
             cpu_waits: gaps.cpu_waits(),
             graphs,
-            gpu_busy_pct: percent(busy_ns, extent.span_ns()),
             wait_p50_ns: median(&mut waits).filter(|_| told),
             kernel_p50_ns: median(&mut durations).filter(|_| told),
         }

@@ -14,6 +14,7 @@ use super::windows::{Side, StageWindow};
 use super::{Stage, Stages};
 use crate::gpu::{Extent, Gpu};
 use crate::launches::Launches;
+use crate::triage::idle::intervals::{Interval, both, length, union};
 use crate::{columns, percent, words};
 
 /// All GPU slices of one stage.
@@ -47,7 +48,8 @@ pub struct StageRow {
     pub(crate) graphs: bool,
     /// Time during which at least one of them ran.
     pub busy_ns: i64,
-    /// From the first start to the last end.
+    /// From the first start to the last end of its slices; over several profiler steps the sum over the steps that launched
+    /// them, each moment counted once.
     pub span_ns: i64,
     /// Busy in percent of the span.
     pub busy_pct: f64,
@@ -66,6 +68,13 @@ pub struct StageRow {
     pub batch: Option<String>,
     /// The evidence for the stage.
     pub recognised_by: String,
+}
+
+/// The time in which a device did anything.
+fn device_busy(gpu: &Gpu<'_>) -> Vec<Interval> {
+    let counted = (0..gpu.len()).map(|at| gpu.slice(at));
+    let all = counted.chain((0..gpu.n_beside()).map(|at| gpu.slice_beside(at)));
+    union(all.map(|slice| (slice.start_ns, slice.end_ns())).collect())
 }
 
 impl Stages {
@@ -92,12 +101,16 @@ impl Stages {
         });
         let all_ns =
             sums.iter().fold(0_i64, |all, (extent, ..)| all.saturating_add(extent.total_ns));
+        let spans = self.spans(gpu, launches);
+        let busy = device_busy(gpu);
         let n_stages = sums.iter().filter(|(extent, ..)| extent.n > 0).count();
         Stage::EVERY
             .iter()
             .zip(&sums)
-            .filter(|(_, (extent, ..))| extent.n > 0)
-            .map(|(stage, (extent, n_kernels, comm_ns))| {
+            .zip(&spans)
+            .filter(|((_, (extent, ..)), _)| extent.n > 0)
+            .map(|((stage, (extent, n_kernels, comm_ns)), spans)| {
+                let span_ns = length(spans);
                 let passes = self.passes(gpu.trace, *stage);
                 let pace = self.pace(gpu, launches, *stage, extent, waits);
                 let exposed_comm_pct = percent(*comm_ns, extent.busy_ns);
@@ -115,9 +128,9 @@ impl Stages {
                     late_ns: pace.late_ns,
                     graphs: pace.graphs,
                     busy_ns: extent.busy_ns,
-                    span_ns: extent.span_ns(),
-                    busy_pct: percent(extent.busy_ns, extent.span_ns()),
-                    gpu_busy_pct: pace.gpu_busy_pct,
+                    span_ns,
+                    busy_pct: percent(extent.busy_ns, span_ns),
+                    gpu_busy_pct: percent(length(&both(&busy, spans)), span_ns),
                     exposed_comm_pct,
                     wait_p50_ns: pace.wait_p50_ns,
                     kernel_p50_ns: pace.kernel_p50_ns,
@@ -127,6 +140,26 @@ impl Stages {
                 }
             })
             .collect()
+    }
+
+    /// By stage: from the first start to the last end of its slices, for each step of the profiler that launched any. (A
+    /// stage that comes once a step spans the other stages in between otherwise.)
+    #[inline(never)]
+    fn spans(&self, gpu: &Gpu<'_>, launches: &Launches) -> Vec<Vec<Interval>> {
+        let trace = gpu.trace;
+        let mut spans: Vec<BTreeMap<usize, Interval>> = vec![BTreeMap::new(); Stage::EVERY.len()];
+        let mut at = 0;
+        gpu.each_slice(|slice| {
+            let launched = launches
+                .of_slice(at)
+                .map(|row| (trace.track_info(trace.track(row)).process.0, trace.ts_ns(row)));
+            // (What is launched outside of steps forms groups of its own.)
+            let step = launched.map_or(0, |at| self.step_bounds.partition_point(|it| *it <= at));
+            let span = spans[self.stage(at) as usize].entry(step).or_insert((i64::MAX, i64::MIN));
+            *span = (span.0.min(slice.start_ns), span.1.max(slice.end_ns()));
+            at += 1;
+        });
+        spans.into_iter().map(|of| union(of.into_values().collect())).collect()
     }
 
     /// What each pass of a stage had to do: annotations of the CPU, else runs of the autograd engine, else ops with names
@@ -377,7 +410,7 @@ impl Row for StageRow {
             key: "span_ns",
             title: "Span",
             unit: Unit::Time,
-            help: "From the first start to the last end. Other stages may run within the span.",
+            help: "From the first start to the last end, of each profiler step that launched work of the stage, summed. Other stages may run within the span.",
             cell: |row| Cell::Ns(row.span_ns),
         },
         Column {

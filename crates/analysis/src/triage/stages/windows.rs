@@ -75,6 +75,8 @@ pub(crate) struct Windows {
     pub(crate) windows: Vec<StageWindow>,
     /// By track: whether all work that it launches is backward.
     pub(crate) is_engine: Vec<bool>,
+    /// Where the profiler's steps begin and end on the CPU, as (process, time), sorted.
+    pub(crate) step_bounds: Vec<(u32, i64)>,
 }
 
 /// A pause of the autograd engine that ends a run of it, where the script's own launches are not recorded: within a run
@@ -83,6 +85,8 @@ const PAUSE_NS: i64 = 1_000_000;
 /// The same where they are, and none is in the pause: the engine waits for the GPU (3 ms in a real trace).
 const LONG_PAUSE_NS: i64 = 100_000_000;
 
+/// The prefix of the profiler's steps.
+const STEP: &str = "ProfilerStep#";
 /// The prefix of the engine's own ops.
 const ENGINE_OP: &str = "autograd::engine::evaluate_function";
 /// The name PyTorch gives to the engine's threads.
@@ -94,6 +98,7 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
     let recorded = recorded(trace);
     let mut windows: Vec<StageWindow> = Vec::new();
     let mut has_step = vec![false; trace.tracks.len()];
+    let mut step_bounds: Vec<(u32, i64)> = Vec::new();
     let mut ops: Vec<(TrackId, i64, i64)> = Vec::new();
     // What an op's name says as an annotation: read once a name, not once an event.
     let mut of_op: Vec<Option<Option<Reading>>> = vec![None; trace.strings.len()];
@@ -107,13 +112,15 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
         let name = trace.name(row);
         let text = trace.strings.get(name);
         let what = *recorded.of(trace, row);
+        // (Profilers before PyTorch 1.11 write annotations as ops.)
+        if matches!(what, Recorded::Annotation | Recorded::Op) && text.starts_with(STEP) {
+            let process = trace.track_info(trace.track(row)).process.0;
+            step_bounds.extend([(process, start_ns), (process, end_ns())]);
+            has_step[trace.track(row).0 as usize] |= what == Recorded::Annotation;
+            return;
+        }
         let (side, reading) = match what {
-            Recorded::Annotation => {
-                if text.starts_with("ProfilerStep") {
-                    has_step[trace.track(row).0 as usize] = true;
-                }
-                (Side::Cpu, grammar::read(text))
-            }
+            Recorded::Annotation => (Side::Cpu, grammar::read(text)),
             Recorded::GpuAnnotation => (Side::Gpu, grammar::read(text)),
             Recorded::Op if is_backward.get(name.0 as usize) == Some(&true) => {
                 ops.push((trace.track(row), start_ns, end_ns()));
@@ -159,7 +166,8 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
             && start_ns.saturating_sub(end_ns) <= if recorded { LONG_PAUSE_NS } else { PAUSE_NS }
     }));
     trace::sort_by_key(&mut windows, |window| (window.start_ns, std::cmp::Reverse(window.end_ns)));
-    Windows { windows, is_engine }
+    trace::sort(&mut step_bounds);
+    Windows { windows, is_engine, step_bounds }
 }
 
 /// What the name of an op says, if it may be an annotation.
