@@ -14,6 +14,8 @@ use crate::percent;
 
 /// From this share of GPU time on such products are worth a sentence, in percent.
 const LEAST_PCT: f64 = 20.0;
+/// Time saved that is this part of the GPU time that goes away is all of it, in percent.
+const ALL_PCT: f64 = 90.0;
 /// TF32 that is not this much faster than plain f32 is not advised: GeForce GPUs run both at the same rate.
 const LEAST_GAIN: f64 = 1.5;
 
@@ -109,7 +111,9 @@ pub(super) fn sentence(
         peak.title
     );
     let shorter_ns = removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
-    let gain = if wall.is_vague() {
+    // (Where all of it is saved, no wait is in the way.)
+    let is_vague = wall.is_vague() && percent(saved_ns, shorter_ns) < ALL_PCT;
+    let gain = if is_vague {
         format!(
             "If they become faster by {ratio}, GPU time is {} shorter. How much sooner the run ends is not estimated: the CPU \
              waits for work of several streams, and which of them each wait is for is not recorded.",

@@ -125,7 +125,8 @@ fn quality(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     (!section.intro.is_empty()).then_some(section)
 }
 
-/// Missing run details, as questions; `None` if none is open. Those on a server are asked where a serving framework ran.
+/// What would change the advice if it were known, as questions; `None` if none is open. Run details that only identify the
+/// run (image, clocks, benchmark) are fields of the metadata, and no questions.
 fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let mut section = Section::new("questions", "Open questions");
     let any_gpu_work = metadata.gpu_counts.values().any(|n| *n > 0);
@@ -133,17 +134,10 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let has_ops = any_gpu_work && facts.has_ops;
     let has = |recorded: bool, flag: Option<bool>| recorded || flag == Some(true);
     for (missing, question) in [
-        (serves && metadata.base_image.is_none(), "Which container image was used (exact tag)?"),
         (
             serves && metadata.server_flags.is_none(),
-            "Which launch flags were used? Add the server_args.json.",
+            "Which launch flags were used? Some fused kernels depend on them: add the server_args.json.",
         ),
-        (
-            serves && metadata.benchmark_config_hash.is_none(),
-            "Which benchmark configuration was used?",
-        ),
-        (serves && metadata.target_arch.is_none(), "Which architecture are the conclusions for?"),
-        (serves && metadata.gpu_clocks_mhz.is_none(), "What were the GPU clocks?"),
         (
             any_gpu_work && !has_ops,
             "Is there a trace recorded with ProfilerActivity.CPU? Without it, kernels map to no op, and advice that \
