@@ -4,8 +4,9 @@ use catalog::{Category, Family};
 use report::{Cell, Column, Row, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::gpu::{Extent, Gpu};
-use crate::{columns, percent, words};
+use crate::{columns, words};
+use timeline::gpu::{Extent, Gpu};
+use timeline::percent;
 
 /// One category of GPU work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -238,8 +239,8 @@ impl Row for MatrixRow {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{Fixture, kernel, slice};
     use crate::{Options, analyze};
+    use fixture::{Fixture, kernel, slice};
 
     #[test]
     fn shares_are_of_all_gpu_slices_and_sum_to_the_whole() {

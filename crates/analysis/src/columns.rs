@@ -2,28 +2,39 @@
 
 use report::{Cell, Column, Unit};
 
-pub(crate) const fn kernel_name<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Kernel".
+#[must_use]
+pub const fn kernel_name<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "kernel_name", title: "Kernel", unit: Unit::Name, help, cell }
 }
 
-pub(crate) const fn category<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Category".
+#[must_use]
+pub const fn category<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "category", title: "Category", unit: Unit::Category, help, cell }
 }
 
-pub(crate) const fn family<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Family".
+#[must_use]
+pub const fn family<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "family", title: "Family", unit: Unit::Text, help, cell }
 }
 
-pub(crate) const fn device<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Device".
+#[must_use]
+pub const fn device<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "device", title: "Device", unit: Unit::Text, help, cell }
 }
 
-pub(crate) const fn total_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Total".
+#[must_use]
+pub const fn total_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "total_ns", title: "Total", unit: Unit::Time, help, cell }
 }
 
 /// A share of total durations; the title names the whole.
-pub(crate) const fn share_pct<R>(
+#[must_use]
+pub const fn share_pct<R>(
     title: &'static str,
     help: &'static str,
     cell: fn(&R) -> Cell,
@@ -32,49 +43,67 @@ pub(crate) const fn share_pct<R>(
 }
 
 /// The title of a share of all GPU time.
-pub(crate) const OF_GPU_TIME: &str = "Share of GPU time";
+pub const OF_GPU_TIME: &str = "Share of GPU time";
 /// The title of a share of a stage's GPU time.
-pub(crate) const OF_STAGE_TIME: &str = "Share of stage GPU time";
+pub const OF_STAGE_TIME: &str = "Share of stage GPU time";
 
-pub(crate) const fn busy_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Busy".
+#[must_use]
+pub const fn busy_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "busy_ns", title: "Busy", unit: Unit::Time, help, cell }
 }
 
-pub(crate) const fn busy_pct<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Busy, share of span".
+#[must_use]
+pub const fn busy_pct<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "busy_pct", title: "Busy, share of span", unit: Unit::Percent, help, cell }
 }
 
-pub(crate) const fn n_slices<R>(cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "GPU slices".
+#[must_use]
+pub const fn n_slices<R>(cell: fn(&R) -> Cell) -> Column<R> {
     let help = "Slices on the GPU: kernels, copies and fills.";
     Column { key: "n_slices", title: "GPU slices", unit: Unit::Count, help, cell }
 }
 
-pub(crate) const fn n_kernels<R>(cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Kernels".
+#[must_use]
+pub const fn n_kernels<R>(cell: fn(&R) -> Cell) -> Column<R> {
     let help = "Kernels only, without copies and fills.";
     Column { key: "n_kernels", title: "Kernels", unit: Unit::Count, help, cell }
 }
 
-pub(crate) const fn launches<R>(cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Launches".
+#[must_use]
+pub const fn launches<R>(cell: fn(&R) -> Cell) -> Column<R> {
     let help = "Number of launches.";
     Column { key: "launches", title: "Launches", unit: Unit::Count, help, cell }
 }
 
-pub(crate) const fn stream<R>(cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Stream".
+#[must_use]
+pub const fn stream<R>(cell: fn(&R) -> Cell) -> Column<R> {
     let help = "The CUDA or HIP stream.";
     Column { key: "stream", title: "Stream", unit: Unit::Text, help, cell }
 }
 
-pub(crate) const fn dur_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Duration".
+#[must_use]
+pub const fn dur_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
     let help = "Duration of the slice.";
     Column { key: "dur_ns", title: "Duration", unit: Unit::Time, help, cell }
 }
 
-pub(crate) const fn mean_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Mean".
+#[must_use]
+pub const fn mean_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
     let help = "Total / launches.";
     Column { key: "mean_ns", title: "Mean", unit: Unit::Time, help, cell }
 }
 
-pub(crate) const fn max_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Max".
+#[must_use]
+pub const fn max_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
     let help = "Longest launch.";
     Column { key: "max_ns", title: "Max", unit: Unit::Time, help, cell }
 }
@@ -83,7 +112,8 @@ pub(crate) const fn max_ns<R>(cell: fn(&R) -> Cell) -> Column<R> {
 const LISTED_STREAMS: usize = 6;
 
 /// The streams of a row, as a cell lists them.
-pub(crate) fn list_streams(streams: &[String]) -> Cell {
+#[must_use]
+pub fn list_streams(streams: &[String]) -> Cell {
     let listed = streams.len().min(LISTED_STREAMS);
     let mut text = streams[..listed].join(", ");
     if listed < streams.len() {
@@ -92,11 +122,15 @@ pub(crate) fn list_streams(streams: &[String]) -> Cell {
     Cell::Text(text)
 }
 
-pub(crate) const fn streams<R>(cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Streams".
+#[must_use]
+pub const fn streams<R>(cell: fn(&R) -> Cell) -> Column<R> {
     let help = "Streams of its launches; device:stream if the trace has several devices.";
     Column { key: "streams", title: "Streams", unit: Unit::Text, help, cell }
 }
 
-pub(crate) const fn p50_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
+/// The column "Median".
+#[must_use]
+pub const fn p50_ns<R>(help: &'static str, cell: fn(&R) -> Cell) -> Column<R> {
     Column { key: "p50_ns", title: "Median", unit: Unit::Time, help, cell }
 }

@@ -33,7 +33,7 @@ impl TraceReport {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Options, analyze, fixture};
+    use crate::{Options, analyze};
 
     #[test]
     fn the_promised_keys_are_there() {

@@ -44,8 +44,8 @@ pub(crate) fn before_window(overview: &Overview, steps: &[StepRow]) -> Option<Fi
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{Fixture, kernel, slice};
     use crate::{Options, analyze};
+    use fixture::{Fixture, kernel, slice};
 
     #[test]
     fn a_schedule_that_left_steps_out_needs_only_a_synchronization() {

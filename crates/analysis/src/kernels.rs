@@ -1,13 +1,16 @@
 //! Kernels by name, over all stages.
 
 use catalog::RawKind;
-use report::{Cell, Column, Row, Unit};
+use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
 use trace::StreamId;
 
-use crate::gpu::Gpu;
-use crate::streams::natural;
-use crate::{columns, percent, words};
+use crate::{columns, words};
+use timeline::before_window::BeforeWindow;
+use timeline::gpu::Gpu;
+use timeline::median;
+use timeline::percent;
+use timeline::streams::{names, stream_labels};
 
 /// All launches of one kernel name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -132,41 +135,6 @@ fn spread(durations: &mut [i64]) -> (i64, i64, i64) {
     (min, median(durations).unwrap_or_default(), max)
 }
 
-/// The median; of an even number of values the mean of the two in the middle, half a nanosecond rounded up. It changes
-/// the order of the values.
-pub(crate) fn median(values: &mut [i64]) -> Option<i64> {
-    let half = values.len().checked_sub(1)? / 2;
-    let even = values.len().is_multiple_of(2);
-    let (_, low, above) = values.select_nth_unstable(half);
-    let low = *low;
-    let high = above.iter().copied().min().filter(|_| even).unwrap_or(low);
-    // (In 128 bits: the sum of two times may not fit.)
-    let sum = i128::from(low) + i128::from(high);
-    i64::try_from((sum + 1).div_euclid(2)).ok()
-}
-
-/// What to call each stream: its id, with the device's before it when there are several devices.
-pub(crate) fn stream_labels(gpu: &Gpu<'_>) -> Vec<((bool, i64, String), String)> {
-    let streams = &gpu.trace.streams;
-    let several = streams.windows(2).any(|pair| pair[0].device != pair[1].device);
-    streams
-        .iter()
-        .map(|stream| {
-            let name = stream.stream.display(&gpu.trace.strings);
-            let device = stream.device.display(&gpu.trace.strings);
-            let label = if several { format!("{device}:{name}") } else { name.clone() };
-            (natural(&name), label)
-        })
-        .collect()
-}
-
-pub(crate) fn names(streams: &[StreamId], labels: &[((bool, i64, String), String)]) -> Vec<String> {
-    let mut found: Vec<_> =
-        streams.iter().filter_map(|stream| labels.get(usize::from(stream.0))).collect();
-    trace::sort(&mut found);
-    found.into_iter().map(|(_, label)| label.clone()).collect()
-}
-
 impl Row for KernelRow {
     const SHOWN: &'static [&'static str] = &[
         "kernel_name",
@@ -229,10 +197,24 @@ impl Row for KernelRow {
     ];
 }
 
+/// The sentence about work from before the window, if tables with these kernels include it.
+pub(crate) fn included(before: &BeforeWindow, kernels: &[KernelRow]) -> Option<String> {
+    if kernels.iter().all(|row| row.before_window_launches == 0) {
+        return None;
+    }
+    let n = before.n_kernels.saturating_add(before.n_memory_ops);
+    Some(format!(
+        "Includes {} ({}) launched before profiling started; triage excludes {} by default.",
+        units::plural(n, "GPU slice", "GPU slices"),
+        units::time(before.kernel_ns.saturating_add(before.memory_ns)),
+        if n == 1 { "it" } else { "them" },
+    ))
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{Fixture, kernel, slice};
     use crate::{Options, analyze};
+    use fixture::{Fixture, kernel, slice};
 
     #[test]
     fn statistics_are_of_real_launches() {

@@ -9,63 +9,33 @@
 //! * figures are exact: integer nanoseconds; "busy" time is a union, "total" time is a sum;
 //! * only GPU slices have index vectors (nine bytes each), because they are few among the events of a trace.
 
-mod before_window;
 mod breakdown;
-mod columns;
+pub mod columns;
 mod contract;
-mod device;
 mod findings;
-mod gpu;
 mod kernels;
-mod launches;
 mod other_work;
 mod overview;
-mod recorded;
 mod step_facts;
 mod steps;
 mod streams;
-mod text_timeline;
-mod triage;
-pub mod versions;
 pub mod words;
 
-#[cfg(test)]
-mod fixture;
-
-pub use before_window::BeforeWindow;
 pub use breakdown::{CategoryRow, FamilyRow, MatrixRow};
 pub use contract::BreakdownJson;
-pub use device::Device;
 pub use kernels::KernelRow;
 pub use other_work::other_work;
 pub use overview::{FigureRow, GpuTotals, Overview, only_communication};
 pub use step_facts::{Queued, StepFacts};
 pub use steps::{StepRow, StepSummaryRow, step_summary};
 pub use streams::{DeviceRow, StreamRow};
-pub use text_timeline::{gpu_text, window_text};
-pub use triage::{
-    ArchMatch, ArchRelation, ArchVerdict, BeforeWindowSum, CallSite, CaptureFacts, CaptureUse,
-    Concurrency, Confidence, Coverage, Framework, FrameworkVote, FuseRow, InstanceRow,
-    KernelDetails, KernelKey, KernelMap, KernelTableRow, Location, MappedByName, MappedKernel,
-    MappedSite, NextTo, ObservedArch, OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs,
-    Sources, Stage, StageRow, TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice,
-    above_cutoff, guess_map, guess_roles, kernel_map, map_names, overlap_windows, triage,
-    triage_kept,
-};
+pub use timeline::before_window::BeforeWindow;
+pub use timeline::device::Device;
+pub use timeline::{Options, percent};
 
 use report::{Section, Table};
 use serde::{Deserialize, Serialize};
 use trace::Trace;
-
-/// What a person may choose before the analyses run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
-    /// Only this device's GPU slices, by the name it has in [`StreamRow::device`]; all devices by default.
-    pub device: Option<String>,
-    /// Leaves kernels and copies that were launched before the window out of every figure. By default they
-    /// count, as in any plain sum over the file, and are marked and counted apart beside it.
-    pub without_before_window: bool,
-}
 
 /// Everything the analyses found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,9 +64,9 @@ pub struct TraceReport {
 /// Analyses `trace`.
 #[must_use]
 pub fn analyze(trace: &Trace, options: &Options) -> TraceReport {
-    let platform = device::platform(trace);
-    let before_window = before_window::BeforeWindowSlices::of(trace);
-    let gpu = gpu::Gpu::new(trace, platform, &before_window, options);
+    let platform = timeline::device::platform(trace);
+    let before_window = timeline::before_window::BeforeWindowSlices::of(trace);
+    let gpu = timeline::gpu::Gpu::new(trace, platform, &before_window, options);
     let breakdown = breakdown::breakdown(&gpu);
     let (devices, streams) = streams::streams(&gpu);
     let (steps, step_facts) = steps::steps(&gpu);
@@ -154,7 +124,7 @@ impl TraceReport {
              Total - Busy."
                 .to_owned(),
         );
-        let included = overview.before_window.included(kernels);
+        let included = kernels::included(&overview.before_window, kernels);
         breakdown.intro.extend(included.clone());
         let summed = ["n_slices", "total_ns", "share_pct"];
         let nothing = "This trace contains no GPU slices.";
@@ -200,11 +170,6 @@ impl TraceReport {
 
         vec![first, breakdown, table, list]
     }
-}
-
-/// `part` of `whole` in percent; 0 of nothing is 0.
-fn percent(part: i64, whole: i64) -> f64 {
-    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
 #[cfg(test)]

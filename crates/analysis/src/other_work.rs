@@ -5,8 +5,8 @@
 use report::units;
 use trace::{Container, Phase, Row, Trace, each_row};
 
-use crate::before_window::is_gpu_slice;
-use crate::recorded::{Recorded, recorded};
+use timeline::before_window::is_gpu_slice;
+use timeline::recorded::{Recorded, recorded};
 
 /// Raw categories of work on an accelerator that is not analysed, and how its events are called. (Kineto's
 /// `ActivityType.cpp`, 2025; Enflame's fork of it. XPU and PrivateUse1 devices record `kernel` and `gpu_memcpy`, which are
@@ -212,9 +212,9 @@ impl Producer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Fixture, kernel, slice};
+    use fixture::{Fixture, kernel, slice};
 
-    fn of(slices: &[crate::fixture::Slice<'_>]) -> Option<String> {
+    fn of(slices: &[fixture::Slice<'_>]) -> Option<String> {
         let mut fixture = Fixture::default();
         slices.iter().for_each(|slice| fixture.push(*slice));
         other_work(&fixture.finish())

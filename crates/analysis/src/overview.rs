@@ -5,14 +5,14 @@ use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
 use trace::{Flags, Phase, Trace, each_row};
 
-use crate::before_window::{BeforeWindow, BeforeWindowSlices, duration_ns};
 use crate::breakdown::CategoryRow;
-use crate::device::{self, Device};
-use crate::gpu::{Extent, Gpu};
 use crate::other_work::other_work;
-use crate::percent;
-use crate::steps::absolute_ns;
-use crate::triage::idle::intervals::{Collector, length, without};
+use timeline::absolute_ns;
+use timeline::before_window::{BeforeWindow, BeforeWindowSlices, duration_ns};
+use timeline::device::{self, Device};
+use timeline::gpu::{Extent, Gpu};
+use timeline::intervals::{Collector, length, without};
+use timeline::percent;
 
 /// The figures of the first screen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -373,8 +373,8 @@ impl Row for FigureRow {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{Fixture, kernel, slice};
     use crate::{Options, analyze};
+    use fixture::{Fixture, kernel, slice};
 
     #[test]
     fn sums_and_unions_differ_where_slices_overlap() {

@@ -10,10 +10,10 @@ use report::units;
 use serde::{Deserialize, Serialize};
 use trace::Row;
 
-use crate::before_window::each_launch;
-use crate::gpu::Gpu;
-use crate::percent;
-use crate::triage::idle::intervals::{Collector, Interval, both, length, without};
+use timeline::before_window::each_launch;
+use timeline::gpu::Gpu;
+use timeline::intervals::{Collector, Interval, both, length, without};
+use timeline::percent;
 
 /// Annotations that leave out this share of GPU busy time between the first and the last of them are no durations, in percent.
 const LEFT_OUT_PCT: f64 = 10.0;
@@ -179,8 +179,8 @@ fn queued(gpu: &Gpu<'_>, steps: &[Row]) -> Option<Queued> {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{Fixture, kernel, slice};
     use crate::{Options, TraceReport, analyze, step_summary};
+    use fixture::{Fixture, kernel, slice};
 
     const MS: i64 = 1_000_000;
 

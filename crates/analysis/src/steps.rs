@@ -2,12 +2,13 @@
 
 use report::{Cell, Column, Row, Unit, Word};
 use serde::{Deserialize, Serialize};
-use trace::{Flags, Phase, StringId, Trace, each_row};
+use trace::{Flags, Phase, StringId, each_row};
 
-use crate::before_window::duration_ns;
-use crate::gpu::Gpu;
 use crate::step_facts::StepFacts;
 use crate::words;
+use timeline::absolute_ns;
+use timeline::before_window::duration_ns;
+use timeline::gpu::Gpu;
 
 /// A step is an outlier if it takes more than 1.5 times the median, or less than the median / 1.5.
 const OUTLIER: f64 = 1.5;
@@ -172,11 +173,6 @@ pub fn step_summary(rows: &[StepRow], facts: &StepFacts) -> Vec<StepSummaryRow> 
     [of_side("CPU"), of_side("GPU"), start_to_start].into_iter().flatten().collect()
 }
 
-/// A point of the trace on the file's own clock, when that fits 64 bits.
-pub(crate) fn absolute_ns(trace: &Trace, ts_ns: i64) -> Option<i64> {
-    i64::try_from(trace.origin_ns.checked_add(i128::from(ts_ns))?).ok()
-}
-
 impl Row for StepRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
@@ -292,8 +288,8 @@ impl Row for StepSummaryRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Fixture, slice};
     use crate::{Options, analyze};
+    use fixture::{Fixture, slice};
 
     fn rows(fixture: Fixture) -> Vec<StepRow> {
         analyze(&fixture.finish(), &Options::default()).steps

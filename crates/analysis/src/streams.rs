@@ -4,9 +4,11 @@ use report::{Cell, Column, Row, Unit};
 use serde::{Deserialize, Serialize};
 use trace::IdToken;
 
-use crate::device::devices;
-use crate::gpu::{Extent, Gpu};
-use crate::{columns, percent};
+use crate::columns;
+use timeline::device::devices;
+use timeline::gpu::{Extent, Gpu};
+use timeline::percent;
+use timeline::streams::natural;
 
 /// One GPU device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -124,14 +126,6 @@ pub(crate) fn streams(gpu: &Gpu<'_>) -> (Vec<DeviceRow>, Vec<StreamRow>) {
     (device_rows, stream_rows)
 }
 
-/// Numbers by value, then words.
-pub(crate) fn natural(id: &str) -> (bool, i64, String) {
-    match id.parse::<i64>() {
-        Ok(number) => (false, number, String::new()),
-        Err(_) => (true, 0, id.to_owned()),
-    }
-}
-
 impl Row for DeviceRow {
     const SHOWN: &'static [&'static str] =
         &["device", "name", "busy_pct", "busy_ns", "idle_ns", "span_ns", "total_ns", "n_kernels"];
@@ -205,8 +199,8 @@ impl Row for StreamRow {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{Fixture, kernel};
     use crate::{Options, analyze};
+    use fixture::{Fixture, kernel};
 
     #[test]
     fn streams_are_kept_apart_and_come_in_natural_order() {

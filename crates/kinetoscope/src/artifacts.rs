@@ -31,11 +31,12 @@ pub(crate) use source::base_name;
 pub use source::{Role, SourceDigest, SourceFile, sha256_hex};
 pub use zip::{Archive, Stored, TooLarge, ZipWriter};
 
-use analysis::{TraceReport, TriageReport};
+use analysis::TraceReport;
 use decode::Decoded;
 use repair::RepairPlan;
 use report::Section;
 use serde::{Deserialize, Serialize};
+use triage::TriageReport;
 
 use metadata::MetadataInput;
 use privacy::Names;

@@ -10,7 +10,7 @@ pub use table::DeltaRow;
 
 use std::collections::BTreeMap;
 
-use analysis::words;
+use crate::words;
 use report::{Cell, Section, Table};
 use serde::de::DeserializeOwned;
 use serde_json::Value;

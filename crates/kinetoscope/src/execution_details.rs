@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use analysis::CaptureFacts;
 use serde_json::Value;
+use triage::CaptureFacts;
 
 use crate::artifacts::base_name;
 

@@ -1,7 +1,7 @@
 //! The rank and the possible role of a file, from its name and content.
 
-use analysis::Signs;
 use trace::Trace;
+use triage::Signs;
 
 /// The rank of a trace: from `distributedInfo`, else from its name.
 #[must_use]

@@ -17,9 +17,9 @@ const UNRESOLVED: &str = "unresolved";
 
 #[cfg(test)]
 mod tests {
-    use analysis::{KernelMap, MappedKernel, MappedSite, Stage};
     use proptest::prelude::*;
     use trace::Metadata;
+    use triage::{KernelMap, MappedKernel, MappedSite, Stage};
 
     use super::*;
 

@@ -41,14 +41,7 @@ mod repairer;
 mod text_faults;
 
 pub use ::trace::Details;
-pub use analysis::{
-    BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, Concurrency, Confidence, Coverage,
-    FuseRow, InstanceRow, KernelDetails, KernelKey, KernelMap, KernelTableRow, MappedByName,
-    NextTo, Options, OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs, Sources, Stage,
-    StageRow, TraceReport, TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice,
-    above_cutoff, analyze, gpu_text, guess_map, guess_roles, kernel_map, map_names, other_work,
-    overlap_windows, triage, triage_kept, window_text, words,
-};
+pub use analysis::{TraceReport, analyze, other_work};
 pub use catalog::Category;
 pub use compare::{
     Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow, NotAnArtifact, Run,
@@ -71,7 +64,22 @@ pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
 pub use repair_report::RepairReport;
 pub use repair_rows::LogRow;
 pub use repairer::{Output, Proof, ProofRow, Repairer, proof_table};
+pub use timeline::Options;
+pub use triage::{
+    BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, Concurrency, Confidence, Coverage,
+    FuseRow, InstanceRow, KernelDetails, KernelKey, KernelMap, KernelTableRow, MappedByName,
+    NextTo, OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs, Sources, Stage, StageRow,
+    TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice, above_cutoff, gpu_text,
+    guess_map, guess_roles, kernel_map, map_names, overlap_windows, triage, triage_kept,
+    window_text,
+};
 pub use {report, trace};
+
+/// Labels and meanings of the fixed words in tables.
+pub mod words {
+    pub use analysis::words::{category, category_title, family};
+    pub use triage::words::{FUSE_STATUS, stage};
+}
 
 /// Version of Kinetoscope, as it stands in everything it writes.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

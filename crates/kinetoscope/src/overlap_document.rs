@@ -1,11 +1,12 @@
 //! The output of `kinetoscope overlap`: overlap candidates, each with its neighbours, its calls and a drawing.
 
-use analysis::{
-    Concurrency, Coverage, FigureRow, NextTo, OverlapContext, OverlapRow, OverlapWindow,
-    TriageReport, window_text,
-};
+use analysis::FigureRow;
 use report::{Cell, Section, Table, code_span, plain_text, short_name, units};
 use trace::Metadata;
+use triage::{
+    Concurrency, Coverage, NextTo, OverlapContext, OverlapRow, OverlapWindow, TriageReport,
+    window_text,
+};
 
 use crate::artifacts::privacy::{Names, strip_section};
 

@@ -6,7 +6,6 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use analysis::{Framework, FrameworkVote, ObservedArch};
 use kinetoscope::artifacts::{
     ArtifactInput, ArtifactOptions, FuseArtifact, KernelArtifact, Micros, OverlapArtifact, Percent,
     Role, RunFacts, STRIPPED, SourceDigest, Stored, Tables, Triaged, UserFacts, archive, artifacts,
@@ -17,6 +16,7 @@ use kinetoscope::{
     kernel_map_from_json, kernel_map_json, plan_repair, triage,
 };
 use serde_json::{Value, json};
+use triage::{Framework, FrameworkVote, ObservedArch};
 
 fn run_facts() -> RunFacts {
     RunFacts {

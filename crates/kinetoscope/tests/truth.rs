@@ -7,8 +7,9 @@
 
 use std::path::{Path, PathBuf};
 
-use analysis::{Options, TraceReport, analyze};
+use analysis::{TraceReport, analyze};
 use serde_json::{Value, json};
+use timeline::Options;
 
 /// Traces with their reference, by name. `None` (and a line on stderr) when the corpus is not there.
 fn corpus() -> Option<Vec<(String, trace::Trace, Value)>> {

@@ -17,10 +17,19 @@ const LAYERS: &[Layer] = &[
     Layer { name: "report", uses: &[], kind: Kind::Core },
     Layer { name: "decode", uses: &["scan", "trace"], kind: Kind::Core },
     Layer { name: "repair", uses: &["scan", "trace"], kind: Kind::Core },
-    Layer { name: "analysis", uses: &["trace", "catalog", "report"], kind: Kind::Core },
+    Layer { name: "timeline", uses: &["trace", "catalog", "report"], kind: Kind::Core },
+    Layer { name: "analysis", uses: &["trace", "catalog", "report", "timeline"], kind: Kind::Core },
+    Layer {
+        name: "triage",
+        uses: &["trace", "catalog", "report", "timeline", "analysis"],
+        kind: Kind::Core,
+    },
     Layer {
         name: "kinetoscope",
-        uses: &["trace", "scan", "decode", "catalog", "report", "analysis", "repair"],
+        uses: &[
+            "trace", "scan", "decode", "catalog", "report", "timeline", "analysis", "triage",
+            "repair",
+        ],
         kind: Kind::Core,
     },
     // The app uses types of report and analysis; it holds no Trace, so it cannot run an analysis.
@@ -28,11 +37,12 @@ const LAYERS: &[Layer] = &[
     Layer { name: "bench", uses: &["kinetoscope"], kind: Kind::Page },
     Layer { name: "cli", uses: &["kinetoscope"], kind: Kind::Host },
     Layer { name: "testkit", uses: &[], kind: Kind::Host },
+    Layer { name: "fixture", uses: &["trace"], kind: Kind::Host },
     Layer { name: "xtask", uses: &[], kind: Kind::Host },
 ];
 
 /// Crates that tests of any crate may also use.
-const TESTS_USE: &[&str] = &["testkit", "decode"];
+const TESTS_USE: &[&str] = &["testkit", "fixture", "decode"];
 
 struct Layer {
     name: &'static str,

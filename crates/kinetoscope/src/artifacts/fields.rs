@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::facts::NotFacts;
-use analysis::Stage;
 use catalog::architectures;
+use triage::Stage;
 
 /// What a fact is, and so how it is written and checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

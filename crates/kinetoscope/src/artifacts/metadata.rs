@@ -9,16 +9,15 @@ pub use of_file::{DeviceFacts, Distributed, TraceFacts};
 
 use std::collections::BTreeMap;
 
-use analysis::{
-    ArchMatch, ArchRelation, Coverage, FrameworkVote, ObservedArch, Stage, TraceReport,
-    TriageReport, only_communication, versions,
-};
+use analysis::{TraceReport, only_communication};
 use decode::Decoded;
 use repair::RepairPlan;
 use report::units;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use timeline::versions;
 use trace::{StringId, Trace};
+use triage::{ArchMatch, ArchRelation, Coverage, FrameworkVote, ObservedArch, Stage, TriageReport};
 
 use of_file::Keys;
 

@@ -1,9 +1,11 @@
 //! From a trace and options to artifacts, in one call that the page and the command line share.
 
-use analysis::{Options, Sources, Stage, TriageOptions, TriageReport, analyze, kernel_map, triage};
+use analysis::analyze;
 use decode::Decoded;
 use repair::RepairPlan;
+use timeline::Options;
 use trace::Trace;
+use triage::{Sources, Stage, TriageOptions, TriageReport, kernel_map, triage};
 
 use super::{
     Artifact, ArtifactOptions, KERNEL_MAP, SourceFile, Triaged, UserFacts, triage_artifacts,

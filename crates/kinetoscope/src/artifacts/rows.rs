@@ -3,8 +3,8 @@
 //! A row here is a copy of a row of the analysis in other units and words, so that the analysis may change without
 //! breaking whoever reads artifacts.
 
-use analysis::{FuseRow, KernelTableRow, OverlapRow};
 use serde::{Deserialize, Serialize};
+use triage::{FuseRow, KernelTableRow, OverlapRow};
 
 use super::number::{Micros, Percent};
 

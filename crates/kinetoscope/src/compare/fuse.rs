@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::words;
+use crate::words;
 use report::{Cell, Column, Row, Unit, Word};
 use serde::{Deserialize, Serialize};
 

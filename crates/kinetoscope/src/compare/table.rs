@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analysis::words;
+use crate::words;
 use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use analysis::{KernelMap, MappedKernel, MappedSite, Stage};
 use serde_json::{Map, Value};
+use triage::{KernelMap, MappedKernel, MappedSite, Stage};
 
 use super::{KERNEL_MAP_VERSION, UNRESOLVED};
 use crate::artifacts::Micros;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use analysis::{KernelMap, MappedKernel};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 use trace::Metadata;
+use triage::{KernelMap, MappedKernel};
 
 use super::{KERNEL_MAP_VERSION, UNRESOLVED};
 use crate::artifacts::privacy::Names;

@@ -1,0 +1,145 @@
+//! What an event records, by its raw category and, for PyTorch's own annotations, by its name: one place for the
+//! producers' spellings.
+
+use std::cell::Cell;
+
+use trace::{ByRawCategory, Row, StringId, Trace};
+
+use crate::before_window::is_gpu;
+
+/// What was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// An operator of PyTorch.
+    Op,
+    /// A frame of Python.
+    Frame,
+    /// A range that somebody named, around calls.
+    Annotation,
+    /// The profiler's copy of it, around the work on the GPU.
+    GpuAnnotation,
+    /// Waiting, on a stream or for one.
+    Sync,
+    /// Runtime calls, GPU work and everything else.
+    Other,
+}
+
+impl Recorded {
+    /// What is recorded under a raw category, in any letter case. (`Operator` is that of old profilers.)
+    fn of(raw_category: &str) -> Self {
+        let lower = raw_category.to_ascii_lowercase();
+        match lower.as_str() {
+            "cpu_op" | "operator" => Self::Op,
+            "python_function" => Self::Frame,
+            gpu if gpu.contains("annotation") && gpu.starts_with("gpu") => Self::GpuAnnotation,
+            cpu if cpu.contains("annotation") => Self::Annotation,
+            sync if sync.contains("sync") => Self::Sync,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How the names of PyTorch's own annotations begin. The profilers of PyTorch 1.8 and 1.9 write them as `Operator` or
+/// `cpu_op`, so the raw category alone does not identify them (measured: `Optimizer.step#SGD.step` with cat `Operator`).
+const ANNOTATIONS: &[&str] = &[
+    "ProfilerStep#",
+    "Optimizer.step#",
+    "Optimizer.zero_grad#",
+    "enumerate(DataLoader)#",
+    "enumerate(DataPipe)#",
+    "DistributedDataParallel.forward",
+    "DataParallel.forward",
+    "FullyShardedDataParallel.",
+    "FSDP::",
+];
+
+/// What each event of a trace records.
+pub struct Recordings {
+    by_raw_category: ByRawCategory<Recorded>,
+    /// By name: whether it is an annotation of PyTorch's own.
+    is_annotation: Vec<bool>,
+    /// Whether the trace has a raw category of annotations, as PyTorch writes it since 1.11: then no op is an annotation of
+    /// somebody's own.
+    pub annotates: bool,
+}
+
+impl Recordings {
+    /// What an event records.
+    pub fn of(&self, trace: &Trace, row: Row) -> &Recorded {
+        let found = self.by_raw_category.of(trace, row);
+        let named = matches!(found, Recorded::Op | Recorded::Other)
+            && self.is_annotation.get(trace.name(row).0 as usize) == Some(&true)
+            && !is_gpu(trace.flags(row));
+        if named { &Recorded::Annotation } else { found }
+    }
+}
+
+/// Looks up what the raw categories and names of a trace record.
+pub fn recorded(trace: &Trace) -> Recordings {
+    let names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    let annotates = Cell::new(false);
+    let by_raw_category = trace.by_raw_category(|raw_category| {
+        let found = Recorded::of(raw_category);
+        annotates.set(annotates.get() || found == Recorded::Annotation);
+        found
+    });
+    Recordings {
+        by_raw_category,
+        annotates: annotates.get(),
+        is_annotation: names
+            .map(|name| ANNOTATIONS.iter().any(|start| name.starts_with(start)))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fixture::{Fixture, kernel, slice};
+
+    #[test]
+    fn annotations_of_pytorch_are_known_by_name_in_any_raw_category() {
+        let mut fixture = Fixture::default();
+        let cases = [
+            ("Operator", "Optimizer.step#SGD.step", Recorded::Annotation),
+            ("cpu_op", "Optimizer.zero_grad#Adam.zero_grad", Recorded::Annotation),
+            ("Operator", "ProfilerStep#5", Recorded::Annotation),
+            (
+                "cpu_op",
+                "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+                Recorded::Annotation,
+            ),
+            ("user_defined", "ProfilerStep#5", Recorded::Annotation),
+            ("gpu_user_annotation", "ProfilerStep#5", Recorded::GpuAnnotation),
+            ("python_function", "ProfilerStep#5", Recorded::Frame),
+            ("cpu_op", "aten::mm", Recorded::Op),
+        ];
+        for (raw_category, name, _) in cases {
+            fixture.push(slice(raw_category, name).at(0, 1));
+        }
+        fixture.push(kernel("ProfilerStep#5").at(0, 1));
+        let trace = fixture.finish();
+        let recorded = recorded(&trace);
+        for (row, (raw_category, name, expected)) in (0..).zip(cases) {
+            assert_eq!(*recorded.of(&trace, row), expected, "{raw_category} {name}");
+        }
+        assert_eq!(*recorded.of(&trace, cases.len() as Row), Recorded::Other);
+    }
+
+    #[test]
+    fn producers_spell_it_in_their_own_ways() {
+        for (raw_category, expected) in [
+            ("cpu_op", Recorded::Op),
+            ("Operator", Recorded::Op),
+            ("python_function", Recorded::Frame),
+            ("user_annotation", Recorded::Annotation),
+            ("gpu_user_annotation", Recorded::GpuAnnotation),
+            ("cuda_sync", Recorded::Sync),
+            ("cuda_runtime", Recorded::Other),
+            ("Runtime", Recorded::Other),
+            ("", Recorded::Other),
+        ] {
+            assert_eq!(Recorded::of(raw_category), expected, "{raw_category}");
+        }
+    }
+}

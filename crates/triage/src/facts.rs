@@ -1,0 +1,286 @@
+//! The facts of a run that gates of advice ask for ([`catalog::remedies`]): what the trace proves, and no more.
+
+use catalog::Platform;
+use catalog::remedies::{Optimizer, Phase, RunFacts, RunType, Stack};
+use trace::{Flags, Phase as EventPhase, Row, StringId, Trace, TrackId, each_row};
+
+use super::framework::Framework;
+use super::stages::Stage;
+
+/// Time on threads, by thread and start; nested ranges are one.
+#[derive(Debug, Default)]
+pub(crate) struct Regions {
+    ranges: Vec<(TrackId, i64, i64)>,
+}
+
+impl Regions {
+    /// The ranges whose names `wanted` picks. `gpu` annotations are on streams, where nothing is launched.
+    #[inline(never)]
+    pub(crate) fn of(trace: &Trace, wanted: impl Fn(&str) -> bool) -> Self {
+        let names = 0..trace.strings.len() as u32;
+        let wanted: Vec<bool> = names.map(|id| wanted(trace.strings.get(StringId(id)))).collect();
+        let mut ranges: Vec<(TrackId, i64, i64)> = Vec::new();
+        if wanted.contains(&true) {
+            each_row(trace, |row| {
+                let complete = trace.phase(row) == EventPhase::Complete;
+                if wanted[trace.name(row).0 as usize]
+                    && complete
+                    && trace.flags(row).has(Flags::HAS_TS)
+                    && trace.stream(row).is_none()
+                {
+                    ranges.push((trace.track(row), trace.ts_ns(row), trace.end_ns(row)));
+                }
+            });
+        }
+        trace::sort(&mut ranges);
+        ranges.dedup_by(|next, last| {
+            let nested = next.0 == last.0 && next.1 <= last.2;
+            if nested {
+                last.2 = last.2.max(next.2);
+            }
+            nested
+        });
+        Self { ranges }
+    }
+
+    /// Whether `row` begins within one of them, on its thread.
+    pub(crate) fn hold(&self, trace: &Trace, row: Row) -> bool {
+        let (track, ts_ns) = (trace.track(row), trace.ts_ns(row));
+        let next = self.ranges.partition_point(|(on, start, _)| (*on, *start) <= (track, ts_ns));
+        let last = next.checked_sub(1).and_then(|at| self.ranges.get(at));
+        last.is_some_and(|(on, _, end_ns)| *on == track && ts_ns < *end_ns)
+    }
+}
+
+/// What holds for the whole run.
+pub(crate) struct RunContext {
+    /// Platform, software, run type and optimizer; the rest differs from place to place.
+    pub(crate) facts: RunFacts,
+    /// Where gradients are filled with zeros.
+    pub(crate) zero_grad: Regions,
+    /// Where code of a compiler runs.
+    pub(crate) compiled: Regions,
+    /// Where a gradient is accumulated: there DistributedDataParallel starts its all-reduces.
+    pub(crate) gradient_hooks: Regions,
+    /// Where PyTorch's own fused attention, or its fallback of single ops, runs: nothing is left to call instead.
+    pub(crate) own_attention: Regions,
+    /// Where an op multiplies matrices.
+    pub(crate) products: Regions,
+}
+
+impl RunContext {
+    /// Reads the names of a trace.
+    #[inline(never)]
+    pub(crate) fn of(trace: &Trace, platform: Platform, framework: Framework) -> Self {
+        let stack = stack(framework);
+        let facts = RunFacts {
+            platform,
+            stack,
+            run: run_type(trace, stack),
+            optimizer: optimizer(trace),
+            compiled: Some(has_name(trace, is_generated)),
+            foreach: Some(has_name(trace, |name| name.contains("multi_tensor_apply_kernel"))),
+            recorded: recorded(trace),
+            ..RunFacts::default()
+        };
+        Self {
+            facts,
+            zero_grad: Regions::of(trace, |name| {
+                name.starts_with("Optimizer.zero_grad") || name.ends_with(": zero_grad")
+            }),
+            compiled: Regions::of(trace, is_compiled),
+            gradient_hooks: Regions::of(trace, |name| {
+                name.starts_with(
+                    "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+                ) || name.starts_with("torch.distributed.ddp.reducer")
+            }),
+            own_attention: Regions::of(trace, |name| {
+                matches!(
+                    name,
+                    "aten::scaled_dot_product_attention"
+                        | "aten::_native_multi_head_attention"
+                        | "aten::_transformer_encoder_layer_fwd"
+                )
+            }),
+            products: Regions::of(trace, super::shapes::is_product),
+        }
+    }
+}
+
+/// The month of the recording as `year * 100 + month`, if times count from 1970: those of later profilers count from another
+/// base.
+fn recorded(trace: &Trace) -> Option<u32> {
+    const DAY_NS: i64 = 86_400_000_000_000;
+    // 2017-07-14, before PyTorch's profiler wrote times.
+    const EARLIEST_NS: i64 = 1_500_000_000_000_000_000;
+    let mut first_ns = i64::MAX;
+    each_row(trace, |row| {
+        if trace.phase(row) == EventPhase::Complete && trace.flags(row).has(Flags::HAS_TS) {
+            first_ns = first_ns.min(trace.ts_ns(row));
+        }
+    });
+    (EARLIEST_NS..i64::MAX).contains(&first_ns).then(|| month(first_ns / DAY_NS))
+}
+
+/// The month of a day that is counted from 1970-01-01, by the calendar's cycle of 400 years.
+fn month(day: i64) -> u32 {
+    const CYCLE: i64 = 146_097;
+    // (Years begin in March here, so that a leap day is the last one. 719,468 days lie between 0000-03-01 and 1970.)
+    let day = day + 719_468;
+    let (cycle, day) = (day.div_euclid(CYCLE), day.rem_euclid(CYCLE));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let march_based = (5 * day + 2) / 153;
+    let month = if march_based < 10 { march_based + 3 } else { march_based - 9 };
+    let year = cycle * 400 + year + i64::from(month <= 2);
+    u32::try_from(year * 100 + month).unwrap_or_default()
+}
+
+/// Whether any name of the trace is `wanted`.
+fn has_name(trace: &Trace, wanted: impl Fn(&str) -> bool) -> bool {
+    (0..trace.strings.len() as u32).any(|id| wanted(trace.strings.get(StringId(id))))
+}
+
+/// Whether a slice shows that something of the run is compiled: a range of a compiler, or a kernel of TorchInductor.
+fn is_generated(name: &str) -> bool {
+    is_compiled(name)
+        || name.contains("CompiledFunctionBackward")
+        || ["triton_poi_fused", "triton_red_fused", "triton_per_fused"]
+            .iter()
+            .any(|kernel| name.starts_with(kernel))
+        || name.starts_with("triton__")
+}
+
+/// Whether a range is code of a compiler: names that PyTorch gives to compiled functions.
+fn is_compiled(name: &str) -> bool {
+    name.starts_with("Torch-Compiled Region")
+        || name.contains("CompiledFxGraph")
+        || name.contains("torchinductor_")
+        || name.starts_with("CompiledFunction")
+}
+
+/// The software in the terms of the table of remedies.
+fn stack(framework: Framework) -> Option<Stack> {
+    match framework {
+        Framework::Sglang => Some(Stack::Sglang),
+        Framework::Vllm => Some(Stack::Vllm),
+        Framework::Trtllm => Some(Stack::TensorRtLlm),
+        Framework::Tokenspeed => Some(Stack::TokenSpeed),
+        Framework::Diffusers => Some(Stack::Diffusers),
+        Framework::Pytorch => Some(Stack::Pytorch),
+        Framework::Unknown => None,
+    }
+}
+
+/// Training if a backward pass or an optimizer step is recorded. Inference if it is not, although ops are, or if a serving
+/// framework runs.
+fn run_type(trace: &Trace, stack: Option<Stack>) -> Option<RunType> {
+    let names = || (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    let trains = |name: &str| {
+        name.starts_with("Optimizer.step")
+            || name.starts_with("autograd::engine::evaluate_function")
+            || name.contains("AccumulateGrad")
+    };
+    if names().any(trains) {
+        return Some(RunType::Training);
+    }
+    let serves =
+        matches!(stack, Some(Stack::Sglang | Stack::Vllm | Stack::TensorRtLlm | Stack::TokenSpeed));
+    (serves || names().any(|name| name.starts_with("aten::"))).then_some(RunType::Inference)
+}
+
+/// The optimizer that the annotations name: `Optimizer.step#SGD.step`.
+fn optimizer(trace: &Trace) -> Option<Optimizer> {
+    let names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    let classes = names.filter_map(|name| {
+        let (class, _) = name.strip_prefix("Optimizer.step#")?.split_once('.')?;
+        Some(match class {
+            "SGD" => Optimizer::Sgd,
+            "Adam" => Optimizer::Adam,
+            "AdamW" => Optimizer::AdamW,
+            "Adagrad" => Optimizer::Adagrad,
+            _ => Optimizer::Other,
+        })
+    });
+    // Of several different ones it is not known which launched what.
+    let mut found = None;
+    for class in classes {
+        found = match found {
+            None => Some(class),
+            Some(known) if known == class => Some(known),
+            Some(_) => Some(Optimizer::Other),
+        };
+    }
+    found
+}
+
+/// The part of the run that a stage is; `None` where the stage does not tell.
+pub(crate) fn phase(stage: Stage, run: Option<RunType>) -> Option<Phase> {
+    match stage {
+        Stage::Extend | Stage::Decode | Stage::Mixed | Stage::Forward => Some(Phase::Forward),
+        Stage::Backward | Stage::WeightGrad => Some(Phase::Backward),
+        Stage::Optimizer => Some(Phase::Optimizer),
+        Stage::Capture => None,
+        Stage::All => (run == Some(RunType::Inference)).then_some(Phase::Forward),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fixture::{Fixture, slice};
+
+    #[test]
+    fn the_month_of_a_day() {
+        assert_eq!(month(0), 197_001);
+        assert_eq!(month(18_787), 202_106);
+        assert_eq!((month(19_781), month(19_782), month(19_783)), (202_402, 202_402, 202_403));
+        assert_eq!((month(20_453), month(20_454)), (202_512, 202_601));
+    }
+
+    fn facts(names: &[&str], framework: Framework) -> RunFacts {
+        let mut fixture = Fixture::default();
+        for (name, at) in names.iter().zip(0..) {
+            fixture.push(slice("cpu_op", name).on(1, 1).at(at, 1));
+        }
+        RunContext::of(&fixture.finish(), Platform::Cuda, framework).facts
+    }
+
+    #[test]
+    fn what_the_run_is_for() {
+        let run = |names: &[&str], framework| facts(names, framework).run;
+        let pytorch = Framework::Pytorch;
+        assert_eq!(run(&["aten::mm", "Optimizer.step#SGD.step"], pytorch), Some(RunType::Training));
+        let backward = "autograd::engine::evaluate_function: MmBackward0";
+        assert_eq!(run(&[backward], Framework::Vllm), Some(RunType::Training));
+        assert_eq!(run(&["aten::mm"], pytorch), Some(RunType::Inference));
+        assert_eq!(run(&[], Framework::Sglang), Some(RunType::Inference));
+        assert_eq!(run(&["k"], Framework::Unknown), None);
+    }
+
+    #[test]
+    fn which_optimizer() {
+        let of = |names: &[&str]| facts(names, Framework::Pytorch).optimizer;
+        assert_eq!(of(&["Optimizer.step#SGD.step"]), Some(Optimizer::Sgd));
+        assert_eq!(of(&["Optimizer.step#AdamW.step"]), Some(Optimizer::AdamW));
+        assert_eq!(of(&["Optimizer.step#FusedAdam.step"]), Some(Optimizer::Other));
+        let two = ["Optimizer.step#SGD.step", "Optimizer.step#Adam.step"];
+        assert_eq!(of(&two), Some(Optimizer::Other), "which one launched what is not known");
+        assert_eq!(of(&["aten::mm"]), None);
+    }
+
+    #[test]
+    fn regions_are_of_their_thread() {
+        let mut fixture = Fixture::default();
+        fixture.push(
+            slice("user_annotation", "Optimizer.zero_grad#SGD.zero_grad").on(1, 1).at(10, 10),
+        );
+        fixture.push(slice("cpu_op", "aten::zero_").on(1, 1).at(15, 1));
+        fixture.push(slice("cpu_op", "aten::zero_").on(1, 2).at(15, 1));
+        fixture.push(slice("cpu_op", "aten::zero_").on(1, 1).at(20, 1));
+        let trace = fixture.finish();
+        let run = RunContext::of(&trace, Platform::Cuda, Framework::Pytorch);
+        let held: Vec<bool> = (1..4).map(|row| run.zero_grad.hold(&trace, row)).collect();
+        assert_eq!(held, [true, false, false]);
+    }
+}

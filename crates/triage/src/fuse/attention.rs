@@ -1,0 +1,60 @@
+//! How long a fused attention takes at least: what the single kernels of [K04](catalog::fuse_patterns::CHAINS) do, at the
+//! device's peak rates.
+
+use catalog::architectures::Peak;
+use catalog::fuse_patterns::kind_named;
+
+use super::find::{Candidate, Sought};
+use super::lanes::Lanes;
+use crate::arguments::Arguments;
+use crate::shapes::Gemm;
+
+/// Places that take less than this share of the longest one are left out, in percent: no fused kernel helps with a
+/// handful of tokens.
+const LEAST_PCT: i64 = 1;
+
+/// Leaves out places that are too small for a fused kernel to matter.
+pub(super) fn without_tiny(lanes: &Lanes<'_>, candidate: &mut Candidate) {
+    let Candidate { sought: Sought::Chain(chain), split, slices, .. } = candidate else { return };
+    if chain.id != "K04" {
+        return;
+    }
+    let ns = |from: u32, to: u32| {
+        let parts = slices.get(from as usize..to as usize).unwrap_or_default();
+        let dur_ns = |at: &u32| lanes.gpu.slice(*at as usize).dur_ns;
+        parts.iter().map(dur_ns).fold(0_i64, i64::saturating_add)
+    };
+    let longest = split.iter().map(|find| ns(find.from, find.to)).max().unwrap_or_default();
+    split.retain(|find| {
+        i128::from(ns(find.from, find.to)) * 100 >= i128::from(longest) * i128::from(LEAST_PCT)
+    });
+}
+
+/// The least time of a fused attention in place of `parts`: the larger of its operations at the peak rate and its inputs and
+/// outputs at the memory's bandwidth. `None` where the sizes of the two products or the device's rates are not known.
+pub(super) fn least_ns(
+    lanes: &Lanes<'_>,
+    arguments: Option<&Arguments>,
+    peak: Option<&Peak>,
+    parts: &[u32],
+) -> Option<i64> {
+    let (arguments, peak) = (arguments?, peak?);
+    let gemm = kind_named("gemm");
+    let mut products = parts.iter().filter(|at| lanes.code_of_slice(**at).kinds.meets(gemm));
+    let (first, second) = (products.next()?, products.next_back()?);
+    let sizes = |at: &u32| arguments.gemm(*at as usize);
+    let (scores, values) = (sizes(first)?, sizes(second)?);
+    let half = arguments.is_half(*first as usize)?;
+    let flop = |Gemm { batch, m, n, k }: Gemm| 2.0 * batch as f64 * m as f64 * n as f64 * k as f64;
+    // In: queries and keys, values; out: the result. The scores stay on the chip.
+    let elements = scores.batch as f64
+        * (scores.m as f64 * scores.k as f64 + scores.k as f64 * scores.n as f64)
+        + values.batch as f64
+            * (values.k as f64 * values.n as f64 + values.m as f64 * values.n as f64);
+    let (tflops, bytes) =
+        if half { (peak.half_tflops, 2.0) } else { (peak.tf32_tflops.max(peak.f32_tflops), 4.0) };
+    let by_flop = (flop(scores) + flop(values)) / (tflops * 1e12);
+    let by_bytes = elements * bytes / (peak.gb_per_s * 1e9);
+    let ns = by_flop.max(by_bytes) * 1e9;
+    ns.is_finite().then_some(ns as i64)
+}

@@ -1,0 +1,267 @@
+//! GPU slices in stream order, each as a small number that says what it is: names are matched once, then
+//! only numbers are walked over.
+
+use std::collections::HashMap;
+
+use catalog::fuse_patterns::{FusePattern, Kinds, Part, Role, Roles, Text, between, kind_of, part};
+use catalog::{Category, Class, RawKind};
+use trace::BuildIdHasher;
+
+use super::super::facts::Regions;
+use super::super::site::Attribution;
+use super::handover::by_stream;
+use timeline::gpu::Gpu;
+use timeline::launches::Launches;
+
+/// A longer pause ends a chain: the next kernel belongs to another step of the program. (Eager programs
+/// that wait for their launches leave some 100 µs between the kernels of one layer: measured.)
+const MAX_GAP_NS: i64 = 1_000_000;
+
+/// Neighbours on one stream in one stage: a range of [`Lanes::order`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub stage: usize,
+    pub from: usize,
+    pub to: usize,
+}
+
+/// Everything that kernels are matched by.
+pub(super) struct Lanes<'a> {
+    pub gpu: &'a Gpu<'a>,
+    /// Stages by first appearance.
+    pub stages: Vec<Stage>,
+    /// GPU slices by stream, then by start; collectives where they are waited for ([`super::handover`]).
+    pub order: Vec<u32>,
+    pub runs: Vec<Run>,
+    /// What each GPU slice is: an index of `codes`.
+    code_of: Vec<u32>,
+    pub codes: Vec<Code>,
+    /// What each code is in each pattern: `codes` times patterns.
+    parts: Vec<Option<Part>>,
+    n_patterns: usize,
+    /// Slices that `zero_grad` launched.
+    zero_grad: Vec<bool>,
+}
+
+/// A stage with its time.
+pub(super) struct Stage {
+    pub id: &'static str,
+    pub total_ns: i64,
+}
+
+/// A kernel name at a place of the program.
+pub(super) struct Code {
+    pub work: u32,
+    pub kinds: Kinds,
+    pub category: Category,
+    /// May stand between two parts.
+    pub between: bool,
+}
+
+impl<'a> Lanes<'a> {
+    #[inline(never)]
+    pub(super) fn of(
+        gpu: &'a Gpu<'a>,
+        launches: &Launches,
+        stage_of: impl Fn(usize) -> &'static str,
+        attribution: Option<&Attribution>,
+        patterns: &[&FusePattern],
+        zero_grad: &Regions,
+    ) -> Self {
+        let streams = by_stream(gpu, launches);
+        let mut lanes = Self {
+            gpu,
+            stages: Vec::new(),
+            order: Vec::with_capacity(gpu.len()),
+            runs: Vec::new(),
+            code_of: Vec::with_capacity(gpu.len()),
+            codes: Vec::new(),
+            parts: Vec::new(),
+            n_patterns: patterns.len(),
+            zero_grad: (0..gpu.len())
+                .map(|at| launches.of_slice(at).is_some_and(|row| zero_grad.hold(gpu.trace, row)))
+                .collect(),
+        };
+        lanes.name(attribution, patterns);
+        for stream in &streams {
+            lanes.cut(stream, &stage_of);
+        }
+        lanes
+    }
+
+    /// Gives every slice its code.
+    #[inline(never)]
+    fn name(&mut self, attribution: Option<&Attribution>, patterns: &[&FusePattern]) {
+        let gpu = self.gpu;
+        let mut texts = Texts { patterns, known: HashMap::new(), roles: Vec::new() };
+        let by_work: Vec<(u32, Kinds, Category, bool)> = gpu
+            .works
+            .iter()
+            .map(|work| {
+                let name = gpu.trace.strings.get(work.name);
+                let class = Class { category: work.category, family: work.family, rule: "" };
+                let kinds = kind_of(work.kind, name, &class);
+                let head = if work.kind == RawKind::Kernel {
+                    catalog::head(name)
+                } else {
+                    name.to_ascii_lowercase()
+                };
+                let roles = texts.of(TextOf::Kernel, &head);
+                (roles, kinds, work.category, kinds.meets(between()))
+            })
+            .collect();
+        let none = texts.of(TextOf::Kernel, "");
+        let by_site: Vec<[u32; 3]> = attribution.map_or_else(
+            || vec![[none; 3]],
+            |attribution| {
+                let sites = attribution.sites.iter();
+                sites
+                    .map(|site| {
+                        let op = site.cpu_op.as_deref().unwrap_or_default();
+                        // (What fuses the forward pass does not say what fuses the backward pass.)
+                        let own = site.forward_op.is_none();
+                        let function = site.location.as_ref().filter(|_| own);
+                        let function = function.map_or("", |location| location.function.as_str());
+                        let stack = site.stack.iter().filter(|_| own);
+                        let callers: Vec<&str> = stack.map(|line| function_of(line)).collect();
+                        [
+                            texts.of(TextOf::Op, op),
+                            texts.of(TextOf::Function, function),
+                            texts.of(TextOf::Callers, &callers.join(" ")),
+                        ]
+                    })
+                    .collect()
+            },
+        );
+        // Two sites that say the same are one code.
+        let mut known: HashMap<(u32, [u32; 3]), u32, BuildIdHasher> = HashMap::default();
+        for at in 0..gpu.len() {
+            let work = gpu.slice(at).work;
+            let site = attribution.map_or(0, |attribution| attribution.site_of[at] as usize);
+            let [op, function, callers] = by_site[site];
+            let (head, kinds, category, between) = by_work[work];
+            let code = *known.entry((work as u32, by_site[site])).or_insert_with(|| {
+                for (index, pattern) in patterns.iter().enumerate() {
+                    // A copy is what its name says: where it is launched says what it is for.
+                    let texts_of =
+                        if between { &[head][..] } else { &[head, op, function, callers] };
+                    let roles = texts_of
+                        .iter()
+                        .fold(0, |roles, text| roles | texts.roles[*text as usize][index]);
+                    let role = pattern.heavy.role(category);
+                    self.parts.push(part(roles).filter(|part| match role {
+                        Role::None => false,
+                        Role::Beside => *part != Part::Active,
+                        Role::Counted => true,
+                    }));
+                }
+                self.codes.push(Code { work: work as u32, kinds, category, between });
+                self.codes.len() as u32 - 1
+            });
+            self.code_of.push(code);
+        }
+    }
+
+    /// Takes a stream, cuts it where the stage changes, and sums up the stages.
+    #[inline(never)]
+    fn cut(&mut self, stream: &[u32], stage_of: &impl Fn(usize) -> &'static str) {
+        let mut last = None;
+        for &slice in stream {
+            let at = self.order.len();
+            self.order.push(slice);
+            let here = self.gpu.slice(slice as usize);
+            let id = stage_of(slice as usize);
+            let stage = self.stages.iter().position(|stage| stage.id == id);
+            let stage = stage.unwrap_or_else(|| {
+                self.stages.push(Stage { id, total_ns: 0 });
+                self.stages.len() - 1
+            });
+            self.stages[stage].total_ns = self.stages[stage].total_ns.saturating_add(here.dur_ns);
+            match self.runs.last_mut() {
+                Some(run) if last == Some(stage) => run.to = at + 1,
+                _ => self.runs.push(Run { stage, from: at, to: at + 1 }),
+            }
+            last = Some(stage);
+        }
+    }
+
+    /// The code of the slice at a place of `order`.
+    #[inline]
+    pub(super) fn code(&self, at: usize) -> &Code {
+        &self.codes[self.code_index(at)]
+    }
+
+    #[inline]
+    pub(super) fn code_index(&self, at: usize) -> usize {
+        self.code_of[self.order[at] as usize] as usize
+    }
+
+    /// The code of a slice.
+    pub(super) fn code_of_slice(&self, slice: u32) -> &Code {
+        &self.codes[self.code_of[slice as usize] as usize]
+    }
+
+    /// What a code is in a pattern.
+    #[inline]
+    pub(super) fn part(&self, code: usize, pattern: usize) -> Option<Part> {
+        self.parts[code * self.n_patterns + pattern]
+    }
+
+    /// Whether `zero_grad` launched the slice at a place of `order`.
+    pub(super) fn is_zero_grad(&self, at: usize) -> bool {
+        self.zero_grad.get(self.order[at] as usize) == Some(&true)
+    }
+
+    pub(super) fn dur_ns(&self, at: usize) -> i64 {
+        self.gpu.slice(self.order[at] as usize).dur_ns
+    }
+
+    /// Whether what stands at `at` follows closely on what stands before it.
+    pub(super) fn follows(&self, at: usize) -> bool {
+        let slice = |at: usize| self.gpu.slice(self.order[at] as usize);
+        slice(at).start_ns.saturating_sub(slice(at - 1).end_ns()) <= MAX_GAP_NS
+    }
+
+    /// The name of a work.
+    pub(super) fn name_of(&self, work: u32) -> &'a str {
+        self.gpu.trace.strings.get(self.gpu.works[work as usize].name)
+    }
+}
+
+/// Where a text comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum TextOf {
+    Kernel,
+    Op,
+    Function,
+    Callers,
+}
+
+/// The function of a line of a stack: `forward` of `models/qwen3.py:263 forward`.
+fn function_of(line: &str) -> &str {
+    line.rsplit_once(' ').map_or(line, |(_, function)| function)
+}
+
+/// What each distinct text says about each pattern.
+struct Texts<'p> {
+    patterns: &'p [&'p FusePattern],
+    known: HashMap<(TextOf, String), u32>,
+    roles: Vec<Vec<Roles>>,
+}
+
+impl Texts<'_> {
+    #[inline(never)]
+    fn of(&mut self, from: TextOf, text: &str) -> u32 {
+        *self.known.entry((from, text.to_owned())).or_insert_with(|| {
+            let text = match from {
+                TextOf::Kernel => Text::kernel(text),
+                TextOf::Op => Text::op(text),
+                TextOf::Function => Text::function(text),
+                TextOf::Callers => Text::callers(text),
+            };
+            let roles = self.patterns.iter().map(|pattern| pattern.roles(&text));
+            self.roles.push(roles.collect());
+            self.roles.len() as u32 - 1
+        })
+    }
+}

@@ -1,0 +1,695 @@
+mod corpus;
+
+use catalog::Platform;
+use catalog::remedies::{Execution, Optimizer, RunType};
+use report::Row as _;
+use trace::Trace;
+
+use super::*;
+use crate::attribution;
+use crate::site::{Confidence, Location, Site};
+use fixture::{Fixture, kernel, slice};
+use timeline::Options;
+use timeline::before_window::BeforeWindowSlices;
+
+const CAST: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
+const POW: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>(at::TensorIteratorBase&, float)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
+const MEAN: &str = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4> >(at::native::ReduceOp<float>)";
+const ADD_NUMBER: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<float>, std::array<char*, 2ul> >(int)";
+const ADD: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int)";
+const RSQRT: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::rsqrt_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
+const MUL: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int)";
+const SCALE: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::AUnaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 2ul> >(int)";
+const NEG: &str = "void at::native::elementwise_kernel_manual_unroll<128, 8, at::native::gpu_kernel_impl<at::native::neg_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}>(at::TensorIteratorBase&)::{lambda(int)#1}>(int)";
+const CAT: &str = "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>(int)";
+const SILU: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}, std::array<char*, 2ul> >(int)";
+const FOREACH: &str = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<1>, at::native::(anonymous namespace)::BinaryOpScalarFunctor<float, 1, 1, 0>, std::multiplies<float>, float>(int)";
+const SOFTMAX: &str = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 7, false, false>(float*)";
+const LAYER_NORM: &str = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int)";
+const RMS_NORM: &str = "void vllm::rms_norm_kernel<c10::BFloat16, 8>(int)";
+const QUANT: &str = "void vllm::scaled_fp8_quant_kernel<float>(int)";
+const ROPE: &str = "void rotary_embedding_kernel<c10::BFloat16, true>(long const*)";
+const CACHE: &str = "void (anonymous namespace)::store_kvcache<2048l, 4, false, long>(int)";
+const PAGED: &str = "void paged_attention_ll4mi_QKV_mfma16_kernel<0, __hip_bfloat16, unsigned char, (vllm::Fp8KVCacheDataType)1, __hip_fp8_e4m3>(int)";
+const GEMM: &str = "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT64x64x64_MI16x16x1_ISA942";
+const EXPERTS: &str = "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu";
+const CONV: &str = "igemm_fwd_gtcx2_nhwc_bf16_bx0_ex1_bt256x64x8_wt64x16x4_ws1x1";
+const LAYOUT: &str = "batched_transpose_64x64_pack_4x4_ediv_4x4_half";
+const ALL_REDUCE: &str = "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(int)";
+const GATHER: &str = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+const FILL: &str = "Memset (Device)";
+const ACT: &str =
+    "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>(int)";
+
+const TANH: &str = "void at::native::vectorized_elementwise_kernel<8, at::native::tanh_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}, std::array<char*, 2ul> >(int)";
+
+/// Kernels one after the other on one stream, 1 µs apart, each 10 µs.
+fn lane(names: &[&str]) -> Trace {
+    let mut fixture = Fixture::default();
+    for (name, at) in names.iter().zip(0_i64..) {
+        let new = if name.starts_with("Mem") { slice("gpu_memset", name) } else { kernel(name) };
+        fixture.push(new.at(at * 11_000, 10_000));
+    }
+    fixture.finish()
+}
+
+/// The facts of a run in which every gate of its vendor and framework is open.
+fn open(platform: Platform, framework: Option<Framework>) -> RunContext {
+    let framework = framework.unwrap_or(Framework::Unknown);
+    let mut run = RunContext::of(&Trace::default(), platform, framework);
+    let serves = matches!(framework, Framework::Sglang | Framework::Vllm);
+    run.facts.run = Some(if serves { RunType::Inference } else { RunType::Training });
+    run.facts.optimizer = Some(Optimizer::AdamW);
+    run.facts.execution = Some(Execution::Eager);
+    run.facts.sm = Some(90);
+    run
+}
+
+/// What is found and advised of a trace.
+fn advised(
+    trace: &Trace,
+    stage_of: impl Fn(usize) -> &'static str,
+    attribution: impl Fn(&Gpu<'_>) -> Option<Attribution>,
+    context: &FuseContext<'_>,
+    run: &RunContext,
+) -> Fuse {
+    let before = BeforeWindowSlices::of(trace);
+    let gpu = Gpu::new(trace, timeline::device::platform(trace), &before, &Options::default());
+    let places = attribution(&gpu);
+    let launches = Launches::of(&gpu);
+    let exposed_ns: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).dur_ns).collect();
+    let wall = Wall::of(&gpu, &launches, crate::wall::Lost::default());
+    let ground = Ground {
+        run,
+        wall: &wall,
+        exposed_ns: &exposed_ns,
+        arguments: context.arguments,
+        peak: None,
+    };
+    fuse(&gpu, &launches, stage_of, places.as_ref(), context, &ground)
+}
+
+/// What is found, advised or not: by stage, the most time first.
+fn look_on(
+    trace: &Trace,
+    stage_of: impl Fn(usize) -> &'static str,
+    attribution: impl Fn(&Gpu<'_>) -> Option<Attribution>,
+    context: &FuseContext<'_>,
+    platform: Platform,
+) -> Fuse {
+    let run = open(platform, context.framework);
+    let before = BeforeWindowSlices::of(trace);
+    let gpu = Gpu::new(trace, platform, &before, &Options::default());
+    let places = attribution(&gpu);
+    let launches = Launches::of(&gpu);
+    let exposed_ns: Vec<i64> = (0..gpu.len()).map(|at| gpu.slice(at).dur_ns).collect();
+    let wall = Wall::of(&gpu, &launches, crate::wall::Lost::default());
+    let ground = Ground {
+        run: &run,
+        wall: &wall,
+        exposed_ns: &exposed_ns,
+        arguments: context.arguments,
+        peak: None,
+    };
+    let (lanes, judged) = judged(&gpu, &launches, stage_of, places.as_ref(), context, &ground);
+    let mut rows: Vec<(usize, FuseRow)> = judged
+        .iter()
+        .map(|(accepted, _)| {
+            let stage = accepted.candidate.stage;
+            (stage, rows::row(&lanes, places.as_ref(), accepted, None, &wall))
+        })
+        .filter(|(_, row)| row.time_share_pct >= 1.0)
+        .collect();
+    rows.sort_by_key(|(stage, row)| {
+        (*stage, std::cmp::Reverse(row.related_ns), row.pattern_id.clone())
+    });
+    Fuse { rows: rows.into_iter().map(|(_, row)| row).collect(), ..Fuse::default() }
+}
+
+fn look(
+    trace: &Trace,
+    stage_of: impl Fn(usize) -> &'static str,
+    attribution: impl Fn(&Gpu<'_>) -> Option<Attribution>,
+    context: &FuseContext<'_>,
+) -> Fuse {
+    look_on(trace, stage_of, attribution, context, Platform::Cuda)
+}
+
+fn of(framework: Framework) -> FuseContext<'static> {
+    FuseContext { framework: Some(framework), ..FuseContext::default() }
+}
+
+fn found(names: &[&str], context: &FuseContext<'_>) -> Fuse {
+    look(&lane(names), |_| "all", |_| None, context)
+}
+
+/// Id, status and time in µs of each row.
+fn brief(fuse: &Fuse) -> Vec<(&str, &str, i64)> {
+    let rows = fuse.rows.iter();
+    rows.map(|row| (row.pattern_id.as_str(), row.status.as_str(), row.related_ns / 1000)).collect()
+}
+
+#[test]
+fn every_chain_is_found_in_stream_order() {
+    let gelu = [
+        SCALE,
+        POW,
+        SCALE,
+        ADD,
+        SCALE,
+        "void at::native::vectorized_elementwise_kernel<8, at::native::tanh_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}, std::array<char*, 2ul> >(int)",
+        ADD_NUMBER,
+        MUL,
+        GEMM,
+        MUL,
+    ];
+    let nothing: &[&str] = &["my_kernel"];
+    for (id, names, us) in [
+        ("K01", &[CAST, POW, MEAN, ADD_NUMBER, RSQRT, MUL, CAST, MUL][..], 80),
+        ("K01", &[POW, MEAN, ADD_NUMBER, RSQRT, MUL], 50),
+        ("K02", &[SILU, GEMM, MUL], 20),
+        ("K02", &[SILU, FILL, GEMM, MUL], 20),
+        ("K02", &gelu, 80),
+        ("K03", &[MUL, NEG, CAT, MUL, ADD], 50),
+        ("K04", &[GEMM, ADD, CAST, SOFTMAX, CAST, GEMM], 60),
+        ("K05", &[ADD, LAYER_NORM], 20),
+        ("K06", &[RMS_NORM, QUANT], 20),
+        ("K06", &[ACT, QUANT], 20),
+        ("K07", &[ALL_REDUCE, RMS_NORM], 10),
+        ("K08", &[ROPE, CACHE], 20),
+        ("K09", &[LAYOUT, LAYOUT, CONV, ADD_NUMBER, LAYOUT], 30),
+        ("K09", &[LAYOUT, LAYOUT, FILL, CONV, ADD_NUMBER, LAYOUT], 30),
+        ("K11", &[ADD, ADD, MUL, ADD, GEMM, ADD, MUL, MUL, MUL, MUL], 90),
+        ("K12", &[FOREACH, FOREACH, FOREACH, FOREACH, FOREACH], 50),
+        (
+            "K13",
+            &["_topk_forward", "_sum_bitmatrix_rows", "_combined_routing_compute", EXPERTS],
+            30,
+        ),
+        ("K14", &[FILL, GEMM], 10),
+        ("K15", &[GATHER, GATHER, GATHER, GATHER], 40),
+        // Near misses.
+        ("K01", &[POW, MEAN, ADD_NUMBER, MUL, MUL], 0),
+        ("K02", &[SILU, ADD, MUL], 0),
+        ("K03", &[MUL, CAT, NEG, MUL, ADD], 0),
+        ("K04", &[GEMM, SOFTMAX, RMS_NORM, GEMM], 0),
+        ("K05", &[ADD_NUMBER, LAYER_NORM], 0),
+        ("K06", &[QUANT, RMS_NORM], 0),
+        ("K07", &[GATHER, RMS_NORM], 0),
+        ("K08", &[ROPE, PAGED], 0),
+        ("K09", &[LAYOUT, GEMM], 0),
+        ("K10", &[GEMM, FILL, GEMM, FILL, GEMM], 0),
+        ("K11", &[ADD, ADD, MUL, GEMM, ADD, MUL, MUL], 0),
+        ("K12", &[FOREACH, FOREACH, FOREACH], 0),
+        ("K13", &[RMS_NORM, EXPERTS], 0),
+        ("K15", &[GATHER, GEMM, GATHER, GATHER], 0),
+        ("K01", nothing, 0),
+    ] {
+        // (Elsewhere short kernels need recorded sizes.)
+        let stage = if id == "K11" { "optimizer" } else { "all" };
+        let found = look(&lane(names), |_| stage, |_| None, &of(Framework::Pytorch));
+        let row = found.rows.iter().find(|row| row.pattern_id == id);
+        assert_eq!(row.map_or(0, |row| row.related_ns / 1000), us, "{id}: {found:?}");
+        assert!(row.is_none_or(|row| row.status == "opportunity"));
+    }
+}
+
+/// Kernels as (name, stream, start and length in µs, launch).
+fn streams(slices: &[(&str, i64, i64, i64, Option<i64>)]) -> Trace {
+    let mut fixture = Fixture::default();
+    for (name, stream, at, dur, launch) in slices {
+        let mut new = kernel(name).on(0, *stream).at(at * 1000, dur * 1000);
+        if let Some(launch) = launch {
+            fixture.push(
+                slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(*launch, 1).link(*launch),
+            );
+            new = new.link(*launch);
+        }
+        fixture.push(new);
+    }
+    fixture.finish()
+}
+
+#[test]
+fn an_all_reduce_on_its_own_stream_stands_where_it_is_waited_for() {
+    const REDUCE: &str =
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+    let of_trace = |trace: &Trace| look(trace, |_| "all", |_| None, &of(Framework::Pytorch));
+    let look = |slices: &[(&str, i64, i64, i64, Option<i64>)]| of_trace(&streams(slices));
+    let waits =
+        [(GEMM, 7, 0, 10, Some(1)), (REDUCE, 20, 11, 10, Some(2)), (RMS_NORM, 7, 22, 10, Some(3))];
+    let found = look(&waits);
+    assert_eq!(brief(&found), [("K07", "opportunity", 10)]);
+    assert!(found.rows[0].rationale.contains("follow each other once"), "{found:?}");
+    // Nothing is known of the launches: the times tell.
+    assert_eq!(brief(&look(&waits.map(|it| (it.0, it.1, it.2, it.3, None)))).len(), 1);
+    // Beside the product, not between.
+    let beside = [(GEMM, 7, 0, 12, None), (REDUCE, 20, 11, 10, None), (RMS_NORM, 7, 22, 10, None)];
+    assert_eq!(brief(&look(&beside)), []);
+    // Launched after the norm: nobody waited for it.
+    let late =
+        [(GEMM, 7, 0, 10, Some(1)), (REDUCE, 20, 11, 10, Some(4)), (RMS_NORM, 7, 22, 10, Some(3))];
+    assert_eq!(brief(&look(&late)), []);
+    // Another device.
+    let mut fixture = Fixture::default();
+    for (name, device, at) in [(GEMM, 0, 0), (REDUCE, 1, 11), (RMS_NORM, 0, 22)] {
+        fixture.push(kernel(name).on(device, 7 + device).at(at * 1000, 10_000));
+    }
+    let apart = of_trace(&fixture.finish());
+    assert_eq!(brief(&apart), []);
+    // A collective among kernels stays there, whatever pauses another stream makes.
+    let among = [
+        (ADD_NUMBER, 9, 0, 1, None),
+        (GATHER, 7, 1, 5, None),
+        ("k", 7, 7, 5, None),
+        (GATHER, 7, 13, 5, None),
+        ("k", 7, 19, 5, None),
+        (GATHER, 7, 25, 5, None),
+        (ADD_NUMBER, 9, 40, 1, None),
+    ];
+    assert_eq!(brief(&look(&among)), []);
+    // Collectives stay next to each other.
+    let row = [(GATHER, 20, 11, 1, None), (GATHER, 20, 13, 1, None), (GATHER, 20, 15, 1, None)];
+    let around = [(GEMM, 7, 0, 10, None), (RMS_NORM, 7, 22, 10, None)];
+    let found = look(&[&around[..1], &row, &around[1..]].concat());
+    assert_eq!(brief(&found), [("K15", "opportunity", 3)]);
+}
+
+#[test]
+fn an_add_before_a_norm_of_single_kernels_is_counted_alone() {
+    let all = [ADD, CAST, POW, MEAN, ADD_NUMBER, RSQRT, MUL, CAST, MUL];
+    let fuse = found(&all, &FuseContext::default());
+    assert_eq!(brief(&fuse), [("K01", "opportunity", 80), ("K05", "opportunity", 10)]);
+    assert_eq!(fuse.rows[0].confidence, "Confirmed");
+    assert_eq!(
+        fuse.rows[1].rationale,
+        "The residual add and the norm follow each other once. The kernels concerned take 11.1% of the GPU time of this stage."
+    );
+}
+
+#[test]
+fn a_number_format_in_a_matrix_product_is_no_quantization() {
+    // Seen in vLLM decoding GPT-OSS: "fp4" of mxfp4 next to norms read as norm with quantization.
+    let names = [RMS_NORM, GEMM, "_topk_forward", EXPERTS, RMS_NORM, EXPERTS, RMS_NORM];
+    for context in [FuseContext::default(), of(Framework::Vllm)] {
+        assert_eq!(brief(&found(&names, &context)), []);
+    }
+}
+
+#[test]
+fn a_number_format_in_attention_is_no_cache_write() {
+    // Seen in SGLang decoding: the template argument Fp8KVCacheDataType read as a cache write.
+    let sglang = of(Framework::Sglang);
+    assert_eq!(brief(&found(&[ROPE, PAGED, GEMM], &sglang)), []);
+    // With a real cache write between, attention's time does not count.
+    let found = found(&[ROPE, CACHE, PAGED, GEMM], &sglang);
+    assert_eq!(brief(&found), [("F07", "opportunity", 20)]);
+    assert_eq!(
+        found.rows[0].evidence,
+        [
+            "rotary_embedding_kernel<BFloat16, true> (25.0%)",
+            "store_kvcache<2048l, 4, false, long> (25.0%)"
+        ]
+    );
+}
+
+#[test]
+fn a_number_format_in_attention_is_no_quantization() {
+    // Seen on B200: attention with FP8 in its template arguments read as attention with quantization.
+    let fp8 = "void flashinfer::BatchPrefillWithPagedKVCacheKernel<128, __nv_fp8_e4m3, (QuantMode)1>(int)";
+    for context in [FuseContext::default(), of(Framework::Vllm)] {
+        assert_eq!(brief(&found(&[PAGED, PAGED, GEMM], &context)), []);
+        assert_eq!(brief(&found(&[fp8, fp8, GEMM], &context)), []);
+    }
+    // What it would be: the pattern is about attention, so that its time counts.
+    let found = found(&[PAGED, QUANT, GEMM], &of(Framework::Vllm));
+    assert_eq!(brief(&found), [("F33", "opportunity", 20)]);
+}
+
+#[test]
+fn fused_partly_fused_and_not_fused_are_told_apart() {
+    const FUSED: &str = "void vllm::fused_add_rms_norm_static_fp8_quant_kernel<float>(int)";
+    let vllm = of(Framework::Vllm);
+    let status = |names: &[&str]| {
+        let found = found(names, &vllm);
+        let row = found.rows.into_iter().find(|row| row.pattern_id == "F35").unwrap();
+        (row.status, row.confidence, row.n_occurrences, row.related_ns / 1000, row.rationale)
+    };
+    let (state, confidence, n, us, why) = status(&[FUSED, GEMM, FUSED]);
+    assert_eq!((state.as_str(), confidence.as_str(), n, us), ("already_fused", "Confirmed", 2, 20));
+    assert_eq!(
+        why,
+        "vllm::fused_add_rms_norm_static_fp8_quant_kernel<float> does this in one kernel already: it runs 2 \
+         times and takes 66.7% of the GPU time of this stage."
+    );
+    let (state, _, n, us, why) = status(&[RMS_NORM, QUANT, GEMM, RMS_NORM, QUANT]);
+    assert_eq!((state.as_str(), n, us), ("opportunity", 2, 40));
+    assert_eq!(
+        why,
+        "vllm::rms_norm_kernel<BFloat16, 8>, then vllm::scaled_fp8_quant_kernel<float> run next to each other on one \
+         stream 2 times (2 of 2 launches) and take 80.0% of the GPU time of this stage."
+    );
+    let (state, _, n, us, why) = status(&[FUSED, GEMM, RMS_NORM, QUANT]);
+    assert_eq!((state.as_str(), n, us), ("partial", 2, 30));
+    assert!(why.contains(
+        "but vllm::rms_norm_kernel<BFloat16, 8>, then vllm::scaled_fp8_quant_kernel<float> still"
+    ));
+}
+
+#[test]
+fn parts_that_are_not_neighbours_are_nothing() {
+    let vllm = of(Framework::Vllm);
+    assert_eq!(brief(&found(&[RMS_NORM, GEMM, QUANT], &vllm)), []);
+    assert_eq!(brief(&found(&[QUANT, RMS_NORM], &vllm)), [], "in the wrong order");
+    assert_eq!(brief(&found(&[RMS_NORM, CAST, QUANT], &vllm)), [("F35", "opportunity", 20)]);
+
+    let mut apart = Fixture::default();
+    apart.push(kernel(RMS_NORM).at(0, 10_000));
+    apart.push(kernel(QUANT).at(10_000, 10_000).on(0, 8));
+    let rows = look(&apart.finish(), |_| "all", |_| None, &vllm).rows;
+    assert_eq!(rows, [], "on two streams");
+
+    let mut apart = Fixture::default();
+    apart.push(kernel(RMS_NORM).at(0, 10_000));
+    apart.push(kernel(QUANT).at(2_000_000, 10_000));
+    let rows = look(&apart.finish(), |_| "all", |_| None, &vllm).rows;
+    assert_eq!(rows, [], "with a pause between");
+}
+
+#[test]
+fn neighbours_by_chance_are_nothing() {
+    let often = [RMS_NORM, GEMM, QUANT, GEMM].repeat(3);
+    let chance = [&often[..], &[RMS_NORM, QUANT]].concat();
+    let found = found(&chance, &of(Framework::Vllm));
+    assert!(!found.rows.iter().any(|row| row.pattern_id == "F35"), "1 of 4: {found:?}");
+}
+
+#[test]
+fn experts_stand_beside_their_all_reduce_without_counting() {
+    let context = FuseContext { tp: Some(8), ..of(Framework::Sglang) };
+    let names = ["fused_moe_kernel", ALL_REDUCE];
+    assert_eq!(brief(&found(&names, &context)), [("F17", "opportunity", 10)]);
+    let alone = FuseContext { tp: Some(1), ..context };
+    assert_eq!(brief(&found(&names, &alone)), [], "without tensor parallelism");
+}
+
+#[test]
+fn what_other_gpus_run_is_no_advice() {
+    let names = [ALL_REDUCE, RMS_NORM];
+    let context = FuseContext { tp: Some(8), ..of(Framework::Sglang) };
+    let ids = |platform| {
+        let rows = look_on(&lane(&names), |_| "all", |_| None, &context, platform).rows;
+        rows.iter().map(|row| row.pattern_id.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(Platform::Cuda), ["F02"], "FlashInfer");
+    assert_eq!(ids(Platform::Rocm), ["F03"], "AITER");
+}
+
+#[test]
+fn callers_tell_which_norm_it_is_and_modules_which_model() {
+    let trace = lane(&[RMS_NORM, RMS_NORM, ROPE, CACHE]);
+    let places = |caller: &str| {
+        let norm = Site {
+            cpu_op: Some("aiter::rmsnorm".to_owned()),
+            modules: Some("Qwen3Attention > RMSNorm".to_owned()),
+            stack: vec![format!("sglang/srt/models/utils.py:416 {caller}")],
+            confidence: Confidence::Exact,
+            ..attribution::unknown()
+        };
+        Attribution::new(vec![attribution::unknown(), norm], vec![1, 1, 0, 0])
+    };
+    let context = of(Framework::Sglang);
+    let ids = |caller| {
+        brief(&look_on(&trace, |_| "all", |_| Some(places(caller)), &context, Platform::Rocm))
+            .first()
+            .map(|row| row.0.to_owned())
+    };
+    assert_eq!(ids("apply_qk_norm").as_deref(), Some("F13"));
+    assert_eq!(ids("forward").as_deref(), Some("F07"), "another norm");
+}
+
+#[test]
+fn a_framework_s_own_kernel_comes_first_and_a_general_one_without_framework() {
+    let names = [ROPE, CACHE, GEMM];
+    assert_eq!(brief(&found(&names, &of(Framework::Sglang))), [("F07", "opportunity", 20)]);
+    assert_eq!(brief(&found(&names, &of(Framework::Vllm))), [("K08", "opportunity", 20)]);
+    assert_eq!(brief(&found(&names, &FuseContext::default())), [("K08", "opportunity", 20)]);
+    let qwen = FuseContext { model: Some("Qwen/Qwen3-8B"), ..of(Framework::Sglang) };
+    assert_eq!(brief(&found(&names, &qwen)), [("F07", "opportunity", 20)], "no norm, so no F13");
+}
+
+#[test]
+fn operators_and_functions_say_what_names_do_not() {
+    let trace = lane(&[RMS_NORM, RMS_NORM, ROPE, CACHE, GEMM]);
+    let places = |_: &Gpu<'_>| {
+        let site = |op: &str, function: &str| Site {
+            cpu_op: Some(op.to_owned()),
+            location: Some(Location {
+                path: "sglang/srt/models/qwen3.py".to_owned(),
+                full_path: None,
+                line: 7,
+                function: function.to_owned(),
+            }),
+            ..attribution::unknown()
+        };
+        assert_eq!(attribution::unknown().confidence, Confidence::None);
+        let sites = vec![
+            site("aiter::rmsnorm", "apply_qk_norm"),
+            site("sgl_kernel::rotary_embedding", "forward"),
+            site("sglang::store_cache", "forward"),
+            site("aten::mm", "forward"),
+        ];
+        Some(Attribution::new(sites, vec![0, 0, 1, 2, 3]))
+    };
+    let qwen = FuseContext { model: Some("Qwen/Qwen3-8B"), ..of(Framework::Sglang) };
+    let found = look_on(&trace, |_| "all", places, &qwen, Platform::Rocm);
+    assert_eq!(brief(&found), [("F13", "opportunity", 40)], "what it subsumes is gone");
+    let other = look(&trace, |_| "all", places, &of(Framework::Sglang));
+    assert_eq!(brief(&other), [("F05", "opportunity", 20), ("F07", "opportunity", 20)]);
+    assert_eq!(
+        found.rows[0].current_location,
+        "sglang/srt/models/qwen3.py:7 apply_qk_norm; sglang/srt/models/qwen3.py:7 forward"
+    );
+}
+
+#[test]
+fn stages_are_apart_and_small_rows_are_counted() {
+    let names = [&[ROPE, CACHE][..], &[GEMM; 40], &[FILL, GEMM]].concat();
+    let trace = lane(&names);
+    let stage_of = |at: usize| if at < 2 { "decode" } else { "extend" };
+    let found = look(&trace, stage_of, |_| None, &of(Framework::Pytorch));
+    let stages: Vec<_> =
+        found.rows.iter().map(|row| (row.stage.as_str(), row.pattern_id.as_str())).collect();
+    assert_eq!(stages, [("decode", "K08"), ("extend", "K14")]);
+    assert_eq!(found.rows[0].time_share_pct, 100.0);
+
+    let one = look(
+        &trace,
+        |at| if at == 0 { "decode" } else { "extend" },
+        |_| None,
+        &of(Framework::Pytorch),
+    );
+    assert!(one.rows.iter().all(|row| row.pattern_id != "K08"), "a change of stage ends a chain");
+
+    let names = [&[FILL, GEMM][..], &["my_kernel"; 200]].concat();
+    let run = open(Platform::Rocm, Some(Framework::Pytorch));
+    let small = advised(&lane(&names), |_| "forward", |_| None, &of(Framework::Pytorch), &run);
+    assert_eq!(small.rows, []);
+    assert_eq!(
+        small.note.as_deref(),
+        Some(
+            "Found, but not advised because at most 0.5% of the GPU span or 10 µs would go away: Fill or reduction around \
+             split-K GEMMs (K14)."
+        )
+    );
+}
+
+#[test]
+fn json_keys_are_column_keys() {
+    let found = found(&[ROPE, CACHE], &FuseContext::default());
+    testkit::assert_keys(&found.rows[0], FuseRow::COLUMNS.iter().map(|column| column.key));
+    assert!(FuseRow::COLUMNS.iter().all(|column| column.help.ends_with('.')));
+}
+
+#[test]
+fn nothing_gives_nothing() {
+    let found = look(&Trace::default(), |_| "all", |_| None, &FuseContext::default());
+    assert_eq!(found, Fuse::default());
+}
+
+/// Kernels of one stage, 40 µs each and queued at once, so that time counts.
+fn advice_for(
+    names: &[&str],
+    stage: &'static str,
+    change: impl Fn(&mut RunContext),
+    framework: Framework,
+) -> Fuse {
+    let mut fixture = Fixture::default();
+    for (name, at) in names.iter().zip(0_i64..) {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 1).link(at + 1);
+        fixture.push(launch);
+        let new = if name.starts_with("Mem") { slice("gpu_memset", name) } else { kernel(name) };
+        fixture.push(new.at(1_000_000 + at * 40_000, 40_000).link(at + 1));
+    }
+    let mut run = open(Platform::Cuda, Some(framework));
+    change(&mut run);
+    advised(&fixture.finish(), move |_| stage, |_| None, &of(framework), &run)
+}
+
+/// What is advised: the pattern and what replaces it.
+fn paths(fuse: &Fuse) -> Vec<(&str, &str)> {
+    let rows = fuse.rows.iter().filter(|row| row.priority.is_some());
+    rows.map(|row| (row.pattern_id.as_str(), row.candidate_fused_path.as_str())).collect()
+}
+
+#[test]
+fn a_remedy_is_advised_only_where_it_can_work() {
+    let train =
+        |names: &[&str], stage| paths_of(&advice_for(names, stage, |_| {}, Framework::Pytorch));
+    fn paths_of(fuse: &Fuse) -> Vec<(String, String)> {
+        paths(fuse).into_iter().map(|(id, path)| (id.to_owned(), path.to_owned())).collect()
+    }
+    let expect = |found: Vec<(String, String)>, expected: &[(&str, &str)]| {
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(id, path)| (id.as_str(), path.as_str())).collect();
+        assert_eq!(found, expected);
+    };
+    let rms = [POW, MEAN, ADD_NUMBER, RSQRT, MUL];
+    expect(
+        train(&rms, "forward"),
+        &[("K01", "torch.nn.functional.rms_norm; Liger RMSNorm; torch.compile")],
+    );
+    // No kernel for add and RMSNorm does a LayerNorm.
+    expect(train(&[ADD, LAYER_NORM], "forward"), &[("K05", "torch.compile")]);
+    // NewGELU is no SwiGLU.
+    let gelu = [SCALE, POW, SCALE, ADD, SCALE, TANH, ADD_NUMBER, MUL];
+    expect(
+        train(&gelu, "forward"),
+        &[("K02", "torch.nn.functional.gelu(approximate=\"tanh\"); torch.compile")],
+    );
+    expect(train(&[SILU, MUL], "forward"), &[("K02", "Liger SwiGLU; torch.compile")]);
+    // FlashAttention takes no bias; scaled_dot_product_attention does.
+    let sdpa = "torch.nn.functional.scaled_dot_product_attention";
+    expect(train(&[GEMM, ADD, SOFTMAX, GEMM], "forward"), &[("K04", sdpa)]);
+    let both = format!("{sdpa}; FlashAttention");
+    expect(train(&[GEMM, SCALE, SOFTMAX, GEMM], "forward"), &[("K04", both.as_str())]);
+    let pointwise = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<3>, at::native::(anonymous namespace)::PointwiseOpScalarFunctor<float, 3, 3, 0>, std::multiplies<float> >(int)";
+    expect(
+        train(&[FOREACH, FOREACH, pointwise, FOREACH], "optimizer"),
+        &[("K12", "fused=True of torch.optim")],
+    );
+    // A framework's own kernels for routing are dedicated already.
+    let routing = ["_topk_forward", "_sum_bitmatrix_rows", "_combined_routing_compute", EXPERTS];
+    let vllm = advice_for(&routing, "decode", |_| {}, Framework::Vllm);
+    assert_eq!(paths(&vllm), []);
+    assert!(
+        vllm.note
+            .unwrap()
+            .contains("does not show that a replacement applies: Unfused expert routing (K13)")
+    );
+    // What a compiler made is fused.
+    let generated =
+        ["triton_red_fused_add_mean_mul_pow_rsqrt_0", "triton_red_fused_add_mean_mul_pow_rsqrt_1"];
+    expect(train(&[ADD, generated[0], ADD, generated[1]], "forward"), &[]);
+    // vLLM's passes are not for training.
+    let borrowed = advice_for(
+        &[RMS_NORM, QUANT],
+        "forward",
+        |run| run.facts.run = Some(RunType::Training),
+        Framework::Vllm,
+    );
+    assert_eq!(paths(&borrowed), []);
+}
+
+#[test]
+fn an_all_reduce_stays_and_only_its_norm_is_saved() {
+    let on_rocm = |run: &mut RunContext| run.facts.platform = Platform::Rocm;
+    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], "decode", on_rocm, Framework::Vllm);
+    assert_eq!(paths(&fuse), [("K07", "all-reduce with RMSNorm of AITER")]);
+    let row = &fuse.rows[0];
+    assert_eq!((row.savings_bound_ns, row.related_ns), (Some(40_000), 40_000));
+    assert!(row.rationale.contains("This is an estimate"), "{}", row.rationale);
+    // vLLM's pass applies to small tensors only; how large these are is not recorded.
+    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], "decode", |_| {}, Framework::Vllm);
+    assert_eq!(paths(&fuse), []);
+}
+
+#[test]
+fn what_a_fused_kernel_still_takes_is_no_saving() {
+    let rms =
+        advice_for(&[POW, MEAN, ADD_NUMBER, RSQRT, MUL], "forward", |_| {}, Framework::Pytorch);
+    assert_eq!(rms.rows[0].savings_bound_ns, Some(160_000), "four of five");
+    assert_eq!((rms.rows[0].priority, rms.rows[0].savings_pct), (Some(1), Some(80.0)));
+    // Where the GPU waits for the CPU, launches that go away save their CPU time, shorter kernels nothing.
+    let mut starved = Fixture::default();
+    for (name, at) in [POW, MEAN, ADD_NUMBER, RSQRT, MUL, GEMM].iter().zip(0_i64..) {
+        let launched_ns = at * 900_000;
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+        starved.push(launch.at(launched_ns, 1_000));
+        starved.push(kernel(name).at(launched_ns + 2_000, 50_000).link(at + 1));
+    }
+    let run = open(Platform::Cuda, Some(Framework::Pytorch));
+    let found = advised(&starved.finish(), |_| "forward", |_| None, &of(Framework::Pytorch), &run);
+    assert_eq!(found.rows[0].savings_bound_ns, Some(3_600_000), "four launches of five");
+    let why = &found.rows[0].rationale;
+    assert!(why.contains("the CPU time of 4 launches that go away (3.60 ms in all"), "{why}");
+}
+
+#[test]
+fn a_launch_that_goes_away_takes_its_time_to_the_next_part() {
+    const ADDCMUL: &str = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<3>, at::native::(anonymous namespace)::PointwiseOpScalarFunctor<float, 3, 3, 0>, std::multiplies<float> >(int)";
+    // Launches 30 µs apart, one pause of 400 µs in between, and another kernel 1 ms later. The first is the longest, and stays.
+    let names = [FOREACH, ADDCMUL, ADDCMUL, ADDCMUL, ADDCMUL, GEMM];
+    let starts_us = [0, 30, 60, 460, 490, 1_490];
+    let mut fixture = Fixture::default();
+    for ((name, at), link) in names.iter().zip(starts_us).zip(1..) {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+        fixture.push(launch.at(at * 1_000, 1_000));
+        let kernel = kernel(name).at(at * 1_000 + 2_000, if at == 0 { 20_000 } else { 3_000 });
+        fixture.push(kernel.link(link));
+    }
+    let run = open(Platform::Cuda, Some(Framework::Pytorch));
+    let trace = fixture.finish();
+    let found = advised(&trace, |_| "optimizer", |_| None, &of(Framework::Pytorch), &run);
+    let row = found.rows.iter().find(|row| row.is_advice());
+    let why = &row.unwrap().rationale;
+    assert!(why.contains("4 launches that go away (490 µs in all"), "30, 400, 30, median: {why}");
+}
+
+#[test]
+fn batch_norm_in_training_mode_is_advised_for_inference_only() {
+    const COUNT: &str = "void at::native::vectorized_elementwise_kernel<2, at::native::CUDAFunctorOnSelf_add<long>, at::detail::Array<char*, 2> >(int)";
+    const STATISTICS: &str =
+        "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(int)";
+    const RUNNING: &str = "void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float)";
+    let advised = |norm, run: RunType, others: usize| {
+        let names = [&[CONV, COUNT, norm][..], &vec![CONV; others]].concat();
+        let change = |context: &mut RunContext| context.facts.run = Some(run);
+        advice_for(&names, "forward", change, Framework::Pytorch)
+    };
+    let found = advised(STATISTICS, RunType::Inference, 1);
+    assert_eq!(paths(&found), [("K17", "model.eval()")]);
+    assert!(found.rows[0].action.starts_with("If this is inference"), "{found:?}");
+    assert_eq!(found.rows[0].savings_bound_ns, Some(80_000), "no size is recorded");
+    assert_eq!(paths(&advised(STATISTICS, RunType::Training, 1)), []);
+    assert_eq!(paths(&advised(RUNNING, RunType::Inference, 1)), []);
+    assert_eq!(paths(&advised(STATISTICS, RunType::Inference, 100)), [], "below 2% of the stage");
+}
+
+#[test]
+fn gradients_filled_by_zero_grad_are_not_short_kernels_in_a_row() {
+    const FILL_KERNEL: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int)";
+    let mut fixture = Fixture::default();
+    let annotation = slice("user_annotation", "Optimizer.zero_grad#SGD.zero_grad");
+    fixture.push(annotation.on(1, 1).at(0, 500_000));
+    for at in 0..20_i64 {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+        fixture.push(launch.at(1_000 + at * 1_000, 500));
+        fixture.push(kernel(FILL_KERNEL).at(1_000_000 + at * 10_000, 8_000).link(at + 1));
+    }
+    let trace = fixture.finish();
+    let mut run = RunContext::of(&trace, Platform::Cuda, Framework::Pytorch);
+    run.facts.run = Some(RunType::Training);
+    let found = advised(&trace, |_| "forward", |_| None, &of(Framework::Pytorch), &run);
+    assert_eq!(paths(&found), [("K16", "optimizer.zero_grad(set_to_none=True)")]);
+}

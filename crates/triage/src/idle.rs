@@ -1,0 +1,430 @@
+//! What the CPU did while the GPU was idle.
+//!
+//! A cause explains idle time only by the idle time that it covers: the intersection of the idle time with the union of
+//! its slices, over all threads. Covers overlap each other (a synchronising call runs within an op); [`cause`] deals the idle
+//! time out, each moment to one cause.
+
+pub(crate) mod cause;
+pub(crate) mod gaps;
+pub(crate) mod place;
+
+use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
+
+use timeline::before_window::is_gpu;
+use timeline::gpu::Gpu;
+use timeline::intervals::{Collector, Interval, length, union, without};
+use timeline::launches::Launches;
+
+/// Launch calls that take this long load GPU code first, in ns.
+const LONG_NS: i64 = 1_000_000;
+
+/// A call that allocates or frees memory for this long sets up the runtime or a library, in ns: cuDNN's first call, which frees
+/// nothing to have a context.
+const LONG_ALLOCATION_NS: i64 = 100_000_000;
+
+/// The first call of an op is a set-up if it takes [`LONG_NS`] or more, and this many times the mean of its later calls.
+const FIRST_CALL: i64 = 10;
+/// Of fewer calls the mean says nothing.
+const FEWEST_CALLS: i64 = 3;
+
+/// What a slice of the CPU is, where it may explain idle time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cover {
+    /// A data loader: an annotation or op whose name has `DataLoader`.
+    DataLoader,
+    /// `cudaMalloc`, `cudaFree` and the like.
+    Allocation,
+    /// The load of a module of GPU code.
+    ModuleLoad,
+    /// Work of the profiler, and of lazy loading, that it records as overhead.
+    Overhead,
+    /// A call that waits for the GPU.
+    Sync,
+    /// A copy whose call is not asynchronous by its name.
+    BlockingCopy,
+    /// The call of a copy from or to pageable memory, or to the host.
+    HostCopy,
+    /// Any call of a copy.
+    Copy,
+    /// A launch of a kernel or a graph.
+    Launch,
+    /// A launch call of [`LONG_NS`] or more: the first launch of a kernel loads its code.
+    LongLaunch,
+    /// Any other call of [`LONG_NS`] or more, such as `cudaFuncGetAttributes` or `cudaStreamCreate`: it sets the runtime
+    /// up. Also what the profiler records as lazy loading.
+    SetUp,
+    /// The first call of an op that takes far longer than its later calls: a library sets itself up ([`FIRST_CALL`]).
+    FirstCall,
+    /// Any call of the runtime or the driver.
+    Runtime,
+    /// An op, or an annotation that is recorded as one.
+    Op,
+    /// An op.
+    Work,
+    /// A frame of Python.
+    Python,
+}
+
+impl Cover {
+    const COUNT: usize = Self::Python as usize + 1;
+}
+
+/// The slices of the CPU that may explain idle time: for each kind the union of its times.
+pub(crate) struct Host {
+    covers: [Vec<Interval>; Cover::COUNT],
+    /// Calls that wait for the GPU, by thread and start.
+    pub(crate) waits: Vec<Wait>,
+    /// Starts of calls that give memory back to the driver, sorted.
+    pub(crate) frees: Vec<i64>,
+    /// Whether a profiler step after the first is recorded: the run is warm.
+    pub(crate) warm: bool,
+}
+
+/// A call that waits for the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Wait {
+    pub(crate) track: TrackId,
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+    pub(crate) row: Row,
+}
+
+/// The calls of one op.
+#[derive(Clone, Copy, Default)]
+struct Calls {
+    n: i64,
+    total_ns: i64,
+    first: Interval,
+}
+
+impl Calls {
+    fn add(&mut self, start: i64, end: i64) {
+        self.n += 1;
+        self.total_ns = self.total_ns.saturating_add(end.saturating_sub(start));
+        if self.n == 1 || start < self.first.0 {
+            self.first = (start, end);
+        }
+    }
+
+    /// The first call, if it sets something up.
+    fn set_up(&self) -> Option<Interval> {
+        let first_ns = self.first.1.saturating_sub(self.first.0);
+        let others_ns = self.total_ns.saturating_sub(first_ns);
+        let long = first_ns >= LONG_NS && self.n >= FEWEST_CALLS;
+        let far = first_ns.saturating_mul(self.n - 1) >= others_ns.saturating_mul(FIRST_CALL);
+        (long && far).then_some(self.first)
+    }
+}
+
+/// What a name is.
+#[derive(Clone, Copy, Default)]
+struct Named {
+    step: bool,
+    loader: bool,
+    call: Option<Cover>,
+    /// No row of [`CALLS`] is for it.
+    other_call: bool,
+    blocks: bool,
+    lazy: bool,
+    /// An annotation of PyTorch's own.
+    annotation: bool,
+    /// Of a profiler step; 0 if it is none.
+    step_number: u64,
+    /// Gives memory back to the driver.
+    frees: bool,
+    /// The launch of a graph, which takes long where the graph is long.
+    graph: bool,
+}
+
+/// What a raw category is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Op,
+    Python,
+    Runtime,
+    Annotation,
+    Overhead,
+    GpuAnnotation,
+    Other,
+}
+
+fn kind(raw_category: &str) -> Kind {
+    match raw_category.to_ascii_lowercase().as_str() {
+        "cpu_op" | "operator" => Kind::Op,
+        "python_function" => Kind::Python,
+        "cuda_runtime" | "cuda_driver" | "runtime" | "driver" | "hip_runtime" | "hip_driver"
+        | "xpu_runtime" | "xpu_driver" => Kind::Runtime,
+        "user_annotation" => Kind::Annotation,
+        "overhead" => Kind::Overhead,
+        "gpu_user_annotation" => Kind::GpuAnnotation,
+        _ => Kind::Other,
+    }
+}
+
+/// What a call of the runtime does, by its name; the first row that is part of it.
+const CALLS: &[(&str, Option<Cover>)] = &[
+    ("GraphLaunch", Some(Cover::Launch)),
+    ("Synchronize", Some(Cover::Sync)),
+    ("LaunchHostFunc", None),
+    ("Launch", Some(Cover::Launch)),
+    ("Memcpy", Some(Cover::Copy)),
+    ("Memset", None),
+    ("Malloc", Some(Cover::Allocation)),
+    ("HostAlloc", Some(Cover::Allocation)),
+    ("MemAlloc", Some(Cover::Allocation)),
+    ("MemCreate", Some(Cover::Allocation)),
+    ("MemMap", Some(Cover::Allocation)),
+    ("AddressReserve", Some(Cover::Allocation)),
+    ("HostRegister", Some(Cover::Allocation)),
+    ("Free", Some(Cover::Allocation)),
+    ("MemRelease", Some(Cover::Allocation)),
+    ("MemUnmap", Some(Cover::Allocation)),
+    ("HostUnregister", Some(Cover::Allocation)),
+    ("Event", None),
+    ("ModuleLoad", Some(Cover::ModuleLoad)),
+    ("LibraryLoad", Some(Cover::ModuleLoad)),
+];
+
+fn named(name: &str) -> Named {
+    let number =
+        name.strip_prefix("ProfilerStep").map(|rest| rest.strip_prefix('#').unwrap_or(rest));
+    let known = CALLS.iter().find(|(word, _)| name.contains(word));
+    let call = known.and_then(|(_, cover)| *cover);
+    Named {
+        other_call: known.is_none(),
+        graph: name.contains("GraphLaunch"),
+        annotation: name.starts_with("Optimizer."),
+        step_number: number.and_then(|number| number.parse().ok()).unwrap_or_default(),
+        frees: matches!(name, "cudaFree" | "hipFree"),
+        // (Kineto's activities of overhead: `Lazy Function Loading`, `Runtime Triggered Module Loading`.)
+        lazy: name.contains("Lazy") || name.contains("Module Loading"),
+        step: number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
+        loader: name.contains("DataLoader"),
+        call,
+        blocks: call == Some(Cover::Copy) && !name.contains("Async"),
+    }
+}
+
+impl Host {
+    /// Reads the CPU's slices of a trace.
+    #[inline(never)]
+    pub(crate) fn of(trace: &Trace) -> Self {
+        let names: Vec<Named> = (0..trace.strings.len() as u32)
+            .map(|id| named(trace.strings.get(StringId(id))))
+            .collect();
+        let kinds = trace.by_raw_category(kind);
+        let mut covers: [Collector; Cover::COUNT] = std::array::from_fn(|_| Collector::default());
+        let mut calls = vec![Calls::default(); names.len()];
+        let mut waits = Vec::new();
+        let mut frees = Vec::new();
+        let warm = names.iter().any(|name| name.step_number > 0);
+        each_row(trace, |row| {
+            let flags = trace.flags(row);
+            if trace.phase(row) != Phase::Complete || !flags.has(Flags::HAS_TS) || is_gpu(flags) {
+                return;
+            }
+            let (start, end) = (trace.ts_ns(row), trace.end_ns(row));
+            let name = names[trace.name(row).0 as usize];
+            let kind = *kinds.of(trace, row);
+            let mut add = |cover: Cover| covers[cover as usize].add(start, end);
+            match kind {
+                // (Profilers before 2021 write annotations as ops.)
+                Kind::Op if name.step || name.loader || name.annotation => add(Cover::Op),
+                Kind::Op => {
+                    add(Cover::Op);
+                    add(Cover::Work);
+                    calls[trace.name(row).0 as usize].add(start, end);
+                }
+                Kind::Python => add(Cover::Python),
+                Kind::Overhead => {
+                    add(Cover::Overhead);
+                    if name.lazy {
+                        add(Cover::SetUp);
+                    }
+                }
+                Kind::Runtime => {
+                    add(Cover::Runtime);
+                    if let Some(call) = name.call {
+                        add(call);
+                    }
+                    if name.frees {
+                        frees.push(start);
+                    }
+                    if name.blocks {
+                        add(Cover::BlockingCopy);
+                    }
+                    let dur_ns = end.saturating_sub(start);
+                    if dur_ns >= LONG_NS {
+                        match name.call {
+                            Some(Cover::Launch) if !name.graph => add(Cover::LongLaunch),
+                            Some(Cover::Allocation) if dur_ns >= LONG_ALLOCATION_NS => {
+                                add(Cover::SetUp);
+                            }
+                            None if name.other_call => add(Cover::SetUp),
+                            _ => {}
+                        }
+                    }
+                    if name.call == Some(Cover::Sync) || name.blocks {
+                        let track = trace.track(row);
+                        waits.push(Wait { track, start_ns: start, end_ns: end, row });
+                    }
+                }
+                Kind::Annotation => {}
+                Kind::GpuAnnotation | Kind::Other => return,
+            }
+            if name.loader && matches!(kind, Kind::Op | Kind::Annotation) {
+                covers[Cover::DataLoader as usize].add(start, end);
+            }
+        });
+        for (start, end) in calls.iter().filter_map(Calls::set_up) {
+            covers[Cover::FirstCall as usize].add(start, end);
+        }
+        trace::sort(&mut waits);
+        trace::sort(&mut frees);
+        Self { covers: covers.map(Collector::union), waits, frees, warm }
+    }
+
+    /// Adds the calls of [`host_copies`].
+    pub(crate) fn add_host_copies(&mut self, calls: &[Wait]) {
+        let known = &mut self.covers[Cover::HostCopy as usize];
+        known.extend(calls.iter().map(|call| (call.start_ns, call.end_ns)));
+        *known = union(std::mem::take(known));
+        self.waits.extend(calls);
+        trace::sort(&mut self.waits);
+        self.waits.dedup();
+    }
+
+    /// The times of one kind.
+    pub(crate) fn cover(&self, cover: Cover) -> &[Interval] {
+        &self.covers[cover as usize]
+    }
+}
+
+/// The calls of copies from or to pageable memory, and to the host: the copies say what they are.
+#[inline(never)]
+pub(crate) fn host_copies(gpu: &Gpu<'_>, launches: &Launches) -> Vec<Wait> {
+    let mut calls = Vec::new();
+    for at in 0..gpu.len() {
+        let work = &gpu.works[gpu.slice(at).work];
+        if work.kind != catalog::RawKind::Memcpy {
+            continue;
+        }
+        let name = gpu.trace.strings.get(work.name);
+        if (name.contains("Pageable") || name.contains("DtoH"))
+            && let Some(launch) = launches.of_slice(at)
+        {
+            calls.push(Wait {
+                track: gpu.trace.track(launch),
+                start_ns: gpu.trace.ts_ns(launch),
+                end_ns: gpu.trace.end_ns(launch),
+                row: launch,
+            });
+        }
+    }
+    calls
+}
+
+/// The profiler's steps on the CPU.
+#[inline(never)]
+pub(crate) fn cpu_steps(trace: &Trace) -> Vec<Interval> {
+    let names: Vec<bool> = (0..trace.strings.len() as u32)
+        .map(|id| named(trace.strings.get(StringId(id))).step)
+        .collect();
+    let mut steps = Collector::default();
+    if names.contains(&true) {
+        let kinds = trace.by_raw_category(kind);
+        each_row(trace, |row| {
+            if names[trace.name(row).0 as usize]
+                && trace.phase(row) == Phase::Complete
+                && trace.flags(row).has(Flags::HAS_TS)
+                && *kinds.of(trace, row) != Kind::GpuAnnotation
+            {
+                steps.add(trace.ts_ns(row), trace.end_ns(row));
+            }
+        });
+    }
+    steps.union()
+}
+
+/// The steps without what the profiler does at the end of the last one: up to the last op, call, frame of the program or GPU
+/// slice that begins in it.
+#[inline(never)]
+pub(crate) fn until_last_work(trace: &Trace, mut steps: Vec<Interval>) -> Vec<Interval> {
+    let Some((from, until)) = steps.last().copied() else { return steps };
+    let kinds = trace.by_raw_category(kind);
+    let mut last_ns = from;
+    each_row(trace, |row| {
+        let flags = trace.flags(row);
+        let works = is_gpu(flags) || matches!(kinds.of(trace, row), Kind::Op | Kind::Runtime);
+        let begins = trace.phase(row) == Phase::Complete && flags.has(Flags::HAS_TS) && {
+            let ts_ns = trace.ts_ns(row);
+            from <= ts_ns && ts_ns < until
+        };
+        // (The profiler waits for the GPU when it stops.)
+        if works && begins && !trace.name_text(row).contains("DeviceSynchronize") {
+            last_ns = last_ns.max(trace.end_ns(row).min(until));
+        }
+    });
+    if let Some(last) = steps.last_mut().filter(|_| last_ns > from) {
+        last.1 = last_ns;
+    }
+    steps
+}
+
+/// Idle time of a device within a window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Idle {
+    pub(crate) window_ns: i64,
+    /// Whether the window is the profiler's steps on the CPU. Else it is the GPU span.
+    pub(crate) of_steps: bool,
+    pub(crate) idle: Vec<Interval>,
+}
+
+impl Idle {
+    /// Idle time within `window`, which is sorted and disjoint.
+    pub(crate) fn within(gpu: &Gpu<'_>, window: &[Interval]) -> Self {
+        let idle = without(window, &busy(gpu));
+        Self { window_ns: length(window), of_steps: false, idle }
+    }
+
+    /// Idle time within the GPU span. Within the profiler's steps on the CPU where that is more by a tenth of them: a step
+    /// begins before its first kernel, and what the GPU waits for there counts.
+    #[inline(never)]
+    pub(crate) fn of(gpu: &Gpu<'_>, steps: &[Interval]) -> Self {
+        let busy = busy(gpu);
+        let span = busy.first().zip(busy.last()).map(|(first, last)| (first.0, last.1));
+        let span: Vec<Interval> = span.into_iter().collect();
+        let of_span =
+            Self { window_ns: length(&span), of_steps: false, idle: without(&span, &busy) };
+        let of_steps = Self { of_steps: true, ..Self::within(gpu, steps) };
+        let outside = without(&of_steps.idle, &span);
+        if length(&outside).saturating_mul(10) >= of_steps.window_ns && of_steps.window_ns > 0 {
+            of_steps
+        } else {
+            of_span
+        }
+    }
+
+    /// Its length.
+    pub(crate) fn ns(&self) -> i64 {
+        length(&self.idle)
+    }
+}
+
+/// When the device did anything, counted in tables or not.
+#[inline(never)]
+fn busy(gpu: &Gpu<'_>) -> Vec<Interval> {
+    let mut busy = Collector::default();
+    for at in 0..gpu.len() {
+        let slice = gpu.slice(at);
+        busy.add(slice.start_ns, slice.end_ns());
+    }
+    for at in 0..gpu.n_beside() {
+        let slice = gpu.slice_beside(at);
+        busy.add(slice.start_ns, slice.end_ns());
+    }
+    busy.union()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! The gaps of a device: pieces of idle time, and what ended each of them.
+
+use trace::Row;
+
+use super::{Host, Wait};
+use crate::attribution::launches_graph;
+use timeline::gpu::Gpu;
+use timeline::intervals::{Interval, length};
+use timeline::launches::Launches;
+use timeline::percent;
+
+/// A gap shorter than this is the distance from one launch to the next, in ns. What takes longer is an event of its own.
+pub(crate) const SHORT_NS: i64 = 1_000_000;
+/// A kernel begins this long after its launch call at most where nothing is queued, in ns; what takes longer is another wait.
+const LAUNCH_NS: i64 = 50_000;
+/// A gap of this share of the window, and not a short one, is a pause of its own: it is listed, and no share of the rest
+/// counts it, in percent.
+pub(crate) const PAUSE_PCT: i64 = 10;
+
+/// A piece of idle time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gap {
+    pub(crate) times: Interval,
+    /// The GPU slice that ends it.
+    pub(crate) next: Option<usize>,
+    /// The launch of that slice.
+    pub(crate) launch: Option<Row>,
+    /// Whether the launch launches a graph.
+    pub(crate) graph: bool,
+    /// Whether the launch was over only after the gap had begun: nothing was queued.
+    pub(crate) late: bool,
+    /// When the launch was over.
+    pub(crate) launched_ns: Option<i64>,
+    /// When the call was over in which the launching thread waited for the GPU when the gap began; `None` if there is none.
+    pub(crate) drained_ns: Option<i64>,
+}
+
+impl Gap {
+    pub(crate) fn ns(&self) -> i64 {
+        self.times.1.saturating_sub(self.times.0)
+    }
+
+    /// Whether only the pace of the launches explains it: it is short, and the CPU had not waited for the GPU.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.late && self.drained_ns.is_none() && self.ns() < SHORT_NS
+    }
+
+    /// What of it a wait of the CPU for the GPU explains: all of a short one, because nothing was queued when the wait was
+    /// over; of a longer one what comes before the end of the wait.
+    pub(crate) fn drained(&self) -> Option<Interval> {
+        let until_ns = self.drained_ns?;
+        let short = self.ns() < SHORT_NS;
+        Some((self.times.0, if short { self.times.1 } else { self.times.1.min(until_ns) }))
+    }
+
+    /// What of it comes after the launch of the work that ends it: that work was queued. `None` below [`LAUNCH_NS`].
+    pub(crate) fn queued(&self) -> Option<Interval> {
+        let since_ns = self.launched_ns?.max(self.times.0);
+        let queued = self.times.1.saturating_sub(since_ns) >= LAUNCH_NS;
+        queued.then_some((since_ns, self.times.1))
+    }
+
+    /// What of it comes before the end of a late launch.
+    pub(crate) fn until_launch(&self) -> Option<Interval> {
+        let until_ns = self.launched_ns?;
+        self.is_paced().then_some((self.times.0, self.times.1.min(until_ns)))
+    }
+
+    /// What of it a late launch explains: up to its end, and its way to the device.
+    pub(crate) fn paced(&self) -> Option<Interval> {
+        let until_ns = self.launched_ns?.saturating_add(LAUNCH_NS);
+        self.is_paced().then_some((self.times.0, self.times.1.min(until_ns)))
+    }
+}
+
+/// The gaps of `idle`, which is sorted.
+#[inline(never)]
+pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: &Host) -> Vec<Gap> {
+    let trace = gpu.trace;
+    let mut at = 0;
+    let mut found = Vec::with_capacity(idle.len());
+    for times in idle {
+        while at < gpu.len() && gpu.slice(at).start_ns < times.1 {
+            at += 1;
+        }
+        let next = Some(at).filter(|at| *at < gpu.len() && gpu.slice(*at).start_ns == times.1);
+        let launch = next.and_then(|at| launches.of_slice(at).filter(|_| launches.is_sure(at)));
+        let late = launch.is_some_and(|launch| trace.end_ns(launch) > times.0);
+        let drained_ns = launch.and_then(|launch| {
+            let key = (trace.track(launch), times.0);
+            let begun = host.waits.partition_point(|wait| (wait.track, wait.start_ns) <= key);
+            let Wait { track, end_ns, row, .. } = *host.waits.get(begun.checked_sub(1)?)?;
+            // (The launch of a copy that blocks is the wait itself.)
+            let drains = track == key.0 && end_ns >= times.0 && row != launch;
+            (drains && late).then_some(end_ns)
+        });
+        found.push(Gap {
+            times: *times,
+            next,
+            launch,
+            graph: launch.is_some_and(|launch| launches_graph(trace.name_text(launch))),
+            late,
+            launched_ns: launch.map(|launch| trace.end_ns(launch)),
+            drained_ns,
+        });
+    }
+    found
+}
+
+/// How a device's idle time is spread over gaps.
+pub(crate) struct Gaps {
+    pub(crate) all: Vec<Gap>,
+    /// The window of the idle time.
+    pub(crate) window_ns: i64,
+    /// Time in which a launching thread waited for the GPU, in the window without its pauses.
+    pub(crate) waiting_ns: i64,
+    /// The calls in which it did, within the GPU span.
+    pub(crate) waits: Vec<Wait>,
+    /// Calls that wait for the whole device after the last launch, which are not among them.
+    pub(crate) n_at_end: u64,
+}
+
+impl Gaps {
+    #[inline(never)]
+    pub(crate) fn of(gpu: &Gpu<'_>, launches: &Launches, idle: &super::Idle, host: &Host) -> Self {
+        let all = gaps(gpu, launches, &idle.idle, host);
+        let mut found =
+            Self { all, window_ns: idle.window_ns, waiting_ns: 0, waits: Vec::new(), n_at_end: 0 };
+        let mut threads: Vec<trace::TrackId> =
+            (0..gpu.len()).filter_map(|at| Some(gpu.trace.track(launches.of_slice(at)?))).collect();
+        trace::sort(&mut threads);
+        threads.dedup();
+        // (After the last launch the CPU waits for the end of the run, as the profiler itself does.)
+        let launched =
+            (0..gpu.len()).filter_map(|at| Some(gpu.trace.ts_ns(launches.of_slice(at)?)));
+        let last_launch_ns = launched.max().unwrap_or(i64::MAX);
+        let first = (0..gpu.len()).map(|at| gpu.slice(at).start_ns).min();
+        let last = (0..gpu.len()).map(|at| gpu.slice(at).end_ns()).max();
+        let span: Vec<Interval> = first.zip(last).into_iter().collect();
+        let at_end = |wait: &Wait| {
+            let of_device = gpu.trace.name_text(wait.row).contains("DeviceSynchronize");
+            of_device && wait.start_ns > last_launch_ns
+        };
+        let (end, waits) = host
+            .waits
+            .iter()
+            .filter(|wait| threads.binary_search(&wait.track).is_ok())
+            .filter(|wait| span.iter().any(|(from, to)| wait.start_ns < *to && wait.end_ns > *from))
+            .copied()
+            .partition::<Vec<Wait>, _>(at_end);
+        found.n_at_end = end.len() as u64;
+        found.waits = waits;
+        let waits = found.waits.iter().map(|wait| (wait.start_ns, wait.end_ns));
+        let waits = super::union(waits.collect());
+        let waits = timeline::intervals::both(&waits, &span);
+        let pauses: Vec<Interval> = found.pauses().map(|gap| gap.times).collect();
+        found.waiting_ns = length(&super::without(&waits, &pauses));
+        found
+    }
+
+    /// The gaps of the GPU span, of a trace alone.
+    #[cfg(test)]
+    pub(crate) fn alone(gpu: &Gpu<'_>, launches: &Launches) -> Self {
+        let idle = super::Idle::of(gpu, &[]);
+        Self::of(gpu, launches, &idle, &Host::of(gpu.trace))
+    }
+
+    /// Whether the CPU waits for the GPU for much of the time: then it does not limit the run by its launches.
+    pub(crate) fn cpu_waits(&self) -> bool {
+        percent(self.waiting_ns, self.paced_window_ns()) >= super::cause::WAITING_PCT
+    }
+
+    /// Whether a gap is a pause of its own.
+    pub(crate) fn is_pause(&self, gap: &Gap) -> bool {
+        gap.ns() >= SHORT_NS
+            && gap.ns().saturating_mul(100) >= self.window_ns.saturating_mul(PAUSE_PCT)
+    }
+
+    /// The pauses, in order.
+    pub(crate) fn pauses(&self) -> impl Iterator<Item = &Gap> {
+        self.all.iter().filter(|gap| self.is_pause(gap))
+    }
+
+    /// The window without its pauses.
+    pub(crate) fn paced_window_ns(&self) -> i64 {
+        let pauses_ns = self.pauses().fold(0_i64, |sum, gap| sum.saturating_add(gap.ns()));
+        self.window_ns.saturating_sub(pauses_ns)
+    }
+}

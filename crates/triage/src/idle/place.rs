@@ -1,0 +1,77 @@
+//! Where the CPU was in a piece of idle time.
+
+use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
+
+use super::{Kind, Named, kind, named};
+use timeline::before_window::is_gpu;
+use timeline::intervals::Interval;
+
+/// What runs for at least half of a piece of idle time, of Python for four fifths: of each kind the innermost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// A call of the runtime.
+    pub(crate) call: Option<Row>,
+    /// An op or an annotation.
+    pub(crate) range: Option<Row>,
+    /// A frame of Python.
+    pub(crate) frame: Option<Row>,
+}
+
+/// An annotation of this share of the window is around everything, in percent.
+const WHOLE_PCT: i64 = 80;
+
+/// The places of pieces of idle time; of those with a thread the places on it. Names of steps say nothing, nor does an
+/// annotation around most of the window.
+#[inline(never)]
+pub(crate) fn places(
+    trace: &Trace,
+    pieces: &[(Interval, Option<TrackId>)],
+    window_ns: i64,
+) -> Vec<Place> {
+    let mut found = vec![Place::default(); pieces.len()];
+    if pieces.is_empty() {
+        return found;
+    }
+    let names: Vec<Named> =
+        (0..trace.strings.len() as u32).map(|id| named(trace.strings.get(StringId(id)))).collect();
+    let kinds = trace.by_raw_category(kind);
+    each_row(trace, |row| {
+        let flags = trace.flags(row);
+        if trace.phase(row) != Phase::Complete || !flags.has(Flags::HAS_TS) || is_gpu(flags) {
+            return;
+        }
+        let kind = *kinds.of(trace, row);
+        if names[trace.name(row).0 as usize].step {
+            return;
+        }
+        let (start, end) = (trace.ts_ns(row), trace.end_ns(row));
+        let dur_ns = i128::from(end.saturating_sub(start));
+        let around = dur_ns * 100 >= i128::from(window_ns) * i128::from(WHOLE_PCT);
+        let is_loader = names[trace.name(row).0 as usize].loader;
+        if around && kind == Kind::Annotation && !is_loader {
+            return;
+        }
+        for (place, ((from, to), track)) in found.iter_mut().zip(pieces) {
+            let shared = end.min(*to).saturating_sub(start.max(*from));
+            let (part, whole) = if kind == Kind::Python { (4, 5) } else { (1, 2) };
+            if shared <= 0
+                || shared.saturating_mul(whole) < to.saturating_sub(*from).saturating_mul(part)
+                || track.is_some_and(|track| track != trace.track(row))
+            {
+                continue;
+            }
+            let best = match kind {
+                Kind::Runtime => &mut place.call,
+                Kind::Op | Kind::Annotation => &mut place.range,
+                Kind::Python => &mut place.frame,
+                Kind::Overhead | Kind::GpuAnnotation | Kind::Other => continue,
+            };
+            let dur_ns = end.saturating_sub(start);
+            let shorter = |known: Row| trace.end_ns(known).saturating_sub(trace.ts_ns(known));
+            if best.is_none_or(|known| dur_ns <= shorter(known)) {
+                *best = Some(row);
+            }
+        }
+    });
+    found
+}

@@ -1,0 +1,544 @@
+//! The overlap table: instances by stage and name, candidates, rows and the note above them.
+
+use std::cmp::Reverse;
+
+use catalog::fuse_patterns::{ACTIVE, FusePattern, Text, patterns};
+use catalog::remedies::{RunFacts, RunType, applicable};
+use catalog::{Category, CopyRoute, OverlapClass, copy_route, is_pageable, is_pinned};
+
+use super::context::context;
+use super::explain::{Figures, Saving, reason, signal};
+use super::note::note;
+use super::risk::{Evidence, Risk, Surroundings};
+use super::savings::Savings;
+use super::sweep::{Lanes, NO_PARTNER, SliceOverlap, sweep};
+use super::verdict::{
+    Case, HEADROOM_PCT, HIDDEN_PCT, LEAST_NS, Lever, MOST_ROWS, Verdict, at_least, decide,
+    is_light, weight,
+};
+use super::{Concurrency, Overlap, OverlapOptions, OverlapRow};
+use crate::facts::Regions;
+use crate::site::Attribution;
+use crate::stages::Stage;
+use crate::wall::{Removed, Wall};
+use timeline::gpu::{Extent, Gpu};
+use timeline::launches::Launches;
+use timeline::percent;
+use trace::StringId;
+
+/// A stream that does less of a stage's work than this is no second stream, in percent.
+const LEAST_STREAM_PCT: i64 = 1;
+
+/// One stage.
+pub(super) struct StageSums {
+    pub(super) stage: Stage,
+    pub(super) total_ns: i64,
+    busy_ns: i64,
+    /// The most streams of a device that do at least a hundredth of its work. (A kernel of 5 µs on a stream of its own
+    /// says nothing of what could overlap.)
+    pub(super) n_streams: usize,
+    /// The most streams that any device uses.
+    pub(super) n_used: usize,
+}
+
+/// All instances of one name in one stage.
+struct Group {
+    stage: Stage,
+    work: usize,
+    instances: Vec<u32>,
+    total_ns: i64,
+    exclusive_ns: i64,
+    hidden_ns: i64,
+    hidden_by_compute_ns: i64,
+}
+
+impl Group {
+    fn rank(&self, class: OverlapClass) -> (bool, i128) {
+        (class != OverlapClass::Compute, i128::from(self.exclusive_ns) * weight(class))
+    }
+}
+
+/// What overlaps, by stage and kernel name. `stage_of` gives the stage of each GPU slice.
+#[inline(never)]
+pub(crate) fn overlap(
+    gpu: &Gpu<'_>,
+    launches: &Launches,
+    stage_of: &dyn Fn(usize) -> Stage,
+    attribution: Option<&Attribution>,
+    options: &OverlapOptions<'_>,
+) -> Overlap {
+    let class_of = |work: usize| gpu.work(work).category.overlap_class();
+    let per_slice = sweep(gpu, class_of);
+    let stage_of: Vec<Stage> = (0..gpu.len()).map(stage_of).collect();
+    let stages = stages(gpu, &stage_of);
+    let groups = groups(gpu, &per_slice, &stage_of);
+    let facts = Facts {
+        gpu,
+        per_slice: &per_slice,
+        attribution,
+        surroundings: Surroundings::of(gpu, launches, attribution, options.details),
+        savings: Savings::of(gpu, launches, &per_slice, &stage_of),
+        wall: options.wall,
+        facts: options.facts,
+        collectives: Collectives {
+            launches,
+            hooks: options.gradient_hooks,
+            sharded: is_sharded(gpu),
+        },
+        computes: computes(gpu),
+    };
+    let mut rows = Vec::new();
+    for stage in stages.iter().filter(|stage| is_judged(stage, &stages)) {
+        let of_stage: Vec<&Group> = groups
+            .iter()
+            .filter(|group| group.stage == stage.stage && group.total_ns >= LEAST_NS)
+            .filter(|group| percent(group.total_ns, stage.busy_ns) >= options.min_share_pct)
+            .collect();
+        for (verdict, group) in candidates(gpu, &of_stage, stage.n_streams < 2) {
+            rows.push(row(&facts, stage, group, verdict));
+        }
+    }
+    trace::sort_by(&mut rows, |(a, _): &(OverlapRow, u32), (b, _)| {
+        let saved = |row: &OverlapRow| (row.priority < 4).then_some(row.savings_bound_ns).flatten();
+        let key = |row: &OverlapRow| (Reverse(saved(row)), row.priority, Reverse(row.exclusive_ns));
+        key(a).cmp(&key(b)).then_with(|| a.kernel_name.cmp(&b.kernel_name))
+    });
+    let around = |(row, slice): &(OverlapRow, u32)| {
+        context(gpu, &facts.surroundings, attribution, row, *slice as usize)
+    };
+    let contexts = rows.iter().map(around).collect();
+    let concurrency = Concurrency::of(&per_slice);
+    let rows: Vec<OverlapRow> = rows.into_iter().map(|(row, _)| row).collect();
+    let note = note(gpu, &per_slice, (&stages, &stage_of), &rows, attribution, options);
+    Overlap { rows, contexts, concurrency, note, per_slice }
+}
+
+/// The stages that have slices, in the order of tables.
+#[inline(never)]
+fn stages(gpu: &Gpu<'_>, stage_of: &[Stage]) -> Vec<StageSums> {
+    let lanes = Lanes::of(gpu.trace);
+    let mut busy = vec![vec![Extent::default(); lanes.n_devices]; Stage::EVERY.len()];
+    let mut work_ns = vec![vec![0_i64; lanes.device_of.len()]; Stage::EVERY.len()];
+    for (at, stage) in stage_of.iter().enumerate() {
+        let slice = gpu.slice(at);
+        let lane = lanes.of_stream(slice.stream);
+        busy[*stage as usize][lanes.device_of[lane]].add(&slice);
+        let sum = &mut work_ns[*stage as usize][lane];
+        *sum = sum.saturating_add(slice.dur_ns);
+    }
+    let sums = Stage::EVERY.into_iter().map(|stage| {
+        let devices = &busy[stage as usize];
+        let sum = |of: fn(&Extent) -> i64| devices.iter().map(of).fold(0, i64::saturating_add);
+        let streams = |pct: i64| {
+            let mut of_device = vec![0; lanes.n_devices];
+            for (device, ns) in lanes.device_of.iter().zip(&work_ns[stage as usize]) {
+                let works = *ns > 0 && at_least(*ns, pct, devices[*device].total_ns);
+                of_device[*device] += usize::from(works);
+            }
+            of_device.into_iter().max().unwrap_or(0)
+        };
+        StageSums {
+            stage,
+            total_ns: sum(|extent| extent.total_ns),
+            busy_ns: sum(|extent| extent.busy_ns),
+            n_streams: streams(LEAST_STREAM_PCT),
+            n_used: streams(0),
+        }
+    });
+    sums.filter(|stage| stage.total_ns > 0).collect()
+}
+
+/// Captures are no time to judge; what no annotation names counts only where it is more than a hundredth.
+pub(super) fn is_judged(stage: &StageSums, stages: &[StageSums]) -> bool {
+    let all_ns = stages.iter().fold(0_i64, |sum, stage| sum.saturating_add(stage.total_ns));
+    match stage.stage {
+        Stage::Capture => false,
+        Stage::All => at_least(stage.total_ns, 1, all_ns),
+        _ => true,
+    }
+}
+
+/// Instances by stage and name, in the order of the slices.
+#[inline(never)]
+fn groups(gpu: &Gpu<'_>, per_slice: &SliceOverlap, stage_of: &[Stage]) -> Vec<Group> {
+    let mut order: Vec<u32> = (0..gpu.len() as u32).collect();
+    let key = |at: u32| (stage_of[at as usize], gpu.slice(at as usize).work);
+    trace::sort_numbers(&mut order, &|a, b| key(a).cmp(&key(b)));
+    order
+        .chunk_by(|a, b| key(*a) == key(*b))
+        .map(|instances| {
+            let (stage, work) = key(instances[0]);
+            let mut group = Group {
+                stage,
+                work,
+                instances: instances.to_vec(),
+                total_ns: 0,
+                exclusive_ns: 0,
+                hidden_ns: 0,
+                hidden_by_compute_ns: 0,
+            };
+            for at in instances.iter().map(|at| *at as usize) {
+                for (sum, ns) in [
+                    (&mut group.total_ns, gpu.slice(at).dur_ns),
+                    (&mut group.exclusive_ns, per_slice.exclusive_ns[at]),
+                    (&mut group.hidden_ns, per_slice.hidden_ns[at]),
+                    (&mut group.hidden_by_compute_ns, per_slice.hidden_by_compute_ns[at]),
+                ] {
+                    *sum = sum.saturating_add(ns);
+                }
+            }
+            group
+        })
+        .collect()
+}
+
+/// The rows of a stage: each name once. On one stream only what could move to a second one.
+#[inline(never)]
+fn candidates<'a>(
+    gpu: &Gpu<'_>,
+    of_stage: &[&'a Group],
+    one_stream: bool,
+) -> Vec<(Verdict, &'a Group)> {
+    let category = |group: &Group| gpu.works[group.work].category;
+    let class = |group: &Group| category(group).overlap_class();
+    let name = |group: &Group| gpu.trace.strings.get(gpu.works[group.work].name);
+
+    let mut headroom: Vec<&Group> = of_stage
+        .iter()
+        .copied()
+        .filter(|group| at_least(group.exclusive_ns, HEADROOM_PCT, group.total_ns))
+        .filter(|group| {
+            let movable =
+                class(group) == OverlapClass::Communication || category(group) == Category::Memcpy;
+            movable || !one_stream
+        })
+        .collect();
+    trace::sort_by(&mut headroom, |a, b| {
+        b.rank(class(b)).cmp(&a.rank(class(a))).then_with(|| name(a).cmp(name(b)))
+    });
+    headroom.truncate(MOST_ROWS);
+    let mut found: Vec<(Verdict, &Group)> =
+        headroom.into_iter().map(|group| (Verdict::Headroom, group)).collect();
+    if one_stream {
+        return found;
+    }
+
+    let is_new = |found: &[(Verdict, &Group)], group: &Group| {
+        !found.iter().any(|(_, known)| std::ptr::eq(*known, group))
+    };
+    let mut hidden: Vec<&Group> = of_stage
+        .iter()
+        .copied()
+        .filter(|group| is_light(class(group)) && is_new(&found, group))
+        .filter(|group| at_least(group.hidden_ns, HIDDEN_PCT, group.total_ns))
+        .collect();
+    // hidden * (1 + hidden by compute / hidden)
+    let gain = |group: &Group| group.hidden_ns.saturating_add(group.hidden_by_compute_ns);
+    trace::sort_by(&mut hidden, |a, b| gain(b).cmp(&gain(a)).then_with(|| name(a).cmp(name(b))));
+    hidden.truncate(MOST_ROWS);
+    found.extend(hidden.into_iter().map(|group| (Verdict::LowRoiHidden, group)));
+
+    let mut others: Vec<&Group> =
+        of_stage.iter().copied().filter(|group| is_new(&found, group)).collect();
+    trace::sort_by(&mut others, |a, b| {
+        b.total_ns.cmp(&a.total_ns).then_with(|| name(a).cmp(name(b)))
+    });
+    others.truncate(MOST_ROWS);
+    found.extend(others.into_iter().map(|group| (Verdict::Observe, group)));
+    found
+}
+
+/// What every row is made from.
+struct Facts<'a> {
+    gpu: &'a Gpu<'a>,
+    per_slice: &'a SliceOverlap,
+    attribution: Option<&'a Attribution>,
+    surroundings: Surroundings<'a>,
+    savings: Savings<'a>,
+    wall: Option<&'a Wall>,
+    facts: RunFacts,
+    collectives: Collectives<'a>,
+    /// By stream: whether anything but copies and fills runs there.
+    computes: Vec<bool>,
+}
+
+/// What tells who starts a collective.
+struct Collectives<'a> {
+    launches: &'a Launches,
+    /// Where DistributedDataParallel starts its all-reduces.
+    hooks: Option<&'a Regions>,
+    /// FSDP runs: it schedules its collectives itself.
+    sharded: bool,
+}
+
+/// Whether ranges of FSDP are recorded.
+fn is_sharded(gpu: &Gpu<'_>) -> bool {
+    let strings = &gpu.trace.strings;
+    let marks = ["FullyShardedDataParallel", "FSDP::"];
+    (0..strings.len() as u32)
+        .any(|id| marks.iter().any(|mark| strings.get(StringId(id)).starts_with(mark)))
+}
+
+/// What the gates of a collective's remedies ask for.
+#[inline(never)]
+fn collective_facts(facts: &Facts<'_>, group: &Group, name: &str) -> RunFacts {
+    let Collectives { launches, hooks, sharded } = facts.collectives;
+    let trace = facts.gpu.trace;
+    let launched = |at: &u32| launches.of_slice(*at as usize);
+    let hooked = |at: &&u32| {
+        launched(at).is_some_and(|row| hooks.is_some_and(|hooks| hooks.hold(trace, row)))
+    };
+    let n_hooked = group.instances.iter().filter(hooked).count();
+    let is_known = group.instances.iter().any(|at| launched(at).is_some())
+        || facts.facts.run != Some(RunType::Training);
+    let lower = name.to_ascii_lowercase();
+    let reduces = lower.contains("allreduce") || lower.contains("all_reduce");
+    let collective_f32 = if lower.contains("bfloat") || !reduces {
+        None
+    } else {
+        Some(lower.contains("f32") || lower.contains("_float"))
+    };
+    RunFacts {
+        ddp: (is_known && !sharded).then_some(2 * n_hooked >= group.instances.len()),
+        collective_f32,
+        ..facts.facts
+    }
+}
+
+/// As many all-reduces of one kernel in a stage may be one for each parameter.
+const MANY: usize = 64;
+/// Half of them are this short, in ns: they move little.
+const SMALL_NS: i64 = 100_000;
+/// What helps many small collectives.
+const MANY_SMALL: &[&str] = &["larger-buckets"];
+
+/// What goes away if many small all-reduces become a few: the latency of each, which the shortest show, and the CPU time of its
+/// launch. `None` where they are few or large.
+#[inline(never)]
+fn latency(facts: &Facts<'_>, group: &Group, lever: Lever, name: &str) -> Option<Vec<Removed>> {
+    let lower = name.to_ascii_lowercase();
+    let reduces = lower.contains("allreduce") || lower.contains("all_reduce");
+    let trains = facts.facts.run == Some(RunType::Training);
+    if lever != Lever::Overlap || !trains || !reduces || group.instances.len() < MANY {
+        return None;
+    }
+    let dur_ns = |at: &u32| facts.gpu.slice(*at as usize).dur_ns;
+    let mut times: Vec<i64> = group.instances.iter().map(dur_ns).collect();
+    trace::sort(&mut times);
+    if times.get(times.len() / 2).is_none_or(|middle| *middle > SMALL_NS) {
+        return None;
+    }
+    let latency_ns = times.get(times.len() / 20).copied().unwrap_or_default();
+    let wall = facts.wall?;
+    let launch_ns = wall.launch_ns(group.instances.iter().copied()).unwrap_or_default();
+    let removed = |at: &u32| Removed {
+        slice: *at,
+        gpu_ns: latency_ns.min(facts.per_slice.exclusive_ns[*at as usize]),
+        cpu_ns: launch_ns.min(wall.spacing_ns(*at)),
+    };
+    Some(group.instances.iter().map(removed).collect())
+}
+
+/// By stream: whether anything but copies and fills runs there.
+#[inline(never)]
+fn computes(gpu: &Gpu<'_>) -> Vec<bool> {
+    let mut computes = vec![false; gpu.trace.streams.len()];
+    gpu.each_slice(|slice| {
+        if let Some(known) = slice.stream.and_then(|id| computes.get_mut(usize::from(id.0))) {
+            *known |= gpu.is_kernel(&slice);
+        }
+    });
+    computes
+}
+
+/// Whether at least two of the copies are of comparable size: half of the longest or more, by duration. Then a later one may be
+/// the input of the next batch.
+fn is_repeated(gpu: &Gpu<'_>, group: &Group) -> bool {
+    let dur_ns = |at: &u32| gpu.slice(*at as usize).dur_ns;
+    let longest_ns = group.instances.iter().map(dur_ns).max().unwrap_or_default();
+    let comparable = |at: &&u32| at_least(dur_ns(at), 50, longest_ns);
+    group.instances.iter().filter(comparable).count() >= 2
+}
+
+/// What the gates of a copy's remedies ask for.
+#[inline(never)]
+fn copy_facts(facts: &Facts<'_>, group: &Group, name: &str) -> RunFacts {
+    let pinned = match (is_pageable(name), is_pinned(name)) {
+        (true, _) => Some(false),
+        (false, true) => Some(true),
+        (false, false) => None,
+    };
+    let stream = |at: u32| facts.gpu.slice(at as usize).stream.map(|id| usize::from(id.0));
+    let shared = |at: &u32| stream(*at).and_then(|id| facts.computes.get(id).copied());
+    let n_shared = group.instances.iter().filter(|at| shared(at) == Some(true)).count();
+    RunFacts {
+        pinned,
+        own_stream: Some(2 * n_shared < group.instances.len()),
+        to_device: Some(copy_route(name) == CopyRoute::HostToDevice),
+        ..facts.facts
+    }
+}
+
+/// A row, and the slice of its longest instance.
+#[inline(never)]
+fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) -> (OverlapRow, u32) {
+    let Facts { gpu, per_slice, attribution, surroundings, savings, wall, .. } = facts;
+    let work = &gpu.works[group.work];
+    let name = gpu.trace.strings.get(work.name);
+    let class = work.category.overlap_class();
+    let lever = Lever::of(work.category, copy_route(name));
+    let neighbours = surroundings.next_to(&group.instances);
+    let risk = neighbours.risk();
+    let Group { total_ns, exclusive_ns, hidden_ns, hidden_by_compute_ns, .. } = *group;
+    let fused = (lever == Lever::None).then(|| fused(gpu, group, *attribution)).flatten();
+    let place = match lever {
+        Lever::Copy => copy_facts(facts, group, name),
+        Lever::Overlap => collective_facts(facts, group, name),
+        Lever::Tune | Lever::None => facts.facts,
+    };
+    let latency = latency(facts, group, lever, name);
+    let remedies = if latency.is_some() { MANY_SMALL } else { lever.remedies() };
+    // (One copy has no later batch to prefetch.)
+    let prefetches = lever != Lever::Copy || is_repeated(gpu, group);
+    let remedy = applicable(remedies, &place).first().copied().filter(|_| prefetches);
+    // Half the bytes take half the time at least; what runs next is not moved.
+    let halves = remedy.is_some_and(|remedy| remedy.id == "ddp-compress");
+    let bound_ns = remedy.zip(*wall).and_then(|(_, wall)| {
+        if let Some(latency) = &latency {
+            return Some(wall.saved_without(latency));
+        }
+        if halves {
+            let half = |at: &u32| (*at, per_slice.exclusive_ns[*at as usize] / 2);
+            return Some(wall.saved_ns(&group.instances.iter().map(half).collect::<Vec<_>>()));
+        }
+        let copies = lever == Lever::Copy;
+        // The input of a batch can be copied long before it is needed; a collective has to come before its consumer.
+        let tied = if copies { &[][..] } else { neighbours.feeding.as_slice() };
+        let removed =
+            savings.removable(group.stage, &group.instances, &neighbours.slices, tied, copies)?;
+        Some(wall.saved_ns(&removed))
+    });
+    let worth = wall.zip(bound_ns).and_then(|(wall, saved_ns)| wall.priority(saved_ns));
+    let advised = remedy.zip(worth).filter(|_| verdict == Verdict::Headroom);
+    // (Nothing moves where only the bytes change.)
+    let moves = !halves && latency.is_none();
+    let case_risk = if moves { risk } else { Risk::Low };
+    let case = Case { lever, risk: case_risk, advised, total_ns, busy_ns: stage.busy_ns };
+    let (priority, recommendation) = decide(&case);
+    let span_ns = wall.map_or(0, |wall| wall.span_ns);
+    let hidden_by = hidden_by(gpu, group, per_slice);
+    let figures = Figures {
+        verdict,
+        lever,
+        risk,
+        advised: advised.map(|(remedy, _)| remedy).filter(|_| priority < 4),
+        total_ns,
+        busy_ns: stage.busy_ns,
+        exclusive_ns,
+        hidden_ns,
+        hidden_by_compute_ns,
+        hidden_by,
+        neighbours: &neighbours,
+        waits: surroundings.evidence(),
+        fused,
+        savings: bound_ns.map(|ns| (ns, span_ns)),
+        span: wall.map_or_else(|| "the GPU span".to_owned(), Wall::span),
+        linked: wall.is_some_and(|wall| wall.linked),
+        pageable: lever == Lever::Copy && is_pageable(name),
+        possible: remedy.is_some(),
+        saving: match &latency {
+            Some(_) => Saving::Latency,
+            None if halves => Saving::Half,
+            None => Saving::Hidden,
+        },
+        one_stream: stage.n_used < 2,
+    };
+    let share_of = |n: u64| percent(n as i64, neighbours.n as i64);
+    // The first of the longest.
+    let longest = group.instances.iter().copied().reduce(|best, at| {
+        let dur_ns = |at: u32| gpu.slice(at as usize).dur_ns;
+        if dur_ns(at) > dur_ns(best) { at } else { best }
+    });
+    let longest = longest.unwrap_or_default();
+    let row = OverlapRow {
+        stage: stage.stage,
+        device: String::new(),
+        priority,
+        verdict: verdict.id().to_owned(),
+        kernel_name: name.to_owned(),
+        category: work.category.id().to_owned(),
+        overlap_class: class.id().to_owned(),
+        python_scope: attribution.and_then(|places| scope(gpu, group, places)),
+        recommendation,
+        dependency_risk: risk.id().to_owned(),
+        total_ns,
+        share_pct: percent(total_ns, stage.busy_ns),
+        exclusive_ns,
+        hidden_ns,
+        hidden_by_compute_ns,
+        exclusive_pct: percent(exclusive_ns, total_ns),
+        hidden_pct: percent(hidden_ns, total_ns),
+        hidden_by: hidden_by.map(str::to_owned),
+        savings_bound_ns: bound_ns,
+        savings_pct: bound_ns.map(|ns| percent(ns, span_ns)),
+        n_instances: neighbours.n,
+        tight_pct: share_of(neighbours.tight),
+        waited_pct: (surroundings.evidence() != Evidence::None)
+            .then(|| share_of(neighbours.waited)),
+        formal_signal: signal(&figures),
+        reason: reason(&figures),
+        representative: gpu.row(longest as usize),
+    };
+    (row, longest)
+}
+
+/// The pattern whose fused kernel a group is, by its name or the op of its first instance.
+fn fused(gpu: &Gpu<'_>, group: &Group, places: Option<&Attribution>) -> Option<&'static str> {
+    let name = Text::kernel(&catalog::head(gpu.trace.strings.get(gpu.works[group.work].name)));
+    let first = group.instances.first().zip(places);
+    let op = first.and_then(|(at, places)| places.site(*at as usize).cpu_op.as_deref());
+    let op = Text::op(op.unwrap_or_default());
+    let is = |pattern: &&FusePattern| (pattern.roles(&name) | pattern.roles(&op)) & ACTIVE != 0;
+    patterns().find(is).map(|pattern| pattern.title)
+}
+
+/// The name beside which its instances were hidden longest, each by its own weightiest partner.
+#[inline(never)]
+fn hidden_by<'a>(gpu: &Gpu<'a>, group: &Group, per_slice: &SliceOverlap) -> Option<&'a str> {
+    let mut found: Vec<(u32, i64)> = group
+        .instances
+        .iter()
+        .map(|at| (per_slice.partner[*at as usize], per_slice.hidden_ns[*at as usize]))
+        .filter(|(work, _)| *work != NO_PARTNER)
+        .collect();
+    let (work, _) = heaviest(&mut found)?;
+    Some(gpu.trace.strings.get(gpu.work(work as usize).name))
+}
+
+/// The place that most of the time comes from: a line of Python, else an op, else a launch.
+#[inline(never)]
+fn scope(gpu: &Gpu<'_>, group: &Group, places: &Attribution) -> Option<String> {
+    let text = |site: u32| places.sites[site as usize].place();
+    let of = |at: u32| (places.site_of[at as usize], gpu.slice(at as usize).dur_ns);
+    let mut by_site: Vec<(u32, i64)> = group.instances.iter().map(|at| of(*at)).collect();
+    trace::sort(&mut by_site);
+    let mut by_place: Vec<(String, i64)> = Vec::new();
+    for same in by_site.chunk_by(|a, b| a.0 == b.0) {
+        let ns = same.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        by_place.extend(text(same[0].0).map(|place| (place, ns)));
+    }
+    heaviest(&mut by_place).map(|(place, _)| place)
+}
+
+/// The key with the largest sum; of equal ones the first by order.
+fn heaviest<K: Ord + Clone>(found: &mut [(K, i64)]) -> Option<(K, i64)> {
+    trace::sort(found);
+    let mut best: Option<(K, i64)> = None;
+    for same in found.chunk_by(|a, b| a.0 == b.0) {
+        let ns = same.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        if best.as_ref().is_none_or(|(_, most)| ns > *most) {
+            best = Some((same[0].0.clone(), ns));
+        }
+    }
+    best
+}

@@ -1,0 +1,204 @@
+//! Matrix products and convolutions of 32-bit floats that run without tensor cores, and what another number format saves.
+
+use catalog::architectures::{Peak, peak_of};
+use catalog::{
+    Category, Platform, is_f32_convolution_without_tensor_cores, is_f32_without_tensor_cores,
+};
+use report::units;
+use trace::Trace;
+
+use super::fuse::Ground;
+use super::site::Attribution;
+use timeline::gpu::Gpu;
+use timeline::percent;
+
+/// From this share of GPU time on such products are worth a sentence, in percent.
+const LEAST_PCT: f64 = 20.0;
+/// Time saved that is this part of the GPU time that goes away is all of it, in percent.
+const ALL_PCT: f64 = 90.0;
+/// TF32 that is not this much faster than plain f32 is not advised: GeForce GPUs run both at the same rate.
+const LEAST_GAIN: f64 = 1.5;
+
+/// The peak rates of the trace's devices, if all have one known name.
+#[inline(never)]
+pub(super) fn peak(trace: &Trace) -> Option<&'static Peak> {
+    let devices = timeline::device::devices(trace);
+    let mut peaks = devices.iter().map(|device| peak_of(&device.name));
+    let first = peaks.next()??;
+    peaks.all(|peak| peak == Some(first)).then_some(first)
+}
+
+/// What of the work runs in plain 32-bit floats.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    Product,
+    Convolution,
+}
+
+/// What plain 32-bit products and convolutions take, and what to do about it. `None` where that is below a fifth of the
+/// device's GPU time, where the device has nothing faster, or where its rates are not known.
+///
+/// `attention` are the slices of attention that is advised to be fused. Convolutions count only on devices without TF32: with it, cuDNN may use tensor cores already and chose not to.
+#[inline(never)]
+pub(super) fn sentence(
+    gpu: &Gpu<'_>,
+    places: &Attribution,
+    ground: &Ground<'_>,
+    attention: &[u32],
+) -> Option<String> {
+    let Ground { run, wall, exposed_ns, peak, .. } = ground;
+    let facts = &run.facts;
+    let peak = peak.filter(|_| facts.platform == Platform::Cuda)?;
+    let (tf32, f32) = (peak.tf32_tflops, peak.f32_tflops);
+    let by_tf32 = tf32 >= LEAST_GAIN * f32;
+    let rate = if by_tf32 { tf32 } else { peak.half_tflops };
+    if rate < LEAST_GAIN * f32 {
+        return None;
+    }
+    let kinds: Vec<Option<Plain>> = gpu
+        .works
+        .iter()
+        .map(|work| {
+            let name = gpu.trace.strings.get(work.name);
+            match work.category {
+                Category::Gemm if is_f32_without_tensor_cores(name) => Some(Plain::Product),
+                Category::Conv if is_f32_convolution_without_tensor_cores(name) => {
+                    Some(Plain::Convolution)
+                }
+                _ => None,
+            }
+        })
+        .collect();
+    let (mut product_ns, mut convolution_ns, mut removed) = (0_i64, 0_i64, Vec::new());
+    let mut shared_ns = 0_i64;
+    for at in 0..gpu.len() {
+        let slice = gpu.slice(at);
+        let sum = match kinds[slice.work] {
+            None => continue,
+            Some(Plain::Product) if !places.site(at).is_of_convolution() => &mut product_ns,
+            Some(_) if !by_tf32 => &mut convolution_ns,
+            Some(_) => continue,
+        };
+        *sum = sum.saturating_add(slice.dur_ns);
+        if attention.binary_search(&(at as u32)).is_ok() {
+            shared_ns = shared_ns.saturating_add(slice.dur_ns);
+        }
+        let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
+        removed.push((at as u32, (exposed_ns as f64 * (1.0 - f32 / rate)) as i64));
+    }
+    let total_ns = product_ns.saturating_add(convolution_ns);
+    // (Of the same slices, so that what ran before profiling is in neither.)
+    let mut all_ns = 0_i64;
+    gpu.each_slice(|slice| all_ns = all_ns.saturating_add(slice.dur_ns));
+    if percent(total_ns, all_ns) < LEAST_PCT {
+        return None;
+    }
+    let how = if by_tf32 {
+        "Call torch.set_float32_matmul_precision(\"high\") to run them as TF32, which rounds the inputs to 10 bits of mantissa, or \
+         use torch.autocast (bfloat16 or float16)."
+    } else {
+        "Use torch.autocast (float16, or bfloat16 from compute capability 8.0 on) to run them on tensor cores."
+    };
+    let what = match (product_ns, convolution_ns) {
+        (_, 0) => "Matrix products",
+        (0, _) => "Convolutions",
+        _ => "Matrix products and convolutions",
+    };
+    let format = if by_tf32 { "TF32" } else { "16 bits" };
+    let saved_ns = wall.saved_ns(&removed);
+    let ratio = format!(
+        "the ratio of the peak rates of the {} ({f32} TFLOPS in 32 bits, {rate} TFLOPS in {format})",
+        peak.title
+    );
+    let shorter_ns = removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+    // (Where all of it is saved, no wait is in the way.)
+    let is_vague = wall.is_vague() && percent(saved_ns, shorter_ns) < ALL_PCT;
+    let gain = if is_vague {
+        format!(
+            "If they become faster by {ratio}, GPU time is {} shorter. How much sooner the run ends is not estimated: the CPU \
+             waits for work of several streams, and which of them each wait is for is not recorded.",
+            units::time(shorter_ns)
+        )
+    } else if wall.priority(saved_ns).is_some() {
+        format!(
+            "If they become faster by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.",
+            units::time(saved_ns),
+            units::percent(percent(saved_ns, wall.span_ns)),
+            wall.span(),
+        )
+    } else {
+        format!(
+            "If they become faster by {ratio}, GPU time is {} shorter, but hardly the run: the GPU waits for the CPU.",
+            units::time(shorter_ns)
+        )
+    };
+    let shared = match shared_ns {
+        0 => String::new(),
+        ns => format!(
+            " {} of these products belong to the attention that a fused kernel could replace: the two gains do not add up.",
+            units::time(ns)
+        ),
+    };
+    Some(format!(
+        "{what} of 32-bit floats run without tensor cores for {} ({} of GPU time). {how} {gain}{shared}",
+        units::time(total_ns),
+        units::percent(percent(total_ns, all_ns)),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Sources, TriageOptions, triage};
+    use fixture::{Fixture, kernel, slice};
+
+    const US: i64 = 1_000;
+    const MS: i64 = 1_000_000;
+
+    /// The sentence about ten products of 1 ms on a device, all launched at once, or each 3 ms after the one before.
+    fn said(device: &str, name: &str, starved: bool) -> Option<String> {
+        let mut fixture = Fixture::default();
+        let properties = format!(
+            r#"[{{"id": 0, "name": "{device}", "computeMajor": 8, "computeMinor": 0, "warpSize": 32}}]"#
+        );
+        fixture.metadata("deviceProperties", &properties);
+        for at in 0..if starved { 400 } else { 10 } {
+            let launched_ns = if starved { at * 3 * MS } else { at * 10 * US };
+            let begun_ns = if starved { launched_ns + 10 * US } else { MS + at * MS };
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+            fixture.push(launch.at(launched_ns, 5 * US));
+            fixture.push(kernel(name).at(begun_ns, MS).link(at + 1));
+        }
+        let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
+        report.takeaways.into_iter().find(|text| text.contains("without tensor cores"))
+    }
+
+    #[test]
+    fn plain_products_on_a_gpu_with_tensor_cores_are_told() {
+        let a100 = said("NVIDIA A100-SXM4-80GB", "ampere_sgemm_128x64_tn", false).unwrap();
+        assert!(a100.contains("for 10.0 ms (100.0% of GPU time)"), "{a100}");
+        assert!(a100.contains("set_float32_matmul_precision"), "{a100}");
+        assert!(a100.contains("this saves 8.75 ms (87.5% of the GPU span)"), "{a100}");
+        let starved = said("NVIDIA A100-SXM4-80GB", "ampere_sgemm_128x64_tn", true).unwrap();
+        assert!(starved.contains("the GPU waits for the CPU"), "{starved}");
+        let v100 = said("Tesla V100-SXM2-16GB", "volta_sgemm_128x64_nn", false).unwrap();
+        assert!(v100.contains("torch.autocast (float16") && !v100.contains("TF32"), "{v100}");
+        let conv = "void implicit_convolve_sgemm<float, float, 128, 6, 7, 3, 3, 5, 1, false>(int)";
+        let conv_of = |device| said(device, conv, false);
+        let v100 = conv_of("Tesla V100-SXM2-16GB").unwrap();
+        assert!(
+            v100.starts_with("Convolutions of 32-bit floats run without tensor cores"),
+            "{v100}"
+        );
+        assert_eq!(conv_of("NVIDIA A100-SXM4-80GB"), None, "cuDNN may use TF32 there already");
+    }
+
+    #[test]
+    fn what_is_not_known_or_not_faster_is_not_told() {
+        let tf32 = "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_cublas";
+        assert_eq!(said("NVIDIA A100-SXM4-80GB", tf32, false), None);
+        assert_eq!(said("NVIDIA Thing", "ampere_sgemm_128x64_tn", false), None);
+        assert_eq!(said("Quadro P100", "maxwell_sgemm_128x64_tn", false), None);
+        let geforce = said("NVIDIA GeForce RTX 3090", "ampere_sgemm_128x64_tn", false).unwrap();
+        assert!(!geforce.contains("TF32"), "TF32 is no faster there: {geforce}");
+    }
+}

@@ -1,0 +1,489 @@
+//! Everything triage found, and how it reads.
+
+use std::collections::BTreeMap;
+
+use report::{Section, Table, units};
+use serde::{Deserialize, Serialize};
+
+use super::arch::ObservedArch;
+use super::framework::FrameworkVote;
+use super::fuse::FuseRow;
+use super::kernel_row::{FROM_ARGUMENTS, KernelTableRow, above_cutoff};
+use super::mapping::MappedByName;
+use super::overlap::{Concurrency, OverlapContext, OverlapRow};
+use super::replay::{CaptureUse, Replayed};
+use super::site::Confidence;
+use super::stages::{Stage, StageRow};
+use analysis::MatrixRow;
+use timeline::percent;
+
+/// Everything triage found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriageReport {
+    /// The stages, in order.
+    pub stages: Vec<StageRow>,
+    /// Kernels by stage, most time first.
+    pub kernels: Vec<KernelTableRow>,
+    /// Kernels by name alone, over all stages of a device, most time first; their stage is empty.
+    #[serde(default)]
+    pub merged: Vec<KernelTableRow>,
+    /// What is known of how kernels were launched and ops called.
+    pub launch_note: String,
+    /// What could run at the same time as something else.
+    pub overlap: Vec<OverlapRow>,
+    /// How that was judged, and where it could not be.
+    pub overlap_note: String,
+    /// What stands around the longest instance of each of these rows, beside `overlap`.
+    pub contexts: Vec<OverlapContext>,
+    /// How much ran at once.
+    pub concurrency: Concurrency,
+    /// What is fused and what could be.
+    pub fuse: Vec<FuseRow>,
+    /// What was left out of that.
+    pub fuse_note: Option<String>,
+    /// How much GPU time maps to ops and Python lines.
+    pub coverage: Coverage,
+    /// What was launched before the window.
+    pub before_window: BeforeWindowSum,
+    /// What to know first, in sentences.
+    pub takeaways: Vec<String>,
+    /// The architecture that the trace shows.
+    pub arch: ObservedArch,
+    /// The framework that ran.
+    pub framework: FrameworkVote,
+}
+
+/// GPU slices that were launched before the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BeforeWindowSum {
+    /// How many, on all devices.
+    pub n_slices: u64,
+    /// The sum of their durations, in ns.
+    pub total_ns: i64,
+    /// Whether the tables count them.
+    pub counted: bool,
+}
+
+impl BeforeWindowSum {
+    /// The sentence about them.
+    fn sentence(&self) -> Option<String> {
+        let what = units::plural(self.n_slices, "GPU slice was", "GPU slices were");
+        let told = if self.counted {
+            "the tables include them"
+        } else {
+            "the tables leave them out, shares of the GPU span include them"
+        };
+        let time = units::time(self.total_ns);
+        (self.n_slices > 0).then(|| {
+            format!(
+                "{what} launched before profiling started ({time}) as part of an earlier step: {told}."
+            )
+        })
+    }
+}
+
+/// How much GPU time maps to ops and Python lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// GPU time of all slices that the tables count, in ns.
+    pub total_ns: i64,
+    /// Part of it that maps to an op.
+    pub op_ns: i64,
+    /// From the first start to the last end of all slices, also of those that the tables do not count, in ns; the sum over
+    /// all devices.
+    #[serde(default)]
+    pub window_ns: i64,
+    /// Of `window_ns`, how long a GPU ran any of them.
+    #[serde(default)]
+    pub busy_ns: i64,
+    /// Of `busy_ns`, how long a GPU ran nothing but communication.
+    #[serde(default)]
+    pub only_communication_ns: i64,
+    /// Of `window_ns`, how long the GPU was idle with work queued.
+    #[serde(default)]
+    pub gpu_blocked_ns: i64,
+    /// Whether any op has its inputs (`record_shapes=True`).
+    #[serde(default)]
+    pub has_inputs: bool,
+    /// Whether frames of Python are recorded (`with_stack=True`).
+    #[serde(default)]
+    pub has_frames: bool,
+    /// Part of it in collectives that map to no op: the reducer of DDP launches them.
+    #[serde(default)]
+    pub collective_ns: i64,
+    /// Part of it in GEMMs that convolutions launch.
+    #[serde(default)]
+    pub convolution_gemm_ns: i64,
+    /// Part of it in kernels to which TorchInductor gives no names of their own.
+    #[serde(default)]
+    pub bare_ns: i64,
+    /// Part of `total_ns` that maps to a Python line.
+    pub python_ns: i64,
+    /// Of `python_ns`, what is work of the backward pass and has the line of its op in the forward pass.
+    #[serde(default)]
+    pub forward_ns: i64,
+    /// GPU slices that graphs launched.
+    pub graph_slices: u64,
+    /// Kernels among them.
+    #[serde(default)]
+    pub graph_kernels: u64,
+    /// Of these, those whose op a capture or mapping trace told.
+    pub graph_mapped: u64,
+    /// Graph launches whose kernels are, name by name, those of a capture.
+    pub identical_replays: u64,
+    /// Graph launches.
+    pub replays: u64,
+    /// The capture traces that were given, and what each was used for.
+    #[serde(default)]
+    pub captures: Vec<CaptureUse>,
+    /// What the mapping trace mapped by kernel name, if one was given.
+    #[serde(default)]
+    pub by_mapping: Option<MappedByName>,
+    /// The same of the kernel map.
+    #[serde(default)]
+    pub by_map: Option<MappedByName>,
+}
+
+impl Coverage {
+    /// Counts what graphs replayed on a device.
+    pub(crate) fn add(&mut self, replayed: Replayed) {
+        self.replays += replayed.graphs;
+        self.identical_replays += replayed.identical;
+        if self.captures.is_empty() {
+            self.captures = replayed.captures;
+            return;
+        }
+        for (all, of_device) in self.captures.iter_mut().zip(replayed.captures) {
+            all.batch_size = of_device.batch_size.or(all.batch_size);
+            all.replays += of_device.replays;
+            all.tied += of_device.tied;
+            all.by_batch += of_device.by_batch;
+        }
+    }
+
+    /// What graphs launched, in words.
+    fn launched_by_graphs(&self) -> String {
+        let kernels = units::plural(self.graph_kernels, "kernel", "kernels");
+        if self.graph_kernels == self.graph_slices {
+            return kernels;
+        }
+        let slices = units::plural(self.graph_slices, "GPU slice", "GPU slices");
+        format!("{slices} ({kernels})")
+    }
+
+    /// The sentence about it.
+    fn sentence(&self) -> Option<String> {
+        if self.total_ns == 0 {
+            return None;
+        }
+        let mut said = Vec::new();
+        // (Of collectives nobody asks which op they are of.)
+        let known_ns = self.collective_ns;
+        let lost = |ns: i64| {
+            let lost_ns = self.total_ns.saturating_sub(ns).saturating_sub(known_ns);
+            percent(lost_ns.max(0), self.total_ns)
+        };
+        if self.graph_slices > 0 && self.graph_mapped == 0 {
+            let only = if lost(self.op_ns) >= LOST_PCT {
+                format!(
+                    " ({} of GPU time does not map to a PyTorch op)",
+                    units::percent(lost(self.op_ns))
+                )
+            } else {
+                String::new()
+            };
+            let are = if self.graph_slices == 1 { "maps" } else { "map" };
+            said.push(format!(
+                "Graphs launched {}, which {are} to the graph launch only{only}. To map each of them, add the capture trace as \
+                 capture, or a trace of the same work without graphs as mapping.",
+                self.launched_by_graphs(),
+            ));
+        } else if self.graph_slices > 0 {
+            let whole = match self.replays {
+                n if n == self.identical_replays => {
+                    ", and every replay matches its capture name by name."
+                }
+                _ => ".",
+            };
+            said.push(format!(
+                "Graphs launched {}; {} of them map to ops or Python functions through a capture or a mapping trace{whole}",
+                self.launched_by_graphs(),
+                units::count(self.graph_mapped),
+            ));
+        } else if self.op_ns == 0 {
+            said.push(
+                "No kernel maps to a PyTorch op: record with ProfilerActivity.CPU to see where kernels come from."
+                    .to_owned(),
+            );
+        } else if lost(self.op_ns) >= LOST_PCT {
+            said.push(format!(
+                "{} of GPU time does not map to a PyTorch op.",
+                units::percent(lost(self.op_ns))
+            ));
+        }
+        let python = self.python_ns > 0 && self.graph_slices == 0;
+        if python && lost(self.python_ns) >= LOST_PCT {
+            said.push(format!(
+                "{} of GPU time maps to no Python function.",
+                units::percent(lost(self.python_ns))
+            ));
+        }
+        if self.forward_ns > 0 {
+            said.push(format!(
+                "Kernels of the backward pass have the Python function of their forward op ({} of GPU time).",
+                units::percent(percent(self.forward_ns, self.total_ns))
+            ));
+        }
+        (!said.is_empty()).then(|| said.join(" "))
+    }
+
+    /// That a mapping trace or a kernel map was given and maps nothing, with the reason.
+    fn mapping_sentence(&self) -> Option<String> {
+        let given = [("mapping trace", self.by_mapping), ("kernel map", self.by_map)];
+        let said = given.into_iter().filter_map(|(what, mapped)| {
+            let mapped = mapped.filter(|mapped| mapped.mapped == 0)?;
+            let why = match mapped.asked {
+                0 => "every kernel of this trace already has its op and its Python function",
+                _ => "no kernel name that this trace leaves open has an op or a Python function in it",
+            };
+            Some(format!("The {what} maps no kernel: {why}."))
+        });
+        let said: Vec<String> = said.collect();
+        (!said.is_empty()).then(|| said.join(" "))
+    }
+
+    /// Which capture told what, where captures were given.
+    fn captures_sentence(&self) -> Option<String> {
+        let name = |(at, capture): (usize, &CaptureUse)| capture.title(at);
+        let all = || self.captures.iter().enumerate();
+        let used: Vec<String> = all()
+            .filter(|(_, capture)| capture.replays > 0)
+            .map(|(at, capture)| {
+                let n = units::plural(capture.replays, "graph launch", "graph launches");
+                format!("{} for {n}", name((at, capture)))
+            })
+            .collect();
+        let unused: Vec<String> =
+            all().filter(|(_, capture)| capture.replays == 0).map(name).collect();
+        let mut sentences = Vec::new();
+        if !used.is_empty() {
+            sentences.push(format!("Captures used: {}.", used.join(", ")));
+        }
+        let sum = |of: fn(&CaptureUse) -> u64| self.captures.iter().map(of).sum::<u64>();
+        match (sum(|of| of.tied), sum(|of| of.by_batch)) {
+            (0, _) => {}
+            (tied, by_batch) => sentences.push(format!(
+                "{} match several captures. The batch size selects the capture of {}; the others use the first capture.",
+                units::plural(tied, "launch", "launches"),
+                units::count(by_batch),
+            )),
+        }
+        if !unused.is_empty() {
+            sentences.push(format!("No graph launch replays {}.", unused.join(", ")));
+        }
+        (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+}
+
+/// Below this share of GPU time, in percent, what maps to nothing changes no conclusion.
+const LOST_PCT: f64 = 5.0;
+
+/// What an empty table says.
+const NOTHING: &str = "This trace contains no GPU slices.";
+
+/// What the stages of a run sum up to.
+const SUMS: [&str; 3] = ["n_slices", "n_kernels", "total_ns"];
+/// Shares do on one device only: they are of the device's time.
+const SUMS_AND_SHARE: [&str; 4] = ["n_slices", "n_kernels", "total_ns", "share_pct"];
+
+/// Rows that Markdown prints of a table; the page and the artifacts have them all.
+const PREVIEW: u32 = 40;
+
+impl TriageReport {
+    /// The rows of one stage; what is said of the whole run stays.
+    #[must_use]
+    pub fn only(mut self, stage: Stage) -> Self {
+        self.stages.retain(|row| row.stage == stage);
+        self.kernels.retain(|row| row.stage == stage.id());
+        self.overlap.retain(|row| row.stage == stage);
+        self.contexts.retain(|context| context.stage == stage);
+        self.fuse.retain(|row| row.stage == stage.id());
+        self
+    }
+
+    /// The rows of one device; what is said of the whole run stays.
+    #[must_use]
+    pub fn on_device(mut self, device: &str) -> Self {
+        self.stages.retain(|row| row.device == device);
+        self.kernels.retain(|row| row.device == device);
+        self.merged.retain(|row| row.device == device);
+        // (A context has no device of its own: it stands beside its row.)
+        let mut rows = self.overlap.iter();
+        self.contexts.retain(|_| rows.next().is_some_and(|row| row.device == device));
+        self.overlap.retain(|row| row.device == device);
+        self.fuse.retain(|row| row.device == device);
+        self
+    }
+
+    /// How much each category takes of each family, most time first: which library the work is from.
+    #[must_use]
+    pub fn matrix(&self) -> Table {
+        let mut sums: BTreeMap<(&str, &str), (i64, u64)> = BTreeMap::new();
+        let mut all_ns = 0_i64;
+        for row in &self.kernels {
+            let (total_ns, n) = sums.entry((&row.category, &row.family)).or_default();
+            *total_ns = total_ns.saturating_add(row.total_ns);
+            *n += row.launches;
+            all_ns = all_ns.saturating_add(row.total_ns);
+        }
+        let row =
+            |((category, family), (total_ns, n_slices)): ((&str, &str), (i64, u64))| MatrixRow {
+                category: category.to_owned(),
+                family: family.to_owned(),
+                total_ns,
+                share_pct: percent(total_ns, all_ns),
+                n_slices,
+            };
+        let mut rows: Vec<MatrixRow> = sums.into_iter().map(row).collect();
+        trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.total_ns));
+        Table::of("matrix", "Categories by family", &rows)
+            .summing(&["total_ns", "share_pct", "n_slices"])
+            .preview(PREVIEW)
+            .when_empty(NOTHING)
+    }
+
+    /// Kernels by name alone, over all stages; `None` where one stage has all of them, so that it would say the same.
+    #[must_use]
+    pub fn merged_table(&self) -> Option<Table> {
+        if !self.kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage) {
+            return None;
+        }
+        let table = Table::of("kernels-merged", "Kernels", &self.merged).without("stage");
+        let table = if self.devices().len() > 1 { table } else { table.without("device") };
+        let table = table.without_missing(FROM_ARGUMENTS).summing(&["total_ns", "launches"]);
+        Some(table.when_empty(NOTHING))
+    }
+
+    /// The devices that did anything, in order.
+    #[must_use]
+    pub fn devices(&self) -> Vec<&str> {
+        let mut devices: Vec<&str> = self.stages.iter().map(|row| row.device.as_str()).collect();
+        devices.dedup();
+        devices
+    }
+
+    /// The report as chapters. Kernels below `cutoff_pct` of their stage are summed up in one row.
+    #[must_use]
+    pub fn sections(&self, cutoff_pct: f64) -> Vec<Section> {
+        // Architecture and framework stand among the facts of the run, beside these chapters.
+        let Self {
+            stages,
+            kernels,
+            // The page shows it in place of the rows by stage.
+            merged: _,
+            launch_note,
+            overlap,
+            overlap_note,
+            // Shown beside a row, on the page and by `kinetoscope overlap`.
+            contexts: _,
+            concurrency: _,
+            fuse,
+            // What is not advised is in the artifacts.
+            fuse_note: _,
+            coverage,
+            before_window,
+            takeaways,
+            arch: _,
+            framework: _,
+        } = self;
+        let several = self.devices().len() > 1;
+        let several_stages = kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage);
+        let table_of = |table: Table| if several { table } else { table.without("device") };
+
+        let mut triage = Section::new("triage", "Triage");
+        triage.intro.extend(takeaways.iter().cloned());
+        triage.intro.extend(coverage.sentence());
+        triage.intro.extend(coverage.captures_sentence());
+        triage.intro.extend(coverage.mapping_sentence());
+        triage.tables.push(
+            table_of(Table::of("stages", "Stages", stages))
+                .summing(if several { &SUMS } else { &SUMS_AND_SHARE })
+                .when_empty(NOTHING),
+        );
+
+        let mut table = Section::new("kernel-table", "Kernel table");
+        table.intro.extend(before_window.sentence());
+        // Of no kernel nothing is said.
+        if !kernels.is_empty() {
+            table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));
+        }
+        table.tables.push(
+            table_of(Table::of(
+                "kernel-table",
+                "Kernels by stage",
+                &above_cutoff(kernels, cutoff_pct),
+            ))
+            .without_missing(FROM_ARGUMENTS)
+            // Of one stage and all of it, both shares are the same.
+            .without(if several_stages { "" } else { "gpu_share_pct" })
+            .summing(&[
+                "total_ns",
+                "launches",
+                // Shares sum to the whole of one device, or of one stage.
+                match (several, several_stages) {
+                    (true, _) => "",
+                    (false, true) => "gpu_share_pct",
+                    (false, false) => "share_pct",
+                },
+            ])
+            .preview(PREVIEW)
+            .when_empty(NOTHING),
+        );
+
+        let mut chances = Section::new("overlap", "Overlap opportunities");
+        if !overlap_note.is_empty() {
+            chances.intro.push(overlap_note.clone());
+        }
+        chances.tables.push(
+            table_of(Table::of("overlap", "Overlap opportunities", overlap))
+                .printing(overlap.iter().map(OverlapRow::is_advice))
+                .preview(PREVIEW)
+                .when_empty("None is advised."),
+        );
+        let mut patterns = Section::new("fuse", "Fuse opportunities");
+        patterns.tables.push(
+            table_of(Table::of("fuse", "Fuse opportunities", fuse))
+                .printing(fuse.iter().map(FuseRow::is_advice))
+                .preview(PREVIEW)
+                .when_empty("None is advised."),
+        );
+        vec![triage, table, chances, patterns]
+    }
+}
+
+/// Whether an op is known of a place of this confidence.
+pub(super) fn knows_op(confidence: Confidence) -> bool {
+    !matches!(confidence, Confidence::Launch | Confidence::None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_of_graphs_are_told_from_copies_and_fills() {
+        let said = |graph_kernels: u64| {
+            let coverage =
+                Coverage { total_ns: 9, graph_slices: 1_120, graph_kernels, ..Coverage::default() };
+            coverage.sentence().unwrap()
+        };
+        let n = units::count(1_120);
+        let (mixed, kernels) = (said(990), said(1_120));
+        let expected = format!("Graphs launched {n} GPU slices (990 kernels), which map");
+        assert!(mixed.starts_with(&expected), "{mixed}");
+        assert!(
+            kernels.starts_with(&format!("Graphs launched {n} kernels, which map")),
+            "{kernels}"
+        );
+    }
+}

@@ -1,0 +1,525 @@
+//! What to know first, in sentences: the largest cause of lost wall time, then what the GPU time goes to, then what to do.
+
+use catalog::Category;
+use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
+use report::units;
+
+use super::DeviceTables;
+use super::collectives::Waiting;
+use super::device_time::DeviceTime;
+use super::fuse::FuseRow;
+use super::idle::cause::{Cause, Limited};
+use super::report::Coverage;
+use super::stages::{Stage, StageRow};
+use analysis::words::category_title;
+use timeline::percent;
+
+/// A share of GPU time from which communication gets a sentence, and a share of the GPU span from which it is lost time, in
+/// percent.
+const COMMUNICATION_PCT: f64 = 10.0;
+/// From this sum of durations, in GPU spans, a sentence explains that shares are of the sum.
+const PARALLEL: f64 = 1.15;
+/// Advice of this priority or a better one is a takeaway: from 2% of the GPU span.
+const HEADLINE: u8 = 2;
+/// Gaps before a stage's late launches are worth a sentence from this share of the GPU span on, in percent.
+const LIMIT_PCT: f64 = 10.0;
+/// GPU time blocked from which the pace of launches says nothing, in percent of the span.
+const BLOCKED_PCT: f64 = 10.0;
+/// Generated kernels without names of their own get a sentence from this share of GPU time on, in percent.
+const BARE_PCT: f64 = 5.0;
+/// Where set-up takes this share of the GPU span, what the GPU did is that of a first run, in percent.
+const FIRST_RUN_PCT: f64 = 50.0;
+/// Collectives of known sizes stand for all from this share of their time on, in percent.
+const COMPARED_PCT: f64 = 50.0;
+/// Convolutions are told with their GEMMs only where this share of GPU time maps to ops, in percent.
+const MAPPED_PCT: f64 = 95.0;
+/// Waiting for other ranks gets a sentence from this share of the compared collectives on, in percent.
+const WAITING_PCT: f64 = 20.0;
+/// A second category is named from this share of GPU time on, in percent.
+const SECOND_PCT: f64 = 5.0;
+
+/// From this time before the first GPU work on, and from this share of the recording on, it gets a sentence: in ns and percent.
+const BEFORE_NS: i64 = 10_000_000;
+const BEFORE_PCT: f64 = 50.0;
+
+/// The time from the first event to the first GPU work.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Before {
+    pub ns: i64,
+    /// Of it, the time in which the CPU is in a data loader.
+    pub loader_ns: i64,
+    /// Where the CPU is for most of it, in words; empty if nowhere.
+    pub place: String,
+}
+
+/// Figures of the whole trace.
+pub(super) struct Seen<'a> {
+    /// What comes before the first GPU work.
+    pub before: Before,
+    /// The time of all devices.
+    pub time: &'a DeviceTime,
+    pub n_devices: usize,
+    pub coverage: &'a Coverage,
+    /// Tensor parallel size.
+    pub tp: Option<u32>,
+    /// What collectives wait for other ranks; `None` where their sizes are not recorded.
+    pub waiting: Option<Waiting>,
+}
+
+/// What is said of idle time.
+pub(super) struct IdleSaid {
+    pub cause: Cause,
+    /// The idle time of the cause.
+    pub ns: i64,
+    /// Whether the window is the profiler's steps.
+    pub of_steps: bool,
+    pub text: String,
+}
+
+/// The sentences.
+pub(super) fn takeaways(
+    tables: &DeviceTables,
+    seen: &Seen<'_>,
+    limits: Option<&Limits>,
+    idle: Option<IdleSaid>,
+) -> Vec<String> {
+    let Seen { time, coverage, .. } = seen;
+    if coverage.total_ns == 0 {
+        return Vec::new();
+    }
+    let cause = idle.as_ref().map(|found| found.cause);
+    let (mut lost, mut rest): (Vec<(i64, String)>, Vec<String>) = (Vec::new(), Vec::new());
+    let communicates = communication(seen);
+    // (What a first run does, a later one may not: a library tries several algorithms.)
+    let repeats = communicates.is_some() && largest(time) == Some(Category::Communication);
+    let first_run = idle.as_ref().is_some_and(|found| {
+        found.cause == Cause::SetUp && percent(found.ns, time.span_ns) >= FIRST_RUN_PCT
+    });
+    if !first_run && !repeats {
+        let mapped_ns = coverage.op_ns.saturating_add(coverage.collective_ns);
+        let mapped = percent(mapped_ns, coverage.total_ns) >= MAPPED_PCT;
+        rest.extend(composition(time, if mapped { coverage.convolution_gemm_ns } else { 0 }));
+    }
+    lost.extend(late_start(seen));
+    if let Some((exposed_ns, text)) = communicates {
+        if percent(exposed_ns, time.span_ns) >= COMMUNICATION_PCT {
+            lost.push((exposed_ns, text));
+        } else {
+            rest.push(text);
+        }
+    }
+    lost.extend(idle.map(|found| (found.ns, found.text)));
+    trace::sort_by(&mut lost, |a, b| b.0.cmp(&a.0));
+    let mut said: Vec<String> = lost.into_iter().map(|(_, text)| text).collect();
+    said.append(&mut rest);
+    if percent(coverage.bare_ns, coverage.total_ns) >= BARE_PCT {
+        said.push(format!(
+            "TorchInductor gives {} of the GPU time no kernel names of its own (triton__...), so that what these kernels do is \
+             not known. Set torch._inductor.config.triton.unique_kernel_names = True, and record again.",
+            units::percent(percent(coverage.bare_ns, coverage.total_ns))
+        ));
+    }
+    let parallel = percent(time.total_ns, time.span_ns) / 100.0;
+    if parallel >= PARALLEL {
+        let windows = spans(seen.n_devices);
+        said.push(format!(
+            "Kernels run concurrently: durations sum to {parallel:.2} times {windows}. Shares of GPU time are of that sum, \
+             not of wall time."
+        ));
+    }
+    // (Where the launches are the largest cause, that sentence says it.)
+    if cause.is_some_and(|cause| cause != Cause::Paced) {
+        said.extend(limits.map(Limits::sentence));
+    }
+    let span = tables.span.as_deref().unwrap_or("the GPU span");
+    // (The bound of an attention needs the sizes of its products: what does not read them would print another one.)
+    let bounded = |row: &&FuseRow| row.pattern_id != "K04" || coverage.has_inputs;
+    let fusion =
+        tables.fuse.iter().filter(|row| row.priority.is_some_and(|priority| priority <= HEADLINE));
+    let bound = |row: &FuseRow| row.together.or(row.savings_bound_ns.zip(row.savings_pct));
+    let bounds = fusion.filter_map(|row| Some((row, bound(row)?)));
+    if let Some((best, (saved_ns, saved_pct))) = bounds.max_by_key(|(_, (ns, _))| *ns) {
+        let what = &best.pattern;
+        said.push(if bounded(&best) {
+            format!(
+                "Top fusion candidate: {what}. It saves at most {} ({} of {span}).",
+                units::time(saved_ns),
+                units::percent(saved_pct),
+            )
+        } else {
+            format!(
+                "Top fusion candidate: {what}. Its kernels take {}.",
+                units::time(best.related_ns)
+            )
+        });
+    }
+    said
+}
+
+/// What shares of the time of all devices are of.
+fn spans(n_devices: usize) -> String {
+    match n_devices {
+        0 | 1 => "the GPU span".to_owned(),
+        several => format!("the spans of {several} GPUs, summed"),
+    }
+}
+
+/// The category with most of the GPU time.
+fn largest(time: &DeviceTime) -> Option<Category> {
+    time.shown.iter().max_by_key(|(_, ns)| *ns).map(|(category, _)| *category)
+}
+
+/// That most of the recording comes before the first GPU work, which no share counts.
+fn late_start(seen: &Seen<'_>) -> Option<(i64, String)> {
+    let Before { ns, loader_ns, ref place } = seen.before;
+    let all_ns = ns.saturating_add(seen.time.span_ns);
+    if ns < BEFORE_NS || percent(ns, all_ns) < BEFORE_PCT {
+        return None;
+    }
+    let loader = match loader_ns {
+        0 => String::new(),
+        _ if place.contains("DataLoader") => String::new(),
+        ns => format!(" For {} of it the CPU is in the data loader.", units::time(ns)),
+    };
+    let text = format!(
+        "The first GPU work begins {} after the first event, {} of the recording{place}. No share below counts that \
+         time.{loader}",
+        units::time(ns),
+        units::percent(percent(ns, all_ns)),
+    );
+    Some((ns, text))
+}
+
+/// What the GPU time of the tables goes to. `convolution_gemm_ns` is the time of GEMMs that convolutions launch: they stand
+/// under GEMM in the tables, but what makes a linear layer faster does nothing for them.
+fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
+    let mut categories: Vec<(&str, i64)> =
+        time.shown.iter().map(|(category, ns)| (category.id(), *ns)).collect();
+    trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let total_ns = categories.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+    let pct = |ns: i64| percent(ns, total_ns);
+    let of = if total_ns == time.total_ns { "" } else { "Of the work launched while profiling, " };
+    let conv = Category::Conv.id();
+    let share = |id: &str, ns: i64| {
+        let with_gemms = ns.saturating_add(convolution_gemm_ns);
+        if id == conv && units::percent(pct(with_gemms)) != units::percent(pct(ns)) {
+            let (own, all) = (units::percent(pct(ns)), units::percent(pct(with_gemms)));
+            format!("{own}; {all} with the GEMMs that it launches")
+        } else {
+            units::percent(pct(ns))
+        }
+    };
+    let begins = |word: &str| if of.is_empty() { word.to_owned() } else { word.to_lowercase() };
+    let (first, ns) = *categories.first()?;
+    if categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
+        return Some(format!("{of}{} GPU time goes to {}.", begins("All"), category_title(first)));
+    }
+    let begin = begins(if pct(ns) > 50.0 { "Most" } else { "The largest part of" });
+    let then = match categories.get(1) {
+        Some((second, more)) if pct(*more) >= SECOND_PCT => {
+            format!(", then {} ({})", category_title(second), share(second, *more))
+        }
+        _ => String::new(),
+    };
+    Some(format!(
+        "{of}{begin} GPU time goes to {} ({}){then}.",
+        category_title(first),
+        share(first, ns)
+    ))
+}
+
+/// Communication with what of it is exposed: that is what overlap could hide.
+fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option<(i64, String)> {
+    let of = time.by_category.iter().find(|(category, _)| *category == Category::Communication);
+    let total_ns = of.map_or(0, |(_, ns)| *ns);
+    let exposed_ns = time.exposed_communication_ns;
+    if percent(total_ns, time.total_ns) < COMMUNICATION_PCT {
+        return None;
+    }
+    let ranks = match tp {
+        Some(tp) if *tp > 1 => format!(" over {tp} tensor-parallel ranks"),
+        _ => String::new(),
+    };
+    let exposed = if exposed_ns == 0 {
+        "none of it is exposed".to_owned()
+    } else {
+        format!(
+            "{} of it is exposed ({} of {})",
+            units::time(exposed_ns),
+            units::percent(percent(exposed_ns, time.span_ns)),
+            spans(*n_devices)
+        )
+    };
+    // (What was compared stands for the rest only where it is most of it.)
+    let compared = waiting.as_ref().filter(|of| percent(of.total_ns, total_ns) >= COMPARED_PCT);
+    let waits = match compared {
+        Some(Waiting { n_calls, total_ns, excess_ns, name })
+            if percent(*excess_ns, *total_ns) >= WAITING_PCT =>
+        {
+            format!(
+                " {} of it is probably waiting for other ranks, most of it in {name}: an estimate from {}, by what each takes \
+                 longer than the fastest of the same size.",
+                units::time(*excess_ns),
+                units::plural(*n_calls, "collective", "collectives"),
+            )
+        }
+        Some(_) => String::new(),
+        None => " It may include waiting for the slowest rank, which this trace does not show."
+            .to_owned(),
+    };
+    let shown = time.shown.iter().find(|(category, _)| *category == Category::Communication);
+    let early = match total_ns.saturating_sub(shown.map_or(0, |(_, ns)| *ns)) {
+        0 => "",
+        _ => ", with what was launched before profiling",
+    };
+    let text = format!(
+        "Communication{ranks} takes {} ({} of GPU time{early}); {exposed}.{waits}",
+        units::time(total_ns),
+        units::percent(percent(total_ns, time.total_ns)),
+    );
+    Some((exposed_ns, text))
+}
+
+/// The parts of the run that the CPU limits by its launches.
+pub(super) struct Limits {
+    /// `the run`, `stage forward and stage backward`.
+    parts: String,
+    /// The gaps before their late launches.
+    late_ns: i64,
+    /// Of their time.
+    late_pct: f64,
+    /// Whether there are no stages.
+    whole: bool,
+    /// What to do, with a space before it; empty if nothing applies.
+    action: String,
+}
+
+impl Limits {
+    /// The stages whose limit is the CPU's launches. What belongs to no stage is named only where there are no stages.
+    pub(super) fn of(
+        stages: &[StageRow],
+        coverage: &Coverage,
+        cause: Cause,
+        run: &RunFacts,
+        span_ns: i64,
+        several: bool,
+    ) -> Option<Self> {
+        // (In a first run, and where work was queued, launches come late for other reasons.)
+        let other = matches!(cause, Cause::SetUp | Cause::Allocation | Cause::Queued);
+        if other || percent(coverage.gpu_blocked_ns, span_ns) >= BLOCKED_PCT {
+            return None;
+        }
+        let staged = stages.iter().any(|row| !matches!(row.stage, Stage::All | Stage::Capture));
+        let bound: Vec<&StageRow> = stages
+            .iter()
+            .filter(|row| row.launch_bound == Some(true) && row.stage != Stage::Capture)
+            .filter(|row| row.stage != Stage::All || !staged)
+            .filter(|row| percent(row.late_ns, span_ns) >= LIMIT_PCT)
+            .collect();
+        let (first, more) = bound.split_first()?;
+        let named = |row: &StageRow| {
+            let device = if several { format!(" on device {}", row.device) } else { String::new() };
+            match row.stage {
+                Stage::All => format!("the run{device}"),
+                stage => format!("stage {}{device}", stage.title()),
+            }
+        };
+        let mut parts = named(first);
+        for (row, left) in more.iter().zip((0..more.len()).rev()) {
+            parts.push_str(if left == 0 { " and " } else { ", " });
+            parts.push_str(&named(row));
+        }
+        let late_ns = bound.iter().fold(0_i64, |sum, row| sum.saturating_add(row.late_ns));
+        let own = |row: &&StageRow| row.late_ns as f64 * 100.0 / row.late_pct;
+        let own_ns: f64 = bound.iter().map(own).sum();
+        // (The pace is known only where single kernels are launched. Where graphs run, they are known.)
+        let graphs = bound.iter().any(|row| row.graphs);
+        let update = bound.iter().all(|row| row.stage == Stage::Optimizer);
+        let phase = Some(if update { Phase::Optimizer } else { Phase::Forward });
+        let of = update.then_some(Parts::Aten);
+        let facts = RunFacts { execution: Some(Execution::Eager), phase, parts: of, ..*run };
+        let ids = ["cuda-graph", "hip-graph", "server-graph", "foreach-optimizer"];
+        let remedy = if graphs { Vec::new() } else { applicable(&ids, &facts) };
+        let mut action =
+            remedy.first().map(|remedy| format!(" {}", remedy.action)).unwrap_or_default();
+        if coverage.has_frames {
+            action.push_str(
+                " Recording Python stacks slows the CPU down: confirm this in a trace without with_stack.",
+            );
+        }
+        Some(Self {
+            parts,
+            late_ns,
+            whole: !staged && !several,
+            late_pct: late_ns as f64 * 100.0 / own_ns,
+            action,
+        })
+    }
+
+    /// For the sentence about idle time.
+    pub(super) fn limited(&self) -> Limited<'_> {
+        let stages_ns = (!self.whole).then_some(self.late_ns);
+        Limited { parts: &self.parts, stages_ns, action: &self.action }
+    }
+
+    /// The sentence where something else costs more.
+    fn sentence(&self) -> String {
+        let Self { parts, late_ns, late_pct, whole: _, action } = self;
+        format!(
+            "The CPU limits {parts}: the GPU waits for the next launch for {} ({} of its time, pauses excluded).{action}",
+            units::time(*late_ns),
+            units::percent(*late_pct)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Sources, TriageOptions, triage};
+    use fixture::{Fixture, kernel, slice};
+
+    const MS: i64 = 1_000_000;
+    const GEMM: &str = "ampere_sgemm_128x64_tn";
+    const REDUCE: &str =
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+    const ADD: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)";
+
+    fn said(fixture: Fixture) -> Vec<String> {
+        triage(&fixture.finish(), &TriageOptions::default(), &Sources::default()).takeaways
+    }
+
+    #[test]
+    fn communication_is_said_with_what_of_it_is_exposed() {
+        let mut exposed = Fixture::default();
+        exposed.push(kernel(GEMM).at(0, 10 * MS));
+        exposed.push(kernel(REDUCE).at(10 * MS, 5 * MS).on(0, 20));
+        let exposed = said(exposed);
+        let first = "Communication takes 5.00 ms (33.3% of GPU time); 5.00 ms of it is exposed (33.3% of the GPU span).";
+        assert!(exposed[0].starts_with(first), "lost time comes first: {exposed:?}");
+        assert_eq!(exposed[1], "Most GPU time goes to GEMM (66.7%), then Communication (33.3%).");
+        let mut hidden = Fixture::default();
+        hidden.push(kernel(GEMM).at(0, 10 * MS));
+        hidden.push(kernel(REDUCE).at(2 * MS, 5 * MS).on(0, 20));
+        let hidden = said(hidden);
+        assert!(hidden[0].starts_with("Most GPU time goes to GEMM"), "{hidden:?}");
+        assert!(hidden[1].contains("none of it is exposed"), "{hidden:?}");
+    }
+
+    /// 40 kernels, each launched long after the one before was done.
+    fn starved(annotation: Option<&str>) -> Fixture {
+        let mut fixture = Fixture::default();
+        if let Some(name) = annotation {
+            fixture.push(slice("user_annotation", name).on(1, 1).at(0, 40 * 100_000));
+        }
+        for at in 0..40_i64 {
+            let begun_ns = at * 100_000;
+            fixture.push(slice("cpu_op", "aten::add").on(1, 1).at(begun_ns, 90_000));
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+            fixture.push(launch.at(begun_ns + 1_000, 4_000));
+            fixture.push(kernel(ADD).at(begun_ns + 7_000, 5_000).link(at + 1));
+        }
+        fixture
+    }
+
+    #[test]
+    fn a_starved_gpu_is_told_with_what_to_do_in_that_phase() {
+        let run = said(starved(None));
+        let limits = run.iter().find(|text| text.starts_with("The CPU limits the run")).unwrap();
+        assert!(
+            limits.contains("3.63 ms of it in 39 gaps shorter than 1 ms before a late launch"),
+            "{limits}"
+        );
+        assert!(limits.contains("Use CUDA graphs"), "{limits}");
+        let step = said(starved(Some("Optimizer.step#SGD.step")));
+        let limits = step.iter().find(|text| text.starts_with("The CPU limits")).unwrap();
+        assert!(limits.contains("stage optimizer"), "{limits}");
+        assert!(limits.contains("foreach=True"), "{limits}");
+        assert!(!limits.contains("graphs"), "{limits}");
+        let mut busy = starved(None);
+        busy.push(kernel(GEMM).at(5 * MS, 400 * MS));
+        let busy = said(busy);
+        assert!(!busy.iter().any(|text| text.contains("The CPU limits")), "{busy:?}");
+    }
+
+    #[test]
+    fn what_a_first_run_does_is_not_told_as_the_run() {
+        let said_after = |load_ns: i64| {
+            let mut fixture = Fixture::default();
+            for (link, at) in [(1, 0), (2, load_ns + 10 * MS)] {
+                let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+                fixture.push(launch.at(at, 5_000));
+                fixture.push(kernel(GEMM).at(at + 10_000, 10 * MS).link(link));
+            }
+            fixture.push(slice("cuda_driver", "cuModuleLoadData").on(1, 1).at(10 * MS, load_ns));
+            said(fixture)
+        };
+        let composed = |said: &[String]| said.iter().any(|text| text.contains("GPU time goes to"));
+        assert!(composed(&said_after(5 * MS)), "{:?}", said_after(5 * MS));
+        let long = said_after(100 * MS);
+        assert!(long[0].contains("as in a first run") && !composed(&long), "{long:?}");
+    }
+
+    #[test]
+    fn where_graphs_run_already_they_are_not_advised() {
+        let mut fixture = starved(None);
+        let launch = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).link(99);
+        fixture.push(launch.at(40 * 100_000, 4_000));
+        fixture.push(kernel(ADD).at(40 * 100_000 + 7_000, 5_000).link(99));
+        let said = said(fixture);
+        assert!(said[0].starts_with("The CPU limits the run"), "{said:?}");
+        assert!(!said[0].contains("Use CUDA graphs"), "{said:?}");
+    }
+
+    #[test]
+    fn generated_kernels_without_names_are_told() {
+        let mut fixture = Fixture::default();
+        fixture.push(kernel(GEMM).at(0, 10 * MS));
+        fixture.push(kernel("triton__0d1d2de").at(10 * MS, 30 * MS));
+        let said = said(fixture);
+        assert_eq!(said[0], "Most GPU time goes to Other (75.0%), then GEMM (25.0%).");
+        assert!(said[1].starts_with("TorchInductor gives 75.0% of the GPU time no"), "{said:?}");
+    }
+
+    #[test]
+    fn a_second_category_is_named_from_a_twentieth_on() {
+        let with = |dur_ns: i64| {
+            let mut fixture = Fixture::default();
+            fixture.push(kernel(GEMM).at(0, 100 * MS));
+            fixture.push(kernel(ADD).at(100 * MS, dur_ns));
+            said(fixture).remove(0)
+        };
+        assert_eq!(with(2 * MS), "Most GPU time goes to GEMM (98.0%).");
+        assert_eq!(with(10 * MS), "Most GPU time goes to GEMM (90.9%), then Elementwise (9.1%).");
+    }
+
+    #[test]
+    fn shares_of_time_do_not_depend_on_what_the_tables_count() {
+        let told = |without_before_window: bool| {
+            let mut fixture = Fixture::default();
+            fixture.push(kernel(REDUCE).at(0, 10 * MS).link(9).on(0, 20));
+            fixture.push(slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(0, 10).link(1));
+            fixture.push(kernel(GEMM).at(20 * MS, 10 * MS).link(1));
+            let slices = timeline::Options { without_before_window, ..Default::default() };
+            let options = TriageOptions { slices, ..TriageOptions::default() };
+            let report = triage(&fixture.finish(), &options, &Sources::default());
+            let coverage = report.coverage;
+            (report.takeaways, coverage.window_ns, coverage.busy_ns)
+        };
+        let (said, window_ns, busy_ns) = told(true);
+        assert_eq!((window_ns, busy_ns), (30 * MS, 20 * MS));
+        assert!(
+            said.iter().any(|text| text.contains("10.0 ms of it is exposed (33.3%")),
+            "{said:?}"
+        );
+        let shown = "Of the work launched while profiling, all GPU time goes to GEMM.";
+        assert!(said.iter().any(|text| text == shown), "{said:?}");
+        let (counted, window, busy) = told(false);
+        assert_eq!((window_ns, busy_ns), (window, busy));
+        let all = "The largest part of GPU time goes to Communication (50.0%), then GEMM (50.0%).";
+        assert!(counted.iter().any(|text| text == all), "{counted:?}");
+        let early = ", with what was launched before profiling";
+        assert!(said[0].contains(early) != counted[0].contains(early), "{said:?} {counted:?}");
+        assert_eq!(said[0].replace(early, ""), counted[0].replace(early, ""));
+        assert_eq!(said[1], counted[1]);
+    }
+}

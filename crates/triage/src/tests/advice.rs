@@ -1,0 +1,303 @@
+//! What a person reads: advice of whole traces, with the ops, frames and arguments that its gates ask for.
+
+use trace::{Details, OpInputs, Row};
+
+use crate::{FuseRow, Sources, TriageOptions, TriageReport, triage};
+use fixture::{Fixture, kernel, slice};
+
+const US: i64 = 1_000;
+const MS: i64 = 1_000_000;
+
+const BMM: &str = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn";
+const SOFTMAX: &str = "void (anonymous namespace)::softmax_warp_forward<c10::Half, c10::Half, float, 10, false, false>(int)";
+const ADD: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)";
+const FILL: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int)";
+const REDUCE: &str = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)";
+const ROPE: &str = "void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*, int)";
+const CACHE: &str =
+    "void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, (vllm::Fp8KVCacheDataType)0>(int)";
+
+/// A program: ops that launch kernels, within ranges and frames.
+struct Program {
+    fixture: Fixture,
+    details: Details,
+    rows: Row,
+    n: i64,
+}
+
+impl Program {
+    fn on(device: &str, sm: (u32, u32)) -> Self {
+        let mut fixture = Fixture::default();
+        let (major, minor) = sm;
+        fixture.metadata(
+            "deviceProperties",
+            &format!(
+                r#"[{{"id": 0, "name": "{device}", "computeMajor": {major}, "computeMinor": {minor}, "warpSize": 32}}]"#
+            ),
+        );
+        Self { fixture, details: Details::default(), rows: 0, n: 0 }
+    }
+
+    /// A range on the CPU's thread.
+    fn range(&mut self, category: &str, name: &str, start_ns: i64, dur_ns: i64) {
+        self.fixture.push(slice(category, name).on(1, 1).at(start_ns, dur_ns));
+        self.rows += 1;
+    }
+
+    /// An op that launches a kernel: when, and when the kernel runs. `dims` are the op's, or empty.
+    fn run(&mut self, op: &str, dims: &str, name: &str, launched_ns: i64, (at, dur): (i64, i64)) {
+        self.n += 1;
+        let cpu = |category, name| slice(category, name).on(1, 1);
+        self.fixture.push(cpu("cpu_op", op).at(launched_ns, 4 * US).external(self.n));
+        self.fixture.push(
+            cpu("cuda_runtime", "cudaLaunchKernel").at(launched_ns + US, 2 * US).link(self.n),
+        );
+        self.fixture.push(kernel(name).at(at, dur).link(self.n).external(self.n));
+        if !dims.is_empty() {
+            let types = r#"["c10::Half","c10::Half","c10::Half"]"#;
+            let (dims, types) = (self.details.texts.intern(dims), self.details.texts.intern(types));
+            self.details.ops.push((self.rows, self.details.inputs.len() as u32));
+            self.details.inputs.push(OpInputs { dims, types });
+        }
+        self.rows += 3;
+    }
+
+    fn report(self) -> TriageReport {
+        let sources = Sources { details: Some(&self.details), ..Sources::default() };
+        triage(&self.fixture.finish(), &TriageOptions::default(), &sources)
+    }
+}
+
+fn advised(report: &TriageReport, id: &str) -> Option<FuseRow> {
+    report.fuse.iter().find(|row| row.pattern_id == id && row.is_advice()).cloned()
+}
+
+/// Ten attentions of single ops, queued: 16 heads of 4096 tokens of 64, and one of a handful of tokens.
+fn attention(frame: &str) -> TriageReport {
+    let mut program = Program::on("NVIDIA H100 80GB HBM3", (9, 0));
+    program.range("python_function", frame, 0, 10 * MS);
+    let (scores, values) = ("[[16,4096,64],[16,64,4096]]", "[[16,4096,4096],[16,4096,64]]");
+    for at in 0..10_i64 {
+        let (cpu, gpu) = (at * 100 * US, 10 * MS + at * 4 * MS);
+        program.run("aten::bmm", scores, BMM, cpu, (gpu, MS));
+        program.run("aten::softmax", "", SOFTMAX, cpu + 10 * US, (gpu + MS, 2 * MS));
+        program.run("aten::bmm", values, BMM, cpu + 20 * US, (gpu + 3 * MS, MS));
+    }
+    let (cpu, gpu) = (2 * MS, 60 * MS);
+    program.run("aten::bmm", "[[1,16,64],[1,64,16]]", BMM, cpu, (gpu, 5 * US));
+    program.run("aten::softmax", "", SOFTMAX, cpu + 10 * US, (gpu + 5 * US, 5 * US));
+    program.run("aten::bmm", "[[1,16,16],[1,16,64]]", BMM, cpu + 20 * US, (gpu + 10 * US, 5 * US));
+    program.report()
+}
+
+#[test]
+fn the_bound_of_unfused_attention_counts_its_products() {
+    let row = advised(&attention("model.py(3): forward"), "K04").unwrap();
+    assert_eq!(row.n_occurrences, 10, "a handful of tokens does not count");
+    // 68.7 GFLOP each at 989 TFLOPS take 69 µs of the 4 ms.
+    let saved_ns = row.savings_bound_ns.unwrap();
+    assert!((39 * MS..40 * MS).contains(&saved_ns), "{saved_ns}");
+    assert!(row.rationale.contains("which a fused kernel takes at the GPU's peak rates"));
+}
+
+#[test]
+fn attn_implementation_is_advised_only_below_the_interface_of_transformers() {
+    let own =
+        advised(&attention("transformers/models/owlv2/modeling_owlv2.py(364): forward"), "K04");
+    let own = own.unwrap();
+    assert!(!own.candidate_fused_path.contains("attn_implementation"), "{own:?}");
+    assert!(own.action.contains("torch.nn.functional.scaled_dot_product_attention"), "{own:?}");
+    let frame = "transformers/models/llama/modeling_llama.py(171): eager_attention_forward";
+    let interface = advised(&attention(frame), "K04").unwrap();
+    assert!(interface.action.contains("attn_implementation=\"sdpa\""), "{interface:?}");
+}
+
+#[test]
+fn a_fallback_of_a_fused_attention_is_not_advised_to_call_it() {
+    let mut program = Program::on("NVIDIA H100 80GB HBM3", (9, 0));
+    program.range("cpu_op", "aten::scaled_dot_product_attention", 0, 10 * MS);
+    for at in 0..10_i64 {
+        let (cpu, gpu) = (at * 100 * US, 10 * MS + at * 4 * MS);
+        program.run("aten::bmm", "", BMM, cpu, (gpu, MS));
+        program.run("aten::softmax", "", SOFTMAX, cpu + 10 * US, (gpu + MS, 2 * MS));
+        program.run("aten::bmm", "", BMM, cpu + 20 * US, (gpu + 3 * MS, MS));
+    }
+    assert_eq!(advised(&program.report(), "K04"), None);
+}
+
+/// Rotary embeddings before the KV cache write on a GPU of AMD, in steps of so many tokens.
+fn rope_and_cache(tokens: u32) -> Option<FuseRow> {
+    let mut program = Program::on("AMD Instinct MI300X", (9, 4));
+    program.fixture.metadata("hip_runtime_version", "60443483");
+    program.range("python_function", "vllm/model_executor/models/llama.py(3): forward", 0, 10 * MS);
+    for at in 0..10_i64 {
+        let (cpu, gpu) = (at * 100 * US, 10 * MS + at * MS);
+        let positions = format!("[[{tokens}],[{tokens},4096],[{tokens},1024]]");
+        let keys = format!("[[{tokens},8,128],[{tokens},8,128],[]]");
+        program.run("_C::rotary_embedding", &positions, ROPE, cpu, (gpu, 500 * US));
+        let call = "_C_cache_ops::reshape_and_cache_flash";
+        program.run(call, &keys, CACHE, cpu + 10 * US, (gpu + 500 * US, 500 * US));
+    }
+    advised(&program.report(), "K08")
+}
+
+#[test]
+fn a_pass_of_vllm_is_advised_only_for_steps_that_it_applies_to() {
+    let decode = rope_and_cache(64).unwrap();
+    assert!(decode.action.contains("fuse_rope_kvcache"), "{decode:?}");
+    assert_eq!(rope_and_cache(8192), None, "by default at most 256 tokens");
+}
+
+#[test]
+fn gradients_filled_with_zeros_cost_their_launches_where_the_gpu_waits() {
+    let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
+    program.range("user_annotation", "Optimizer.zero_grad#SGD.zero_grad", 0, 2 * MS);
+    // Fills of 2 µs, 50 µs apart, then the step.
+    for at in 0..40_i64 {
+        program.run("aten::zero_", "", FILL, at * 50 * US, (at * 50 * US + 8 * US, 2 * US));
+    }
+    program.run("aten::mm", "", BMM, 2 * MS + 10 * US, (2 * MS + 20 * US, 3 * MS));
+    program.range("user_annotation", "Optimizer.step#SGD.step", 6 * MS, MS);
+    let report = program.report();
+    let row = advised(&report, "K16").unwrap();
+    let saved_ns = row.savings_bound_ns.unwrap();
+    assert!((1_800 * US..=2_000 * US).contains(&saved_ns), "{saved_ns}");
+    assert!(row.rationale.contains("the CPU time of 40 launches that go away"), "{row:?}");
+}
+
+/// An optimizer that updates one parameter after the other, and its advice.
+fn per_parameter(class: &str, foreach: bool) -> Option<FuseRow> {
+    let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
+    program.range("user_annotation", &format!("Optimizer.step#{class}.step"), 0, 100 * MS);
+    for at in 0..400_i64 {
+        program.run("aten::add_", "", ADD, at * 50 * US, (at * 50 * US + 8 * US, 2 * US));
+    }
+    if foreach {
+        let name = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<1>, at::native::(anonymous namespace)::BinaryOpScalarFunctor<float, 1, 1, 0>, std::multiplies<float>, float>(int)";
+        program.run("aten::_foreach_mul_", "", name, 21 * MS, (22 * MS, US));
+    }
+    program.run("aten::mm", "", BMM, 99 * MS, (110 * MS, MS));
+    advised(&program.report(), "K11")
+}
+
+#[test]
+fn an_optimizer_of_one_kernel_a_parameter_is_told_of_foreach() {
+    let row = per_parameter("Adam", false).unwrap();
+    assert!(row.action.contains("foreach=True"), "{row:?}");
+    assert_eq!(per_parameter("Adam", true), None, "done already");
+    assert_eq!(per_parameter("FusedLamb", false), None, "which has no such option");
+}
+
+/// Elementwise ops of these sizes, again and again, that the CPU launches slowly.
+fn elementwise(sizes: &[&str], change: impl Fn(&mut Program)) -> Option<FuseRow> {
+    let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
+    // A pause ends the row.
+    for (at, dims) in (0..40_i64).chain(100..140).zip(sizes.iter().cycle()) {
+        let at = at * 50 * US;
+        program.run("aten::add_", dims, ADD, at, (at + 8 * US, 2 * US));
+    }
+    change(&mut program);
+    advised(&program.report(), "K11")
+}
+
+const EQUAL: &[&str] = &["[[32,128],[32,128]]", "[[4096],[]]", "[[128],[32,128]]"];
+
+#[test]
+fn a_compiled_run_is_not_told_to_compile() {
+    let eager = elementwise(EQUAL, |_| {}).unwrap();
+    assert!(eager.action.contains("torch.compile"));
+    assert_eq!(eager.n_occurrences, 2);
+    let compiled = |program: &mut Program| {
+        program.range("cpu_op", "CompiledFunctionBackward", 50 * MS, MS);
+    };
+    assert_eq!(elementwise(EQUAL, compiled), None);
+}
+
+#[test]
+fn elementwise_kernels_of_other_or_unknown_sizes_are_nothing_to_compile() {
+    assert_eq!(elementwise(&[""], |_| {}), None, "no sizes are recorded");
+    let three = ["[[32,128]]", "[[32,128]]", "[[32,128]]", "[[1]]"];
+    assert_eq!(elementwise(&three, |_| {}), None, "three of one size");
+    let four = ["[[32,128]]", "[[32,128]]", "[[32,128]]", "[[32,128]]", "[[1]]"];
+    let row = elementwise(&four, |_| {}).unwrap();
+    assert_eq!((row.n_occurrences, row.related_ns), (16, 16 * 4 * 2 * US));
+    let linear = |program: &mut Program| program.range("cpu_op", "aten::linear", 0, 20 * MS);
+    assert_eq!(elementwise(EQUAL, linear), None, "they belong to the matrix product");
+}
+
+#[test]
+fn gradients_that_the_engine_adds_are_nothing_to_compile() {
+    let hook = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+    let accumulate = |program: &mut Program| program.range("cpu_op", hook, 0, 20 * MS);
+    assert_eq!(elementwise(EQUAL, accumulate), None);
+}
+
+/// A backward pass whose all-reduces of 32-bit floats are exposed: all by the hooks of DDP, so many of so long.
+fn reduced(n: i64, dur_ns: i64) -> TriageReport {
+    let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
+    let hook = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+    program.range("cpu_op", hook, 0, 10 * MS);
+    for at in 0..n {
+        program.n += 1;
+        let cpu = |category, name| slice(category, name).on(1, 1);
+        let call = cpu("cuda_runtime", "cudaLaunchKernel").at(at * 10 * US, 2 * US);
+        program.fixture.push(call.link(program.n));
+        let begun_ns = 20 * MS + at * (dur_ns + 30 * US);
+        program.fixture.push(kernel(REDUCE).at(begun_ns, dur_ns).on(0, 20).link(program.n));
+    }
+    let end_ns = 20 * MS + n * (dur_ns + 30 * US);
+    program.run("aten::mm", "", BMM, 9 * MS, (15 * MS, 4 * MS));
+    program.run("aten::mm", "", BMM, 9 * MS + 10 * US, (end_ns, 4 * MS));
+    program.report()
+}
+
+#[test]
+fn all_reduces_of_ddp_are_not_told_to_start_earlier() {
+    let report = reduced(10, 5 * MS);
+    let row = report.overlap.iter().find(|row| row.kernel_name == REDUCE).unwrap();
+    assert!(row.recommendation.contains("bf16_compress_hook"), "{row:?}");
+    assert!(!row.reason.contains("Start the collective earlier"), "{}", row.reason);
+    assert_eq!(row.savings_bound_ns, Some(25 * MS), "half of what is exposed");
+}
+
+#[test]
+fn many_small_all_reduces_ask_for_buckets() {
+    let report = reduced(200, 20 * US);
+    let row = report.overlap.iter().find(|row| row.kernel_name == REDUCE).unwrap();
+    assert!(row.recommendation.contains("larger buckets"), "{row:?}");
+    assert!(row.reason.contains("the latency of each collective"), "{}", row.reason);
+}
+
+#[test]
+fn documents_print_only_rows_with_advice() {
+    let mut program = Program::on("NVIDIA A100-SXM4-80GB", (8, 0));
+    program.run("aten::mm", "", BMM, 0, (10 * US, 4 * MS));
+    program.fixture.push(kernel(ADD).at(5 * MS, 4 * MS).on(0, 20));
+    let report = program.report();
+    assert!(!report.overlap.is_empty(), "artifacts keep them");
+    assert!(report.overlap.iter().all(|row| row.recommendation == "none"), "{:?}", report.overlap);
+    assert!(!report.overlap.iter().any(|row| row.reason.contains("Compute-bound")));
+    let sections = report.sections(0.0);
+    let overlap = sections.iter().find(|section| section.id == "overlap").unwrap();
+    let table = &overlap.tables[0];
+    assert_eq!(table.rows.len(), report.overlap.len(), "the page has all");
+    assert_eq!(table.printed, Some(Vec::new()));
+}
+
+#[test]
+fn one_off_pauses_hide_no_advice() {
+    let with_pause = |pause_ns: i64| {
+        let mut program = Program::on("NVIDIA H100 80GB HBM3", (9, 0));
+        program.run("aten::mm", "", BMM, 0, (10 * US, 4 * MS));
+        for at in 0..2_i64 {
+            let (cpu, gpu) = (pause_ns + at * 100 * US, pause_ns + MS + at * MS);
+            program.run("aten::bmm", "", BMM, cpu, (gpu, 100 * US));
+            program.run("aten::softmax", "", SOFTMAX, cpu + 10 * US, (gpu + 100 * US, 100 * US));
+            program.run("aten::bmm", "", BMM, cpu + 20 * US, (gpu + 200 * US, 100 * US));
+        }
+        advised(&program.report(), "K04")
+    };
+    let row = with_pause(5_000 * MS).unwrap();
+    assert!(row.rationale.contains("of the GPU span without one-off pauses"), "{row:?}");
+    assert!(with_pause(5 * MS).is_some());
+}

@@ -1,0 +1,77 @@
+//! Launches whose kernels are not in the file: the recording of the GPU ended before that of the CPU, or lost events.
+
+use report::units;
+use trace::{StringId, Trace};
+
+use timeline::before_window::{BeforeWindowSlices, each_launch};
+use timeline::percent;
+
+/// Fewer launches without a kernel change no figure: in percent of all.
+const LEAST_PCT: f64 = 5.0;
+/// As many may be lost at the end of any recording.
+const LEAST: i64 = 10;
+
+/// How many launches of kernels have no kernel, in a sentence. `None` where they are few, and where graphs are captured: what is
+/// captured does not run.
+#[inline(never)]
+pub(super) fn sentence(trace: &Trace, before: &BeforeWindowSlices) -> Option<String> {
+    let names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+    let mut launches: Vec<bool> = Vec::with_capacity(trace.strings.len());
+    for name in names {
+        if name.contains("StreamBeginCapture") {
+            return None;
+        }
+        launches.push(name.contains("LaunchKernel"));
+    }
+    let mut known: Vec<i64> = before.gpu_rows.iter().filter_map(|row| trace.link(*row)).collect();
+    trace::sort(&mut known);
+    if known.is_empty() {
+        return None;
+    }
+    let (mut n, mut lost) = (0_i64, 0_i64);
+    each_launch(trace, |row, correlation| {
+        if launches[trace.name(row).0 as usize] {
+            n += 1;
+            lost += i64::from(known.binary_search(&correlation).is_err());
+        }
+    });
+    (lost >= LEAST && percent(lost, n) >= LEAST_PCT).then(|| {
+        format!(
+            "{} of {} kernel launches have no kernel in this file: the GPU was not recorded to the end, or events were lost. All \
+             figures are of the kernels that are recorded.",
+            units::count(lost as u64),
+            units::count(n as u64)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Sources, TriageOptions, triage};
+    use fixture::{Fixture, kernel, slice};
+
+    /// Forty launches, of which the first ones have kernels.
+    fn told(n_kernels: i64, capture: bool) -> bool {
+        let mut fixture = Fixture::default();
+        if capture {
+            fixture.push(slice("cuda_runtime", "cudaStreamBeginCapture").on(1, 1).at(0, 1));
+        }
+        for at in 0..40_i64 {
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+            fixture.push(launch.at(at * 1000, 100));
+            if at < n_kernels {
+                fixture.push(kernel("k").at(at * 1000 + 200, 500).link(at + 1));
+            }
+        }
+        let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
+        report.takeaways.iter().any(|text| text.contains("of 40 kernel launches have no kernel"))
+    }
+
+    #[test]
+    fn a_recording_that_ends_early_is_told() {
+        assert!(told(20, false));
+        assert!(!told(40, false));
+        assert!(!told(35, false), "a few are lost at the end of any recording");
+        assert!(!told(20, true), "what is captured does not run");
+    }
+}

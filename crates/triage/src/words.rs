@@ -1,0 +1,137 @@
+//! Labels and meanings of the fixed words in the tables of triage: what the page and Markdown show for an id of the artifacts.
+
+use report::{Cell, Word};
+
+use crate::{Confidence, Stage};
+
+/// Statuses of a fuse pattern.
+pub const FUSE_STATUS: &[Word] = &[
+    Word { id: "already_fused", label: "already fused", meaning: "the fused kernel runs" },
+    Word { id: "opportunity", label: "not fused", meaning: "its parts run next to each other" },
+    Word {
+        id: "partial",
+        label: "partly fused",
+        meaning: "the fused kernel runs, and in other places its parts run next to each other",
+    },
+];
+
+/// Verdicts of the overlap table.
+pub(crate) const OVERLAP_VERDICT: &[Word] = &[
+    Word { id: "headroom", label: "exposed", meaning: "most of it is exposed" },
+    Word {
+        id: "low-roi-hidden",
+        label: "low return: already hidden",
+        meaning: "other work hides most of it",
+    },
+    Word { id: "observe", label: "observe", meaning: "among the largest of the other kernels" },
+];
+
+/// Dependency risks of the overlap table.
+pub(crate) const DEPENDENCY_RISK: &[Word] = &[
+    Word {
+        id: "high",
+        label: "high",
+        meaning: "at least half of the instances have a close neighbour that looks dependent, or an event wait",
+    },
+    Word {
+        id: "unclear",
+        label: "unclear",
+        meaning: "not determined for at least half of the instances",
+    },
+    Word { id: "low", label: "low", meaning: "no sign of a dependency" },
+];
+
+/// Remarks on a kernel that a program can read, and what they mean. A remark may end with `:` and a value.
+const NOTES: &[Word] = &[
+    Word { id: "graph-launched", label: "launched by a graph", meaning: "" },
+    Word { id: "launched-before-window", label: "launched before profiling started", meaning: "" },
+    Word { id: "category-by-op", label: "category from its op", meaning: "" },
+    Word { id: "line-of-forward-op", label: "line of the forward op", meaning: "" },
+    Word { id: "locations", label: "Python functions", meaning: "" },
+    Word { id: "gemm-of-convolution", label: "GEMM of a convolution", meaning: "" },
+    Word { id: "launch-from-capture", label: "launch configs from the capture", meaning: "" },
+    Word { id: "p50-not-defined", label: "no median of several kernels", meaning: "" },
+];
+
+/// A stage by its id.
+#[must_use]
+pub fn stage(id: &str) -> Cell {
+    let known = Stage::EVERY.into_iter().find(|stage| stage.id() == id);
+    known.map_or_else(
+        || id.into(),
+        |stage| Word { id: stage.id(), label: stage.title(), meaning: "" }.into(),
+    )
+}
+
+/// The confidence of a place by its id.
+pub(crate) fn confidence(id: &str) -> Cell {
+    let known = Confidence::EVERY.into_iter().find(|confidence| confidence.id() == id);
+    known.map_or_else(
+        || id.into(),
+        |confidence| {
+            let (id, label) = (confidence.id(), confidence.label());
+            Word { id, label, meaning: confidence.in_words() }.into()
+        },
+    )
+}
+
+/// Remarks in words; their ids stay in the JSON. `locations:3` reads "Python functions: 3".
+pub(crate) fn notes(notes: &[String]) -> Cell {
+    let label = |note: &String| {
+        let (id, value) = note.split_once(':').unwrap_or((note, ""));
+        let label = NOTES.iter().find(|word| word.id == id).map_or(id, |word| word.label);
+        if value.is_empty() { label.to_owned() } else { format!("{label}: {value}") }
+    };
+    let labels: Vec<String> = notes.iter().map(label).collect();
+    Cell::Word {
+        id: notes.join("; ").into(),
+        label: labels.join("; ").into(),
+        meaning: std::borrow::Cow::Borrowed(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_of_an_artifact_has_a_label() {
+        assert_eq!(stage("all").show(), "no stage");
+        assert_eq!(stage("extend").show(), "extend/prefill");
+        assert_eq!(stage("extend").raw(), "extend");
+        for one in Confidence::EVERY {
+            assert!(confidence(one.id()).meaning().is_some(), "{}", one.id());
+        }
+        for words in [FUSE_STATUS, OVERLAP_VERDICT, DEPENDENCY_RISK] {
+            for Word { id, label, meaning } in words {
+                assert!(!label.contains('_') && !meaning.is_empty(), "{id}");
+            }
+        }
+    }
+
+    fn unknown_shown<R: report::Row>() -> Vec<&'static str> {
+        let is_column = |key: &&&str| R::COLUMNS.iter().any(|column| column.key == **key);
+        R::SHOWN.iter().filter(|key| !is_column(key)).copied().collect()
+    }
+
+    #[test]
+    fn the_columns_that_the_page_shows_first_are_columns() {
+        use crate::{FuseRow, KernelTableRow, OverlapRow, StageRow};
+        for unknown in [
+            unknown_shown::<KernelTableRow>(),
+            unknown_shown::<StageRow>(),
+            unknown_shown::<OverlapRow>(),
+            unknown_shown::<FuseRow>(),
+        ] {
+            assert!(unknown.is_empty(), "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn remarks_read_as_words_and_keep_their_ids() {
+        let remarks = ["graph-launched".to_owned(), "locations:3".to_owned(), "new:1".to_owned()];
+        let cell = notes(&remarks);
+        assert_eq!(cell.show(), "launched by a graph; Python functions: 3; new: 1");
+        assert_eq!(cell.raw(), "graph-launched; locations:3; new:1");
+    }
+}
