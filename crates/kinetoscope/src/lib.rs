@@ -23,47 +23,24 @@
 //! Constraints: no I/O, no clock, no environment; input arrives by `push`, results are values. The
 //! same bytes and options give the same results on every machine, native or wasm.
 
-pub mod artifacts;
-mod compare;
-mod crossings;
-mod digest;
-mod execution_details;
-mod gzip;
-mod inputs;
-mod json;
-mod kernel_map;
-mod overlap_document;
-mod places;
-mod problems;
-mod repair_report;
-mod repair_rows;
-mod repairer;
-mod text_faults;
-
 pub use ::trace::Details;
 pub use analysis::{TraceReport, analyze, other_work};
-pub use catalog::Category;
-pub use compare::{
-    Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow, NotAnArtifact, Run,
-    Sameness, compare, guard,
+pub use artifacts::{
+    BREAKDOWN_SCHEMA, Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow,
+    KERNEL_MAP_VERSION, KernelMapFacts, NotAKernelMap, NotAnArtifact, NotDetails, OverlapDocument,
+    Run, Sameness, VERSION, breakdown_json, compare, details_of_capture, execution_details, guard,
+    is_no_trace_by_name, kernel_map_from_json, kernel_map_json, rank, rank_of_name, signs,
 };
-pub use crossings::{Crossings, crossings};
+pub use catalog::Category;
 pub use decode::{
     Decoded, Decoder, DetailsReader, FileKind, NotATrace, Problem, ProblemKind, Severity, Source,
 };
-pub use execution_details::{NotDetails, details_of_capture, execution_details};
-pub use inputs::{is_no_trace_by_name, rank, rank_of_name, signs};
-pub use json::{BREAKDOWN_SCHEMA, REPAIR_LOG_SCHEMA, breakdown_json, repair_log_json};
-pub use kernel_map::{
-    KERNEL_MAP_VERSION, KernelMapFacts, NotAKernelMap, kernel_map_from_json, kernel_map_json,
-};
-pub use overlap_document::OverlapDocument;
-pub use places::{DrawnLane, DrawnSlice, Fate, Place};
-pub use problems::{ProblemRow, problem_table};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
-pub use repair_report::RepairReport;
-pub use repair_rows::LogRow;
-pub use repairer::{Output, Proof, ProofRow, Repairer, proof_table};
+pub use repaired::{
+    Crossings, DrawnLane, DrawnSlice, Fate, LogRow, Output, Place, ProblemRow, Proof, ProofRow,
+    REPAIR_LOG_SCHEMA, RepairReport, Repairer, crossings, problem_table, proof_table,
+    repair_log_json,
+};
 pub use timeline::Options;
 pub use triage::{
     BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, Concurrency, Confidence, Coverage,
@@ -73,13 +50,10 @@ pub use triage::{
     guess_map, guess_roles, kernel_map, map_names, overlap_windows, triage, triage_kept,
     window_text,
 };
-pub use {report, trace};
+pub use {artifacts, report, trace};
 
 /// Labels and meanings of the fixed words in tables.
 pub mod words {
     pub use analysis::words::{category, category_title, family};
     pub use triage::words::{FUSE_STATUS, stage};
 }
-
-/// Version of Kinetoscope, as it stands in everything it writes.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -203,6 +203,12 @@ impl<'a> Gpu<'a> {
         self.rows.len()
     }
 
+    /// Whether no slice counts.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The event of the `at`-th GPU slice by start.
     pub fn row(&self, at: usize) -> Row {
         self.rows[at]

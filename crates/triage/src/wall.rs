@@ -424,7 +424,7 @@ impl Wall {
         let names = 0..trace.strings.len() as u32;
         let waits: Vec<bool> =
             names.map(|id| is_synchronisation(trace.strings.get(StringId(id)))).collect();
-        if !waits.contains(&true) || gpu.len() == 0 {
+        if !waits.contains(&true) || gpu.is_empty() {
             return;
         }
         let mut found = Vec::new();

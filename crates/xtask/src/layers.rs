@@ -25,10 +25,32 @@ const LAYERS: &[Layer] = &[
         kind: Kind::Core,
     },
     Layer {
+        name: "repaired",
+        uses: &["trace", "scan", "decode", "catalog", "report", "repair"],
+        kind: Kind::Core,
+    },
+    Layer {
+        name: "artifacts",
+        uses: &[
+            "trace", "decode", "catalog", "report", "timeline", "analysis", "triage", "repair",
+            "repaired",
+        ],
+        kind: Kind::Core,
+    },
+    // The facade: it only names what the crates above have.
+    Layer {
         name: "kinetoscope",
         uses: &[
-            "trace", "scan", "decode", "catalog", "report", "timeline", "analysis", "triage",
+            "trace",
+            "decode",
+            "catalog",
+            "report",
+            "timeline",
+            "analysis",
+            "triage",
             "repair",
+            "repaired",
+            "artifacts",
         ],
         kind: Kind::Core,
     },

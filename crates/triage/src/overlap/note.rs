@@ -42,7 +42,7 @@ pub(super) fn note(
         Stage::All => "work without a stage",
         stage => stage.title(),
     };
-    if gpu.len() == 0 {
+    if gpu.is_empty() {
         return "This trace has no GPU slices.".to_owned();
     }
     let mut sentences = Vec::new();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use triage::{KernelMap, MappedKernel, MappedSite, Stage};
 
 use super::{KERNEL_MAP_VERSION, UNRESOLVED};
-use crate::artifacts::Micros;
+use crate::Micros;
 
 /// A text that is no kernel map.
 #[derive(Clone, Debug, PartialEq, Eq)]

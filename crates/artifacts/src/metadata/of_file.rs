@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use trace::Trace;
 
-use crate::artifacts::privacy::Names;
-use crate::artifacts::source::base_name;
+use crate::privacy::Names;
+use crate::source::base_name;
 
 /// The devices of the file's `deviceProperties`; figures are of the first that ran something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,21 +1,38 @@
-//! The artifacts of a triage: files that a script, a database or a colleague can rely on (docs/artifacts.md).
+//! The artifacts of a triage: files that a script, a database or a colleague can rely on (docs/artifacts.md); what is made of
+//! several runs: comparisons and kernel maps.
 //!
 //! Everything here is pure: structs in, bytes out, the same for the same input and options. A table that was not
 //! made is absent, an empty one says that nothing was found; no file holds a time of day.
 
+mod breakdown_json;
+mod compare;
+mod execution_details;
 mod facts;
 mod fields;
+mod inputs;
+mod kernel_map;
 mod metadata;
 mod number;
 mod order;
-pub(crate) mod privacy;
+mod overlap_document;
+mod privacy;
 mod rows;
 mod source;
 mod summary;
 mod zip;
 
+pub use breakdown_json::{BREAKDOWN_SCHEMA, breakdown_json};
+pub use compare::{
+    Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow, NotAnArtifact, Run,
+    Sameness, compare, guard,
+};
+pub use execution_details::{NotDetails, details_of_capture, execution_details};
 pub use facts::{NotFacts, UserFacts};
 pub use fields::{FACT_FIELDS, FactField, FactKind, cutoff_of_text, fact_field, stage_of_word};
+pub use inputs::{is_no_trace_by_name, rank, rank_of_name, signs};
+pub use kernel_map::{
+    KERNEL_MAP_VERSION, KernelMapFacts, NotAKernelMap, kernel_map_from_json, kernel_map_json,
+};
 pub use metadata::{
     ARTIFACT_SCHEMA, DeviceFacts, Distributed, Orphans, ProfileMetadata, RULES_VERSION,
     RepairCount, RunFacts, Tool, TraceFacts,
@@ -25,6 +42,7 @@ pub use order::{
     ArtifactOrder, ExportedMap, NotMade, Part, order_artifacts, order_kernel_map, order_triage,
     ordered_artifacts,
 };
+pub use overlap_document::OverlapDocument;
 pub use privacy::STRIPPED;
 pub use rows::{FuseArtifact, KernelArtifact, OverlapArtifact};
 pub(crate) use source::base_name;
@@ -41,6 +59,9 @@ use triage::TriageReport;
 use metadata::MetadataInput;
 use privacy::Names;
 
+/// Version of Kinetoscope, as it stands in every artifact.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// `profile_summary.md`.
 pub const SUMMARY: &str = "profile_summary.md";
 /// `profile_metadata.json`.
@@ -51,7 +72,7 @@ pub const KERNELS: &str = "kernel_table.json";
 pub const OVERLAP: &str = "overlap_opportunities.json";
 /// `fuse_opportunities.json`.
 pub const FUSE: &str = "fuse_opportunities.json";
-/// The repaired trace, which [`crate::Repairer`] writes.
+/// The repaired trace, which `repaired::Repairer` writes.
 pub const FIXED_TRACE: &str = "perfetto_fixed_trace.json.gz";
 /// Where kernels came from, for other runs; not among the others, for it is of use without them.
 pub const KERNEL_MAP: &str = "kernel_map.json";

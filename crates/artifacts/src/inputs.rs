@@ -43,13 +43,7 @@ pub fn is_no_trace_by_name(file_name: &str) -> bool {
     let name = file_name.to_ascii_lowercase();
     let json = name.ends_with(".json") || name.ends_with(".json.gz");
     let beside = ["server_args.json", "metadata.json", "config.json", "execution_details.json"];
-    let ours = [
-        crate::artifacts::METADATA,
-        crate::artifacts::KERNELS,
-        crate::artifacts::OVERLAP,
-        crate::artifacts::FUSE,
-        crate::artifacts::FIXED_TRACE,
-    ];
+    let ours = [crate::METADATA, crate::KERNELS, crate::OVERLAP, crate::FUSE, crate::FIXED_TRACE];
     !json || beside.contains(&name.as_str()) || ours.contains(&name.as_str())
 }
 

@@ -256,7 +256,7 @@ pub fn cutoff_of_text(text: &str) -> Result<f64, NotFacts> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::artifacts::UserFacts;
+    use crate::UserFacts;
     use serde_json::json;
 
     fn value(key: &str, text: &str) -> Result<Option<Value>, NotFacts> {

@@ -10,12 +10,12 @@ pub use table::DeltaRow;
 
 use std::collections::BTreeMap;
 
-use crate::words;
 use report::{Cell, Section, Table};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use triage::words;
 
-use crate::artifacts::{Artifact, FUSE, FuseArtifact, KERNELS, KernelArtifact, METADATA};
+use crate::{Artifact, FUSE, FuseArtifact, KERNELS, KernelArtifact, METADATA};
 use table::{Measured, deltas};
 
 /// The comparison of two runs.
@@ -138,7 +138,7 @@ impl Comparison {
         let as_it_is: fn(&str) -> Cell = |name| name.into();
         for (id, title, rows, label) in [
             ("compare-stages", "Stages", stages, words::stage as fn(&str) -> Cell),
-            ("compare-categories", "Categories", categories, words::category),
+            ("compare-categories", "Categories", categories, analysis::words::category),
             ("compare-kernels", "Kernels", kernels, as_it_is),
         ] {
             tables.tables.push(

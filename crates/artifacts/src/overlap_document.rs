@@ -8,7 +8,7 @@ use triage::{
     window_text,
 };
 
-use crate::artifacts::privacy::{Names, strip_section};
+use crate::privacy::{Names, strip_section};
 
 /// Columns of the table of actions: what to do about what, and why.
 const ACTIONS: &[&str] = &[

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::words;
 use report::{Cell, Column, Row, Unit, units};
 use serde::{Deserialize, Serialize};
 
@@ -185,7 +184,7 @@ pub(crate) fn sentence(rows: &[DeltaRow]) -> String {
         let delta = units::time(first.delta_ns);
         text.push_str(&format!(
             ". The largest difference, {sign}{delta}, is in {}",
-            words::category(&first.name).show()
+            analysis::words::category(&first.name).show()
         ));
     }
     text + "."

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::words;
 use report::{Cell, Column, Row, Unit, Word};
 use serde::{Deserialize, Serialize};
+use triage::words;
 
-use crate::artifacts::FuseArtifact;
+use crate::FuseArtifact;
 
 /// One pattern of one stage in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ impl Row for FuseDeltaRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::artifacts::{Micros, Percent};
+    use crate::{Micros, Percent};
 
     fn found(id: &str, status: &str, ns: i64) -> FuseArtifact {
         FuseArtifact {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 use triage::CaptureFacts;
 
-use crate::artifacts::base_name;
+use crate::base_name;
 
 /// The error for text that is not an `execution_details.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use report::{Cell, Column, Row, Unit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::artifacts::STRIPPED;
+use crate::STRIPPED;
 use crate::rank_of_name;
 
 /// The verdict.

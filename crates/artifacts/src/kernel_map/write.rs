@@ -8,8 +8,8 @@ use trace::Metadata;
 use triage::{KernelMap, MappedKernel};
 
 use super::{KERNEL_MAP_VERSION, UNRESOLVED};
-use crate::artifacts::privacy::Names;
-use crate::artifacts::{Micros, Percent, SourceFile};
+use crate::privacy::Names;
+use crate::{Micros, Percent, SourceFile};
 
 /// What a kernel map says beside its kernels.
 #[derive(Clone, Copy, Debug, Default)]
