@@ -125,6 +125,9 @@ fn quality(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     (!section.intro.is_empty()).then_some(section)
 }
 
+/// Stacks and shapes are asked for where this share of GPU time maps to ops, in percent.
+const MOSTLY_PCT: f64 = 50.0;
+
 /// What would change the advice if it were known, as questions; `None` if none is open. Run details that only identify the
 /// run (image, clocks, benchmark) are fields of the metadata, and no questions.
 fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
@@ -132,11 +135,17 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let any_gpu_work = metadata.gpu_counts.values().any(|n| *n > 0);
     let serves = ["sglang", "vllm", "trtllm", "tokenspeed"].contains(&metadata.framework.as_str());
     let has_ops = any_gpu_work && facts.has_ops;
+    // (Neither gives a place to what a graph launched.)
+    let mostly_ops = has_ops && facts.mapped_pct.is_some_and(|pct| pct >= MOSTLY_PCT);
     let has = |recorded: bool, flag: Option<bool>| recorded || flag == Some(true);
     for (missing, question) in [
         (
-            serves && metadata.server_flags.is_none(),
+            metadata.framework == "sglang" && metadata.server_flags.is_none(),
             "Which launch flags were used? Some fused kernels depend on them: add the server_args.json.",
+        ),
+        (
+            serves && metadata.framework != "sglang" && metadata.server_flags.is_none(),
+            "Which launch flags were used? Some fused kernels depend on them.",
         ),
         (
             any_gpu_work && !has_ops,
@@ -144,11 +153,11 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
              depends on ops is missing.",
         ),
         (
-            has_ops && !has(facts.has_frames, metadata.trace.with_stack),
+            mostly_ops && !has(facts.has_frames, metadata.trace.with_stack),
             "Is there a trace recorded with with_stack=True? Without stacks, kernels do not map to Python functions.",
         ),
         (
-            has_ops && !has(facts.has_inputs, metadata.trace.record_shapes),
+            mostly_ops && !has(facts.has_inputs, metadata.trace.record_shapes),
             "Is there a trace recorded with record_shapes=True? Without it the input shapes of ops are not recorded.",
         ),
     ] {

@@ -91,6 +91,8 @@ pub struct FusePattern {
     pub active: &'static str,
     /// Words of each part that the fused kernel replaces. All parts are needed.
     pub groups: &'static [&'static str],
+    /// Words of kernels and operators that are no part, whatever else they are called.
+    pub not_parts: &'static str,
     /// Whether the parts have an order.
     pub order: Order,
     /// What attention, matrix products and convolutions are in it.
@@ -126,6 +128,7 @@ const BASE: FusePattern = FusePattern {
     not_models: "",
     active: "",
     groups: &[],
+    not_parts: "",
     order: Order::Fixed,
     heavy: Heavy::Ignored,
     min_pct: 0.3,
@@ -165,6 +168,9 @@ pub type Roles = u8;
 /// The text names the fused kernel.
 pub const ACTIVE: Roles = 0x80;
 
+/// The text says that its kernel is no part: words of two groups, which no other text can take back.
+const VETO: Roles = 0b11;
+
 /// What a kernel is in a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -192,6 +198,9 @@ impl FusePattern {
     #[must_use]
     pub fn roles(&self, text: &Text) -> Roles {
         let mut roles = if text.has_any(self.active) { ACTIVE } else { 0 };
+        if text.has_any(self.not_parts) {
+            return roles | VETO;
+        }
         for (at, words) in self.groups.iter().enumerate() {
             roles |= u8::from(text.has_any(words)) << at;
         }

@@ -538,7 +538,7 @@ fn cover(gpu: &Gpu<'_>, places: &Attribution, coverage: &mut Coverage) {
             coverage.convolution_gemm_ns =
                 coverage.convolution_gemm_ns.saturating_add(slice.dur_ns);
         }
-        if !op && gpu.works[slice.work].category == Category::Communication {
+        if !op && !site.graph && gpu.works[slice.work].category == Category::Communication {
             coverage.collective_ns = coverage.collective_ns.saturating_add(slice.dur_ns);
         }
         if bare[slice.work] {

@@ -337,8 +337,10 @@ impl Limits {
         let update = bound.iter().all(|row| row.stage == Stage::Optimizer);
         let phase = Some(if update { Phase::Optimizer } else { Phase::Forward });
         let of = update.then_some(Parts::Aten);
-        let facts = RunFacts { execution: Some(Execution::Eager), phase, parts: of, ..*run };
-        let ids = ["cuda-graph", "hip-graph", "server-graph", "foreach-optimizer"];
+        let compiled = run.compiled == Some(true);
+        let execution = Some(if compiled { Execution::Compiled } else { Execution::Eager });
+        let facts = RunFacts { execution, phase, parts: of, ..*run };
+        let ids = ["cuda-graph", "hip-graph", "vllm-graph", "sglang-graph", "foreach-optimizer"];
         let remedy = if graphs { Vec::new() } else { applicable(&ids, &facts) };
         let mut action =
             remedy.first().map(|remedy| format!(" {}", remedy.action)).unwrap_or_default();

@@ -10,6 +10,8 @@ const SPEED: Framework = Framework::TokenSpeed;
 const VLLM: Framework = Framework::Vllm;
 const TRT: Framework = Framework::TensorRtLlm;
 const LTX: &str = "ltx";
+/// Quantization by a scale of the whole tensor, which is computed from it.
+const PER_TENSOR: &str = "dynamic_scaled_fp8_quant|strided_dynamic|segmented_max";
 const LARGE_MLA: &str = "deepseek|kimi|qwen3.5|qwen3_5";
 
 rows! { UPSTREAM, OTHER =>
@@ -144,6 +146,8 @@ rows! { UPSTREAM, OTHER =>
         framework: VLLM,
         active: "fused_add_rms_norm_static_fp8_quant|rms_quant_fusion|norm_quant|rms_norm_static_fp8_quant|rms_norm_dynamic_per_token_quant",
         groups: &["rmsnorm|layernorm|fused_add_rms_norm", "quant|fp8|fp4|per-group"],
+        // (A scale of the whole tensor needs its maximum first, so that no pass over it can be fused with the quantization.)
+        not_parts: PER_TENSOR,
         path: "vllm/compilation/passes/fusion/rms_quant_fusion.py; vllm/docs/design/fusions.md",
     }
     yes: [
@@ -162,6 +166,8 @@ rows! { UPSTREAM, OTHER =>
         framework: VLLM,
         active: "silu_mul_quant_fp4|fused_silu_mul_block_quant|act_quant_fusion",
         groups: &["silu|gelu|act_and_mul", "quant|fp8|fp4|block_quant"],
+        // (A scale of the whole tensor needs its maximum first, so that no pass over it can be fused with the quantization.)
+        not_parts: PER_TENSOR,
         path: "vllm/compilation/passes/fusion/act_quant_fusion.py; vllm/docs/design/fusions.md",
     }
     yes: [

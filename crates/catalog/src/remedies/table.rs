@@ -587,14 +587,29 @@ pub const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
-        id: "server-graph",
+        id: "vllm-graph",
         what: "the graphs of the serving framework",
-        action: "Run without --enforce-eager (vLLM) or --disable-cuda-graph (SGLang), so that one launch starts many kernels.",
+        action: "Run without --enforce-eager, so that one launch starts many kernels.",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, a graph launch starts the kernels and the GPU's busy share is higher.",
+        // The flag turns off graphs and torch.compile: where code is compiled, it is not set.
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: &[Stack::Vllm],
+            runs: INFERENCE,
+            executions: &[Execution::Eager],
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "sglang-graph",
+        what: "the graphs of the serving framework",
+        action: "Run without --disable-cuda-graph, so that one launch starts many kernels.",
         why: "The CPU launches kernels more slowly than the GPU runs them.",
         check: "In a new trace, a graph launch starts the kernels and the GPU's busy share is higher.",
         gates: Gates {
             platforms: KNOWN_GPU,
-            stacks: &[Stack::Vllm, Stack::Sglang],
+            stacks: &[Stack::Sglang],
             runs: INFERENCE,
             executions: &[Execution::Eager],
             ..OPEN

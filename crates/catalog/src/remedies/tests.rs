@@ -184,11 +184,13 @@ fn execution_and_parts() {
     ] {
         assert!(ids(&compile, &closed).is_empty(), "{closed:?}");
     }
-    let graph = ["cuda-graph", "hip-graph", "server-graph"];
+    let graph = ["cuda-graph", "hip-graph", "vllm-graph", "sglang-graph"];
     assert_eq!(ids(&graph, &TRAINING), ["cuda-graph"]);
     assert!(ids(&graph, &RunFacts { execution: Some(Execution::Graph), ..TRAINING }).is_empty());
     assert_eq!(ids(&graph, &RunFacts { platform: Platform::Rocm, ..TRAINING }), ["hip-graph"]);
-    assert_eq!(ids(&graph, &VLLM), ["server-graph"]);
+    assert_eq!(ids(&graph, &VLLM), ["vllm-graph"]);
+    let compiled = RunFacts { execution: Some(Execution::Compiled), ..VLLM };
+    assert_eq!(ids(&graph, &compiled), [""; 0], "the flag is not set there");
     // A serving framework's own routing kernels are dedicated already.
     let routing = ["framework-routing"];
     assert_eq!(ids(&routing, &VLLM), routing);

@@ -6,6 +6,7 @@ use trace::Details;
 use super::edges::Edges;
 use super::sweep::Lanes;
 use super::waits::Waits;
+use crate::attribution::launches_graph;
 use crate::site::Attribution;
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
@@ -72,6 +73,9 @@ pub(super) struct Surroundings<'a> {
     lanes: Lanes,
     /// The slice before and the one after on the same stream.
     around: Vec<[Option<u32>; 2]>,
+    /// The slice of another stream that ended last before it, and the one that begins first after it, where no slice of
+    /// another stream runs beside it: with little time between, one stream handed over to the other.
+    handed: Vec<[Option<u32>; 2]>,
     attribution: Option<&'a Attribution>,
     waits: Found,
 }
@@ -119,7 +123,17 @@ impl<'a> Surroundings<'a> {
             Some(edges) => Found::Exact(edges),
             None => Waits::of(gpu, launches).map_or(Found::None, Found::ByTime),
         };
-        Self { gpu, lanes, around, attribution, waits }
+        let mut handed = handovers(gpu);
+        if !matches!(waits, Found::None) {
+            // The file tells of event waits, but for those within a graph.
+            for (at, handed) in handed.iter_mut().enumerate() {
+                let launch = launches.of_slice(at);
+                if !launch.is_some_and(|row| launches_graph(gpu.trace.name_text(row))) {
+                    *handed = [None, None];
+                }
+            }
+        }
+        Self { gpu, lanes, around, handed, attribution, waits }
     }
 
     /// How much the file tells of event waits.
@@ -148,24 +162,27 @@ impl<'a> Surroundings<'a> {
             let mut unclear = false;
             let mut dependent = [false; 2];
             for (side, depends) in dependent.iter_mut().enumerate() {
-                let Some(other) = self.around[at][side] else { continue };
-                let neighbour = self.gpu.slice(other as usize);
-                let gap_ns = if side == 0 {
-                    slice.start_ns.saturating_sub(neighbour.end_ns())
-                } else {
-                    neighbour.start_ns.saturating_sub(slice.end_ns())
+                let gap_ns = |other: u32| {
+                    let neighbour = self.gpu.slice(other as usize);
+                    if side == 0 {
+                        slice.start_ns.saturating_sub(neighbour.end_ns())
+                    } else {
+                        neighbour.start_ns.saturating_sub(slice.end_ns())
+                    }
                 };
-                if gap_ns > near_ns {
+                let near = |other: &u32| gap_ns(*other) <= near_ns;
+                let own = self.around[at][side].filter(near);
+                tight |= own.is_some();
+                let Some(other) = own.or_else(|| self.handed[at][side].filter(near)) else {
                     continue;
-                }
-                tight = true;
+                };
                 match self.depends(at, other as usize) {
                     Some(true) => {
                         *depends = true;
                         found.slices.push(other);
                     }
                     Some(false) => {}
-                    None => unclear = true,
+                    None => unclear |= own.is_some(),
                 }
             }
             let (waited, awaited) = match &self.waits {
@@ -215,6 +232,27 @@ impl<'a> Surroundings<'a> {
         let (place, beside) = (site.location.as_ref()?, next.location.as_ref()?);
         Some(place.path == beside.path || place.function == beside.function)
     }
+}
+
+/// By slice: the neighbours of other streams, where nothing of them runs beside it.
+#[inline(never)]
+fn handovers(gpu: &Gpu<'_>) -> Vec<[Option<u32>; 2]> {
+    let mut found = vec![[None, None]; gpu.len()];
+    // The slice that ends last so far.
+    let mut last: Option<(i64, u32)> = None;
+    for (at, handed) in found.iter_mut().enumerate() {
+        let slice = gpu.slice(at);
+        let is_other = |other: usize| gpu.slice(other).stream != slice.stream;
+        let next = Some(at + 1).filter(|next| *next < gpu.len());
+        let alone = last.is_none_or(|(end_ns, _)| end_ns <= slice.start_ns)
+            && next.is_none_or(|next| gpu.slice(next).start_ns >= slice.end_ns());
+        if alone {
+            let before = last.map(|(_, at)| at as usize);
+            *handed = [before, next].map(|it| it.filter(|it| is_other(*it)).map(|it| it as u32));
+        }
+        last = last.max(Some((slice.end_ns(), at as u32)));
+    }
+    found
 }
 
 /// How near a close neighbour is: 15% of the duration, from 2 µs to 20 µs.
