@@ -65,10 +65,13 @@ fn of_operations(kind: Kind, operations: &str) -> (Category, &'static str) {
         any(&["layer_norm", "group_norm", "rms_norm", "batch_norm", "instance_norm"]);
     if norm_by_name || (any(&["<rsqrt>"]) && any(&["<mean>", "<pow>", "<var"])) {
         (Category::Norm, "inductor.norm")
+    } else if any(&["log_softmax"])
+        || (reduces && any(&["nll_loss", "cross_entropy", "mse_loss", "smooth_l1", "kl_div"]))
+    {
+        // (Attention has a softmax without a logarithm.)
+        (Category::Loss, "inductor.loss")
     } else if any(&["softmax"]) || (reduces && any(&["<amax>"]) && any(&["<exp>"])) {
         (Category::Softmax, "inductor.softmax")
-    } else if any(&["nll_loss", "cross_entropy", "mse_loss", "smooth_l1", "kl_div"]) {
-        (Category::Loss, "inductor.loss")
     } else if any(&[
         "<silu",
         "<gelu",
@@ -82,6 +85,9 @@ fn of_operations(kind: Kind, operations: &str) -> (Category, &'static str) {
         "hardswish",
     ]) {
         (Category::Activation, "inductor.activation")
+    } else if any(&["nll_loss", "cross_entropy", "mse_loss", "smooth_l1", "kl_div"]) {
+        // (A gradient of the loss is an input of the whole backward pass: with an activation, that decides.)
+        (Category::Loss, "inductor.loss")
     } else if any(&["<amax>", "<quantize", "<fp8", "float8"]) && (reduces || any(&["<clamp>"])) {
         (Category::Quantize, "inductor.quantize")
     } else if any(&["<cos>"]) && any(&["<sin>"]) && any(&["<neg>", "<stack>", "<cat>"]) {

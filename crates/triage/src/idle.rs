@@ -63,10 +63,12 @@ pub(crate) enum Cover {
     Work,
     /// A frame of Python.
     Python,
+    /// A range around code of `torch.compile`, which holds its ops and calls.
+    Compiled,
 }
 
 impl Cover {
-    const COUNT: usize = Self::Python as usize + 1;
+    const COUNT: usize = Self::Compiled as usize + 1;
 }
 
 /// The slices of the CPU that may explain idle time: for each kind the union of its times.
@@ -128,6 +130,8 @@ struct Named {
     lazy: bool,
     /// An annotation of PyTorch's own.
     annotation: bool,
+    /// A range around compiled code.
+    compiled: bool,
     /// Of a profiler step; 0 if it is none.
     step_number: u64,
     /// Gives memory back to the driver.
@@ -194,6 +198,9 @@ fn named(name: &str) -> Named {
         other_call: known.is_none(),
         graph: name.contains("GraphLaunch"),
         annotation: name.starts_with("Optimizer."),
+        compiled: name.starts_with("Torch-Compiled Region")
+            || name.contains("CompiledFxGraph")
+            || name.contains("CompiledFunction"),
         step_number: number.and_then(|number| number.parse().ok()).unwrap_or_default(),
         frees: matches!(name, "cudaFree" | "hipFree"),
         // (Kineto's activities of overhead: `Lazy Function Loading`, `Runtime Triggered Module Loading`.)
@@ -230,6 +237,11 @@ impl Host {
             match kind {
                 // (Profilers before 2021 write annotations as ops.)
                 Kind::Op if name.step || name.loader || name.annotation => add(Cover::Op),
+                Kind::Op if name.compiled => {
+                    add(Cover::Op);
+                    add(Cover::Compiled);
+                    calls[trace.name(row).0 as usize].add(start, end);
+                }
                 Kind::Op => {
                     add(Cover::Op);
                     add(Cover::Work);

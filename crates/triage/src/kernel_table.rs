@@ -331,7 +331,8 @@ fn how_launched(
         row.block = block;
         row.registers = registers.map(u64::from);
         row.shared_bytes = shared_bytes.map(u64::from);
-        row.occupancy_pct = occupancy_milli_pct.map(thousandths);
+        // (Of some kernels the profiler records 0: it could not compute it.)
+        row.occupancy_pct = occupancy_milli_pct.filter(|value| *value > 0).map(thousandths);
         row.blocks_per_sm = blocks_per_sm_milli.map(thousandths);
         row.warps_per_sm = warps_per_sm_milli.map(thousandths);
     }

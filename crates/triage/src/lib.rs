@@ -475,7 +475,9 @@ fn on_device(
     let fuse = fuse::fuse(gpu, &launches, stage_id, Some(&places), &context, &ground);
     let (loader, allocations) =
         (host.cover(idle::Cover::DataLoader), host.cover(idle::Cover::Allocation));
-    let waits = Waits { gaps: &gaps, loader, allocations };
+    let blocked_ns = timeline::intervals::length(&blocked);
+    let is_blocked = timeline::percent(blocked_ns, idle.window_ns) >= takeaways::BLOCKED_PCT;
+    let waits = Waits { gaps: &gaps, loader, allocations, is_blocked };
     let tables = DeviceTables {
         stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, waits),
         kernels,
@@ -492,7 +494,6 @@ fn on_device(
     };
     let exposed_ns = overlap.per_slice.exclusive_ns;
     let slices = TriageSlices::of(gpu, &stages, places, &launches, exposed_ns);
-    let blocked_ns = timeline::intervals::length(&blocked);
     Triaged { tables, slices, gaps, idle: explained, blocked_ns }
 }
 

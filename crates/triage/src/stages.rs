@@ -133,7 +133,7 @@ pub(crate) struct Stages {
     /// Everything that marks a stage, by start.
     pub(crate) windows: Vec<StageWindow>,
     is_engine: Vec<bool>,
-    /// Where the profiler's steps begin and end on the CPU, as (process, time), sorted.
+    /// Where steps begin and end on the CPU, as (process, time), sorted.
     step_bounds: Vec<(u32, i64)>,
     of_slice: Vec<Stage>,
     /// Of slices without evidence: the annotations that they were launched in, most slices first.

@@ -24,7 +24,9 @@ const HEADLINE: u8 = 2;
 /// Gaps before a stage's late launches are worth a sentence from this share of the GPU span on, in percent.
 const LIMIT_PCT: f64 = 10.0;
 /// GPU time blocked from which the pace of launches says nothing, in percent of the span.
-const BLOCKED_PCT: f64 = 10.0;
+pub(super) const BLOCKED_PCT: f64 = 10.0;
+/// The same from which the busy share says nothing.
+const UNREAL_PCT: f64 = 50.0;
 /// Generated kernels without names of their own get a sentence from this share of GPU time on, in percent.
 const BARE_PCT: f64 = 5.0;
 /// Where set-up takes this share of the GPU span, what the GPU did is that of a first run, in percent.
@@ -94,6 +96,12 @@ pub(super) fn takeaways(
     let repeats = communicates.is_some() && largest(time) == Some(Category::Communication);
     let first_run = idle.as_ref().is_some_and(|found| {
         found.cause == Cause::SetUp && percent(found.ns, time.span_ns) >= FIRST_RUN_PCT
+    });
+    // (Where the run waits for something else, a little communication is no lead.)
+    let waits_elsewhere = cause == Some(Cause::Queued)
+        && percent(coverage.gpu_blocked_ns, time.span_ns) >= UNREAL_PCT;
+    let communicates = communicates.filter(|(exposed_ns, _)| {
+        !waits_elsewhere || percent(*exposed_ns, time.span_ns) >= COMMUNICATION_PCT
     });
     if !first_run && !repeats {
         let mapped_ns = coverage.op_ns.saturating_add(coverage.collective_ns);
@@ -197,6 +205,14 @@ fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
         time.shown.iter().map(|(category, ns)| (category.id(), *ns)).collect();
     trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let total_ns = categories.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+    // (With convolutions stand the GEMMs that they launch: the second place is that of the rest.)
+    if categories.first().is_some_and(|(id, _)| *id == Category::Conv.id()) {
+        let own = |(id, ns): &(&str, i64)| {
+            let lent_ns = if *id == Category::Gemm.id() { convolution_gemm_ns } else { 0 };
+            ns.saturating_sub(lent_ns)
+        };
+        trace::sort_by(&mut categories[1..], |a, b| own(b).cmp(&own(a)).then_with(|| a.0.cmp(b.0)));
+    }
     let pct = |ns: i64| percent(ns, total_ns);
     let of = if total_ns == time.total_ns { "" } else { "Of the work launched while profiling, " };
     let conv = Category::Conv.id();

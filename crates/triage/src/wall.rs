@@ -16,6 +16,7 @@ use trace::{Flags, Phase, StringId, each_row};
 use timeline::gpu::{Extent, Gpu};
 use timeline::intervals::{Interval, both, length, union};
 use timeline::launches::Launches;
+use timeline::percent;
 
 /// Below this share of the GPU span, in thousandths, nothing is advised.
 pub(crate) const LEAST_PERMILLE: i64 = 5;
@@ -33,6 +34,8 @@ const ONE_OFF_PCT: i64 = 10;
 const EARLIER_PCT: f64 = 1.0;
 /// A stream that takes this share of the GPU time is one of several, in percent.
 const STREAM_PCT: f64 = 5.0;
+/// From this share of the span on, time that is lost to what the file does not hold makes bounds meaningless, in percent.
+const UNREAL_PCT: f64 = 50.0;
 /// As many pauses of a similar length belong to the program's rhythm.
 const RHYTHM: usize = 3;
 /// A call of the data loader that takes this long waits for its workers, in ns.
@@ -141,6 +144,8 @@ pub(crate) struct Wall {
     pub(crate) one_off_ns: i64,
     /// Whether the GPU was idle with work queued: what ran then, if anything, is not in the file.
     blocked: bool,
+    /// Whether it was so for most of the time.
+    unreal: bool,
     /// Whether the GPU waited for set-up.
     set_up: bool,
     /// Whether the device first ran an earlier step, for a noticeable part of the time.
@@ -177,6 +182,7 @@ impl Wall {
             span_ns: 0,
             one_off_ns: 0,
             blocked: !lost.blocked.is_empty(),
+            unreal: false,
             set_up: !lost.set_up.is_empty(),
             earlier: false,
             linked: false,
@@ -207,10 +213,11 @@ impl Wall {
         let ends = Ends::of(gpu);
         wall.add_spacing(gpu, launches, &ends);
         all.extend(lost.blocked.iter().chain(lost.set_up));
+        wall.unreal = percent(length(lost.blocked), extent.span_ns()) >= UNREAL_PCT;
         // (Slices that were launched before profiling, and that nothing counts, begin first.)
         let earlier =
             (extent.first_ns, if n == 0 { extent.first_ns } else { gpu.slice(0).start_ns });
-        wall.earlier = timeline::percent(length(&[earlier]), extent.span_ns()) >= EARLIER_PCT;
+        wall.earlier = percent(length(&[earlier]), extent.span_ns()) >= EARLIER_PCT;
         all.extend(Some(earlier).filter(|_| wall.earlier));
         wall.span_ns = extent.span_ns().saturating_sub(length(&union(all))).max(0);
         wall.add_synchronisations(gpu, &ends);
@@ -277,7 +284,7 @@ impl Wall {
             *sum = sum.saturating_add(gpu.slice(at).dur_ns);
         }
         let all_ns = total_ns.iter().fold(0_i64, |all, ns| all.saturating_add(*ns));
-        let takes_part = |ns: &&i64| timeline::percent(**ns, all_ns) >= STREAM_PCT;
+        let takes_part = |ns: &&i64| percent(**ns, all_ns) >= STREAM_PCT;
         self.n_streams = total_ns.iter().filter(takes_part).count();
     }
 
@@ -522,6 +529,12 @@ impl Wall {
     /// recorded, so the model follows the one that ended last, and may be wrong by more than a factor of two.
     pub(crate) fn is_vague(&self) -> bool {
         self.n_streams > 1 && !self.waits.is_empty()
+    }
+
+    /// Whether most of the time is lost to something that the file does not hold: another client of the GPU, a slow clock. What
+    /// a change saves in such a run says nothing of another one.
+    pub(crate) fn is_unreal(&self) -> bool {
+        self.unreal
     }
 
     /// The priority of advice that saves this much at most; `None` if it is not worth it.

@@ -9,7 +9,7 @@ rules! { EXPERTS:
       source: "TRT-LLM, FlashInfer" }
     { id: "moe_gemm.grouped", category: MoeGemm, scope: Head,
       any: [
-        "fused_moe_", "fused_moe$", "fused_?moe_?kernel", "fusedmoe", "grouped_mm", "grouped_gemm",
+        "fused_moe_", "fused_moe$", "fused_moe::run", "fused_?moe_?kernel", "fusedmoe", "grouped_mm", "grouped_gemm",
         "groupedgemm", "group_?gemm", "groupproblemshape", "matmul_ogs", "matmul_scatter",
         "moe_?gemm", "moe_?gemv", "moe_stage", "moe_ck", "moe_cktile", "moe_flatmm", "moe_mm",
         "<fmoe", "cutlass_moe", "expert*gemm", "<bmm_*dynbatch", "<bmm_*routed", "<bmm_*swiglu",
@@ -23,6 +23,7 @@ rules! { EXPERTS:
       ],
       examples: [
         "fused_moe_kernel", "batched_triton_kernel",
+        "void fused_moe::run_global<fused_moe::Fused_Moe_Kernel_sm80<cutlass::bfloat16_t, cutlass::bfloat16_t, cutlass::bfloat16_t, 32, 128, 64, 3, (fused_moe::Activation_Type)3> >(int)",
         "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu", "_finalize_matmul_scatter_bf16",
         "bmm_Bfloat16_E2m1E2m1_Fp32_t128x8x512_s6_et128x8_m128x8x64_cga1x1x1_16dp256b_TN_transOut_schedS_dynBatch_sm100f",
         "bmm_E4m3_E4m3E4m3_Fp32_t128x8x128u2_swiGlu_dynBatch_sm100a",

@@ -80,12 +80,16 @@ fn questions_about_a_server_need_a_server() {
     ] {
         assert!(!stdout.contains(useless), "{useless}: {stdout}");
     }
-    let mut served = products();
-    for n in 0..20 {
-        served.push(cpu("python_function", "vllm/v1/worker/gpu_worker.py(3): execute", n, 1));
+    // (Only SGLang writes a server_args.json.)
+    for (file, asks) in [("vllm/v1/worker/gpu_worker.py", false), ("sglang/srt/server.py", true)] {
+        let mut served = products();
+        for n in 0..20 {
+            served.push(cpu("python_function", &format!("{file}(3): execute"), n, 1));
+        }
+        let (_folder, stdout) = triaged("audit-serving", &served);
+        assert!(stdout.contains("Which launch flags were used?"), "{stdout}");
+        assert_eq!(stdout.contains(r"server\_args.json"), asks, "{stdout}");
     }
-    let (_folder, stdout) = triaged("audit-serving", &served);
-    assert!(stdout.contains(r"server\_args.json"), "{stdout}");
 }
 
 #[test]

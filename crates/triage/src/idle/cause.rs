@@ -51,6 +51,8 @@ pub(crate) enum Cause {
     Op,
     /// The CPU ran Python outside any op.
     Python,
+    /// The CPU was in compiled code, outside any op.
+    Compiled,
     /// The CPU was in another call of the runtime.
     Runtime,
     /// Nothing is recorded.
@@ -148,6 +150,7 @@ pub(crate) fn explain(
     left.take(Cause::Paced, &of(Gap::paced));
     left.take(Cause::Op, host.cover(Cover::Work));
     left.take(Cause::Python, host.cover(Cover::Python));
+    left.take(Cause::Compiled, host.cover(Cover::Compiled));
     left.take(Cause::Runtime, host.cover(Cover::Runtime));
     let Left { idle: unknown, mut found } = left;
     found.push((Cause::Unknown, unknown));
@@ -167,10 +170,21 @@ pub(crate) fn explain(
         Cause::Allocation => during(Cover::Allocation),
         Cause::Op => during(Cover::Work),
         Cause::Python => without(&during(Cover::Python), host.cover(Cover::Work)),
+        Cause::Compiled => {
+            let other = [Cover::Work, Cover::Python, Cover::Runtime, Cover::Overhead];
+            let compiled = during(Cover::Compiled);
+            other.into_iter().fold(compiled, |left, cover| without(&left, host.cover(cover)))
+        }
         Cause::Runtime => during(Cover::Runtime),
         Cause::Unknown => {
-            let all =
-                [Cover::Work, Cover::Python, Cover::Runtime, Cover::Overhead, Cover::DataLoader];
+            let all = [
+                Cover::Work,
+                Cover::Python,
+                Cover::Compiled,
+                Cover::Runtime,
+                Cover::Overhead,
+                Cover::DataLoader,
+            ];
             all.into_iter().fold(idle.idle.clone(), |left, cover| without(&left, host.cover(cover)))
         }
         Cause::Queued => both(&idle.idle, &super::union(of(Gap::queued))),
@@ -287,6 +301,9 @@ impl Device<'_, '_> {
             }
             Cause::Op => format!("; for {part} the CPU runs PyTorch ops."),
             Cause::Python => format!("; for {part} the CPU runs Python code outside any op."),
+            Cause::Compiled => format!(
+                "; for {part} the CPU is in compiled code, between its recorded ops and runtime calls."
+            ),
             Cause::Runtime => format!("; for {part} the CPU is in runtime calls."),
             Cause::Unknown => format!("; no CPU activity is recorded for {part}."),
         };
@@ -301,7 +318,12 @@ impl Device<'_, '_> {
         }
         let waits = matches!(
             cause,
-            Cause::Sync | Cause::Paced | Cause::Op | Cause::Python | Cause::Unknown
+            Cause::Sync
+                | Cause::Paced
+                | Cause::Op
+                | Cause::Python
+                | Cause::Compiled
+                | Cause::Unknown
         );
         if waits {
             text.push_str(&self.waiting());
@@ -392,6 +414,7 @@ impl Device<'_, '_> {
     fn pauses(&mut self) -> String {
         let mut listed: Vec<Gap> = self.gaps.pauses().copied().collect();
         let none = listed.is_empty();
+        let (mut n_alike, mut alike_ns) = (0, 0);
         if none && self.explained.cause != Cause::Paced {
             // (A gap that comes in each step is longest by chance: its like stand with it.)
             let longest_ns = self.gaps.all.iter().map(Gap::ns).max().unwrap_or_default();
@@ -400,6 +423,8 @@ impl Device<'_, '_> {
             if listed.len() > MOST_ALIKE {
                 listed.clear();
             }
+            n_alike = listed.len();
+            alike_ns = listed.iter().fold(0_i64, |sum, gap| sum.saturating_add(gap.ns()));
         }
         let trace = self.trace;
         // (What the CPU does once the work is queued explains nothing, but for a call that waits.)
@@ -464,8 +489,19 @@ impl Device<'_, '_> {
             .collect();
         match told.as_slice() {
             [] => String::new(),
-            [one] if none && by_place.iter().any(|(_, gaps)| gaps.len() > 1) => {
-                format!(" The longest gaps are {one}.")
+            [one] if none && n_alike > 1 => {
+                let all = format!(
+                    "{n_alike} gaps of together {} ({})",
+                    units::time(alike_ns),
+                    share(alike_ns)
+                );
+                if by_place.iter().any(|(_, gaps)| gaps.len() == n_alike) {
+                    format!(" The longest gaps are {one}.")
+                } else {
+                    format!(
+                        " The longest gaps, each above half of the longest, are {all}, among them {one}."
+                    )
+                }
             }
             [one] if none => format!(" The longest gap is {one}."),
             all => format!(" Gaps above 10% of {}: {}.", self.window(), all.join("; ")),

@@ -89,7 +89,7 @@ pub(crate) struct Finder<'a> {
     of_device: Vec<Timeline>,
     /// All windows of the CPU side: for slices of which no launch is known.
     of_cpu: Timeline,
-    /// Where the profiler's steps begin and end, as (process, time), sorted.
+    /// Where steps begin and end, as (process, time), sorted.
     step_bounds: &'a [(u32, i64)],
 }
 

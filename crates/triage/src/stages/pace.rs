@@ -69,6 +69,8 @@ pub(crate) struct Waits<'a> {
     pub(crate) loader: &'a [Interval],
     /// When the CPU allocates or frees memory, sorted.
     pub(crate) allocations: &'a [Interval],
+    /// Whether work is queued for so much of the time that the pace of launches says nothing.
+    pub(crate) is_blocked: bool,
 }
 
 impl Stages {
@@ -80,7 +82,7 @@ impl Stages {
         launches: &Launches,
         stage: Stage,
         extent: &Extent,
-        Waits { gaps, loader, allocations }: Waits<'_>,
+        Waits { gaps, loader, allocations, .. }: Waits<'_>,
     ) -> Pace {
         let (mut waits, mut durations) = (Vec::new(), Vec::new());
         let (mut n_kernels, mut graphs) = (0, false);

@@ -50,7 +50,7 @@ pub struct StageRow {
     pub(crate) graphs: bool,
     /// Time during which at least one of them ran.
     pub busy_ns: i64,
-    /// From the first start to the last end of its slices; over several profiler steps the sum over the steps that launched
+    /// From the first start to the last end of its slices; over several steps the sum over the steps that launched
     /// them, each moment counted once.
     pub span_ns: i64,
     /// Busy in percent of the span.
@@ -125,7 +125,9 @@ impl Stages {
                     n_kernels: *n_kernels,
                     total_ns: extent.total_ns,
                     share_pct: percent(extent.total_ns, all_ns),
-                    launch_bound: pace.is_launch_bound(exposed_comm_pct).filter(|_| !is_rest),
+                    launch_bound: pace
+                        .is_launch_bound(exposed_comm_pct)
+                        .filter(|_| !is_rest && !waits.is_blocked),
                     late_pct: pace.late_pct,
                     late_ns: pace.late_ns,
                     graphs: pace.graphs,
@@ -412,7 +414,7 @@ impl Row for StageRow {
             key: "span_ns",
             title: "Span",
             unit: Unit::Time,
-            help: "From the first start to the last end, of each profiler step that launched work of the stage, summed. Other stages may run within the span.",
+            help: "From the first start to the last end, of each training step that launched work of the stage, summed. Other stages may run within the span.",
             cell: |row| Cell::Ns(row.span_ns),
         },
         Column {

@@ -75,7 +75,7 @@ pub(crate) struct Windows {
     pub(crate) windows: Vec<StageWindow>,
     /// By track: whether all work that it launches is backward.
     pub(crate) is_engine: Vec<bool>,
-    /// Where the profiler's steps begin and end on the CPU, as (process, time), sorted.
+    /// Where the profiler's steps begin and end on the CPU, else where steps end by their stages, as (process, time), sorted.
     pub(crate) step_bounds: Vec<(u32, i64)>,
 }
 
@@ -166,8 +166,21 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
             && start_ns.saturating_sub(end_ns) <= if recorded { LONG_PAUSE_NS } else { PAUSE_NS }
     }));
     trace::sort_by_key(&mut windows, |window| (window.start_ns, std::cmp::Reverse(window.end_ns)));
+    if step_bounds.is_empty() {
+        step_bounds = ends_of_steps(trace, &windows);
+    }
     trace::sort(&mut step_bounds);
     Windows { windows, is_engine, step_bounds }
+}
+
+/// Where training steps end that no profiler marks: with the optimizer, else with the backward pass.
+fn ends_of_steps(trace: &Trace, windows: &[StageWindow]) -> Vec<(u32, i64)> {
+    let ends = |is_last: &dyn Fn(&StageWindow) -> bool| -> Vec<(u32, i64)> {
+        let last = windows.iter().filter(|window| is_last(window));
+        last.map(|it| (trace.track_info(it.track).process.0, it.end_ns)).collect()
+    };
+    let updates = ends(&|it| it.side == Side::Cpu && it.stage == Stage::Optimizer && it.is_pass);
+    if updates.is_empty() { ends(&|it| it.side == Side::Engine) } else { updates }
 }
 
 /// What the name of an op says, if it may be an annotation.
