@@ -2,12 +2,17 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
+use crate::truth::{Facts, truth};
+
 /// Builds a trace: events in the order they are pushed, one a line, as Kineto writes them.
 #[derive(Clone, Debug, Default)]
 pub struct Kineto {
     before: Vec<(String, String)>,
     after: Vec<(String, String)>,
     events: String,
+    facts: Vec<Facts>,
     n_events: usize,
 }
 
@@ -35,9 +40,10 @@ impl Kineto {
     /// Appends an event.
     pub fn push(&mut self, event: KinetoEvent) {
         self.push_text(&event.text());
+        self.facts.push(event.facts);
     }
 
-    /// Appends an event as literal text, which may be invalid.
+    /// Appends an event as literal text, which may be invalid. [`Kineto::truth`] does not count it.
     pub fn push_text(&mut self, event: &str) {
         self.events.push_str(if self.n_events == 0 { "\n  " } else { ",\n  " });
         self.events.push_str(event);
@@ -48,6 +54,12 @@ impl Kineto {
     #[must_use]
     pub fn n_events(&self) -> usize {
         self.n_events
+    }
+
+    /// The figures of the trace, from what its events were made of. See [`truth`].
+    #[must_use]
+    pub fn truth(&self) -> Value {
+        truth(&self.facts)
     }
 
     /// The document.
@@ -74,6 +86,7 @@ impl Kineto {
 pub struct KinetoEvent {
     members: String,
     args: String,
+    facts: Facts,
 }
 
 /// An event of a phase, with a raw category and a name; an empty category is left out.
@@ -92,25 +105,34 @@ pub fn event(ph: &str, cat: &str, name: &str) -> KinetoEvent {
         let _ = write!(members, ", \"cat\": {}", quoted(cat));
     }
     let _ = write!(members, ", \"name\": {}", quoted(name));
-    KinetoEvent { members, args: String::new() }
+    let facts = Facts {
+        phase: ph.to_owned(),
+        category: cat.to_owned(),
+        name: name.to_owned(),
+        ..Facts::default()
+    };
+    KinetoEvent { members, args: String::new(), facts }
 }
 
 impl KinetoEvent {
     /// The track: a pid and a tid, numbers or text.
     #[must_use]
-    pub fn on(self, pid: impl Json, tid: impl Json) -> Self {
+    pub fn on(mut self, pid: impl Json, tid: impl Json) -> Self {
+        (self.facts.pid, self.facts.tid) = (unquoted(&pid.json()), unquoted(&tid.json()));
         self.member("pid", pid).member("tid", tid)
     }
 
     /// The start, written in microseconds with three decimals.
     #[must_use]
-    pub fn at_ns(self, ns: i64) -> Self {
+    pub fn at_ns(mut self, ns: i64) -> Self {
+        self.facts.start_ns = Some(ns);
         self.raw("ts", &micros(ns))
     }
 
     /// The duration, written in microseconds with three decimals.
     #[must_use]
-    pub fn lasting_ns(self, ns: i64) -> Self {
+    pub fn lasting_ns(mut self, ns: i64) -> Self {
+        self.facts.dur_ns = Some(ns);
         self.raw("dur", &micros(ns))
     }
 
@@ -129,8 +151,14 @@ impl KinetoEvent {
 
     /// An argument.
     #[must_use]
-    pub fn arg(self, key: &str, value: impl Json) -> Self {
-        self.raw_arg(key, &value.json())
+    pub fn arg(mut self, key: &str, value: impl Json) -> Self {
+        let json = value.json();
+        match key {
+            "device" => self.facts.device = Some(unquoted(&json)),
+            "stream" => self.facts.stream = Some(unquoted(&json)),
+            _ => {}
+        }
+        self.raw_arg(key, &json)
     }
 
     /// An argument, its value as JSON text.
@@ -179,6 +207,11 @@ impl Json for i32 {
 fn micros(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     format!("{sign}{}.{:03}", ns.unsigned_abs() / 1000, ns.unsigned_abs() % 1000)
+}
+
+/// An id as the reference prints it: text without its quotes.
+fn unquoted(json: &str) -> String {
+    json.trim_matches('"').to_owned()
 }
 
 /// Text as a JSON string in UTF-8.

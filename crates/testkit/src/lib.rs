@@ -1,18 +1,31 @@
-//! Test support, and the example trace. Development only: the product does not depend on it.
+//! Test support, the samples of this repository, and the example trace. Development only: the product does not depend on it.
 //!
 //! Constraints of this crate:
 //!
 //! * it depends on no other crate of the workspace, so that every crate may use it in its tests;
 //! * traces are made as *text* ([`Kineto`]), the form in which they reach the product;
-//! * everything is deterministic: the example trace has the same bytes on every machine.
+//! * everything is deterministic: a sample has the same bytes on every machine.
 
 pub mod example;
 mod golden;
+mod gzip;
 mod keys;
 mod kineto;
+pub mod nasty;
+mod prng;
+mod samples;
+mod scenes;
 mod shared;
+mod sim;
+mod tally;
+mod truth;
 
 pub use golden::assert_golden;
+pub use gzip::{gunzip, gzip};
 pub use keys::assert_keys;
 pub use kineto::{Kineto, KinetoEvent, event};
-pub use shared::{gunzip, real_trace, real_traces, shared};
+pub use samples::{
+    Sample, counterexamples, nasty_samples, own_trace_samples, scene_gz, trace_samples,
+};
+pub use scenes::{Scene, scenes};
+pub use shared::{real_trace, real_traces, shared};

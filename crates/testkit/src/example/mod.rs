@@ -13,8 +13,6 @@
 //! * kernels launched before profiling started.
 
 mod model;
-mod prng;
-mod sim;
 
 use crate::Kineto;
 
@@ -52,14 +50,7 @@ pub fn json() -> String {
 /// The example as a gzip file.
 #[must_use]
 pub fn json_gz() -> Vec<u8> {
-    let json = json();
-    // No name, no time, "unknown" system: nothing of the machine that made it.
-    let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 255];
-    file.extend(miniz_oxide::deflate::compress_to_vec(json.as_bytes(), 9));
-    file.extend(crc32fast::hash(json.as_bytes()).to_le_bytes());
-    // The size is stored modulo 2^32 by the format.
-    file.extend((json.len() as u32).to_le_bytes());
-    file
+    crate::gzip(json().as_bytes())
 }
 
 #[cfg(test)]

@@ -1,10 +1,19 @@
 //! What the example serves: a made-up mixture-of-experts language model on two ranks, with fp8 products.
 
-use super::sim::{COMM, COMPUTE, COPY, Kernel, PID, Sim};
+use crate::sim::{COMM, COMPUTE, COPY, Kernel, Machine, Sim};
 use crate::{KinetoEvent, event};
 
-/// First time stamp: 5.1e12 us, above 2^42 us, with nanoseconds.
-const START_NS: i64 = 5_104_229_118_337_412;
+/// The process, and its main thread.
+const PID: i64 = 4242;
+const MACHINE: Machine = Machine {
+    pid: PID,
+    device: 0,
+    rocm: false,
+    // 5.1e12 us, above 2^42 us, with nanoseconds.
+    start_ns: 5_104_229_118_337_412,
+    early_pct: 6,
+    seed: 2024,
+};
 const LAYERS: usize = 26;
 
 /// One phase of serving: the ratio of its kernel durations to the base durations.
@@ -15,7 +24,7 @@ enum Phase {
 }
 
 const fn kernel(name: &'static str, dur_ns: i64, blocks: i64, threads: i64) -> Kernel {
-    Kernel { name, dur_ns, blocks, threads, stream: COMPUTE, early: false }
+    Kernel { name, dur_ns, blocks, threads, stream: COMPUTE, early: false, overrun: 1 }
 }
 
 /// The same, started before its predecessor ends.
@@ -148,7 +157,7 @@ const ARGMAX: Kernel = kernel(
 );
 
 pub(super) fn events() -> Vec<KinetoEvent> {
-    let mut sim = Sim::new(START_NS);
+    let mut sim = Sim::new(MACHINE);
     metadata(&mut sim);
     let first = sim.cpu_ns;
 

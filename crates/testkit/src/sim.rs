@@ -1,30 +1,42 @@
-//! The simulation behind the example: a CPU thread that launches, and GPU streams that run.
+//! A simulation of a CPU thread that launches, and of GPU streams that run: behind the example and the samples.
 
-use super::prng::Prng;
+use crate::prng::Prng;
 use crate::{KinetoEvent, event};
 
-/// The process and its main thread.
-pub(super) const PID: i64 = 4242;
-/// The device, and the pid of its tracks.
-const DEVICE: i64 = 0;
+/// What runs the simulation.
+#[derive(Clone, Copy)]
+pub(crate) struct Machine {
+    /// The process, and its main thread.
+    pub(crate) pid: i64,
+    /// The device, and the pid of its tracks.
+    pub(crate) device: i64,
+    pub(crate) rocm: bool,
+    pub(crate) start_ns: i64,
+    /// Of the kernels that may start early, how many do.
+    pub(crate) early_pct: i64,
+    pub(crate) seed: u64,
+}
+
 /// Stream of the model.
-pub(super) const COMPUTE: usize = 0;
+pub(crate) const COMPUTE: usize = 0;
 /// Stream of copies.
-pub(super) const COPY: usize = 1;
+pub(crate) const COPY: usize = 1;
 /// Stream of collectives.
-pub(super) const COMM: usize = 2;
+pub(crate) const COMM: usize = 2;
 const STREAMS: [i64; 3] = [7, 20, 28];
 
 /// What to launch.
 #[derive(Clone, Copy)]
-pub(super) struct Kernel {
-    pub(super) name: &'static str,
-    pub(super) dur_ns: i64,
-    pub(super) blocks: i64,
-    pub(super) threads: i64,
-    pub(super) stream: usize,
+pub(crate) struct Kernel {
+    pub(crate) name: &'static str,
+    pub(crate) dur_ns: i64,
+    pub(crate) blocks: i64,
+    pub(crate) threads: i64,
+    pub(crate) stream: usize,
     /// Starts before the kernel ahead of it ends (programmatic dependent launch).
-    pub(super) early: bool,
+    pub(crate) early: bool,
+    /// Its recorded duration is so many times the real one, as ROCm records some.
+    pub(crate) overrun: i64,
 }
 
 /// How work reaches the GPU.
@@ -36,12 +48,15 @@ enum Mode {
     Graph(i64),
     /// The call was made before profiling started.
     Unrecorded,
+    /// The call adds the kernel to a graph; nothing runs.
+    Capture,
 }
 
-pub(super) struct Sim {
-    pub(super) rng: Prng,
+pub(crate) struct Sim {
+    machine: Machine,
+    pub(crate) rng: Prng,
     /// The CPU's clock.
-    pub(super) cpu_ns: i64,
+    pub(crate) cpu_ns: i64,
     events: Vec<(i64, i64, KinetoEvent)>,
     free_ns: [i64; 3],
     correlation: i64,
@@ -55,9 +70,11 @@ pub(super) struct Sim {
 }
 
 impl Sim {
-    pub(super) fn new(start_ns: i64) -> Self {
+    pub(crate) fn new(machine: Machine) -> Self {
+        let start_ns = machine.start_ns;
         Self {
-            rng: Prng(2024),
+            machine,
+            rng: Prng(machine.seed),
             cpu_ns: start_ns,
             events: Vec::new(),
             free_ns: [start_ns; 3],
@@ -72,25 +89,25 @@ impl Sim {
     }
 
     /// All events by start, enclosing slices first.
-    pub(super) fn finish(mut self) -> Vec<KinetoEvent> {
+    pub(crate) fn finish(mut self) -> Vec<KinetoEvent> {
         self.events.sort_by_key(|(ts, dur, _)| (*ts, -*dur));
         self.events.into_iter().map(|(_, _, event)| event).collect()
     }
 
-    pub(super) fn slice(&mut self, event: KinetoEvent, start_ns: i64, end_ns: i64) {
+    pub(crate) fn slice(&mut self, event: KinetoEvent, start_ns: i64, end_ns: i64) {
         let dur = end_ns - start_ns;
         self.events.push((start_ns, dur, event.at_ns(start_ns).lasting_ns(dur)));
     }
 
-    pub(super) fn point(&mut self, event: KinetoEvent, at_ns: i64) {
+    pub(crate) fn point(&mut self, event: KinetoEvent, at_ns: i64) {
         self.events.push((at_ns, -1, event.at_ns(at_ns)));
     }
 
-    pub(super) fn untimed(&mut self, event: KinetoEvent) {
+    pub(crate) fn untimed(&mut self, event: KinetoEvent) {
         self.events.push((i64::MIN, 0, event));
     }
 
-    pub(super) fn spend(&mut self, about_ns: i64) {
+    pub(crate) fn spend(&mut self, about_ns: i64) {
         self.cpu_ns += self.rng.about(about_ns, 40);
     }
 
@@ -102,7 +119,7 @@ impl Sim {
     }
 
     /// A Python frame around `body`.
-    pub(super) fn frame(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
+    pub(crate) fn frame(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
         let start = self.cpu_ns;
         self.python += 1;
         let id = self.python;
@@ -112,7 +129,7 @@ impl Sim {
         body(self);
         self.parents.pop();
         self.leave(400);
-        let mut frame = event("X", "python_function", name).on(PID, PID);
+        let mut frame = event("X", "python_function", name).on(self.machine.pid, self.machine.pid);
         if let Some(parent) = parent {
             frame = frame.arg("Python parent id", parent);
         }
@@ -121,7 +138,7 @@ impl Sim {
     }
 
     /// An operator around `body`.
-    pub(super) fn op(&mut self, name: &str, dims: &str, body: impl FnOnce(&mut Self)) {
+    pub(crate) fn op(&mut self, name: &str, dims: &str, body: impl FnOnce(&mut Self)) {
         let start = self.cpu_ns;
         self.operator += 1;
         let outer = std::mem::replace(&mut self.external, self.operator);
@@ -129,7 +146,7 @@ impl Sim {
         body(self);
         self.leave(900);
         let op = event("X", "cpu_op", name)
-            .on(PID, PID)
+            .on(self.machine.pid, self.machine.pid)
             .arg("External id", self.external)
             .raw_arg("Input Dims", dims);
         self.external = outer;
@@ -137,18 +154,35 @@ impl Sim {
     }
 
     /// An annotation around `body`.
-    pub(super) fn annotation(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
+    pub(crate) fn annotation(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
         let start = self.cpu_ns;
         self.spend(500);
         body(self);
         self.spend(500);
-        self.slice(event("X", "user_annotation", name).on(PID, PID), start, self.cpu_ns);
+        self.slice(
+            event("X", "user_annotation", name).on(self.machine.pid, self.machine.pid),
+            start,
+            self.cpu_ns,
+        );
+    }
+
+    /// The call that launches one kernel. ROCm writes the kernel's name into it.
+    fn launch_call(&mut self, kernel: &'static str) -> i64 {
+        if self.machine.rocm {
+            self.call_with("hipLaunchKernel", 211, 4_400, |call| call.arg("kernel", kernel))
+        } else {
+            self.call("cudaLaunchKernel", 211, 4_400)
+        }
     }
 
     /// Launches a kernel in the current mode.
-    pub(super) fn launch(&mut self, kernel: Kernel) {
+    pub(crate) fn launch(&mut self, kernel: Kernel) {
         let correlation = match self.mode {
-            Mode::Eager => self.call("cudaLaunchKernel", 211, 4_400),
+            Mode::Eager => self.launch_call(kernel.name),
+            Mode::Capture => {
+                self.launch_call(kernel.name);
+                return;
+            }
             Mode::Graph(correlation) => correlation,
             Mode::Unrecorded => {
                 self.correlation += 1;
@@ -158,12 +192,13 @@ impl Sim {
         let dur = self.rng.about(kernel.dur_ns, 6);
         let (start, end) = self.run(kernel.stream, dur, kernel.early);
         let warps = kernel.threads / 32 * kernel.blocks;
-        let mut slice = event("X", "kernel", kernel.name).on(DEVICE, STREAMS[kernel.stream]);
+        let mut slice =
+            event("X", "kernel", kernel.name).on(self.machine.device, STREAMS[kernel.stream]);
         if self.mode == Mode::Eager {
             slice = slice.arg("External id", self.external);
         }
         let slice = slice
-            .arg("device", DEVICE)
+            .arg("device", self.machine.device)
             .arg("context", 1)
             .arg("stream", STREAMS[kernel.stream])
             .arg("correlation", correlation)
@@ -171,19 +206,19 @@ impl Sim {
             .raw_arg("warps per SM", &format!("{}.{:02}", warps / 132, warps % 132 * 100 / 132))
             .raw_arg("grid", &format!("[{}, 1, 1]", kernel.blocks))
             .raw_arg("block", &format!("[{}, 1, 1]", kernel.threads));
-        self.slice(slice, start, end);
+        self.slice(slice, start, start + (end - start) * kernel.overrun);
         self.arrow_end(correlation, kernel.stream, start);
     }
 
     /// Copies or memsets; `name` is as the driver reports it.
-    pub(super) fn memory(&mut self, raw_category: &str, name: &str, call: &str, bytes: i64) {
+    pub(crate) fn memory(&mut self, raw_category: &str, name: &str, call: &str, bytes: i64) {
         let correlation = self.call(call, 41, 4_500);
         let dur = 1_100 + bytes / 20;
         let (start, end) = self.run(COPY, dur, false);
         let slice = event("X", raw_category, name)
-            .on(DEVICE, STREAMS[COPY])
+            .on(self.machine.device, STREAMS[COPY])
             .arg("External id", self.external)
-            .arg("device", DEVICE)
+            .arg("device", self.machine.device)
             .arg("context", 1)
             .arg("stream", STREAMS[COPY])
             .arg("correlation", correlation)
@@ -193,28 +228,38 @@ impl Sim {
     }
 
     /// Everything that `body` launches comes from one graph launch.
-    pub(super) fn graph(&mut self, body: impl FnOnce(&mut Self)) {
-        let correlation = self.call("cudaGraphLaunch", 311, 21_000);
+    pub(crate) fn graph(&mut self, body: impl FnOnce(&mut Self)) {
+        let correlation = self.call(self.named("cudaGraphLaunch", "hipGraphLaunch"), 311, 21_000);
         self.mode = Mode::Graph(correlation);
         body(self);
         self.mode = Mode::Eager;
     }
 
+    /// Everything that `body` launches goes into a graph, and does not run.
+    pub(crate) fn capture(&mut self, body: impl FnOnce(&mut Self)) {
+        self.call(self.named("cudaStreamBeginCapture", "hipStreamBeginCapture"), 320, 2_000);
+        self.mode = Mode::Capture;
+        body(self);
+        self.mode = Mode::Eager;
+        self.call(self.named("cudaStreamEndCapture", "hipStreamEndCapture"), 321, 2_000);
+    }
+
     /// Kernels of `body` were launched before profiling started; they cost no CPU time here.
-    pub(super) fn unrecorded(&mut self, body: impl FnOnce(&mut Self)) {
+    pub(crate) fn unrecorded(&mut self, body: impl FnOnce(&mut Self)) {
         self.mode = Mode::Unrecorded;
         body(self);
         self.mode = Mode::Eager;
     }
 
     /// Waits until the streams are empty.
-    pub(super) fn synchronize(&mut self) {
+    pub(crate) fn synchronize(&mut self) {
         let start = self.cpu_ns;
         let idle = self.free_ns.iter().copied().max().unwrap_or(start);
         self.cpu_ns = idle.max(start) + self.rng.between(1_500, 3_000);
         self.correlation += 1;
-        let call = event("X", "cuda_runtime", "cudaStreamSynchronize")
-            .on(PID, PID)
+        let name = self.named("cudaStreamSynchronize", "hipStreamSynchronize");
+        let call = event("X", "cuda_runtime", name)
+            .on(self.machine.pid, self.machine.pid)
             .arg("cbid", 131)
             .arg("correlation", self.correlation);
         self.slice(call, start, self.cpu_ns);
@@ -222,26 +267,43 @@ impl Sim {
 
     /// The GPU's view of an annotation: from the first start to the last end on the compute stream since
     /// the last call.
-    pub(super) fn gpu_annotation(&mut self, name: &str) {
+    pub(crate) fn gpu_annotation(&mut self, name: &str) {
         if let Some((start, end)) = self.window.take() {
-            let slice = event("X", "gpu_user_annotation", name).on(DEVICE, STREAMS[COMPUTE]);
+            let slice =
+                event("X", "gpu_user_annotation", name).on(self.machine.device, STREAMS[COMPUTE]);
             self.slice(slice, start, end);
         }
     }
 
+    fn named(&self, cuda: &'static str, rocm: &'static str) -> &'static str {
+        if self.machine.rocm { rocm } else { cuda }
+    }
+
     /// A runtime call with the start of its arrow.
     fn call(&mut self, name: &str, cbid: i64, about_ns: i64) -> i64 {
+        self.call_with(name, cbid, about_ns, |call| call)
+    }
+
+    fn call_with(
+        &mut self,
+        name: &str,
+        cbid: i64,
+        about_ns: i64,
+        with: impl FnOnce(KinetoEvent) -> KinetoEvent,
+    ) -> i64 {
         self.correlation += 1;
         let start = self.cpu_ns + self.rng.between(100, 400);
         self.cpu_ns = start;
         self.spend(about_ns);
         let call = event("X", "cuda_runtime", name)
-            .on(PID, PID)
+            .on(self.machine.pid, self.machine.pid)
             .arg("External id", self.external)
             .arg("cbid", cbid)
             .arg("correlation", self.correlation);
-        self.slice(call, start, self.cpu_ns);
-        let arrow = event("s", "ac2g", "ac2g").member("id", self.correlation).on(PID, PID);
+        self.slice(with(call), start, self.cpu_ns);
+        let arrow = event("s", "ac2g", "ac2g")
+            .member("id", self.correlation)
+            .on(self.machine.pid, self.machine.pid);
         self.point(arrow, start);
         self.correlation
     }
@@ -251,7 +313,7 @@ impl Sim {
             return;
         }
         let arrow = event("f", "ac2g", "ac2g").member("id", correlation).member("bp", "e");
-        self.point(arrow.on(DEVICE, STREAMS[stream]), at_ns);
+        self.point(arrow.on(self.machine.device, STREAMS[stream]), at_ns);
     }
 
     /// Queues `dur_ns` of work on a stream, and returns when it ran.
@@ -259,7 +321,7 @@ impl Sim {
         let launched = self.cpu_ns + self.rng.between(2_500, 4_000);
         let free = self.free_ns[stream];
         let mut start = launched.max(free + self.rng.between(600, 1_100));
-        if early && launched < free && self.rng.chance(6) {
+        if early && launched < free && self.rng.chance(self.machine.early_pct) {
             // It may wait on the SM for what it depends on, while that still writes its last results.
             start = free - self.rng.between(150, 1_300).min(dur_ns / 2);
         }
@@ -273,7 +335,7 @@ impl Sim {
     }
 
     /// Makes `stream` wait for the work launched on `other`, except for its last `but_ns`.
-    pub(super) fn wait_for(&mut self, stream: usize, other: usize, but_ns: i64) {
+    pub(crate) fn wait_for(&mut self, stream: usize, other: usize, but_ns: i64) {
         self.free_ns[stream] = self.free_ns[stream].max(self.free_ns[other] - but_ns);
     }
 }

@@ -1,6 +1,6 @@
 //! SplitMix64, a small deterministic generator for jitter.
 
-pub(super) struct Prng(pub(super) u64);
+pub(crate) struct Prng(pub(crate) u64);
 
 impl Prng {
     fn next(&mut self) -> u64 {
@@ -12,17 +12,17 @@ impl Prng {
     }
 
     /// A number from `low` up to, not including, `high`.
-    pub(super) fn between(&mut self, low: i64, high: i64) -> i64 {
+    pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
         low + (self.next() % high.abs_diff(low).max(1)) as i64
     }
 
     /// `value` give or take `percent`.
-    pub(super) fn about(&mut self, value: i64, percent: i64) -> i64 {
+    pub(crate) fn about(&mut self, value: i64, percent: i64) -> i64 {
         value + self.between(-value * percent / 100, value * percent / 100 + 1)
     }
 
     /// True in `percent` of the cases.
-    pub(super) fn chance(&mut self, percent: i64) -> bool {
+    pub(crate) fn chance(&mut self, percent: i64) -> bool {
         self.between(0, 100) < percent
     }
 }
