@@ -90,15 +90,15 @@ proptest! {
 }
 
 #[test]
-fn a_real_trace_in_odd_pieces() {
-    let Some(folder) = common::shared("traces") else {
-        return;
-    };
+fn a_trace_in_odd_pieces() {
+    let mut files = vec![testkit::scene_gz("graph_capture"), testkit::scene_gz("epoch_times")];
     for name in ["torch_compile_triton", "mi300_sglang_decode_formal"] {
-        let file = std::fs::read(folder.join(format!("{name}.json.gz"))).unwrap();
-        let whole = digest(&decode(&file));
+        files.extend(testkit::real_trace(name).map(|path| std::fs::read(path).unwrap()));
+    }
+    for (at, file) in files.iter().enumerate() {
+        let whole = digest(&decode(file));
         for size in [1, 61, 4096] {
-            assert!(digest(&decode_in(&file, size)) == whole, "{name} in pieces of {size}");
+            assert!(digest(&decode_in(file, size)) == whole, "file {at} in pieces of {size}");
         }
     }
 }

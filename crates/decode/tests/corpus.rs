@@ -1,9 +1,9 @@
-//! Every real trace gives the independent reference figures.
+//! Every simulated, recorded and real trace gives the independent reference figures.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use trace::{Flags, Phase, Trace};
@@ -120,19 +120,9 @@ fn expected(truth: &Value) -> BTreeMap<String, i64> {
 
 #[test]
 fn every_trace_gives_the_reference_figures() {
-    let Some(truths) = common::shared("truth") else { return };
-    let folders = ["traces", "training"].into_iter().filter_map(common::shared);
-    let mut paths: Vec<_> = folders
-        .flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()))
-        .filter(|path| path.to_str().unwrap().ends_with(".json.gz"))
-        .collect();
-    paths.sort();
-    assert!(paths.len() >= 25, "{paths:?}");
-    for path in paths {
-        let name = path.file_name().unwrap().to_str().unwrap().trim_end_matches(".json.gz");
-        let truth = fs::read(truths.join(format!("{name}.truth.json"))).unwrap();
-        let truth: Value = serde_json::from_slice(&truth).unwrap();
-        let decoded = common::decode(fs::read(&path).unwrap()).unwrap();
+    for sample in testkit::trace_samples() {
+        let (name, truth) = (&sample.name, sample.truth());
+        let decoded = common::decode(sample.bytes()).unwrap();
         let trace = &decoded.trace;
         assert_eq!(figures(trace), expected(&truth), "{name}");
         assert_eq!(decoded.source.json_bytes, truth["raw_bytes"].as_u64().unwrap(), "{name}");

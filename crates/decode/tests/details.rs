@@ -208,7 +208,7 @@ const CORPUS: [Counts; 20] = [
 
 #[test]
 fn real_traces_say_what_another_program_reads() {
-    let Some(folder) = common::shared("traces") else { return };
+    let Some(folder) = testkit::shared("corpus/traces") else { return };
     for expected in CORPUS {
         let file = std::fs::read(folder.join(format!("{}.json.gz", expected.0))).unwrap();
         let decoded = decode(&file).unwrap();

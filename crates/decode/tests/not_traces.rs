@@ -9,7 +9,7 @@ use decode::FileKind;
 
 #[test]
 fn the_files_of_the_corpus() {
-    if let Some(folder) = common::shared("not-traces") {
+    if let Some(folder) = testkit::shared("corpus/not-traces") {
         for (name, kind) in [
             ("execution_details.json", FileKind::ExecutionDetails),
             ("execution_trace.json.gz", FileKind::ExecutionTrace),
@@ -21,7 +21,7 @@ fn the_files_of_the_corpus() {
             }
         }
     }
-    if let Some(folder) = common::shared("snapshots") {
+    if let Some(folder) = testkit::shared("corpus/snapshots") {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|it| it == "gz") {

@@ -1,4 +1,4 @@
-//! The laws of repair, on random traces that are wrong in many ways at once, and on every real one.
+//! The laws of repair, on random traces that are wrong in many ways at once, and on every sample.
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
@@ -132,23 +132,14 @@ proptest! {
     }
 }
 
-/// Files under `folder` of the corpus that are traces.
-fn corpus(folder: &str) -> Vec<(String, Vec<u8>)> {
-    let Some(folder) = testkit::shared(folder) else { return Vec::new() };
-    let mut files: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| !path.ends_with("index.tsv") && !path.ends_with("49_single_quotes.json"))
-        .collect();
-    files.sort();
-    let name = |path: &std::path::Path| path.file_name().unwrap().to_string_lossy().into_owned();
-    files.iter().map(|path| (name(path), std::fs::read(path).unwrap())).collect()
-}
-
 #[test]
-fn every_real_and_every_nasty_trace_comes_out_whole() {
-    let folders = ["corpus/traces", "corpus/training", "corpus/nasty", "corpus/counterexamples"];
-    for (name, file) in folders.into_iter().flat_map(corpus) {
+fn every_sample_comes_out_whole() {
+    let samples = [testkit::trace_samples(), testkit::nasty_samples(), testkit::counterexamples()];
+    for sample in samples.into_iter().flatten() {
+        if sample.name == testkit::nasty::UNREADABLE {
+            continue;
+        }
+        let (name, file) = (&sample.name, sample.bytes());
         let decoded = decode(&file);
         let plan = plan_repair(&decoded.trace, &PlanOptions::default());
         assert!(plan.after.is_clean(), "{name}: {:?}", plan.after);
@@ -169,15 +160,42 @@ fn every_real_and_every_nasty_trace_comes_out_whole() {
     }
 }
 
+/// The defect of each simulated trace is what the model finds, and what the repair is for.
+#[test]
+fn the_simulated_traces_need_what_they_are_made_for() {
+    let planned = |name: &str| plan(&testkit::scene_gz(name));
+    // Kernels of a chain alternate between two lanes; an annotation that crosses a frame leaves it.
+    let launched = planned("dependent_launch");
+    assert!(launched.before.crossing_slices > 20, "{:?}", launched.before);
+    assert!(launched.base.is_none());
+    assert!(!launched.lanes.is_empty());
+    // Nothing crosses but by the importer's arithmetic: a time base repairs it, and no slice moves.
+    let absolute = planned("epoch_times");
+    assert!(absolute.before.crossing_slices > 0, "{:?}", absolute.before);
+    assert_eq!(absolute.before.crossing_slices_if_exact, 0);
+    assert!(absolute.base.is_some());
+    assert!(absolute.lanes.iter().all(|lane| lane.kind == repair::LaneKind::Split));
+    // Four threads are read as the main thread, and get tids of their own.
+    let folded = planned("folded_tids");
+    assert!(folded.before.crossing_slices > 0, "{:?}", folded.before);
+    assert_eq!(folded.lanes.iter().filter(|lane| lane.kind == repair::LaneKind::Split).count(), 4);
+    // The slice that is too long leaves, not the many that it crosses.
+    let overrun = planned("rocm_overrun");
+    assert_eq!(overrun.lanes.len(), 1);
+    assert_eq!(overrun.edits.len(), 1, "{:?}", overrun.counts);
+    // A second rank starts arrows under ids of the first.
+    let merged = planned("merged_ranks");
+    assert!(merged.before.duplicate_flow_starts > 100, "{:?}", merged.before);
+    for name in ["graph_capture", "graph_replay", "rank_0", "rank_1"] {
+        let plan = planned(name);
+        assert_eq!(plan.before.crossing_slices, 0, "{name}");
+    }
+}
+
 #[test]
 fn the_known_traces_need_what_was_measured() {
-    let crossing = |name: &str| {
-        corpus("corpus/traces")
-            .into_iter()
-            .find(|(file, _)| file == name)
-            .map(|(_, file)| plan(&file))
-    };
-    let Some(absolute) = crossing("ns_resolution_absolute_us.json.gz") else { return };
+    let crossing = |name: &str| Some(plan(&std::fs::read(testkit::real_trace(name)?).unwrap()));
+    let Some(absolute) = crossing("ns_resolution_absolute_us") else { return };
     // All 774 drops come from the importer's arithmetic: a time base repairs them, and no slice moves.
     assert_eq!(
         (absolute.before.crossing_slices, absolute.before.crossing_slices_if_exact),
@@ -185,6 +203,6 @@ fn the_known_traces_need_what_was_measured() {
     );
     assert!(absolute.base.is_some());
     assert!(absolute.lanes.iter().all(|lane| lane.kind == repair::LaneKind::Split));
-    let Some(sd35) = crossing("mi300_xdit_sd35.json.gz") else { return };
+    let Some(sd35) = crossing("mi300_xdit_sd35") else { return };
     assert_eq!(sd35.before.crossing_slices, 2092);
 }

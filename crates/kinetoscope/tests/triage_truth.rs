@@ -1,4 +1,4 @@
-//! The tables of triage on every real trace: sums, counts and what was launched before the window, equal to the
+//! The tables of triage on every sample: sums, counts and what was launched before the window, equal to the
 //! nanosecond to figures that know nothing of our reader.
 //!
 //! Two references: `../shared/corpus/truth/*.truth.json`, and a second reading of the trace here, by another JSON parser,
@@ -84,15 +84,16 @@ impl Reference {
     }
 }
 
-/// Every real trace: name, trace, second reading, truth.
+/// Every sample: name, trace, second reading, truth.
 fn each(mut check: impl FnMut(&str, &Trace, &Reference, &Value)) {
-    let Some(truths) = testkit::shared("corpus/truth") else { return };
-    for path in testkit::real_traces() {
-        let name = path.file_name().unwrap().to_str().unwrap().strip_suffix(".json.gz").unwrap();
-        let file = std::fs::read(&path).unwrap();
-        let truth = std::fs::read(truths.join(format!("{name}.truth.json"))).unwrap();
-        let truth: Value = serde_json::from_slice(&truth).unwrap();
-        check(name, &common::decode(&file).trace, &Reference::read(&file), &truth);
+    for sample in testkit::trace_samples() {
+        let file = sample.bytes();
+        check(
+            sample.stem(),
+            &common::decode(&file).trace,
+            &Reference::read(&file),
+            &sample.truth(),
+        );
     }
 }
 
@@ -117,7 +118,10 @@ fn assert_tables_add_up(name: &str, report: &TriageReport, expected: Sum) {
     assert_eq!(stages, expected, "{name}: stages");
     assert_eq!(report.coverage.total_ns, expected.1, "{name}: coverage");
     for stage in &report.stages {
-        let rows = report.kernels.iter().filter(|row| row.stage == stage.stage.id());
+        let rows = report
+            .kernels
+            .iter()
+            .filter(|row| row.stage == stage.stage.id() && row.device == stage.device);
         let rows = rows.fold((0, 0, 0.0), |sum, row| {
             (sum.0 + row.launches, sum.1 + row.total_ns, sum.2 + row.share_pct)
         });
@@ -178,14 +182,17 @@ fn every_row_of_triage_equals_the_reference() {
 /// Captures and mappings tell where kernels come from; they change no time and no count.
 #[test]
 fn other_traces_change_no_figure() {
-    let Some(traces) = testkit::shared("corpus/traces") else { return };
+    let mut pairs = vec![(testkit::scene_gz("graph_replay"), testkit::scene_gz("graph_capture"))];
     for kind in ["vllm", "sglang"] {
         let read = |role: &str| {
-            std::fs::read(traces.join(format!("mi300_{kind}_decode_{role}.json.gz"))).unwrap()
+            let path = testkit::real_trace(&format!("mi300_{kind}_decode_{role}"))?;
+            Some(std::fs::read(path).unwrap())
         };
-        let (formal, capture) = (read("formal"), common::decode(&read("capture")));
-        let reference = Reference::read(&formal);
-        let formal = common::decode(&formal);
+        pairs.extend(read("formal").zip(read("capture")));
+    }
+    for (at, (formal, capture)) in pairs.iter().enumerate() {
+        let reference = Reference::read(formal);
+        let (formal, capture) = (common::decode(formal), common::decode(capture));
         let captures = [&capture.trace];
         for sources in [
             Sources { captures: &captures, ..Sources::default() },
@@ -193,8 +200,9 @@ fn other_traces_change_no_figure() {
             Sources { captures: &captures, mapping: Some(&formal.trace), ..Sources::default() },
         ] {
             let report = triage(&formal.trace, &TriageOptions::default(), &sources);
-            assert!(by_name(&report) == reference.launched, "{kind}");
-            assert_tables_add_up(kind, &report, total(&reference.launched));
+            let name = format!("pair {at}");
+            assert!(by_name(&report) == reference.launched, "{name}");
+            assert_tables_add_up(&name, &report, total(&reference.launched));
         }
     }
 }

@@ -1,31 +1,25 @@
-//! Every figure of every real trace, equal to the reference to the nanosecond.
+//! Every figure of every sample, equal to the reference to the nanosecond.
 //!
-//! The reference (`../shared/corpus/truth/*.truth.json`) is computed by another program in another language;
-//! it knows neither our scanner nor our sweeps.
+//! The reference of a real trace (`../shared/corpus/truth/*.truth.json`), and of a recording, is computed by another program
+//! in another language. That of a simulated trace follows from what its events were made of. Neither knows our scanner or
+//! our sweeps.
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
-
-use std::path::{Path, PathBuf};
 
 use analysis::{TraceReport, analyze};
 use serde_json::{Value, json};
 use timeline::Options;
 
-/// Traces with their reference, by name. `None` (and a line on stderr) when the corpus is not there.
-fn corpus() -> Option<Vec<(String, trace::Trace, Value)>> {
-    let truths = testkit::shared("corpus/truth")?;
-    let read = |path: PathBuf| {
-        let file = path.file_name().unwrap().to_string_lossy();
-        let name = file.strip_suffix(".json.gz").unwrap().to_owned();
-        let truth = std::fs::read_to_string(truths.join(format!("{name}.truth.json"))).unwrap();
-        (name, decode(&path), serde_json::from_str(&truth).unwrap())
-    };
-    Some(testkit::real_traces().into_iter().map(read).collect())
+/// Traces with their reference, by name: our own always, and the real ones where the corpus is there.
+fn corpus() -> impl Iterator<Item = (String, trace::Trace, Value)> {
+    testkit::trace_samples()
+        .into_iter()
+        .map(|sample| (sample.stem().to_owned(), decode(&sample.bytes()), sample.truth()))
 }
 
-fn decode(path: &Path) -> trace::Trace {
+fn decode(file: &[u8]) -> trace::Trace {
     let mut decoder = decode::Decoder::new();
-    for chunk in std::fs::read(path).unwrap().chunks(1 << 16) {
+    for chunk in file.chunks(1 << 16) {
         decoder.push(chunk).unwrap();
     }
     decoder.finish().unwrap().trace
@@ -108,8 +102,7 @@ fn text(value: &Value) -> String {
 
 #[test]
 fn every_gpu_figure_equals_the_reference() {
-    let Some(corpus) = corpus() else { return };
-    for (name, trace, truth) in corpus {
+    for (name, trace, truth) in corpus() {
         let report = analyze(&trace, &Options::default());
         let (found, expected) = (gpu(&report), &truth["gpu"]);
         for (key, value) in expected.as_object().unwrap() {
@@ -121,8 +114,7 @@ fn every_gpu_figure_equals_the_reference() {
 
 #[test]
 fn every_step_equals_the_reference() {
-    let Some(corpus) = corpus() else { return };
-    for (name, trace, truth) in corpus {
+    for (name, trace, truth) in corpus() {
         let report = analyze(&trace, &Options::default());
         let expected = truth["profiler_steps"].as_array().unwrap();
         assert_eq!(report.steps.len(), expected.len(), "{name}");
@@ -139,8 +131,7 @@ fn every_step_equals_the_reference() {
 
 #[test]
 fn shares_add_up_and_categories_cover_everything() {
-    let Some(corpus) = corpus() else { return };
-    for (name, trace, _) in corpus {
+    for (name, trace, _) in corpus() {
         let report = analyze(&trace, &Options::default());
         let gpu = &report.overview.gpu;
         let sum = gpu.kernel_sum_ns + gpu.memcpy_sum_ns + gpu.memset_sum_ns;
@@ -167,8 +158,7 @@ fn kernels_launched_before_the_window_are_counted_apart() {
         ("mi300_qwen15_0.5b", 463, 13_318_864, 0, 0),
         ("mi300_resnet_training", 757, 30_821_422, 211, 1_012_983),
     ];
-    let Some(corpus) = corpus() else { return };
-    for (name, trace, _) in corpus {
+    for (name, trace, _) in corpus() {
         let report = analyze(&trace, &Options::default());
         let before = &report.overview.before_window;
         let (_, n_kernels, kernel_ns, n_memory_ops, memory_ns) =
@@ -210,18 +200,16 @@ fn the_example_fills_every_view() {
 /// Whatever a file holds, an analysis gives figures that fit together, and a report that can be printed.
 #[test]
 fn nasty_traces_are_analysed_too() {
-    let Some(folder) = testkit::shared("corpus/nasty") else { return };
     let mut n = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for sample in testkit::nasty_samples() {
         let mut decoder = decode::Decoder::new();
-        if decoder.push(&std::fs::read(&path).unwrap()).is_err() {
+        if decoder.push(&sample.bytes()).is_err() {
             continue;
         }
         let Ok(decoded) = decoder.finish() else { continue };
         let report = analyze(&decoded.trace, &Options::default());
         let gpu = &report.overview.gpu;
-        let name = path.display();
+        let name = &sample.name;
         assert_eq!(gpu.busy_ns + gpu.idle_ns, gpu.span_ns, "{name}");
         assert!(gpu.kernel_busy_ns <= gpu.busy_ns, "{name}");
         assert_eq!(gpu.n_gpu_events, gpu.n_kernels + gpu.n_memcpy + gpu.n_memset, "{name}");

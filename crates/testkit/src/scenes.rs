@@ -40,14 +40,13 @@ pub fn scenes() -> Vec<Scene> {
         Scene {
             name: "dependent_launch",
             shows: "kernels that start before their predecessor ends; step annotations that cross a Python frame",
-            trace: eager(H100, "0", H100_KERNELS, Extra::CrossingSteps),
+            trace: eager(H100, H100_KERNELS, Extra::CrossingSteps),
         },
         Scene {
             name: "epoch_times",
             shows: "times of 1.7e15 us, which doubles hold to 0.25 us",
             trace: eager(
                 Machine { start_ns: 1_712_195_495_406_752_413, early_pct: 0, seed: 2, ..H100 },
-                "0",
                 H100_KERNELS,
                 Extra::None,
             ),
@@ -57,7 +56,6 @@ pub fn scenes() -> Vec<Scene> {
             shows: "thread ids that Perfetto takes for the main thread: negative, 0, more than 32 bits",
             trace: eager(
                 Machine { early_pct: 0, seed: 3, ..H100 },
-                "0",
                 H100_KERNELS,
                 Extra::OddThreads,
             ),
@@ -90,7 +88,7 @@ pub fn scenes() -> Vec<Scene> {
         Scene {
             name: "rocm_overrun",
             shows: "a kernel with a duration a thousand times too long",
-            trace: eager(Machine { seed: 5, ..MI300 }, "0", MI300_OVERRUN, Extra::None),
+            trace: eager(Machine { seed: 5, ..MI300 }, MI300_OVERRUN, Extra::None),
         },
     ]
 }
@@ -159,7 +157,7 @@ const H100_KERNELS: Layer = [
     ),
 ];
 
-const TENSILE: &str = "Cijk_Alik_Bljk_BBS_BH_Bias_HAS_SAV_UserArgs_MT64x64x64_MI16x16x1_SN_LDSB1_AFC1_AFEM1_AFEM1_ASEM1_CLR1";
+const TENSILE: &str = "Cijk_Alik_Bljk_BBS_BH_Bias_HAS_SAV_UserArgs_MT64x64x64_MI16x16x1_SN_LDSB1_AFC1_GRVWA8_GRVWB8_GSU1_ISA942_IU1_K1_LBSPPA128_LBSPPB128";
 
 const MI300_KERNELS: Layer = [
     (
@@ -221,7 +219,7 @@ enum Extra {
 }
 
 /// A run that launches every kernel by a call of its own.
-fn eager(machine: Machine, rank: &str, layer: Layer, extra: Extra) -> Kineto {
+fn eager(machine: Machine, layer: Layer, extra: Extra) -> Kineto {
     let mut sim = Sim::new(machine);
     names(&mut sim, machine);
     for step in 0..STEPS {
@@ -258,7 +256,7 @@ fn eager(machine: Machine, rank: &str, layer: Layer, extra: Extra) -> Kineto {
     if extra == Extra::OddThreads {
         odd_threads(&mut sim, machine);
     }
-    document(sim, machine, rank)
+    document(sim, machine)
 }
 
 /// Threads whose ids Perfetto reads as that of the main thread, where their slices would cross.
@@ -302,7 +300,7 @@ fn capture() -> Kineto {
     sim.frame("vllm/compilation/cuda_graph.py(121): __call__", |sim| {
         sim.capture(|sim| (0..LAYERS).for_each(|_| layer_eager(sim, MI300_KERNELS)));
     });
-    document(sim, machine, "0")
+    document(sim, machine)
 }
 
 /// Three steps, each of which replays that graph.
@@ -325,7 +323,7 @@ fn replay() -> Kineto {
         sim.gpu_annotation("execute_context_0(0)_generation_8(8)");
         sim.spend(20_000);
     }
-    document(sim, machine, "0")
+    document(sim, machine)
 }
 
 fn rank_machine(rank: i64) -> Machine {
@@ -361,7 +359,8 @@ fn rank_events(rank: i64) -> Vec<KinetoEvent> {
 }
 
 fn rank(rank: i64) -> Kineto {
-    filled(frame(rank_machine(rank), &rank.to_string()), rank_events(rank))
+    let distributed = format!("{{\"backend\": \"nccl\", \"rank\": {rank}, \"world_size\": 2}}");
+    filled(frame(rank_machine(rank)).with("distributedInfo", &distributed), rank_events(rank))
 }
 
 fn merged_ranks() -> Kineto {
@@ -383,21 +382,17 @@ fn names(sim: &mut Sim, machine: Machine) {
     }
 }
 
-fn document(sim: Sim, machine: Machine, rank: &str) -> Kineto {
-    filled(frame(machine, rank), sim.finish())
+fn document(sim: Sim, machine: Machine) -> Kineto {
+    filled(frame(machine), sim.finish())
 }
 
-fn frame(machine: Machine, rank: &str) -> Kineto {
+fn frame(machine: Machine) -> Kineto {
     let name = if machine.rocm { "AMD Instinct MI300X" } else { "NVIDIA H100 80GB HBM3" };
     let device = format!("[{{\"id\": {}, \"name\": \"{name}\"}}]", machine.device);
-    let trace = Kineto::new()
+    Kineto::new()
         .with("schemaVersion", "1")
         .with("simulated", "\"Made by a program, not measured.\"")
-        .with("deviceProperties", &device);
-    trace.with(
-        "distributedInfo",
-        &format!("{{\"backend\": \"nccl\", \"rank\": {rank}, \"world_size\": 2}}"),
-    )
+        .with("deviceProperties", &device)
 }
 
 fn filled(mut trace: Kineto, events: Vec<KinetoEvent>) -> Kineto {

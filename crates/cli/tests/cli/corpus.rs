@@ -1,30 +1,15 @@
-//! The program on every real and every nasty trace.
-
-use std::path::PathBuf;
+//! The program on every sample.
 
 use serde_json::Value;
 
 use crate::common::Folder;
 
-/// The files of a folder of the corpus, in order; none (and a line on stderr) without a corpus.
-fn files(folder: &str) -> Vec<PathBuf> {
-    let Some(folder) = testkit::shared(folder) else { return Vec::new() };
-    // The program runs in another folder.
-    let folder = folder.canonicalize().unwrap();
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files
-}
-
 #[test]
-fn figures_of_real_traces_equal_the_reference() {
+fn figures_equal_the_reference() {
     let folder = Folder::new("truth");
-    for file in testkit::real_traces() {
-        let name = file.file_name().unwrap().to_str().unwrap();
-        let stem = name.strip_suffix(".json.gz").unwrap();
-        let truth = testkit::shared(&format!("corpus/truth/{stem}.truth.json")).unwrap();
-        let truth: Value = serde_json::from_slice(&std::fs::read(truth).unwrap()).unwrap();
+    for sample in testkit::trace_samples() {
+        let (name, truth) = (&sample.name, sample.truth());
+        let file = sample.file_in(folder.path());
         let json = folder.run(&["breakdown", file.to_str().unwrap(), "--json"]).done().json();
         let crossings =
             (&json["perfetto"]["crossings_exact"], &json["perfetto"]["crossing_slices_exact"]);
@@ -70,14 +55,12 @@ fn figures_of_real_traces_equal_the_reference() {
 #[test]
 fn nasty_traces_are_repaired_and_the_result_needs_nothing() {
     let folder = Folder::new("nasty");
-    for file in files("corpus/nasty") {
-        let name = file.file_name().unwrap().to_str().unwrap();
-        if name == "index.tsv" {
-            continue;
-        }
+    for sample in testkit::nasty_samples() {
+        let name = &*sample.name;
+        let file = sample.file_in(folder.path());
         let path = file.to_str().unwrap();
         let run = folder.run(&["perfetto-fix", path, "-o", "out.json", "--log", "log.json"]);
-        if name == "49_single_quotes.json" {
+        if name == testkit::nasty::UNREADABLE {
             assert_eq!(run.code, 3, "{name}: {}", run.stderr);
             continue;
         }
@@ -97,12 +80,29 @@ fn nasty_traces_are_repaired_and_the_result_needs_nothing() {
 #[test]
 fn what_is_no_trace_is_refused() {
     let folder = Folder::new("not-traces");
-    for file in files("corpus/not-traces") {
-        let path = file.to_str().unwrap();
+    for (name, text) in [
+        (
+            "execution_details.json",
+            r#"[{"file": "bs_8.json.gz", "batch_size": 8, "mode": "FULL"}]"#,
+        ),
+        ("execution_trace.json", r#"{"schema": "1.1.1-chakra.0.0.4", "nodes": [{"id": 1}]}"#),
+        ("snapshot.json", r#"{"segments": [], "device_traces": [[]]}"#),
+        ("page.html", "<!doctype html><title>Sign in</title>"),
+    ] {
+        folder.write(name, text);
+    }
+    let own = folder.names();
+    let mut paths = own.clone();
+    if let Some(corpus) = testkit::shared("corpus/not-traces") {
+        let corpus = corpus.canonicalize().unwrap();
+        let entries = std::fs::read_dir(corpus).unwrap();
+        paths.extend(entries.map(|entry| entry.unwrap().path().to_str().unwrap().to_owned()));
+    }
+    for path in &paths {
         for arguments in [&["breakdown", path][..], &["perfetto-fix", path, "-o", "out.json"]] {
             let run = folder.run(arguments);
             assert_eq!(run.code, 3, "{path}: {}", run.stderr);
         }
     }
-    assert!(folder.names().is_empty());
+    assert_eq!(folder.names(), own);
 }

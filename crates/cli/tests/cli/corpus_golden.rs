@@ -1,6 +1,6 @@
-//! What users get of every real trace, alone and in pairs, as checked in: the Markdown whole, the JSON without its tail.
+//! What users get of samples, alone and in pairs, as checked in: the Markdown whole, the JSON without its tail.
 //!
-//! The traces themselves stay outside the repository; these are our reports of them. The JSON of large traces is mostly
+//! `golden/own` has the reports of samples of this repository, `golden/corpus` those of the real traces, which stay outside. The JSON of large traces is mostly
 //! kernels that take next to no time, so rows below [`CUTOFF_PCT`] stand in one row of sums, and the digest of each
 //! whole file tells whether anything at all has changed.
 
@@ -44,9 +44,9 @@ fn compact(rows: &mut Vec<Value>, share: impl Fn(&Value) -> f64) {
 }
 
 /// Compares everything that the program says of one trace.
-fn check(folder: &Folder, name: &str, trace: &str, others: &[&str]) {
+fn check(folder: &Folder, group: &str, name: &str, trace: &str, others: &[&str]) {
     let triage = [&["triage", trace, "--out", name], others].concat();
-    assert_golden(&format!("corpus/{name}.triage.md"), &folder.run(&triage).done().stdout);
+    assert_golden(&format!("{group}/{name}.triage.md"), &folder.run(&triage).done().stdout);
     let mut digests = Map::new();
     let mut read = |file: &str, text: &str| -> Value {
         digests.insert(file.to_owned(), sha256_hex(text.as_bytes()).into());
@@ -63,7 +63,7 @@ fn check(folder: &Folder, name: &str, trace: &str, others: &[&str]) {
     // What other traces tell changes nothing in the breakdown.
     if others.is_empty() {
         let markdown = folder.run(&["breakdown", trace]).done().stdout;
-        assert_golden(&format!("corpus/{name}.breakdown.md"), &markdown);
+        assert_golden(&format!("{group}/{name}.breakdown.md"), &markdown);
         let text = folder.run(&["breakdown", trace, "--json"]).done().stdout;
         let mut breakdown = read("breakdown", &text);
         let sum = breakdown["gpu"]["kernel_sum_ns"].as_f64().unwrap();
@@ -77,7 +77,7 @@ fn check(folder: &Folder, name: &str, trace: &str, others: &[&str]) {
         document.insert("breakdown".to_owned(), breakdown);
     }
     document.insert("sha256 of the whole files".to_owned(), json!(digests));
-    assert_golden(&format!("corpus/{name}.json"), &one_row_a_line(&document));
+    assert_golden(&format!("{group}/{name}.json"), &one_row_a_line(&document));
 }
 
 /// JSON with every row of a table on one line.
@@ -96,6 +96,24 @@ fn one_row_a_line(document: &Map<String, Value>) -> String {
 }
 
 #[test]
+fn samples_of_our_own_read_as_checked_in() {
+    let folder = Folder::new("own-golden");
+    let path =
+        |name: &str| folder.path().join(format!("{name}.json.gz")).to_str().unwrap().to_owned();
+    for sample in testkit::own_trace_samples() {
+        std::fs::write(path(sample.stem()), sample.bytes()).unwrap();
+    }
+    for name in ["cpu_item_syncs", "dependent_launch", "merged_ranks", "rocm_overrun"] {
+        check(&folder, "own", name, &path(name), &[]);
+    }
+    let (formal, capture) = (path("graph_replay"), path("graph_capture"));
+    check(&folder, "own", "pair_graph_replay", &formal, &["--capture", &capture]);
+    // The run without graphs as the mapping trace.
+    let mapping = path("rocm_overrun");
+    check(&folder, "own", "pair_mapping", &formal, &["--mapping", &mapping]);
+}
+
+#[test]
 fn every_real_trace_reads_as_checked_in() {
     let Some(traces) = testkit::shared("corpus/traces") else { return };
     // The program runs in another folder.
@@ -103,7 +121,7 @@ fn every_real_trace_reads_as_checked_in() {
     let folder = Folder::new("corpus-golden");
     for file in testkit::real_traces() {
         let name = file.file_name().unwrap().to_str().unwrap().strip_suffix(".json.gz").unwrap();
-        check(&folder, name, file.to_str().unwrap(), &[]);
+        check(&folder, "corpus", name, file.to_str().unwrap(), &[]);
     }
     for kind in ["vllm", "sglang"] {
         let path = |role: &str| {
@@ -111,10 +129,10 @@ fn every_real_trace_reads_as_checked_in() {
             file.to_str().unwrap().to_owned()
         };
         let (formal, capture) = (path("formal"), path("capture"));
-        check(&folder, &format!("pair_{kind}_decode"), &formal, &["--capture", &capture]);
+        check(&folder, "corpus", &format!("pair_{kind}_decode"), &formal, &["--capture", &capture]);
     }
     // The largest trace as its own mapping: what a pair of traces without graphs gives.
     let largest = traces.join("mi300_xdit_sd35.json.gz");
     let largest = largest.to_str().unwrap();
-    check(&folder, "pair_xdit_sd35", largest, &["--mapping", largest]);
+    check(&folder, "corpus", "pair_xdit_sd35", largest, &["--mapping", largest]);
 }

@@ -62,13 +62,19 @@ fn a_map_of_a_real_trace_tells_what_its_trace_tells() {
 
 #[test]
 fn a_map_of_a_replay_holds_what_its_capture_told() {
-    let Some(corpus) = testkit::shared("corpus/traces") else { return };
-    let path = |name: &str| corpus.join(format!("{name}.json.gz")).to_string_lossy().into_owned();
     let folder = Folder::new("map-replay");
-    let (formal, capture) = (path("mi300_vllm_decode_formal"), path("mi300_vllm_decode_capture"));
-    folder.run(&["triage", &formal, "--capture", &capture, "--export-map", "map.json"]).done();
-    let run = folder.run(&["triage", &formal, "--map", "map.json"]).done();
-    assert!(run.stdout.contains("421 of them map to ops"), "{}", run.stdout);
+    folder.write("formal.json.gz", testkit::scene_gz("graph_replay"));
+    folder.write("capture.json.gz", testkit::scene_gz("graph_capture"));
+    let mut pairs = vec![("formal.json.gz".to_owned(), "capture.json.gz".to_owned(), 120)];
+    let path = |name: &str| Some(testkit::real_trace(name)?.to_str().unwrap().to_owned());
+    let real = path("mi300_vllm_decode_formal").zip(path("mi300_vllm_decode_capture"));
+    pairs.extend(real.map(|(formal, capture)| (formal, capture, 421)));
+    for (formal, capture, mapped) in pairs {
+        folder.run(&["triage", &formal, "--capture", &capture, "--export-map", "map.json"]).done();
+        let run = folder.run(&["triage", &formal, "--map", "map.json"]).done();
+        let said = format!("{mapped} of them map to ops");
+        assert!(run.stdout.contains(&said), "{said}: {}", run.stdout);
+    }
 }
 
 #[test]

@@ -1,28 +1,8 @@
 //! What the tests of this folder share.
 #![allow(dead_code, reason = "each test file uses some of it")]
-#![allow(
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking and skips loudly"
-)]
-
-use std::path::PathBuf;
+#![allow(clippy::panic, reason = "a test fails by panicking")]
 
 use decode::{Decoded, Decoder, NotATrace, Problem, ProblemKind};
-
-/// The folder of real files, which lies beside the checkout and may be absent.
-pub fn shared(folder: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("KINETOSCOPE_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join("corpus").join(folder);
-    if !path.is_dir() {
-        eprintln!("SKIPPED (no ../shared): {}", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 pub fn decode_in(file: &[u8], size: usize) -> Result<Decoded, NotATrace> {
     let mut decoder = Decoder::new();

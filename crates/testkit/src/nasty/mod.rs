@@ -288,7 +288,7 @@ pub const NASTY: &[Nasty] = &[
     nasty("55_text_after_close.json", "text after the document", || {
         let mut file = text(&thirty());
         file.truncate(file.len() - 1);
-        file.extend(b"\n garbage");
+        file.extend(b"\n\0\0garbage");
         file
     }),
 ];
