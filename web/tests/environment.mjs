@@ -16,20 +16,43 @@ export const chromium = () => told("KINETOSCOPE_CHROMIUM");
 /// The command line, built with optimisation.
 export const cli = () => told("KINETOSCOPE_CLI");
 
-/// The folder of sample traces; undefined, and said so, where it is not there.
+/// The corpus of real traces, which is not part of the repository; undefined, and said so, where it is not there.
 export function shared() {
   const folder = process.env.KINETOSCOPE_SHARED;
   if (folder) return folder;
-  console.error("SKIPPED (no ../shared): tests on the sample traces");
+  console.error("SKIPPED (no ../shared): tests on the real traces");
+  tally("skipped", "the real traces");
   return undefined;
 }
 
-/// The files of a folder of the samples, as full paths.
+/// The files of a folder of the corpus, as full paths.
 export function samples(kind) {
   const folder = shared();
-  if (folder === undefined) return [];
-  const files = fs.readdirSync(path.join(folder, "corpus", kind)).sort();
-  return files.filter((name) => /\.json(\.gz)?$/.test(name)).map((name) => path.join(folder, "corpus", kind, name));
+  return folder === undefined ? [] : traces(path.join(folder, "corpus", kind));
+}
+
+/// The files of a kind of our own samples (crates/testkit), as full paths. They are always there.
+export function own(kind) {
+  const files = traces(path.join(told("KINETOSCOPE_SAMPLES"), kind));
+  if (files.length === 0) throw new Error(`there are no samples of the kind ${kind}`);
+  return files;
+}
+
+/// A trace of our own samples.
+export const ownTrace = (name) => path.join(told("KINETOSCOPE_SAMPLES"), "traces", `${name}.json.gz`);
+
+/// The reference figures of one of our own traces.
+export function ownTruth(file) {
+  const name = path.basename(file).replace(/\.json\.gz$/, ".truth.json");
+  return JSON.parse(fs.readFileSync(path.join(told("KINETOSCOPE_SAMPLES"), "truth", name), "utf8"));
+}
+
+const traces = (folder) => fs.readdirSync(folder).sort().filter((name) => /\.json(\.gz)?$/.test(name)).map((name) => path.join(folder, name));
+
+/// Notes on what a test runs, for the sums at the end of `cargo xtask test`.
+export function tally(what, name) {
+  const file = process.env.KINETOSCOPE_TALLY;
+  if (file) fs.appendFileSync(file, `${what}\t${path.basename(process.argv[1] ?? "")}\t${name}\n`);
 }
 
 const scratches = [];

@@ -1,8 +1,9 @@
 //! Checks that run cargo.
 
+use std::fs;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::shell;
 use crate::tools;
@@ -58,7 +59,7 @@ pub fn clippy_wasm(workspace: &Workspace) -> Result<()> {
 pub fn unit_tests(workspace: &Workspace) -> Result<()> {
     // A fixed seed: the same commit passes or fails every time. `cargo test` by itself draws new cases.
     let mut tests = cargo(workspace);
-    tests.env("PROPTEST_RNG_SEED", "1");
+    tests.env("PROPTEST_RNG_SEED", "1").env("KINETOSCOPE_TALLY", workspace.tally());
     shell::run(tests.args(["test", "--locked", "--workspace"]))
 }
 
@@ -78,6 +79,18 @@ pub fn golden(workspace: &Workspace) -> Result<()> {
     shell::run(tests.args(["test", "--locked", "--workspace"]))?;
     println!("Review the changes: git diff");
     Ok(())
+}
+
+/// Writes our own samples anew, as files: a sample that is gone must not be left from an earlier run.
+pub fn write_samples(workspace: &Workspace) -> Result<()> {
+    let folder = workspace.samples();
+    if folder.exists() {
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    let mut make = cargo(workspace);
+    make.args(["run", "--locked", "--quiet", "--package", "testkit", "--example", "make_samples"]);
+    shell::run(make.arg("--").arg(&folder))
 }
 
 /// Builds the command line, which the tests with real Perfetto run.

@@ -17,6 +17,7 @@ mod seal;
 mod shell;
 mod size;
 mod steps;
+mod tally;
 mod tools;
 mod wasm;
 mod workspace;
@@ -44,7 +45,7 @@ Commands:
 
 Environment:
   KINETOSCOPE_TOOLS            the folder for trunk and wasm-bindgen (default: in the user's cache folder)
-  KINETOSCOPE_SHARED           the folder of sample traces (default: ../shared next to the checkout)
+  KINETOSCOPE_SHARED           the corpus of real traces (default: ../shared next to the checkout)
   KINETOSCOPE_CHROMIUM         the browser for the browser tests
   KINETOSCOPE_SKILL            the SGLang skill's analyze_llm_torch_profile.py, which bench then measures
   KINETOSCOPE_PYTHON           the interpreter for the skill (default: python3)

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::browser;
+use crate::checks;
 use crate::shell;
 use crate::workspace::Workspace;
 
@@ -42,6 +43,9 @@ pub fn run_tests(
     for (name, value) in environment {
         tests.env(name, value);
     }
+    checks::write_samples(workspace)?;
+    tests.env("KINETOSCOPE_SAMPLES", workspace.samples());
+    tests.env("KINETOSCOPE_TALLY", workspace.tally());
     if let Some(shared) = workspace.shared() {
         tests.env("KINETOSCOPE_SHARED", shared);
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::workspace::{Workspace, is_ci};
-use crate::{browser, checks, hygiene, layers, node, page, shell, size};
+use crate::{browser, checks, hygiene, layers, node, page, shell, size, tally};
 
 /// The options of `cargo xtask test`.
 pub struct Selection {
@@ -131,6 +131,7 @@ pub fn test(workspace: &Workspace, selection: &Selection) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let steps = selected(selection)?;
+    tally::clear(workspace)?;
     let mut done: Vec<(&Step, Outcome, Cost)> = Vec::new();
     for step in &steps {
         println!("\n==== {}: {}", step.name, step.title);
@@ -207,10 +208,8 @@ fn summary(
             STEPS.iter().filter(|step| !step.quick).map(|step| step.name).collect();
         println!("--quick omitted: {}", left_out.join(", "));
     }
-    if workspace.shared().is_none() {
-        println!(
-            "NO SAMPLE TRACES: ../shared is not there, so the tests on real traces were SKIPPED."
-        );
+    if let Some(notes) = tally::read(workspace) {
+        print!("{}", tally::summary(&notes, workspace.shared().is_some()));
     }
     if n_missing > 0 && !selection.allow_missing {
         println!("A check that cannot run counts as failed, unless --allow-missing is given.");

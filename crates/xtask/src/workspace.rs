@@ -39,6 +39,16 @@ impl Workspace {
         folder.join("corpus").is_dir().then_some(folder)
     }
 
+    /// Where our own samples are written as files, for the tests that Node runs.
+    pub fn samples(&self) -> PathBuf {
+        self.target.join("xtask/samples")
+    }
+
+    /// Where tests note what they ran on.
+    pub fn tally(&self) -> PathBuf {
+        self.target.join("xtask/tally.tsv")
+    }
+
     /// Where `dist` puts the page, and `serve` builds it.
     pub fn dist(&self) -> PathBuf {
         self.root.join("dist/kinetoscope")
