@@ -72,6 +72,16 @@ pub fn documentation(workspace: &Workspace) -> Result<()> {
     ]))
 }
 
+/// Compiles the fuzz targets, which are a workspace of their own, without linking them: that needs a nightly compiler.
+pub fn fuzz_targets(workspace: &Workspace) -> Result<()> {
+    let mut check = shell::cargo();
+    check.current_dir(workspace.root.join("fuzz"));
+    check.env("CARGO_TARGET_DIR", workspace.target.join("fuzz"));
+    // Nothing is linked, so that libFuzzer's own C++ need not be compiled: its build script uses the file that it is given.
+    check.env("CUSTOM_LIBFUZZER_PATH", workspace.target.join("fuzz/libfuzzer.a"));
+    shell::run(check.args(["check", "--locked", "--all-targets"]))
+}
+
 /// Runs the tests so that golden files are written instead of compared.
 pub fn golden(workspace: &Workspace) -> Result<()> {
     let mut tests = cargo(workspace);

@@ -50,6 +50,8 @@ pub fn check(workspace: &Workspace) -> Result<()> {
             }
         }
     }
+    let toolchain = read(&workspace.root.join("rust-toolchain.toml"))?;
+    faults.extend(toolchain_fault(&toolchain, &read(&workspace.root.join("Cargo.toml"))?));
     faults.extend(style_faults(&files, &read(&workspace.root.join("index.html"))?));
     for fault in &faults {
         println!("{fault}");
@@ -105,6 +107,24 @@ fn is_member_manifest(file: &str) -> bool {
             && file.ends_with("/Cargo.toml"))
 }
 
+/// The compiler that checks the repository is the oldest that its manifests allow: a newer feature would go unnoticed.
+fn toolchain_fault(toolchain: &str, manifest: &str) -> Option<String> {
+    let value = |text: &str, key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""));
+        line.map(|rest| rest.trim_end_matches('"').to_owned())
+    };
+    let (channel, oldest) = (value(toolchain, "channel"), value(manifest, "rust-version"));
+    let agree = channel.as_ref().zip(oldest.as_ref()).is_some_and(|(channel, oldest)| {
+        channel == oldest
+            || channel.strip_prefix(&**oldest).is_some_and(|rest| rest.starts_with('.'))
+    });
+    (!agree).then(|| {
+        format!(
+            "rust-toolchain.toml: channel {channel:?}, but Cargo.toml has rust-version {oldest:?}"
+        )
+    })
+}
+
 /// A stylesheet without a link in the page would be unused; a link without the file stops the build.
 fn style_faults(files: &[&str], page: &str) -> Vec<String> {
     let sheets = files.iter().filter(|file| file.starts_with("web/css/") && file.ends_with(".css"));
@@ -116,7 +136,7 @@ fn style_faults(files: &[&str], page: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{style_faults, text_faults};
+    use super::{style_faults, text_faults, toolchain_fault};
 
     #[test]
     fn files_are_short_unless_they_are_tables() {
@@ -130,6 +150,21 @@ mod tests {
         let places = ["/builds/clone/".to_owned()];
         assert_eq!(text_faults("a.md", "see `/builds/clone/x`", &places).len(), 1);
         assert!(text_faults("a.md", "see my/builds/clone/x", &places).is_empty());
+    }
+
+    #[test]
+    fn the_compiler_is_the_oldest_allowed() {
+        let manifest = "rust-version = \"1.95\"\n";
+        for (channel, agrees) in [
+            ("1.95.0", true),
+            ("1.95", true),
+            ("1.96.0", false),
+            ("1.950", false),
+            ("stable", false),
+        ] {
+            let toolchain = format!("[toolchain]\nchannel = \"{channel}\"\n");
+            assert_eq!(toolchain_fault(&toolchain, manifest).is_none(), agrees, "{channel}");
+        }
     }
 
     #[test]

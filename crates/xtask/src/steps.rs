@@ -78,6 +78,12 @@ const STEPS: &[Step] = &[
         quick: false,
         run: |w| Ok(checks::documentation(w)?),
     },
+    Step {
+        name: "fuzz",
+        title: "the fuzz targets compile",
+        quick: false,
+        run: |w| Ok(checks::fuzz_targets(w)?),
+    },
     Step { name: "page", title: "wasm build and its size budget", quick: false, run: page_step },
     Step {
         name: "perfetto",
