@@ -72,6 +72,23 @@ pub fn documentation(workspace: &Workspace) -> Result<()> {
     ]))
 }
 
+/// Licences, versions and sources of the dependencies. (Advisories need the network: [`advisories`].)
+pub fn dependencies(workspace: &Workspace) -> Result<()> {
+    deny(workspace, &["bans", "licenses", "sources"])
+}
+
+/// Known faults of the dependencies, from the database of the Rust Secure Code working group.
+pub fn advisories(workspace: &Workspace) -> Result<()> {
+    deny(workspace, &["advisories"])
+}
+
+fn deny(workspace: &Workspace, what: &[&str]) -> Result<()> {
+    let mut deny = tools::deny()?;
+    deny.current_dir(&workspace.root).args(["--locked", "check", "--hide-inclusion-graph"]);
+    // A rule that matches nothing is out of date.
+    shell::run(deny.args(["--deny", "warnings"]).args(what))
+}
+
 /// Compiles the fuzz targets, which are a workspace of their own, without linking them: that needs a nightly compiler.
 pub fn fuzz_targets(workspace: &Workspace) -> Result<()> {
     let mut check = shell::cargo();

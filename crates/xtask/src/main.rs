@@ -42,6 +42,7 @@ Commands:
                                with the SGLang skill's (--pairs: only this); fails if a target is missed
   golden                       run the tests and write their output as the expected output
   layers                       check the dependencies between crates
+  advisories                   check the dependencies for known faults; needs the network
 
 Environment:
   KINETOSCOPE_TOOLS            the folder for trunk and wasm-bindgen (default: in the user's cache folder)
@@ -106,6 +107,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "dist" => Options::parse(rest, &[], &[]).and_then(|_| dist::dist(&workspace)),
         "golden" => Options::parse(rest, &[], &[]).and_then(|_| checks::golden(&workspace)),
         "layers" => Options::parse(rest, &[], &[]).and_then(|_| layers::check(&workspace)),
+        "advisories" => Options::parse(rest, &[], &[]).and_then(|_| checks::advisories(&workspace)),
         // Trunk's post_build hook (Trunk.toml); not for manual use.
         "seal" => Options::parse(rest, &[], &[]).and_then(|_| seal::from_hook(&workspace)),
         unknown => {

@@ -55,6 +55,12 @@ const STEPS: &[Step] = &[
         run: |w| Ok(layers::check(w)?),
     },
     Step {
+        name: "deny",
+        title: "licences, versions and sources of dependencies",
+        quick: false,
+        run: |w| Ok(checks::dependencies(w)?),
+    },
+    Step {
         name: "clippy",
         title: "clippy for the host",
         quick: true,

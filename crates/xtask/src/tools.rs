@@ -13,6 +13,7 @@ use crate::workspace::Workspace;
 
 /// Newer versions need a newer compiler than ours.
 const TRUNK_VERSION: &str = "0.21.14";
+const DENY_VERSION: &str = "0.20.2";
 
 /// A tool that cargo can build.
 struct Tool<'a> {
@@ -23,6 +24,21 @@ struct Tool<'a> {
     /// needs more than 1000 CPU seconds to build.
     profile: &'a [(&'a str, &'a str)],
     arguments: &'a [&'a str],
+}
+
+/// cargo-deny, which checks the dependencies against deny.toml.
+pub fn deny() -> Result<Command> {
+    let deny = Tool {
+        package: "cargo-deny",
+        program: "cargo-deny",
+        version: DENY_VERSION,
+        profile: &[("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "0"), ("DEBUG", "0")],
+        arguments: &[],
+    };
+    let folder = deny.ensure()?;
+    let path =
+        folder.map_or_else(|| "cargo-deny".into(), |folder| folder.join(executable("cargo-deny")));
+    Ok(Command::new(path))
 }
 
 /// The folders of the tools.
