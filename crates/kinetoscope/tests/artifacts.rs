@@ -223,6 +223,9 @@ fn artifacts_fit_their_schemas() {
     for file in [PRIVATE.to_owned(), "{\"traceEvents\": []}".to_owned(), testkit::example::json()] {
         all_fit(&write(&common::decode(file.as_bytes()), &tables(), &UserFacts::default(), false));
     }
+    for sample in testkit::own_trace_samples() {
+        all_fit(&triaged(&sample.bytes(), &sample.name));
+    }
 }
 
 #[test]
@@ -394,6 +397,27 @@ fn triaged(file: &[u8], name: &str) -> Vec<(String, String)> {
 fn the_artifacts_of_triage_fit_their_schemas() {
     all_fit(&triaged(testkit::example::json().as_bytes(), "example.json"));
     all_fit(&triaged(b"{\"traceEvents\": []}", "empty.json"));
+}
+
+#[test]
+fn samples_are_known_by_architecture_and_framework() {
+    for (name, arch, framework) in [
+        ("cpu_mlp_train", "unknown", "pytorch"),
+        ("dependent_launch", "sm_90", "vllm"),
+        ("gloo_rank1", "unknown", "pytorch"),
+        ("graph_replay", "gfx942", "vllm"),
+        ("rank_1", "sm_90", "vllm"),
+        ("rocm_overrun", "gfx942", "vllm"),
+    ] {
+        let samples = testkit::own_trace_samples();
+        let sample = samples.iter().find(|sample| sample.stem() == name).unwrap();
+        let metadata = json_of(&triaged(&sample.bytes(), name), "profile_metadata.json");
+        assert_eq!(
+            (&metadata["observed_arch"], &metadata["framework"]),
+            (&json!(arch), &json!(framework)),
+            "{name}"
+        );
+    }
 }
 
 /// Architecture, framework and HIP or CUDA version of every real trace: by hand, from the traces.

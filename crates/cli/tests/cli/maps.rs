@@ -41,6 +41,9 @@ fn a_map_tells_what_its_trace_tells() {
     folder.write("example.json.gz", testkit::example::json_gz());
     // What the graphs of the decode steps launch ran in the prompt, too, without graphs.
     assert!(law(&folder, "example.json.gz", "example.json.gz") > 5);
+    folder.write("replay.json.gz", testkit::scene_gz("graph_replay"));
+    folder.write("eager.json.gz", testkit::scene_gz("rocm_overrun"));
+    assert!(law(&folder, "replay.json.gz", "eager.json.gz") >= 4);
 }
 
 #[test]
