@@ -56,7 +56,7 @@ impl Kineto {
         self.n_events
     }
 
-    /// The figures of the trace, from what its events were made of. See [`truth`].
+    /// The figures of the trace, from what its events were made of (`truth.rs` has the definitions).
     #[must_use]
     pub fn truth(&self) -> Value {
         truth(&self.facts)
