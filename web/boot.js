@@ -3,6 +3,12 @@
 const { js, wasm } = document.querySelector("script[data-wasm]").dataset;
 const absolute = (name) => new URL(name, document.baseURI).href;
 
+// The policy allows no text as HTML or script; as the address of a script it allows the page's own files, and the workers
+// that the page makes of them (browsers without Trusted Types have the rest of the policy).
+globalThis.trustedTypes?.createPolicy("default", {
+  createScriptURL: (url) => [document.baseURI, `blob:${location.origin}/`].some((own) => url.startsWith(own)) ? url : null,
+});
+
 try {
   const app = await import(absolute(js));
   await app.default({ module_or_path: absolute(wasm) });

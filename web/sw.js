@@ -2,7 +2,7 @@
 //
 // File names contain a digest of the content, except index.html and assets/example.json.gz, so most copies are never
 // stale. The page is fetched from the network first: a new deployment shows at once, and its files, which are not in this
-// build's list, are not intercepted. The cached page is used only when the network does not answer, and is deleted once no
+// build's list, are not intercepted. The cached page is used only when the host does not answer or fails, and is deleted once no
 // tab uses it. The example comes from the cached build until then.
 //
 // This script is started from a URL, so the page's Content-Security-Policy does not bind it. It requests only the page's
@@ -32,12 +32,17 @@ async function dropOtherBuilds() {
 
 async function page(request) {
   const kept = await caches.match(PAGE, { cacheName: CACHE });
-  const signal = kept ? AbortSignal.timeout(NAVIGATION_TIMEOUT_MS) : undefined;
+  // The time limit is for the answer to begin: a slow body may take longer.
+  const late = new AbortController();
+  const timer = kept && setTimeout(() => late.abort(), NAVIGATION_TIMEOUT_MS);
   try {
-    return await fetch(request.url, { signal, cache: "no-cache", redirect: "manual" });
+    const answer = await fetch(request.url, { signal: late.signal, cache: "no-cache", redirect: "manual" });
+    return kept && answer.status >= 500 ? kept : answer;
   } catch (error) {
     if (kept) return kept;
     throw error;
+  } finally {
+    clearTimeout(timer);
   }
 }
 

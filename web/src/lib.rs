@@ -38,8 +38,14 @@ pub fn start_page() {
     }
 }
 
-/// Starts the worker, which handles requests from then on.
+/// Starts the worker of the first screen, which handles requests from then on.
 pub fn start_worker() {
     #[cfg(target_arch = "wasm32")]
-    worker::start();
+    worker::start::<worker::FirstSession>();
+}
+
+/// Starts the worker of triage, which handles requests from then on.
+pub fn start_triage() {
+    #[cfg(target_arch = "wasm32")]
+    worker::start::<worker::TriageSession>();
 }

@@ -1,9 +1,11 @@
 //! What page and worker say to each other. Closed: a message that is not listed here does not exist.
 //!
-//! Every job is one file in one worker. The `File` goes to the worker and the repaired `Blob` comes back
+//! Every job is one file in workers of its own. The `File` goes to the worker and the repaired `Blob` comes back
 //! by handle, beside these values (see `tasks::workers` and `worker::port`); a decoded trace never crosses.
 //! A trace that tells of another is read again in the other's worker; two runs are compared by what each
 //! worker writes down of its own.
+//!
+//! A job has up to two workers, one of each [`Program`]: the second is loaded when triage is asked for.
 //!
 //! There is no `Cancel`: a worker that reads a file synchronously would not see it before it is done, so
 //! the page ends the worker, which also gives all its memory back.
@@ -112,7 +114,35 @@ pub enum Request {
     },
 }
 
+/// The two programs of a file's workers. Each has a memory of its own, so each reads the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// What every file needs: the first screen and the repair.
+    First,
+    /// Triage, and what follows from it: comparisons, artifacts, details of a kernel. Loaded after the first screen.
+    Triage,
+}
+
 impl Request {
+    /// The program that answers. (Both open files.)
+    #[must_use]
+    pub fn program(&self) -> Program {
+        match self {
+            Self::Open { .. }
+            | Self::Analyze { .. }
+            | Self::PlanRepair { .. }
+            | Self::Repair { .. } => Program::First,
+            Self::AddCompanion { .. }
+            | Self::RemoveCompanion { .. }
+            | Self::Triage { .. }
+            | Self::Describe { .. }
+            | Self::Compare { .. }
+            | Self::Kernel { .. }
+            | Self::Window { .. }
+            | Self::Artifacts { .. } => Program::Triage,
+        }
+    }
+
     /// The job whose file comes with this message.
     #[must_use]
     pub fn file(&self) -> Option<JobId> {

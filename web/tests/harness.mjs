@@ -126,7 +126,9 @@ export async function startWorker(page) {
   await page.evaluate(() => {
     const { worker, workerWasm } = document.querySelector("script[data-worker]").dataset;
     const text = (name) => JSON.stringify(new URL(name, document.baseURI).href);
-    const source = `importScripts(${text(worker)});self.started=wasm_bindgen({module_or_path:${text(workerWasm)}});`;
+    const source = `const script=${text(worker)};` +
+      "self.trustedTypes?.createPolicy('default',{createScriptURL:(url)=>url===script?url:null});" +
+      `importScripts(script);self.started=wasm_bindgen({module_or_path:${text(workerWasm)}});`;
     globalThis.testWorker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
   });
   const worker = await appeared;

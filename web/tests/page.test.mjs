@@ -19,8 +19,11 @@ test("the policy allows the page's own origin and nothing else", async () => {
   assert.ok(policy.index < firstLoad, "the policy stands before everything that is loaded");
   const directives = new Map(policy[1].split(";").map((part) => part.trim().split(/\s+/)).map(([name, ...values]) => [name, values]));
   assert.deepEqual(directives.get("default-src"), ["'none'"]);
+  assert.deepEqual(directives.get("require-trusted-types-for"), ["'script'"]);
+  assert.deepEqual(directives.get("trusted-types"), ["default"]);
+  const ofTypes = ["require-trusted-types-for", "trusted-types"];
   const allowed = new Set(["'none'", "'self'", "'wasm-unsafe-eval'", "blob:", "data:"]);
-  for (const [name, values] of directives) {
+  for (const [name, values] of [...directives].filter(([name]) => !ofTypes.includes(name))) {
     for (const value of values) assert.ok(allowed.has(value), `${name} ${value}`);
   }
   assert.deepEqual(directives.get("script-src"), ["'self'", "'wasm-unsafe-eval'"]);
@@ -110,6 +113,28 @@ test("no byte leaves from the worker that the app starts", async () => {
   await session.close({ clean: false });
 });
 
+test("text is neither HTML nor the address of a foreign script", async () => {
+  const session = await open(browser);
+  const tried = await session.page.evaluate((foreign) => {
+    const refused = (act) => {
+      try {
+        act();
+        return false;
+      } catch {
+        return true;
+      }
+    };
+    return {
+      html: refused(() => { document.body.innerHTML = "<p>text</p>"; }),
+      script: refused(() => { document.createElement("script").src = foreign; }),
+      worker: refused(() => new Worker(foreign)),
+      own: refused(() => { document.createElement("script").src = new URL("boot.js", document.baseURI).href; }),
+    };
+  }, `${session.foreign.origin}/script.js`);
+  assert.deepEqual(tried, { html: true, script: true, worker: true, own: false });
+  await session.close({ clean: false });
+});
+
 test("the probes work: without the policy every one of them gets out", async () => {
   const folder = scratch();
   fs.cpSync(pageFolder(), folder, { recursive: true });
@@ -151,6 +176,12 @@ test("after one visit the page works without a network, and a new deployment is 
   assert.equal(await page.locator("meta[name=build]").getAttribute("content"), "next");
 
   server.folder = pageFolder();
+  server.fails = true;
+  await page.reload();
+  await started(page);
+  assert.notEqual(await page.locator("meta[name=build]").getAttribute("content"), "next", "the cached page is used");
+  server.fails = false;
+
   await context.setOffline(true);
   const n_hits = server.hits.length;
   await page.reload();

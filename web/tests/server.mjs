@@ -8,12 +8,17 @@ const TYPES = {
   ".svg": "image/svg+xml", ".json": "application/json", ".gz": "application/gzip", ".png": "image/png",
 };
 
-/// Serves `folder` at `prefix` ("/" or "/a/b/"). `server.folder` may be changed: the next deployment.
+/// Serves `folder` at `prefix` ("/" or "/a/b/"). `server.folder` may be changed: the next deployment; with
+/// `server.fails` every answer is an error of the host.
 export async function serveFolder(folder, prefix = "/") {
-  const server = { folder, hits: [] };
+  const server = { folder, hits: [], fails: false };
   const listener = http.createServer((request, response) => {
     const { pathname } = new URL(request.url, "http://localhost");
     server.hits.push(pathname);
+    if (server.fails) {
+      response.writeHead(503).end("the host fails");
+      return;
+    }
     const file = fileOf(server.folder, prefix, decodeURIComponent(pathname));
     if (file === undefined) {
       response.writeHead(404).end();

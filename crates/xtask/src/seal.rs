@@ -1,6 +1,6 @@
 //! The last step of every build of the page: names every file by its content, so that builds never mix.
 //!
-//! Trunk names the app's files by content, but not the worker's and the copied ones. After a deployment a browser could
+//! Trunk names the app's files by content, but not the workers' and the copied ones. After a deployment a browser could
 //! then run a new app with an old worker. This step renames these files too, and gives the service worker the list of
 //! all files of the build, with their digests.
 
@@ -15,8 +15,13 @@ use crate::wasm::without_names;
 use crate::workspace::{Workspace, read};
 
 /// Files with fixed names, and their attributes in index.html.
-const UNHASHED: &[(&str, &str)] =
-    &[("boot.js", "src"), ("worker.js", "data-worker"), ("worker_bg.wasm", "data-worker-wasm")];
+const UNHASHED: &[(&str, &str)] = &[
+    ("boot.js", "src"),
+    ("worker.js", "data-worker"),
+    ("worker_bg.wasm", "data-worker-wasm"),
+    ("triage.js", "data-triage"),
+    ("triage_bg.wasm", "data-triage-wasm"),
+];
 const UNSEALED: &str = r#"<meta name="build" content="dev""#;
 
 /// Seals the folder from the environment of Trunk's hook.
@@ -94,7 +99,7 @@ mod tests {
     use std::fs;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const PAGE: &str = r#"<meta name="build" content="dev" /><script src="boot.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm"></script>"#;
+    const PAGE: &str = r#"<meta name="build" content="dev" /><script src="boot.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm"></script>"#;
     const SERVICE_WORKER: &str = r#"const BUILD = "__BUILD__"; const FILES = new Map(__FILES__);"#;
 
     /// Tests run concurrently, each in its own folder.
@@ -105,9 +110,14 @@ mod tests {
         let folder =
             std::env::temp_dir().join(format!("kinetoscope-seal-{}-{n}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        for (name, text) in
-            [("index.html", PAGE), ("boot.js", "b"), ("worker.js", worker), ("worker_bg.wasm", "w")]
-        {
+        for (name, text) in [
+            ("index.html", PAGE),
+            ("boot.js", "b"),
+            ("worker.js", worker),
+            ("worker_bg.wasm", "w"),
+            ("triage.js", "t"),
+            ("triage_bg.wasm", "u"),
+        ] {
             fs::write(folder.join(name), text).unwrap();
         }
         seal(&folder, SERVICE_WORKER).unwrap();
@@ -121,7 +131,7 @@ mod tests {
     #[test]
     fn every_file_but_the_entries_is_named_by_its_content() {
         let (listed, page, service_worker) = sealed("one");
-        assert_eq!(listed.len(), 5, "{listed:?}");
+        assert_eq!(listed.len(), 7, "{listed:?}");
         for name in listed.iter().filter(|name| !["index.html", "sw.js"].contains(&name.as_str())) {
             assert!(name.contains('-'), "{name}");
             assert!(page.contains(&format!("=\"{name}\"")), "{page}");

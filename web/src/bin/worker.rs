@@ -1,4 +1,4 @@
-//! The worker's program.
+//! The program of the worker that makes the first screen.
 
 fn main() {
     web::start_worker();

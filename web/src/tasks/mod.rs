@@ -22,7 +22,7 @@ use kinetoscope::report::Table;
 use web_sys::File;
 use yew::Callback;
 
-use crate::protocol::{Failure, Format, JobId, Request, Response};
+use crate::protocol::{Failure, Format, JobId, Program, Request, Response};
 use crate::shared::Shared;
 use crate::state::{Action, PerfettoState};
 use record::{Output, Purpose, Record};
@@ -87,7 +87,7 @@ impl Tasks {
             // A file's size is an integer below 2^53.
             self.dispatch(Action::Added(job, file.name(), file.size() as u64));
             self.0.records.borrow_mut().insert(job, Record::new(file));
-            self.start(job, self.analysis_of(job));
+            self.start(job, Self::analysis_of(job));
         }
     }
 
@@ -95,7 +95,7 @@ impl Tasks {
     pub fn retry(&self, job: JobId) {
         self.renew(job);
         self.dispatch(Action::Restarted(job));
-        self.start(job, self.analysis_of(job));
+        self.start(job, Self::analysis_of(job));
     }
 
     /// Ends the worker of a file; its memory is free at once.
@@ -167,23 +167,37 @@ impl Tasks {
     }
 
     fn start(&self, job: JobId, then: Vec<Request>) {
-        let Some(name) = self.of(job, |record| record.file.name()) else { return };
+        if self.start_program(job, Program::First) {
+            then.into_iter().for_each(|request| self.post(job, request));
+        }
+    }
+
+    /// Starts the worker of a program, which opens the file first; `false` if it could not start.
+    fn start_program(&self, job: JobId, program: Program) -> bool {
+        let Some(file) = self.of(job, |record| record.file.clone()) else { return false };
         let tasks = self.clone();
         let on_event = Callback::from(move |event| tasks.heard(job, event));
-        match RunningWorker::start(on_event) {
-            Ok(worker) => {
-                self.of(job, |record| record.worker = Some(worker));
-                self.post(job, Request::Open { job, name });
-                then.into_iter().for_each(|request| self.post(job, request));
+        match RunningWorker::start(program, on_event) {
+            Ok(mut worker) => {
+                worker.post(&Request::Open { job, name: file.name() }, Some(&file));
+                self.of(job, |record| *record.worker_of(program) = Some(worker));
+                true
             }
             Err(detail) => {
                 self.dispatch(Action::WorkerLost(job, Rc::new(workers::not_started(detail))));
+                false
             }
         }
     }
 
-    /// Sends a request, with the file that it names, and before it what its answer follows from.
+    /// Sends a request to the worker that answers it, with the file that it names, and before it what its answer follows
+    /// from.
     fn post(&self, job: JobId, request: Request) {
+        let program = request.program();
+        let runs = self.of(job, |record| record.worker_of(program).is_some());
+        if program == Program::Triage && runs == Some(false) && !self.start_program(job, program) {
+            return;
+        }
         if request.needs_companions() {
             self.news(job).into_iter().for_each(|news| self.post(job, news));
         }
@@ -192,7 +206,7 @@ impl Tasks {
         }
         let file = request.file().and_then(|of| self.of(of, |record| record.file.clone()));
         self.of(job, |record| {
-            if let Some(worker) = &mut record.worker {
+            if let Some(worker) = record.worker_of(program) {
                 worker.post(&request, file.as_ref());
             }
         });
@@ -229,7 +243,13 @@ impl Tasks {
                             chapter.tables.iter_mut().for_each(|table| self.complete(*job, table));
                         }
                     }
-                    Response::RepairPlanned { job, plan } => self.complete(*job, &mut plan.log),
+                    Response::RepairPlanned { job, plan } => {
+                        self.complete(*job, &mut plan.log);
+                        // The first screen is there: now the larger program may load.
+                        if self.of(*job, |record| record.triage_counts.is_none()) == Some(true) {
+                            self.post(*job, self.triage_of(*job));
+                        }
+                    }
                     _ => {}
                 }
                 if let Response::Artifacts { job, artifacts: made } = &mut response {
@@ -290,12 +310,8 @@ impl Tasks {
         Request::Triage { job, count_before_window: self.0.count_before_window.get() }
     }
 
-    fn analysis_of(&self, job: JobId) -> Vec<Request> {
-        // The first screen tells what the repair will do, so that comes before triage.
-        vec![
-            Request::Analyze { job },
-            Request::PlanRepair { job, clip_impossible: false },
-            self.triage_of(job),
-        ]
+    fn analysis_of(job: JobId) -> Vec<Request> {
+        // (Triage is asked for once the repair is planned: the first screen tells what it will do.)
+        vec![Request::Analyze { job }, Request::PlanRepair { job, clip_impossible: false }]
     }
 }

@@ -8,7 +8,7 @@ use web_sys::{Blob, File};
 use super::Tasks;
 use super::artifacts::Outputs;
 use super::workers::RunningWorker;
-use crate::protocol::{Format, JobId};
+use crate::protocol::{Format, JobId, Program};
 
 /// What to do with a repaired file once it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,10 @@ pub(super) struct Output {
 /// The record of one file. A file that is read again gets a new one: nothing that was written or chosen before stays.
 pub(super) struct Record {
     pub(super) file: File,
+    /// The worker of the first screen.
     pub(super) worker: Option<RunningWorker>,
+    /// The worker of triage, which is started when it is asked for something.
+    pub(super) triage: Option<RunningWorker>,
     /// Whether the plan clips impossible durations.
     pub(super) clip_impossible: bool,
     pub(super) purpose: Option<Purpose>,
@@ -47,6 +50,7 @@ impl Record {
         Self {
             file,
             worker: None,
+            triage: None,
             clip_impossible: false,
             purpose: None,
             output: None,
@@ -56,9 +60,18 @@ impl Record {
         }
     }
 
-    /// Ends the worker. What it wrote stays; what it was still to answer is forgotten.
+    /// The worker that runs a program.
+    pub(super) fn worker_of(&mut self, program: Program) -> &mut Option<RunningWorker> {
+        match program {
+            Program::First => &mut self.worker,
+            Program::Triage => &mut self.triage,
+        }
+    }
+
+    /// Ends the workers. What they wrote stays; what they were still to answer is forgotten.
     fn stop(&mut self) {
         self.worker = None;
+        self.triage = None;
         self.purpose = None;
         self.triage_counts = None;
         self.rows.clear();
@@ -71,7 +84,7 @@ impl Tasks {
         self.0.records.borrow_mut().get_mut(&job).map(get)
     }
 
-    /// Ends the worker of a file.
+    /// Ends the workers of a file.
     pub(super) fn stop(&self, job: JobId) {
         self.of(job, Record::stop);
         self.forget_sent(job);

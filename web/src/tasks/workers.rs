@@ -1,4 +1,4 @@
-//! One worker per file, started from a `Blob` so that it inherits the page's Content-Security-Policy; one
+//! Workers of a file, one a program, started from a `Blob` so that it inherits the page's Content-Security-Policy; one
 //! started from a URL would be free to send data anywhere (measured: docs/adr).
 
 use std::cell::RefCell;
@@ -11,7 +11,7 @@ use web_sys::{Blob, BlobPropertyBag, ErrorEvent, File, MessageEvent, Url, Worker
 use yew::Callback;
 
 use super::browser::{absolute, message_of};
-use crate::protocol::{Failure, Request, Response};
+use crate::protocol::{Failure, Program, Request, Response};
 use crate::wire;
 
 /// What a worker reported.
@@ -42,9 +42,9 @@ pub struct RunningWorker {
 }
 
 impl RunningWorker {
-    /// Starts a worker that reports to `on_event`.
-    pub fn start(on_event: Callback<Event>) -> Result<Self, String> {
-        let url = bootstrap_url()?;
+    /// Starts a worker with this program, which reports to `on_event`.
+    pub fn start(program: Program, on_event: Callback<Event>) -> Result<Self, String> {
+        let url = bootstrap_url(program)?;
         let worker = Worker::new(&url).map_err(|error| message_of(&error))?;
         let waiting = Rc::new(RefCell::new(Some(Vec::new())));
         let on_message = {
@@ -114,8 +114,8 @@ fn artifacts_of(message: &JsValue, response: &Response) -> Vec<(String, Blob)> {
     names.filter_map(|name| Some((name.clone(), blob_of(message, name)?))).collect()
 }
 
-/// The start script of the page names the files of the worker; the names change with their contents.
-fn bootstrap_url() -> Result<String, String> {
+/// The start script of the page names the files of the workers; the names change with their contents.
+fn bootstrap_url(program: Program) -> Result<String, String> {
     let script = gloo::utils::document()
         .query_selector("script[data-worker]")
         .ok()
@@ -126,10 +126,16 @@ fn bootstrap_url() -> Result<String, String> {
         let url = absolute(&name).ok_or("the page's address cannot be read")?;
         JSON::stringify(&url.into()).map(String::from).map_err(|error| message_of(&error))
     };
+    let (script_attribute, wasm_attribute) = match program {
+        Program::First => ("data-worker", "data-worker-wasm"),
+        Program::Triage => ("data-triage", "data-triage-wasm"),
+    };
+    // The worker inherits the page's policy of Trusted Types, and may load one script.
     let source = format!(
-        "importScripts({});wasm_bindgen({{module_or_path:{}}});",
-        address("data-worker")?,
-        address("data-worker-wasm")?
+        "const script={};self.trustedTypes?.createPolicy('default',{{createScriptURL:(url)=>url===script?url:null}});\
+         importScripts(script);wasm_bindgen({{module_or_path:{}}});",
+        address(script_attribute)?,
+        address(wasm_attribute)?
     );
     let kind = BlobPropertyBag::new();
     kind.set_type("text/javascript");

@@ -17,12 +17,12 @@ use crate::protocol::{Format, JobId, Repaired, Request, Response};
 use crate::tasks::browser::message_of;
 use crate::wire;
 
-/// Takes requests from now on and says so. Returns at once.
-pub fn start() {
+/// Takes the requests of a program from now on and says so. Returns at once.
+pub fn start<Of: Session + Default + 'static>() {
     console_error_panic_hook::set_once();
     let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() else { return };
     let port = scope.clone();
-    let session = RefCell::new((Session::default(), FileSources::default()));
+    let session = RefCell::new((Of::default(), FileSources::default()));
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let message = event.data();
         let Ok(request) = wire::unpack::<Request>(&message) else { return };

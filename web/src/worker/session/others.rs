@@ -10,9 +10,10 @@ use kinetoscope::{
     TriageReport,
 };
 
+use super::triage::OpenFile;
 use super::{
-    EVERY_ROW, Files, OpenFile, Port, Source, aside, decode, details, fault, page, read_all,
-    send_rows, unreadable,
+    EVERY_ROW, Files, Port, Source, aside, decode, details, fault, page, read_all, send_rows,
+    unreadable,
 };
 use crate::protocol::{
     ArtifactWish, Beside, Companion, Comparison, Failure, JobId, Parts, Progress, Response, Stage,
@@ -183,7 +184,7 @@ impl OpenFile {
             order_artifacts(&ArtifactOrder {
                 decoded: &self.decoded,
                 file_name: &self.name,
-                plan: self.plan.as_ref().map_or(&no_plan, |(plan, _)| plan),
+                plan: &no_plan,
                 others: *others,
                 sources: &[],
                 facts: &UserFacts::default(),

@@ -1,7 +1,9 @@
 //! The worker's whole conversation, without a browser.
 
 use super::*;
-use crate::protocol::{ArtifactWish, Aside, Beside, CaptureFacts, Companion, Parts};
+use crate::protocol::{
+    ArtifactWish, Aside, Beside, CaptureFacts, Companion, Format, Parts, Program,
+};
 use crate::shared::Shared;
 
 struct Bytes(Vec<u8>);
@@ -70,7 +72,7 @@ fn talk(file: &str, requests: impl IntoIterator<Item = Request>) -> Heard {
     talk_beside(file, &[], requests)
 }
 
-/// The conversation of a worker that is given `others`, too.
+/// The conversation of workers that are given `others`, too.
 fn talk_beside(
     file: &str,
     others: &[(JobId, &str)],
@@ -81,9 +83,24 @@ fn talk_beside(
         files.0.insert(*job, Bytes(text.as_bytes().to_vec()));
     }
     let mut heard = Heard::default();
-    let mut session = Session::default();
+    let (mut first, mut triage) = (FirstSession::default(), TriageSession::default());
+    // As the page does: the second program opens the file when it is asked for something.
+    let mut opened: Option<Request> = None;
     for request in requests {
-        session.handle(request, &mut files, &mut heard);
+        match request.program() {
+            Program::First => {
+                if let Request::Open { .. } = request {
+                    opened = Some(request.clone());
+                }
+                first.handle(request, &mut files, &mut heard);
+            }
+            Program::Triage => {
+                if let Some(open) = opened.take() {
+                    triage.handle(open, &mut files, &mut heard);
+                }
+                triage.handle(request, &mut files, &mut heard);
+            }
+        }
     }
     heard
 }
@@ -130,7 +147,7 @@ fn every_stage_answers() {
         }
         other => panic!("{other:?}"),
     });
-    for kind in ["progress", "opened", "report", "plan", "progress", "triage"] {
+    for kind in ["progress", "opened", "report", "plan", "progress", "progress", "triage"] {
         assert_eq!(kinds.next(), Some(kind));
     }
 }

@@ -1,0 +1,5 @@
+//! The program of the worker that triages.
+
+fn main() {
+    web::start_triage();
+}

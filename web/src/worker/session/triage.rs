@@ -1,0 +1,122 @@
+//! Triage, and what follows from it.
+
+use kinetoscope::{Decoded, Details, TriageSlices, overlap_windows};
+
+use super::others::{self, OpenCompanion};
+use super::{EVERY_ROW, Files, Port, Session, decode, details, page, send_rows};
+use crate::protocol::{FIRST_LAUNCHES, JobId, KernelDetails, Request, Response, Stage};
+
+/// The raw category of the slices that `with_stack=True` records (torch/csrc/profiler/kineto_shim.cpp).
+const PYTHON_FUNCTION: &str = "python_function";
+
+/// The one file of a worker, and the traces that tell of it.
+#[derive(Default)]
+pub struct TriageSession {
+    file: Option<OpenFile>,
+    companions: Vec<OpenCompanion>,
+}
+
+pub(super) struct OpenFile {
+    pub(super) name: String,
+    pub(super) decoded: Decoded,
+    /// Arguments from the second reading, which the first triage asks for.
+    pub(super) details: Option<Details>,
+    /// What triage knows of every GPU slice.
+    pub(super) slices: Option<TriageSlices>,
+}
+
+impl Session for TriageSession {
+    fn handle(&mut self, request: Request, files: &mut dyn Files, port: &mut dyn Port) {
+        match request {
+            Request::Open { job, name } => {
+                let Some(source) = files.source(job) else { return };
+                // (What cannot be opened the first program has said.)
+                self.file = decode(job, Stage::Triaging, source, port)
+                    .ok()
+                    .map(|decoded| OpenFile { name, decoded, details: None, slices: None });
+            }
+            Request::AddCompanion { job, beside, name } => {
+                let Some(source) = files.source(beside.job) else { return };
+                if let Some(file) = &mut self.file {
+                    // What is known of slices was found without it.
+                    file.slices = None;
+                    others::add(&mut self.companions, job, beside, name, source, port);
+                }
+            }
+            Request::RemoveCompanion { job: _, companion } => {
+                self.companions.retain(|known| known.beside.job != companion);
+                if let Some(file) = &mut self.file {
+                    file.slices = None;
+                }
+                files.forget(companion);
+            }
+            Request::Triage { job, count_before_window } => {
+                let Some(file) = &mut self.file else { return };
+                file.read_details(job, files, port);
+                let report = file.triage(&self.companions, count_before_window);
+                let mut sections = report.sections(EVERY_ROW);
+                sections.extend(page::merged(&report));
+                for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
+                    send_rows(job, table, port);
+                }
+                let has_stacks = file.decoded.trace.strings.find(PYTHON_FUNCTION).is_some();
+                let triage = page::triage(&report, sections, has_stacks);
+                port.send(Response::Triage { job, triage });
+            }
+            Request::Describe { job } => {
+                let Some(file) = &mut self.file else { return };
+                file.read_details(job, files, port);
+                let run = file.describe(&self.companions);
+                port.send(Response::Described { job, run });
+            }
+            Request::Compare { job, with, run } => {
+                let Some(file) = &mut self.file else { return };
+                file.read_details(job, files, port);
+                let own = file.describe(&self.companions);
+                let comparison = own.and_then(|own| others::compare(job, &own, &run, port));
+                port.send(Response::Compared { job, with, comparison });
+            }
+            Request::Kernel { job, key, count_before_window } => {
+                let Some(file) = &mut self.file else { return };
+                // A worker that was ended and started again has not triaged yet.
+                if file.slices.is_none() {
+                    file.read_details(job, files, port);
+                    file.triage(&self.companions, count_before_window);
+                }
+                let slices = file.slices.as_ref();
+                let trace = &file.decoded.trace;
+                let kernel = slices.and_then(|slices| slices.kernel(trace, &key, FIRST_LAUNCHES));
+                let kernel = kernel.unwrap_or_else(|| KernelDetails { key, ..Default::default() });
+                port.send(Response::Kernel { job, kernel });
+            }
+            Request::Window { job, event } => {
+                let Some(file) = &self.file else { return };
+                let mut windows = overlap_windows(&file.decoded.trace, &[event], None);
+                if let Some(window) = windows.pop().flatten() {
+                    port.send(Response::Window { job, window });
+                }
+            }
+            Request::Artifacts { job, wish, parts } => {
+                let Some(file) = &mut self.file else { return };
+                file.read_details(job, files, port);
+                match file.artifacts(job, &self.companions, (&wish, parts), files, port) {
+                    Ok(made) => port.deliver_artifacts(job, made),
+                    Err(failure) => port.send(Response::NoArtifacts { job, failure }),
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl OpenFile {
+    /// Reads the arguments that decoding leaves in the file, once. A file that cannot be read any more only has fewer
+    /// columns.
+    fn read_details(&mut self, job: JobId, files: &mut dyn Files, port: &mut dyn Port) {
+        if self.details.is_none()
+            && let Some(source) = files.source(job)
+        {
+            self.details = details(job, Stage::Triaging, &self.decoded, source, port);
+        }
+    }
+}
