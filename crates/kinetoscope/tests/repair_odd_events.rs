@@ -16,6 +16,19 @@ fn again(json: &str) {
 }
 
 #[test]
+fn a_file_of_metadata_alone_gets_a_base_of_its_own() {
+    for ts in ["171219549540610.001", "171219549540627.425"] {
+        let name = r#""args":{"name":"python"}"#;
+        let file = document(&[&format!(
+            r#"{{"ph":"M","name":"process_name","pid":5,"tid":7,"ts":{ts},{name}}}"#
+        )]);
+        let plan = plan(file.as_bytes());
+        assert_eq!((plan.before.misread_times, plan.after.misread_times), (1, 0), "{ts}");
+        again(&repair(file.as_bytes()).0);
+    }
+}
+
+#[test]
 fn a_sort_index_in_quotes_becomes_a_number_and_odd_numbers_stay() {
     let index = |value: &str| {
         format!(

@@ -26,8 +26,8 @@ const EXACT_NS: i64 = (1 << 42) * 1000;
 
 /// The base to subtract, when the importer cannot hold the file's times.
 ///
-/// The base is a whole number of milliseconds, at most the smallest time of any event but metadata, so nothing
-/// becomes negative. Subtracting it changes no distance between events; at 1.7e15 us it alone repairs every crossing
+/// The base is a whole number of milliseconds, at most the smallest time of any event but metadata (of metadata
+/// where the file holds nothing else), so nothing becomes negative. Subtracting it changes no distance between events; at 1.7e15 us it alone repairs every crossing
 /// that only the importer's doubles made.
 ///
 /// Where the file's times span more than the importer can hold (an event at time 0 in a file of 2024), the base is
@@ -36,13 +36,14 @@ const EXACT_NS: i64 = (1 << 42) * 1000;
 /// Events that are set aside (`aside`) do not count: they are not in the file that is shifted.
 #[inline(never)]
 pub(crate) fn choose(trace: &Trace, reason: BaseReason, aside: &RowSet) -> Option<TimeBase> {
-    let has_time = |row: &Row| {
+    let counts = |row: &Row| {
         let flags = trace.flags(*row);
-        trace.phase(*row) != Phase::Metadata
-            && flags.has(Flags::HAS_TS)
-            && !flags.has(Flags::V8_SAMPLE)
-            && !aside.contains(*row)
+        flags.has(Flags::HAS_TS) && !flags.has(Flags::V8_SAMPLE) && !aside.contains(*row)
     };
+    // (A file may hold nothing but metadata.)
+    let is_event = |row: &Row| trace.phase(*row) != Phase::Metadata;
+    let any = trace.rows().any(|row| counts(&row) && is_event(&row));
+    let has_time = |row: &Row| counts(row) && (!any || is_event(row));
     let times = || trace.rows().filter(has_time).map(|row| trace.ts_ns(row));
     let (earliest, latest) = (times().min()?, times().max()?);
     let base_of = |earliest: i64| (trace.origin_ns + i128::from(earliest)).div_euclid(MS) * MS;
