@@ -135,7 +135,7 @@ impl TraceReport {
             .tables
             .push(Table::of("families", "Families", families).summing(&summed).when_empty(nothing));
         breakdown.tables.push(
-            Table::of("matrix", "Categories by family", matrix)
+            Table::of("matrix", "Categories by family, from kernel names", matrix)
                 .summing(&summed)
                 .preview(PREVIEW)
                 .when_empty(nothing),

@@ -346,7 +346,7 @@ impl TriageReport {
             };
         let mut rows: Vec<MatrixRow> = sums.into_iter().map(row).collect();
         trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.total_ns));
-        Table::of("matrix", "Categories by family", &rows)
+        Table::of("matrix", "Categories by family, from kernel names and ops", &rows)
             .summing(&["total_ns", "share_pct", "n_slices"])
             .preview(PREVIEW)
             .when_empty(NOTHING)
