@@ -193,6 +193,30 @@ mod tests {
     }
 
     #[test]
+    fn a_gain_is_not_estimated_where_the_cpu_waits_for_several_streams() {
+        // Products on two streams by turns; the CPU waits for those of one, and does something else before the next.
+        let mut fixture = Fixture::default();
+        let device = r#"[{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0, "warpSize": 32}]"#;
+        fixture.metadata("deviceProperties", device);
+        for at in 0..10 {
+            let start = at * 4 * MS;
+            let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+            fixture.push(launch.at(start, 5 * US));
+            let product = kernel("ampere_sgemm_128x64_tn").on(0, 7 + at % 2);
+            fixture.push(product.at(start + 10 * US, MS).link(at + 1));
+            if at % 2 == 0 {
+                let wait = slice("cuda_runtime", "cudaStreamSynchronize").on(1, 1);
+                fixture.push(wait.at(start + 20 * US, MS));
+            }
+        }
+        let report = triage(&fixture.finish(), &TriageOptions::default(), &Sources::default());
+        let said = report.takeaways.iter().find(|text| text.contains("without tensor cores"));
+        let said = said.unwrap();
+        assert!(said.contains("GPU time is 8.75 ms shorter"), "{said}");
+        assert!(said.contains("is not estimated"), "{said}");
+    }
+
+    #[test]
     fn what_is_not_known_or_not_faster_is_not_told() {
         let tf32 = "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_cublas";
         assert_eq!(said("NVIDIA A100-SXM4-80GB", tf32, false), None);

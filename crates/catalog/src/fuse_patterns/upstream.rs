@@ -174,7 +174,8 @@ rows! { UPSTREAM, OTHER =>
             "a void vllm::silu_mul_quant_fp4_kernel<float>(int)", "1 void vllm::act_and_mul_kernel<c10::BFloat16>(int)",
             "2 void vllm::scaled_fp8_quant_kernel<float>(int)",
         ],
-        no: ["void vllm::silu_and_mul_quant_kernel<float>(int)", "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu"];
+        no: ["op _C::dynamic_scaled_fp8_quant", "void vllm::scaled_fp8_quant_kernel_strided_dynamic<float>(int)",
+            "void vllm::silu_and_mul_quant_kernel<float>(int)", "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu"];
     {
         id: "F37",
         title: "Router matrix product for small batches (DeepSeek V3)",

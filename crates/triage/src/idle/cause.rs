@@ -490,16 +490,13 @@ impl Device<'_, '_> {
         match told.as_slice() {
             [] => String::new(),
             [one] if none && n_alike > 1 => {
-                let all = format!(
-                    "{n_alike} gaps of together {} ({})",
-                    units::time(alike_ns),
-                    share(alike_ns)
-                );
                 if by_place.iter().any(|(_, gaps)| gaps.len() == n_alike) {
                     format!(" The longest gaps are {one}.")
                 } else {
                     format!(
-                        " The longest gaps, each above half of the longest, are {all}, among them {one}."
+                        " {n_alike} gaps are at least half as long as the longest, together {} ({}). Among them: {one}.",
+                        units::time(alike_ns),
+                        share(alike_ns)
                     )
                 }
             }

@@ -140,6 +140,7 @@ fn each_kind_of_slice_is_a_cause() {
         ("cuda_runtime", "cudaStreamSynchronize", Cause::Sync),
         ("hip_runtime", "hipMemcpyWithStream", Cause::Sync),
         ("cpu_op", "aten::conv2d", Cause::Op),
+        ("cpu_op", "Torch-Compiled Region: 0/0", Cause::Compiled),
         ("python_function", "train.py(7): preprocess", Cause::Python),
         ("cuda_runtime", "cudaEventRecord", Cause::Runtime),
     ] {
@@ -153,6 +154,28 @@ fn each_kind_of_slice_is_a_cause() {
     }
     // A range that somebody named explains nothing by itself.
     assert_eq!(cause_of(during("user_annotation", "epoch")), (Cause::Unknown, 90 * MS - 1000));
+}
+
+#[test]
+fn gaps_that_are_as_long_as_the_longest_stand_with_it() {
+    // Kernels of 10 ms, 4.5 to 5 ms apart; in each gap but the last the CPU is in one op.
+    let mut fixture = Fixture::default();
+    let mut at = 0;
+    for n in 0..40_i64 {
+        let gap = if n % 2 == 0 { 5 * MS } else { 4 * MS + MS / 2 };
+        let op = if n < 30 { "aten::sort" } else { "aten::unique" };
+        fixture.push(slice("cpu_op", op).on(1, 1).at(at, gap - 2_000));
+        fixture.push(
+            slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at + gap - 1_000, 500).link(n),
+        );
+        fixture.push(kernel("sgemm").at(at + gap, 10 * MS).link(n));
+        at += gap + 10 * MS;
+    }
+    let said = takeaways_of(fixture).remove(0);
+    let gaps = "39 gaps are at least half as long as the longest, together 185 ms";
+    assert!(said.contains(gaps), "{said}");
+    assert!(said.contains("Among them: 29 of together"), "{said}");
+    assert!(said.contains("with the CPU in aten::sort"), "{said}");
 }
 
 #[test]

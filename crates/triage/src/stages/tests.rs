@@ -53,6 +53,45 @@ fn a_file_s_name_is_not_that_of_two_kinds_of_steps() {
     assert_eq!(stages(1_000), [Stage::All; 2], "half of it has no graph: a prefill");
 }
 
+/// Two training steps without annotations of the forward pass: each launches a kernel before its backward pass, one in it,
+/// and one after it. The profiler marks the steps, or does not.
+fn two_steps(marked: bool) -> Fixture {
+    let mut fixture = Fixture::default();
+    for step in 0..2_i64 {
+        let start = step * 10_000;
+        if marked {
+            let name = ["ProfilerStep#1", "ProfilerStep#2"][step as usize];
+            fixture.push(slice("user_annotation", name).on(PID, 1).at(start, 10_000));
+        }
+        let op = "autograd::engine::evaluate_function: AddmmBackward0";
+        fixture.push(slice("cpu_op", op).on(PID, 2).at(start + 2_000, 1_000));
+        for (n, thread, at) in [(0, 1, 1_000), (1, 2, 2_100), (2, 1, 6_000)] {
+            let link = step * 3 + n + 1;
+            let call = slice("cuda_runtime", "cudaLaunchKernel").link(link);
+            fixture.push(call.on(PID, thread).at(start + at, 10));
+            fixture.push(kernel("k").at(start + at + 50, 100).link(link));
+        }
+    }
+    fixture
+}
+
+#[test]
+fn what_follows_a_backward_pass_in_a_step_is_not_the_next_forward_pass() {
+    use Stage::{All, Backward, Forward};
+    let one = [Forward, Backward, All];
+    assert_eq!(stages(two_steps(true)), [one, one].concat());
+}
+
+#[test]
+fn the_span_of_a_stage_is_summed_over_steps() {
+    for marked in [true, false] {
+        let found = rows(two_steps(marked));
+        let backward = found.iter().find(|row| row.stage == Stage::Backward).unwrap();
+        assert_eq!((backward.busy_ns, backward.span_ns), (200, 200), "marked: {marked}");
+        assert_eq!(backward.gpu_busy_pct, 100.0);
+    }
+}
+
 #[test]
 fn what_communication_adds_is_told_of_each_stage() {
     let mut fixture = Fixture::default();
