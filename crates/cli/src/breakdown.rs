@@ -51,16 +51,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
-    let decoded = input::decode(path)?;
+    // (A pipe is read once: its sentences are those of a trace without arguments.)
+    let version = if path.is_file() { Some(input::Version::of(path)?) } else { None };
+    let decoded = &input::decode(path)?;
     let analyses = analyze(&decoded.trace, &Options::default());
     let plan = plan_repair(&decoded.trace, &PlanOptions::default());
     if arguments.json {
-        return Ok(breakdown_json(&decoded, &analyses, &plan.before)?);
+        return Ok(breakdown_json(decoded, &analyses, &plan.before)?);
     }
     // The sentences of `triage`, so that the two never differ. (They name what they leave out.)
     let name = path.to_string_lossy();
     let facts = UserFacts::default();
-    let found = order_triage(&decoded.trace, &name, &Sources::default(), &facts, Part::default())?;
+    let details = version.map(|version| input::details_of(path, decoded, &version)).transpose()?;
+    let sources = Sources { details: details.as_ref(), ..Sources::default() };
+    let found = order_triage(&decoded.trace, &name, &sources, &facts, Part::default())?;
     let mut takeaways = report::Section::new("takeaways", "Takeaways");
     takeaways.intro.clone_from(&found.takeaways);
     let mut sections = Vec::new();
@@ -68,7 +72,7 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
         sections.push(takeaways);
     }
     sections.extend(analyses.sections());
-    sections.push(RepairReport::new(&decoded, &plan).section());
+    sections.push(RepairReport::new(decoded, &plan).section());
     let mut problems = report::Section::new("problems", "Problems");
     problems.tables.push(problem_table(&decoded.problems));
     sections.push(problems);

@@ -83,12 +83,20 @@ pub fn read(path: &Path, role: Role) -> Result<Opened> {
 /// # Errors
 /// When it cannot be read any more, or has changed.
 pub fn details(path: &Path, opened: &Opened) -> Result<Details> {
-    let mut reader = DetailsReader::new(&opened.decoded);
+    details_of(path, &opened.decoded, &opened.version)
+}
+
+/// The same for a trace that was decoded alone; `version` is that of the file before.
+///
+/// # Errors
+/// When it cannot be read any more, or has changed.
+pub fn details_of(path: &Path, decoded: &Decoded, version: &Version) -> Result<Details> {
+    let mut reader = DetailsReader::new(decoded);
     pieces(path, "reading arguments", |piece| {
         reader.push(piece);
         !reader.is_done()
     })?;
-    if Version::of(path)? != opened.version {
+    if Version::of(path)? != *version {
         bail!("{} changed while it was being read", path.display());
     }
     Ok(reader.finish())

@@ -66,6 +66,21 @@ fn shapes_are_recorded_if_the_ops_have_them() {
 }
 
 #[test]
+fn breakdown_prints_the_sentences_of_triage() {
+    let sentences = |text: &str, chapter: &str| -> Vec<String> {
+        let lead = text.lines().skip_while(|line| *line != chapter).skip(1);
+        let lead = lead.take_while(|line| !line.starts_with('#'));
+        lead.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    };
+    let (folder, triage) = triaged("audit-same", &products());
+    let breakdown = folder.run(&["breakdown", "run.json"]).done().stdout;
+    let (of_triage, of_breakdown) =
+        (sentences(&triage, "## Triage"), sentences(&breakdown, "## Takeaways"));
+    assert!(!of_triage.is_empty(), "{triage}");
+    assert_eq!(of_breakdown, of_triage);
+}
+
+#[test]
 fn questions_about_a_server_need_a_server() {
     let (_folder, stdout) = triaged("audit-questions", &products());
     for useless in [

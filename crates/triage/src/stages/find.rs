@@ -112,7 +112,9 @@ impl<'a> Finder<'a> {
         let of = |key: &dyn Fn(TrackId) -> usize, len, sides: &[Side]| lay(key, len, sides, true);
         let process = |track: TrackId| trace.track_info(track).process.0 as usize;
         let cpu = [Side::Cpu, Side::Engine];
-        let is_training = windows.iter().any(|window| window.stage.is_training());
+        // (A forward pass alone may run kernels of these names, too: those of a transposed convolution.)
+        let is_update = |stage: Stage| stage.is_training() && stage != Stage::Forward;
+        let is_training = windows.iter().any(|window| is_update(window.stage));
         let is_backward = |work: &Work| {
             let name = trace.strings.get(work.name);
             is_training && work.kind == RawKind::Kernel && is_backward_kernel(name)

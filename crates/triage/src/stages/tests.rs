@@ -83,6 +83,18 @@ fn what_follows_a_backward_pass_in_a_step_is_not_the_next_forward_pass() {
 }
 
 #[test]
+fn a_kernel_of_a_transposed_convolution_is_no_backward_pass() {
+    let mut fixture = Fixture::default();
+    fixture.push(slice("user_annotation", "## forward ##").on(PID, 1).at(0, 100));
+    for (link, at) in [(1, 10), (2, 200)] {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(PID, 1);
+        fixture.push(launch.at(at, 5).link(link));
+        fixture.push(kernel("cutlass_tensorop_s1688dgrad_optimized").at(at + 300, 50).link(link));
+    }
+    assert_eq!(stages(fixture), [Stage::Forward, Stage::All]);
+}
+
+#[test]
 fn the_span_of_a_stage_is_summed_over_steps() {
     for marked in [true, false] {
         let found = rows(two_steps(marked));
