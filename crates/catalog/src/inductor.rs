@@ -8,6 +8,9 @@
 use crate::Category;
 use crate::pattern::is_match;
 
+/// Losses, as the graph's operations name them.
+const LOSSES: &[&str] = &["nll_loss", "cross_entropy", "mse_loss", "smooth_l1", "kl_div"];
+
 /// How Inductor generated the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -65,9 +68,7 @@ fn of_operations(kind: Kind, operations: &str) -> (Category, &'static str) {
         any(&["layer_norm", "group_norm", "rms_norm", "batch_norm", "instance_norm"]);
     if norm_by_name || (any(&["<rsqrt>"]) && any(&["<mean>", "<pow>", "<var"])) {
         (Category::Norm, "inductor.norm")
-    } else if any(&["log_softmax"])
-        || (reduces && any(&["nll_loss", "cross_entropy", "mse_loss", "smooth_l1", "kl_div"]))
-    {
+    } else if any(&["log_softmax"]) || (reduces && any(LOSSES)) {
         // (Attention has a softmax without a logarithm.)
         (Category::Loss, "inductor.loss")
     } else if any(&["softmax"]) || (reduces && any(&["<amax>"]) && any(&["<exp>"])) {
@@ -85,7 +86,7 @@ fn of_operations(kind: Kind, operations: &str) -> (Category, &'static str) {
         "hardswish",
     ]) {
         (Category::Activation, "inductor.activation")
-    } else if any(&["nll_loss", "cross_entropy", "mse_loss", "smooth_l1", "kl_div"]) {
+    } else if any(LOSSES) {
         // (A gradient of the loss is an input of the whole backward pass: with an activation, that decides.)
         (Category::Loss, "inductor.loss")
     } else if any(&["<amax>", "<quantize", "<fp8", "float8"]) && (reduces || any(&["<clamp>"])) {

@@ -152,7 +152,7 @@ fn is_generated(name: &str) -> bool {
 }
 
 /// Whether a range is code of a compiler: names that PyTorch gives to compiled functions.
-fn is_compiled(name: &str) -> bool {
+pub(crate) fn is_compiled(name: &str) -> bool {
     name.starts_with("Torch-Compiled Region")
         || name.contains("CompiledFxGraph")
         || name.contains("torchinductor_")

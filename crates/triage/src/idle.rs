@@ -10,6 +10,7 @@ pub(crate) mod place;
 
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
+use crate::facts::is_compiled;
 use timeline::before_window::is_gpu;
 use timeline::gpu::Gpu;
 use timeline::intervals::{Collector, Interval, length, union, without};
@@ -198,9 +199,7 @@ fn named(name: &str) -> Named {
         other_call: known.is_none(),
         graph: name.contains("GraphLaunch"),
         annotation: name.starts_with("Optimizer."),
-        compiled: name.starts_with("Torch-Compiled Region")
-            || name.contains("CompiledFxGraph")
-            || name.contains("CompiledFunction"),
+        compiled: is_compiled(name) || name.contains("CompiledFunction"),
         step_number: number.and_then(|number| number.parse().ok()).unwrap_or_default(),
         frees: matches!(name, "cudaFree" | "hipFree"),
         // (Kineto's activities of overhead: `Lazy Function Loading`, `Runtime Triggered Module Loading`.)
@@ -425,7 +424,7 @@ impl Idle {
 
 /// When the device did anything, counted in tables or not.
 #[inline(never)]
-fn busy(gpu: &Gpu<'_>) -> Vec<Interval> {
+pub(crate) fn busy(gpu: &Gpu<'_>) -> Vec<Interval> {
     let mut busy = Collector::default();
     for at in 0..gpu.len() {
         let slice = gpu.slice(at);

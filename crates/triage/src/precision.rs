@@ -111,12 +111,12 @@ pub(super) fn sentence(
         peak.title
     );
     let shorter_ns = removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
-    // (Where all of it is saved, no wait is in the way.)
     // (Less than that is hidden by the noise between two runs.)
     let least_ns = wall.span_ns / 100;
     if wall.is_unreal() || shorter_ns < least_ns || (saved_ns < least_ns && !wall.is_vague()) {
         return None;
     }
+    // (Where all of it is saved, no wait is in the way.)
     let is_vague = wall.is_vague() && percent(saved_ns, shorter_ns) < ALL_PCT;
     let gain = if is_vague {
         format!(

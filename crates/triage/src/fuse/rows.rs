@@ -144,31 +144,33 @@ pub(super) fn rows(
 /// priority.
 #[inline(never)]
 fn join_stages(rows: &mut [FuseRow], judged: &[(Accepted, Option<Advice>)], wall: &Wall) {
-    let change = |row: &FuseRow| (row.pattern_id.clone(), row.candidate_fused_path.clone());
-    let advised: Vec<(String, String)> =
-        rows.iter().filter(|row| row.priority.is_some()).map(change).collect();
-    for row in rows.iter_mut().filter(|row| row.priority.is_some()) {
-        let own = change(row);
-        if advised.iter().filter(|other| **other == own).count() < 2 {
-            continue;
-        }
-        let of_change = judged
+    let mut by_change: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.priority.is_some()) {
+        let change = (row.pattern_id.clone(), row.candidate_fused_path.clone());
+        by_change.entry(change).or_default().push(at);
+    }
+    for ((pattern, path), stages) in by_change.into_iter().filter(|(_, stages)| stages.len() > 1) {
+        let advice = judged
             .iter()
-            .filter(|(accepted, _)| id(&accepted.candidate) == own.0)
-            .filter_map(|(_, advice)| advice.as_ref().filter(|advice| advice.path == own.1));
-        let mut removed: Vec<Removed> = of_change.flat_map(|it| it.removed.clone()).collect();
+            .filter(|(accepted, _)| id(&accepted.candidate) == pattern)
+            .filter_map(|(_, advice)| advice.as_ref().filter(|advice| advice.path == path));
+        let mut removed: Vec<Removed> = advice.flat_map(|it| it.removed.clone()).collect();
         trace::sort(&mut removed);
         let saved_ns = wall.saved_without(&removed);
-        row.priority = wall.priority(saved_ns).or(row.priority);
         let pct = percent(saved_ns, wall.span_ns);
-        row.together = Some((saved_ns, pct));
-        row.rationale.push_str(&format!(
+        let text = format!(
             " The same change acts in {} stages. In all of them it saves at most {} ({} of {}).",
-            advised.iter().filter(|other| **other == own).count(),
+            stages.len(),
             units::time(saved_ns),
             units::percent(pct),
             wall.span(),
-        ));
+        );
+        for at in stages {
+            let row = &mut rows[at];
+            row.priority = wall.priority(saved_ns).or(row.priority);
+            row.together = Some((saved_ns, pct));
+            row.rationale.push_str(&text);
+        }
     }
 }
 

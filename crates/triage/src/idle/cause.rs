@@ -414,7 +414,6 @@ impl Device<'_, '_> {
     fn pauses(&mut self) -> String {
         let mut listed: Vec<Gap> = self.gaps.pauses().copied().collect();
         let none = listed.is_empty();
-        let (mut n_alike, mut alike_ns) = (0, 0);
         if none && self.explained.cause != Cause::Paced {
             // (A gap that comes in each step is longest by chance: its like stand with it.)
             let longest_ns = self.gaps.all.iter().map(Gap::ns).max().unwrap_or_default();
@@ -423,8 +422,6 @@ impl Device<'_, '_> {
             if listed.len() > MOST_ALIKE {
                 listed.clear();
             }
-            n_alike = listed.len();
-            alike_ns = listed.iter().fold(0_i64, |sum, gap| sum.saturating_add(gap.ns()));
         }
         let trace = self.trace;
         // (What the CPU does once the work is queued explains nothing, but for a call that waits.)
@@ -489,14 +486,15 @@ impl Device<'_, '_> {
             .collect();
         match told.as_slice() {
             [] => String::new(),
-            [one] if none && n_alike > 1 => {
-                if by_place.iter().any(|(_, gaps)| gaps.len() == n_alike) {
+            [one] if none && listed.len() > 1 => {
+                if by_place.iter().any(|(_, gaps)| gaps.len() == listed.len()) {
                     format!(" The longest gaps are {one}.")
                 } else {
                     format!(
-                        " {n_alike} gaps are at least half as long as the longest, together {} ({}). Among them: {one}.",
-                        units::time(alike_ns),
-                        share(alike_ns)
+                        " {} gaps are at least half as long as the longest, together {} ({}). Among them: {one}.",
+                        listed.len(),
+                        units::time(sum(&listed)),
+                        share(sum(&listed))
                     )
                 }
             }

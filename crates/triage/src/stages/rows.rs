@@ -12,6 +12,7 @@ use super::grammar::Load;
 use super::pace::Waits;
 use super::windows::{Side, StageWindow};
 use super::{Stage, Stages};
+use crate::idle::busy;
 use crate::words;
 use analysis::columns;
 use timeline::gpu::{Extent, Gpu};
@@ -72,13 +73,6 @@ pub struct StageRow {
     pub recognised_by: String,
 }
 
-/// The time in which a device did anything.
-fn device_busy(gpu: &Gpu<'_>) -> Vec<Interval> {
-    let counted = (0..gpu.len()).map(|at| gpu.slice(at));
-    let all = counted.chain((0..gpu.n_beside()).map(|at| gpu.slice_beside(at)));
-    union(all.map(|slice| (slice.start_ns, slice.end_ns())).collect())
-}
-
 impl Stages {
     /// One row per stage that has GPU slices; `exposed_ns` is the exposed time of every slice.
     #[inline(never)]
@@ -104,7 +98,7 @@ impl Stages {
         let all_ns =
             sums.iter().fold(0_i64, |all, (extent, ..)| all.saturating_add(extent.total_ns));
         let spans = self.spans(gpu, launches);
-        let busy = device_busy(gpu);
+        let busy = busy(gpu);
         let n_stages = sums.iter().filter(|(extent, ..)| extent.n > 0).count();
         Stage::EVERY
             .iter()

@@ -71,7 +71,15 @@ impl Session for FirstSession {
                     Err(failure) => port.send(Response::Failed { job, failure }),
                 }
             }
-            _ => {}
+            // The other program's.
+            Request::AddCompanion { .. }
+            | Request::RemoveCompanion { .. }
+            | Request::Triage { .. }
+            | Request::Describe { .. }
+            | Request::Compare { .. }
+            | Request::Kernel { .. }
+            | Request::Window { .. }
+            | Request::Artifacts { .. } => {}
         }
     }
 }

@@ -104,7 +104,8 @@ impl Session for TriageSession {
                     Err(failure) => port.send(Response::NoArtifacts { job, failure }),
                 }
             }
-            _ => {}
+            // The other program's.
+            Request::Analyze { .. } | Request::PlanRepair { .. } | Request::Repair { .. } => {}
         }
     }
 }
