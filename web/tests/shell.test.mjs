@@ -217,7 +217,7 @@ test("a trace without GPU slices: one sentence, and how to record them", async (
   await id(page, "dialog").waitFor();
   assert.match(await id(page, "dialog").textContent(), /with_stack=True/);
   await id(page, "dialog-close").click();
-  // A key that is pressed while the dialog closes belongs to the dialog.
+  // Once the dialog is gone, keys are the page's, though the page may not have heard of it yet.
   await id(page, "dialog").waitFor({ state: "hidden" });
   await page.keyboard.press("2");
   await id(page, "view-triage").getByTestId("no-gpu").waitFor(PATIENCE);

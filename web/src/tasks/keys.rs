@@ -20,14 +20,25 @@ pub enum Command {
     Show(View),
 }
 
-/// The command of a key. `in_field`: a text field has the focus, so letters are text.
+/// Where a key is pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the page.
+    Page,
+    /// In a text field, so letters are text.
+    Field,
+    /// In a dialog: below it, nothing moves.
+    Dialog,
+}
+
+/// The command of a key.
 #[must_use]
-pub fn command(key: &str, modified: bool, in_field: bool, state: &State) -> Option<Command> {
+pub fn command(key: &str, modified: bool, place: Place, state: &State) -> Option<Command> {
     if modified {
         return key.eq_ignore_ascii_case("o").then_some(Command::Open);
     }
-    // Escape in a dialog and in a field is theirs; below a dialog, nothing moves.
-    if in_field || !state.keys_on || state.dialog.is_some() {
+    // Escape in a dialog and in a field is theirs.
+    if place != Place::Page || !state.keys_on {
         return None;
     }
     match key {
@@ -43,15 +54,11 @@ pub fn command(key: &str, modified: bool, in_field: bool, state: &State) -> Opti
 
 /// Handles a key press; `true` if it was a command.
 pub fn handle_key(event: &KeyboardEvent, state: &State, tasks: &Tasks) -> bool {
-    let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
-    let in_field = target.is_some_and(|target| {
-        matches!(target.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT")
-    });
     let modified = event.ctrl_key() || event.meta_key();
     if event.alt_key() {
         return false;
     }
-    let Some(command) = command(&event.key(), modified, in_field, state) else { return false };
+    let Some(command) = command(&event.key(), modified, place(event), state) else { return false };
     match command {
         Command::Open => files::pick(),
         Command::Help => tasks.dispatch(Action::DialogSet(Some(Dialog::Help))),
@@ -63,6 +70,20 @@ pub fn handle_key(event: &KeyboardEvent, state: &State, tasks: &Tasks) -> bool {
         Command::Search => return focus_filter(),
     }
     true
+}
+
+/// Asked of the document: the state learns that a dialog is closed from an event, some time after the dialog is gone.
+fn place(event: &KeyboardEvent) -> Place {
+    let open = gloo::utils::document().query_selector("dialog[open]").ok().flatten();
+    let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+    let in_field = target.is_some_and(|target| {
+        matches!(target.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT")
+    });
+    match (open, in_field) {
+        (Some(_), _) => Place::Dialog,
+        (None, true) => Place::Field,
+        (None, false) => Place::Page,
+    }
 }
 
 /// A screen reader goes on from the heading of the view, and Tab to what follows it.
@@ -88,22 +109,22 @@ mod tests {
     #[test]
     fn letters_are_text_in_a_field_and_can_be_switched_off() {
         let state = reduce(&State::default(), Action::Added(JobId(1), "a".into(), 1));
-        assert_eq!(command("?", false, false, &state), Some(Command::Help));
-        assert_eq!(command("?", false, true, &state), None);
-        assert_eq!(command("2", false, false, &state), Some(Command::Show(View::Triage)));
-        assert_eq!(command("8", false, false, &state), Some(Command::Show(View::Downloads)));
-        assert_eq!(command("9", false, false, &state), None);
-        assert_eq!(command("0", false, false, &state), None);
-        assert_eq!(command("o", true, true, &state), Some(Command::Open));
-        assert_eq!(command("c", true, false, &state), None);
+        assert_eq!(command("?", false, Place::Page, &state), Some(Command::Help));
+        assert_eq!(command("?", false, Place::Field, &state), None);
+        assert_eq!(command("2", false, Place::Page, &state), Some(Command::Show(View::Triage)));
+        assert_eq!(command("8", false, Place::Page, &state), Some(Command::Show(View::Downloads)));
+        assert_eq!(command("9", false, Place::Page, &state), None);
+        assert_eq!(command("0", false, Place::Page, &state), None);
+        assert_eq!(command("o", true, Place::Field, &state), Some(Command::Open));
+        assert_eq!(command("c", true, Place::Page, &state), None);
         let off = reduce(&state, Action::KeysSet(false));
-        assert_eq!(command("/", false, false, &off), None);
-        let open = reduce(&state, Action::DialogSet(Some(Dialog::Help)));
-        assert_eq!(command("2", false, false, &open), None);
+        assert_eq!(command("/", false, Place::Page, &off), None);
+        assert_eq!(command("2", false, Place::Dialog, &state), None);
+        assert_eq!(command("o", true, Place::Dialog, &state), Some(Command::Open));
     }
 
     #[test]
     fn views_need_a_file() {
-        assert_eq!(command("1", false, false, &State::default()), None);
+        assert_eq!(command("1", false, Place::Page, &State::default()), None);
     }
 }
