@@ -18,7 +18,6 @@ mod repair;
 mod report;
 mod several;
 
-use kinetoscope::report::Cell;
 use serde::{Deserialize, Serialize};
 
 pub use artifacts::{ArtifactFile, ArtifactWish, Artifacts, Parts};
@@ -210,15 +209,6 @@ pub enum Response {
     },
     /// The analyses are done.
     Report { job: JobId, report: Analyses },
-    /// The next rows of a table, before the message that the table itself comes with. A long table in one
-    /// message would keep the page from answering for longer than a person notices.
-    Rows {
-        job: JobId,
-        /// Id of the table.
-        table: String,
-        /// The rows.
-        rows: Vec<Vec<Cell>>,
-    },
     /// The repair is planned.
     RepairPlanned {
         job: JobId,

@@ -1,10 +1,11 @@
 //! How a [`crate::protocol`] value travels: an object whose `body` is the value and whose other fields are
-//! handles (`File`, `Blob`) that structured cloning passes by reference.
+//! handles (`File`, `Blob`) that structured cloning passes by reference. The columns of tables are byte strings, which
+//! are moved (ADR 16).
 
-use js_sys::{Object, Reflect};
+use js_sys::{Array, Object, Reflect, Uint8Array};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_wasm_bindgen::Serializer;
-use wasm_bindgen::JsValue;
+use wasm_bindgen::{JsCast, JsValue};
 
 const BODY: &str = "body";
 
@@ -25,6 +26,27 @@ pub fn pack<T: Serialize>(value: &T) -> Result<Object, JsValue> {
 /// When the message is not one of this protocol, or of another version of it.
 pub fn unpack<T: DeserializeOwned>(message: &JsValue) -> Result<T, JsValue> {
     Ok(serde_wasm_bindgen::from_value(Reflect::get(message, &BODY.into())?)?)
+}
+
+/// The buffers of the byte strings in a message: the columns of its tables. They can be moved instead of copied.
+#[must_use]
+pub fn buffers(message: &Object) -> Array {
+    let buffers = Array::new();
+    collect(message, &buffers);
+    buffers
+}
+
+fn collect(value: &JsValue, into: &Array) {
+    if let Some(bytes) = value.dyn_ref::<Uint8Array>() {
+        into.push(&bytes.buffer());
+    } else if let Some(values) = value.dyn_ref::<Array>() {
+        values.iter().for_each(|value| collect(&value, into));
+    } else if let Some(object) = value.dyn_ref::<Object>()
+        // (Handles such as a `Blob` have no fields of their own.)
+        && !value.is_function()
+    {
+        Object::values(object).iter().for_each(|value| collect(&value, into));
+    }
 }
 
 /// Adds a handle to an envelope.

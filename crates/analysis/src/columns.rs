@@ -113,13 +113,13 @@ const LISTED_STREAMS: usize = 6;
 
 /// The streams of a row, as a cell lists them.
 #[must_use]
-pub fn list_streams(streams: &[String]) -> Cell {
+pub fn list_streams(streams: &[String]) -> Cell<'_> {
     let listed = streams.len().min(LISTED_STREAMS);
     let mut text = streams[..listed].join(", ");
     if listed < streams.len() {
         text.push_str(&format!(" and {} more", streams.len() - listed));
     }
-    Cell::Text(text)
+    Cell::from(text)
 }
 
 /// The column "Streams".

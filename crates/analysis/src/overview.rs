@@ -209,12 +209,12 @@ fn verdict(
 }
 
 /// One figure of the overview: a name and a value of any kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FigureRow {
     /// Its name.
     pub figure: String,
     /// The value.
-    pub value: Cell,
+    pub value: Cell<'static>,
     /// Its definition, or the field of the file it comes from.
     pub note: String,
 }
@@ -255,11 +255,11 @@ impl Overview {
             last_ns: _,
         } = gpu;
         let not_said = "not recorded in the file";
-        let text = |value: &Option<String>| Cell::or_missing(value.clone(), Cell::Text, not_said);
+        let text = |value: &Option<String>| Cell::or_missing(value.clone(), Cell::from, not_said);
         let number = |value: &Option<i64>| {
-            Cell::or_missing(*value, |value| Cell::Text(value.to_string()), not_said)
+            Cell::or_missing(*value, |value| Cell::from(value.to_string()), not_said)
         };
-        let apart = |value: Cell| match &before_window.unknown {
+        let apart = |value: Cell<'static>| match &before_window.unknown {
             Some(reason) => Cell::Missing { reason: reason.clone().into() },
             None => value,
         };
@@ -276,7 +276,7 @@ impl Overview {
         }
         let names = (!names.is_empty()).then(|| names.join(", "));
 
-        let figure = |figure: &str, value: Cell, note: &str| FigureRow {
+        let figure = |figure: &str, value: Cell<'static>, note: &str| FigureRow {
             figure: figure.to_owned(),
             value,
             note: note.to_owned(),

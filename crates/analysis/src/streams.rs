@@ -142,7 +142,7 @@ impl Row for DeviceRow {
             cell: |row| {
                 Cell::or_missing(
                     row.name.clone(),
-                    Cell::Text,
+                    Cell::from,
                     "not recorded: deviceProperties has no entry for this device",
                 )
             },

@@ -19,7 +19,7 @@ pub(crate) const STEP_SIDE: &[Word] = &[
 
 /// A category by its id.
 #[must_use]
-pub fn category(id: &str) -> Cell {
+pub fn category(id: &str) -> Cell<'_> {
     let known = Category::ALL.iter().find(|category| category.id() == id);
     known.map_or_else(
         || id.into(),
@@ -41,7 +41,7 @@ pub fn category_title(id: &str) -> &str {
 
 /// A family by its id.
 #[must_use]
-pub fn family(id: &str) -> Cell {
+pub fn family(id: &str) -> Cell<'_> {
     let known = Family::ALL.iter().find(|family| family.id() == id);
     known.map_or_else(
         || id.into(),

@@ -109,7 +109,7 @@ fn figures(concurrency: &Concurrency, coverage: &Coverage) -> Vec<FigureRow> {
     let share = |part: i64, whole: i64| {
         Cell::Percent(if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 })
     };
-    let figure = |figure: &str, value: Cell, note: &str| FigureRow {
+    let figure = |figure: &str, value: Cell<'static>, note: &str| FigureRow {
         figure: figure.to_owned(),
         value,
         note: note.to_owned(),

@@ -108,13 +108,14 @@ pub(crate) fn strip_section(names: &Names, section: &Section) -> Section {
     let mut section = section.clone();
     section.intro.iter_mut().for_each(|text| *text = names.strip(text));
     for table in &mut section.tables {
-        for row in &mut table.rows {
-            for (cell, column) in row.iter_mut().zip(&table.columns) {
-                if let Cell::Text(text) = cell
-                    && column.unit != Unit::Name
-                {
-                    *text = names.strip(text);
-                }
+        for at in 0..table.columns.len() {
+            let is_named =
+                |cell: Cell| matches!(cell, Cell::Text(text) if names.strip(&text) != text);
+            if table.columns[at].unit != Unit::Name && table.cells(at).any(is_named) {
+                *table = table.clone().mapped(at, |cell| match cell {
+                    Cell::Text(text) => names.strip(&text).into(),
+                    other => other,
+                });
             }
         }
     }

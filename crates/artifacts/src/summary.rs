@@ -46,7 +46,7 @@ impl Row for FactRow {
             title: "Value",
             unit: Unit::Text,
             help: "The value of the fact.",
-            cell: |row| Cell::or_missing(row.value.clone(), Cell::Text, "not recorded"),
+            cell: |row| Cell::or_missing(row.value.clone(), Cell::from, "not recorded"),
         },
         Column {
             key: "source",

@@ -91,7 +91,7 @@ impl Job {
         let report = kinetoscope::analyze(&self.decoded()?.trace, &Options::default());
         let sections = report.sections();
         let tables = sections.iter().flat_map(|section| &section.tables);
-        Ok(tables.filter(|table| table.id == "kernels").map(|table| table.rows.len() as u32).sum())
+        Ok(tables.filter(|table| table.id == "kernels").map(|table| table.n_rows() as u32).sum())
     }
 
     /// Plans the repair; returns the number of slices that Perfetto v51 to v56 drop from the original file.

@@ -54,21 +54,21 @@ impl report::Row for ProblemRow {
             title: "Severity",
             unit: Unit::Text,
             help: "error: data is missing or misread; warning: other tools may fail; info: harmless.",
-            cell: |row| Cell::Text(row.severity.clone()),
+            cell: |row| Cell::from(&row.severity),
         },
         Column {
             key: "kind",
             title: "Kind",
             unit: Unit::Name,
             help: "Name of the problem in the JSON.",
-            cell: |row| Cell::Text(row.kind.clone()),
+            cell: |row| Cell::from(&row.kind),
         },
         Column {
             key: "title",
             title: "Problem",
             unit: Unit::Text,
             help: "Title of the problem.",
-            cell: |row| Cell::Text(row.title.clone()),
+            cell: |row| Cell::from(&row.title),
         },
         Column {
             key: "count",
@@ -96,14 +96,14 @@ impl report::Row for ProblemRow {
             title: "Excerpt",
             unit: Unit::Text,
             help: "The first characters of the affected text.",
-            cell: |row| Cell::Text(row.excerpt.clone()),
+            cell: |row| Cell::from(&row.excerpt),
         },
         Column {
             key: "help",
             title: "Meaning",
             unit: Unit::Text,
             help: "The effect of the defect and how Kinetoscope handles it.",
-            cell: |row| Cell::Text(row.help.clone()),
+            cell: |row| Cell::from(&row.help),
         },
     ];
 }

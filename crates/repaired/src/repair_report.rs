@@ -96,7 +96,7 @@ impl RepairReport {
         section.intro.extend(time_base);
         section.intro.extend(impossible_note);
         section.tables.extend([predictions, rules, lanes]);
-        if !impossible.rows.is_empty() {
+        if !impossible.is_empty() {
             section.tables.push(impossible);
         }
         section

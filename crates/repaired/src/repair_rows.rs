@@ -39,14 +39,14 @@ impl report::Row for PredictionRow {
             title: "Original",
             unit: Unit::Text,
             help: "How these versions show the original file, predicted by the built-in importer model.",
-            cell: |row| Cell::Text(row.before.clone()),
+            cell: |row| Cell::from(&row.before),
         },
         Column {
             key: "after",
             title: "Repaired",
             unit: Unit::Text,
             help: "How they show the repaired file, by the same model.",
-            cell: |row| Cell::Text(row.after.clone()),
+            cell: |row| Cell::from(&row.after),
         },
     ];
 }
@@ -148,7 +148,7 @@ impl report::Row for LaneRow {
             title: "Lane",
             unit: Unit::Name,
             help: "Name of the new thread, derived from its parent's name.",
-            cell: |row| Cell::Text(row.name.clone()),
+            cell: |row| Cell::from(&row.name),
         },
         Column {
             key: "kind",
@@ -168,7 +168,7 @@ impl report::Row for LaneRow {
             title: "Process",
             unit: Unit::Text,
             help: "The lane's pid, as in the file.",
-            cell: |row| Cell::Text(row.pid.clone()),
+            cell: |row| Cell::from(&row.pid),
         },
         Column {
             key: "tid",
@@ -182,7 +182,7 @@ impl report::Row for LaneRow {
             title: "Parent tid",
             unit: Unit::Text,
             help: "The tid of the thread that the lane's events come from, as in the file.",
-            cell: |row| Cell::Text(row.parent_tid.clone()),
+            cell: |row| Cell::from(&row.parent_tid),
         },
         Column {
             key: "sort_index",
@@ -192,7 +192,7 @@ impl report::Row for LaneRow {
             cell: |row| {
                 Cell::or_missing(
                     row.sort_index.map(|at| at.to_string()),
-                    Cell::Text,
+                    Cell::from,
                     "not recorded",
                 )
             },

@@ -3,15 +3,14 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
-
 use crate::units::{self, Scale};
 
-/// One value of a table. It stays a number until somebody looks at it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Cell {
+/// One value of a table. It stays a number until somebody looks at it. Its text belongs to the row that it is made of,
+/// or to the table that it is read from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell<'a> {
     /// Text: a name, an id.
-    Text(String),
+    Text(Cow<'a, str>),
     /// A length of time in nanoseconds.
     Ns(i64),
     /// A point on the file's own clock in nanoseconds; never rounded.
@@ -29,16 +28,16 @@ pub enum Cell {
     /// One of a fixed set of words: see [`Word`].
     Word {
         /// The value in JSON and in raw copies: `already_fused`.
-        id: Cow<'static, str>,
+        id: Cow<'a, str>,
         /// What a person reads: "already fused".
-        label: Cow<'static, str>,
+        label: Cow<'a, str>,
         /// What the word means, in one phrase; empty where it explains itself.
-        meaning: Cow<'static, str>,
+        meaning: Cow<'a, str>,
     },
     /// There is no value, and why.
     Missing {
         /// Why, for a person: "no launch of it is in the file".
-        reason: Cow<'static, str>,
+        reason: Cow<'a, str>,
     },
 }
 
@@ -57,18 +56,18 @@ pub struct Word {
 impl Word {
     /// The cell of the word called `id` in `words`. An id that the table lacks is shown as it is.
     #[must_use]
-    pub fn cell(words: &[Self], id: &str) -> Cell {
+    pub fn cell<'a>(words: &[Self], id: &'a str) -> Cell<'a> {
         words.iter().find(|word| word.id == id).map_or_else(|| id.into(), |word| (*word).into())
     }
 }
 
-impl From<Word> for Cell {
+impl From<Word> for Cell<'_> {
     fn from(Word { id, label, meaning }: Word) -> Self {
         Self::Word { id: id.into(), label: label.into(), meaning: meaning.into() }
     }
 }
 
-impl Cell {
+impl Cell<'_> {
     /// A cell that says why it has no value.
     #[must_use]
     pub fn missing(reason: &'static str) -> Self {
@@ -82,6 +81,26 @@ impl Cell {
         reason: &'static str,
     ) -> Self {
         value.map_or_else(|| Self::missing(reason), make)
+    }
+
+    /// The cell with text of its own.
+    #[must_use]
+    pub fn into_owned(self) -> Cell<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        match self {
+            Self::Text(text) => Cell::Text(owned(text)),
+            Self::Word { id, label, meaning } => {
+                Cell::Word { id: owned(id), label: owned(label), meaning: owned(meaning) }
+            }
+            Self::Missing { reason } => Cell::Missing { reason: owned(reason) },
+            Self::Ns(ns) => Cell::Ns(ns),
+            Self::Instant(ns) => Cell::Instant(ns),
+            Self::Count(count) => Cell::Count(count),
+            Self::Percent(percent) => Cell::Percent(percent),
+            Self::Bytes(bytes) => Cell::Bytes(bytes),
+            Self::FileBytes(bytes) => Cell::FileBytes(bytes),
+            Self::Flag(flag) => Cell::Flag(flag),
+        }
     }
 
     /// The text of a cell of words; of a [`Word`] its id.
@@ -107,7 +126,7 @@ impl Cell {
     #[must_use]
     pub fn show(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) => text.clone().into_owned(),
             Self::Ns(ns) => units::time(*ns),
             Self::Instant(ns) => format!("{} µs", units::instant(*ns)),
             Self::Count(count) => units::count(*count),
@@ -158,7 +177,7 @@ impl Cell {
     #[must_use]
     pub fn raw(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) => text.clone().into_owned(),
             Self::Ns(ns) | Self::Instant(ns) => ns.to_string(),
             Self::Count(n) | Self::Bytes(n) | Self::FileBytes(n) => n.to_string(),
             Self::Percent(percent) if percent.is_finite() => percent.to_string(),
@@ -235,9 +254,21 @@ impl Cell {
     }
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+impl<'a> From<&'a String> for Cell<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+impl From<String> for Cell<'_> {
+    fn from(text: String) -> Self {
+        Self::Text(Cow::Owned(text))
     }
 }
 
@@ -292,14 +323,6 @@ mod tests {
         let cell = Word::cell(WORDS, "partial");
         assert_eq!((cell.exact(), cell.meaning()), ("partly fused".into(), None));
         assert_eq!(Word::cell(WORDS, "unheard_of"), Cell::from("unheard_of"));
-    }
-
-    #[test]
-    fn cells_cross_as_json() {
-        let cells =
-            [Cell::Ns(-5), Cell::missing("why"), Cell::Text("k".into()), Cell::Percent(0.5)];
-        let text = serde_json::to_string(&cells).unwrap();
-        assert_eq!(serde_json::from_str::<Vec<Cell>>(&text).unwrap(), cells);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Cell;
+use crate::{Cell, RowKey};
 
 /// What the values of a column are. It decides the alignment, the unit in the header and how the page
 /// draws the cell; it never changes the value.
@@ -69,7 +69,7 @@ pub struct Column<R> {
     /// One sentence that says what the value is and how it was counted.
     pub help: &'static str,
     /// The cell of a row.
-    pub cell: fn(&R) -> Cell,
+    pub cell: fn(&R) -> Cell<'_>,
 }
 
 /// Columns that the page shows of a table until a person chooses others. More do not fit a window of 1400 px.
@@ -85,4 +85,10 @@ pub trait Row: Sized + 'static {
     /// takes the first [`MOST_SHOWN`] of them that the table has; without any, the first of [`Row::COLUMNS`].
     /// Exports have all columns.
     const SHOWN: &'static [&'static str] = &[];
+
+    /// What the row is about, where more can be asked about it.
+    #[must_use]
+    fn key(&self) -> Option<RowKey<'_>> {
+        None
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Constraints of this crate:
 //!
-//! * its only dependency is `serde`: it contains nothing about traces or the page;
+//! * it depends on `serde` and `serde_bytes` only: it contains nothing about traces or the page;
 //! * a row struct declares its columns once ([`Row::COLUMNS`]); the page, the Markdown and the JSON are three
 //!   renderings of that table, and the keys of the JSON *are* the column keys;
 //! * [`units`] formats times, sizes, counts and shares;
@@ -11,16 +11,19 @@
 
 mod cell;
 mod column;
+mod key;
 mod markdown;
 mod name;
 mod section;
 mod table;
 mod tsv;
 pub mod units;
+mod values;
 mod view;
 
 pub use cell::{Cell, Word};
 pub use column::{Align, Column, MOST_SHOWN, Row, Unit};
+pub use key::RowKey;
 pub use markdown::{code_span, document, plain_text};
 pub use name::{short_name, short_names};
 pub use section::{Confidence, Finding, Section};

@@ -1,5 +1,6 @@
 //! Reports and tables as Markdown.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::units::{self, Scale};
@@ -31,7 +32,7 @@ pub fn document(title: &str, sections: &[Section]) -> String {
 fn titled(table: &Table) -> String {
     let mut out = format!("\n### {}\n\n", inline(&table.title));
     let nothing = table.printed.as_ref().is_some_and(Vec::is_empty);
-    if table.rows.is_empty() || nothing {
+    if table.is_empty() || nothing {
         out.push_str(&inline(&table.when_empty));
         out.push('\n');
         return out;
@@ -82,14 +83,15 @@ impl View<'_> {
 fn rows_under_header(view: &View<'_>, summed: &View<'_>) -> String {
     let scales: Vec<Scale> = view.columns().map(|(index, _)| view.table().scale(index)).collect();
     // The names of all columns: those of one table must stay apart.
-    let names: Vec<&str> = view
+    let names: Vec<Cow<'_, str>> = view
         .cells()
         .flat_map(|cells| cells.into_iter().zip(view.columns()))
         .filter_map(|(cell, (_, column))| match cell {
-            Cell::Text(text) if column.unit == Unit::Name => Some(text.as_str()),
+            Cell::Text(text) if column.unit == Unit::Name => Some(text),
             _ => None,
         })
         .collect();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
     let names = short_names(&names, NAME_CHARS);
     let formatted =
         |cell: &Cell, column: &TableColumn, scale: Scale| formatted(cell, column, scale, &names);
@@ -140,7 +142,7 @@ fn formatted(
 ) -> String {
     match cell {
         Cell::Text(text) if column.unit == Unit::Name => {
-            code(names.get(text.as_str()).unwrap_or(text))
+            code(names.get(&**text).map_or(text, |short| short.as_str()))
         }
         Cell::Text(text) => inline(text),
         other => inline(&other.show_in(scale)),

@@ -1,10 +1,12 @@
 //! A table without its type: what crosses to the page and what Markdown prints.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Align, Cell, MOST_SHOWN, Row, Unit, View, units::Scale};
+use crate::values::{Texts, TextsBuilder, Values};
+use crate::{Align, Cell, Column, MOST_SHOWN, Row, RowKey, Unit, View, units::Scale};
 
 /// One column of a [`Table`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,8 +31,8 @@ impl TableColumn {
     }
 }
 
-/// Rows of cells under columns.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Rows of cells under columns. The cells are stored by column (ADR 16); tables share them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Table {
     /// Stable id: `kernels`.
     pub id: Cow<'static, str>,
@@ -38,8 +40,14 @@ pub struct Table {
     pub title: Cow<'static, str>,
     /// The columns, in order.
     pub columns: Vec<TableColumn>,
-    /// The rows, in the order of the report; every row has one cell per column.
-    pub rows: Vec<Vec<Cell>>,
+    /// Which of the stored rows it has.
+    rows: Rows,
+    /// The stored cells of each column.
+    values: Vec<Arc<Values>>,
+    /// What each stored row is about; empty if no row has a key.
+    keys: Arc<Values>,
+    /// The texts of cells and keys.
+    texts: Arc<Texts>,
     /// How many rows a Markdown document prints; the rest is counted in one line. `None` for all.
     pub preview: Option<u32>,
     /// The rows that a Markdown document prints, where these are not the first ones. The page shows all.
@@ -52,21 +60,47 @@ pub struct Table {
     pub shown: Vec<Cow<'static, str>>,
 }
 
-impl Table {
-    /// Shows a label for each id of the column `key`.
-    #[must_use]
-    pub fn labelled(mut self, key: &str, label: fn(&str) -> Cell) -> Self {
-        if let Some(at) = self.column(key) {
-            for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(at)) {
-                *cell = label(&cell.raw());
-            }
-        }
-        self
-    }
+/// Which of the stored rows a table has.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Rows {
+    /// All of them: so many.
+    All(u32),
+    /// These, in this order.
+    These(Arc<Vec<u32>>),
+}
 
+impl Default for Rows {
+    fn default() -> Self {
+        Self::All(0)
+    }
+}
+
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        let mut rows = 0..self.n_rows();
+        (&self.id, &self.title, &self.columns, self.preview, &self.printed)
+            == (&other.id, &other.title, &other.columns, other.preview, &other.printed)
+            && (&self.when_empty, &self.shown) == (&other.when_empty, &other.shown)
+            && self.n_rows() == other.n_rows()
+            && rows.all(|row| self.row(row).eq(other.row(row)) && self.key(row) == other.key(row))
+    }
+}
+
+impl Table {
     /// The table of `rows`.
     #[must_use]
     pub fn of<R: Row>(id: &'static str, title: &'static str, rows: &[R]) -> Self {
+        let mut texts = TextsBuilder::default();
+        let mut column = |column: &Column<R>| {
+            let mut values = Values::with_capacity(rows.len());
+            rows.iter().for_each(|row| values.push_cell(&(column.cell)(row), &mut texts));
+            Arc::new(values)
+        };
+        let values = R::COLUMNS.iter().map(&mut column).collect();
+        let mut keys = Values::default();
+        if rows.iter().any(|row| row.key().is_some()) {
+            rows.iter().for_each(|row| keys.push_key(row.key(), &mut texts));
+        }
         Self {
             id: id.into(),
             title: title.into(),
@@ -80,14 +114,121 @@ impl Table {
                     summed: false,
                 })
                 .collect(),
-            rows: rows
-                .iter()
-                .map(|row| R::COLUMNS.iter().map(|column| (column.cell)(row)).collect())
-                .collect(),
+            rows: Rows::All(rows.len() as u32),
+            values,
+            keys: Arc::new(keys),
+            texts: Arc::new(texts.finish()),
             preview: None,
             printed: None,
             when_empty: "Nothing to show.".into(),
             shown: R::SHOWN.iter().map(|key| (*key).into()).collect(),
+        }
+    }
+
+    /// How many rows it has.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
+        match &self.rows {
+            Rows::All(n) => *n as usize,
+            Rows::These(rows) => rows.len(),
+        }
+    }
+
+    /// Whether it has no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.n_rows() == 0
+    }
+
+    /// Where a row is stored.
+    fn stored(&self, row: usize) -> Option<usize> {
+        match &self.rows {
+            Rows::All(_) => Some(row),
+            Rows::These(rows) => rows.get(row).map(|row| *row as usize),
+        }
+    }
+
+    /// The cell at a row and a column; `None` outside.
+    #[must_use]
+    pub fn cell(&self, row: usize, column: usize) -> Option<Cell<'_>> {
+        self.values.get(column)?.cell(self.stored(row)?, &self.texts)
+    }
+
+    /// The cells of a row.
+    pub fn row(&self, row: usize) -> impl Iterator<Item = Cell<'_>> {
+        (0..self.columns.len()).filter_map(move |column| self.cell(row, column))
+    }
+
+    /// The cells of a column.
+    pub fn cells(&self, column: usize) -> impl Iterator<Item = Cell<'_>> {
+        (0..self.n_rows()).filter_map(move |row| self.cell(row, column))
+    }
+
+    /// What a row is about.
+    #[must_use]
+    pub fn key(&self, row: usize) -> Option<RowKey<'_>> {
+        self.keys.key(self.stored(row)?, &self.texts)
+    }
+
+    /// These rows of the table, in this order. The cells are shared.
+    #[must_use]
+    pub fn keep(&self, rows: &[u32]) -> Self {
+        let stored = rows.iter().filter_map(|row| self.stored(*row as usize));
+        let rows = Rows::These(Arc::new(stored.map(|row| row as u32).collect()));
+        Self { rows, printed: None, ..self.clone() }
+    }
+
+    /// Puts a column in at a place: `cell` gives the cell of each row.
+    #[must_use]
+    pub fn with_column<'a>(
+        mut self,
+        at: usize,
+        column: TableColumn,
+        cell: impl Fn(usize) -> Cell<'a>,
+    ) -> Self {
+        let (values, texts) = self.made(|row| Some(cell(row)));
+        let at = at.min(self.columns.len());
+        self.columns.insert(at, column);
+        self.values.insert(at, values);
+        self.texts = texts;
+        self
+    }
+
+    /// The table with other cells in a column.
+    #[must_use]
+    pub fn mapped(mut self, column: usize, change: impl for<'a> Fn(Cell<'a>) -> Cell<'a>) -> Self {
+        let (values, texts) = self.made(|row| self.cell(row, column).map(&change));
+        if let Some(at) = self.values.get_mut(column) {
+            (*at, self.texts) = (values, texts);
+        }
+        self
+    }
+
+    /// A stored column with these cells, and the texts with those of the cells.
+    fn made<'a>(&self, cell: impl Fn(usize) -> Option<Cell<'a>>) -> (Arc<Values>, Arc<Texts>) {
+        let n_stored = self.values.first().map_or(self.n_rows(), |values| values.len());
+        // What is stored and not a row of this table is never read.
+        let mut row_of: Vec<Option<usize>> = vec![None; n_stored];
+        for row in 0..self.n_rows() {
+            if let Some(of) = self.stored(row).and_then(|stored| row_of.get_mut(stored)) {
+                *of = Some(row);
+            }
+        }
+        let mut texts = TextsBuilder::from(Texts::clone(&self.texts));
+        let mut values = Values::with_capacity(n_stored);
+        for row in row_of {
+            let cell = row.and_then(&cell).unwrap_or(Cell::missing(""));
+            values.push_cell(&cell, &mut texts);
+        }
+        (Arc::new(values), Arc::new(texts.finish()))
+    }
+
+    /// Shows a label for each id of the column `key`.
+    #[must_use]
+    pub fn labelled(self, key: &str, label: fn(&str) -> Cell<'_>) -> Self {
+        match self.column(key) {
+            Some(at) => self.mapped(at, |cell| label(&cell.raw()).into_owned()),
+            None => self,
         }
     }
 
@@ -105,9 +246,7 @@ impl Table {
     pub fn without(mut self, key: &str) -> Self {
         if let Some(at) = self.column(key) {
             self.columns.remove(at);
-            for row in &mut self.rows {
-                row.remove(at);
-            }
+            self.values.remove(at);
         }
         self
     }
@@ -116,8 +255,7 @@ impl Table {
     #[must_use]
     pub fn only(mut self, keys: &[&str]) -> Self {
         let kept: Vec<usize> = keys.iter().filter_map(|key| self.column(key)).collect();
-        let pick = |row: &Vec<Cell>| kept.iter().filter_map(|at| row.get(*at)).cloned().collect();
-        self.rows = self.rows.iter().map(pick).collect();
+        self.values = kept.iter().filter_map(|at| self.values.get(*at)).cloned().collect();
         self.columns = kept.iter().filter_map(|at| self.columns.get(*at)).cloned().collect();
         self
     }
@@ -132,21 +270,11 @@ impl Table {
     /// Leaves out those of the columns called `keys` that have no value in any row.
     #[must_use]
     pub fn without_missing(mut self, keys: &[&str]) -> Self {
-        let kept: Vec<bool> = self
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(at, column)| {
-                let has_value =
-                    |row: &Vec<Cell>| row.get(at).is_some_and(|cell| !cell.is_missing());
-                !keys.contains(&&*column.key) || self.rows.iter().any(has_value)
-            })
-            .collect();
-        let mut keep = kept.iter();
-        self.columns.retain(|_| keep.next() == Some(&true));
-        for row in &mut self.rows {
-            let mut keep = kept.iter();
-            row.retain(|_| keep.next() == Some(&true));
+        let is_empty = |at: usize| self.cells(at).all(|cell| cell.is_missing());
+        let gone: Vec<&str> =
+            keys.iter().filter(|key| self.column(key).is_some_and(is_empty)).copied().collect();
+        for key in gone {
+            self = self.without(key);
         }
         self
     }
@@ -166,12 +294,6 @@ impl Table {
         self
     }
 
-    /// The cell at a row and a column; `None` outside.
-    #[must_use]
-    pub fn cell(&self, row: usize, column: usize) -> Option<&Cell> {
-        self.rows.get(row)?.get(column)
-    }
-
     /// The number of the column called `key`.
     #[must_use]
     pub fn column(&self, key: &str) -> Option<usize> {
@@ -182,10 +304,8 @@ impl Table {
     /// its first ones; at most [`MOST_SHOWN`]. A column without any value gives its place to the next one.
     #[must_use]
     pub fn shown_columns(&self) -> Vec<usize> {
-        let has_value = |at: &usize| {
-            let mut cells = self.rows.iter().filter_map(|row| row.get(*at));
-            cells.any(|cell| !cell.is_missing() && cell.text() != Some(""))
-        };
+        let has_value =
+            |at: &usize| self.cells(*at).any(|cell| !cell.is_missing() && cell.text() != Some(""));
         let named = self.shown.iter().filter_map(|key| self.column(key)).collect::<Vec<_>>();
         let all = || (0..self.columns.len()).collect();
         let mut columns: Vec<usize> = if named.is_empty() { all() } else { named };
@@ -200,7 +320,7 @@ impl Table {
     /// change it.
     #[must_use]
     pub fn scale(&self, column: usize) -> Scale {
-        let cells = || self.rows.iter().filter_map(|row| row.get(column));
+        let cells = || self.cells(column);
         match self.columns.get(column).map(|column| column.unit) {
             Some(Unit::Time) => Scale::time(
                 cells()
@@ -214,7 +334,7 @@ impl Table {
             Some(unit @ (Unit::Bytes | Unit::FileBytes)) => {
                 let largest = cells()
                     .filter_map(|cell| match cell {
-                        Cell::Bytes(bytes) | Cell::FileBytes(bytes) => Some(*bytes),
+                        Cell::Bytes(bytes) | Cell::FileBytes(bytes) => Some(bytes),
                         _ => None,
                     })
                     .max()
@@ -247,7 +367,6 @@ impl Table {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::Column;
 
     #[derive(Serialize)]
     pub(crate) struct Fruit {
@@ -258,6 +377,10 @@ pub(crate) mod tests {
     }
 
     impl Row for Fruit {
+        fn key(&self) -> Option<RowKey<'_>> {
+            Some(RowKey::Event(u32::try_from(self.seeds?).ok()?)).filter(|_| self.seeds == Some(7))
+        }
+
         const COLUMNS: &'static [Column<Self>] = &[
             Column {
                 key: "name",
@@ -328,13 +451,12 @@ pub(crate) mod tests {
         assert_eq!(table.shown_columns(), [0, 1, 2, 3], "without names the first ones");
         table.shown = vec!["seeds".into(), "gone".into(), "name".into()];
         assert_eq!(table.shown_columns(), [3, 0]);
-        for row in &mut table.rows {
-            row[3] = Cell::missing("not counted");
-        }
+        table = table.mapped(3, |_| Cell::missing("not counted"));
         assert_eq!(table.shown_columns(), [0], "a column without a value gives way");
         let column = table.columns[1].clone();
-        table.columns = vec![column; 12];
-        table.rows = vec![vec![Cell::Ns(1); 12]];
+        while table.columns.len() < 12 {
+            table = table.with_column(1, column.clone(), |_| Cell::Ns(1));
+        }
         table.shown.clear();
         assert_eq!(table.shown_columns().len(), MOST_SHOWN);
     }
@@ -344,6 +466,24 @@ pub(crate) mod tests {
         let table = fruits().only(&["seeds", "nothing", "name"]);
         let keys: Vec<&str> = table.columns.iter().map(|column| &*column.key).collect();
         assert_eq!(keys, ["seeds", "name"]);
-        assert_eq!(table.rows[0], [Cell::Count(1204), "pear|x".into()]);
+        assert!(table.row(0).eq([Cell::Count(1204), "pear|x".into()]));
+    }
+
+    #[test]
+    fn some_rows_share_the_cells_of_all() {
+        let table = fruits();
+        let some = table.keep(&[2, 0]).keep(&[1, 0]);
+        assert_eq!(
+            some.cells(0).map(|cell| cell.show()).collect::<Vec<_>>(),
+            ["pear|x", "=kiwi\tz"]
+        );
+        assert!(Arc::ptr_eq(&some.values[0], &table.values[0]));
+        assert_eq!((some.key(1), table.key(1), some.key(2)), (Some(RowKey::Event(7)), None, None));
+        let column = some.columns[3].clone();
+        let some = some.with_column(1, column, |row| Cell::Count(row as u64));
+        assert!(some.row(1).take(2).eq(["=kiwi\tz".into(), Cell::Count(1)]));
+        let upper = some.mapped(0, |cell| cell.show().to_uppercase().into());
+        assert_eq!(upper.cell(1, 0), Some("=KIWI\tZ".into()));
+        assert_eq!(upper.cell(1, 2), Some(Cell::Ns(50_000)));
     }
 }

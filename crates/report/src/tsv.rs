@@ -9,7 +9,7 @@ impl View<'_> {
         let mut out = String::new();
         line(&mut out, self.columns().map(|(_, column)| column.key.to_string()));
         for cells in self.cells() {
-            line(&mut out, cells.into_iter().map(value));
+            line(&mut out, cells.iter().map(value));
         }
         out
     }

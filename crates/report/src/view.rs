@@ -27,7 +27,7 @@ impl<'a> View<'a> {
     pub fn new(table: &'a Table) -> Self {
         Self {
             table,
-            rows: (0..table.rows.len() as u32).collect(),
+            rows: (0..table.n_rows() as u32).collect(),
             columns: (0..table.columns.len() as u32).collect(),
         }
     }
@@ -39,9 +39,8 @@ impl<'a> View<'a> {
     }
 
     /// Keeps rows for which `keep` is true.
-    pub fn filter(&mut self, mut keep: impl FnMut(&[Cell]) -> bool) {
-        let table = self.table;
-        self.rows.retain(|row| table.rows.get(*row as usize).is_some_and(|cells| keep(cells)));
+    pub fn filter(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        self.rows.retain(|row| keep(*row as usize));
     }
 
     /// Sorts by the first key, ties by the next; equal rows keep their order. A missing value comes last
@@ -56,7 +55,7 @@ impl<'a> View<'a> {
                         return std::cmp::Ordering::Equal;
                     };
                     let by_missing = a.is_missing().cmp(&b.is_missing());
-                    let by_value = a.order(b);
+                    let by_value = a.order(&b);
                     by_missing.then(if key.descending { by_value.reverse() } else { by_value })
                 })
                 .find(|order| order.is_ne())
@@ -72,7 +71,7 @@ impl<'a> View<'a> {
     }
 
     /// The shown cells, row by row.
-    pub fn cells(&self) -> impl Iterator<Item = Vec<&'a Cell>> {
+    pub fn cells(&self) -> impl Iterator<Item = Vec<Cell<'a>>> {
         self.rows.iter().map(|row| {
             self.columns
                 .iter()
@@ -84,13 +83,13 @@ impl<'a> View<'a> {
     /// The sums of the shown rows: one entry per shown column, `None` where a sum means nothing. `None`
     /// altogether when no column has a sum or there are fewer than two rows.
     #[must_use]
-    pub fn totals(&self) -> Option<Vec<Option<Cell>>> {
+    pub fn totals(&self) -> Option<Vec<Option<Cell<'a>>>> {
         if self.rows.len() < 2 || !self.columns().any(|(_, column)| column.summed) {
             return None;
         }
         let sum = |index: usize| {
             let mut cells =
-                self.rows.iter().filter_map(|row| self.table.cell(*row as usize, index)).cloned();
+                self.rows.iter().filter_map(|row| self.table.cell(*row as usize, index));
             let first = cells.next()?;
             cells.try_fold(first, |sum, cell| sum.plus(&cell))
         };
@@ -129,7 +128,7 @@ mod tests {
             view.totals().unwrap(),
             [None, Some(Cell::Ns(5_000_000)), Some(Cell::Percent(99.05)), None]
         );
-        view.filter(|cells| cells[1].number() > Some(100_000.0));
+        view.filter(|row| table.cell(row, 1).unwrap().number() > Some(100_000.0));
         assert_eq!(view.rows, [0, 1]);
         view.columns = vec![1];
         assert_eq!(view.totals().unwrap(), [Some(Cell::Ns(4_950_000))]);

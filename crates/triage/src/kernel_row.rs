@@ -1,6 +1,6 @@
 //! The rows of the kernel table, and its columns.
 
-use report::{Cell, Column, Row, Unit};
+use report::{Cell, Column, Row, RowKey, Unit};
 use serde::{Deserialize, Serialize};
 
 use super::site::Confidence;
@@ -147,17 +147,17 @@ pub(super) const FROM_ARGUMENTS: &[&str] = &[
 
 const NOT_TOLD: &str = "not recorded";
 
-fn counted(n: u64) -> Cell {
+fn counted(n: u64) -> Cell<'static> {
     Cell::or_missing((n > 0).then_some(n), Cell::Count, NOT_TOLD)
 }
 
-fn three(sizes: Option<[u32; 3]>) -> Cell {
+fn three(sizes: Option<[u32; 3]>) -> Cell<'static> {
     let text = sizes.map(|[x, y, z]| format!("{x} x {y} x {z}"));
-    Cell::or_missing(text, Cell::Text, NOT_TOLD)
+    Cell::or_missing(text, Cell::from, NOT_TOLD)
 }
 
-fn per_sm(value: Option<f64>) -> Cell {
-    Cell::or_missing(value.map(|value| format!("{value:.2}")), Cell::Text, NOT_TOLD)
+fn per_sm(value: Option<f64>) -> Cell<'static> {
+    Cell::or_missing(value.map(|value| format!("{value:.2}")), Cell::from, NOT_TOLD)
 }
 
 /// The category of the row that sums the rest of a stage.
@@ -170,6 +170,15 @@ fn is_rest(row: &KernelTableRow) -> bool {
 }
 
 impl Row for KernelTableRow {
+    fn key(&self) -> Option<RowKey<'_>> {
+        // A sum of several kernels is none of them.
+        (!is_rest(self)).then(|| RowKey::Kernel {
+            stage: &self.stage,
+            device: Some(&self.device),
+            name: &self.kernel_name,
+        })
+    }
+
     const SHOWN: &'static [&'static str] = &[
         "kernel_name",
         "stage",
@@ -272,7 +281,7 @@ impl Row for KernelTableRow {
             help: "Every Python function that launched it, with its share of the total, where there are several.",
             cell: |row| match row.locations.as_slice() {
                 [] => Cell::missing("at most one function is known"),
-                lines => Cell::Text(lines.join("; ")),
+                lines => Cell::from(lines.join("; ")),
             },
         },
         Column {
@@ -314,7 +323,7 @@ impl Row for KernelTableRow {
             title: "Inputs",
             unit: Unit::Text,
             help: "The inputs of that op in these launches: type and size of its tensors.",
-            cell: |row| Cell::or_missing(row.shapes.clone(), Cell::Text, NOT_TOLD),
+            cell: |row| Cell::or_missing(row.shapes.clone(), Cell::from, NOT_TOLD),
         },
         Column {
             key: "n_shapes",
@@ -331,7 +340,7 @@ impl Row for KernelTableRow {
             cell: |row| {
                 Cell::or_missing(
                     row.gemm_shape.clone(),
-                    Cell::Text,
+                    Cell::from,
                     "its op is not a matrix product",
                 )
             },

@@ -55,7 +55,7 @@ const NOTES: &[Word] = &[
 
 /// A stage by its id.
 #[must_use]
-pub fn stage(id: &str) -> Cell {
+pub fn stage(id: &str) -> Cell<'_> {
     let known = Stage::EVERY.into_iter().find(|stage| stage.id() == id);
     known.map_or_else(
         || id.into(),
@@ -64,7 +64,7 @@ pub fn stage(id: &str) -> Cell {
 }
 
 /// The confidence of a place by its id.
-pub(crate) fn confidence(id: &str) -> Cell {
+pub(crate) fn confidence(id: &str) -> Cell<'_> {
     let known = Confidence::EVERY.into_iter().find(|confidence| confidence.id() == id);
     known.map_or_else(
         || id.into(),
@@ -76,7 +76,7 @@ pub(crate) fn confidence(id: &str) -> Cell {
 }
 
 /// Remarks in words; their ids stay in the JSON. `locations:3` reads "Python functions: 3".
-pub(crate) fn notes(notes: &[String]) -> Cell {
+pub(crate) fn notes(notes: &[String]) -> Cell<'_> {
     let label = |note: &String| {
         let (id, value) = note.split_once(':').unwrap_or((note, ""));
         let label = NOTES.iter().find(|word| word.id == id).map_or(id, |word| word.label);

@@ -9,7 +9,7 @@ pub struct Props {
     /// What it is.
     pub label: AttrValue,
     /// The value; a missing one says why in its title.
-    pub value: Cell,
+    pub value: Cell<'static>,
     /// A second line.
     #[prop_or_default]
     pub note: AttrValue,

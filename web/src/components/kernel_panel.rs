@@ -220,7 +220,7 @@ fn launch(row: &InstanceRow, zero_ns: i64, most_ns: i64) -> Html {
 }
 
 fn copy(tasks: &Tasks, table: &Table) {
-    let rows: Vec<u32> = (0..table.rows.len() as u32).collect();
+    let rows: Vec<u32> = (0..table.n_rows() as u32).collect();
     let text = units::plural(u64::from(rows.len() as u32), "launch", "launches");
     tasks.copy(copied(table, &rows, CopyAs::Tsv), format!("Copied {text} as tab-separated values"));
 }

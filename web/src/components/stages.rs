@@ -1,12 +1,12 @@
 //! Narrowing tables to a stage and a device.
 
-use kinetoscope::report::{Cell, Table, units};
+use kinetoscope::report::{RowKey, Table, units};
 use yew::prelude::*;
 
 use super::{DataTable, KernelPanel, OverlapLanes};
 use crate::protocol::{Choice, JobId, KernelDetails, KernelKey, OverlapWindow};
 use crate::queries::grid::TableSettings;
-use crate::queries::stages::{KERNELS, MERGED, Narrowed, of_stage, share_of_shown, text_of};
+use crate::queries::stages::{KERNELS, MERGED, Narrowed, of_stage, share_of_shown};
 use crate::shared::Shared;
 use crate::state::Action;
 use crate::tasks::Tasks;
@@ -124,10 +124,8 @@ pub fn StagedTable(props: &TableProps) -> Html {
             row.set(place.and_then(|place| shown.1.get(place as usize).copied()));
         })
     };
-    let key =
-        row.and_then(|row| kernel_key(table, row)).filter(|_| matches!(rows, Rows::Kernels(_)));
-    let event =
-        row.and_then(|row| event_of(table, row)).filter(|_| matches!(rows, Rows::Overlaps(_)));
+    let key = row.and_then(|row| kernel_key(table, row));
+    let event = row.and_then(|row| event_of(table, row));
     {
         let (tasks, job) = (tasks.clone(), *job);
         // A triage that was made again answers anew.
@@ -150,7 +148,10 @@ pub fn StagedTable(props: &TableProps) -> Html {
     };
     let below = match (rows, event, *row) {
         (Rows::Overlaps(found), Some(event), Some(row)) => {
-            let kernel_name = text_of(table, row, "kernel_name").unwrap_or_default().to_owned();
+            let kernel_name = table
+                .column("kernel_name")
+                .and_then(|column| table.cell(row as usize, column))
+                .map_or_else(String::new, |cell| cell.show());
             html! { <OverlapLanes {kernel_name} {event} found={found.clone()} settings={TableSettings::default()} tasks={tasks.clone()} /> }
         }
         _ => html! {},
@@ -193,20 +194,22 @@ pub fn KernelScope(props: &ScopeProps) -> Html {
     }
 }
 
+/// The kernel that a row is about.
 fn kernel_key(table: &Table, row: u32) -> Option<KernelKey> {
-    let text = |key: &str| text_of(table, row, key).map(str::to_owned);
-    Some(KernelKey {
-        // A row without a stage is of all of them.
-        stage: text("stage").unwrap_or_default(),
-        device: text("device"),
-        kernel_name: text("kernel_name")?,
-    })
+    match table.key(row as usize)? {
+        RowKey::Kernel { stage, device, name } => Some(KernelKey {
+            stage: stage.to_owned(),
+            device: device.map(str::to_owned),
+            kernel_name: name.to_owned(),
+        }),
+        RowKey::Event(_) => None,
+    }
 }
 
-/// The event of the longest instance.
+/// The event that a row is about.
 fn event_of(table: &Table, row: u32) -> Option<u32> {
-    match table.cell(row as usize, table.column("representative")?)? {
-        Cell::Count(event) => u32::try_from(*event).ok(),
-        _ => None,
+    match table.key(row as usize)? {
+        RowKey::Event(event) => Some(event),
+        RowKey::Kernel { .. } => None,
     }
 }

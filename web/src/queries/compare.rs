@@ -74,9 +74,9 @@ pub struct Reason {
     /// Whether it decides the verdict.
     pub decides: bool,
     /// A's value.
-    pub a: Cell,
+    pub a: Cell<'static>,
     /// B's value.
-    pub b: Cell,
+    pub b: Cell<'static>,
 }
 
 /// The facts that differ, those that decide first, and the labels of those that the verdict lacks.
@@ -88,20 +88,21 @@ pub fn reasons(table: &Table) -> (Vec<Reason>, Vec<String>) {
     else {
         return Default::default();
     };
-    let reason = |row: &Vec<Cell>| {
-        (row.get(result)?.raw() == "different").then_some(Reason {
-            fact: row.get(key)?.show(),
-            decides: row.get(decides)? == &Cell::Flag(true),
-            a: row.get(a)?.clone(),
-            b: row.get(b)?.clone(),
+    let result_of = |row: usize| table.cell(row, result).map(|cell| cell.raw());
+    let decides = |row: usize| table.cell(row, decides) == Some(Cell::Flag(true));
+    let reason = |row: usize| {
+        (result_of(row)? == "different").then_some(Reason {
+            fact: table.cell(row, key)?.show(),
+            decides: decides(row),
+            a: table.cell(row, a)?.into_owned(),
+            b: table.cell(row, b)?.into_owned(),
         })
     };
-    let is_missed = |row: &&Vec<Cell>| {
-        row.get(result).is_some_and(|cell| cell.raw() == "missing")
-            && row.get(decides) == Some(&Cell::Flag(true))
-    };
-    let missed = table.rows.iter().filter(is_missed).filter_map(|row| Some(row.get(key)?.show()));
-    (table.rows.iter().filter_map(reason).collect(), missed.collect())
+    let is_missed = |row: &usize| result_of(*row).as_deref() == Some("missing") && decides(*row);
+    let rows = 0..table.n_rows();
+    let missed = rows.clone().filter(is_missed);
+    let missed = missed.filter_map(|row| Some(table.cell(row, key)?.show())).collect();
+    (rows.filter_map(reason).collect(), missed)
 }
 
 #[cfg(test)]

@@ -74,27 +74,29 @@ impl Filter {
 
     /// Whether a row passes.
     #[must_use]
-    pub fn keeps(&self, row: &[Cell]) -> bool {
-        self.terms.iter().all(|term| holds(term, row))
+    pub fn keeps(&self, table: &Table, row: usize) -> bool {
+        self.terms.iter().all(|term| holds(term, table, row))
     }
 }
 
-fn holds(term: &Term, row: &[Cell]) -> bool {
+fn holds(term: &Term, table: &Table, row: usize) -> bool {
     match term {
-        Term::Anywhere(text) => row.iter().any(|cell| match cell {
-            Cell::Text(value) => contains(value, text),
+        Term::Anywhere(text) => table.row(row).any(|cell| match cell {
+            Cell::Text(value) => contains(&value, text),
             // By its label or by its id.
-            Cell::Word { id, label, .. } => contains(label, text) || contains(id, text),
+            Cell::Word { id, label, .. } => contains(&label, text) || contains(&id, text),
             _ => false,
         }),
-        Term::Within { column, text } => row.get(*column).is_some_and(|cell| match cell {
-            Cell::Text(value) => contains(value, text),
-            Cell::Word { id, label, .. } => contains(label, text) || contains(id, text),
+        Term::Within { column, text } => table.cell(row, *column).is_some_and(|cell| match cell {
+            Cell::Text(value) => contains(&value, text),
+            Cell::Word { id, label, .. } => contains(&label, text) || contains(&id, text),
             // `stream:7` means 7, not 17.
             other => other.raw() == *text || other.show().eq_ignore_ascii_case(text),
         }),
         Term::Compared { column, comparison, bound } => {
-            let Some(value) = row.get(*column).and_then(Cell::number) else { return false };
+            let Some(value) = table.cell(row, *column).and_then(|cell| cell.number()) else {
+                return false;
+            };
             match comparison {
                 Comparison::Less => value < *bound,
                 Comparison::AtMost => value <= *bound,
@@ -103,7 +105,7 @@ fn holds(term: &Term, row: &[Cell]) -> bool {
                 Comparison::Greater => value > *bound,
             }
         }
-        Term::Not(term) => !holds(term, row),
+        Term::Not(term) => !holds(term, table, row),
     }
 }
 
@@ -202,7 +204,11 @@ mod tests {
         ];
     }
 
-    const fn column(key: &'static str, unit: Unit, cell: fn(&Kernel) -> Cell) -> Column<Kernel> {
+    const fn column(
+        key: &'static str,
+        unit: Unit,
+        cell: fn(&Kernel) -> Cell<'_>,
+    ) -> Column<Kernel> {
         Column { key, title: key, unit, help: "", cell }
     }
 
@@ -214,8 +220,8 @@ mod tests {
         ];
         let table = Table::of("kernels", "Kernels", &rows);
         let filter = Filter::parse(text, &table, table.column("total_ns"));
-        let kept = table.rows.iter().enumerate().filter(|(_, row)| filter.keeps(row));
-        kept.map(|(place, _)| place.to_string()).collect()
+        let kept = (0..table.n_rows()).filter(|row| filter.keeps(&table, *row));
+        kept.map(|row| row.to_string()).collect()
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub fn shown_rows(table: &Table, settings: &TableSettings, default: &Sort) -> Sh
     let filter = Filter::parse(&settings.filter, table, weight);
     let mut view = table.view();
     if !filter.is_empty() {
-        view.filter(|row| filter.keeps(row));
+        view.filter(|row| filter.keeps(table, row));
     }
     let sort = settings.sort.as_ref().unwrap_or(default);
     let keys = sort.keys.iter().filter_map(|key| {
@@ -73,7 +73,7 @@ pub fn shown_rows(table: &Table, settings: &TableSettings, default: &Sort) -> Sh
 
 fn summary(view: &View<'_>, weight: Option<usize>) -> String {
     let table = view.table();
-    let all = table.rows.len();
+    let all = table.n_rows();
     let shown = view.rows.len();
     if shown == all {
         return units::plural(all as u64, "row", "rows");
@@ -85,7 +85,7 @@ fn summary(view: &View<'_>, weight: Option<usize>) -> String {
     });
     if let Some(column) = summed {
         let ns = |row: usize| match table.cell(row, column) {
-            Some(Cell::Ns(ns)) => i128::from(*ns),
+            Some(Cell::Ns(ns)) => i128::from(ns),
             _ => 0,
         };
         let whole: i128 = (0..all).map(ns).sum();

@@ -25,41 +25,31 @@ pub fn of_stage(table: &Table, narrowed: &Narrowed) -> (Table, Vec<u32>) {
         .into_iter()
         .filter_map(|(key, wanted)| Some((table.column(key)?, wanted.as_ref())))
         .collect();
-    let is_in = |row: &[Cell]| {
-        by.iter().all(|(at, wanted)| match (row.get(*at), wanted) {
-            (Some(cell), Some(wanted)) => cell.text().is_none_or(|of| of == *wanted),
-            _ => true,
+    let is_in = |row: &u32| {
+        by.iter().all(|(at, wanted)| {
+            let cell = table.cell(*row as usize, *at);
+            wanted.is_none_or(|wanted| cell.is_none_or(|cell| is_text(&cell, wanted)))
         })
     };
-    let kept: Vec<(u32, &Vec<Cell>)> =
-        (0..).zip(&table.rows).filter(|(_, row)| is_in(row)).collect();
-    let one_value = |at: usize| kept.windows(2).all(|pair| pair[0].1.get(at) == pair[1].1.get(at));
-    let mut columns: Vec<usize> = (0..table.columns.len()).collect();
-    columns.retain(|column| !by.iter().any(|(at, _)| at == column && one_value(*at)));
-    let nothing_here = kept.is_empty() && !table.rows.is_empty();
-    let narrowed = Table {
-        columns: columns.iter().map(|column| table.columns[*column].clone()).collect(),
-        rows: kept
-            .iter()
-            .map(|(_, row)| columns.iter().filter_map(|column| row.get(*column).cloned()).collect())
-            .collect(),
-        when_empty: match nothing_here {
-            true => "No rows in this stage.".into(),
-            false => table.when_empty.clone(),
-        },
-        id: table.id.clone(),
-        title: table.title.clone(),
-        preview: table.preview,
-        printed: None,
-        shown: table.shown.clone(),
-    };
-    (narrowed, kept.into_iter().map(|(row, _)| row).collect())
+    let kept: Vec<u32> = (0..table.n_rows() as u32).filter(is_in).collect();
+    let mut narrowed = if by.is_empty() { table.clone() } else { table.keep(&kept) };
+    for key in [STAGE, DEVICE] {
+        let at = narrowed.column(key);
+        let one_value =
+            |at: usize| narrowed.cells(at).skip(1).all(|of| narrowed.cell(0, at) == Some(of));
+        if at.is_some_and(one_value) {
+            narrowed = narrowed.without(key);
+        }
+    }
+    if kept.is_empty() && !table.is_empty() {
+        narrowed.when_empty = "No rows in this stage.".into();
+    }
+    (narrowed, kept)
 }
 
-/// The text of a row's cell, of a word its id; `None` if there is no such column or no text in it.
-#[must_use]
-pub fn text_of<'a>(table: &'a Table, row: u32, key: &str) -> Option<&'a str> {
-    table.cell(row as usize, table.column(key)?)?.text()
+/// Whether a cell of text, or a word by its id, is `wanted`. Other cells are of every stage.
+fn is_text(cell: &Cell, wanted: &str) -> bool {
+    cell.text().is_none_or(|text| text == wanted)
 }
 
 /// Key of the share that [`share_of_shown`] adds.
@@ -77,16 +67,12 @@ pub fn share_of_shown(table: &mut Table) {
         table.columns[share].summed = true;
         return;
     }
-    let ns_of = |row: &Vec<Cell>| match row.get(total) {
-        Some(Cell::Ns(ns)) => *ns,
+    let ns_of = |cell: Cell| match cell {
+        Cell::Ns(ns) => ns,
         _ => 0,
     };
-    let all_ns = table.rows.iter().map(ns_of).fold(0_i64, i64::saturating_add);
-    for row in &mut table.rows {
-        let ns = ns_of(row);
-        let percent = if all_ns > 0 { 100.0 * ns as f64 / all_ns as f64 } else { 0.0 };
-        row.insert(share, Cell::Percent(percent));
-    }
+    let each_ns: Vec<i64> = table.cells(total).map(ns_of).collect();
+    let all_ns = each_ns.iter().copied().fold(0_i64, i64::saturating_add);
     let column = TableColumn {
         key: SHOWN_SHARE.into(),
         title: "Share of GPU time".into(),
@@ -94,7 +80,10 @@ pub fn share_of_shown(table: &mut Table) {
         help: "Total as a percentage of the GPU time of all rows in this table, summed over all streams (not wall time).".into(),
         summed: true,
     };
-    table.columns.insert(share, column);
+    *table = std::mem::take(table).with_column(share, column, |row| {
+        let ns = each_ns.get(row).copied().unwrap_or_default();
+        Cell::Percent(if all_ns > 0 { 100.0 * ns as f64 / all_ns as f64 } else { 0.0 })
+    });
     for key in &mut table.shown {
         if key == "share_pct" {
             *key = SHOWN_SHARE.into();
@@ -138,11 +127,13 @@ mod tests {
         ];
     }
 
-    fn shown(stage: Option<&str>) -> (Vec<String>, Vec<Vec<Cell>>) {
+    fn shown(stage: Option<&str>) -> (Vec<String>, Vec<Vec<Cell<'static>>>) {
         let rows = [Kernel("extend", "a"), Kernel("decode", "a"), Kernel("decode", "b")];
         let narrowed = Narrowed { stage: stage.map(str::to_owned), device: None };
         let (table, _) = of_stage(&Table::of("kernels", "Kernels", &rows), &narrowed);
-        (table.columns.iter().map(|column| column.key.to_string()).collect(), table.rows)
+        let row = |row| table.row(row).map(Cell::into_owned).collect();
+        let rows = (0..table.n_rows()).map(row).collect();
+        (table.columns.iter().map(|column| column.key.to_string()).collect(), rows)
     }
 
     #[test]
@@ -170,7 +161,7 @@ mod tests {
 
     fn shares(table: &Table, key: &str) -> Vec<f64> {
         let at = table.column(key).unwrap();
-        table.rows.iter().filter_map(|row| row[at].number()).collect()
+        table.cells(at).filter_map(|cell| cell.number()).collect()
     }
 
     #[test]
@@ -200,8 +191,6 @@ mod tests {
         let decode = Narrowed { stage: Some("decode".into()), device: None };
         let (_, source) = of_stage(&table, &decode);
         assert_eq!(source, [1, 2]);
-        assert_eq!(text_of(&table, source[1], "name"), Some("b"));
-        assert_eq!(text_of(&table, source[1], "moon"), None);
     }
 
     #[test]

@@ -111,6 +111,6 @@ mod tests {
     #[test]
     fn the_ruler_has_its_nought_at_the_instance() {
         assert_eq!(ruler(&window()), [-50, 50, 150, 250, 350]);
-        assert_eq!(window().table().rows.len(), 4);
+        assert_eq!(window().table().n_rows(), 4);
     }
 }

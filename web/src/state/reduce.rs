@@ -207,7 +207,7 @@ fn remove(state: &mut State, job: JobId) {
 fn receive(state: &mut State, response: Response) {
     match response {
         // The first is for `tasks::workers`; rows are gathered there until their table comes.
-        Response::Ready { .. } | Response::Rows { .. } => {}
+        Response::Ready { .. } => {}
         Response::Progress { job, progress } => update(state, job, |file| {
             // A worker that was ended reads the file again first: that, too, is progress of what was asked for.
             if let RepairState::Writing(_, at) = &mut file.repair {

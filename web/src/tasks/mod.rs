@@ -18,12 +18,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use kinetoscope::report::Table;
 use web_sys::File;
 use yew::Callback;
 
 use crate::protocol::{Failure, Format, JobId, Program, Request, Response};
-use crate::shared::Shared;
 use crate::state::{Action, PerfettoState};
 use record::{Output, Purpose, Record};
 use workers::RunningWorker;
@@ -222,35 +220,13 @@ impl Tasks {
                 self.dispatch(Action::WorkerLost(job, Rc::new(failure)));
                 self.dispatch(Action::PerfettoMoved(PerfettoState::Idle));
             }
-            workers::Event::Said { response: Response::Rows { job, table, rows }, .. } => {
-                self.of(job, |record| record.rows.entry(table).or_default().extend(rows));
-            }
             workers::Event::Said { mut response, file, log, artifacts } => {
                 self.note(&response);
-                match &mut response {
-                    Response::Compared { job, comparison: Ok(comparison), .. } => {
-                        for chapter in &mut comparison.chapters {
-                            chapter.tables.iter_mut().for_each(|table| self.complete(*job, table));
-                        }
-                    }
-                    Response::Report { job, report } => {
-                        for chapter in &mut report.chapters {
-                            chapter.tables.iter_mut().for_each(|table| self.complete(*job, table));
-                        }
-                    }
-                    Response::Triage { job, triage } => {
-                        for chapter in &mut triage.chapters {
-                            chapter.tables.iter_mut().for_each(|table| self.complete(*job, table));
-                        }
-                    }
-                    Response::RepairPlanned { job, plan } => {
-                        self.complete(*job, &mut plan.log);
-                        // The first screen is there: now the larger program may load.
-                        if self.of(*job, |record| record.triage_counts.is_none()) == Some(true) {
-                            self.post(*job, self.triage_of(*job));
-                        }
-                    }
-                    _ => {}
+                // The first screen is there: now the larger program may load.
+                if let Response::RepairPlanned { job, .. } = &response
+                    && self.of(*job, |record| record.triage_counts.is_none()) == Some(true)
+                {
+                    self.post(*job, self.triage_of(*job));
                 }
                 if let Response::Artifacts { job, artifacts: made } = &mut response {
                     self.artifacts_made(*job, made, artifacts);
@@ -283,14 +259,6 @@ impl Tasks {
                 }
                 self.dispatch(Action::Received(Box::new(response)));
             }
-        }
-    }
-
-    /// Gives a table the rows that came before it.
-    fn complete(&self, job: JobId, table: &mut Shared<Table>) {
-        let rows = self.of(job, |record| record.rows.remove(&*table.id));
-        if let Some(rows) = rows.flatten() {
-            *table = Shared::new(Table { rows, ..Table::clone(table) });
         }
     }
 

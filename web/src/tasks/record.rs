@@ -1,8 +1,5 @@
 //! The record of one open file: browser handles and the requests to its worker.
 
-use std::collections::BTreeMap;
-
-use kinetoscope::report::Cell;
 use web_sys::{Blob, File};
 
 use super::Tasks;
@@ -41,8 +38,6 @@ pub(super) struct Record {
     pub(super) artifacts: Outputs,
     /// Whether the triage that was asked for last counts what was launched before the window.
     pub(super) triage_counts: Option<bool>,
-    /// Rows that came before their table, by its id.
-    pub(super) rows: BTreeMap<String, Vec<Vec<Cell>>>,
 }
 
 impl Record {
@@ -56,7 +51,6 @@ impl Record {
             output: None,
             artifacts: Outputs::default(),
             triage_counts: None,
-            rows: BTreeMap::new(),
         }
     }
 
@@ -74,7 +68,6 @@ impl Record {
         self.triage = None;
         self.purpose = None;
         self.triage_counts = None;
-        self.rows.clear();
     }
 }
 

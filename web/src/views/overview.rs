@@ -12,7 +12,7 @@ use crate::state::{Action, View};
 pub fn view(props: &Props) -> Option<Html> {
     let report = props.file.report.as_ref()?;
     let chapter = report.chapter("overview")?;
-    let table = |id: &str| chapter.table(id).filter(|table| !table.rows.is_empty());
+    let table = |id: &str| chapter.table(id).filter(|table| !table.is_empty());
     let of_steps = report.chapter("steps");
     let steps = of_steps.and_then(|chapter| chapter.table("steps"));
     let step_notes = of_steps.map_or(&[][..], |chapter| &chapter.intro);
@@ -40,7 +40,7 @@ pub fn view(props: &Props) -> Option<Html> {
                 if let Some(streams) = table("streams") {
                     { props.table(streams, None) }
                 }
-                if let Some(devices) = table("devices").filter(|table| table.rows.len() > 1) {
+                if let Some(devices) = table("devices").filter(|table| table.n_rows() > 1) {
                     { props.table(devices, None) }
                 }
                 if let Some(steps) = steps {
@@ -129,7 +129,7 @@ fn figures(props: &Props, report: &Analyses) -> Html {
             <Tile id="kernels" label="Kernels" value={Cell::Count(report.n_kernels)}
                 note={format!("{}, {} in total", units::plural(report.n_kernel_names, "name", "names"), units::time(report.kernel_sum_ns))}
                 on_open={open(props, View::Triage)} />
-            <Tile id="top" label="Top category" value={top.map_or_else(|| Cell::missing(missing), |part| words::category(&part.category))}
+            <Tile id="top" label="Top category" value={top.map_or_else(|| Cell::missing(missing), |part| words::category(&part.category).into_owned())}
                 note={top.map_or_else(String::new, |part| format!("{} of GPU time", units::percent(part.share_pct)))}
                 on_open={open(props, View::Breakdown)} />
         </Figures>
@@ -146,11 +146,12 @@ fn facts(report: &Analyses) -> Html {
         <details class="panel facts">
             <summary><h2>{ "All figures" }</h2></summary>
             <dl data-testid="facts">
-                { for figures.rows.iter().filter_map(|row| {
-                    let [Cell::Text(name), value, Cell::Text(note)] = row.as_slice() else { return None };
+                { for (0..figures.n_rows()).filter_map(|row| {
+                    let cell = |key: &str| figures.cell(row, figures.column(key)?);
+                    let (name, value, note) = (cell("figure")?, cell("value")?, cell("note")?);
                     Some(html! {
-                        <div title={note.clone()}>
-                            <dt>{ name }</dt>
+                        <div title={note.show()}>
+                            <dt>{ name.show() }</dt>
                             <dd title={value.exact()} data-exact={value.raw()}>{ value.show() }</dd>
                         </div>
                     })

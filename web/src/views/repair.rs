@@ -56,18 +56,18 @@ pub fn view(props: &Props) -> Option<Html> {
                     </section>
                 }
                 { impossible(props, plan) }
-                if !plan.rules.rows.is_empty() {
+                if !plan.rules.is_empty() {
                     { props.table(&plan.rules, None) }
                 }
-                if !plan.lanes.rows.is_empty() {
+                if !plan.lanes.is_empty() {
                     { props.table(&plan.lanes, None) }
                 }
-                if !plan.log.rows.is_empty() {
+                if !plan.log.is_empty() {
                     { props.table(&plan.log, None) }
-                    if plan.n_changes > plan.log.rows.len() as u64 {
+                    if plan.n_changes > plan.log.n_rows() as u64 {
                         <p class="hint">
                             { format!("First {} of {} lines. The JSON log has all of them.",
-                                units::count(plan.log.rows.len() as u64), units::count(plan.n_changes)) }
+                                units::count(plan.log.n_rows() as u64), units::count(plan.n_changes)) }
                         </p>
                     }
                 }
@@ -200,7 +200,7 @@ fn proof(props: &Props) -> Html {
 
 /// Impossible durations, and the option to clip them.
 fn impossible(props: &Props, plan: &Plan) -> Html {
-    if plan.impossible.rows.is_empty() {
+    if plan.impossible.is_empty() {
         return html! {};
     }
     let (tasks, job) = (props.tasks.clone(), props.file.job);

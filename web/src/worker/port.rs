@@ -141,8 +141,9 @@ fn blob(parts: &Array, kind: &str) -> JsValue {
 
 fn post(scope: &DedicatedWorkerGlobalScope, response: &Response, handles: &[(&str, JsValue)]) {
     let Ok(envelope) = wire::pack(response) else { return };
+    let buffers = wire::buffers(&envelope);
     for (name, handle) in handles {
         let _attached = wire::attach(&envelope, name, handle);
     }
-    let _sent = scope.post_message(&envelope);
+    let _sent = scope.post_message_with_transfer(&envelope, &buffers);
 }

@@ -8,7 +8,7 @@ mod triage;
 pub use first::FirstSession;
 pub use triage::TriageSession;
 
-use kinetoscope::report::{Table, units};
+use kinetoscope::report::units;
 use kinetoscope::{Decoded, Decoder, Details, DetailsReader, FileKind, NotATrace};
 
 use super::artifacts::Made;
@@ -59,27 +59,11 @@ const PIECES: u64 = 40;
 /// The page draws only the rows in sight, so no row is summed up with others.
 const EVERY_ROW: f64 = 0.0;
 
-/// Cells of a table in one message: reading them takes the page a few milliseconds.
-const CELLS_A_MESSAGE: usize = 1_500;
-
 /// Handles the requests of one program.
 pub trait Session {
     /// Handles a request. One of the other program is ignored; so are requests after a failed `Open`: the failure was the
     /// answer.
     fn handle(&mut self, request: Request, files: &mut dyn Files, port: &mut dyn Port);
-}
-
-/// Sends the rows of a long table ahead of it.
-fn send_rows(job: JobId, table: &mut Table, port: &mut dyn Port) {
-    let at_once = (CELLS_A_MESSAGE / table.columns.len().max(1)).max(1);
-    if table.rows.len() <= at_once {
-        return;
-    }
-    let mut rows = std::mem::take(&mut table.rows).into_iter().peekable();
-    while rows.peek().is_some() {
-        let rows = rows.by_ref().take(at_once).collect();
-        port.send(Response::Rows { job, table: table.id.to_string(), rows });
-    }
 }
 
 fn decode(

@@ -57,9 +57,8 @@ pub(super) fn fuse(a: &[FuseArtifact], b: &[FuseArtifact]) -> Vec<FuseDeltaRow> 
 const NOT_IN_A: &str = "not found in A, or below 1% of its stage";
 const NOT_IN_B: &str = "not found in B, or below 1% of its stage";
 
-fn status(status: &Option<String>, reason: &'static str) -> Cell {
-    let cell = |id: &String| Word::cell(words::FUSE_STATUS, id);
-    Cell::or_missing(status.as_ref(), cell, reason)
+fn status<'a>(status: &'a Option<String>, reason: &'static str) -> Cell<'a> {
+    Cell::or_missing(status.as_deref(), |id| Word::cell(words::FUSE_STATUS, id), reason)
 }
 
 impl Row for FuseDeltaRow {

@@ -416,7 +416,7 @@ impl Row for GuardRow {
     ];
 }
 
-fn value(key: &str, text: &str) -> Cell {
+fn value<'a>(key: &str, text: &'a str) -> Cell<'a> {
     match (key, text.parse::<u64>()) {
         ("device.total_global_mem", Ok(bytes)) => Cell::Bytes(bytes),
         _ if text.is_empty() => Cell::missing("not recorded"),

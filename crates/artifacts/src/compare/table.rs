@@ -314,7 +314,7 @@ impl Row for DeltaRow {
             title: "Name in A",
             unit: Unit::Name,
             help: "Name of the row in A, if it differs from that in B.",
-            cell: |row| Cell::or_missing(row.a_name.clone(), Cell::Text, "same name"),
+            cell: |row| Cell::or_missing(row.a_name.clone(), Cell::from, "same name"),
         },
     ];
 }

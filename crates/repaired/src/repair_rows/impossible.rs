@@ -64,7 +64,7 @@ impl report::Row for ImpossibleRow {
             title: "Kernel",
             unit: Unit::Name,
             help: "Name of the kernel.",
-            cell: |row| Cell::Text(row.name.clone()),
+            cell: |row| Cell::from(&row.name),
         },
         Column {
             key: "dur_ns",
@@ -92,7 +92,7 @@ impl report::Row for ImpossibleRow {
             title: "Stream",
             unit: Unit::Text,
             help: "Device and stream.",
-            cell: |row| Cell::Text(row.stream.clone()),
+            cell: |row| Cell::from(&row.stream),
         },
         Column {
             key: "share_pct",

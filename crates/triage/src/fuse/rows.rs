@@ -438,7 +438,7 @@ impl Row for FuseRow {
             help: "By what it saves at most: P1 from 5% of the GPU span, P2 from 2%, P3 from 0.5%.",
             cell: |row| {
                 let priority = row.priority.map(|priority| format!("P{priority}"));
-                Cell::or_missing(priority, Cell::Text, FUSED)
+                Cell::or_missing(priority, Cell::from, FUSED)
             },
         },
         Column {
@@ -488,7 +488,7 @@ impl Row for FuseRow {
             title: "Confidence of gain",
             unit: Unit::Text,
             help: "Estimate: launches are recorded, so that waits for the CPU are known. Rough estimate: they are not.",
-            cell: |row| Cell::or_missing(row.gain_confidence.clone(), Cell::Text, FUSED),
+            cell: |row| Cell::or_missing(row.gain_confidence.clone(), Cell::from, FUSED),
         },
         Column {
             key: "related_ns",
@@ -553,7 +553,7 @@ impl Row for FuseRow {
             title: "Evidence",
             unit: Unit::Text,
             help: "Up to three kernels with their share of the stage.",
-            cell: |row| Cell::Text(row.evidence.join("; ")),
+            cell: |row| Cell::from(row.evidence.join("; ")),
         },
         Column {
             key: "rationale",

@@ -1,6 +1,6 @@
 //! The rows of the overlap table.
 
-use report::{Cell, Column, Row, Unit, Word};
+use report::{Cell, Column, Row, RowKey, Unit, Word};
 use serde::{Deserialize, Serialize};
 
 use crate::stages::Stage;
@@ -86,6 +86,10 @@ fn sentence_case(text: &str) -> String {
 }
 
 impl Row for OverlapRow {
+    fn key(&self) -> Option<RowKey<'_>> {
+        Some(RowKey::Event(self.representative))
+    }
+
     const SHOWN: &'static [&'static str] = &[
         "priority",
         "kernel_name",
@@ -114,7 +118,7 @@ impl Row for OverlapRow {
             title: "Priority",
             unit: Unit::Text,
             help: "P1, P2 and P3 by what it saves at most: from 5%, 2% and 0.5% of the GPU span. P5: nothing is advised.",
-            cell: |row| Cell::Text(format!("P{}", row.priority)),
+            cell: |row| Cell::from(format!("P{}", row.priority)),
         },
         Column {
             key: "verdict",
@@ -142,7 +146,7 @@ impl Row for OverlapRow {
             help: "The Python line that most of its time comes from, else its op or launch call.",
             cell: |row| {
                 let scope = row.python_scope.clone();
-                Cell::or_missing(scope, Cell::Text, "not recorded")
+                Cell::or_missing(scope, Cell::from, "not recorded")
             },
         },
         Column {
@@ -150,7 +154,7 @@ impl Row for OverlapRow {
             title: "Recommendation",
             unit: Unit::Text,
             help: "What to do. None: no remedy applies, or it saves too little wall time.",
-            cell: |row| Cell::Text(sentence_case(&row.recommendation)),
+            cell: |row| Cell::from(sentence_case(&row.recommendation)),
         },
         Column {
             key: "dependency_risk",
@@ -205,7 +209,7 @@ impl Row for OverlapRow {
             title: "Hidden by",
             unit: Unit::Name,
             help: "The kernel that ran concurrently for most of the hidden time.",
-            cell: |row| Cell::or_missing(row.hidden_by.clone(), Cell::Text, "nothing hid it"),
+            cell: |row| Cell::or_missing(row.hidden_by.clone(), Cell::from, "nothing hid it"),
         },
         Column {
             key: "savings_bound_ns",

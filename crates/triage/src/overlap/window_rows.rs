@@ -20,7 +20,7 @@ impl Row for SliceRow {
             title: "Label",
             unit: Unit::Text,
             help: "A is the instance itself, B to H the longest of the others, as in the drawing and in the text timeline.",
-            cell: |row| row.slice.letter.map(String::from).unwrap_or_default().as_str().into(),
+            cell: |row| row.slice.letter.map(String::from).unwrap_or_default().into(),
         },
         columns::kernel_name("Kernel name.", |row| row.slice.name.as_str().into()),
         columns::category("What the kernel does.", |row| {

@@ -381,7 +381,7 @@ impl Row for StageRow {
             cell: |row| {
                 let word = row.launch_bound.map(|bound| if bound { "yes" } else { "no" });
                 let reason = if row.wait_p50_ns.is_none() { NO_CALLS } else { NOT_JUDGED };
-                Cell::or_missing(word.map(str::to_owned), Cell::Text, reason)
+                Cell::or_missing(word.map(str::to_owned), Cell::from, reason)
             },
         },
         Column {
@@ -464,7 +464,7 @@ impl Row for StageRow {
             cell: |row| {
                 Cell::or_missing(
                     row.batch.clone(),
-                    Cell::Text,
+                    Cell::from,
                     "not recorded: no annotation has a batch size",
                 )
             },

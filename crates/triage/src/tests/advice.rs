@@ -280,7 +280,7 @@ fn documents_print_only_rows_with_advice() {
     let sections = report.sections(0.0);
     let overlap = sections.iter().find(|section| section.id == "overlap").unwrap();
     let table = &overlap.tables[0];
-    assert_eq!(table.rows.len(), report.overlap.len(), "the page has all");
+    assert_eq!(table.n_rows(), report.overlap.len(), "the page has all");
     assert_eq!(table.printed, Some(Vec::new()));
 }
 

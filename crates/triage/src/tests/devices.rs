@@ -130,7 +130,7 @@ fn kernels_of_all_stages_merge_by_name() {
     let report = all(&fixture.finish());
     assert_eq!(report.kernels.len(), 2, "{:?}", report.stages);
     let table = report.merged_table().unwrap();
-    assert_eq!(table.rows.len(), 1);
+    assert_eq!(table.n_rows(), 1);
     let cell = |key: &str| table.cell(0, table.column(key).unwrap()).unwrap().raw();
     assert_eq!(
         (cell("launches"), cell("total_ns"), cell("share_pct")),

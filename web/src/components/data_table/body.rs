@@ -108,19 +108,22 @@ struct RowProps {
 fn TableRow(props: &RowProps) -> Html {
     let RowProps { table, row, place, layout, active, selected, on_pick } = props;
     let place = *place;
-    let Some(cells) = table.rows.get(*row as usize) else { return html! {} };
+    if *row as usize >= table.n_rows() {
+        return html! {};
+    }
     let pick = |column: usize, open: bool| {
         let on_pick = on_pick.clone();
         Callback::from(move |_: MouseEvent| on_pick.emit((place, column, open)))
     };
     let drawn = layout.columns.iter().zip(&layout.scales);
-    let columns =
-        drawn.filter_map(|(at, scale)| Some((cells.get(*at)?, table.columns.get(*at)?, scale)));
+    let columns = drawn.filter_map(|(at, scale)| {
+        Some((table.cell(*row as usize, *at)?, table.columns.get(*at)?, scale))
+    });
     html! {
         <tr role="row" aria-rowindex={(place + 2).to_string()} aria-selected={selected.to_string()}
             class={classes!(selected.then_some("selected"), (place % 2 == 1).then_some("odd"))}>
             { for columns.enumerate().map(|(column, (cell, info, scale))| {
-                let shown = text(cell, info.unit, *scale, &layout.names);
+                let shown = text(&cell, info.unit, *scale, &layout.names);
                 let exact = cell.exact();
                 html! {
                     <td role="gridcell" id={format!("{}-cell-{place}-{column}", table.id)}
@@ -132,7 +135,7 @@ fn TableRow(props: &RowProps) -> Html {
                             (*active == Some(column)).then_some("active"),
                         )}
                         onclick={pick(column, false)} ondblclick={pick(column, true)}>
-                        { content(cell, info, shown) }
+                        { content(&cell, info, shown) }
                     </td>
                 }
             }) }

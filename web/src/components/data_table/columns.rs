@@ -1,5 +1,6 @@
 //! Widths of columns: what their values need, fitted to the room there is.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -47,12 +48,16 @@ impl Names {
     pub fn of(table: &Table) -> Self {
         let is_name = |at: &usize| table.columns[*at].unit == Unit::Name;
         let columns: Vec<usize> = (0..table.columns.len()).filter(is_name).collect();
-        let cells = table.rows.iter().flat_map(|row| columns.iter().filter_map(|at| row.get(*at)));
-        let names: BTreeSet<&str> = cells.filter_map(Cell::text).take(MOST_NAMES + 1).collect();
+        let cells = columns.iter().flat_map(|at| table.cells(*at));
+        let texts = cells.filter_map(|cell| match cell {
+            Cell::Text(text) => Some(text),
+            _ => None,
+        });
+        let names: BTreeSet<Cow<'_, str>> = texts.take(MOST_NAMES + 1).collect();
         if names.len() > MOST_NAMES {
             return Self::default();
         }
-        let names: Vec<&str> = names.into_iter().collect();
+        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
         let short = short_names(&names, NAME_CHARS).into_iter();
         Self(short.map(|(name, short)| (name.to_owned(), short)).collect())
     }
@@ -158,7 +163,7 @@ fn chars(text: &str) -> f64 {
 
 /// Characters of the longest value.
 fn widest(table: &Table, column: usize, scale: Scale) -> f64 {
-    let cells = table.rows.iter().take(MEASURED_ROWS).filter_map(|row| row.get(column));
+    let cells = table.cells(column).take(MEASURED_ROWS);
     cells.map(|cell| chars(&cell.show_in(scale))).fold(0.0, f64::max)
 }
 

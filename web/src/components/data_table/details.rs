@@ -33,7 +33,10 @@ pub fn RowDetails(props: &Props) -> Html {
         use_effect_with((), move |()| reveal(&panel));
     }
     let table = &props.table;
-    let Some(cells) = table.rows.get(props.row as usize) else { return html! {} };
+    let row = props.row as usize;
+    if row >= table.n_rows() {
+        return html! {};
+    }
     let onkeydown = {
         let on_close = props.on_close.clone();
         Callback::from(move |event: KeyboardEvent| {
@@ -47,8 +50,8 @@ pub fn RowDetails(props: &Props) -> Html {
     let columns =
         columns.filter(|at| props.without.is_none_or(|key| table.columns[*at].key != key));
     let entries = columns.filter_map(|at| {
-        let (cell, column) = (cells.get(at)?, table.columns.get(at)?);
-        let value = shown(cell, table.scale(at));
+        let (cell, column) = (table.cell(row, at)?, table.columns.get(at)?);
+        let value = shown(&cell, table.scale(at));
         let exact = cell.exact();
         let title = (!cell.is_missing() && exact != value).then_some(exact);
         let wide = matches!(column.unit, Unit::Name) || value.chars().count() > WIDE_CHARS;

@@ -282,12 +282,12 @@ pub fn DataTable(props: &Props) -> Html {
         ..*seen
     };
     html! {
-        <section class={classes!("data-table", (props.tall && !table.rows.is_empty()).then_some("tall"),
+        <section class={classes!("data-table", (props.tall && !table.is_empty()).then_some("tall"),
             (beside && detail_row.is_some()).then_some("beside"))} data-testid={format!("table-{}", table.id)}>
             <Toolbar title={table.title.to_string()} titled={props.titled} filter={settings.filter.clone()}
-                n_rows={table.rows.len()} columns={choices(table, settings)} chosen={settings.columns.is_some()} {on_columns} filtered={table.rows.len() > 8 || !settings.filter.is_empty()} summary={shown.summary.clone()}
+                n_rows={table.n_rows()} columns={choices(table, settings)} chosen={settings.columns.is_some()} {on_columns} filtered={table.n_rows() > 8 || !settings.filter.is_empty()} summary={shown.summary.clone()}
                 {on_filter} on_copy={on_copy} id={table.id.to_string()} />
-            if table.rows.is_empty() {
+            if table.is_empty() {
                 <p class="table-empty">{ &*table.when_empty }</p>
             } else {
                 <div class="table-scroll" ref={scroller} {onscroll}>

@@ -4,7 +4,7 @@ use kinetoscope::{
     Decoded, Options, Output, PlanOptions, RepairPlan, RepairReport, Repairer, plan_repair,
 };
 
-use super::{Files, Port, Session, Source, aside, decode, fault, page, read_all, send_rows};
+use super::{Files, Port, Session, Source, aside, decode, fault, page, read_all};
 use crate::protocol::{Failure, Format, JobId, Progress, Repaired, Request, Response, Stage};
 
 /// Bytes of output that are handed on at a time.
@@ -42,18 +42,14 @@ impl Session for FirstSession {
             Request::Analyze { job } => {
                 let Some(file) = &self.file else { return };
                 let report = kinetoscope::analyze(&file.decoded.trace, &Options::default());
-                let mut sections = report.sections();
-                for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
-                    send_rows(job, table, port);
-                }
+                let sections = report.sections();
                 port.send(Response::Report { job, report: page::analyses(&report, sections) });
             }
             Request::PlanRepair { job, clip_impossible } => {
                 let Some(file) = &mut self.file else { return };
                 let options = PlanOptions { clip_impossible, ..PlanOptions::default() };
                 let plan = plan_repair(&file.decoded.trace, &options);
-                let mut report = RepairReport::new(&file.decoded, &plan);
-                send_rows(job, &mut report.log, port);
+                let report = RepairReport::new(&file.decoded, &plan);
                 let plan_page = page::plan(report, clip_impossible);
                 port.send(Response::RepairPlanned { job, plan: plan_page });
                 file.plan = Some((plan, clip_impossible));

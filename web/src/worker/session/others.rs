@@ -12,8 +12,7 @@ use kinetoscope::{
 
 use super::triage::OpenFile;
 use super::{
-    EVERY_ROW, Files, Port, Source, aside, decode, details, fault, page, read_all, send_rows,
-    unreadable,
+    EVERY_ROW, Files, Port, Source, aside, decode, details, fault, page, read_all, unreadable,
 };
 use crate::protocol::{
     ArtifactWish, Beside, Companion, Comparison, Failure, JobId, Parts, Progress, Response, Stage,
@@ -219,18 +218,9 @@ fn digest_of(
 }
 
 /// Compares two runs by what was written down of them.
-pub(super) fn compare(
-    job: JobId,
-    a: &[Artifact],
-    b: &[Artifact],
-    port: &mut dyn Port,
-) -> Result<Comparison, Failure> {
+pub(super) fn compare(a: &[Artifact], b: &[Artifact]) -> Result<Comparison, Failure> {
     let a = Run::of(a).map_err(|error| fault(&error))?;
     let b = Run::of(b).map_err(|error| fault(&error))?;
     let found = kinetoscope::compare(&a, &b);
-    let mut sections = found.sections();
-    for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
-        send_rows(job, table, port);
-    }
-    Ok(page::comparison(&found, sections))
+    Ok(page::comparison(&found, found.sections()))
 }

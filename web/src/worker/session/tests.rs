@@ -5,6 +5,7 @@ use crate::protocol::{
     ArtifactWish, Aside, Beside, CaptureFacts, Companion, Format, Parts, Program,
 };
 use crate::shared::Shared;
+use kinetoscope::report::Table;
 
 struct Bytes(Vec<u8>);
 
@@ -135,14 +136,14 @@ fn every_stage_answers() {
         }
         Response::RepairPlanned { plan, .. } => {
             assert_eq!((plan.drops_before, plan.drops_after, plan.damaged), (1, 0, true));
-            assert_eq!(plan.log.rows.len(), 1);
+            assert_eq!(plan.log.n_rows(), 1);
             "plan"
         }
         Response::Triage { triage, .. } => {
             let [stage] = &triage.stages[..] else { panic!("{:?}", triage.stages) };
             assert_eq!((&*stage.id, &*stage.title), ("all", "no stage"));
             let kernels = triage.chapter("kernel-table").unwrap().table("kernel-table").unwrap();
-            assert_eq!(kernels.rows.len(), 2, "rows below the cut-off are there, too");
+            assert_eq!(kernels.n_rows(), 2, "rows below the cut-off are there, too");
             "triage"
         }
         other => panic!("{other:?}"),
@@ -178,39 +179,6 @@ fn what_is_no_trace_is_said_once() {
     assert!(!failure.advice.is_empty());
 }
 
-#[test]
-fn a_long_table_crosses_in_pieces_before_its_report() {
-    let event = |n: usize| {
-        format!(
-            r#"{{"ph":"X","cat":"kernel","name":"k{n}","pid":0,"tid":7,"ts":{},"dur":5,"args":{{"stream":7}}}}"#,
-            n * 10
-        )
-    };
-    let events: Vec<String> = (0..500).map(event).collect();
-    let file = format!(r#"{{"traceEvents":[{}]}}"#, events.join(","));
-    let heard = talk(&file, [open(), Request::Analyze { job: JOB }, triage()]);
-    let mut crossed = std::collections::BTreeMap::new();
-    for response in &heard.responses {
-        match response {
-            Response::Rows { table, rows, .. } => {
-                assert!(rows.len() < 200);
-                *crossed.entry(table.as_str()).or_insert(0) += rows.len();
-            }
-            Response::Report { report, .. } => {
-                assert_eq!(crossed["kernels"], 500);
-                let kernels = report.chapter("kernels").unwrap().table("kernels").unwrap();
-                assert!(kernels.rows.is_empty());
-            }
-            Response::Triage { triage, .. } => {
-                assert_eq!(crossed["kernel-table"], 500);
-                let kernels = triage.chapter("kernel-table").unwrap();
-                assert!(kernels.table("kernel-table").unwrap().rows.is_empty());
-            }
-            _ => {}
-        }
-    }
-}
-
 /// A graph that runs one kernel; its op is in no event here.
 const REPLAY: &str = r#"{"traceEvents":[
 {"ph":"X","cat":"cuda_runtime","name":"hipGraphLaunch","pid":1,"tid":1,"ts":1,"dur":2,"args":{"correlation":1}},
@@ -239,8 +207,8 @@ fn confidences(heard: &Heard) -> Vec<String> {
         _ => None,
     });
     let confidence = |table: &Shared<Table>| {
-        let [row] = &table.rows[..] else { panic!("{:?}", table.rows) };
-        row[table.column("mapping_confidence").unwrap()].raw()
+        assert_eq!(table.n_rows(), 1, "{table:?}");
+        table.cell(0, table.column("mapping_confidence").unwrap()).unwrap().raw()
     };
     triages.map(confidence).collect()
 }
@@ -389,7 +357,7 @@ fn a_mapping_trace_that_becomes_a_capture_tells_its_arguments() {
             panic!("no triage")
         };
         let table = triage.chapter("kernel-table").unwrap().table("kernel-table").unwrap();
-        (table.columns.len(), table.rows.clone())
+        (table.columns.len(), Table::clone(table))
     };
     assert_eq!(tables(&changed), tables(&as_capture));
 }
@@ -408,7 +376,7 @@ fn work_from_before_the_window_counts_on_request() {
         Response::Triage { triage, .. } => {
             let table = triage.chapter("kernel-table")?.table("kernel-table")?;
             let sum = triage.before_window;
-            Some((table.rows.len(), sum.n_slices, sum.total_ns, sum.counted))
+            Some((table.n_rows(), sum.n_slices, sum.total_ns, sum.counted))
         }
         _ => None,
     });
@@ -444,7 +412,7 @@ fn two_runs_are_compared_by_what_one_wrote_down() {
     assert_eq!(comparison.verdict, crate::protocol::Verdict::Conditional);
     let kernels = comparison.chapter("comparison").unwrap().table("compare-kernels").unwrap();
     let at = kernels.column("presence").unwrap();
-    let presence: Vec<_> = kernels.rows.iter().map(|row| row[at].raw()).collect();
+    let presence: Vec<_> = kernels.cells(at).map(|cell| cell.raw()).collect();
     assert_eq!(presence, ["only B", "only B", "only A"]);
 }
 

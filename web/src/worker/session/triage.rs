@@ -3,7 +3,7 @@
 use kinetoscope::{Decoded, Details, TriageSlices, overlap_windows};
 
 use super::others::{self, OpenCompanion};
-use super::{EVERY_ROW, Files, Port, Session, decode, details, page, send_rows};
+use super::{EVERY_ROW, Files, Port, Session, decode, details, page};
 use crate::protocol::{FIRST_LAUNCHES, JobId, KernelDetails, Request, Response, Stage};
 
 /// The raw category of the slices that `with_stack=True` records (torch/csrc/profiler/kineto_shim.cpp).
@@ -56,9 +56,6 @@ impl Session for TriageSession {
                 let report = file.triage(&self.companions, count_before_window);
                 let mut sections = report.sections(EVERY_ROW);
                 sections.extend(page::merged(&report));
-                for table in sections.iter_mut().flat_map(|section| &mut section.tables) {
-                    send_rows(job, table, port);
-                }
                 let has_stacks = file.decoded.trace.strings.find(PYTHON_FUNCTION).is_some();
                 let triage = page::triage(&report, sections, has_stacks);
                 port.send(Response::Triage { job, triage });
@@ -73,7 +70,7 @@ impl Session for TriageSession {
                 let Some(file) = &mut self.file else { return };
                 file.read_details(job, files, port);
                 let own = file.describe(&self.companions);
-                let comparison = own.and_then(|own| others::compare(job, &own, &run, port));
+                let comparison = own.and_then(|own| others::compare(&own, &run));
                 port.send(Response::Compared { job, with, comparison });
             }
             Request::Kernel { job, key, count_before_window } => {
