@@ -1,23 +1,32 @@
-//! How a [`crate::protocol`] value travels: an object whose `body` is the value and whose other fields are
-//! handles (`File`, `Blob`) that structured cloning passes by reference. The columns of tables are byte strings, which
-//! are moved (ADR 16).
+//! How a [`crate::protocol`] value travels: an object whose `body` is the value as bytes (postcard) and whose other
+//! fields are handles (`File`, `Blob`) that structured cloning passes by reference. Bytes need no object per value and
+//! no name per field, and the buffer is moved (ADR 16).
 
-use js_sys::{Array, Object, Reflect, Uint8Array};
+use js_sys::{Object, Reflect, Uint8Array};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_wasm_bindgen::Serializer;
 use wasm_bindgen::{JsCast, JsValue};
 
 const BODY: &str = "body";
 
-/// Wraps `value`. Integers past 2^53 (times on a file's clock) cross as `BigInt`, exactly.
+/// A message and the buffer in it that can be moved instead of copied.
+pub struct Packed {
+    /// The message.
+    pub envelope: Object,
+    /// The buffer of its body.
+    pub buffer: Object,
+}
+
+/// Wraps `value`.
 ///
 /// # Errors
-/// When the value cannot be expressed in JavaScript; no value of the protocol is such.
-pub fn pack<T: Serialize>(value: &T) -> Result<Object, JsValue> {
-    let serializer = Serializer::new().serialize_large_number_types_as_bigints(true);
+/// When the value cannot be written as bytes; no value of the protocol is such.
+pub fn pack<T: Serialize>(value: &T) -> Result<Packed, JsValue> {
+    let bytes = postcard::to_allocvec(value).map_err(|error| error.to_string())?;
+    let body = Uint8Array::from(bytes.as_slice());
+    let buffer = body.buffer().into();
     let envelope = Object::new();
-    Reflect::set(&envelope, &BODY.into(), &value.serialize(&serializer)?)?;
-    Ok(envelope)
+    Reflect::set(&envelope, &BODY.into(), &body)?;
+    Ok(Packed { envelope, buffer })
 }
 
 /// Unwraps the value of a message.
@@ -25,28 +34,8 @@ pub fn pack<T: Serialize>(value: &T) -> Result<Object, JsValue> {
 /// # Errors
 /// When the message is not one of this protocol, or of another version of it.
 pub fn unpack<T: DeserializeOwned>(message: &JsValue) -> Result<T, JsValue> {
-    Ok(serde_wasm_bindgen::from_value(Reflect::get(message, &BODY.into())?)?)
-}
-
-/// The buffers of the byte strings in a message: the columns of its tables. They can be moved instead of copied.
-#[must_use]
-pub fn buffers(message: &Object) -> Array {
-    let buffers = Array::new();
-    collect(message, &buffers);
-    buffers
-}
-
-fn collect(value: &JsValue, into: &Array) {
-    if let Some(bytes) = value.dyn_ref::<Uint8Array>() {
-        into.push(&bytes.buffer());
-    } else if let Some(values) = value.dyn_ref::<Array>() {
-        values.iter().for_each(|value| collect(&value, into));
-    } else if let Some(object) = value.dyn_ref::<Object>()
-        // (Handles such as a `Blob` have no fields of their own.)
-        && !value.is_function()
-    {
-        Object::values(object).iter().for_each(|value| collect(&value, into));
-    }
+    let body: Uint8Array = Reflect::get(message, &BODY.into())?.dyn_into()?;
+    Ok(postcard::from_bytes(&body.to_vec()).map_err(|error| error.to_string())?)
 }
 
 /// Adds a handle to an envelope.

@@ -83,15 +83,8 @@ enum Kind {
 }
 
 /// Packages for the browser.
-const BROWSER_PACKAGES: &[&str] = &[
-    "web-sys",
-    "js-sys",
-    "wasm-bindgen",
-    "wasm-bindgen-futures",
-    "yew",
-    "gloo",
-    "serde-wasm-bindgen",
-];
+const BROWSER_PACKAGES: &[&str] =
+    &["web-sys", "js-sys", "wasm-bindgen", "wasm-bindgen-futures", "yew", "gloo"];
 /// Packages for programs with a terminal.
 const HOST_PACKAGES: &[&str] = &["anyhow", "clap", "indicatif", "signal-hook"];
 /// Modules for files, clocks and the environment; analyses of the same bytes must always give the same result.

@@ -82,7 +82,7 @@ impl RunningWorker {
 
     /// Sends a request, at once or when the worker is ready.
     pub fn post(&mut self, request: &Request, file: Option<&File>) {
-        let Ok(envelope) = wire::pack(request) else { return };
+        let Ok(wire::Packed { envelope, .. }) = wire::pack(request) else { return };
         if let Some(file) = file {
             let _attached = wire::attach(&envelope, "file", file);
         }

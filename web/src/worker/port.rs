@@ -140,10 +140,9 @@ fn blob(parts: &Array, kind: &str) -> JsValue {
 }
 
 fn post(scope: &DedicatedWorkerGlobalScope, response: &Response, handles: &[(&str, JsValue)]) {
-    let Ok(envelope) = wire::pack(response) else { return };
-    let buffers = wire::buffers(&envelope);
+    let Ok(wire::Packed { envelope, buffer }) = wire::pack(response) else { return };
     for (name, handle) in handles {
         let _attached = wire::attach(&envelope, name, handle);
     }
-    let _sent = scope.post_message_with_transfer(&envelope, &buffers);
+    let _sent = scope.post_message_with_transfer(&envelope, &Array::of1(&buffer));
 }

@@ -32,6 +32,10 @@ struct Heard {
 
 impl Port for Heard {
     fn send(&mut self, response: Response) {
+        // As the page gets it.
+        let bytes = postcard::to_allocvec(&response).unwrap();
+        let response: Response = postcard::from_bytes(&bytes).unwrap();
+        assert_eq!(postcard::to_allocvec(&response).unwrap(), bytes);
         self.responses.push(response);
     }
 
