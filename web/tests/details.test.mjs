@@ -4,7 +4,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { samples, shared } from "./environment.mjs";
-import { accessibilityFaults, drop, launch, open } from "./harness.mjs";
+import { accessibilityFaults, allowClipboard, drop, launch, open } from "./harness.mjs";
 import { readTrace, textOf } from "./reference.mjs";
 
 const PATIENCE = { timeout: 60_000 };
@@ -18,7 +18,7 @@ const sample = (name) => samples("traces").find((file) => path.basename(file) ==
 async function opened(name, view, options) {
   const session = await open(browser, options);
   const { page } = session;
-  await session.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await allowClipboard(session.context);
   await drop(page, "body", sample(name));
   await page.waitForFunction(() => /: ready, /.test(document.querySelector("[data-testid=status]")?.textContent ?? ""), null, PATIENCE);
   await id(page, `nav-${view}`).click();

@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 
 import { cli, scratch } from "./environment.mjs";
-import { accessibilityFaults, download, launch, open } from "./harness.mjs";
+import { accessibilityFaults, allowClipboard, download, launch, open } from "./harness.mjs";
 import { PATIENCE, id, rows } from "./page.mjs";
 
 const run = promisify(execFile);
@@ -31,7 +31,7 @@ function trace(devices) {
 async function opened(devices, options) {
   const session = await open(browser, options);
   const { page } = session;
-  await session.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await allowClipboard(session.context);
   await id(page, "file-input").setInputFiles({ name: "devices.json", mimeType: "application/json", buffer: Buffer.from(trace(devices)) });
   await page.waitForFunction(() => /: ready, /.test(document.querySelector("[data-testid=status]")?.textContent ?? ""), null, PATIENCE);
   await id(page, "nav-triage").click();

@@ -13,6 +13,8 @@ function told(name) {
 export const pageFolder = () => told("KINETOSCOPE_PAGE");
 /// The browser.
 export const chromium = () => told("KINETOSCOPE_CHROMIUM");
+/// Firefox, where the tests run in it; else undefined.
+export const firefox = () => process.env.KINETOSCOPE_FIREFOX || undefined;
 /// The command line, built with optimisation.
 export const cli = () => told("KINETOSCOPE_CLI");
 

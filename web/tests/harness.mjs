@@ -4,9 +4,9 @@ import fs from "node:fs";
 import path from "node:path";
 
 import axe from "axe-core";
-import { chromium as playwright } from "playwright-core";
+import playwright from "playwright-core";
 
-import { chromium, pageFolder, scratch } from "./environment.mjs";
+import { chromium, firefox, pageFolder, scratch } from "./environment.mjs";
 import { serveFolder, serveForeign } from "./server.mjs";
 
 const FLAGS = [
@@ -16,9 +16,25 @@ const FLAGS = [
   "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ];
 
-/// The browser, for all tests of a file. Close it in `after`.
+// The same for Firefox: whatever is not on this machine is asked of a proxy that does not exist.
+const NO_PROXY = { host: "127.0.0.1", port: 9 };
+const saved = scratch();
+const PREFERENCES = {
+  // A test may read what a button copied.
+  "dom.events.testing.asyncClipboard": true,
+  "network.proxy.type": 1,
+  "network.proxy.http": NO_PROXY.host, "network.proxy.http_port": NO_PROXY.port,
+  "network.proxy.ssl": NO_PROXY.host, "network.proxy.ssl_port": NO_PROXY.port,
+};
+
+/// The browser, for all tests of a file. Close it in `after`. Firefox is any that is installed, by WebDriver BiDi.
 export function launch() {
-  return playwright.launch({ executablePath: chromium(), headless: true, args: FLAGS });
+  const executablePath = firefox();
+  if (executablePath !== undefined) {
+    const options = { channel: "moz-firefox", headless: true, downloadsPath: saved, firefoxUserPrefs: PREFERENCES };
+    return playwright.firefox.launch({ executablePath, ...options });
+  }
+  return playwright.chromium.launch({ executablePath: chromium(), headless: true, args: FLAGS });
 }
 
 /// A page of the app in a profile of its own, with a server for it at `prefix` and one of a foreign origin.
@@ -92,11 +108,34 @@ export async function drop(page, selector, files) {
 
 /// Does `action` and saves the file that the browser then downloads: `{ name, path, bytes }`.
 export async function download(page, action) {
+  if (firefox() !== undefined) return savedByFirefox(action);
   const [started] = await Promise.all([page.waitForEvent("download"), action()]);
   const name = started.suggestedFilename();
   const file = path.join(scratch(), name);
   await started.saveAs(file);
   return { name, path: file, bytes: fs.readFileSync(file) };
+}
+
+// WebDriver BiDi tells nothing of a download of a Blob, so the file is waited for.
+async function savedByFirefox(action) {
+  fs.readdirSync(saved).forEach((name) => fs.rmSync(path.join(saved, name)));
+  await action();
+  for (let tries = 0; tries < 600; tries += 1) {
+    const names = fs.readdirSync(saved);
+    const name = names.find((name) => !name.endsWith(".part") && fs.statSync(path.join(saved, name)).size > 0);
+    if (name !== undefined && !names.some((name) => name.endsWith(".part"))) {
+      const file = path.join(scratch(), name);
+      fs.renameSync(path.join(saved, name), file);
+      return { name, path: file, bytes: fs.readFileSync(file) };
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error("Firefox saved no file");
+}
+
+/// Lets the page's scripts read the clipboard.
+export async function allowClipboard(context) {
+  if (firefox() === undefined) await context.grantPermissions(["clipboard-read", "clipboard-write"]);
 }
 
 /// What an automatic check of accessibility (WCAG 2.2 A and AA) finds wrong, one line each.

@@ -5,7 +5,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 
 import { cli, pageFolder, samples, scratch } from "./environment.mjs";
-import { drop, open } from "./harness.mjs";
+import { allowClipboard, drop, open } from "./harness.mjs";
 
 export const PATIENCE = { timeout: 60_000 };
 
@@ -47,7 +47,7 @@ export const example = () => path.join(pageFolder(), "assets", "example.json.gz"
 /// A page where these files were dropped together.
 export async function dropped(browser, files, options) {
   const session = await open(browser, options);
-  await session.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await allowClipboard(session.context);
   await drop(session.page, "body", files);
   return session;
 }

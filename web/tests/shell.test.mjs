@@ -28,10 +28,10 @@ test("Back leads to the former view, and the files stay", async () => {
   await page.keyboard.press("2");
   await id(page, "view-triage").waitFor(PATIENCE);
   assert.equal(await page.evaluate(() => history.length), n_before + 1, "the first view change is a step");
-  await page.goBack();
+  await page.evaluate(() => history.back());
   await id(page, "view-overview").waitFor(PATIENCE);
   assert.equal(await id(page, "file-card").count(), 1);
-  await page.goForward();
+  await page.evaluate(() => history.forward());
   await id(page, "view-triage").waitFor(PATIENCE);
   await session.close();
 });

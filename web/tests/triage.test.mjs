@@ -4,7 +4,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { samples, shared } from "./environment.mjs";
-import { accessibilityFaults, drop, launch, open } from "./harness.mjs";
+import { accessibilityFaults, allowClipboard, drop, launch, open } from "./harness.mjs";
 import { PATIENCE, id, rows, view } from "./page.mjs";
 import { readTrace, textOf } from "./reference.mjs";
 
@@ -20,7 +20,7 @@ const hash = (page) => page.evaluate(() => location.hash);
 async function opened(name, options) {
   const session = await open(browser, options);
   const { page } = session;
-  await session.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await allowClipboard(session.context);
   await drop(page, "body", sample(name));
   await page.waitForFunction(() => /: ready, /.test(document.querySelector("[data-testid=status]")?.textContent ?? ""), null, PATIENCE);
   return session;
@@ -82,7 +82,7 @@ describe("triage", { skip: shared() === undefined }, () => {
     }
     await id(page, "stages-all").click();
     await page.waitForFunction(() => location.hash === "#v=1&view=fuse");
-    await page.goBack();
+    await page.evaluate(() => history.back());
     await id(page, "view-overlap").waitFor(PATIENCE);
     assert.equal(await id(page, "stage-backward").getAttribute("aria-pressed"), "true", "the address of that time had a stage");
     await session.close();
