@@ -82,14 +82,14 @@ pub(crate) fn settle(
 /// Flow events that draw no arrow (an end without a start, a start without an end) are not counted where they bind
 /// elsewhere.
 pub(crate) fn forget_lone_ends(trace: &Trace, plan: &mut RepairPlan, bindings: &[(Row, Row)]) {
-    let wrong: BTreeSet<(Row, Row)> = unbound(bindings, &plan.flow_targets).into_iter().collect();
+    let wrong = unbound(bindings, &plan.flow_targets);
     if wrong.is_empty() {
         return;
     }
     let mut targets = std::mem::take(&mut plan.flow_targets);
     let view = View::after(trace, plan);
     let arrows = Arrows::of(&view, &targets);
-    targets.retain(|pair| !wrong.contains(pair) || arrows.has(&view, *pair));
+    targets.retain(|pair| wrong.binary_search(pair).is_err() || arrows.has(&view, *pair));
     plan.flow_targets = targets;
 }
 
@@ -204,9 +204,10 @@ fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &[(Row, Row)]) -> bool 
     };
     // All of one thread and ns at once: below the one that catches lies the next.
     let place = |row: Row| (trace.track(row), trace.ts_ns(row));
-    let places: BTreeSet<_> = after.iter().filter(catches).map(|(_, row)| place(*row)).collect();
+    let mut places: Vec<_> = after.iter().filter(catches).map(|(_, row)| place(*row)).collect();
+    trace::sort(&mut places);
     let is_instant = |change: &&Change| {
-        change.rule == Rule::SliceToInstant && places.contains(&place(change.row))
+        change.rule == Rule::SliceToInstant && places.binary_search(&place(change.row)).is_ok()
     };
     let instants: BTreeSet<Row> =
         plan.changes.iter().filter(is_instant).map(|change| change.row).collect();

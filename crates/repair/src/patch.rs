@@ -317,15 +317,16 @@ impl<'a> Patch<'a> {
 
     /// The usual case: a few values are replaced, every other byte stays.
     fn splice(self, out: &mut Vec<u8>) {
-        let mut splices: Vec<(Range<usize>, &str)> = self
-            .changes
-            .iter()
-            .filter_map(|change| match change {
-                Change::Set(key, value) => Some((self.find(key)?.value.clone(), value.as_str())),
-                _ => None,
-            })
-            .collect();
-        splices.sort_by_key(|(range, _)| range.start);
+        let mut splices: Vec<(Range<usize>, &str)> = Vec::with_capacity(self.changes.len());
+        for change in &self.changes {
+            if let Change::Set(key, value) = change
+                && let Some(member) = self.find(key)
+            {
+                let range = member.value.clone();
+                let at = splices.partition_point(|(before, _)| before.start <= range.start);
+                splices.insert(at, (range, value));
+            }
+        }
         let mut at = 0;
         for (range, value) in splices {
             out.extend_from_slice(&self.text[at..range.start]);

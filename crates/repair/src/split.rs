@@ -102,7 +102,7 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, threads: &Threads, tids
             continue;
         }
         // The main thread stays: the tid that equals the pid, else the busiest.
-        busy.sort_by_key(|id| {
+        trace::sort_by_key(&mut busy, |id| {
             let track = trace.track_info(*id);
             let is_main = track.tid == trace.process_of(*id).pid;
             (!is_main, std::cmp::Reverse(stacked[id.0 as usize]), *id)

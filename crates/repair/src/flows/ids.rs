@@ -1,6 +1,6 @@
 //! Flow ids: which the importer counts as started twice, and what tells them apart.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use trace::{Bind, BuildIdHasher, Flags, Phase, Row, Trace, each_of};
 
@@ -55,7 +55,7 @@ pub(crate) fn duplicate_starts(view: &View<'_>, survey: &Survey) -> Vec<Row> {
         starts.iter().map(|row| (order::item(view, *row).key(), true, *row)).collect();
     let parked = unparked.iter();
     events.extend(parked.map(|(flow, slice)| (order::item(view, *slice).key(), false, *flow)));
-    events.sort();
+    trace::sort(&mut events);
     known.clear();
     let repeated = |(_, starts, row): &(order::Key, bool, Row)| {
         key(view, *row).is_some_and(|key| !known.insert(key)) && *starts
@@ -78,7 +78,7 @@ fn bound_slices(view: &View<'_>, survey: &Survey) -> Vec<(order::Key, Row, Bind)
     let asyncs = view.trace.binds().iter().map(|(row, _)| *row).filter(is_async);
     let with_key = |row| Some((order::item(view, row).key(), row, view.bind(row)?));
     let mut bound: Vec<_> = on_threads.chain(asyncs).filter_map(with_key).collect();
-    bound.sort_by_key(|(key, ..)| *key);
+    trace::sort_by_key(&mut bound, |(key, ..)| *key);
     bound
 }
 
@@ -108,7 +108,7 @@ fn shared_duplicates(view: &View<'_>, survey: &Survey) -> Vec<Row> {
             acts.push((key, row, Act::Starts(bind.id)));
         }
     }
-    acts.sort_by_key(|(key, row, _)| (*key, *row));
+    trace::sort_by_key(&mut acts, |(key, row, _)| (*key, *row));
     let mut numbers: HashMap<FlowKey, i64, BuildIdHasher> = HashMap::default();
     let mut known: HashSet<i64, BuildIdHasher> = HashSet::default();
     let mut duplicates = Vec::new();
@@ -140,13 +140,13 @@ fn tell_binds_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool
         n_ended: usize,
     }
     let view = View::after(trace, plan);
-    let keys: BTreeSet<FlowKey> = work
+    let keys: HashSet<FlowKey, BuildIdHasher> = work
         .flows
         .iter()
         .filter(|row| takes_part(&view, **row))
         .filter_map(|row| key(&view, *row))
         .collect();
-    let used: BTreeSet<i64> = trace
+    let used: HashSet<i64, BuildIdHasher> = trace
         .binds()
         .iter()
         .flat_map(|(row, bind)| [Some(bind.id), view.bind(*row).map(|it| it.id)])
@@ -190,10 +190,11 @@ pub(super) fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) ->
         return true;
     }
     let view = View::after(trace, plan);
-    let duplicates: BTreeSet<Row> = duplicate_starts(&view, work).into_iter().collect();
-    if duplicates.is_empty() {
+    let starts = duplicate_starts(&view, work);
+    if starts.is_empty() {
         return false;
     }
+    let duplicates: HashSet<Row, BuildIdHasher> = starts.iter().copied().collect();
     /// The starts of one key.
     #[derive(Default)]
     struct Started {
@@ -202,10 +203,10 @@ pub(super) fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) ->
         n_ended: usize,
     }
     let mut flows: BTreeMap<FlowKey, Started> = BTreeMap::new();
-    for key in duplicates.iter().filter_map(|row| key(&view, *row)) {
+    for key in starts.iter().filter_map(|row| key(&view, *row)) {
         flows.entry(key).or_default();
     }
-    let used: BTreeSet<i64> = work
+    let used: HashSet<i64, BuildIdHasher> = work
         .flows
         .iter()
         .flat_map(|row| [trace.link(*row), view.flow_id(*row)])
@@ -213,15 +214,16 @@ pub(super) fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) ->
         .collect();
     let mut free = (1_i64..).filter(|id| !used.contains(id));
     let mut renumbered = Vec::new();
-    let mut in_order: Vec<Row> = work
+    let mut in_order: Vec<(order::Key, Row)> = work
         .flows
         .iter()
         .copied()
         .filter(|row| takes_part(&view, *row))
         .filter(|row| key(&view, *row).is_some_and(|key| flows.contains_key(&key)))
+        .map(|row| (order::item(&view, row).key(), row))
         .collect();
-    in_order.sort_by_cached_key(|row| order::item(&view, *row).key());
-    for row in in_order {
+    trace::sort(&mut in_order);
+    for (_, row) in in_order {
         let Some(started) = key(&view, row).and_then(|key| flows.get_mut(&key)) else { continue };
         let new_id = if view.phase(row) == Phase::FlowStart {
             let new_id = if duplicates.contains(&row) { free.next() } else { None };

@@ -181,7 +181,9 @@ impl Starting {
                 starting.others.push((slice.row, length));
             }
         }
-        starting.others.sort_unstable();
+        if starting.others.len() > 1 {
+            trace::sort(&mut starting.others);
+        }
         let without_length = starting.others.iter().find(|(_, (end, _))| *end == ts);
         let shortest = || starting.others.iter().min_by_key(|(_, length)| *length);
         starting.behind = without_length.or_else(shortest).map(|(row, _)| *row);
