@@ -7,7 +7,7 @@ use yew::prelude::*;
 
 use super::Icon;
 use super::record::RecordHelp;
-use crate::state::{Action, Dialog, PERFETTO_URL};
+use crate::state::{Action, Dialog, PERFETTO_URL, View};
 use crate::tasks::Tasks;
 
 /// Which dialog, and the settings that it shows.
@@ -67,7 +67,6 @@ pub fn OpenDialog(props: &Props) -> Html {
 
 const KEYS: &[(&str, &str)] = &[
     ("Ctrl/⌘ O", "Choose files"),
-    ("1 – 8", "Go to a view"),
     ("/", "Filter the table"),
     ("?", "This help"),
     ("Esc", "Close, or clear the filter"),
@@ -100,13 +99,15 @@ fn help(props: &Props) -> Html {
             }
         })
     };
+    let key = |keys: &str, what: &'static str| {
+        html! { <tr><th scope="row"><kbd>{ keys.to_owned() }</kbd></th><td>{ what }</td></tr> }
+    };
     html! {
         <>
             <table class="keys">
                 <tbody>
-                    { for KEYS.iter().map(|(keys, what)| html! {
-                        <tr><th scope="row"><kbd>{ keys }</kbd></th><td>{ what }</td></tr>
-                    }) }
+                    { key(&View::keys(), "Go to a view") }
+                    { for KEYS.iter().map(|(keys, what)| key(keys, what)) }
                 </tbody>
             </table>
             <h3>{ "Settings" }</h3>

@@ -2,8 +2,9 @@
 
 use yew::prelude::*;
 
-use crate::state::{Action, View, ViewGroup};
+use crate::state::{Action, View};
 use crate::tasks::Tasks;
+use crate::views::Group;
 
 /// The views and the number beside each.
 #[derive(Clone, PartialEq, Properties)]
@@ -26,7 +27,6 @@ pub fn Nav(props: &Props) -> Html {
         let onclick = Callback::from(move |_: MouseEvent| tasks.dispatch(Action::Shown(view)));
         let current = (view == props.view).then_some("page");
         let badge = props.badges.iter().find(|(of, ..)| *of == view);
-        let key = View::ALL.iter().position(|of| *of == view).map(|place| place + 1);
         html! {
             <li>
                 <button class="nav-item" aria-current={current} {onclick} data-testid={format!("nav-{}", view.id())}>
@@ -34,20 +34,20 @@ pub fn Nav(props: &Props) -> Html {
                     if let Some((_, text, bad)) = badge {
                         <span class={classes!("badge", bad.then_some("bad"))}>{ text }</span>
                     }
-                    <kbd aria-hidden="true">{ for key }</kbd>
+                    <kbd aria-hidden="true">{ for view.key() }</kbd>
                 </button>
             </li>
         }
     };
-    let group = |ViewGroup { title, views }: ViewGroup| {
-        let shown = views.iter().filter(|view| props.has_gpu || !view.needs_gpu());
-        let items: Vec<Html> = shown.copied().map(item).collect();
+    let group = |group: Group| {
+        let shown = group.views().filter(|view| props.has_gpu || !view.needs_gpu());
+        let items: Vec<Html> = shown.map(item).collect();
         if items.is_empty() {
             return html! {};
         }
         html! {
-            <div class="nav-group" role="group" aria-label={(!title.is_empty()).then_some(title)}>
-                if !title.is_empty() {
+            <div class="nav-group" role="group" aria-label={group.title()}>
+                if let Some(title) = group.title() {
                     <p class="nav-title" aria-hidden="true">{ title }</p>
                 }
                 <ul>{ for items }</ul>
@@ -55,6 +55,6 @@ pub fn Nav(props: &Props) -> Html {
         }
     };
     html! {
-        <nav class="nav" aria-label="Views">{ for View::GROUPS.into_iter().map(group) }</nav>
+        <nav class="nav" aria-label="Views">{ for Group::ALL.into_iter().map(group) }</nav>
     }
 }

@@ -15,24 +15,10 @@ pub fn title(state: &State) -> String {
     )
 }
 
-/// The table whose order an address carries.
-#[must_use]
-pub fn main_table(view: View) -> Option<&'static str> {
-    match view {
-        View::Overview | View::Downloads => None,
-        View::Breakdown => Some("categories"),
-        View::Triage => Some("kernel-table"),
-        View::Overlap => Some("overlap"),
-        View::Fuse => Some("fuse"),
-        View::Repair => Some("log"),
-        View::Compare => Some("compare-kernels"),
-    }
-}
-
 /// The address of the state.
 #[must_use]
 pub fn address(state: &State) -> Address {
-    let table = main_table(state.view).and_then(|id| state.tables.get(id));
+    let table = state.view.main_table().and_then(|id| state.tables.get(id));
     Address {
         view: Some(state.view),
         sort: table.and_then(|settings| settings.sort.clone()),
@@ -62,7 +48,7 @@ pub fn apply(state: &mut State, address: &Address) {
     if let Some(theme) = address.theme {
         state.theme = theme;
     }
-    if let (Some(sort), Some(table)) = (&address.sort, main_table(state.view)) {
+    if let (Some(sort), Some(table)) = (&address.sort, state.view.main_table()) {
         let settings = state.tables.entry(table.to_owned()).or_default();
         settings.sort = Some(sort.clone());
     }

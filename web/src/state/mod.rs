@@ -12,11 +12,12 @@ use std::rc::Rc;
 pub use artifacts::{ArtifactForm, ArtifactState};
 pub use file::{CompanionEntry, CompanionPhase, ComparePhase, FileEntry, Phase, RepairState, Role};
 pub use reduce::{Action, reduce};
-pub use view::{Dialog, Theme, View, ViewGroup};
+pub use view::{Dialog, Theme};
 
 use crate::protocol::{Failure, JobId};
 use crate::queries::grid::TableSettings;
 use crate::shared::Shared;
+pub use crate::views::View;
 
 /// Where the repaired trace is opened when nothing else is set.
 pub const PERFETTO_URL: &str = "https://ui.perfetto.dev";

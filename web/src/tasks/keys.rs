@@ -45,9 +45,8 @@ pub fn command(key: &str, modified: bool, place: Place, state: &State) -> Option
         "?" => Some(Command::Help),
         "/" => Some(Command::Search),
         _ => {
-            let place = key.parse::<usize>().ok().filter(|digit| *digit < 10)?.checked_sub(1)?;
             state.selected_file()?;
-            View::ALL.get(place).copied().map(Command::Show)
+            View::by_key(key).map(Command::Show)
         }
     }
 }

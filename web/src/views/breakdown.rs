@@ -11,7 +11,7 @@ pub fn view(props: &Props) -> Option<Html> {
     let mut intro = chapter.intro.iter();
     Some(html! {
         <>
-            { heading("Breakdown", intro.next().map_or("", String::as_str)) }
+            { heading(props.view.title(), intro.next().map_or("", String::as_str)) }
             if !report.parts.is_empty() {
                 <section class="panel"><StackedBar parts={report.parts.clone()} /></section>
             }

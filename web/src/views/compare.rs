@@ -21,7 +21,7 @@ pub fn view(props: &Props) -> Option<Html> {
     };
     Some(html! {
         <>
-            { heading("Compare", &finding) }
+            { heading(props.view.title(), &finding) }
             if compare.standing != Standing::Alone {
                 <RunPicker job={props.file.job} name={props.file.name.clone()} others={compare.others.clone()}
                     chosen={compare.with} tasks={props.tasks.clone()} />

@@ -49,7 +49,7 @@ pub fn view(props: &Props) -> Option<Html> {
     };
     Some(html! {
         <>
-            { heading("Downloads", "Export the results. The command line writes identical files.") }
+            { heading(props.view.title(), "Export the results. The command line writes identical files.") }
             { props.pickers(triage) }
             { files(props, wish, errors) }
             { options(props, errors) }

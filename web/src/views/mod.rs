@@ -10,9 +10,12 @@ mod overlap;
 mod overview;
 mod problems;
 mod repair;
+mod table;
 mod triage;
 
 use std::collections::BTreeMap;
+
+pub use table::{Group, View};
 
 use kinetoscope::report::{Table, units};
 use yew::prelude::*;
@@ -27,7 +30,7 @@ use crate::queries::grid::TableSettings;
 use crate::queries::stages::Narrowed;
 use crate::queries::status::progress_text;
 use crate::shared::Shared;
-use crate::state::{ArtifactForm, FileEntry, PerfettoState, Phase, View};
+use crate::state::{ArtifactForm, FileEntry, PerfettoState, Phase};
 use crate::tasks::Tasks;
 
 /// A file and which of its views.
@@ -159,17 +162,7 @@ pub fn FileView(props: &Props) -> Html {
         Callback::from(move |()| tasks.retry(job))
     };
     let stopped = matches!(file.phase, Phase::Failed(_) | Phase::Cancelled);
-    let content = empty_without_gpu(props).or_else(|| match view {
-        View::Overview => overview::view(props),
-        View::Breakdown => breakdown::view(props),
-        // The kernels of the whole file are there before triage is.
-        View::Triage => triage::view(props).or_else(|| kernels::view(props)),
-        View::Overlap => overlap::view(props),
-        View::Fuse => fuse::view(props),
-        View::Repair => repair::view(props),
-        View::Compare => compare::view(props),
-        View::Downloads => downloads::view(props),
-    });
+    let content = empty_without_gpu(props).or_else(|| (view.def().render)(props));
     // Of what could not be read at all there is only the name.
     let bare = stopped && content.is_none();
     let trouble = match &file.phase {

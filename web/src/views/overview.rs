@@ -20,7 +20,7 @@ pub fn view(props: &Props) -> Option<Html> {
     let triage = props.file.triage.as_deref();
     Some(html! {
         <>
-            { heading("Overview", &verdict(report, triage)) }
+            { heading(props.view.title(), &verdict(report, triage)) }
             if has_gpu {
                 { advice(props, chapter) }
                 { figures(props, report) }

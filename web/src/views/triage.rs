@@ -2,18 +2,23 @@
 
 use yew::prelude::*;
 
-use super::{Props, heading};
+use super::{Props, heading, kernels as of_file};
 use crate::components::{Companions, KernelScope, Later, Rows, StagedTable};
 use crate::protocol::{Chapter, Triage};
 use crate::queries::stages::{KERNELS, MERGED, Narrowed};
 
+/// The kernels of the whole file are there before triage is.
 pub fn view(props: &Props) -> Option<Html> {
+    triaged(props).or_else(|| of_file::view(props))
+}
+
+fn triaged(props: &Props) -> Option<Html> {
     let triage = props.file.triage.as_ref()?;
     let chapter = triage.chapter("triage")?;
     let mut intro = chapter.intro.iter();
     Some(html! {
         <>
-            { heading("Triage", intro.next().map_or("", String::as_str)) }
+            { heading(props.view.title(), intro.next().map_or("", String::as_str)) }
             <Companions file={props.file.clone()} tasks={props.tasks.clone()} />
             { sentences(intro) }
             { props.choices(triage) }
