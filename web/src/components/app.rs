@@ -11,6 +11,7 @@ use yew::prelude::*;
 
 use super::FailureCard;
 use super::bar::Hatches;
+use super::commands::CommandDialog;
 use super::dialogs::OpenDialog;
 use super::drop_target::DropTarget;
 use super::empty_state::EmptyState;
@@ -22,10 +23,9 @@ use crate::queries::address::Address;
 use crate::queries::aside::described;
 use crate::queries::cards::has_gpu;
 use crate::queries::compare::compare;
-use crate::queries::stages::Narrowed;
 use crate::queries::status::spoken_text;
-use crate::queries::{page, roles};
-use crate::state::{Action, State};
+use crate::queries::{commands, page, roles};
+use crate::state::{Action, Dialog, State};
 use crate::tasks::{Tasks, artifacts, files, keys, settings};
 use crate::views::FileView;
 
@@ -127,7 +127,7 @@ pub fn App() -> Html {
                     { for notices }
                     if let Some(file) = &selected {
                         <FileView file={file.clone()} view={state.view} compare={compare(&state, file.job)}
-                            chosen={Narrowed { stage: state.stage.clone(), device: state.device.clone() }}
+                            chosen={state.chosen()}
                             count_before_window={state.count_before_window} aside={described(&state, file.job)}
                             form={state.form.clone()} server_args={state.server_args.clone()} tables={state.tables.clone()}
                             perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
@@ -138,13 +138,23 @@ pub fn App() -> Html {
             </div>
             <StatusBar file={selected.as_ref().map_or_else(String::new, |file| spoken_text(file))}
                 announcement={state.announcement.clone()} />
-            if let Some(dialog) = state.dialog {
-                <OpenDialog {dialog} keys_on={state.keys_on} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
-            }
+            { dialog(&state, &tasks) }
             if state.drag_over {
                 <DropTarget />
             }
         </>
+    }
+}
+
+fn dialog(state: &State, tasks: &Tasks) -> Html {
+    match state.dialog {
+        None => html! {},
+        Some(Dialog::Commands) => {
+            html! { <CommandDialog entries={commands::entries(state)} tasks={tasks.clone()} /> }
+        }
+        Some(dialog) => html! {
+            <OpenDialog {dialog} keys_on={state.keys_on} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
+        },
     }
 }
 

@@ -10,7 +10,7 @@ use super::record::RecordHelp;
 use crate::state::{Action, Dialog, PERFETTO_URL, View};
 use crate::tasks::Tasks;
 
-/// Which dialog, and the settings that it shows.
+/// Which dialog, and what it shows.
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
     /// The dialog to show.
@@ -36,8 +36,8 @@ pub fn OpenDialog(props: &Props) -> Html {
         });
     }
     let onclose = {
-        let tasks = props.tasks.clone();
-        Callback::from(move |_: Event| tasks.dispatch(Action::DialogSet(None)))
+        let (tasks, dialog) = (props.tasks.clone(), props.dialog);
+        Callback::from(move |_: Event| tasks.dispatch(Action::DialogClosed(dialog)))
     };
     let close = {
         let node = node.clone();
@@ -48,6 +48,8 @@ pub fn OpenDialog(props: &Props) -> Html {
         })
     };
     let (title, body) = match props.dialog {
+        // It has no heading: the field is the first thing in it.
+        Dialog::Commands => return html! {},
         Dialog::Help => ("Keys and settings", help(props)),
         Dialog::Privacy => ("Files stay on this machine", privacy()),
         Dialog::Record => {
@@ -66,6 +68,7 @@ pub fn OpenDialog(props: &Props) -> Html {
 }
 
 const KEYS: &[(&str, &str)] = &[
+    ("Ctrl/⌘ K", "Find a command, a view or a file"),
     ("Ctrl/⌘ O", "Choose files"),
     ("/", "Filter the table"),
     ("?", "This help"),
@@ -106,8 +109,8 @@ fn help(props: &Props) -> Html {
         <>
             <table class="keys">
                 <tbody>
-                    { key(&View::keys(), "Go to a view") }
                     { for KEYS.iter().map(|(keys, what)| key(keys, what)) }
+                    { key(&View::keys(), "Go to a view") }
                 </tbody>
             </table>
             <h3>{ "Settings" }</h3>

@@ -46,7 +46,7 @@ pub fn EmptyState(props: &Props) -> Html {
                     <Icon name="lock" />
                     <span>
                         { "Files are read in this tab and never uploaded. " }
-                        <button class="link" onclick={with(|tasks| tasks.dispatch(Action::DialogSet(Some(Dialog::Privacy))))}>
+                        <button class="link" onclick={with(|tasks| tasks.dispatch(Action::DialogOpened(Dialog::Privacy)))}>
                             { "How to verify this" }
                         </button>
                     </span>

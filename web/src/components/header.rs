@@ -20,7 +20,7 @@ pub struct Props {
 pub fn Header(props: &Props) -> Html {
     let dialog = |dialog: Dialog| {
         let tasks = props.tasks.clone();
-        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::DialogSet(Some(dialog))))
+        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::DialogOpened(dialog)))
     };
     let next_theme = {
         let (tasks, theme) = (props.tasks.clone(), props.theme);
@@ -54,6 +54,10 @@ pub fn Header(props: &Props) -> Html {
                 <button class="icon-button" data-testid="add-folder" onclick={Callback::from(|_: MouseEvent| files::pick_folder())}
                     title="Add a folder" aria-label="Add a folder">
                     <Icon name="folder" />
+                </button>
+                <button class="icon-button" data-testid="find-command" onclick={dialog(Dialog::Commands)}
+                    title="Find a command, a view or a file (Ctrl+K or ⌘K)" aria-label="Find a command">
+                    <Icon name="search" />
                 </button>
                 <button class="icon-button" data-testid="theme" onclick={next_theme}
                     title={format!("{}. Switch to the {}", props.theme.title(), props.theme.next().title().to_lowercase())}

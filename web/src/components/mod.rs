@@ -4,6 +4,7 @@ mod app;
 mod bar;
 mod before_window;
 mod cards;
+mod commands;
 mod companions;
 mod compare;
 mod data_table;

@@ -81,8 +81,7 @@ pub fn RecordHelp(props: &Props) -> Html {
 #[component]
 pub fn RecordLink(props: &Props) -> Html {
     let tasks = props.tasks.clone();
-    let onclick = Callback::from(move |_: MouseEvent| {
-        tasks.dispatch(Action::DialogSet(Some(Dialog::Record)))
-    });
+    let onclick =
+        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::DialogOpened(Dialog::Record)));
     html! { <button class="link" {onclick} data-testid="how-to-record">{ "How to record it" }</button> }
 }

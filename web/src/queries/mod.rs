@@ -4,6 +4,7 @@ pub mod address;
 pub mod aside;
 pub mod cards;
 pub mod columns;
+pub mod commands;
 pub mod compare;
 pub mod filter;
 pub mod grid;

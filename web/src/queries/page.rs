@@ -4,6 +4,8 @@ use kinetoscope::report::units;
 use yew::AttrValue;
 
 use super::address::Address;
+use super::stages::Narrowed;
+use crate::protocol::Choice;
 use crate::state::{FileEntry, State, View};
 
 /// The title of the page: view and file first, as a row of tabs shows only the beginning.
@@ -51,6 +53,19 @@ pub fn apply(state: &mut State, address: &Address) {
     if let (Some(sort), Some(table)) = (&address.sort, state.view.main_table()) {
         let settings = state.tables.entry(table.to_owned()).or_default();
         settings.sort = Some(sort.clone());
+    }
+}
+
+/// What is shown of a file: a stage or device that it does not have counts as none.
+#[must_use]
+pub fn narrowed(file: &FileEntry, chosen: &Narrowed) -> Narrowed {
+    let Some(triage) = &file.triage else { return Narrowed::default() };
+    let of = |chosen: &Option<String>, all: &[Choice]| {
+        chosen.clone().filter(|id| all.iter().any(|of| of.id == *id))
+    };
+    Narrowed {
+        stage: of(&chosen.stage, &triage.stages),
+        device: of(&chosen.device, &triage.devices),
     }
 }
 

@@ -164,6 +164,12 @@ impl FileEntry {
             || matches!(self.artifacts, ArtifactState::Making(_))
     }
 
+    /// Whether its repaired file is written, by the plan that is in force.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        matches!(self.repair, RepairState::Done(_))
+    }
+
     /// Whether it has views, or will have: a file that could not be read has none.
     #[must_use]
     pub fn has_views(&self) -> bool {

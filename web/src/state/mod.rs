@@ -16,6 +16,7 @@ pub use view::{Dialog, Theme};
 
 use crate::protocol::{Failure, JobId};
 use crate::queries::grid::TableSettings;
+use crate::queries::stages::Narrowed;
 use crate::shared::Shared;
 pub use crate::views::View;
 
@@ -115,6 +116,12 @@ impl State {
     #[must_use]
     pub fn file(&self, job: JobId) -> Option<&Shared<FileEntry>> {
         self.files.iter().find(|file| file.job == job)
+    }
+
+    /// What tables of triage are narrowed to, as a person chose it.
+    #[must_use]
+    pub fn chosen(&self) -> Narrowed {
+        Narrowed { stage: self.stage.clone(), device: self.device.clone() }
     }
 
     /// The file whose views are shown.

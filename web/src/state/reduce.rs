@@ -53,8 +53,10 @@ pub enum Action {
     Themed(Theme),
     /// A table was sorted or filtered.
     TableSet(String, TableSettings),
-    /// A dialog was opened or closed.
-    DialogSet(Option<Dialog>),
+    /// A dialog was opened.
+    DialogOpened(Dialog),
+    /// A dialog was closed. The browser says so some time later: by then another one may be open.
+    DialogClosed(Dialog),
     /// A file entered or left the window.
     DragOver(bool),
     /// Single keys on or off.
@@ -144,7 +146,8 @@ pub fn reduce(state: &State, action: Action) -> State {
         Action::TableSet(id, settings) => {
             next.tables.insert(id, settings);
         }
-        Action::DialogSet(dialog) => next.dialog = dialog,
+        Action::DialogOpened(dialog) => next.dialog = Some(dialog),
+        Action::DialogClosed(dialog) if next.dialog == Some(dialog) => next.dialog = None,
         Action::DragOver(over) => next.drag_over = over,
         Action::KeysSet(on) => next.keys_on = on,
         Action::PerfettoUrlSet(url) => next.perfetto_url = url,
@@ -179,7 +182,7 @@ pub fn reduce(state: &State, action: Action) -> State {
             next.notices.remove(place);
         }
         Action::Announced(text) => next.announcement = text,
-        Action::Selected(_) | Action::NoticeClosed(_) => {}
+        Action::Selected(_) | Action::DialogClosed(_) | Action::NoticeClosed(_) => {}
     }
     next
 }
@@ -447,6 +450,17 @@ mod tests {
         let state = after(actions);
         let file = state.file(JOB).unwrap();
         assert!(matches!(file.artifacts, ArtifactState::Failed(_)) && file.phase == Phase::Ready);
+    }
+
+    #[test]
+    fn a_dialog_that_is_closed_leaves_one_that_was_opened_since() {
+        let state = after([
+            Action::DialogOpened(Dialog::Commands),
+            Action::DialogOpened(Dialog::Help),
+            Action::DialogClosed(Dialog::Commands),
+        ]);
+        assert_eq!(state.dialog, Some(Dialog::Help));
+        assert_eq!(reduce(&state, Action::DialogClosed(Dialog::Help)).dialog, None);
     }
 
     #[test]

@@ -13,6 +13,9 @@ pub enum Theme {
 }
 
 impl Theme {
+    /// All, in the order of the switch.
+    pub const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
+
     /// Name in addresses, in the store and in the stylesheet.
     #[must_use]
     pub fn id(self) -> &'static str {
@@ -36,7 +39,7 @@ impl Theme {
     /// The theme of an id.
     #[must_use]
     pub fn by_id(id: &str) -> Option<Self> {
-        [Self::System, Self::Light, Self::Dark].into_iter().find(|theme| theme.id() == id)
+        Self::ALL.into_iter().find(|theme| theme.id() == id)
     }
 
     /// The next one of the switch.
@@ -53,6 +56,8 @@ impl Theme {
 /// The dialogs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialog {
+    /// Everything that can be done, with a filter.
+    Commands,
     /// Keys and settings.
     Help,
     /// How to check that nothing leaves the machine.

@@ -3,6 +3,7 @@
 pub mod artifacts;
 pub mod browser;
 pub mod clipboard;
+mod commands;
 mod companions;
 mod details;
 pub mod download;

@@ -23,10 +23,11 @@ use yew::prelude::*;
 use crate::components::{
     BeforeWindow, DataTable, FailureCard, Icon, Picker, PickerKind, RecordLink,
 };
-use crate::protocol::{Choice, Stage, Triage};
+use crate::protocol::{Stage, Triage};
 use crate::queries::aside::Described;
 use crate::queries::compare::Compare;
 use crate::queries::grid::TableSettings;
+use crate::queries::page::narrowed;
 use crate::queries::stages::Narrowed;
 use crate::queries::status::progress_text;
 use crate::shared::Shared;
@@ -68,16 +69,9 @@ impl Props {
         self.table_with(table, default_sort, true, false)
     }
 
-    /// What is shown of this file: a stage or device that it does not have counts as none.
+    /// What is shown of this file.
     fn narrowed(&self) -> Narrowed {
-        let Some(triage) = &self.file.triage else { return Narrowed::default() };
-        let of = |chosen: &Option<String>, all: &[Choice]| {
-            chosen.clone().filter(|id| all.iter().any(|of| of.id == *id))
-        };
-        Narrowed {
-            stage: of(&self.chosen.stage, &triage.stages),
-            device: of(&self.chosen.device, &triage.devices),
-        }
+        narrowed(&self.file, &self.chosen)
     }
 
     /// The selectors, the switch and the note on the recording that all views of triage share.

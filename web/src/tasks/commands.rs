@@ -1,0 +1,55 @@
+//! Carries out the commands of keys and of the command dialog.
+
+use gloo::timers::callback::Timeout;
+use gloo::utils::document;
+use kinetoscope::artifacts::ARCHIVE;
+use wasm_bindgen::JsCast;
+use web_sys::HtmlElement;
+
+use super::artifacts::Use;
+use super::{Tasks, files};
+use crate::queries::commands::Command;
+use crate::state::Action;
+
+impl Tasks {
+    /// Does it; `false` if there was nothing to do.
+    pub fn run(&self, command: Command) -> bool {
+        match command {
+            Command::OpenFiles => files::pick(),
+            Command::OpenFolder => files::pick_folder(),
+            Command::OpenExample => self.open_example(),
+            Command::Show(view) => {
+                self.dispatch(Action::Shown(view));
+                to_heading();
+            }
+            Command::Select(job) => {
+                self.dispatch(Action::Selected(job));
+                to_heading();
+            }
+            Command::Filter => return focus("main input[type=search]"),
+            Command::Use(theme) => self.dispatch(Action::Themed(theme)),
+            Command::Open(dialog) => self.dispatch(Action::DialogOpened(dialog)),
+            Command::Perfetto(job, url) => self.open_in_perfetto(job, &url),
+            Command::Download(job, format) => self.download(job, format),
+            Command::DownloadLog(job) => self.download_log(job),
+            Command::Clip(job, clip) => self.replan(job, clip),
+            Command::Archive(job, wish) => self.artifact(job, ARCHIVE, *wish, Use::Save),
+        }
+        true
+    }
+}
+
+/// A screen reader goes on from the heading of the view, and Tab to what follows it. The heading is there once the page
+/// has drawn the view.
+fn to_heading() {
+    Timeout::new(0, || {
+        focus("main h1");
+    })
+    .forget();
+}
+
+fn focus(selector: &str) -> bool {
+    let field = document().query_selector(selector).ok().flatten();
+    let field = field.and_then(|field| field.dyn_into::<HtmlElement>().ok());
+    field.is_some_and(|field| field.focus().is_ok())
+}
