@@ -37,6 +37,16 @@ pub use several::{Aside, Beside, Companion, Comparison, Verdict};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobId(pub u32);
 
+/// Numbers the requests of a page. The number is not part of a message: it travels with it, like the handle of a file, and
+/// the worker's port puts it on every answer to the request. 0 is none: a worker that starts answers no request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u32);
+
+/// The name under which the repaired file comes with its message.
+pub const FILE: &str = "file";
+/// The name under which the log of the repair comes with its message.
+pub const LOG: &str = "log";
+
 /// From the page to the worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
@@ -123,6 +133,25 @@ pub enum Program {
 }
 
 impl Request {
+    /// The job whose workers it is for.
+    #[must_use]
+    pub fn job(&self) -> JobId {
+        match self {
+            Self::Open { job, .. }
+            | Self::AddCompanion { job, .. }
+            | Self::RemoveCompanion { job, .. }
+            | Self::Analyze { job }
+            | Self::Triage { job, .. }
+            | Self::Describe { job }
+            | Self::Compare { job, .. }
+            | Self::PlanRepair { job, .. }
+            | Self::Repair { job, .. }
+            | Self::Kernel { job, .. }
+            | Self::Window { job, .. }
+            | Self::Artifacts { job, .. } => *job,
+        }
+    }
+
     /// The program that answers. (Both open files.)
     #[must_use]
     pub fn program(&self) -> Program {
@@ -148,21 +177,36 @@ impl Request {
         match self {
             Self::Open { job, .. } => Some(*job),
             Self::AddCompanion { beside, .. } => Some(beside.job),
-            _ => None,
+            Self::RemoveCompanion { .. }
+            | Self::Analyze { .. }
+            | Self::Triage { .. }
+            | Self::Describe { .. }
+            | Self::Compare { .. }
+            | Self::PlanRepair { .. }
+            | Self::Repair { .. }
+            | Self::Kernel { .. }
+            | Self::Window { .. }
+            | Self::Artifacts { .. } => None,
         }
     }
 
     /// Whether the answer follows from companions, too.
     #[must_use]
     pub fn needs_companions(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Triage { .. }
-                | Self::Describe { .. }
-                | Self::Compare { .. }
-                | Self::Kernel { .. }
-                | Self::Artifacts { .. }
-        )
+            | Self::Describe { .. }
+            | Self::Compare { .. }
+            | Self::Kernel { .. }
+            | Self::Artifacts { .. } => true,
+            Self::Open { .. }
+            | Self::AddCompanion { .. }
+            | Self::RemoveCompanion { .. }
+            | Self::Analyze { .. }
+            | Self::PlanRepair { .. }
+            | Self::Repair { .. }
+            | Self::Window { .. } => false,
+        }
     }
 }
 

@@ -1,8 +1,5 @@
 //! The whole page: state, effects that follow from it, and the frame around the views.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use gloo::events::{EventListener, EventListenerOptions};
 use gloo::utils::{document, window};
 use wasm_bindgen::JsCast;
@@ -32,22 +29,19 @@ use crate::views::FileView;
 /// The page.
 #[component]
 pub fn App() -> Html {
-    let state = use_reducer(|| page::addressed(settings::restored(), &hash()));
-    let tasks = {
-        let dispatcher = state.dispatcher();
-        use_memo((), move |()| {
-            Tasks::new(Callback::from(move |action| dispatcher.dispatch(action)))
-        })
-    };
+    let redraw = use_force_update();
+    let tasks = use_memo((), move |()| {
+        let state = page::addressed(settings::restored(), &hash());
+        Tasks::new(state, Callback::from(move |()| redraw.force_update()))
+    });
     let tasks = (*tasks).clone();
+    let state = tasks.state();
 
-    // Listeners of the window live as long as the page and must see the state of the moment.
-    let latest = use_mut_ref(State::default);
-    latest.replace((*state).clone());
+    // Listeners of the window live as long as the page.
     {
-        let (tasks, latest) = (tasks.clone(), latest.clone());
+        let tasks = tasks.clone();
         use_effect_with((), move |()| {
-            let listeners = listeners(&tasks, &latest);
+            let listeners = listeners(&tasks);
             move || drop(listeners)
         });
     }
@@ -57,19 +51,6 @@ pub fn App() -> Html {
     use_effect_with(state.form.clone(), artifacts::keep_form);
     use_effect_with(page::title(&state), |title| document().set_title(title));
     use_effect_with(page::address(&state), show_address);
-    {
-        let tasks = tasks.clone();
-        use_effect_with(roles::wanted(&state), move |wanted| tasks.set_companions(wanted));
-    }
-    {
-        let tasks = tasks.clone();
-        let wanted = (state.count_before_window, roles::counting_otherwise(&state));
-        use_effect_with(wanted, move |(count, stale)| tasks.set_before_window(*count, stale));
-    }
-    {
-        let tasks = tasks.clone();
-        use_effect_with(roles::comparisons(&state), move |of| tasks.set_comparisons(of));
-    }
     use_effect_with((state.view, state.selected), |_| to_top());
     use_effect_with(!state.files.is_empty(), |files| {
         let question = files.then(leaving_question);
@@ -203,7 +184,7 @@ fn show_address(address: &Address) {
     };
 }
 
-fn listeners(tasks: &Tasks, latest: &Rc<RefCell<State>>) -> Vec<EventListener> {
+fn listeners(tasks: &Tasks) -> Vec<EventListener> {
     let stoppable = EventListenerOptions::enable_prevent_default();
     let target = window();
     let drag = |name: &'static str, effect: fn(&Tasks, &DragEvent)| {
@@ -218,33 +199,26 @@ fn listeners(tasks: &Tasks, latest: &Rc<RefCell<State>>) -> Vec<EventListener> {
             }
         })
     };
-    let over = {
-        let latest = latest.clone();
-        move |tasks: &Tasks, over: bool| {
-            // A drag fires many times a second; only a change is a change.
-            if latest.borrow().drag_over != over {
-                tasks.dispatch(Action::DragOver(over));
-            }
-        }
-    };
     let dragover = {
-        let (tasks, over) = (tasks.clone(), over.clone());
+        let tasks = tasks.clone();
         EventListener::new_with_options(&target, "dragover", stoppable, move |event| {
             let Some(drag) = event.dyn_ref::<DragEvent>() else { return };
             let files =
                 drag.data_transfer().is_some_and(|data| data.types().includes(&"Files".into(), 0));
             if files {
                 event.prevent_default();
-                over(&tasks, true);
+                // A drag fires many times a second; only a change is a change.
+                if !tasks.state().drag_over {
+                    tasks.dispatch(Action::DragOver(true));
+                }
             }
         })
     };
     let keydown = {
-        let (tasks, latest) = (tasks.clone(), latest.clone());
+        let tasks = tasks.clone();
         EventListener::new_with_options(&target, "keydown", stoppable, move |event| {
             let Some(event) = event.dyn_ref::<KeyboardEvent>() else { return };
-            let state = latest.borrow().clone();
-            if !event.default_prevented() && keys::handle_key(event, &state, &tasks) {
+            if !event.default_prevented() && keys::handle_key(event, &tasks) {
                 event.prevent_default();
             }
         })

@@ -114,7 +114,7 @@ fn of_file(state: &State, file: &FileEntry) -> Vec<Entry> {
         let title = "Download the log of the repair (.json)";
         entries.push(entry(SECTION, title, Command::DownloadLog(job)));
     }
-    if !plan.impossible.rows.is_empty() {
+    if !plan.impossible.is_empty() {
         let (title, clip) = match plan.clip_impossible {
             true => ("Keep impossible durations", false),
             false => ("Clip impossible durations", true),
@@ -171,7 +171,8 @@ fn of_page(state: &State) -> Vec<Entry> {
 mod tests {
     use super::*;
     use crate::protocol::{Analyses, Opened, Plan, Response, Triage};
-    use crate::state::{Action, reduce};
+    use crate::state::Action;
+    use crate::state::testing::{reduce, said};
 
     const JOB: JobId = JobId(1);
 
@@ -180,7 +181,6 @@ mod tests {
     }
 
     fn ready() -> State {
-        let said = |response| Action::Received(Box::new(response));
         let report = Analyses { busy_pct: Some(50.0), ..Analyses::default() };
         after([
             Action::Added(JOB, "run.json".into(), 10),
@@ -218,14 +218,14 @@ mod tests {
         let state = ready();
         assert!(titles(&state, "download").len() >= 3, "two files and the archive");
         assert!(titles(&state, "log").is_empty(), "nothing is written yet");
-        let busy = reduce(&state, Action::Replanning(JOB));
+        let busy = reduce(&state, Action::Replanning(JOB, true));
         assert_eq!(titles(&busy, "download"), ["Go to Downloads"]);
     }
 
     #[test]
     fn a_trace_without_gpu_slices_has_no_views_about_them() {
         let none = Response::Report { job: JOB, report: Analyses::default() };
-        let state = reduce(&ready(), Action::Received(Box::new(none)));
+        let state = reduce(&ready(), said(none));
         assert_eq!(
             titles(&state, "go to"),
             ["Go to Overview", "Go to File health", "Go to Downloads"]

@@ -3,8 +3,8 @@
 use kinetoscope::report::{Cell, Table};
 
 use super::roles;
-use crate::protocol::JobId;
-use crate::state::{ComparePhase, Phase, Role, State};
+use crate::protocol::{Comparison, JobId};
+use crate::state::{Phase, Remote, Role, State};
 
 /// A file that another can be compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Standing {
     /// B cannot be read, or was stopped.
     Gone(String),
     /// Asked for, or there.
-    Asked(ComparePhase),
+    Asked(Remote<Comparison>),
 }
 
 /// The comparison of a file, as far as it is.
@@ -59,7 +59,7 @@ pub fn compare(state: &State, job: JobId) -> Compare {
             Standing::Gone(other.name.clone())
         }
         Some(other) => match state.file(job).and_then(|file| file.comparison.clone()) {
-            Some((of, phase)) if of == other.job => Standing::Asked(phase),
+            Some((of, found)) if of == other.job && found != Remote::Idle => Standing::Asked(found),
             _ => Standing::Waiting(other.name.clone()),
         },
     };

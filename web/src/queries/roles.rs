@@ -328,12 +328,13 @@ fn plausible<'a>(
 mod tests {
     use super::*;
     use crate::protocol::{Opened, Response};
-    use crate::state::{Action, reduce};
+    use crate::state::Action;
+    use crate::state::testing::{reduce, said};
 
     fn opened(job: u32, signs: Signs) -> [Action; 2] {
         let opened = Opened { signs: Shared::new(signs), ..Opened::default() };
-        let said = Response::Opened { job: JobId(job), opened };
-        [Action::Added(JobId(job), format!("{job}.json"), 10), Action::Received(Box::new(said))]
+        let response = Response::Opened { job: JobId(job), opened };
+        [Action::Added(JobId(job), format!("{job}.json"), 10), said(response)]
     }
 
     fn replay() -> Signs {
@@ -439,8 +440,8 @@ mod tests {
     }
 
     fn stands_aside(job: u32, aside: Aside) -> [Action; 2] {
-        let said = Response::Aside { job: JobId(job), aside };
-        [Action::Added(JobId(job), format!("{job}.json"), 10), Action::Received(Box::new(said))]
+        let response = Response::Aside { job: JobId(job), aside };
+        [Action::Added(JobId(job), format!("{job}.json"), 10), said(response)]
     }
 
     fn map(job: u32, names: &[u32]) -> [Action; 2] {

@@ -4,7 +4,7 @@ use kinetoscope::report::units;
 
 use super::aside;
 use crate::protocol::{Progress, Stage};
-use crate::state::{FileEntry, Phase, RepairState};
+use crate::state::{FileEntry, Phase};
 
 /// How much of a file is read, in percent of its bytes on the disk.
 #[must_use]
@@ -77,7 +77,7 @@ pub fn card_text(file: &FileEntry) -> String {
 #[must_use]
 pub fn spoken_text(file: &FileEntry) -> String {
     let name = &file.name;
-    if let RepairState::Done(repaired) = &file.repair
+    if let Some(repaired) = file.repair.ready()
         && !file.is_busy()
     {
         return format!("{}: written, {}", repaired.file_name, units::file_bytes(repaired.bytes));

@@ -1,24 +1,6 @@
-//! Run details from the form, and the progress of a file's artifacts.
+//! Run details from the form, and what is chosen for artifacts.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
-
-use crate::protocol::{Artifacts, Failure, Progress};
-use crate::shared::Shared;
-
-/// The artifacts of a file.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum ArtifactState {
-    /// Not asked for yet.
-    #[default]
-    None,
-    /// Being made.
-    Making(Progress),
-    /// Made, for the wish that they say.
-    Done(Shared<Artifacts>),
-    /// Could not be made.
-    Failed(Rc<Failure>),
-}
 
 /// What a person told and chose, for the artifacts of all files.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use super::ArtifactState;
+use super::Remote;
+use super::ledger::Ledger;
 use crate::protocol::{
-    Analyses, Aside, Beside, Companion, Comparison, Failure, Format, JobId, KernelDetails, Opened,
-    OverlapWindow, Plan, Progress, Repaired, Triage,
+    Analyses, Artifacts, Aside, Beside, Companion, Comparison, Failure, JobId, KernelDetails,
+    Opened, OverlapWindow, Plan, Progress, Repaired, Triage,
 };
 use crate::shared::Shared;
 
@@ -19,20 +20,6 @@ pub enum Phase {
     /// A person stopped it.
     Cancelled,
     /// It cannot go on.
-    Failed(Rc<Failure>),
-}
-
-/// The repaired file of a file.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum RepairState {
-    /// Not asked for yet.
-    #[default]
-    None,
-    /// Being written.
-    Writing(Format, Progress),
-    /// Written.
-    Done(Shared<Repaired>),
-    /// Could not be written.
     Failed(Rc<Failure>),
 }
 
@@ -83,17 +70,6 @@ pub struct CompanionEntry {
     pub phase: CompanionPhase,
 }
 
-/// How far a comparison is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ComparePhase {
-    /// Asked for.
-    Working,
-    /// Done.
-    Done(Shared<Comparison>),
-    /// It cannot be made.
-    Failed(Rc<Failure>),
-}
-
 /// One file: a card, and the views that are there so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileEntry {
@@ -110,7 +86,7 @@ pub struct FileEntry {
     /// The files that tell something of it.
     pub companions: Vec<CompanionEntry>,
     /// The comparison with another file.
-    pub comparison: Option<(JobId, ComparePhase)>,
+    pub comparison: Option<(JobId, Remote<Comparison>)>,
     /// What it is, if it is no trace but tells of traces.
     pub aside: Option<Shared<Aside>>,
     /// There after decoding.
@@ -122,13 +98,17 @@ pub struct FileEntry {
     /// There after triage, which is the last.
     pub triage: Option<Shared<Triage>>,
     /// The kernel that was asked for last.
-    pub kernel: Option<Shared<KernelDetails>>,
+    pub kernel: Remote<KernelDetails>,
     /// What ran around the event that was asked for last.
-    pub window: Option<Shared<OverlapWindow>>,
+    pub window: Remote<OverlapWindow>,
     /// The repaired file.
-    pub repair: RepairState,
+    pub repair: Remote<Repaired>,
     /// The artifacts.
-    pub artifacts: ArtifactState,
+    pub artifacts: Remote<Artifacts>,
+    /// How far either of these two is, while it is made.
+    pub making: Progress,
+    /// What was asked for it, and what came of that.
+    pub ledger: Ledger,
 }
 
 impl FileEntry {
@@ -149,25 +129,31 @@ impl FileEntry {
             report: None,
             plan: None,
             triage: None,
-            kernel: None,
-            window: None,
-            repair: RepairState::None,
-            artifacts: ArtifactState::None,
+            kernel: Remote::Idle,
+            window: Remote::Idle,
+            repair: Remote::Idle,
+            artifacts: Remote::Idle,
+            making: progress,
+            ledger: Ledger::default(),
         }
     }
 
     /// Whether its worker has something to do.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        matches!(self.phase, Phase::Working(_))
-            || matches!(self.repair, RepairState::Writing(..))
-            || matches!(self.artifacts, ArtifactState::Making(_))
+        matches!(self.phase, Phase::Working(_)) || self.is_making()
+    }
+
+    /// Whether its repaired file or its artifacts are being made.
+    #[must_use]
+    pub fn is_making(&self) -> bool {
+        self.repair.pending().is_some() || self.artifacts.pending().is_some()
     }
 
     /// Whether its repaired file is written, by the plan that is in force.
     #[must_use]
     pub fn is_written(&self) -> bool {
-        matches!(self.repair, RepairState::Done(_))
+        self.repair.ready().is_some()
     }
 
     /// Whether it has views, or will have: a file that could not be read has none.
@@ -196,11 +182,11 @@ impl FileEntry {
     /// What its worker is doing.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {
-        match (&self.phase, &self.repair, &self.artifacts) {
-            (Phase::Working(progress), ..)
-            | (_, RepairState::Writing(_, progress), _)
-            | (_, _, ArtifactState::Making(progress)) => Some(*progress),
-            _ => None,
+        match &self.phase {
+            Phase::Working(progress) => Some(*progress),
+            Phase::Ready | Phase::Cancelled | Phase::Failed(_) => {
+                self.is_making().then_some(self.making)
+            }
         }
     }
 }

@@ -1,20 +1,29 @@
-//! The state of the page: one [`State`], one [`Action`], one pure [`reduce`]. Effects are in `tasks`.
+//! The state of the page: one [`State`], one [`Action`], one pure [`reduce`], which says the [`Effect`]s that `tasks` carries
+//! out.
 
 mod artifacts;
+mod effect;
 mod file;
+mod jobs;
+mod ledger;
 mod reduce;
+mod remote;
 mod several;
+#[cfg(test)]
+pub mod testing;
 mod view;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use artifacts::{ArtifactForm, ArtifactState};
-pub use file::{CompanionEntry, CompanionPhase, ComparePhase, FileEntry, Phase, RepairState, Role};
+pub use artifacts::ArtifactForm;
+pub use effect::{BlobKey, Effect, Purpose, Use};
+pub use file::{CompanionEntry, CompanionPhase, FileEntry, Phase, Role};
 pub use reduce::{Action, reduce};
+pub use remote::Remote;
 pub use view::{Dialog, Theme};
 
-use crate::protocol::{Failure, JobId};
+use crate::protocol::{Failure, JobId, RequestId};
 use crate::queries::grid::TableSettings;
 use crate::queries::stages::Narrowed;
 use crate::shared::Shared;
@@ -63,6 +72,8 @@ pub struct State {
     pub perfetto: PerfettoState,
     /// Errors that belong to no file.
     pub notices: Vec<Rc<Failure>>,
+    /// The number of the last request to a worker.
+    pub last_request: RequestId,
     /// What was done last, for the status bar: "Copied 37 rows".
     pub announcement: String,
 }
@@ -106,6 +117,7 @@ impl Default for State {
             perfetto_url: PERFETTO_URL.to_owned(),
             perfetto: PerfettoState::Idle,
             notices: Vec::new(),
+            last_request: RequestId::default(),
             announcement: String::new(),
         }
     }
@@ -128,13 +140,5 @@ impl State {
     #[must_use]
     pub fn selected_file(&self) -> Option<&Shared<FileEntry>> {
         self.file(self.selected?)
-    }
-}
-
-impl yew::Reducible for State {
-    type Action = Action;
-
-    fn reduce(self: Rc<Self>, action: Action) -> Rc<Self> {
-        Rc::new(reduce(&self, action))
     }
 }

@@ -1,12 +1,14 @@
-//! The one place where the state changes.
+//! The one place where the state changes. What is to be done outside of it comes back as effects.
 
 use std::rc::Rc;
 
+use super::effect::{Effect, Purpose, Use};
 use super::{
-    ArtifactForm, ArtifactState, CompanionPhase, ComparePhase, Dialog, FileEntry, PerfettoState,
-    Phase, RepairState, Role, State, Theme, View, several,
+    ArtifactForm, Dialog, FileEntry, PerfettoState, Phase, Role, State, Theme, View, jobs, several,
 };
-use crate::protocol::{Beside, Failure, Format, JobId, Parts, Progress, Response, Stage};
+use crate::protocol::{
+    ArtifactWish, Failure, Format, JobId, KernelKey, Progress, RequestId, Response, Stage,
+};
 use crate::queries::address::Address;
 use crate::queries::grid::TableSettings;
 use crate::queries::{page, roles};
@@ -27,16 +29,12 @@ pub enum Action {
     Restarted(JobId),
     /// A person says what a file is for.
     RoleSet(JobId, Role),
-    /// The worker of a file was asked to take these companions into account, and no others.
-    CompanionsAsked(JobId, Vec<Beside>),
     /// A companion that could not be read is tried again.
     CompanionRetried(JobId, JobId),
-    /// Two files are being compared: A, B.
-    Comparing(JobId, JobId),
     /// The launch flags of a server were dropped.
     ServerArgsDropped(String),
-    /// A worker said something.
-    Received(Box<Response>),
+    /// A worker answered a request.
+    Received(RequestId, Box<Response>),
     /// A worker is gone: it could not be loaded, or ran out of memory.
     WorkerLost(JobId, Rc<Failure>),
     /// Another view.
@@ -66,11 +64,19 @@ pub enum Action {
     /// "Open in Perfetto" went on.
     PerfettoMoved(PerfettoState),
     /// Impossible durations: clip or not. The plan is made again.
-    Replanning(JobId),
+    Replanning(JobId, bool),
     /// The repaired file is asked for.
-    Repairing(JobId, Format),
-    /// Some of the artifacts are asked for.
-    MakingArtifacts(JobId, Parts),
+    RepairAsked(JobId, Format, Purpose),
+    /// The log of the written repair is asked for.
+    LogAsked(JobId),
+    /// A window for Perfetto was opened; or the browser refused it.
+    PerfettoOpened { job: JobId, blocked: bool },
+    /// An artifact is asked for.
+    ArtifactAsked(JobId, &'static str, Box<ArtifactWish>, Use),
+    /// A kernel's launches and places are asked for.
+    KernelAsked(JobId, KernelKey),
+    /// What ran around an event is asked for.
+    WindowAsked(JobId, u32),
     /// What a person told or chose for artifacts.
     FormSet(ArtifactForm),
     /// The launch flags of a server were taken away.
@@ -83,108 +89,86 @@ pub enum Action {
     Announced(String),
 }
 
-/// The state after `action`.
+/// A state that is being changed, and the effects of that.
+pub(super) struct Next {
+    pub(super) state: State,
+    pub(super) effects: Vec<Effect>,
+}
+
+impl Next {
+    /// Changes a file.
+    pub(super) fn update(&mut self, job: JobId, change: impl FnOnce(&mut FileEntry)) {
+        update(&mut self.state, job, change);
+    }
+
+    /// A number for a request.
+    pub(super) fn number(&mut self) -> RequestId {
+        self.state.last_request = RequestId(self.state.last_request.0 + 1);
+        self.state.last_request
+    }
+}
+
+/// The state after `action`, and what is to be done.
 #[must_use]
-pub fn reduce(state: &State, action: Action) -> State {
-    let mut next = state.clone();
+pub fn reduce(state: &State, action: Action) -> (State, Vec<Effect>) {
+    let mut next = Next { state: state.clone(), effects: Vec::new() };
+    // Progress comes often, and nothing follows from it.
+    let is_progress = matches!(&action, Action::Received(_, response) if matches!(**response, Response::Progress { .. }));
+    act(&mut next, action);
+    if !is_progress {
+        several::follow(&mut next);
+    }
+    (next.state, next.effects)
+}
+
+fn act(next: &mut Next, action: Action) {
+    let state = &mut next.state;
     match action {
-        Action::Added(job, name, size) => {
-            next.files.push(Shared::new(FileEntry::new(job, name, size)));
-            // The first of several files stays selected; a file added later is what one wants to see.
-            if next.selected_file().is_none_or(|file| !file.is_busy()) {
-                (next.selected, next.picked) = (Some(job), false);
-            }
+        Action::Added(job, name, size) => add(next, job, name, size),
+        Action::Selected(job) if state.file(job).is_some() => {
+            (state.selected, state.picked) = (Some(job), true);
         }
-        Action::Selected(job) if next.file(job).is_some() => {
-            (next.selected, next.picked) = (Some(job), true);
+        Action::Removed(job) => remove(next, job),
+        Action::Cancelled(job) => jobs::cancel(next, job),
+        Action::Restarted(job) => jobs::restart(next, job),
+        Action::RoleSet(job, role) => several::set_role(state, job, role),
+        Action::CompanionRetried(job, companion) => several::retry(next, job, companion),
+        Action::Received(id, response) => receive(next, id, *response),
+        Action::WorkerLost(job, failure) => jobs::lost(next, job, &failure),
+        Action::Replanning(job, clip) => jobs::replan(next, job, clip),
+        Action::RepairAsked(job, format, purpose) => jobs::repair(next, job, format, purpose),
+        Action::LogAsked(job) => jobs::save_log(next, job),
+        Action::PerfettoOpened { job, blocked } => jobs::open_in_perfetto(next, job, blocked),
+        Action::ArtifactAsked(job, name, wish, what) => {
+            jobs::artifact(next, job, name, *wish, what);
         }
-        Action::RoleSet(job, role) => several::set_role(&mut next, job, role),
-        Action::CompanionsAsked(job, companions) => several::ask(&mut next, job, &companions),
-        Action::CompanionRetried(job, companion) => several::retry(&mut next, job, companion),
-        Action::Comparing(job, with) => update(&mut next, job, |file| {
-            file.comparison = Some((with, ComparePhase::Working));
-        }),
-        Action::ServerArgsDropped(text) => next.server_args = Some(text),
-        Action::Removed(job) => remove(&mut next, job),
-        Action::Cancelled(job) => update(&mut next, job, |file| {
-            if matches!(file.phase, Phase::Working(_)) {
-                file.phase = Phase::Cancelled;
-            }
-            // The worker is gone, and with it what it could still have written.
-            if !matches!(file.repair, RepairState::Done(_)) {
-                file.repair = RepairState::None;
-            }
-            if !matches!(file.artifacts, ArtifactState::Done(_)) {
-                file.artifacts = ArtifactState::None;
-            }
-        }),
-        Action::Restarted(job) => {
-            update(&mut next, job, |file| {
-                let fresh = FileEntry::new(job, file.name.clone(), file.size);
-                let mut companions = std::mem::take(&mut file.companions);
-                companions.iter_mut().for_each(|known| known.phase = CompanionPhase::Waiting);
-                *file = FileEntry { role: file.role, companions, ..fresh };
-            });
-            next.guesses = roles::guesses(&next);
-        }
-        Action::Received(response) => receive(&mut next, *response),
-        Action::WorkerLost(job, failure) => {
-            update(&mut next, job, |file| fail(file, Rc::clone(&failure)));
-        }
-        Action::Shown(view) => next.view = view,
-        Action::StageShown(stage) => next.stage = stage,
-        Action::DeviceShown(device) => next.device = device,
-        Action::BeforeWindowSet(count) => {
-            next.count_before_window = count;
-            several::recount(&mut next);
-        }
-        Action::Addressed(address) => {
-            page::apply(&mut next, &address);
-            several::recount(&mut next);
-        }
-        Action::Themed(theme) => next.theme = theme,
+        Action::KernelAsked(job, key) => jobs::kernel(next, job, key),
+        Action::WindowAsked(job, event) => jobs::window(next, job, event),
+        Action::Shown(view) => state.view = view,
+        Action::StageShown(stage) => state.stage = stage,
+        Action::DeviceShown(device) => state.device = device,
+        Action::BeforeWindowSet(count) => state.count_before_window = count,
+        Action::Addressed(address) => page::apply(state, &address),
+        Action::Themed(theme) => state.theme = theme,
         Action::TableSet(id, settings) => {
-            next.tables.insert(id, settings);
+            state.tables.insert(id, settings);
         }
-        Action::DialogOpened(dialog) => next.dialog = Some(dialog),
-        Action::DialogClosed(dialog) if next.dialog == Some(dialog) => next.dialog = None,
-        Action::DragOver(over) => next.drag_over = over,
-        Action::KeysSet(on) => next.keys_on = on,
-        Action::PerfettoUrlSet(url) => next.perfetto_url = url,
-        Action::PerfettoMoved(to) => next.perfetto = to,
-        Action::Replanning(job) => update(&mut next, job, |file| {
-            file.repair = RepairState::None;
-            file.phase = Phase::Working(Progress {
-                stage: Stage::Planning,
-                done: file.size,
-                total: file.size,
-                n_events: 0,
-            });
-        }),
-        Action::Repairing(job, format) => update(&mut next, job, |file| {
-            let progress =
-                Progress { stage: Stage::Repairing, total: file.size, ..Progress::default() };
-            file.repair = RepairState::Writing(format, progress);
-        }),
-        Action::MakingArtifacts(job, parts) => update(&mut next, job, |file| {
-            let stage = match parts {
-                Parts::Everything => Stage::Repairing,
-                Parts::Tables => Stage::Digesting,
-                Parts::KernelMap => Stage::Packing,
-            };
-            let progress = Progress { stage, total: file.size, ..Progress::default() };
-            file.artifacts = ArtifactState::Making(progress);
-        }),
-        Action::FormSet(form) => next.form = form,
-        Action::ServerArgsCleared => next.server_args = None,
-        Action::Noticed(failure) => next.notices.push(failure),
-        Action::NoticeClosed(place) if place < next.notices.len() => {
-            next.notices.remove(place);
+        Action::DialogOpened(dialog) => state.dialog = Some(dialog),
+        Action::DialogClosed(dialog) if state.dialog == Some(dialog) => state.dialog = None,
+        Action::DragOver(over) => state.drag_over = over,
+        Action::KeysSet(on) => state.keys_on = on,
+        Action::PerfettoUrlSet(url) => state.perfetto_url = url,
+        Action::PerfettoMoved(to) => state.perfetto = to,
+        Action::FormSet(form) => state.form = form,
+        Action::ServerArgsDropped(text) => state.server_args = Some(text),
+        Action::ServerArgsCleared => state.server_args = None,
+        Action::Noticed(failure) => state.notices.push(failure),
+        Action::NoticeClosed(place) if place < state.notices.len() => {
+            state.notices.remove(place);
         }
-        Action::Announced(text) => next.announcement = text,
+        Action::Announced(text) => state.announcement = text,
         Action::Selected(_) | Action::DialogClosed(_) | Action::NoticeClosed(_) => {}
     }
-    next
 }
 
 pub(super) fn update(state: &mut State, job: JobId, change: impl FnOnce(&mut FileEntry)) {
@@ -195,7 +179,18 @@ pub(super) fn update(state: &mut State, job: JobId, change: impl FnOnce(&mut Fil
     }
 }
 
-fn remove(state: &mut State, job: JobId) {
+fn add(next: &mut Next, job: JobId, name: String, size: u64) {
+    let state = &mut next.state;
+    state.files.push(Shared::new(FileEntry::new(job, name, size)));
+    // The first of several files stays selected; a file added later is what one wants to see.
+    if state.selected_file().is_none_or(|file| !file.is_busy()) {
+        (state.selected, state.picked) = (Some(job), false);
+    }
+    jobs::begin(next, job);
+}
+
+fn remove(next: &mut Next, job: JobId) {
+    let state = &mut next.state;
     let Some(place) = state.files.iter().position(|file| file.job == job) else { return };
     state.files.remove(place);
     if state.selected == Some(job) {
@@ -205,81 +200,60 @@ fn remove(state: &mut State, job: JobId) {
     }
     state.perfetto = PerfettoState::Idle;
     state.guesses = roles::guesses(state);
+    next.effects.push(Effect::Close(job));
+    several::give_up_comparisons(next, job);
 }
 
-fn receive(state: &mut State, response: Response) {
+fn receive(next: &mut Next, id: RequestId, response: Response) {
     match response {
-        // The first is for `tasks::workers`; rows are gathered there until their table comes.
+        // For `tasks::workers`.
         Response::Ready { .. } => {}
-        Response::Progress { job, progress } => update(state, job, |file| {
-            // A worker that was ended reads the file again first: that, too, is progress of what was asked for.
-            if let RepairState::Writing(_, at) = &mut file.repair {
-                *at = progress;
-            } else if let ArtifactState::Making(at) = &mut file.artifacts {
-                *at = progress;
-            } else if let Phase::Working(at) = &mut file.phase {
-                *at = progress;
-            }
-        }),
+        Response::Progress { job, progress } => next.update(job, |file| go_on(file, progress)),
         Response::Opened { job, opened } => {
-            update(state, job, |file| {
+            next.update(job, |file| {
                 file.opened = Some(Shared::new(opened));
                 file.phase = Phase::Working(stage_of(file, Stage::Analyzing));
             });
-            several::recompute_roles(state);
+            several::recompute_roles(&mut next.state);
         }
-        Response::Aside { job, aside } => several::stands_aside(state, job, aside),
-        Response::Report { job, report } => update(state, job, |file| {
+        Response::Aside { job, aside } => {
+            jobs::halt(next, job);
+            several::stands_aside(&mut next.state, job, aside);
+        }
+        Response::Report { job, report } => next.update(job, |file| {
             file.report = Some(Shared::new(report));
             file.phase = Phase::Working(stage_of(file, Stage::Planning));
         }),
-        Response::RepairPlanned { job, plan } => update(state, job, |file| {
-            file.plan = Some(Shared::new(plan));
-            // A plan that is made again comes after triage.
-            file.phase = match file.triage {
-                Some(_) => Phase::Ready,
-                None => Phase::Working(stage_of(file, Stage::Triaging)),
-            };
-        }),
-        Response::Triage { job, triage } => {
-            let count = state.count_before_window;
-            update(state, job, |file| {
-                file.triage = Some(Shared::new(triage));
-                // What was asked for since is still to come.
-                file.phase = Phase::Ready;
-                if file.companions.iter().any(|known| known.phase == CompanionPhase::Waiting)
-                    || file.counts_otherwise(count)
-                {
-                    several::wait(file);
-                }
-            });
-        }
+        Response::RepairPlanned { job, plan } => jobs::planned(next, job, id, plan),
+        Response::Triage { job, triage } => jobs::triaged(next, job, id, triage),
         Response::Companion { job, companion, failure } => {
-            several::answered(state, job, companion, failure);
+            several::answered(next, job, companion, failure);
         }
-        // For `tasks`, which hands it to the worker that compares.
-        Response::Described { .. } => {}
-        Response::Compared { job, with, comparison } => {
-            several::compared(state, job, with, comparison);
+        Response::Described { job, run } => several::described(next, job, id, run),
+        Response::Compared { job, with: _, comparison } => {
+            several::compared(next, job, id, comparison);
         }
-        Response::Repaired { job, repaired } => update(state, job, |file| {
-            file.repair = RepairState::Done(Shared::new(repaired));
+        Response::Repaired { job, repaired } => jobs::repaired(next, job, id, repaired),
+        Response::Kernel { job, kernel } => next.update(job, |file| {
+            file.kernel.answer(id, Ok(kernel));
         }),
-        Response::Kernel { job, kernel } => update(state, job, |file| {
-            file.kernel = Some(Shared::new(kernel));
+        Response::Window { job, window } => next.update(job, |file| {
+            file.window.answer(id, Ok(window));
         }),
-        Response::Window { job, window } => update(state, job, |file| {
-            file.window = Some(Shared::new(window));
+        Response::Artifacts { job, artifacts } => jobs::artifacts_made(next, job, id, artifacts),
+        Response::NoArtifacts { job, failure } => next.update(job, |file| {
+            file.artifacts.answer(id, Err(failure));
         }),
-        Response::Artifacts { job, artifacts } => update(state, job, |file| {
-            file.artifacts = ArtifactState::Done(Shared::new(artifacts));
-        }),
-        Response::NoArtifacts { job, failure } => update(state, job, |file| {
-            file.artifacts = ArtifactState::Failed(Rc::new(failure));
-        }),
-        Response::Failed { job, failure } => {
-            update(state, job, |file| fail(file, Rc::new(failure)));
-        }
+        Response::Failed { job, failure } => jobs::fail(next, job, &Rc::new(failure)),
+    }
+}
+
+/// A worker that was ended reads the file again first: that, too, is progress of what was asked for.
+fn go_on(file: &mut FileEntry, progress: Progress) {
+    if file.is_making() {
+        file.making = progress;
+    } else if let Phase::Working(at) = &mut file.phase {
+        *at = progress;
     }
 }
 
@@ -288,21 +262,12 @@ pub(super) fn stage_of(file: &FileEntry, stage: Stage) -> Progress {
     Progress { stage, done: file.size, total: file.size, n_events }
 }
 
-/// A failed repair leaves the views; a failed decoding leaves none.
-fn fail(file: &mut FileEntry, failure: Rc<Failure>) {
-    if matches!(file.repair, RepairState::Writing(..)) {
-        file.repair = RepairState::Failed(failure);
-    } else if matches!(file.artifacts, ArtifactState::Making(_)) {
-        file.artifacts = ArtifactState::Failed(failure);
-    } else {
-        file.phase = Phase::Failed(failure);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{reduce, said};
     use super::*;
     use crate::protocol::{Analyses, Opened, Plan, Repaired, Triage};
+    use crate::state::Remote;
 
     fn after(actions: impl IntoIterator<Item = Action>) -> State {
         actions.into_iter().fold(State::default(), |state, action| reduce(&state, action))
@@ -310,10 +275,6 @@ mod tests {
 
     fn added(job: u32) -> Action {
         Action::Added(JobId(job), format!("{job}.json"), 100)
-    }
-
-    fn said(response: Response) -> Action {
-        Action::Received(Box::new(response))
     }
 
     const JOB: JobId = JobId(1);
@@ -347,7 +308,7 @@ mod tests {
     #[test]
     fn a_plan_made_again_does_not_wait_for_triage() {
         let mut actions = planned();
-        actions.push(Action::Replanning(JOB));
+        actions.push(Action::Replanning(JOB, true));
         let state = after(actions.clone());
         assert!(state.file(JOB).unwrap().is_busy());
         actions.push(said(Response::RepairPlanned { job: JOB, plan: Plan::default() }));
@@ -405,18 +366,19 @@ mod tests {
     #[test]
     fn a_failed_repair_keeps_the_views() {
         let mut actions = planned();
-        actions.push(Action::Repairing(JOB, Format::Gzip));
+        actions.push(Action::RepairAsked(JOB, Format::Gzip, Purpose::Download));
         let failure = Failure { title: "Out of memory".into(), ..Failure::default() };
         actions.push(Action::WorkerLost(JOB, Rc::new(failure)));
         let state = after(actions);
         let file = state.file(JOB).unwrap();
         assert_eq!(file.phase, Phase::Ready);
-        assert!(matches!(file.repair, RepairState::Failed(_)) && file.plan.is_some());
+        assert!(matches!(file.repair, Remote::Failed(_)) && file.plan.is_some());
     }
 
     #[test]
     fn another_plan_makes_the_written_file_stale() {
         let mut actions = planned();
+        actions.push(Action::RepairAsked(JOB, Format::Gzip, Purpose::Download));
         actions.push(said(Response::Repaired {
             job: JOB,
             repaired: Repaired {
@@ -429,27 +391,25 @@ mod tests {
             },
         }));
         let state = after(actions);
-        assert!(matches!(state.file(JOB).unwrap().repair, RepairState::Done(_)));
-        let state = reduce(&state, Action::Replanning(JOB));
-        assert_eq!(state.file(JOB).unwrap().repair, RepairState::None);
+        assert!(state.file(JOB).unwrap().is_written());
+        let state = reduce(&state, Action::Replanning(JOB, true));
+        assert!(!state.file(JOB).unwrap().is_written());
     }
 
     #[test]
     fn artifacts_that_fail_leave_the_views_and_progress_is_theirs() {
         let mut actions = planned();
-        actions.push(Action::MakingArtifacts(JOB, Parts::Everything));
+        let wish = Box::new(ArtifactWish::default());
+        actions.push(Action::ArtifactAsked(JOB, "all.zip", wish, Use::Save));
         let progress = Progress { done: 7, ..Progress::default() };
         actions.push(said(Response::Progress { job: JOB, progress }));
         let state = after(actions.clone());
         let file = state.file(JOB).unwrap();
-        assert_eq!(
-            (file.artifacts.clone(), file.is_busy()),
-            (ArtifactState::Making(progress), true)
-        );
+        assert_eq!((file.progress(), file.is_busy()), (Some(progress), true));
         actions.push(said(Response::NoArtifacts { job: JOB, failure: Failure::default() }));
         let state = after(actions);
         let file = state.file(JOB).unwrap();
-        assert!(matches!(file.artifacts, ArtifactState::Failed(_)) && file.phase == Phase::Ready);
+        assert!(matches!(file.artifacts, Remote::Failed(_)) && file.phase == Phase::Ready);
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! Changes that concern more than one file.
+//! Changes that concern more than one file: roles, related files, comparisons.
 
 use std::rc::Rc;
 
-use super::reduce::{stage_of, update};
-use super::{CompanionEntry, CompanionPhase, ComparePhase, FileEntry, Phase, Role, State};
-use crate::protocol::{Aside, Beside, Companion, Comparison, Failure, JobId, Progress, Stage};
-use crate::queries::roles;
+use super::jobs;
+use super::reduce::{Next, stage_of, update};
+use super::{CompanionEntry, CompanionPhase, FileEntry, Phase, Remote, Role, State};
+use crate::protocol::{
+    Artifact, Aside, Beside, Companion, Comparison, Failure, JobId, Request, RequestId, Stage,
+};
+use crate::queries::roles::{self, Compared, Wanted};
 use crate::shared::Shared;
 
 /// A person's choice. Only one file at a time is what another is compared with, its mapping trace or its kernel map.
@@ -21,8 +24,42 @@ pub(super) fn set_role(state: &mut State, job: JobId, role: Role) {
     update(state, job, |file| file.role = Some(role));
 }
 
+/// Asks for what there should be (`queries::roles`) and was not asked for: so it does not matter in which order files come,
+/// fail, stop and start again.
+pub(super) fn follow(next: &mut Next) {
+    for Wanted { job, companions, live } in roles::wanted(&next.state) {
+        let Some(file) = next.state.file(job) else { continue };
+        if file.companions.iter().map(|known| &known.beside).eq(&companions) {
+            continue;
+        }
+        set_companions(&mut next.state, job, &companions);
+        if live {
+            jobs::triage(next, job);
+        }
+    }
+    let count = next.state.count_before_window;
+    for job in roles::counting_otherwise(&next.state) {
+        let asked = next.state.file(job).and_then(|file| file.ledger.asked.triage_counts);
+        if asked != Some(count) {
+            jobs::triage(next, job);
+        }
+    }
+    for compared in roles::comparisons(&next.state) {
+        let Compared { job, with, of: _ } = compared;
+        let known = next.state.file(job).and_then(|file| file.ledger.compared.as_ref());
+        if known == Some(&compared) {
+            continue;
+        }
+        let id = jobs::ask(next, Request::Describe { job: with });
+        next.update(job, |file| {
+            file.ledger.compared = Some(compared);
+            file.comparison = Some((with, id.map_or(Remote::Idle, Remote::Pending)));
+        });
+    }
+}
+
 /// The companions of a file from now on: those that were there stay as they are.
-pub(super) fn ask(state: &mut State, job: JobId, wanted: &[Beside]) {
+fn set_companions(state: &mut State, job: JobId, wanted: &[Beside]) {
     let known = state.file(job).map_or_else(Vec::new, |file| file.companions.clone());
     let is_of = |of: &Beside, beside: &Beside| (of.job, of.role) == (beside.job, beside.role);
     let entry = |beside: &Beside| {
@@ -34,40 +71,27 @@ pub(super) fn ask(state: &mut State, job: JobId, wanted: &[Beside]) {
     let companions: Vec<CompanionEntry> = wanted.iter().filter_map(entry).collect();
     update(state, job, |file| {
         file.companions = companions;
-        wait(file);
+        let is_wanted = |of: &JobId| wanted.iter().any(|beside| beside.job == *of);
+        file.ledger.crashed_on.retain(is_wanted);
     });
-}
-
-/// Triage was asked for again.
-pub(super) fn wait(file: &mut FileEntry) {
-    if file.phase == Phase::Ready {
-        let reading = file.companions.iter().find(|known| known.phase == CompanionPhase::Waiting);
-        let stage =
-            reading.map_or(Stage::Triaging, |known| Stage::ReadingCompanion(known.beside.role));
-        file.phase = Phase::Working(Progress { done: 0, ..stage_of(file, stage) });
-    }
-}
-
-/// What counts has changed: of files in which that makes a difference triage is on its way.
-pub(super) fn recount(state: &mut State) {
-    for job in roles::counting_otherwise(state) {
-        update(state, job, wait);
-    }
 }
 
 /// A companion that could not be read is tried again.
-pub(super) fn retry(state: &mut State, job: JobId, companion: JobId) {
-    update(state, job, |file| {
+pub(super) fn retry(next: &mut Next, job: JobId, companion: JobId) {
+    next.update(job, |file| {
+        file.ledger.crashed_on.retain(|of| *of != companion);
+        file.ledger.asked.companions.retain(|known| known.job != companion);
         for known in file.companions.iter_mut().filter(|known| known.beside.job == companion) {
             known.phase = CompanionPhase::Waiting;
         }
-        wait(file);
     });
+    jobs::triage(next, job);
 }
 
 /// A companion is read, or cannot be.
-pub(super) fn answered(state: &mut State, job: JobId, companion: JobId, failure: Option<Failure>) {
-    update(state, job, |file| {
+pub(super) fn answered(next: &mut Next, job: JobId, companion: JobId, failure: Option<Failure>) {
+    next.update(job, |file| {
+        file.ledger.asked.unread.retain(|of| *of != companion);
         if let Some(known) = file.companions.iter_mut().find(|known| known.beside.job == companion)
         {
             known.phase = failure
@@ -104,27 +128,64 @@ pub(super) fn recompute_roles(state: &mut State) {
     }
 }
 
+/// A run is written down, or cannot be: it goes to the worker that compares it with its own.
+pub(super) fn described(
+    next: &mut Next,
+    with: JobId,
+    id: RequestId,
+    run: Result<Vec<Artifact>, Failure>,
+) {
+    let waits = |file: &&Shared<FileEntry>| file.comparison == Some((with, Remote::Pending(id)));
+    let Some(job) = next.state.files.iter().find(waits).map(|file| file.job) else { return };
+    let comparison = match run {
+        Ok(run) => {
+            let id = jobs::ask(next, Request::Compare { job, with, run });
+            id.map_or(Remote::Idle, Remote::Pending)
+        }
+        Err(failure) => Remote::Failed(Rc::new(failure)),
+    };
+    next.update(job, |file| file.comparison = Some((with, comparison)));
+}
+
 /// Two runs are compared, or cannot be.
 pub(super) fn compared(
-    state: &mut State,
+    next: &mut Next,
     job: JobId,
-    with: JobId,
-    comparison: Result<Comparison, Failure>,
+    id: RequestId,
+    answer: Result<Comparison, Failure>,
 ) {
-    update(state, job, |file| {
-        let phase = match comparison {
-            Ok(comparison) => ComparePhase::Done(Shared::new(comparison)),
-            Err(failure) => ComparePhase::Failed(Rc::new(failure)),
-        };
-        file.comparison = Some((with, phase));
+    next.update(job, |file| {
+        if let Some((_, comparison)) = &mut file.comparison {
+            comparison.answer(id, answer);
+        }
     });
+}
+
+/// The workers of a file ended: comparisons that needed them are begun again once both files are ready.
+pub(super) fn give_up_comparisons(next: &mut Next, job: JobId) {
+    let all: Vec<JobId> = next.state.files.iter().map(|file| file.job).collect();
+    for of in all {
+        let pending = next.state.file(of).and_then(|file| file.comparison.as_ref());
+        let needs = |(with, comparison): &(JobId, Remote<Comparison>)| {
+            comparison.pending().is_some() && (of == job || *with == job)
+        };
+        if pending.is_some_and(needs) {
+            next.update(of, |file| {
+                file.ledger.compared = None;
+                if let Some((_, comparison)) = &mut file.comparison {
+                    comparison.give_up();
+                }
+            });
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::protocol::{Analyses, BeforeWindowSum, Opened, Plan, Response, Triage};
-    use crate::state::{Action, reduce};
+    use crate::state::Action;
+    use crate::state::testing::{reduce, said};
 
     const JOB: JobId = JobId(1);
     const CAPTURE: JobId = JobId(2);
@@ -133,23 +194,23 @@ mod tests {
         actions.into_iter().fold(state, |state, action| reduce(&state, action))
     }
 
-    fn said(response: Response) -> Action {
-        Action::Received(Box::new(response))
-    }
-
     fn triaged() -> Action {
         said(Response::Triage { job: JOB, triage: Triage::default() })
     }
 
     /// A file that is ready, and one beside it.
     fn ready() -> State {
+        ready_with(Triage::default())
+    }
+
+    fn ready_with(triage: Triage) -> State {
         let actions = [
             Action::Added(JOB, "1.json".into(), 10),
             Action::Added(CAPTURE, "2.json".into(), 20),
             said(Response::Opened { job: JOB, opened: Opened::default() }),
             said(Response::Report { job: JOB, report: Analyses::default() }),
             said(Response::RepairPlanned { job: JOB, plan: Plan::default() }),
-            triaged(),
+            said(Response::Triage { job: JOB, triage }),
         ];
         after(State::default(), actions)
     }
@@ -159,9 +220,13 @@ mod tests {
         file.companions.iter().map(|companion| companion.phase.clone()).collect()
     }
 
+    /// The answer to the first request of all.
+    fn stale(response: Response) -> Action {
+        Action::Received(RequestId(1), Box::new(response))
+    }
+
     fn asked() -> Action {
-        let beside = Beside { job: CAPTURE, role: Companion::Capture, listed: None };
-        Action::CompanionsAsked(JOB, vec![beside])
+        Action::RoleSet(CAPTURE, Role::Companion(Companion::Capture, JOB))
     }
 
     #[test]
@@ -170,7 +235,7 @@ mod tests {
         let stage = state.file(JOB).unwrap().progress().unwrap().stage;
         assert_eq!(stage, Stage::ReadingCompanion(Companion::Capture));
         // The triage that was asked for before is no end.
-        let state = reduce(&state, triaged());
+        let state = reduce(&state, stale(Response::Triage { job: JOB, triage: Triage::default() }));
         assert!(state.file(JOB).unwrap().is_busy());
         let read = Response::Companion { job: JOB, companion: CAPTURE, failure: None };
         let state = reduce(&state, said(read));
@@ -201,38 +266,24 @@ mod tests {
 
     #[test]
     fn a_file_with_work_from_before_the_window_is_triaged_again_when_that_counts() {
-        let before = |n_slices, counted| BeforeWindowSum { n_slices, counted, total_ns: 1 };
-        let triaged = |n_slices, counted| {
-            let before_window = before(n_slices, counted);
-            said(Response::Triage {
-                job: JOB,
-                triage: Triage { before_window, ..Triage::default() },
-            })
+        let triage = |n_slices, counted| {
+            let before_window = BeforeWindowSum { n_slices, counted, total_ns: 1 };
+            Triage { before_window, ..Triage::default() }
         };
         let is_busy = |state: &State| state.file(JOB).unwrap().is_busy();
         let with =
-            |n_slices| after(ready(), [triaged(n_slices, false), Action::BeforeWindowSet(true)]);
+            |n_slices| reduce(&ready_with(triage(n_slices, false)), Action::BeforeWindowSet(true));
         assert!(!is_busy(&with(0)), "nothing would be different");
         let state = with(463);
         assert!(is_busy(&state) && roles::counting_otherwise(&state) == [JOB]);
         // The triage that was asked for before is no end.
-        let state = reduce(&state, triaged(463, false));
+        let former = Response::Triage { job: JOB, triage: triage(463, false) };
+        let state = reduce(&state, stale(former));
         assert!(is_busy(&state));
-        let state = reduce(&state, triaged(463, true));
+        let answer = Response::Triage { job: JOB, triage: triage(463, true) };
+        let state = reduce(&state, said(answer));
         assert!(!is_busy(&state) && roles::counting_otherwise(&state).is_empty());
         let address = crate::queries::address::Address::parse("#v=1&view=triage");
         assert!(is_busy(&reduce(&state, Action::Addressed(address))), "back in the history");
-    }
-
-    #[test]
-    fn a_comparison_is_of_the_two_that_were_asked_for() {
-        let state = reduce(&ready(), Action::Comparing(JOB, CAPTURE));
-        let working = Some((CAPTURE, ComparePhase::Working));
-        assert_eq!(state.file(JOB).unwrap().comparison, working);
-        let comparison = Ok(Comparison::default());
-        let state =
-            reduce(&state, said(Response::Compared { job: JOB, with: CAPTURE, comparison }));
-        let (with, phase) = state.file(JOB).unwrap().comparison.clone().unwrap();
-        assert!(with == CAPTURE && matches!(phase, ComparePhase::Done(_)));
     }
 }

@@ -1,8 +1,27 @@
 //! The few things of the window that several tasks need.
 
-use js_sys::{Error, Reflect};
+use js_sys::{Error, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::Event;
+
+use crate::protocol::RequestId;
+use crate::wire;
+
+/// The field of an envelope that has the number of the request.
+const NUMBER: &str = "id";
+
+/// Numbers a message to a worker, or its answer.
+pub fn set_number(envelope: &Object, id: RequestId) {
+    let _attached = wire::attach(envelope, NUMBER, &id.0.into());
+}
+
+/// The number of a message; 0 where it has none.
+#[must_use]
+pub fn number_of(message: &JsValue) -> RequestId {
+    let number = wire::attached(message, NUMBER).and_then(|number| number.as_f64());
+    // Requests are counted from 1.
+    RequestId(number.unwrap_or_default() as u32)
+}
 
 /// `name` against the address of the page, so that the page works below any path.
 #[must_use]

@@ -6,10 +6,9 @@ use kinetoscope::artifacts::ARCHIVE;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
-use super::artifacts::Use;
 use super::{Tasks, files};
 use crate::queries::commands::Command;
-use crate::state::Action;
+use crate::state::{Action, Use};
 
 impl Tasks {
     /// Does it; `false` if there was nothing to do.

@@ -44,12 +44,13 @@ pub fn command(key: &str, modified: bool, place: Place, state: &State) -> Option
 }
 
 /// Handles a key press; `true` if it was a command.
-pub fn handle_key(event: &KeyboardEvent, state: &State, tasks: &Tasks) -> bool {
+pub fn handle_key(event: &KeyboardEvent, tasks: &Tasks) -> bool {
     let modified = event.ctrl_key() || event.meta_key();
     if event.alt_key() {
         return false;
     }
-    command(&event.key(), modified, place(event), state).is_some_and(|command| tasks.run(command))
+    command(&event.key(), modified, place(event), &tasks.state())
+        .is_some_and(|command| tasks.run(command))
 }
 
 /// Asked of the document: the state learns that a dialog is closed from an event, some time after the dialog is gone.
@@ -70,7 +71,8 @@ fn place(event: &KeyboardEvent) -> Place {
 mod tests {
     use super::*;
     use crate::protocol::JobId;
-    use crate::state::{Action, reduce};
+    use crate::state::Action;
+    use crate::state::testing::reduce;
 
     #[test]
     fn letters_are_text_in_a_field_and_can_be_switched_off() {

@@ -1,11 +1,10 @@
-//! Effects: workers, files, downloads, the clipboard, the Perfetto window. Components call them through [`Tasks`].
+//! Effects: workers, files, downloads, the clipboard, the Perfetto window. Components call them through [`Tasks`], which also
+//! owns the state: it runs the reducer and carries out the effects that this returns. It decides nothing.
 
 pub mod artifacts;
 pub mod browser;
 pub mod clipboard;
 mod commands;
-mod companions;
-mod details;
 pub mod download;
 pub mod example;
 pub mod files;
@@ -16,15 +15,17 @@ pub mod settings;
 mod workers;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use web_sys::File;
 use yew::Callback;
 
-use crate::protocol::{Failure, Format, JobId, Program, Request, Response};
-use crate::state::{Action, PerfettoState};
-use record::{Output, Purpose, Record};
+use crate::protocol::{
+    ArtifactWish, Failure, Format, JobId, KernelKey, Program, Request, RequestId,
+};
+use crate::state::{Action, Effect, Purpose, State, Use, reduce};
+use record::Record;
 use workers::RunningWorker;
 
 /// Everything with an effect. Cheap to clone; all clones are one.
@@ -32,12 +33,16 @@ use workers::RunningWorker;
 pub struct Tasks(Rc<Inner>);
 
 struct Inner {
-    dispatch: Callback<Action>,
+    state: RefCell<Rc<State>>,
+    /// Has the page drawn again.
+    redraw: Callback<()>,
+    /// Effects that are still to be carried out, in order.
+    effects: RefCell<VecDeque<Effect>>,
+    /// Whether that is being done: an effect may change the state.
+    is_acting: Cell<bool>,
     next_job: Cell<u32>,
     records: RefCell<BTreeMap<JobId, Record>>,
-    count_before_window: Cell<bool>,
     perfetto: RefCell<Option<perfetto::Handover>>,
-    asked: companions::RequestLedger,
 }
 
 impl PartialEq for Tasks {
@@ -47,22 +52,74 @@ impl PartialEq for Tasks {
 }
 
 impl Tasks {
-    /// Tasks that report to `dispatch`.
+    /// Tasks on a page that begins with `state` and is drawn by `redraw`.
     #[must_use]
-    pub fn new(dispatch: Callback<Action>) -> Self {
+    pub fn new(state: State, redraw: Callback<()>) -> Self {
         Self(Rc::new(Inner {
-            dispatch,
+            state: RefCell::new(Rc::new(state)),
+            redraw,
+            effects: RefCell::default(),
+            is_acting: Cell::default(),
             next_job: Cell::new(1),
             records: RefCell::default(),
-            count_before_window: Cell::default(),
             perfetto: RefCell::default(),
-            asked: companions::RequestLedger::default(),
         }))
     }
 
-    /// Changes the state.
+    /// The state as it is now.
+    #[must_use]
+    pub fn state(&self) -> Rc<State> {
+        self.0.state.borrow().clone()
+    }
+
+    /// Changes the state and does what follows from that.
     pub fn dispatch(&self, action: Action) {
-        self.0.dispatch.emit(action);
+        let (state, effects) = reduce(&self.state(), action);
+        self.0.state.replace(Rc::new(state));
+        self.0.redraw.emit(());
+        self.0.effects.borrow_mut().extend(effects);
+        if self.0.is_acting.replace(true) {
+            return;
+        }
+        while let Some(effect) = self.next_effect() {
+            self.act(effect);
+        }
+        self.0.is_acting.set(false);
+    }
+
+    fn next_effect(&self) -> Option<Effect> {
+        self.0.effects.borrow_mut().pop_front()
+    }
+
+    fn act(&self, effect: Effect) {
+        match effect {
+            Effect::Start(job, program) => self.start(job, program),
+            Effect::End(job) => {
+                self.of(job, Record::end);
+            }
+            Effect::Post(id, request) => self.post(id, &request),
+            Effect::Save(key, name) => {
+                if let Some(blob) = self.blob(&key) {
+                    download::save(&blob, &name);
+                }
+            }
+            Effect::Copy(key) => {
+                if let Some(blob) = self.blob(&key) {
+                    self.copy_blob(&blob, key.name);
+                }
+            }
+            Effect::HandOver(key, name) => {
+                if let Some(blob) = self.blob(&key) {
+                    self.hand_over(key.job, &blob, name);
+                }
+            }
+            Effect::Drop(job, id) => {
+                self.of(job, |record| record.blobs.remove(&id));
+            }
+            Effect::Close(job) => {
+                self.0.records.borrow_mut().remove(&job);
+            }
+        }
     }
 
     /// Says something in the status bar.
@@ -84,129 +141,90 @@ impl Tasks {
             }
             let job = JobId(self.0.next_job.replace(self.0.next_job.get() + 1));
             // A file's size is an integer below 2^53.
-            self.dispatch(Action::Added(job, file.name(), file.size() as u64));
+            let (name, size) = (file.name(), file.size() as u64);
             self.0.records.borrow_mut().insert(job, Record::new(file));
-            self.start(job, Self::analysis_of(job));
+            self.dispatch(Action::Added(job, name, size));
         }
     }
 
     /// Reads a stopped or failed file again, with the options of a new file.
     pub fn retry(&self, job: JobId) {
-        self.renew(job);
         self.dispatch(Action::Restarted(job));
-        self.start(job, Self::analysis_of(job));
     }
 
-    /// Ends the worker of a file; its memory is free at once.
+    /// Ends the workers of a file; their memory is free at once.
     pub fn cancel(&self, job: JobId) {
-        self.stop(job);
         self.dispatch(Action::Cancelled(job));
-        self.dispatch(Action::PerfettoMoved(PerfettoState::Idle));
     }
 
     /// Closes a file.
     pub fn remove(&self, job: JobId) {
-        self.stop(job);
-        self.0.records.borrow_mut().remove(&job);
-        self.forget_companions(job);
         self.dispatch(Action::Removed(job));
     }
 
     /// Closes all files.
     pub fn remove_all(&self) {
-        let jobs: Vec<JobId> = self.0.records.borrow().keys().copied().collect();
-        jobs.into_iter().for_each(|job| self.remove(job));
+        self.state().files.iter().for_each(|file| self.remove(file.job));
+    }
+
+    /// Tries a companion again that could not be read.
+    pub fn retry_companion(&self, job: JobId, companion: JobId) {
+        self.dispatch(Action::CompanionRetried(job, companion));
     }
 
     /// Plans again, with or without clipping impossible durations.
     pub fn replan(&self, job: JobId, clip_impossible: bool) {
-        self.of(job, |record| {
-            record.output = None;
-            record.clip_impossible = clip_impossible;
-        });
-        self.dispatch(Action::Replanning(job));
-        self.ask(job, vec![Request::PlanRepair { job, clip_impossible }]);
+        self.dispatch(Action::Replanning(job, clip_impossible));
     }
 
     /// Saves the repaired file, writing it first if need be.
     pub fn download(&self, job: JobId, format: Format) {
-        if let Some(output) = self.output(job, format) {
-            download::save(&output.file, &output.file_name);
-            return;
-        }
-        self.write(job, format, Purpose::Download);
+        self.dispatch(Action::RepairAsked(job, format, Purpose::Download));
     }
 
     /// Saves the log of the written repair.
     pub fn download_log(&self, job: JobId) {
-        if let Some(Output { log: Some(log), file_name, .. }) = self.written_output(job) {
-            let stem = file_name.trim_end_matches(".gz").trim_end_matches(".json").to_owned();
-            download::save(&log, &format!("{stem}.log.json"));
-        }
+        self.dispatch(Action::LogAsked(job));
     }
 
-    fn write(&self, job: JobId, format: Format, purpose: Purpose) {
-        self.of(job, |record| record.purpose = Some(purpose));
-        self.dispatch(Action::Repairing(job, format));
-        self.ask(job, vec![Request::Repair { job, format }]);
+    /// Saves or copies an artifact, making it first if need be.
+    pub fn artifact(&self, job: JobId, name: &'static str, wish: ArtifactWish, what: Use) {
+        self.dispatch(Action::ArtifactAsked(job, name, Box::new(wish), what));
     }
 
-    /// Sends requests to the worker of `job`; if it was ended, a new one reads the file again first.
-    fn ask(&self, job: JobId, requests: Vec<Request>) {
-        if self.of(job, |record| record.worker.is_some()).unwrap_or(false) {
-            requests.into_iter().for_each(|request| self.post(job, request));
-            return;
-        }
-        let clip_impossible = self.of(job, |record| record.clip_impossible).unwrap_or(false);
-        let mut all = requests;
-        if !matches!(all.first(), Some(Request::PlanRepair { .. })) {
-            all.insert(0, Request::PlanRepair { job, clip_impossible });
-        }
-        self.start(job, all);
+    /// Asks for a kernel's launches and places.
+    pub fn ask_kernel(&self, job: JobId, key: KernelKey) {
+        self.dispatch(Action::KernelAsked(job, key));
     }
 
-    fn start(&self, job: JobId, then: Vec<Request>) {
-        if self.start_program(job, Program::First) {
-            then.into_iter().for_each(|request| self.post(job, request));
-        }
+    /// Asks for what ran around an event.
+    pub fn ask_window(&self, job: JobId, event: u32) {
+        self.dispatch(Action::WindowAsked(job, event));
     }
 
-    /// Starts the worker of a program, which opens the file first; `false` if it could not start.
-    fn start_program(&self, job: JobId, program: Program) -> bool {
-        let Some(file) = self.of(job, |record| record.file.clone()) else { return false };
+    /// Starts the worker of a program, which opens the file first.
+    fn start(&self, job: JobId, program: Program) {
+        let Some(file) = self.of(job, |record| record.file.clone()) else { return };
         let tasks = self.clone();
         let on_event = Callback::from(move |event| tasks.heard(job, event));
         match RunningWorker::start(program, on_event) {
             Ok(mut worker) => {
-                worker.post(&Request::Open { job, name: file.name() }, Some(&file));
+                let open = Request::Open { job, name: file.name() };
+                worker.post(RequestId::default(), &open, Some(&file));
                 self.of(job, |record| *record.worker_of(program) = Some(worker));
-                true
             }
             Err(detail) => {
                 self.dispatch(Action::WorkerLost(job, Rc::new(workers::not_started(detail))));
-                false
             }
         }
     }
 
-    /// Sends a request to the worker that answers it, with the file that it names, and before it what its answer follows
-    /// from.
-    fn post(&self, job: JobId, request: Request) {
-        let program = request.program();
-        let runs = self.of(job, |record| record.worker_of(program).is_some());
-        if program == Program::Triage && runs == Some(false) && !self.start_program(job, program) {
-            return;
-        }
-        if request.needs_companions() {
-            self.news(job).into_iter().for_each(|news| self.post(job, news));
-        }
-        if let Request::Triage { count_before_window, .. } = &request {
-            self.of(job, |record| record.triage_counts = Some(*count_before_window));
-        }
+    /// Sends a request to the worker that answers it, with the file that it names.
+    fn post(&self, id: RequestId, request: &Request) {
         let file = request.file().and_then(|of| self.of(of, |record| record.file.clone()));
-        self.of(job, |record| {
-            if let Some(worker) = record.worker_of(program) {
-                worker.post(&request, file.as_ref());
+        self.of(request.job(), |record| {
+            if let Some(worker) = record.worker_of(request.program()) {
+                worker.post(id, request, file.as_ref());
             }
         });
     }
@@ -214,73 +232,14 @@ impl Tasks {
     fn heard(&self, job: JobId, event: workers::Event) {
         match event {
             workers::Event::Lost(failure) => {
-                if self.survives(job, &failure) {
-                    return;
-                }
-                self.stop(job);
                 self.dispatch(Action::WorkerLost(job, Rc::new(failure)));
-                self.dispatch(Action::PerfettoMoved(PerfettoState::Idle));
             }
-            workers::Event::Said { mut response, file, log, artifacts } => {
-                self.note(&response);
-                // The first screen is there: now the larger program may load.
-                if let Response::RepairPlanned { job, .. } = &response
-                    && self.of(*job, |record| record.triage_counts.is_none()) == Some(true)
-                {
-                    self.post(*job, self.triage_of(*job));
+            workers::Event::Said { id, response, blobs } => {
+                if !blobs.is_empty() {
+                    self.of(job, |record| record.blobs.insert(id, blobs));
                 }
-                if let Response::Artifacts { job, artifacts: made } = &mut response {
-                    self.artifacts_made(*job, made, artifacts);
-                }
-                if let (Response::Repaired { repaired, .. }, Some(file)) = (&response, file) {
-                    let output = Output {
-                        format: repaired.format,
-                        clip_impossible: repaired.clip_impossible,
-                        file_name: repaired.file_name.clone(),
-                        file,
-                        log,
-                    };
-                    let purpose = self.of(job, |record| {
-                        record.output = Some(output.clone());
-                        record.purpose.take()
-                    });
-                    self.dispatch(Action::Received(Box::new(response)));
-                    match purpose.flatten() {
-                        Some(Purpose::Download) => {
-                            download::save(&output.file, &output.file_name);
-                        }
-                        Some(Purpose::Perfetto) => self.hand_over(job, &output),
-                        None => {}
-                    }
-                    return;
-                }
-                // Nothing more can be asked of either.
-                if matches!(response, Response::Failed { .. } | Response::Aside { .. }) {
-                    self.stop(job);
-                }
-                self.dispatch(Action::Received(Box::new(response)));
+                self.dispatch(Action::Received(id, Box::new(response)));
             }
         }
-    }
-
-    /// From now on what was launched before the window counts in triage, or does not; the triage of `stale` counts
-    /// otherwise.
-    pub fn set_before_window(&self, count: bool, stale: &[JobId]) {
-        self.0.count_before_window.set(count);
-        for job in stale {
-            let asked = self.of(*job, |record| record.triage_counts);
-            if asked.flatten() != Some(count) {
-                self.ask(*job, vec![self.triage_of(*job)]);
-            }
-        }
-    }
-
-    fn triage_of(&self, job: JobId) -> Request {
-        Request::Triage { job, count_before_window: self.0.count_before_window.get() }
-    }
-
-    fn analysis_of(job: JobId) -> Vec<Request> {
-        // (Triage is asked for once the repair is planned: the first screen tells what it will do.)
-        vec![Request::Analyze { job }, Request::PlanRepair { job, clip_impossible: false }]
     }
 }

@@ -13,10 +13,10 @@ use gloo::utils::window;
 use js_sys::{Array, ArrayBuffer, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::{MessageEvent, Url, Window};
+use web_sys::{Blob, MessageEvent, Url, Window};
 
-use super::{Output, Purpose, Tasks};
-use crate::protocol::{Failure, Format, JobId};
+use super::Tasks;
+use crate::protocol::{Failure, JobId};
 use crate::state::{Action, PerfettoState};
 
 /// Perfetto says 50 to 250 ms.
@@ -49,26 +49,17 @@ impl Tasks {
         let blocked = opened.is_none();
         *self.0.perfetto.borrow_mut() =
             opened.map(|window| Handover { window, origin, _ping: None, _listener: None });
-        match self.output(job, Format::Gzip) {
-            Some(_) if blocked => {
-                self.dispatch(Action::PerfettoMoved(PerfettoState::Blocked(job)));
-            }
-            Some(output) => self.hand_over(job, &output),
-            None => {
-                self.dispatch(Action::PerfettoMoved(PerfettoState::Writing(job)));
-                self.write(job, Format::Gzip, Purpose::Perfetto);
-            }
-        }
+        self.dispatch(Action::PerfettoOpened { job, blocked });
     }
 
     /// Gives a written file to the waiting window.
-    pub(super) fn hand_over(&self, job: JobId, output: &Output) {
+    pub(super) fn hand_over(&self, job: JobId, file: &Blob, name: String) {
         if self.0.perfetto.borrow().is_none() {
             self.dispatch(Action::PerfettoMoved(PerfettoState::Blocked(job)));
             return;
         }
         self.dispatch(Action::PerfettoMoved(PerfettoState::Waiting(job)));
-        let (tasks, file, name) = (self.clone(), output.file.clone(), output.file_name.clone());
+        let (tasks, file) = (self.clone(), file.clone());
         spawn_local(async move {
             let buffer = JsFuture::from(file.array_buffer()).await;
             let Some(buffer) = buffer.ok().and_then(|buffer| buffer.dyn_into().ok()) else {

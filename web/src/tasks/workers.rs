@@ -10,22 +10,20 @@ use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Blob, BlobPropertyBag, ErrorEvent, File, MessageEvent, Url, Worker};
 use yew::Callback;
 
-use super::browser::{absolute, message_of};
-use crate::protocol::{Failure, Program, Request, Response};
+use super::browser::{absolute, message_of, number_of, set_number};
+use crate::protocol::{FILE, Failure, LOG, Program, Request, RequestId, Response};
 use crate::wire;
 
 /// What a worker reported.
 pub enum Event {
     /// A response.
     Said {
+        /// The request that it answers.
+        id: RequestId,
         /// The answer.
         response: Response,
-        /// The repaired file that came with it.
-        file: Option<Blob>,
-        /// The log that came with it.
-        log: Option<Blob>,
-        /// The artifacts that came with it, by name.
-        artifacts: Vec<(String, Blob)>,
+        /// The files that came with it, by name.
+        blobs: Vec<(String, Blob)>,
     },
     /// The worker ended.
     Lost(Failure),
@@ -62,10 +60,9 @@ impl RunningWorker {
                     }
                     Ok(Response::Ready { build }) => Event::Lost(other_build(&build)),
                     Ok(response) => Event::Said {
-                        artifacts: artifacts_of(&message, &response),
+                        id: number_of(&message),
+                        blobs: blobs_of(&message, &response),
                         response,
-                        file: blob_of(&message, "file"),
-                        log: blob_of(&message, "log"),
                     },
                     Err(error) => Event::Lost(not_understood(&error)),
                 };
@@ -81,8 +78,9 @@ impl RunningWorker {
     }
 
     /// Sends a request, at once or when the worker is ready.
-    pub fn post(&mut self, request: &Request, file: Option<&File>) {
+    pub fn post(&mut self, id: RequestId, request: &Request, file: Option<&File>) {
         let Ok(wire::Packed { envelope, .. }) = wire::pack(request) else { return };
+        set_number(&envelope, id);
         if let Some(file) = file {
             let _attached = wire::attach(&envelope, "file", file);
         }
@@ -108,10 +106,15 @@ fn blob_of(message: &JsValue, name: &str) -> Option<Blob> {
     wire::attached(message, name)?.dyn_into().ok()
 }
 
-fn artifacts_of(message: &JsValue, response: &Response) -> Vec<(String, Blob)> {
-    let Response::Artifacts { artifacts, .. } = response else { return Vec::new() };
-    let names = artifacts.files.iter().map(|file| &file.name);
-    names.filter_map(|name| Some((name.clone(), blob_of(message, name)?))).collect()
+fn blobs_of(message: &JsValue, response: &Response) -> Vec<(String, Blob)> {
+    let names = match response {
+        Response::Repaired { .. } => vec![FILE, LOG],
+        Response::Artifacts { artifacts, .. } => {
+            artifacts.files.iter().map(|file| file.name.as_str()).collect()
+        }
+        _ => Vec::new(),
+    };
+    names.into_iter().filter_map(|name| Some((name.to_owned(), blob_of(message, name)?))).collect()
 }
 
 /// The start script of the page names the files of the workers; the names change with their contents.

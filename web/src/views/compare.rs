@@ -6,14 +6,14 @@ use super::{Props, heading};
 use crate::components::{FailureCard, GuardBanner, Later, RunPicker};
 use crate::protocol::Comparison;
 use crate::queries::compare::Standing;
-use crate::state::ComparePhase;
+use crate::state::Remote;
 use crate::tasks::files;
 
 pub fn view(props: &Props) -> Option<Html> {
     props.file.opened.as_ref()?;
     let compare = &props.compare;
     let finding = match &compare.standing {
-        Standing::Asked(ComparePhase::Done(comparison)) => {
+        Standing::Asked(Remote::Ready(comparison)) => {
             let chapter = comparison.chapter("comparison");
             chapter.and_then(|chapter| chapter.intro.first()).cloned().unwrap_or_default()
         }
@@ -51,16 +51,16 @@ fn content(props: &Props) -> Html {
         Standing::Gone(name) => html! {
             <p class="note-line bad" role="status">{ format!("{name} was stopped or could not be read. Click “Try again” on its card.") }</p>
         },
-        Standing::Asked(ComparePhase::Working) => html! {
+        Standing::Asked(Remote::Idle | Remote::Pending(_)) => html! {
             <div class="pending" data-testid="pending">
                 <p>{ "Comparing…" }</p>
                 <div class="skeleton" aria-hidden="true"></div>
             </div>
         },
-        Standing::Asked(ComparePhase::Failed(failure)) => html! {
+        Standing::Asked(Remote::Failed(failure)) => html! {
             <FailureCard failure={failure.clone()} tasks={props.tasks.clone()} />
         },
-        Standing::Asked(ComparePhase::Done(comparison)) => tables(props, comparison),
+        Standing::Asked(Remote::Ready(comparison)) => tables(props, comparison),
     }
 }
 

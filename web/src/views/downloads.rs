@@ -14,8 +14,7 @@ use crate::components::{FactsForm, FailureCard, Icon, TextField};
 use crate::protocol::{ArtifactWish, Artifacts};
 use crate::queries::status::{percent_read, progress_text};
 use crate::queries::wish::{CUTOFF, SERVER_ARGS, wish};
-use crate::state::{Action, ArtifactForm, ArtifactState};
-use crate::tasks::artifacts::Use;
+use crate::state::{Action, ArtifactForm, Remote, Use};
 
 /// The files and what each contains, in the order of the archive.
 const FILES: &[(&str, &str)] = &[
@@ -60,10 +59,12 @@ pub fn view(props: &Props) -> Option<Html> {
 
 /// The files that were generated, while they match the options.
 fn made<'a>(props: &'a Props, wish: Option<&ArtifactWish>) -> Option<&'a Artifacts> {
-    match &props.file.artifacts {
-        ArtifactState::Done(artifacts) if Some(&artifacts.wish) == wish => Some(artifacts),
-        _ => None,
-    }
+    props
+        .file
+        .artifacts
+        .ready()
+        .filter(|artifacts| Some(&artifacts.wish) == wish)
+        .map(|made| &**made)
 }
 
 fn files(
@@ -165,16 +166,16 @@ fn state(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
         };
     }
     match &props.file.artifacts {
-        ArtifactState::Making(progress) => html! {
+        Remote::Pending(_) => html! {
             <p class="write-progress" data-testid="making">
-                <progress max="100" value={format!("{:.1}", percent_read(progress))} aria-label="Generating the files" />
-                <span>{ progress_text(progress) }</span>
+                <progress max="100" value={format!("{:.1}", percent_read(&props.file.making))} aria-label="Generating the files" />
+                <span>{ progress_text(&props.file.making) }</span>
             </p>
         },
-        ArtifactState::Failed(failure) => html! {
+        Remote::Failed(failure) => html! {
             <FailureCard failure={failure.clone()} tasks={props.tasks.clone()} />
         },
-        ArtifactState::None | ArtifactState::Done(_) => html! {},
+        Remote::Idle | Remote::Ready(_) => html! {},
     }
 }
 

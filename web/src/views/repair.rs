@@ -9,7 +9,7 @@ use super::{Props, heading, problems};
 use crate::components::{FailureCard, Icon, Later, PlaceList};
 use crate::protocol::{Format, Plan};
 use crate::queries::status::{percent_read, progress_text};
-use crate::state::{PerfettoState, RepairState};
+use crate::state::{PerfettoState, Remote};
 
 pub fn view(props: &Props) -> Option<Html> {
     let opened = props.file.opened.as_ref()?;
@@ -112,7 +112,7 @@ fn actions(props: &Props) -> Html {
         let tasks = tasks.clone();
         Callback::from(move |_: MouseEvent| tasks.download_log(job))
     };
-    let written = matches!(props.file.repair, RepairState::Done(_));
+    let written = props.file.is_written();
     html! {
         <div class="repair-actions">
             <button class="primary" onclick={open.clone()} disabled={busy} data-testid="open-perfetto">
@@ -134,20 +134,20 @@ fn actions(props: &Props) -> Html {
 
 fn repair_state(props: &Props) -> Html {
     match &props.file.repair {
-        RepairState::None => html! {},
-        RepairState::Writing(_, progress) => html! {
+        Remote::Idle => html! {},
+        Remote::Pending(_) => html! {
             <p class="write-progress" data-testid="writing">
-                <progress max="100" value={format!("{:.1}", percent_read(progress))} aria-label="Writing the repaired file" />
-                <span>{ progress_text(progress) }</span>
+                <progress max="100" value={format!("{:.1}", percent_read(&props.file.making))} aria-label="Writing the repaired file" />
+                <span>{ progress_text(&props.file.making) }</span>
             </p>
         },
-        RepairState::Done(repaired) => html! {
+        Remote::Ready(repaired) => html! {
             <p class="write-done" data-testid="written">
                 <Icon name={if repaired.proven { "check" } else { "error" }} />
                 <span>{ format!("{}, {}", repaired.file_name, units::file_bytes(repaired.bytes)) }</span>
             </p>
         },
-        RepairState::Failed(failure) => html! {
+        Remote::Failed(failure) => html! {
             <FailureCard failure={failure.clone()} tasks={props.tasks.clone()} />
         },
     }
@@ -181,7 +181,7 @@ fn perfetto_state(props: &Props, open: Callback<MouseEvent>) -> Html {
 
 /// The verification, once the file is written.
 fn proof(props: &Props) -> Html {
-    let RepairState::Done(repaired) = &props.file.repair else { return html! {} };
+    let Some(repaired) = props.file.repair.ready() else { return html! {} };
     html! {
         <>
             if repaired.proven {

@@ -43,7 +43,7 @@ pub fn kernels(props: &Props, triage: &Triage) -> Html {
             if merged.is_some() {
                 <KernelScope {settings} tasks={props.tasks.clone()} />
             }
-            { staged(props, chapter, &Rows::Kernels(props.file.kernel.clone()), narrowed, Some("total_ns")) }
+            { staged(props, chapter, &Rows::Kernels(props.file.kernel.ready().cloned()), narrowed, Some("total_ns")) }
             { for by_stage.intro.iter().map(|sentence| html! { <p class="hint">{ sentence }</p> }) }
         </>
     }

@@ -13,8 +13,8 @@ use web_sys::{
 
 use super::artifacts::Made;
 use super::session::{Files, Port, Session, Source};
-use crate::protocol::{Format, JobId, Repaired, Request, Response};
-use crate::tasks::browser::message_of;
+use crate::protocol::{FILE, Format, JobId, LOG, Repaired, Request, RequestId, Response};
+use crate::tasks::browser::{message_of, number_of, set_number};
 use crate::wire;
 
 /// Takes the requests of a program from now on and says so. Returns at once.
@@ -33,12 +33,16 @@ pub fn start<Of: Session + Default + 'static>() {
         {
             files.0.insert(job, source);
         }
-        session.handle(request, files, &mut ScopePort { scope: &port, parts: Array::new() });
+        session.handle(
+            request,
+            files,
+            &mut ScopePort { scope: &port, id: number_of(&message), parts: Array::new() },
+        );
     });
     scope.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
     // Lives as long as the worker.
     on_message.forget();
-    post(&scope, &Response::Ready { build: crate::BUILD.to_owned() }, &[]);
+    post(&scope, RequestId::default(), &Response::Ready { build: crate::BUILD.to_owned() }, &[]);
 }
 
 /// The files by their jobs: a repair reads the measured one again.
@@ -86,13 +90,15 @@ impl Source for FileSource {
 
 struct ScopePort<'a> {
     scope: &'a DedicatedWorkerGlobalScope,
+    /// The request that is handled: its answers have its number.
+    id: RequestId,
     /// Blobs, not arrays: the browser may keep them on the disk.
     parts: Array,
 }
 
 impl Port for ScopePort<'_> {
     fn send(&mut self, response: Response) {
-        post(self.scope, &response, &[]);
+        post(self.scope, self.id, &response, &[]);
     }
 
     fn block(&mut self, bytes: &[u8]) {
@@ -109,7 +115,8 @@ impl Port for ScopePort<'_> {
         };
         let file = blob(&self.parts, kind);
         let log = blob(&Array::of1(&log.into()), "application/json");
-        post(self.scope, &Response::Repaired { job, repaired }, &[("file", file), ("log", log)]);
+        let handles = [(FILE, file), (LOG, log)];
+        post(self.scope, self.id, &Response::Repaired { job, repaired }, &handles);
     }
 
     fn deliver_artifacts(&mut self, job: JobId, made: Made) {
@@ -129,7 +136,7 @@ impl Port for ScopePort<'_> {
             handles.push((FIXED_TRACE, trace));
             handles.push((ARCHIVE, blob(&parts, "application/zip")));
         }
-        post(self.scope, &Response::Artifacts { job, artifacts }, &handles);
+        post(self.scope, self.id, &Response::Artifacts { job, artifacts }, &handles);
     }
 }
 
@@ -139,8 +146,14 @@ fn blob(parts: &Array, kind: &str) -> JsValue {
     Blob::new_with_blob_sequence_and_options(parts, &options).map_or(JsValue::NULL, JsValue::from)
 }
 
-fn post(scope: &DedicatedWorkerGlobalScope, response: &Response, handles: &[(&str, JsValue)]) {
+fn post(
+    scope: &DedicatedWorkerGlobalScope,
+    id: RequestId,
+    response: &Response,
+    handles: &[(&str, JsValue)],
+) {
     let Ok(wire::Packed { envelope, buffer }) = wire::pack(response) else { return };
+    set_number(&envelope, id);
     for (name, handle) in handles {
         let _attached = wire::attach(&envelope, name, handle);
     }
