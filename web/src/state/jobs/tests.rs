@@ -306,7 +306,9 @@ fn a_crash_while_reading_a_related_file_goes_on_without_it() {
 #[test]
 fn a_crash_while_reading_the_file_itself_is_the_end_of_it() {
     let mut page = Page::reading();
-    page.act(Action::Restarted(JOB)).lose(JOB);
+    page.act(Action::Cancelled(JOB)).act(Action::CompanionRetried(JOB, OTHER));
+    assert_eq!(page.posted(), ["plan", "add", "triage"], "by new workers");
+    page.lose(JOB);
     assert!(matches!(page.file(JOB).phase, Phase::Failed(_)));
     assert!(page.posted().is_empty());
 }
