@@ -48,7 +48,7 @@ pub fn OpenDialog(props: &Props) -> Html {
         })
     };
     let (title, body) = match props.dialog {
-        // It has no heading: the field is the first thing in it.
+        // `commands::CommandDialog` draws that one.
         Dialog::Commands => return html! {},
         Dialog::Help => ("Keys and settings", help(props)),
         Dialog::Privacy => ("Files stay on this machine", privacy()),
