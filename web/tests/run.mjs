@@ -1,4 +1,5 @@
-// Runs one group of the tests under Node's own runner: `perfetto` (perfetto*.test.mjs) or `browser` (all others).
+// Runs one group of the tests under Node's own runner: `perfetto` (perfetto*.test.mjs), `browser` (all others), or `firefox`
+// (those of the others that use the page as a person does, in Firefox).
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -7,7 +8,12 @@ const [group, ...options] = process.argv.slice(2);
 const folder = fileURLToPath(new URL(".", import.meta.url));
 const tests = fs.readdirSync(folder).filter((name) => name.endsWith(".test.mjs")).sort();
 const isPerfetto = (name) => name.startsWith("perfetto");
-const groups = { perfetto: tests.filter(isPerfetto), browser: tests.filter((name) => !isPerfetto(name)) };
+const IN_FIREFOX = ["details.test.mjs", "shell.test.mjs", "triage.test.mjs"];
+const groups = {
+  perfetto: tests.filter(isPerfetto),
+  browser: tests.filter((name) => !isPerfetto(name)),
+  firefox: tests.filter((name) => IN_FIREFOX.includes(name)),
+};
 
 if (!groups[group]?.length) {
   console.error(`usage: node run.mjs ${Object.keys(groups).join("|")} [options of node --test]`);

@@ -1,4 +1,4 @@
-//! Finds the browser of the browser tests, or installs it where that is allowed.
+//! Finds the browsers of the browser tests, or installs them where that is allowed.
 
 use std::env;
 use std::path::PathBuf;
@@ -23,27 +23,50 @@ const PLACES: &[&str] = &[
     "C:/Program Files (x86)/Microsoft/Edge/Application/msedge.exe",
 ];
 
-/// The browser's program, or a line that explains how to get it.
+const FIREFOX_NAMES: &[&str] = &["firefox", "firefox-esr"];
+const FIREFOX_PLACES: &[&str] = &[
+    "/Applications/Firefox.app/Contents/MacOS/firefox",
+    "C:/Program Files/Mozilla Firefox/firefox.exe",
+];
+
+/// Chromium's program, or a line that explains how to get it.
 pub fn ensure() -> Result<PathBuf, String> {
-    if let Some(path) = env::var_os("KINETOSCOPE_CHROMIUM").map(PathBuf::from) {
-        return if path.is_file() {
-            Ok(path)
-        } else {
-            Err("KINETOSCOPE_CHROMIUM does not name a file".to_owned())
-        };
+    if let Some(path) = named("KINETOSCOPE_CHROMIUM") {
+        return path;
     }
-    if let Some(path) = find() {
-        return Ok(path);
+    let find = || find(NAMES, PLACES);
+    if find().is_none() {
+        apt_install("chromium");
     }
-    apt_install("chromium");
     find().ok_or_else(|| {
         "no Chromium or Chrome: run `sudo apt-get install chromium`, or set KINETOSCOPE_CHROMIUM to one".to_owned()
     })
 }
 
-fn find() -> Option<PathBuf> {
-    let on_path = NAMES.iter().find_map(|name| shell::which(name));
-    on_path.or_else(|| PLACES.iter().map(PathBuf::from).find(|path| path.is_file()))
+/// The same for Firefox.
+pub fn ensure_firefox() -> Result<PathBuf, String> {
+    if let Some(path) = named("KINETOSCOPE_FIREFOX") {
+        return path;
+    }
+    let find = || find(FIREFOX_NAMES, FIREFOX_PLACES);
+    if find().is_none() {
+        apt_install("firefox-esr");
+    }
+    find().ok_or_else(|| {
+        "no Firefox: run `sudo apt-get install firefox-esr`, or set KINETOSCOPE_FIREFOX to one"
+            .to_owned()
+    })
+}
+
+/// The program that a variable names, if it is set.
+fn named(variable: &str) -> Option<Result<PathBuf, String>> {
+    let path = env::var_os(variable).map(PathBuf::from)?;
+    Some(if path.is_file() { Ok(path) } else { Err(format!("{variable} does not name a file")) })
+}
+
+fn find(names: &[&str], places: &[&str]) -> Option<PathBuf> {
+    let on_path = names.iter().find_map(|name| shell::which(name));
+    on_path.or_else(|| places.iter().map(PathBuf::from).find(|path| path.is_file()))
 }
 
 /// Tries to install a Debian package, where that needs no password. The caller checks for the program afterwards.

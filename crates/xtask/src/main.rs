@@ -47,7 +47,8 @@ Commands:
 Environment:
   KINETOSCOPE_TOOLS            the folder for trunk and wasm-bindgen (default: in the user's cache folder)
   KINETOSCOPE_SHARED           the corpus of real traces (default: ../shared next to the checkout)
-  KINETOSCOPE_CHROMIUM         the browser for the browser tests
+  KINETOSCOPE_CHROMIUM         Chromium for the browser tests
+  KINETOSCOPE_FIREFOX          Firefox for the tests in Firefox
   KINETOSCOPE_SKILL            the SGLang skill's analyze_llm_torch_profile.py, which bench then measures
   KINETOSCOPE_PYTHON           the interpreter for the skill (default: python3)
 ";

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: runs the checks in order, and prints for each its name, time and the command to run it alone.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -97,7 +98,8 @@ const STEPS: &[Step] = &[
         quick: false,
         run: perfetto_step,
     },
-    Step { name: "browser", title: "the page in a browser", quick: false, run: browser_step },
+    Step { name: "browser", title: "the page in Chromium", quick: false, run: browser_step },
+    Step { name: "firefox", title: "the page in Firefox", quick: false, run: firefox_step },
 ];
 
 fn page_step(workspace: &Workspace) -> Result<(), Stop> {
@@ -113,18 +115,24 @@ fn perfetto_step(workspace: &Workspace) -> Result<(), Stop> {
 }
 
 fn browser_step(workspace: &Workspace) -> Result<(), Stop> {
-    let node = node::ensure(workspace).map_err(Stop::Missing)?;
     let chromium = browser::ensure().map_err(Stop::Missing)?;
+    tests_of_page(workspace, "browser", ("KINETOSCOPE_CHROMIUM", &chromium))
+}
+
+fn firefox_step(workspace: &Workspace) -> Result<(), Stop> {
+    let firefox = browser::ensure_firefox().map_err(Stop::Missing)?;
+    tests_of_page(workspace, "firefox", ("KINETOSCOPE_FIREFOX", &firefox))
+}
+
+/// Runs a group of tests of the page. `browser`: the variable that names the browser, and its program.
+fn tests_of_page(workspace: &Workspace, group: &str, browser: (&str, &Path)) -> Result<(), Stop> {
+    let node = node::ensure(workspace).map_err(Stop::Missing)?;
     let program = checks::command_line(workspace)?;
     // Builds the current sources; after the page check this takes a second.
     let page = workspace.tested_page();
     page::build(workspace, &page)?;
-    let environment = [
-        ("KINETOSCOPE_CLI", &*program),
-        ("KINETOSCOPE_PAGE", &*page),
-        ("KINETOSCOPE_CHROMIUM", &*chromium),
-    ];
-    Ok(node::run_tests(workspace, &node, "browser", &environment)?)
+    let environment = [("KINETOSCOPE_CLI", &*program), ("KINETOSCOPE_PAGE", &*page), browser];
+    Ok(node::run_tests(workspace, &node, group, &environment)?)
 }
 
 /// The result of a check.
