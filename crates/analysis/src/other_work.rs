@@ -3,7 +3,7 @@
 //! A trace without GPU slices must not look like an idle GPU. Here stands what is in it instead, and what to record.
 
 use report::units;
-use trace::{Container, Phase, Row, Trace, each_row};
+use trace::{Phase, Producer, Row, Trace, each_row};
 
 use timeline::before_window::is_gpu_slice;
 use timeline::recorded::{Recorded, recorded};
@@ -38,11 +38,11 @@ const CALLS: &[(&str, &str)] = &[
 /// The process under which the profiler of Ascend NPUs (msprof, torch_npu) puts what ran on the device.
 const ASCEND: &str = "Ascend Hardware";
 
-/// Names of planes, as the XLA profiler writes them for processes (XPlane of OpenXLA).
-const XLA_PLANES: [&str; 2] = ["/host:", "/device:"];
+const ONNX_RUNTIME: &str =
+    "This is a profile of ONNX Runtime. Kinetoscope does not analyse it yet; Perfetto opens it.";
 
-/// Names of events that every profile of ONNX Runtime begins with (1.12 to 1.31).
-const ORT_SESSION: [&str; 3] = ["model_loading_", "session_initialization", "model_run"];
+const XLA: &str = "This is a trace of the XLA profiler (JAX, TensorFlow). Kinetoscope does not analyse it yet; Perfetto opens it, \
+                   and XProf (TensorBoard) analyses the .xplane.pb of the same folder.";
 
 /// Numbers of events.
 #[derive(Default)]
@@ -75,9 +75,10 @@ pub fn other_work(trace: &Trace) -> Option<String> {
         })
         .collect();
     if counts.gpu == 0 {
-        match Producer::of(trace) {
+        match trace.producer {
             Producer::Torch => said.extend(counts.without_gpu()),
-            other => said.insert(0, other.sentence().to_owned()),
+            Producer::OnnxRuntime => said.insert(0, ONNX_RUNTIME.to_owned()),
+            Producer::Xla => said.insert(0, XLA.to_owned()),
         }
     }
     (!said.is_empty()).then(|| said.join(" "))
@@ -165,48 +166,6 @@ fn add(counts: &mut Vec<(&'static str, u64)>, name: &'static str) {
 fn is_ascend(trace: &Trace, row: Row) -> bool {
     let name = trace.process_of(trace.track(row)).name;
     name.is_some_and(|name| trace.strings.get(name) == ASCEND)
-}
-
-/// Who recorded a trace.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Producer {
-    /// torch.profiler, or nobody that is known.
-    Torch,
-    OnnxRuntime,
-    Xla,
-}
-
-impl Producer {
-    fn of(trace: &Trace) -> Self {
-        let names = trace.processes.iter().filter_map(|process| process.name);
-        let mut names = names.map(|name| trace.strings.get(name));
-        if names.any(|name| XLA_PLANES.iter().any(|plane| name.starts_with(plane))) {
-            return Self::Xla;
-        }
-        let session = trace.by_raw_category(|text| text == "Session");
-        let mut found = false;
-        if trace.layout.container == Container::Array && trace.strings.find("Session").is_some() {
-            each_row(trace, |row| {
-                let name = || trace.name_text(row);
-                found |= *session.of(trace, row)
-                    && ORT_SESSION.iter().any(|known| name().starts_with(known));
-            });
-        }
-        if found { Self::OnnxRuntime } else { Self::Torch }
-    }
-
-    fn sentence(self) -> &'static str {
-        match self {
-            Self::Torch => "",
-            Self::OnnxRuntime => {
-                "This is a profile of ONNX Runtime. Kinetoscope does not analyse it yet; Perfetto opens it."
-            }
-            Self::Xla => {
-                "This is a trace of the XLA profiler (JAX, TensorFlow). Kinetoscope does not analyse it yet; Perfetto opens \
-                 it, and XProf (TensorBoard) analyses the .xplane.pb of the same folder."
-            }
-        }
-    }
 }
 
 #[cfg(test)]

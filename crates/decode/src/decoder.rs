@@ -1,14 +1,14 @@
 //! The push decoder: file bytes in, a trace out.
 
+use ingest::gunzip::{Fault, FaultKind};
+use ingest::{Beginning, Document, FileKind, Kind, Unpacked, Unpacker};
 use scan::{Cursor, Defect, DefectKind, Frame, Member, Place, Scanner, Sink, Stop};
 use trace::{Container, ImporterStop, Trace};
 
 use crate::{
-    FileKind, NotATrace, Problem, ProblemKind,
+    NotATrace, Problem, ProblemKind,
     event::{Events, importer},
-    gunzip::{self, Fault, FaultKind, Gunzip},
     layout::Frames,
-    sniff,
 };
 
 /// A decoded file.
@@ -46,23 +46,8 @@ pub struct Source {
 /// ```
 #[derive(Debug, Default)]
 pub struct Decoder {
-    input: Input,
+    unpacker: Unpacker,
     json: Json,
-    file_bytes: u64,
-}
-
-#[derive(Debug)]
-enum Input {
-    /// The first bytes, too few yet to know.
-    Unknown(Vec<u8>),
-    Plain,
-    Gzip(Box<Gunzip>),
-}
-
-impl Default for Input {
-    fn default() -> Self {
-        Self::Unknown(Vec::new())
-    }
 }
 
 impl Decoder {
@@ -77,36 +62,14 @@ impl Decoder {
     /// # Errors
     /// As soon as the file is known to be no trace; the rest need not be read then.
     pub fn push(&mut self, file_bytes: &[u8]) -> Result<(), NotATrace> {
-        self.file_bytes += file_bytes.len() as u64;
-        if let Input::Unknown(head) = &mut self.input {
-            head.extend_from_slice(file_bytes);
-            if head.len() < gunzip::MAGIC.len() {
-                return Ok(());
+        let Self { unpacker, json } = self;
+        let mut result = Ok(());
+        unpacker.push(file_bytes, &mut |plain| {
+            if result.is_ok() {
+                result = json.push(plain);
             }
-            let head = std::mem::take(head);
-            self.input = match head.starts_with(&gunzip::MAGIC) {
-                true => Input::Gzip(Box::default()),
-                false => Input::Plain,
-            };
-            return self.feed(&head);
-        }
-        self.feed(file_bytes)
-    }
-
-    fn feed(&mut self, bytes: &[u8]) -> Result<(), NotATrace> {
-        match &mut self.input {
-            Input::Gzip(gunzip) => {
-                let json = &mut self.json;
-                let mut result = Ok(());
-                gunzip.push(bytes, &mut |plain| {
-                    if result.is_ok() {
-                        result = json.push(plain);
-                    }
-                });
-                result
-            }
-            _ => self.json.push(bytes),
-        }
+        });
+        result
     }
 
     /// Number of events so far.
@@ -125,16 +88,14 @@ impl Decoder {
     ///
     /// # Errors
     /// When it is no trace.
-    pub fn finish(mut self) -> Result<Decoded, NotATrace> {
-        let gzip = matches!(self.input, Input::Gzip(_));
-        let mut faults = Vec::new();
-        match self.input {
-            Input::Unknown(head) => self.json.push(&head)?,
-            Input::Plain => {}
-            Input::Gzip(gunzip) => faults = gunzip.finish(),
-        }
-        let source = Source { gzip, file_bytes: self.file_bytes, json_bytes: self.json.bytes };
-        let (trace, problems) = self.json.finish(&faults)?;
+    pub fn finish(self) -> Result<Decoded, NotATrace> {
+        let Self { unpacker, mut json } = self;
+        let mut result = Ok(());
+        let Unpacked { gzip, file_bytes, faults } =
+            unpacker.finish(&mut |plain| result = json.push(plain));
+        result?;
+        let source = Source { gzip, file_bytes, json_bytes: json.bytes };
+        let (trace, problems) = json.finish(&faults)?;
         Ok(Decoded { trace, problems, source })
     }
 }
@@ -143,7 +104,7 @@ impl Decoder {
 #[derive(Debug, Default)]
 struct Json {
     /// The first bytes of the file, kept to say what it is when it is no trace.
-    head: Vec<u8>,
+    beginning: Beginning,
     scanner: Option<Scanner>,
     reader: Reader,
     bytes: u64,
@@ -162,17 +123,9 @@ impl Json {
         self.tail.extend_from_slice(last);
         let mut bytes = bytes;
         if self.scanner.is_none() {
-            loop {
-                let room = sniff::wanted(&self.head).saturating_sub(self.head.len());
-                let (first, rest) = bytes.split_at(bytes.len().min(room));
-                self.head.extend_from_slice(first);
-                bytes = rest;
-                if self.head.len() >= sniff::wanted(&self.head) {
-                    break;
-                }
-                if bytes.is_empty() {
-                    return Ok(());
-                }
+            bytes = self.beginning.take(bytes);
+            if !self.beginning.is_enough() {
+                return Ok(());
             }
             self.start()?;
         }
@@ -184,24 +137,31 @@ impl Json {
 
     /// Enough of the file is here to look at it.
     fn start(&mut self) -> Result<(), NotATrace> {
-        if let Some(refusal) = sniff::refuse(&self.head) {
-            return Err(refusal);
+        let head = self.beginning.bytes();
+        match self.beginning.kind() {
+            (Kind::Trace(producer), _) => {
+                self.reader.events.builder.trace_mut().producer = producer
+            }
+            (Kind::Other(kind), at) => {
+                return Err(NotATrace::new(kind, at as u64, &head[at..]));
+            }
         }
         let mut scanner = Scanner::new("traceEvents");
-        scanner.push(&self.head, &mut self.reader);
+        scanner.push(head, &mut self.reader);
         self.scanner = Some(scanner);
         Ok(())
     }
 
     fn finish(mut self, faults: &[Fault]) -> Result<(Trace, Vec<Problem>), NotATrace> {
         if self.scanner.is_none() {
-            if self.head.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0) {
+            if self.beginning.is_blank() {
                 let kind = if faults.is_empty() { FileKind::Empty } else { FileKind::DamagedGzip };
-                return Err(NotATrace::new(kind, 0, &self.head));
+                return Err(NotATrace::new(kind, 0, self.beginning.bytes()));
             }
             self.start()?;
         }
-        let Self { head, scanner, mut reader, bytes, tail } = self;
+        let Self { beginning, scanner, mut reader, bytes, tail } = self;
+        let head = beginning.bytes();
         if let Some(scanner) = scanner {
             scanner.finish(&mut reader);
         }
@@ -209,7 +169,7 @@ impl Json {
         let cut =
             faults.iter().any(|it| matches!(it.kind, FaultKind::Truncated | FaultKind::Corrupt));
         let whole = reader.frames.any_end && !cut;
-        if let Some(kind) = reader.is_no_trace(&head, whole) {
+        if let Some(kind) = reader.is_no_trace(&beginning, whole) {
             let blanks = head.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             return Err(NotATrace::new(kind, blanks as u64, &head[blanks..]));
         }
@@ -217,7 +177,7 @@ impl Json {
         if reader.frames.layout.importer_rows == reader.last_row().map(|row| row + 1) {
             reader.frames.layout.importer_rows = None;
         }
-        reader.frames.layout.importer_stop = importer_stop(&head, &reader);
+        reader.frames.layout.importer_stop = importer_stop(head, &reader);
         let Reader { events, frames } = reader;
         let mut problems = events.problems;
         problems.forgive_empty_last(last);
@@ -270,16 +230,21 @@ struct Reader {
 
 impl Reader {
     /// What the file is, when it is no trace.
-    fn is_no_trace(&self, head: &[u8], whole: bool) -> Option<FileKind> {
+    fn is_no_trace(&self, beginning: &Beginning, is_whole: bool) -> Option<FileKind> {
         let layout = &self.frames.layout;
-        let object = self.frames.starts_with_object();
-        let records = !self.events.builder.trace().is_empty();
+        let has_records = !self.events.builder.trace().is_empty();
         // A bare array is a trace when anything in it looks like an event; an empty one is an empty trace.
         let strange_array = layout.container == Container::Array
             && !self.events.any_phase
-            && (records || layout.gaps_need_rewrite || !whole);
-        (layout.array.is_none() || strange_array)
-            .then(|| sniff::classify(head, &self.frames.keys, object, records, whole))
+            && (has_records || layout.gaps_need_rewrite || !is_whole);
+        let document = Document {
+            beginning,
+            keys: &self.frames.keys,
+            is_object: self.frames.starts_with_object(),
+            has_records,
+            is_whole,
+        };
+        (layout.array.is_none() || strange_array).then(|| document.kind())
     }
 
     /// Why the importer stops at a defect, if it does. (What the end of the file lacks is in the layout.)

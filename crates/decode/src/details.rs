@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
+use ingest::Unpacker;
 use scan::{Cursor, Keys, Stop, Text, Value, string::unescape};
 use trace::{
     BuildIdHasher, Collective, Details, Flags, LaunchConfig, OpInputs, Phase, Row, Sequence,
     StreamWait, StringId, Trace,
 };
 
-use crate::gunzip::Gunzip;
 use crate::{Decoded, event::number};
 
 /// Longest event that is looked into, in bytes: what a piece boundary cuts is held until it is whole.
@@ -26,7 +26,7 @@ const ALL_INPUTS: usize = 16 << 20;
 /// Sans-I/O: [`DetailsReader::push`] the file (compressed or not, as it was decoded) in any pieces, then
 /// [`DetailsReader::finish`]. The result does not depend on the pieces.
 pub struct DetailsReader<'a> {
-    gunzip: Option<Gunzip>,
+    unpacker: Unpacker,
     reader: Reader<'a>,
 }
 
@@ -34,17 +34,14 @@ impl<'a> DetailsReader<'a> {
     /// A reader for the file that `decoded` was read from.
     #[must_use]
     pub fn new(decoded: &'a Decoded) -> Self {
-        let gunzip = decoded.source.gzip.then(Gunzip::again);
-        Self { gunzip, reader: Reader::new(&decoded.trace) }
+        let unpacker = Unpacker::again(decoded.source.gzip);
+        Self { unpacker, reader: Reader::new(&decoded.trace) }
     }
 
     /// Takes the next bytes of the file.
     pub fn push(&mut self, file_bytes: &[u8]) {
-        let Self { gunzip, reader } = self;
-        match gunzip {
-            Some(gunzip) => gunzip.push(file_bytes, &mut |plain| reader.push(plain)),
-            None => reader.push(file_bytes),
-        }
+        let Self { unpacker, reader } = self;
+        unpacker.push(file_bytes, &mut |plain| reader.push(plain));
     }
 
     /// Whether the rest of the file has nothing that is wanted.

@@ -15,15 +15,14 @@ mod decoder;
 mod details;
 mod event;
 mod excerpt;
-pub mod gunzip;
 mod layout;
 mod not_a_trace;
 mod problem;
-mod sniff;
 
 pub use decoder::{Decoded, Decoder, Source};
 pub use details::DetailsReader;
-pub use not_a_trace::{FileKind, NotATrace};
+pub use ingest::FileKind;
+pub use not_a_trace::NotATrace;
 pub use problem::{Problem, ProblemKind, Severity};
 
 /// Whether a raw JSON key (without quotes) is one that trace events have: what the scanner looks for when

@@ -1,9 +1,10 @@
 //! Everything that can be wrong with a file, as one table.
 
+use ingest::gunzip::FaultKind;
 use scan::{DefectKind, Quirk};
 use trace::Row;
 
-use crate::{excerpt::excerpt, gunzip::FaultKind};
+use crate::excerpt::excerpt;
 
 /// How bad a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{decode, decode_in, digest, gzip};
+use common::{decode, decode_in, digest};
 use decode::FileKind;
 use proptest::prelude::*;
+use testkit::gzip;
 
 /// Parts which make files that are nearly traces.
 const PARTS: &[&str] = &[

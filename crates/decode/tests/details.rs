@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{decode, gzip};
+use common::decode;
 use decode::{Decoded, DetailsReader};
 use proptest::prelude::*;
+use testkit::gzip;
 use trace::{Details, Sequence, StreamWait};
 
 fn details_in(decoded: &Decoded, file: &[u8], sizes: &[usize]) -> Details {

@@ -6,6 +6,7 @@ mod common;
 use std::fs;
 
 use decode::FileKind;
+use trace::Producer;
 
 #[test]
 fn the_files_of_the_corpus() {
@@ -33,62 +34,51 @@ fn the_files_of_the_corpus() {
 }
 
 #[test]
-fn small_ones_of_our_own() {
-    for (file, kind) in [
-        (&b""[..], FileKind::Empty),
-        (b" \n\n", FileKind::Empty),
-        (b"\x80\x05\x95\x10\x00", FileKind::Pickle),
-        (b"PK\x03\x04\x14\x00archive/data.pkl", FileKind::TorchSave),
-        (b"<!doctype html><html><head><title>Sign in</title>", FileKind::Html),
-        (b"{\"rocprofiler-sdk-tool\": [{\"metadata\": {}}]}", FileKind::Rocprofiler),
-        (
-            b"{\"version\":2,\"generated_from\":[],\"stages\":{},\"global\":{\"kernels\":{}}}",
-            FileKind::KernelMap,
-        ),
-        (b"{\"schema\":\"1.1.0-chakra.0.0.4\",\"nodes\":[{\"id\":1}]}", FileKind::ExecutionTrace),
-        (b"{\"segments\":[],\"device_traces\":[[]]", FileKind::MemorySnapshot),
-        (
-            b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"}",
-            FileKind::Speedscope,
-        ),
-        (b"{\"nodes\":[],\"samples\":[1],\"timeDeltas\":[1]}", FileKind::CpuProfile),
-        (b"{\"a\": 1}", FileKind::JsonWithoutEvents),
-        (b"{\"traceEvents\": null}", FileKind::JsonWithoutEvents),
-        (b"{\"schemaVersion\": 1, \"devi", FileKind::CutBeforeEvents),
-        (b"[[-1, 1, 512, 7], [-1, 1, 512, 7]]", FileKind::MemoryTimeline),
-        (b"[{\"file\": \"a.json.gz\"}]", FileKind::ExecutionDetails),
-        (b"[1, 2]", FileKind::JsonWithoutEvents),
-        (b"{'traceEvents': [{'ph': 'X'}]}", FileKind::PythonRepr),
-        (b"\xff\xfe{\x00\"\x00", FileKind::Utf16),
-        (b"CUDA error: out of memory", FileKind::Text),
-        (
-            b"[\n  { \"count\" : 1 }\n, { \"name\" : \"c\", \"timeMs\" : 0.1, \"averageMs\" : 0.1 }\n]",
-            FileKind::TensorRtProfile,
-        ),
-        (b"[{ \"startEnqMs\" : 2.6, \"latencyMs\" : 0.8 }]", FileKind::TensorRtTimes),
-        (b"{\"Layers\": [\"Conv_0\"], \"Bindings\": []}", FileKind::TensorRtLayers),
-        (
-            b"[{\"Name\": \"A100\", \"ComputeCapability\": [8, 0], \"TotalMemory\": 1}]",
-            FileKind::TensorRtSide,
-        ),
-        (b"{\"performance_summary\": {\"Throughput\": 1.5}}", FileKind::TensorRtSide),
-        (b"{\"Type\":79,\"CudaEvent\":{\"startNs\":\"1\"}}\n{\"Type\":59}", FileKind::NsysJson),
-        (b"{\"$schema\": \"http://json-schema.org/draft-07/schema#\"}", FileKind::JsonSchema),
-    ] {
-        for file in [file.to_vec(), common::gzip(file)] {
-            // An empty file in gzip is an empty file.
-            let error = common::decode(&file).unwrap_err();
-            assert_eq!(error.kind, kind, "{}", file.escape_ascii());
+fn every_kind_has_a_sample_and_is_named_in_any_form() {
+    let samples = testkit::kinds();
+    for (id, file) in &samples {
+        // (A file that is damaged or compressed twice is another one when it is compressed again.)
+        let compressed = (!id.ends_with("-gzip")).then(|| testkit::gzip(file));
+        for file in std::iter::once(file).chain(&compressed) {
+            let error = common::decode(file).unwrap_err();
+            assert_eq!(error.kind.id(), *id, "{}", file.escape_ascii());
             assert!(error.to_string().contains("not a trace"));
-            assert_eq!(common::decode_in(&file, 1).unwrap_err(), error);
+            assert_eq!(common::decode_in(file, 1).unwrap_err(), error);
         }
     }
-    let twice = common::gzip(&common::gzip(b"{}"));
-    assert_eq!(common::decode(&twice).unwrap_err().kind, FileKind::NestedGzip);
-    assert_eq!(common::decode(&twice[..10]).unwrap_err().kind, FileKind::DamagedGzip);
+    for kind in FileKind::ALL {
+        assert!(samples.iter().any(|(id, _)| *id == kind.id()), "{kind:?} has no sample");
+    }
     assert_eq!(common::decode(b"\x1f\x8b\x08").unwrap_err().kind, FileKind::DamagedGzip);
-    // The output of str() in a browser's console, a compressed file in text mode...
-    assert_eq!(common::decode(b"\x1f\xef\xbf\xbd\x08").unwrap_err().kind, FileKind::Binary);
+}
+
+#[test]
+fn a_large_file_is_not_read_to_its_end_to_be_named() {
+    let head = "{\"segments\": [{\"address\": 1, \"total_size\": 2, \"segment_type\": \"small\"}";
+    for head in [head, "{\"rocprofiler-sdk-tool\": [{\"metadata\": {}}"] {
+        let mut decoder = decode::Decoder::new();
+        decoder.push(head.as_bytes()).unwrap();
+        let more = ", {\"address\": 1}".repeat(200);
+        assert!(decoder.push(more.as_bytes()).is_err(), "{head}");
+    }
+}
+
+#[test]
+fn a_trace_has_its_producer() {
+    for (program, text) in testkit::TRACES {
+        let producer = match *program {
+            "torch" => Producer::Torch,
+            "onnxruntime" => Producer::OnnxRuntime,
+            "xla" => Producer::Xla,
+            other => panic!("a new producer, {other}"),
+        };
+        for file in [text.as_bytes().to_vec(), testkit::gzip(text.as_bytes())] {
+            for size in [1, 1 << 20] {
+                let decoded = common::decode_in(&file, size).unwrap();
+                assert_eq!(decoded.trace.producer, producer, "{text}");
+            }
+        }
+    }
 }
 
 #[test]

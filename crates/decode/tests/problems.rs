@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{decode, gzip, ids, problem};
+use common::{decode, ids, problem};
 use decode::{Decoded, ProblemKind};
+use testkit::gzip;
 use trace::{Container, Flags, IdToken, Phase};
 
 const GOOD: &str = r#"{"ph":"X","name":"good","cat":"kernel","pid":0,"tid":7,"ts":1,"dur":2}"#;

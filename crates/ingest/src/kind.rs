@@ -1,15 +1,45 @@
-//! Formats that are not traces, each with advice.
+//! What a file is.
 
-use std::fmt;
+use trace::Producer;
 
-use crate::excerpt::excerpt;
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// JSON that may hold trace events; what its beginning shows of the program that wrote it.
+    Trace(Producer),
+    /// Another format.
+    Other(FileKind),
+}
 
-/// Declares the kinds, and with them the table.
+/// What reads a file of some kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// The decoder of trace events.
+    Trace,
+    /// The reader of kernel maps.
+    KernelMap,
+    /// The reader of lists of captures.
+    Captures,
+    /// What takes the launch flags of a server.
+    ServerFlags,
+}
+
+impl Kind {
+    /// What reads a file of this kind; `None` where nothing does yet.
+    #[must_use]
+    pub fn reader(self) -> Option<Reader> {
+        match self {
+            Self::Trace(_) => Some(Reader::Trace),
+            Self::Other(kind) => kind.reader(),
+        }
+    }
+}
+
+/// Declares the kinds, and with them the table: id, title, advice.
 macro_rules! kinds {
     ($($kind:ident $id:literal $title:literal $advice:literal;)*) => {
         /// What a file is when it is no trace.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
         pub enum FileKind {
             $(#[doc = $title] $kind,)*
         }
@@ -39,12 +69,16 @@ kinds! {
         "A zip archive with a pickle inside: weights or tensors. Opening a pickle can execute arbitrary code, so Kinetoscope never opens one. Open the .json or .json.gz that torch.profiler wrote.";
     Zip "zip" "A zip archive"
         "Unpack it and open the trace inside (.json or .json.gz).";
+    ZipOfJson "zip-of-json" "A zip archive of JSON files"
+        "Kinetoscope does not read archives yet. Unpack it, and open the folder: the traces of several ranks are found by their content.";
     ExecutionTrace "execution-trace" "A PyTorch execution trace"
         "The operator graph that ExecutionTraceObserver writes (Chakra schema). It contains no GPU times. Open the Kineto trace of the same run, which torch.profiler writes.";
     ExecutionDetails "execution-details" "A list of records that are not events"
         "For example the execution_details.json that SGLang writes next to its traces. Open one of the .json.gz files that it lists.";
     KernelMap "kernel-map" "A kernel map"
         "It records where kernels were launched, not when they ran. Load it together with a trace.";
+    ServerFlags "server-flags" "Launch flags of an SGLang server"
+        "The server_args.json that SGLang writes next to its traces: flags, no events. Load it together with a trace, under that name.";
     MemoryTimeline "memory-timeline" "A memory timeline of torch.profiler"
         "The output of export_memory_timeline: sizes over time, no events. Open the trace of the same profiler (export_chrome_trace).";
     MemoryTimelineHtml "memory-timeline-html" "A memory timeline of torch.profiler as a web page"
@@ -121,44 +155,73 @@ impl FileKind {
     pub fn id(self) -> &'static str {
         Self::ROWS[self as usize].0
     }
-}
-
-/// The file is no trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotATrace {
-    /// What it is.
-    pub kind: FileKind,
-    /// Where that was seen, in the decompressed file.
-    pub offset: u64,
-    /// The text there, printable, at most 120 characters.
-    pub excerpt: String,
-}
-
-impl NotATrace {
-    pub(crate) fn new(kind: FileKind, offset: u64, text: &[u8]) -> Self {
-        Self { kind, offset, excerpt: excerpt(text) }
-    }
 
     /// What it is, in a few words.
     #[must_use]
-    pub fn title(&self) -> &'static str {
-        FileKind::ROWS[self.kind as usize].1
+    pub fn title(self) -> &'static str {
+        Self::ROWS[self as usize].1
     }
 
-    /// What to do about it.
+    /// What to do about it, when a trace was expected.
     #[must_use]
-    pub fn advice(&self) -> &'static str {
-        FileKind::ROWS[self.kind as usize].2
+    pub fn advice(self) -> &'static str {
+        Self::ROWS[self as usize].2
+    }
+
+    /// What reads a file of this kind; `None` where nothing does yet. (Any list of records is taken
+    /// for a list of captures: its reader has the last word.)
+    #[must_use]
+    pub fn reader(self) -> Option<Reader> {
+        match self {
+            Self::KernelMap => Some(Reader::KernelMap),
+            Self::ExecutionDetails => Some(Reader::Captures),
+            Self::ServerFlags => Some(Reader::ServerFlags),
+            Self::Empty
+            | Self::DamagedGzip
+            | Self::NestedGzip
+            | Self::MemorySnapshot
+            | Self::Pickle
+            | Self::TorchSave
+            | Self::Zip
+            | Self::ZipOfJson
+            | Self::ExecutionTrace
+            | Self::MemoryTimeline
+            | Self::MemoryTimelineHtml
+            | Self::Html
+            | Self::Rocprofiler
+            | Self::RocprofCsv
+            | Self::RocprofList
+            | Self::RocprofCompute
+            | Self::Rocpd
+            | Self::NsysSqlite
+            | Self::NsysJson
+            | Self::Sqlite
+            | Self::Nsys
+            | Self::TensorRtProfile
+            | Self::TensorRtTimes
+            | Self::TensorRtLayers
+            | Self::TensorRtSide
+            | Self::OnnxModel
+            | Self::Xplane
+            | Self::PerfettoTrace
+            | Self::Zstd
+            | Self::Xz
+            | Self::Bzip2
+            | Self::Lz4
+            | Self::Tar
+            | Self::Utf16
+            | Self::PythonRepr
+            | Self::Speedscope
+            | Self::CpuProfile
+            | Self::JsonSchema
+            | Self::JsonWithoutEvents
+            | Self::CutBeforeEvents
+            | Self::Csv
+            | Self::Text
+            | Self::Binary => None,
+        }
     }
 }
-
-impl fmt::Display for NotATrace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, not a trace. {}", self.title(), self.advice())
-    }
-}
-
-impl std::error::Error for NotATrace {}
 
 #[cfg(test)]
 mod tests {
@@ -172,9 +235,8 @@ mod tests {
         assert_eq!(ids.len(), FileKind::ALL.len(), "ids are unique");
         for (index, kind) in FileKind::ALL.iter().enumerate() {
             assert_eq!(*kind as usize, index);
-            let error = NotATrace::new(*kind, 0, b"");
-            assert!(!error.title().ends_with('.'), "{error}");
-            assert!(error.advice().ends_with(['.', '?']), "{error}");
+            assert!(!kind.title().ends_with('.'), "{kind:?}");
+            assert!(kind.advice().ends_with(['.', '?']), "{kind:?}");
         }
     }
 }

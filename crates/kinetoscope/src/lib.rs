@@ -33,8 +33,9 @@ pub use artifacts::{
 };
 pub use catalog::Category;
 pub use decode::{
-    Decoded, Decoder, DetailsReader, FileKind, NotATrace, Problem, ProblemKind, Severity, Source,
+    Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind, Severity, Source,
 };
+pub use ingest::{FileKind, NotText, Reader, text_of_file};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
 pub use repaired::{
     Crossings, DrawnLane, DrawnSlice, Fate, LogRow, Output, Place, ProblemRow, Proof, ProofRow,

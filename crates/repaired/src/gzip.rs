@@ -101,7 +101,7 @@ mod tests {
             let whole = gzip(bytes, usize::MAX);
             assert_eq!(whole, gzip(bytes, 7919));
             let mut back = Vec::new();
-            let mut gunzip = decode::gunzip::Gunzip::new();
+            let mut gunzip = ingest::gunzip::Gunzip::new();
             gunzip.push(&whole, &mut |piece| back.extend_from_slice(piece));
             assert_eq!(gunzip.finish(), []);
             assert!(back == bytes);

@@ -1,7 +1,7 @@
 //! From the file as it was to the file as it should be.
 
-use decode::gunzip::Gunzip;
 use decode::{Decoded, ProblemKind, Source};
+use ingest::Unpacker;
 use repair::{Action, Applier, RepairPlan, Rule};
 use report::{Cell, Column, Table, Unit};
 use serde::{Deserialize, Serialize};
@@ -26,14 +26,13 @@ pub enum Output {
 /// depend on the pieces. A file that needs no repair and keeps its form comes out byte for byte.
 pub struct Repairer<'a> {
     plan: &'a RepairPlan,
-    gunzip: Option<Gunzip>,
+    unpacker: Unpacker,
     applier: Applier<'a>,
     gzip: Option<GzipWriter>,
     passes: bool,
     before: Digester,
     after: Digester,
     json: Vec<u8>,
-    plain: Vec<u8>,
     n_json_bytes: u64,
 }
 
@@ -45,7 +44,7 @@ impl<'a> Repairer<'a> {
         let origin_ns = decoded.trace.origin_ns;
         Self {
             plan,
-            gunzip: gzip.then(Gunzip::new),
+            unpacker: Unpacker::again(gzip),
             applier: Applier::new(&decoded.trace, plan),
             gzip: (output == Output::Gzip).then(GzipWriter::new),
             passes: plan.is_identity()
@@ -54,16 +53,13 @@ impl<'a> Repairer<'a> {
             before: Digester::new(origin_ns),
             after: Digester::new(origin_ns - plan.base.map_or(0, |base| base.ns)),
             json: Vec::new(),
-            plain: Vec::new(),
             n_json_bytes: 0,
         }
     }
 
     /// Takes the next bytes of the original file and appends output.
     pub fn push(&mut self, file_bytes: &[u8], out: &mut Vec<u8>) {
-        let Self {
-            gunzip, applier, gzip, passes, before, after, json, plain, n_json_bytes, ..
-        } = self;
+        let Self { unpacker, applier, gzip, passes, before, after, json, n_json_bytes, .. } = self;
         let mut take = |bytes: &[u8]| {
             before.push(bytes);
             json.clear();
@@ -76,13 +72,7 @@ impl<'a> Repairer<'a> {
                 None => out.extend_from_slice(json),
             }
         };
-        match gunzip {
-            Some(gunzip) => {
-                plain.clear();
-                gunzip.push(file_bytes, &mut take);
-            }
-            None => take(file_bytes),
-        }
+        unpacker.push(file_bytes, &mut take);
         if *passes {
             out.extend_from_slice(file_bytes);
         }

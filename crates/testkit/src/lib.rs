@@ -10,6 +10,7 @@ pub mod example;
 mod golden;
 mod gzip;
 mod keys;
+mod kinds;
 mod kineto;
 pub mod nasty;
 mod prng;
@@ -23,6 +24,7 @@ mod truth;
 pub use golden::assert_golden;
 pub use gzip::{gunzip, gzip};
 pub use keys::assert_keys;
+pub use kinds::{TRACES, kinds};
 pub use kineto::{Kineto, KinetoEvent, event};
 pub use samples::{
     Sample, counterexamples, nasty_samples, own_trace_samples, scene_gz, trace_samples,

@@ -12,6 +12,18 @@ pub enum Container {
     Array,
 }
 
+/// The program that wrote a trace, as far as its beginning shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Producer {
+    /// torch.profiler, or a program that is not recognised.
+    #[default]
+    Torch,
+    /// The profiler of ONNX Runtime.
+    OnnxRuntime,
+    /// The profiler of XLA (JAX, TensorFlow).
+    Xla,
+}
+
 /// One key and value of the outermost object, except `traceEvents`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::{
     Bind, BuildIdHasher, ByteSpan, Event, Flags, IdToken, ImporterNs, Layout, Metadata, Phase,
-    Process, ProcessId, Segmented, Stream, StreamId, StringId, StringTable, TimeNs, Track, TrackId,
+    Process, ProcessId, Producer, Segmented, Stream, StreamId, StringId, StringTable, TimeNs,
+    Track, TrackId,
 };
 
 /// Number of an event in file order, from 0.
@@ -38,6 +39,8 @@ pub struct Trace {
     pub layout: Layout,
     /// Top-level facts.
     pub metadata: Metadata,
+    /// The program that wrote it.
+    pub producer: Producer,
     /// Times in the columns are the file's times minus this. 0 unless the file's own do not fit `i64` ns.
     pub origin_ns: i128,
     ts_ns: Segmented<i64>,
@@ -277,6 +280,7 @@ impl Trace {
             streams,
             layout: _,
             metadata: _,
+            producer: _,
             origin_ns: _,
             ts_ns,
             dur,

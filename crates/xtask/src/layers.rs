@@ -15,7 +15,8 @@ const LAYERS: &[Layer] = &[
     Layer { name: "scan", uses: &[], kind: Kind::Core },
     Layer { name: "catalog", uses: &[], kind: Kind::Core },
     Layer { name: "report", uses: &[], kind: Kind::Core },
-    Layer { name: "decode", uses: &["scan", "trace"], kind: Kind::Core },
+    Layer { name: "ingest", uses: &["trace"], kind: Kind::Core },
+    Layer { name: "decode", uses: &["scan", "trace", "ingest"], kind: Kind::Core },
     Layer { name: "repair", uses: &["scan", "trace"], kind: Kind::Core },
     Layer { name: "timeline", uses: &["trace", "catalog", "report"], kind: Kind::Core },
     Layer { name: "analysis", uses: &["trace", "catalog", "report", "timeline"], kind: Kind::Core },
@@ -26,7 +27,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "repaired",
-        uses: &["trace", "scan", "decode", "catalog", "report", "repair"],
+        uses: &["trace", "scan", "ingest", "decode", "catalog", "report", "repair"],
         kind: Kind::Core,
     },
     Layer {
@@ -42,6 +43,7 @@ const LAYERS: &[Layer] = &[
         name: "kinetoscope",
         uses: &[
             "trace",
+            "ingest",
             "decode",
             "catalog",
             "report",

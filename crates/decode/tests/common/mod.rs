@@ -36,14 +36,3 @@ pub fn problem(decoded: &Decoded, kind: ProblemKind) -> &Problem {
     let found = decoded.problems.iter().find(|problem| problem.kind == kind);
     found.unwrap_or_else(|| panic!("no {kind:?} in {:?}", decoded.problems))
 }
-
-/// A gzip member.
-pub fn gzip(plain: &[u8]) -> Vec<u8> {
-    let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
-    file.extend(miniz_oxide::deflate::compress_to_vec(plain, 6));
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(plain);
-    file.extend(crc.finalize().to_le_bytes());
-    file.extend((plain.len() as u32).to_le_bytes());
-    file
-}
