@@ -7,7 +7,7 @@ use kinetoscope::artifacts::{Role, SourceDigest, SourceFile};
 use kinetoscope::trace::Trace;
 use kinetoscope::{
     CaptureFacts, Details, KernelMap, Sources, details_of_capture, execution_details,
-    kernel_map_from_json,
+    kernel_map_from_json, text_of_file,
 };
 
 use crate::input::{self, Opened};
@@ -145,8 +145,8 @@ fn read_map(path: &Path) -> Result<(KernelMap, SourceFile)> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let cannot =
         || format!("cannot use {} (triage --export-map writes kernel maps)", path.display());
-    let text = std::str::from_utf8(&bytes).with_context(cannot)?;
-    let map = kernel_map_from_json(text).with_context(cannot)?;
+    let text = text_of_file(&bytes).with_context(cannot)?;
+    let map = kernel_map_from_json(&text).with_context(cannot)?;
     let mut digest = SourceDigest::default();
     digest.push(&bytes);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -158,7 +158,7 @@ fn facts(capture: &Path) -> CaptureFacts {
     let name = capture.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let unknown = CaptureFacts { name: name.clone(), ..CaptureFacts::default() };
     let beside = capture.with_file_name(EXECUTION_DETAILS);
-    let Ok(text) = std::fs::read_to_string(&beside) else { return unknown };
+    let Ok(text) = input::text(&beside) else { return unknown };
     match execution_details(&text) {
         Ok(all) => details_of_capture(&all, &name).unwrap_or(unknown),
         Err(error) => {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use kinetoscope::{FileKind, NotATrace};
+use kinetoscope::{NotATrace, Reader};
 
 use crate::interrupt::{self, Interrupted};
 
@@ -30,8 +30,11 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         if !what.excerpt.is_empty() {
             eprintln!("  at byte {}: {}", what.offset, what.excerpt);
         }
-        if what.kind == FileKind::KernelMap {
-            eprintln!("  load it with --map");
+        match what.kind.reader() {
+            Some(Reader::KernelMap) => eprintln!("  load it with --map"),
+            Some(Reader::ServerFlags) => eprintln!("  load it with triage --server-args"),
+            // (A list of captures is read by itself, from the folder of a capture.)
+            Some(Reader::Captures | Reader::Trace) | None => {}
         }
         return ExitCode::from(3);
     }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kinetoscope::artifacts::{Role, SourceDigest, SourceFile};
-use kinetoscope::{Decoded, Decoder, Details, DetailsReader};
+use kinetoscope::{Decoded, Decoder, Details, DetailsReader, text_of_file};
 
 /// Bytes per read: large enough that the calls do not count, small enough to stay in the cache.
 const PIECE: usize = 1 << 20;
@@ -100,6 +100,16 @@ pub fn details_of(path: &Path, decoded: &Decoded, version: &Version) -> Result<D
         bail!("{} changed while it was being read", path.display());
     }
     Ok(reader.finish())
+}
+
+/// The text of a small file, decompressed if it is gzip.
+///
+/// # Errors
+/// When it cannot be read, or is not text.
+pub fn text(path: &Path) -> Result<String> {
+    let context = || format!("cannot read {}", path.display());
+    let bytes = std::fs::read(path).with_context(context)?;
+    text_of_file(&bytes).with_context(context)
 }
 
 /// Hands a file over piece by piece, until `take` returns `false`.

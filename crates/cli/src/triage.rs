@@ -268,7 +268,7 @@ impl Facts {
     /// When a file that was named cannot be read, or is no JSON object.
     pub fn read(&self, path: &Path) -> Result<UserFacts> {
         let mut facts = match &self.facts {
-            Some(file) => UserFacts::from_json(&text(file)?)
+            Some(file) => UserFacts::from_json(&input::text(file)?)
                 .with_context(|| format!("cannot use {}", file.display()))?,
             None => UserFacts::default(),
         };
@@ -280,7 +280,7 @@ impl Facts {
             self.server_args.as_ref().or(beside.as_ref().filter(|_| facts.server_flags.is_none()))
         {
             facts
-                .take_server_args(&text(file)?)
+                .take_server_args(&input::text(file)?)
                 .with_context(|| format!("cannot use {}", file.display()))?;
         }
         if let Some(file) = &self.benchmark_config {
@@ -290,10 +290,6 @@ impl Facts {
         }
         Ok(facts)
     }
-}
-
-fn text(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Writes the kernel map, the artifacts and the repaired trace. All get their names at the end, or none.

@@ -85,6 +85,25 @@ fn a_profile_of_another_runtime_is_no_empty_trace() {
 }
 
 #[test]
+fn a_file_that_belongs_to_a_trace_is_named_with_its_flag() {
+    let folder = Folder::new("kinds-flags");
+    let flags = r#"{"model_path": "m/x", "tokenizer_path": "m/x", "tp_size": 8}"#;
+    folder.write("flags.json", flags);
+    folder.write("flags.json.gz", testkit::gzip(flags.as_bytes()));
+    folder.write("run.json", sound());
+    for file in ["flags.json", "flags.json.gz"] {
+        let run = folder.run(&["breakdown", file]);
+        assert_eq!(run.code, 3, "{}", run.stderr);
+        assert!(run.stderr.contains("Launch flags of an SGLang server, not a trace."));
+        assert!(run.stderr.contains("load it with triage --server-args"), "{}", run.stderr);
+        folder.run(&["triage", "run.json", "--server-args", file, "--out", "out"]).done();
+        let metadata = folder.text("out/profile_metadata.json");
+        assert!(metadata.contains("\"tp_size\": 8"), "{metadata}");
+        std::fs::remove_dir_all(folder.path().join("out")).unwrap();
+    }
+}
+
+#[test]
 fn work_of_another_accelerator_is_counted_and_no_kernel_is_no_kernel() {
     let mut trace = Kineto::new().with("schemaVersion", "1");
     trace.push(event("X", "cpu_op", "aten::mm").on(1, 1).at_ns(1_000).lasting_ns(9_000));

@@ -44,6 +44,11 @@ fn a_map_tells_what_its_trace_tells() {
     folder.write("replay.json.gz", testkit::scene_gz("graph_replay"));
     folder.write("eager.json.gz", testkit::scene_gz("rocm_overrun"));
     assert!(law(&folder, "replay.json.gz", "eager.json.gz") >= 4);
+    folder.write("map.json.gz", testkit::gzip(&folder.read("map.json")));
+    folder.run(&["triage", "replay.json.gz", "--map", "map.json.gz", "--out", "of-gzip"]).done();
+    let [of_map, of_gzip] =
+        ["of-map", "of-gzip"].map(|out| folder.text(&format!("{out}/kernel_table.json")));
+    assert!(of_map == of_gzip, "a map may be compressed");
 }
 
 #[test]

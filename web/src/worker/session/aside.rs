@@ -1,7 +1,8 @@
 //! A file that is not a trace but belongs to traces: a kernel map, a list of captures.
 
 use kinetoscope::{
-    FileKind, KernelMap, NotAKernelMap, execution_details, kernel_map_from_json, map_names,
+    FileKind, KernelMap, NotAKernelMap, Reader, execution_details, kernel_map_from_json, map_names,
+    text_of_file,
 };
 
 use super::{Refused, Source, read_all};
@@ -16,8 +17,8 @@ const MOST_BYTES: u64 = 64 << 20;
 /// When it is of no use beside traces either, with what is wrong.
 pub(super) fn of_refused(refused: Refused, source: &mut dyn Source) -> Result<Aside, Failure> {
     let Refused { failure, kind } = refused;
-    match kind {
-        Some(FileKind::KernelMap) => {
+    match kind.and_then(FileKind::reader) {
+        Some(Reader::KernelMap) => {
             let map = read_map(source)?;
             Ok(Aside::Map {
                 names: map_names(&map),
@@ -25,7 +26,7 @@ pub(super) fn of_refused(refused: Refused, source: &mut dyn Source) -> Result<As
                 stages: map.stages.iter().map(|(stage, _)| stage.title().to_owned()).collect(),
             })
         }
-        Some(FileKind::ExecutionDetails) => {
+        Some(Reader::Captures) => {
             let captures = text_of(source)
                 .and_then(|text| execution_details(&text).map_err(|error| error.to_string()));
             // Any list of records comes here; only one that tells of captures is of use.
@@ -34,7 +35,8 @@ pub(super) fn of_refused(refused: Refused, source: &mut dyn Source) -> Result<As
                 Failure { what, ..failure }
             })
         }
-        _ => Err(failure),
+        // (Launch flags belong to the form of the artifacts, which takes them by their file name.)
+        Some(Reader::ServerFlags | Reader::Trace) | None => Err(failure),
     }
 }
 
@@ -71,7 +73,5 @@ fn text_of(source: &mut dyn Source) -> Result<String, String> {
         Ok(())
     })
     .map_err(|failure| failure.what)?;
-    String::from_utf8(bytes).map_err(|error| {
-        format!("it is compressed, or not text (byte {})", error.utf8_error().valid_up_to())
-    })
+    text_of_file(&bytes).map_err(|error| error.to_string())
 }
