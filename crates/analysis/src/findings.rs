@@ -1,8 +1,8 @@
 //! Findings from the figures of the overview.
 
+use dialect::kineto::step_number;
 use report::{Confidence, Finding, units};
 
-use crate::step_facts::step_number;
 use crate::{Overview, StepRow, percent};
 
 /// Below this share of kernel time, in percent, early kernels do not distort the figures.

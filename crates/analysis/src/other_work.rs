@@ -2,41 +2,13 @@
 //!
 //! A trace without GPU slices must not look like an idle GPU. Here stands what is in it instead, and what to record.
 
+use dialect::accelerators::ASCEND_PROCESS;
+use dialect::{Accelerator, Records};
 use report::units;
 use trace::{Phase, Producer, Row, Trace, each_row};
 
 use timeline::before_window::is_gpu_slice;
 use timeline::recorded::{Recorded, recorded};
-
-/// Raw categories of work on an accelerator that is not analysed, and how its events are called. (Kineto's
-/// `ActivityType.cpp`, 2025; Enflame's fork of it. XPU and PrivateUse1 devices record `kernel` and `gpu_memcpy`, which are
-/// analysed.)
-const ON_DEVICE: &[(&str, &str)] = &[
-    ("mtia_ccp_events", "MTIA"),
-    ("mtia_workloadd", "MTIA"),
-    ("mtia_insight", "MTIA"),
-    ("hpu_op", "HPU"),
-    ("glow_runtime", "Glow"),
-    ("gcu_memcpy", "GCU"),
-    ("gcu_memset", "GCU"),
-];
-
-/// Raw categories of calls to an accelerator's runtime (the same sources).
-const CALLS: &[(&str, &str)] = &[
-    ("cuda_runtime", "GPU runtime"),
-    ("cuda_driver", "GPU runtime"),
-    ("runtime", "GPU runtime"),
-    ("mtia_runtime", "MTIA runtime"),
-    ("xpu_runtime", "XPU runtime"),
-    ("xpu_driver", "XPU runtime"),
-    ("privateuse1_runtime", "PrivateUse1 runtime"),
-    ("privateuse1_driver", "PrivateUse1 runtime"),
-    ("gcu_runtime", "GCU runtime"),
-    ("gcu_driver", "GCU runtime"),
-];
-
-/// The process under which the profiler of Ascend NPUs (msprof, torch_npu) puts what ran on the device.
-const ASCEND: &str = "Ascend Hardware";
 
 const ONNX_RUNTIME: &str =
     "This is a profile of ONNX Runtime. Kinetoscope does not analyse it yet; Perfetto opens it.";
@@ -51,9 +23,9 @@ struct Counts {
     ops: u64,
     frames: u64,
     annotations: u64,
-    /// In the order of [`ON_DEVICE`], then Ascend's.
-    on_device: Vec<(&'static str, u64)>,
-    calls: Vec<(&'static str, u64)>,
+    /// Work on other accelerators, and calls of runtimes, in the order of the file.
+    on_device: Vec<(Accelerator, u64)>,
+    calls: Vec<(Accelerator, u64)>,
 }
 
 /// What no analysis counts, in sentences; `None` for a trace whose work is that of GPUs alone.
@@ -63,7 +35,8 @@ pub fn other_work(trace: &Trace) -> Option<String> {
     let mut said: Vec<String> = counts
         .on_device
         .iter()
-        .map(|(name, n)| {
+        .map(|(device, n)| {
+            let name = device.title();
             let (events, them) = match n {
                 1 => ("event is", "it"),
                 _ => ("events are", "them"),
@@ -86,27 +59,22 @@ pub fn other_work(trace: &Trace) -> Option<String> {
 
 impl Counts {
     fn of(trace: &Trace) -> Self {
-        let lower = |text: &str| text.to_ascii_lowercase();
-        let find = |table: &'static [(&str, &str)], text: &str| {
-            let text = lower(text);
-            table.iter().find(|(raw, _)| *raw == text).map(|(_, name)| *name)
-        };
-        let on_device = trace.by_raw_category(|text| find(ON_DEVICE, text));
-        let calls = trace.by_raw_category(|text| find(CALLS, text));
+        let records = trace.by_raw_category(dialect::known);
         let recorded = recorded(trace);
         let mut counts = Self::default();
         each_row(trace, |row| {
             if !matches!(trace.phase(row), Phase::Complete | Phase::Begin) {
                 return;
             }
+            let records = *records.of(trace, row);
             if is_gpu_slice(trace, row) {
                 counts.gpu += 1;
-            } else if let Some(name) =
-                on_device.of(trace, row).or(is_ascend(trace, row).then_some("Ascend NPU"))
-            {
-                add(&mut counts.on_device, name);
-            } else if let Some(name) = *calls.of(trace, row) {
-                add(&mut counts.calls, name);
+            } else if let Some(Records::Work(device)) = records {
+                add(&mut counts.on_device, device);
+            } else if is_ascend(trace, row) {
+                add(&mut counts.on_device, Accelerator::Ascend);
+            } else if let Some(Records::Call(device)) = records {
+                add(&mut counts.calls, device);
             } else {
                 match recorded.of(trace, row) {
                     Recorded::Op => counts.ops += 1,
@@ -130,16 +98,15 @@ impl Counts {
         .filter(|(n, ..)| *n > 0)
         .map(|(n, one, many)| units::plural(*n, one, many))
         .collect();
-        parts.extend(
-            self.calls.iter().map(|(name, n)| {
-                units::plural(*n, &format!("{name} call"), &format!("{name} calls"))
-            }),
-        );
+        parts.extend(self.calls.iter().map(|(device, n)| {
+            let call = format!("{} runtime call", device.title());
+            units::plural(*n, &call, &format!("{call}s"))
+        }));
         let nothing = "This trace contains no GPU slices";
         let Some(last) = parts.pop() else { return vec![format!("{nothing}.")] };
         let held = if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) };
         let mut said = vec![format!("{nothing}; it holds {held}.")];
-        if self.calls.iter().any(|(name, _)| *name == "GPU runtime") {
+        if self.calls.iter().any(|(device, _)| *device == Accelerator::Gpu) {
             said.push(
                 "A GPU was in use, but what it ran was not recorded. Check that no other tool uses CUPTI or rocprofiler at the \
                  same time, and that no performance counters (range profiling) are requested; then record again."
@@ -156,16 +123,16 @@ impl Counts {
     }
 }
 
-fn add(counts: &mut Vec<(&'static str, u64)>, name: &'static str) {
-    match counts.iter_mut().find(|(known, _)| *known == name) {
+fn add(counts: &mut Vec<(Accelerator, u64)>, device: Accelerator) {
+    match counts.iter_mut().find(|(known, _)| *known == device) {
         Some((_, n)) => *n += 1,
-        None => counts.push((name, 1)),
+        None => counts.push((device, 1)),
     }
 }
 
 fn is_ascend(trace: &Trace, row: Row) -> bool {
     let name = trace.process_of(trace.track(row)).name;
-    name.is_some_and(|name| trace.strings.get(name) == ASCEND)
+    name.is_some_and(|name| trace.strings.get(name) == ASCEND_PROCESS)
 }
 
 #[cfg(test)]

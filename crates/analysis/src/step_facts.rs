@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use dialect::kineto::step_number;
 use report::units;
 use serde::{Deserialize, Serialize};
 use trace::Row;
@@ -137,11 +138,6 @@ fn left_out(gpu: &Gpu<'_>, steps: &[Row]) -> Option<(Option<f64>, Vec<i64>)> {
         .map(|((_, start_ns), (_, next_ns))| next_ns.saturating_sub(*start_ns))
         .collect();
     Some((Some(pct), periods_ns))
-}
-
-/// The number of a step: 12 of `ProfilerStep#12`.
-pub(crate) fn step_number(name: &str) -> Option<u64> {
-    name.strip_prefix("ProfilerStep")?.trim_start_matches('#').parse().ok()
 }
 
 /// What the GPU still has to do after the CPU steps, if that takes half as long as they did or more, and nothing is launched

@@ -1,5 +1,6 @@
 //! The profiler's steps: `ProfilerStep#N` slices, on the CPU and on the GPU.
 
+use dialect::kineto;
 use report::{Cell, Column, Row, Unit, Word};
 use serde::{Deserialize, Serialize};
 use trace::{Flags, Phase, StringId, each_row};
@@ -38,7 +39,7 @@ pub struct StepRow {
 
 impl StepRow {
     fn is_gpu(&self) -> bool {
-        is_gpu(&self.raw_category)
+        kineto::is_gpu_side(&self.raw_category)
     }
 
     fn side(&self) -> &'static str {
@@ -72,7 +73,7 @@ pub(crate) fn steps(gpu: &Gpu<'_>) -> (Vec<StepRow>, StepFacts) {
     // Asked once a name, not once an event.
     let names = 0..trace.strings.len() as u32;
     let is_step: Vec<bool> =
-        names.map(|id| trace.strings.get(StringId(id)).starts_with("ProfilerStep")).collect();
+        names.map(|id| kineto::is_step(trace.strings.get(StringId(id)))).collect();
     let mut rows: Vec<trace::Row> = Vec::new();
     each_row(trace, |row| {
         if is_step[trace.name(row).0 as usize]
@@ -84,7 +85,7 @@ pub(crate) fn steps(gpu: &Gpu<'_>) -> (Vec<StepRow>, StepFacts) {
     });
     let key = |row: trace::Row| (trace.ts_ns(row), trace.raw_category_text(row));
     trace::sort_numbers(&mut rows, &|a, b| key(a).cmp(&key(b)));
-    let facts = StepFacts::of(gpu, &rows, |row| is_gpu(trace.raw_category_text(row)));
+    let facts = StepFacts::of(gpu, &rows, |row| kineto::is_gpu_side(trace.raw_category_text(row)));
     let mut rows: Vec<StepRow> = rows
         .into_iter()
         .map(|row| StepRow {
@@ -99,10 +100,6 @@ pub(crate) fn steps(gpu: &Gpu<'_>) -> (Vec<StepRow>, StepFacts) {
         .collect();
     mark(&mut rows, facts.left_out_pct.is_some());
     (rows, facts)
-}
-
-fn is_gpu(raw_category: &str) -> bool {
-    raw_category.to_ascii_lowercase().starts_with("gpu")
 }
 
 /// Marks partial GPU annotations, then outliers of each side.

@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 
+use dialect::{Arg, Records};
 use ingest::Unpacker;
 use scan::{Cursor, Keys, Stop, Text, Value, string::unescape};
 use trace::{
-    BuildIdHasher, Collective, Details, Flags, LaunchConfig, OpInputs, Phase, Row, Sequence,
-    StreamWait, StringId, Trace,
+    BuildIdHasher, ByRawCategory, Collective, Details, Flags, LaunchConfig, OpInputs, Phase, Row,
+    Sequence, StreamWait, StringId, Trace,
 };
 
 use crate::{Decoded, event::number};
@@ -69,9 +70,8 @@ enum Kind {
 /// The decompressed side.
 struct Reader<'a> {
     trace: &'a Trace,
-    /// Raw categories of ops, and of waits.
-    ops: [Option<StringId>; 3],
-    waits: Option<StringId>,
+    /// By raw category: what its events are wanted for.
+    kinds: ByRawCategory<Option<Kind>>,
     /// Launches that name their kernel, the ones before the next wanted event taken off.
     launches: &'a [(Row, StringId)],
     next: Option<(Row, Kind)>,
@@ -90,11 +90,14 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(trace: &'a Trace) -> Self {
-        let category = |text| trace.strings.find(text);
+        let kind = |raw_category: &str| match dialect::known(raw_category)? {
+            Records::Op => Some(Kind::Op),
+            Records::Sync => Some(Kind::Wait),
+            _ => None,
+        };
         let mut reader = Self {
             trace,
-            ops: ["cpu_op", "Operator", "operator"].map(category),
-            waits: category("cuda_sync"),
+            kinds: trace.by_raw_category(kind),
             launches: trace.launched_kernels(),
             next: None,
             offset: 0,
@@ -133,15 +136,7 @@ impl<'a> Reader<'a> {
         if trace.flags(row).has(Flags::KERNEL) {
             return Some(Kind::Launch);
         }
-        let category = Some(trace.raw_category(row));
-        let kind = if self.ops.contains(&category) {
-            Kind::Op
-        } else if self.waits == category {
-            Kind::Wait
-        } else {
-            return None;
-        };
-        (trace.phase(row) == Phase::Complete).then_some(kind)
+        self.kinds.of(trace, row).filter(|_| trace.phase(row) == Phase::Complete)
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -343,32 +338,39 @@ impl Field {
     const COUNT: usize = Self::OutSplit as usize + 1;
 
     fn of_args(key: Text<'_>) -> Option<Self> {
-        Some(match &*unescape(key.raw) {
-            "grid" => Self::Grid,
-            "block" => Self::Block,
-            "registers per thread" => Self::Registers,
-            "shared memory" => Self::SharedMemory,
-            "est. achieved occupancy %" => Self::Occupancy,
-            "blocks per SM" => Self::BlocksPerSm,
-            "warps per SM" => Self::WarpsPerSm,
-            "Input Dims" => Self::InputDims,
-            "Input type" => Self::InputType,
-            "Sequence number" => Self::SequenceNumber,
-            "Fwd thread id" => Self::ForwardThread,
-            "device" => Self::Device,
-            "stream" => Self::Stream,
-            "wait_on_stream" => Self::WaitOnStream,
-            "wait_on_cuda_event_record_corr_id" => Self::WaitOnRecord,
-            "Collective name" => Self::CollectiveName,
-            "In msg nelems" => Self::InElements,
-            "Out msg nelems" => Self::OutElements,
-            "Group size" => Self::GroupSize,
-            "dtype" => Self::Dtype,
-            "Process Group Name" => Self::GroupName,
-            "Process Group Ranks" => Self::GroupRanks,
-            "In split size" => Self::InSplit,
-            "Out split size" => Self::OutSplit,
-            _ => return None,
+        Some(match Arg::of(unescape(key.raw).as_bytes())? {
+            Arg::Grid => Self::Grid,
+            Arg::Block => Self::Block,
+            Arg::Registers => Self::Registers,
+            Arg::SharedMemory => Self::SharedMemory,
+            Arg::Occupancy => Self::Occupancy,
+            Arg::BlocksPerSm => Self::BlocksPerSm,
+            Arg::WarpsPerSm => Self::WarpsPerSm,
+            Arg::InputDims => Self::InputDims,
+            Arg::InputType => Self::InputType,
+            Arg::SequenceNumber => Self::SequenceNumber,
+            Arg::ForwardThread => Self::ForwardThread,
+            Arg::Device => Self::Device,
+            Arg::Stream => Self::Stream,
+            Arg::WaitOnStream => Self::WaitOnStream,
+            Arg::WaitOnRecord => Self::WaitOnRecord,
+            Arg::CollectiveName => Self::CollectiveName,
+            Arg::InElements => Self::InElements,
+            Arg::OutElements => Self::OutElements,
+            Arg::GroupSize => Self::GroupSize,
+            Arg::Dtype => Self::Dtype,
+            Arg::GroupName => Self::GroupName,
+            Arg::GroupRanks => Self::GroupRanks,
+            Arg::InSplit => Self::InSplit,
+            Arg::OutSplit => Self::OutSplit,
+            // Decoding keeps these in columns.
+            Arg::StreamTitled
+            | Arg::DeviceId
+            | Arg::ExternalId
+            | Arg::Correlation
+            | Arg::PythonId
+            | Arg::PythonParent
+            | Arg::Kernel => return None,
         })
     }
 }

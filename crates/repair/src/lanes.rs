@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
+use dialect::Records;
 use trace::{BuildIdHasher, Flags, Phase, Row, Trace, TrackId, each_of};
 
 use crate::begins::OpenBegins;
@@ -54,19 +55,18 @@ const MOST_WILLING: u8 = 5;
 /// Which slice of an evenly matched pair leaves: the higher.
 #[inline(never)]
 fn preference(trace: &Trace, row: Row, swallows: bool) -> u8 {
-    if is_annotation(trace, row) {
-        return MOST_WILLING;
-    }
-    match trace.raw_category_text(row) {
-        "cuda_sync" | "overhead" => 4,
+    match dialect::known(trace.raw_category_text(row)) {
+        Some(Records::Annotation | Records::GpuAnnotation) => MOST_WILLING,
+        Some(Records::Sync | Records::Overhead) => 4,
         _ if swallows => 3,
-        "python_function" => 2,
+        Some(Records::Frame) => 2,
         _ => 1,
     }
 }
 
 fn is_annotation(trace: &Trace, row: Row) -> bool {
-    matches!(trace.raw_category_text(row), "user_annotation" | "gpu_user_annotation")
+    let records = dialect::known(trace.raw_category_text(row));
+    matches!(records, Some(Records::Annotation | Records::GpuAnnotation))
 }
 
 /// Plans the lanes of every thread that needs some.

@@ -1,6 +1,7 @@
 //! Devices, platform, runtime and ranks, from the file's top-level members.
 
 use catalog::Platform;
+use dialect::{cuda, rocm};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use trace::Trace;
@@ -74,19 +75,9 @@ pub fn platform(trace: &Trace) -> Platform {
     }
     // Without device information, the names of runtime calls decide.
     let called = |names: &[&str]| names.iter().any(|name| trace.strings.find(name).is_some());
-    if called(&[
-        "hipLaunchKernel",
-        "hipExtModuleLaunchKernel",
-        "hipModuleLaunchKernel",
-        "hipGraphLaunch",
-    ]) {
+    if called(rocm::LAUNCHES) {
         Platform::Rocm
-    } else if called(&[
-        "cudaLaunchKernel",
-        "cudaLaunchKernelExC",
-        "cuLaunchKernel",
-        "cudaGraphLaunch",
-    ]) {
+    } else if called(cuda::LAUNCHES) {
         Platform::Cuda
     } else {
         Platform::Unknown

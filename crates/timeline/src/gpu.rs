@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use catalog::{Category, Family, Platform, RawKind};
+use dialect::Records;
 use trace::{BuildIdHasher, Flags, Row, StreamId, StringId, Trace, each_of};
 
 use crate::Options;
@@ -283,9 +284,10 @@ fn kind(trace: &Trace, row: Row) -> RawKind {
     if trace.flags(row).has(Flags::KERNEL) {
         return RawKind::Kernel;
     }
-    let raw_category = trace.raw_category_text(row).as_bytes();
-    let memset = raw_category.windows(6).any(|window| window.eq_ignore_ascii_case(b"memset"));
-    if memset { RawKind::Memset } else { RawKind::Memcpy }
+    match dialect::known(trace.raw_category_text(row)) {
+        Some(Records::GpuFill) => RawKind::Memset,
+        _ => RawKind::Memcpy,
+    }
 }
 
 /// Sum, union and extent of slices that are added by start.

@@ -1,8 +1,8 @@
-//! What an event records, by its raw category and, for PyTorch's own annotations, by its name: one place for the
-//! producers' spellings.
+//! What an event records, by its raw category and, for PyTorch's own annotations, by its name.
 
 use std::cell::Cell;
 
+use dialect::{Records, kineto};
 use trace::{ByRawCategory, Row, StringId, Trace};
 
 use crate::before_window::is_gpu;
@@ -25,33 +25,26 @@ pub enum Recorded {
 }
 
 impl Recorded {
-    /// What is recorded under a raw category, in any letter case. (`Operator` is that of old profilers.)
+    /// What is recorded under a raw category, in any letter case.
     fn of(raw_category: &str) -> Self {
-        let lower = raw_category.to_ascii_lowercase();
-        match lower.as_str() {
-            "cpu_op" | "operator" => Self::Op,
-            "python_function" => Self::Frame,
-            gpu if gpu.contains("annotation") && gpu.starts_with("gpu") => Self::GpuAnnotation,
-            cpu if cpu.contains("annotation") => Self::Annotation,
-            sync if sync.contains("sync") => Self::Sync,
-            _ => Self::Other,
+        match dialect::records(raw_category) {
+            Some(Records::Op) => Self::Op,
+            Some(Records::Frame) => Self::Frame,
+            Some(Records::Annotation) => Self::Annotation,
+            Some(Records::GpuAnnotation) => Self::GpuAnnotation,
+            Some(Records::Sync) => Self::Sync,
+            Some(
+                Records::Kernel
+                | Records::GpuCopy
+                | Records::GpuFill
+                | Records::Overhead
+                | Records::Call(_)
+                | Records::Work(_),
+            )
+            | None => Self::Other,
         }
     }
 }
-
-/// How the names of PyTorch's own annotations begin. The profilers of PyTorch 1.8 and 1.9 write them as `Operator` or
-/// `cpu_op`, so the raw category alone does not identify them (measured: `Optimizer.step#SGD.step` with cat `Operator`).
-const ANNOTATIONS: &[&str] = &[
-    "ProfilerStep#",
-    "Optimizer.step#",
-    "Optimizer.zero_grad#",
-    "enumerate(DataLoader)#",
-    "enumerate(DataPipe)#",
-    "DistributedDataParallel.forward",
-    "DataParallel.forward",
-    "FullyShardedDataParallel.",
-    "FSDP::",
-];
 
 /// What each event of a trace records.
 pub struct Recordings {
@@ -87,7 +80,7 @@ pub fn recorded(trace: &Trace) -> Recordings {
         by_raw_category,
         annotates: annotates.get(),
         is_annotation: names
-            .map(|name| ANNOTATIONS.iter().any(|start| name.starts_with(start)))
+            .map(|name| kineto::ANNOTATIONS.iter().any(|start| name.starts_with(start)))
             .collect(),
     }
 }
@@ -124,22 +117,5 @@ mod tests {
             assert_eq!(*recorded.of(&trace, row), expected, "{raw_category} {name}");
         }
         assert_eq!(*recorded.of(&trace, cases.len() as Row), Recorded::Other);
-    }
-
-    #[test]
-    fn producers_spell_it_in_their_own_ways() {
-        for (raw_category, expected) in [
-            ("cpu_op", Recorded::Op),
-            ("Operator", Recorded::Op),
-            ("python_function", Recorded::Frame),
-            ("user_annotation", Recorded::Annotation),
-            ("gpu_user_annotation", Recorded::GpuAnnotation),
-            ("cuda_sync", Recorded::Sync),
-            ("cuda_runtime", Recorded::Other),
-            ("Runtime", Recorded::Other),
-            ("", Recorded::Other),
-        ] {
-            assert_eq!(Recorded::of(raw_category), expected, "{raw_category}");
-        }
     }
 }

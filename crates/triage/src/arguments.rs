@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use dialect::rocm;
 use report::units;
 use trace::{BuildIdHasher, Details, LaunchConfig, Row, StringId};
 
@@ -205,14 +206,9 @@ pub(crate) fn note(details: Option<&Details>, arguments: &Arguments) -> String {
     sentences.join(" ")
 }
 
-/// Calls whose grid is counted in threads, not in blocks (`globalWorkSizeX` of HIP's `hip_ext.h`: "in work-items").
-/// ROCm's profiler writes it as it was passed, and copies it to the kernel: in the corpus every one of these grids but
-/// 12 of 5,364 is a multiple of its block, as grids of other calls are not.
-const IN_THREADS: [&str; 2] = ["hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"];
-
 /// The launch with its grid in blocks.
 fn in_blocks(mut config: LaunchConfig, call: &str) -> LaunchConfig {
-    if IN_THREADS.contains(&call) {
+    if rocm::GRID_IN_THREADS.contains(&call) {
         config.grid = config.grid.zip(config.block).and_then(|(threads, block)| {
             let blocks = |at: usize| (block[at] > 0).then(|| threads[at].div_ceil(block[at]));
             Some([blocks(0)?, blocks(1)?, blocks(2)?])

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use dialect::calls::launches_graph;
 use trace::{BuildIdHasher, Details, Phase, Row, StringId, Trace, TrackId};
 
 use super::autograd::Autograd;
@@ -44,11 +45,6 @@ pub(crate) struct Origin {
     forward: Option<StringId>,
     confidence: Confidence,
     graph: bool,
-}
-
-/// Whether a runtime call launches a whole graph.
-pub(crate) fn launches_graph(name: &str) -> bool {
-    name.contains("GraphLaunch")
 }
 
 impl<'a> Linker<'a> {

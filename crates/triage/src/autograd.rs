@@ -13,15 +13,13 @@
 
 use std::collections::BTreeMap;
 
+use dialect::kineto::FORWARD_BACKWARD;
 use trace::{Details, Phase, ProcessId, Row, Trace, TrackId, each_row};
 
 use super::nest::{DEPTH, Nest};
 
 /// A number that more threads of a process have than this is not used: no program runs so many forward passes.
 const MOST_THREADS: usize = 64;
-
-/// Raw category of the arrows.
-const ARROWS: &str = "fwdbwd";
 
 /// Ops of the backward pass, each with its op of the forward pass.
 #[derive(Debug, Default)]
@@ -80,7 +78,7 @@ fn find(links: &[(Row, Row)], backward: Row) -> Option<Row> {
 
 /// Both ends of every arrow that begin with an op.
 fn by_arrow(trace: &Trace, ops: &Nest<'_>) -> Vec<(Row, Row)> {
-    let Some(arrows) = trace.strings.find(ARROWS) else { return Vec::new() };
+    let Some(arrows) = trace.strings.find(FORWARD_BACKWARD) else { return Vec::new() };
     let mut ends: Vec<(i64, bool, Row)> = Vec::new();
     each_row(trace, |row| {
         if trace.raw_category(row) != arrows {
@@ -209,7 +207,8 @@ mod tests {
         }
         for (id, ends) in (0..).zip(arrows) {
             for (phase, (tid, at)) in [Phase::FlowStart, Phase::FlowEnd].into_iter().zip(ends) {
-                fixture.push(slice(ARROWS, "").at(*at, 0).on(1, *tid).link(id).arrow(phase));
+                fixture
+                    .push(slice(FORWARD_BACKWARD, "").at(*at, 0).on(1, *tid).link(id).arrow(phase));
             }
         }
         let trace = fixture.finish();

@@ -4,6 +4,7 @@
 //! another (SGLang on ROCm runs kernels of vLLM and AITER), name the wrong one. Python paths weigh most,
 //! because they are the program itself; kernels only count where nothing else speaks.
 
+use dialect::kineto;
 use serde::{Deserialize, Serialize};
 use trace::{Flags, StringId, Trace, each_row};
 
@@ -114,7 +115,7 @@ const MARKS: &[Marks] = &[
         framework: Framework::Pytorch,
         id: "pytorch",
         packages: &["torch"],
-        annotations: &["ProfilerStep#"],
+        annotations: &[kineto::NUMBERED_STEP],
         ops: &["aten::"],
         kernels: &["at::native"],
     },

@@ -8,6 +8,8 @@ pub(crate) mod cause;
 pub(crate) mod gaps;
 pub(crate) mod place;
 
+use dialect::calls::{self, Does};
+use dialect::{Accelerator, Records, kineto};
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use crate::facts::is_compiled;
@@ -125,7 +127,7 @@ struct Named {
     step: bool,
     loader: bool,
     call: Option<Cover>,
-    /// No row of [`CALLS`] is for it.
+    /// It does nothing that is known.
     other_call: bool,
     blocks: bool,
     lazy: bool,
@@ -154,54 +156,48 @@ enum Kind {
 }
 
 fn kind(raw_category: &str) -> Kind {
-    match raw_category.to_ascii_lowercase().as_str() {
-        "cpu_op" | "operator" => Kind::Op,
-        "python_function" => Kind::Python,
-        "cuda_runtime" | "cuda_driver" | "runtime" | "driver" | "hip_runtime" | "hip_driver"
-        | "xpu_runtime" | "xpu_driver" => Kind::Runtime,
-        "user_annotation" => Kind::Annotation,
-        "overhead" => Kind::Overhead,
-        "gpu_user_annotation" => Kind::GpuAnnotation,
-        _ => Kind::Other,
+    match dialect::known(raw_category) {
+        Some(Records::Op) => Kind::Op,
+        Some(Records::Frame) => Kind::Python,
+        Some(Records::Call(Accelerator::Gpu | Accelerator::Xpu)) => Kind::Runtime,
+        Some(Records::Annotation) => Kind::Annotation,
+        Some(Records::Overhead) => Kind::Overhead,
+        Some(Records::GpuAnnotation) => Kind::GpuAnnotation,
+        Some(
+            Records::Kernel
+            | Records::GpuCopy
+            | Records::GpuFill
+            | Records::Sync
+            | Records::Call(_)
+            | Records::Work(_),
+        )
+        | None => Kind::Other,
     }
 }
 
-/// What a call of the runtime does, by its name; the first row that is part of it.
-const CALLS: &[(&str, Option<Cover>)] = &[
-    ("GraphLaunch", Some(Cover::Launch)),
-    ("Synchronize", Some(Cover::Sync)),
-    ("LaunchHostFunc", None),
-    ("Launch", Some(Cover::Launch)),
-    ("Memcpy", Some(Cover::Copy)),
-    ("Memset", None),
-    ("Malloc", Some(Cover::Allocation)),
-    ("HostAlloc", Some(Cover::Allocation)),
-    ("MemAlloc", Some(Cover::Allocation)),
-    ("MemCreate", Some(Cover::Allocation)),
-    ("MemMap", Some(Cover::Allocation)),
-    ("AddressReserve", Some(Cover::Allocation)),
-    ("HostRegister", Some(Cover::Allocation)),
-    ("Free", Some(Cover::Allocation)),
-    ("MemRelease", Some(Cover::Allocation)),
-    ("MemUnmap", Some(Cover::Allocation)),
-    ("HostUnregister", Some(Cover::Allocation)),
-    ("Event", None),
-    ("ModuleLoad", Some(Cover::ModuleLoad)),
-    ("LibraryLoad", Some(Cover::ModuleLoad)),
-];
+/// The time that a call of the runtime takes up.
+fn cover(does: Does) -> Option<Cover> {
+    match does {
+        Does::Launch | Does::LaunchGraph => Some(Cover::Launch),
+        Does::Synchronize => Some(Cover::Sync),
+        Does::Copy => Some(Cover::Copy),
+        Does::Allocate => Some(Cover::Allocation),
+        Does::LoadModule => Some(Cover::ModuleLoad),
+        Does::LaunchHostFunction | Does::Fill | Does::Event => None,
+    }
+}
 
 fn named(name: &str) -> Named {
-    let number =
-        name.strip_prefix("ProfilerStep").map(|rest| rest.strip_prefix('#').unwrap_or(rest));
-    let known = CALLS.iter().find(|(word, _)| name.contains(word));
-    let call = known.and_then(|(_, cover)| *cover);
+    let number = name.strip_prefix(kineto::STEP).map(|rest| rest.strip_prefix('#').unwrap_or(rest));
+    let does = calls::does(name);
+    let call = does.and_then(cover);
     Named {
-        other_call: known.is_none(),
-        graph: name.contains("GraphLaunch"),
+        other_call: does.is_none(),
+        graph: does == Some(Does::LaunchGraph),
         annotation: name.starts_with("Optimizer."),
         compiled: is_compiled(name) || name.contains("CompiledFunction"),
         step_number: number.and_then(|number| number.parse().ok()).unwrap_or_default(),
-        frees: matches!(name, "cudaFree" | "hipFree"),
+        frees: calls::FREES.contains(&name),
         // (Kineto's activities of overhead: `Lazy Function Loading`, `Runtime Triggered Module Loading`.)
         lazy: name.contains("Lazy") || name.contains("Module Loading"),
         step: number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
@@ -372,7 +368,7 @@ pub(crate) fn until_last_work(trace: &Trace, mut steps: Vec<Interval>) -> Vec<In
             from <= ts_ns && ts_ns < until
         };
         // (The profiler waits for the GPU when it stops.)
-        if works && begins && !trace.name_text(row).contains("DeviceSynchronize") {
+        if works && begins && !calls::synchronizes_device(trace.name_text(row)) {
             last_ns = last_ns.max(trace.end_ns(row).min(until));
         }
     });

@@ -3,10 +3,11 @@
 //! Only content counts, not the file name. A capture trace records graph captures. A mapping trace runs without graphs the
 //! kernels that another one replays with them. Kernel names decide which of several measured traces is meant, then the rank.
 
+use dialect::Records;
+use dialect::calls::{begins_capture, launches_graph};
 use serde::{Deserialize, Serialize};
 use trace::{Flags, StringId, Trace, each_row};
 
-use super::attribution::launches_graph;
 use super::kernel_map::KernelMap;
 use super::replay::captures;
 use timeline::before_window::{each_launch, is_gpu_slice};
@@ -91,7 +92,7 @@ impl Signs {
         signs.replays = distinct(graphs.iter().map(|(_, n)| *n).filter(|n| *n > 0).collect());
         (signs.ran_names, signs.replayed_names) = (ran.digests(trace), replayed.digests(trace));
         signs.replayed_names.truncate(MOST_ASKED);
-        if any_text(trace, |text| text.contains("StreamBeginCapture")) {
+        if any_text(trace, begins_capture) {
             let captures = captures(trace, |_| 0);
             let mut captured = Names::of(trace);
             let launches = captures.iter().flat_map(|capture| &capture.launches);
@@ -263,8 +264,7 @@ fn any_text(trace: &Trace, is_so: impl Fn(&str) -> bool) -> bool {
 }
 
 fn has_ops(trace: &Trace) -> bool {
-    trace.strings.find("cpu_op").is_some()
-        || trace.strings.find("Operator").is_some()
+    any_text(trace, |text| dialect::known(text) == Some(Records::Op))
         || trace.seen_flags().has(Flags::PYTHON_IDS)
 }
 

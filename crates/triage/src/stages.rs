@@ -30,6 +30,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+use dialect::calls::launches_graph;
 use serde::{Deserialize, Serialize};
 use trace::{StringId, Trace, TrackId};
 
@@ -153,8 +154,7 @@ fn is_mixed(gpu: &Gpu<'_>, launches: &Launches) -> bool {
     for at in 0..gpu.len() {
         let ns = gpu.slice(at).dur_ns;
         let launch = launches.of_slice(at);
-        let graph =
-            launch.is_some_and(|row| super::attribution::launches_graph(gpu.trace.name_text(row)));
+        let graph = launch.is_some_and(|row| launches_graph(gpu.trace.name_text(row)));
         all_ns = all_ns.saturating_add(ns);
         graph_ns = graph_ns.saturating_add(if graph { ns } else { 0 });
     }

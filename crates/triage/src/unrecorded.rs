@@ -1,5 +1,6 @@
 //! Launches whose kernels are not in the file: the recording of the GPU ended before that of the CPU, or lost events.
 
+use dialect::calls;
 use report::units;
 use trace::{StringId, Trace};
 
@@ -18,10 +19,10 @@ pub(super) fn sentence(trace: &Trace, before: &BeforeWindowSlices) -> Option<Str
     let names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
     let mut launches: Vec<bool> = Vec::with_capacity(trace.strings.len());
     for name in names {
-        if name.contains("StreamBeginCapture") {
+        if calls::begins_capture(name) {
             return None;
         }
-        launches.push(name.contains("LaunchKernel"));
+        launches.push(calls::launches_kernel(name));
     }
     let mut known: Vec<i64> = before.gpu_rows.iter().filter_map(|row| trace.link(*row)).collect();
     trace::sort(&mut known);

@@ -11,6 +11,7 @@
 //! that all of the time goes away.
 
 use catalog::RawKind;
+use dialect::calls::synchronizes;
 use trace::{Flags, Phase, StringId, each_row};
 
 use timeline::gpu::{Extent, Gpu};
@@ -430,7 +431,7 @@ impl Wall {
         let trace = gpu.trace;
         let names = 0..trace.strings.len() as u32;
         let waits: Vec<bool> =
-            names.map(|id| is_synchronisation(trace.strings.get(StringId(id)))).collect();
+            names.map(|id| synchronizes(trace.strings.get(StringId(id)))).collect();
         if !waits.contains(&true) || gpu.is_empty() {
             return;
         }
@@ -553,12 +554,6 @@ pub(crate) fn priority(saved_ns: i64, span_ns: i64) -> Option<u8> {
         .iter()
         .find(|(_, permille)| worth && at_least(*permille))
         .map(|(priority, _)| *priority)
-}
-
-/// Whether a call waits for the GPU: `cudaStreamSynchronize`, `hipDeviceSynchronize`, `cudaEventSynchronize`.
-pub(crate) fn is_synchronisation(name: &str) -> bool {
-    name.contains("Synchronize")
-        && (name.starts_with("cuda") || name.starts_with("hip") || name.starts_with("cu"))
 }
 
 #[cfg(test)]

@@ -15,14 +15,19 @@ const LAYERS: &[Layer] = &[
     Layer { name: "scan", uses: &[], kind: Kind::Core },
     Layer { name: "catalog", uses: &[], kind: Kind::Core },
     Layer { name: "report", uses: &[], kind: Kind::Core },
-    Layer { name: "ingest", uses: &["trace"], kind: Kind::Core },
-    Layer { name: "decode", uses: &["scan", "trace", "ingest"], kind: Kind::Core },
-    Layer { name: "repair", uses: &["scan", "trace"], kind: Kind::Core },
-    Layer { name: "timeline", uses: &["trace", "catalog", "report"], kind: Kind::Core },
-    Layer { name: "analysis", uses: &["trace", "catalog", "report", "timeline"], kind: Kind::Core },
+    Layer { name: "dialect", uses: &["trace"], kind: Kind::Core },
+    Layer { name: "ingest", uses: &["trace", "dialect"], kind: Kind::Core },
+    Layer { name: "decode", uses: &["scan", "trace", "dialect", "ingest"], kind: Kind::Core },
+    Layer { name: "repair", uses: &["scan", "trace", "dialect"], kind: Kind::Core },
+    Layer { name: "timeline", uses: &["trace", "dialect", "catalog", "report"], kind: Kind::Core },
+    Layer {
+        name: "analysis",
+        uses: &["trace", "dialect", "catalog", "report", "timeline"],
+        kind: Kind::Core,
+    },
     Layer {
         name: "triage",
-        uses: &["trace", "catalog", "report", "timeline", "analysis"],
+        uses: &["trace", "dialect", "catalog", "report", "timeline", "analysis"],
         kind: Kind::Core,
     },
     Layer {
@@ -61,7 +66,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "bench", uses: &["kinetoscope"], kind: Kind::Page },
     Layer { name: "cli", uses: &["kinetoscope"], kind: Kind::Host },
     Layer { name: "testkit", uses: &[], kind: Kind::Host },
-    Layer { name: "fixture", uses: &["trace"], kind: Kind::Host },
+    Layer { name: "fixture", uses: &["trace", "dialect"], kind: Kind::Host },
     Layer { name: "xtask", uses: &[], kind: Kind::Host },
 ];
 

@@ -1,5 +1,6 @@
 //! Raw categories, of which each event has one of a few.
 
+use dialect::class;
 use scan::{Spelling, Text, Value};
 use trace::{Flags, StringId, StringTable};
 
@@ -55,17 +56,5 @@ impl Categories {
             self.0[slot] = Some(Category { text, len: raw.len(), id, class });
         }
         (id, class)
-    }
-}
-
-/// Whether events of this raw category run on the GPU.
-fn class(category: &str) -> Flags {
-    let is = |name: &str| category.eq_ignore_ascii_case(name);
-    if is("kernel") {
-        Flags::KERNEL
-    } else if ["gpu_memcpy", "gpu_memset", "memcpy", "memset"].into_iter().any(is) {
-        Flags::GPU_MEMORY
-    } else {
-        Flags::default()
     }
 }

@@ -1,5 +1,6 @@
 //! The fields of one event, borrowed from its text.
 
+use dialect::Arg;
 use scan::{Cursor, Decimal, Keys, Stop, Text, Value, string::unescape};
 
 /// A key of an event, or of its `args`, that means something here.
@@ -71,17 +72,39 @@ impl Field {
     }
 
     fn of_args(key: &[u8]) -> Option<Self> {
-        Some(match key {
-            b"device" => Self::Device,
-            b"stream" => Self::Stream,
-            b"Stream" => Self::StreamTitled,
-            b"Device Id" => Self::DeviceId,
-            b"External id" => Self::ExternalId,
-            b"correlation" => Self::Correlation,
-            b"Python id" => Self::PythonId,
-            b"Python parent id" => Self::PythonParent,
-            b"kernel" => Self::Kernel,
-            _ => return None,
+        Some(match Arg::of(key)? {
+            Arg::Device => Self::Device,
+            Arg::Stream => Self::Stream,
+            Arg::StreamTitled => Self::StreamTitled,
+            Arg::DeviceId => Self::DeviceId,
+            Arg::ExternalId => Self::ExternalId,
+            Arg::Correlation => Self::Correlation,
+            Arg::PythonId => Self::PythonId,
+            Arg::PythonParent => Self::PythonParent,
+            Arg::Kernel => Self::Kernel,
+            // The second reading takes these (`details.rs`).
+            Arg::Grid
+            | Arg::Block
+            | Arg::Registers
+            | Arg::SharedMemory
+            | Arg::Occupancy
+            | Arg::BlocksPerSm
+            | Arg::WarpsPerSm
+            | Arg::WaitOnStream
+            | Arg::WaitOnRecord
+            | Arg::InputDims
+            | Arg::InputType
+            | Arg::SequenceNumber
+            | Arg::ForwardThread
+            | Arg::CollectiveName
+            | Arg::InElements
+            | Arg::OutElements
+            | Arg::GroupSize
+            | Arg::Dtype
+            | Arg::GroupName
+            | Arg::GroupRanks
+            | Arg::InSplit
+            | Arg::OutSplit => return None,
         })
     }
 }

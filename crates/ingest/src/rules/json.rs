@@ -1,5 +1,6 @@
 //! JSON documents, by their first key, by all their keys, and by the events that they begin with.
 
+use dialect::{onnxruntime, xla};
 use memchr::memmem::{find, find_iter};
 use trace::Producer;
 
@@ -138,18 +139,15 @@ struct FirstEvents {
 }
 
 const FIRST_EVENTS: &[FirstEvents] = &[
-    // Every profile of ONNX Runtime begins with its session (1.12 to 1.31).
+    // Every profile of ONNX Runtime begins with its session.
     FirstEvents {
         producer: Producer::OnnxRuntime,
-        members: &[
-            ("cat", &["Session"]),
-            ("name", &["model_loading_", "session_initialization", "model_run"]),
-        ],
+        members: &[("cat", &[onnxruntime::SESSION]), ("name", onnxruntime::SESSION_STARTS)],
     },
-    // The XLA profiler names the planes as processes before all events (XPlane of OpenXLA).
+    // The XLA profiler names the planes as processes before all events.
     FirstEvents {
         producer: Producer::Xla,
-        members: &[("name", &["process_name"]), ("name", &["/host:", "/device:"])],
+        members: &[("name", &["process_name"]), ("name", xla::PLANES)],
     },
 ];
 

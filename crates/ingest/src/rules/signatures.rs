@@ -1,5 +1,6 @@
 //! Formats with a signature: bytes that no text begins with.
 
+use dialect::xla;
 use memchr::memmem::find;
 
 use crate::{FileKind, gunzip};
@@ -123,7 +124,8 @@ fn xplane(rest: &[u8]) -> bool {
     match name {
         [0x12, len, text @ ..] => {
             let text = &text[..text.len().min(usize::from(*len))];
-            [&b"/host:"[..], b"/device:", b"Task Environment"].iter().any(|it| text.starts_with(it))
+            let mut planes = xla::PLANES.iter().chain(&["Task Environment"]);
+            planes.any(|plane| text.starts_with(plane.as_bytes()))
         }
         _ => false,
     }

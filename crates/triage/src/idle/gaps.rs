@@ -1,9 +1,9 @@
 //! The gaps of a device: pieces of idle time, and what ended each of them.
 
+use dialect::calls::{launches_graph, synchronizes_device};
 use trace::Row;
 
 use super::{Host, Wait};
-use crate::attribution::launches_graph;
 use timeline::gpu::Gpu;
 use timeline::intervals::{Interval, length};
 use timeline::launches::Launches;
@@ -138,7 +138,7 @@ impl Gaps {
         let last = (0..gpu.len()).map(|at| gpu.slice(at).end_ns()).max();
         let span: Vec<Interval> = first.zip(last).into_iter().collect();
         let at_end = |wait: &Wait| {
-            let of_device = gpu.trace.name_text(wait.row).contains("DeviceSynchronize");
+            let of_device = synchronizes_device(gpu.trace.name_text(wait.row));
             of_device && wait.start_ns > last_launch_ns
         };
         let (end, waits) = host

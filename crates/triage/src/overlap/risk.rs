@@ -1,12 +1,12 @@
 //! Whether work depends on its neighbours: from all instances, not from the longest.
 
 use catalog::OverlapClass;
+use dialect::calls::launches_graph;
 use trace::Details;
 
 use super::edges::Edges;
 use super::sweep::Lanes;
 use super::waits::Waits;
-use crate::attribution::launches_graph;
 use crate::site::Attribution;
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;

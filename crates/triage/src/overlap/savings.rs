@@ -1,6 +1,7 @@
 //! What overlap could hide at most: in each step, what is exposed and what compute is exposed to hide it.
 
 use catalog::OverlapClass;
+use dialect::kineto;
 use trace::{Flags, Phase, StringId, Trace, each_row};
 
 use super::sweep::SliceOverlap;
@@ -131,7 +132,7 @@ fn windows(gpu: &Gpu<'_>, launches: &Launches) -> (Windows, Vec<i64>) {
 fn steps(trace: &Trace) -> (Windows, Windows) {
     let names = 0..trace.strings.len() as u32;
     let is_step: Vec<bool> =
-        names.map(|id| trace.strings.get(StringId(id)).starts_with("ProfilerStep")).collect();
+        names.map(|id| kineto::is_step(trace.strings.get(StringId(id)))).collect();
     let mut found: Vec<(bool, u32, i64, i64)> = Vec::new();
     if is_step.contains(&true) {
         each_row(trace, |row| {
@@ -142,7 +143,7 @@ fn steps(trace: &Trace) -> (Windows, Windows) {
             {
                 let start_ns = trace.ts_ns(row);
                 let end_ns = start_ns.saturating_add(duration_ns(trace, row));
-                let gpu = trace.raw_category_text(row).starts_with("gpu");
+                let gpu = kineto::is_gpu_side(trace.raw_category_text(row));
                 found.push((gpu, name.0, start_ns, end_ns));
             }
         });

@@ -7,6 +7,7 @@
 //! wait counts as evidence between two slices only where both the wait and the times agree. (Where they are, `edges`
 //! knows better.)
 
+use dialect::{calls, cuda};
 use trace::{Flags, Phase, StringId, each_row};
 
 use super::sweep::Lanes;
@@ -31,7 +32,7 @@ impl Waits {
         let is_wait: Vec<bool> = (0..trace.strings.len() as u32)
             .map(|id| {
                 let name = trace.strings.get(StringId(id));
-                name.ends_with("StreamWaitEvent") || name == "Stream Wait Event"
+                calls::makes_stream_wait(name) || name == cuda::STREAM_WAIT
             })
             .collect();
         if !is_wait.contains(&true) {
@@ -43,7 +44,7 @@ impl Waits {
                 && trace.phase(row) == Phase::Complete
                 && trace.flags(row).has(Flags::HAS_TS)
             {
-                let of_stream = trace.name_text(row) == "Stream Wait Event";
+                let of_stream = trace.name_text(row) == cuda::STREAM_WAIT;
                 let waits = if of_stream { &mut on_streams } else { &mut calls };
                 waits.push((trace.track(row).0, trace.ts_ns(row)));
             }

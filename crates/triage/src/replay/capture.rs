@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use dialect::calls;
 use trace::{BuildIdHasher, Flags, Row, StringId, Trace, each_row};
 
-use crate::attribution::launches_graph;
 use crate::stages;
 use timeline::before_window::each_launch;
 use timeline::recorded::{Recorded, recorded};
@@ -40,8 +40,8 @@ pub(crate) fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Captu
         }
         let begins_one = known.entry(trace.name(row)).or_insert_with_key(|name| {
             let name = trace.strings.get(*name);
-            let begins = name.contains("StreamBeginCapture");
-            (begins || name.contains("StreamEndCapture")).then_some(begins)
+            let begins = calls::begins_capture(name);
+            (begins || calls::ends_capture(name)).then_some(begins)
         });
         match begins_one {
             Some(true) => begins.push(row),
@@ -58,7 +58,7 @@ pub(crate) fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Captu
     }
     let mut launches: Vec<Row> = Vec::new();
     each_launch(trace, |row, _| {
-        if trace.launched_kernel(row).is_some() || is_launch(trace.name_text(row)) {
+        if trace.launched_kernel(row).is_some() || calls::is_captured(trace.name_text(row)) {
             launches.push(row);
         }
     });
@@ -83,10 +83,4 @@ pub(crate) fn captures(trace: &Trace, number: impl Fn(&str) -> u32) -> Vec<Captu
         Some(Capture { launches, names, batch })
     };
     begins.iter().filter_map(captured).filter(|capture| !capture.launches.is_empty()).collect()
-}
-
-/// Whether a runtime call puts work on a stream.
-fn is_launch(name: &str) -> bool {
-    (name.contains("Launch") || name.contains("Memcpy") || name.contains("Memset"))
-        && !launches_graph(name)
 }

@@ -1,5 +1,6 @@
 //! The annotations around launches whose stage is not known: they name no stage, but a reader knows them.
 
+use dialect::kineto;
 use trace::{Phase, StringId};
 
 use crate::nest::Nest;
@@ -8,7 +9,7 @@ use timeline::launches::Launches;
 use timeline::recorded::{Recorded, recorded};
 
 /// Annotations that PyTorch writes around everything, or around single calls.
-const SAY_NOTHING: [&str; 2] = ["ProfilerStep", "nccl:"];
+const SAY_NOTHING: [&str; 2] = [kineto::STEP, "nccl:"];
 
 /// The innermost annotation around the launch of each of these slices, with the number of slices, most first.
 #[inline(never)]

@@ -10,8 +10,8 @@
 //! Communication kernels do not count: they wait for other ranks. A stage that mostly communicates is not judged.
 
 use catalog::Category;
+use dialect::calls::launches_graph;
 
-use crate::attribution::launches_graph;
 use crate::idle::gaps::Gaps;
 use timeline::gpu::{Extent, Gpu};
 use timeline::intervals::{Interval, length, without};

@@ -1,5 +1,6 @@
 //! Windows with a stage: CPU annotations, their GPU copies, and runs of the autograd engine.
 
+use dialect::{calls, kineto};
 use trace::{Flags, Phase, StringId, Trace, TrackId, each_row};
 
 use super::Stage;
@@ -85,8 +86,6 @@ const PAUSE_NS: i64 = 1_000_000;
 /// The same where they are, and none is in the pause: the engine waits for the GPU (3 ms in a real trace).
 const LONG_PAUSE_NS: i64 = 100_000_000;
 
-/// The prefix of the profiler's steps.
-const STEP: &str = "ProfilerStep#";
 /// The prefix of the engine's own ops.
 const ENGINE_OP: &str = "autograd::engine::evaluate_function";
 /// The name PyTorch gives to the engine's threads.
@@ -113,7 +112,9 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
         let text = trace.strings.get(name);
         let what = *recorded.of(trace, row);
         // (Profilers before PyTorch 1.11 write annotations as ops.)
-        if matches!(what, Recorded::Annotation | Recorded::Op) && text.starts_with(STEP) {
+        if matches!(what, Recorded::Annotation | Recorded::Op)
+            && text.starts_with(kineto::NUMBERED_STEP)
+        {
             let process = trace.track_info(trace.track(row)).process.0;
             step_bounds.extend([(process, start_ns), (process, end_ns())]);
             has_step[trace.track(row).0 as usize] |= what == Recorded::Annotation;
@@ -227,9 +228,9 @@ fn script_activity(
     found
 }
 
-/// `cudaLaunchKernel`, `hipExtModuleLaunchKernel`, `cuLaunchKernelEx`, `cudaGraphLaunch`.
+/// One, or a graph of them.
 fn launches_kernels(call: &str) -> bool {
-    call.contains("LaunchKernel") || call.contains("GraphLaunch")
+    calls::launches_kernel(call) || calls::launches_graph(call)
 }
 
 /// By name: whether ops of it are the backward pass. Where the engine's own ops were recorded, the ones they

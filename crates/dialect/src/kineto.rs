@@ -1,0 +1,85 @@
+//! Kineto and PyTorch's profiler on any device: what CUDA and ROCm have in common.
+//!
+//! Sources: `libkineto/src/ActivityType.cpp` and `output_json.cpp` of Kineto (2025) for raw categories; for the spellings of
+//! PyTorch 1.8 and 1.9 (`Kernel`, `Memcpy`, `Operator`, `Runtime`), traces of these versions.
+
+use crate::{Accelerator, RawCategory, Records, row};
+
+/// What runs on a GPU. (XPU and PrivateUse1 devices write these categories, too.)
+pub const ON_GPU: &[RawCategory] = &[
+    row("kernel", Records::Kernel),
+    row("gpu_memcpy", Records::GpuCopy),
+    row("gpu_memset", Records::GpuFill),
+    // PyTorch 1.8 and 1.9.
+    row("memcpy", Records::GpuCopy),
+    row("memset", Records::GpuFill),
+];
+
+/// Everything else that does not depend on the device.
+pub const RAW_CATEGORIES: &[RawCategory] = &[
+    row("cpu_op", Records::Op),
+    // PyTorch 1.8 and 1.9.
+    row("operator", Records::Op),
+    row("python_function", Records::Frame),
+    row("user_annotation", Records::Annotation),
+    row("gpu_user_annotation", Records::GpuAnnotation),
+    row("overhead", Records::Overhead),
+    // PyTorch 1.8 and 1.9, on either platform.
+    row("runtime", Records::Call(Accelerator::Gpu)),
+    row("driver", Records::Call(Accelerator::Gpu)),
+];
+
+/// Raw category of the arrows from an op to its backward op (`torch/csrc/autograd/profiler_kineto.cpp`).
+pub const FORWARD_BACKWARD: &str = "fwdbwd";
+
+/// How the names of the profiler's steps begin (`torch/profiler/profiler.py`).
+pub const STEP: &str = "ProfilerStep";
+
+/// The same with the mark before the number, as every PyTorch since 1.8 writes it.
+pub const NUMBERED_STEP: &str = "ProfilerStep#";
+
+/// How the names of PyTorch's own annotations begin. The profilers of PyTorch 1.8 and 1.9 write them as `Operator` or
+/// `cpu_op`, so the raw category alone does not identify them (measured: `Optimizer.step#SGD.step` with cat `Operator`).
+pub const ANNOTATIONS: &[&str] = &[
+    NUMBERED_STEP,
+    "Optimizer.step#",
+    "Optimizer.zero_grad#",
+    "enumerate(DataLoader)#",
+    "enumerate(DataPipe)#",
+    "DistributedDataParallel.forward",
+    "DataParallel.forward",
+    "FullyShardedDataParallel.",
+    "FSDP::",
+];
+
+/// Whether a step, or another annotation, of this raw category is the copy around the work on the GPU.
+#[must_use]
+pub fn is_gpu_side(raw_category: &str) -> bool {
+    raw_category.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("gpu"))
+}
+
+/// Whether a name is that of a profiler step.
+#[must_use]
+pub fn is_step(name: &str) -> bool {
+    name.starts_with(STEP)
+}
+
+/// The number of a step: 12 of `ProfilerStep#12`.
+#[must_use]
+pub fn step_number(name: &str) -> Option<u64> {
+    name.strip_prefix(STEP)?.trim_start_matches('#').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_have_numbers() {
+        assert_eq!(step_number("ProfilerStep#12"), Some(12));
+        assert_eq!(step_number("ProfilerStep*"), None);
+        assert!(is_gpu_side("gpu_user_annotation") && !is_gpu_side("user_annotation"));
+        assert!(!is_gpu_side("é€") && !is_gpu_side(""), "a cut inside a character is no match");
+        assert!(is_step("ProfilerStep*") && !is_step("Step#1") && is_step(NUMBERED_STEP));
+    }
+}
