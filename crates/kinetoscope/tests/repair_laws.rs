@@ -183,7 +183,7 @@ fn the_simulated_traces_need_what_they_are_made_for() {
     let overrun = planned("rocm_overrun");
     assert_eq!(overrun.lanes.len(), 1);
     assert_eq!(overrun.impossible.len(), 1, "what --clip-impossible would clip");
-    assert_eq!(overrun.edits.len(), 1, "{:?}", overrun.counts);
+    assert_eq!(overrun.edits().len(), 1, "{:?}", overrun.counts);
     // A second rank starts arrows under ids of the first.
     let merged = planned("merged_ranks");
     assert!(merged.before.duplicate_flow_starts > 100, "{:?}", merged.before);

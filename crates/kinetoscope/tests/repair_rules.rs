@@ -57,8 +57,8 @@ fn of_a_bogus_kernel_and_its_victims_the_bogus_one_leaves() {
     slices.extend((0..900).map(|n| slice(&format!("k{n}"), 1_010 + n * 30, 25)));
     let slices: Vec<&str> = slices.iter().map(String::as_str).collect();
     let plan = plan(document(&slices).as_bytes());
-    assert_eq!(plan.edits.len(), 1);
-    assert!(plan.edits.contains_key(&0));
+    assert_eq!(plan.edits().len(), 1);
+    assert!(plan.edits().contains_key(&0));
     assert_eq!(plan.impossible.len(), 1);
     assert_eq!(plan.impossible[0].overrun_ns, 19_990_000);
 }
@@ -87,7 +87,7 @@ fn one_slice_leaves_rather_than_the_many_that_it_crosses() {
         &on(7, "op", "cpu_op", 10, 100),
     ]);
     let plan = plan(file.as_bytes());
-    assert_eq!(plan.edits.keys().copied().collect::<Vec<_>>(), [3]);
+    assert_eq!(plan.edits().keys().copied().collect::<Vec<_>>(), [3]);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use scan::strict;
 use trace::{Container, Flags, IdToken, Member, Row, Trace};
 
 use crate::patch::{self, quoted};
-use crate::plan::{Action, LaneKind, RepairPlan};
 use crate::splice::{Runner, Step, Steps};
+use crate::types::{Action, LaneKind, RepairPlan};
 
 /// Set-aside events are kept in the output up to this many bytes; the rest is only counted.
 const ASIDE_MAX: usize = 4 << 20;
@@ -109,7 +109,7 @@ impl<'a> Applier<'a> {
     #[must_use]
     pub fn new(trace: &'a Trace, plan: &'a RepairPlan) -> Self {
         let layout = &trace.layout;
-        let aside = plan.edits.values().any(|edit| edit.action == Action::SetAside);
+        let aside = plan.edits().values().any(|edit| edit.action == Action::SetAside);
         let identity = plan.is_identity() || layout.array.is_none();
         let queue = VecDeque::from(if identity {
             vec![Step::Copy { until: u64::MAX }]

@@ -2,7 +2,7 @@
 
 use trace::{Flags, IdToken, Phase, Row, Trace, each_row};
 
-use crate::plan::{Action, RepairPlan, Rule};
+use crate::types::{Action, RepairPlan, Rule};
 use crate::view::View;
 
 /// Plans what happens to events that Perfetto cannot read.
@@ -51,41 +51,35 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
     // A thread state without a length is an error; other phases of no slice are ignored.
     let without_length = phase == Phase::Other && flags.has(Flags::ARGS_UNREADABLE);
     if without_time || without_id || without_length || flags.has(Flags::PHASE_UNREADABLE) {
-        plan.edit_mut(row).action = Action::SetAside;
-        plan.note(row, Rule::SetAside, None);
+        plan.change(row, Rule::SetAside, None, |edit| edit.action = Action::SetAside);
         return;
     }
     let dur_stops = flags.has(Flags::DUR_UNREADABLE);
     if phase == Phase::Complete && (!flags.has(Flags::HAS_DUR) || trace.dur_ns(row) < 0) {
-        let edit = plan.edit_mut(row);
-        edit.action = Action::Instant;
-        // A thread instant without a tid is rejected, and one with the tid 0 would fold into a thread.
-        edit.scope = without_thread(trace, row);
-        plan.note(row, Rule::SliceToInstant, None);
+        plan.change(row, Rule::SliceToInstant, None, |edit| {
+            edit.action = Action::Instant;
+            // A thread instant without a tid is rejected, and one with the tid 0 would fold into a thread.
+            edit.scope = without_thread(trace, row);
+        });
     } else if dur_stops || flags.has(Flags::THREAD_TIMES_UNREADABLE) {
         // (An instant has these moved to its arguments anyway.)
-        plan.edit_mut(row).thread_times = true;
-        plan.note(row, Rule::ThreadTimes, None);
+        plan.change(row, Rule::ThreadTimes, None, |edit| edit.thread_times = true);
     }
     if phase == Phase::Metadata && plan.base.is_none() && is_early(trace, row) {
         // Metadata has no place in time, but before 0 the importer drops it and says so.
-        plan.edit_mut(row).ts_ns = Some(0);
-        plan.note(row, Rule::NumberSpelling, None);
+        plan.change(row, Rule::NumberSpelling, None, |edit| edit.ts_ns = Some(0));
     }
     let reads_early = || trace.importer_ns(row).is_some_and(|odd| odd.ts_ns < 0);
     if phase == Phase::Metadata && flags.has(Flags::TS_BEYOND) && reads_early() {
         // Out of our range, but not of the importer's.
-        plan.edit_mut(row).ts_ns = Some(0);
-        plan.note(row, Rule::NumberSpelling, None);
+        plan.change(row, Rule::NumberSpelling, None, |edit| edit.ts_ns = Some(0));
     }
     if flags.has(Flags::ARGS_UNREADABLE) {
-        plan.edit_mut(row).arguments = true;
-        plan.note(row, Rule::Arguments, None);
+        plan.change(row, Rule::Arguments, None, |edit| edit.arguments = true);
     }
     if flags.has(Flags::BIND_UNDIRECTED) {
         // A slice with a bind_id but no direction: an error flag and no arrow. The id goes.
-        plan.edit_mut(row).arguments = true;
-        plan.note(row, Rule::Arguments, None);
+        plan.change(row, Rule::Arguments, None, |edit| edit.arguments = true);
     }
     let view = View::of(trace);
     if phase == Phase::Instant
@@ -96,14 +90,12 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
             true => "g",
             false => without_thread(trace, row).unwrap_or("t"),
         };
-        plan.edit_mut(row).scope = Some(scope);
-        plan.note(row, Rule::InstantScope, None);
+        plan.change(row, Rule::InstantScope, None, |edit| edit.scope = Some(scope));
     }
     let is_rejected = (flags.has(Flags::TS_REJECTED) && phase != Phase::Metadata)
         || flags.has(Flags::DUR_REJECTED);
     if is_rejected {
-        plan.edit_mut(row).numbers = true;
-        plan.note(row, Rule::NumberSpelling, None);
+        plan.change(row, Rule::NumberSpelling, None, |edit| edit.numbers = true);
     }
     // With a time base `ts` is written anew anyway, but `dur` is not.
     if let Some(odd) = trace.importer_ns(row) {
@@ -112,8 +104,7 @@ fn event(trace: &Trace, row: Row, plan: &mut RepairPlan) {
         let bad_ts = flags.has(Flags::HAS_TS) && far(odd.ts_ns, ts);
         let bad_dur = flags.has(Flags::HAS_DUR) && far(odd.dur_ns, i128::from(trace.dur_ns(row)));
         if !is_rejected && (bad_dur || (bad_ts && plan.base.is_none())) {
-            plan.edit_mut(row).numbers = true;
-            plan.note(row, Rule::NumberSpelling, None);
+            plan.change(row, Rule::NumberSpelling, None, |edit| edit.numbers = true);
         }
     }
 }

@@ -4,8 +4,8 @@ use trace::decimal::importer_ns;
 use trace::{Flags, Phase, Row, Trace};
 
 use crate::perfetto::Prediction;
-use crate::plan::{BaseReason, TimeBase};
 use crate::rows::RowSet;
+use crate::types::{BaseReason, TimeBase};
 
 const MS: i128 = 1_000_000;
 

@@ -14,7 +14,7 @@ use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, Trace, each_of};
 
 use crate::perfetto::Survey;
 use crate::perfetto::order;
-use crate::plan::{Action, Change, RepairPlan, Rule};
+use crate::types::{Action, Change, RepairPlan, Rule};
 use crate::view::View;
 
 pub(crate) use ids::duplicate_starts;
@@ -94,8 +94,7 @@ pub(crate) fn forget_lone_ends(trace: &Trace, plan: &mut RepairPlan, bindings: &
 }
 
 fn set_aside(row: Row, plan: &mut RepairPlan) {
-    plan.edit_mut(row).action = Action::SetAside;
-    plan.note(row, Rule::SetAside, None);
+    plan.change(row, Rule::SetAside, None, |edit| edit.action = Action::SetAside);
 }
 
 /// Flow events go where their slices went. And an `f` without `bp: e` binds to the *next* slice that starts; at
@@ -108,16 +107,15 @@ fn follow(trace: &Trace, plan: &mut RepairPlan) {
         let track = Some(trace.track(slice)).filter(|track| *track != trace.track(flow));
         let current = plan.edit(flow).copied().unwrap_or_default();
         if (new.is_some() && new != current.tid) || (new.is_none() && track.is_some()) {
-            let edit = plan.edit_mut(flow);
-            (edit.tid, edit.track) = (new, track.filter(|_| new.is_none()));
-            plan.note(flow, Rule::FlowFollows, Some(slice));
+            plan.change(flow, Rule::FlowFollows, Some(slice), |edit| {
+                (edit.tid, edit.track) = (new, track.filter(|_| new.is_none()));
+            });
         }
         let ends =
             trace.phase(flow) == Phase::FlowEnd && !trace.flags(flow).has(Flags::BIND_ENCLOSING);
         // (What comes before its slice waits for it, and that is right.)
         if ends && trace.ts_ns(flow) == trace.ts_ns(slice) && starts_before(trace, slice, flow) {
-            plan.edit_mut(flow).bind_enclosing = true;
-            plan.note(flow, Rule::FlowEndBinding, Some(slice));
+            plan.change(flow, Rule::FlowEndBinding, Some(slice), |edit| edit.bind_enclosing = true);
         }
     });
     plan.flow_targets = targets;
@@ -183,10 +181,10 @@ fn unpark(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
     };
     let wrong: Vec<(Row, Row)> = unparked.into_iter().filter(lacks_start).collect();
     for (flow, slice) in &wrong {
-        let edit = plan.edit_mut(*flow);
-        edit.bind_next = false;
-        edit.bind_enclosing = true;
-        plan.note(*flow, Rule::FlowEndBinding, Some(*slice));
+        plan.change(*flow, Rule::FlowEndBinding, Some(*slice), |edit| {
+            edit.bind_next = false;
+            edit.bind_enclosing = true;
+        });
     }
     !wrong.is_empty()
 }
@@ -195,7 +193,7 @@ fn unpark(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool {
 /// own ns that belong to another. Such an instant goes to its process. Returns whether any did.
 #[inline(never)]
 fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &[(Row, Row)]) -> bool {
-    if !plan.changes.iter().any(|change| change.rule == Rule::SliceToInstant) {
+    if !plan.changes().iter().any(|change| change.rule == Rule::SliceToInstant) {
         return false;
     }
     let catches = |(flow, slice): &&(Row, Row)| {
@@ -210,10 +208,11 @@ fn make_way(trace: &Trace, plan: &mut RepairPlan, after: &[(Row, Row)]) -> bool 
         change.rule == Rule::SliceToInstant && places.binary_search(&place(change.row)).is_ok()
     };
     let instants: BTreeSet<Row> =
-        plan.changes.iter().filter(is_instant).map(|change| change.row).collect();
+        plan.changes().iter().filter(is_instant).map(|change| change.row).collect();
     for row in &instants {
         let pid = trace.process_of(trace.track(*row)).pid;
-        plan.edit_mut(*row).scope = Some(if pid == IdToken::Missing { "g" } else { "p" });
+        let scope = if pid == IdToken::Missing { "g" } else { "p" };
+        plan.change(*row, Rule::SliceToInstant, None, |edit| edit.scope = Some(scope));
     }
     !instants.is_empty()
 }
@@ -260,11 +259,12 @@ fn aim(trace: &Trace, plan: &mut RepairPlan, before: &[(Row, Row)], after: &Surv
             _ if comes_first && followers.contains(&flow) => (start + 1, false),
             _ => continue,
         };
-        let edit = plan.edit_mut(flow);
-        edit.ts_ns = (!next).then_some(ts);
-        edit.bind_next = next;
-        edit.bind_enclosing = is_end && !next && !trace.flags(flow).has(Flags::BIND_ENCLOSING);
-        plan.note(flow, Rule::FlowAim, Some(slice));
+        let encloses = is_end && !next && !trace.flags(flow).has(Flags::BIND_ENCLOSING);
+        plan.change(flow, Rule::FlowAim, Some(slice), |edit| {
+            edit.ts_ns = (!next).then_some(ts);
+            edit.bind_next = next;
+            edit.bind_enclosing = encloses;
+        });
         any = true;
     }
     any

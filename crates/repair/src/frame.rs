@@ -2,7 +2,7 @@
 
 use trace::{Flags, Trace};
 
-use crate::plan::{RepairPlan, Rule};
+use crate::types::{RepairPlan, Rule};
 
 /// Counts the text and frame rules; [`crate::Applier`] finds the places again as it copies.
 #[inline(never)]

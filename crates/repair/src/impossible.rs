@@ -9,28 +9,11 @@
 
 use trace::{Flags, Row, StreamId, TimeNs, Trace, each_row};
 
-use crate::plan::{RepairPlan, Rule};
+use crate::types::{Impossible, RepairPlan, Rule};
 
 /// Overruns below this are ordinary: programmatic dependent launch overlaps kernels by microseconds, and
 /// timestamps of dense streams collide by up to about 4 us (Hyperloom #1116).
 pub const FLOOR_NS: TimeNs = 100_000;
-
-/// A kernel that ends long after the next kernels of its stream started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Impossible {
-    /// The kernel.
-    pub row: Row,
-    /// The first kernel of the stream that starts after it.
-    pub next: Row,
-    /// How far it runs past that start, in ns.
-    pub overrun_ns: TimeNs,
-    /// How many later kernels of its stream lie wholly inside it.
-    pub swallowed: u32,
-    /// Its stream.
-    pub stream: StreamId,
-    /// The summed duration of the stream's kernels, this and other overruns cut, in ns.
-    pub stream_sum_ns: TimeNs,
-}
 
 /// Finds impossible durations: a kernel that runs at least [`FLOOR_NS`] past the next start of its stream
 /// and wholly swallows the kernel that starts there.
@@ -139,7 +122,9 @@ impl Ends {
 /// Clips each impossible duration to the next start of its stream.
 pub(crate) fn clip(trace: &Trace, plan: &mut RepairPlan) {
     for bad in plan.impossible.clone() {
-        plan.edit_mut(bad.row).dur_ns = Some(trace.ts_ns(bad.next) - trace.ts_ns(bad.row));
-        plan.note(bad.row, Rule::ClipImpossible, Some(bad.next));
+        let dur_ns = trace.ts_ns(bad.next) - trace.ts_ns(bad.row);
+        plan.change(bad.row, Rule::ClipImpossible, Some(bad.next), |edit| {
+            edit.dur_ns = Some(dur_ns)
+        });
     }
 }

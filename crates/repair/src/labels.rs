@@ -5,7 +5,7 @@
 
 use trace::{Phase, ProcessId, Trace};
 
-use crate::plan::{RepairPlan, Rule};
+use crate::types::{RepairPlan, Rule};
 
 /// Plans the new process names.
 pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
@@ -26,9 +26,9 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan) {
         let folded = format!("{name}{suffix}").trim_start().to_owned();
         match last[index] {
             Some(row) => {
-                plan.edit_mut(row);
                 plan.process_names.insert(row, folded);
-                plan.note(row, Rule::ProcessLabels, None);
+                // (The new name is not in the edit; that there is one makes the event be written anew.)
+                plan.change(row, Rule::ProcessLabels, None, |_| ());
             }
             None => {
                 plan.added_process_names.push((ProcessId(index as u32), folded));

@@ -19,9 +19,9 @@ use crate::perfetto::Survey;
 use crate::perfetto::nesting::{self, Trouble};
 use crate::perfetto::order::{self, Item, Plain, Stacked};
 use crate::perfetto::threads::{Folded, Threads};
-use crate::plan::{Lane, LaneKind, RepairPlan, Rule};
 use crate::rows::RowSet;
 use crate::split::{self, FreeTids};
+use crate::types::{CrossingGroup, Lane, LaneKind, RepairPlan, Rule};
 use crate::view::View;
 
 /// Crossing pairs kept per thread. Beyond (a staircase of tens of thousands of slices, each crossing the
@@ -29,17 +29,6 @@ use crate::view::View;
 const MAX_PAIRS: usize = 2_000_000;
 /// Open slices kept in the sweep, for the same reason.
 const MAX_OPEN: usize = 50_000;
-
-/// A slice that leaves with the slices it crosses: one place worth drawing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CrossingGroup {
-    /// The slices that leave, in time order.
-    pub leaving: Vec<Row>,
-    /// The slices that stay.
-    pub staying: Vec<Row>,
-    /// Number of crossing pairs among all of them.
-    pub pairs: usize,
-}
 
 /// A slice in a crossing pair.
 #[derive(Clone, Copy)]
@@ -103,8 +92,7 @@ type Move = (Row, u32, Rule, Option<Row>);
 #[inline(never)]
 fn carry_out(moves: Vec<Move>, plan: &mut RepairPlan) {
     for (row, tid, rule, because_of) in moves {
-        plan.edit_mut(row).tid = Some(tid);
-        plan.note(row, rule, because_of);
+        plan.change(row, rule, because_of, |edit| edit.tid = Some(tid));
     }
 }
 

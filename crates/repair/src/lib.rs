@@ -27,12 +27,13 @@ mod plan;
 mod rows;
 mod splice;
 mod split;
+mod types;
 mod view;
 
 pub use apply::Applier;
-pub use lanes::CrossingGroup;
 pub use perfetto::Prediction;
-pub use plan::{
-    Action, BaseReason, Change, EventEdit, Lane, LaneKind, PlanOptions, RepairPlan, Rule, TimeBase,
-    plan,
+pub use plan::plan;
+pub use types::{
+    Action, BaseReason, Change, CrossingGroup, EventEdit, Impossible, Lane, LaneKind, PlanOptions,
+    RepairPlan, Rule, TimeBase,
 };

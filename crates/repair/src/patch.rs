@@ -7,7 +7,7 @@ use scan::{strict, string};
 use trace::decimal::write_micros;
 use trace::{Flags, IdToken, Phase, Row, Trace};
 
-use crate::plan::{Action, EventEdit, RepairPlan};
+use crate::types::{Action, EventEdit, RepairPlan};
 
 /// Writes the event `row`, whose original text is `text`, to `out`.
 pub(crate) fn event(trace: &Trace, plan: &RepairPlan, row: Row, text: &[u8], out: &mut Vec<u8>) {

@@ -1,376 +1,12 @@
-//! The plan: what must change so that Perfetto shows the whole trace.
+//! Makes a plan: the rules, in the order in which one builds on another.
 
-use std::collections::BTreeMap;
+use trace::Trace;
 
-use trace::{ProcessId, Row, TimeNs, Trace, TrackId};
-
-use crate::impossible::{self, Impossible};
-use crate::perfetto::{Prediction, Survey};
+use crate::perfetto::Survey;
 use crate::rows::RowSet;
+use crate::types::{Action, BaseReason, PlanOptions, RepairPlan, Rule};
 use crate::view::View;
-use crate::{aside, base, flows, frame, labels, lanes, split};
-
-/// What the user may ask for beyond the repair itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct PlanOptions {
-    /// Clip kernels that run far past their stream's next start to that start. The one change that
-    /// touches a duration; off unless asked for by name. The original stays in the event's args.
-    pub clip_impossible: bool,
-    /// Append `process_labels` to the process name, since Perfetto ignores labels in JSON traces.
-    pub fold_process_labels: bool,
-}
-
-/// Which rule asked for a change. The order is the order in reports.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// Subtract one base from all times.
-    TimeBase,
-    /// A slice that crosses another moves to a lane.
-    CrossingSlice,
-    /// A slice 512 or more levels deep moves to a lane.
-    TooDeep,
-    /// Threads that Perfetto would fold into one get their own tid.
-    FoldedThread,
-    /// A flow event follows its slice.
-    FlowFollows,
-    /// A flow end gets `bp: e`, so that it binds to the slice it stands on.
-    FlowEndBinding,
-    /// A flow event moves to its slice's start, where it binds to it.
-    FlowAim,
-    /// A flow id that is started twice gets a number of its own.
-    DuplicateFlow,
-    /// A slice without a usable duration becomes an instant.
-    SliceToInstant,
-    /// An event that Perfetto cannot read leaves the event array.
-    SetAside,
-    /// Arguments that Perfetto rejects (counter values that are no numbers, names of the wrong type).
-    Arguments,
-    /// `tts` or `tdur` that is no number goes to the arguments.
-    ThreadTimes,
-    /// An instant without a place gets a scope that needs none.
-    InstantScope,
-    /// An event far from all others in time keeps its time when the rest is shifted.
-    Outlier,
-    /// A number that the importer misreads is spelt plainly.
-    NumberSpelling,
-    /// Text that is not strict JSON as Perfetto wants it.
-    Text,
-    /// The document around the events: commas, brackets, junk, byte order mark.
-    Frame,
-    /// An impossible duration is clipped (only when asked for).
-    ClipImpossible,
-    /// Process labels join the process name (only when asked for).
-    ProcessLabels,
-}
-
-impl Rule {
-    /// The rule's name in logs and in the repaired file.
-    #[must_use]
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::TimeBase => "time-base",
-            Self::CrossingSlice => "crossing-slice",
-            Self::TooDeep => "too-deep",
-            Self::FoldedThread => "folded-thread",
-            Self::FlowFollows => "flow-follows",
-            Self::FlowEndBinding => "flow-end-binding",
-            Self::FlowAim => "flow-aim",
-            Self::DuplicateFlow => "duplicate-flow",
-            Self::SliceToInstant => "slice-to-instant",
-            Self::SetAside => "set-aside",
-            Self::Arguments => "arguments",
-            Self::ThreadTimes => "thread-times",
-            Self::InstantScope => "instant-scope",
-            Self::Outlier => "outlier",
-            Self::NumberSpelling => "number-spelling",
-            Self::Text => "text",
-            Self::Frame => "frame",
-            Self::ClipImpossible => "clip-impossible",
-            Self::ProcessLabels => "process-labels",
-        }
-    }
-
-    /// What the rule does, for people.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::TimeBase => "One base subtracted from all times",
-            Self::CrossingSlice => "Crossing slices moved to a lane",
-            Self::TooDeep => "Slices 512 levels deep moved to a lane",
-            Self::FoldedThread => "Events of threads that Perfetto would merge, kept apart",
-            Self::FlowFollows => "Flow arrows that follow their slice",
-            Self::FlowEndBinding => "Flow ends bound to the slice at their position",
-            Self::FlowAim => "Flow arrows moved to their slice's start",
-            Self::DuplicateFlow => "Duplicate flow ids made unique",
-            Self::SliceToInstant => "Slices without a usable duration, kept as instants",
-            Self::SetAside => "Events that Perfetto cannot read, set aside in the file",
-            Self::Arguments => "Arguments that Perfetto rejects, quoted or removed",
-            Self::ThreadTimes => "Unreadable thread times moved to the arguments",
-            Self::InstantScope => "Instants given a scope that needs no thread",
-            Self::Outlier => {
-                "Events far from the rest in time, kept at their original time (0 if negative)"
-            }
-            Self::NumberSpelling => "Numbers that Perfetto misreads, rewritten as plain decimals",
-            Self::Text => "Events whose text was not strict JSON in UTF-8",
-            Self::Frame => "Corrections to the document around the events",
-            Self::ClipImpossible => "Impossible durations clipped, as requested",
-            Self::ProcessLabels => "Process labels appended to the process name, as requested",
-        }
-    }
-}
-
-/// What happens to an event as a whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Action {
-    /// It stays what it is.
-    #[default]
-    Keep,
-    /// A complete slice becomes a thread instant; its `dur` goes to the arguments.
-    Instant,
-    /// It leaves the event array and is kept, as strict JSON, under the top-level key `kinetoscope`. (A bare
-    /// array has no such place: its text is then in the log's original alone, and the proof says so.)
-    SetAside,
-}
-
-/// The changes of one event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EventEdit {
-    /// What happens to the whole event.
-    pub action: Action,
-    /// Its new tid.
-    pub tid: Option<u32>,
-    /// The track of its process whose tid it gets (flow events only; and only without a new `tid`).
-    pub track: Option<TrackId>,
-    /// Its new flow id.
-    pub flow_id: Option<i64>,
-    /// Its new `bind_id`.
-    pub bind_id: Option<i64>,
-    /// Whether `bp` is taken away, so that a flow end waits for the slice that starts next.
-    pub bind_next: bool,
-    /// Its new start (flow events only), relative to the trace's origin, before the time base.
-    pub ts_ns: Option<TimeNs>,
-    /// Whether `bp: e` is added.
-    pub bind_enclosing: bool,
-    /// Its clipped duration.
-    pub dur_ns: Option<TimeNs>,
-    /// Whether a homeless or unreadable instant scope is replaced.
-    pub scope: Option<&'static str>,
-    /// Whether rejected arguments are quoted or removed.
-    pub arguments: bool,
-    /// Whether unreadable `tts` and `tdur` go to the arguments.
-    pub thread_times: bool,
-    /// Whether `ts` and `dur` are spelt plainly.
-    pub numbers: bool,
-}
-
-impl EventEdit {
-    /// Whether the importer reads the same phase and times from the event as without it.
-    pub(crate) fn keeps_times(&self) -> bool {
-        let Self { action, ts_ns, dur_ns, numbers, .. } = *self;
-        action != Action::Instant && ts_ns.is_none() && dur_ns.is_none() && !numbers
-    }
-}
-
-/// Why times are shifted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BaseReason {
-    /// The importer's doubles cannot hold the times to the nanosecond.
-    Rounding,
-    /// Some times are negative.
-    Negative,
-    /// Some times overflow the importer's integers.
-    Overflow,
-}
-
-/// The one base that is subtracted from every time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeBase {
-    /// Nanoseconds subtracted; a whole number of milliseconds.
-    pub ns: i128,
-    /// Why.
-    pub reason: BaseReason,
-}
-
-impl TimeBase {
-    /// A time of the file after the shift. What subtracting would make negative, or too large, stays as it is: metadata, which often
-    /// says 0, and events so far from the others that the importer cannot hold both ([`Rule::Outlier`]).
-    #[must_use]
-    pub fn apply(&self, ts_ns: i128) -> i128 {
-        match ts_ns - self.ns {
-            early if early < 0 => ts_ns.max(0),
-            late if late > i128::from(i64::MAX) && ts_ns <= i128::from(i64::MAX) => ts_ns,
-            shifted => shifted,
-        }
-    }
-}
-
-/// What a lane is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LaneKind {
-    /// Slices that cross others of their thread, or lie too deep.
-    Overlap,
-    /// Annotations that cross the functions they were opened in.
-    Annotations,
-    /// A thread that Perfetto would have folded into another.
-    Split,
-}
-
-/// A new thread in the repaired trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lane {
-    /// What it is for.
-    pub kind: LaneKind,
-    /// The process it belongs to.
-    pub process: ProcessId,
-    /// The track whose events it takes.
-    pub parent: TrackId,
-    /// Its tid: unused in the file.
-    pub tid: u32,
-    /// Its name; `None` for split threads that bring their own.
-    pub name: Option<String>,
-    /// Its sort index, the parent's.
-    pub sort_index: Option<i64>,
-}
-
-/// One line of the repair log that is about one event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// The event.
-    pub row: Row,
-    /// Which rule changes it.
-    pub rule: Rule,
-    /// The slice that made it necessary, where there is one.
-    pub because_of: Option<Row>,
-}
-
-/// Everything that repair will do to one trace. Plain data: [`crate::Applier`] carries it out.
-#[derive(Clone, Debug, Default)]
-pub struct RepairPlan {
-    /// What was asked for.
-    pub options: PlanOptions,
-    /// The time base, when times are shifted.
-    pub base: Option<TimeBase>,
-    /// Changed events by row.
-    pub edits: BTreeMap<Row, EventEdit>,
-    /// New threads, in the order they are written.
-    pub lanes: Vec<Lane>,
-    /// Who changes what and why, in file order per rule.
-    pub changes: Vec<Change>,
-    /// How many events or places each rule changes, in report order; rules that change nothing are absent.
-    pub counts: BTreeMap<Rule, u64>,
-    /// Kernels that run impossibly far past their stream's next start; detected always.
-    pub impossible: Vec<Impossible>,
-    /// The slices that v51 to v56 drop from the file as it is.
-    pub dropped: Vec<Row>,
-    /// Slices that cross, by the slice that stays: the worst places, for drawing.
-    pub crossings: Vec<lanes::CrossingGroup>,
-    /// New process names, when labels are folded: the row of the `process_name` event and the new name.
-    pub process_names: BTreeMap<Row, String>,
-    /// Process names to add where the file has labels but no name.
-    pub added_process_names: Vec<(ProcessId, String)>,
-    /// Where the flow events of the input belong (the slice that starts at their very ns, else the innermost that is open): (flow event, slice).
-    pub flow_targets: Vec<(Row, Row)>,
-    /// Flow events that Perfetto binds to their slice, before.
-    pub flows_bound_before: u64,
-    /// The same after.
-    pub flows_bound_after: u64,
-    /// What [`Rule::Outlier`] leaves unsubtracted from complete slices, summed, in ns.
-    pub kept_back_ns: i128,
-    /// What Perfetto does with the file as it is.
-    pub before: Prediction,
-    /// What Perfetto does with the repaired file.
-    pub after: Prediction,
-    slices_with_new_args: u64,
-    edited: RowSet,
-    /// Events changed since the survey last followed.
-    touched: RowSet,
-}
-
-impl RepairPlan {
-    /// Whether `row` changes by name.
-    #[inline]
-    #[must_use]
-    pub fn is_edited(&self, row: Row) -> bool {
-        self.edited.contains(row)
-    }
-
-    /// The changes of `row`, if any.
-    #[inline]
-    #[must_use]
-    pub fn edit(&self, row: Row) -> Option<&EventEdit> {
-        if self.is_edited(row) { self.edits.get(&row) } else { None }
-    }
-
-    /// The changes of `row`, made if there were none.
-    #[inline(never)]
-    pub(crate) fn edit_mut(&mut self, row: Row) -> &mut EventEdit {
-        self.edited.insert(row);
-        self.touched.insert(row);
-        self.edits.entry(row).or_default()
-    }
-
-    /// The events changed since this was last asked, sorted.
-    pub(crate) fn take_touched(&mut self) -> Vec<Row> {
-        std::mem::take(&mut self.touched).to_vec()
-    }
-
-    /// The nanoseconds that clipping takes away in all.
-    #[must_use]
-    pub fn clipped_ns(&self) -> TimeNs {
-        if self.options.clip_impossible {
-            self.impossible.iter().fold(0, |sum, bad| sum.saturating_add(bad.overrun_ns))
-        } else {
-            0
-        }
-    }
-
-    /// How many complete slices have their arguments changed by name (moved thread times, a `bind_id`).
-    #[must_use]
-    pub fn slices_with_new_args(&self) -> u64 {
-        self.slices_with_new_args
-    }
-
-    /// Notes a change of one event.
-    pub(crate) fn note(&mut self, row: Row, rule: Rule, because_of: Option<Row>) {
-        self.changes.push(Change { row, rule, because_of });
-    }
-
-    /// Puts the changes of single events in order, and counts them.
-    fn count_changes(&mut self) {
-        let mut changes = std::mem::take(&mut self.changes);
-        trace::sort_by_key(&mut changes, |change| (change.rule, change.row));
-        // (A flow event may have been aimed in several ways.)
-        changes.dedup_by_key(|change| (change.rule, change.row));
-        for same in changes.chunk_by(|a, b| a.rule == b.rule) {
-            self.count(same[0].rule, same.len() as u64);
-        }
-        self.changes = changes;
-    }
-
-    /// Counts changes that are not listed one by one.
-    pub(crate) fn count(&mut self, rule: Rule, n: u64) {
-        if n > 0 {
-            *self.counts.entry(rule).or_default() += n;
-        }
-    }
-
-    /// Whether the file needs no change: the output is the input, byte for byte.
-    #[must_use]
-    pub fn is_identity(&self) -> bool {
-        self.counts.is_empty() && self.changes.is_empty()
-    }
-
-    /// Whether `ts` (and, on request, `dur`) of `row` is written anew.
-    #[must_use]
-    pub(crate) fn rewrites_numbers(&self, row: Row) -> bool {
-        self.base.is_some() || self.edit(row).is_some_and(|edit| edit.numbers)
-    }
-}
+use crate::{aside, base, flows, frame, impossible, labels, lanes, split};
 
 /// How often a plan is made anew because the events that it sets aside decide on the time base.
 const MAX_PLANS: usize = 4;
@@ -384,7 +20,8 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> RepairPlan {
         let (plan, reason) = plan_with(trace, options, &aside);
         let mut is_new = false;
         if reason.is_some() {
-            for (row, _) in plan.edits.iter().filter(|(_, edit)| edit.action == Action::SetAside) {
+            for (row, _) in plan.edits().iter().filter(|(_, edit)| edit.action == Action::SetAside)
+            {
                 is_new |= aside.insert(*row);
             }
         }
@@ -403,13 +40,10 @@ fn plan_with(
     aside: &RowSet,
 ) -> (RepairPlan, Option<BaseReason>) {
     let mut survey = Survey::of(&View::of(trace));
-    let mut plan = RepairPlan {
-        options: *options,
-        impossible: impossible::find(trace),
-        before: survey.prediction.clone(),
-        dropped: survey.crossing(),
-        ..RepairPlan::default()
-    };
+    let mut plan = RepairPlan::new(*options);
+    plan.impossible = impossible::find(trace);
+    plan.before = survey.prediction.clone();
+    plan.dropped = survey.crossing();
     let bindings_before = survey.bindings();
     let reason = match trace.layout.importer_rows {
         None => base::reason(trace, &plan.before),
@@ -418,14 +52,13 @@ fn plan_with(
     plan.base = reason.and_then(|reason| base::choose(trace, reason, aside));
     aside::plan(trace, &mut plan);
     for row in aside.to_vec() {
-        plan.edit_mut(row).action = Action::SetAside;
-        plan.note(row, Rule::SetAside, None);
+        plan.change(row, Rule::SetAside, None, |edit| edit.action = Action::SetAside);
     }
     if let Some(base) = plan.base {
         plan.count(Rule::TimeBase, base::n_shifted(trace));
         for row in base::outliers(trace, &base) {
             if plan.edit(row).is_none_or(|edit| edit.action != Action::SetAside) {
-                plan.note(row, Rule::Outlier, None);
+                plan.note_unchanged(row, Rule::Outlier);
                 plan.kept_back_ns += base::kept_back(trace, &base, row);
             }
         }
@@ -454,17 +87,6 @@ fn plan_with(
     } else {
         flows::settle(trace, &mut plan, &bindings_before, &mut survey);
     }
-    plan.slices_with_new_args = slices_with_new_args(trace, &plan.edits);
-    plan.count_changes();
+    plan.finish(trace);
     (plan, reason)
-}
-
-#[inline(never)]
-fn slices_with_new_args(trace: &Trace, edits: &BTreeMap<Row, EventEdit>) -> u64 {
-    let has = |(row, edit): &(&Row, &EventEdit)| {
-        trace.phase(**row) == trace::Phase::Complete
-            && edit.action == Action::Keep
-            && (edit.thread_times || edit.arguments)
-    };
-    edits.iter().filter(has).count() as u64
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use trace::{BuildIdHasher, IdToken, Trace, TrackId, each_of, each_row};
 
 use crate::perfetto::threads::{self, Folded, Threads};
-use crate::plan::{Lane, LaneKind, RepairPlan, Rule};
+use crate::types::{Lane, LaneKind, RepairPlan, Rule};
 
 /// Hands out tids that no event of the file uses, as pid or tid, in any process.
 pub(crate) struct FreeTids {
@@ -135,8 +135,7 @@ pub(crate) fn plan(trace: &Trace, plan: &mut RepairPlan, threads: &Threads, tids
     // All events of the track, not those on its stack alone: its name goes along.
     each_row(trace, |row| {
         if let Some(tid) = new_tid[trace.track(row).0 as usize] {
-            plan.edit_mut(row).tid = Some(tid);
-            plan.note(row, Rule::FoldedThread, None);
+            plan.change(row, Rule::FoldedThread, None, |edit| edit.tid = Some(tid));
         }
     });
 }

@@ -3,7 +3,7 @@
 use trace::decimal::importer_ns;
 use trace::{Bind, Flags, IdToken, Phase, Row, Trace};
 
-use crate::plan::{Action, EventEdit, RepairPlan, TimeBase};
+use crate::types::{Action, EventEdit, RepairPlan, TimeBase};
 
 /// What holds for all events of a file alike, apart from the changes of single ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl<'a> View<'a> {
 
     /// All changes of single events.
     pub fn edits(&self) -> impl Iterator<Item = (Row, &'a EventEdit)> + use<'a> {
-        self.plan.into_iter().flat_map(|plan| plan.edits.iter().map(|(row, edit)| (*row, edit)))
+        self.plan.into_iter().flat_map(|plan| plan.edits().iter().map(|(row, edit)| (*row, edit)))
     }
 
     /// Whether the plan adds events.

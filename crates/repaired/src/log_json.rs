@@ -57,7 +57,7 @@ pub fn repair_log_json(
         rules: plan.counts.iter().map(|(rule, count)| RuleRow::new(*rule, *count)).collect(),
         lanes: LaneRow::all(trace, plan),
         impossible: ImpossibleRow::all(trace, plan),
-        changes: plan.changes.iter().map(|change| LogRow::new(trace, plan, change)).collect(),
+        changes: plan.changes().iter().map(|change| LogRow::new(trace, plan, change)).collect(),
         proof,
         problems: decoded.problems.iter().map(ProblemRow::new).collect(),
     })?;

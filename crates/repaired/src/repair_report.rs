@@ -65,7 +65,7 @@ impl RepairReport {
             rules: rules(plan),
             lanes: lanes(trace, plan),
             log: log(trace, plan),
-            n_changes: plan.changes.len() as u64,
+            n_changes: plan.changes().len() as u64,
             impossible: impossible(trace, plan),
             impossible_note: impossible_note(plan),
             places: places::worst(trace, plan),
@@ -282,7 +282,7 @@ fn lanes(trace: &Trace, plan: &RepairPlan) -> Table {
 }
 
 fn log(trace: &Trace, plan: &RepairPlan) -> Table {
-    let lines = plan.changes.iter().take(LOG_MAX);
+    let lines = plan.changes().iter().take(LOG_MAX);
     let rows: Vec<LogRow> = lines.map(|change| LogRow::new(trace, plan, change)).collect();
     Table::of("repair_log", "Repair log", &rows).preview(20).when_empty("No individual changes.")
 }

@@ -132,7 +132,7 @@ impl LaneRow {
         // A tid of a lane is used nowhere else in the file, so it names the lane.
         let mut by_tid: BTreeMap<u32, usize> = BTreeMap::new();
         by_tid.extend(plan.lanes.iter().enumerate().map(|(index, lane)| (lane.tid, index)));
-        for edit in plan.edits.values() {
+        for edit in plan.edits().values() {
             if let Some(lane) = edit.tid.and_then(|tid| by_tid.get(&tid)) {
                 rows[*lane].n_events += 1;
             }

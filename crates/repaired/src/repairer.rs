@@ -137,7 +137,7 @@ impl Proof {
         let n = |rule| plan.counts.get(&rule).copied().unwrap_or_default();
         let instants = n(Rule::SliceToInstant);
         let asides =
-            plan.edits.values().filter(|edit| edit.action == Action::SetAside).count() as u64;
+            plan.edits().values().filter(|edit| edit.action == Action::SetAside).count() as u64;
         let lanes = lane_events(plan);
         let clipped = n(Rule::ClipImpossible);
         let mut rows = Vec::new();

@@ -6,7 +6,7 @@ use trace::{Bind, BuildIdHasher, Flags, Phase, Row, Trace, each_of};
 
 use crate::perfetto::Survey;
 use crate::perfetto::order;
-use crate::plan::{RepairPlan, Rule};
+use crate::types::{RepairPlan, Rule};
 use crate::view::View;
 
 /// The identity of a flow in the importer: id, category, name.
@@ -176,8 +176,7 @@ fn tell_binds_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) -> bool
         }
     }
     for (row, id) in &renumbered {
-        plan.edit_mut(*row).bind_id = Some(*id);
-        plan.note(*row, Rule::DuplicateFlow, None);
+        plan.change(*row, Rule::DuplicateFlow, None, |edit| edit.bind_id = Some(*id));
     }
     !renumbered.is_empty()
 }
@@ -239,8 +238,7 @@ pub(super) fn tell_apart(trace: &Trace, plan: &mut RepairPlan, work: &Survey) ->
         renumbered.extend(new_id.map(|id| (row, id)));
     }
     for (row, id) in renumbered {
-        plan.edit_mut(row).flow_id = Some(id);
-        plan.note(row, Rule::DuplicateFlow, None);
+        plan.change(row, Rule::DuplicateFlow, None, |edit| edit.flow_id = Some(id));
     }
     true
 }

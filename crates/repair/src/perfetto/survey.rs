@@ -10,8 +10,8 @@ use super::nesting::{self, Bindings, Trouble, Walk};
 use super::threads::Threads;
 use super::{Prediction, census};
 use crate::flows;
-use crate::plan::RepairPlan;
 use crate::rows::RowSet;
+use crate::types::RepairPlan;
 use crate::view::{Lens, View};
 
 /// What the importer makes of a trace.
