@@ -18,7 +18,7 @@ use timeline::gpu::Gpu;
 pub const UNKNOWN: &str = "unknown";
 
 /// The architecture that the trace shows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedArch {
     /// As compilers spell it: `gfx942`, `sm_90`, or `unknown`.
     pub observed_arch: String,
@@ -55,7 +55,7 @@ pub enum ArchRelation {
 }
 
 /// The observed architecture against the target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchVerdict {
     /// The match, as in the artifact contract.
     pub arch_match: ArchMatch,

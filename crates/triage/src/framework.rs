@@ -122,7 +122,7 @@ const MARKS: &[Marks] = &[
 ];
 
 /// The vote.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameworkVote {
     /// Who won.
     pub framework: Framework,

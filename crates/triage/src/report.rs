@@ -18,14 +18,13 @@ use analysis::MatrixRow;
 use timeline::percent;
 
 /// Everything triage found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TriageReport {
     /// The stages, in order.
     pub stages: Vec<StageRow>,
     /// Kernels by stage, most time first.
     pub kernels: Vec<KernelTableRow>,
     /// Kernels by name alone, over all stages of a device, most time first; their stage is empty.
-    #[serde(default)]
     pub merged: Vec<KernelTableRow>,
     /// What is known of how kernels were launched and ops called.
     pub launch_note: String,
@@ -83,7 +82,7 @@ impl BeforeWindowSum {
 }
 
 /// How much GPU time maps to ops and Python lines.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// GPU time of all slices that the tables count, in ns.
     pub total_ns: i64,
@@ -91,41 +90,30 @@ pub struct Coverage {
     pub op_ns: i64,
     /// From the first start to the last end of all slices, also of those that the tables do not count, in ns; the sum over
     /// all devices.
-    #[serde(default)]
     pub window_ns: i64,
     /// Of `window_ns`, how long a GPU ran any of them.
-    #[serde(default)]
     pub busy_ns: i64,
     /// Of `busy_ns`, how long a GPU ran nothing but communication.
-    #[serde(default)]
     pub only_communication_ns: i64,
     /// Of `window_ns`, how long the GPU was idle with work queued.
-    #[serde(default)]
     pub gpu_blocked_ns: i64,
     /// Whether any op has its inputs (`record_shapes=True`).
-    #[serde(default)]
     pub has_inputs: bool,
     /// Whether frames of Python are recorded (`with_stack=True`).
-    #[serde(default)]
     pub has_frames: bool,
     /// Part of it in collectives that map to no op: the reducer of DDP launches them.
-    #[serde(default)]
     pub collective_ns: i64,
     /// Part of it in GEMMs that convolutions launch.
-    #[serde(default)]
     pub convolution_gemm_ns: i64,
     /// Part of it in kernels to which TorchInductor gives no names of their own.
-    #[serde(default)]
     pub bare_ns: i64,
     /// Part of `total_ns` that maps to a Python line.
     pub python_ns: i64,
     /// Of `python_ns`, what is work of the backward pass and has the line of its op in the forward pass.
-    #[serde(default)]
     pub forward_ns: i64,
     /// GPU slices that graphs launched.
     pub graph_slices: u64,
     /// Kernels among them.
-    #[serde(default)]
     pub graph_kernels: u64,
     /// Of these, those whose op a capture or mapping trace told.
     pub graph_mapped: u64,
@@ -134,13 +122,10 @@ pub struct Coverage {
     /// Graph launches.
     pub replays: u64,
     /// The capture traces that were given, and what each was used for.
-    #[serde(default)]
     pub captures: Vec<CaptureUse>,
     /// What the mapping trace mapped by kernel name, if one was given.
-    #[serde(default)]
     pub by_mapping: Option<MappedByName>,
     /// The same of the kernel map.
-    #[serde(default)]
     pub by_map: Option<MappedByName>,
 }
 

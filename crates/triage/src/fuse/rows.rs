@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use report::{Cell, Column, Row, Unit, Word, short_name, units};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::advice::{Advice, Rule};
 use super::find::{Candidate, Sought};
@@ -26,14 +26,13 @@ const MAX_LOCATIONS: usize = 4;
 const NAME_LENGTH: usize = 56;
 
 /// The kernels that are fused or could be fused, in one stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FuseRow {
     /// The stage's id.
     pub stage: String,
     /// The device's id.
     pub device: String,
     /// 1 to 3 by `savings_pct`; `None` where the work is fused already.
-    #[serde(default)]
     pub priority: Option<u8>,
     /// The id of the pattern: `F01` to `F47` for fused kernels of frameworks, `K01` to `K17` for chains.
     pub pattern_id: String,
@@ -44,13 +43,10 @@ pub struct FuseRow {
     /// `Confirmed` or `Candidate`: of the pattern, not of the gain.
     pub confidence: String,
     /// The wall time that goes away at most, in ns: an estimate. `None` where the work is fused already.
-    #[serde(default)]
     pub savings_bound_ns: Option<i64>,
     /// That in percent of the GPU span of the device.
-    #[serde(default)]
     pub savings_pct: Option<f64>,
     /// What the gain rests on: `Estimate` if launches are recorded, `Rough estimate` if they are not.
-    #[serde(default)]
     pub gain_confidence: Option<String>,
     /// Time of the kernels concerned, in nanoseconds.
     pub related_ns: i64,
@@ -61,10 +57,8 @@ pub struct FuseRow {
     /// What would replace them.
     pub candidate_fused_path: String,
     /// What to do; empty where the work is fused already.
-    #[serde(default)]
     pub action: String,
     /// How to check the result; empty where the work is fused already.
-    #[serde(default)]
     pub check: String,
     /// Places where the parts are next to each other, and launches of the fused kernel.
     pub n_occurrences: u64,

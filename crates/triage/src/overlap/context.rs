@@ -1,7 +1,6 @@
 //! The surroundings of the longest instance of each row: its neighbours on the stream, the calls that lead to it, and what
 //! follows for overlap.
 
-use serde::{Deserialize, Serialize};
 use trace::Row;
 
 use super::risk::{Surroundings, near_ns};
@@ -12,7 +11,7 @@ use crate::stages::Stage;
 use timeline::gpu::Gpu;
 
 /// The surroundings of a row's longest instance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverlapContext {
     /// Part of the run.
     pub stage: Stage,
@@ -39,7 +38,7 @@ pub struct OverlapContext {
 }
 
 /// A neighbour on the stream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextTo {
     /// Its name.
     pub kernel_name: String,

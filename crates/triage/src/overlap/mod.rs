@@ -21,7 +21,6 @@ mod window_rows;
 mod tests;
 
 use catalog::remedies::RunFacts;
-use serde::{Deserialize, Serialize};
 use trace::Details;
 
 use super::facts::Regions;
@@ -67,7 +66,7 @@ impl Default for OverlapOptions<'_> {
 }
 
 /// How much ran at once, over all devices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Concurrency {
     /// At least one slice ran.
     pub busy_ns: i64,

@@ -1,14 +1,14 @@
 //! The rows of the overlap table.
 
 use report::{Cell, Column, Row, RowKey, Unit, Word};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::stages::Stage;
 use crate::words;
 use analysis::columns;
 
 /// What one kernel's overlap means, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OverlapRow {
     /// Part of the run.
     pub stage: Stage,
@@ -49,7 +49,6 @@ pub struct OverlapRow {
     /// The wall time that would go away at most, in ns: an estimate. `None` where no remedy applies.
     pub savings_bound_ns: Option<i64>,
     /// That in percent of the GPU span of the device.
-    #[serde(default)]
     pub savings_pct: Option<f64>,
     /// Number of launches.
     pub n_instances: u64,

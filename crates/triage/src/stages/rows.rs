@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use catalog::Category;
 use report::{Cell, Column, Row, Unit, units};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use trace::{StringTable, Trace, TrackId};
 
 use super::find::Evidence;
@@ -21,7 +21,7 @@ use timeline::launches::Launches;
 use timeline::percent;
 
 /// All GPU slices of one stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageRow {
     /// The stage.
     pub stage: Stage,
@@ -40,11 +40,9 @@ pub struct StageRow {
     /// `None` if launches are not recorded, communication is most of the busy time, or the row is what no other stage holds.
     pub launch_bound: Option<bool>,
     /// `late_ns` in percent of Busy and all the gaps before its slices but pauses.
-    #[serde(default)]
     pub late_pct: f64,
     /// Of gaps of less than 1 ms that end with a launch of the stage that came too late, the time before the end of the launch
     /// call, without time in a data loader and without allocations.
-    #[serde(default)]
     pub late_ns: i64,
     /// Whether a graph launched any of its kernels.
     #[serde(skip)]
