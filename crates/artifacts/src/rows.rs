@@ -4,7 +4,7 @@
 //! breaking whoever reads artifacts.
 
 use serde::{Deserialize, Serialize};
-use triage::{FuseRow, KernelTableRow, OverlapRow};
+use triage::{FuseRow, KernelTableRow, Note, OverlapRow, Stage};
 
 use super::number::{Micros, Percent};
 
@@ -150,13 +150,13 @@ impl From<&KernelTableRow> for KernelArtifact {
     fn from(row: &KernelTableRow) -> Self {
         let (gfx, sm) = catalog::architecture(&row.kernel_name);
         Self {
-            stage: row.stage.clone(),
+            stage: row.stage.map_or("", Stage::id).to_owned(),
             kernel_name: row.kernel_name.clone(),
-            category: row.category.clone(),
+            category: row.category.id().to_owned(),
             time_share_pct: Percent(row.share_pct),
             python_location: or_unresolved(Some(&row.python_location)),
-            notes: row.notes.join(";"),
-            family: row.family.clone(),
+            notes: row.notes.iter().map(Note::to_string).collect::<Vec<_>>().join(";"),
+            family: row.family.id().to_owned(),
             total_us: Micros(row.total_ns),
             launches: row.launches,
             avg_us: Micros(row.mean_ns),
@@ -165,7 +165,7 @@ impl From<&KernelTableRow> for KernelArtifact {
             exposed_us: Micros(row.exposed_ns),
             queue_us: row.queue_ns.map(Micros),
             cpu_op: or_unresolved(Some(&row.cpu_op)),
-            mapping_confidence: row.mapping_confidence.clone(),
+            mapping_confidence: row.mapping_confidence.id().to_owned(),
             location_share_pct: Percent(row.location_share_pct),
             modules: Some(row.modules.clone()).filter(|modules| !modules.is_empty()),
             arch_hint: gfx.or_else(|| sm.map(|sm| format!("sm_{sm}"))),

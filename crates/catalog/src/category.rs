@@ -36,6 +36,12 @@ macro_rules! categories {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Category { $(#[doc = $doc] $variant,)* }
 
+        impl Default for Category {
+            fn default() -> Self {
+                Self::Other
+            }
+        }
+
         impl Category {
             /// Every category, in the order reports list them.
             pub const ALL: &[Self] = &[$(Self::$variant),*];

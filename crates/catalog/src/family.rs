@@ -12,6 +12,12 @@ macro_rules! families {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Family { $(#[doc = $title] $variant,)* }
 
+        impl Default for Family {
+            fn default() -> Self {
+                Self::Custom
+            }
+        }
+
         impl Family {
             /// Every family, in the order reports list them.
             pub const ALL: &[Self] = &[$(Self::$variant),*];

@@ -44,12 +44,12 @@ pub use repaired::{
 };
 pub use timeline::Options;
 pub use triage::{
-    BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, Concurrency, Confidence, Coverage,
-    FuseRow, InstanceRow, KernelDetails, KernelKey, KernelMap, KernelTableRow, MappedByName,
-    NextTo, OverlapContext, OverlapRow, OverlapWindow, RoleGuess, Signs, Sources, Stage, StageRow,
-    TriageOptions, TriageReport, TriageSlices, WindowLane, WindowSlice, above_cutoff, gpu_text,
-    guess_map, guess_roles, kernel_map, map_names, overlap_windows, triage, triage_kept,
-    window_text,
+    BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, CategoryReason, Concurrency, Confidence,
+    Coverage, FuseRow, InstanceRow, KernelDetails, KernelKey, KernelLine, KernelMap,
+    KernelTableRow, MappedByName, NextTo, Note, OverlapContext, OverlapRow, OverlapWindow,
+    RoleGuess, Signs, Sources, Stage, StageRow, TriageOptions, TriageReport, TriageSlices,
+    WindowLane, WindowSlice, above_cutoff, gpu_text, guess_map, guess_roles, kernel_map, map_names,
+    overlap_windows, triage, triage_kept, window_text,
 };
 pub use {artifacts, report, trace};
 

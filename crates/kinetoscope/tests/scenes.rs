@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use kinetoscope::{Options, Sources, TriageOptions, TriageReport, triage};
+use kinetoscope::{Category, Confidence, Options, Sources, TriageOptions, TriageReport, triage};
 use serde_json::Value;
 
 /// A part of a kernel's name, and the op that launches it in every scene.
@@ -28,11 +28,11 @@ fn report(file: &[u8], captures: &[&[u8]]) -> TriageReport {
     triage(&common::decode(file).trace, &everything, &sources)
 }
 
-fn assert_ops(name: &str, report: &TriageReport, confidence: &str) {
+fn assert_ops(name: &str, report: &TriageReport, confidence: Confidence) {
     let mut n = 0;
     for row in report.kernels.iter().filter(|row| !row.kernel_name.starts_with("Memcpy")) {
         let (_, op) = OPS.iter().find(|(part, _)| row.kernel_name.contains(part)).unwrap();
-        assert_eq!((&*row.cpu_op, &*row.mapping_confidence), (*op, confidence), "{name}");
+        assert_eq!((&*row.cpu_op, row.mapping_confidence), (*op, confidence), "{name}");
         n += 1;
     }
     assert!(n >= 4, "{name}: {n} rows");
@@ -43,18 +43,18 @@ fn every_kernel_has_the_op_that_launched_it() {
     for name in
         ["dependent_launch", "epoch_times", "folded_tids", "rank_0", "rank_1", "rocm_overrun"]
     {
-        assert_ops(name, &report(&testkit::scene_gz(name), &[]), "exact");
+        assert_ops(name, &report(&testkit::scene_gz(name), &[]), Confidence::Exact);
     }
 }
 
 #[test]
 fn a_replayed_kernel_has_its_op_from_the_capture_and_from_nowhere_else() {
     let (replay, capture) = (testkit::scene_gz("graph_replay"), testkit::scene_gz("graph_capture"));
-    for row in report(&replay, &[]).kernels.iter().filter(|row| row.category != "memcpy") {
-        assert_ne!(row.mapping_confidence, "exact", "{}", row.kernel_name);
+    for row in report(&replay, &[]).kernels.iter().filter(|row| row.category != Category::Memcpy) {
+        assert_ne!(row.mapping_confidence, Confidence::Exact, "{}", row.kernel_name);
         assert!(OPS.iter().all(|(_, op)| row.cpu_op != *op), "{}: {}", row.kernel_name, row.cpu_op);
     }
-    assert_ops("graph_replay", &report(&replay, &[&capture]), "replay");
+    assert_ops("graph_replay", &report(&replay, &[&capture]), Confidence::Replay);
 }
 
 /// A GPU slice of the second reading: device, name, stream, start and end.

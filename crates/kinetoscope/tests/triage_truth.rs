@@ -11,7 +11,7 @@ mod common;
 use std::collections::{BTreeMap, HashSet};
 
 use kinetoscope::trace::Trace;
-use kinetoscope::{Options, Sources, TriageOptions, TriageReport, triage};
+use kinetoscope::{Note, Options, Sources, TriageOptions, TriageReport, triage};
 use serde_json::Value;
 
 /// Launches and nanoseconds.
@@ -121,7 +121,7 @@ fn assert_tables_add_up(name: &str, report: &TriageReport, expected: Sum) {
         let rows = report
             .kernels
             .iter()
-            .filter(|row| row.stage == stage.stage.id() && row.device == stage.device);
+            .filter(|row| row.stage == Some(stage.stage) && row.device == stage.device);
         let rows = rows.fold((0, 0, 0.0), |sum, row| {
             (sum.0 + row.launches, sum.1 + row.total_ns, sum.2 + row.share_pct)
         });
@@ -173,7 +173,10 @@ fn every_row_of_triage_equals_the_reference() {
             .kernels
             .iter()
             .flat_map(|row| &row.notes)
-            .filter_map(|note| note.strip_prefix("launched-before-window:")?.parse::<u64>().ok())
+            .map(|note| match note {
+                Note::LaunchedBeforeWindow(n) => *n,
+                _ => 0,
+            })
             .sum();
         assert_eq!(marked, before.0, "{name}: marked in the notes");
     });

@@ -44,8 +44,19 @@ pub struct Work {
     pub category: Category,
     /// The library or compiler that it comes from.
     pub family: Family,
-    /// Whether the category is that of its ops: the name matches no rule. Only triage has ops.
-    pub by_op: bool,
+    /// What decided the category.
+    pub decided_by: DecidedBy,
+}
+
+/// What decided the category of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecidedBy {
+    /// The rule of the catalog with this id.
+    Rule(&'static str),
+    /// Its ops: no rule matches the name, or the rule leaves it open. Only triage has ops.
+    Op,
+    /// Nothing: no rule matches the name, and its ops are unknown.
+    Nothing,
 }
 
 /// One GPU slice.
@@ -268,7 +279,11 @@ impl<'a> Gpu<'a> {
 impl Work {
     fn of(trace: &Trace, name: StringId, kind: RawKind, platform: Platform) -> Self {
         let class = catalog::classify(kind, trace.strings.get(name), platform);
-        Self { name, kind, category: class.category, family: class.family, by_op: false }
+        let decided_by = match class.category {
+            Category::Other => DecidedBy::Nothing,
+            _ => DecidedBy::Rule(class.rule),
+        };
+        Self { name, kind, category: class.category, family: class.family, decided_by }
     }
 }
 

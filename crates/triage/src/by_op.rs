@@ -6,7 +6,7 @@ use catalog::{Category, category_of_cpu_op, samples};
 
 use super::attribution::Linker;
 use super::facts::Regions;
-use timeline::gpu::{Gpu, Work};
+use timeline::gpu::{DecidedBy, Gpu, Work};
 use timeline::launches::Launches;
 
 /// Whether the op may say more than the name: of a name that no rule knows, and of one that sorts, for sorting alone does
@@ -79,24 +79,27 @@ pub(super) fn classify(gpu: &mut Gpu<'_>, linker: &Linker<'_>) {
     }
     for (work, (_, category)) in most {
         let work = &mut gpu.works[work];
-        work.by_op = category != work.category;
-        work.category = category;
+        if category != work.category {
+            work.category = category;
+            work.decided_by = DecidedBy::Op;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{KernelKey, Sources, TriageOptions, triage_kept};
+    use crate::{CategoryReason, KernelKey, Note, Sources, TriageOptions, triage_kept};
+    use catalog::Category;
     use fixture::{Fixture, kernel, slice};
 
     #[test]
     fn a_sort_is_sampling_only_where_its_op_says_so() {
         let sort = "void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<long, int>::Policy800>(int)";
         for (op, expected) in [
-            ("aten::embedding_dense_backward", "scan_sort"),
-            ("aten::_index_put_impl_", "scan_sort"),
-            ("aten::topk", "sampling_topk"),
-            ("sgl_kernel::top_p_sampling_from_probs", "sampling_topk"),
+            ("aten::embedding_dense_backward", Category::ScanSort),
+            ("aten::_index_put_impl_", Category::ScanSort),
+            ("aten::topk", Category::SamplingTopk),
+            ("sgl_kernel::top_p_sampling_from_probs", Category::SamplingTopk),
         ] {
             let mut fixture = Fixture::default();
             let cpu = |category, name| slice(category, name).on(1, 1);
@@ -112,9 +115,10 @@ mod tests {
     #[test]
     fn list_arithmetic_is_the_optimizer_s_where_its_step_launches_it() {
         let lists = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<2>, at::native::(anonymous namespace)::BinaryOpListAlphaFunctor<float, 2, 2, 0>, std::plus<float>, float>(int)";
-        for (range, expected) in
-            [("Optimizer.step#AdamW.step", "optimizer"), ("clip_grad_norm_", "elementwise")]
-        {
+        for (range, expected) in [
+            ("Optimizer.step#AdamW.step", Category::Optimizer),
+            ("clip_grad_norm_", Category::Elementwise),
+        ] {
             let mut fixture = Fixture::default();
             let cpu = |category, name| slice(category, name).on(1, 1);
             fixture.push(cpu("user_annotation", range).at(90, 100));
@@ -148,14 +152,14 @@ mod tests {
         let (report, slices) = triage_kept(&trace, &TriageOptions::default(), &Sources::default());
         let rows = report.kernels.iter();
         let found: Vec<_> =
-            rows.map(|row| (&*row.kernel_name, &*row.category, row.notes.join(";"))).collect();
+            rows.map(|row| (&*row.kernel_name, row.category, &row.notes[..])).collect();
         let expected = [
-            ("qwertz_v2", "elementwise", "category-by-op".to_owned()),
-            ("asdf_v3", "other", String::new()),
-            ("void flash_fwd_kernel<1>()", "attention", String::new()),
+            ("qwertz_v2", Category::Elementwise, &[Note::CategoryByOp][..]),
+            ("asdf_v3", Category::Other, &[]),
+            ("void flash_fwd_kernel<1>()", Category::Attention, &[]),
         ];
         assert_eq!(found, expected);
         let key = KernelKey { stage: "all".into(), device: None, kernel_name: "qwertz_v2".into() };
-        assert_eq!(slices.kernel(&trace, &key, 1).unwrap().rule, "by-context");
+        assert_eq!(slices.kernel(&trace, &key, 1).unwrap().reason, CategoryReason::Op);
     }
 }

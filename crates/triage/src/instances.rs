@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use catalog::Category;
 use report::{Cell, Column, Row as ReportRow, Table, Unit};
 use serde::{Deserialize, Serialize};
 use trace::{Row, StreamId, Trace};
@@ -11,7 +10,7 @@ use super::site::{Confidence, Site};
 use super::stages::{Stage, Stages};
 use crate::site::Attribution;
 use analysis::columns;
-use timeline::gpu::{Gpu, Work};
+use timeline::gpu::{DecidedBy, Gpu, Work};
 use timeline::launches::Launches;
 use timeline::percent;
 use timeline::streams::{names, stream_labels};
@@ -34,7 +33,6 @@ pub struct TriageSlices {
     site_of: Vec<u32>,
     /// The labels of streams, as the tables have them.
     streams: Vec<((bool, i64, String), String)>,
-    platform: catalog::Platform,
 }
 
 /// Which row of the kernel table.
@@ -57,8 +55,8 @@ pub struct KernelDetails {
     pub category: String,
     /// Family id.
     pub family: String,
-    /// Id of the rule that gave the category; empty if none did.
-    pub rule: String,
+    /// What gave the category.
+    pub reason: CategoryReason,
     /// Number of launches.
     pub n: u64,
     /// Its call sites, most time first.
@@ -67,6 +65,28 @@ pub struct KernelDetails {
     pub n_sites_left_out: u64,
     /// Some of its launches, by start.
     pub instances: Vec<InstanceRow>,
+}
+
+/// What gave a kernel its category.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CategoryReason {
+    /// Nothing: no rule matches the name.
+    #[default]
+    Nothing,
+    /// The rule with this id.
+    Rule(String),
+    /// The ops that launched it.
+    Op,
+}
+
+impl From<DecidedBy> for CategoryReason {
+    fn from(decided_by: DecidedBy) -> Self {
+        match decided_by {
+            DecidedBy::Rule(id) => Self::Rule(id.to_owned()),
+            DecidedBy::Op => Self::Op,
+            DecidedBy::Nothing => Self::Nothing,
+        }
+    }
 }
 
 /// One place that a kernel came from.
@@ -138,26 +158,15 @@ impl TriageSlices {
             sites: places.sites,
             site_of: places.site_of,
             streams: stream_labels(gpu),
-            platform: timeline::device::platform(gpu.trace),
         }
     }
 
     /// Adds the slices of another device.
     pub(super) fn append(&mut self, other: Self) {
-        let Self {
-            works,
-            rows,
-            work_of,
-            stage_of,
-            exposed_ns,
-            launch_of,
-            sites,
-            site_of,
-            streams,
-            platform,
-        } = other;
+        let Self { works, rows, work_of, stage_of, exposed_ns, launch_of, sites, site_of, streams } =
+            other;
         // Names and streams are those of the trace, the same for every device.
-        (self.works, self.streams, self.platform) = (works, streams, platform);
+        (self.works, self.streams) = (works, streams);
         let base = self.sites.len() as u32;
         self.rows.extend(rows);
         self.work_of.extend(work_of);
@@ -175,15 +184,12 @@ impl TriageSlices {
         let all = self.find(trace, key);
         let first = *all.first()?;
         let work = self.works.get(self.work_of[first] as usize)?;
-        let class = catalog::classify(work.kind, &key.kernel_name, self.platform);
-        // What a kernel's context made of it is not in the catalog's rules.
-        let rule = if class.category == work.category { class.rule } else { "by-context" };
         let (sites, n_sites_left_out) = self.call_sites(trace, &all);
         Some(KernelDetails {
             key: key.clone(),
             category: work.category.id().to_owned(),
             family: work.family.id().to_owned(),
-            rule: if work.category == Category::Other { String::new() } else { rule.to_owned() },
+            reason: work.decided_by.into(),
             n: all.len() as u64,
             sites,
             n_sites_left_out,
@@ -395,7 +401,7 @@ mod tests {
         let (_, slices) = triage_kept(&trace, &TriageOptions::default(), &Sources::default());
         let found = slices.kernel(&trace, &key("gemm"), 1).unwrap();
         assert_eq!((found.n, &*found.category), (3, "gemm"));
-        assert!(!found.rule.is_empty());
+        assert!(matches!(found.reason, CategoryReason::Rule(_)), "{:?}", found.reason);
         let rows: Vec<_> = found
             .instances
             .iter()

@@ -9,9 +9,10 @@ use trace::{LaunchConfig, StreamId};
 
 use super::arguments::Arguments;
 use super::kernel_row::KernelTableRow;
+use super::notes::Note;
 use super::site::{Attribution, Confidence, is_convolution};
 use super::stages::Stage;
-use timeline::gpu::Gpu;
+use timeline::gpu::{DecidedBy, Gpu};
 use timeline::launches::Launches;
 use timeline::median;
 use timeline::percent;
@@ -136,32 +137,30 @@ impl Sums {
         let place = Place::of(&self.sites, places);
         let mut notes = Vec::new();
         if place.graph {
-            notes.push("graph-launched".to_owned());
+            notes.push(Note::GraphLaunched);
         }
         if self.orphans > 0 {
-            notes.push(format!("launched-before-window:{}", self.orphans));
+            notes.push(Note::LaunchedBeforeWindow(self.orphans));
         }
-        if gpu.works[work].by_op {
-            notes.push("category-by-op".to_owned());
+        if gpu.works[work].decided_by == DecidedBy::Op {
+            notes.push(Note::CategoryByOp);
         }
-        if let Some(op) = &place.forward_op {
-            notes.push(format!("line-of-forward-op:{op}"));
-        }
+        notes.extend(place.forward_op.map(Note::LineOfForwardOp));
         if place.n_locations > 1 {
-            notes.push(format!("locations:{}", place.n_locations));
+            notes.push(Note::Locations(place.n_locations as u64));
         }
         let trace = gpu.trace;
         let category = gpu.works[work].category;
         // What would make a linear layer faster does nothing for it.
         if category == Category::Gemm && is_convolution(&place.cpu_op) {
-            notes.push("gemm-of-convolution".to_owned());
+            notes.push(Note::GemmOfConvolution);
         }
         KernelTableRow {
-            stage: stage.id().to_owned(),
+            stage: Some(stage),
             device: String::new(),
             kernel_name: trace.strings.get(gpu.works[work].name).to_owned(),
-            category: category.id().to_owned(),
-            family: gpu.works[work].family.id().to_owned(),
+            category,
+            family: gpu.works[work].family,
             total_ns: self.total_ns,
             share_pct: percent(self.total_ns, stage_ns),
             launches: n as u64,
@@ -175,7 +174,7 @@ impl Sums {
             locations: place.locations,
             modules: place.modules,
             cpu_op: place.cpu_op,
-            mapping_confidence: place.confidence.unwrap_or(Confidence::None).id().to_owned(),
+            mapping_confidence: place.confidence,
             streams: names(&self.streams, labels),
             first_seen_ns: self.first_ns,
             notes,
@@ -194,7 +193,7 @@ struct Place {
     cpu_op: String,
     /// The op of the forward pass whose line it is.
     forward_op: Option<String>,
-    confidence: Option<Confidence>,
+    confidence: Confidence,
     ns: i64,
     graph: bool,
     n_locations: usize,
@@ -248,7 +247,7 @@ impl Place {
         place.ns = if location.is_empty() { 0 } else { of_line.part.ns };
         place.modules = modules(of_line.modules, total_ns);
         place.forward_op = site.forward_op.clone();
-        place.confidence = Some(site.confidence);
+        place.confidence = site.confidence;
         place.location = location;
         place
     }
@@ -314,7 +313,7 @@ fn how_launched(
         return;
     };
     row.cpu_op = op.to_owned();
-    row.mapping_confidence = places.site(first).confidence.id().to_owned();
+    row.mapping_confidence = places.site(first).confidence;
     row.group_share_pct = if row.total_ns == 0 { 100.0 } else { percent(part.ns, row.total_ns) };
     if let Some(config) = config.and_then(|config| arguments.configs.get(config as usize)) {
         let LaunchConfig {
@@ -342,8 +341,8 @@ fn how_launched(
         row.gemm_shape = call.gemm.map(|gemm| gemm.to_string());
     }
     row.n_shapes = calls.len() as u64;
-    let captured = slices.filter(|slice| arguments.is_captured(*slice)).count();
+    let captured = slices.filter(|slice| arguments.is_captured(*slice)).count() as u64;
     if captured > 0 {
-        row.notes.push(format!("launch-from-capture:{captured}"));
+        row.notes.push(Note::LaunchFromCapture(captured));
     }
 }

@@ -19,12 +19,15 @@ mod facts;
 mod framework;
 mod fuse;
 mod idle;
+mod ids;
 mod instances;
+mod kernel_line;
 mod kernel_map;
 mod kernel_row;
 mod kernel_table;
 mod mapping;
 mod nest;
+mod notes;
 mod overlap;
 mod precision;
 mod python;
@@ -50,10 +53,14 @@ mod tests {
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
 pub use fuse::FuseRow;
-pub use instances::{CallSite, InstanceRow, KernelDetails, KernelKey, TriageSlices};
+pub use instances::{
+    CallSite, CategoryReason, InstanceRow, KernelDetails, KernelKey, TriageSlices,
+};
+pub use kernel_line::{KernelLine, Rest, above_cutoff};
 pub use kernel_map::{KernelMap, MappedKernel, MappedSite, kernel_map};
-pub use kernel_row::{KernelTableRow, above_cutoff};
+pub use kernel_row::KernelTableRow;
 pub use mapping::MappedByName;
+pub use notes::Note;
 pub use overlap::{
     Concurrency, NextTo, OverlapContext, OverlapRow, OverlapWindow, WindowLane, WindowSlice,
     overlap_windows,
@@ -463,7 +470,7 @@ fn on_device(
     let kernels = kernels_of(&stage_of);
     let several = kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage);
     let mut merged = if several { kernels_of(&|_| Stage::All) } else { kernels.clone() };
-    merged.iter_mut().for_each(|row| row.stage.clear());
+    merged.iter_mut().for_each(|row| row.stage = None);
     let context = FuseContext {
         framework: Some(framework.framework),
         tp: options.tp,

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::arch::ObservedArch;
 use super::framework::FrameworkVote;
 use super::fuse::FuseRow;
-use super::kernel_row::{FROM_ARGUMENTS, KernelTableRow, above_cutoff};
+use super::kernel_line::{FROM_ARGUMENTS, KernelLine, above_cutoff};
+use super::kernel_row::KernelTableRow;
 use super::mapping::MappedByName;
 use super::overlap::{Concurrency, OverlapContext, OverlapRow};
 use super::replay::{CaptureUse, Replayed};
@@ -24,7 +25,7 @@ pub struct TriageReport {
     pub stages: Vec<StageRow>,
     /// Kernels by stage, most time first.
     pub kernels: Vec<KernelTableRow>,
-    /// Kernels by name alone, over all stages of a device, most time first; their stage is empty.
+    /// Kernels by name alone, over all stages of a device, most time first.
     pub merged: Vec<KernelTableRow>,
     /// What is known of how kernels were launched and ops called.
     pub launch_note: String,
@@ -289,7 +290,7 @@ impl TriageReport {
     #[must_use]
     pub fn only(mut self, stage: Stage) -> Self {
         self.stages.retain(|row| row.stage == stage);
-        self.kernels.retain(|row| row.stage == stage.id());
+        self.kernels.retain(|row| row.stage == Some(stage));
         self.overlap.retain(|row| row.stage == stage);
         self.contexts.retain(|context| context.stage == stage);
         self.fuse.retain(|row| row.stage == stage.id());
@@ -316,7 +317,7 @@ impl TriageReport {
         let mut sums: BTreeMap<(&str, &str), (i64, u64)> = BTreeMap::new();
         let mut all_ns = 0_i64;
         for row in &self.kernels {
-            let (total_ns, n) = sums.entry((&row.category, &row.family)).or_default();
+            let (total_ns, n) = sums.entry((row.category.id(), row.family.id())).or_default();
             *total_ns = total_ns.saturating_add(row.total_ns);
             *n += row.launches;
             all_ns = all_ns.saturating_add(row.total_ns);
@@ -343,7 +344,8 @@ impl TriageReport {
         if !self.kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage) {
             return None;
         }
-        let table = Table::of("kernels-merged", "Kernels", &self.merged).without("stage");
+        let lines: Vec<KernelLine> = self.merged.iter().cloned().map(KernelLine::from).collect();
+        let table = Table::of("kernels-merged", "Kernels", &lines).without("stage");
         let table = if self.devices().len() > 1 { table } else { table.without("device") };
         let table = table.without_missing(FROM_ARGUMENTS).summing(&["total_ns", "launches"]);
         Some(table.when_empty(NOTHING))

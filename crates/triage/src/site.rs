@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 /// Confidence that a GPU slice came from the named place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// By the file's own ids: correlation and `External id`.
@@ -23,6 +25,7 @@ pub enum Confidence {
     /// Only the call that launched it is known.
     Launch,
     /// Nothing is known.
+    #[default]
     None,
 }
 

@@ -2,7 +2,7 @@
 
 use report::{Cell, Word};
 
-use crate::{Confidence, Stage};
+use crate::{Confidence, Note, Stage};
 
 /// Statuses of a fuse pattern.
 pub const FUSE_STATUS: &[Word] = &[
@@ -41,52 +41,34 @@ pub(crate) const DEPENDENCY_RISK: &[Word] = &[
     Word { id: "low", label: "low", meaning: "no sign of a dependency" },
 ];
 
-/// Remarks on a kernel that a program can read, and what they mean. A remark may end with `:` and a value.
-const NOTES: &[Word] = &[
-    Word { id: "graph-launched", label: "launched by a graph", meaning: "" },
-    Word { id: "launched-before-window", label: "launched before profiling started", meaning: "" },
-    Word { id: "category-by-op", label: "category from its op", meaning: "" },
-    Word { id: "line-of-forward-op", label: "line of the forward op", meaning: "" },
-    Word { id: "locations", label: "Python functions", meaning: "" },
-    Word { id: "gemm-of-convolution", label: "GEMM of a convolution", meaning: "" },
-    Word { id: "launch-from-capture", label: "launch configs from the capture", meaning: "" },
-    Word { id: "p50-not-defined", label: "no median of several kernels", meaning: "" },
-];
-
 /// A stage by its id.
 #[must_use]
 pub fn stage(id: &str) -> Cell<'_> {
     let known = Stage::EVERY.into_iter().find(|stage| stage.id() == id);
-    known.map_or_else(
-        || id.into(),
+    known.map_or_else(|| id.into(), |stage| of_stage(Some(stage)))
+}
+
+/// A stage; empty where a row sums all of them.
+pub(crate) fn of_stage(stage: Option<Stage>) -> Cell<'static> {
+    stage.map_or_else(
+        || "".into(),
         |stage| Word { id: stage.id(), label: stage.title(), meaning: "" }.into(),
     )
 }
 
-/// The confidence of a place by its id.
-pub(crate) fn confidence(id: &str) -> Cell<'_> {
-    let known = Confidence::EVERY.into_iter().find(|confidence| confidence.id() == id);
-    known.map_or_else(
-        || id.into(),
-        |confidence| {
-            let (id, label) = (confidence.id(), confidence.label());
-            Word { id, label, meaning: confidence.in_words() }.into()
-        },
-    )
+/// The confidence of a place.
+pub(crate) fn confidence(confidence: Confidence) -> Cell<'static> {
+    let (id, label) = (confidence.id(), confidence.label());
+    Word { id, label, meaning: confidence.in_words() }.into()
 }
 
-/// Remarks in words; their ids stay in the JSON. `locations:3` reads "Python functions: 3".
-pub(crate) fn notes(notes: &[String]) -> Cell<'_> {
-    let label = |note: &String| {
-        let (id, value) = note.split_once(':').unwrap_or((note, ""));
-        let label = NOTES.iter().find(|word| word.id == id).map_or(id, |word| word.label);
-        if value.is_empty() { label.to_owned() } else { format!("{label}: {value}") }
-    };
-    let labels: Vec<String> = notes.iter().map(label).collect();
+/// Remarks in words; their tokens stay in raw copies.
+pub(crate) fn notes(notes: &[Note]) -> Cell<'static> {
+    let join = |text: fn(&Note) -> String| notes.iter().map(text).collect::<Vec<_>>().join("; ");
     Cell::Word {
-        id: notes.join("; ").into(),
-        label: labels.join("; ").into(),
-        meaning: std::borrow::Cow::Borrowed(""),
+        id: join(Note::to_string).into(),
+        label: join(Note::in_words).into(),
+        meaning: "".into(),
     }
 }
 
@@ -100,7 +82,7 @@ mod tests {
         assert_eq!(stage("extend").show(), "extend/prefill");
         assert_eq!(stage("extend").raw(), "extend");
         for one in Confidence::EVERY {
-            assert!(confidence(one.id()).meaning().is_some(), "{}", one.id());
+            assert!(confidence(one).meaning().is_some(), "{}", one.id());
         }
         for words in [FUSE_STATUS, OVERLAP_VERDICT, DEPENDENCY_RISK] {
             for Word { id, label, meaning } in words {
@@ -116,9 +98,9 @@ mod tests {
 
     #[test]
     fn the_columns_that_the_page_shows_first_are_columns() {
-        use crate::{FuseRow, KernelTableRow, OverlapRow, StageRow};
+        use crate::{FuseRow, KernelLine, OverlapRow, StageRow};
         for unknown in [
-            unknown_shown::<KernelTableRow>(),
+            unknown_shown::<KernelLine>(),
             unknown_shown::<StageRow>(),
             unknown_shown::<OverlapRow>(),
             unknown_shown::<FuseRow>(),
@@ -129,9 +111,8 @@ mod tests {
 
     #[test]
     fn remarks_read_as_words_and_keep_their_ids() {
-        let remarks = ["graph-launched".to_owned(), "locations:3".to_owned(), "new:1".to_owned()];
-        let cell = notes(&remarks);
-        assert_eq!(cell.show(), "launched by a graph; Python functions: 3; new: 1");
-        assert_eq!(cell.raw(), "graph-launched; locations:3; new:1");
+        let cell = notes(&[Note::GraphLaunched, Note::Locations(3)]);
+        assert_eq!(cell.show(), "launched by a graph; Python functions: 3");
+        assert_eq!(cell.raw(), "graph-launched; locations:3");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use kinetoscope::CategoryReason;
 use kinetoscope::report::{Cell, Table, units};
 use yew::prelude::*;
 
@@ -52,11 +53,11 @@ pub fn KernelPanel(props: &Props) -> Html {
 }
 
 fn details(found: &KernelDetails, tasks: &Tasks) -> Html {
-    let KernelDetails { category, family, rule, sites, n_sites_left_out, .. } = found;
-    let why = match rule.as_str() {
-        "" => "no rule matches this name".to_owned(),
-        "by-context" => "category from its op".to_owned(),
-        rule => format!("rule {rule}"),
+    let KernelDetails { category, family, reason, sites, n_sites_left_out, .. } = found;
+    let why = match reason {
+        CategoryReason::Nothing => "no rule matches this name".to_owned(),
+        CategoryReason::Op => "category from its op".to_owned(),
+        CategoryReason::Rule(rule) => format!("rule {rule}"),
     };
     html! {
         <>

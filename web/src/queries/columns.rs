@@ -54,21 +54,21 @@ pub fn fitting(columns: &[usize], widths_px: &[u32], room_px: u32) -> Vec<usize>
 
 #[cfg(test)]
 mod tests {
-    use kinetoscope::KernelTableRow;
     use kinetoscope::report::Table;
+    use kinetoscope::{Category, KernelLine, KernelTableRow, Stage};
 
     use super::*;
 
     fn table() -> Table {
         let row = KernelTableRow {
-            stage: "decode".into(),
+            stage: Some(Stage::Decode),
             kernel_name: "k".into(),
             python_location: "model.py:3 forward".into(),
             cpu_op: "aten::mm".into(),
-            category: "gemm".into(),
+            category: Category::Gemm,
             ..KernelTableRow::default()
         };
-        Table::of("kernel-table", "Kernels", &[row])
+        Table::of("kernel-table", "Kernels", &[KernelLine::from(row)])
     }
 
     fn keys(table: &Table, columns: &[usize]) -> Vec<String> {

@@ -103,8 +103,8 @@ pub const KERNELS: &str = "kernel-table";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kinetoscope::KernelTableRow;
     use kinetoscope::report::{Column, Row};
+    use kinetoscope::{KernelLine, KernelTableRow, Stage};
 
     struct Kernel(&'static str, &'static str);
 
@@ -148,14 +148,20 @@ mod tests {
     }
 
     fn kernels() -> Table {
-        let row = |stage: &str, total_ns: i64, share_pct: f64| KernelTableRow {
-            stage: stage.into(),
-            kernel_name: "k".into(),
-            total_ns,
-            share_pct,
-            ..KernelTableRow::default()
+        let row = |stage: Stage, total_ns: i64, share_pct: f64| {
+            KernelLine::from(KernelTableRow {
+                stage: Some(stage),
+                kernel_name: "k".into(),
+                total_ns,
+                share_pct,
+                ..KernelTableRow::default()
+            })
         };
-        let rows = [row("decode", 30, 100.0), row("extend", 60, 66.7), row("extend", 30, 33.3)];
+        let rows = [
+            row(Stage::Decode, 30, 100.0),
+            row(Stage::Extend, 60, 66.7),
+            row(Stage::Extend, 30, 33.3),
+        ];
         Table::of(KERNELS, "Kernels", &rows).without("device")
     }
 

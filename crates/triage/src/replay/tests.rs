@@ -4,7 +4,7 @@ use trace::Trace;
 
 use super::*;
 use crate::attribution::attribute;
-use crate::{Coverage, TriageOptions, triage};
+use crate::{Confidence, Coverage, TriageOptions, triage};
 use fixture::{Fixture, Slice, kernel, slice};
 use timeline::Options;
 use timeline::before_window::BeforeWindowSlices;
@@ -201,5 +201,5 @@ fn a_capture_that_also_ran_its_graph_maps_every_kernel() {
     let mut ops: Vec<&str> = report.kernels.iter().map(|row| &*row.cpu_op).collect();
     ops.sort_unstable();
     assert_eq!(ops, ["a", "b", "c"], "the ops of the capture, not those of its warm-up");
-    assert!(report.kernels.iter().all(|row| row.mapping_confidence == "replay"));
+    assert!(report.kernels.iter().all(|row| row.mapping_confidence == Confidence::Replay));
 }

@@ -8,7 +8,7 @@ use crate::arguments::Arguments;
 use crate::attribution::Linker;
 use crate::autograd::{self, Autograd};
 use crate::nest::Nest;
-use crate::{Confidence, KernelTableRow, Sources, TriageOptions, TriageReport, triage};
+use crate::{Confidence, KernelTableRow, Note, Sources, TriageOptions, TriageReport, triage};
 use timeline::before_window::BeforeWindowSlices;
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
@@ -47,7 +47,7 @@ fn every_replayed_kernel_is_traced_back_to_its_op_and_line() {
         let replayed: Vec<_> = mapped
             .kernels
             .iter()
-            .filter(|row| row.mapping_confidence == Confidence::Replay.id())
+            .filter(|row| row.mapping_confidence == Confidence::Replay)
             .collect();
         assert!(!replayed.is_empty());
         for row in &replayed {
@@ -208,8 +208,10 @@ fn a_capture_tells_how_replayed_kernels_were_launched() {
         assert_eq!(row.shapes.as_deref(), Some(shapes), "{kind}");
         assert_eq!(row.gemm_shape.as_deref(), gemm, "{kind}");
         let captured = |row: &KernelTableRow| -> Option<u64> {
-            let note = row.notes.iter().find_map(|it| it.strip_prefix("launch-from-capture:"))?;
-            note.parse().ok()
+            row.notes.iter().find_map(|note| match note {
+                Note::LaunchFromCapture(n) => Some(*n),
+                _ => None,
+            })
         };
         let rows = || report.kernels.iter().filter(|row| captured(row).is_some());
         assert_eq!(rows().filter_map(captured).sum::<u64>(), n_captured, "{kind}");

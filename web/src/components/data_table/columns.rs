@@ -193,7 +193,7 @@ fn width(table: &Table, column: usize, scale: Scale) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use kinetoscope::KernelTableRow;
+    use kinetoscope::{Category, Confidence, KernelLine, KernelTableRow};
 
     use super::*;
 
@@ -202,13 +202,15 @@ mod tests {
             kernel_name: "vectorized_elementwise_kernel<4, CUDAFunctor_add<BFloat16>>".into(),
             python_location: "sglang/srt/layers/quantization/unquant.py:123 apply".into(),
             cpu_op: "aten::scaled_dot_product_attention".into(),
-            category: "sampling_topk".into(),
-            mapping_confidence: "exact".into(),
+            category: Category::SamplingTopk,
+            mapping_confidence: Confidence::Exact,
             total_ns: 1_000_000,
             launches: 99_999,
             ..KernelTableRow::default()
         };
-        Table::of("kernel-table", "Kernels", &[row]).without("stage").without("device")
+        Table::of("kernel-table", "Kernels", &[KernelLine::from(row)])
+            .without("stage")
+            .without("device")
     }
 
     #[test]
@@ -233,8 +235,12 @@ mod tests {
 
     #[test]
     fn names_that_differ_do_not_read_the_same() {
-        let row =
-            |name: &str| KernelTableRow { kernel_name: name.into(), ..KernelTableRow::default() };
+        let row = |name: &str| {
+            KernelLine::from(KernelTableRow {
+                kernel_name: name.into(),
+                ..KernelTableRow::default()
+            })
+        };
         let (a, b) = ("void a::k<N1::Gemm>(int)", "void b::k<N2::Gemm>(int)");
         let names = Names::of(&Table::of("kernel-table", "Kernels", &[row(a), row(b)]));
         assert_ne!(names.short(a), names.short(b));
