@@ -3,10 +3,7 @@
 use analysis::FigureRow;
 use report::{Cell, Section, Table, code_span, plain_text, short_name, units};
 use trace::Metadata;
-use triage::{
-    Concurrency, Coverage, NextTo, OverlapContext, OverlapRow, OverlapWindow, TriageReport,
-    window_text,
-};
+use triage::{Concurrency, Coverage, NextTo, OverlapRow, OverlapWindow, TriageReport, window_text};
 
 use crate::privacy::{Names, strip_section};
 
@@ -75,9 +72,9 @@ impl OverlapDocument<'_> {
     /// The chapter with the surroundings of the most urgent rows; empty if there are none.
     #[must_use]
     pub fn surroundings(&self) -> String {
-        let TriageReport { overlap, contexts, .. } = self.report;
+        let TriageReport { overlap, .. } = self.report;
         let names = Names::of(self.metadata, self.keep_names);
-        let mut chosen: Vec<usize> = (0..overlap.len().min(contexts.len())).collect();
+        let mut chosen: Vec<usize> = (0..overlap.len()).collect();
         trace::sort_by_key(&mut chosen, |at| {
             (overlap[*at].priority, std::cmp::Reverse(overlap[*at].exclusive_ns), *at)
         });
@@ -91,7 +88,7 @@ impl OverlapDocument<'_> {
             "\nFor each row, most urgent first: the longest instance and the work around it on its device.\n",
         );
         for at in chosen {
-            out.push_str(&of_row(&overlap[at], &contexts[at], &names));
+            out.push_str(&of_row(&overlap[at], &names));
             if let Some(Some(window)) = self.windows.get(at) {
                 out.push_str(&format!("\n```text\n{}```\n", window_text(window, self.columns)));
             }
@@ -132,7 +129,8 @@ fn figures(concurrency: &Concurrency, coverage: &Coverage) -> Vec<FigureRow> {
     ]
 }
 
-fn of_row(row: &OverlapRow, context: &OverlapContext, names: &Names) -> String {
+fn of_row(row: &OverlapRow, names: &Names) -> String {
+    let context = &row.context;
     let name = code_span(&short_name(&row.kernel_name, NAME_CHARS));
     let mut out = format!("\n### P{}, {}: {name}\n\n", row.priority, row.stage.title());
     let text = |text: &str| plain_text(&names.strip(text));
@@ -155,7 +153,10 @@ fn of_row(row: &OverlapRow, context: &OverlapContext, names: &Names) -> String {
     line("After", &or_nothing(&context.after, "its consumer"));
     let op = context.cpu_op.as_deref().unwrap_or("not recorded");
     let launch = context.launch.as_deref().map(|launch| format!(", launched by {launch}"));
-    line("Op", &format!("{op}{} (confidence: {})", launch.unwrap_or_default(), context.confidence));
+    line(
+        "Op",
+        &format!("{op}{} (confidence: {})", launch.unwrap_or_default(), context.confidence.id()),
+    );
     if context.chain.is_empty() {
         line("Calls", "no Python line recorded");
     } else {
@@ -179,5 +180,5 @@ fn neighbour(side: &NextTo, word: &str) -> String {
         (true, None) => "adjacent, dependency unknown".to_owned(),
     };
     let place = place.as_deref().map(|place| format!("; {place}")).unwrap_or_default();
-    format!("({category}), {gap}, {relation}{place}")
+    format!("({}), {gap}, {relation}{place}", category.id())
 }

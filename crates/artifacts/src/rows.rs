@@ -129,6 +129,8 @@ pub struct FuseArtifact {
 
 /// What stands for a place that is not known.
 const UNRESOLVED: &str = "unresolved";
+/// The recommendation where nothing is advised.
+const NO_ADVICE: &str = "none";
 
 fn or_unresolved(text: Option<&str>) -> String {
     text.filter(|text| !text.is_empty()).unwrap_or(UNRESOLVED).to_owned()
@@ -196,10 +198,10 @@ impl From<&OverlapRow> for OverlapArtifact {
             priority: format!("P{}", row.priority),
             kernel_name: row.kernel_name.clone(),
             python_scope: or_unresolved(row.python_scope.as_deref()),
-            recommendation: row.recommendation.clone(),
-            dependency_risk: row.dependency_risk.clone(),
-            category: row.category.clone(),
-            overlap_class: row.overlap_class.clone(),
+            recommendation: row.recommendation.as_deref().unwrap_or(NO_ADVICE).to_owned(),
+            dependency_risk: row.dependency_risk.id().to_owned(),
+            category: row.category.id().to_owned(),
+            overlap_class: row.overlap_class.id().to_owned(),
             total_us: Micros(row.total_ns),
             share_pct: Percent(row.share_pct),
             exclusive_us: Micros(row.exclusive_ns),
@@ -211,7 +213,7 @@ impl From<&OverlapRow> for OverlapArtifact {
             savings_bound_us: row.savings_bound_ns.map(Micros),
             savings_share_pct: row.savings_pct.map(Percent),
             instances: row.n_instances,
-            verdict: row.verdict.clone(),
+            verdict: row.verdict.id().to_owned(),
             formal_signal: row.formal_signal.clone(),
             reason: row.reason.clone(),
             device: row.device.clone(),

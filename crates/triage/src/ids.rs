@@ -1,9 +1,9 @@
-//! Enums of the catalog in the JSON of rows: as their ids.
+//! Enums in the JSON of rows: as their ids.
 
-use catalog::{Category, Family};
+use catalog::{Category, Family, OverlapClass};
 use serde::Serializer;
 
-/// What has an id in files.
+/// An enum of the catalog, which knows no serde.
 pub(crate) trait Id {
     fn id(&self) -> &'static str;
 }
@@ -20,7 +20,26 @@ impl Id for Family {
     }
 }
 
+impl Id for OverlapClass {
+    fn id(&self) -> &'static str {
+        OverlapClass::id(*self)
+    }
+}
+
 /// Writes the id.
 pub(crate) fn serialize<T: Id, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(value.id())
 }
+
+/// Serialises enums of this crate as what their `id` says.
+macro_rules! serialize_as_id {
+    ($($kind:ty),*) => {
+        $(impl serde::Serialize for $kind {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(self.id())
+            }
+        })*
+    };
+}
+
+pub(crate) use serialize_as_id;

@@ -62,8 +62,8 @@ pub use kernel_row::KernelTableRow;
 pub use mapping::MappedByName;
 pub use notes::Note;
 pub use overlap::{
-    Concurrency, NextTo, OverlapContext, OverlapRow, OverlapWindow, WindowLane, WindowSlice,
-    overlap_windows,
+    Concurrency, NextTo, OverlapContext, OverlapRow, OverlapWindow, Risk, Verdict, WindowLane,
+    WindowSlice, overlap_windows,
 };
 pub use replay::{CaptureFacts, CaptureUse};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
@@ -268,7 +268,6 @@ pub fn triage_kept(
         launch_note: tables.launch_note.unwrap_or_default(),
         overlap: tables.overlap,
         overlap_note: tables.overlap_note.unwrap_or_default(),
-        contexts: tables.contexts,
         concurrency: tables.concurrency,
         fuse: tables.fuse,
         fuse_note: tables.fuse_note,
@@ -319,7 +318,6 @@ pub(crate) struct DeviceTables {
     launch_note: Option<String>,
     overlap: Vec<OverlapRow>,
     overlap_note: Option<String>,
-    contexts: Vec<OverlapContext>,
     concurrency: Concurrency,
     fuse: Vec<FuseRow>,
     fuse_note: Option<String>,
@@ -343,7 +341,6 @@ impl DeviceTables {
             all.merged.extend(merged);
             let overlap = of.overlap.into_iter().map(|row| OverlapRow { device: on(), ..row });
             all.overlap.extend(overlap);
-            all.contexts.extend(of.contexts);
             all.concurrency.add(of.concurrency);
             all.fuse.extend(of.fuse.into_iter().map(|row| FuseRow { device: on(), ..row }));
             // (Of several GPUs the first one with a finding speaks: they run the same program.)
@@ -492,7 +489,6 @@ fn on_device(
         launch_note: Some(arguments::note(sources.details, &arguments)),
         overlap: overlap.rows,
         overlap_note: Some(overlap.note).filter(|note| !note.is_empty()),
-        contexts: overlap.contexts,
         concurrency: overlap.concurrency,
         fuse: fuse.rows,
         fuse_note: fuse.note,

@@ -11,7 +11,7 @@ use super::fuse::FuseRow;
 use super::kernel_line::{FROM_ARGUMENTS, KernelLine, above_cutoff};
 use super::kernel_row::KernelTableRow;
 use super::mapping::MappedByName;
-use super::overlap::{Concurrency, OverlapContext, OverlapRow};
+use super::overlap::{Concurrency, OverlapRow};
 use super::replay::{CaptureUse, Replayed};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
@@ -33,8 +33,6 @@ pub struct TriageReport {
     pub overlap: Vec<OverlapRow>,
     /// How that was judged, and where it could not be.
     pub overlap_note: String,
-    /// What stands around the longest instance of each of these rows, beside `overlap`.
-    pub contexts: Vec<OverlapContext>,
     /// How much ran at once.
     pub concurrency: Concurrency,
     /// What is fused and what could be.
@@ -292,7 +290,6 @@ impl TriageReport {
         self.stages.retain(|row| row.stage == stage);
         self.kernels.retain(|row| row.stage == Some(stage));
         self.overlap.retain(|row| row.stage == stage);
-        self.contexts.retain(|context| context.stage == stage);
         self.fuse.retain(|row| row.stage == stage.id());
         self
     }
@@ -303,9 +300,6 @@ impl TriageReport {
         self.stages.retain(|row| row.device == device);
         self.kernels.retain(|row| row.device == device);
         self.merged.retain(|row| row.device == device);
-        // (A context has no device of its own: it stands beside its row.)
-        let mut rows = self.overlap.iter();
-        self.contexts.retain(|_| rows.next().is_some_and(|row| row.device == device));
         self.overlap.retain(|row| row.device == device);
         self.fuse.retain(|row| row.device == device);
         self
@@ -371,8 +365,6 @@ impl TriageReport {
             launch_note,
             overlap,
             overlap_note,
-            // Shown beside a row, on the page and by `kinetoscope overlap`.
-            contexts: _,
             concurrency: _,
             fuse,
             // What is not advised is in the artifacts.

@@ -2,7 +2,7 @@
 
 use report::{Cell, Word};
 
-use crate::{Confidence, Note, Stage};
+use crate::{Confidence, Note, Risk, Stage, Verdict};
 
 /// Statuses of a fuse pattern.
 pub const FUSE_STATUS: &[Word] = &[
@@ -15,31 +15,27 @@ pub const FUSE_STATUS: &[Word] = &[
     },
 ];
 
-/// Verdicts of the overlap table.
-pub(crate) const OVERLAP_VERDICT: &[Word] = &[
-    Word { id: "headroom", label: "exposed", meaning: "most of it is exposed" },
-    Word {
-        id: "low-roi-hidden",
-        label: "low return: already hidden",
-        meaning: "other work hides most of it",
-    },
-    Word { id: "observe", label: "observe", meaning: "among the largest of the other kernels" },
-];
+/// A verdict of the overlap table.
+pub(crate) fn overlap_verdict(verdict: Verdict) -> Word {
+    let (label, meaning) = match verdict {
+        Verdict::Headroom => ("exposed", "most of it is exposed"),
+        Verdict::LowRoiHidden => ("low return: already hidden", "other work hides most of it"),
+        Verdict::Observe => ("observe", "among the largest of the other kernels"),
+    };
+    Word { id: verdict.id(), label, meaning }
+}
 
-/// Dependency risks of the overlap table.
-pub(crate) const DEPENDENCY_RISK: &[Word] = &[
-    Word {
-        id: "high",
-        label: "high",
-        meaning: "at least half of the instances have a close neighbour that looks dependent, or an event wait",
-    },
-    Word {
-        id: "unclear",
-        label: "unclear",
-        meaning: "not determined for at least half of the instances",
-    },
-    Word { id: "low", label: "low", meaning: "no sign of a dependency" },
-];
+/// A dependency risk of the overlap table.
+pub(crate) fn dependency_risk(risk: Risk) -> Word {
+    let meaning = match risk {
+        Risk::High => {
+            "at least half of the instances have a close neighbour that looks dependent, or an event wait"
+        }
+        Risk::Unclear => "not determined for at least half of the instances",
+        Risk::Low => "no sign of a dependency",
+    };
+    Word { id: risk.id(), label: risk.id(), meaning }
+}
 
 /// A stage by its id.
 #[must_use]
@@ -84,10 +80,8 @@ mod tests {
         for one in Confidence::EVERY {
             assert!(confidence(one).meaning().is_some(), "{}", one.id());
         }
-        for words in [FUSE_STATUS, OVERLAP_VERDICT, DEPENDENCY_RISK] {
-            for Word { id, label, meaning } in words {
-                assert!(!label.contains('_') && !meaning.is_empty(), "{id}");
-            }
+        for Word { id, label, meaning } in FUSE_STATUS {
+            assert!(!label.contains('_') && !meaning.is_empty(), "{id}");
         }
     }
 

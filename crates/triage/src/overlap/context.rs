@@ -1,22 +1,15 @@
 //! The surroundings of the longest instance of each row: its neighbours on the stream, the calls that lead to it, and what
 //! follows for overlap.
 
-use trace::Row;
+use catalog::Category;
 
 use super::risk::{Surroundings, near_ns};
-use super::row::OverlapRow;
-use super::verdict::NONE;
-use crate::site::Attribution;
-use crate::stages::Stage;
+use crate::site::{Attribution, Confidence};
 use timeline::gpu::Gpu;
 
 /// The surroundings of a row's longest instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverlapContext {
-    /// Part of the run.
-    pub stage: Stage,
-    /// Its event: [`OverlapRow::representative`].
-    pub representative: Row,
     /// Its stream.
     pub stream: String,
     /// Its duration.
@@ -31,8 +24,8 @@ pub struct OverlapContext {
     pub launch: Option<String>,
     /// The lines of Python that lead there, outermost first.
     pub chain: Vec<String>,
-    /// How sure that is: id of [`crate::Confidence`].
-    pub confidence: String,
+    /// How sure that is.
+    pub confidence: Confidence,
     /// What follows.
     pub conclusion: String,
 }
@@ -42,8 +35,8 @@ pub struct OverlapContext {
 pub struct NextTo {
     /// Its name.
     pub kernel_name: String,
-    /// Category id.
-    pub category: String,
+    /// What it does.
+    pub category: Category,
     /// Time between the two; negative where they overlap.
     pub gap_ns: i64,
     /// So near that one may have waited for the other.
@@ -54,14 +47,14 @@ pub struct NextTo {
     pub place: Option<String>,
 }
 
-/// The surroundings of `slice`, the longest instance of `row`.
+/// The surroundings of `slice`, the longest instance of a row. `advice` are the row's priority, recommendation and reason.
 #[inline(never)]
 pub(super) fn context(
     gpu: &Gpu<'_>,
     surroundings: &Surroundings<'_>,
     attribution: Option<&Attribution>,
-    row: &OverlapRow,
     slice: usize,
+    advice: (u8, Option<&str>, &str),
 ) -> OverlapContext {
     let of = gpu.slice(slice);
     let [before, after] = [0, 1].map(|side| {
@@ -76,7 +69,7 @@ pub(super) fn context(
         let work = &gpu.works[beside.work];
         Some(NextTo {
             kernel_name: gpu.trace.strings.get(work.name).to_owned(),
-            category: work.category.id().to_owned(),
+            category: work.category,
             gap_ns,
             near,
             dependent: if near { surroundings.depends(slice, other) } else { None },
@@ -86,21 +79,23 @@ pub(super) fn context(
     let site = attribution.map(|places| places.site(slice));
     let stream = of.stream.and_then(|id| gpu.trace.streams.get(usize::from(id.0)));
     OverlapContext {
-        stage: row.stage,
-        representative: row.representative,
         stream: stream.map(|of| of.stream.display(&gpu.trace.strings)).unwrap_or_default(),
         dur_ns: of.dur_ns,
-        conclusion: conclusion(row, before.as_ref(), after.as_ref()),
+        conclusion: conclusion(advice, before.as_ref(), after.as_ref()),
         before,
         after,
         cpu_op: site.and_then(|site| site.cpu_op.clone()),
         launch: site.and_then(|site| site.launch.clone()),
         chain: site.map(|site| site.stack.clone()).unwrap_or_default(),
-        confidence: site.map_or("none", |site| site.confidence.id()).to_owned(),
+        confidence: site.map_or(Confidence::None, |site| site.confidence),
     }
 }
 
-fn conclusion(row: &OverlapRow, before: Option<&NextTo>, after: Option<&NextTo>) -> String {
+fn conclusion(
+    (priority, recommendation, reason): (u8, Option<&str>, &str),
+    before: Option<&NextTo>,
+    after: Option<&NextTo>,
+) -> String {
     let depends = |side: Option<&NextTo>| side.is_some_and(|side| side.dependent == Some(true));
     let unclear =
         |side: Option<&NextTo>| side.is_some_and(|side| side.near && side.dependent.is_none());
@@ -115,9 +110,9 @@ fn conclusion(row: &OverlapRow, before: Option<&NextTo>, after: Option<&NextTo>)
         }
         (false, false) => "No near neighbour on its stream looks dependent.",
     };
-    let advice = match row.recommendation.as_str() {
-        NONE => "No overlap is advised".to_owned(),
-        what => format!("P{}: {what}", row.priority),
+    let advice = match recommendation {
+        None => "No overlap is advised".to_owned(),
+        Some(what) => format!("P{priority}: {what}"),
     };
-    format!("{advice}. {here} {}", row.reason)
+    format!("{advice}. {here} {reason}")
 }

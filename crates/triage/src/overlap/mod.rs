@@ -27,9 +27,11 @@ use super::facts::Regions;
 use super::wall::Wall;
 
 pub use context::{NextTo, OverlapContext};
+pub use risk::Risk;
 pub use row::OverlapRow;
 pub(crate) use sweep::SliceOverlap;
 pub(crate) use table::overlap;
+pub use verdict::Verdict;
 pub use window::{OverlapWindow, WindowLane, WindowSlice, overlap_windows};
 
 /// What a person may choose.
@@ -100,8 +102,6 @@ impl Concurrency {
 pub(crate) struct Overlap {
     /// What is advised, the most wall time first; then the others by priority and exposed time.
     pub rows: Vec<OverlapRow>,
-    /// The surroundings of the longest instance of each row, parallel to `rows`.
-    pub contexts: Vec<OverlapContext>,
     /// How much ran at once.
     pub concurrency: Concurrency,
     /// What to know before reading the rows: how it was judged, and where it could not be.

@@ -13,14 +13,21 @@ use timeline::launches::Launches;
 
 /// How likely it is that moving the work would break an order that matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Risk {
+pub enum Risk {
+    /// No sign of a dependency.
     Low,
+    /// At least half of the instances look dependent.
     High,
+    /// Not known for at least half of the instances.
     Unclear,
 }
 
+crate::ids::serialize_as_id!(Risk);
+
 impl Risk {
-    pub(super) fn id(self) -> &'static str {
+    /// The word for it in artifacts.
+    #[must_use]
+    pub fn id(self) -> &'static str {
         match self {
             Self::Low => "low",
             Self::High => "high",

@@ -1,8 +1,12 @@
 //! The rows of the overlap table.
 
-use report::{Cell, Column, Row, RowKey, Unit, Word};
+use catalog::{Category, OverlapClass};
+use report::{Cell, Column, Row, RowKey, Unit};
 use serde::Serialize;
 
+use super::context::OverlapContext;
+use super::risk::Risk;
+use super::verdict::Verdict;
 use crate::stages::Stage;
 use crate::words;
 use analysis::columns;
@@ -16,20 +20,22 @@ pub struct OverlapRow {
     pub device: String,
     /// 1 to 3: advice, by `savings_pct`; 5: no advice.
     pub priority: u8,
-    /// `headroom`, `low-roi-hidden` or `observe`.
-    pub verdict: String,
+    /// Why the row is in the table.
+    pub verdict: Verdict,
     /// The whole name.
     pub kernel_name: String,
-    /// Category id.
-    pub category: String,
-    /// Id of [`catalog::OverlapClass`].
-    pub overlap_class: String,
+    /// What the kernel does.
+    #[serde(serialize_with = "crate::ids::serialize")]
+    pub category: Category,
+    /// Which kernels can run concurrently with it.
+    #[serde(serialize_with = "crate::ids::serialize")]
+    pub overlap_class: OverlapClass,
     /// The line of Python that most of its time comes from, else its op or launch.
     pub python_scope: Option<String>,
-    /// What to do; `none` where nothing is advised.
-    pub recommendation: String,
-    /// `low`, `high` or `unclear`.
-    pub dependency_risk: String,
+    /// What to do, if anything is advised.
+    pub recommendation: Option<String>,
+    /// How likely it is that it depends on its neighbours.
+    pub dependency_risk: Risk,
     /// Sum of durations.
     pub total_ns: i64,
     /// Total as a percentage of the stage's busy time.
@@ -62,6 +68,9 @@ pub struct OverlapRow {
     pub reason: String,
     /// The number of the longest instance's event in the file, from 0.
     pub representative: u32,
+    /// The surroundings of that instance.
+    #[serde(skip)]
+    pub context: OverlapContext,
 }
 
 impl OverlapRow {
@@ -109,7 +118,7 @@ impl Row for OverlapRow {
             title: "Stage",
             unit: Unit::Text,
             help: "Part of the run.",
-            cell: |row| words::stage(row.stage.id()),
+            cell: |row| words::of_stage(Some(row.stage)),
         },
         columns::device("The device that it ran on.", |row| row.device.as_str().into()),
         Column {
@@ -124,19 +133,21 @@ impl Row for OverlapRow {
             title: "Verdict",
             unit: Unit::Text,
             help: "Whether the kernel has exposed time that overlap could save.",
-            cell: |row| Word::cell(words::OVERLAP_VERDICT, &row.verdict),
+            cell: |row| words::overlap_verdict(row.verdict).into(),
         },
         columns::kernel_name(
             "The kernel name, shortened in tables; exports have the whole name.",
             |row| row.kernel_name.as_str().into(),
         ),
-        columns::category("What the kernel does.", |row| analysis::words::category(&row.category)),
+        columns::category("What the kernel does.", |row| {
+            analysis::words::category(row.category.id())
+        }),
         Column {
             key: "overlap_class",
             title: "Class",
             unit: Unit::Text,
             help: "The coarse class, from the category: it determines which kernels can run concurrently with this one.",
-            cell: |row| row.overlap_class.as_str().into(),
+            cell: |row| row.overlap_class.id().into(),
         },
         Column {
             key: "python_scope",
@@ -153,14 +164,18 @@ impl Row for OverlapRow {
             title: "Recommendation",
             unit: Unit::Text,
             help: "What to do. None: no remedy applies, or it saves too little wall time.",
-            cell: |row| Cell::from(sentence_case(&row.recommendation)),
+            cell: |row| {
+                row.recommendation
+                    .as_deref()
+                    .map_or("None".into(), |what| sentence_case(what).into())
+            },
         },
         Column {
             key: "dependency_risk",
             title: "Dependency risk",
             unit: Unit::Text,
             help: "How likely it is that the kernel depends on its neighbours, so that it cannot move.",
-            cell: |row| Word::cell(words::DEPENDENCY_RISK, &row.dependency_risk),
+            cell: |row| words::dependency_risk(row.dependency_risk).into(),
         },
         columns::total_ns("Sum of the durations.", |row| Cell::Ns(row.total_ns)),
         columns::share_pct(

@@ -98,19 +98,14 @@ pub(crate) fn overlap(
             rows.push(row(&facts, stage, group, verdict));
         }
     }
-    trace::sort_by(&mut rows, |(a, _): &(OverlapRow, u32), (b, _)| {
+    trace::sort_by(&mut rows, |a: &OverlapRow, b| {
         let saved = |row: &OverlapRow| (row.priority < 4).then_some(row.savings_bound_ns).flatten();
         let key = |row: &OverlapRow| (Reverse(saved(row)), row.priority, Reverse(row.exclusive_ns));
         key(a).cmp(&key(b)).then_with(|| a.kernel_name.cmp(&b.kernel_name))
     });
-    let around = |(row, slice): &(OverlapRow, u32)| {
-        context(gpu, &facts.surroundings, attribution, row, *slice as usize)
-    };
-    let contexts = rows.iter().map(around).collect();
     let concurrency = Concurrency::of(&per_slice);
-    let rows: Vec<OverlapRow> = rows.into_iter().map(|(row, _)| row).collect();
     let note = note(gpu, &per_slice, (&stages, &stage_of), &rows, attribution, options);
-    Overlap { rows, contexts, concurrency, note, per_slice }
+    Overlap { rows, concurrency, note, per_slice }
 }
 
 /// The stages that have slices, in the order of tables.
@@ -379,9 +374,9 @@ fn copy_facts(facts: &Facts<'_>, group: &Group, name: &str) -> RunFacts {
     }
 }
 
-/// A row, and the slice of its longest instance.
+/// The row of a kernel.
 #[inline(never)]
-fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) -> (OverlapRow, u32) {
+fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) -> OverlapRow {
     let Facts { gpu, per_slice, attribution, surroundings, savings, wall, .. } = facts;
     let work = &gpu.works[group.work];
     let name = gpu.trace.strings.get(work.name);
@@ -459,18 +454,19 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         let dur_ns = |at: u32| gpu.slice(at as usize).dur_ns;
         if dur_ns(at) > dur_ns(best) { at } else { best }
     });
-    let longest = longest.unwrap_or_default();
-    let row = OverlapRow {
+    let longest = longest.unwrap_or_default() as usize;
+    let reason = reason(&figures);
+    let advice = (priority, recommendation.as_deref(), reason.as_str());
+    OverlapRow {
         stage: stage.stage,
         device: String::new(),
         priority,
-        verdict: verdict.id().to_owned(),
+        verdict,
         kernel_name: name.to_owned(),
-        category: work.category.id().to_owned(),
-        overlap_class: class.id().to_owned(),
+        category: work.category,
+        overlap_class: class,
         python_scope: attribution.and_then(|places| scope(gpu, group, places)),
-        recommendation,
-        dependency_risk: risk.id().to_owned(),
+        dependency_risk: risk,
         total_ns,
         share_pct: percent(total_ns, stage.busy_ns),
         exclusive_ns,
@@ -486,10 +482,11 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         waited_pct: (surroundings.evidence() != Evidence::None)
             .then(|| share_of(neighbours.waited)),
         formal_signal: signal(&figures),
-        reason: reason(&figures),
-        representative: gpu.row(longest as usize),
-    };
-    (row, longest)
+        representative: gpu.row(longest),
+        context: context(gpu, surroundings, *attribution, longest, advice),
+        recommendation,
+        reason,
+    }
 }
 
 /// The pattern whose fused kernel a group is, by its name or the op of its first instance.

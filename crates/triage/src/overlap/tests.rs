@@ -2,11 +2,11 @@
 
 mod corpus;
 
-use catalog::Platform;
+use catalog::{OverlapClass, Platform};
 use report::Row as _;
 use trace::Trace;
 
-use super::{Overlap, OverlapOptions, OverlapRow, overlap};
+use super::{Overlap, OverlapOptions, OverlapRow, Risk, Verdict, overlap};
 use crate::stages::Stage;
 use crate::wall::Wall;
 use fixture::{Fixture, Slice, kernel, slice};
@@ -65,13 +65,13 @@ fn one_stream_lists_only_what_could_move_to_a_second_one() {
     let rows: Vec<_> = found
         .rows
         .iter()
-        .map(|row| (row.kernel_name.as_str(), row.priority, row.recommendation.as_str()))
+        .map(|row| (row.kernel_name.as_str(), row.priority, row.recommendation.as_deref()))
         .collect();
     assert_eq!(
         rows,
         [
-            (REDUCE, 1, "overlap with independent compute"),
-            (H2D, 1, "pinned host memory and non_blocking=True"),
+            (REDUCE, 1, Some("overlap with independent compute")),
+            (H2D, 1, Some("pinned host memory and non_blocking=True")),
         ]
     );
     assert!(found.rows[1].reason.contains("Its host side is pageable"), "{}", found.rows[1].reason);
@@ -94,8 +94,8 @@ fn a_copy_is_prefetched_only_where_a_later_one_is_of_comparable_size() {
         (copy.priority, copy.recommendation.clone(), copy.savings_bound_ns.is_some())
     };
     let pinned = "pinned host memory and non_blocking=True".to_owned();
-    assert_eq!(advice(5 * MS), (1, pinned, true));
-    assert_eq!(advice(5 * MS - 1), (5, "none".to_owned(), false));
+    assert_eq!(advice(5 * MS), (1, Some(pinned), true));
+    assert_eq!(advice(5 * MS - 1), (5, None, false));
 }
 
 #[test]
@@ -156,12 +156,12 @@ fn memory_bound_kernels_are_not_advised_by_their_class() {
         kernel(NORM).at(20 * MS, 10 * MS),
         kernel(GEMM).at(50 * MS, 10 * MS).on(0, 20),
     ]));
-    let advice = |name| (row(&found, name).priority, row(&found, name).recommendation.as_str());
-    assert_eq!(advice(act), (5, "none"));
+    let advice = |name| (row(&found, name).priority, row(&found, name).recommendation.as_deref());
+    assert_eq!(advice(act), (5, None));
     assert!(row(&found, act).reason.contains("a fused kernel already: Activation and mult"));
     assert_eq!(row(&found, act).savings_bound_ns, None);
-    assert_eq!(advice(gather), (5, "none"));
-    assert_eq!(advice(NORM), (5, "none"));
+    assert_eq!(advice(gather), (5, None));
+    assert_eq!(advice(NORM), (5, None));
     assert!(
         row(&found, NORM).reason.contains("GPU's memory, whose bandwidth"),
         "{}",
@@ -182,14 +182,18 @@ fn exposed_communication_may_save_at_most_the_exposed_compute() {
     );
     assert_eq!(reduce.hidden_by_compute_ns, 2 * MS);
     assert_eq!(reduce.hidden_by.as_deref(), Some(GEMM));
-    assert_eq!((reduce.verdict.as_str(), reduce.priority), ("headroom", 1));
+    assert_eq!((reduce.verdict, reduce.priority), (Verdict::Headroom, 1));
     assert_eq!(reduce.savings_bound_ns, Some(8 * MS), "the GEMM is exposed no longer");
     assert_eq!(reduce.formal_signal, "22.0 ms, 73.3% of busy, 90.9% exposed, 9.1% hidden");
     assert!(reduce.reason.contains("It is an estimate"), "{}", reduce.reason);
     let gemm = row(&found, GEMM);
-    assert_eq!((gemm.priority, gemm.recommendation.as_str()), (5, "none"));
+    assert_eq!((gemm.priority, gemm.recommendation.as_deref()), (5, None));
     assert_eq!(gemm.savings_bound_ns, None);
-    assert_eq!(gemm.overlap_class, "compute", "_Bias_ in a Tensile name is a capability");
+    assert_eq!(
+        gemm.overlap_class,
+        OverlapClass::Compute,
+        "_Bias_ in a Tensile name is a capability"
+    );
     assert!(
         found.note.starts_with("Two or more streams ran at the same time for 2.00 ms"),
         "{}",
@@ -252,7 +256,7 @@ fn event_waits_are_evidence_of_dependency() {
     // Without them, streams that take turns without a pause are.
     let found = of(in_turn());
     let reduce = row(&found, REDUCE);
-    assert_eq!((reduce.dependency_risk.as_str(), reduce.waited_pct), ("high", None));
+    assert_eq!((reduce.dependency_risk, reduce.waited_pct), (Risk::High, None));
     assert_ne!(reduce.priority, 1);
 
     // As CUPTI records it: on the stream that waits.
@@ -263,8 +267,8 @@ fn event_waits_are_evidence_of_dependency() {
     }
     let found = of(fixture);
     let reduce = row(&found, REDUCE);
-    assert_eq!((reduce.dependency_risk.as_str(), reduce.waited_pct), ("high", Some(100.0)));
-    assert_eq!(reduce.recommendation, "none", "its consumer follows");
+    assert_eq!((reduce.dependency_risk, reduce.waited_pct), (Risk::High, Some(100.0)));
+    assert_eq!(reduce.recommendation, None, "its consumer follows");
     assert!(
         reduce.reason.ends_with("next to work that looks dependent, so nothing is advised."),
         "{}",
@@ -280,7 +284,7 @@ fn event_waits_are_evidence_of_dependency() {
     fixture.push(slice("cuda_runtime", "hipStreamWaitEvent").at(25, 1).on(1, 1).link(99));
     let found = of(fixture);
     let reduce = row(&found, REDUCE);
-    assert_eq!((reduce.dependency_risk.as_str(), reduce.waited_pct), ("high", Some(50.0)));
+    assert_eq!((reduce.dependency_risk, reduce.waited_pct), (Risk::High, Some(50.0)));
     assert_eq!(
         reduce.savings_bound_ns,
         Some(MS),
@@ -299,8 +303,8 @@ fn all_instances_decide_the_risk_not_the_longest() {
     slices.extend((2..5).map(|n| kernel(NORM).at(n * 20 * MS, MS).on(0, 7)));
     let found = of(filled(slices));
     let norm = row(&found, NORM);
-    assert_eq!((norm.dependency_risk.as_str(), norm.tight_pct, norm.n_instances), ("low", 25.0, 4));
-    assert_eq!((norm.priority, norm.recommendation.as_str()), (5, "none"));
+    assert_eq!((norm.dependency_risk, norm.tight_pct, norm.n_instances), (Risk::Low, 25.0, 4));
+    assert_eq!((norm.priority, norm.recommendation.as_deref()), (5, None));
     assert_eq!(norm.representative, 0);
 }
 
@@ -312,8 +316,8 @@ fn what_is_hidden_already_gains_little() {
         kernel(NORM).at(10 * MS, MS).on(0, 9),
     ]));
     let norm = row(&found, NORM);
-    assert_eq!((norm.verdict.as_str(), norm.priority), ("low-roi-hidden", 5));
-    assert_eq!(norm.recommendation, "none");
+    assert_eq!((norm.verdict, norm.priority), (Verdict::LowRoiHidden, 5));
+    assert_eq!(norm.recommendation, None);
 }
 
 #[test]

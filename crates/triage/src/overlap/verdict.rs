@@ -19,7 +19,7 @@ pub(super) const MOST_ROWS: usize = 5;
 
 /// Why a row is in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// Much of it is exposed.
     Headroom,
     /// Most of it is hidden, and it is of a class that costs little while it is.
@@ -29,7 +29,9 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) fn id(self) -> &'static str {
+    /// The word for it in artifacts.
+    #[must_use]
+    pub fn id(self) -> &'static str {
         match self {
             Self::Headroom => "headroom",
             Self::LowRoiHidden => "low-roi-hidden",
@@ -37,6 +39,8 @@ impl Verdict {
         }
     }
 }
+
+crate::ids::serialize_as_id!(Verdict);
 
 /// What could shorten the exposed time of work, by what the work is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,15 +59,15 @@ impl Lever {
     /// What moves bytes within the device competes with every kernel for its bandwidth; what copies to and from the host or
     /// between devices does not.
     pub(super) fn of(category: Category, route: CopyRoute) -> Self {
-        match (category.overlap_class(), category) {
-            (OverlapClass::Compute, _) => Self::Tune,
-            (OverlapClass::Communication, _) => Self::Overlap,
-            (OverlapClass::Memory, Category::Memcpy) => match route {
+        match category.overlap_class() {
+            OverlapClass::Compute => Self::Tune,
+            OverlapClass::Communication => Self::Overlap,
+            OverlapClass::Memory if category == Category::Memcpy => match route {
                 CopyRoute::HostToDevice | CopyRoute::DeviceToHost => Self::Copy,
                 CopyRoute::PeerToPeer => Self::Overlap,
                 CopyRoute::DeviceToDevice | CopyRoute::Unknown => Self::None,
             },
-            _ => Self::None,
+            OverlapClass::Elementwise | OverlapClass::Memory | OverlapClass::Other => Self::None,
         }
     }
 
@@ -121,22 +125,19 @@ pub(super) struct Case {
     pub(super) busy_ns: i64,
 }
 
-/// No advice.
-pub(super) const NONE: &str = "none";
-
-/// Priority 1 to 5, and what to do. 1 to 3 are advice, by the wall time that it saves at most; 5 is no advice. (4 was a kernel
+/// Priority 1 to 5, and what to do if anything is advised. 1 to 3 are advice, by the wall time that it saves at most; 5 is no advice. (4 was a kernel
 /// to tune; no trace tells whether that is possible.)
-pub(super) fn decide(case: &Case) -> (u8, String) {
+pub(super) fn decide(case: &Case) -> (u8, Option<String>) {
     let Case { lever, risk, advised, total_ns, busy_ns } = *case;
     let large = at_least(total_ns, 1, busy_ns);
     // A collective that most of its neighbours depend on has nothing to run beside.
     let advised = advised.filter(|_| lever != Lever::Overlap || risk != Risk::High);
     match (advised, risk) {
-        (Some((remedy, priority)), Risk::Low) if large => (priority, remedy.what.to_owned()),
+        (Some((remedy, priority)), Risk::Low) if large => (priority, Some(remedy.what.to_owned())),
         (Some((remedy, priority)), _) if large => {
-            (priority, format!("{}; check the dependencies first", remedy.what))
+            (priority, Some(format!("{}; check the dependencies first", remedy.what)))
         }
-        _ => (5, NONE.to_owned()),
+        _ => (5, None),
     }
 }
 
@@ -160,19 +161,19 @@ mod tests {
     fn the_bound_decides_the_priority_and_the_risk_the_words() {
         let advised = Some(("overlap-collective", 2));
         for (case, priority, recommendation) in [
-            (case(Lever::Overlap, Risk::Low, advised), 2, "overlap with independent compute"),
+            (case(Lever::Overlap, Risk::Low, advised), 2, Some("overlap with independent compute")),
             (
                 case(Lever::Overlap, Risk::Unclear, advised),
                 2,
-                "overlap with independent compute; check the dependencies first",
+                Some("overlap with independent compute; check the dependencies first"),
             ),
-            (case(Lever::Overlap, Risk::High, advised), 5, "none"),
-            (case(Lever::Overlap, Risk::Low, None), 5, "none"),
-            (case(Lever::Tune, Risk::High, None), 5, "none"),
+            (case(Lever::Overlap, Risk::High, advised), 5, None),
+            (case(Lever::Overlap, Risk::Low, None), 5, None),
+            (case(Lever::Tune, Risk::High, None), 5, None),
         ] {
-            assert_eq!(decide(&case), (priority, recommendation.to_owned()), "{case:?}");
+            assert_eq!(decide(&case), (priority, recommendation.map(str::to_owned)), "{case:?}");
             let small = Case { busy_ns: 10_001, ..case };
-            assert_eq!(decide(&small), (5, "none".to_owned()), "less than 1%: {small:?}");
+            assert_eq!(decide(&small), (5, None), "less than 1%: {small:?}");
         }
     }
 

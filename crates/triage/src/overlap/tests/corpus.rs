@@ -6,7 +6,7 @@ use catalog::{OverlapClass, Platform};
 use crate::attribution::{Linker, attribute};
 use crate::overlap::edges::Edges;
 use crate::overlap::sweep::sweep;
-use crate::overlap::{Overlap, OverlapOptions, overlap};
+use crate::overlap::{Overlap, OverlapOptions, Verdict, overlap};
 use crate::stages::Stage;
 use timeline::Options;
 use timeline::before_window::BeforeWindowSlices;
@@ -146,7 +146,7 @@ fn rows_of_real_traces() {
         assert_eq!(row.waited_pct, Some(100.0 * *waited as f64 / *n as f64), "{name}");
         // The rest is held up by consumers, or by a GPU that waits for the CPU.
         assert!(row.savings_bound_ns.unwrap() <= *bound_ns, "{row:?}");
-        let advised = row.savings_pct.unwrap() >= 0.5 && row.verdict == "headroom";
+        let advised = row.savings_pct.unwrap() >= 0.5 && row.verdict == Verdict::Headroom;
         assert_eq!(row.priority < 4, advised, "{row:?}");
     }
 }
@@ -158,7 +158,7 @@ fn pinned_memory_is_advised_only_where_it_is_worth_it() {
     let row = found.rows.iter().find(|row| row.kernel_name == name).unwrap();
     // 55.5 ms in a span of 13 s.
     assert_eq!((row.n_instances, row.exclusive_ns, row.priority), (16, 55_503_000, 5));
-    assert_eq!(row.recommendation, "none");
+    assert_eq!(row.recommendation, None);
     assert_eq!(row.waited_pct, Some(0.0), "40 waits are recorded, none next to a copy");
 }
 
@@ -219,8 +219,8 @@ fn laws_of_the_table_hold_on_every_real_trace() {
             assert_eq!(row.total_ns, row.exclusive_ns + row.hidden_ns, "{file}: {row:?}");
             assert!(row.hidden_by_compute_ns <= row.hidden_ns, "{file}: {row:?}");
             assert!(row.share_pct >= 1.0 && (1..=5).contains(&row.priority), "{file}: {row:?}");
-            let computes = row.overlap_class == "compute";
-            assert!(!computes || !row.recommendation.contains("fusion"), "{file}: {row:?}");
+            let computes = row.overlap_class == OverlapClass::Compute;
+            assert!(!computes || row.recommendation.is_none(), "{file}: {row:?}");
             assert!(!computes || row.savings_bound_ns.is_none(), "{file}: {row:?}");
             assert_eq!(trace.name_text(row.representative), row.kernel_name, "{file}");
             names.push((&row.kernel_name, &row.category));
