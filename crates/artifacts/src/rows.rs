@@ -225,14 +225,14 @@ impl From<&FuseRow> for FuseArtifact {
     #[inline(never)]
     fn from(row: &FuseRow) -> Self {
         Self {
-            stage: row.stage.clone(),
+            stage: row.stage.id().to_owned(),
             pattern: row.pattern.clone(),
             time_share_pct: Percent(row.time_share_pct),
             current_location: or_unresolved(Some(&row.current_location)),
             candidate_fused_path: row.candidate_fused_path.clone(),
             pattern_id: row.pattern_id.clone(),
-            confidence: row.confidence.clone(),
-            status: row.status.clone(),
+            confidence: row.confidence.id().to_owned(),
+            status: row.status.id().to_owned(),
             related_us: Micros(row.related_ns),
             occurrences: row.n_occurrences,
             evidence: row.evidence.clone(),
@@ -240,7 +240,7 @@ impl From<&FuseRow> for FuseArtifact {
             priority: row.priority.map(|priority| format!("P{priority}")),
             savings_bound_us: row.savings_bound_ns.map(Micros),
             savings_share_pct: row.savings_pct.map(Percent),
-            gain_confidence: row.gain_confidence.clone(),
+            gain_confidence: row.gain_confidence.map(|gain| gain.id().to_owned()),
             action: Some(row.action.clone()).filter(|text| !text.is_empty()),
             check: Some(row.check.clone()).filter(|text| !text.is_empty()),
             device: row.device.clone(),

@@ -56,5 +56,5 @@ pub use {artifacts, report, trace};
 /// Labels and meanings of the fixed words in tables.
 pub mod words {
     pub use analysis::words::{category, category_title, family};
-    pub use triage::words::{FUSE_STATUS, stage};
+    pub use triage::words::stage;
 }

@@ -52,7 +52,7 @@ mod tests {
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use framework::{Framework, FrameworkVote};
-pub use fuse::FuseRow;
+pub use fuse::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
 pub use instances::{
     CallSite, CategoryReason, InstanceRow, KernelDetails, KernelKey, TriageSlices,
 };
@@ -475,8 +475,7 @@ fn on_device(
         arguments: Some(&arguments),
     };
     let ground = Ground { run, wall: &wall, exposed_ns, arguments: Some(&arguments), peak: *peak };
-    let stage_id = |slice: usize| stages.stage(slice).id();
-    let fuse = fuse::fuse(gpu, &launches, stage_id, Some(&places), &context, &ground);
+    let fuse = fuse::fuse(gpu, &launches, stage_of, Some(&places), &context, &ground);
     let (loader, allocations) =
         (host.cover(idle::Cover::DataLoader), host.cover(idle::Cover::Allocation));
     let blocked_ns = timeline::intervals::length(&blocked);

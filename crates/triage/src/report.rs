@@ -290,7 +290,7 @@ impl TriageReport {
         self.stages.retain(|row| row.stage == stage);
         self.kernels.retain(|row| row.stage == Some(stage));
         self.overlap.retain(|row| row.stage == stage);
-        self.fuse.retain(|row| row.stage == stage.id());
+        self.fuse.retain(|row| row.stage == stage);
         self
     }
 

@@ -2,18 +2,27 @@
 
 use report::{Cell, Word};
 
-use crate::{Confidence, Note, Risk, Stage, Verdict};
+use crate::{Confidence, FuseStatus, Note, Risk, Stage, Verdict};
 
-/// Statuses of a fuse pattern.
-pub const FUSE_STATUS: &[Word] = &[
-    Word { id: "already_fused", label: "already fused", meaning: "the fused kernel runs" },
-    Word { id: "opportunity", label: "not fused", meaning: "its parts run next to each other" },
-    Word {
-        id: "partial",
-        label: "partly fused",
-        meaning: "the fused kernel runs, and in other places its parts run next to each other",
-    },
-];
+/// The status of a fuse pattern by its id.
+#[must_use]
+pub fn fuse_status(id: &str) -> Cell<'_> {
+    let known = FuseStatus::EVERY.into_iter().find(|status| status.id() == id);
+    known.map_or_else(|| id.into(), |status| of_fuse_status(status).into())
+}
+
+/// The status of a fuse pattern.
+pub(crate) fn of_fuse_status(status: FuseStatus) -> Word {
+    let (label, meaning) = match status {
+        FuseStatus::AlreadyFused => ("already fused", "the fused kernel runs"),
+        FuseStatus::Opportunity => ("not fused", "its parts run next to each other"),
+        FuseStatus::Partial => (
+            "partly fused",
+            "the fused kernel runs, and in other places its parts run next to each other",
+        ),
+    };
+    Word { id: status.id(), label, meaning }
+}
 
 /// A verdict of the overlap table.
 pub(crate) fn overlap_verdict(verdict: Verdict) -> Word {
@@ -80,9 +89,9 @@ mod tests {
         for one in Confidence::EVERY {
             assert!(confidence(one).meaning().is_some(), "{}", one.id());
         }
-        for Word { id, label, meaning } in FUSE_STATUS {
-            assert!(!label.contains('_') && !meaning.is_empty(), "{id}");
-        }
+        assert_eq!(fuse_status("already_fused").show(), "already fused");
+        assert_eq!(fuse_status("partial").raw(), "partial");
+        assert_eq!(fuse_status("unheard_of"), "unheard_of".into());
     }
 
     fn unknown_shown<R: report::Row>() -> Vec<&'static str> {

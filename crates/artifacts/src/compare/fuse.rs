@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use report::{Cell, Column, Row, Unit, Word};
+use report::{Cell, Column, Row, Unit};
 use serde::{Deserialize, Serialize};
 use triage::words;
 
@@ -58,7 +58,7 @@ const NOT_IN_A: &str = "not found in A, or below 1% of its stage";
 const NOT_IN_B: &str = "not found in B, or below 1% of its stage";
 
 fn status<'a>(status: &'a Option<String>, reason: &'static str) -> Cell<'a> {
-    Cell::or_missing(status.as_deref(), |id| Word::cell(words::FUSE_STATUS, id), reason)
+    Cell::or_missing(status.as_deref(), words::fuse_status, reason)
 }
 
 impl Row for FuseDeltaRow {

@@ -12,7 +12,6 @@ use super::lanes::Lanes;
 use super::{Ground, attention, related};
 use crate::facts::phase;
 use crate::site::Attribution;
-use crate::stages::Stage;
 use crate::wall::Removed;
 use timeline::launches::Launches;
 
@@ -245,8 +244,6 @@ pub(super) fn facts(
     candidate: &Candidate,
 ) -> RunFacts {
     let run = ground.run.facts;
-    let stage =
-        Stage::EVERY.into_iter().find(|stage| stage.id() == lanes.stages[candidate.stage].id);
     let names = Names::of(lanes, candidate);
     let optimizer = run.optimizer.filter(|optimizer| *optimizer != Optimizer::Other);
     let chain = match candidate.sought {
@@ -254,7 +251,7 @@ pub(super) fn facts(
         Sought::Pattern(_) => None,
     };
     RunFacts {
-        phase: stage.and_then(|stage| phase(stage, run.run)),
+        phase: phase(lanes.stages[candidate.stage].stage, run.run),
         norm: names.norm(chain.map_or("", |chain| chain.id)),
         activation: names.activation(),
         optimizer,

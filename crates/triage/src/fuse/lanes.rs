@@ -10,6 +10,7 @@ use trace::BuildIdHasher;
 use super::super::facts::Regions;
 use super::super::site::Attribution;
 use super::handover::by_stream;
+use crate::stages::Stage;
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
 
@@ -29,7 +30,7 @@ pub(super) struct Run {
 pub(super) struct Lanes<'a> {
     pub gpu: &'a Gpu<'a>,
     /// Stages by first appearance.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageTime>,
     /// GPU slices by stream, then by start; collectives where they are waited for ([`super::handover`]).
     pub order: Vec<u32>,
     pub runs: Vec<Run>,
@@ -44,8 +45,8 @@ pub(super) struct Lanes<'a> {
 }
 
 /// A stage with its time.
-pub(super) struct Stage {
-    pub id: &'static str,
+pub(super) struct StageTime {
+    pub stage: Stage,
     pub total_ns: i64,
 }
 
@@ -63,7 +64,7 @@ impl<'a> Lanes<'a> {
     pub(super) fn of(
         gpu: &'a Gpu<'a>,
         launches: &Launches,
-        stage_of: impl Fn(usize) -> &'static str,
+        stage_of: impl Fn(usize) -> Stage,
         attribution: Option<&Attribution>,
         patterns: &[&FusePattern],
         zero_grad: &Regions,
@@ -164,16 +165,16 @@ impl<'a> Lanes<'a> {
 
     /// Takes a stream, cuts it where the stage changes, and sums up the stages.
     #[inline(never)]
-    fn cut(&mut self, stream: &[u32], stage_of: &impl Fn(usize) -> &'static str) {
+    fn cut(&mut self, stream: &[u32], stage_of: &impl Fn(usize) -> Stage) {
         let mut last = None;
         for &slice in stream {
             let at = self.order.len();
             self.order.push(slice);
             let here = self.gpu.slice(slice as usize);
-            let id = stage_of(slice as usize);
-            let stage = self.stages.iter().position(|stage| stage.id == id);
+            let of = stage_of(slice as usize);
+            let stage = self.stages.iter().position(|known| known.stage == of);
             let stage = stage.unwrap_or_else(|| {
-                self.stages.push(Stage { id, total_ns: 0 });
+                self.stages.push(StageTime { stage: of, total_ns: 0 });
                 self.stages.len() - 1
             });
             self.stages[stage].total_ns = self.stages[stage].total_ns.saturating_add(here.dur_ns);

@@ -30,7 +30,7 @@ use lanes::Lanes;
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
 
-pub use rows::FuseRow;
+pub use rows::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
 
 /// What is known of the program, beside the trace's events.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,7 +61,7 @@ pub(crate) struct Fuse {
 pub(crate) fn fuse(
     gpu: &Gpu<'_>,
     launches: &Launches,
-    stage_of: impl Fn(usize) -> &'static str,
+    stage_of: impl Fn(usize) -> Stage,
     attribution: Option<&Attribution>,
     context: &FuseContext<'_>,
     ground: &Ground<'_>,
@@ -83,7 +83,7 @@ pub(crate) fn fuse(
 fn judged<'a>(
     gpu: &'a Gpu<'a>,
     launches: &Launches,
-    stage_of: impl Fn(usize) -> &'static str,
+    stage_of: impl Fn(usize) -> Stage,
     attribution: Option<&Attribution>,
     context: &FuseContext<'_>,
     ground: &Ground<'_>,
@@ -112,7 +112,7 @@ fn judged<'a>(
     let fill = catalog::fuse_patterns::kind_named("fill");
     for candidate in &mut found {
         // (An optimizer's loop over parameters becomes one over lists of them, of any sizes.)
-        if lanes.stages[candidate.stage].id != Stage::Optimizer.id() {
+        if lanes.stages[candidate.stage].stage != Stage::Optimizer {
             let is_apart = |at| launched_in(at, &ground.run.products) || accumulates(at);
             inputs::split_by_elements(candidate, context.arguments, is_apart);
         }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use report::{Cell, Column, Row, Unit, Word, short_name, units};
+use report::{Cell, Column, Row, Unit, short_name, units};
 use serde::Serialize;
 
 use super::advice::{Advice, Rule};
@@ -11,6 +11,7 @@ use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::{Accepted, Fuse, related};
 use crate::site::Attribution;
+use crate::stages::Stage;
 use crate::wall::{Removed, Wall};
 use crate::words;
 use analysis::columns;
@@ -28,8 +29,8 @@ const NAME_LENGTH: usize = 56;
 /// The kernels that are fused or could be fused, in one stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FuseRow {
-    /// The stage's id.
-    pub stage: String,
+    /// The stage.
+    pub stage: Stage,
     /// The device's id.
     pub device: String,
     /// 1 to 3 by `savings_pct`; `None` where the work is fused already.
@@ -38,16 +39,16 @@ pub struct FuseRow {
     pub pattern_id: String,
     /// What is fused.
     pub pattern: String,
-    /// `already_fused`, `partial` or `opportunity`.
-    pub status: String,
-    /// `Confirmed` or `Candidate`: of the pattern, not of the gain.
-    pub confidence: String,
+    /// Whether the fused kernel runs.
+    pub status: FuseStatus,
+    /// Of the pattern, not of the gain.
+    pub confidence: PatternConfidence,
     /// The wall time that goes away at most, in ns: an estimate. `None` where the work is fused already.
     pub savings_bound_ns: Option<i64>,
     /// That in percent of the GPU span of the device.
     pub savings_pct: Option<f64>,
-    /// What the gain rests on: `Estimate` if launches are recorded, `Rough estimate` if they are not.
-    pub gain_confidence: Option<String>,
+    /// What the gain rests on.
+    pub gain_confidence: Option<GainConfidence>,
     /// Time of the kernels concerned, in nanoseconds.
     pub related_ns: i64,
     /// That in percent of all GPU time of the stage.
@@ -71,6 +72,74 @@ pub struct FuseRow {
     #[serde(skip)]
     pub(crate) together: Option<(i64, f64)>,
 }
+
+/// Whether the fused kernel of a pattern runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FuseStatus {
+    /// It runs.
+    AlreadyFused,
+    /// Its parts run next to each other.
+    Opportunity,
+    /// It runs, and in other places its parts do.
+    Partial,
+}
+
+impl FuseStatus {
+    /// All of them.
+    pub const EVERY: [Self; 3] = [Self::AlreadyFused, Self::Opportunity, Self::Partial];
+
+    /// The word for it in artifacts.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::AlreadyFused => "already_fused",
+            Self::Opportunity => "opportunity",
+            Self::Partial => "partial",
+        }
+    }
+}
+
+/// How sure it is that the kernels of a row belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatternConfidence {
+    /// The fused kernel runs, or all parts run in the order of the pattern.
+    Confirmed,
+    /// The trace cannot prove it.
+    Candidate,
+}
+
+impl PatternConfidence {
+    /// The word for it in artifacts and tables.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Confirmed => "Confirmed",
+            Self::Candidate => "Candidate",
+        }
+    }
+}
+
+/// What a gain rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GainConfidence {
+    /// Launches are recorded.
+    Estimate,
+    /// They are not, so that waits for the CPU are not known.
+    RoughEstimate,
+}
+
+impl GainConfidence {
+    /// The words for it in artifacts and tables.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Estimate => "Estimate",
+            Self::RoughEstimate => "Rough estimate",
+        }
+    }
+}
+
+crate::ids::serialize_as_id!(FuseStatus, PatternConfidence, GainConfidence);
 
 impl FuseRow {
     /// Whether anything is advised. Markdown documents print only these rows; the page and artifacts have all.
@@ -191,13 +260,13 @@ pub(super) fn row(
 ) -> FuseRow {
     let share = percent(*related_ns, lanes.stages[candidate.stage].total_ns);
     let status = match (candidate.active.is_empty(), candidate.split.is_empty()) {
-        (false, true) => "already_fused",
-        (false, false) => "partial",
-        (true, _) => "opportunity",
+        (false, true) => FuseStatus::AlreadyFused,
+        (false, false) => FuseStatus::Partial,
+        (true, _) => FuseStatus::Opportunity,
     };
-    let proven = match candidate.sought {
-        Sought::Pattern(_) => true,
-        Sought::Chain(chain) => chain.proven,
+    let confidence = match candidate.sought {
+        Sought::Chain(chain) if !chain.proven => PatternConfidence::Candidate,
+        Sought::Chain(_) | Sought::Pattern(_) => PatternConfidence::Confirmed,
     };
     let path = match (advice, candidate.sought) {
         (Some((advice, _)), _) => advice.path.clone(),
@@ -206,18 +275,18 @@ pub(super) fn row(
     };
     let first = advice.and_then(|(advice, _)| advice.remedies.first());
     let saved_ns = advice.map(|(advice, _)| advice.saved_ns);
-    let gain = if wall.linked { "Estimate" } else { "Rough estimate" };
+    let gain = if wall.linked { GainConfidence::Estimate } else { GainConfidence::RoughEstimate };
     FuseRow {
-        stage: lanes.stages[candidate.stage].id.to_owned(),
+        stage: lanes.stages[candidate.stage].stage,
         device: String::new(),
         priority: advice.map(|(_, priority)| priority),
         pattern_id: id(candidate).to_owned(),
         pattern: title(candidate).to_owned(),
-        status: status.to_owned(),
-        confidence: if proven { "Confirmed" } else { "Candidate" }.to_owned(),
+        status,
+        confidence,
         savings_bound_ns: saved_ns,
         savings_pct: saved_ns.map(|saved_ns| percent(saved_ns, wall.span_ns)),
-        gain_confidence: saved_ns.map(|_| gain.to_owned()),
+        gain_confidence: saved_ns.map(|_| gain),
         related_ns: *related_ns,
         time_share_pct: share,
         current_location: locations(lanes, attribution, candidate),
@@ -422,7 +491,7 @@ impl Row for FuseRow {
             title: "Stage",
             unit: Unit::Text,
             help: "The stage of the program.",
-            cell: |row| words::stage(&row.stage),
+            cell: |row| words::of_stage(Some(row.stage)),
         },
         columns::device("The device that they ran on.", |row| row.device.as_str().into()),
         Column {
@@ -454,14 +523,14 @@ impl Row for FuseRow {
             title: "Status",
             unit: Unit::Text,
             help: "Whether the fused kernel runs already.",
-            cell: |row| Word::cell(words::FUSE_STATUS, &row.status),
+            cell: |row| words::of_fuse_status(row.status).into(),
         },
         Column {
             key: "confidence",
             title: "Confidence",
             unit: Unit::Text,
             help: "Of the pattern, not of the gain. Confirmed: the fused kernel runs, or all parts run in the order of the pattern. Candidate: the trace cannot prove that they belong together.",
-            cell: |row| row.confidence.as_str().into(),
+            cell: |row| row.confidence.id().into(),
         },
         Column {
             key: "savings_bound_ns",
@@ -482,7 +551,7 @@ impl Row for FuseRow {
             title: "Confidence of gain",
             unit: Unit::Text,
             help: "Estimate: launches are recorded, so that waits for the CPU are known. Rough estimate: they are not.",
-            cell: |row| Cell::or_missing(row.gain_confidence.clone(), Cell::from, FUSED),
+            cell: |row| Cell::or_missing(row.gain_confidence, |gain| gain.id().into(), FUSED),
         },
         Column {
             key: "related_ns",

@@ -68,7 +68,7 @@ fn open(platform: Platform, framework: Option<Framework>) -> RunContext {
 /// What is found and advised of a trace.
 fn advised(
     trace: &Trace,
-    stage_of: impl Fn(usize) -> &'static str,
+    stage_of: impl Fn(usize) -> Stage,
     attribution: impl Fn(&Gpu<'_>) -> Option<Attribution>,
     context: &FuseContext<'_>,
     run: &RunContext,
@@ -92,7 +92,7 @@ fn advised(
 /// What is found, advised or not: by stage, the most time first.
 fn look_on(
     trace: &Trace,
-    stage_of: impl Fn(usize) -> &'static str,
+    stage_of: impl Fn(usize) -> Stage,
     attribution: impl Fn(&Gpu<'_>) -> Option<Attribution>,
     context: &FuseContext<'_>,
     platform: Platform,
@@ -128,7 +128,7 @@ fn look_on(
 
 fn look(
     trace: &Trace,
-    stage_of: impl Fn(usize) -> &'static str,
+    stage_of: impl Fn(usize) -> Stage,
     attribution: impl Fn(&Gpu<'_>) -> Option<Attribution>,
     context: &FuseContext<'_>,
 ) -> Fuse {
@@ -140,13 +140,13 @@ fn of(framework: Framework) -> FuseContext<'static> {
 }
 
 fn found(names: &[&str], context: &FuseContext<'_>) -> Fuse {
-    look(&lane(names), |_| "all", |_| None, context)
+    look(&lane(names), |_| Stage::All, |_| None, context)
 }
 
 /// Id, status and time in µs of each row.
 fn brief(fuse: &Fuse) -> Vec<(&str, &str, i64)> {
     let rows = fuse.rows.iter();
-    rows.map(|row| (row.pattern_id.as_str(), row.status.as_str(), row.related_ns / 1000)).collect()
+    rows.map(|row| (row.pattern_id.as_str(), row.status.id(), row.related_ns / 1000)).collect()
 }
 
 #[test]
@@ -206,11 +206,11 @@ fn every_chain_is_found_in_stream_order() {
         ("K01", nothing, 0),
     ] {
         // (Elsewhere short kernels need recorded sizes.)
-        let stage = if id == "K11" { "optimizer" } else { "all" };
+        let stage = if id == "K11" { Stage::Optimizer } else { Stage::All };
         let found = look(&lane(names), |_| stage, |_| None, &of(Framework::Pytorch));
         let row = found.rows.iter().find(|row| row.pattern_id == id);
         assert_eq!(row.map_or(0, |row| row.related_ns / 1000), us, "{id}: {found:?}");
-        assert!(row.is_none_or(|row| row.status == "opportunity"));
+        assert!(row.is_none_or(|row| row.status == FuseStatus::Opportunity));
     }
 }
 
@@ -234,7 +234,7 @@ fn streams(slices: &[(&str, i64, i64, i64, Option<i64>)]) -> Trace {
 fn an_all_reduce_on_its_own_stream_stands_where_it_is_waited_for() {
     const REDUCE: &str =
         "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
-    let of_trace = |trace: &Trace| look(trace, |_| "all", |_| None, &of(Framework::Pytorch));
+    let of_trace = |trace: &Trace| look(trace, |_| Stage::All, |_| None, &of(Framework::Pytorch));
     let look = |slices: &[(&str, i64, i64, i64, Option<i64>)]| of_trace(&streams(slices));
     let waits =
         [(GEMM, 7, 0, 10, Some(1)), (REDUCE, 20, 11, 10, Some(2)), (RMS_NORM, 7, 22, 10, Some(3))];
@@ -280,7 +280,7 @@ fn an_add_before_a_norm_of_single_kernels_is_counted_alone() {
     let all = [ADD, CAST, POW, MEAN, ADD_NUMBER, RSQRT, MUL, CAST, MUL];
     let fuse = found(&all, &FuseContext::default());
     assert_eq!(brief(&fuse), [("K01", "opportunity", 80), ("K05", "opportunity", 10)]);
-    assert_eq!(fuse.rows[0].confidence, "Confirmed");
+    assert_eq!(fuse.rows[0].confidence, PatternConfidence::Confirmed);
     assert_eq!(
         fuse.rows[1].rationale,
         "The residual add and the norm follow each other once. The kernels concerned take 11.1% of the GPU time of this stage."
@@ -336,21 +336,24 @@ fn fused_partly_fused_and_not_fused_are_told_apart() {
         (row.status, row.confidence, row.n_occurrences, row.related_ns / 1000, row.rationale)
     };
     let (state, confidence, n, us, why) = status(&[FUSED, GEMM, FUSED]);
-    assert_eq!((state.as_str(), confidence.as_str(), n, us), ("already_fused", "Confirmed", 2, 20));
+    assert_eq!(
+        (state, confidence, n, us),
+        (FuseStatus::AlreadyFused, PatternConfidence::Confirmed, 2, 20)
+    );
     assert_eq!(
         why,
         "vllm::fused_add_rms_norm_static_fp8_quant_kernel<float> does this in one kernel already: it runs 2 \
          times and takes 66.7% of the GPU time of this stage."
     );
     let (state, _, n, us, why) = status(&[RMS_NORM, QUANT, GEMM, RMS_NORM, QUANT]);
-    assert_eq!((state.as_str(), n, us), ("opportunity", 2, 40));
+    assert_eq!((state, n, us), (FuseStatus::Opportunity, 2, 40));
     assert_eq!(
         why,
         "vllm::rms_norm_kernel<BFloat16, 8>, then vllm::scaled_fp8_quant_kernel<float> run next to each other on one \
          stream 2 times (2 of 2 launches) and take 80.0% of the GPU time of this stage."
     );
     let (state, _, n, us, why) = status(&[FUSED, GEMM, RMS_NORM, QUANT]);
-    assert_eq!((state.as_str(), n, us), ("partial", 2, 30));
+    assert_eq!((state, n, us), (FuseStatus::Partial, 2, 30));
     assert!(why.contains(
         "but vllm::rms_norm_kernel<BFloat16, 8>, then vllm::scaled_fp8_quant_kernel<float> still"
     ));
@@ -366,13 +369,13 @@ fn parts_that_are_not_neighbours_are_nothing() {
     let mut apart = Fixture::default();
     apart.push(kernel(RMS_NORM).at(0, 10_000));
     apart.push(kernel(QUANT).at(10_000, 10_000).on(0, 8));
-    let rows = look(&apart.finish(), |_| "all", |_| None, &vllm).rows;
+    let rows = look(&apart.finish(), |_| Stage::All, |_| None, &vllm).rows;
     assert_eq!(rows, [], "on two streams");
 
     let mut apart = Fixture::default();
     apart.push(kernel(RMS_NORM).at(0, 10_000));
     apart.push(kernel(QUANT).at(2_000_000, 10_000));
-    let rows = look(&apart.finish(), |_| "all", |_| None, &vllm).rows;
+    let rows = look(&apart.finish(), |_| Stage::All, |_| None, &vllm).rows;
     assert_eq!(rows, [], "with a pause between");
 }
 
@@ -398,7 +401,7 @@ fn what_other_gpus_run_is_no_advice() {
     let names = [ALL_REDUCE, RMS_NORM];
     let context = FuseContext { tp: Some(8), ..of(Framework::Sglang) };
     let ids = |platform| {
-        let rows = look_on(&lane(&names), |_| "all", |_| None, &context, platform).rows;
+        let rows = look_on(&lane(&names), |_| Stage::All, |_| None, &context, platform).rows;
         rows.iter().map(|row| row.pattern_id.clone()).collect::<Vec<_>>()
     };
     assert_eq!(ids(Platform::Cuda), ["F02"], "FlashInfer");
@@ -420,7 +423,7 @@ fn callers_tell_which_norm_it_is_and_modules_which_model() {
     };
     let context = of(Framework::Sglang);
     let ids = |caller| {
-        brief(&look_on(&trace, |_| "all", |_| Some(places(caller)), &context, Platform::Rocm))
+        brief(&look_on(&trace, |_| Stage::All, |_| Some(places(caller)), &context, Platform::Rocm))
             .first()
             .map(|row| row.0.to_owned())
     };
@@ -462,9 +465,9 @@ fn operators_and_functions_say_what_names_do_not() {
         Some(Attribution::new(sites, vec![0, 0, 1, 2, 3]))
     };
     let qwen = FuseContext { model: Some("Qwen/Qwen3-8B"), ..of(Framework::Sglang) };
-    let found = look_on(&trace, |_| "all", places, &qwen, Platform::Rocm);
+    let found = look_on(&trace, |_| Stage::All, places, &qwen, Platform::Rocm);
     assert_eq!(brief(&found), [("F13", "opportunity", 40)], "what it subsumes is gone");
-    let other = look(&trace, |_| "all", places, &of(Framework::Sglang));
+    let other = look(&trace, |_| Stage::All, places, &of(Framework::Sglang));
     assert_eq!(brief(&other), [("F05", "opportunity", 20), ("F07", "opportunity", 20)]);
     assert_eq!(
         found.rows[0].current_location,
@@ -476,16 +479,16 @@ fn operators_and_functions_say_what_names_do_not() {
 fn stages_are_apart_and_small_rows_are_counted() {
     let names = [&[ROPE, CACHE][..], &[GEMM; 40], &[FILL, GEMM]].concat();
     let trace = lane(&names);
-    let stage_of = |at: usize| if at < 2 { "decode" } else { "extend" };
+    let stage_of = |at: usize| if at < 2 { Stage::Decode } else { Stage::Extend };
     let found = look(&trace, stage_of, |_| None, &of(Framework::Pytorch));
     let stages: Vec<_> =
-        found.rows.iter().map(|row| (row.stage.as_str(), row.pattern_id.as_str())).collect();
-    assert_eq!(stages, [("decode", "K08"), ("extend", "K14")]);
+        found.rows.iter().map(|row| (row.stage, row.pattern_id.as_str())).collect();
+    assert_eq!(stages, [(Stage::Decode, "K08"), (Stage::Extend, "K14")]);
     assert_eq!(found.rows[0].time_share_pct, 100.0);
 
     let one = look(
         &trace,
-        |at| if at == 0 { "decode" } else { "extend" },
+        |at| if at == 0 { Stage::Decode } else { Stage::Extend },
         |_| None,
         &of(Framework::Pytorch),
     );
@@ -493,7 +496,7 @@ fn stages_are_apart_and_small_rows_are_counted() {
 
     let names = [&[FILL, GEMM][..], &["my_kernel"; 200]].concat();
     let run = open(Platform::Rocm, Some(Framework::Pytorch));
-    let small = advised(&lane(&names), |_| "forward", |_| None, &of(Framework::Pytorch), &run);
+    let small = advised(&lane(&names), |_| Stage::Forward, |_| None, &of(Framework::Pytorch), &run);
     assert_eq!(small.rows, []);
     assert_eq!(
         small.note.as_deref(),
@@ -513,14 +516,14 @@ fn json_keys_are_column_keys() {
 
 #[test]
 fn nothing_gives_nothing() {
-    let found = look(&Trace::default(), |_| "all", |_| None, &FuseContext::default());
+    let found = look(&Trace::default(), |_| Stage::All, |_| None, &FuseContext::default());
     assert_eq!(found, Fuse::default());
 }
 
 /// Kernels of one stage, 40 µs each and queued at once, so that time counts.
 fn advice_for(
     names: &[&str],
-    stage: &'static str,
+    stage: Stage,
     change: impl Fn(&mut RunContext),
     framework: Framework,
 ) -> Fuse {
@@ -556,31 +559,31 @@ fn a_remedy_is_advised_only_where_it_can_work() {
     };
     let rms = [POW, MEAN, ADD_NUMBER, RSQRT, MUL];
     expect(
-        train(&rms, "forward"),
+        train(&rms, Stage::Forward),
         &[("K01", "torch.nn.functional.rms_norm; Liger RMSNorm; torch.compile")],
     );
     // No kernel for add and RMSNorm does a LayerNorm.
-    expect(train(&[ADD, LAYER_NORM], "forward"), &[("K05", "torch.compile")]);
+    expect(train(&[ADD, LAYER_NORM], Stage::Forward), &[("K05", "torch.compile")]);
     // NewGELU is no SwiGLU.
     let gelu = [SCALE, POW, SCALE, ADD, SCALE, TANH, ADD_NUMBER, MUL];
     expect(
-        train(&gelu, "forward"),
+        train(&gelu, Stage::Forward),
         &[("K02", "torch.nn.functional.gelu(approximate=\"tanh\"); torch.compile")],
     );
-    expect(train(&[SILU, MUL], "forward"), &[("K02", "Liger SwiGLU; torch.compile")]);
+    expect(train(&[SILU, MUL], Stage::Forward), &[("K02", "Liger SwiGLU; torch.compile")]);
     // FlashAttention takes no bias; scaled_dot_product_attention does.
     let sdpa = "torch.nn.functional.scaled_dot_product_attention";
-    expect(train(&[GEMM, ADD, SOFTMAX, GEMM], "forward"), &[("K04", sdpa)]);
+    expect(train(&[GEMM, ADD, SOFTMAX, GEMM], Stage::Forward), &[("K04", sdpa)]);
     let both = format!("{sdpa}; FlashAttention");
-    expect(train(&[GEMM, SCALE, SOFTMAX, GEMM], "forward"), &[("K04", both.as_str())]);
+    expect(train(&[GEMM, SCALE, SOFTMAX, GEMM], Stage::Forward), &[("K04", both.as_str())]);
     let pointwise = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<3>, at::native::(anonymous namespace)::PointwiseOpScalarFunctor<float, 3, 3, 0>, std::multiplies<float> >(int)";
     expect(
-        train(&[FOREACH, FOREACH, pointwise, FOREACH], "optimizer"),
+        train(&[FOREACH, FOREACH, pointwise, FOREACH], Stage::Optimizer),
         &[("K12", "fused=True of torch.optim")],
     );
     // A framework's own kernels for routing are dedicated already.
     let routing = ["_topk_forward", "_sum_bitmatrix_rows", "_combined_routing_compute", EXPERTS];
-    let vllm = advice_for(&routing, "decode", |_| {}, Framework::Vllm);
+    let vllm = advice_for(&routing, Stage::Decode, |_| {}, Framework::Vllm);
     assert_eq!(paths(&vllm), []);
     assert!(
         vllm.note
@@ -590,11 +593,11 @@ fn a_remedy_is_advised_only_where_it_can_work() {
     // What a compiler made is fused.
     let generated =
         ["triton_red_fused_add_mean_mul_pow_rsqrt_0", "triton_red_fused_add_mean_mul_pow_rsqrt_1"];
-    expect(train(&[ADD, generated[0], ADD, generated[1]], "forward"), &[]);
+    expect(train(&[ADD, generated[0], ADD, generated[1]], Stage::Forward), &[]);
     // vLLM's passes are not for training.
     let borrowed = advice_for(
         &[RMS_NORM, QUANT],
-        "forward",
+        Stage::Forward,
         |run| run.facts.run = Some(RunType::Training),
         Framework::Vllm,
     );
@@ -604,20 +607,24 @@ fn a_remedy_is_advised_only_where_it_can_work() {
 #[test]
 fn an_all_reduce_stays_and_only_its_norm_is_saved() {
     let on_rocm = |run: &mut RunContext| run.facts.platform = Platform::Rocm;
-    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], "decode", on_rocm, Framework::Vllm);
+    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], Stage::Decode, on_rocm, Framework::Vllm);
     assert_eq!(paths(&fuse), [("K07", "all-reduce with RMSNorm of AITER")]);
     let row = &fuse.rows[0];
     assert_eq!((row.savings_bound_ns, row.related_ns), (Some(40_000), 40_000));
     assert!(row.rationale.contains("This is an estimate"), "{}", row.rationale);
     // vLLM's pass applies to small tensors only; how large these are is not recorded.
-    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], "decode", |_| {}, Framework::Vllm);
+    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], Stage::Decode, |_| {}, Framework::Vllm);
     assert_eq!(paths(&fuse), []);
 }
 
 #[test]
 fn what_a_fused_kernel_still_takes_is_no_saving() {
-    let rms =
-        advice_for(&[POW, MEAN, ADD_NUMBER, RSQRT, MUL], "forward", |_| {}, Framework::Pytorch);
+    let rms = advice_for(
+        &[POW, MEAN, ADD_NUMBER, RSQRT, MUL],
+        Stage::Forward,
+        |_| {},
+        Framework::Pytorch,
+    );
     assert_eq!(rms.rows[0].savings_bound_ns, Some(160_000), "four of five");
     assert_eq!((rms.rows[0].priority, rms.rows[0].savings_pct), (Some(1), Some(80.0)));
     // Where the GPU waits for the CPU, launches that go away save their CPU time, shorter kernels nothing.
@@ -629,7 +636,8 @@ fn what_a_fused_kernel_still_takes_is_no_saving() {
         starved.push(kernel(name).at(launched_ns + 2_000, 50_000).link(at + 1));
     }
     let run = open(Platform::Cuda, Some(Framework::Pytorch));
-    let found = advised(&starved.finish(), |_| "forward", |_| None, &of(Framework::Pytorch), &run);
+    let found =
+        advised(&starved.finish(), |_| Stage::Forward, |_| None, &of(Framework::Pytorch), &run);
     assert_eq!(found.rows[0].savings_bound_ns, Some(3_600_000), "four launches of five");
     let why = &found.rows[0].rationale;
     assert!(why.contains("the CPU time of 4 launches that go away (3.60 ms in all"), "{why}");
@@ -650,7 +658,7 @@ fn a_launch_that_goes_away_takes_its_time_to_the_next_part() {
     }
     let run = open(Platform::Cuda, Some(Framework::Pytorch));
     let trace = fixture.finish();
-    let found = advised(&trace, |_| "optimizer", |_| None, &of(Framework::Pytorch), &run);
+    let found = advised(&trace, |_| Stage::Optimizer, |_| None, &of(Framework::Pytorch), &run);
     let row = found.rows.iter().find(|row| row.is_advice());
     let why = &row.unwrap().rationale;
     assert!(why.contains("4 launches that go away (490 µs in all"), "30, 400, 30, median: {why}");
@@ -665,7 +673,7 @@ fn batch_norm_in_training_mode_is_advised_for_inference_only() {
     let advised = |norm, run: RunType, others: usize| {
         let names = [&[CONV, COUNT, norm][..], &vec![CONV; others]].concat();
         let change = |context: &mut RunContext| context.facts.run = Some(run);
-        advice_for(&names, "forward", change, Framework::Pytorch)
+        advice_for(&names, Stage::Forward, change, Framework::Pytorch)
     };
     let found = advised(STATISTICS, RunType::Inference, 1);
     assert_eq!(paths(&found), [("K17", "model.eval()")]);
@@ -690,6 +698,6 @@ fn gradients_filled_by_zero_grad_are_not_short_kernels_in_a_row() {
     let trace = fixture.finish();
     let mut run = RunContext::of(&trace, Platform::Cuda, Framework::Pytorch);
     run.facts.run = Some(RunType::Training);
-    let found = advised(&trace, |_| "forward", |_| None, &of(Framework::Pytorch), &run);
+    let found = advised(&trace, |_| Stage::Forward, |_| None, &of(Framework::Pytorch), &run);
     assert_eq!(paths(&found), [("K16", "optimizer.zero_grad(set_to_none=True)")]);
 }

@@ -21,10 +21,8 @@ type Seen = (&'static str, &'static str, u64, i64);
 
 fn seen(fuse: &Fuse) -> Vec<(&str, &str, u64, i64)> {
     let rows = fuse.rows.iter();
-    rows.map(|row| {
-        (row.pattern_id.as_str(), row.status.as_str(), row.n_occurrences, row.related_ns)
-    })
-    .collect()
+    rows.map(|row| (row.pattern_id.as_str(), row.status.id(), row.n_occurrences, row.related_ns))
+        .collect()
 }
 
 #[test]
@@ -83,7 +81,7 @@ fn real_traces_show_what_really_follows_in_them() {
             Some(attribution::attribute(gpu, &Launches::of(gpu), &mut Linker::of(&trace, None)))
         };
         let platform = timeline::device::platform(&trace);
-        let found = look_on(&trace, |_| "all", places, &context, platform);
+        let found = look_on(&trace, |_| Stage::All, places, &context, platform);
         assert_eq!(seen(&found), *expected, "{name}");
     }
 }
@@ -123,7 +121,7 @@ fn replayed_kernels_have_the_operators_of_their_capture() {
             replay::map(gpu, &launches, &mut places, &stages, &sources, &mut |_, _, _, _| {});
             Some(places)
         };
-        let found = look_on(&trace, |_| "decode", places, &of(*framework), Platform::Rocm);
+        let found = look_on(&trace, |_| Stage::Decode, places, &of(*framework), Platform::Rocm);
         assert_eq!(seen(&found), *expected, "{name}");
         let locations = found.rows.iter().map(|row| row.current_location.as_str());
         assert!(locations.clone().all(|location| location.contains(".py:")), "{name}: {found:?}");
