@@ -21,6 +21,8 @@ pub struct Gpu<'a> {
     before_window: Vec<bool>,
     /// GPU slices that are excluded because they were launched before profiling started. They ran concurrently.
     beside: Beside,
+    /// The id of the device that all slices are of.
+    device: String,
 }
 
 /// GPU slices that no table counts, sorted by start.
@@ -146,14 +148,14 @@ impl<'a> Gpu<'a> {
             });
             beside.work_of.push(work);
         });
-        Self { trace, works, rows, work_of, before_window, beside }
+        Self { trace, works, rows, work_of, before_window, beside, device: String::new() }
     }
 
-    /// The slices of each device by themselves, with the device's id, in the order of the file's streams. Names keep
+    /// The slices of each device by themselves, in the order of the file's streams. Names keep
     /// their numbers in [`Gpu::works`]. Work whose stream is not known can only be that of the one device, if there is
     /// one; beside several it is one of its own, without an id.
     #[inline(never)]
-    pub fn by_device(self) -> Vec<(String, Self)> {
+    pub fn by_device(self) -> Vec<Self> {
         let ids: Vec<String> = self
             .trace
             .streams
@@ -176,7 +178,7 @@ impl<'a> Gpu<'a> {
         }
         if devices.iter().filter(|id| !id.is_empty()).count() < 2 {
             let id = devices.iter().find(|id| !id.is_empty()).copied().unwrap_or_default();
-            return vec![(id.to_owned(), self)];
+            return vec![Self { device: id.to_owned(), ..self }];
         }
         let mut order: Vec<usize> = (0..devices.len()).collect();
         order.sort_by_key(|device| {
@@ -191,9 +193,17 @@ impl<'a> Gpu<'a> {
                 work_of: own.iter().map(|at| self.work_of[*at]).collect(),
                 before_window: own.iter().map(|at| self.before_window[*at]).collect(),
                 beside: self.beside.only(|row| id_of(self.trace.stream(row)) == devices[device]),
+                device: devices[device].to_owned(),
             }
         };
-        order.into_iter().map(|device| (devices[device].to_owned(), part(device))).collect()
+        order.into_iter().map(part).collect()
+    }
+
+    /// The id of the device of the slices, if [`Gpu::by_device`] found one; empty for slices of all devices, and of those
+    /// whose device is not recorded.
+    #[must_use]
+    pub fn device(&self) -> &str {
+        &self.device
     }
 
     /// Calls `each` with all GPU slices, by start.

@@ -28,18 +28,27 @@ struct Part {
     launches: u64,
 }
 
-/// The rows, most time first within a stage.
+/// What the rows of a device are made from.
+pub(crate) struct Facts<'a> {
+    pub gpu: &'a Gpu<'a>,
+    pub places: &'a Attribution,
+    pub launches: &'a Launches,
+    pub arguments: &'a Arguments,
+    /// By GPU slice: its time with no other stream running.
+    pub exposed_ns: &'a [i64],
+    /// When the first event of the trace begins.
+    pub zero_ns: i64,
+}
+
+/// The rows, most time first within a stage. Where `stage_of` gives no stage, rows sum all of them.
 #[inline(never)]
 pub(crate) fn kernel_table(
-    gpu: &Gpu<'_>,
-    stage_of: &dyn Fn(usize) -> Stage,
-    places: &Attribution,
-    launches: &Launches,
-    arguments: &Arguments,
-    exposed_ns: &[i64],
+    facts: &Facts<'_>,
+    stage_of: &dyn Fn(usize) -> Option<Stage>,
 ) -> Vec<KernelTableRow> {
-    let mut order: Vec<(Stage, u32, u32)> = Vec::with_capacity(gpu.len());
-    let mut stage_ns: BTreeMap<Stage, i64> = BTreeMap::new();
+    let Facts { gpu, places, .. } = *facts;
+    let mut order: Vec<(Option<Stage>, u32, u32)> = Vec::with_capacity(gpu.len());
+    let mut stage_ns: BTreeMap<Option<Stage>, i64> = BTreeMap::new();
     for at in 0..gpu.len() {
         let slice = gpu.slice(at);
         let stage = stage_of(at);
@@ -50,22 +59,25 @@ pub(crate) fn kernel_table(
     order.sort_unstable();
     let gpu_ns = stage_ns.values().fold(0_i64, |all, ns| all.saturating_add(*ns));
     let labels = stream_labels(gpu);
-    let mut rows: Vec<(Stage, KernelTableRow)> = order
+    let mut rows: Vec<KernelTableRow> = order
         .chunk_by(|a, b| (a.0, a.1) == (b.0, b.1))
         .map(|group| {
             let all_ns = stage_ns.get(&group[0].0).copied().unwrap_or_default();
             let slices = group.iter().map(|(_, _, at)| *at as usize);
-            let row = Sums::of(gpu, places, launches, exposed_ns, slices.clone());
-            let mut row = row.row(gpu, group[0].0, group[0].1 as usize, all_ns, places, &labels);
-            row.gpu_share_pct = percent(row.total_ns, gpu_ns);
-            how_launched(&mut row, gpu, places, arguments, slices);
-            (group[0].0, row)
+            let sums = Sums::of(facts, slices.clone());
+            let row = KernelTableRow {
+                stage: group[0].0,
+                gpu_share_pct: percent(sums.total_ns, gpu_ns),
+                share_pct: percent(sums.total_ns, all_ns),
+                ..sums.row(facts, group[0].1 as usize, &labels)
+            };
+            how_launched(row, gpu, places, facts.arguments, slices)
         })
         .collect();
-    trace::sort_by(&mut rows, |(a_stage, a), (b_stage, b)| {
-        (a_stage, b.total_ns, &a.kernel_name).cmp(&(b_stage, a.total_ns, &b.kernel_name))
+    trace::sort_by(&mut rows, |a, b| {
+        (a.stage, b.total_ns, &a.kernel_name).cmp(&(b.stage, a.total_ns, &b.kernel_name))
     });
-    rows.into_iter().map(|(_, row)| row).collect()
+    rows
 }
 
 /// The sums of one kernel name in one stage.
@@ -84,13 +96,8 @@ struct Sums {
 
 impl Sums {
     #[inline(never)]
-    fn of(
-        gpu: &Gpu<'_>,
-        places: &Attribution,
-        launches: &Launches,
-        exposed_ns: &[i64],
-        slices: impl Iterator<Item = usize>,
-    ) -> Self {
+    fn of(facts: &Facts<'_>, slices: impl Iterator<Item = usize>) -> Self {
+        let Facts { gpu, places, launches, exposed_ns, .. } = *facts;
         let mut sums = Self { first_ns: i64::MAX, ..Self::default() };
         for at in slices {
             let slice = gpu.slice(at);
@@ -123,13 +130,11 @@ impl Sums {
     #[inline(never)]
     fn row(
         mut self,
-        gpu: &Gpu<'_>,
-        stage: Stage,
+        facts: &Facts<'_>,
         work: usize,
-        stage_ns: i64,
-        places: &Attribution,
         labels: &[((bool, i64, String), String)],
     ) -> KernelTableRow {
+        let Facts { gpu, places, .. } = *facts;
         let n = self.durations.len();
         let launches = i64::try_from(n).unwrap_or(i64::MAX).max(1);
         let max_ns = self.durations.iter().copied().max().unwrap_or_default();
@@ -156,13 +161,11 @@ impl Sums {
             notes.push(Note::GemmOfConvolution);
         }
         KernelTableRow {
-            stage: Some(stage),
-            device: String::new(),
+            device: gpu.device().to_owned(),
             kernel_name: trace.strings.get(gpu.works[work].name).to_owned(),
             category,
             family: gpu.works[work].family,
             total_ns: self.total_ns,
-            share_pct: percent(self.total_ns, stage_ns),
             launches: n as u64,
             mean_ns: self.total_ns.saturating_add(launches / 2) / launches,
             p50_ns,
@@ -176,9 +179,9 @@ impl Sums {
             cpu_op: place.cpu_op,
             mapping_confidence: place.confidence,
             streams: names(&self.streams, labels),
-            first_seen_ns: self.first_ns,
+            first_seen_ns: self.first_ns.saturating_sub(facts.zero_ns),
             notes,
-            // What arguments tell comes after.
+            // Stage, shares and what arguments tell are added by the caller.
             ..KernelTableRow::default()
         }
     }
@@ -284,16 +287,16 @@ fn shares<'a>(places: impl Iterator<Item = (&'a str, i64)>, total_ns: i64) -> Ve
 /// What launches of one kernel have in common: op, inputs, launch config. (Configs and calls by their index.)
 type Alike<'a> = (&'a str, Option<u32>, Option<u32>);
 
-/// Fills in the op of a row, what it was called with and how its kernels were launched: those of the launches with the most
-/// time that have all three in common, of equal ones the first.
+/// A row with its op, what it was called with and how its kernels were launched: those of the launches with the most time that
+/// have all three in common, of equal ones the first.
 #[inline(never)]
 fn how_launched(
-    row: &mut KernelTableRow,
+    mut row: KernelTableRow,
     gpu: &Gpu<'_>,
     places: &Attribution,
     arguments: &Arguments,
     slices: impl Iterator<Item = usize> + Clone,
-) {
+) -> KernelTableRow {
     let mut alike: BTreeMap<Alike<'_>, (Part, usize)> = BTreeMap::new();
     let (mut configs, mut calls) = (BTreeSet::new(), BTreeSet::new());
     for at in slices.clone() {
@@ -310,7 +313,7 @@ fn how_launched(
     let Some(((op, call, config), (part, first))) =
         alike.into_iter().max_by_key(|(_, found)| rank(found))
     else {
-        return;
+        return row;
     };
     row.cpu_op = op.to_owned();
     row.mapping_confidence = places.site(first).confidence;
@@ -345,4 +348,5 @@ fn how_launched(
     if captured > 0 {
         row.notes.push(Note::LaunchFromCapture(captured));
     }
+    row
 }

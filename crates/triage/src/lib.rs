@@ -85,6 +85,7 @@ use self::fuse::{FuseContext, Ground};
 use self::idle::cause::{self, Cause, Explained};
 use self::idle::gaps::Gaps;
 use self::idle::{Host, Idle};
+use self::kernel_table::kernel_table;
 use self::mapping::NameMap;
 use self::overlap::OverlapOptions;
 use self::site::Attribution;
@@ -165,14 +166,15 @@ pub fn triage_kept(
     let peak = precision::peak(trace);
     let steps = idle::until_last_work(trace, idle::cpu_steps(trace));
     let host = Host::of(trace);
-    let asked = Asked { options, given: &given, framework, run, peak, steps };
+    let zero_ns = first_ns(trace);
+    let asked = Asked { options, given: &given, framework, run, peak, steps, zero_ns };
     let mut coverage = Coverage::default();
     let mut time = DeviceTime::default();
-    let mut tables: Vec<(String, DeviceTables)> = Vec::with_capacity(devices.len());
+    let mut tables: Vec<(&str, DeviceTables)> = Vec::with_capacity(devices.len());
     let mut slices = TriageSlices::default();
     let mut host = host;
     let mut idle: Option<(&str, Explained, Gaps)> = None;
-    for (device, gpu) in &devices {
+    for gpu in &devices {
         let Triaged { tables: of_device, slices: own, gaps, idle: of_gpu, blocked_ns } =
             on_device(gpu, &asked, &mut linker, &mut host, &mut coverage);
         coverage.gpu_blocked_ns = coverage.gpu_blocked_ns.saturating_add(blocked_ns);
@@ -180,20 +182,16 @@ pub fn triage_kept(
         if let Some(found) = of_gpu
             && idle.as_ref().is_none_or(|(_, known, _)| found.ns() > known.ns())
         {
-            idle = Some((device, found, gaps));
+            idle = Some((gpu.device(), found, gaps));
         }
         time.add(&DeviceTime::of(gpu));
-        tables.push((device.clone(), of_device));
+        tables.push((gpu.device(), of_device));
         slices.append(own);
     }
     coverage.window_ns = time.span_ns;
     coverage.busy_ns = time.busy_ns;
     coverage.only_communication_ns = time.exposed_communication_ns;
     let mut tables = DeviceTables::together(tables);
-    let zero_ns = first_ns(trace);
-    for row in tables.kernels.iter_mut().chain(&mut tables.merged) {
-        row.first_seen_ns = row.first_seen_ns.saturating_sub(zero_ns);
-    }
     let several = devices.len() > 1;
     let facts = &asked.run.facts;
     // (While a graph is captured, the GPU has nothing to do.)
@@ -218,7 +216,7 @@ pub fn triage_kept(
         let text = device.sentences(limits);
         IdleSaid { cause: explained.cause, ns: explained.ns(), of_steps: explained.of_steps, text }
     });
-    let starts = devices.iter().flat_map(|(_, gpu)| (0..gpu.len().min(1)).map(|at| gpu.slice(at)));
+    let starts = devices.iter().flat_map(|gpu| (0..gpu.len().min(1)).map(|at| gpu.slice(at)));
     let first_gpu_ns = starts.map(|slice| slice.start_ns).min();
     // (Steps hold what comes before their first kernel.)
     let of_steps = idle.as_ref().is_some_and(|said| said.of_steps);
@@ -250,9 +248,9 @@ pub fn triage_kept(
         n_devices: devices.len(),
         coverage: &coverage,
         tp: options.tp,
-        waiting: sources.details.and_then(|details| {
-            devices.iter().find_map(|(_, gpu)| collectives::waiting(gpu, details))
-        }),
+        waiting: sources
+            .details
+            .and_then(|details| devices.iter().find_map(|gpu| collectives::waiting(gpu, details))),
     };
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
     takeaways.extend(tables.precision.take());
@@ -307,6 +305,8 @@ struct Asked<'a> {
     peak: Option<&'static Peak>,
     /// The profiler's steps on the CPU.
     steps: Vec<Interval>,
+    /// When the first event of the trace begins.
+    zero_ns: i64,
 }
 
 /// The tables of one device. What runs on one device neither hides what runs on another nor stands next to it.
@@ -328,21 +328,17 @@ pub(crate) struct DeviceTables {
 }
 
 impl DeviceTables {
-    /// The rows of all devices, each with its device.
-    fn together(devices: Vec<(String, Self)>) -> Self {
+    /// The rows of all devices, each table with the id of its device.
+    fn together(devices: Vec<(&str, Self)>) -> Self {
         let several = devices.len() > 1;
         let mut all = Self::default();
         for (device, of) in devices {
-            let on = || device.clone();
-            all.stages.extend(of.stages.into_iter().map(|row| StageRow { device: on(), ..row }));
-            let kernels = of.kernels.into_iter().map(|row| KernelTableRow { device: on(), ..row });
-            all.kernels.extend(kernels);
-            let merged = of.merged.into_iter().map(|row| KernelTableRow { device: on(), ..row });
-            all.merged.extend(merged);
-            let overlap = of.overlap.into_iter().map(|row| OverlapRow { device: on(), ..row });
-            all.overlap.extend(overlap);
+            all.stages.extend(of.stages);
+            all.kernels.extend(of.kernels);
+            all.merged.extend(of.merged);
+            all.overlap.extend(of.overlap);
             all.concurrency.add(of.concurrency);
-            all.fuse.extend(of.fuse.into_iter().map(|row| FuseRow { device: on(), ..row }));
+            all.fuse.extend(of.fuse);
             // (Of several GPUs the first one with a finding speaks: they run the same program.)
             all.precision = all.precision.or(of.precision);
             all.span = all.span.or(of.span);
@@ -430,7 +426,7 @@ fn on_device(
     host: &mut Host,
     coverage: &mut Coverage,
 ) -> Triaged {
-    let Asked { options, given, framework, run, peak, .. } = asked;
+    let Asked { options, given, framework, run, peak, steps, zero_ns } = asked;
     let sources = given.sources;
     let Placed { launches, places, stages, arguments, replayed, by_name } =
         Placed::of(gpu, linker, options.file_name.as_deref(), given);
@@ -442,7 +438,7 @@ fn on_device(
 
     let blocked = blocked::blocked(gpu, &launches);
     host.add_host_copies(&idle::host_copies(gpu, &launches));
-    let idle = Idle::of(gpu, &asked.steps);
+    let idle = Idle::of(gpu, steps);
     let gaps = Gaps::of(gpu, &launches, &idle, host);
     let explained = cause::explain(&idle, host, &gaps, &blocked);
     let first_run = explained.as_ref().filter(|found| found.cause == Cause::SetUp);
@@ -461,13 +457,22 @@ fn on_device(
     };
     let overlap = overlap::overlap(gpu, &launches, &stage_of, Some(&places), &judged);
     let exposed_ns = &overlap.per_slice.exclusive_ns;
-    let kernels_of = |stage_of: &dyn Fn(usize) -> Stage| {
-        kernel_table::kernel_table(gpu, stage_of, &places, &launches, &arguments, exposed_ns)
+    let facts = kernel_table::Facts {
+        gpu,
+        places: &places,
+        launches: &launches,
+        arguments: &arguments,
+        exposed_ns,
+        zero_ns: *zero_ns,
     };
-    let kernels = kernels_of(&stage_of);
+    let kernels = kernel_table(&facts, &|slice| Some(stage_of(slice)));
     let several = kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage);
-    let mut merged = if several { kernels_of(&|_| Stage::All) } else { kernels.clone() };
-    merged.iter_mut().for_each(|row| row.stage = None);
+    let merged = if several {
+        kernel_table(&facts, &|_| None)
+    } else {
+        // (All of one stage is all of it.)
+        kernels.iter().map(|row| KernelTableRow { stage: None, ..row.clone() }).collect()
+    };
     let context = FuseContext {
         framework: Some(framework.framework),
         tp: options.tp,

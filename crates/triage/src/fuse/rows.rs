@@ -278,7 +278,7 @@ pub(super) fn row(
     let gain = if wall.linked { GainConfidence::Estimate } else { GainConfidence::RoughEstimate };
     FuseRow {
         stage: lanes.stages[candidate.stage].stage,
-        device: String::new(),
+        device: lanes.gpu.device().to_owned(),
         priority: advice.map(|(_, priority)| priority),
         pattern_id: id(candidate).to_owned(),
         pattern: title(candidate).to_owned(),

@@ -459,7 +459,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
     let advice = (priority, recommendation.as_deref(), reason.as_str());
     OverlapRow {
         stage: stage.stage,
-        device: String::new(),
+        device: gpu.device().to_owned(),
         priority,
         verdict,
         kernel_name: name.to_owned(),

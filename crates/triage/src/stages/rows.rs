@@ -112,7 +112,7 @@ impl Stages {
                 let is_rest = *stage == Stage::All && n_stages > 1;
                 StageRow {
                     stage: *stage,
-                    device: String::new(),
+                    device: gpu.device().to_owned(),
                     n_slices: extent.n,
                     n_kernels: *n_kernels,
                     total_ns: extent.total_ns,
