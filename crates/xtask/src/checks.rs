@@ -15,6 +15,8 @@ const WASM_PACKAGES: &[&str] = &[
     "scan",
     "catalog",
     "report",
+    "dialect",
+    "ingest",
     "decode",
     "repair",
     "repaired",
