@@ -8,7 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 
 import { cli, samples, scratch, shared } from "./environment.mjs";
-import { accessibilityFaults, download, drop, launch, longTasks, open } from "./harness.mjs";
+import { accessibilityFaults, download, drop, launch, longTasks, open, started } from "./harness.mjs";
 import { inspect } from "./perfetto.mjs";
 import { countSlices, readTrace, textOf } from "./reference.mjs";
 
@@ -189,6 +189,19 @@ test("Open in Perfetto hands the repaired trace to the window it opened", async 
   assert.ok(given.bytes > 1000);
   assert.deepEqual(given.head, [0x1f, 0x8b]);
   assert.match(given.title, /example/);
+
+  // In the next visit the address comes from the store: it is shown before anything is passed to it.
+  const next = await context.newPage();
+  await next.goto(session.server.url);
+  await started(next);
+  await id(next, "example").click();
+  await ready(next);
+  await view(next, "repair");
+  await id(next, "open-perfetto").click();
+  assert.equal(await id(next, "hand-over-url").textContent(), url);
+  assert.equal(context.pages().length, 3, "no window is open yet");
+  const [shown] = await Promise.all([context.waitForEvent("page"), id(next, "hand-over").click()]);
+  await shown.waitForFunction(() => globalThis.given !== undefined, null, PATIENCE);
   await session.close({ clean: false });
   stand.closeAllConnections();
   await new Promise((resolve) => stand.close(resolve));

@@ -7,6 +7,7 @@ use yew::prelude::*;
 
 use super::Icon;
 use super::record::RecordHelp;
+use crate::protocol::JobId;
 use crate::state::{Action, Dialog, PERFETTO_URL, View};
 use crate::tasks::Tasks;
 
@@ -55,6 +56,7 @@ pub fn OpenDialog(props: &Props) -> Html {
         Dialog::Record => {
             ("How to record a trace", html! { <RecordHelp tasks={props.tasks.clone()} /> })
         }
+        Dialog::HandOver(job) => ("Open in Perfetto", hand_over(props, job, &close)),
     };
     html! {
         <dialog ref={node} class={classes!("dialog", (props.dialog == Dialog::Record).then_some("wide"))} {onclose} aria-labelledby="dialog-title" data-testid="dialog">
@@ -64,6 +66,28 @@ pub fn OpenDialog(props: &Props) -> Html {
             </div>
             { body }
         </dialog>
+    }
+}
+
+/// Where the trace goes, before it goes there.
+fn hand_over(props: &Props, job: JobId, close: &Callback<MouseEvent>) -> Html {
+    let open = {
+        let (tasks, url, close) = (props.tasks.clone(), props.perfetto_url.clone(), close.clone());
+        Callback::from(move |event: MouseEvent| {
+            close.emit(event);
+            tasks.dispatch(Action::PerfettoKnown);
+            tasks.open_in_perfetto(job, &url);
+        })
+    };
+    html! {
+        <>
+            <p>{ "The repaired trace will be passed to a window of the address in the settings of this browser:" }</p>
+            <p><code data-testid="hand-over-url">{ &props.perfetto_url }</code></p>
+            <p class="card-actions">
+                <button class="primary" onclick={open} data-testid="hand-over">{ "Open this address" }</button>
+                <button onclick={close.clone()}>{ "Cancel" }</button>
+            </p>
+        </>
     }
 }
 

@@ -68,6 +68,9 @@ pub struct State {
     pub keys_on: bool,
     /// Where "Open in Perfetto" leads.
     pub perfetto_url: String,
+    /// Whether a person knows that address: it is Perfetto's own, or was typed or shown in this visit. A stored one could
+    /// come from another page of the same origin.
+    pub perfetto_known: bool,
     /// What "Open in Perfetto" is doing.
     pub perfetto: PerfettoState,
     /// Errors that belong to no file.
@@ -115,6 +118,7 @@ impl Default for State {
             drag_over: false,
             keys_on: true,
             perfetto_url: PERFETTO_URL.to_owned(),
+            perfetto_known: true,
             perfetto: PerfettoState::Idle,
             notices: Vec::new(),
             last_request: RequestId::default(),

@@ -61,6 +61,8 @@ pub enum Action {
     KeysSet(bool),
     /// Another Perfetto.
     PerfettoUrlSet(String),
+    /// A person saw the stored address and agreed to it.
+    PerfettoKnown,
     /// "Open in Perfetto" went on.
     PerfettoMoved(PerfettoState),
     /// Impossible durations: clip or not. The plan is made again.
@@ -157,7 +159,11 @@ fn act(next: &mut Next, action: Action) {
         Action::DialogClosed(dialog) if state.dialog == Some(dialog) => state.dialog = None,
         Action::DragOver(over) => state.drag_over = over,
         Action::KeysSet(on) => state.keys_on = on,
-        Action::PerfettoUrlSet(url) => state.perfetto_url = url,
+        Action::PerfettoUrlSet(url) => {
+            state.perfetto_url = url;
+            state.perfetto_known = true;
+        }
+        Action::PerfettoKnown => state.perfetto_known = true,
         Action::PerfettoMoved(to) => state.perfetto = to,
         Action::FormSet(form) => state.form = form,
         Action::ServerArgsDropped(text) => state.server_args = Some(text),

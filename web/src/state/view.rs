@@ -1,5 +1,7 @@
 //! Small closed choices: themes, dialogs. (The views are a table of their own: `views::table`.)
 
+use crate::protocol::JobId;
+
 /// Light or dark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Theme {
@@ -64,4 +66,6 @@ pub enum Dialog {
     Privacy,
     /// How to record a trace that has lines and shapes.
     Record,
+    /// Which stored address this file's trace would be passed to.
+    HandOver(JobId),
 }

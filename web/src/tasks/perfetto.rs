@@ -17,7 +17,7 @@ use web_sys::{Blob, MessageEvent, Url, Window};
 
 use super::Tasks;
 use crate::protocol::{Failure, JobId};
-use crate::state::{Action, PerfettoState};
+use crate::state::{Action, Dialog, PerfettoState};
 
 /// Perfetto says 50 to 250 ms.
 const PING_MS: u32 = 100;
@@ -34,7 +34,7 @@ pub struct Handover {
 
 impl Tasks {
     /// Opens Perfetto's window (call this inside the click) and hands the repaired file over when it is
-    /// written.
+    /// written. A stored address is shown first.
     pub fn open_in_perfetto(&self, job: JobId, url: &str) {
         let Some(origin) = origin_of(url) else {
             self.notice(Failure {
@@ -45,6 +45,10 @@ impl Tasks {
             });
             return;
         };
+        if !self.state().perfetto_known {
+            self.dispatch(Action::DialogOpened(Dialog::HandOver(job)));
+            return;
+        }
         let opened = window().open_with_url_and_target(url, "_blank").ok().flatten();
         let blocked = opened.is_none();
         *self.0.perfetto.borrow_mut() =

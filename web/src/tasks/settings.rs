@@ -27,6 +27,7 @@ pub fn restored() -> State {
         state.theme = theme.and_then(|id| Theme::by_id(&id)).unwrap_or_default();
         state.keys_on = LocalStorage::get(KEYS).unwrap_or(true);
         state.perfetto_url = LocalStorage::get(PERFETTO).unwrap_or(PERFETTO_URL.to_owned());
+        state.perfetto_known = state.perfetto_url == PERFETTO_URL;
         state.form = super::artifacts::restored_form();
         for (table, columns) in kept_columns() {
             state.tables.entry(table).or_default().columns = Some(columns);
