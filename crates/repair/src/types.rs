@@ -447,9 +447,9 @@ impl RepairPlan {
 #[inline(never)]
 fn slices_with_new_args(trace: &Trace, edits: &BTreeMap<Row, EventEdit>) -> u64 {
     let has = |(row, edit): &(&Row, &EventEdit)| {
-        trace.phase(**row) == trace::Phase::Complete
-            && edit.action == Action::Keep
+        edit.action == Action::Keep
             && (edit.thread_times || edit.arguments)
+            && trace.phase(**row) == trace::Phase::Complete
     };
     edits.iter().filter(has).count() as u64
 }
