@@ -19,7 +19,7 @@ use crate::{Artifact, FUSE, FuseArtifact, KERNELS, KernelArtifact, METADATA};
 use table::{Measured, deltas};
 
 /// The comparison of two runs.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Whether the runs are comparable.
     pub guard: Guard,

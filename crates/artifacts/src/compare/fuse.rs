@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use report::{Cell, Column, Row, Unit};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use triage::words;
 
 use crate::FuseArtifact;
 
 /// One pattern of one stage in both runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FuseDeltaRow {
     /// Stage id.
     pub stage: String,

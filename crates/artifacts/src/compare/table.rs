@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use report::{Cell, Column, Row, Unit, units};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What one run spent on one thing.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl Measured {
 }
 
 /// In which of the runs a thing is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
     /// In both, under one name.
@@ -59,7 +59,7 @@ impl Presence {
 }
 
 /// One thing in both runs. A value is missing where the run does not have the thing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeltaRow {
     /// The name; of a pair of similar names the second run's.
     pub name: String,
