@@ -27,8 +27,7 @@ pub enum Note {
 
 impl Note {
     /// The word for it in artifacts.
-    #[must_use]
-    pub fn id(&self) -> &'static str {
+    fn id(&self) -> &'static str {
         match self {
             Self::GraphLaunched => "graph-launched",
             Self::LaunchedBeforeWindow(_) => "launched-before-window",
@@ -42,8 +41,7 @@ impl Note {
     }
 
     /// The words for it in tables.
-    #[must_use]
-    pub fn label(&self) -> &'static str {
+    fn label(&self) -> &'static str {
         match self {
             Self::GraphLaunched => "launched by a graph",
             Self::LaunchedBeforeWindow(_) => "launched before profiling started",
@@ -71,8 +69,7 @@ impl Note {
     }
 
     /// The remark for a person: `Python functions: 3`.
-    #[must_use]
-    pub fn in_words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         let label = self.label();
         self.value().map_or_else(|| label.to_owned(), |value| format!("{label}: {value}"))
     }
