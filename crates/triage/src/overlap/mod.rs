@@ -1,11 +1,12 @@
 //! Computes exposed and hidden time per kernel, and what could be done about exposed time.
 //!
-//! `sweep` measures, `risk` and `waits` look at the neighbours of each instance, `verdict` decides, `table` puts the
-//! rows together. Advice comes from [`catalog::remedies`] alone.
+//! `sweep` measures, `risk` and `waits` look at the neighbours of each instance, `verdict` decides, `groups` chooses
+//! the kernels, `table` puts the rows together. Advice comes from [`catalog::remedies`] alone.
 
 mod context;
 mod edges;
 mod explain;
+mod groups;
 mod note;
 mod risk;
 mod row;

@@ -3,8 +3,8 @@
 use catalog::{Category, OverlapClass};
 use report::units;
 
+use super::groups::{StageSums, is_judged};
 use super::sweep::SliceOverlap;
-use super::table::{StageSums, is_judged};
 use super::verdict::at_least;
 use super::{Concurrency, OverlapOptions, OverlapRow};
 use crate::Stage;

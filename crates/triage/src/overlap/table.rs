@@ -1,62 +1,28 @@
-//! The overlap table: instances by stage and name, candidates, rows and the note above them.
+//! The overlap table: its rows and the note above them.
 
 use std::cmp::Reverse;
 
 use catalog::fuse_patterns::{ACTIVE, FusePattern, Text, patterns};
 use catalog::remedies::{RunFacts, RunType, applicable};
-use catalog::{Category, CopyRoute, OverlapClass, copy_route, is_pageable, is_pinned};
+use catalog::{CopyRoute, copy_route, is_pageable, is_pinned};
 
 use super::context::context;
 use super::explain::{Figures, Saving, reason, signal};
+use super::groups::{Group, StageSums, candidates, groups, is_judged, stages};
 use super::note::note;
 use super::risk::{Evidence, Risk, Surroundings};
 use super::savings::Savings;
-use super::sweep::{Lanes, NO_PARTNER, SliceOverlap, sweep};
-use super::verdict::{
-    Case, HEADROOM_PCT, HIDDEN_PCT, LEAST_NS, Lever, MOST_ROWS, Verdict, at_least, decide,
-    is_light, weight,
-};
+use super::sweep::{NO_PARTNER, SliceOverlap, sweep};
+use super::verdict::{Case, LEAST_NS, Lever, Verdict, at_least, decide};
 use super::{Concurrency, Overlap, OverlapOptions, OverlapRow};
 use crate::facts::Regions;
 use crate::site::Attribution;
 use crate::stages::Stage;
 use crate::wall::{Removed, Wall};
-use timeline::gpu::{Extent, Gpu};
+use timeline::gpu::Gpu;
 use timeline::launches::Launches;
 use timeline::percent;
 use trace::StringId;
-
-/// A stream that does less of a stage's work than this is no second stream, in percent.
-const LEAST_STREAM_PCT: i64 = 1;
-
-/// One stage.
-pub(super) struct StageSums {
-    pub(super) stage: Stage,
-    pub(super) total_ns: i64,
-    busy_ns: i64,
-    /// The most streams of a device that do at least a hundredth of its work. (A kernel of 5 µs on a stream of its own
-    /// says nothing of what could overlap.)
-    pub(super) n_streams: usize,
-    /// The most streams that any device uses.
-    pub(super) n_used: usize,
-}
-
-/// All instances of one name in one stage.
-struct Group {
-    stage: Stage,
-    work: usize,
-    instances: Vec<u32>,
-    total_ns: i64,
-    exclusive_ns: i64,
-    hidden_ns: i64,
-    hidden_by_compute_ns: i64,
-}
-
-impl Group {
-    fn rank(&self, class: OverlapClass) -> (bool, i128) {
-        (class != OverlapClass::Compute, i128::from(self.exclusive_ns) * weight(class))
-    }
-}
 
 /// What overlaps, by stage and kernel name. `stage_of` gives the stage of each GPU slice.
 #[inline(never)]
@@ -106,141 +72,6 @@ pub(crate) fn overlap(
     let concurrency = Concurrency::of(&per_slice);
     let note = note(gpu, &per_slice, (&stages, &stage_of), &rows, attribution, options);
     Overlap { rows, concurrency, note, per_slice }
-}
-
-/// The stages that have slices, in the order of tables.
-#[inline(never)]
-fn stages(gpu: &Gpu<'_>, stage_of: &[Stage]) -> Vec<StageSums> {
-    let lanes = Lanes::of(gpu.trace);
-    let mut busy = vec![vec![Extent::default(); lanes.n_devices]; Stage::EVERY.len()];
-    let mut work_ns = vec![vec![0_i64; lanes.device_of.len()]; Stage::EVERY.len()];
-    for (at, stage) in stage_of.iter().enumerate() {
-        let slice = gpu.slice(at);
-        let lane = lanes.of_stream(slice.stream);
-        busy[*stage as usize][lanes.device_of[lane]].add(&slice);
-        let sum = &mut work_ns[*stage as usize][lane];
-        *sum = sum.saturating_add(slice.dur_ns);
-    }
-    let sums = Stage::EVERY.into_iter().map(|stage| {
-        let devices = &busy[stage as usize];
-        let sum = |of: fn(&Extent) -> i64| devices.iter().map(of).fold(0, i64::saturating_add);
-        let streams = |pct: i64| {
-            let mut of_device = vec![0; lanes.n_devices];
-            for (device, ns) in lanes.device_of.iter().zip(&work_ns[stage as usize]) {
-                let works = *ns > 0 && at_least(*ns, pct, devices[*device].total_ns);
-                of_device[*device] += usize::from(works);
-            }
-            of_device.into_iter().max().unwrap_or(0)
-        };
-        StageSums {
-            stage,
-            total_ns: sum(|extent| extent.total_ns),
-            busy_ns: sum(|extent| extent.busy_ns),
-            n_streams: streams(LEAST_STREAM_PCT),
-            n_used: streams(0),
-        }
-    });
-    sums.filter(|stage| stage.total_ns > 0).collect()
-}
-
-/// Captures are no time to judge; what no annotation names counts only where it is more than a hundredth.
-pub(super) fn is_judged(stage: &StageSums, stages: &[StageSums]) -> bool {
-    let all_ns = stages.iter().fold(0_i64, |sum, stage| sum.saturating_add(stage.total_ns));
-    match stage.stage {
-        Stage::Capture => false,
-        Stage::All => at_least(stage.total_ns, 1, all_ns),
-        _ => true,
-    }
-}
-
-/// Instances by stage and name, in the order of the slices.
-#[inline(never)]
-fn groups(gpu: &Gpu<'_>, per_slice: &SliceOverlap, stage_of: &[Stage]) -> Vec<Group> {
-    let mut order: Vec<u32> = (0..gpu.len() as u32).collect();
-    let key = |at: u32| (stage_of[at as usize], gpu.slice(at as usize).work);
-    trace::sort_numbers(&mut order, &|a, b| key(a).cmp(&key(b)));
-    order
-        .chunk_by(|a, b| key(*a) == key(*b))
-        .map(|instances| {
-            let (stage, work) = key(instances[0]);
-            let mut group = Group {
-                stage,
-                work,
-                instances: instances.to_vec(),
-                total_ns: 0,
-                exclusive_ns: 0,
-                hidden_ns: 0,
-                hidden_by_compute_ns: 0,
-            };
-            for at in instances.iter().map(|at| *at as usize) {
-                for (sum, ns) in [
-                    (&mut group.total_ns, gpu.slice(at).dur_ns),
-                    (&mut group.exclusive_ns, per_slice.exclusive_ns[at]),
-                    (&mut group.hidden_ns, per_slice.hidden_ns[at]),
-                    (&mut group.hidden_by_compute_ns, per_slice.hidden_by_compute_ns[at]),
-                ] {
-                    *sum = sum.saturating_add(ns);
-                }
-            }
-            group
-        })
-        .collect()
-}
-
-/// The rows of a stage: each name once. On one stream only what could move to a second one.
-#[inline(never)]
-fn candidates<'a>(
-    gpu: &Gpu<'_>,
-    of_stage: &[&'a Group],
-    one_stream: bool,
-) -> Vec<(Verdict, &'a Group)> {
-    let category = |group: &Group| gpu.works[group.work].category;
-    let class = |group: &Group| category(group).overlap_class();
-    let name = |group: &Group| gpu.trace.strings.get(gpu.works[group.work].name);
-
-    let mut headroom: Vec<&Group> = of_stage
-        .iter()
-        .copied()
-        .filter(|group| at_least(group.exclusive_ns, HEADROOM_PCT, group.total_ns))
-        .filter(|group| {
-            let movable =
-                class(group) == OverlapClass::Communication || category(group) == Category::Memcpy;
-            movable || !one_stream
-        })
-        .collect();
-    trace::sort_by(&mut headroom, |a, b| {
-        b.rank(class(b)).cmp(&a.rank(class(a))).then_with(|| name(a).cmp(name(b)))
-    });
-    headroom.truncate(MOST_ROWS);
-    let mut found: Vec<(Verdict, &Group)> =
-        headroom.into_iter().map(|group| (Verdict::Headroom, group)).collect();
-    if one_stream {
-        return found;
-    }
-
-    let is_new = |found: &[(Verdict, &Group)], group: &Group| {
-        !found.iter().any(|(_, known)| std::ptr::eq(*known, group))
-    };
-    let mut hidden: Vec<&Group> = of_stage
-        .iter()
-        .copied()
-        .filter(|group| is_light(class(group)) && is_new(&found, group))
-        .filter(|group| at_least(group.hidden_ns, HIDDEN_PCT, group.total_ns))
-        .collect();
-    // hidden * (1 + hidden by compute / hidden)
-    let gain = |group: &Group| group.hidden_ns.saturating_add(group.hidden_by_compute_ns);
-    trace::sort_by(&mut hidden, |a, b| gain(b).cmp(&gain(a)).then_with(|| name(a).cmp(name(b))));
-    hidden.truncate(MOST_ROWS);
-    found.extend(hidden.into_iter().map(|group| (Verdict::LowRoiHidden, group)));
-
-    let mut others: Vec<&Group> =
-        of_stage.iter().copied().filter(|group| is_new(&found, group)).collect();
-    trace::sort_by(&mut others, |a, b| {
-        b.total_ns.cmp(&a.total_ns).then_with(|| name(a).cmp(name(b)))
-    });
-    others.truncate(MOST_ROWS);
-    found.extend(others.into_iter().map(|group| (Verdict::Observe, group)));
-    found
 }
 
 /// What every row is made from.
