@@ -13,6 +13,8 @@ mod find;
 mod handover;
 mod inputs;
 mod lanes;
+mod names;
+mod row;
 mod rows;
 
 use catalog::architectures::Peak;
@@ -30,7 +32,7 @@ use lanes::Lanes;
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
 
-pub use rows::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
+pub use row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
 
 /// What is known of the program, beside the trace's events.
 #[derive(Clone, Copy, Debug, Default)]
