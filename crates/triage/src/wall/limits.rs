@@ -1,0 +1,269 @@
+//! What held up the slices of a device, and where the CPU waited: read from their times.
+
+use dialect::calls::synchronizes;
+use trace::{Flags, Phase, StringId, each_row};
+
+use super::{Hold, NONE, UNKNOWN, Wait, Wall};
+use timeline::gpu::Gpu;
+use timeline::intervals::{Interval, both, length, union};
+use timeline::launches::Launches;
+use timeline::percent;
+
+/// A pause of this share of the span may be one-off, in percent: a dialogue, a check point, the pause between two runs.
+const ONE_OFF_PCT: i64 = 10;
+/// A stream that takes this share of the GPU time is one of several, in percent.
+const STREAM_PCT: f64 = 5.0;
+/// As many pauses of a similar length belong to the program's rhythm.
+const RHYTHM: usize = 3;
+/// A call of the data loader that takes this long waits for its workers, in ns.
+const LOADED_NS: i64 = 10_000_000;
+/// Of a pause, what comes after a launch by this much is blocked, not waiting for the CPU.
+const BLOCKED_NS: i64 = 1_000_000;
+/// A slice that begins this much after its stream was free and its launch was over waited for something else: for the slice
+/// of another stream that ended last, if one ended meanwhile. In ns; launches take a few microseconds to arrive.
+const WAITED_NS: i64 = 10_000;
+
+/// A thread that launches nothing for this long, and then no more than [`MOST_AFTER_NS`] after the GPU is done, waited for it.
+const QUIET_NS: i64 = 1_000_000;
+const MOST_AFTER_NS: i64 = 500_000;
+
+/// A launch call that takes this long, in ns, with this many slices queued before its own, waits for a place in the queue. (The
+/// driver of CUDA queues about a thousand launches.)
+const BLOCKED_LAUNCH_NS: i64 = 100_000;
+const FULL_QUEUE: usize = 200;
+
+/// A launch call as (thread, start, launch, slice).
+type Call = (trace::TrackId, i64, u32, u32);
+
+/// The ends of the GPU slices of a device with their slices, sorted.
+pub(super) struct Ends(Vec<(i64, u32)>);
+
+impl Ends {
+    pub(super) fn of(gpu: &Gpu<'_>) -> Self {
+        let mut ends: Vec<(i64, u32)> =
+            (0..gpu.len()).map(|at| (gpu.slice(at).end_ns(), at as u32)).collect();
+        trace::sort(&mut ends);
+        Self(ends)
+    }
+
+    /// How many slices are over at a time.
+    fn n_until(&self, ns: i64) -> usize {
+        self.0.partition_point(|(end_ns, _)| *end_ns <= ns)
+    }
+
+    /// The wait from `begun_ns` to `until_ns` for the slice that ended last; `None` if none ended meanwhile.
+    fn awaited(&self, begun_ns: i64, until_ns: i64) -> Option<Wait> {
+        let (end_ns, slice) = *self.0.get(self.n_until(until_ns).checked_sub(1)?)?;
+        let waited_ns = end_ns.saturating_sub(begun_ns);
+        (end_ns > begun_ns).then_some(Wait { until_ns, waited_ns, slice })
+    }
+}
+
+impl Wall {
+    /// What of the device held up each slice.
+    #[inline(never)]
+    pub(super) fn add_holds(&mut self, gpu: &Gpu<'_>) {
+        let mut streams: Vec<Option<trace::StreamId>> = Vec::new();
+        // By stream: the slice that ended last, and its end.
+        let mut last: Vec<(u32, i64)> = Vec::new();
+        // Slices of all streams that are not over yet, and the one that ended last.
+        let mut running: std::collections::BinaryHeap<std::cmp::Reverse<(i64, u32)>> =
+            std::collections::BinaryHeap::new();
+        let mut over: Option<(i64, u32)> = None;
+        for at in 0..gpu.len() {
+            let slice = gpu.slice(at);
+            let known = streams.iter().position(|stream| *stream == slice.stream);
+            let stream = known.unwrap_or_else(|| {
+                streams.push(slice.stream);
+                last.push((NONE, i64::MIN));
+                streams.len() - 1
+            });
+            while let Some(std::cmp::Reverse(ended)) = running.peek().copied()
+                && ended.0 <= slice.start_ns
+            {
+                over = Some(ended);
+                running.pop();
+            }
+            let (before, free_ns) = last[stream];
+            let slack_ns = self.slack_ns[at];
+            let launched_ns = match slack_ns {
+                UNKNOWN => i64::MIN,
+                slack_ns => slice.start_ns.saturating_sub(slack_ns),
+            };
+            let idle_ns = slice.start_ns.saturating_sub(free_ns).max(0);
+            // (One that was free to begin earlier waited for what ended last before it began.)
+            let ready_ns = free_ns.max(launched_ns);
+            let waited = slice.start_ns.saturating_sub(ready_ns) >= WAITED_NS;
+            let after = over.filter(|(end_ns, _)| waited && *end_ns > ready_ns);
+            let late_ns = launched_ns.saturating_sub(free_ns);
+            self.holds.push(Hold {
+                stream: stream as u32,
+                idle_ns: match after {
+                    _ if before == NONE => UNKNOWN,
+                    Some(_) => idle_ns,
+                    // (Of a launch that came late, its way to the device; what takes longer is another wait.)
+                    None if late_ns > 0 => idle_ns.min(late_ns.saturating_add(WAITED_NS)),
+                    None => 0,
+                },
+                after: after.map_or(NONE, |(_, other)| other),
+            });
+            if slice.end_ns() >= free_ns {
+                last[stream] = (at as u32, slice.end_ns());
+            }
+            running.push(std::cmp::Reverse((slice.end_ns(), at as u32)));
+        }
+        self.ends_ns = last.into_iter().map(|(_, end_ns)| end_ns).collect();
+        let mut total_ns = vec![0_i64; self.ends_ns.len()];
+        for (at, hold) in self.holds.iter().enumerate() {
+            let sum = &mut total_ns[hold.stream as usize];
+            *sum = sum.saturating_add(gpu.slice(at).dur_ns);
+        }
+        let all_ns = total_ns.iter().fold(0_i64, |all, ns| all.saturating_add(*ns));
+        let takes_part = |ns: &&i64| percent(**ns, all_ns) >= STREAM_PCT;
+        self.n_streams = total_ns.iter().filter(takes_part).count();
+    }
+
+    /// The pauses of the device that are one-off.
+    #[inline(never)]
+    pub(super) fn add_pauses(
+        &mut self,
+        gpu: &Gpu<'_>,
+        span_ns: i64,
+        loads: &[Interval],
+    ) -> Vec<Interval> {
+        let mut beside = (0..gpu.n_beside()).map(|at| gpu.slice_beside(at)).peekable();
+        let mut busy_until: Option<i64> = None;
+        // Long pauses, each without what of it is blocked.
+        let mut long: Vec<Interval> = Vec::new();
+        for at in 0..gpu.len() {
+            let slice = gpu.slice(at);
+            while let Some(other) = beside.next_if(|other| other.start_ns < slice.start_ns) {
+                busy_until = busy_until.max(Some(other.end_ns()));
+            }
+            let idle_ns = busy_until.map_or(0, |ns| slice.start_ns.saturating_sub(ns)).max(0);
+            let slack_ns = self.slack_ns[at];
+            let is_blocked = slack_ns != UNKNOWN && slack_ns.min(idle_ns) >= BLOCKED_NS;
+            let free_ns = if is_blocked { idle_ns - slack_ns.min(idle_ns) } else { idle_ns };
+            let gap = busy_until.map(|ns| (ns, slice.start_ns));
+            let is_long = i128::from(free_ns) * 100 > i128::from(span_ns) * i128::from(ONE_OFF_PCT);
+            // (A step that waits for its batch does so each time.)
+            if is_long && gap.is_none_or(|gap| length(&both(&[gap], loads)) < idle_ns / 2) {
+                long.extend(busy_until.map(|ns| (ns, ns.saturating_add(free_ns))));
+            }
+            busy_until = busy_until.max(Some(slice.end_ns()));
+        }
+        let ns = |pause: &Interval| pause.1.saturating_sub(pause.0);
+        let similar = |of: i64| long.iter().filter(|other| ns(other) >= of / 2).count();
+        let one_off: Vec<Interval> =
+            long.iter().copied().filter(|pause| similar(ns(pause)) < RHYTHM).collect();
+        self.one_off_ns = length(&one_off);
+        one_off
+    }
+
+    /// Where the CPU gets its next batch from a data loader. Where it waits for worker processes, time that it saves is lost.
+    #[inline(never)]
+    pub(super) fn add_loader(&mut self, gpu: &Gpu<'_>) -> Vec<Interval> {
+        let trace = gpu.trace;
+        let of = |id: u32| {
+            let name = trace.strings.get(StringId(id));
+            (name.contains("DataLoader"), name.contains("_MultiProcessingDataLoaderIter"))
+        };
+        let names: Vec<(bool, bool)> = (0..trace.strings.len() as u32).map(of).collect();
+        let mut loads = Vec::new();
+        if !names.iter().any(|(loads, _)| *loads) {
+            return loads;
+        }
+        each_row(trace, |row| {
+            let (is_loader, has_workers) = names[trace.name(row).0 as usize];
+            let complete = trace.phase(row) == Phase::Complete;
+            if !is_loader || !complete || !trace.flags(row).has(Flags::HAS_TS) {
+                return;
+            }
+            let call = (trace.ts_ns(row), trace.end_ns(row));
+            loads.push(call);
+            if has_workers && call.1.saturating_sub(call.0) >= LOADED_NS {
+                self.loaded_ns.push(call.1);
+            }
+        });
+        trace::sort(&mut self.loaded_ns);
+        union(loads)
+    }
+
+    /// How long the CPU takes from one launch to the next, by slice.
+    #[inline(never)]
+    pub(super) fn add_spacing(&mut self, gpu: &Gpu<'_>, launches: &Launches, ends: &Ends) {
+        let trace = gpu.trace;
+        let of_slice = |at: usize| {
+            let launch = launches.of_slice(at).filter(|_| launches.is_sure(at))?;
+            Some((trace.track(launch), trace.ts_ns(launch), launch, at as u32))
+        };
+        let mut calls: Vec<_> = (0..gpu.len()).filter_map(of_slice).collect();
+        trace::sort(&mut calls);
+        self.add_unrecorded_waits(gpu, ends, &calls);
+        self.add_full_queues(gpu, ends, &calls);
+        for (at, (track, ts_ns, launch, slice)) in calls.iter().enumerate() {
+            let is_other = |next: &&(_, _, u32, u32)| next.2 != *launch;
+            let alone = at.checked_sub(1).is_none_or(|before| calls[before].2 != *launch);
+            let next = calls.get(at + 1).filter(is_other);
+            if let Some((_, next_ns, ..)) = next.filter(|(on, ..)| on == track && alone) {
+                self.spacing_ns[*slice as usize] = next_ns.saturating_sub(*ts_ns);
+            }
+        }
+    }
+
+    /// Launch calls that wait because the queue of the device is full.
+    #[inline(never)]
+    fn add_full_queues(&mut self, gpu: &Gpu<'_>, ends: &Ends, calls: &[Call]) {
+        for (_, begun_ns, launch, at) in calls {
+            let until_ns = gpu.trace.end_ns(*launch);
+            let queued = (*at as usize).saturating_sub(ends.n_until(until_ns));
+            if until_ns.saturating_sub(*begun_ns) >= BLOCKED_LAUNCH_NS && queued >= FULL_QUEUE {
+                self.waits.extend(ends.awaited(*begun_ns, until_ns));
+            }
+        }
+    }
+
+    /// Waits that no call shows: a thread launches nothing for long, and then just after the GPU is done. `calls` are
+    /// sorted.
+    #[inline(never)]
+    fn add_unrecorded_waits(&mut self, gpu: &Gpu<'_>, ends: &Ends, calls: &[Call]) {
+        for pair in calls.windows(2) {
+            let [(track, _, before, _), (on, until_ns, launch, next)] = pair else { continue };
+            let begun_ns = gpu.trace.end_ns(*before);
+            let quiet_ns = until_ns.saturating_sub(begun_ns);
+            // (While anything runs or is queued, the GPU is not done.)
+            let done = ends.n_until(*until_ns) >= *next as usize;
+            if track != on || before == launch || quiet_ns < QUIET_NS || !done {
+                continue;
+            }
+            let most_ns = MOST_AFTER_NS.min(quiet_ns / 10);
+            let soon = |wait: &Wait| {
+                until_ns.saturating_sub(begun_ns.saturating_add(wait.waited_ns)) <= most_ns
+            };
+            self.waits.extend(ends.awaited(begun_ns, *until_ns).filter(soon));
+        }
+    }
+
+    /// Calls that wait until the GPU is done.
+    #[inline(never)]
+    pub(super) fn add_synchronisations(&mut self, gpu: &Gpu<'_>, ends: &Ends) {
+        let trace = gpu.trace;
+        let names = 0..trace.strings.len() as u32;
+        let waits: Vec<bool> =
+            names.map(|id| synchronizes(trace.strings.get(StringId(id)))).collect();
+        if !waits.contains(&true) || gpu.is_empty() {
+            return;
+        }
+        let mut found = Vec::new();
+        each_row(trace, |row| {
+            let complete = trace.phase(row) == Phase::Complete;
+            if waits[trace.name(row).0 as usize] && complete && trace.flags(row).has(Flags::HAS_TS)
+            {
+                found.push((trace.ts_ns(row), trace.end_ns(row)));
+            }
+        });
+        let awaited =
+            found.into_iter().filter_map(|(begun_ns, over_ns)| ends.awaited(begun_ns, over_ns));
+        self.waits.extend(awaited);
+    }
+}
