@@ -7,6 +7,7 @@
 pub(crate) mod cause;
 pub(crate) mod gaps;
 pub(crate) mod place;
+pub(crate) mod sentences;
 
 use dialect::calls::{self, Does};
 use dialect::{Accelerator, Records, kineto};

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use trace::Trace;
 
+use super::Sources;
 use super::attribution::Linker;
+use super::device::{Given, Placed};
 use super::site::{Attribution, Location};
 use super::stages::{Stage, Stages};
-use super::{Given, Placed, Sources};
 use timeline::Options;
 use timeline::before_window::BeforeWindowSlices;
 use timeline::gpu::Gpu;

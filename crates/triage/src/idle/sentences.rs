@@ -1,0 +1,365 @@
+//! The sentences about idle time: its cause, where the CPU is meanwhile, and what to do.
+
+use catalog::remedies::{RunFacts, applicable};
+use report::units;
+use trace::{Row, Trace, TrackId};
+
+use super::cause::{Cause, Explained, WAITING_PCT};
+use super::gaps::{Gap, Gaps};
+use super::place::{Place, places};
+use crate::attribution::Linker;
+use timeline::intervals::{Interval, both, length};
+use timeline::percent;
+
+/// So many calls that give memory back are no single release.
+const FREES: u64 = 3;
+/// A gap is with work queued where that holds for this share of it, in percent.
+const ALL_PCT: f64 = 90.0;
+/// A data loader that is not the largest cause is named from this share of the idle time on, in percent.
+const SECOND_PCT: f64 = 10.0;
+/// A single gap is named from this share of the idle time on, in percent.
+const LONGEST_PCT: f64 = 10.0;
+/// More gaps than these of a similar length are no longest ones.
+const MOST_ALIKE: usize = 100;
+
+/// What the CPU limits by its launches.
+#[derive(Clone, Copy)]
+pub(crate) struct Limited<'a> {
+    /// `the run`, `stage forward and stage backward`.
+    pub(crate) parts: &'a str,
+    /// The gaps before the launches of these stages; `None` if it is the whole run.
+    pub(crate) stages_ns: Option<i64>,
+    /// What to do, with a space before it.
+    pub(crate) action: &'a str,
+}
+
+/// What the sentences of a device are made of.
+pub(crate) struct Device<'a, 'l> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) linker: &'a mut Linker<'l>,
+    pub(crate) explained: &'a Explained,
+    pub(crate) gaps: &'a Gaps,
+    /// How the GPU is called.
+    pub(crate) gpu: &'a str,
+    /// Start of the first event.
+    pub(crate) zero_ns: i64,
+    pub(crate) facts: &'a RunFacts,
+}
+
+impl Device<'_, '_> {
+    fn window(&self) -> &'static str {
+        if self.explained.of_steps { "the profiler steps" } else { "the GPU span" }
+    }
+
+    fn share(&self, ns: i64) -> String {
+        format!("{} of {}", units::percent(percent(ns, self.explained.window_ns)), self.window())
+    }
+
+    /// The sentences about idle time. `limits` are the parts of the run that the CPU limits.
+    #[inline(never)]
+    pub(crate) fn sentences(&mut self, limits: Option<Limited<'_>>) -> String {
+        let Explained { cause, idle_ns, .. } = self.explained;
+        let (cause, idle_ns) = (*cause, *idle_ns);
+        let ns = self.explained.ns();
+        let part =
+            if ns == idle_ns { "it".to_owned() } else { format!("{} of it", units::time(ns)) };
+        let several = self.gpu != "The GPU";
+        let idle = format!(" is idle for {} ({})", units::time(idle_ns), self.share(idle_ns));
+        let mut text = format!("{}{idle}", self.gpu);
+        let what = match cause {
+            Cause::Queued => self.queued(&part),
+            Cause::DataLoader => format!("; for {part} the CPU is in the data loader."),
+            Cause::SetUp if self.explained.warm => {
+                format!("; in {part} the CPU loads kernels or sets up libraries.")
+            }
+            Cause::SetUp => format!(
+                "; in {part} the CPU loads kernels or sets up libraries and memory, as in a first run. Profile after a few \
+                 warm-up iterations: later ones do not wait for this."
+            ),
+            Cause::Allocation if self.explained.n_frees >= FREES => format!(
+                "; for {part} the CPU allocates or frees GPU memory, with {} calls that give memory back to the driver: PyTorch's \
+                 allocator does so when an allocation fails, or where torch.cuda.empty_cache() is called. Reduce the peak of \
+                 memory (a smaller batch, activation checkpointing).",
+                units::count(self.explained.n_frees)
+            ),
+            Cause::Allocation => format!("; for {part} the CPU allocates or frees GPU memory."),
+            Cause::Overhead => format!(
+                "; for {part} the CPU is in profiler overhead, which a run without the profiler does not have."
+            ),
+            Cause::Sync => format!(
+                "; {part} falls in or after calls in which the CPU waits for the GPU, so no work is queued."
+            ),
+            Cause::Paced => {
+                let n = self.gaps.all.iter().filter(|gap| gap.is_paced()).count() as u64;
+                match limits {
+                    Some(Limited { parts, stages_ns, action }) => {
+                        let gaps = match stages_ns {
+                            None => format!(
+                                "{} of it in {} shorter than 1 ms before a late launch",
+                                units::time(ns),
+                                units::plural(n, "gap", "gaps"),
+                            ),
+                            Some(ns) => format!(
+                                "{} of it in gaps shorter than 1 ms before {} late launches",
+                                units::time(ns),
+                                if parts.contains(" and ") { "their" } else { "its" },
+                            ),
+                        };
+                        let gpu = if several { self.gpu } else { "the GPU" };
+                        text = format!("The CPU limits {parts}: {gpu}{idle}");
+                        format!(", {gaps}.{action}")
+                    }
+                    None => format!(
+                        "; {part} is in {} shorter than 1 ms, each before a late launch.",
+                        units::plural(n, "gap", "gaps"),
+                    ),
+                }
+            }
+            Cause::Op => format!("; for {part} the CPU runs PyTorch ops."),
+            Cause::Python => format!("; for {part} the CPU runs Python code outside any op."),
+            Cause::Compiled => format!(
+                "; for {part} the CPU is in compiled code, between its recorded ops and runtime calls."
+            ),
+            Cause::Runtime => format!("; for {part} the CPU is in runtime calls."),
+            Cause::Unknown => format!("; no CPU activity is recorded for {part}."),
+        };
+        text.push_str(&what);
+        let loader_ns = self.explained.loader_ns;
+        if cause != Cause::DataLoader && percent(loader_ns, idle_ns) >= SECOND_PCT {
+            let ns = units::time(loader_ns);
+            text.push_str(&format!(" For {ns} of the idle time the CPU is in the data loader."));
+        }
+        if cause == Cause::DataLoader || percent(loader_ns, idle_ns) >= SECOND_PCT {
+            text.push_str(&self.loader());
+        }
+        let waits = matches!(
+            cause,
+            Cause::Sync
+                | Cause::Paced
+                | Cause::Op
+                | Cause::Python
+                | Cause::Compiled
+                | Cause::Unknown
+        );
+        if waits {
+            text.push_str(&self.waiting());
+        }
+        text.push_str(&self.pauses());
+        text
+    }
+
+    /// Idle time with work queued: what ends it.
+    fn queued(&self, part: &str) -> String {
+        let times = &self.explained.times;
+        let ends = |gap: &&Gap| times.iter().any(|(_, end)| *end == gap.times.1);
+        let mut by_graph_ns = 0_i64;
+        for gap in self.gaps.all.iter().filter(ends) {
+            let ns = length(&both(&[gap.times], times));
+            if gap.graph {
+                by_graph_ns = by_graph_ns.saturating_add(ns);
+            }
+        }
+        let ns = self.explained.ns();
+        let graph = match by_graph_ns {
+            0 => String::new(),
+            all if all == ns => {
+                " All of it ends with the first kernel of a graph launch.".to_owned()
+            }
+            some => format!(
+                " {} of that ends with the first kernel of a graph launch.",
+                units::time(some)
+            ),
+        };
+        format!(
+            "; for {part} work is already queued.{graph} What the GPU waits for is not recorded: work of another process or \
+             device, or a kernel that the profiler missed. The busy share is not meaningful here."
+        )
+    }
+
+    /// What to do about a data loader.
+    fn loader(&self) -> String {
+        let trace = self.trace;
+        let names =
+            (0..trace.strings.len() as u32).map(|id| trace.strings.get(trace::StringId(id)));
+        let single = names.into_iter().any(|name| name.contains("_SingleProcessDataLoaderIter"));
+        let facts = RunFacts { single_process_loader: Some(single), ..*self.facts };
+        applicable(&["loader-workers"], &facts)
+            .first()
+            .map(|remedy| format!(" {}", remedy.action))
+            .unwrap_or_default()
+    }
+
+    /// How long the CPU waits for the GPU, and where most.
+    fn waiting(&mut self) -> String {
+        let waiting_ns = self.gaps.waiting_ns;
+        let window_ns = self.gaps.paced_window_ns();
+        if self.explained.cause != Cause::Sync && percent(waiting_ns, window_ns) < WAITING_PCT {
+            return String::new();
+        }
+        let mut by_place: Vec<(String, i64, u64)> = Vec::new();
+        let mut total_ns = 0_i64;
+        for wait in &self.gaps.waits {
+            let ns = wait.end_ns.saturating_sub(wait.start_ns);
+            total_ns = total_ns.saturating_add(ns);
+            let place = origin(self.trace, self.linker, wait.row);
+            match by_place.iter_mut().find(|(known, ..)| *known == place) {
+                Some((_, sum, n)) => (*sum, *n) = (sum.saturating_add(ns), *n + 1),
+                None => by_place.push((place, ns, 1)),
+            }
+        }
+        trace::sort_by(&mut by_place, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let Some((place, ns, n)) = by_place.first() else { return String::new() };
+        let all = units::plural(self.gaps.waits.len() as u64, "call", "calls");
+        let end = if self.gaps.n_at_end > 0 { ", without the wait at the end" } else { "" };
+        if *ns == total_ns {
+            return format!(
+                " The CPU waits for the GPU in {all} of {place} for {} in total{end}.",
+                units::time(total_ns)
+            );
+        }
+        format!(
+            " The CPU waits for the GPU in {all} for {} in total{end}; {} of that in {} of {place}.",
+            units::time(total_ns),
+            units::time(*ns),
+            units::plural(*n, "call", "calls"),
+        )
+    }
+
+    /// The pauses, and else the longest gap with those of its length in the same place, if they are much of the idle time and
+    /// the place is known. Of many short gaps no single one says anything.
+    fn pauses(&mut self) -> String {
+        let mut listed: Vec<Gap> = self.gaps.pauses().copied().collect();
+        let none = listed.is_empty();
+        if none && self.explained.cause != Cause::Paced {
+            // (A gap that comes in each step is longest by chance: its like stand with it.)
+            let longest_ns = self.gaps.all.iter().map(Gap::ns).max().unwrap_or_default();
+            let alike = |gap: &&Gap| gap.ns() > 0 && gap.ns() >= longest_ns / 2;
+            listed.extend(self.gaps.all.iter().filter(alike));
+            if listed.len() > MOST_ALIKE {
+                listed.clear();
+            }
+        }
+        let trace = self.trace;
+        // (What the CPU does once the work is queued explains nothing, but for a call that waits.)
+        let until_launch =
+            |gap: &Gap| (gap.times.0, gap.queued().map_or(gap.times.1, |queued| queued.0));
+        let is_queued = |gap: &Gap| {
+            let queued_ns = gap.times.1.saturating_sub(until_launch(gap).1);
+            percent(queued_ns, gap.ns()) >= ALL_PCT
+        };
+        let piece = |gap: &Gap| if is_queued(gap) { gap.times } else { until_launch(gap) };
+        let pieces: Vec<(Interval, Option<TrackId>)> =
+            listed.iter().map(|gap| (piece(gap), gap.launch.map(|row| trace.track(row)))).collect();
+        let found = places(trace, &pieces, self.explained.window_ns);
+        // Gaps of one place together.
+        let mut by_place: Vec<(String, Vec<Gap>)> = Vec::new();
+        for (gap, place) in listed.iter().zip(&found) {
+            let queued_ns = gap.times.1.saturating_sub(until_launch(gap).1);
+            let place = if is_queued(gap) {
+                let call = Place { call: place.call, ..Place::default() };
+                let cpu = cpu_in(trace, self.linker, piece(gap), &call);
+                cpu.map_or(", with work queued".to_owned(), |cpu| {
+                    format!(", with work queued and {cpu}")
+                })
+            } else if percent(queued_ns, gap.ns()) >= LONGEST_PCT {
+                let last = units::time(queued_ns);
+                format!(
+                    "{}; for the last {last} of it work is queued",
+                    in_words(trace, self.linker, piece(gap), place)
+                )
+            } else {
+                in_words(trace, self.linker, piece(gap), place)
+            };
+            match by_place.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, gaps)) => gaps.push(*gap),
+                None => by_place.push((place, vec![*gap])),
+            }
+        }
+        // (Of a gap that is all of the idle time the sentence has said everything but its place.)
+        let all_of_it = |gaps: &[Gap]| gaps.iter().any(|gap| gap.ns() == self.explained.idle_ns);
+        by_place.retain(|(place, gaps)| !place.is_empty() || !(none || all_of_it(gaps)));
+        let sum = |gaps: &[Gap]| gaps.iter().fold(0_i64, |sum, gap| sum.saturating_add(gap.ns()));
+        if none {
+            // Only the place with most of the time, if that is much.
+            let most = by_place.into_iter().max_by_key(|(_, gaps)| sum(gaps));
+            let is_much = |gaps: &[Gap]| percent(sum(gaps), self.explained.idle_ns) >= LONGEST_PCT;
+            by_place = most.filter(|(_, gaps)| is_much(gaps)).into_iter().collect();
+        }
+        let share = |ns: i64| units::percent(percent(ns, self.explained.window_ns));
+        let told: Vec<String> = by_place
+            .iter()
+            .map(|(place, gaps)| {
+                let ns = sum(gaps);
+                let (time, share) = (units::time(ns), share(ns));
+                match gaps.as_slice() {
+                    [gap] => {
+                        let begun_ns = gap.times.0.saturating_sub(self.zero_ns);
+                        format!("{time} ({share}) from {} on{place}", units::time(begun_ns))
+                    }
+                    several => format!("{} of together {time} ({share}){place}", several.len()),
+                }
+            })
+            .collect();
+        match told.as_slice() {
+            [] => String::new(),
+            [one] if none && listed.len() > 1 => {
+                if by_place.iter().any(|(_, gaps)| gaps.len() == listed.len()) {
+                    format!(" The longest gaps are {one}.")
+                } else {
+                    format!(
+                        " {} gaps are at least half as long as the longest, together {} ({}). Among them: {one}.",
+                        listed.len(),
+                        units::time(sum(&listed)),
+                        share(sum(&listed))
+                    )
+                }
+            }
+            [one] if none => format!(" The longest gap is {one}."),
+            all => format!(" Gaps above 10% of {}: {}.", self.window(), all.join("; ")),
+        }
+    }
+}
+
+/// A place of this time in words, with a comma before it; nothing where none is known.
+pub(crate) fn in_words(
+    trace: &Trace,
+    linker: &mut Linker<'_>,
+    times: Interval,
+    place: &Place,
+) -> String {
+    let cpu = cpu_in(trace, linker, times, place);
+    cpu.map_or_else(String::new, |cpu| format!(", with {cpu}"))
+}
+
+/// Where the CPU is in this time; `None` where that is not known.
+fn cpu_in(
+    trace: &Trace,
+    linker: &mut Linker<'_>,
+    times: Interval,
+    place: &Place,
+) -> Option<String> {
+    let mut names: Vec<String> = [place.call, place.range]
+        .into_iter()
+        .flatten()
+        .map(|row| trace.name_text(row).to_owned())
+        .collect();
+    // Where a call is known, its function; else the frame of Python that covers most of the time: at its start it is the
+    // innermost one.
+    let line = place.call.or(place.frame).and_then(|row| {
+        let from = trace.ts_ns(row).max(times.0);
+        let to = trace.end_ns(row).min(times.1);
+        let at = if place.call.is_some() { from.midpoint(to) } else { trace.ts_ns(row) };
+        linker.line_at(trace.track(row), at)
+    });
+    names.extend(line);
+    (!names.is_empty()).then(|| format!("the CPU in {}", names.join(" in ")))
+}
+
+/// A call with its op and its Python function, in words.
+fn origin(trace: &Trace, linker: &mut Linker<'_>, call: Row) -> String {
+    let mut names = vec![trace.name_text(call).to_owned()];
+    let (op, _) = linker.op_of(call, None, true);
+    names.extend(op.map(|op| trace.name_text(op).to_owned()));
+    names.extend(linker.line_at(trace.track(call), trace.ts_ns(call)));
+    names.join(" in ")
+}

@@ -1,0 +1,110 @@
+//! The parts of the run that the CPU limits by its launches.
+
+use catalog::remedies::{Execution, Parts, Phase, RunFacts, applicable};
+use report::units;
+
+use crate::idle::cause::Cause;
+use crate::idle::sentences::Limited;
+use crate::report::Coverage;
+use crate::stages::{Stage, StageRow};
+use timeline::percent;
+
+/// Gaps before a stage's late launches are worth a sentence from this share of the GPU span on, in percent.
+const LIMIT_PCT: f64 = 10.0;
+/// GPU time blocked from which the pace of launches says nothing, in percent of the span.
+pub(crate) const BLOCKED_PCT: f64 = 10.0;
+
+/// The parts of the run that the CPU limits by its launches.
+pub(crate) struct Limits {
+    /// `the run`, `stage forward and stage backward`.
+    parts: String,
+    /// The gaps before their late launches.
+    late_ns: i64,
+    /// Of their time.
+    late_pct: f64,
+    /// Whether there are no stages.
+    whole: bool,
+    /// What to do, with a space before it; empty if nothing applies.
+    action: String,
+}
+
+impl Limits {
+    /// The stages whose limit is the CPU's launches. What belongs to no stage is named only where there are no stages.
+    pub(crate) fn of(
+        stages: &[StageRow],
+        coverage: &Coverage,
+        cause: Cause,
+        run: &RunFacts,
+        span_ns: i64,
+        several: bool,
+    ) -> Option<Self> {
+        // (In a first run, and where work was queued, launches come late for other reasons.)
+        let other = matches!(cause, Cause::SetUp | Cause::Allocation | Cause::Queued);
+        if other || percent(coverage.gpu_blocked_ns, span_ns) >= BLOCKED_PCT {
+            return None;
+        }
+        let staged = stages.iter().any(|row| !matches!(row.stage, Stage::All | Stage::Capture));
+        let bound: Vec<&StageRow> = stages
+            .iter()
+            .filter(|row| row.launch_bound == Some(true) && row.stage != Stage::Capture)
+            .filter(|row| row.stage != Stage::All || !staged)
+            .filter(|row| percent(row.late_ns, span_ns) >= LIMIT_PCT)
+            .collect();
+        let (first, more) = bound.split_first()?;
+        let named = |row: &StageRow| {
+            let device = if several { format!(" on device {}", row.device) } else { String::new() };
+            match row.stage {
+                Stage::All => format!("the run{device}"),
+                stage => format!("stage {}{device}", stage.title()),
+            }
+        };
+        let mut parts = named(first);
+        for (row, left) in more.iter().zip((0..more.len()).rev()) {
+            parts.push_str(if left == 0 { " and " } else { ", " });
+            parts.push_str(&named(row));
+        }
+        let late_ns = bound.iter().fold(0_i64, |sum, row| sum.saturating_add(row.late_ns));
+        let own = |row: &&StageRow| row.late_ns as f64 * 100.0 / row.late_pct;
+        let own_ns: f64 = bound.iter().map(own).sum();
+        // (The pace is known only where single kernels are launched. Where graphs run, they are known.)
+        let graphs = bound.iter().any(|row| row.graphs);
+        let update = bound.iter().all(|row| row.stage == Stage::Optimizer);
+        let phase = Some(if update { Phase::Optimizer } else { Phase::Forward });
+        let of = update.then_some(Parts::Aten);
+        let compiled = run.compiled == Some(true);
+        let execution = Some(if compiled { Execution::Compiled } else { Execution::Eager });
+        let facts = RunFacts { execution, phase, parts: of, ..*run };
+        let ids = ["cuda-graph", "hip-graph", "vllm-graph", "sglang-graph", "foreach-optimizer"];
+        let remedy = if graphs { Vec::new() } else { applicable(&ids, &facts) };
+        let mut action =
+            remedy.first().map(|remedy| format!(" {}", remedy.action)).unwrap_or_default();
+        if coverage.has_frames {
+            action.push_str(
+                " Recording Python stacks slows the CPU down: confirm this in a trace without with_stack.",
+            );
+        }
+        Some(Self {
+            parts,
+            late_ns,
+            whole: !staged && !several,
+            late_pct: late_ns as f64 * 100.0 / own_ns,
+            action,
+        })
+    }
+
+    /// For the sentence about idle time.
+    pub(crate) fn limited(&self) -> Limited<'_> {
+        let stages_ns = (!self.whole).then_some(self.late_ns);
+        Limited { parts: &self.parts, stages_ns, action: &self.action }
+    }
+
+    /// The sentence where something else costs more.
+    pub(super) fn sentence(&self) -> String {
+        let Self { parts, late_ns, late_pct, whole: _, action } = self;
+        format!(
+            "The CPU limits {parts}: the GPU waits for the next launch for {} ({} of its time, pauses excluded).{action}",
+            units::time(*late_ns),
+            units::percent(*late_pct)
+        )
+    }
+}
