@@ -5,22 +5,31 @@ use trace::{Row, Trace};
 use crate::attribution::Linker;
 use crate::idle::place::{Place, places};
 use crate::idle::sentences::in_words;
+use crate::idle::{Cover, Host};
 use crate::takeaways::Before;
+use timeline::gpu::Gpu;
 use timeline::intervals::{Interval, both, length};
 use timeline::percent;
 
 /// What covers this share of the time explains it, in percent.
 const LEAD_PCT: f64 = 80.0;
 
-/// What the CPU does in the `lead` before the first GPU work, whose span is `span_ns`. `loads` are the calls of data loaders.
+/// The time from the start of the trace to the first GPU work, if there is any.
+pub(crate) fn lead(devices: &[Gpu<'_>], zero_ns: i64) -> Option<Interval> {
+    let first = devices.iter().filter(|gpu| !gpu.is_empty()).map(|gpu| gpu.slice(0).start_ns);
+    first.min().map(|ns| (zero_ns, ns))
+}
+
+/// What the CPU does in the `lead` before the first GPU work, whose span is `span_ns`.
 pub(crate) fn before_work(
     trace: &Trace,
     linker: &mut Linker<'_>,
+    host: &Host,
     lead: Interval,
-    loads: &[Interval],
     span_ns: i64,
 ) -> Before {
     let lead_ns = length(&[lead]);
+    let loads = host.cover(Cover::DataLoader);
     let found = places(trace, &[(lead, None)], lead_ns.saturating_add(span_ns));
     let Place { call, range, frame } = found.first().copied().unwrap_or_default();
     let covers = |row: &Row| {

@@ -83,7 +83,7 @@ use self::facts::RunContext;
 use self::idle::Host;
 use self::idle::sentences;
 use self::takeaways::{IdleSaid, Limits, Seen};
-use timeline::before_window::{BeforeWindow, BeforeWindowSlices};
+use timeline::before_window::BeforeWindowSlices;
 use timeline::gpu::Gpu;
 
 /// What a person may choose before triage runs.
@@ -179,17 +179,13 @@ pub fn triage_kept(
         let text = device.sentences(limits);
         IdleSaid { cause: explained.cause, ns: explained.ns(), of_steps: explained.of_steps, text }
     });
-    let starts = devices.iter().flat_map(|gpu| (0..gpu.len().min(1)).map(|at| gpu.slice(at)));
     // (Steps hold what comes before their first kernel.)
     let of_steps = idle.as_ref().is_some_and(|said| said.of_steps);
-    let first_gpu_ns = starts.map(|slice| slice.start_ns).min().filter(|_| !of_steps);
-    let lead = first_gpu_ns.map(|ns| (zero_ns, ns));
-    let before_work = lead.map_or_else(Default::default, |lead| {
-        let loads = host.cover(idle::Cover::DataLoader);
-        lead::before_work(trace, &mut linker, lead, loads, time.span_ns)
-    });
+    let lead = lead::lead(&devices, zero_ns).filter(|_| !of_steps);
     let seen = Seen {
-        before: before_work,
+        before: lead
+            .map(|lead| lead::before_work(trace, &mut linker, &host, lead, time.span_ns))
+            .unwrap_or_default(),
         time: &time,
         n_devices: devices.len(),
         coverage: &coverage,
@@ -204,12 +200,8 @@ pub fn triage_kept(
         takeaways.insert(0, text);
     }
     takeaways.extend(analysis::other_work(trace));
-    let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = before.summary;
-    let before_window = BeforeWindowSum {
-        n_slices: n_kernels + n_memory_ops,
-        total_ns: kernel_ns.saturating_add(memory_ns),
-        counted: !options.slices.without_before_window,
-    };
+    let counted = !options.slices.without_before_window;
+    let before_window = BeforeWindowSum::of(&before.summary, counted);
     let report =
         tables.report(Run { coverage, before_window, takeaways, arch, framework: asked.framework });
     (report, slices)

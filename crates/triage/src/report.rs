@@ -16,6 +16,7 @@ use super::replay::{CaptureUse, Replayed};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
 use analysis::MatrixRow;
+use timeline::before_window::BeforeWindow;
 use timeline::percent;
 
 /// Everything triage found.
@@ -63,6 +64,12 @@ pub struct BeforeWindowSum {
 }
 
 impl BeforeWindowSum {
+    pub(crate) fn of(found: &BeforeWindow, counted: bool) -> Self {
+        let BeforeWindow { n_kernels, kernel_ns, n_memory_ops, memory_ns, .. } = *found;
+        let total_ns = kernel_ns.saturating_add(memory_ns);
+        Self { n_slices: n_kernels + n_memory_ops, total_ns, counted }
+    }
+
     /// The sentence about them.
     fn sentence(&self) -> Option<String> {
         let what = units::plural(self.n_slices, "GPU slice was", "GPU slices were");
