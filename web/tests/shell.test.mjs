@@ -4,7 +4,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { pageFolder, scratch, shared } from "./environment.mjs";
+import { firefox, pageFolder, scratch, shared } from "./environment.mjs";
 import { accessibilityFaults, download, drop, launch, open } from "./harness.mjs";
 import { PATIENCE, id, role, sample, settled, view } from "./page.mjs";
 
@@ -263,6 +263,8 @@ test("a folder is picked by a button that the keyboard reaches, and what is skip
   });
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => globalThis.asked), true, "the dialog is asked for");
+  // WebDriver BiDi gives an input files, but no folder.
+  if (firefox() !== undefined) return session.close();
   await input.setInputFiles(folder);
   await settled(page);
   assert.equal(await id(page, "file-card").count(), 2);
