@@ -108,16 +108,10 @@ pub(crate) fn strip_section(names: &Names, section: &Section) -> Section {
     let mut section = section.clone();
     section.intro.iter_mut().for_each(|text| *text = names.strip(text));
     for table in &mut section.tables {
-        for at in 0..table.columns.len() {
-            let is_named =
-                |cell: Cell| matches!(cell, Cell::Text(text) if names.strip(&text) != text);
-            if table.columns[at].unit != Unit::Name && table.cells(at).any(is_named) {
-                *table = table.clone().mapped(at, |cell| match cell {
-                    Cell::Text(text) => names.strip(&text).into(),
-                    other => other,
-                });
-            }
-        }
+        *table = table.mapped(|column, cell| match cell {
+            Cell::Text(text) if column.unit != Unit::Name => names.strip(&text).into(),
+            other => other,
+        });
     }
     for finding in &mut section.findings {
         finding.observation = names.strip(&finding.observation);

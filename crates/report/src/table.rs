@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::values::{Texts, TextsBuilder, Values};
-use crate::{Align, Cell, Column, MOST_SHOWN, Row, RowKey, Unit, View, units::Scale};
+use crate::{Align, Cell, MOST_SHOWN, Row, RowKey, Unit, View, units::Scale};
 
 /// One column of a [`Table`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,12 +42,7 @@ pub struct Table {
     pub columns: Vec<TableColumn>,
     /// Which of the stored rows it has.
     rows: Rows,
-    /// The stored cells of each column.
-    values: Vec<Arc<Values>>,
-    /// What each stored row is about; empty if no row has a key.
-    keys: Arc<Values>,
-    /// The texts of cells and keys.
-    texts: Arc<Texts>,
+    stored: Stored,
     /// How many rows a Markdown document prints; the rest is counted in one line. `None` for all.
     pub preview: Option<u32>,
     /// The rows that a Markdown document prints, where these are not the first ones. The page shows all.
@@ -58,6 +53,39 @@ pub struct Table {
     /// Keys of the columns that the page shows first: see [`Row::SHOWN`].
     #[serde(default)]
     pub shown: Vec<Cow<'static, str>>,
+}
+
+/// What tables of the same rows share.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Stored {
+    /// The cells of each column.
+    values: Vec<Arc<Values>>,
+    /// What each row is about; empty if no row has a key.
+    keys: Arc<Values>,
+    /// The texts of cells and keys.
+    texts: Arc<Texts>,
+}
+
+impl Stored {
+    fn of<'a>(
+        n_rows: usize,
+        n_columns: usize,
+        cell: impl Fn(usize, usize) -> Cell<'a>,
+        key: impl Fn(usize) -> Option<RowKey<'a>>,
+    ) -> Self {
+        let mut texts = TextsBuilder::default();
+        let mut column = |column: usize| {
+            let mut values = Values::with_capacity(n_rows);
+            (0..n_rows).for_each(|row| values.push_cell(&cell(row, column), &mut texts));
+            Arc::new(values)
+        };
+        let values = (0..n_columns).map(&mut column).collect();
+        let mut keys = Values::default();
+        if (0..n_rows).any(|row| key(row).is_some()) {
+            (0..n_rows).for_each(|row| keys.push_key(key(row), &mut texts));
+        }
+        Self { values, keys: Arc::new(keys), texts: Arc::new(texts.finish()) }
+    }
 }
 
 /// Which of the stored rows a table has.
@@ -90,17 +118,8 @@ impl Table {
     /// The table of `rows`.
     #[must_use]
     pub fn of<R: Row>(id: &'static str, title: &'static str, rows: &[R]) -> Self {
-        let mut texts = TextsBuilder::default();
-        let mut column = |column: &Column<R>| {
-            let mut values = Values::with_capacity(rows.len());
-            rows.iter().for_each(|row| values.push_cell(&(column.cell)(row), &mut texts));
-            Arc::new(values)
-        };
-        let values = R::COLUMNS.iter().map(&mut column).collect();
-        let mut keys = Values::default();
-        if rows.iter().any(|row| row.key().is_some()) {
-            rows.iter().for_each(|row| keys.push_key(row.key(), &mut texts));
-        }
+        let cell = |row: usize, column: usize| (R::COLUMNS[column].cell)(&rows[row]);
+        let stored = Stored::of(rows.len(), R::COLUMNS.len(), cell, |row| rows[row].key());
         Self {
             id: id.into(),
             title: title.into(),
@@ -115,9 +134,7 @@ impl Table {
                 })
                 .collect(),
             rows: Rows::All(rows.len() as u32),
-            values,
-            keys: Arc::new(keys),
-            texts: Arc::new(texts.finish()),
+            stored,
             preview: None,
             printed: None,
             when_empty: "Nothing to show.".into(),
@@ -141,7 +158,7 @@ impl Table {
     }
 
     /// Where a row is stored.
-    fn stored(&self, row: usize) -> Option<usize> {
+    fn place(&self, row: usize) -> Option<usize> {
         match &self.rows {
             Rows::All(_) => Some(row),
             Rows::These(rows) => rows.get(row).map(|row| *row as usize),
@@ -151,7 +168,7 @@ impl Table {
     /// The cell at a row and a column; `None` outside.
     #[must_use]
     pub fn cell(&self, row: usize, column: usize) -> Option<Cell<'_>> {
-        self.values.get(column)?.cell(self.stored(row)?, &self.texts)
+        self.stored.values.get(column)?.cell(self.place(row)?, &self.stored.texts)
     }
 
     /// The cells of a row.
@@ -167,69 +184,54 @@ impl Table {
     /// What a row is about.
     #[must_use]
     pub fn key(&self, row: usize) -> Option<RowKey<'_>> {
-        self.keys.key(self.stored(row)?, &self.texts)
+        self.stored.keys.key(self.place(row)?, &self.stored.texts)
     }
 
     /// These rows of the table, in this order. The cells are shared.
     #[must_use]
     pub fn keep(&self, rows: &[u32]) -> Self {
-        let stored = rows.iter().filter_map(|row| self.stored(*row as usize));
-        let rows = Rows::These(Arc::new(stored.map(|row| row as u32).collect()));
+        let places = rows.iter().filter_map(|row| self.place(*row as usize));
+        let rows = Rows::These(Arc::new(places.map(|row| row as u32).collect()));
         Self { rows, printed: None, ..self.clone() }
     }
 
-    /// Puts a column in at a place: `cell` gives the cell of each row.
+    /// Puts a column of shares in at a place: `shares` has one for each row, in percent.
     #[must_use]
-    pub fn with_column<'a>(
-        mut self,
-        at: usize,
-        column: TableColumn,
-        cell: impl Fn(usize) -> Cell<'a>,
-    ) -> Self {
-        let (values, texts) = self.made(|row| Some(cell(row)));
-        let at = at.min(self.columns.len());
-        self.columns.insert(at, column);
-        self.values.insert(at, values);
-        self.texts = texts;
-        self
-    }
-
-    /// The table with other cells in a column.
-    #[must_use]
-    pub fn mapped(mut self, column: usize, change: impl for<'a> Fn(Cell<'a>) -> Cell<'a>) -> Self {
-        let (values, texts) = self.made(|row| self.cell(row, column).map(&change));
-        if let Some(at) = self.values.get_mut(column) {
-            (*at, self.texts) = (values, texts);
-        }
-        self
-    }
-
-    /// A stored column with these cells, and the texts with those of the cells.
-    fn made<'a>(&self, cell: impl Fn(usize) -> Option<Cell<'a>>) -> (Arc<Values>, Arc<Texts>) {
-        let n_stored = self.values.first().map_or(self.n_rows(), |values| values.len());
+    pub fn with_shares(mut self, at: usize, column: TableColumn, shares: &[f64]) -> Self {
+        let n_stored = self.stored.values.first().map_or(self.n_rows(), |values| values.len());
         // What is stored and not a row of this table is never read.
-        let mut row_of: Vec<Option<usize>> = vec![None; n_stored];
-        for row in 0..self.n_rows() {
-            if let Some(of) = self.stored(row).and_then(|stored| row_of.get_mut(stored)) {
-                *of = Some(row);
+        let mut all = vec![f64::NAN; n_stored];
+        for (row, share) in shares.iter().enumerate() {
+            if let Some(place) = self.place(row).and_then(|place| all.get_mut(place)) {
+                *place = *share;
             }
         }
-        let mut texts = TextsBuilder::from(Texts::clone(&self.texts));
-        let mut values = Values::with_capacity(n_stored);
-        for row in row_of {
-            let cell = row.and_then(&cell).unwrap_or(Cell::missing(""));
-            values.push_cell(&cell, &mut texts);
-        }
-        (Arc::new(values), Arc::new(texts.finish()))
+        let at = at.min(self.columns.len());
+        self.columns.insert(at, column);
+        self.stored.values.insert(at, Arc::new(Values::of_shares(&all)));
+        self
+    }
+
+    /// The table with other cells. Nothing of the former ones stays in it.
+    #[must_use]
+    pub fn mapped(&self, change: impl for<'a> Fn(&TableColumn, Cell<'a>) -> Cell<'a>) -> Self {
+        let cell = |row: usize, column: usize| {
+            let cell = self.cell(row, column).unwrap_or(Cell::missing(""));
+            self.columns.get(column).map_or(Cell::missing(""), |column| change(column, cell))
+        };
+        let n_rows = self.n_rows();
+        let stored = Stored::of(n_rows, self.columns.len(), cell, |row| self.key(row));
+        Self { rows: Rows::All(n_rows as u32), stored, ..self.clone() }
     }
 
     /// Shows a label for each id of the column `key`.
     #[must_use]
     pub fn labelled(self, key: &str, label: fn(&str) -> Cell<'_>) -> Self {
-        match self.column(key) {
-            Some(at) => self.mapped(at, |cell| label(&cell.raw()).into_owned()),
-            None => self,
-        }
+        self.mapped(
+            |column, cell| {
+                if column.key == key { label(&cell.raw()).into_owned() } else { cell }
+            },
+        )
     }
 
     /// Sums the columns called `keys` in the totals row.
@@ -246,7 +248,7 @@ impl Table {
     pub fn without(mut self, key: &str) -> Self {
         if let Some(at) = self.column(key) {
             self.columns.remove(at);
-            self.values.remove(at);
+            self.stored.values.remove(at);
         }
         self
     }
@@ -255,7 +257,8 @@ impl Table {
     #[must_use]
     pub fn only(mut self, keys: &[&str]) -> Self {
         let kept: Vec<usize> = keys.iter().filter_map(|key| self.column(key)).collect();
-        self.values = kept.iter().filter_map(|at| self.values.get(*at)).cloned().collect();
+        let values = kept.iter().filter_map(|at| self.stored.values.get(*at));
+        self.stored.values = values.cloned().collect();
         self.columns = kept.iter().filter_map(|at| self.columns.get(*at)).cloned().collect();
         self
     }
@@ -367,6 +370,7 @@ impl Table {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::Column;
 
     #[derive(Serialize)]
     pub(crate) struct Fruit {
@@ -451,11 +455,14 @@ pub(crate) mod tests {
         assert_eq!(table.shown_columns(), [0, 1, 2, 3], "without names the first ones");
         table.shown = vec!["seeds".into(), "gone".into(), "name".into()];
         assert_eq!(table.shown_columns(), [3, 0]);
-        table = table.mapped(3, |_| Cell::missing("not counted"));
+        table = table.mapped(|column, cell| match &*column.key {
+            "seeds" => Cell::missing("not counted"),
+            _ => cell,
+        });
         assert_eq!(table.shown_columns(), [0], "a column without a value gives way");
         let column = table.columns[1].clone();
         while table.columns.len() < 12 {
-            table = table.with_column(1, column.clone(), |_| Cell::Ns(1));
+            table = table.with_shares(1, column.clone(), &[1.0; 3]);
         }
         table.shown.clear();
         assert_eq!(table.shown_columns().len(), MOST_SHOWN);
@@ -477,13 +484,18 @@ pub(crate) mod tests {
             some.cells(0).map(|cell| cell.show()).collect::<Vec<_>>(),
             ["pear|x", "=kiwi\tz"]
         );
-        assert!(Arc::ptr_eq(&some.values[0], &table.values[0]));
+        assert!(Arc::ptr_eq(&some.stored.values[0], &table.stored.values[0]));
         assert_eq!((some.key(1), table.key(1), some.key(2)), (Some(RowKey::Event(7)), None, None));
         let column = some.columns[3].clone();
-        let some = some.with_column(1, column, |row| Cell::Count(row as u64));
-        assert!(some.row(1).take(2).eq(["=kiwi\tz".into(), Cell::Count(1)]));
-        let upper = some.mapped(0, |cell| cell.show().to_uppercase().into());
+        let some = some.with_shares(1, column, &[0.0, 1.0]);
+        assert!(some.row(1).take(2).eq(["=kiwi\tz".into(), Cell::Percent(1.0)]));
+        let upper = some.mapped(|column, cell| match &*column.key {
+            "name" => cell.show().to_uppercase().into(),
+            _ => cell,
+        });
         assert_eq!(upper.cell(1, 0), Some("=KIWI\tZ".into()));
         assert_eq!(upper.cell(1, 2), Some(Cell::Ns(50_000)));
+        assert_eq!(upper.key(1), some.key(1));
+        assert!(!format!("{upper:?}").contains("kiwi"), "what was changed is gone");
     }
 }

@@ -55,6 +55,12 @@ impl Values {
         Some((*self.kinds.get(row)?, u64::from_le_bytes(bits.try_into().ok()?)))
     }
 
+    pub(crate) fn of_shares(shares: &[f64]) -> Self {
+        let mut values = Self::with_capacity(shares.len());
+        shares.iter().for_each(|share| values.push(PERCENT, share.to_bits()));
+        values
+    }
+
     pub(crate) fn push_cell(&mut self, cell: &Cell<'_>, texts: &mut TextsBuilder) {
         let (kind, bits) = match cell {
             Cell::Text(text) => (TEXT, texts.text(text).into()),
@@ -168,13 +174,6 @@ pub(crate) struct TextsBuilder {
 }
 
 impl TextsBuilder {
-    /// Goes on from `texts`, which keep their places.
-    pub(crate) fn from(texts: Texts) -> Self {
-        let all = 0..texts.n_texts() as u32;
-        let places = all.filter_map(|at| Some((hash(texts.text(at.into())?), at))).collect();
-        Self { texts, places, triples: BTreeMap::new() }
-    }
-
     pub(crate) fn finish(self) -> Texts {
         self.texts
     }
@@ -259,18 +258,5 @@ mod tests {
         assert!(matches!(read[6], Cell::Percent(percent) if percent.is_nan()));
         assert_eq!(read[7..], cells[7..]);
         assert_eq!(values.cell(9, &texts), None);
-    }
-
-    #[test]
-    fn texts_that_go_on_keep_their_places() {
-        let mut texts = TextsBuilder::default();
-        let mut values = Values::default();
-        values.push_cell(&"b".into(), &mut texts);
-        let mut more = TextsBuilder::from(texts.finish());
-        values.push_cell(&"c".into(), &mut more);
-        values.push_cell(&"b".into(), &mut more);
-        let texts = more.finish();
-        assert_eq!((texts.all.as_str(), texts.n_texts()), ("bc", 2));
-        assert_eq!(values.cell(2, &texts), Some("b".into()));
     }
 }

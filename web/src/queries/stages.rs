@@ -32,7 +32,7 @@ pub fn of_stage(table: &Table, narrowed: &Narrowed) -> (Table, Vec<u32>) {
         })
     };
     let kept: Vec<u32> = (0..table.n_rows() as u32).filter(is_in).collect();
-    let mut narrowed = if by.is_empty() { table.clone() } else { table.keep(&kept) };
+    let mut narrowed = table.keep(&kept);
     for key in [STAGE, DEVICE] {
         let at = narrowed.column(key);
         let one_value =
@@ -80,10 +80,9 @@ pub fn share_of_shown(table: &mut Table) {
         help: "Total as a percentage of the GPU time of all rows in this table, summed over all streams (not wall time).".into(),
         summed: true,
     };
-    *table = std::mem::take(table).with_column(share, column, |row| {
-        let ns = each_ns.get(row).copied().unwrap_or_default();
-        Cell::Percent(if all_ns > 0 { 100.0 * ns as f64 / all_ns as f64 } else { 0.0 })
-    });
+    let share_of = |ns: &i64| if all_ns > 0 { 100.0 * *ns as f64 / all_ns as f64 } else { 0.0 };
+    let shares: Vec<f64> = each_ns.iter().map(share_of).collect();
+    *table = std::mem::take(table).with_shares(share, column, &shares);
     for key in &mut table.shown {
         if key == "share_pct" {
             *key = SHOWN_SHARE.into();
