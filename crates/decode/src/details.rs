@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 
-use dialect::{Arg, Records};
+use dialect::{Arg, Records, kineto};
 use ingest::Unpacker;
 use scan::{Cursor, Keys, Stop, Text, Value, string::unescape};
 use trace::{
-    BuildIdHasher, ByRawCategory, Collective, Details, Flags, LaunchConfig, OpInputs, Phase, Row,
-    Sequence, StreamWait, StringId, Trace,
+    BuildIdHasher, ByRawCategory, Collective, Details, Flags, LaunchConfig, MemoryEvent, OpInputs,
+    Phase, Row, Sequence, StreamWait, StringId, Trace,
 };
 
 use crate::{Decoded, event::number};
@@ -36,7 +36,22 @@ impl<'a> DetailsReader<'a> {
     #[must_use]
     pub fn new(decoded: &'a Decoded) -> Self {
         let unpacker = Unpacker::again(decoded.source.gzip);
-        Self { unpacker, reader: Reader::new(&decoded.trace) }
+        Self { unpacker, reader: Reader::new(&decoded.trace, HostWants::default()) }
+    }
+
+    /// A reader that also reads what the analyses of the host need: copied bytes, changes of memory, names of threads, and
+    /// strides and concrete inputs of the ops that `wants_inputs` chooses by name.
+    #[must_use]
+    pub fn with_host(decoded: &'a Decoded, wants_inputs: impl Fn(&str) -> bool) -> Self {
+        let trace = &decoded.trace;
+        let names = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
+        let wants = HostWants {
+            inputs_of: names.map(wants_inputs).collect(),
+            memory: trace.strings.find(kineto::MEMORY),
+            thread_name: trace.strings.find(kineto::THREAD_NAME),
+            all: true,
+        };
+        Self { unpacker: Unpacker::again(decoded.source.gzip), reader: Reader::new(trace, wants) }
     }
 
     /// Takes the next bytes of the file.
@@ -65,11 +80,30 @@ enum Kind {
     Launch,
     Op,
     Wait,
+    Copy,
+    Memory,
+    ThreadName,
+    /// The first frame of Python: it tells for all of them.
+    Frame,
+}
+
+/// What the analyses of the host want beside what triage wants; nothing by default.
+#[derive(Default)]
+struct HostWants {
+    /// By name: whether strides and concrete inputs of its ops are wanted.
+    inputs_of: Vec<bool>,
+    /// The name of changes of memory, where the trace has one.
+    memory: Option<StringId>,
+    thread_name: Option<StringId>,
+    /// Whether anything is wanted.
+    all: bool,
 }
 
 /// The decompressed side.
 struct Reader<'a> {
     trace: &'a Trace,
+    host: HostWants,
+    seen_frame: bool,
     /// By raw category: what its events are wanted for.
     kinds: ByRawCategory<Option<Kind>>,
     /// Launches that name their kernel, the ones before the next wanted event taken off.
@@ -89,15 +123,19 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(trace: &'a Trace) -> Self {
+    fn new(trace: &'a Trace, host: HostWants) -> Self {
         let kind = |raw_category: &str| match dialect::known(raw_category)? {
             Records::Op => Some(Kind::Op),
             Records::Sync => Some(Kind::Wait),
+            Records::GpuCopy if host.all => Some(Kind::Copy),
+            Records::Frame if host.all => Some(Kind::Frame),
             _ => None,
         };
         let mut reader = Self {
-            trace,
             kinds: trace.by_raw_category(kind),
+            trace,
+            host,
+            seen_frame: false,
             launches: trace.launched_kernels(),
             next: None,
             offset: 0,
@@ -136,7 +174,20 @@ impl<'a> Reader<'a> {
         if trace.flags(row).has(Flags::KERNEL) {
             return Some(Kind::Launch);
         }
-        self.kinds.of(trace, row).filter(|_| trace.phase(row) == Phase::Complete)
+        match trace.phase(row) {
+            Phase::Complete => {
+                let kind = *self.kinds.of(trace, row);
+                kind.filter(|kind| *kind != Kind::Frame || !self.seen_frame)
+            }
+            Phase::Instant => {
+                self.host.memory.filter(|name| *name == trace.name(row)).map(|_| Kind::Memory)
+            }
+            Phase::Metadata => {
+                let name = self.host.thread_name.filter(|name| *name == trace.name(row));
+                name.map(|_| Kind::ThreadName)
+            }
+            _ => None,
+        }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -204,6 +255,35 @@ impl<'a> Reader<'a> {
                 if wait.on_stream.is_some() {
                     self.details.waits.push((row, wait));
                 }
+            }
+            Kind::Copy => {
+                if let Some(Value::Number(_)) = args.0[Field::CopiedBytes as usize]
+                    && let Some(bytes) = args.integer(Field::CopiedBytes)
+                {
+                    self.details.copied_bytes.push((row, bytes));
+                }
+            }
+            Kind::Memory => {
+                let event = MemoryEvent {
+                    device_type: args.integer(Field::DeviceType),
+                    device: args.integer(Field::DeviceId),
+                    address: args.integer(Field::Address),
+                    bytes: args.integer(Field::MemoryBytes).unwrap_or_default(),
+                    allocated_bytes: args.integer(Field::TotalAllocated),
+                    reserved_bytes: args.integer(Field::TotalReserved),
+                };
+                self.details.memory.push((row, event));
+            }
+            Kind::ThreadName => {
+                if let Some(Value::String(name)) = args.0[Field::Name as usize]
+                    && let Some(id) = self.details.texts.intern_utf8(unescape(name.raw).as_bytes())
+                {
+                    self.details.thread_names.push((row, id));
+                }
+            }
+            Kind::Frame => {
+                self.seen_frame = true;
+                self.details.frames_have_call_sites = args.text(Field::CallFrom).is_some();
             }
         }
     }
@@ -281,6 +361,16 @@ impl<'a> Reader<'a> {
             all.len() as u32 - 1
         });
         self.details.ops.push((row, index));
+        if self.host.inputs_of.get(self.trace.name(row).0 as usize) == Some(&true) {
+            if let Some(json) = args.array(Field::ConcreteInputs) {
+                let id = self.keep(json);
+                self.details.concrete_inputs.push((row, id));
+            }
+            if let Some(json) = args.array(Field::InputStrides) {
+                let id = self.keep(json);
+                self.details.strides.push((row, id));
+            }
+        }
     }
 
     /// Keeps a JSON text without its blanks; the empty text where it is too long.
@@ -332,10 +422,21 @@ enum Field {
     GroupRanks,
     InSplit,
     OutSplit,
+    InputStrides,
+    ConcreteInputs,
+    CallFrom,
+    CopiedBytes,
+    MemoryBytes,
+    Address,
+    DeviceType,
+    DeviceId,
+    TotalAllocated,
+    TotalReserved,
+    Name,
 }
 
 impl Field {
-    const COUNT: usize = Self::OutSplit as usize + 1;
+    const COUNT: usize = Self::Name as usize + 1;
 
     fn of_args(key: Text<'_>) -> Option<Self> {
         Some(match Arg::of(unescape(key.raw).as_bytes())? {
@@ -363,10 +464,21 @@ impl Field {
             Arg::GroupRanks => Self::GroupRanks,
             Arg::InSplit => Self::InSplit,
             Arg::OutSplit => Self::OutSplit,
+            Arg::InputStrides => Self::InputStrides,
+            Arg::ConcreteInputs => Self::ConcreteInputs,
+            Arg::CallFrom => Self::CallFrom,
+            Arg::CopiedBytes => Self::CopiedBytes,
+            Arg::MemoryBytes => Self::MemoryBytes,
+            Arg::Address => Self::Address,
+            Arg::DeviceType => Self::DeviceType,
+            Arg::DeviceId => Self::DeviceId,
+            Arg::TotalAllocated => Self::TotalAllocated,
+            Arg::TotalReserved => Self::TotalReserved,
+            Arg::Name => Self::Name,
             // Decoding keeps these in columns.
             Arg::StreamTitled
-            | Arg::DeviceId
             | Arg::ExternalId
+            | Arg::ExternalIdLower
             | Arg::Correlation
             | Arg::PythonId
             | Arg::PythonParent
@@ -384,8 +496,13 @@ struct KnownKeys {
 }
 
 /// What one event says; the last of equal keys wins, as everywhere.
-#[derive(Default)]
 struct Args<'a>([Option<Value<'a>>; Field::COUNT]);
+
+impl Default for Args<'_> {
+    fn default() -> Self {
+        Self([None; Field::COUNT])
+    }
+}
 
 impl<'a> Args<'a> {
     fn read(&mut self, cursor: &mut Cursor<'a>, known: &mut KnownKeys) -> Result<(), Stop> {

@@ -40,6 +40,8 @@ args! {
     Correlation b"correlation";
     /// The number of the op that made the call.
     ExternalId b"External id";
+    /// The same, as the profilers of PyTorch 1.8 to 1.12 spell it.
+    ExternalIdLower b"external id";
     /// ROCm: the name of the kernel that a call launches.
     Kernel b"kernel";
     /// Blocks of the launch; of some calls of ROCm threads ([`crate::rocm::GRID_IN_THREADS`]).
@@ -65,11 +67,34 @@ args! {
     PythonId b"Python id";
     /// Number of the frame that called.
     PythonParent b"Python parent id";
-    // Ops: the same file.
+    /// File and line that called the frame (from PyTorch 2.15 on).
+    CallFrom b"CallFrom";
+    // Copies: `libkineto/src/CuptiActivity.cpp`.
+    /// Bytes of a copy.
+    CopiedBytes b"bytes";
+    // Changes of memory: `torch/csrc/profiler/kineto_shim.cpp`, as [`crate::kineto::MEMORY`].
+    /// Bytes that were allocated, or freed if negative.
+    MemoryBytes b"Bytes";
+    /// Where.
+    Address b"Addr";
+    /// Kind of the device: 0 is the CPU.
+    DeviceType b"Device Type";
+    /// Bytes allocated after the change.
+    TotalAllocated b"Total Allocated";
+    /// Bytes reserved after the change.
+    TotalReserved b"Total Reserved";
+    // Metadata of a thread: the Trace Event Format.
+    /// Its name.
+    Name b"name";
+    // Ops: the same file as frames.
     /// Shapes of the inputs.
     InputDims b"Input Dims";
     /// Types of the inputs.
     InputType b"Input type";
+    /// Strides of the inputs.
+    InputStrides b"Input Strides";
+    /// Values of the inputs that are not tensors.
+    ConcreteInputs b"Concrete Inputs";
     /// The number that a forward op shares with its backward op.
     SequenceNumber b"Sequence number";
     /// The thread of the forward op.

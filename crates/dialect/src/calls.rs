@@ -15,8 +15,10 @@ pub enum Does {
     Copy,
     /// Fills.
     Fill,
-    /// Allocates, registers, maps or frees memory.
+    /// Allocates, registers or maps memory.
     Allocate,
+    /// Gives memory back.
+    Free,
     /// Records an event, asks for one, or makes a stream wait for one.
     Event,
     /// Loads code.
@@ -39,10 +41,10 @@ const CALLS: &[(&str, Does)] = &[
     ("MemMap", Does::Allocate),
     ("AddressReserve", Does::Allocate),
     ("HostRegister", Does::Allocate),
-    ("Free", Does::Allocate),
-    ("MemRelease", Does::Allocate),
-    ("MemUnmap", Does::Allocate),
-    ("HostUnregister", Does::Allocate),
+    ("Free", Does::Free),
+    ("MemRelease", Does::Free),
+    ("MemUnmap", Does::Free),
+    ("HostUnregister", Does::Free),
     ("Event", Does::Event),
     ("ModuleLoad", Does::LoadModule),
     ("LibraryLoad", Does::LoadModule),
@@ -119,7 +121,8 @@ mod tests {
             (&["cudaStreamSynchronize", "cudaEventSynchronize"], Some(Does::Synchronize)),
             (&["cudaMemcpyAsync", "hipMemcpyWithStream"], Some(Does::Copy)),
             (&["cudaMemsetAsync"], Some(Does::Fill)),
-            (&["cudaMalloc", "hipFree", "cuMemUnmap"], Some(Does::Allocate)),
+            (&["cudaMalloc", "cuMemMap", "hipHostRegister"], Some(Does::Allocate)),
+            (&["hipFree", "cuMemUnmap", "cudaHostUnregister"], Some(Does::Free)),
             (&["cudaEventRecord", "cudaStreamWaitEvent"], Some(Does::Event)),
             (&["hipModuleLoadData", "cuLibraryLoadData"], Some(Does::LoadModule)),
             (&["cudaGetDevice", "hipCtxSetCurrent"], None),

@@ -32,6 +32,15 @@ pub const RAW_CATEGORIES: &[RawCategory] = &[
 /// Raw category of the arrows from an op to its backward op (`torch/csrc/autograd/profiler_kineto.cpp`).
 pub const FORWARD_BACKWARD: &str = "fwdbwd";
 
+/// Name of the instants that record a change of allocated memory (`torch/csrc/autograd/profiler_kineto.cpp`).
+pub const MEMORY: &str = "[memory]";
+
+/// Name of the metadata events that name a thread (Trace Event Format).
+pub const THREAD_NAME: &str = "thread_name";
+
+/// How the names of frames begin that run a module (`torch/csrc/autograd/profiler_python.cpp`).
+pub const MODULE: &str = "nn.Module: ";
+
 /// How the names of the profiler's steps begin (`torch/profiler/profiler.py`).
 pub const STEP: &str = "ProfilerStep";
 

@@ -25,6 +25,18 @@ pub struct Details {
     pub collectives: Vec<Collective>,
     /// Index into `collectives` of kernels, by row.
     pub collective_of: Vec<(Row, u32)>,
+    /// `Concrete Inputs` of the ops for which they were asked, as JSON without white space, by row.
+    pub concrete_inputs: Vec<(Row, StringId)>,
+    /// `Input Strides` of the same ops, as JSON without white space, by row.
+    pub strides: Vec<(Row, StringId)>,
+    /// Bytes of a copy on a GPU, by row.
+    pub copied_bytes: Vec<(Row, i64)>,
+    /// Changes of allocated memory, by row.
+    pub memory: Vec<(Row, MemoryEvent)>,
+    /// Names of threads as metadata events give them, by row of the event.
+    pub thread_names: Vec<(Row, StringId)>,
+    /// Whether frames of Python have the line that called them (PyTorch from 2.15 on).
+    pub frames_have_call_sites: bool,
     /// Events whose arguments were read.
     pub n_read: u64,
     /// Events whose arguments could not be read: the text ended, changed, or was too long.
@@ -99,6 +111,23 @@ pub struct StreamWait {
     pub record: Option<i64>,
 }
 
+/// One `[memory]` event: PyTorch's allocator gave or took back memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryEvent {
+    /// `Device Type`: 0 is the CPU, 1 a GPU.
+    pub device_type: Option<i64>,
+    /// `Device Id`; -1 on the CPU.
+    pub device: Option<i64>,
+    /// `Addr`.
+    pub address: Option<i64>,
+    /// `Bytes`: negative where memory was given back. 0 if missing.
+    pub bytes: i64,
+    /// `Total Allocated`, after the change.
+    pub allocated_bytes: Option<i64>,
+    /// `Total Reserved`, after the change.
+    pub reserved_bytes: Option<i64>,
+}
+
 impl Details {
     /// The launch config of a kernel or launch.
     #[must_use]
@@ -124,6 +153,24 @@ impl Details {
         find(&self.sequences, row)
     }
 
+    /// The concrete inputs of an op, if they were asked for and recorded: JSON without white space.
+    #[must_use]
+    pub fn concrete_inputs(&self, row: Row) -> Option<&str> {
+        Some(self.texts.get(find(&self.concrete_inputs, row)?))
+    }
+
+    /// The strides of the inputs of an op, likewise.
+    #[must_use]
+    pub fn strides(&self, row: Row) -> Option<&str> {
+        Some(self.texts.get(find(&self.strides, row)?))
+    }
+
+    /// Bytes of a copy on a GPU.
+    #[must_use]
+    pub fn copied_bytes(&self, row: Row) -> Option<i64> {
+        find(&self.copied_bytes, row)
+    }
+
     /// Bytes held on the heap.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
@@ -137,6 +184,12 @@ impl Details {
             waits,
             collectives,
             collective_of,
+            concrete_inputs,
+            strides,
+            copied_bytes,
+            memory,
+            thread_names,
+            frames_have_call_sites: _,
             n_read: _,
             n_unread: _,
             n_unkept: _,
@@ -149,6 +202,10 @@ impl Details {
             + inputs.capacity() * size_of::<OpInputs>()
             + sequences.capacity() * size_of::<(Row, Sequence)>()
             + waits.capacity() * size_of::<(Row, StreamWait)>()
+            + [concrete_inputs, strides, thread_names].map(Vec::capacity).iter().sum::<usize>()
+                * size_of::<(Row, StringId)>()
+            + copied_bytes.capacity() * size_of::<(Row, i64)>()
+            + memory.capacity() * size_of::<(Row, MemoryEvent)>()
     }
 }
 

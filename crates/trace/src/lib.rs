@@ -23,7 +23,7 @@ mod track;
 
 pub use blocks::{each_of, each_row};
 pub use columns::Segmented;
-pub use details::{Collective, Details, LaunchConfig, OpInputs, Sequence, StreamWait};
+pub use details::{Collective, Details, LaunchConfig, MemoryEvent, OpInputs, Sequence, StreamWait};
 pub use event::{Bind, Event, Flags, ImporterNs, Phase};
 pub use layout::{ArraySpan, Container, ImporterStop, Layout, Member, Metadata, Producer};
 pub use order::{sort, sort_by, sort_by_key, sort_numbers};

@@ -182,7 +182,7 @@ fn cover(does: Does) -> Option<Cover> {
         Does::Launch | Does::LaunchGraph => Some(Cover::Launch),
         Does::Synchronize => Some(Cover::Sync),
         Does::Copy => Some(Cover::Copy),
-        Does::Allocate => Some(Cover::Allocation),
+        Does::Allocate | Does::Free => Some(Cover::Allocation),
         Does::LoadModule => Some(Cover::ModuleLoad),
         Does::LaunchHostFunction | Does::Fill | Does::Event => None,
     }

@@ -30,6 +30,7 @@ const LAYERS: &[Layer] = &[
         uses: &["trace", "dialect", "catalog", "report", "timeline", "analysis"],
         kind: Kind::Core,
     },
+    Layer { name: "host", uses: &["trace", "dialect", "catalog", "timeline"], kind: Kind::Core },
     Layer {
         name: "repaired",
         uses: &["trace", "scan", "ingest", "decode", "catalog", "report", "repair"],

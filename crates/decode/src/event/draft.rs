@@ -77,7 +77,7 @@ impl Field {
             Arg::Stream => Self::Stream,
             Arg::StreamTitled => Self::StreamTitled,
             Arg::DeviceId => Self::DeviceId,
-            Arg::ExternalId => Self::ExternalId,
+            Arg::ExternalId | Arg::ExternalIdLower => Self::ExternalId,
             Arg::Correlation => Self::Correlation,
             Arg::PythonId => Self::PythonId,
             Arg::PythonParent => Self::PythonParent,
@@ -104,7 +104,17 @@ impl Field {
             | Arg::GroupName
             | Arg::GroupRanks
             | Arg::InSplit
-            | Arg::OutSplit => return None,
+            | Arg::OutSplit
+            | Arg::InputStrides
+            | Arg::ConcreteInputs
+            | Arg::CallFrom
+            | Arg::CopiedBytes
+            | Arg::MemoryBytes
+            | Arg::Address
+            | Arg::DeviceType
+            | Arg::TotalAllocated
+            | Arg::TotalReserved
+            | Arg::Name => return None,
         })
     }
 }

@@ -1,0 +1,382 @@
+//! Copies: ops that copy, what each `aten::copy_` was for, and copies on the GPU by kind.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use timeline::intervals::{Interval, both, length, union};
+use trace::Details;
+
+use crate::links::{GpuSide, GpuSlice};
+use crate::ops::Ops;
+use crate::slices::{HostSlice, Slices};
+
+/// Ops that copy, in the order of the table.
+pub const COPY_OPS: [&str; 6] =
+    ["aten::copy_", "aten::to", "aten::_to_copy", "aten::contiguous", "aten::clone", "aten::cat"];
+/// Those that copy only if they must: without a copy inside they do nothing.
+const MAY_DO_NOTHING: [&str; 4] = ["aten::to", "aten::_to_copy", "aten::contiguous", "aten::clone"];
+/// Ops that read a value or a size from the GPU, and wait for it. `aten::item` and the op inside it are one event.
+pub const READING_OPS: [&str; 5] = [
+    "aten::item",
+    "aten::_local_scalar_dense",
+    "aten::is_nonzero",
+    "aten::nonzero",
+    "aten::masked_select",
+];
+
+/// Whether a GPU slice is a copy (and neither kernel nor fill).
+#[must_use]
+pub fn is_copy(slices: &Slices<'_>, one: &GpuSlice) -> bool {
+    !one.is_kernel && category(slices, one) == Some(dialect::Records::GpuCopy)
+}
+
+fn category(slices: &Slices<'_>, one: &GpuSlice) -> Option<dialect::Records> {
+    dialect::known(slices.trace.raw_category_text(one.slice.row))
+}
+
+/// Everything about copies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Copies {
+    /// Ops that copy.
+    pub ops: Vec<CopyOp>,
+    /// `aten::copy_` by what it was for.
+    #[serde(rename = "copy__diag")]
+    pub copy_diag: BTreeMap<Purpose, PurposeSum>,
+    /// `aten::cat` by how it ran.
+    pub cat_diag: BTreeMap<&'static str, u64>,
+    /// Copies on the GPU by the name of their slices.
+    pub memcpy_kinds: Vec<CopyKind>,
+    /// Fills on the GPU by name.
+    pub memset: BTreeMap<String, Fills>,
+    /// Ops that read from the GPU.
+    pub item_family: BTreeMap<&'static str, Reads>,
+}
+
+/// All ops of one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CopyOp {
+    /// Name.
+    pub name: &'static str,
+    /// Calls.
+    pub count: u64,
+    /// Time on the host without those inside an op of the same name, in ns.
+    pub total_ns: i64,
+    /// Self time on the host.
+    pub self_ns: i64,
+    /// GPU time.
+    pub device_ns: i64,
+    /// Calls that launched GPU work.
+    pub with_gpu: u64,
+    /// Calls that copied nothing; missing where the op always copies.
+    pub noop: Option<u64>,
+}
+
+/// What an `aten::copy_` was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "docs/formats.md lists them")]
+pub enum Purpose {
+    NoGpu,
+    #[serde(rename = "h2d_pageable")]
+    ToDevicePageable,
+    #[serde(rename = "h2d_pinned")]
+    ToDevicePinned,
+    #[serde(rename = "h2d_unknown")]
+    ToDevice,
+    #[serde(rename = "d2h_pageable")]
+    ToHostPageable,
+    #[serde(rename = "d2h_pinned")]
+    ToHostPinned,
+    #[serde(rename = "d2h_unknown")]
+    ToHost,
+    #[serde(rename = "p2p")]
+    BetweenDevices,
+    #[serde(rename = "d2d")]
+    OnDevice,
+    MemcpyOther,
+    KernelUnknown,
+    Cast,
+    Broadcast,
+    KernelSameDtype,
+    Layout,
+    Same,
+}
+
+/// Copies of one purpose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PurposeSum {
+    /// Ops.
+    pub count: u64,
+    /// Sum of their durations on the host, in ns.
+    pub cpu_ns: i64,
+    /// GPU time.
+    pub device_ns: i64,
+}
+
+/// Copies on the GPU of one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CopyKind {
+    /// Name of the slices.
+    pub kind: String,
+    /// Slices.
+    pub count: u64,
+    /// Sum of their bytes.
+    pub bytes: i64,
+    /// Slices that tell their bytes.
+    pub n_bytes: u64,
+    /// Sum of durations, in ns.
+    pub time_ns: i64,
+    /// Time in which no kernel ran on the same device.
+    pub exposed_ns: i64,
+    /// Slices by the call that launched them; `None` where the file has no call.
+    pub launches: BTreeMap<String, u64>,
+}
+
+/// Fills of one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Fills {
+    /// Slices.
+    pub count: u64,
+    /// Sum of durations, in ns.
+    pub time_ns: i64,
+}
+
+/// Ops of one name that read from the GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Reads {
+    /// Calls.
+    pub count: u64,
+    /// Those with a copy on the GPU: only these wait for it.
+    pub with_gpu_memcpy: u64,
+    /// Sum of durations on the host, in ns.
+    pub cpu_total_ns: i64,
+    /// The copies by name and call.
+    pub memcpy: BTreeMap<String, u64>,
+}
+
+/// What is known of each op that copies or reads.
+struct OpWork<'a> {
+    /// By op: its GPU slices, those of ops inside it included; only of ops in the tables above.
+    gpu: BTreeMap<usize, Vec<&'a GpuSlice>>,
+    /// By op: whether an `aten::copy_` lies in it, or it is one.
+    copies: Vec<bool>,
+}
+
+impl<'a> OpWork<'a> {
+    fn of(slices: &Slices<'_>, gpu: &'a GpuSide) -> Self {
+        let nested = &slices.ops;
+        let name = |at: usize| slices.name(&nested.slices[at]);
+        let wanted = |at: &usize| COPY_OPS.contains(&name(*at)) || READING_OPS.contains(&name(*at));
+        let mut found = Self { gpu: BTreeMap::new(), copies: vec![false; nested.slices.len()] };
+        for one in gpu.linked() {
+            let chain = one.owner.into_iter().flat_map(|owner| nested.chain(owner));
+            for at in chain.filter(wanted) {
+                found.gpu.entry(at).or_default().push(one);
+            }
+        }
+        for at in 0..nested.slices.len() {
+            if name(at) == COPY_OPS[0] {
+                for outer in nested.chain(at) {
+                    found.copies[outer] = true;
+                }
+            }
+        }
+        found
+    }
+
+    fn of_op(&self, at: usize) -> &[&'a GpuSlice] {
+        self.gpu.get(&at).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Everything about copies.
+#[must_use]
+pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) -> Copies {
+    let work = OpWork::of(slices, gpu);
+    let all = &slices.ops.slices;
+    let of_name = |name: &str| -> Vec<usize> {
+        (0..all.len()).filter(|at| slices.name(&all[*at]) == name).collect()
+    };
+    let copy_op = |name: &'static str| {
+        let row = ops.ops.iter().find(|row| row.name == name)?;
+        let own = of_name(name);
+        let noop = own.iter().filter(|at| !work.copies[**at]).count() as u64;
+        Some(CopyOp {
+            name,
+            count: row.count,
+            total_ns: row.total_ns,
+            self_ns: row.self_ns,
+            device_ns: row.device_ns,
+            with_gpu: own.iter().filter(|at| !work.of_op(**at).is_empty()).count() as u64,
+            noop: MAY_DO_NOTHING.contains(&name).then_some(noop),
+        })
+    };
+    let mut copy_diag: BTreeMap<Purpose, PurposeSum> = BTreeMap::new();
+    for at in of_name(COPY_OPS[0]) {
+        let own = work.of_op(at);
+        let sum = copy_diag.entry(purpose(slices, details, &all[at], own)).or_default();
+        sum.count += 1;
+        sum.cpu_ns += all[at].dur_ns();
+        sum.device_ns += own.iter().map(|one| one.slice.dur_ns()).sum::<i64>();
+    }
+    let mut cat_diag = BTreeMap::new();
+    for at in of_name(COPY_OPS[5]) {
+        let own = work.of_op(at);
+        let id = if own.is_empty() {
+            "no_gpu"
+        } else if own.iter().any(|one| slices.name(&one.slice).contains("CatArrayBatchedCopy")) {
+            "concat"
+        } else if own.iter().any(|one| is_copy(slices, one)) {
+            "memcpy_cat"
+        } else {
+            "other"
+        };
+        *cat_diag.entry(id).or_default() += 1;
+    }
+    let reads = |name: &'static str| {
+        let own = of_name(name);
+        (!own.is_empty()).then(|| (name, reads(slices, &work, &own)))
+    };
+    Copies {
+        ops: COPY_OPS.into_iter().filter_map(copy_op).collect(),
+        copy_diag,
+        cat_diag,
+        memcpy_kinds: kinds(slices, gpu, details),
+        memset: fills(slices, gpu),
+        item_family: READING_OPS.into_iter().filter_map(reads).collect(),
+    }
+}
+
+fn reads(slices: &Slices<'_>, work: &OpWork<'_>, ops: &[usize]) -> Reads {
+    let mut found = Reads { count: ops.len() as u64, ..Reads::default() };
+    for at in ops {
+        found.cpu_total_ns += slices.ops.slices[*at].dur_ns();
+        let copies = || work.of_op(*at).iter().filter(|one| is_copy(slices, one));
+        found.with_gpu_memcpy += u64::from(copies().next().is_some());
+        for one in copies() {
+            let Some(launch) = one.launch else { continue };
+            let kind = format!("{} <- {}", slices.name(&one.slice), slices.name(&launch));
+            *found.memcpy.entry(kind).or_default() += 1;
+        }
+    }
+    found
+}
+
+fn fills(slices: &Slices<'_>, gpu: &GpuSide) -> BTreeMap<String, Fills> {
+    let mut found: BTreeMap<String, Fills> = BTreeMap::new();
+    let is_fill = |one: &&GpuSlice| category(slices, one) == Some(dialect::Records::GpuFill);
+    for one in gpu.slices.iter().filter(is_fill) {
+        let sum = found.entry(slices.name(&one.slice).to_owned()).or_default();
+        sum.count += 1;
+        sum.time_ns += one.slice.dur_ns();
+    }
+    found
+}
+
+fn kinds(slices: &Slices<'_>, gpu: &GpuSide, details: &Details) -> Vec<CopyKind> {
+    let kernels: Vec<Vec<Interval>> = (0..gpu.devices.len() as u32)
+        .map(|device| {
+            let kernels = gpu.on(device).filter(|one| one.is_kernel);
+            union(kernels.map(|one| one.slice.interval()).collect())
+        })
+        .collect();
+    let mut found: BTreeMap<&str, CopyKind> = BTreeMap::new();
+    for one in gpu.slices.iter().filter(|one| is_copy(slices, one)) {
+        let name = slices.name(&one.slice);
+        let kind = found.entry(name).or_default();
+        kind.count += 1;
+        kind.time_ns += one.slice.dur_ns();
+        if let Some(bytes) = details.copied_bytes(one.slice.row) {
+            kind.bytes += bytes;
+            kind.n_bytes += 1;
+        }
+        let (start, end) = one.slice.interval();
+        let kernels = &kernels[one.device as usize];
+        let from = kernels.partition_point(|(_, over)| *over <= start);
+        let to = kernels.partition_point(|(begun, _)| *begun < end).max(from);
+        kind.exposed_ns += one.slice.dur_ns() - length(&both(&kernels[from..to], &[(start, end)]));
+        let launch = one.launch.map_or("None", |launch| slices.name(&launch));
+        *kind.launches.entry(launch.to_owned()).or_default() += 1;
+    }
+    found.into_iter().map(|(name, kind)| CopyKind { kind: name.to_owned(), ..kind }).collect()
+}
+
+/// What an `aten::copy_` was for: a copy on the GPU tells by its name, a kernel by what the op was called with.
+fn purpose(slices: &Slices<'_>, details: &Details, op: &HostSlice, gpu: &[&GpuSlice]) -> Purpose {
+    if gpu.is_empty() {
+        return Purpose::NoGpu;
+    }
+    if let Some(copy) = gpu.iter().find(|one| is_copy(slices, one)) {
+        let name = slices.name(&copy.slice);
+        let by_memory = |[pageable, pinned, unknown]: [Purpose; 3]| {
+            if name.contains("Pageable") {
+                pageable
+            } else if name.contains("Pinned") {
+                pinned
+            } else {
+                unknown
+            }
+        };
+        return if name.contains("HtoD") {
+            by_memory([Purpose::ToDevicePageable, Purpose::ToDevicePinned, Purpose::ToDevice])
+        } else if name.contains("DtoH") {
+            by_memory([Purpose::ToHostPageable, Purpose::ToHostPinned, Purpose::ToHost])
+        } else if name.contains("PtoP") {
+            Purpose::BetweenDevices
+        } else if name.contains("DtoD") {
+            Purpose::OnDevice
+        } else {
+            Purpose::MemcpyOther
+        };
+    }
+    by_inputs(details, op).unwrap_or(Purpose::KernelUnknown)
+}
+
+fn by_inputs(details: &Details, op: &HostSlice) -> Option<Purpose> {
+    let inputs = details.inputs(op.row)?;
+    let list = |json: &str| serde_json::from_str::<Vec<Value>>(json).ok();
+    let (types, dims) =
+        (list(details.texts.get(inputs.types))?, list(details.texts.get(inputs.dims))?);
+    let ([to_type, from_type, ..], [to_dims, from_dims, ..]) = (&types[..], &dims[..]) else {
+        return None;
+    };
+    if to_type != from_type {
+        return Some(Purpose::Cast);
+    }
+    if to_dims != from_dims {
+        return Some(Purpose::Broadcast);
+    }
+    let strides = details.strides(op.row).and_then(list);
+    let Some([to_strides, from_strides, ..]) = strides.as_deref() else {
+        return Some(Purpose::KernelSameDtype);
+    };
+    let numbers = |value: &Value| -> Option<Vec<i64>> {
+        value.as_array()?.iter().map(Value::as_i64).collect()
+    };
+    let dims = numbers(to_dims)?;
+    let (to, from) = (numbers(to_strides)?, numbers(from_strides)?);
+    let wide = |strides: &[i64]| -> Vec<i64> {
+        dims.iter().zip(strides).filter(|(n, _)| **n > 1).map(|(_, stride)| *stride).collect()
+    };
+    let moves =
+        !is_contiguous(&dims, &to) || !is_contiguous(&dims, &from) || wide(&to) != wide(&from);
+    Some(if moves { Purpose::Layout } else { Purpose::Same })
+}
+
+/// Dense and row major; dimensions of size 1 do not matter.
+fn is_contiguous(dims: &[i64], strides: &[i64]) -> bool {
+    if dims.contains(&0) {
+        return true;
+    }
+    let mut expected = 1_i64;
+    for (n, stride) in dims.iter().zip(strides).rev() {
+        if *n != 1 {
+            if *stride != expected {
+                return false;
+            }
+            expected = expected.saturating_mul(*n);
+        }
+    }
+    true
+}

@@ -1,0 +1,322 @@
+//! Floating point operations of ops, from the shapes that they were called with.
+//!
+//! An op counts if no op of the table lies in it: `aten::linear` calls `aten::addmm`, and only the inner one counts.
+//! A multiplication and an addition are two operations. Bias additions are counted apart.
+
+mod formulas;
+mod table;
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+use serde_json::Value;
+use trace::{BuildIdHasher, Details, StringId};
+
+pub use formulas::{Arguments, Operations, Uncovered};
+
+use crate::by_name::ByName;
+use crate::numbers::micro;
+use crate::slices::Slices;
+use table::Formula;
+
+/// The table of floating point operations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Flops {
+    /// Operations of all counted ops.
+    pub total: i128,
+    /// Additions of biases, which `total` does not have.
+    pub total_bias: i128,
+    /// Counted ops.
+    pub counted: u64,
+    /// Ops whose shapes are missing or make no sense.
+    pub uncovered: u64,
+    /// Why, with the number of ops.
+    pub uncovered_why: BTreeMap<String, u64>,
+    /// Operations of counted ops that launched GPU work.
+    pub flops_with_device: i128,
+    /// GPU time of these.
+    pub device_ns: i64,
+    /// Achieved rate of these, in TFLOP/s.
+    pub tflops: Option<f64>,
+    /// By op, most operations first.
+    pub ops: Vec<FlopsRow>,
+    /// Ops of extensions, which the sums above do not have.
+    pub custom_not_in_total: Vec<CustomRow>,
+    /// The fifteen shapes with most operations.
+    pub top_shapes: Vec<ShapeRow>,
+}
+
+/// All ops of one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FlopsRow {
+    /// Name.
+    pub name: String,
+    /// Calls.
+    pub instances: u64,
+    /// Calls with an op of the table inside.
+    pub outer_not_counted: u64,
+    /// Counted calls.
+    pub counted: u64,
+    /// Calls whose shapes are missing or make no sense.
+    pub uncovered: u64,
+    /// Operations.
+    pub flops: i128,
+    /// Additions of biases.
+    pub bias_flops: i128,
+    /// GPU time of calls without an op of the table inside.
+    pub device_ns: i64,
+    /// Operations of counted calls that launched GPU work.
+    pub flops_with_device: i128,
+    /// GPU time of these.
+    pub device_ns_with_flops: i64,
+    /// Number of these.
+    pub counted_with_device: u64,
+    /// Achieved rate of these, in TFLOP/s.
+    pub tflops: Option<f64>,
+}
+
+/// All calls of one op of an extension.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CustomRow {
+    /// Name.
+    pub name: String,
+    /// Calls.
+    pub count: u64,
+    /// Operations.
+    pub flops: i128,
+    /// Calls whose shapes are missing or make no sense.
+    pub uncovered: u64,
+    /// GPU time.
+    pub device_ns: i64,
+    /// Calls with an op of the table inside.
+    pub contains_table_op: u64,
+}
+
+/// Calls of one op with one list of shapes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ShapeRow {
+    /// Name of the op.
+    pub name: String,
+    /// Shapes of the first four inputs.
+    pub dims: Value,
+    /// Counted calls.
+    pub count: u64,
+    /// Operations.
+    pub flops: i128,
+    /// GPU time.
+    pub device_ns: i64,
+}
+
+/// Whether an op's strides and concrete inputs are needed: by a formula, or to tell what a copy was for.
+#[must_use]
+pub fn wants_inputs(op: &str) -> bool {
+    table::formula(op).is_some() || table::custom(op).is_some() || op == crate::copies::COPY_OPS[0]
+}
+
+/// Operations per ns in TFLOP/s.
+fn rate(flops: i128, ns: i64) -> Option<f64> {
+    (ns != 0).then(|| micro(flops as f64 / ns as f64 / 1000.0))
+}
+
+/// Evaluates a formula once per distinct call.
+struct Evaluator<'a> {
+    details: &'a Details,
+    known:
+        HashMap<(StringId, [StringId; 2], StringId), Result<Operations, Uncovered>, BuildIdHasher>,
+}
+
+impl Evaluator<'_> {
+    fn operations(
+        &mut self,
+        row: trace::Row,
+        name: StringId,
+        formula: Formula,
+    ) -> Result<Operations, Uncovered> {
+        let inputs = self.details.inputs(row).ok_or(Uncovered::NoDims)?;
+        let at = self.details.concrete_inputs.binary_search_by_key(&row, |(other, _)| *other);
+        let concrete = at.map_or(StringId::EMPTY, |at| self.details.concrete_inputs[at].1);
+        let texts = &self.details.texts;
+        let key = (name, [inputs.dims, inputs.types], concrete);
+        let found = self.known.entry(key).or_insert_with(|| {
+            Arguments::of(texts.get(inputs.dims), texts.get(concrete))
+                .and_then(|arguments| formula.evaluate(&arguments))
+        });
+        found.clone()
+    }
+}
+
+/// What each op counts: its operations, or why not. By number in [`Slices::ops`], for ops of the table without another one
+/// inside.
+#[must_use]
+pub fn of_each(
+    slices: &Slices<'_>,
+    details: &Details,
+) -> Vec<(usize, Result<Operations, Uncovered>)> {
+    let nested = &slices.ops;
+    let formulas = formulas_by_name(slices, table::formula);
+    let outer = has_inside(slices, &formulas);
+    let mut evaluator = Evaluator { details, known: HashMap::default() };
+    (0..nested.slices.len())
+        .filter(|at| !outer[*at])
+        .filter_map(|at| {
+            let row = nested.slices[at].row;
+            let name = slices.trace.name(row);
+            let formula = formulas[name.0 as usize]?;
+            Some((at, evaluator.operations(row, name, formula)))
+        })
+        .collect()
+}
+
+fn formulas_by_name(
+    slices: &Slices<'_>,
+    of: impl Fn(&str) -> Option<Formula>,
+) -> Vec<Option<Formula>> {
+    let strings = &slices.trace.strings;
+    (0..strings.len() as u32).map(|id| of(strings.get(StringId(id)))).collect()
+}
+
+/// By op: whether an op of the table lies in it.
+fn has_inside(slices: &Slices<'_>, formulas: &[Option<Formula>]) -> Vec<bool> {
+    let nested = &slices.ops;
+    let mut found = vec![false; nested.slices.len()];
+    for (at, op) in nested.slices.iter().enumerate() {
+        if formulas[slices.trace.name(op.row).0 as usize].is_some() {
+            for outer in nested.chain(at).skip(1) {
+                found[outer] = true;
+            }
+        }
+    }
+    found
+}
+
+/// The table of floating point operations. `device_ns` is the GPU time of each op.
+#[must_use]
+pub fn flops(slices: &Slices<'_>, details: &Details, device_ns: &[i64]) -> Flops {
+    let trace = slices.trace;
+    let nested = &slices.ops;
+    let formulas = formulas_by_name(slices, table::formula);
+    let mut rows: ByName<FlopsRow> = ByName::new(trace);
+    for op in &nested.slices {
+        let name = trace.name(op.row);
+        if formulas[name.0 as usize].is_some() {
+            rows.entry(name).instances += 1;
+        }
+    }
+    let mut why: BTreeMap<String, u64> = BTreeMap::new();
+    let mut shapes: BTreeMap<(&str, String), (u64, i128, i64)> = BTreeMap::new();
+    for (at, operations) in of_each(slices, details) {
+        let op = nested.slices[at];
+        let row = rows.entry(trace.name(op.row));
+        let on_gpu = device_ns[at];
+        row.device_ns += on_gpu;
+        let operations = match operations {
+            Ok(operations) => operations,
+            Err(reason) => {
+                row.uncovered += 1;
+                *why.entry(format!("{}: {reason}", slices.name(&op))).or_default() += 1;
+                continue;
+            }
+        };
+        row.counted += 1;
+        row.flops += operations.flops;
+        row.bias_flops += operations.bias;
+        if on_gpu > 0 {
+            row.flops_with_device += operations.flops;
+            row.device_ns_with_flops += on_gpu;
+            row.counted_with_device += 1;
+        }
+        let dims = details.inputs(op.row).map(|inputs| first_four(details.texts.get(inputs.dims)));
+        let shape = shapes.entry((slices.name(&op), dims.unwrap_or_default())).or_default();
+        shape.0 += 1;
+        shape.1 += operations.flops;
+        shape.2 += on_gpu;
+    }
+    let mut rows: Vec<FlopsRow> = rows
+        .iter()
+        .map(|(name, row)| FlopsRow {
+            name: trace.strings.get(name).to_owned(),
+            outer_not_counted: row.instances - row.counted - row.uncovered,
+            tflops: rate(row.flops_with_device, row.device_ns_with_flops),
+            ..row.clone()
+        })
+        .collect();
+    trace::sort_by(&mut rows, |a, b| b.flops.cmp(&a.flops).then_with(|| a.name.cmp(&b.name)));
+    let flops_with_device = rows.iter().map(|row| row.flops_with_device).sum();
+    let total_ns = rows.iter().map(|row| row.device_ns_with_flops).sum();
+    Flops {
+        total: rows.iter().map(|row| row.flops).sum(),
+        total_bias: rows.iter().map(|row| row.bias_flops).sum(),
+        counted: rows.iter().map(|row| row.counted).sum(),
+        uncovered: rows.iter().map(|row| row.uncovered).sum(),
+        uncovered_why: most(why, 20),
+        flops_with_device,
+        device_ns: total_ns,
+        tflops: rate(flops_with_device, total_ns),
+        ops: rows,
+        custom_not_in_total: custom(slices, details, device_ns, &formulas),
+        top_shapes: top(shapes),
+    }
+}
+
+fn most(counts: BTreeMap<String, u64>, n: usize) -> BTreeMap<String, u64> {
+    let mut sorted: Vec<(String, u64)> = counts.into_iter().collect();
+    trace::sort_by(&mut sorted, |a, b| b.1.cmp(&a.1));
+    sorted.into_iter().take(n).collect()
+}
+
+fn top(shapes: BTreeMap<(&str, String), (u64, i128, i64)>) -> Vec<ShapeRow> {
+    let mut sorted: Vec<_> = shapes.into_iter().collect();
+    trace::sort_by(&mut sorted, |(a, (_, flops, _)), (b, (_, others, _))| {
+        others.cmp(flops).then_with(|| a.cmp(b))
+    });
+    sorted
+        .into_iter()
+        .take(15)
+        .map(|((name, dims), (count, flops, device_ns))| ShapeRow {
+            name: name.to_owned(),
+            dims: serde_json::from_str(&dims).unwrap_or_default(),
+            count,
+            flops,
+            device_ns,
+        })
+        .collect()
+}
+
+/// The first four of a list, as JSON with a blank after each comma: so the reference orders them.
+fn first_four(dims: &str) -> String {
+    let Ok(mut list) = serde_json::from_str::<Vec<Value>>(dims) else { return String::new() };
+    list.truncate(4);
+    Value::Array(list).to_string().replace(',', ", ")
+}
+
+fn custom(
+    slices: &Slices<'_>,
+    details: &Details,
+    device_ns: &[i64],
+    formulas: &[Option<Formula>],
+) -> Vec<CustomRow> {
+    let trace = slices.trace;
+    let custom = formulas_by_name(slices, table::custom);
+    let contains = has_inside(slices, formulas);
+    let mut rows: ByName<CustomRow> = ByName::new(trace);
+    let mut evaluator = Evaluator { details, known: HashMap::default() };
+    for (at, op) in slices.ops.slices.iter().enumerate() {
+        let name = trace.name(op.row);
+        let Some(formula) = custom[name.0 as usize] else { continue };
+        let row = rows.entry(name);
+        row.count += 1;
+        row.device_ns += device_ns[at];
+        row.contains_table_op += u64::from(contains[at]);
+        match evaluator.operations(op.row, name, formula) {
+            Ok(operations) => row.flops += operations.flops,
+            Err(_) => row.uncovered += 1,
+        }
+    }
+    let named = |(name, row): (StringId, &CustomRow)| CustomRow {
+        name: trace.strings.get(name).to_owned(),
+        ..row.clone()
+    };
+    let mut rows: Vec<CustomRow> = rows.iter().map(named).collect();
+    trace::sort_by(&mut rows, |a, b| a.name.cmp(&b.name));
+    rows
+}

@@ -1,0 +1,339 @@
+//! The slices of a trace by family and thread, nested.
+
+use std::ops::Range;
+
+use dialect::{Records, kineto};
+use timeline::before_window::{duration_ns, is_gpu_slice};
+use trace::{Flags, Phase, Row, Trace, TrackId, each_row};
+
+/// One slice of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostSlice {
+    /// Its event.
+    pub row: Row,
+    /// Start, in ns of the trace.
+    pub start_ns: i64,
+    /// End, in ns of the trace; never before the start.
+    pub end_ns: i64,
+}
+
+impl HostSlice {
+    /// Duration in ns.
+    #[must_use]
+    pub fn dur_ns(&self) -> i64 {
+        self.end_ns - self.start_ns
+    }
+
+    /// From start to before end.
+    #[must_use]
+    pub fn interval(&self) -> (i64, i64) {
+        (self.start_ns, self.end_ns)
+    }
+
+    /// Whether `at_ns` lies in it.
+    #[must_use]
+    pub fn holds(&self, at_ns: i64) -> bool {
+        self.start_ns <= at_ns && at_ns < self.end_ns
+    }
+}
+
+/// What a slice is, as the figures of the host count it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// A kernel, copy or fill.
+    Gpu,
+    /// An op.
+    Op,
+    /// A frame of Python.
+    Frame,
+    /// A call of a runtime or driver.
+    Call,
+    /// A range that somebody named.
+    Annotation,
+    /// Everything else.
+    Other,
+}
+
+impl Family {
+    fn of(raw_category: &str) -> Self {
+        match dialect::known(raw_category) {
+            Some(Records::Op) => Self::Op,
+            Some(Records::Frame) => Self::Frame,
+            Some(Records::Call(_)) => Self::Call,
+            Some(Records::Annotation) => Self::Annotation,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A thread, or a lane of GPU work: what has one pid and one tid, as the file spells them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The pid as text.
+    pub pid: String,
+    /// The tid as text.
+    pub tid: String,
+}
+
+/// Number of a thread in [`Slices::threads`].
+pub type ThreadId = u32;
+
+/// Every slice with a readable start, by family.
+pub struct Slices<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// Threads with a slice, in order of first appearance.
+    pub threads: Vec<Thread>,
+    /// By track: its thread.
+    thread_of_track: Vec<Option<ThreadId>>,
+    /// Ops, nested.
+    pub ops: Nested,
+    /// Frames of Python, nested.
+    pub frames: Nested,
+    /// Calls, in file order.
+    pub calls: Vec<HostSlice>,
+    /// Annotations of the host, in file order.
+    pub annotations: Vec<HostSlice>,
+    /// All slices, in file order, with their families.
+    pub all: Vec<(HostSlice, Family)>,
+}
+
+impl<'a> Slices<'a> {
+    /// Sorts the slices of a trace into families.
+    #[inline(never)]
+    #[must_use]
+    pub fn of(trace: &'a Trace) -> Self {
+        let families = trace.by_raw_category(Family::of);
+        let mut found = Self {
+            trace,
+            threads: Vec::new(),
+            thread_of_track: vec![None; trace.tracks.len()],
+            ops: Nested::default(),
+            frames: Nested::default(),
+            calls: Vec::new(),
+            annotations: Vec::new(),
+            all: Vec::new(),
+        };
+        let (mut ops, mut frames) = (Vec::new(), Vec::new());
+        each_row(trace, |row| {
+            let wanted = trace.phase(row) == Phase::Complete && trace.flags(row).has(Flags::HAS_TS);
+            if !wanted {
+                return;
+            }
+            let family =
+                if is_gpu_slice(trace, row) { Family::Gpu } else { *families.of(trace, row) };
+            let start_ns = trace.ts_ns(row);
+            let end_ns = start_ns.saturating_add(duration_ns(trace, row));
+            let slice = HostSlice { row, start_ns, end_ns };
+            found.add_thread(trace.track(row));
+            found.all.push((slice, family));
+            match family {
+                Family::Op => ops.push(slice),
+                Family::Frame => frames.push(slice),
+                Family::Call => found.calls.push(slice),
+                Family::Annotation => found.annotations.push(slice),
+                Family::Gpu | Family::Other => {}
+            }
+        });
+        found.ops = found.nest(ops);
+        found.frames = found.nest(frames);
+        found
+    }
+
+    /// The thread of an event.
+    #[must_use]
+    pub fn thread(&self, row: Row) -> ThreadId {
+        let TrackId(track) = self.trace.track(row);
+        self.thread_of_track.get(track as usize).copied().flatten().unwrap_or_default()
+    }
+
+    /// The thread of a track, if it has a slice.
+    #[must_use]
+    pub fn thread_of(&self, TrackId(track): TrackId) -> Option<ThreadId> {
+        self.thread_of_track.get(track as usize).copied().flatten()
+    }
+
+    /// The name of an event.
+    #[must_use]
+    pub fn name(&self, slice: &HostSlice) -> &'a str {
+        self.trace.name_text(slice.row)
+    }
+
+    /// Nests slices of one family.
+    #[must_use]
+    pub fn nest(&self, slices: Vec<HostSlice>) -> Nested {
+        Nested::new(slices, |row| self.thread(row))
+    }
+
+    /// The steps of the profiler, by start: those of the host, and the profiler's copies around the work on the GPU.
+    #[must_use]
+    pub fn steps(&self) -> (Vec<HostSlice>, Vec<HostSlice>) {
+        let names: Vec<bool> = (0..self.trace.strings.len() as u32)
+            .map(|id| is_step(self.trace.strings.get(trace::StringId(id))))
+            .collect();
+        let is_gpu_side =
+            self.trace.by_raw_category(|raw| dialect::known(raw) == Some(Records::GpuAnnotation));
+        let mut steps: Vec<HostSlice> = self
+            .all
+            .iter()
+            .map(|(slice, _)| *slice)
+            .filter(|slice| names.get(self.trace.name(slice.row).0 as usize) == Some(&true))
+            .collect();
+        trace::sort_by_key(&mut steps, |slice| (slice.start_ns, slice.row));
+        steps.into_iter().partition(|slice| !*is_gpu_side.of(self.trace, slice.row))
+    }
+
+    fn add_thread(&mut self, track: TrackId) {
+        let TrackId(index) = track;
+        if self.thread_of(track).is_some() {
+            return;
+        }
+        let strings = &self.trace.strings;
+        let pid = self.trace.process_of(track).pid.display(strings);
+        let tid = self.trace.track_info(track).tid.display(strings);
+        let thread = Thread { pid, tid };
+        let known = self.threads.iter().position(|other| *other == thread);
+        let id = known.unwrap_or_else(|| {
+            self.threads.push(thread);
+            self.threads.len() - 1
+        });
+        if let Some(place) = self.thread_of_track.get_mut(index as usize) {
+            *place = Some(id as ThreadId);
+        }
+    }
+}
+
+/// `ProfilerStep#5`, `ProfilerStep5`: the start of the name decides.
+#[must_use]
+pub fn is_step(name: &str) -> bool {
+    name.strip_prefix(kineto::STEP).is_some_and(|rest| {
+        let rest = rest.strip_prefix('#').unwrap_or(rest);
+        rest.starts_with(|letter: char| letter.is_ascii_digit())
+    })
+}
+
+/// The slice that a slice lies in, by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Parent(Option<std::num::NonZeroU32>);
+
+impl Parent {
+    fn new(at: Option<usize>) -> Self {
+        Self(at.and_then(|at| std::num::NonZeroU32::new(at as u32 + 1)))
+    }
+
+    fn get(self) -> Option<usize> {
+        self.0.map(|number| number.get() as usize - 1)
+    }
+}
+
+/// Slices of one family, nested on each thread: a stack of slices from which those are taken that end at or before the start
+/// of the next one. The parent is the top of the stack. A slice may end after its parent (a crossing).
+#[derive(Clone, Debug, Default)]
+pub struct Nested {
+    /// By thread, then start, the longest first, then file order.
+    pub slices: Vec<HostSlice>,
+    parents: Vec<Parent>,
+    /// The slices of each thread that has one.
+    threads: Vec<(ThreadId, Range<usize>)>,
+    /// Slices that end after their parent.
+    pub n_crossings: u64,
+}
+
+impl Nested {
+    /// Nests slices; `thread_of` tells the thread of an event.
+    #[inline(never)]
+    #[must_use]
+    pub fn new(mut slices: Vec<HostSlice>, thread_of: impl Fn(Row) -> ThreadId) -> Self {
+        let key = |slice: &HostSlice| {
+            let thread = thread_of(slice.row);
+            (thread, slice.start_ns, std::cmp::Reverse(slice.end_ns), slice.row)
+        };
+        slices.sort_unstable_by_key(key);
+        let mut found = Self { parents: Vec::with_capacity(slices.len()), ..Self::default() };
+        let mut stack: Vec<usize> = Vec::new();
+        for (at, slice) in slices.iter().enumerate() {
+            let thread = thread_of(slice.row);
+            match found.threads.last_mut() {
+                Some((same, range)) if *same == thread => range.end = at + 1,
+                _ => {
+                    stack.clear();
+                    found.threads.push((thread, at..at + 1));
+                }
+            }
+            while stack.last().is_some_and(|top| slices[*top].end_ns <= slice.start_ns) {
+                stack.pop();
+            }
+            let parent = stack.last().copied();
+            found.n_crossings +=
+                u64::from(parent.is_some_and(|top| slices[top].end_ns < slice.end_ns));
+            found.parents.push(Parent::new(parent));
+            stack.push(at);
+        }
+        found.slices = slices;
+        found
+    }
+
+    /// The slice that slice `at` lies in.
+    #[must_use]
+    pub fn parent(&self, at: usize) -> Option<usize> {
+        self.parents.get(at).copied().and_then(Parent::get)
+    }
+
+    /// Slice `at` and those that it lies in, from the inside out.
+    pub fn chain(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(Some(at), |at| self.parent(*at))
+    }
+
+    /// Time of each slice that none of its children covers, in ns. It can be negative where children cross each other.
+    #[must_use]
+    pub fn self_ns(&self) -> Vec<i64> {
+        let mut own: Vec<i64> = self.slices.iter().map(HostSlice::dur_ns).collect();
+        for (at, slice) in self.slices.iter().enumerate() {
+            if let Some(parent) = self.parent(at) {
+                own[parent] -= slice.end_ns.min(self.slices[parent].end_ns) - slice.start_ns;
+            }
+        }
+        own
+    }
+
+    /// The threads with a slice, and their slices as a range.
+    #[must_use]
+    pub fn threads(&self) -> &[(ThreadId, Range<usize>)] {
+        &self.threads
+    }
+
+    /// The numbers of the slices of a thread; an empty range if it has none.
+    #[must_use]
+    pub fn on(&self, thread: ThreadId) -> Range<usize> {
+        let at = self.threads.binary_search_by_key(&thread, |(id, _)| *id);
+        at.map_or(0..0, |at| self.threads[at].1.clone())
+    }
+
+    /// The innermost slice of a thread at each of `instants_ns`, which must ascend. A slice that starts at an instant holds
+    /// it; a slice that ends there does not.
+    #[must_use]
+    pub fn innermost(
+        &self,
+        thread: ThreadId,
+        instants_ns: impl Iterator<Item = i64>,
+    ) -> Vec<Option<usize>> {
+        let range = self.on(thread);
+        let (mut next, mut stack) = (range.start, Vec::<usize>::new());
+        let pop = |stack: &mut Vec<usize>, at_ns: i64| {
+            while stack.last().is_some_and(|top| self.slices[*top].end_ns <= at_ns) {
+                stack.pop();
+            }
+        };
+        instants_ns
+            .map(|at_ns| {
+                while next < range.end && self.slices[next].start_ns <= at_ns {
+                    pop(&mut stack, self.slices[next].start_ns);
+                    stack.push(next);
+                    next += 1;
+                }
+                pop(&mut stack, at_ns);
+                stack.last().copied()
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,152 @@
+//! Every figure of the host on every real trace, equal to the reference to the nanosecond.
+//!
+//! The reference (`../shared/corpus/truth/*.cpu.truth.json`) is computed by another program in another language, which knows
+//! nothing of our scanner, nesting or sweeps.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+use serde_json::Value;
+
+fn read(file: &[u8]) -> Value {
+    let mut decoder = decode::Decoder::new();
+    for chunk in file.chunks(1 << 16) {
+        decoder.push(chunk).unwrap();
+    }
+    let decoded = decoder.finish().unwrap();
+    let mut reader = decode::DetailsReader::with_host(&decoded, host::wants_inputs);
+    for chunk in file.chunks(1 << 16) {
+        reader.push(chunk);
+    }
+    serde_json::to_value(host::host(&decoded.trace, &reader.finish())).unwrap()
+}
+
+/// Appends a line for each place where `found` is not `expected`. The reference cuts long lists; what it has comes first.
+fn differences(path: &str, expected: &Value, found: &Value, lines: &mut Vec<String>) {
+    match (expected, found) {
+        (Value::Object(expected), Value::Object(found)) => {
+            for (key, value) in expected {
+                let path = format!("{path}.{key}");
+                match found.get(key) {
+                    Some(other) => differences(&path, value, other, lines),
+                    None => lines.push(format!("{path}: missing, expected {value}")),
+                }
+            }
+            for (key, value) in found.iter().filter(|(key, _)| !expected.contains_key(*key)) {
+                lines.push(format!("{path}.{key}: found {value}, the reference has none"));
+            }
+        }
+        (Value::Array(expected), Value::Array(found)) => {
+            let cut = [100, 200].contains(&expected.len());
+            if expected.len() > found.len() || expected.len() < found.len() && !cut {
+                lines.push(format!("{path}: {} items, expected {}", found.len(), expected.len()));
+            }
+            for (at, (expected, found)) in expected.iter().zip(found).enumerate() {
+                differences(&format!("{path}[{at}]"), expected, found, lines);
+            }
+        }
+        (Value::Number(a), Value::Number(b)) => {
+            let same = match (a.as_i64(), b.as_i64()) {
+                (Some(a), Some(b)) => a == b,
+                // A last decimal may round otherwise; whole numbers never come here.
+                _ => {
+                    let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+                    (a - b).abs() <= 1.001e-3_f64.min(1e-9 * a.abs().max(1.0) + 1.001e-6)
+                }
+            };
+            if !same {
+                lines.push(format!("{path}: {b}, expected {a}"));
+            }
+        }
+        _ if expected == found => {}
+        _ => lines.push(format!("{path}: {found}, expected {expected}")),
+    }
+}
+
+/// Without the name of the file and the unit.
+fn without_labels(mut truth: Value) -> Value {
+    let object = truth.as_object_mut().unwrap();
+    object.remove("file");
+    object.remove("unit");
+    truth
+}
+
+#[test]
+fn every_figure_is_that_of_the_reference() {
+    let Some(folder) = testkit::shared("corpus/truth") else { return };
+    let mut wrong = Vec::new();
+    let mut n = 0;
+    for path in testkit::real_traces() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let stem = name.trim_end_matches(".gz").trim_end_matches(".json");
+        let Ok(text) = std::fs::read(folder.join(format!("{stem}.cpu.truth.json"))) else {
+            continue;
+        };
+        let truth: Value = serde_json::from_slice(&text).unwrap();
+        if truth.get("not_a_trace").is_some() {
+            continue;
+        }
+        n += 1;
+        let mut found = read(&std::fs::read(&path).unwrap());
+        found.as_object_mut().unwrap().remove("key_averages");
+        let mut lines = Vec::new();
+        differences("", &without_labels(truth), &found, &mut lines);
+        if !lines.is_empty() {
+            wrong.push(format!("{stem}: {} differences\n  {}", lines.len(), {
+                lines.truncate(12);
+                lines.join("\n  ")
+            }));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {n} traces\n{}", wrong.len(), wrong.join("\n"));
+    assert!(n >= 20, "only {n} traces have a reference");
+}
+
+/// PyTorch's own table, which a recording's process printed, and what it counts that the file does not tell.
+#[test]
+fn key_averages_are_those_of_pytorch() {
+    let Some(folder) = testkit::shared("corpus/inputs/kineto-cpu") else { return };
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let mut wrong = Vec::new();
+    let (mut n_files, mut n_rows) = (0, 0);
+    for path in files {
+        let name = path.to_string_lossy().into_owned();
+        let Some(stem) = name.strip_suffix(".json.gz") else { continue };
+        let truth: Value =
+            serde_json::from_slice(&std::fs::read(format!("{stem}.truth.json")).unwrap()).unwrap();
+        let found = read(&std::fs::read(&path).unwrap());
+        n_files += 1;
+        let mut of_name: std::collections::BTreeMap<&str, [i64; 3]> = Default::default();
+        for row in truth["key_averages"].as_array().unwrap() {
+            let keys = ["count", "self_cpu_ns", "cpu_total_ns"];
+            let sum = of_name.entry(row["name"].as_str().unwrap()).or_default();
+            for (sum, key) in sum.iter_mut().zip(keys) {
+                *sum += row[key].as_i64().unwrap();
+            }
+        }
+        for (name, [count, own, total]) in of_name {
+            n_rows += 1;
+            let row = &found["key_averages"][name];
+            let expected = [count, own, total];
+            if !name.is_ascii() {
+                // PyTorch 2.6 writes the quotes in this name as they are: the event is no JSON, and the decoder counts it.
+                if stem.ends_with("torch26_threads_no_schedule") {
+                    continue;
+                }
+                // PyTorch 2.15 writes "unknown": only the figures can be found.
+                let rows = found["key_averages"].as_object().unwrap().values();
+                let same = rows.filter(|row| row["cpu_total_ns"] == total && row["count"] == count);
+                assert!(same.clone().any(|row| row["self_cpu_ns"] == own), "{stem} {name}");
+                continue;
+            }
+            let same =
+                ["count", "self_cpu_ns", "cpu_total_ns"].map(|key| row[key].as_i64().unwrap_or(-1));
+            if same != expected {
+                wrong.push(format!("{stem} {name}: {same:?}, expected {expected:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {n_rows}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(n_files >= 20, "only {n_files} recordings");
+}
