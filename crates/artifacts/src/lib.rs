@@ -6,6 +6,7 @@
 
 mod breakdown_json;
 mod compare;
+mod cpu_json;
 mod execution_details;
 mod facts;
 mod fields;
@@ -26,6 +27,7 @@ pub use compare::{
     Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow, NotAnArtifact, Run,
     Sameness, compare, guard,
 };
+pub use cpu_json::{CPU_SCHEMA, cpu_json};
 pub use execution_details::{NotDetails, details_of_capture, execution_details};
 pub use facts::{NotFacts, UserFacts};
 pub use fields::{FACT_FIELDS, FactField, FactKind, cutoff_of_text, fact_field, stage_of_word};

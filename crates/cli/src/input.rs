@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kinetoscope::artifacts::{Role, SourceDigest, SourceFile};
-use kinetoscope::{Decoded, Decoder, Details, DetailsReader, text_of_file};
+use kinetoscope::{Decoded, Decoder, Details, DetailsReader, text_of_file, wants_inputs};
 
 /// Bytes per read: large enough that the calls do not count, small enough to stay in the cache.
 const PIECE: usize = 1 << 20;
@@ -91,7 +91,18 @@ pub fn details(path: &Path, opened: &Opened) -> Result<Details> {
 /// # Errors
 /// When it cannot be read any more, or has changed.
 pub fn details_of(path: &Path, decoded: &Decoded, version: &Version) -> Result<Details> {
-    let mut reader = DetailsReader::new(decoded);
+    read_details(path, DetailsReader::new(decoded), version)
+}
+
+/// The same with what the figures of the host need.
+///
+/// # Errors
+/// As [`details_of`].
+pub fn details_of_host(path: &Path, decoded: &Decoded, version: &Version) -> Result<Details> {
+    read_details(path, DetailsReader::with_host(decoded, wants_inputs), version)
+}
+
+fn read_details(path: &Path, mut reader: DetailsReader<'_>, version: &Version) -> Result<Details> {
     pieces(path, "reading arguments", |piece| {
         reader.push(piece);
         !reader.is_done()

@@ -7,6 +7,7 @@
 mod breakdown;
 mod companions;
 mod compare;
+mod cpu;
 mod failure;
 mod guard;
 mod input;
@@ -42,6 +43,8 @@ enum Command {
     Triage(triage::Arguments),
     /// Print the overlap opportunities, each with its neighbours drawn as text.
     Overlap(overlap::Arguments),
+    /// Print what the CPU did: ops, threads, steps, calls, gaps, copies, modules, floating point operations and memory.
+    Cpu(cpu::Arguments),
     /// Compare two runs, after a check that they are comparable.
     Compare(compare::Arguments),
 }
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Breakdown(arguments) => breakdown::run(&arguments),
         Command::Triage(arguments) => triage::run(&arguments),
         Command::Overlap(arguments) => overlap::run(&arguments),
+        Command::Cpu(arguments) => cpu::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
     };
     match result {

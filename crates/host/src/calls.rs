@@ -56,6 +56,23 @@ impl Class {
         }
     }
 
+    /// What a person reads.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::GraphLaunch => "launches a graph",
+            Self::Sync => "waits for the GPU",
+            Self::Launch => "launches a kernel",
+            Self::Memcpy => "copies",
+            Self::Memset => "fills",
+            Self::Malloc => "allocates",
+            Self::Free => "frees",
+            Self::Event => "events",
+            Self::ModuleLoad => "loads code",
+            Self::Other => "other",
+        }
+    }
+
     /// Whether such a call puts work on the GPU.
     #[must_use]
     pub fn makes_work(self) -> bool {

@@ -103,6 +103,31 @@ pub enum Purpose {
     Same,
 }
 
+impl Purpose {
+    /// What a person reads.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::NoGpu => "no GPU work",
+            Self::ToDevicePageable => "to the GPU, pageable memory",
+            Self::ToDevicePinned => "to the GPU, pinned memory",
+            Self::ToDevice => "to the GPU",
+            Self::ToHostPageable => "to the CPU, pageable memory",
+            Self::ToHostPinned => "to the CPU, pinned memory",
+            Self::ToHost => "to the CPU",
+            Self::BetweenDevices => "between GPUs",
+            Self::OnDevice => "on the GPU",
+            Self::MemcpyOther => "another copy",
+            Self::KernelUnknown => "a kernel; input types are not recorded",
+            Self::Cast => "another type",
+            Self::Broadcast => "another size",
+            Self::KernelSameDtype => "the same type and size; strides are not recorded",
+            Self::Layout => "another layout",
+            Self::Same => "the same type, size and layout",
+        }
+    }
+}
+
 /// Copies of one purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PurposeSum {

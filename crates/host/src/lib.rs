@@ -24,6 +24,7 @@ pub mod ops;
 mod report;
 pub mod slices;
 pub mod steps;
+mod tables;
 pub mod threads;
 pub mod verdicts;
 

@@ -113,7 +113,7 @@ pub fn host(trace: &Trace, details: &Details) -> HostReport {
         modules: modules::modules(&slices, &gpu),
         copies: copies::copies(&slices, &gpu, details, &cpu_ops),
         memory: memory::memory(trace, details),
-        verdicts: verdicts::verdicts(&slices, &gpu, details),
+        verdicts: verdicts::verdicts(&slices, &gpu),
         key_averages: key_averages::key_averages(&slices, details),
         cpu_ops,
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dialect::Records;
 use serde::Serialize;
 use timeline::absolute_ns;
 use timeline::intervals::{Interval, length, union};
@@ -45,6 +46,19 @@ pub struct ThreadRow {
     pub last_ns: Option<i64>,
     /// Slices by raw category, in lower case.
     pub by_cat: BTreeMap<String, u64>,
+}
+
+impl ThreadRow {
+    /// Whether the host did anything on it: lanes of GPU work are none.
+    #[must_use]
+    pub fn is_of_host(&self) -> bool {
+        self.by_cat.keys().any(|raw| {
+            matches!(
+                dialect::known(raw),
+                Some(Records::Op | Records::Frame | Records::Call(_) | Records::Annotation)
+            )
+        })
+    }
 }
 
 /// What is collected of a thread.

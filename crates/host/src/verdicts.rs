@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use timeline::intervals::{Interval, both, length, union, without};
-use trace::Details;
 
 use crate::calls::{Class, is_blocking_copy, is_of_graph};
 use crate::links::{DeviceId, GpuSide, GpuSlice};
@@ -338,8 +337,7 @@ pub fn causes(slices: &Slices<'_>, gpu: &GpuSide) -> Covers<Vec<Interval>> {
 
 /// The figures of every device.
 #[must_use]
-pub fn verdicts(slices: &Slices<'_>, gpu: &GpuSide, details: &Details) -> Verdicts {
-    let _ = details;
+pub fn verdicts(slices: &Slices<'_>, gpu: &GpuSide) -> Verdicts {
     let trace = slices.trace;
     let causes = causes(slices, gpu);
     let (steps, copies) = slices.steps();
@@ -568,10 +566,10 @@ impl Device<'_, '_> {
         let idle = without(&spans, busy);
         let busy_in = both(&spans, busy);
         let outside = |start: i64, end: i64| length(&both(&idle, &[(start, end)]));
-        let (first, last) = match (busy.first(), busy.last()) {
-            (Some(first), Some(last)) => (first.0, last.1),
-            _ => (i64::MIN, i64::MAX),
-        };
+        // (Of all slices: one without a duration is busy at no time.)
+        let slices = || self.gpu.on(self.id).map(|one| one.slice);
+        let first = slices().map(|slice| slice.start_ns).min().unwrap_or(i64::MIN);
+        let last = slices().map(|slice| slice.end_ns).max().unwrap_or(i64::MAX);
         Idle {
             window,
             window_ns: length(&spans),

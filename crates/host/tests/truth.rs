@@ -148,5 +148,5 @@ fn key_averages_are_those_of_pytorch() {
         }
     }
     assert!(wrong.is_empty(), "{} of {n_rows}\n{}", wrong.len(), wrong.join("\n"));
-    assert!(n_files >= 20, "only {n_files} recordings");
+    assert!(n_files >= 19, "only {n_files} recordings");
 }

@@ -26,15 +26,17 @@
 pub use ::trace::Details;
 pub use analysis::{TraceReport, analyze, other_work};
 pub use artifacts::{
-    BREAKDOWN_SCHEMA, Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow,
-    KERNEL_MAP_VERSION, KernelMapFacts, NotAKernelMap, NotAnArtifact, NotDetails, OverlapDocument,
-    Run, Sameness, VERSION, breakdown_json, compare, details_of_capture, execution_details, guard,
-    is_no_trace_by_name, kernel_map_from_json, kernel_map_json, rank, rank_of_name, signs,
+    BREAKDOWN_SCHEMA, CPU_SCHEMA, Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard,
+    GuardRow, KERNEL_MAP_VERSION, KernelMapFacts, NotAKernelMap, NotAnArtifact, NotDetails,
+    OverlapDocument, Run, Sameness, VERSION, breakdown_json, compare, cpu_json, details_of_capture,
+    execution_details, guard, is_no_trace_by_name, kernel_map_from_json, kernel_map_json, rank,
+    rank_of_name, signs,
 };
 pub use catalog::Category;
 pub use decode::{
     Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind, Severity, Source,
 };
+pub use host::{HostReport, host, wants_inputs};
 pub use ingest::{FileKind, NotText, Reader, text_of_file};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
 pub use repaired::{

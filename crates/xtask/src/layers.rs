@@ -39,8 +39,8 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "artifacts",
         uses: &[
-            "trace", "decode", "catalog", "report", "timeline", "analysis", "triage", "repair",
-            "repaired",
+            "trace", "decode", "catalog", "report", "timeline", "analysis", "triage", "host",
+            "repair", "repaired",
         ],
         kind: Kind::Core,
     },
@@ -56,6 +56,7 @@ const LAYERS: &[Layer] = &[
             "timeline",
             "analysis",
             "triage",
+            "host",
             "repair",
             "repaired",
             "artifacts",

@@ -1,0 +1,519 @@
+//! The tables of the host, for the page and for Markdown.
+
+use report::units::{bytes, count, time};
+use report::{Cell, Column, Row, Section, Table, Unit};
+use serde::Serialize;
+
+use crate::calls::CallRow;
+use crate::copies::{CopyKind, Purpose};
+use crate::flops::FlopsRow;
+use crate::frames::FrameRow;
+use crate::modules::ModuleRow;
+use crate::report::HostReport;
+use crate::threads::ThreadRow;
+
+/// Rows that a Markdown document prints of a table.
+const PREVIEW: u32 = 25;
+
+macro_rules! columns {
+    ($($key:ident $title:literal $unit:ident $help:literal $cell:expr;)*) => {
+        &[$(Column {
+            key: stringify!($key),
+            title: $title,
+            unit: Unit::$unit,
+            help: $help,
+            cell: $cell,
+        },)*]
+    };
+}
+
+/// The cell of a value that may be missing.
+fn or_missing<'a, T>(value: Option<T>, cell: impl Fn(T) -> Cell<'a>) -> Cell<'a> {
+    value.map_or_else(|| Cell::Missing { reason: "not recorded".into() }, cell)
+}
+
+/// One row of PyTorch's own table, with the GPU time beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AverageRow {
+    /// Name.
+    pub name: String,
+    /// Calls.
+    pub count: u64,
+    /// Time in no event inside, in ns.
+    pub self_cpu_ns: i64,
+    /// Sum of durations.
+    pub cpu_total_ns: i64,
+    /// GPU time of what was launched in an op of this name and in no op inside.
+    pub self_device_ns: Option<i64>,
+    /// GPU time of what was launched in an op of this name.
+    pub device_ns: Option<i64>,
+    /// GPU slices of it.
+    pub kernels: Option<u64>,
+}
+
+impl Row for AverageRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        name "Name" Name "Op or annotation." |row| row.name.as_str().into();
+        count "Calls" Count "Calls." |row| Cell::Count(row.count);
+        self_cpu_ns "CPU, self" Time "CPU time in no event inside it." |row| Cell::Ns(row.self_cpu_ns);
+        cpu_total_ns "CPU, total" Time "Sum of the durations on the CPU." |row| Cell::Ns(row.cpu_total_ns);
+        self_device_ns "GPU, self" Time "GPU time of what it launched as the innermost op." |row| or_missing(row.self_device_ns, Cell::Ns);
+        device_ns "GPU, total" Time "GPU time of what was launched in it, each GPU slice once." |row| or_missing(row.device_ns, Cell::Ns);
+        kernels "GPU slices" Count "Kernels, copies and fills of the GPU time." |row| or_missing(row.kernels, Cell::Count);
+    };
+}
+
+impl Row for ThreadRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        name "Thread" Name "Name of the thread, where the file has one." |row| or_missing(row.name.as_deref(), Into::into);
+        pid "Process" Text "Process id, as the file spells it." |row| row.pid.as_str().into();
+        tid "Thread id" Text "Thread id, as the file spells it." |row| row.tid.as_str().into();
+        n "Slices" Count "Slices on the thread." |row| Cell::Count(row.n as u64);
+        busy_ns "Busy" Time "Time covered by any slice." |row| Cell::Ns(row.busy_ns);
+        n_ops "Ops" Count "Ops on the thread." |row| Cell::Count(row.n_ops as u64);
+        op_busy_ns "Busy with ops" Time "Time covered by ops." |row| Cell::Ns(row.op_busy_ns);
+    };
+}
+
+impl Row for FrameRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        name "Python function" Path "File, line of the definition, and function." |row| row.name.as_str().into();
+        calls "Calls" Count "Calls." |row| Cell::Count(row.calls);
+        self_ns "Self" Time "Time in no Python function inside it." |row| Cell::Ns(row.self_ns);
+        total_ns "Total" Time "Sum of the durations, recursive calls once." |row| Cell::Ns(row.total_ns);
+    };
+}
+
+impl Row for CallRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        name "Call" Name "Call of a runtime or driver." |row| row.name.as_str().into();
+        class "Does" Text "What such calls do." |row| row.class.title().into();
+        count "Calls" Count "Calls." |row| Cell::Count(row.count);
+        total_ns "Total" Time "Sum of the durations." |row| Cell::Ns(row.total_ns);
+    };
+}
+
+/// One step, as the page shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepTableRow {
+    /// Name.
+    pub name: String,
+    /// Duration on the host, in ns.
+    pub dur_ns: i64,
+    /// Time in it in which any GPU was busy.
+    pub busy_clip_ns: Option<i64>,
+    /// GPU slices that it launched.
+    pub n_launch: Option<u64>,
+    /// Time that these cover, summed over devices.
+    pub busy_launch_ns: Option<i64>,
+}
+
+impl Row for StepTableRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        name "Step" Text "Name of the step." |row| row.name.as_str().into();
+        dur_ns "On the CPU" Time "Duration on the CPU. While the launch queue fills, this is shorter than the step takes." |row| Cell::Ns(row.dur_ns);
+        busy_clip_ns "GPU busy in it" Time "Time of the step in which a GPU is busy, with work of any step; summed over devices." |row| or_missing(row.busy_clip_ns, Cell::Ns);
+        n_launch "Launched" Count "GPU slices that the step launched." |row| or_missing(row.n_launch, Cell::Count);
+        busy_launch_ns "GPU busy with it" Time "Time that the launched GPU slices cover, whenever they run; summed over devices." |row| or_missing(row.busy_launch_ns, Cell::Ns);
+    };
+}
+
+impl Row for ModuleRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        path "Module" Path "Names from the outermost module on." |row| row.path.as_str().into();
+        depth "Depth" Count "Modules around it." |row| Cell::Count(row.depth as u64);
+        calls "Calls" Count "Calls." |row| Cell::Count(row.calls);
+        total_ns "CPU, total" Time "Sum of the durations on the CPU." |row| Cell::Ns(row.total_ns);
+        self_ns "CPU, self" Time "CPU time in no module inside it." |row| Cell::Ns(row.self_ns);
+        device_ns "GPU, total" Time "GPU time of what was launched in it. Work of the backward pass is launched outside." |row| Cell::Ns(row.device_ns);
+        self_device_ns "GPU, self" Time "GPU time of what was launched in it and in no module inside." |row| Cell::Ns(row.self_device_ns);
+        kernels "GPU slices" Count "Kernels, copies and fills of the GPU time." |row| Cell::Count(row.kernels);
+    };
+}
+
+/// One op with floating point operations, as the page shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlopsTableRow {
+    /// Name.
+    pub name: String,
+    /// Counted calls.
+    pub counted: u64,
+    /// Calls whose shapes are missing or make no sense.
+    pub uncovered: u64,
+    /// Operations, in GFLOP.
+    pub gflop: String,
+    /// GPU time of counted calls.
+    pub device_ns_with_flops: i64,
+    /// Achieved rate, in TFLOP/s.
+    pub tflops: Option<String>,
+}
+
+impl FlopsTableRow {
+    fn of(row: &FlopsRow) -> Self {
+        Self {
+            name: row.name.clone(),
+            counted: row.counted,
+            uncovered: row.uncovered,
+            gflop: format!("{:.3}", row.flops as f64 / 1e9),
+            device_ns_with_flops: row.device_ns_with_flops,
+            tflops: row.tflops.map(|tflops| format!("{tflops:.1}")),
+        }
+    }
+}
+
+impl Row for FlopsTableRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        name "Op" Name "Innermost op with a formula." |row| row.name.as_str().into();
+        counted "Counted calls" Count "Calls whose operations follow from their input sizes." |row| Cell::Count(row.counted);
+        uncovered "Without sizes" Count "Calls whose input sizes are not recorded, or do not fit the formula." |row| Cell::Count(row.uncovered);
+        gflop "GFLOP" Text "Multiplications and additions in billions; bias additions do not count." |row| row.gflop.as_str().into();
+        device_ns_with_flops "GPU time" Time "GPU time of counted calls." |row| Cell::Ns(row.device_ns_with_flops);
+        tflops "TFLOP/s" Text "Operations by GPU time." |row| or_missing(row.tflops.as_deref(), Into::into);
+    };
+}
+
+/// Copies of one kind, as the page shows them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CopyTableRow {
+    /// Name of the slices.
+    pub kind: String,
+    /// Slices.
+    pub count: u64,
+    /// Sum of their bytes, where recorded.
+    pub bytes: Option<u64>,
+    /// Sum of durations, in ns.
+    pub time_ns: i64,
+    /// Time in which no kernel ran on the same device.
+    pub exposed_ns: i64,
+}
+
+impl CopyTableRow {
+    fn of(kind: &CopyKind) -> Self {
+        Self {
+            kind: kind.kind.clone(),
+            count: kind.count,
+            bytes: (kind.n_bytes > 0).then_some(kind.bytes.max(0) as u64),
+            time_ns: kind.time_ns,
+            exposed_ns: kind.exposed_ns,
+        }
+    }
+}
+
+impl Row for CopyTableRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        kind "Copy" Text "Kind of copy on the GPU, as recorded." |row| row.kind.as_str().into();
+        count "Copies" Count "Copies." |row| Cell::Count(row.count);
+        bytes "Bytes" Bytes "Sum of the copied bytes." |row| or_missing(row.bytes, Cell::Bytes);
+        time_ns "Time" Time "Sum of the durations." |row| Cell::Ns(row.time_ns);
+        exposed_ns "Exposed" Time "Time in which no kernel ran on the same device." |row| Cell::Ns(row.exposed_ns);
+    };
+}
+
+/// What copies of one purpose took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PurposeRow {
+    /// Purpose.
+    pub purpose: Purpose,
+    /// Ops.
+    pub count: u64,
+    /// Sum of durations on the host, in ns.
+    pub cpu_ns: i64,
+    /// GPU time.
+    pub device_ns: i64,
+}
+
+impl Row for PurposeRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        purpose "aten::copy_ for" Text "What the copy is for, from the GPU's copy or from types, sizes and strides." |row| row.purpose.title().into();
+        count "Calls" Count "Calls of aten::copy_." |row| Cell::Count(row.count);
+        cpu_ns "CPU" Time "Sum of the durations on the CPU." |row| Cell::Ns(row.cpu_ns);
+        device_ns "GPU" Time "GPU time." |row| Cell::Ns(row.device_ns);
+    };
+}
+
+/// One long gap, as the page shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GapRow {
+    /// The device.
+    pub device: String,
+    /// Start, on the clock of the file.
+    pub start_ns: Option<i64>,
+    /// Length.
+    pub dur_ns: i64,
+    /// The part in which the next slice had been launched already.
+    pub queued_ns: Option<i64>,
+    /// What the launching thread did at the end of the part before.
+    pub host: Option<String>,
+    /// The call that launched what ends the gap.
+    pub launch: Option<String>,
+    /// The GPU slice that ends the gap.
+    pub next: Option<String>,
+}
+
+impl Row for GapRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        device "Device" Text "Device id." |row| row.device.as_str().into();
+        start_ns "Start" Instant "Start of the gap, on the clock of the file." |row| or_missing(row.start_ns, Cell::Instant);
+        dur_ns "Length" Time "Time in which the device stood still." |row| Cell::Ns(row.dur_ns);
+        queued_ns "Queued" Time "The part in which the next kernel or copy had already been launched." |row| or_missing(row.queued_ns, Cell::Ns);
+        host "CPU before the launch" Path "The innermost op, Python function or call on the launching thread when the launch was over." |row| or_missing(row.host.as_deref(), Into::into);
+        launch "Launched by" Name "The call that launched what ends the gap." |row| or_missing(row.launch.as_deref(), Into::into);
+        next "Ended by" Name "The GPU slice that ends the gap." |row| or_missing(row.next.as_deref(), Into::into);
+    };
+}
+
+impl HostReport {
+    /// The tables, in the order in which they are read.
+    #[must_use]
+    pub fn sections(&self) -> Vec<Section> {
+        vec![
+            self.ops_section(),
+            self.steps_section(),
+            self.gaps_section(),
+            self.calls_section(),
+            self.frames_section(),
+            self.modules_section(),
+            self.flops_section(),
+            self.copies_section(),
+            self.memory_section(),
+        ]
+    }
+
+    fn ops_section(&self) -> Section {
+        let rows = self.key_averages.iter().map(|(name, row)| {
+            let op = self.cpu_ops.ops.iter().find(|op| op.name == *name);
+            let on_gpu = op.filter(|_| self.links.gpu > 0);
+            AverageRow {
+                name: name.clone(),
+                count: row.count,
+                self_cpu_ns: row.self_cpu_ns,
+                cpu_total_ns: row.cpu_total_ns,
+                self_device_ns: on_gpu.map(|op| op.self_device_ns),
+                device_ns: on_gpu.map(|op| op.device_ns),
+                kernels: on_gpu.map(|op| op.kernels),
+            }
+        });
+        let mut rows: Vec<AverageRow> = rows.collect();
+        trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.self_cpu_ns));
+        let mut section = Section::new("cpu", "CPU");
+        let n = rows.len();
+        if n > 0 {
+            section.intro.push(format!(
+                "{} ops of {n} names, counted as `prof.key_averages()` counts them; by CPU time of their own.",
+                count(self.cpu_ops.n as u64)
+            ));
+        }
+        let ops = Table::of("ops", "Ops and annotations", &rows)
+            .without_missing(&["self_device_ns", "device_ns", "kernels"])
+            .when_empty("The file has no ops and no annotations.");
+        section.tables.push(ops.preview(PREVIEW));
+        let of_host: Vec<ThreadRow> =
+            self.threads.list.iter().filter(|thread| thread.is_of_host()).cloned().collect();
+        let threads = Table::of("threads", "Threads", &of_host)
+            .when_empty("The file has no slices of CPU threads.");
+        section.tables.push(threads.preview(PREVIEW));
+        section
+    }
+
+    fn steps_section(&self) -> Section {
+        let mut section = Section::new("steps", "Steps");
+        section.intro.extend(self.steps_sentence());
+        let rows: Vec<StepTableRow> = self
+            .steps
+            .cpu
+            .iter()
+            .map(|step| {
+                let devices = || step.devices.values();
+                let launched = || devices().filter_map(|device| device.launched.as_ref());
+                let any = !step.devices.is_empty();
+                StepTableRow {
+                    name: step.name.clone(),
+                    dur_ns: step.dur_ns,
+                    busy_clip_ns: any.then(|| devices().map(|device| device.busy_clip_ns).sum()),
+                    n_launch: any.then(|| launched().map(|one| one.n_launch as u64).sum()),
+                    busy_launch_ns: any.then(|| launched().map(|one| one.busy_launch_ns).sum()),
+                }
+            })
+            .collect();
+        let table = Table::of("steps", "Steps", &rows)
+            .without_missing(&["busy_clip_ns", "n_launch", "busy_launch_ns"])
+            .when_empty("The file has no steps: call `prof.step()` after each, with a schedule.");
+        section.tables.push(table.preview(PREVIEW));
+        section
+    }
+
+    /// Mean and percentiles, as far as the number of steps carries them.
+    fn steps_sentence(&self) -> Option<String> {
+        let stats = &self.steps.cpu_dur;
+        let figures = stats.figures.as_ref()?;
+        let n = stats.n;
+        if n == 1 {
+            return Some(format!(
+                "One step of {}: neither a spread nor a cold first step can be told.",
+                time(figures.sum_ns)
+            ));
+        }
+        let mut text = format!(
+            "{n} steps on the CPU: mean {}, standard deviation {}, median {}",
+            time(figures.mean_ns as i64),
+            time(figures.std_pop_ns as i64),
+            time(figures.p50_ns)
+        );
+        if n >= 10 {
+            text.push_str(&format!(", P90 {}", time(figures.p90_ns)));
+        }
+        if n >= 100 {
+            text.push_str(&format!(", P99 {}", time(figures.p99_ns)));
+        }
+        text.push_str(&format!(", {} to {}.", time(figures.min_ns), time(figures.max_ns)));
+        if n < 10 {
+            text.push_str(" P90 needs 10 steps, P99 needs 100.");
+        } else if n < 100 {
+            text.push_str(" P99 needs 100 steps.");
+        }
+        Some(text)
+    }
+
+    fn gaps_section(&self) -> Section {
+        let mut section = Section::new("gaps", "GPU gaps");
+        let mut rows = Vec::new();
+        for (device, gaps) in &self.gaps {
+            let all = &gaps.all;
+            if all.n > 0 {
+                section.intro.push(format!(
+                    "Device {device}: {} gaps of {} in all. In {} the CPU had not launched the next kernel or copy yet; in {} \
+                     it had.",
+                    count(all.n as u64),
+                    time(all.total_ns),
+                    time(all.host_ns),
+                    time(all.queued_ns),
+                ));
+            }
+            rows.extend(all.ten.iter().map(|gap| GapRow {
+                device: device.clone(),
+                start_ns: gap.start_ns,
+                dur_ns: gap.dur_ns,
+                queued_ns: gap.launched.as_ref().map(|launch| launch.queued_ns),
+                host: gap.host_at_t_star.as_ref().map(|host| host.name.clone()),
+                launch: gap.launch.clone(),
+                next: gap.next.clone(),
+            }));
+        }
+        let table = Table::of("gaps", "The ten longest gaps of each device", &rows)
+            .when_empty("No device stands still between two GPU slices.");
+        section.tables.push(table.preview(PREVIEW));
+        section
+    }
+
+    fn calls_section(&self) -> Section {
+        let mut section = Section::new("calls", "Runtime calls");
+        let table = Table::of("calls", "Calls of runtime and driver", &self.runtime.names)
+            .when_empty("The file has no calls of a runtime or driver.");
+        section.tables.push(table.preview(PREVIEW));
+        section
+    }
+
+    fn frames_section(&self) -> Section {
+        let mut section = Section::new("frames", "Python functions");
+        let table = Table::of("frames", "Python functions by self time", &self.python.frames)
+            .when_empty("The file has no frames of Python: record it with `with_stack=True`.");
+        section.tables.push(table.preview(PREVIEW));
+        section
+    }
+
+    fn modules_section(&self) -> Section {
+        let mut section = Section::new("modules", "Modules");
+        if self.modules.linked_gpu_outside > 0 && self.modules.n_paths > 0 {
+            section.intro.push(format!(
+                "{} of GPU time was launched outside any module: the backward pass and the optimizer are.",
+                time(self.modules.linked_gpu_outside_ns)
+            ));
+        }
+        let table = Table::of("modules", "Modules", &self.modules.list)
+            .when_empty("The file has no frames of modules: record it with `with_stack=True`.");
+        section.tables.push(table.preview(PREVIEW));
+        section
+    }
+
+    fn flops_section(&self) -> Section {
+        let mut section = Section::new("flops", "Floating point operations");
+        let flops = &self.flops;
+        if flops.counted > 0 {
+            let mut text =
+                format!("{:.3} TFLOP in {} ops", flops.total as f64 / 1e12, count(flops.counted));
+            if let Some(tflops) = flops.tflops {
+                text.push_str(&format!(
+                    "; {tflops:.1} TFLOP/s over {} of GPU time",
+                    time(flops.device_ns)
+                ));
+            }
+            text.push('.');
+            section.intro.push(text);
+        }
+        if flops.uncovered > 0 {
+            section.intro.push(format!(
+                "{} ops are not counted: their input sizes are missing. Record with `record_shapes=True`.",
+                count(flops.uncovered)
+            ));
+        }
+        let rows: Vec<FlopsTableRow> = flops.ops.iter().map(FlopsTableRow::of).collect();
+        let table = Table::of("flops", "Floating point operations by op", &rows)
+            .when_empty("The file has no op that a formula covers.");
+        section.tables.push(table.preview(PREVIEW));
+        section
+    }
+
+    fn copies_section(&self) -> Section {
+        let mut section = Section::new("copies", "Copies");
+        let rows: Vec<CopyTableRow> =
+            self.copies.memcpy_kinds.iter().map(CopyTableRow::of).collect();
+        let kinds = Table::of("copy_kinds", "Copies on the GPU", &rows)
+            .without_missing(&["bytes"])
+            .when_empty("The file has no copies on a GPU.");
+        section.tables.push(kinds.preview(PREVIEW));
+        let rows: Vec<PurposeRow> = self
+            .copies
+            .copy_diag
+            .iter()
+            .map(|(purpose, sum)| PurposeRow {
+                purpose: *purpose,
+                count: sum.count,
+                cpu_ns: sum.cpu_ns,
+                device_ns: sum.device_ns,
+            })
+            .collect();
+        let purposes = Table::of("copy_purposes", "What aten::copy_ is for", &rows)
+            .when_empty("The file has no `aten::copy_`.");
+        section.tables.push(purposes.preview(PREVIEW));
+        section
+    }
+
+    fn memory_section(&self) -> Section {
+        let mut section = Section::new("memory", "Memory");
+        for row in &self.memory {
+            let Some(peak) = row.peak_total_allocated else { continue };
+            let device = match (row.device_type, row.device_id) {
+                (Some(0), _) => "CPU".to_owned(),
+                (_, Some(device)) => format!("Device {device}"),
+                _ => "Unknown device".to_owned(),
+            };
+            let mut text = format!("{device}: at most {} allocated", bytes(peak.max(0) as u64));
+            if let Some(reserved) = row.peak_total_reserved.filter(|reserved| *reserved > 0) {
+                text.push_str(&format!(", {} reserved", bytes(reserved as u64)));
+            }
+            text.push_str(&format!(
+                "; {} allocations, {} frees.",
+                count(row.n_alloc as u64),
+                count(row.n_free as u64)
+            ));
+            section.intro.push(text);
+        }
+        if section.intro.is_empty() {
+            section.intro.push(
+                "The file has no changes of memory: record it with `profile_memory=True`."
+                    .to_owned(),
+            );
+        }
+        section
+    }
+}
