@@ -8,6 +8,7 @@ mod breakdown;
 mod companions;
 mod compare;
 mod cpu;
+mod diagnose;
 mod failure;
 mod guard;
 mod input;
@@ -45,6 +46,8 @@ enum Command {
     Overlap(overlap::Arguments),
     /// Print what the CPU did: ops, threads, steps, calls, gaps, copies, modules, floating point operations and memory.
     Cpu(cpu::Arguments),
+    /// Print why a run is slow, and what to do first.
+    Diagnose(diagnose::Arguments),
     /// Compare two runs, after a check that they are comparable.
     Compare(compare::Arguments),
 }
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Triage(arguments) => triage::run(&arguments),
         Command::Overlap(arguments) => overlap::run(&arguments),
         Command::Cpu(arguments) => cpu::run(&arguments),
+        Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
     };
     match result {

@@ -32,6 +32,11 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "host", uses: &["trace", "dialect", "catalog", "timeline"], kind: Kind::Core },
     Layer {
+        name: "diagnosis",
+        uses: &["trace", "dialect", "catalog", "report", "timeline", "host", "triage"],
+        kind: Kind::Core,
+    },
+    Layer {
         name: "repaired",
         uses: &["trace", "scan", "ingest", "decode", "catalog", "report", "repair"],
         kind: Kind::Core,
@@ -57,6 +62,7 @@ const LAYERS: &[Layer] = &[
             "analysis",
             "triage",
             "host",
+            "diagnosis",
             "repair",
             "repaired",
             "artifacts",

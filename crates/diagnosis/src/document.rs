@@ -1,0 +1,29 @@
+//! The JSON document that `kinetoscope diagnose --json` prints.
+//!
+//! One object with a `schema` number. A change of meaning raises the number; a new key does not.
+
+use serde::Serialize;
+
+use crate::{Action, Diagnosis, Finding};
+
+/// Schema of [`diagnosis_json`].
+pub const DIAGNOSIS_SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    findings: &'a [Finding],
+    actions: &'a [Action],
+}
+
+/// `kinetoscope diagnose --json`: only what is said; actions in the order in which they come first.
+///
+/// # Errors
+/// Never for these types; required by serde's signature.
+pub fn diagnosis_json(diagnosis: &Diagnosis) -> Result<String, serde_json::Error> {
+    let Diagnosis { findings, actions } = diagnosis;
+    let document = Document { schema: DIAGNOSIS_SCHEMA, findings, actions };
+    let mut text = serde_json::to_string_pretty(&document)?;
+    text.push('\n');
+    Ok(text)
+}

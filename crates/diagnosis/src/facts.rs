@@ -1,0 +1,205 @@
+//! What the rules read.
+
+use host::calls::Class;
+use host::gaps::DeviceGaps;
+use host::links::{DeviceId, GpuSide};
+use host::verdicts::{Busy, DeviceFigures, IdleWindow, Window, idle_window};
+use host::{HostReport, HostSlice, Slices};
+use timeline::intervals::{Interval, both, length, union, without};
+use trace::{Details, Trace};
+use triage::TriageReport;
+
+/// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
+/// where other launches take 2 to 10 us).
+const COLD_LAUNCH_NS: i64 = 1_000_000;
+/// From this share of the idle time on, first calls are what the recording shows.
+const COLD_SHARE: f64 = 0.3;
+/// The next work was launched this long before it ran: it waits for work that the file does not hold.
+const LONG_QUEUE_NS: i64 = 1_000_000;
+/// From this share of the window on, such waits make the busy share meaningless.
+const MISSING_SHARE: f64 = 0.2;
+
+/// A run, with every figure that a rule reads.
+pub struct Facts<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// Its arguments.
+    pub details: &'a Details,
+    /// The figures of the host.
+    pub host: &'a HostReport,
+    /// The tables of triage.
+    pub triage: &'a TriageReport,
+    /// The slices of the host.
+    pub slices: Slices<'a>,
+    /// GPU slices and their launches.
+    pub gpu: GpuSide,
+    /// The steps of the host.
+    pub steps: Vec<HostSlice>,
+    /// Calls that load code, or allocate or free: what first calls do.
+    cold: Vec<Interval>,
+    /// Ranges of the data loader.
+    loader: Vec<Interval>,
+}
+
+impl<'a> Facts<'a> {
+    /// The facts of a run.
+    #[must_use]
+    pub fn of(
+        trace: &'a Trace,
+        details: &'a Details,
+        host: &'a HostReport,
+        triage: &'a TriageReport,
+    ) -> Self {
+        let slices = Slices::of(trace);
+        let gpu = GpuSide::of(&slices);
+        let (steps, _) = slices.steps();
+        let is_cold = |call: &&HostSlice| match Class::of(slices.name(call)) {
+            Class::Launch => call.dur_ns() >= COLD_LAUNCH_NS,
+            Class::ModuleLoad | Class::Malloc | Class::Free => true,
+            _ => false,
+        };
+        let cold = union(slices.calls.iter().filter(is_cold).map(HostSlice::interval).collect());
+        let loads = |slice: &&HostSlice| slices.name(slice).contains("DataLoader");
+        let ranges = slices.annotations.iter().chain(&slices.ops.slices).filter(loads);
+        let loader = union(ranges.map(HostSlice::interval).collect());
+        Self { trace, details, host, triage, slices, gpu, steps, cold, loader }
+    }
+
+    /// The devices of the file with their figures.
+    pub fn devices(&self) -> impl Iterator<Item = Device<'_>> {
+        (0..).zip(&self.gpu.devices).filter_map(|(id, name)| {
+            Some(Device {
+                facts: self,
+                id,
+                name,
+                figures: self.host.verdicts.devices.get(name)?,
+                gaps: self.host.gaps.get(name)?,
+            })
+        })
+    }
+
+    /// Whether the file has work of a GPU.
+    #[must_use]
+    pub fn has_gpu(&self) -> bool {
+        !self.gpu.slices.is_empty()
+    }
+
+    /// Time of the steps in which the host is in the data loader, and the length of the steps.
+    #[must_use]
+    pub fn loading(&self) -> (i64, i64) {
+        let steps = union(self.steps.iter().map(HostSlice::interval).collect());
+        (length(&both(&steps, &self.loader)), length(&steps))
+    }
+
+    /// Whether most launches have no work in the file, as in the capture of a graph.
+    #[must_use]
+    pub fn is_capture(&self) -> bool {
+        let links = &self.host.links;
+        let without: u64 =
+            links.runtime_calls_without_gpu_slice.get(&Class::Launch).copied().unwrap_or(0);
+        without > links.linked as u64
+    }
+
+    /// Whether `torch.compile` ran the model.
+    #[must_use]
+    pub fn is_compiled(&self) -> bool {
+        !self.host.verdicts.compile_named.is_empty()
+    }
+}
+
+/// A device, with its figures.
+pub struct Device<'f> {
+    facts: &'f Facts<'f>,
+    id: DeviceId,
+    /// As the file spells it.
+    pub name: &'f str,
+    /// The figures that rules read.
+    pub figures: &'f DeviceFigures,
+    /// Its gaps.
+    pub gaps: &'f DeviceGaps,
+}
+
+impl Device<'_> {
+    /// `Device 2`; `The GPU` where there is one.
+    #[must_use]
+    pub fn title(&self) -> String {
+        if self.facts.gpu.devices.len() == 1 {
+            "The GPU".into()
+        } else {
+            format!("Device {}", self.name)
+        }
+    }
+
+    /// The window that its busy share is told of: what the steps launched, else the span of work with a launch, else of all.
+    #[must_use]
+    pub fn busy(&self) -> Option<(Window, Busy)> {
+        [Window::LaunchStepsLinked, Window::GpuSpanLinked, Window::GpuSpanAll]
+            .into_iter()
+            .find_map(|window| Some((window, *self.figures.busy.get(&window)?)))
+    }
+
+    /// Its busy share; 1 where there is none.
+    #[must_use]
+    pub fn busy_share(&self) -> f64 {
+        self.busy().and_then(|(_, busy)| busy.share).unwrap_or(1.0)
+    }
+
+    /// The time in which the next work had been launched long before it ran, if that is so much of the window that the busy share
+    /// says nothing: the work in between is not in the file.
+    #[must_use]
+    pub fn missing_ns(&self) -> Option<i64> {
+        let queued = self.gaps.all.ten.iter().filter_map(|gap| gap.launched.as_ref());
+        let ns: i64 = queued.map(|launch| launch.queued_ns).filter(|ns| *ns >= LONG_QUEUE_NS).sum();
+        let (_, busy) = self.busy()?;
+        (ns as f64 >= MISSING_SHARE * busy.window_ns as f64 && ns > 0).then_some(ns)
+    }
+
+    /// The window of idle time, and its idle parts.
+    fn idle(&self) -> (IdleWindow, Vec<Interval>) {
+        let (window, spans) = idle_window(&self.facts.slices, &self.facts.steps);
+        (window, without(&spans, self.facts.gpu.busy(self.id)))
+    }
+
+    /// Idle time that first calls cover, and all of it, if these are what the recording shows: between the first and the last
+    /// work of the device, or in the window of idle time.
+    #[must_use]
+    pub fn cold(&self) -> Option<(i64, i64)> {
+        let gaps = host::gaps::between(self.facts.gpu.busy(self.id));
+        [gaps, self.idle().1].into_iter().find_map(|idle| {
+            let (covered, all) = (length(&both(&idle, &self.facts.cold)), length(&idle));
+            (covered as f64 >= COLD_SHARE * all as f64 && covered >= COLD_LAUNCH_NS)
+                .then_some((covered, all))
+        })
+    }
+
+    /// Communication that no other kernel hides, and the span of the device.
+    #[must_use]
+    pub fn exposed_communication(&self) -> (i64, i64) {
+        let of = |communication: bool| {
+            let those = self.facts.gpu.on(self.id);
+            let those = those.filter(|one| one.is_kernel && one.is_communication == communication);
+            union(those.map(|one| one.slice.interval()).collect())
+        };
+        let busy = self.facts.gpu.busy(self.id);
+        let span = busy.first().zip(busy.last()).map_or(0, |(first, last)| last.1 - first.0);
+        (length(&without(&of(true), &of(false))), span)
+    }
+
+    /// Whether its busy share says something: the work that the file's calls launched is in the file.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.missing_ns().is_none() && !self.facts.is_capture()
+    }
+
+    /// Whether the host may be what limits it: it is not busy, no work is missing and no first calls run.
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        self.busy_share() < 0.8 && self.is_told() && self.cold().is_none()
+    }
+
+    /// Whether launches limit it.
+    #[must_use]
+    pub fn is_launch_bound(&self) -> bool {
+        self.figures.launches.launch_bound == Some(true) && self.is_starved()
+    }
+}

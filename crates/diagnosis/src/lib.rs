@@ -1,0 +1,38 @@
+//! Why a run is slow, and what to do first: rules over the figures of the host and of triage.
+//!
+//! Constraints of this crate:
+//!
+//! * a rule is a file in `rules/` with one function from [`Facts`] to findings; it reads figures and computes none that another
+//!   table has, too;
+//! * nothing is advised without a figure of the file that shows it, and every bound is wall time of the file;
+//! * a finding that the file cannot settle has low confidence and names what would settle it;
+//! * ids of rules and verdicts are a contract (docs/formats.md); sentences are not.
+
+mod actions;
+mod document;
+mod facts;
+mod finding;
+mod rules;
+mod sections;
+
+pub use actions::{Action, Place};
+pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
+pub use facts::Facts;
+pub use finding::{Confidence, Evidence, Finding, Level, Rule};
+
+/// What is said of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnosis {
+    /// By rule, in the order of the rules.
+    pub findings: Vec<Finding>,
+    /// What to do, the most wall time first.
+    pub actions: Vec<Action>,
+}
+
+/// Applies every rule.
+#[must_use]
+pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
+    let findings = rules::all(facts);
+    let actions = actions::ranked(facts, &findings);
+    Diagnosis { findings, actions }
+}

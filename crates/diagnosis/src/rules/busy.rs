@@ -1,0 +1,64 @@
+//! M1: how busy each device is in the time that its work spans.
+
+use host::verdicts::Window;
+use report::units::{percent, time};
+
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    if !facts.has_gpu() {
+        let text = "The file has no GPU work: only the CPU's figures say something.";
+        return vec![Finding::fact(Rule::Busy, "no_gpu", text.to_owned())];
+    }
+    facts.devices().filter_map(|device| {
+        let (window, busy) = device.busy()?;
+        let share = busy.share?;
+        let path = format!("verdicts.devices.{}.M1", device.name);
+        let of = match window {
+            Window::LaunchStepsLinked => "the span of the work that the steps launched",
+            Window::GpuSpanLinked => "the span of the work that the recording launched",
+            _ => "its span",
+        };
+        let observation = format!(
+            "{} is busy {} of {of} ({} of {}).",
+            device.title(),
+            percent(100.0 * share),
+            time(busy.busy_ns),
+            time(busy.window_ns)
+        );
+        if let Some(missing) = device.missing_ns() {
+            return Some(
+                Finding::fact(Rule::Busy, "unknown", observation)
+                    .confidence(Confidence::Low)
+                    .on(device.name)
+                    .means(format!(
+                        "This says little: for {} the next kernel or copy had already been launched, so the GPU most likely \
+                         worked on an earlier batch that is not in the file. Record a window that holds it.",
+                        time(missing)
+                    ))
+                    .with(format!("gaps.{}.all.ten", device.name), "launched but not started", time(missing)),
+            );
+        }
+        if facts.is_capture() {
+            return Some(
+                Finding::fact(Rule::Busy, "unknown", observation)
+                    .confidence(Confidence::Low)
+                    .on(device.name)
+                    .means("This says nothing: most launches have no GPU work in the file, as in the capture of a graph.")
+                    .with("links.runtime_calls_without_gpu_slice.launch", "GPU slices with a launch", facts.host.links.linked),
+            );
+        }
+        let idle = busy.window_ns - busy.busy_ns;
+        let (verdict, level) = match share {
+            share if share >= 0.95 => ("saturated", Level::Info),
+            share if share >= 0.8 => ("ok", Level::Info),
+            share if share >= 0.5 => ("under_used", Level::Medium),
+            _ => ("starved", Level::High),
+        };
+        let finding = Finding::fact(Rule::Busy, verdict, observation)
+            .level(level)
+            .on(device.name)
+            .with(path, "busy share", percent(100.0 * share));
+        Some(if share < 0.8 { finding.bound(idle) } else { finding })
+    }).collect()
+}

@@ -1,0 +1,26 @@
+//! M8: first calls load code and allocate: what the recording shows is a start, not a steady state.
+
+use report::units::{percent, time};
+
+use crate::{Facts, Finding, Level, Rule};
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    facts.devices().filter_map(|device| {
+        let (covered, idle) = device.cold()?;
+        let text = format!(
+            "Calls that load code, allocate or free cover {} of the {} in which {} stands still ({}).",
+            time(covered),
+            time(idle),
+            if facts.gpu.devices.len() == 1 { "the GPU".to_owned() } else { device.title() },
+            percent(100.0 * covered as f64 / idle.max(1) as f64)
+        );
+        Some(
+            Finding::fact(Rule::ColdStart, "cold_start", text)
+                .level(Level::High)
+                .on(device.name)
+                .bound(covered)
+                .means("This is a first run. Warm up, and profile later steps: what this recording says of speed does not hold for them.")
+                .with("runtime.classes", "idle time in them", time(covered)),
+        )
+    }).collect()
+}

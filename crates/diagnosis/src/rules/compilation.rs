@@ -1,0 +1,48 @@
+//! M18: compilation, and loading of code, in the recording.
+
+use report::units::{count, time};
+
+use crate::{Facts, Finding, Level, Rule};
+use host::calls::Class;
+
+/// Functions of PyTorch that compile. (Frames of `aot_autograd.py` also run compiled code.)
+const COMPILERS: [&str; 2] = ["torch/_dynamo/convert_frame.py", "compile_fx_inner"];
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let frames = facts.slices.frames.slices.iter();
+    let compiling: Vec<_> = frames
+        .filter(|frame| COMPILERS.iter().any(|name| facts.slices.name(frame).contains(name)))
+        .map(host::HostSlice::interval)
+        .collect();
+    let ns = timeline::intervals::length(&timeline::intervals::union(compiling));
+    if ns > 0 {
+        found.push(
+            Finding::fact(
+                Rule::Compilation,
+                "compiling",
+                format!("torch.compile compiles for {} of the recording.", time(ns)),
+            )
+            .level(Level::Medium)
+            .means("The steps in which it compiles are no steady state.")
+            .with("python.frames", "in the compiler", time(ns)),
+        );
+    }
+    if let Some(loads) = facts.host.runtime.classes.get(&Class::ModuleLoad) {
+        let allocations =
+            facts.host.runtime.classes.get(&Class::Malloc).copied().unwrap_or_default();
+        let text = format!(
+            "{} calls load code ({}) and {} allocate memory of the driver ({}) in the recording.",
+            count(loads.count),
+            time(loads.total_ns),
+            count(allocations.count),
+            time(allocations.total_ns)
+        );
+        found.push(Finding::fact(Rule::Compilation, "module_loads", text).level(Level::Low).with(
+            "runtime.classes.module-load",
+            "calls",
+            count(loads.count),
+        ));
+    }
+    found
+}

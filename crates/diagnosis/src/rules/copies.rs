@@ -1,0 +1,100 @@
+//! M7: copies are a symptom; what they are for decides what helps.
+
+use host::copies::Purpose;
+use report::units::{count, percent, time};
+
+use crate::{Facts, Finding, Level, Rule};
+
+/// Copies of less than this share of the busy time are not worth a word.
+const LEAST_SHARE: f64 = 0.01;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    if facts.is_capture() {
+        return Vec::new();
+    }
+    let window = facts.devices().filter_map(|device| Some(device.busy()?.1.window_ns)).max();
+    let of_window = |ns: i64| ns as f64 / window.unwrap_or(1).max(1) as f64;
+    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    if busy == 0 {
+        return Vec::new();
+    }
+    let share = |ns: i64| ns as f64 / busy as f64;
+    let copies = &facts.host.copies;
+    let mut found = Vec::new();
+    for (purpose, sum) in &copies.copy_diag {
+        let Some((verdict, what, meaning)) = words(*purpose) else { continue };
+        if share(sum.device_ns) < LEAST_SHARE {
+            continue;
+        }
+        let text = format!(
+            "{} aten::copy_ {what}: {} of GPU time ({}).",
+            count(sum.count),
+            time(sum.device_ns),
+            percent(100.0 * share(sum.device_ns))
+        );
+        found.push(
+            Finding::fact(Rule::Copies, verdict, text)
+                .level(Level::of_share(of_window(sum.device_ns)))
+                .bound(sum.device_ns)
+                .means(meaning)
+                .with("copies.copy__diag", verdict, count(sum.count)),
+        );
+    }
+    // (Copies that other ops make, such as those into the buckets of DistributedDataParallel.)
+    let told = found.iter().any(|finding: &Finding| finding.verdict == "d2d");
+    let on_device = copies.memcpy_kinds.iter().filter(|kind| kind.kind.contains("DtoD"));
+    let (n, ns, exposed) = on_device.fold((0, 0, 0), |(n, ns, exposed), kind| {
+        (n + kind.count, ns + kind.time_ns, exposed + kind.exposed_ns)
+    });
+    if !told && share(ns) >= LEAST_SHARE {
+        let text = format!(
+            "{} copies on the GPU take {}; no kernel runs beside them for {}.",
+            count(n),
+            time(ns),
+            time(exposed)
+        );
+        found.push(
+            Finding::fact(Rule::Copies, "d2d", text)
+                .level(Level::of_share(of_window(exposed)))
+                .bound(exposed)
+                .with("copies.memcpy_kinds", "copies on the GPU", count(n)),
+        );
+    }
+    found
+}
+
+/// The verdict, the words and what helps; `None` for what says nothing.
+fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)> {
+    Some(match purpose {
+        Purpose::Cast => {
+            ("cast", "change the type", "Keep tensors in the type in which they are used.")
+        }
+        Purpose::Layout => {
+            ("layout", "change the layout", "A transposed or sliced tensor is made contiguous.")
+        }
+        Purpose::ToDevicePageable => (
+            "h2d_pageable",
+            "go to the GPU from pageable memory",
+            "From pinned memory (`pin_memory=True`, `non_blocking=True`) the CPU does not wait for them.",
+        ),
+        Purpose::ToDevicePinned => (
+            "h2d_pinned",
+            "go to the GPU from pinned memory",
+            "On a stream of their own, one batch ahead, they can run beside kernels.",
+        ),
+        Purpose::ToDevice => {
+            ("h2d", "go to the GPU", "The file does not say whether from pinned memory.")
+        }
+        Purpose::ToHostPageable | Purpose::ToHostPinned | Purpose::ToHost => {
+            ("d2h", "go to the CPU", "The CPU waits for them if it uses the values.")
+        }
+        Purpose::OnDevice => ("d2d", "stay on the GPU", ""),
+        Purpose::Broadcast => ("broadcast", "repeat values", ""),
+        Purpose::NoGpu
+        | Purpose::BetweenDevices
+        | Purpose::MemcpyOther
+        | Purpose::KernelUnknown
+        | Purpose::KernelSameDtype
+        | Purpose::Same => return None,
+    })
+}

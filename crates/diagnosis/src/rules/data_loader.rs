@@ -1,0 +1,66 @@
+//! M9: the data loader. It explains idle time only by the part that it covers; without a GPU, the share of the steps.
+
+use report::units::{percent, time};
+
+use crate::{Facts, Finding, Level, Rule};
+
+/// It limits the run from this share on, and is worth a word from the second.
+const BOUND_SHARE: f64 = 0.5;
+const LEAST_SHARE: f64 = 0.1;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let verdict =
+        |share: f64| if share >= BOUND_SHARE { "dataloader_bound" } else { "significant" };
+    if !facts.has_gpu() {
+        let (loading, steps) = facts.loading();
+        let share = loading as f64 / steps.max(1) as f64;
+        if share < LEAST_SHARE {
+            return Vec::new();
+        }
+        let text = format!(
+            "The data loader takes {} of the steps ({} of {}).",
+            percent(100.0 * share),
+            time(loading),
+            time(steps)
+        );
+        return vec![
+            Finding::fact(Rule::DataLoader, verdict(share), text)
+                .level(Level::of_share(share))
+                .bound(loading)
+                .with("verdicts.dataloader_named", "in the data loader", time(loading)),
+        ];
+    }
+    facts
+        .devices()
+        .filter(|device| device.is_told())
+        .filter_map(|device| {
+            let idle = &device.figures.idle;
+            let covered = idle.cover_ns.dataloader_annotation;
+            let share = covered as f64 / idle.window_ns.max(1) as f64;
+            if share < LEAST_SHARE {
+                return None;
+            }
+            let text = format!(
+                "{} waits for the data loader for {} ({} of {}).",
+                device.title(),
+                time(covered),
+                percent(100.0 * share),
+                if facts.steps.is_empty() { "the recording" } else { "the steps" },
+            );
+            Some(
+                Finding::fact(Rule::DataLoader, verdict(share), text)
+                    .level(Level::of_share(share))
+                    .on(device.name)
+                    .bound(covered)
+                    .with(
+                        format!(
+                            "verdicts.devices.{}.idle.cover_ns.dataloader_annotation",
+                            device.name
+                        ),
+                        "idle time in it",
+                        time(covered),
+                    ),
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,52 @@
+//! M4: gaps between GPU slices, where a device is busy below 80% of its window.
+
+use report::units::{count, percent, time};
+
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+/// Gaps that a part of this share explains are explained by it.
+const MOST: f64 = 0.5;
+/// A call covers a gap from this share of it on.
+const COVERS: f64 = 0.9;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    facts.devices().filter(|device| device.busy_share() < 0.8 && !facts.is_capture()).filter_map(|device| {
+        let gaps = &device.gaps.all;
+        let (_, busy) = device.busy()?;
+        let observation = format!(
+            "{} has {} gaps of {}: before {} the CPU had not launched what follows, before {} it had.",
+            device.title(),
+            count(gaps.n as u64),
+            time(gaps.total_ns),
+            time(gaps.host_ns),
+            time(gaps.queued_ns),
+        );
+        let three: Vec<_> = gaps.ten.iter().take(3).collect();
+        let in_calls = three.len() == 3 && three.iter().all(|gap| {
+            gap.rt_cover.as_ref().is_some_and(|cover| cover.overlap_ns as f64 >= COVERS * gap.dur_ns as f64)
+        });
+        let path = format!("gaps.{}.all", device.name);
+        let part = |ns: i64| ns as f64 >= MOST * gaps.total_ns as f64;
+        let finding = |verdict| Finding::fact(Rule::Gaps, verdict, observation.clone()).on(device.name);
+        let share = gaps.total_ns as f64 / busy.window_ns.max(1) as f64;
+        let finding = if in_calls {
+            let names = three.iter().filter_map(|gap| gap.rt_cover.as_ref()).map(|cover| format!("{} ({})", cover.name, time(cover.overlap_ns)));
+            let names: Vec<String> = names.collect();
+            finding("in_calls")
+                .level(Level::of_share(share))
+                .means(format!("The three longest lie in one call each: {}.", names.join(", ")))
+        } else if part(gaps.host_ns) {
+            finding("host_caused").level(Level::of_share(share))
+        } else if part(gaps.queued_ns) {
+            finding("queued")
+                .confidence(Confidence::Medium)
+                .means("What ends them had been launched: it waited for other work, which may not be in the file.")
+        } else {
+            finding("no_launch").confidence(Confidence::Low).means("The launches of what ends them are not in the file.")
+        };
+        Some(finding
+            .with(path.clone(), "gaps", count(gaps.n as u64))
+            .with(path.clone(), "before the launch", time(gaps.host_ns))
+            .with(path, "share of the window", percent(100.0 * share)))
+    }).collect()
+}

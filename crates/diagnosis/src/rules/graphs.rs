@@ -1,0 +1,45 @@
+//! M17: whether graphs launch the kernels.
+
+use report::units::{count, percent, plural};
+
+use crate::{Facts, Finding, Rule};
+
+const MOST: f64 = 0.5;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    facts
+        .devices()
+        .filter_map(|device| {
+            let graphs = &device.figures.graphs;
+            let share = graphs.share_n?;
+            let path = format!("verdicts.devices.{}.M17", device.name);
+            if share >= MOST {
+                let launches = plural(
+                    graphs.graph_launch_calls,
+                    "launch of a graph runs",
+                    "launches of graphs run",
+                );
+                let text = format!("{launches} {} of the kernels.", percent(100.0 * share));
+                return Some(
+                    Finding::fact(Rule::Graphs, "graph_replay", text).on(device.name).with(
+                        path,
+                        "kernels in graphs",
+                        percent(100.0 * share),
+                    ),
+                );
+            }
+            if graphs.graph_launch_calls > 0 || !device.is_starved() {
+                return None;
+            }
+            let text = format!(
+                "No graph runs: each of {} kernels has a launch of its own.",
+                count(graphs.kernels_linked as u64)
+            );
+            Some(Finding::fact(Rule::Graphs, "no_graph", text).on(device.name).with(
+                path,
+                "launches of graphs",
+                0,
+            ))
+        })
+        .collect()
+}

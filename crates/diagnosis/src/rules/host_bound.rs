@@ -1,0 +1,46 @@
+//! M3: the GPU waits for work of the CPU that is not the launches themselves. Gaps count with the part before the launch.
+
+use report::units::{percent, time};
+
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+/// From this share of the window on.
+const LEAST_SHARE: f64 = 0.1;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    facts.devices().filter(|device| device.is_starved() && !device.is_launch_bound()).filter_map(|device| {
+        let gaps = &device.gaps.all;
+        let (_, busy) = device.busy()?;
+        let share = gaps.host_ns as f64 / busy.window_ns.max(1) as f64;
+        if share < LEAST_SHARE {
+            return None;
+        }
+        let observation = format!(
+            "{} stands still for {} because the CPU launches the next work late ({} of its gaps are that).",
+            device.title(),
+            time(gaps.host_ns),
+            percent(100.0 * gaps.host_ns as f64 / gaps.total_ns.max(1) as f64),
+        );
+        let mut names: Vec<&str> = Vec::new();
+        for gap in &gaps.ten {
+            if let Some(host) = &gap.host_at_t_star
+                && !names.contains(&host.name.as_str())
+            {
+                names.push(&host.name);
+            }
+        }
+        names.truncate(3);
+        let finding = Finding::fact(Rule::HostBound, "host_bound", observation)
+            .level(Level::of_share(share))
+            .confidence(Confidence::Medium)
+            .on(device.name)
+            .bound(gaps.host_ns.min(busy.window_ns - busy.busy_ns))
+            .with(format!("gaps.{}.all.host_ns", device.name), "gaps before the launch", time(gaps.host_ns))
+            .with(format!("gaps.{}.all.bins", device.name), "gaps above 100 µs", time(gaps.bins.gt_100us.ns));
+        Some(if names.is_empty() {
+            finding
+        } else {
+            finding.means(format!("Before the ten longest gaps end, the CPU is in {}.", names.join(", ")))
+        })
+    }).collect()
+}

@@ -1,0 +1,35 @@
+//! M2: the GPU waits for the next launch. Busy below 80%, the median delay from launch to start below 25 us, the median kernel
+//! below 20 us; ROCm's least delay is 14 to 16 us.
+
+use report::units::{percent, time};
+
+use crate::{Facts, Finding, Level, Rule};
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    facts.devices().filter(|device| device.is_launch_bound()).filter_map(|device| {
+        let figures = &device.figures.launches;
+        let (delay, kernel) = (figures.median_q_ns?, figures.median_kernel_ns?);
+        let share = figures.busy_share?;
+        let path = format!("verdicts.devices.{}.M2", device.name);
+        let observation = format!(
+            "{} waits for launches: it is busy {}, a kernel starts {} after its launch and takes {} (medians).",
+            device.title(),
+            percent(100.0 * share),
+            time(delay.ns() as i64),
+            time(kernel.ns() as i64),
+        );
+        let bound = device.gaps.all.host_ns;
+        let (_, busy) = device.busy()?;
+        Some(
+            Finding::fact(Rule::LaunchBound, "launch_bound", observation)
+                .level(Level::of_share(bound as f64 / busy.window_ns.max(1) as f64))
+                .on(device.name)
+                .bound(bound.min(busy.window_ns - busy.busy_ns))
+                .means("Fewer or cheaper launches shorten the run; faster kernels do not.")
+                .with(path.clone(), "busy share", percent(100.0 * share))
+                .with(path.clone(), "median delay", time(delay.ns() as i64))
+                .with(path, "median kernel", time(kernel.ns() as i64))
+                .with(format!("gaps.{}.all.host_ns", device.name), "gaps before the launch", time(bound)),
+        )
+    }).collect()
+}

@@ -1,0 +1,89 @@
+//! M12: memory from `[memory]` events: the peak, and growth from step to step.
+
+use host::memory::{OfDevice, by_device};
+use report::units::{bytes, count};
+
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+/// Steps in a row that must grow.
+const FEWEST_STEPS: usize = 3;
+/// Growth per step from this share of the allocated bytes on.
+const LEAST_GROWTH: f64 = 0.01;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for row in &facts.host.memory {
+        let Some(peak) = row.peak_total_allocated.filter(|peak| *peak > 0) else { continue };
+        let of_gpu = row.device_type != Some(0);
+        let device = if of_gpu {
+            format!("Device {}", row.device_id.unwrap_or_default())
+        } else {
+            "The CPU".into()
+        };
+        let path = "memory";
+        if of_gpu {
+            let reserved = row.peak_total_reserved.unwrap_or_default();
+            let flat = row.reserved_increases + row.reserved_decreases == 0;
+            let text = format!(
+                "{device}: at most {} allocated, {} reserved{}.",
+                bytes(peak as u64),
+                bytes(reserved.max(0) as u64),
+                if flat { ", which does not change" } else { "" }
+            );
+            found.push(
+                Finding::fact(Rule::Memory, "peak", text)
+                    .with(path, "peak allocated", bytes(peak as u64))
+                    .with(path, "events", count(row.n as u64)),
+            );
+        }
+    }
+    for ((kind, id), events) in by_device(facts.trace, facts.details) {
+        found.extend(growth(facts, kind, id, &events));
+    }
+    found
+}
+
+/// Allocated bytes at the end of each step grow, step after step.
+fn growth(
+    facts: &Facts<'_>,
+    kind: Option<i64>,
+    id: Option<i64>,
+    events: &OfDevice,
+) -> Option<Finding> {
+    let mut sorted = events.clone();
+    trace::sort_by_key(&mut sorted, |(at, _)| *at);
+    let at_end = |step: &host::HostSlice| {
+        let after = sorted.partition_point(|(at, _)| *at < step.end_ns);
+        sorted.get(after.checked_sub(1)?)?.1.allocated_bytes
+    };
+    let levels: Vec<i64> = facts.steps.iter().filter_map(at_end).collect();
+    let grown: Vec<i64> = levels.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    if grown.len() < FEWEST_STEPS - 1 || levels.len() < facts.steps.len() {
+        return None;
+    }
+    let least = *grown.iter().min()?;
+    let first = *levels.first()?;
+    if least <= 0 || (least as f64) < LEAST_GROWTH * first.max(1) as f64 {
+        return None;
+    }
+    let mean = grown.iter().sum::<i64>() / grown.len() as i64;
+    let same = grown.iter().all(|bytes| *bytes == mean);
+    let device = if kind == Some(0) {
+        "The CPU".to_owned()
+    } else {
+        format!("Device {}", id.unwrap_or_default())
+    };
+    let text = format!(
+        "{device}: each of {} steps ends with {} {} more allocated than the one before.",
+        count(levels.len() as u64),
+        if same { "exactly" } else { "on average" },
+        bytes(mean as u64)
+    );
+    Some(
+        Finding::fact(Rule::Memory, "growth", text)
+            .level(Level::High)
+            .confidence(Confidence::Medium)
+            .means("Something keeps tensors of each step: a list of losses with their graphs, or outputs that are stored.")
+            .with("memory", "bytes per step", mean),
+    )
+}

@@ -1,0 +1,57 @@
+//! One rule a file.
+
+mod allocator;
+mod busy;
+mod cold_start;
+mod communication;
+mod compilation;
+mod copies;
+mod data_loader;
+mod flops;
+mod gaps;
+mod graphs;
+mod host_bound;
+mod launch_bound;
+mod memory;
+mod modules;
+mod orphans;
+mod precision;
+mod profiler;
+mod reads;
+mod short_kernels;
+mod steps;
+mod sync;
+
+use crate::{Facts, Finding, Rule};
+
+/// The function of a rule.
+fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
+    match rule {
+        Rule::Busy => busy::check,
+        Rule::LaunchBound => launch_bound::check,
+        Rule::HostBound => host_bound::check,
+        Rule::Gaps => gaps::check,
+        Rule::Sync => sync::check,
+        Rule::Reads => reads::check,
+        Rule::Copies => copies::check,
+        Rule::ColdStart => cold_start::check,
+        Rule::DataLoader => data_loader::check,
+        Rule::Communication => communication::check,
+        Rule::Allocator => allocator::check,
+        Rule::Memory => memory::check,
+        Rule::Steps => steps::check,
+        Rule::Flops => flops::check,
+        Rule::Modules => modules::check,
+        Rule::ShortKernels => short_kernels::check,
+        Rule::Graphs => graphs::check,
+        Rule::Compilation => compilation::check,
+        Rule::Precision => precision::check,
+        Rule::Profiler => profiler::check,
+        Rule::Orphans => orphans::check,
+    }
+}
+
+/// What every rule says.
+pub fn all(facts: &Facts<'_>) -> Vec<Finding> {
+    Rule::ALL.iter().flat_map(|rule| check(*rule)(facts)).collect()
+}

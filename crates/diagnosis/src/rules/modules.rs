@@ -1,0 +1,37 @@
+//! M15: which GPU time belongs to modules.
+
+use report::units::{percent, time};
+
+use crate::{Facts, Finding, Rule};
+
+/// Time outside modules from this share on is worth a word.
+const LEAST_SHARE: f64 = 0.2;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let modules = &facts.host.modules;
+    let all = modules.in_module_ns + modules.linked_gpu_outside_ns;
+    if modules.n_paths == 0 || all == 0 || facts.is_capture() {
+        return Vec::new();
+    }
+    let share = modules.linked_gpu_outside_ns as f64 / all as f64;
+    if share < LEAST_SHARE {
+        return Vec::new();
+    }
+    let graphs =
+        facts.devices().any(|device| device.figures.graphs.share_n.unwrap_or_default() >= 0.5);
+    let text = format!(
+        "{} of GPU time ({}) was launched outside the frames of modules.",
+        time(modules.linked_gpu_outside_ns),
+        percent(100.0 * share)
+    );
+    let (verdict, meaning) = if graphs {
+        ("not_coverable", "Graphs launched it: a trace of their capture has the modules.")
+    } else {
+        ("outside_modules", "The backward pass and the optimizer run outside the modules' frames.")
+    };
+    vec![Finding::fact(Rule::Modules, verdict, text).means(meaning).with(
+        "modules.linked_gpu_outside_ns",
+        "outside",
+        time(modules.linked_gpu_outside_ns),
+    )]
+}

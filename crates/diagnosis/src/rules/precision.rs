@@ -1,0 +1,70 @@
+//! M19: products of 32-bit floats. The types are those of the op's inputs; whether they ran as TF32 only the kernel's name tells.
+
+use host::flops;
+use report::units::{percent, time};
+
+use crate::{Facts, Finding, Level, Rule};
+
+/// From this share of the time of counted ops on.
+const LEAST_SHARE: f64 = 0.1;
+/// Parts of kernel names that tell TF32: cuBLAS and cutlass, by the shape of the instruction.
+const TF32: [&str; 3] = ["tf32", "s1688", "s16816gemm_f32"];
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let nested = &facts.slices.ops;
+    let on_gpu = host::ops::device_of_each(nested, &facts.gpu);
+    let (mut all, mut floats) = (0, 0);
+    let mut is_float = vec![false; nested.slices.len()];
+    for (at, operations) in flops::of_each(&facts.slices, facts.details) {
+        if operations.is_err() || on_gpu[at] == 0 {
+            continue;
+        }
+        all += on_gpu[at];
+        if takes_floats(facts, nested.slices[at].row) {
+            floats += on_gpu[at];
+            is_float[at] = true;
+        }
+    }
+    let share = floats as f64 / (all as f64).max(1.0);
+    if share < LEAST_SHARE {
+        return Vec::new();
+    }
+    let tf32: i64 = facts
+        .gpu
+        .linked()
+        .filter(|one| one.owner.is_some_and(|owner| nested.chain(owner).any(|at| is_float[at])))
+        .filter(|one| {
+            let name = facts.slices.name(&one.slice).to_ascii_lowercase();
+            TF32.iter().any(|part| name.contains(part))
+        })
+        .map(|one| one.slice.dur_ns())
+        .sum();
+    let mut text = format!(
+        "Products and convolutions of 32-bit floats take {} of GPU time ({} of all such products)",
+        time(floats),
+        percent(100.0 * share)
+    );
+    if tf32 > 0 {
+        text.push_str(&format!("; {} of it runs as TF32", time(tf32)));
+    }
+    text.push('.');
+    vec![
+        Finding::fact(Rule::Precision, if tf32 > 0 { "fp32_tf32" } else { "fp32" }, text)
+            .level(Level::Medium)
+            .means("bf16 or fp16 (`torch.autocast`) runs such products faster on GPUs with matrix units.")
+            .with("flops.device_ns", "GPU time of 32-bit products", time(floats)),
+    ]
+}
+
+/// Whether the first tensors of an op are 32-bit floats.
+fn takes_floats(facts: &Facts<'_>, row: trace::Row) -> bool {
+    let Some(inputs) = facts.details.inputs(row) else { return false };
+    let types: Vec<serde_json::Value> =
+        serde_json::from_str(facts.details.texts.get(inputs.types)).unwrap_or_default();
+    let mut tensors = types.iter().filter_map(serde_json::Value::as_str).filter(|kind| {
+        ["float", "double", "c10::Half", "c10::BFloat16", "signedchar", "unsignedchar"]
+            .contains(kind)
+            || kind.contains("Float8")
+    });
+    tensors.next() == Some("float")
+}

@@ -1,0 +1,22 @@
+//! M23: recording Python costs time itself.
+
+use report::units::percent;
+
+use crate::{Facts, Finding, Level, Rule};
+
+/// From this share of frames among all slices on.
+const LEAST_SHARE: f64 = 0.3;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let Some(share) = facts.host.verdicts.python_events_share.filter(|share| *share >= LEAST_SHARE)
+    else {
+        return Vec::new();
+    };
+    let text = format!("{} of the slices are frames of Python.", percent(100.0 * share));
+    vec![
+        Finding::fact(Rule::Profiler, "inflated", text)
+            .level(Level::Low)
+            .means("Recording them slows the CPU down: its times are longer than without `with_stack=True`. GPU times are not.")
+            .with("verdicts.python_events_share", "frames of Python", percent(100.0 * share)),
+    ]
+}

@@ -1,0 +1,66 @@
+//! M6: ops that read a value from the GPU and wait for it. `aten::item` and the op inside it are one event, and only those with
+//! a copy on the GPU wait.
+
+use report::units::{count, time};
+
+use crate::{Facts, Finding, Level, Rule};
+
+/// Below this share of the window, the reads cost nothing that matters.
+const LEAST_SHARE: f64 = 0.01;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let reads = &facts.host.copies.item_family;
+    let of = |name: &str| reads.get(name);
+    let item = of("aten::item").or_else(|| of("aten::_local_scalar_dense"));
+    let rows: Vec<(&str, &host::copies::Reads)> = [
+        ("aten::item", item),
+        ("aten::nonzero", of("aten::nonzero")),
+        ("aten::masked_select", of("aten::masked_select")),
+    ]
+    .into_iter()
+    .filter_map(|(name, row)| Some((name, row?)))
+    .collect();
+    let on_gpu: u64 = rows.iter().map(|(_, row)| row.with_gpu_memcpy).sum();
+    let n_steps = facts.steps.len().max(1) as u64;
+    if facts.has_gpu() {
+        if on_gpu == 0 {
+            return Vec::new();
+        }
+        let spent: i64 = rows.iter().map(|(_, row)| row.cpu_total_ns).sum();
+        let window: i64 =
+            facts.devices().map(|device| device.figures.idle.window_ns).max().unwrap_or(1);
+        let share = spent as f64 / window.max(1) as f64;
+        let names: Vec<String> = rows
+            .iter()
+            .filter(|(_, row)| row.with_gpu_memcpy > 0)
+            .map(|(name, row)| format!("{} {name}", count(row.with_gpu_memcpy)))
+            .collect();
+        let text =
+            format!("{} read from the GPU ({} on the CPU).", names.join(" and "), time(spent));
+        let finding = Finding::fact(
+            Rule::Reads,
+            if share < LEAST_SHARE { "negligible" } else { "reads_gpu" },
+            text,
+        );
+        let finding = if share < LEAST_SHARE {
+            finding
+        } else {
+            finding
+                .level(Level::of_share(share))
+                .means("Each waits until the GPU has done all that was launched before.")
+        };
+        return vec![finding.with("copies.item_family", "reads with a copy", count(on_gpu))];
+    }
+    let calls: u64 = rows.iter().map(|(_, row)| row.count).sum();
+    if calls < n_steps || facts.steps.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<String> =
+        rows.iter().map(|(name, row)| format!("{} {name}", count(row.count))).collect();
+    let text = format!("{} in {} steps.", names.join(" and "), count(n_steps));
+    vec![
+        Finding::fact(Rule::Reads, "reads", text)
+            .means("On a GPU each would wait for all that was launched before.")
+            .with("copies.item_family", "reads", count(calls)),
+    ]
+}

@@ -1,0 +1,62 @@
+//! M13: durations of steps. P90 needs ten steps, P99 a hundred.
+
+use report::units::{count, percent, time};
+
+use crate::{Facts, Finding, Level, Rule};
+
+/// Durations that spread more than this around their mean are not steady.
+const SPREAD: f64 = 0.1;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let stats = &facts.host.steps.cpu_dur;
+    let Some(figures) = &stats.figures else { return Vec::new() };
+    let n = stats.n;
+    let mut text = if n == 1 {
+        format!("One step of {} on the CPU.", time(figures.sum_ns))
+    } else {
+        format!(
+            "{} steps on the CPU: mean {}, standard deviation {}, {} to {}",
+            count(n as u64),
+            time(figures.mean_ns as i64),
+            time(figures.std_pop_ns as i64),
+            time(figures.min_ns),
+            time(figures.max_ns)
+        )
+    };
+    if n >= 10 {
+        text.push_str(&format!(", P50 {}, P90 {}", time(figures.p50_ns), time(figures.p90_ns)));
+    }
+    if n >= 100 {
+        text.push_str(&format!(", P99 {}", time(figures.p99_ns)));
+    }
+    if n > 1 {
+        text.push('.');
+    }
+    let (verdict, meaning) = match n {
+        1 => ("single", "Neither a spread nor a cold first step can be told."),
+        2..10 => ("few", "P90 and P99 need more steps (10 and 100)."),
+        10..100 => ("some", "P99 needs 100 steps."),
+        _ => ("many", ""),
+    };
+    let mut found = vec![Finding::fact(Rule::Steps, verdict, text).means(meaning).with(
+        "steps.cpu_dur",
+        "steps",
+        count(n as u64),
+    )];
+    // (With a GPU, steps on the CPU are short while the launch queue fills: their spread says nothing.)
+    let spread = figures.std_pop_ns / figures.mean_ns.max(1.0);
+    if !facts.has_gpu() && n >= 3 && spread > SPREAD {
+        let text = format!(
+            "The steps differ: the standard deviation is {} of the mean, the longest takes {} and the median {}.",
+            percent(100.0 * spread),
+            time(figures.max_ns),
+            time(figures.p50_ns)
+        );
+        found.push(Finding::fact(Rule::Steps, "unstable", text).level(Level::Medium).with(
+            "steps.cpu_dur",
+            "standard deviation",
+            time(figures.std_pop_ns as i64),
+        ));
+    }
+    found
+}

@@ -1,0 +1,61 @@
+//! M5: calls that wait for the GPU. They explain idle time only by the part of it that they cover; a wait under a busy GPU is a
+//! symptom. Waits at the edges of the recording do not count.
+
+use report::units::{count, percent, time};
+
+use crate::{Facts, Finding, Level, Rule};
+
+/// Waits of less than this share of the window are not worth a word.
+const LEAST_SHARE: f64 = 0.01;
+/// They cost time from this share of the window on.
+const COSTS_SHARE: f64 = 0.05;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let calls = &facts.host.runtime;
+    let n = calls.sync.trimmed.n + calls.blocking_memcpy.all.n;
+    let waited = calls.sync.trimmed.total_ns + calls.blocking_memcpy.all.total_ns;
+    facts
+        .devices()
+        .filter(|device| device.is_told() && device.cold().is_none())
+        .filter_map(|device| {
+            let idle = &device.figures.idle;
+            let window = idle.window_ns.max(1) as f64;
+            if (waited as f64) < LEAST_SHARE * window {
+                return None;
+            }
+            let cover = &idle.cover_ns;
+            let covered = cover.sync.max(cover.blocking_memcpy).min(waited);
+            let share = covered as f64 / window;
+            let path = format!("verdicts.devices.{}.idle.cover_ns", device.name);
+            let text = format!(
+                "The CPU waits for the GPU in {} calls for {}; {} stands still for {} of that.",
+                count(n),
+                time(waited),
+                if facts.gpu.devices.len() == 1 { "the GPU".to_owned() } else { device.title() },
+                time(covered),
+            );
+            let finding = if share >= COSTS_SHARE {
+                Finding::fact(Rule::Sync, "sync_bound", text)
+                    .level(Level::of_share(share))
+                    .bound(covered)
+            } else {
+                Finding::fact(Rule::Sync, "host_blocked", text)
+                    .means("The CPU waits while the GPU works: the wait is not what costs time.")
+            };
+            let longest = calls.sync.longest.first();
+            let finding = match longest {
+                Some(call) => finding.with(
+                    "runtime.sync.longest",
+                    "the longest",
+                    format!("{} {}", call.name, time(call.dur_ns)),
+                ),
+                None => finding,
+            };
+            Some(finding.on(device.name).with("runtime.sync.trimmed", "waits", time(waited)).with(
+                path,
+                "idle time in them",
+                percent(100.0 * share),
+            ))
+        })
+        .collect()
+}

@@ -1,0 +1,103 @@
+//! The diagnosis as tables, for the page and for Markdown.
+
+use report::{Cell, Column, Row, Section, Table, Unit};
+
+use crate::{Action, Diagnosis, Finding};
+
+impl Row for Finding {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "rule",
+            title: "Rule",
+            unit: Unit::Text,
+            help: "Id of the rule.",
+            cell: |row| row.rule.id().into(),
+        },
+        Column {
+            key: "title",
+            title: "About",
+            unit: Unit::Text,
+            help: "What the rule is about.",
+            cell: |row| row.rule.title().into(),
+        },
+        Column {
+            key: "observation",
+            title: "The file shows",
+            unit: Unit::Text,
+            help: "What the file shows.",
+            cell: |row| row.observation.as_str().into(),
+        },
+        Column {
+            key: "meaning",
+            title: "That means",
+            unit: Unit::Text,
+            help: "What follows, or what would settle it.",
+            cell: |row| row.meaning.as_str().into(),
+        },
+        Column {
+            key: "bound_ns",
+            title: "At most",
+            unit: Unit::Time,
+            help: "Wall time of the recording that goes away at most.",
+            cell: |row| bound(row.bound_ns),
+        },
+    ];
+}
+
+impl Row for Action {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "bound_ns",
+            title: "Saves at most",
+            unit: Unit::Time,
+            help: "Wall time of the recording that goes away at most: an estimate. Bounds of several actions overlap.",
+            cell: |row| Cell::Ns(row.bound_ns),
+        },
+        Column {
+            key: "action",
+            title: "What to do",
+            unit: Unit::Text,
+            help: "What to do.",
+            cell: |row| row.action.as_str().into(),
+        },
+        Column {
+            key: "observation",
+            title: "Because",
+            unit: Unit::Text,
+            help: "What the file shows.",
+            cell: |row| row.observation.as_str().into(),
+        },
+        Column {
+            key: "place",
+            title: "Where",
+            unit: Unit::Path,
+            help: "The line of Python, op or kernel.",
+            cell: |row| row.place.as_str().into(),
+        },
+        Column {
+            key: "check",
+            title: "How to check",
+            unit: Unit::Text,
+            help: "What to read again after the change.",
+            cell: |row| Cell::Text(format!("{}: now {}", row.check.path, row.check.now).into()),
+        },
+    ];
+}
+
+fn bound(ns: Option<i64>) -> Cell<'static> {
+    ns.map_or(Cell::Missing { reason: "nothing would go away".into() }, Cell::Ns)
+}
+
+impl Diagnosis {
+    /// What to do first, then what was found.
+    #[must_use]
+    pub fn sections(&self) -> Vec<Section> {
+        let mut actions = Section::new("actions", "What to do first");
+        let table = Table::of("actions", "Actions", &self.actions)
+            .when_empty("No action saves 1% of the recording.");
+        actions.tables.push(table.preview(10));
+        let mut findings = Section::new("diagnosis", "Findings");
+        findings.tables.push(Table::of("findings", "Findings", &self.findings));
+        vec![actions, findings]
+    }
+}

@@ -1,0 +1,214 @@
+//! What a diagnosis of real traces says, and what it must not say: `../shared/spec/diagnosis_expectations.md` as a table.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+use diagnosis::{Facts, Finding, diagnose};
+use triage::{Sources, TriageOptions, triage};
+
+/// What is expected of one rule on one trace.
+enum Expected {
+    /// One of these verdicts is said.
+    Say(&'static [&'static str]),
+    /// None of these verdicts is said; all of the rule's if empty.
+    Not(&'static [&'static str]),
+}
+
+use Expected::{Not, Say};
+
+const STARVED: &[&str] = &["starved", "under_used"];
+
+const TABLE: &[(&str, &str, Expected)] = &[
+    ("h100_bert_small", "M1", Say(&["starved"])),
+    ("h100_bert_small", "M2", Say(&["launch_bound"])),
+    ("h100_bert_small", "M4", Say(&["host_caused"])),
+    ("h100_bert_small", "M16", Not(&[])),
+    ("h100_bert_small", "M17", Say(&["no_graph"])),
+    ("h100_bert_small", "M5", Not(&[])),
+    ("h100_bert_small", "M6", Say(&["reads_gpu", "negligible"])),
+    ("h100_bert_small", "M14", Say(&["counted"])),
+    ("h100_bert_small", "M13", Say(&["single"])),
+    ("h100_bert_small", "M23", Say(&["inflated"])),
+    ("h100_bert_small", "M19", Not(&[])),
+    ("mi300_bert_small", "M1", Say(&["starved"])),
+    ("mi300_bert_small", "M2", Say(&["launch_bound"])),
+    ("mi300_bert_small", "M4", Say(&["host_caused"])),
+    ("mi300_bert_small", "M16", Say(&["short_kernels"])),
+    ("mi300_bert_small", "M17", Say(&["no_graph"])),
+    ("mi300_bert_small", "M5", Not(&[])),
+    ("mi300_bert_small", "M6", Say(&["reads_gpu", "negligible"])),
+    ("mi300_bert_small", "M14", Say(&["counted"])),
+    ("mi300_bert_small", "M13", Say(&["single"])),
+    ("mi300_bert_small", "M23", Say(&["inflated"])),
+    ("mi300_bert_small", "M19", Not(&[])),
+    ("h100_qwen15_0.5b", "M1", Say(&["ok"])),
+    ("h100_qwen15_0.5b", "M2", Not(&[])),
+    ("h100_qwen15_0.5b", "orphans", Say(&["carried_over"])),
+    ("h100_qwen15_0.5b", "M5", Not(&[])),
+    ("h100_qwen15_0.5b", "M7", Say(&["cast"])),
+    ("h100_qwen15_0.5b", "M7", Say(&["layout"])),
+    ("h100_qwen15_0.5b", "M14", Say(&["counted"])),
+    ("h100_qwen15_0.5b", "M13", Say(&["single"])),
+    ("h100_qwen15_0.5b", "M16", Not(&[])),
+    ("h100_qwen15_0.5b", "M4", Not(&[])),
+    ("h100_qwen15_0.5b", "M12", Say(&["peak"])),
+    ("h100_qwen15_0.5b", "M12", Not(&["growth"])),
+    ("mi300_qwen15_0.5b", "M1", Say(&["ok"])),
+    ("mi300_qwen15_0.5b", "M2", Not(&[])),
+    ("mi300_qwen15_0.5b", "orphans", Say(&["carried_over"])),
+    ("mi300_qwen15_0.5b", "M5", Not(&[])),
+    ("mi300_qwen15_0.5b", "M7", Say(&["cast"])),
+    ("mi300_qwen15_0.5b", "M7", Say(&["layout"])),
+    ("mi300_qwen15_0.5b", "M14", Say(&["counted"])),
+    ("mi300_qwen15_0.5b", "M13", Say(&["single"])),
+    ("mi300_qwen15_0.5b", "M16", Not(&[])),
+    ("mi300_qwen15_0.5b", "M4", Not(&[])),
+    ("mi300_qwen15_0.5b", "M12", Say(&["peak"])),
+    ("mi300_qwen15_0.5b", "M12", Not(&["growth"])),
+    ("mi300_resnet_training", "M1", Say(&["saturated"])),
+    ("mi300_resnet_training", "M2", Not(&[])),
+    ("mi300_resnet_training", "M10", Say(&["exposed"])),
+    ("mi300_resnet_training", "orphans", Say(&["carried_over"])),
+    ("mi300_resnet_training", "M5", Not(&[])),
+    ("mi300_resnet_training", "M16", Not(&[])),
+    ("mi300_resnet_training", "M7", Say(&["d2d"])),
+    ("mi300_resnet_training", "M14", Say(&["counted"])),
+    ("mi300_resnet_training", "M13", Say(&["few"])),
+    ("mi300_resnet_training", "M15", Say(&["outside_modules"])),
+    ("mi300_xdit_sd35", "M1", Say(&["under_used"])),
+    ("mi300_xdit_sd35", "M2", Not(&[])),
+    ("mi300_xdit_sd35", "M3", Say(&["host_bound"])),
+    ("mi300_xdit_sd35", "M5", Say(&["host_blocked"])),
+    ("mi300_xdit_sd35", "M14", Say(&["counted"])),
+    ("mi300_xdit_sd35", "M13", Say(&["single"])),
+    ("mi300_xdit_sd35", "M16", Not(&[])),
+    ("mi300_xdit_sd35", "M17", Say(&["no_graph"])),
+    ("mi300_xdit_sd35", "M18", Not(&["compiling"])),
+    ("mi300_xdit_sd35", "M9", Not(&[])),
+    ("mi300_xdit_sd35", "M6", Say(&["negligible"])),
+    ("mi300_sglang_decode_formal", "M1", Not(STARVED)),
+    ("mi300_sglang_decode_formal", "M1", Say(&["unknown"])),
+    ("mi300_sglang_decode_formal", "M5", Not(&[])),
+    ("mi300_sglang_decode_formal", "M17", Say(&["graph_replay"])),
+    ("mi300_sglang_decode_formal", "M16", Not(&[])),
+    ("mi300_sglang_decode_formal", "M2", Not(&[])),
+    ("mi300_sglang_decode_formal", "M14", Say(&["not_coverable"])),
+    ("mi300_sglang_decode_formal", "M15", Say(&["not_coverable"])),
+    ("mi300_sglang_prefilldecode", "M1", Not(STARVED)),
+    ("mi300_sglang_prefilldecode", "M6", Say(&["reads_gpu", "negligible"])),
+    ("mi300_sglang_prefilldecode", "M2", Not(&[])),
+    ("mi300_sglang_prefilldecode", "M14", Say(&["counted"])),
+    ("mi300_sglang_prefilldecode", "M16", Not(&[])),
+    ("mi300_vllm_decode_formal", "M1", Say(&["saturated"])),
+    ("mi300_vllm_decode_formal", "M2", Not(&[])),
+    ("mi300_vllm_decode_formal", "M17", Say(&["graph_replay"])),
+    ("mi300_vllm_decode_formal", "M16", Not(&[])),
+    ("mi300_vllm_decode_formal", "M4", Not(&[])),
+    // (A capture's busy share says nothing: the specification has no row for these, the audit of the words has.)
+    ("mi300_vllm_decode_capture", "M1", Say(&["unknown"])),
+    ("mi300_vllm_decode_capture", "M2", Not(&[])),
+    ("mi300_sglang_decode_capture", "M1", Say(&["unknown"])),
+    ("normalization_layers", "M1", Say(&["starved"])),
+    ("normalization_layers", "M2", Not(&[])),
+    ("normalization_layers", "M8", Say(&["cold_start"])),
+    ("normalization_layers", "M18", Say(&["module_loads"])),
+    ("normalization_layers", "M4", Say(&["in_calls"])),
+    ("alexnet", "M1", Say(&["starved"])),
+    ("alexnet", "M2", Not(&[])),
+    ("alexnet", "M8", Say(&["cold_start"])),
+    ("alexnet", "M7", Say(&["h2d_pageable"])),
+    ("alexnet", "M14", Say(&["shapes_missing"])),
+    ("nccl", "M1", Say(&["starved"])),
+    ("nccl", "M2", Say(&["launch_bound"])),
+    ("nccl", "M10", Say(&["exposed"])),
+    ("nccl", "M13", Say(&["few"])),
+    ("nccl", "M5", Not(&[])),
+    ("nccl", "M7", Say(&["d2d"])),
+    ("integer_us_control", "M1", Say(&["ok"])),
+    ("integer_us_control", "M2", Not(&[])),
+    ("integer_us_control", "M10", Say(&["exposed"])),
+    ("integer_us_control", "M13", Say(&["few"])),
+    ("integer_us_control", "M6", Say(&["reads_gpu"])),
+    ("integer_us_control", "M9", Not(&[])),
+    ("integer_us_control", "M14", Say(&["counted"])),
+    ("integer_us_control", "M19", Say(&["fp32_tf32"])),
+    ("ns_resolution_absolute_us", "M1", Say(&["saturated"])),
+    ("ns_resolution_absolute_us", "M2", Not(&[])),
+    ("ns_resolution_absolute_us", "M13", Say(&["few"])),
+    ("ns_resolution_absolute_us", "M13", Not(&["unstable"])),
+    ("ns_resolution_absolute_us", "M8", Not(&[])),
+    ("ns_resolution_absolute_us", "M5", Not(&[])),
+    ("mi250_toy_training", "M1", Say(&["starved"])),
+    ("mi250_toy_training", "M2", Not(&[])),
+    ("mi250_toy_training", "M8", Say(&["cold_start"])),
+    ("cpu_only", "M1", Say(&["no_gpu"])),
+    ("cpu_only", "M2", Not(&[])),
+    ("cpu_only", "M4", Not(&[])),
+];
+
+/// The known causes of our recordings, which have no GPU.
+const RECORDINGS: &[(&str, &str, Expected)] = &[
+    ("item_syncs", "M6", Say(&["reads"])),
+    ("slow_dataloader_workers0", "M9", Say(&["dataloader_bound"])),
+    ("memory_leak", "M12", Say(&["growth"])),
+    ("mlp_train", "M12", Not(&["growth"])),
+    ("latency_120_steps", "M13", Say(&["many"])),
+    ("latency_120_steps", "M13", Say(&["unstable"])),
+    ("mlp_train", "M9", Not(&["dataloader_bound"])),
+    ("conv_train", "M14", Say(&["counted"])),
+];
+
+fn findings(file: &[u8]) -> Vec<Finding> {
+    let mut decoder = decode::Decoder::new();
+    for chunk in file.chunks(1 << 16) {
+        decoder.push(chunk).unwrap();
+    }
+    let decoded = decoder.finish().unwrap();
+    let mut reader = decode::DetailsReader::with_host(&decoded, host::wants_inputs);
+    reader.push(file);
+    let (trace, details) = (&decoded.trace, &reader.finish());
+    let sources = Sources { details: Some(details), ..Sources::default() };
+    let triaged = triage(trace, &TriageOptions::default(), &sources);
+    let report = host::host(trace, details);
+    diagnose(&Facts::of(trace, details, &report, &triaged)).findings
+}
+
+fn hold(folder: &str, table: &[(&str, &str, Expected)]) {
+    let Some(folder) = testkit::shared(folder) else { return };
+    let mut wrong = Vec::new();
+    let mut last: Option<(&str, Vec<Finding>)> = None;
+    for (name, rule, expected) in table {
+        if last.as_ref().is_none_or(|(other, _)| other != name) {
+            let file = std::fs::read(folder.join(format!("{name}.json.gz"))).unwrap();
+            last = Some((name, findings(&file)));
+        }
+        let (_, found) = last.as_ref().unwrap();
+        let verdicts: Vec<&str> = found
+            .iter()
+            .filter(|finding| finding.rule.id() == *rule)
+            .map(|finding| finding.verdict)
+            .collect();
+        let holds = match expected {
+            Say(any) => any.iter().any(|verdict| verdicts.contains(verdict)),
+            Not([]) => verdicts.is_empty(),
+            Not(none) => !none.iter().any(|verdict| verdicts.contains(verdict)),
+        };
+        if !holds {
+            let (must, which) = match expected {
+                Say(any) => ("say one of", any),
+                Not(none) => ("not say", none),
+            };
+            wrong.push(format!("{name} {rule}: says {verdicts:?}, must {must} {which:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), table.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_expected_verdict_is_said_and_no_forbidden_one() {
+    hold("corpus/traces", TABLE);
+}
+
+#[test]
+fn the_known_causes_of_recordings_are_found() {
+    hold("corpus/inputs/kineto-cpu", RECORDINGS);
+}
