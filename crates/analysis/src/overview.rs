@@ -219,6 +219,23 @@ pub struct FigureRow {
     pub note: String,
 }
 
+/// Why a fact of the run is missing.
+const NOT_RECORDED: &str = "not recorded in the file";
+
+impl FigureRow {
+    fn new(figure: &str, value: Cell<'static>, note: &str) -> Self {
+        Self { figure: figure.to_owned(), value, note: note.to_owned() }
+    }
+
+    fn text(figure: &str, value: Option<String>, note: &str) -> Self {
+        Self::new(figure, Cell::or_missing(value, Cell::from, NOT_RECORDED), note)
+    }
+
+    fn number(figure: &str, value: Option<i64>, note: &str) -> Self {
+        Self::text(figure, value.map(|value| value.to_string()), note)
+    }
+}
+
 impl Overview {
     /// The figures as rows.
     #[must_use]
@@ -237,7 +254,34 @@ impl Overview {
             gpu,
             before_window,
         } = self;
-        let GpuTotals {
+        let mut rows = vec![FigureRow::new(
+            "Window",
+            Cell::Ns(*window_ns),
+            "from the first start to the last end of any slice",
+        )];
+        rows.extend(gpu.figures());
+        rows.extend(launched_before(before_window));
+        rows.extend([
+            FigureRow::new("Events", Cell::Count(*n_events), "of any kind"),
+            FigureRow::new("Slices", Cell::Count(*n_slices), "with a duration"),
+            FigureRow::new(
+                "Platform",
+                platform_cell(platform),
+                "from versions, device names or runtime calls",
+            ),
+            FigureRow::text("Runtime", runtime.clone(), "as recorded by the profiler"),
+            FigureRow::text("Devices", device_names(devices), "deviceProperties"),
+            FigureRow::number("Rank", *rank, "distributedInfo"),
+            FigureRow::number("World size", *world_size, "distributedInfo"),
+            FigureRow::text("Backend", backend.clone(), "distributedInfo"),
+        ]);
+        rows
+    }
+}
+
+impl GpuTotals {
+    fn figures(&self) -> [FigureRow; 14] {
+        let Self {
             busy_ns,
             idle_ns,
             span_ns,
@@ -253,96 +297,76 @@ impl Overview {
             n_zero_dur,
             first_ns: _,
             last_ns: _,
-        } = gpu;
-        let not_said = "not recorded in the file";
-        let text = |value: &Option<String>| Cell::or_missing(value.clone(), Cell::from, not_said);
-        let number = |value: &Option<i64>| {
-            Cell::or_missing(*value, |value| Cell::from(value.to_string()), not_said)
-        };
-        let apart = |value: Cell<'static>| match &before_window.unknown {
-            Some(reason) => Cell::Missing { reason: reason.clone().into() },
-            None => value,
-        };
-        let busy_share = if *span_ns == 0 {
+        } = *self;
+        let busy_share = if span_ns == 0 {
             Cell::missing("the trace has no GPU slices")
         } else {
-            Cell::Percent(percent(*busy_ns, *span_ns))
+            Cell::Percent(percent(busy_ns, span_ns))
         };
-        let mut names: Vec<&str> = Vec::new();
-        for device in devices.iter().filter(|device| !device.name.is_empty()) {
-            if !names.contains(&device.name.as_str()) {
-                names.push(&device.name);
-            }
-        }
-        let names = (!names.is_empty()).then(|| names.join(", "));
-
-        let figure = |figure: &str, value: Cell<'static>, note: &str| FigureRow {
-            figure: figure.to_owned(),
-            value,
-            note: note.to_owned(),
-        };
-        vec![
-            figure(
-                "Window",
-                Cell::Ns(*window_ns),
-                "from the first start to the last end of any slice",
-            ),
+        let (time, count) = (Cell::Ns, Cell::Count);
+        let figure = FigureRow::new;
+        [
             figure(
                 "GPU span",
-                Cell::Ns(*span_ns),
+                time(span_ns),
                 "from the first start to the last end of a GPU slice",
             ),
-            figure(
-                "GPU busy",
-                Cell::Ns(*busy_ns),
-                "at least one GPU slice is running on any device",
-            ),
+            figure("GPU busy", time(busy_ns), "at least one GPU slice is running on any device"),
             figure("GPU busy, share of GPU span", busy_share, "GPU busy / GPU span"),
-            figure("GPU idle", Cell::Ns(*idle_ns), "GPU span - GPU busy"),
-            figure("Kernels", Cell::Count(*n_kernels), "launches"),
-            figure("Kernel names", Cell::Count(*n_kernel_names), "distinct"),
-            figure("Kernel time", Cell::Ns(*kernel_sum_ns), "summed duration"),
-            figure("Kernel busy", Cell::Ns(*kernel_busy_ns), "at least one kernel is running"),
-            figure("Copies", Cell::Count(*n_memcpy), "gpu_memcpy"),
-            figure("Copy time", Cell::Ns(*memcpy_sum_ns), "summed duration"),
-            figure("Fills", Cell::Count(*n_memset), "gpu_memset"),
-            figure("Fill time", Cell::Ns(*memset_sum_ns), "summed duration"),
-            figure("GPU slices", Cell::Count(*n_gpu_events), "kernels, copies and fills"),
-            figure(
-                "GPU slices without duration",
-                Cell::Count(*n_zero_dur),
-                "duration is zero or missing",
-            ),
-            figure(
-                "Kernels launched before profiling started",
-                apart(Cell::Count(before_window.n_kernels)),
-                "the launch call is not in the file",
-            ),
-            figure(
-                "Time of kernels launched before profiling started",
-                apart(Cell::Ns(before_window.kernel_ns)),
-                "summed duration; included in kernel time",
-            ),
-            figure("Events", Cell::Count(*n_events), "of any kind"),
-            figure("Slices", Cell::Count(*n_slices), "with a duration"),
-            figure(
-                "Platform",
-                match platform.as_str() {
-                    "cuda" => "CUDA".into(),
-                    "rocm" => "ROCm".into(),
-                    _ => Cell::missing(
-                        "not recorded: no runtime version, device name or runtime call identifies it",
-                    ),
-                },
-                "from versions, device names or runtime calls",
-            ),
-            figure("Runtime", text(runtime), "as recorded by the profiler"),
-            figure("Devices", text(&names), "deviceProperties"),
-            figure("Rank", number(rank), "distributedInfo"),
-            figure("World size", number(world_size), "distributedInfo"),
-            figure("Backend", text(backend), "distributedInfo"),
+            figure("GPU idle", time(idle_ns), "GPU span - GPU busy"),
+            figure("Kernels", count(n_kernels), "launches"),
+            figure("Kernel names", count(n_kernel_names), "distinct"),
+            figure("Kernel time", time(kernel_sum_ns), "summed duration"),
+            figure("Kernel busy", time(kernel_busy_ns), "at least one kernel is running"),
+            figure("Copies", count(n_memcpy), "gpu_memcpy"),
+            figure("Copy time", time(memcpy_sum_ns), "summed duration"),
+            figure("Fills", count(n_memset), "gpu_memset"),
+            figure("Fill time", time(memset_sum_ns), "summed duration"),
+            figure("GPU slices", count(n_gpu_events), "kernels, copies and fills"),
+            figure("GPU slices without duration", count(n_zero_dur), "duration is zero or missing"),
         ]
     }
+}
+
+/// The figures of kernels that were launched before profiling started.
+fn launched_before(before_window: &BeforeWindow) -> [FigureRow; 2] {
+    let known = |value: Cell<'static>| match &before_window.unknown {
+        Some(reason) => Cell::Missing { reason: reason.clone().into() },
+        None => value,
+    };
+    [
+        FigureRow::new(
+            "Kernels launched before profiling started",
+            known(Cell::Count(before_window.n_kernels)),
+            "the launch call is not in the file",
+        ),
+        FigureRow::new(
+            "Time of kernels launched before profiling started",
+            known(Cell::Ns(before_window.kernel_ns)),
+            "summed duration; included in kernel time",
+        ),
+    ]
+}
+
+fn platform_cell(id: &str) -> Cell<'static> {
+    match id {
+        "cuda" => "CUDA".into(),
+        "rocm" => "ROCm".into(),
+        _ => Cell::missing(
+            "not recorded: no runtime version, device name or runtime call identifies it",
+        ),
+    }
+}
+
+/// The names of the devices, each once; `None` where none has a name.
+fn device_names(devices: &[Device]) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for device in devices.iter().filter(|device| !device.name.is_empty()) {
+        if !names.contains(&device.name.as_str()) {
+            names.push(&device.name);
+        }
+    }
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 impl Row for FigureRow {
