@@ -4,24 +4,27 @@
 //! that [`ProfileMetadata::provenance`] names; it is never invented.
 
 mod of_file;
+mod sourced;
 
 pub use of_file::{DeviceFacts, Distributed, TraceFacts};
 
 use std::collections::BTreeMap;
 
-use analysis::{TraceReport, only_communication};
+use analysis::{GpuTotals, TraceReport, only_communication};
 use decode::Decoded;
 use repair::RepairPlan;
 use report::units;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use timeline::before_window::BeforeWindow;
 use timeline::versions;
 use trace::{StringId, Trace};
 use triage::{ArchMatch, ArchRelation, Coverage, FrameworkVote, ObservedArch, Stage, TriageReport};
 
 use of_file::Keys;
+use sourced::Sourced;
 
-use super::facts::{Carried, UserFacts};
+use super::facts::UserFacts;
 use super::number::{Micros, Percent};
 use super::privacy::Names;
 use super::source::{Role, SourceFile, base_name};
@@ -207,175 +210,46 @@ pub(crate) struct MetadataInput<'a> {
     pub names: &'a Names,
 }
 
-/// The value that comes first, and a note of where it came from.
-struct Provenance(BTreeMap<String, String>);
-
-impl Provenance {
-    fn first<T>(&mut self, key: &str, user: Option<T>, file: Option<(T, String)>) -> Option<T> {
-        let (value, place) = match (user, file) {
-            (Some(value), _) => (value, "user".to_owned()),
-            (None, Some((value, place))) => (value, format!("trace: {place}")),
-            (None, None) => return None,
-        };
-        self.0.insert(key.to_owned(), place);
-        Some(value)
-    }
-
-    fn derived<T>(&mut self, key: &str, from: &str, value: T) -> T {
-        self.0.insert(key.to_owned(), format!("derived: {from}"));
-        value
-    }
-}
-
 impl ProfileMetadata {
     #[inline(never)]
     pub(crate) fn new(input: &MetadataInput<'_>) -> Self {
-        let MetadataInput { decoded, report, run, plan, sources, facts, names } = input;
+        let MetadataInput { decoded, report, run, plan, sources, facts: _, names } = input;
         let trace = &decoded.trace;
+        let overview = &report.overview;
         let keys = Keys(trace);
-        let carried = Carried::of(&trace.metadata);
-        let mut from = Provenance(BTreeMap::new());
-        let mut text =
-            |key: &str, user: &Option<String>| from.first(key, user.clone(), carried.text(key));
-        let experiment_id = text("experiment_id", &facts.experiment_id);
-        let trial_id = text("trial_id", &facts.trial_id);
-        let base_image = text("base_image", &facts.base_image);
-        let target_arch = text("target_arch", &facts.target_arch);
-        let benchmark_config_hash = text("benchmark_config_hash", &facts.benchmark_config_hash);
-        let model_name = text("model_name", &facts.model_name);
-        let resource_class = text("resource_class", &facts.resource_class);
-        let profile_stage = text("profile_stage", &facts.profile_stage);
-
-        let server_flags = from.first(
-            "server_flags",
-            facts.server_flags.clone(),
-            carried.get("server_flags", Value::is_object).and_then(|(value, place)| match value {
-                Value::Object(flags) => Some((flags, place)),
-                _ => None,
-            }),
-        );
-        let model_name = model_name.or_else(|| {
-            let flag = |key: &str| server_flags.as_ref()?.get(key)?.as_str().map(str::to_owned);
-            let by_flag = ["model_path", "model"].into_iter().find_map(|key| {
-                Some(from.derived("model_name", &format!("server_flags.{key}"), flag(key)?))
-            });
-            by_flag.or_else(|| {
-                let (value, place) = carried.nested("/experiment/repo_id")?;
-                from.first("model_name", None, Some((value.as_str()?.to_owned(), place)))
-            })
-        });
-
         let distributed = Distributed::of(&keys);
-        let resource_class = resource_class.or_else(|| {
-            let world_size = distributed.as_ref()?.world_size?;
-            let class = match world_size {
-                1 => "single-gpu",
-                2..=7 => "multi-gpu",
-                8 => "full-node",
-                // More ranks than a common node has GPUs: no class of the contract says "several nodes".
-                _ => return None,
-            };
-            let rule = "distributedInfo.world_size";
-            Some(from.derived("resource_class", rule, class.to_owned()))
-        });
-        let ids = carried.get("gpu_device_ids", Value::is_array).and_then(|(value, place)| {
-            Some((value.as_array()?.iter().filter_map(Value::as_i64).collect(), place))
-        });
-        let gpu_device_ids =
-            from.first("gpu_device_ids", facts.gpu_device_ids.clone(), ids).unwrap_or_else(|| {
-                // Numbers of the process, not of the node: an index of the agent on ROCm.
-                let used = report.devices.iter().filter(|device| device.n_kernels > 0);
-                let ids = used.filter_map(|device| device.device.parse().ok()).collect();
-                from.derived(
-                    "gpu_device_ids",
-                    "devices of kernels, as numbered by the profiler",
-                    ids,
-                )
-            });
-        let clocks = carried.get("gpu_clocks_mhz", Value::is_object).and_then(|(value, place)| {
-            let numbers = value.as_object()?.iter();
-            let numbers = numbers.filter_map(|(id, mhz)| Some((id.clone(), mhz.as_f64()?)));
-            Some((numbers.collect(), place))
-        });
-        let gpu_clocks_mhz = from.first("gpu_clocks_mhz", facts.gpu_clocks_mhz.clone(), clocks);
-        let preflight = carried.get("preflight_passed", Value::is_boolean);
-        let preflight_passed = from.first(
-            "preflight_passed",
-            facts.preflight_passed,
-            preflight.and_then(|(value, place)| Some((value.as_bool()?, place))),
-        );
-        let profile_stage = profile_stage.unwrap_or_else(|| {
-            from.derived("profile_stage", "stage with the most GPU time", run.profile_stage.clone())
-        });
-        let framework = match &facts.framework {
-            Some(framework) => {
-                from.0.insert("framework".to_owned(), "user".to_owned());
-                framework.clone()
-            }
-            None => run.framework.framework.id().to_owned(),
-        };
-        let shape = carried.nested("/current_task/shape");
-        let batch_shape = match &run.batch_shape {
-            Some(shape) => Some(from.derived("batch_shape", "annotations", shape.clone())),
-            None => from.first("batch_shape", None, shape),
-        };
-
+        let mut from = Sourced::new(input);
+        let server_flags = from.server_flags();
+        let target_arch = from.text("target_arch", |facts| &facts.target_arch);
         let verdict = run.arch.against(target_arch.as_deref());
         let version =
             |key: &str, of: fn(i64) -> Option<String>| trace.metadata.int(key).and_then(of);
-        let mut warnings: Vec<String> = run.warnings.iter().map(|text| names.strip(text)).collect();
-        warnings.extend(decoded.problems.iter().map(|problem| {
-            format!("{}: {} ({})", problem.kind.id(), problem.kind.title(), problem.count)
-        }));
-        let overview = &report.overview;
-        let sources: Vec<SourceFile> = sources
-            .iter()
-            .map(|source| SourceFile {
-                name: names.strip(base_name(&source.name)),
-                ..source.clone()
-            })
-            .collect();
-        let formal = sources.iter().filter(|source| source.role == Role::Formal);
-        let source_trace_path =
-            formal.map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ");
-        let mut gpu_counts = BTreeMap::new();
-        for row in &report.categories {
-            *gpu_counts.entry(row.category.clone()).or_default() += row.n_slices;
-        }
-        let gpu = &overview.gpu;
-        let gpu_total_ns = [gpu.kernel_sum_ns, gpu.memcpy_sum_ns, gpu.memset_sum_ns]
-            .into_iter()
-            .fold(0, i64::saturating_add);
-        let before = &overview.before_window;
+        let sources = stripped(sources, names);
         Self {
             schema_version: ARTIFACT_SCHEMA,
-            tool: Tool {
-                name: "kinetoscope".to_owned(),
-                version: crate::VERSION.to_owned(),
-                rules_version: RULES_VERSION,
-            },
-            experiment_id,
-            trial_id,
-            model_name: model_name.map(|name| names.strip(&name)),
-            profile_stage,
+            tool: Tool::this(),
+            experiment_id: from.text("experiment_id", |facts| &facts.experiment_id),
+            trial_id: from.text("trial_id", |facts| &facts.trial_id),
+            model_name: from.model_name(server_flags.as_ref()).map(|name| names.strip(&name)),
+            profile_stage: from.profile_stage(run),
             observed_arch: run.arch.observed_arch.clone(),
             arch_match: verdict.arch_match,
             hardware_relevance_reason: verdict.hardware_relevance_reason,
             rocm_version: version("hip_runtime_version", versions::rocm_of_hip),
-            base_image,
-            resource_class,
-            gpu_device_ids,
-            gpu_clocks_mhz,
-            preflight_passed,
+            base_image: from.text("base_image", |facts| &facts.base_image),
+            resource_class: from.resource_class(distributed.as_ref()),
+            gpu_device_ids: from.gpu_device_ids(report),
+            gpu_clocks_mhz: from.gpu_clocks_mhz(),
+            preflight_passed: from.preflight_passed(),
             server_flags: server_flags.map(|flags| names.strip_flags(&flags)),
-            benchmark_config_hash,
-            source_trace_path,
-            provenance: from.0,
+            benchmark_config_hash: from
+                .text("benchmark_config_hash", |facts| &facts.benchmark_config_hash),
+            source_trace_path: formal_names(&sources),
             target_arch,
             arch_relation: verdict.arch_relation,
             arch_evidence: run.arch.evidence.clone(),
             cuda_version: version("cuda_runtime_version", versions::cuda),
-            framework,
+            framework: from.framework(run),
             framework_evidence: run.framework.evidence.clone(),
             device: DeviceFacts::of(report),
             cuda_runtime_version: version("cuda_runtime_version", versions::cuda),
@@ -385,29 +259,83 @@ impl ProfileMetadata {
             hip_driver_version: version("hip_driver_version", versions::hip),
             roctracer_version: keys.text("roctracer_version"),
             distributed,
-            batch_shape,
+            batch_shape: from.batch_shape(run),
             trace: TraceFacts::of(&keys, names),
             counts: counts(trace),
-            gpu_counts,
+            gpu_counts: gpu_counts(report),
             window_us: Micros(overview.window_ns),
             gpu_busy_us: Micros(overview.gpu.busy_ns),
-            gpu_total_us: Micros(gpu_total_ns),
+            gpu_total_us: Micros(gpu_total_ns(&overview.gpu)),
             mapped_pct: run.mapped_pct.map(Percent),
-            orphan_kernels: before
-                .unknown
-                .is_none()
-                .then_some(Orphans { count: before.n_kernels, us: Micros(before.kernel_ns) }),
+            orphan_kernels: Orphans::of(&overview.before_window),
             before_window_counted: Some(run.before_window_counted),
-            repairs: plan.map_or_else(Vec::new, |plan| {
-                let counts = plan.counts.iter();
-                counts
-                    .map(|(rule, count)| RepairCount { rule: rule.id().to_owned(), count: *count })
-                    .collect()
-            }),
-            warnings,
+            repairs: plan.map_or_else(Vec::new, RepairCount::of),
+            warnings: warnings(run, decoded, names),
             sources,
+            // Last: by now every value has noted its source.
+            provenance: from.into_provenance(),
         }
     }
+}
+
+impl Tool {
+    fn this() -> Self {
+        Self {
+            name: "kinetoscope".to_owned(),
+            version: crate::VERSION.to_owned(),
+            rules_version: RULES_VERSION,
+        }
+    }
+}
+
+impl Orphans {
+    /// `None` where the file does not tell which kernels these are.
+    fn of(before: &BeforeWindow) -> Option<Self> {
+        let found = Self { count: before.n_kernels, us: Micros(before.kernel_ns) };
+        before.unknown.is_none().then_some(found)
+    }
+}
+
+impl RepairCount {
+    fn of(plan: &RepairPlan) -> Vec<Self> {
+        let counts = plan.counts.iter();
+        counts.map(|(rule, count)| Self { rule: rule.id().to_owned(), count: *count }).collect()
+    }
+}
+
+/// The files without names of hosts, users and folders.
+fn stripped(sources: &[SourceFile], names: &Names) -> Vec<SourceFile> {
+    let name = |source: &SourceFile| names.strip(base_name(&source.name));
+    sources.iter().map(|source| SourceFile { name: name(source), ..source.clone() }).collect()
+}
+
+/// The names of the measured traces.
+fn formal_names(sources: &[SourceFile]) -> String {
+    let formal = sources.iter().filter(|source| source.role == Role::Formal);
+    formal.map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// What triage warns of, then the problems of the file.
+fn warnings(run: &RunFacts, decoded: &Decoded, names: &Names) -> Vec<String> {
+    let of_run = run.warnings.iter().map(|text| names.strip(text));
+    let problems = decoded.problems.iter().map(|problem| {
+        format!("{}: {} ({})", problem.kind.id(), problem.kind.title(), problem.count)
+    });
+    of_run.chain(problems).collect()
+}
+
+/// GPU slices by category.
+fn gpu_counts(report: &TraceReport) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for row in &report.categories {
+        *counts.entry(row.category.clone()).or_default() += row.n_slices;
+    }
+    counts
+}
+
+fn gpu_total_ns(gpu: &GpuTotals) -> i64 {
+    let sums = [gpu.kernel_sum_ns, gpu.memcpy_sum_ns, gpu.memset_sum_ns];
+    sums.into_iter().fold(0, i64::saturating_add)
 }
 
 /// Events by raw category, as the file spells it.
