@@ -12,6 +12,7 @@ mod gzip;
 mod log_json;
 mod places;
 mod problems;
+mod proof;
 mod repair_report;
 mod repair_rows;
 mod repairer;
@@ -21,9 +22,10 @@ pub use crossings::{Crossings, crossings};
 pub use log_json::{REPAIR_LOG_SCHEMA, repair_log_json};
 pub use places::{DrawnLane, DrawnSlice, Fate, Place};
 pub use problems::{ProblemRow, problem_table};
+pub use proof::{Proof, ProofRow, proof_table};
 pub use repair_report::RepairReport;
 pub use repair_rows::LogRow;
-pub use repairer::{Output, Proof, ProofRow, Repairer, proof_table};
+pub use repairer::{Output, Repairer};
 
 /// Version of Kinetoscope, as it stands in the log.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

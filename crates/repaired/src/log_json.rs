@@ -7,8 +7,8 @@ use repair::{Prediction, RepairPlan};
 use serde::Serialize;
 
 use crate::problems::ProblemRow;
+use crate::proof::Proof;
 use crate::repair_rows::{ImpossibleRow, LaneRow, LogRow, RuleRow};
-use crate::repairer::Proof;
 
 /// Schema of [`repair_log_json`].
 pub const REPAIR_LOG_SCHEMA: u32 = 1;
