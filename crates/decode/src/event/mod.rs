@@ -143,20 +143,9 @@ impl Events {
         let pid = id_token(self.builder.strings(), draft, Field::Pid);
         let tid = id_token(self.builder.strings(), draft, Field::Tid);
         let track = self.tracks.get(pid, tid, |pid, tid| self.builder.track(pid, tid));
-        // Where names and categories decide what belongs together, the importer goes by text alone.
-        let matches = matches!(phase, Phase::Begin | Phase::End) || phase.is_flow();
-        let text = |field| match draft.some(field) {
-            Some(Value::String(_)) | None => draft.some(field),
-            other => {
-                if matches {
-                    None
-                } else {
-                    other
-                }
-            }
-        };
-        let name = text_id(self.builder.strings(), text(Field::Name));
-        let (raw_category, class) = self.categories.find(self.builder.strings(), text(Field::Cat));
+        let name = text_id(self.builder.strings(), text_field(draft, phase, Field::Name));
+        let raw_category = text_field(draft, phase, Field::Cat);
+        let (raw_category, class) = self.categories.find(self.builder.strings(), raw_category);
 
         let (ts_ns, ts_odd) = self.ts(draft, phase, notes);
         let (dur_ns, dur_odd) = dur(draft, phase, notes);
@@ -373,6 +362,13 @@ impl Events {
             if key == "labels" { process.labels = text } else { process.name = text }
         }
     }
+}
+
+/// A name or a raw category. Where these decide what belongs together, the importer goes by strings alone.
+#[inline]
+fn text_field<'a>(draft: &Draft<'a>, phase: Phase, field: Field) -> Option<Value<'a>> {
+    let matches = || matches!(phase, Phase::Begin | Phase::End) || phase.is_flow();
+    draft.some(field).filter(|value| matches!(value, Value::String(_)) || !matches())
 }
 
 /// The letter of `ph`; text beyond it does not matter.
