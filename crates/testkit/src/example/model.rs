@@ -321,126 +321,113 @@ fn layer_kernels(sim: &mut Sim, phase: Phase, layer: usize) {
 
 type Work = (&'static str, &'static str, &'static str, Kernel);
 
+const NORM: &str = "nn.Module: RMSNorm_0";
+const LINEAR: &str = "nn.Module: QKVParallelLinear_0";
+const ATTN: &str = "vllm/attention/layer.py(212): forward";
+const MLP: &str = "nn.Module: ExampleMLP_0";
+const MOE: &str = "vllm/model_executor/layers/fused_moe/layer.py(1380): forward";
+const REDUCE: &str = "vllm/distributed/parallel_state.py(318): all_reduce";
+
 /// The steps of a layer: module frame, operator, shapes, kernel. Every second layer is a mixture of experts.
 fn layer_work(phase: Phase, layer: usize) -> Vec<Work> {
-    let prefill = phase == Phase::Prefill;
-    // Prefill has 32 times the tokens of a decode; what decode spends on latency grows little.
-    let scale = |kernel: Kernel, times: i64| {
-        if prefill {
-            Kernel {
-                dur_ns: kernel.dur_ns * times,
-                blocks: kernel.blocks * 8,
-                early: false,
-                ..kernel
-            }
-        } else {
-            kernel
-        }
-    };
-    let gemm = |part: i64| {
-        let base = if prefill { GEMM_PREFILL } else { GEMM_DECODE };
-        Kernel { dur_ns: base.dur_ns * part / 10, ..base }
-    };
-    let reduce = |kind: &'static str| {
-        (
-            kind,
-            "vllm::all_reduce",
-            "[[64, 4096], []]",
-            if prefill { ALL_REDUCE_LARGE } else { ALL_REDUCE_SMALL },
-        )
-    };
-    const NORM: &str = "nn.Module: RMSNorm_0";
-    const LINEAR: &str = "nn.Module: QKVParallelLinear_0";
-    const ATTN: &str = "vllm/attention/layer.py(212): forward";
-    const MLP: &str = "nn.Module: ExampleMLP_0";
-    const MOE: &str = "vllm/model_executor/layers/fused_moe/layer.py(1380): forward";
-    const REDUCE: &str = "vllm/distributed/parallel_state.py(318): all_reduce";
+    let mut work = attention_work(phase);
+    work.push(reduce(phase));
+    work.push(norm(phase));
+    work.extend(if layer % 2 == 1 { expert_work(phase) } else { dense_work(phase) });
+    work.push(reduce(phase));
+    work
+}
 
+fn attention_work(phase: Phase) -> Vec<Work> {
+    const ATTENTION: &str = "vllm::unified_attention_with_output";
+    const OUT: &str = "[[64, 2048], [4096, 2048]]";
     let mut work: Vec<Work> = vec![
-        (
-            NORM,
-            "_C::fused_add_rms_norm",
-            "[[64, 4096], [64, 4096], [4096], []]",
-            scale(ADD_NORM, 6),
-        ),
-        (
-            LINEAR,
-            "_C::dynamic_per_token_scaled_fp8_quant",
-            "[[64, 4096], [64, 4096]]",
-            scale(QUANT, 5),
-        ),
-        (LINEAR, "aten::linear", "[[64, 4096], [3072, 4096]]", gemm(10)),
-        (ATTN, "_C::rotary_embedding", "[[64], [64, 2048], [64, 512]]", scale(ROPE, 5)),
+        norm(phase),
+        quant(phase, LINEAR),
+        (LINEAR, "aten::linear", "[[64, 4096], [3072, 4096]]", gemm(phase, 10)),
+        (ATTN, "_C::rotary_embedding", "[[64], [64, 2048], [64, 512]]", scale(phase, ROPE, 5)),
         (
             ATTN,
             "_C_cache_ops::reshape_and_cache_flash",
             "[[64, 4, 128], [64, 4, 128]]",
-            scale(CACHE, 4),
+            scale(phase, CACHE, 4),
         ),
     ];
-    if prefill {
-        work.push((
-            ATTN,
-            "vllm::unified_attention_with_output",
-            "[[2048, 16, 128]]",
-            ATTENTION_PREFILL,
-        ));
-    } else {
-        work.push((
-            ATTN,
-            "vllm::unified_attention_with_output",
-            "[[64, 16, 128]]",
-            ATTENTION_DECODE,
-        ));
-        work.push((
-            ATTN,
-            "vllm::unified_attention_with_output",
-            "[[64, 16, 128]]",
-            ATTENTION_COMBINE,
-        ));
+    match phase {
+        Phase::Prefill => work.extend([
+            (ATTN, ATTENTION, "[[2048, 16, 128]]", ATTENTION_PREFILL),
+            (LINEAR, "aten::linear", OUT, gemm(phase, 7)),
+        ]),
+        Phase::Decode => work.extend([
+            (ATTN, ATTENTION, "[[64, 16, 128]]", ATTENTION_DECODE),
+            (ATTN, ATTENTION, "[[64, 16, 128]]", ATTENTION_COMBINE),
+            (LINEAR, "aten::linear", OUT, gemm(phase, 7)),
+            (LINEAR, "aten::linear", OUT, GEMM_SPLIT_K),
+        ]),
     }
-    work.push((LINEAR, "aten::linear", "[[64, 2048], [4096, 2048]]", gemm(7)));
-    if !prefill {
-        work.push((LINEAR, "aten::linear", "[[64, 2048], [4096, 2048]]", GEMM_SPLIT_K));
-    }
-    work.push(reduce(REDUCE));
-    work.push((
-        NORM,
-        "_C::fused_add_rms_norm",
-        "[[64, 4096], [64, 4096], [4096], []]",
-        scale(ADD_NORM, 6),
-    ));
-    if layer % 2 == 1 {
-        work.push((MOE, "_moe_C::topk_softmax", "[[64, 8], [64, 8], [64, 128]]", scale(ROUTE, 3)));
-        work.push((MOE, "_moe_C::moe_align_block_size", "[[64, 8], [], []]", scale(ALIGN, 2)));
-        work.push((
-            MOE,
-            "vllm::fused_experts",
-            "[[64, 4096], [128, 1536, 4096]]",
-            scale(EXPERTS, 6),
-        ));
-        work.push((MOE, "_C::silu_and_mul", "[[512, 768], [512, 1536]]", scale(ACTIVATION, 5)));
-        work.push((
-            MOE,
-            "vllm::fused_experts",
-            "[[512, 768], [128, 4096, 768]]",
-            scale(EXPERTS, 4),
-        ));
-        work.push((MOE, "_moe_C::moe_sum", "[[64, 8, 4096], [64, 4096]]", scale(MOE_SUM, 6)));
-    } else {
-        work.push((
-            MLP,
-            "_C::dynamic_per_token_scaled_fp8_quant",
-            "[[64, 4096], [64, 4096]]",
-            scale(QUANT, 5),
-        ));
-        work.push((MLP, "aten::linear", "[[64, 4096], [11008, 4096]]", gemm(24)));
-        work.push((MLP, "_C::silu_and_mul", "[[64, 5504], [64, 11008]]", scale(ACTIVATION, 7)));
-        work.push((MLP, "triton::fused_scale", "[[64, 5504]]", scale(POINTWISE, 5)));
-        work.push((MLP, "aten::linear", "[[64, 5504], [4096, 5504]]", gemm(14)));
-    }
-    work.push(reduce(REDUCE));
     work
+}
+
+fn expert_work(phase: Phase) -> Vec<Work> {
+    const EXPERT: &str = "vllm::fused_experts";
+    let work = |op, dims, kernel, times| (MOE, op, dims, scale(phase, kernel, times));
+    vec![
+        work("_moe_C::topk_softmax", "[[64, 8], [64, 8], [64, 128]]", ROUTE, 3),
+        work("_moe_C::moe_align_block_size", "[[64, 8], [], []]", ALIGN, 2),
+        work(EXPERT, "[[64, 4096], [128, 1536, 4096]]", EXPERTS, 6),
+        work("_C::silu_and_mul", "[[512, 768], [512, 1536]]", ACTIVATION, 5),
+        work(EXPERT, "[[512, 768], [128, 4096, 768]]", EXPERTS, 4),
+        work("_moe_C::moe_sum", "[[64, 8, 4096], [64, 4096]]", MOE_SUM, 6),
+    ]
+}
+
+fn dense_work(phase: Phase) -> Vec<Work> {
+    vec![
+        quant(phase, MLP),
+        (MLP, "aten::linear", "[[64, 4096], [11008, 4096]]", gemm(phase, 24)),
+        (MLP, "_C::silu_and_mul", "[[64, 5504], [64, 11008]]", scale(phase, ACTIVATION, 7)),
+        (MLP, "triton::fused_scale", "[[64, 5504]]", scale(phase, POINTWISE, 5)),
+        (MLP, "aten::linear", "[[64, 5504], [4096, 5504]]", gemm(phase, 14)),
+    ]
+}
+
+fn norm(phase: Phase) -> Work {
+    let dims = "[[64, 4096], [64, 4096], [4096], []]";
+    (NORM, "_C::fused_add_rms_norm", dims, scale(phase, ADD_NORM, 6))
+}
+
+fn quant(phase: Phase, module: &'static str) -> Work {
+    let op = "_C::dynamic_per_token_scaled_fp8_quant";
+    (module, op, "[[64, 4096], [64, 4096]]", scale(phase, QUANT, 5))
+}
+
+fn reduce(phase: Phase) -> Work {
+    let kernel = match phase {
+        Phase::Prefill => ALL_REDUCE_LARGE,
+        Phase::Decode => ALL_REDUCE_SMALL,
+    };
+    (REDUCE, "vllm::all_reduce", "[[64, 4096], []]", kernel)
+}
+
+fn gemm(phase: Phase, tenths: i64) -> Kernel {
+    let base = match phase {
+        Phase::Prefill => GEMM_PREFILL,
+        Phase::Decode => GEMM_DECODE,
+    };
+    Kernel { dur_ns: base.dur_ns * tenths / 10, ..base }
+}
+
+/// Prefill has 32 times the tokens of a decode; what decode spends on latency grows little.
+fn scale(phase: Phase, kernel: Kernel, times: i64) -> Kernel {
+    match phase {
+        Phase::Prefill => Kernel {
+            dur_ns: kernel.dur_ns * times,
+            blocks: kernel.blocks * 8,
+            early: false,
+            ..kernel
+        },
+        Phase::Decode => kernel,
+    }
 }
 
 /// A second thread, whose id is its pthread handle, which does not fit in 32 bits: Perfetto shows its slices on
