@@ -23,7 +23,7 @@ use crate::overlap::{self, Concurrency, OverlapOptions, OverlapRow};
 use crate::report::{BeforeWindowSum, Coverage, TriageReport, knows_op};
 use crate::site::Attribution;
 use crate::stages::pace::Waits;
-use crate::stages::{StageRow, Stages};
+use crate::stages::{Stage, StageRow, Stages};
 use crate::takeaways::BLOCKED_PCT;
 use crate::wall::{Lost, Wall};
 use crate::{Sources, TriageOptions, blocked, precision, replay};
@@ -277,14 +277,7 @@ fn on_device(
         exposed_ns,
         zero_ns: *zero_ns,
     };
-    let kernels = kernel_table(&facts, &|slice| Some(stage_of(slice)));
-    let several = kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage);
-    let merged = if several {
-        kernel_table(&facts, &|_| None)
-    } else {
-        // (All of one stage is all of it.)
-        kernels.iter().map(|row| KernelTableRow { stage: None, ..row.clone() }).collect()
-    };
+    let (kernels, merged) = kernel_tables(&facts, &stage_of);
     let context = FuseContext {
         framework: Some(framework.framework),
         tp: options.tp,
@@ -293,11 +286,13 @@ fn on_device(
     };
     let ground = Ground { run, wall: &wall, exposed_ns, arguments: Some(&arguments), peak: *peak };
     let fuse = fuse::fuse(gpu, &launches, stage_of, Some(&places), &context, &ground);
-    let (loader, allocations) =
-        (host.cover(idle::Cover::DataLoader), host.cover(idle::Cover::Allocation));
     let blocked_ns = timeline::intervals::length(&blocked);
-    let is_blocked = timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT;
-    let waits = Waits { gaps: &gaps, loader, allocations, is_blocked };
+    let waits = Waits {
+        gaps: &gaps,
+        loader: host.cover(idle::Cover::DataLoader),
+        allocations: host.cover(idle::Cover::Allocation),
+        is_blocked: timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT,
+    };
     let tables = DeviceTables {
         stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, waits),
         kernels,
@@ -314,6 +309,23 @@ fn on_device(
     let exposed_ns = overlap.per_slice.exclusive_ns;
     let slices = TriageSlices::of(gpu, &stages, places, &launches, exposed_ns);
     Triaged { tables, slices, gaps, idle: explained, blocked_ns }
+}
+
+/// Kernels by stage and name, and by name alone.
+#[inline(never)]
+fn kernel_tables(
+    facts: &Facts<'_>,
+    stage_of: &dyn Fn(usize) -> Stage,
+) -> (Vec<KernelTableRow>, Vec<KernelTableRow>) {
+    let kernels = kernel_table(facts, &|slice| Some(stage_of(slice)));
+    let several = kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage);
+    let merged = if several {
+        kernel_table(facts, &|_| None)
+    } else {
+        // (All of one stage is all of it.)
+        kernels.iter().map(|row| KernelTableRow { stage: None, ..row.clone() }).collect()
+    };
+    (kernels, merged)
 }
 
 /// What the triage of a device gives.

@@ -1,0 +1,236 @@
+//! What goes away if a fused kernel replaces the parts of a candidate: exposed time, launch gaps and launches.
+
+use catalog::Category;
+use catalog::fuse_patterns::Keeps;
+use trace::Row;
+
+use super::advice::Rule;
+use super::find::{Candidate, Sought};
+use super::lanes::Lanes;
+use super::{Ground, attention, related};
+use crate::site::Attribution;
+use crate::wall::Removed;
+use timeline::launches::Launches;
+
+/// Longer pauses between two parts are no launch gaps, in ns.
+const MOST_GAP_NS: i64 = 20_000;
+
+/// The exposed time that a fused kernel does not take and the launches that go away, by slice. Communication stays: its bytes
+/// have to go over the link all the same.
+#[inline(never)]
+pub(super) fn removed(
+    lanes: &Lanes<'_>,
+    launches: &Launches,
+    attribution: Option<&Attribution>,
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+) -> (Vec<Removed>, Rule) {
+    let fusion = Fusion::of(lanes, launches, attribution, ground, candidate);
+    let mut removed = Vec::new();
+    let mut attention_ns = fusion.attention.then_some(Some(0_i64));
+    for find in &candidate.split {
+        let slices = &candidate.slices[find.from as usize..find.to as usize];
+        let parts: Vec<u32> = slices.iter().copied().filter(|at| !fusion.stays(*at)).collect();
+        let kept = match slices.len() > parts.len() {
+            true => Vec::new(),
+            false => kept(lanes, fusion.keeps, &parts),
+        };
+        let mut of_find: Vec<Removed> =
+            (0..parts.len()).map(|nth| fusion.part(&parts, &kept, nth)).collect();
+        if fusion.attention {
+            let least_ns = attention::least_ns(lanes, ground.arguments, ground.peak, &parts);
+            attention_ns = attention_ns.map(|sum| Some(sum?.saturating_add(least_ns?)));
+            leave(least_ns.unwrap_or_default(), &mut of_find);
+        }
+        removed.append(&mut of_find);
+    }
+    trace::sort(&mut removed);
+    removed.dedup_by_key(|part| part.slice);
+    let times = || removed.iter().map(|part| part.cpu_ns).filter(|ns| *ns > 0);
+    let n_launches = times().count() as u64;
+    let launches = (n_launches > 0).then(|| (n_launches, times().fold(0, i64::saturating_add)));
+    let rule = Rule {
+        launches,
+        attention_ns,
+        latency_ns: fusion.latency_ns,
+        one_pass: fusion.keeps == Keeps::OnePass,
+    };
+    (removed, rule)
+}
+
+/// Takes the time of the fused kernel from what goes away, the first parts first.
+fn leave(mut left_ns: i64, parts: &mut [Removed]) {
+    for part in parts {
+        let taken_ns = left_ns.min(part.gpu_ns);
+        part.gpu_ns -= taken_ns;
+        left_ns -= taken_ns;
+    }
+}
+
+/// A candidate, and what holds for all of its places.
+struct Fusion<'a> {
+    lanes: &'a Lanes<'a>,
+    launches: &'a Launches,
+    attribution: Option<&'a Attribution>,
+    ground: &'a Ground<'a>,
+    keeps: Keeps,
+    attention: bool,
+    /// Collectives in a row: the parts are communication.
+    collectives: bool,
+    split_k: bool,
+    /// The median CPU time of the launches.
+    launch_ns: Option<i64>,
+    /// No part saves more than this.
+    latency_ns: Option<i64>,
+}
+
+impl<'a> Fusion<'a> {
+    fn of(
+        lanes: &'a Lanes<'a>,
+        launches: &'a Launches,
+        attribution: Option<&'a Attribution>,
+        ground: &'a Ground<'a>,
+        candidate: &Candidate,
+    ) -> Self {
+        let chain_is = |id| matches!(candidate.sought, Sought::Chain(chain) if chain.id == id);
+        let keeps = match candidate.sought {
+            Sought::Chain(chain) => chain.keeps,
+            Sought::Pattern(_) => Keeps::Longest,
+        };
+        let launched = related(candidate).filter(|at| !in_graph(attribution, *at));
+        Self {
+            lanes,
+            launches,
+            attribution,
+            ground,
+            keeps,
+            attention: chain_is("K04"),
+            collectives: chain_is("K15"),
+            split_k: chain_is("K14"),
+            launch_ns: ground.wall.launch_ns(launched),
+            latency_ns: (keeps == Keeps::AllButLatency).then(|| latency_ns(lanes, candidate)),
+        }
+    }
+
+    fn exposed_ns(&self, at: u32) -> i64 {
+        self.ground.exposed_ns.get(at as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether a slice is communication that no fused kernel replaces.
+    fn stays(&self, at: u32) -> bool {
+        let work = self.lanes.code_of_slice(at).work as usize;
+        self.lanes.gpu.works[work].category == Category::Communication && !self.collectives
+    }
+
+    /// What goes away of one part.
+    fn part(&self, parts: &[u32], kept: &[u32], nth: usize) -> Removed {
+        let slice = parts[nth];
+        let is_kept = kept.contains(&slice);
+        let gap_ns = nth.checked_sub(1).map_or(0, |before| self.gap_ns(parts[before], slice));
+        Removed {
+            slice,
+            gpu_ns: self.own_ns(parts, nth, is_kept).saturating_add(gap_ns),
+            cpu_ns: self.cpu_ns(slice, parts.get(nth + 1).copied(), is_kept),
+        }
+    }
+
+    /// The gap between two parts; 0 where another slice begins between them.
+    fn gap_ns(&self, before: u32, at: u32) -> i64 {
+        if before + 1 != at {
+            return 0;
+        }
+        let gpu = self.lanes.gpu;
+        let start_ns = gpu.slice(at as usize).start_ns;
+        let gap_ns = start_ns.saturating_sub(gpu.slice(before as usize).end_ns());
+        if gap_ns > MOST_GAP_NS { 0 } else { gap_ns.max(0) }
+    }
+
+    /// The exposed time that a part does not take any more.
+    fn own_ns(&self, parts: &[u32], nth: usize, is_kept: bool) -> i64 {
+        let at = parts[nth];
+        let pass_of_add_ns = match self.keeps {
+            Keeps::FourPasses => parts.first().map_or(0, |first| self.exposed_ns(*first) / 3),
+            _ => 0,
+        };
+        let own_ns = match is_kept && !self.attention {
+            true if self.keeps == Keeps::OnePass => {
+                self.exposed_ns(at).saturating_sub(pass_ns(self.ground, at)).max(0)
+            }
+            true => 0,
+            // (Of an addition alone one of its three passes.)
+            false if self.keeps == Keeps::FourPasses && parts.len() == 1 => pass_of_add_ns,
+            false if nth + 1 == parts.len() => {
+                self.exposed_ns(at).saturating_sub(pass_of_add_ns).max(0)
+            }
+            false => self.exposed_ns(at),
+        };
+        own_ns.min(self.latency_ns.unwrap_or(i64::MAX))
+    }
+
+    /// The CPU time of a launch that goes away: that up to the next one of its thread. What comes after the last part is not
+    /// known to be the launch's: a median launch at most.
+    fn cpu_ns(&self, at: u32, next: Option<u32>, is_kept: bool) -> i64 {
+        let wall = self.ground.wall;
+        let is_launched = wall.is_launched_alone(at) && !in_graph(self.attribution, at);
+        // (cuBLAS launches the fill of its GEMM itself, in next to no time.)
+        let gone = !is_kept && !self.split_k && is_launched;
+        let spacing_ns = wall.spacing_ns(at);
+        match self.launch_ns.filter(|_| gone) {
+            Some(_) if self.is_next(at, next) => spacing_ns,
+            median_ns => median_ns.unwrap_or_default().min(spacing_ns),
+        }
+    }
+
+    /// Whether the launch of `next` is the next launch after that of `at`, on the same thread.
+    fn is_next(&self, at: u32, next: Option<u32>) -> bool {
+        let trace = self.lanes.gpu.trace;
+        let launch = |at: u32| -> Option<Row> { self.launches.of_slice(at as usize) };
+        let (Some(row), Some(next)) = (launch(at), next.and_then(launch)) else { return false };
+        let apart_ns = trace.ts_ns(next).saturating_sub(trace.ts_ns(row));
+        trace.track(row) == trace.track(next) && apart_ns == self.ground.wall.spacing_ns(at)
+    }
+}
+
+/// Whether a graph launched a slice: it has no launch of its own.
+fn in_graph(attribution: Option<&Attribution>, at: u32) -> bool {
+    attribution.is_some_and(|places| places.site(at as usize).graph)
+}
+
+/// How long it takes at least to read and write the first tensor of a slice's op once; 0 where its size or the memory's
+/// bandwidth is not known.
+fn pass_ns(ground: &Ground<'_>, at: u32) -> i64 {
+    let tensor = ground.arguments.and_then(|arguments| arguments.first_tensor(at as usize));
+    let (Some((sizes, bytes)), Some(peak)) = (tensor, ground.peak) else { return 0 };
+    let moved = 2.0 * sizes.iter().map(|size| *size as f64).product::<f64>() * bytes as f64;
+    (moved / peak.gb_per_s) as i64
+}
+
+/// How long a kernel of these takes whatever it moves: one in twenty is shorter.
+fn latency_ns(lanes: &Lanes<'_>, candidate: &Candidate) -> i64 {
+    let mut times: Vec<i64> =
+        related(candidate).map(|at| lanes.gpu.slice(at as usize).dur_ns).collect();
+    trace::sort(&mut times);
+    times.get(times.len() / 20).copied().unwrap_or_default()
+}
+
+/// The parts of one place that a fused kernel takes as long as.
+fn kept(lanes: &Lanes<'_>, keeps: Keeps, parts: &[u32]) -> Vec<u32> {
+    let dur_ns = |at: u32| lanes.gpu.slice(at as usize).dur_ns;
+    match keeps {
+        Keeps::Nothing | Keeps::AllButLatency => Vec::new(),
+        _ if parts.len() < 2 && keeps != Keeps::OnePass => Vec::new(),
+        Keeps::Longest | Keeps::OnePass => {
+            parts.iter().copied().max_by_key(|at| dur_ns(*at)).into_iter().collect()
+        }
+        Keeps::FourPasses => parts.first().copied().into_iter().collect(),
+        Keeps::LargestName => {
+            let work = |at: u32| lanes.code_of_slice(at).work;
+            let times = super::rows::by_time(parts.iter().map(|at| (work(*at), dur_ns(*at))));
+            let Some((most, _)) = times.first() else { return Vec::new() };
+            // (One kernel for several operations has one name: of it, as many launches as the rarest name has.)
+            let n_of = |name: u32| parts.iter().filter(|at| work(**at) == name).count();
+            let fewest = times.iter().map(|(name, _)| n_of(*name)).min().unwrap_or_default();
+            parts.iter().copied().filter(|at| work(*at) == *most).take(fewest).collect()
+        }
+    }
+}
