@@ -90,8 +90,8 @@ impl Left {
     }
 }
 
-/// Deals the idle time out; `queued` is when work that had been launched waited. `None` where the GPU was busy for most of
-/// the window.
+/// Explains the idle time by its largest cause; `queued` is when work that had been launched waited. `None` where the GPU was
+/// busy for most of the window.
 #[inline(never)]
 pub(crate) fn explain(
     idle: &Idle,
@@ -103,24 +103,34 @@ pub(crate) fn explain(
     if percent(idle_ns, window_ns) < LEAST_PCT {
         return None;
     }
-    let of = |part: fn(&Gap) -> Option<Interval>| -> Vec<Interval> {
-        gaps.all.iter().filter_map(part).collect()
+    let (cause, dealt) = largest(deal(idle, host, gaps, queued))?;
+    let times = times_of(cause, dealt, idle, host, gaps);
+    let loader_ns = length(&both(&idle.idle, host.cover(Cover::DataLoader)));
+    let within = |ns: &&i64| {
+        let before = idle.idle.partition_point(|(from, _)| from <= *ns);
+        before.checked_sub(1).is_some_and(|at| **ns < idle.idle[at].1)
     };
+    let n_frees = host.frees.iter().filter(within).count() as u64;
+    let (of_steps, warm) = (idle.of_steps, host.warm);
+    Some(Explained { cause, times, idle_ns, window_ns, of_steps, loader_ns, n_frees, warm })
+}
+
+/// A part of each gap that has it.
+fn parts(gaps: &Gaps, part: fn(&Gap) -> Option<Interval>) -> Vec<Interval> {
+    gaps.all.iter().filter_map(part).collect()
+}
+
+/// Deals the idle time out: each moment to the first cause that covers it.
+#[inline(never)]
+fn deal(idle: &Idle, host: &Host, gaps: &Gaps, queued: &[Interval]) -> Vec<(Cause, Vec<Interval>)> {
     let mut left = Left { idle: idle.idle.clone(), found: Vec::new() };
     left.take(Cause::Queued, queued);
-    left.take(Cause::Queued, &super::union(of(Gap::queued)));
+    left.take(Cause::Queued, &super::union(parts(gaps, Gap::queued)));
     left.take(Cause::DataLoader, host.cover(Cover::DataLoader));
     for cover in [Cover::ModuleLoad, Cover::LongLaunch, Cover::SetUp] {
         left.take(Cause::SetUp, host.cover(cover));
     }
-    let loading_ns = left.ns(Cause::SetUp);
-    // Memory is allocated, and an op's first call is slow, in a first run; only loading shows that it is one.
-    let first_run = !host.warm && percent(loading_ns, idle_ns) >= LOADING_PCT && {
-        let mut set_up = host.cover(Cover::Allocation).to_vec();
-        set_up.extend(host.cover(Cover::FirstCall));
-        let more_ns = length(&both(&left.idle, &super::union(set_up)));
-        percent(loading_ns.saturating_add(more_ns), idle_ns) >= FIRST_RUN_PCT
-    };
+    let first_run = is_first_run(&left, host, idle.ns());
     let allocation = if first_run { Cause::SetUp } else { Cause::Allocation };
     left.take(allocation, host.cover(Cover::Allocation));
     left.take(Cause::Overhead, host.cover(Cover::Overhead));
@@ -130,14 +140,32 @@ pub(crate) fn explain(
     if first_run {
         left.take(Cause::SetUp, host.cover(Cover::FirstCall));
     }
-    left.take(Cause::Sync, &of(Gap::drained));
-    left.take(Cause::Paced, &of(Gap::paced));
+    left.take(Cause::Sync, &parts(gaps, Gap::drained));
+    left.take(Cause::Paced, &parts(gaps, Gap::paced));
     left.take(Cause::Op, host.cover(Cover::Work));
     left.take(Cause::Python, host.cover(Cover::Python));
     left.take(Cause::Compiled, host.cover(Cover::Compiled));
     left.take(Cause::Runtime, host.cover(Cover::Runtime));
     let Left { idle: unknown, mut found } = left;
     found.push((Cause::Unknown, unknown));
+    found
+}
+
+/// Whether the idle time is that of a first run, once the loading of code is dealt out. Memory is allocated, and an op's first
+/// call is slow, in a first run; only loading shows that it is one.
+fn is_first_run(left: &Left, host: &Host, idle_ns: i64) -> bool {
+    let loading_ns = left.ns(Cause::SetUp);
+    if host.warm || percent(loading_ns, idle_ns) < LOADING_PCT {
+        return false;
+    }
+    let mut set_up = host.cover(Cover::Allocation).to_vec();
+    set_up.extend(host.cover(Cover::FirstCall));
+    let more_ns = length(&both(&left.idle, &super::union(set_up)));
+    percent(loading_ns.saturating_add(more_ns), idle_ns) >= FIRST_RUN_PCT
+}
+
+/// The cause with most of the time; of equal ones the first.
+fn largest(found: Vec<(Cause, Vec<Interval>)>) -> Option<(Cause, Vec<Interval>)> {
     let mut most: Option<(i64, Cause, Vec<Interval>)> = None;
     for (cause, times) in found {
         let ns = length(&times);
@@ -145,19 +173,31 @@ pub(crate) fn explain(
             most = Some((ns, cause, times));
         }
     }
-    let (_, cause, dealt) = most?;
-    // (What the CPU did is said of all of the idle time, not only of what no other cause explains.)
+    most.map(|(_, cause, times)| (cause, times))
+}
+
+/// The times of a cause that are reported. What the CPU did is said of all of the idle time, not only of what no other cause
+/// explains, which is `dealt`.
+fn times_of(
+    cause: Cause,
+    dealt: Vec<Interval>,
+    idle: &Idle,
+    host: &Host,
+    gaps: &Gaps,
+) -> Vec<Interval> {
     let during = |cover| both(&idle.idle, host.cover(cover));
-    let times = match cause {
+    let without_all = |times: Vec<Interval>, covers: &[Cover]| {
+        covers.iter().fold(times, |left, cover| without(&left, host.cover(*cover)))
+    };
+    match cause {
         Cause::DataLoader => during(Cover::DataLoader),
         Cause::Overhead => during(Cover::Overhead),
         Cause::Allocation => during(Cover::Allocation),
         Cause::Op => during(Cover::Work),
-        Cause::Python => without(&during(Cover::Python), host.cover(Cover::Work)),
+        Cause::Python => without_all(during(Cover::Python), &[Cover::Work]),
         Cause::Compiled => {
             let other = [Cover::Work, Cover::Python, Cover::Runtime, Cover::Overhead];
-            let compiled = during(Cover::Compiled);
-            other.into_iter().fold(compiled, |left, cover| without(&left, host.cover(cover)))
+            without_all(during(Cover::Compiled), &other)
         }
         Cause::Runtime => during(Cover::Runtime),
         Cause::Unknown => {
@@ -169,23 +209,14 @@ pub(crate) fn explain(
                 Cover::Overhead,
                 Cover::DataLoader,
             ];
-            all.into_iter().fold(idle.idle.clone(), |left, cover| without(&left, host.cover(cover)))
+            without_all(idle.idle.clone(), &all)
         }
-        Cause::Queued => both(&idle.idle, &super::union(of(Gap::queued))),
+        Cause::Queued => both(&idle.idle, &super::union(parts(gaps, Gap::queued))),
         // (As the column of the stages counts it.)
         Cause::Paced => {
-            let late = both(&idle.idle, &super::union(of(Gap::until_launch)));
-            let late = without(&late, host.cover(Cover::DataLoader));
-            without(&late, host.cover(Cover::Allocation))
+            let late = both(&idle.idle, &super::union(parts(gaps, Gap::until_launch)));
+            without_all(late, &[Cover::DataLoader, Cover::Allocation])
         }
         Cause::SetUp | Cause::Sync => dealt,
-    };
-    let loader_ns = length(&during(Cover::DataLoader));
-    let within = |ns: &&i64| {
-        let before = idle.idle.partition_point(|(from, _)| from <= *ns);
-        before.checked_sub(1).is_some_and(|at| **ns < idle.idle[at].1)
-    };
-    let n_frees = host.frees.iter().filter(within).count() as u64;
-    let (of_steps, warm) = (idle.of_steps, host.warm);
-    Some(Explained { cause, times, idle_ns, window_ns, of_steps, loader_ns, n_frees, warm })
+    }
 }

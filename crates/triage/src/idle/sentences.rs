@@ -51,85 +51,25 @@ impl Device<'_, '_> {
         if self.explained.of_steps { "the profiler steps" } else { "the GPU span" }
     }
 
+    fn share_of_window(&self, ns: i64) -> String {
+        units::percent(percent(ns, self.explained.window_ns))
+    }
+
     fn share(&self, ns: i64) -> String {
-        format!("{} of {}", units::percent(percent(ns, self.explained.window_ns)), self.window())
+        format!("{} of {}", self.share_of_window(ns), self.window())
     }
 
     /// The sentences about idle time. `limits` are the parts of the run that the CPU limits.
     #[inline(never)]
     pub(crate) fn sentences(&mut self, limits: Option<Limited<'_>>) -> String {
-        let Explained { cause, idle_ns, .. } = self.explained;
-        let (cause, idle_ns) = (*cause, *idle_ns);
-        let ns = self.explained.ns();
-        let part =
-            if ns == idle_ns { "it".to_owned() } else { format!("{} of it", units::time(ns)) };
-        let several = self.gpu != "The GPU";
-        let idle = format!(" is idle for {} ({})", units::time(idle_ns), self.share(idle_ns));
-        let mut text = format!("{}{idle}", self.gpu);
-        let what = match cause {
-            Cause::Queued => self.queued(&part),
-            Cause::DataLoader => format!("; for {part} the CPU is in the data loader."),
-            Cause::SetUp if self.explained.warm => {
-                format!("; in {part} the CPU loads kernels or sets up libraries.")
-            }
-            Cause::SetUp => format!(
-                "; in {part} the CPU loads kernels or sets up libraries and memory, as in a first run. Profile after a few \
-                 warm-up iterations: later ones do not wait for this."
-            ),
-            Cause::Allocation if self.explained.n_frees >= FREES => format!(
-                "; for {part} the CPU allocates or frees GPU memory, with {} calls that give memory back to the driver: PyTorch's \
-                 allocator does so when an allocation fails, or where torch.cuda.empty_cache() is called. Reduce the peak of \
-                 memory (a smaller batch, activation checkpointing).",
-                units::count(self.explained.n_frees)
-            ),
-            Cause::Allocation => format!("; for {part} the CPU allocates or frees GPU memory."),
-            Cause::Overhead => format!(
-                "; for {part} the CPU is in profiler overhead, which a run without the profiler does not have."
-            ),
-            Cause::Sync => format!(
-                "; {part} falls in or after calls in which the CPU waits for the GPU, so no work is queued."
-            ),
-            Cause::Paced => {
-                let n = self.gaps.all.iter().filter(|gap| gap.is_paced()).count() as u64;
-                match limits {
-                    Some(Limited { parts, stages_ns, action }) => {
-                        let gaps = match stages_ns {
-                            None => format!(
-                                "{} of it in {} shorter than 1 ms before a late launch",
-                                units::time(ns),
-                                units::plural(n, "gap", "gaps"),
-                            ),
-                            Some(ns) => format!(
-                                "{} of it in gaps shorter than 1 ms before {} late launches",
-                                units::time(ns),
-                                if parts.contains(" and ") { "their" } else { "its" },
-                            ),
-                        };
-                        let gpu = if several { self.gpu } else { "the GPU" };
-                        text = format!("The CPU limits {parts}: {gpu}{idle}");
-                        format!(", {gaps}.{action}")
-                    }
-                    None => format!(
-                        "; {part} is in {} shorter than 1 ms, each before a late launch.",
-                        units::plural(n, "gap", "gaps"),
-                    ),
-                }
-            }
-            Cause::Op => format!("; for {part} the CPU runs PyTorch ops."),
-            Cause::Python => format!("; for {part} the CPU runs Python code outside any op."),
-            Cause::Compiled => format!(
-                "; for {part} the CPU is in compiled code, between its recorded ops and runtime calls."
-            ),
-            Cause::Runtime => format!("; for {part} the CPU is in runtime calls."),
-            Cause::Unknown => format!("; no CPU activity is recorded for {part}."),
-        };
-        text.push_str(&what);
-        let loader_ns = self.explained.loader_ns;
-        if cause != Cause::DataLoader && percent(loader_ns, idle_ns) >= SECOND_PCT {
+        let Explained { cause, idle_ns, loader_ns, .. } = *self.explained;
+        let mut text = self.idle_sentence(limits);
+        let much_loader = percent(loader_ns, idle_ns) >= SECOND_PCT;
+        if cause != Cause::DataLoader && much_loader {
             let ns = units::time(loader_ns);
             text.push_str(&format!(" For {ns} of the idle time the CPU is in the data loader."));
         }
-        if cause == Cause::DataLoader || percent(loader_ns, idle_ns) >= SECOND_PCT {
+        if cause == Cause::DataLoader || much_loader {
             text.push_str(&self.loader());
         }
         let waits = matches!(
@@ -146,6 +86,84 @@ impl Device<'_, '_> {
         }
         text.push_str(&self.pauses());
         text
+    }
+
+    /// How long the GPU is idle, and the cause.
+    fn idle_sentence(&self, limits: Option<Limited<'_>>) -> String {
+        let Explained { cause, idle_ns, .. } = *self.explained;
+        let idle = format!(" is idle for {} ({})", units::time(idle_ns), self.share(idle_ns));
+        match limits {
+            Some(limited) if cause == Cause::Paced => self.limited(limited, &idle),
+            _ => format!("{}{idle}{}", self.gpu, self.cause_clause()),
+        }
+    }
+
+    /// The clause about the cause, with the mark before it and the end of the sentence.
+    fn cause_clause(&self) -> String {
+        let Explained { cause, idle_ns, n_frees, warm, .. } = *self.explained;
+        let ns = self.explained.ns();
+        let part =
+            if ns == idle_ns { "it".to_owned() } else { format!("{} of it", units::time(ns)) };
+        match cause {
+            Cause::Queued => self.queued(&part),
+            Cause::DataLoader => format!("; for {part} the CPU is in the data loader."),
+            Cause::SetUp if warm => {
+                format!("; in {part} the CPU loads kernels or sets up libraries.")
+            }
+            Cause::SetUp => format!(
+                "; in {part} the CPU loads kernels or sets up libraries and memory, as in a first run. Profile after a few \
+                 warm-up iterations: later ones do not wait for this."
+            ),
+            Cause::Allocation if n_frees >= FREES => format!(
+                "; for {part} the CPU allocates or frees GPU memory, with {} calls that give memory back to the driver: PyTorch's \
+                 allocator does so when an allocation fails, or where torch.cuda.empty_cache() is called. Reduce the peak of \
+                 memory (a smaller batch, activation checkpointing).",
+                units::count(n_frees)
+            ),
+            Cause::Allocation => format!("; for {part} the CPU allocates or frees GPU memory."),
+            Cause::Overhead => format!(
+                "; for {part} the CPU is in profiler overhead, which a run without the profiler does not have."
+            ),
+            Cause::Sync => format!(
+                "; {part} falls in or after calls in which the CPU waits for the GPU, so no work is queued."
+            ),
+            Cause::Paced => format!(
+                "; {part} is in {} shorter than 1 ms, each before a late launch.",
+                self.paced_gaps(),
+            ),
+            Cause::Op => format!("; for {part} the CPU runs PyTorch ops."),
+            Cause::Python => format!("; for {part} the CPU runs Python code outside any op."),
+            Cause::Compiled => format!(
+                "; for {part} the CPU is in compiled code, between its recorded ops and runtime calls."
+            ),
+            Cause::Runtime => format!("; for {part} the CPU is in runtime calls."),
+            Cause::Unknown => format!("; no CPU activity is recorded for {part}."),
+        }
+    }
+
+    fn paced_gaps(&self) -> String {
+        let n = self.gaps.all.iter().filter(|gap| gap.is_paced()).count() as u64;
+        units::plural(n, "gap", "gaps")
+    }
+
+    /// The sentence where the CPU limits the run by its launches.
+    fn limited(&self, limited: Limited<'_>, idle: &str) -> String {
+        let Limited { parts, stages_ns, action } = limited;
+        let gaps = match stages_ns {
+            None => format!(
+                "{} of it in {} shorter than 1 ms before a late launch",
+                units::time(self.explained.ns()),
+                self.paced_gaps(),
+            ),
+            Some(ns) => format!(
+                "{} of it in gaps shorter than 1 ms before {} late launches",
+                units::time(ns),
+                if parts.contains(" and ") { "their" } else { "its" },
+            ),
+        };
+        let several = self.gpu != "The GPU";
+        let gpu = if several { self.gpu } else { "the GPU" };
+        format!("The CPU limits {parts}: {gpu}{idle}, {gaps}.{action}")
     }
 
     /// Idle time with work queued: what ends it.
@@ -230,87 +248,34 @@ impl Device<'_, '_> {
     fn pauses(&mut self) -> String {
         let mut listed: Vec<Gap> = self.gaps.pauses().copied().collect();
         let none = listed.is_empty();
-        if none && self.explained.cause != Cause::Paced {
-            // (A gap that comes in each step is longest by chance: its like stand with it.)
-            let longest_ns = self.gaps.all.iter().map(Gap::ns).max().unwrap_or_default();
-            let alike = |gap: &&Gap| gap.ns() > 0 && gap.ns() >= longest_ns / 2;
-            listed.extend(self.gaps.all.iter().filter(alike));
-            if listed.len() > MOST_ALIKE {
-                listed.clear();
-            }
+        if none {
+            listed = self.longest();
         }
-        let trace = self.trace;
-        // (What the CPU does once the work is queued explains nothing, but for a call that waits.)
-        let until_launch =
-            |gap: &Gap| (gap.times.0, gap.queued().map_or(gap.times.1, |queued| queued.0));
-        let is_queued = |gap: &Gap| {
-            let queued_ns = gap.times.1.saturating_sub(until_launch(gap).1);
-            percent(queued_ns, gap.ns()) >= ALL_PCT
-        };
-        let piece = |gap: &Gap| if is_queued(gap) { gap.times } else { until_launch(gap) };
-        let pieces: Vec<(Interval, Option<TrackId>)> =
-            listed.iter().map(|gap| (piece(gap), gap.launch.map(|row| trace.track(row)))).collect();
-        let found = places(trace, &pieces, self.explained.window_ns);
-        // Gaps of one place together.
-        let mut by_place: Vec<(String, Vec<Gap>)> = Vec::new();
-        for (gap, place) in listed.iter().zip(&found) {
-            let queued_ns = gap.times.1.saturating_sub(until_launch(gap).1);
-            let place = if is_queued(gap) {
-                let call = Place { call: place.call, ..Place::default() };
-                let cpu = cpu_in(trace, self.linker, piece(gap), &call);
-                cpu.map_or(", with work queued".to_owned(), |cpu| {
-                    format!(", with work queued and {cpu}")
-                })
-            } else if percent(queued_ns, gap.ns()) >= LONGEST_PCT {
-                let last = units::time(queued_ns);
-                format!(
-                    "{}; for the last {last} of it work is queued",
-                    in_words(trace, self.linker, piece(gap), place)
-                )
-            } else {
-                in_words(trace, self.linker, piece(gap), place)
-            };
-            match by_place.iter_mut().find(|(known, _)| *known == place) {
-                Some((_, gaps)) => gaps.push(*gap),
-                None => by_place.push((place, vec![*gap])),
-            }
-        }
+        let mut by_place = self.by_place(&listed);
         // (Of a gap that is all of the idle time the sentence has said everything but its place.)
         let all_of_it = |gaps: &[Gap]| gaps.iter().any(|gap| gap.ns() == self.explained.idle_ns);
         by_place.retain(|(place, gaps)| !place.is_empty() || !(none || all_of_it(gaps)));
-        let sum = |gaps: &[Gap]| gaps.iter().fold(0_i64, |sum, gap| sum.saturating_add(gap.ns()));
         if none {
             // Only the place with most of the time, if that is much.
-            let most = by_place.into_iter().max_by_key(|(_, gaps)| sum(gaps));
-            let is_much = |gaps: &[Gap]| percent(sum(gaps), self.explained.idle_ns) >= LONGEST_PCT;
+            let most = by_place.into_iter().max_by_key(|(_, gaps)| sum_ns(gaps));
+            let is_much =
+                |gaps: &[Gap]| percent(sum_ns(gaps), self.explained.idle_ns) >= LONGEST_PCT;
             by_place = most.filter(|(_, gaps)| is_much(gaps)).into_iter().collect();
         }
-        let share = |ns: i64| units::percent(percent(ns, self.explained.window_ns));
-        let told: Vec<String> = by_place
-            .iter()
-            .map(|(place, gaps)| {
-                let ns = sum(gaps);
-                let (time, share) = (units::time(ns), share(ns));
-                match gaps.as_slice() {
-                    [gap] => {
-                        let begun_ns = gap.times.0.saturating_sub(self.zero_ns);
-                        format!("{time} ({share}) from {} on{place}", units::time(begun_ns))
-                    }
-                    several => format!("{} of together {time} ({share}){place}", several.len()),
-                }
-            })
-            .collect();
+        let told: Vec<String> =
+            by_place.iter().map(|(place, gaps)| self.gaps_at(place, gaps)).collect();
         match told.as_slice() {
             [] => String::new(),
             [one] if none && listed.len() > 1 => {
                 if by_place.iter().any(|(_, gaps)| gaps.len() == listed.len()) {
                     format!(" The longest gaps are {one}.")
                 } else {
+                    let ns = sum_ns(&listed);
                     format!(
                         " {} gaps are at least half as long as the longest, together {} ({}). Among them: {one}.",
                         listed.len(),
-                        units::time(sum(&listed)),
-                        share(sum(&listed))
+                        units::time(ns),
+                        self.share_of_window(ns)
                     )
                 }
             }
@@ -318,6 +283,93 @@ impl Device<'_, '_> {
             all => format!(" Gaps above 10% of {}: {}.", self.window(), all.join("; ")),
         }
     }
+
+    /// The longest gap and those of its length; none where they are many, or where only the pace of the launches explains them.
+    fn longest(&self) -> Vec<Gap> {
+        if self.explained.cause == Cause::Paced {
+            return Vec::new();
+        }
+        // (A gap that comes in each step is longest by chance: its like stand with it.)
+        let longest_ns = self.gaps.all.iter().map(Gap::ns).max().unwrap_or_default();
+        let alike = |gap: &&Gap| gap.ns() > 0 && gap.ns() >= longest_ns / 2;
+        let gaps: Vec<Gap> = self.gaps.all.iter().filter(alike).copied().collect();
+        if gaps.len() > MOST_ALIKE { Vec::new() } else { gaps }
+    }
+
+    /// Gaps of one place together, in the order of their first gaps; each place in words.
+    fn by_place(&mut self, listed: &[Gap]) -> Vec<(String, Vec<Gap>)> {
+        let trace = self.trace;
+        let pieces: Vec<(Interval, Option<TrackId>)> = listed
+            .iter()
+            .map(|gap| (explaining(gap), gap.launch.map(|row| trace.track(row))))
+            .collect();
+        let found = places(trace, &pieces, self.explained.window_ns);
+        let mut by_place: Vec<(String, Vec<Gap>)> = Vec::new();
+        for (gap, place) in listed.iter().zip(&found) {
+            let place = self.place_of(gap, place);
+            match by_place.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, gaps)) => gaps.push(*gap),
+                None => by_place.push((place, vec![*gap])),
+            }
+        }
+        by_place
+    }
+
+    /// Where the CPU is in a gap, in words, and whether work is queued.
+    fn place_of(&mut self, gap: &Gap, place: &Place) -> String {
+        let (trace, times) = (self.trace, explaining(gap));
+        if is_queued(gap) {
+            let call = Place { call: place.call, ..Place::default() };
+            let cpu = cpu_in(trace, self.linker, times, &call);
+            return cpu.map_or(", with work queued".to_owned(), |cpu| {
+                format!(", with work queued and {cpu}")
+            });
+        }
+        let place = in_words(trace, self.linker, times, place);
+        if percent(queued_ns(gap), gap.ns()) < LONGEST_PCT {
+            return place;
+        }
+        let last = units::time(queued_ns(gap));
+        format!("{place}; for the last {last} of it work is queued")
+    }
+
+    /// The gaps of one place, with their time.
+    fn gaps_at(&self, place: &str, gaps: &[Gap]) -> String {
+        let ns = sum_ns(gaps);
+        let (time, share) = (units::time(ns), self.share_of_window(ns));
+        match gaps {
+            [gap] => {
+                let begun_ns = gap.times.0.saturating_sub(self.zero_ns);
+                format!("{time} ({share}) from {} on{place}", units::time(begun_ns))
+            }
+            several => format!("{} of together {time} ({share}){place}", several.len()),
+        }
+    }
+}
+
+fn sum_ns(gaps: &[Gap]) -> i64 {
+    gaps.iter().fold(0, |sum, gap| sum.saturating_add(gap.ns()))
+}
+
+/// A gap until the work that ends it was queued.
+fn until_queued(gap: &Gap) -> Interval {
+    (gap.times.0, gap.queued().map_or(gap.times.1, |queued| queued.0))
+}
+
+/// How long work was queued in a gap.
+fn queued_ns(gap: &Gap) -> i64 {
+    gap.times.1.saturating_sub(until_queued(gap).1)
+}
+
+/// Whether work was queued for nearly all of a gap.
+fn is_queued(gap: &Gap) -> bool {
+    percent(queued_ns(gap), gap.ns()) >= ALL_PCT
+}
+
+/// The part of a gap in which the place of the CPU explains it. (What the CPU does once the work is queued explains nothing, but
+/// for a call that waits.)
+fn explaining(gap: &Gap) -> Interval {
+    if is_queued(gap) { gap.times } else { until_queued(gap) }
 }
 
 /// A place of this time in words, with a comma before it; nothing where none is known.
