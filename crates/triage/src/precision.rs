@@ -9,6 +9,7 @@ use trace::Trace;
 
 use super::fuse::Ground;
 use super::site::Attribution;
+use super::wall::Wall;
 use timeline::gpu::Gpu;
 use timeline::percent;
 
@@ -35,10 +36,163 @@ enum Plain {
     Convolution,
 }
 
+impl Plain {
+    fn of(category: Category, name: &str) -> Option<Self> {
+        match category {
+            Category::Gemm if is_f32_without_tensor_cores(name) => Some(Self::Product),
+            Category::Conv if is_f32_convolution_without_tensor_cores(name) => {
+                Some(Self::Convolution)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The number format that is advised, and how much faster the device is in it.
+#[derive(Clone, Copy)]
+struct Faster {
+    peak: &'static Peak,
+    /// Whether it is TF32; else a format of 16 bits.
+    tf32: bool,
+    /// The peak rate in TFLOPS.
+    rate: f64,
+}
+
+impl Faster {
+    /// `None` where the device has nothing faster.
+    fn of(peak: &'static Peak) -> Option<Self> {
+        let tf32 = peak.tf32_tflops >= LEAST_GAIN * peak.f32_tflops;
+        let rate = if tf32 { peak.tf32_tflops } else { peak.half_tflops };
+        (rate >= LEAST_GAIN * peak.f32_tflops).then_some(Self { peak, tf32, rate })
+    }
+
+    /// The part of its time that a product of plain floats does not take in this format.
+    fn gain(self) -> f64 {
+        1.0 - self.peak.f32_tflops / self.rate
+    }
+
+    fn how(self) -> &'static str {
+        if self.tf32 {
+            "Call torch.set_float32_matmul_precision(\"high\") to run them as TF32, which rounds the inputs to 10 bits of mantissa, or \
+             use torch.autocast (bfloat16 or float16)."
+        } else {
+            "Use torch.autocast (float16, or bfloat16 from compute capability 8.0 on) to run them on tensor cores."
+        }
+    }
+
+    fn ratio(self) -> String {
+        let Self { peak, tf32, rate } = self;
+        let f32 = peak.f32_tflops;
+        let format = if tf32 { "TF32" } else { "16 bits" };
+        format!(
+            "the ratio of the peak rates of the {} ({f32} TFLOPS in 32 bits, {rate} TFLOPS in {format})",
+            peak.title
+        )
+    }
+}
+
+/// The time of plain 32-bit products and convolutions on a device.
+#[derive(Default)]
+struct PlainTime {
+    product_ns: i64,
+    convolution_ns: i64,
+    /// Part of both in attention that is advised to be fused.
+    shared_ns: i64,
+    /// By slice, sorted: the exposed time that goes away.
+    removed: Vec<(u32, i64)>,
+}
+
+impl PlainTime {
+    /// Convolutions count only on devices without TF32: with it, cuDNN may use tensor cores already and chose not to.
+    fn of(
+        gpu: &Gpu<'_>,
+        places: &Attribution,
+        exposed_ns: &[i64],
+        attention: &[u32],
+        faster: Faster,
+    ) -> Self {
+        let kinds: Vec<Option<Plain>> = gpu
+            .works
+            .iter()
+            .map(|work| Plain::of(work.category, gpu.trace.strings.get(work.name)))
+            .collect();
+        let mut found = Self::default();
+        for at in 0..gpu.len() {
+            let slice = gpu.slice(at);
+            let sum = match kinds[slice.work] {
+                None => continue,
+                Some(Plain::Product) if !places.site(at).is_of_convolution() => {
+                    &mut found.product_ns
+                }
+                Some(_) if !faster.tf32 => &mut found.convolution_ns,
+                Some(_) => continue,
+            };
+            *sum = sum.saturating_add(slice.dur_ns);
+            if attention.binary_search(&(at as u32)).is_ok() {
+                found.shared_ns = found.shared_ns.saturating_add(slice.dur_ns);
+            }
+            let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
+            found.removed.push((at as u32, (exposed_ns as f64 * faster.gain()) as i64));
+        }
+        found
+    }
+
+    fn total_ns(&self) -> i64 {
+        self.product_ns.saturating_add(self.convolution_ns)
+    }
+
+    fn what(&self) -> &'static str {
+        match (self.product_ns, self.convolution_ns) {
+            (_, 0) => "Matrix products",
+            (0, _) => "Convolutions",
+            _ => "Matrix products and convolutions",
+        }
+    }
+
+    /// The sentence about what is gained; `None` where it is too little to measure.
+    fn gain(&self, wall: &Wall, faster: Faster) -> Option<String> {
+        let saved_ns = wall.saved_ns(&self.removed);
+        let shorter_ns = self.removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        // (Less than that is hidden by the noise between two runs.)
+        let least_ns = wall.span_ns / 100;
+        if wall.is_unreal() || shorter_ns < least_ns || (saved_ns < least_ns && !wall.is_vague()) {
+            return None;
+        }
+        let ratio = faster.ratio();
+        // (Where all of it is saved, no wait is in the way.)
+        let is_vague = wall.is_vague() && percent(saved_ns, shorter_ns) < ALL_PCT;
+        Some(if is_vague {
+            format!(
+                "If they become faster by {ratio}, GPU time is {} shorter. How much sooner the run ends is not estimated: the CPU \
+                 waits for work of several streams, and which of them each wait is for is not recorded.",
+                units::time(shorter_ns)
+            )
+        } else {
+            format!(
+                "If they become faster by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.",
+                units::time(saved_ns),
+                units::percent(percent(saved_ns, wall.span_ns)),
+                wall.span(),
+            )
+        })
+    }
+
+    /// The sentence about what a fused attention would replace, after a space.
+    fn shared(&self) -> String {
+        match self.shared_ns {
+            0 => String::new(),
+            ns => format!(
+                " {} of these products belong to the attention that a fused kernel could replace: the two gains do not add up.",
+                units::time(ns)
+            ),
+        }
+    }
+}
+
 /// What plain 32-bit products and convolutions take, and what to do about it. `None` where that is below a fifth of the
 /// device's GPU time, where the device has nothing faster, or where its rates are not known.
 ///
-/// `attention` are the slices of attention that is advised to be fused. Convolutions count only on devices without TF32: with it, cuDNN may use tensor cores already and chose not to.
+/// `attention` are the slices of attention that is advised to be fused.
 #[inline(never)]
 pub(super) fn sentence(
     gpu: &Gpu<'_>,
@@ -47,98 +201,18 @@ pub(super) fn sentence(
     attention: &[u32],
 ) -> Option<String> {
     let Ground { run, wall, exposed_ns, peak, .. } = ground;
-    let facts = &run.facts;
-    let peak = peak.filter(|_| facts.platform == Platform::Cuda)?;
-    let (tf32, f32) = (peak.tf32_tflops, peak.f32_tflops);
-    let by_tf32 = tf32 >= LEAST_GAIN * f32;
-    let rate = if by_tf32 { tf32 } else { peak.half_tflops };
-    if rate < LEAST_GAIN * f32 {
-        return None;
-    }
-    let kinds: Vec<Option<Plain>> = gpu
-        .works
-        .iter()
-        .map(|work| {
-            let name = gpu.trace.strings.get(work.name);
-            match work.category {
-                Category::Gemm if is_f32_without_tensor_cores(name) => Some(Plain::Product),
-                Category::Conv if is_f32_convolution_without_tensor_cores(name) => {
-                    Some(Plain::Convolution)
-                }
-                _ => None,
-            }
-        })
-        .collect();
-    let (mut product_ns, mut convolution_ns, mut removed) = (0_i64, 0_i64, Vec::new());
-    let mut shared_ns = 0_i64;
-    for at in 0..gpu.len() {
-        let slice = gpu.slice(at);
-        let sum = match kinds[slice.work] {
-            None => continue,
-            Some(Plain::Product) if !places.site(at).is_of_convolution() => &mut product_ns,
-            Some(_) if !by_tf32 => &mut convolution_ns,
-            Some(_) => continue,
-        };
-        *sum = sum.saturating_add(slice.dur_ns);
-        if attention.binary_search(&(at as u32)).is_ok() {
-            shared_ns = shared_ns.saturating_add(slice.dur_ns);
-        }
-        let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
-        removed.push((at as u32, (exposed_ns as f64 * (1.0 - f32 / rate)) as i64));
-    }
-    let total_ns = product_ns.saturating_add(convolution_ns);
+    let peak = peak.filter(|_| run.facts.platform == Platform::Cuda)?;
+    let faster = Faster::of(peak)?;
+    let plain = PlainTime::of(gpu, places, exposed_ns, attention, faster);
+    let total_ns = plain.total_ns();
     // (Of the same slices, so that what ran before profiling is in neither.)
     let mut all_ns = 0_i64;
     gpu.each_slice(|slice| all_ns = all_ns.saturating_add(slice.dur_ns));
     if percent(total_ns, all_ns) < LEAST_PCT {
         return None;
     }
-    let how = if by_tf32 {
-        "Call torch.set_float32_matmul_precision(\"high\") to run them as TF32, which rounds the inputs to 10 bits of mantissa, or \
-         use torch.autocast (bfloat16 or float16)."
-    } else {
-        "Use torch.autocast (float16, or bfloat16 from compute capability 8.0 on) to run them on tensor cores."
-    };
-    let what = match (product_ns, convolution_ns) {
-        (_, 0) => "Matrix products",
-        (0, _) => "Convolutions",
-        _ => "Matrix products and convolutions",
-    };
-    let format = if by_tf32 { "TF32" } else { "16 bits" };
-    let saved_ns = wall.saved_ns(&removed);
-    let ratio = format!(
-        "the ratio of the peak rates of the {} ({f32} TFLOPS in 32 bits, {rate} TFLOPS in {format})",
-        peak.title
-    );
-    let shorter_ns = removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
-    // (Less than that is hidden by the noise between two runs.)
-    let least_ns = wall.span_ns / 100;
-    if wall.is_unreal() || shorter_ns < least_ns || (saved_ns < least_ns && !wall.is_vague()) {
-        return None;
-    }
-    // (Where all of it is saved, no wait is in the way.)
-    let is_vague = wall.is_vague() && percent(saved_ns, shorter_ns) < ALL_PCT;
-    let gain = if is_vague {
-        format!(
-            "If they become faster by {ratio}, GPU time is {} shorter. How much sooner the run ends is not estimated: the CPU \
-             waits for work of several streams, and which of them each wait is for is not recorded.",
-            units::time(shorter_ns)
-        )
-    } else {
-        format!(
-            "If they become faster by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.",
-            units::time(saved_ns),
-            units::percent(percent(saved_ns, wall.span_ns)),
-            wall.span(),
-        )
-    };
-    let shared = match shared_ns {
-        0 => String::new(),
-        ns => format!(
-            " {} of these products belong to the attention that a fused kernel could replace: the two gains do not add up.",
-            units::time(ns)
-        ),
-    };
+    let (what, how, shared) = (plain.what(), faster.how(), plain.shared());
+    let gain = plain.gain(wall, faster)?;
     Some(format!(
         "{what} of 32-bit floats run without tensor cores for {} ({} of GPU time). {how} {gain}{shared}",
         units::time(total_ns),

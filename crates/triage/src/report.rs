@@ -383,7 +383,6 @@ impl TriageReport {
             framework: _,
         } = self;
         let several = self.devices().len() > 1;
-        let several_stages = kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage);
         let table_of = |table: Table| if several { table } else { table.without("device") };
 
         let mut triage = Section::new("triage", "Triage");
@@ -403,28 +402,7 @@ impl TriageReport {
         if !kernels.is_empty() {
             table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));
         }
-        table.tables.push(
-            table_of(Table::of(
-                "kernel-table",
-                "Kernels by stage",
-                &above_cutoff(kernels, cutoff_pct),
-            ))
-            .without_missing(FROM_ARGUMENTS)
-            // Of one stage and all of it, both shares are the same.
-            .without(if several_stages { "" } else { "gpu_share_pct" })
-            .summing(&[
-                "total_ns",
-                "launches",
-                // Shares sum to the whole of one device, or of one stage.
-                match (several, several_stages) {
-                    (true, _) => "",
-                    (false, true) => "gpu_share_pct",
-                    (false, false) => "share_pct",
-                },
-            ])
-            .preview(PREVIEW)
-            .when_empty(NOTHING),
-        );
+        table.tables.push(table_of(self.by_stage_table(cutoff_pct)));
 
         let mut chances = Section::new("overlap", "Overlap opportunities");
         if !overlap_note.is_empty() {
@@ -444,6 +422,28 @@ impl TriageReport {
                 .when_empty("None is advised."),
         );
         vec![triage, table, chances, patterns]
+    }
+
+    /// Kernels by stage and name. Kernels below `cutoff_pct` of their stage are summed up in one row.
+    fn by_stage_table(&self, cutoff_pct: f64) -> Table {
+        let kernels = &self.kernels;
+        let several_stages = kernels.windows(2).any(|pair| pair[0].stage != pair[1].stage);
+        Table::of("kernel-table", "Kernels by stage", &above_cutoff(kernels, cutoff_pct))
+            .without_missing(FROM_ARGUMENTS)
+            // Of one stage and all of it, both shares are the same.
+            .without(if several_stages { "" } else { "gpu_share_pct" })
+            .summing(&[
+                "total_ns",
+                "launches",
+                // Shares sum to the whole of one device, or of one stage.
+                match (self.devices().len() > 1, several_stages) {
+                    (true, _) => "",
+                    (false, true) => "gpu_share_pct",
+                    (false, false) => "share_pct",
+                },
+            ])
+            .preview(PREVIEW)
+            .when_empty(NOTHING)
     }
 }
 

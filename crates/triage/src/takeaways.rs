@@ -118,48 +118,59 @@ pub(super) fn takeaways(
     trace::sort_by(&mut lost, |a, b| b.0.cmp(&a.0));
     let mut said: Vec<String> = lost.into_iter().map(|(_, text)| text).collect();
     said.append(&mut rest);
-    if percent(coverage.bare_ns, coverage.total_ns) >= BARE_PCT {
-        said.push(format!(
-            "TorchInductor gives {} of the GPU time no kernel names of its own (triton__...), so that what these kernels do is \
-             not known. Set torch._inductor.config.triton.unique_kernel_names = True, and record again.",
-            units::percent(percent(coverage.bare_ns, coverage.total_ns))
-        ));
-    }
-    let parallel = percent(time.total_ns, time.span_ns) / 100.0;
-    if parallel >= PARALLEL {
-        let windows = spans(seen.n_devices);
-        said.push(format!(
-            "Kernels run concurrently: durations sum to {parallel:.2} times {windows}. Shares of GPU time are of that sum, \
-             not of wall time."
-        ));
-    }
+    said.extend(without_names(coverage));
+    said.extend(concurrent(seen));
     // (Where the launches are the largest cause, that sentence says it.)
     if cause.is_some_and(|cause| cause != Cause::Paced) {
         said.extend(limits.map(Limits::sentence));
     }
-    let span = tables.span.as_deref().unwrap_or("the GPU span");
-    // (The bound of an attention needs the sizes of its products: what does not read them would print another one.)
-    let bounded = |row: &&FuseRow| row.pattern_id != "K04" || coverage.has_inputs;
-    let fusion =
-        tables.fuse.iter().filter(|row| row.priority.is_some_and(|priority| priority <= HEADLINE));
-    let bound = |row: &FuseRow| row.together.or(row.savings_bound_ns.zip(row.savings_pct));
-    let bounds = fusion.filter_map(|row| Some((row, bound(row)?)));
-    if let Some((best, (saved_ns, saved_pct))) = bounds.max_by_key(|(_, (ns, _))| *ns) {
-        let what = &best.pattern;
-        said.push(if bounded(&best) {
-            format!(
-                "Top fusion candidate: {what}. It saves at most {} ({} of {span}).",
-                units::time(saved_ns),
-                units::percent(saved_pct),
-            )
-        } else {
-            format!(
-                "Top fusion candidate: {what}. Its kernels take {}.",
-                units::time(best.related_ns)
-            )
-        });
-    }
+    said.extend(top_fusion(tables, coverage));
     said
+}
+
+/// That generated kernels have no names of their own.
+fn without_names(coverage: &Coverage) -> Option<String> {
+    let share_pct = percent(coverage.bare_ns, coverage.total_ns);
+    (share_pct >= BARE_PCT).then(|| {
+        format!(
+            "TorchInductor gives {} of the GPU time no kernel names of its own (triton__...), so that what these kernels do is \
+             not known. Set torch._inductor.config.triton.unique_kernel_names = True, and record again.",
+            units::percent(share_pct)
+        )
+    })
+}
+
+/// That durations sum to more than the GPU span.
+fn concurrent(Seen { time, n_devices, .. }: &Seen<'_>) -> Option<String> {
+    let parallel = percent(time.total_ns, time.span_ns) / 100.0;
+    (parallel >= PARALLEL).then(|| {
+        let windows = spans(*n_devices);
+        format!(
+            "Kernels run concurrently: durations sum to {parallel:.2} times {windows}. Shares of GPU time are of that sum, \
+             not of wall time."
+        )
+    })
+}
+
+/// The fusion that saves most, if that is a takeaway.
+fn top_fusion(tables: &DeviceTables, coverage: &Coverage) -> Option<String> {
+    let is_headline = |row: &&FuseRow| row.priority.is_some_and(|priority| priority <= HEADLINE);
+    let bound = |row: &FuseRow| row.together.or(row.savings_bound_ns.zip(row.savings_pct));
+    let fusion = tables.fuse.iter().filter(is_headline);
+    let bounds = fusion.filter_map(|row| Some((row, bound(row)?)));
+    let (best, (saved_ns, saved_pct)) = bounds.max_by_key(|(_, (ns, _))| *ns)?;
+    let what = &best.pattern;
+    // (The bound of an attention needs the sizes of its products: what does not read them would print another one.)
+    Some(if best.pattern_id != "K04" || coverage.has_inputs {
+        format!(
+            "Top fusion candidate: {what}. It saves at most {} ({} of {}).",
+            units::time(saved_ns),
+            units::percent(saved_pct),
+            tables.span.as_deref().unwrap_or("the GPU span"),
+        )
+    } else {
+        format!("Top fusion candidate: {what}. Its kernels take {}.", units::time(best.related_ns))
+    })
 }
 
 /// What shares of the time of all devices are of.

@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 
 use catalog::fuse_patterns::{ACTIVE, FusePattern, Text, patterns};
-use catalog::remedies::{RunFacts, RunType, applicable};
+use catalog::remedies::{Remedy, RunFacts, RunType, applicable};
 use catalog::{CopyRoute, copy_route, is_pageable, is_pinned};
 
 use super::context::context;
 use super::explain::{Figures, Saving, reason, signal};
 use super::groups::{Group, StageSums, candidates, groups, is_judged, stages};
 use super::note::note;
-use super::risk::{Evidence, Risk, Surroundings};
+use super::risk::{Evidence, Neighbours, Risk, Surroundings};
 use super::savings::Savings;
 use super::sweep::{NO_PARTNER, SliceOverlap, sweep};
 use super::verdict::{Case, LEAST_NS, Lever, Verdict, at_least, decide};
@@ -205,18 +205,25 @@ fn copy_facts(facts: &Facts<'_>, group: &Group, name: &str) -> RunFacts {
     }
 }
 
-/// The row of a kernel.
+/// What could be done about the exposed time of a group.
+struct Chance {
+    /// The remedy whose gates are open.
+    remedy: Option<&'static Remedy>,
+    /// What the bound counts.
+    saving: Saving,
+    /// The wall time that the remedy saves at most; `None` without a remedy, and where nothing limits the bound.
+    bound_ns: Option<i64>,
+}
+
 #[inline(never)]
-fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) -> OverlapRow {
-    let Facts { gpu, per_slice, attribution, surroundings, savings, wall, .. } = facts;
-    let work = &gpu.works[group.work];
-    let name = gpu.trace.strings.get(work.name);
-    let class = work.category.overlap_class();
-    let lever = Lever::of(work.category, copy_route(name));
-    let neighbours = surroundings.next_to(&group.instances);
-    let risk = neighbours.risk();
-    let Group { total_ns, exclusive_ns, hidden_ns, hidden_by_compute_ns, .. } = *group;
-    let fused = (lever == Lever::None).then(|| fused(gpu, group, *attribution)).flatten();
+fn chance(
+    facts: &Facts<'_>,
+    group: &Group,
+    lever: Lever,
+    name: &str,
+    neighbours: &Neighbours,
+) -> Chance {
+    let Facts { gpu, per_slice, savings, wall, .. } = facts;
     let place = match lever {
         Lever::Copy => copy_facts(facts, group, name),
         Lever::Overlap => collective_facts(facts, group, name),
@@ -244,48 +251,37 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
             savings.removable(group.stage, &group.instances, &neighbours.slices, tied, copies)?;
         Some(wall.saved_ns(&removed))
     });
-    let worth = wall.zip(bound_ns).and_then(|(wall, saved_ns)| wall.priority(saved_ns));
-    let advised = remedy.zip(worth).filter(|_| verdict == Verdict::Headroom);
+    let saving = match latency {
+        Some(_) => Saving::Latency,
+        None if halves => Saving::Half,
+        None => Saving::Hidden,
+    };
+    Chance { remedy, saving, bound_ns }
+}
+
+/// The row of a kernel.
+#[inline(never)]
+fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) -> OverlapRow {
+    let Facts { gpu, attribution, surroundings, wall, .. } = facts;
+    let work = &gpu.works[group.work];
+    let name = gpu.trace.strings.get(work.name);
+    let lever = Lever::of(work.category, copy_route(name));
+    let neighbours = surroundings.next_to(&group.instances);
+    let risk = neighbours.risk();
+    let Group { total_ns, exclusive_ns, hidden_ns, hidden_by_compute_ns, .. } = *group;
+    let chance = chance(facts, group, lever, name, &neighbours);
+    let worth = wall.zip(chance.bound_ns).and_then(|(wall, saved_ns)| wall.priority(saved_ns));
+    let advised = chance.remedy.zip(worth).filter(|_| verdict == Verdict::Headroom);
     // (Nothing moves where only the bytes change.)
-    let moves = !halves && latency.is_none();
-    let case_risk = if moves { risk } else { Risk::Low };
+    let case_risk = if chance.saving == Saving::Hidden { risk } else { Risk::Low };
     let case = Case { lever, risk: case_risk, advised, total_ns, busy_ns: stage.busy_ns };
     let (priority, recommendation) = decide(&case);
-    let span_ns = wall.map_or(0, |wall| wall.span_ns);
-    let hidden_by = hidden_by(gpu, group, per_slice);
-    let figures = Figures {
-        verdict,
-        lever,
-        risk,
-        advised: advised.map(|(remedy, _)| remedy).filter(|_| priority < 4),
-        total_ns,
-        busy_ns: stage.busy_ns,
-        exclusive_ns,
-        hidden_ns,
-        hidden_by_compute_ns,
-        hidden_by,
-        neighbours: &neighbours,
-        waits: surroundings.evidence(),
-        fused,
-        savings: bound_ns.map(|ns| (ns, span_ns)),
-        span: wall.map_or_else(|| "the GPU span".to_owned(), Wall::span),
-        linked: wall.is_some_and(|wall| wall.linked),
-        pageable: lever == Lever::Copy && is_pageable(name),
-        possible: remedy.is_some(),
-        saving: match &latency {
-            Some(_) => Saving::Latency,
-            None if halves => Saving::Half,
-            None => Saving::Hidden,
-        },
-        one_stream: stage.n_used < 2,
-    };
+    let advised = advised.map(|(remedy, _)| remedy).filter(|_| priority < 4);
+    let bound_ns = chance.bound_ns;
+    let judged = Judged { verdict, lever, advised, chance };
+    let figures = figures(facts, stage, group, &neighbours, judged);
     let share_of = |n: u64| percent(n as i64, neighbours.n as i64);
-    // The first of the longest.
-    let longest = group.instances.iter().copied().reduce(|best, at| {
-        let dur_ns = |at: u32| gpu.slice(at as usize).dur_ns;
-        if dur_ns(at) > dur_ns(best) { at } else { best }
-    });
-    let longest = longest.unwrap_or_default() as usize;
+    let longest = longest(gpu, group);
     let reason = reason(&figures);
     let advice = (priority, recommendation.as_deref(), reason.as_str());
     OverlapRow {
@@ -295,7 +291,7 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         verdict,
         kernel_name: name.to_owned(),
         category: work.category,
-        overlap_class: class,
+        overlap_class: work.category.overlap_class(),
         python_scope: attribution.and_then(|places| scope(gpu, group, places)),
         dependency_risk: risk,
         total_ns,
@@ -305,9 +301,9 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         hidden_by_compute_ns,
         exclusive_pct: percent(exclusive_ns, total_ns),
         hidden_pct: percent(hidden_ns, total_ns),
-        hidden_by: hidden_by.map(str::to_owned),
+        hidden_by: figures.hidden_by.map(str::to_owned),
         savings_bound_ns: bound_ns,
-        savings_pct: bound_ns.map(|ns| percent(ns, span_ns)),
+        savings_pct: bound_ns.map(|ns| percent(ns, span_ns(facts))),
         n_instances: neighbours.n,
         tight_pct: share_of(neighbours.tight),
         waited_pct: (surroundings.evidence() != Evidence::None)
@@ -318,6 +314,62 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
         recommendation,
         reason,
     }
+}
+
+/// What was decided about a group.
+struct Judged {
+    verdict: Verdict,
+    lever: Lever,
+    /// The remedy that is advised.
+    advised: Option<&'static Remedy>,
+    chance: Chance,
+}
+
+/// What the sentences of a row are made of.
+fn figures<'a>(
+    facts: &Facts<'a>,
+    stage: &StageSums,
+    group: &Group,
+    neighbours: &'a Neighbours,
+    judged: Judged,
+) -> Figures<'a> {
+    let Facts { gpu, per_slice, attribution, surroundings, wall, .. } = facts;
+    let Judged { verdict, lever, advised, chance: Chance { remedy, saving, bound_ns } } = judged;
+    let name = gpu.trace.strings.get(gpu.works[group.work].name);
+    Figures {
+        verdict,
+        lever,
+        risk: neighbours.risk(),
+        advised,
+        total_ns: group.total_ns,
+        busy_ns: stage.busy_ns,
+        exclusive_ns: group.exclusive_ns,
+        hidden_ns: group.hidden_ns,
+        hidden_by_compute_ns: group.hidden_by_compute_ns,
+        hidden_by: hidden_by(gpu, group, per_slice),
+        neighbours,
+        waits: surroundings.evidence(),
+        fused: (lever == Lever::None).then(|| fused(gpu, group, *attribution)).flatten(),
+        savings: bound_ns.map(|ns| (ns, span_ns(facts))),
+        span: wall.map_or_else(|| "the GPU span".to_owned(), Wall::span),
+        linked: wall.is_some_and(|wall| wall.linked),
+        pageable: lever == Lever::Copy && is_pageable(name),
+        possible: remedy.is_some(),
+        saving,
+        one_stream: stage.n_used < 2,
+    }
+}
+
+fn span_ns(facts: &Facts<'_>) -> i64 {
+    facts.wall.map_or(0, |wall| wall.span_ns)
+}
+
+/// The first of the longest instances.
+fn longest(gpu: &Gpu<'_>, group: &Group) -> usize {
+    let dur_ns = |at: u32| gpu.slice(at as usize).dur_ns;
+    let instances = group.instances.iter().copied();
+    let longest = instances.reduce(|best, at| if dur_ns(at) > dur_ns(best) { at } else { best });
+    longest.unwrap_or_default() as usize
 }
 
 /// The pattern whose fused kernel a group is, by its name or the op of its first instance.
