@@ -1,0 +1,185 @@
+//! What is advised where, and what it saves.
+
+use super::*;
+
+/// Kernels of one stage, 40 µs each and queued at once, so that time counts.
+fn advice_for(
+    names: &[&str],
+    stage: Stage,
+    change: impl Fn(&mut RunContext),
+    framework: Framework,
+) -> Fuse {
+    let mut fixture = Fixture::default();
+    for (name, at) in names.iter().zip(0_i64..) {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 1).link(at + 1);
+        fixture.push(launch);
+        let new = if name.starts_with("Mem") { slice("gpu_memset", name) } else { kernel(name) };
+        fixture.push(new.at(1_000_000 + at * 40_000, 40_000).link(at + 1));
+    }
+    let mut run = open(Platform::Cuda, Some(framework));
+    change(&mut run);
+    advised(&fixture.finish(), move |_| stage, |_| None, &of(framework), &run)
+}
+
+/// What is advised: the pattern and what replaces it.
+fn paths(fuse: &Fuse) -> Vec<(&str, &str)> {
+    let rows = fuse.rows.iter().filter(|row| row.priority.is_some());
+    rows.map(|row| (row.pattern_id.as_str(), row.candidate_fused_path.as_str())).collect()
+}
+
+#[test]
+fn a_remedy_is_advised_only_where_it_can_work() {
+    let train =
+        |names: &[&str], stage| paths_of(&advice_for(names, stage, |_| {}, Framework::Pytorch));
+    fn paths_of(fuse: &Fuse) -> Vec<(String, String)> {
+        paths(fuse).into_iter().map(|(id, path)| (id.to_owned(), path.to_owned())).collect()
+    }
+    let expect = |found: Vec<(String, String)>, expected: &[(&str, &str)]| {
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(id, path)| (id.as_str(), path.as_str())).collect();
+        assert_eq!(found, expected);
+    };
+    let rms = [POW, MEAN, ADD_NUMBER, RSQRT, MUL];
+    expect(
+        train(&rms, Stage::Forward),
+        &[("K01", "torch.nn.functional.rms_norm; Liger RMSNorm; torch.compile")],
+    );
+    // No kernel for add and RMSNorm does a LayerNorm.
+    expect(train(&[ADD, LAYER_NORM], Stage::Forward), &[("K05", "torch.compile")]);
+    // NewGELU is no SwiGLU.
+    let gelu = [SCALE, POW, SCALE, ADD, SCALE, TANH, ADD_NUMBER, MUL];
+    expect(
+        train(&gelu, Stage::Forward),
+        &[("K02", "torch.nn.functional.gelu(approximate=\"tanh\"); torch.compile")],
+    );
+    expect(train(&[SILU, MUL], Stage::Forward), &[("K02", "Liger SwiGLU; torch.compile")]);
+    // FlashAttention takes no bias; scaled_dot_product_attention does.
+    let sdpa = "torch.nn.functional.scaled_dot_product_attention";
+    expect(train(&[GEMM, ADD, SOFTMAX, GEMM], Stage::Forward), &[("K04", sdpa)]);
+    let both = format!("{sdpa}; FlashAttention");
+    expect(train(&[GEMM, SCALE, SOFTMAX, GEMM], Stage::Forward), &[("K04", both.as_str())]);
+    let pointwise = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<3>, at::native::(anonymous namespace)::PointwiseOpScalarFunctor<float, 3, 3, 0>, std::multiplies<float> >(int)";
+    expect(
+        train(&[FOREACH, FOREACH, pointwise, FOREACH], Stage::Optimizer),
+        &[("K12", "fused=True of torch.optim")],
+    );
+    // A framework's own kernels for routing are dedicated already.
+    let routing = ["_topk_forward", "_sum_bitmatrix_rows", "_combined_routing_compute", EXPERTS];
+    let vllm = advice_for(&routing, Stage::Decode, |_| {}, Framework::Vllm);
+    assert_eq!(paths(&vllm), []);
+    assert!(
+        vllm.note
+            .unwrap()
+            .contains("does not show that a replacement applies: Unfused expert routing (K13)")
+    );
+    // What a compiler made is fused.
+    let generated =
+        ["triton_red_fused_add_mean_mul_pow_rsqrt_0", "triton_red_fused_add_mean_mul_pow_rsqrt_1"];
+    expect(train(&[ADD, generated[0], ADD, generated[1]], Stage::Forward), &[]);
+    // vLLM's passes are not for training.
+    let borrowed = advice_for(
+        &[RMS_NORM, QUANT],
+        Stage::Forward,
+        |run| run.facts.run = Some(RunType::Training),
+        Framework::Vllm,
+    );
+    assert_eq!(paths(&borrowed), []);
+}
+
+#[test]
+fn an_all_reduce_stays_and_only_its_norm_is_saved() {
+    let on_rocm = |run: &mut RunContext| run.facts.platform = Platform::Rocm;
+    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], Stage::Decode, on_rocm, Framework::Vllm);
+    assert_eq!(paths(&fuse), [("K07", "all-reduce with RMSNorm of AITER")]);
+    let row = &fuse.rows[0];
+    assert_eq!((row.savings_bound_ns, row.related_ns), (Some(40_000), 40_000));
+    assert!(row.rationale.contains("This is an estimate"), "{}", row.rationale);
+    // vLLM's pass applies to small tensors only; how large these are is not recorded.
+    let fuse = advice_for(&[ALL_REDUCE, RMS_NORM, GEMM], Stage::Decode, |_| {}, Framework::Vllm);
+    assert_eq!(paths(&fuse), []);
+}
+
+#[test]
+fn what_a_fused_kernel_still_takes_is_no_saving() {
+    let rms = advice_for(
+        &[POW, MEAN, ADD_NUMBER, RSQRT, MUL],
+        Stage::Forward,
+        |_| {},
+        Framework::Pytorch,
+    );
+    assert_eq!(rms.rows[0].savings_bound_ns, Some(160_000), "four of five");
+    assert_eq!((rms.rows[0].priority, rms.rows[0].savings_pct), (Some(1), Some(80.0)));
+    // Where the GPU waits for the CPU, launches that go away save their CPU time, shorter kernels nothing.
+    let mut starved = Fixture::default();
+    for (name, at) in [POW, MEAN, ADD_NUMBER, RSQRT, MUL, GEMM].iter().zip(0_i64..) {
+        let launched_ns = at * 900_000;
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+        starved.push(launch.at(launched_ns, 1_000));
+        starved.push(kernel(name).at(launched_ns + 2_000, 50_000).link(at + 1));
+    }
+    let run = open(Platform::Cuda, Some(Framework::Pytorch));
+    let found =
+        advised(&starved.finish(), |_| Stage::Forward, |_| None, &of(Framework::Pytorch), &run);
+    assert_eq!(found.rows[0].savings_bound_ns, Some(3_600_000), "four launches of five");
+    let why = &found.rows[0].rationale;
+    assert!(why.contains("the CPU time of 4 launches that go away (3.60 ms in all"), "{why}");
+}
+
+#[test]
+fn a_launch_that_goes_away_takes_its_time_to_the_next_part() {
+    const ADDCMUL: &str = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<3>, at::native::(anonymous namespace)::PointwiseOpScalarFunctor<float, 3, 3, 0>, std::multiplies<float> >(int)";
+    // Launches 30 µs apart, one pause of 400 µs in between, and another kernel 1 ms later. The first is the longest, and stays.
+    let names = [FOREACH, ADDCMUL, ADDCMUL, ADDCMUL, ADDCMUL, GEMM];
+    let starts_us = [0, 30, 60, 460, 490, 1_490];
+    let mut fixture = Fixture::default();
+    for ((name, at), link) in names.iter().zip(starts_us).zip(1..) {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(link);
+        fixture.push(launch.at(at * 1_000, 1_000));
+        let kernel = kernel(name).at(at * 1_000 + 2_000, if at == 0 { 20_000 } else { 3_000 });
+        fixture.push(kernel.link(link));
+    }
+    let run = open(Platform::Cuda, Some(Framework::Pytorch));
+    let trace = fixture.finish();
+    let found = advised(&trace, |_| Stage::Optimizer, |_| None, &of(Framework::Pytorch), &run);
+    let row = found.rows.iter().find(|row| row.is_advice());
+    let why = &row.unwrap().rationale;
+    assert!(why.contains("4 launches that go away (490 µs in all"), "30, 400, 30, median: {why}");
+}
+
+#[test]
+fn batch_norm_in_training_mode_is_advised_for_inference_only() {
+    const COUNT: &str = "void at::native::vectorized_elementwise_kernel<2, at::native::CUDAFunctorOnSelf_add<long>, at::detail::Array<char*, 2> >(int)";
+    const STATISTICS: &str =
+        "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(int)";
+    const RUNNING: &str = "void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float)";
+    let advised = |norm, run: RunType, others: usize| {
+        let names = [&[CONV, COUNT, norm][..], &vec![CONV; others]].concat();
+        let change = |context: &mut RunContext| context.facts.run = Some(run);
+        advice_for(&names, Stage::Forward, change, Framework::Pytorch)
+    };
+    let found = advised(STATISTICS, RunType::Inference, 1);
+    assert_eq!(paths(&found), [("K17", "model.eval()")]);
+    assert!(found.rows[0].action.starts_with("If this is inference"), "{found:?}");
+    assert_eq!(found.rows[0].savings_bound_ns, Some(80_000), "no size is recorded");
+    assert_eq!(paths(&advised(STATISTICS, RunType::Training, 1)), []);
+    assert_eq!(paths(&advised(RUNNING, RunType::Inference, 1)), []);
+    assert_eq!(paths(&advised(STATISTICS, RunType::Inference, 100)), [], "below 2% of the stage");
+}
+
+#[test]
+fn gradients_filled_by_zero_grad_are_not_short_kernels_in_a_row() {
+    const FILL_KERNEL: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int)";
+    let mut fixture = Fixture::default();
+    let annotation = slice("user_annotation", "Optimizer.zero_grad#SGD.zero_grad");
+    fixture.push(annotation.on(1, 1).at(0, 500_000));
+    for at in 0..20_i64 {
+        let launch = slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).link(at + 1);
+        fixture.push(launch.at(1_000 + at * 1_000, 500));
+        fixture.push(kernel(FILL_KERNEL).at(1_000_000 + at * 10_000, 8_000).link(at + 1));
+    }
+    let trace = fixture.finish();
+    let mut run = RunContext::of(&trace, Platform::Cuda, Framework::Pytorch);
+    run.facts.run = Some(RunType::Training);
+    let found = advised(&trace, |_| Stage::Forward, |_| None, &of(Framework::Pytorch), &run);
+    assert_eq!(paths(&found), [("K16", "optimizer.zero_grad(set_to_none=True)")]);
+}
