@@ -4,17 +4,14 @@
 //! more than once: then the label that a merger writes before the pid (`[TP00] 4711`, SGLang's) identifies
 //! the rank, and of several that are left the last one before the slice counts. Such a match is not certain.
 
-use trace::{IdToken, Row, Trace};
+use trace::{IdToken, Row, SmallIndex, Trace};
 
 use crate::before_window::each_launch;
 use crate::gpu::Gpu;
 
-/// No launch.
-const NONE: u32 = u32::MAX;
-
 /// The launch of every GPU slice, parallel to [`Gpu`]'s order.
 pub struct Launches {
-    of_slice: Vec<Row>,
+    of_slice: Vec<Option<SmallIndex>>,
     /// Slices whose correlation several launches have, sorted.
     unsure: Vec<u32>,
 }
@@ -51,14 +48,14 @@ impl Launches {
                 let (_, last) = same[..same.partition_point(begun)].last()?;
                 (label(*last) == label(row)).then_some(*last)
             });
-            found.of_slice.push(launch.unwrap_or(NONE));
+            found.of_slice.push(launch.and_then(SmallIndex::new));
         });
         found
     }
 
     /// The launch of a GPU slice.
     pub fn of_slice(&self, slice: usize) -> Option<Row> {
-        self.of_slice.get(slice).copied().filter(|row| *row != NONE)
+        self.of_slice.get(slice).copied().flatten().map(SmallIndex::get)
     }
 
     /// Whether no other launch has the same correlation.

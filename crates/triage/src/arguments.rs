@@ -5,15 +5,12 @@ use std::collections::HashMap;
 
 use dialect::rocm;
 use report::units;
-use trace::{BuildIdHasher, Details, LaunchConfig, Row, StringId};
+use trace::{BuildIdHasher, Details, LaunchConfig, Row, SmallIndex, StringId};
 
 use super::attribution::Linker;
 use super::shapes::{Call, Gemm};
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
-
-/// Nothing is known.
-const NONE: u32 = u32::MAX;
 
 /// The arguments of every GPU slice.
 #[derive(Debug, Default)]
@@ -23,16 +20,17 @@ pub(crate) struct Arguments {
     /// Every distinct call of an op.
     pub calls: Vec<Call>,
     /// Index into `configs`, by slice.
-    config_of: Vec<u32>,
+    config_of: Vec<Option<SmallIndex>>,
     /// Index into `calls`, by slice.
-    call_of: Vec<u32>,
+    call_of: Vec<Option<SmallIndex>>,
     /// Whether the capture of a graph told it, by slice.
     captured: Vec<bool>,
-    known_configs: HashMap<LaunchConfig, u32, BuildIdHasher>,
+    known_configs: HashMap<LaunchConfig, Option<SmallIndex>, BuildIdHasher>,
 }
 
 /// The calls of one file that are known already, by op and inputs.
-pub(crate) type KnownCalls = HashMap<(StringId, StringId, StringId), u32, BuildIdHasher>;
+pub(crate) type KnownCalls =
+    HashMap<(StringId, StringId, StringId), Option<SmallIndex>, BuildIdHasher>;
 
 impl Arguments {
     /// What the trace itself tells; nothing without its details.
@@ -44,10 +42,9 @@ impl Arguments {
         details: Option<&Details>,
     ) -> Self {
         let n = gpu.len();
-        let unknown = || vec![NONE; n];
         let mut found = Self {
-            config_of: unknown(),
-            call_of: unknown(),
+            config_of: vec![None; n],
+            call_of: vec![None; n],
             captured: vec![false; n],
             ..Self::default()
         };
@@ -60,12 +57,12 @@ impl Arguments {
             let by_call = launch.and_then(|launch| details.launch(launch));
             let config = merge(details.launch(row), by_call);
             let call = launch.map_or("", |launch| gpu.trace.name_text(launch));
-            let config = config.map(|config| found.config(in_blocks(config, call)));
-            found.config_of[at] = config.unwrap_or(NONE);
+            let config = config.and_then(|config| found.config(in_blocks(config, call)));
+            found.config_of[at] = config;
             let op =
                 launch.and_then(|launch| linker.op_of(launch, gpu.trace.external(row), true).0);
             let call = op.and_then(|op| found.call(linker, details, op, &mut known));
-            found.call_of[at] = call.unwrap_or(NONE);
+            found.call_of[at] = call;
             at += 1;
         });
         found
@@ -87,22 +84,22 @@ impl Arguments {
         let call = linker.trace.name_text(launch);
         let told = details.launch(launch).map(|config| in_blocks(*config, call));
         let config = merge(own.map(|own| &self.configs[own as usize]), told.as_ref());
-        if let Some(config) = config.map(|config| self.config(config)) {
-            self.captured[slice] |= own != Some(config);
-            self.config_of[slice] = config;
+        if let Some(config) = config.and_then(|config| self.config(config)) {
+            self.captured[slice] |= own != Some(config.get());
+            self.config_of[slice] = Some(config);
         }
         let op = linker.op_of(launch, None, true).0;
         if let Some(call) = op.and_then(|op| self.call(linker, details, op, known)) {
             self.captured[slice] = true;
-            self.call_of[slice] = call;
+            self.call_of[slice] = Some(call);
         }
     }
 
-    fn config(&mut self, config: LaunchConfig) -> u32 {
+    fn config(&mut self, config: LaunchConfig) -> Option<SmallIndex> {
         let configs = &mut self.configs;
         *self.known_configs.entry(config).or_insert_with(|| {
             configs.push(config);
-            configs.len() as u32 - 1
+            SmallIndex::new(configs.len() as u32 - 1)
         })
     }
 
@@ -112,30 +109,25 @@ impl Arguments {
         details: &Details,
         op: Row,
         known: &mut KnownCalls,
-    ) -> Option<u32> {
+    ) -> Option<SmallIndex> {
         let inputs = details.inputs(op)?;
         let calls = &mut self.calls;
-        let index =
-            *known.entry((linker.trace.name(op), inputs.dims, inputs.types)).or_insert_with(|| {
-                let name = linker.trace.name_text(op);
-                let call =
-                    Call::of(name, details.texts.get(inputs.dims), details.texts.get(inputs.types));
-                call.map_or(NONE, |call| {
-                    calls.push(call);
-                    calls.len() as u32 - 1
-                })
-            });
-        (index != NONE).then_some(index)
+        *known.entry((linker.trace.name(op), inputs.dims, inputs.types)).or_insert_with(|| {
+            let name = linker.trace.name_text(op);
+            let (dims, types) = (details.texts.get(inputs.dims), details.texts.get(inputs.types));
+            calls.push(Call::of(name, dims, types)?);
+            SmallIndex::new(calls.len() as u32 - 1)
+        })
     }
 
     /// How a slice was launched, as an index of `configs`.
     pub(crate) fn config_index(&self, slice: usize) -> Option<u32> {
-        self.config_of.get(slice).copied().filter(|index| *index != NONE)
+        self.config_of.get(slice).copied().flatten().map(SmallIndex::get)
     }
 
     /// What the op of a slice was called with, as an index of `calls`.
     pub(crate) fn call_index(&self, slice: usize) -> Option<u32> {
-        self.call_of.get(slice).copied().filter(|index| *index != NONE)
+        self.call_of.get(slice).copied().flatten().map(SmallIndex::get)
     }
 
     /// The sizes of the matrix product of a slice's op.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use report::{Cell, Column, Row as ReportRow, Table, Unit};
 use serde::{Deserialize, Serialize};
-use trace::{Row, StreamId, Trace};
+use trace::{Row, SmallIndex, StreamId, Trace};
 
 use super::site::{Confidence, Site};
 use super::stages::{Stage, Stages};
@@ -15,8 +15,6 @@ use timeline::launches::Launches;
 use timeline::percent;
 use timeline::streams::{names, stream_labels};
 
-/// No launch is recorded.
-const NONE: Row = Row::MAX;
 /// Places of one kernel that are listed; the others are counted.
 const MOST_SITES: usize = 8;
 
@@ -28,7 +26,8 @@ pub struct TriageSlices {
     work_of: Vec<u32>,
     stage_of: Vec<Stage>,
     exposed_ns: Vec<i64>,
-    launch_of: Vec<Row>,
+    /// `None` where no launch is recorded.
+    launch_of: Vec<Option<SmallIndex>>,
     sites: Vec<Site>,
     site_of: Vec<u32>,
     /// The labels of streams, as the tables have them.
@@ -154,7 +153,7 @@ impl TriageSlices {
             work_of: (0..n).map(|at| gpu.slice(at).work as u32).collect(),
             stage_of: (0..n).map(|at| stages.stage(at)).collect(),
             exposed_ns,
-            launch_of: (0..n).map(|at| launches.of_slice(at).unwrap_or(NONE)).collect(),
+            launch_of: (0..n).map(|at| launches.of_slice(at).and_then(SmallIndex::new)).collect(),
             sites: places.sites,
             site_of: places.site_of,
             streams: stream_labels(gpu),
@@ -269,7 +268,7 @@ impl TriageSlices {
         let row = |number: usize, at: usize| {
             let slice = self.rows[at];
             let start_ns = trace.ts_ns(slice);
-            let launch = Some(self.launch_of[at]).filter(|launch| *launch != NONE);
+            let launch = self.launch_of[at].map(SmallIndex::get);
             let graph = self.sites[self.site_of[at] as usize].graph;
             InstanceRow {
                 number: number as u64 + 1,

@@ -1,9 +1,6 @@
 //! Nesting of slices of one kind on their threads: finds the innermost slice at a time, and its parents.
 
-use trace::{Flags, Row, Trace, TrackId, each_of, each_row};
-
-/// Nothing around.
-const NONE: u32 = u32::MAX;
+use trace::{Flags, Row, SmallIndex, Trace, TrackId, each_of, each_row};
 
 /// How deep a chain of callers is followed. Python itself ends at 1,000 calls, if nobody raises that; slices that
 /// overlap without nesting can make a chain of all of them.
@@ -28,7 +25,7 @@ pub(crate) struct Nest<'a> {
     /// By (track, start, longer first).
     pub(crate) rows: Vec<Row>,
     /// The place in `rows` of what lies around each.
-    around: Vec<u32>,
+    around: Vec<Option<SmallIndex>>,
     /// Where each track begins in `rows`, sorted by track.
     tracks: Vec<(TrackId, u32)>,
 }
@@ -90,7 +87,7 @@ impl<'a> Nest<'a> {
     /// What lies around a slice.
     #[inline(never)]
     pub(crate) fn around(&self, at: usize) -> Option<usize> {
-        self.around.get(at).filter(|around| **around != NONE).map(|around| *around as usize)
+        self.around.get(at).copied().flatten().map(SmallIndex::at)
     }
 }
 
@@ -127,11 +124,11 @@ fn by_track(trace: &Trace, rows: &[Row]) -> (Vec<Row>, Vec<(TrackId, u32)>) {
 /// called on its own thread); else the slice that was open. Frames of one thread overlap without nesting in real
 /// traces, so the ids are worth more than the times.
 #[inline(never)]
-fn around(trace: &Trace, rows: &[Row]) -> Vec<u32> {
+fn around(trace: &Trace, rows: &[Row]) -> Vec<Option<SmallIndex>> {
     let ids = |row: Row| trace.flags(row).has(Flags::PYTHON_IDS);
     let mut by_id: Vec<(i64, u32)> = Vec::new();
     let mut open: Vec<u32> = Vec::new();
-    let mut found: Vec<u32> = Vec::with_capacity(rows.len());
+    let mut found: Vec<Option<SmallIndex>> = Vec::with_capacity(rows.len());
     for of_track in rows.chunk_by(|a, b| trace.track(*a) == trace.track(*b)) {
         let from = found.len() as u32;
         by_id.clear();
@@ -155,7 +152,7 @@ fn around(trace: &Trace, rows: &[Row]) -> Vec<u32> {
                 .map(|found| by_id[found].1)
                 // (Whatever a file says, what lies around comes earlier: so every chain ends.)
                 .filter(|parent| *parent < at);
-            found.push(parent.or(open.last().copied()).unwrap_or(NONE));
+            found.push(parent.or(open.last().copied()).and_then(SmallIndex::new));
             open.push(at);
         });
     }

@@ -19,6 +19,7 @@ use timeline::gpu::{Extent, Gpu};
 use timeline::intervals::{Interval, length, union};
 use timeline::launches::Launches;
 use timeline::percent;
+use trace::SmallIndex;
 
 /// Below this share of the GPU span, in thousandths, nothing is advised.
 pub(crate) const LEAST_PERMILLE: i64 = 5;
@@ -27,8 +28,8 @@ pub(crate) const LEAST_NS: i64 = 10_000;
 /// Shares of the GPU span from which advice is of priority 1, 2 and 3, in thousandths.
 const PRIORITIES: [(u8, i64); 3] = [(1, 50), (2, 20), (3, LEAST_PERMILLE)];
 
-/// No limit, and no time.
-const UNKNOWN: i64 = i64::MAX;
+/// A time that nothing limits.
+const NO_LIMIT: i64 = i64::MAX;
 
 /// An earlier step that takes this share of the span before the first slice that counts is no part of it, in percent.
 const EARLIER_PCT: f64 = 1.0;
@@ -57,9 +58,6 @@ struct Wait {
     slice: u32,
 }
 
-/// No slice.
-const NONE: u32 = u32::MAX;
-
 /// What of the device held up a slice.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
@@ -67,20 +65,39 @@ struct Hold {
     stream: u32,
     /// How long its stream was idle before it for want of its launch, or of `after`; no limit where it is the stream's first.
     idle_ns: i64,
-    /// The slice of another stream that it waited for; [`NONE`] where no time shows one.
-    after: u32,
+    /// The slice of another stream that it waited for; `None` where no time shows one.
+    after: Option<SmallIndex>,
+}
+
+/// A time of each slice, where it is known, in eight bytes: `i64::MAX` is none, as no time of a trace is that long.
+#[derive(Debug)]
+struct Times(Vec<i64>);
+
+impl Times {
+    fn unknown(n: usize) -> Self {
+        Self(vec![i64::MAX; n])
+    }
+
+    #[inline]
+    fn get(&self, slice: usize) -> Option<i64> {
+        self.0.get(slice).copied().filter(|ns| *ns != i64::MAX)
+    }
+
+    fn set(&mut self, slice: usize, ns: i64) {
+        self.0[slice] = ns;
+    }
 }
 
 /// The GPU slices of a device with what held up each of them.
 #[derive(Debug)]
 pub(crate) struct Wall {
-    /// By slice: how much sooner it could begin for all its launch says; [`UNKNOWN`] where the launch is not recorded.
-    slack_ns: Vec<i64>,
-    /// By slice: when its launch began; [`UNKNOWN`] where it is not recorded.
-    launched_ns: Vec<i64>,
-    /// By slice: from the begin of its launch to the next launch on the same thread; [`UNKNOWN`] where that is not recorded, or
-    /// one call launched several slices.
-    spacing_ns: Vec<i64>,
+    /// By slice: how much sooner it could begin for all its launch says, where the launch is recorded.
+    slack_ns: Times,
+    /// By slice: when its launch began, where it is recorded.
+    launched_ns: Times,
+    /// By slice: from the begin of its launch to the next launch on the same thread, where that is recorded and the call launched
+    /// no other slice.
+    spacing_ns: Times,
     /// By slice.
     holds: Vec<Hold>,
     /// By stream: its last end.
@@ -124,9 +141,9 @@ impl Wall {
         let mut extent = Extent::default();
         let n = gpu.len();
         let mut wall = Self {
-            slack_ns: vec![UNKNOWN; n],
-            launched_ns: vec![UNKNOWN; n],
-            spacing_ns: vec![UNKNOWN; n],
+            slack_ns: Times::unknown(n),
+            launched_ns: Times::unknown(n),
+            spacing_ns: Times::unknown(n),
             holds: Vec::with_capacity(n),
             ends_ns: Vec::new(),
             n_streams: 0,
@@ -148,12 +165,12 @@ impl Wall {
             };
             let (begun_ns, over_ns) = (trace.ts_ns(launch), trace.end_ns(launch));
             wall.linked = true;
-            wall.launched_ns[at] = begun_ns;
+            wall.launched_ns.set(at, begun_ns);
             // (A copy from pageable memory blocks the CPU, although its call may be over before the copy is.)
             let copies = gpu.works[slice.work].kind == RawKind::Memcpy;
             // (A blocking copy begins before its call is over: with less to wait for, it begins as soon as it is launched.)
             let from_ns = if copies && over_ns > slice.start_ns { begun_ns } else { over_ns };
-            wall.slack_ns[at] = slice.start_ns.saturating_sub(from_ns).max(0);
+            wall.slack_ns.set(at, slice.start_ns.saturating_sub(from_ns).max(0));
             if copies && over_ns > slice.start_ns {
                 let waited_ns = over_ns.min(slice.end_ns()).saturating_sub(begun_ns).max(0);
                 wall.waits.push(Wait { until_ns: over_ns, waited_ns, slice: at as u32 });
@@ -181,8 +198,8 @@ impl Wall {
     /// The CPU time that a launch of these slices takes: the median time to the next launch of their thread. `None` where it is
     /// not recorded.
     pub(crate) fn launch_ns(&self, slices: impl Iterator<Item = u32>) -> Option<i64> {
-        let of = |at: u32| self.spacing_ns.get(at as usize).copied();
-        let mut times: Vec<i64> = slices.filter_map(of).filter(|ns| *ns != UNKNOWN).collect();
+        let of = |at: u32| self.spacing_ns.get(at as usize);
+        let mut times: Vec<i64> = slices.filter_map(of).collect();
         let middle = times.len().checked_sub(1)? / 2;
         trace::sort(&mut times);
         times.get(middle).copied()
@@ -190,12 +207,12 @@ impl Wall {
 
     /// The CPU time from the launch of a slice to the next one; no limit where it is not recorded.
     pub(crate) fn spacing_ns(&self, slice: u32) -> i64 {
-        self.spacing_ns.get(slice as usize).copied().unwrap_or(UNKNOWN)
+        self.spacing_ns.get(slice as usize).unwrap_or(NO_LIMIT)
     }
 
     /// Whether a slice has a launch call of its own.
     pub(crate) fn is_launched_alone(&self, slice: u32) -> bool {
-        self.spacing_ns.get(slice as usize).is_some_and(|ns| *ns != UNKNOWN)
+        self.spacing_ns.get(slice as usize).is_some()
     }
 
     /// How much sooner the window ends without this GPU time: `removed` is (slice, ns), sorted by slice.
@@ -222,25 +239,24 @@ impl Wall {
                 let place = (slice as usize).checked_sub(first);
                 place.and_then(|place| of_slices.get(place)).copied().unwrap_or_default()
             };
-            let launched_ns = self.launched_ns[at];
-            while launched_ns != UNKNOWN
-                && let Some(wait) = waits.next_if(|wait| wait.until_ns <= launched_ns)
-            {
-                // (A CPU that comes earlier only waits longer.)
-                cpu_ns = lead_of(wait.slice).min(cpu_ns.saturating_add(wait.waited_ns));
-            }
-            while launched_ns != UNKNOWN && loaded.next_if(|ns| **ns <= launched_ns).is_some() {
-                cpu_ns = 0;
+            if let Some(launched_ns) = self.launched_ns.get(at) {
+                while let Some(wait) = waits.next_if(|wait| wait.until_ns <= launched_ns) {
+                    // (A CPU that comes earlier only waits longer.)
+                    cpu_ns = lead_of(wait.slice).min(cpu_ns.saturating_add(wait.waited_ns));
+                }
+                while loaded.next_if(|ns| **ns <= launched_ns).is_some() {
+                    cpu_ns = 0;
+                }
             }
             let mut lead_ns = of_streams[hold.stream as usize];
-            let slack_ns = self.slack_ns[at];
-            if hold.after != NONE {
+            let slack_ns = self.slack_ns.get(at);
+            if let Some(after) = hold.after {
                 let free_ns = lead_ns.saturating_add(hold.idle_ns);
-                lead_ns = lead_of(hold.after).min(free_ns);
-                if slack_ns != UNKNOWN {
+                lead_ns = lead_of(after.get()).min(free_ns);
+                if let Some(slack_ns) = slack_ns {
                     lead_ns = lead_ns.min(cpu_ns.saturating_add(slack_ns));
                 }
-            } else if slack_ns != UNKNOWN {
+            } else if let Some(slack_ns) = slack_ns {
                 let launched_ns = cpu_ns.min(lead_ns.saturating_add(hold.idle_ns));
                 lead_ns = lead_ns.min(cpu_ns.saturating_add(slack_ns)).max(launched_ns);
             }

@@ -2,7 +2,7 @@
 
 use catalog::OverlapClass;
 use dialect::kineto;
-use trace::{Flags, Phase, StringId, Trace, each_row};
+use trace::{Flags, Phase, SmallIndex, StringId, Trace, each_row};
 
 use super::sweep::SliceOverlap;
 use crate::stages::Stage;
@@ -13,15 +13,12 @@ use timeline::launches::Launches;
 /// Start and end of each step, by start.
 type Windows = Vec<(i64, i64)>;
 
-/// Work outside all steps.
-const NO_STEP: u32 = u32::MAX;
-
 /// The step of every GPU slice, and the exposed compute of each stage in each step.
 pub(super) struct Savings<'a> {
     gpu: &'a Gpu<'a>,
     per_slice: &'a SliceOverlap,
-    /// Parallel to the slices; 0 everywhere when the file records no step.
-    step_of: Vec<u32>,
+    /// Parallel to the slices: the step of each, `None` outside all steps; 0 everywhere when the file records no step.
+    step_of: Vec<Option<SmallIndex>>,
     n_steps: usize,
     /// Exposed time of compute by stage, then step; `None` where the stage does not run in the step.
     compute_ns: Vec<Vec<Option<i64>>>,
@@ -37,17 +34,17 @@ impl<'a> Savings<'a> {
         stage_of: &'a [Stage],
     ) -> Self {
         let (windows, times_ns) = windows(gpu, launches);
-        let mut step_of: Vec<u32> = times_ns.iter().map(|ns| step_at(&windows, *ns)).collect();
-        let any = step_of.iter().any(|step| *step != NO_STEP);
+        let mut step_of: Vec<Option<SmallIndex>> =
+            times_ns.iter().map(|ns| step_at(&windows, *ns)).collect();
+        let any = step_of.iter().any(Option::is_some);
         let n_steps = if any { windows.len() } else { 1 };
         if !any {
-            step_of.fill(0);
+            step_of.fill(SmallIndex::new(0));
         }
         let mut compute_ns = vec![vec![None; n_steps]; Stage::EVERY.len()];
         for at in 0..gpu.len() {
-            let Some(ns) = compute_ns[stage_of[at] as usize].get_mut(step_of[at] as usize) else {
-                continue;
-            };
+            let Some(step) = step_of[at] else { continue };
+            let ns = &mut compute_ns[stage_of[at] as usize][step.at()];
             let computes = is_compute(gpu, at);
             let exclusive_ns = if computes { per_slice.exclusive_ns[at] } else { 0 };
             *ns = Some(ns.unwrap_or(0_i64).saturating_add(exclusive_ns));
@@ -68,7 +65,7 @@ impl<'a> Savings<'a> {
         tied: &[u32],
         whole_step: bool,
     ) -> Option<Vec<(u32, i64)>> {
-        if instances.iter().all(|at| self.step_of[*at as usize] == NO_STEP) {
+        if instances.iter().all(|at| self.step_of[*at as usize].is_none()) {
             return None;
         }
         let mut left_ns: Vec<i64> = (0..self.n_steps)
@@ -80,15 +77,15 @@ impl<'a> Savings<'a> {
             .collect();
         for at in neighbours.iter().map(|at| *at as usize) {
             let counts = is_compute(self.gpu, at) && (whole_step || self.stage_of[at] == stage);
-            if let Some(left_ns) = left_ns.get_mut(self.step_of[at] as usize).filter(|_| counts) {
+            if let Some(step) = self.step_of[at].filter(|_| counts) {
+                let left_ns = &mut left_ns[step.at()];
                 *left_ns = left_ns.saturating_sub(self.per_slice.exclusive_ns[at]);
             }
         }
         let mut removed = Vec::new();
         for at in instances.iter().filter(|at| tied.binary_search(at).is_err()) {
-            let Some(left_ns) = left_ns.get_mut(self.step_of[*at as usize] as usize) else {
-                continue;
-            };
+            let Some(step) = self.step_of[*at as usize] else { continue };
+            let left_ns = &mut left_ns[step.at()];
             let ns = self.per_slice.exclusive_ns[*at as usize].min((*left_ns).max(0));
             *left_ns = left_ns.saturating_sub(ns);
             removed.push((*at, ns));
@@ -161,8 +158,8 @@ fn steps(trace: &Trace) -> (Windows, Windows) {
     (on_cpu, on_gpu)
 }
 
-fn step_at(windows: &[(i64, i64)], ns: i64) -> u32 {
+fn step_at(windows: &[(i64, i64)], ns: i64) -> Option<SmallIndex> {
     let next = windows.partition_point(|(start_ns, _)| *start_ns <= ns);
     let inside = next.checked_sub(1).filter(|at| ns < windows[*at].1);
-    inside.map_or(NO_STEP, |at| at as u32)
+    SmallIndex::new(inside? as u32)
 }

@@ -10,8 +10,10 @@
 //!
 //! Work that was launched before the window counts nowhere, unless somebody asks, but it runs: it hides what it runs beside.
 
+use std::cmp::Reverse;
+
 use catalog::OverlapClass;
-use trace::{StreamId, Trace};
+use trace::{SmallIndex, StreamId, Trace};
 
 use timeline::gpu::Gpu;
 
@@ -24,14 +26,11 @@ pub(crate) struct SliceOverlap {
     pub hidden_ns: Vec<i64>,
     /// Something of class compute ran on another stream of the device.
     pub hidden_by_compute_ns: Vec<i64>,
-    /// The name (index into [`Gpu::works`]) that hid most of it, [`NO_PARTNER`] where nothing did.
-    pub partner: Vec<u32>,
+    /// The name (index into [`Gpu::works`]) that hid most of it, `None` where nothing did.
+    pub partner: Vec<Option<SmallIndex>>,
     /// What the devices did, in the order of the file's streams; the last is work without a stream.
     pub devices: Vec<DeviceOverlap>,
 }
-
-/// No other slice.
-pub(crate) const NO_PARTNER: u32 = u32::MAX;
 
 /// How much ran at once on one device, while anything ran that tables count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +67,7 @@ pub(crate) fn sweep(gpu: &Gpu<'_>, class_of: impl Fn(usize) -> OverlapClass) -> 
         exclusive_ns: vec![0; n],
         hidden_ns: vec![0; n],
         hidden_by_compute_ns: vec![0; n],
-        partner: vec![NO_PARTNER; n],
+        partner: vec![None; n],
         devices: Vec::new(),
     };
 
@@ -104,7 +103,7 @@ pub(crate) fn sweep(gpu: &Gpu<'_>, class_of: impl Fn(usize) -> OverlapClass) -> 
                 work: slice.work as u32,
                 counts: start < gpu.len(),
                 // The most arithmetic first, then the longer, then the earlier.
-                rank: (priority(class), slice.dur_ns, usize::MAX - start),
+                rank: (weight(class), slice.dur_ns, Reverse(start)),
                 partners: Vec::new(),
             };
             device.begin(active, class, &mut of_lane[lane], lane);
@@ -205,7 +204,7 @@ struct Active {
     work: u32,
     /// Whether tables count it.
     counts: bool,
-    rank: (u8, i64, usize),
+    rank: (u8, i64, Reverse<usize>),
     /// How long each other name was the weightiest beside it.
     partners: Vec<(u32, i64)>,
 }
@@ -285,7 +284,7 @@ impl DeviceState {
         class: OverlapClass,
         state: &mut LaneState,
         lane: usize,
-    ) -> u32 {
+    ) -> Option<SmallIndex> {
         self.n_active -= 1;
         state.n_active -= 1;
         self.n_streams -= usize::from(state.n_active == 0);
@@ -296,17 +295,15 @@ impl DeviceState {
                 self.computing -= lane;
             }
         }
-        let Some(at) = self.active.iter().position(|active| active.slice == slice) else {
-            return NO_PARTNER;
-        };
+        let at = self.active.iter().position(|active| active.slice == slice)?;
         let partners = self.active.swap_remove(at).partners;
-        let most = partners.into_iter().max_by_key(|(work, ns)| (*ns, u32::MAX - *work));
-        most.map_or(NO_PARTNER, |(work, _)| work)
+        let (work, _) = partners.into_iter().max_by_key(|(work, ns)| (*ns, Reverse(*work)))?;
+        SmallIndex::new(work)
     }
 }
 
 /// Who of several is called the one that hides: the class that gains most from the device first.
-fn priority(class: OverlapClass) -> u8 {
+fn weight(class: OverlapClass) -> u8 {
     match class {
         OverlapClass::Compute => 4,
         OverlapClass::Communication => 3,
@@ -352,8 +349,8 @@ mod tests {
         let name = |work: usize| gpu.trace.strings.get(gpu.works[work].name);
         let found = sweep(&gpu, |work| class(name(work)));
         let partners = found.partner.iter().map(|work| match *work {
-            NO_PARTNER => "",
-            work => ["c", "e", "m"].into_iter().find(|n| *n == name(work as usize)).unwrap(),
+            None => "",
+            Some(work) => ["c", "e", "m"].into_iter().find(|n| *n == name(work.at())).unwrap(),
         });
         let partners = partners.collect();
         (found, partners)
@@ -377,8 +374,8 @@ mod tests {
         let name = |work: usize| gpu.trace.strings.get(gpu.work(work).name);
         let found = sweep(&gpu, |work| class(name(work)));
         assert_eq!((found.hidden_ns, found.exclusive_ns), (vec![9, 0], vec![1, 5]));
-        assert_eq!(name(found.partner[0] as usize), "e");
-        assert_eq!(found.partner[1], NO_PARTNER);
+        assert_eq!(found.partner[0].map(|work| name(work.at())), Some("e"));
+        assert_eq!(found.partner[1], None);
         let device = &found.devices[0];
         assert_eq!((device.busy_ns, device.overlapped_ns, device.peak_streams), (15, 9, 2));
     }

@@ -12,7 +12,7 @@ use super::groups::{Group, StageSums, candidates, groups, is_judged, stages};
 use super::note::note;
 use super::risk::{Evidence, Neighbours, Risk, Surroundings};
 use super::savings::Savings;
-use super::sweep::{NO_PARTNER, SliceOverlap, sweep};
+use super::sweep::{SliceOverlap, sweep};
 use super::verdict::{Case, LEAST_NS, Lever, Verdict, at_least, decide};
 use super::{Concurrency, Overlap, OverlapOptions, OverlapRow};
 use crate::facts::Regions;
@@ -22,7 +22,7 @@ use crate::wall::{Removed, Wall};
 use timeline::gpu::Gpu;
 use timeline::launches::Launches;
 use timeline::percent;
-use trace::StringId;
+use trace::{SmallIndex, StringId};
 
 /// What overlaps, by stage and kernel name. `stage_of` gives the stage of each GPU slice.
 #[inline(never)]
@@ -385,14 +385,15 @@ fn fused(gpu: &Gpu<'_>, group: &Group, places: Option<&Attribution>) -> Option<&
 /// The name beside which its instances were hidden longest, each by its own weightiest partner.
 #[inline(never)]
 fn hidden_by<'a>(gpu: &Gpu<'a>, group: &Group, per_slice: &SliceOverlap) -> Option<&'a str> {
-    let mut found: Vec<(u32, i64)> = group
+    let mut found: Vec<(SmallIndex, i64)> = group
         .instances
         .iter()
-        .map(|at| (per_slice.partner[*at as usize], per_slice.hidden_ns[*at as usize]))
-        .filter(|(work, _)| *work != NO_PARTNER)
+        .filter_map(|at| {
+            Some((per_slice.partner[*at as usize]?, per_slice.hidden_ns[*at as usize]))
+        })
         .collect();
     let (work, _) = heaviest(&mut found)?;
-    Some(gpu.trace.strings.get(gpu.work(work as usize).name))
+    Some(gpu.trace.strings.get(gpu.work(work.at()).name))
 }
 
 /// The place that most of the time comes from: a line of Python, else an op, else a launch.

@@ -4,14 +4,11 @@ use std::collections::BTreeSet;
 
 use super::windows::StageWindow;
 
-/// No window.
-const NOBODY: u32 = u32::MAX;
-
 /// The window that counts at every point: of several the one with the higher rank, then the innermost.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
-    /// From here on the window counts, until the next entry. Sorted.
-    segments: Vec<(i64, u32)>,
+    /// From here on the window counts, or none does, until the next entry. Sorted.
+    segments: Vec<(i64, Option<u32>)>,
 }
 
 /// The windows before and after a point outside all windows.
@@ -38,7 +35,7 @@ impl Timeline {
         trace::sort(&mut bounds);
         // Of windows with one rank the later start is the inner one, and later starts have higher indexes.
         let mut open: BTreeSet<(u8, u32)> = BTreeSet::new();
-        let mut segments: Vec<(i64, u32)> = Vec::new();
+        let mut segments: Vec<(i64, Option<u32>)> = Vec::new();
         for (ns, begins, index) in bounds {
             let key = (windows.get(index as usize).map_or(0, StageWindow::rank), index);
             if begins {
@@ -46,7 +43,7 @@ impl Timeline {
             } else {
                 open.remove(&key);
             }
-            let counts = open.last().map_or(NOBODY, |(_, index)| *index);
+            let counts = open.last().map(|(_, index)| *index);
             match segments.last_mut() {
                 Some((at, last)) if *at == ns => *last = counts,
                 _ => segments.push((ns, counts)),
@@ -59,8 +56,7 @@ impl Timeline {
     /// The window that holds `ns`.
     pub(crate) fn at(&self, ns: i64) -> Option<u32> {
         let next = self.segments.partition_point(|(start, _)| *start <= ns);
-        let (_, index) = self.segments.get(next.checked_sub(1)?)?;
-        (*index != NOBODY).then_some(*index)
+        self.segments.get(next.checked_sub(1)?)?.1
     }
 
     /// The windows before and after `ns`, which is outside all windows.
@@ -72,8 +68,11 @@ impl Timeline {
         Neighbours {
             before: before
                 .zip(ended)
-                .map(|((_, index), (end, _))| (*index, ns.saturating_sub(*end))),
-            after: self.segments.get(next).map(|(start, index)| (*index, start.saturating_sub(ns))),
+                .and_then(|((_, window), (end, _))| Some(((*window)?, ns.saturating_sub(*end)))),
+            after: self
+                .segments
+                .get(next)
+                .and_then(|(start, window)| Some(((*window)?, start.saturating_sub(ns)))),
         }
     }
 

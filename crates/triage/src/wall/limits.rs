@@ -1,9 +1,9 @@
 //! What held up the slices of a device, and where the CPU waited: read from their times.
 
 use dialect::calls::synchronizes;
-use trace::{Flags, Phase, StringId, each_row};
+use trace::{Flags, Phase, SmallIndex, StringId, each_row};
 
-use super::{Hold, NONE, UNKNOWN, Wait, Wall};
+use super::{Hold, NO_LIMIT, Wait, Wall};
 use timeline::gpu::Gpu;
 use timeline::intervals::{Interval, both, length, union};
 use timeline::launches::Launches;
@@ -64,8 +64,8 @@ impl Wall {
     #[inline(never)]
     pub(super) fn add_holds(&mut self, gpu: &Gpu<'_>) {
         let mut streams: Vec<Option<trace::StreamId>> = Vec::new();
-        // By stream: the slice that ended last, and its end.
-        let mut last: Vec<(u32, i64)> = Vec::new();
+        // By stream: its last end so far.
+        let mut last: Vec<Option<i64>> = Vec::new();
         // Slices of all streams that are not over yet, and the one that ended last.
         let mut running: std::collections::BinaryHeap<std::cmp::Reverse<(i64, u32)>> =
             std::collections::BinaryHeap::new();
@@ -75,7 +75,7 @@ impl Wall {
             let known = streams.iter().position(|stream| *stream == slice.stream);
             let stream = known.unwrap_or_else(|| {
                 streams.push(slice.stream);
-                last.push((NONE, i64::MIN));
+                last.push(None);
                 streams.len() - 1
             });
             while let Some(std::cmp::Reverse(ended)) = running.peek().copied()
@@ -84,12 +84,10 @@ impl Wall {
                 over = Some(ended);
                 running.pop();
             }
-            let (before, free_ns) = last[stream];
-            let slack_ns = self.slack_ns[at];
-            let launched_ns = match slack_ns {
-                UNKNOWN => i64::MIN,
-                slack_ns => slice.start_ns.saturating_sub(slack_ns),
-            };
+            let free_ns = last[stream].unwrap_or(i64::MIN);
+            let slack_ns = self.slack_ns.get(at);
+            let launched_ns =
+                slack_ns.map_or(i64::MIN, |slack_ns| slice.start_ns.saturating_sub(slack_ns));
             let idle_ns = slice.start_ns.saturating_sub(free_ns).max(0);
             // (One that was free to begin earlier waited for what ended last before it began.)
             let ready_ns = free_ns.max(launched_ns);
@@ -99,20 +97,21 @@ impl Wall {
             self.holds.push(Hold {
                 stream: stream as u32,
                 idle_ns: match after {
-                    _ if before == NONE => UNKNOWN,
+                    _ if last[stream].is_none() => NO_LIMIT,
                     Some(_) => idle_ns,
                     // (Of a launch that came late, its way to the device; what takes longer is another wait.)
                     None if late_ns > 0 => idle_ns.min(late_ns.saturating_add(WAITED_NS)),
                     None => 0,
                 },
-                after: after.map_or(NONE, |(_, other)| other),
+                after: after.and_then(|(_, other)| SmallIndex::new(other)),
             });
             if slice.end_ns() >= free_ns {
-                last[stream] = (at as u32, slice.end_ns());
+                last[stream] = Some(slice.end_ns());
             }
             running.push(std::cmp::Reverse((slice.end_ns(), at as u32)));
         }
-        self.ends_ns = last.into_iter().map(|(_, end_ns)| end_ns).collect();
+        // (Each stream has a slice.)
+        self.ends_ns = last.into_iter().flatten().collect();
         let mut total_ns = vec![0_i64; self.ends_ns.len()];
         for (at, hold) in self.holds.iter().enumerate() {
             let sum = &mut total_ns[hold.stream as usize];
@@ -141,9 +140,8 @@ impl Wall {
                 busy_until = busy_until.max(Some(other.end_ns()));
             }
             let idle_ns = busy_until.map_or(0, |ns| slice.start_ns.saturating_sub(ns)).max(0);
-            let slack_ns = self.slack_ns[at];
-            let is_blocked = slack_ns != UNKNOWN && slack_ns.min(idle_ns) >= BLOCKED_NS;
-            let free_ns = if is_blocked { idle_ns - slack_ns.min(idle_ns) } else { idle_ns };
+            let queued_ns = self.slack_ns.get(at).map_or(0, |slack_ns| slack_ns.min(idle_ns));
+            let free_ns = if queued_ns >= BLOCKED_NS { idle_ns - queued_ns } else { idle_ns };
             let gap = busy_until.map(|ns| (ns, slice.start_ns));
             let is_long = i128::from(free_ns) * 100 > i128::from(span_ns) * i128::from(ONE_OFF_PCT);
             // (A step that waits for its batch does so each time.)
@@ -206,7 +204,7 @@ impl Wall {
             let alone = at.checked_sub(1).is_none_or(|before| calls[before].2 != *launch);
             let next = calls.get(at + 1).filter(is_other);
             if let Some((_, next_ns, ..)) = next.filter(|(on, ..)| on == track && alone) {
-                self.spacing_ns[*slice as usize] = next_ns.saturating_sub(*ts_ns);
+                self.spacing_ns.set(*slice as usize, next_ns.saturating_sub(*ts_ns));
             }
         }
     }
