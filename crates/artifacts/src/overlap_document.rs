@@ -3,7 +3,9 @@
 use analysis::FigureRow;
 use report::{Cell, Section, Table, code_span, plain_text, short_name, units};
 use trace::Metadata;
-use triage::{Concurrency, Coverage, NextTo, OverlapRow, OverlapWindow, TriageReport, window_text};
+use triage::{
+    Concurrency, Coverage, NextTo, OverlapRow, OverlapWindow, Priority, TriageReport, window_text,
+};
 
 use crate::privacy::{Names, strip_section};
 
@@ -76,7 +78,8 @@ impl OverlapDocument<'_> {
         let names = Names::of(self.metadata, self.keep_names);
         let mut chosen: Vec<usize> = (0..overlap.len()).collect();
         trace::sort_by_key(&mut chosen, |at| {
-            (overlap[*at].priority, std::cmp::Reverse(overlap[*at].exclusive_ns), *at)
+            let row = &overlap[*at];
+            (Priority::order(row.priority), std::cmp::Reverse(row.exclusive_ns), *at)
         });
         let left_out = chosen.len().saturating_sub(self.rows);
         chosen.truncate(self.rows);
@@ -132,7 +135,8 @@ fn figures(concurrency: &Concurrency, coverage: &Coverage) -> Vec<FigureRow> {
 fn of_row(row: &OverlapRow, names: &Names) -> String {
     let context = &row.context;
     let name = code_span(&short_name(&row.kernel_name, NAME_CHARS));
-    let mut out = format!("\n### P{}, {}: {name}\n\n", row.priority, row.stage.title());
+    let mut out =
+        format!("\n### {}, {}: {name}\n\n", Priority::id_of(row.priority), row.stage.title());
     let text = |text: &str| plain_text(&names.strip(text));
     let mut line = |label: &str, markdown: &str| {
         out.push_str(&format!("- {label}: {markdown}\n"));

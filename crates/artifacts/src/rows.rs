@@ -4,7 +4,7 @@
 //! breaking whoever reads artifacts.
 
 use serde::{Deserialize, Serialize};
-use triage::{FuseRow, KernelTableRow, Note, OverlapRow, Stage};
+use triage::{FuseRow, KernelTableRow, Note, OverlapRow, Priority, Stage};
 
 use super::number::{Micros, Percent};
 
@@ -195,7 +195,7 @@ impl From<&OverlapRow> for OverlapArtifact {
     fn from(row: &OverlapRow) -> Self {
         Self {
             stage: row.stage.id().to_owned(),
-            priority: format!("P{}", row.priority),
+            priority: Priority::id_of(row.priority).to_owned(),
             kernel_name: row.kernel_name.clone(),
             python_scope: or_unresolved(row.python_scope.as_deref()),
             recommendation: row.recommendation.as_deref().unwrap_or(NO_ADVICE).to_owned(),
@@ -237,7 +237,7 @@ impl From<&FuseRow> for FuseArtifact {
             occurrences: row.n_occurrences,
             evidence: row.evidence.clone(),
             rationale: row.rationale.clone(),
-            priority: row.priority.map(|priority| format!("P{priority}")),
+            priority: row.priority.map(|priority| priority.id().to_owned()),
             savings_bound_us: row.savings_bound_ns.map(Micros),
             savings_share_pct: row.savings_pct.map(Percent),
             gain_confidence: row.gain_confidence.map(|gain| gain.id().to_owned()),

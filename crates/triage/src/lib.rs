@@ -32,6 +32,7 @@ mod nest;
 mod notes;
 mod overlap;
 mod precision;
+mod priority;
 mod python;
 mod replay;
 mod report;
@@ -67,6 +68,7 @@ pub use overlap::{
     Concurrency, NextTo, OverlapContext, OverlapRow, OverlapWindow, Risk, Verdict, WindowLane,
     WindowSlice, overlap_windows,
 };
+pub use priority::Priority;
 pub use replay::{CaptureFacts, CaptureUse};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
 pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};

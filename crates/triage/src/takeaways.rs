@@ -10,6 +10,7 @@ use super::device::DeviceTables;
 use super::device_time::DeviceTime;
 use super::fuse::FuseRow;
 use super::idle::cause::Cause;
+use super::priority::Priority;
 use super::report::Coverage;
 use analysis::words::category_title;
 use timeline::percent;
@@ -22,7 +23,7 @@ const COMMUNICATION_PCT: f64 = 10.0;
 /// From this sum of durations, in GPU spans, a sentence explains that shares are of the sum.
 const PARALLEL: f64 = 1.15;
 /// Advice of this priority or a better one is a takeaway: from 2% of the GPU span.
-const HEADLINE: u8 = 2;
+const HEADLINE: Priority = Priority::P2;
 /// The same from which the busy share says nothing.
 const UNREAL_PCT: f64 = 50.0;
 /// Generated kernels without names of their own get a sentence from this share of GPU time on, in percent.

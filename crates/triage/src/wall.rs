@@ -14,6 +14,7 @@ mod limits;
 
 use catalog::RawKind;
 
+use crate::priority::Priority;
 use limits::Ends;
 use timeline::gpu::{Extent, Gpu};
 use timeline::intervals::{Interval, length, union};
@@ -26,7 +27,8 @@ pub(crate) const LEAST_PERMILLE: i64 = 5;
 /// Below this time nothing is advised, in ns.
 pub(crate) const LEAST_NS: i64 = 10_000;
 /// Shares of the GPU span from which advice is of priority 1, 2 and 3, in thousandths.
-const PRIORITIES: [(u8, i64); 3] = [(1, 50), (2, 20), (3, LEAST_PERMILLE)];
+const PRIORITIES: [(Priority, i64); 3] =
+    [(Priority::P1, 50), (Priority::P2, 20), (Priority::P3, LEAST_PERMILLE)];
 
 /// A time that nothing limits.
 const NO_LIMIT: i64 = i64::MAX;
@@ -305,14 +307,14 @@ impl Wall {
     }
 
     /// The priority of advice that saves this much at most; `None` if it is not worth it.
-    pub(crate) fn priority(&self, saved_ns: i64) -> Option<u8> {
+    pub(crate) fn priority(&self, saved_ns: i64) -> Option<Priority> {
         priority(saved_ns, self.span_ns)
     }
 }
 
 /// The priority of advice that saves `saved_ns` of `span_ns` at most: 1 from 5%, 2 from 2%, 3 from 0.5%; `None` below that,
 /// and below 10 µs.
-pub(crate) fn priority(saved_ns: i64, span_ns: i64) -> Option<u8> {
+pub(crate) fn priority(saved_ns: i64, span_ns: i64) -> Option<Priority> {
     let at_least =
         |permille: i64| i128::from(saved_ns) * 1000 >= i128::from(span_ns) * i128::from(permille);
     let worth = saved_ns >= LEAST_NS && span_ns > 0;

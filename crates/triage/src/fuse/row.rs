@@ -3,6 +3,7 @@
 use report::{Cell, Column, Row, Unit};
 use serde::Serialize;
 
+use crate::priority::Priority;
 use crate::stages::Stage;
 use crate::words;
 use analysis::columns;
@@ -14,8 +15,8 @@ pub struct FuseRow {
     pub stage: Stage,
     /// The device's id.
     pub device: String,
-    /// 1 to 3 by `savings_pct`; `None` where the work is fused already.
-    pub priority: Option<u8>,
+    /// By `savings_pct`; `None` where the work is fused already.
+    pub priority: Option<Priority>,
     /// The id of the pattern: `F01` to `F47` for fused kernels of frameworks, `K01` to `K17` for chains.
     pub pattern_id: String,
     /// What is fused.
@@ -162,10 +163,7 @@ impl Row for FuseRow {
             title: "Priority",
             unit: Unit::Text,
             help: "By what it saves at most: P1 from 5% of the GPU span, P2 from 2%, P3 from 0.5%.",
-            cell: |row| {
-                let priority = row.priority.map(|priority| format!("P{priority}"));
-                Cell::or_missing(priority, Cell::from, FUSED)
-            },
+            cell: |row| Cell::or_missing(row.priority, |priority| priority.id().into(), FUSED),
         },
         Column {
             key: "pattern_id",

@@ -10,6 +10,7 @@ use super::find::{Candidate, Sought};
 use super::lanes::Lanes;
 use super::row::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
 use super::{Accepted, Fuse, related};
+use crate::priority::Priority;
 use crate::site::Attribution;
 use crate::wall::{Removed, Wall};
 use timeline::percent;
@@ -129,7 +130,7 @@ pub(super) fn row(
     lanes: &Lanes<'_>,
     attribution: Option<&Attribution>,
     Accepted { candidate, related_ns }: &Accepted,
-    advice: Option<(&Advice, u8)>,
+    advice: Option<(&Advice, Priority)>,
     wall: &Wall,
 ) -> FuseRow {
     let share = percent(*related_ns, lanes.stages[candidate.stage].total_ns);

@@ -4,6 +4,7 @@
 use catalog::Category;
 
 use super::risk::{Surroundings, near_ns};
+use crate::priority::Priority;
 use crate::site::{Attribution, Confidence};
 use timeline::gpu::Gpu;
 
@@ -47,14 +48,16 @@ pub struct NextTo {
     pub place: Option<String>,
 }
 
-/// The surroundings of `slice`, the longest instance of a row. `advice` are the row's priority, recommendation and reason.
+/// The surroundings of `slice`, the longest instance of a row. `advice` are the row's priority and recommendation, `reason`
+/// is its reason.
 #[inline(never)]
 pub(super) fn context(
     gpu: &Gpu<'_>,
     surroundings: &Surroundings<'_>,
     attribution: Option<&Attribution>,
     slice: usize,
-    advice: (u8, Option<&str>, &str),
+    advice: Option<(Priority, &str)>,
+    reason: &str,
 ) -> OverlapContext {
     let of = gpu.slice(slice);
     let [before, after] = [0, 1].map(|side| {
@@ -81,7 +84,7 @@ pub(super) fn context(
     OverlapContext {
         stream: stream.map(|of| of.stream.display(&gpu.trace.strings)).unwrap_or_default(),
         dur_ns: of.dur_ns,
-        conclusion: conclusion(advice, before.as_ref(), after.as_ref()),
+        conclusion: conclusion(advice, reason, before.as_ref(), after.as_ref()),
         before,
         after,
         cpu_op: site.and_then(|site| site.cpu_op.clone()),
@@ -92,7 +95,8 @@ pub(super) fn context(
 }
 
 fn conclusion(
-    (priority, recommendation, reason): (u8, Option<&str>, &str),
+    advice: Option<(Priority, &str)>,
+    reason: &str,
     before: Option<&NextTo>,
     after: Option<&NextTo>,
 ) -> String {
@@ -110,9 +114,9 @@ fn conclusion(
         }
         (false, false) => "No near neighbour on its stream looks dependent.",
     };
-    let advice = match recommendation {
+    let advice = match advice {
         None => "No overlap is advised".to_owned(),
-        Some(what) => format!("P{priority}: {what}"),
+        Some((priority, what)) => format!("{}: {what}", priority.id()),
     };
     format!("{advice}. {here} {reason}")
 }

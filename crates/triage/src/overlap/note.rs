@@ -48,12 +48,13 @@ pub(super) fn note(
     let mut sentences = Vec::new();
     let alone = |stage: &&StageSums| stage.n_streams < 2 && is_judged(stage, stages);
     let one: Vec<&str> = stages.iter().filter(alone).map(|stage| place_of(stage.stage)).collect();
-    let is_advised = |row: &OverlapRow| row.priority < 4;
     let moves = |stage: &StageSums| {
         let movable_ns = movable_ns(gpu, stage_of, stage.stage);
         movable_ns > 0 && at_least(movable_ns, LEAST_PCT, stage.total_ns)
     };
-    if !one.is_empty() && (rows.iter().any(is_advised) || stages.iter().filter(alone).any(moves)) {
+    if !one.is_empty()
+        && (rows.iter().any(OverlapRow::is_advice) || stages.iter().filter(alone).any(moves))
+    {
         let all = stages.iter().all(|stage| stage.n_streams < 2);
         let place = if all { String::new() } else { format!(" in {}", one.join(", ")) };
         let busy = stages.iter().filter(alone).any(|stage| stage.n_used > 1);

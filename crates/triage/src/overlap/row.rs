@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::context::OverlapContext;
 use super::risk::Risk;
 use super::verdict::Verdict;
+use crate::priority::Priority;
 use crate::stages::Stage;
 use crate::words;
 use analysis::columns;
@@ -18,8 +19,8 @@ pub struct OverlapRow {
     pub stage: Stage,
     /// The device's id.
     pub device: String,
-    /// 1 to 3: advice, by `savings_pct`; 5: no advice.
-    pub priority: u8,
+    /// By `savings_pct`; `None` where nothing is advised.
+    pub priority: Option<Priority>,
     /// Why the row is in the table.
     pub verdict: Verdict,
     /// The whole name.
@@ -77,7 +78,7 @@ impl OverlapRow {
     /// Whether anything is advised. Markdown documents print only these rows; the page and artifacts have all.
     #[must_use]
     pub fn is_advice(&self) -> bool {
-        self.priority < 4
+        self.priority.is_some()
     }
 }
 
@@ -126,7 +127,7 @@ impl Row for OverlapRow {
             title: "Priority",
             unit: Unit::Text,
             help: "P1, P2 and P3 by what it saves at most: from 5%, 2% and 0.5% of the GPU span. P5: nothing is advised.",
-            cell: |row| Cell::from(format!("P{}", row.priority)),
+            cell: |row| Priority::id_of(row.priority).into(),
         },
         Column {
             key: "verdict",

@@ -16,6 +16,7 @@ use super::sweep::{SliceOverlap, sweep};
 use super::verdict::{Case, LEAST_NS, Lever, Verdict, at_least, decide};
 use super::{Concurrency, Overlap, OverlapOptions, OverlapRow};
 use crate::facts::Regions;
+use crate::priority::Priority;
 use crate::site::Attribution;
 use crate::stages::Stage;
 use crate::wall::{Removed, Wall};
@@ -65,8 +66,10 @@ pub(crate) fn overlap(
         }
     }
     trace::sort_by(&mut rows, |a: &OverlapRow, b| {
-        let saved = |row: &OverlapRow| (row.priority < 4).then_some(row.savings_bound_ns).flatten();
-        let key = |row: &OverlapRow| (Reverse(saved(row)), row.priority, Reverse(row.exclusive_ns));
+        let saved = |row: &OverlapRow| row.priority.and(row.savings_bound_ns);
+        let key = |row: &OverlapRow| {
+            (Reverse(saved(row)), Priority::order(row.priority), Reverse(row.exclusive_ns))
+        };
         key(a).cmp(&key(b)).then_with(|| a.kernel_name.cmp(&b.kernel_name))
     });
     let concurrency = Concurrency::of(&per_slice);
@@ -275,19 +278,20 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
     // (Nothing moves where only the bytes change.)
     let case_risk = if chance.saving == Saving::Hidden { risk } else { Risk::Low };
     let case = Case { lever, risk: case_risk, advised, total_ns, busy_ns: stage.busy_ns };
-    let (priority, recommendation) = decide(&case);
-    let advised = advised.map(|(remedy, _)| remedy).filter(|_| priority < 4);
+    let advice = decide(&case);
+    let advised = advised.map(|(remedy, _)| remedy).filter(|_| advice.is_some());
     let bound_ns = chance.bound_ns;
     let judged = Judged { verdict, lever, advised, chance };
     let figures = figures(facts, stage, group, &neighbours, judged);
     let share_of = |n: u64| percent(n as i64, neighbours.n as i64);
     let longest = longest(gpu, group);
     let reason = reason(&figures);
-    let advice = (priority, recommendation.as_deref(), reason.as_str());
+    let what = advice.as_ref().map(|(priority, what)| (*priority, what.as_str()));
+    let context = context(gpu, surroundings, *attribution, longest, what, &reason);
     OverlapRow {
         stage: stage.stage,
         device: gpu.device().to_owned(),
-        priority,
+        priority: advice.as_ref().map(|(priority, _)| *priority),
         verdict,
         kernel_name: name.to_owned(),
         category: work.category,
@@ -310,8 +314,8 @@ fn row(facts: &Facts<'_>, stage: &StageSums, group: &Group, verdict: Verdict) ->
             .then(|| share_of(neighbours.waited)),
         formal_signal: signal(&figures),
         representative: gpu.row(longest),
-        context: context(gpu, surroundings, *attribution, longest, advice),
-        recommendation,
+        context,
+        recommendation: advice.map(|(_, what)| what),
         reason,
     }
 }

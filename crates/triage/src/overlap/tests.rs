@@ -7,6 +7,7 @@ use report::Row as _;
 use trace::Trace;
 
 use super::{Overlap, OverlapOptions, OverlapRow, Risk, Verdict, overlap};
+use crate::priority::Priority;
 use crate::stages::Stage;
 use crate::wall::Wall;
 use fixture::{Fixture, Slice, kernel, slice};
@@ -70,8 +71,8 @@ fn one_stream_lists_only_what_could_move_to_a_second_one() {
     assert_eq!(
         rows,
         [
-            (REDUCE, 1, Some("overlap with independent compute")),
-            (H2D, 1, Some("pinned host memory and non_blocking=True")),
+            (REDUCE, Some(Priority::P1), Some("overlap with independent compute")),
+            (H2D, Some(Priority::P1), Some("pinned host memory and non_blocking=True")),
         ]
     );
     assert!(found.rows[1].reason.contains("Its host side is pageable"), "{}", found.rows[1].reason);
@@ -94,8 +95,8 @@ fn a_copy_is_prefetched_only_where_a_later_one_is_of_comparable_size() {
         (copy.priority, copy.recommendation.clone(), copy.savings_bound_ns.is_some())
     };
     let pinned = "pinned host memory and non_blocking=True".to_owned();
-    assert_eq!(advice(5 * MS), (1, Some(pinned), true));
-    assert_eq!(advice(5 * MS - 1), (5, None, false));
+    assert_eq!(advice(5 * MS), (Some(Priority::P1), Some(pinned), true));
+    assert_eq!(advice(5 * MS - 1), (None, None, false));
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn a_stream_that_does_next_to_nothing_is_no_second_one() {
     let small = with(2 * MS);
     assert!(!small.note.contains("No second stream"), "less than 5%: {}", small.note);
     let found = with(3 * MS);
-    assert!(found.rows.iter().all(|row| row.priority == 5), "{:?}", found.rows);
+    assert!(found.rows.iter().all(|row| row.priority.is_none()), "{:?}", found.rows);
     let said = "No second stream that does 1% of the work: only communication and copies";
     assert!(found.note.starts_with(said), "{}", found.note);
     assert!(
@@ -157,11 +158,11 @@ fn memory_bound_kernels_are_not_advised_by_their_class() {
         kernel(GEMM).at(50 * MS, 10 * MS).on(0, 20),
     ]));
     let advice = |name| (row(&found, name).priority, row(&found, name).recommendation.as_deref());
-    assert_eq!(advice(act), (5, None));
+    assert_eq!(advice(act), (None, None));
     assert!(row(&found, act).reason.contains("a fused kernel already: Activation and mult"));
     assert_eq!(row(&found, act).savings_bound_ns, None);
-    assert_eq!(advice(gather), (5, None));
-    assert_eq!(advice(NORM), (5, None));
+    assert_eq!(advice(gather), (None, None));
+    assert_eq!(advice(NORM), (None, None));
     assert!(
         row(&found, NORM).reason.contains("GPU's memory, whose bandwidth"),
         "{}",
@@ -182,12 +183,12 @@ fn exposed_communication_may_save_at_most_the_exposed_compute() {
     );
     assert_eq!(reduce.hidden_by_compute_ns, 2 * MS);
     assert_eq!(reduce.hidden_by.as_deref(), Some(GEMM));
-    assert_eq!((reduce.verdict, reduce.priority), (Verdict::Headroom, 1));
+    assert_eq!((reduce.verdict, reduce.priority), (Verdict::Headroom, Some(Priority::P1)));
     assert_eq!(reduce.savings_bound_ns, Some(8 * MS), "the GEMM is exposed no longer");
     assert_eq!(reduce.formal_signal, "22.0 ms, 73.3% of busy, 90.9% exposed, 9.1% hidden");
     assert!(reduce.reason.contains("It is an estimate"), "{}", reduce.reason);
     let gemm = row(&found, GEMM);
-    assert_eq!((gemm.priority, gemm.recommendation.as_deref()), (5, None));
+    assert_eq!((gemm.priority, gemm.recommendation.as_deref()), (None, None));
     assert_eq!(gemm.savings_bound_ns, None);
     assert_eq!(
         gemm.overlap_class,
@@ -235,7 +236,7 @@ fn what_ran_in_no_recorded_step_has_no_bound() {
     for name in [REDUCE, NORM] {
         assert_eq!(row(&found, name).savings_bound_ns, None);
         assert!(!row(&found, name).reason.contains("saves"), "{}", row(&found, name).reason);
-        assert_eq!(row(&found, name).priority, 5, "nothing is known");
+        assert_eq!(row(&found, name).priority, None, "nothing is known");
     }
 }
 
@@ -257,7 +258,7 @@ fn event_waits_are_evidence_of_dependency() {
     let found = of(in_turn());
     let reduce = row(&found, REDUCE);
     assert_eq!((reduce.dependency_risk, reduce.waited_pct), (Risk::High, None));
-    assert_ne!(reduce.priority, 1);
+    assert_ne!(reduce.priority, Some(Priority::P1));
 
     // As CUPTI records it: on the stream that waits.
     let mut fixture = in_turn();
@@ -304,7 +305,7 @@ fn all_instances_decide_the_risk_not_the_longest() {
     let found = of(filled(slices));
     let norm = row(&found, NORM);
     assert_eq!((norm.dependency_risk, norm.tight_pct, norm.n_instances), (Risk::Low, 25.0, 4));
-    assert_eq!((norm.priority, norm.recommendation.as_deref()), (5, None));
+    assert_eq!((norm.priority, norm.recommendation.as_deref()), (None, None));
     assert_eq!(norm.representative, 0);
 }
 
@@ -316,7 +317,7 @@ fn what_is_hidden_already_gains_little() {
         kernel(NORM).at(10 * MS, MS).on(0, 9),
     ]));
     let norm = row(&found, NORM);
-    assert_eq!((norm.verdict, norm.priority), (Verdict::LowRoiHidden, 5));
+    assert_eq!((norm.verdict, norm.priority), (Verdict::LowRoiHidden, None));
     assert_eq!(norm.recommendation, None);
 }
 

@@ -4,6 +4,7 @@ use catalog::remedies::Remedy;
 use catalog::{Category, CopyRoute, OverlapClass};
 
 use super::risk::Risk;
+use crate::priority::Priority;
 
 /// Below this total a kernel gets no row, in ns.
 pub(super) const LEAST_NS: i64 = 5_000;
@@ -119,26 +120,24 @@ pub(super) struct Case {
     pub(super) lever: Lever,
     pub(super) risk: Risk,
     /// The remedy whose gates are open and that saves enough wall time, with its priority.
-    pub(super) advised: Option<(&'static Remedy, u8)>,
+    pub(super) advised: Option<(&'static Remedy, Priority)>,
     /// Sum of durations, and the stage's busy time.
     pub(super) total_ns: i64,
     pub(super) busy_ns: i64,
 }
 
-/// Priority 1 to 5, and what to do if anything is advised. 1 to 3 are advice, by the wall time that it saves at most; 5 is no advice. (4 was a kernel
-/// to tune; no trace tells whether that is possible.)
-pub(super) fn decide(case: &Case) -> (u8, Option<String>) {
+/// What to do, with its priority; `None` where nothing is advised.
+pub(super) fn decide(case: &Case) -> Option<(Priority, String)> {
     let Case { lever, risk, advised, total_ns, busy_ns } = *case;
     let large = at_least(total_ns, 1, busy_ns);
     // A collective that most of its neighbours depend on has nothing to run beside.
     let advised = advised.filter(|_| lever != Lever::Overlap || risk != Risk::High);
-    match (advised, risk) {
-        (Some((remedy, priority)), Risk::Low) if large => (priority, Some(remedy.what.to_owned())),
-        (Some((remedy, priority)), _) if large => {
-            (priority, Some(format!("{}; check the dependencies first", remedy.what)))
-        }
-        _ => (5, None),
-    }
+    let (remedy, priority) = advised.filter(|_| large)?;
+    let what = match risk {
+        Risk::Low => remedy.what.to_owned(),
+        Risk::High | Risk::Unclear => format!("{}; check the dependencies first", remedy.what),
+    };
+    Some((priority, what))
 }
 
 #[cfg(test)]
@@ -147,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    fn case(lever: Lever, risk: Risk, advised: Option<(&'static str, u8)>) -> Case {
+    fn case(lever: Lever, risk: Risk, advised: Option<(&'static str, Priority)>) -> Case {
         Case {
             lever,
             risk,
@@ -159,21 +158,21 @@ mod tests {
 
     #[test]
     fn the_bound_decides_the_priority_and_the_risk_the_words() {
-        let advised = Some(("overlap-collective", 2));
-        for (case, priority, recommendation) in [
-            (case(Lever::Overlap, Risk::Low, advised), 2, Some("overlap with independent compute")),
+        let advised = Some(("overlap-collective", Priority::P2));
+        for (case, recommendation) in [
+            (case(Lever::Overlap, Risk::Low, advised), Some("overlap with independent compute")),
             (
                 case(Lever::Overlap, Risk::Unclear, advised),
-                2,
                 Some("overlap with independent compute; check the dependencies first"),
             ),
-            (case(Lever::Overlap, Risk::High, advised), 5, None),
-            (case(Lever::Overlap, Risk::Low, None), 5, None),
-            (case(Lever::Tune, Risk::High, None), 5, None),
+            (case(Lever::Overlap, Risk::High, advised), None),
+            (case(Lever::Overlap, Risk::Low, None), None),
+            (case(Lever::Tune, Risk::High, None), None),
         ] {
-            assert_eq!(decide(&case), (priority, recommendation.map(str::to_owned)), "{case:?}");
+            let expected = recommendation.map(|what| (Priority::P2, what.to_owned()));
+            assert_eq!(decide(&case), expected, "{case:?}");
             let small = Case { busy_ns: 10_001, ..case };
-            assert_eq!(decide(&small), (5, None), "less than 1%: {small:?}");
+            assert_eq!(decide(&small), None, "less than 1%: {small:?}");
         }
     }
 

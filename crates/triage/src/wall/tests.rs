@@ -275,9 +275,9 @@ fn without_launches_nothing_limits_it() {
 fn priorities_are_shares_of_the_span() {
     let of = |ns| priority(ns, 18_900 * US);
     assert_eq!(of(31 * US), None, "0.16%");
-    assert_eq!(of(95 * US), Some(3));
-    assert_eq!(of(400 * US), Some(2));
-    assert_eq!(of(945 * US), Some(1));
+    assert_eq!(of(95 * US), Some(Priority::P3));
+    assert_eq!(of(400 * US), Some(Priority::P2));
+    assert_eq!(of(945 * US), Some(Priority::P1));
     assert_eq!(priority(9 * US, 20 * US), None, "too short to measure");
     assert_eq!(priority(9 * US, 0), None);
 }

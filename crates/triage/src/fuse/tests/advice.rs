@@ -1,6 +1,7 @@
 //! What is advised where, and what it saves.
 
 use super::*;
+use crate::priority::Priority;
 
 /// Kernels of one stage, 40 µs each and queued at once, so that time counts.
 fn advice_for(
@@ -108,7 +109,7 @@ fn what_a_fused_kernel_still_takes_is_no_saving() {
         Framework::Pytorch,
     );
     assert_eq!(rms.rows[0].savings_bound_ns, Some(160_000), "four of five");
-    assert_eq!((rms.rows[0].priority, rms.rows[0].savings_pct), (Some(1), Some(80.0)));
+    assert_eq!((rms.rows[0].priority, rms.rows[0].savings_pct), (Some(Priority::P1), Some(80.0)));
     // Where the GPU waits for the CPU, launches that go away save their CPU time, shorter kernels nothing.
     let mut starved = Fixture::default();
     for (name, at) in [POW, MEAN, ADD_NUMBER, RSQRT, MUL, GEMM].iter().zip(0_i64..) {
