@@ -2,14 +2,14 @@
 
 use catalog::{Category, Family};
 use report::{Cell, Column, Row, Unit};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{columns, words};
 use timeline::gpu::{Extent, Gpu};
 use timeline::percent;
 
 /// One category of GPU work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CategoryRow {
     /// Category id.
     pub category: String,
@@ -30,7 +30,7 @@ pub struct CategoryRow {
 }
 
 /// One family (library, compiler) of GPU work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FamilyRow {
     /// Family id.
     pub family: String,
@@ -49,7 +49,7 @@ pub struct FamilyRow {
 }
 
 /// One category of one family.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MatrixRow {
     /// Category id.
     pub category: String,

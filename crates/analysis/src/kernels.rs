@@ -2,7 +2,7 @@
 
 use catalog::RawKind;
 use report::{Cell, Column, Row, Unit, units};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use trace::StreamId;
 
 use crate::{columns, words};
@@ -13,7 +13,7 @@ use timeline::percent;
 use timeline::streams::{names, stream_labels};
 
 /// All launches of one kernel name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelRow {
     /// The whole name.
     pub kernel_name: String,

@@ -2,7 +2,7 @@
 
 use catalog::{Category, Platform};
 use report::{Cell, Column, Row, Unit, units};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use trace::{Flags, Phase, Trace, each_row};
 
 use crate::breakdown::CategoryRow;
@@ -15,7 +15,7 @@ use timeline::intervals::{Collector, length, without};
 use timeline::percent;
 
 /// The figures of the first screen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Overview {
     /// The headline: GPU busy time and the largest category.
     pub verdict: String,
@@ -44,7 +44,7 @@ pub struct Overview {
 }
 
 /// Sums over all GPU slices of all devices; the `gpu` object of the JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GpuTotals {
     /// Time during which at least one slice ran.
     pub busy_ns: i64,

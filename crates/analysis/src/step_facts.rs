@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use dialect::kineto::step_number;
 use report::units;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use trace::Row;
 
 use timeline::before_window::each_launch;
@@ -20,7 +20,7 @@ use timeline::percent;
 const LEFT_OUT_PCT: f64 = 10.0;
 
 /// What the durations of steps leave out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StepFacts {
     /// GPU busy time between the first and the last GPU annotation that is in none of them, in percent; `None` if it is less
     /// than 10.
@@ -32,7 +32,7 @@ pub struct StepFacts {
 }
 
 /// GPU work that was queued when the CPU steps were over.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Queued {
     /// From the start of the first CPU step to the end of the last one.
     pub steps_ns: i64,

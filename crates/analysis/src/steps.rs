@@ -2,7 +2,7 @@
 
 use dialect::kineto;
 use report::{Cell, Column, Row, Unit, Word};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use trace::{Flags, Phase, StringId, each_row};
 
 use crate::step_facts::StepFacts;
@@ -17,7 +17,7 @@ const OUTLIER: f64 = 1.5;
 const LEAST_STEPS: usize = 3;
 
 /// One `ProfilerStep` slice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepRow {
     /// `ProfilerStep#12`.
     pub name: String,
@@ -33,7 +33,6 @@ pub struct StepRow {
     pub dur_ns: i64,
     /// What sets it apart: `slow`, `fast` (outliers), `partial` (a GPU annotation that covers less than half of its step, or
     /// one of those that leave out much of the GPU work); empty for most.
-    #[serde(default)]
     pub mark: String,
 }
 
@@ -48,7 +47,7 @@ impl StepRow {
 }
 
 /// Durations of all steps on one side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepSummaryRow {
     /// `CPU`, `GPU` or `GPU, start to start`.
     pub side: String,

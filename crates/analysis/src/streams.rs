@@ -1,7 +1,7 @@
 //! GPU time per device and per stream.
 
 use report::{Cell, Column, Row, Unit};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use trace::IdToken;
 
 use crate::columns;
@@ -11,7 +11,7 @@ use timeline::percent;
 use timeline::streams::natural;
 
 /// One GPU device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceRow {
     /// Its id, as in the args of kernels.
     pub device: String,
@@ -34,7 +34,7 @@ pub struct DeviceRow {
 }
 
 /// One GPU stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamRow {
     /// The device's id.
     pub device: String,
