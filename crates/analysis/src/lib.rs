@@ -13,6 +13,7 @@ mod breakdown;
 pub mod columns;
 mod contract;
 mod findings;
+pub mod ids;
 mod kernels;
 mod other_work;
 mod overview;

@@ -26,6 +26,12 @@ macro_rules! families {
             #[must_use]
             pub const fn id(self) -> &'static str { match self { $(Self::$variant => $id,)* } }
 
+            /// The family with this id.
+            #[must_use]
+            pub fn from_id(id: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|family| family.id() == id)
+            }
+
             /// The words shown to people.
             #[must_use]
             pub const fn title(self) -> &'static str { match self { $(Self::$variant => $title,)* } }

@@ -1,45 +1,19 @@
-//! Enums in the JSON of rows: as their ids.
+//! The enums of rows that JSON has as their ids ([`analysis::ids`]).
 
-use catalog::{Category, Family, OverlapClass};
-use serde::Serializer;
+use analysis::ids::AsId;
 
-/// An enum of the catalog, which knows no serde.
-pub(crate) trait Id {
-    fn id(&self) -> &'static str;
-}
+use crate::fuse::{FuseStatus, GainConfidence, PatternConfidence};
+use crate::overlap::{Risk, Verdict};
+use crate::priority::Priority;
 
-impl Id for Category {
-    fn id(&self) -> &'static str {
-        Category::id(*self)
-    }
-}
-
-impl Id for Family {
-    fn id(&self) -> &'static str {
-        Family::id(*self)
-    }
-}
-
-impl Id for OverlapClass {
-    fn id(&self) -> &'static str {
-        OverlapClass::id(*self)
-    }
-}
-
-/// Writes the id.
-pub(crate) fn serialize<T: Id, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(value.id())
-}
-
-/// Serialises enums of this crate as what their `id` says.
-macro_rules! serialize_as_id {
+macro_rules! as_id {
     ($($kind:ty),*) => {
-        $(impl serde::Serialize for $kind {
-            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_str(self.id())
+        $(impl AsId for $kind {
+            fn as_id(&self) -> Option<&'static str> {
+                Some(self.id())
             }
         })*
     };
 }
 
-pub(crate) use serialize_as_id;
+as_id!(FuseStatus, GainConfidence, PatternConfidence, Priority, Risk, Verdict);

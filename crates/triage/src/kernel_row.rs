@@ -17,10 +17,10 @@ pub struct KernelTableRow {
     /// The whole name.
     pub kernel_name: String,
     /// What it does.
-    #[serde(serialize_with = "crate::ids::serialize")]
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub category: Category,
     /// The library or compiler that it comes from.
-    #[serde(serialize_with = "crate::ids::serialize")]
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub family: Family,
     /// Sum of durations.
     pub total_ns: i64,

@@ -40,8 +40,6 @@ impl Priority {
     }
 }
 
-crate::ids::serialize_as_id!(Priority);
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,20 +16,24 @@ pub struct FuseRow {
     /// The device's id.
     pub device: String,
     /// By `savings_pct`; `None` where the work is fused already.
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub priority: Option<Priority>,
     /// The id of the pattern: `F01` to `F47` for fused kernels of frameworks, `K01` to `K17` for chains.
     pub pattern_id: String,
     /// What is fused.
     pub pattern: String,
     /// Whether the fused kernel runs.
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub status: FuseStatus,
     /// Of the pattern, not of the gain.
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub confidence: PatternConfidence,
     /// The wall time that goes away at most, in ns: an estimate. `None` where the work is fused already.
     pub savings_bound_ns: Option<i64>,
     /// That in percent of the GPU span of the device.
     pub savings_pct: Option<f64>,
     /// What the gain rests on.
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub gain_confidence: Option<GainConfidence>,
     /// Time of the kernels concerned, in nanoseconds.
     pub related_ns: i64,
@@ -120,8 +124,6 @@ impl GainConfidence {
         }
     }
 }
-
-crate::ids::serialize_as_id!(FuseStatus, PatternConfidence, GainConfidence);
 
 impl FuseRow {
     /// Whether anything is advised. Markdown documents print only these rows; the page and artifacts have all.

@@ -22,8 +22,6 @@ pub enum Risk {
     Unclear,
 }
 
-crate::ids::serialize_as_id!(Risk);
-
 impl Risk {
     /// The word for it in artifacts.
     #[must_use]

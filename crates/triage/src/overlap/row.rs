@@ -20,22 +20,25 @@ pub struct OverlapRow {
     /// The device's id.
     pub device: String,
     /// By `savings_pct`; `None` where nothing is advised.
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub priority: Option<Priority>,
     /// Why the row is in the table.
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub verdict: Verdict,
     /// The whole name.
     pub kernel_name: String,
     /// What the kernel does.
-    #[serde(serialize_with = "crate::ids::serialize")]
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub category: Category,
     /// Which kernels can run concurrently with it.
-    #[serde(serialize_with = "crate::ids::serialize")]
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub overlap_class: OverlapClass,
     /// The line of Python that most of its time comes from, else its op or launch.
     pub python_scope: Option<String>,
     /// What to do, if anything is advised.
     pub recommendation: Option<String>,
     /// How likely it is that it depends on its neighbours.
+    #[serde(serialize_with = "analysis::ids::serialize")]
     pub dependency_risk: Risk,
     /// Sum of durations.
     pub total_ns: i64,

@@ -41,8 +41,6 @@ impl Verdict {
     }
 }
 
-crate::ids::serialize_as_id!(Verdict);
-
 /// What could shorten the exposed time of work, by what the work is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lever {
