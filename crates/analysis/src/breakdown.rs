@@ -14,7 +14,7 @@ pub struct CategoryRow {
     /// Category id.
     pub category: String,
     /// The reporting group it belongs to.
-    pub bucket: String,
+    pub bucket: &'static str,
     /// Sum of durations.
     pub total_ns: i64,
     /// Total as a percentage of the sum over all GPU slices.
@@ -32,8 +32,9 @@ pub struct CategoryRow {
 /// One family (library, compiler) of GPU work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FamilyRow {
-    /// Family id.
-    pub family: String,
+    /// The library or compiler that they come from.
+    #[serde(serialize_with = "crate::ids::serialize")]
+    pub family: Family,
     /// Sum of durations.
     pub total_ns: i64,
     /// Total as a percentage of the sum over all GPU slices.
@@ -51,10 +52,12 @@ pub struct FamilyRow {
 /// One category of one family.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MatrixRow {
-    /// Category id.
-    pub category: String,
-    /// Family id.
-    pub family: String,
+    /// What the kernels do.
+    #[serde(serialize_with = "crate::ids::serialize")]
+    pub category: Category,
+    /// The library or compiler that they come from.
+    #[serde(serialize_with = "crate::ids::serialize")]
+    pub family: Family,
     /// Sum of durations.
     pub total_ns: i64,
     /// Total as a percentage of the sum over all GPU slices.
@@ -129,7 +132,7 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
     let mut breakdown = Breakdown {
         categories: categories.rows(|category: Category, extent, n_names| CategoryRow {
             category: category.id().to_owned(),
-            bucket: category.bucket().to_owned(),
+            bucket: category.bucket(),
             total_ns: extent.total_ns,
             share_pct: percent(extent.total_ns, all_ns),
             busy_ns: extent.busy_ns,
@@ -138,7 +141,7 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
             n_names,
         }),
         families: families.rows(|family: Family, extent, n_names| FamilyRow {
-            family: family.id().to_owned(),
+            family,
             total_ns: extent.total_ns,
             share_pct: percent(extent.total_ns, all_ns),
             busy_ns: extent.busy_ns,
@@ -147,8 +150,8 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
             n_names,
         }),
         matrix: both.rows(|(category, family), extent, _| MatrixRow {
-            category: category.id().to_owned(),
-            family: family.id().to_owned(),
+            category,
+            family,
             total_ns: extent.total_ns,
             share_pct: percent(extent.total_ns, all_ns),
             n_slices: extent.n,
@@ -158,13 +161,13 @@ pub(crate) fn breakdown(gpu: &Gpu<'_>) -> Breakdown {
         b.total_ns.cmp(&a.total_ns).then_with(|| a.category.cmp(&b.category))
     });
     trace::sort_by(&mut breakdown.families, |a, b| {
-        b.total_ns.cmp(&a.total_ns).then_with(|| a.family.cmp(&b.family))
+        b.total_ns.cmp(&a.total_ns).then_with(|| a.family.id().cmp(b.family.id()))
     });
     trace::sort_by(&mut breakdown.matrix, |a, b| {
         b.total_ns
             .cmp(&a.total_ns)
-            .then_with(|| a.category.cmp(&b.category))
-            .then_with(|| a.family.cmp(&b.family))
+            .then_with(|| a.category.id().cmp(b.category.id()))
+            .then_with(|| a.family.id().cmp(b.family.id()))
     });
     breakdown
 }
@@ -199,7 +202,7 @@ impl Row for CategoryRow {
             title: "Group",
             unit: Unit::Text,
             help: "Reporting group of the category.",
-            cell: |row| row.bucket.as_str().into(),
+            cell: |row| row.bucket.into(),
         },
         columns::total_ns(HELP_TOTAL, |row| Cell::Ns(row.total_ns)),
         columns::share_pct(columns::OF_GPU_TIME, HELP_SHARE, |row| Cell::Percent(row.share_pct)),
@@ -214,7 +217,7 @@ impl Row for FamilyRow {
     const COLUMNS: &'static [Column<Self>] = &[
         columns::family(
             "The library or compiler the work comes from, from the kernel's name.",
-            |row| words::family(&row.family),
+            |row| words::of_family(row.family),
         ),
         columns::total_ns(HELP_TOTAL, |row| Cell::Ns(row.total_ns)),
         columns::share_pct(columns::OF_GPU_TIME, HELP_SHARE, |row| Cell::Percent(row.share_pct)),
@@ -227,9 +230,9 @@ impl Row for FamilyRow {
 
 impl Row for MatrixRow {
     const COLUMNS: &'static [Column<Self>] = &[
-        columns::category("What the work is.", |row| words::category(&row.category)),
+        columns::category("What the work is.", |row| words::of_category(row.category)),
         columns::family("The library or compiler the work comes from.", |row| {
-            words::family(&row.family)
+            words::of_family(row.family)
         }),
         columns::total_ns(HELP_TOTAL, |row| Cell::Ns(row.total_ns)),
         columns::share_pct(columns::OF_GPU_TIME, HELP_SHARE, |row| Cell::Percent(row.share_pct)),

@@ -1,6 +1,6 @@
 //! Kernels by name, over all stages.
 
-use catalog::RawKind;
+use catalog::{Category, Family, RawKind};
 use report::{Cell, Column, Row, Unit, units};
 use serde::Serialize;
 use trace::StreamId;
@@ -17,10 +17,12 @@ use timeline::streams::{names, stream_labels};
 pub struct KernelRow {
     /// The whole name.
     pub kernel_name: String,
-    /// Category id.
-    pub category: String,
-    /// Family id.
-    pub family: String,
+    /// What it does.
+    #[serde(serialize_with = "crate::ids::serialize")]
+    pub category: Category,
+    /// The library or compiler that it comes from.
+    #[serde(serialize_with = "crate::ids::serialize")]
+    pub family: Family,
     /// Sum of durations.
     pub total_ns: i64,
     /// Total as a percentage of all kernels' total.
@@ -106,8 +108,8 @@ pub(crate) fn kernels(gpu: &Gpu<'_>) -> Vec<KernelRow> {
             let launches = i64::try_from(sums.launches).unwrap_or(i64::MAX);
             KernelRow {
                 kernel_name: gpu.trace.strings.get(work.name).to_owned(),
-                category: work.category.id().to_owned(),
-                family: work.family.id().to_owned(),
+                category: work.category,
+                family: work.family,
                 total_ns: sums.total_ns,
                 share_pct: percent(sums.total_ns, all_ns),
                 launches: sums.launches,
@@ -153,11 +155,11 @@ impl Row for KernelRow {
             |row| row.kernel_name.as_str().into(),
         ),
         columns::category("What the kernel computes, from its name.", |row| {
-            words::category(&row.category)
+            words::of_category(row.category)
         }),
         columns::family(
             "The library or compiler that the kernel comes from, from its name.",
-            |row| words::family(&row.family),
+            |row| words::of_family(row.family),
         ),
         columns::total_ns("Summed duration of all launches.", |row| Cell::Ns(row.total_ns)),
         columns::share_pct(

@@ -17,36 +17,44 @@ pub(crate) const STEP_SIDE: &[Word] = &[
     },
 ];
 
+/// A category.
+#[must_use]
+pub fn of_category(category: Category) -> Cell<'static> {
+    let meaning = category.help().trim_end_matches('.');
+    Word { id: category.id(), label: category.title(), meaning }.into()
+}
+
 /// A category by its id.
 #[must_use]
 pub fn category(id: &str) -> Cell<'_> {
-    let known = Category::ALL.iter().find(|category| category.id() == id);
-    known.map_or_else(
-        || id.into(),
-        |category| {
-            let meaning = category.help().trim_end_matches('.');
-            Word { id: category.id(), label: category.title(), meaning }.into()
-        },
-    )
+    match Category::from_id(id) {
+        Some(category) => of_category(category),
+        None => id.into(),
+    }
 }
 
 /// The label of a category by its id.
 #[must_use]
 pub fn category_title(id: &str) -> &str {
-    Category::ALL
-        .iter()
-        .find(|category| category.id() == id)
-        .map_or(id, |category| category.title())
+    match Category::from_id(id) {
+        Some(category) => category.title(),
+        None => id,
+    }
+}
+
+/// A family.
+#[must_use]
+pub fn of_family(family: Family) -> Cell<'static> {
+    Word { id: family.id(), label: family.title(), meaning: "" }.into()
 }
 
 /// A family by its id.
 #[must_use]
 pub fn family(id: &str) -> Cell<'_> {
-    let known = Family::ALL.iter().find(|family| family.id() == id);
-    known.map_or_else(
-        || id.into(),
-        |family| Word { id: family.id(), label: family.title(), meaning: "" }.into(),
-    )
+    match Family::from_id(id) {
+        Some(family) => of_family(family),
+        None => id.into(),
+    }
 }
 
 #[cfg(test)]

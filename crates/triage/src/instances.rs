@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use catalog::{Category, Family};
 use report::{Cell, Column, Row as ReportRow, Table, Unit};
 use serde::{Deserialize, Serialize};
 use trace::{Row, SmallIndex, StreamId, Trace};
@@ -50,10 +51,12 @@ pub struct KernelKey {
 pub struct KernelDetails {
     /// Which.
     pub key: KernelKey,
-    /// Category id.
-    pub category: String,
-    /// Family id.
-    pub family: String,
+    /// What it does.
+    #[serde(with = "analysis::ids")]
+    pub category: Category,
+    /// The library or compiler that it comes from.
+    #[serde(with = "analysis::ids")]
+    pub family: Family,
     /// What gave the category.
     pub reason: CategoryReason,
     /// Number of launches.
@@ -111,8 +114,8 @@ pub struct CallSite {
     /// For work of the backward pass: the op of the forward pass whose line, modules and calls these are.
     #[serde(default)]
     pub forward_op: Option<String>,
-    /// Id of [`Confidence`].
-    pub confidence: String,
+    /// How sure the place is.
+    pub confidence: Confidence,
     /// Whether a graph launched it.
     pub graph: bool,
 }
@@ -186,8 +189,8 @@ impl TriageSlices {
         let (sites, n_sites_left_out) = self.call_sites(trace, &all);
         Some(KernelDetails {
             key: key.clone(),
-            category: work.category.id().to_owned(),
-            family: work.family.id().to_owned(),
+            category: work.category,
+            family: work.family,
             reason: work.decided_by.into(),
             n: all.len() as u64,
             sites,
@@ -246,7 +249,7 @@ impl TriageSlices {
                 modules: modules.clone(),
                 stack: stack.iter().rev().cloned().collect(),
                 forward_op: forward_op.clone(),
-                confidence: confidence.id().to_owned(),
+                confidence: *confidence,
                 graph: *graph,
             }
         });
@@ -300,20 +303,6 @@ impl KernelDetails {
     #[must_use]
     pub fn table(&self) -> Table {
         Table::of("instances", "Launches", &self.instances)
-    }
-}
-
-impl CallSite {
-    /// The label of its confidence.
-    #[must_use]
-    pub fn confidence_label(&self) -> &'static str {
-        Confidence::from_id(&self.confidence).map_or("", Confidence::label)
-    }
-
-    /// What its confidence means.
-    #[must_use]
-    pub fn how_sure(&self) -> &'static str {
-        Confidence::from_id(&self.confidence).map_or("", Confidence::in_words)
     }
 }
 
@@ -399,7 +388,7 @@ mod tests {
         let trace = fixture.finish();
         let (_, slices) = triage_kept(&trace, &TriageOptions::default(), &Sources::default());
         let found = slices.kernel(&trace, &key("gemm"), 1).unwrap();
-        assert_eq!((found.n, &*found.category), (3, "gemm"));
+        assert_eq!((found.n, found.category), (3, Category::Gemm));
         assert!(matches!(found.reason, CategoryReason::Rule(_)), "{:?}", found.reason);
         let rows: Vec<_> = found
             .instances
@@ -418,8 +407,7 @@ mod tests {
         assert_eq!(found.instances[1].exposed_ns, 40, "the other stream hides 10 ns of it");
         let [site] = &found.sites[..] else { panic!("{:?}", found.sites) };
         assert_eq!((site.n, site.cpu_op.as_deref()), (3, Some("aten::mm")));
-        assert_eq!(site.confidence_label(), "Exact");
-        assert!(site.how_sure().starts_with("linked by the ids in the file"));
+        assert_eq!(site.confidence, Confidence::Exact);
         assert_eq!(site.location.as_deref(), Some("model.py:8 forward"));
         assert!(site.stack[0].contains("forward"), "innermost first: {:?}", site.stack);
         let merged = KernelKey { stage: String::new(), ..key("gemm") };

@@ -198,13 +198,13 @@ impl Row for KernelLine {
         columns::category(
             "What the kernel computes, from its name; from its op where the name is not enough (see Notes).",
             |line| match line {
-                KernelLine::Kernel(row) => analysis::words::category(row.category.id()),
+                KernelLine::Kernel(row) => analysis::words::of_category(row.category),
                 KernelLine::Rest(_) => "others".into(),
             },
         ),
         columns::family("The library or compiler that it comes from, from its name.", |line| {
             match line {
-                KernelLine::Kernel(row) => analysis::words::family(row.family.id()),
+                KernelLine::Kernel(row) => analysis::words::of_family(row.family),
                 KernelLine::Rest(_) => "".into(),
             }
         }),

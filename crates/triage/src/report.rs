@@ -315,23 +315,18 @@ impl TriageReport {
     /// How much each category takes of each family, most time first: which library the work is from.
     #[must_use]
     pub fn matrix(&self) -> Table {
-        let mut sums: BTreeMap<(&str, &str), (i64, u64)> = BTreeMap::new();
-        let mut all_ns = 0_i64;
-        for row in &self.kernels {
-            let (total_ns, n) = sums.entry((row.category.id(), row.family.id())).or_default();
-            *total_ns = total_ns.saturating_add(row.total_ns);
-            *n += row.launches;
-            all_ns = all_ns.saturating_add(row.total_ns);
+        let all_ns = self.kernels.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
+        // By id, so that equal times stand in the order of their names.
+        let mut sums: BTreeMap<(&str, &str), MatrixRow> = BTreeMap::new();
+        for KernelTableRow { category, family, total_ns, launches, .. } in &self.kernels {
+            let (category, family) = (*category, *family);
+            let empty = MatrixRow { category, family, total_ns: 0, share_pct: 0.0, n_slices: 0 };
+            let sum = sums.entry((category.id(), family.id())).or_insert(empty);
+            sum.total_ns = sum.total_ns.saturating_add(*total_ns);
+            sum.share_pct = percent(sum.total_ns, all_ns);
+            sum.n_slices += *launches;
         }
-        let row =
-            |((category, family), (total_ns, n_slices)): ((&str, &str), (i64, u64))| MatrixRow {
-                category: category.to_owned(),
-                family: family.to_owned(),
-                total_ns,
-                share_pct: percent(total_ns, all_ns),
-                n_slices,
-            };
-        let mut rows: Vec<MatrixRow> = sums.into_iter().map(row).collect();
+        let mut rows: Vec<MatrixRow> = sums.into_values().collect();
         trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.total_ns));
         Table::of("matrix", "Categories by family, from kernel names and ops", &rows)
             .summing(&["total_ns", "share_pct", "n_slices"])

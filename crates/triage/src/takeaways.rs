@@ -12,7 +12,6 @@ use super::fuse::FuseRow;
 use super::idle::cause::Cause;
 use super::priority::Priority;
 use super::report::Coverage;
-use analysis::words::category_title;
 use timeline::percent;
 
 pub(super) use limits::{BLOCKED_PCT, Limits};
@@ -211,24 +210,24 @@ fn late_start(seen: &Seen<'_>) -> Option<(i64, String)> {
 /// What the GPU time of the tables goes to. `convolution_gemm_ns` is the time of GEMMs that convolutions launch: they stand
 /// under GEMM in the tables, but what makes a linear layer faster does nothing for them.
 fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
-    let mut categories: Vec<(&str, i64)> =
-        time.shown.iter().map(|(category, ns)| (category.id(), *ns)).collect();
-    trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let mut categories: Vec<(Category, i64)> = time.shown.to_vec();
+    let by_id = |a: &(Category, i64), b: &(Category, i64)| a.0.id().cmp(b.0.id());
+    trace::sort_by(&mut categories, |a, b| b.1.cmp(&a.1).then_with(|| by_id(a, b)));
     let total_ns = categories.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
     // (With convolutions stand the GEMMs that they launch: the second place is that of the rest.)
-    if categories.first().is_some_and(|(id, _)| *id == Category::Conv.id()) {
-        let own = |(id, ns): &(&str, i64)| {
-            let lent_ns = if *id == Category::Gemm.id() { convolution_gemm_ns } else { 0 };
+    if categories.first().is_some_and(|(category, _)| *category == Category::Conv) {
+        let own = |(category, ns): &(Category, i64)| {
+            let lent_ns = if *category == Category::Gemm { convolution_gemm_ns } else { 0 };
             ns.saturating_sub(lent_ns)
         };
-        trace::sort_by(&mut categories[1..], |a, b| own(b).cmp(&own(a)).then_with(|| a.0.cmp(b.0)));
+        trace::sort_by(&mut categories[1..], |a, b| own(b).cmp(&own(a)).then_with(|| by_id(a, b)));
     }
     let pct = |ns: i64| percent(ns, total_ns);
     let of = if total_ns == time.total_ns { "" } else { "Of the work launched while profiling, " };
-    let conv = Category::Conv.id();
-    let share = |id: &str, ns: i64| {
+    let share = |category: Category, ns: i64| {
         let with_gemms = ns.saturating_add(convolution_gemm_ns);
-        if id == conv && units::percent(pct(with_gemms)) != units::percent(pct(ns)) {
+        if category == Category::Conv && units::percent(pct(with_gemms)) != units::percent(pct(ns))
+        {
             let (own, all) = (units::percent(pct(ns)), units::percent(pct(with_gemms)));
             format!("{own}; {all} with the GEMMs that it launches")
         } else {
@@ -238,20 +237,16 @@ fn composition(time: &DeviceTime, convolution_gemm_ns: i64) -> Option<String> {
     let begins = |word: &str| if of.is_empty() { word.to_owned() } else { word.to_lowercase() };
     let (first, ns) = *categories.first()?;
     if categories.get(1).is_none_or(|(_, ns)| *ns == 0) {
-        return Some(format!("{of}{} GPU time goes to {}.", begins("All"), category_title(first)));
+        return Some(format!("{of}{} GPU time goes to {}.", begins("All"), first.title()));
     }
     let begin = begins(if pct(ns) > 50.0 { "Most" } else { "The largest part of" });
     let then = match categories.get(1) {
         Some((second, more)) if pct(*more) >= SECOND_PCT => {
-            format!(", then {} ({})", category_title(second), share(second, *more))
+            format!(", then {} ({})", second.title(), share(*second, *more))
         }
         _ => String::new(),
     };
-    Some(format!(
-        "{of}{begin} GPU time goes to {} ({}){then}.",
-        category_title(first),
-        share(first, ns)
-    ))
+    Some(format!("{of}{begin} GPU time goes to {} ({}){then}.", first.title(), share(first, ns)))
 }
 
 /// Communication with what of it is exposed: that is what overlap could hide.

@@ -36,8 +36,8 @@ fn of_class(class: OverlapClass) -> char {
 }
 
 fn of_category(id: &str) -> char {
-    let category = Category::ALL.iter().find(|category| category.id() == id);
-    of_class(category.map_or(OverlapClass::Other, |category| category.overlap_class()))
+    let category = Category::from_id(id);
+    of_class(category.map_or(OverlapClass::Other, Category::overlap_class))
 }
 
 /// Draws a window of the overlap table in `columns` characters: letters for the instance (`A`) and the longest others,

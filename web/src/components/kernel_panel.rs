@@ -62,9 +62,9 @@ fn details(found: &KernelDetails, tasks: &Tasks) -> Html {
     html! {
         <>
             <p class="kernel-class" data-testid="kernel-class">
-                { swatch(category) }<strong>{ title(category) }</strong>
-                if !family.is_empty() {
-                    { format!(" · {}", kinetoscope::words::family(family).show()) }
+                { swatch(category.id()) }<strong>{ title(category.id()) }</strong>
+                if found.n > 0 {
+                    { format!(" · {}", family.title()) }
                 }
                 <span class="hint">{ format!(" · {why}") }</span>
             </p>
@@ -139,7 +139,7 @@ fn call_site(place: usize, site: &CallSite, only: bool, tasks: &Tasks) -> Html {
                     }
                 }) }
             </ol>
-            <p class="hint" data-testid="how-sure">{ format!("{}: {}.", site.confidence_label(), site.how_sure()) }</p>
+            <p class="hint" data-testid="how-sure">{ format!("{}: {}.", site.confidence.label(), site.confidence.in_words()) }</p>
         </>
     };
     if only {

@@ -144,7 +144,7 @@ impl Row for OverlapRow {
             |row| row.kernel_name.as_str().into(),
         ),
         columns::category("What the kernel does.", |row| {
-            analysis::words::category(row.category.id())
+            analysis::words::of_category(row.category)
         }),
         Column {
             key: "overlap_class",
