@@ -9,6 +9,8 @@
 //! * figures are exact: integer nanoseconds; "busy" time is a union, "total" time is a sum;
 //! * only GPU slices have index vectors (nine bytes each), because they are few among the events of a trace.
 
+#![warn(unreachable_pub)]
+
 mod breakdown;
 pub mod columns;
 mod contract;
@@ -28,7 +30,8 @@ pub use kernels::KernelRow;
 pub use other_work::other_work;
 pub use overview::{FigureRow, GpuTotals, Overview, only_communication};
 pub use step_facts::{Queued, StepFacts};
-pub use steps::{StepRow, StepSummaryRow, step_summary};
+use steps::step_summary;
+pub use steps::{StepRow, StepSummaryRow};
 pub use streams::{DeviceRow, StreamRow};
 pub use timeline::before_window::BeforeWindow;
 pub use timeline::device::Device;

@@ -175,7 +175,8 @@ fn queued(gpu: &Gpu<'_>, steps: &[Row]) -> Option<Queued> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Options, TraceReport, analyze, step_summary};
+    use crate::steps::step_summary;
+    use crate::{Options, TraceReport, analyze};
     use fixture::{Fixture, kernel, slice};
 
     const MS: i64 = 1_000_000;

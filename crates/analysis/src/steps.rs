@@ -143,7 +143,7 @@ fn median(values: &mut [i64]) -> i64 {
 /// Mean, median and extremes of each side that has steps, the CPU first. Of a GPU whose annotations are no durations, those
 /// from start to start.
 #[must_use]
-pub fn step_summary(rows: &[StepRow], facts: &StepFacts) -> Vec<StepSummaryRow> {
+pub(crate) fn step_summary(rows: &[StepRow], facts: &StepFacts) -> Vec<StepSummaryRow> {
     let summary = |side: &str, mut durations: Vec<i64>, n_outliers: u64| {
         let n = i64::try_from(durations.len()).unwrap_or(i64::MAX);
         let sum = durations.iter().fold(0_i64, |sum, ns| sum.saturating_add(*ns));

@@ -152,7 +152,7 @@ pub(crate) struct Carried<'a> {
 }
 
 impl<'a> Carried<'a> {
-    pub fn of(metadata: &'a Metadata) -> Self {
+    pub(crate) fn of(metadata: &'a Metadata) -> Self {
         let nested = ["metadata", "kinetoscope"].into_iter().filter_map(|key| {
             let value: Value = serde_json::from_str(metadata.get(key)?).ok()?;
             value.is_object().then_some((key, value))
@@ -162,7 +162,7 @@ impl<'a> Carried<'a> {
 
     /// The value of `key`, and where it stands. `add_metadata` only takes strings, so a string that holds JSON
     /// is read as such where `is_wanted` wants no string.
-    pub fn get(&self, key: &str, is_wanted: fn(&Value) -> bool) -> Option<(Value, String)> {
+    pub(crate) fn get(&self, key: &str, is_wanted: fn(&Value) -> bool) -> Option<(Value, String)> {
         let accept = |value: Value| {
             if is_wanted(&value) {
                 return Some(value);
@@ -180,7 +180,7 @@ impl<'a> Carried<'a> {
     }
 
     /// A text; a number counts as its digits.
-    pub fn text(&self, key: &str) -> Option<(String, String)> {
+    pub(crate) fn text(&self, key: &str) -> Option<(String, String)> {
         let is_text = |value: &Value| match value {
             Value::String(text) => !text.trim().is_empty(),
             Value::Number(_) => true,
@@ -191,7 +191,7 @@ impl<'a> Carried<'a> {
     }
 
     /// The value at a path below the member `metadata`, as the Hugging Face benchmarks write it.
-    pub fn nested(&self, pointer: &str) -> Option<(Value, String)> {
+    pub(crate) fn nested(&self, pointer: &str) -> Option<(Value, String)> {
         let (member, object) = self.nested.iter().find(|(member, _)| *member == "metadata")?;
         let value = object.pointer(pointer)?.clone();
         (!value.is_null()).then(|| (value, format!("{member}{}", pointer.replace('/', "."))))

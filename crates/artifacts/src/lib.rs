@@ -4,6 +4,8 @@
 //! Everything here is pure: structs in, bytes out, the same for the same input and options. A table that was not
 //! made is absent, an empty one says that nothing was found; no file holds a time of day.
 
+#![warn(unreachable_pub)]
+
 mod breakdown_json;
 mod compare;
 mod cpu_json;

@@ -20,7 +20,7 @@ pub(crate) struct Names {
 impl Names {
     /// The names in a file's metadata; with `keep`, nothing is taken out of any text.
     #[inline(never)]
-    pub fn of(metadata: &Metadata, keep: bool) -> Self {
+    pub(crate) fn of(metadata: &Metadata, keep: bool) -> Self {
         let text = |key: &str| {
             serde_json::from_str::<Value>(metadata.get(key)?).ok()?.as_str().map(str::to_owned)
         };
@@ -40,7 +40,7 @@ impl Names {
 
     /// `text` without these names, and without the user's in the path of a home folder.
     #[inline(never)]
-    pub fn strip(&self, text: &str) -> String {
+    pub(crate) fn strip(&self, text: &str) -> String {
         if self.keep {
             return text.to_owned();
         }
@@ -52,7 +52,7 @@ impl Names {
     }
 
     /// Launch flags without these names, addresses and secrets. Secrets go in any case.
-    pub fn strip_flags(&self, flags: &Map<String, Value>) -> Map<String, Value> {
+    pub(crate) fn strip_flags(&self, flags: &Map<String, Value>) -> Map<String, Value> {
         flags
             .iter()
             .map(|(key, value)| {

@@ -135,7 +135,7 @@ impl ZipWriter {
     ///
     /// # Errors
     /// When it is too large for the format.
-    pub fn finish_around(mut self, name: &str, file: &Stored) -> Result<Archive, TooLarge> {
+    pub(crate) fn finish_around(mut self, name: &str, file: &Stored) -> Result<Archive, TooLarge> {
         let bytes = u32::try_from(file.bytes).map_err(|_| TooLarge)?;
         self.head(name, STORED, file.crc.clone().finalize(), (bytes, bytes))?;
         let at = self.out.len().checked_add(bytes as usize).ok_or(TooLarge)?;

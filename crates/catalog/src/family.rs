@@ -105,7 +105,7 @@ families! {
 
 /// The family of a kernel whose lower-case name is `name`.
 #[inline(never)]
-pub fn of_name(name: &str, platform: Platform) -> Family {
+pub(crate) fn of_name(name: &str, platform: Platform) -> Family {
     static SET: LazyLock<PatternSet> = LazyLock::new(|| {
         let rows = (0..).zip(RULES);
         PatternSet::new(

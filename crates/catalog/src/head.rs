@@ -25,7 +25,7 @@ pub fn head(name: &str) -> String {
 
 /// `name` without what the ROCm loader appends: ` [clone .kd]`, `.kd`.
 #[must_use]
-pub fn without_decoration(name: &str) -> &str {
+pub(crate) fn without_decoration(name: &str) -> &str {
     let name = find(name, " [clone").and_then(|at| name.get(..at)).unwrap_or(name);
     name.strip_suffix(".kd").unwrap_or(name)
 }
@@ -33,7 +33,7 @@ pub fn without_decoration(name: &str) -> &str {
 /// `name` without its parameter list, in lower case: what rules about the whole name see. Parameters
 /// only repeat the types of the template arguments.
 #[must_use]
-pub fn without_parameters(name: &str) -> String {
+pub(crate) fn without_parameters(name: &str) -> String {
     if mangled::is_mangled(name) {
         return mangled::readable(name).to_ascii_lowercase();
     }

@@ -34,7 +34,7 @@ pub fn is_bare(name: &str) -> bool {
 
 /// Category and rule of an Inductor kernel; `None` if the name is none. `name` is lower case.
 #[inline(never)]
-pub fn classify(name: &str) -> Option<(Category, &'static str)> {
+pub(crate) fn classify(name: &str) -> Option<(Category, &'static str)> {
     let rest = name.strip_prefix("triton_")?;
     let (prefix, rest) = rest.split_once('_')?;
     let kind = match prefix {

@@ -9,6 +9,8 @@
 //! * knowledge is in tables: rules in `rules/`, libraries in `family.rs`, devices in `architectures.rs`.
 //!   The code only matches.
 
+#![warn(unreachable_pub)]
+
 pub mod architectures;
 mod category;
 mod copies;

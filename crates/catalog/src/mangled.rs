@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// Whether `name` looks mangled.
 #[must_use]
-pub fn is_mangled(name: &str) -> bool {
+pub(crate) fn is_mangled(name: &str) -> bool {
     name.starts_with("_Z") && name.len() > 3
 }
 
@@ -260,7 +260,7 @@ const TYPES: &[(u8, &str)] = &[
 
 /// A mangled name as it is spelled in the source, without the parameters of the function.
 #[must_use]
-pub fn readable(name: &str) -> String {
+pub(crate) fn readable(name: &str) -> String {
     let rest = name.strip_prefix("_Z").unwrap_or(name);
     let mut reader = Reader { rest, out: String::new(), stack: Vec::new(), glue: false };
     while reader.step() {}
@@ -290,7 +290,7 @@ fn is_anonymous(word: &str) -> bool {
 
 /// The first `most` identifiers of a mangled name, template arguments included, anonymous namespaces left out.
 #[must_use]
-pub fn identifiers(name: &str, most: usize) -> Vec<String> {
+pub(crate) fn identifiers(name: &str, most: usize) -> Vec<String> {
     let readable = readable(name);
     let words = readable.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let is_type = |word: &str| {

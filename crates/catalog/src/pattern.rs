@@ -53,13 +53,13 @@ fn starts_word(text: &[u8], at: usize) -> bool {
 
 /// The first occurrence of `word` in `text`. (`str::find` prepares itself for texts longer than a name.)
 #[must_use]
-pub fn find(text: &str, word: &str) -> Option<usize> {
+pub(crate) fn find(text: &str, word: &str) -> Option<usize> {
     text.as_bytes().windows(word.len()).position(|here| here == word.as_bytes())
 }
 
 /// Whether `pattern` matches somewhere in `text`.
 #[must_use]
-pub fn is_match(pattern: &str, text: &str) -> bool {
+pub(crate) fn is_match(pattern: &str, text: &str) -> bool {
     let bytes = text.as_bytes();
     let fits = |at: usize| matches_rest(pattern.as_bytes(), bytes, at);
     if pattern.starts_with('^') {
@@ -75,7 +75,7 @@ pub fn is_match(pattern: &str, text: &str) -> bool {
 }
 
 /// The two plain characters a pattern opens with, after an anchor.
-pub fn opening(pattern: &str) -> Option<[u8; 2]> {
+pub(crate) fn opening(pattern: &str) -> Option<[u8; 2]> {
     let bytes = pattern.as_bytes();
     let body = match bytes.first() {
         Some(b'^' | b'<') => &bytes[1..],
@@ -106,14 +106,14 @@ fn slot([a, b]: [u8; 2]) -> Option<usize> {
 }
 
 /// Many patterns, each with the number of its row; finds the lowest row that matches.
-pub struct PatternSet {
+pub(crate) struct PatternSet {
     by_opening: Vec<Vec<(u16, &'static str)>>,
 }
 
 impl PatternSet {
     /// Collects patterns; the rows must come in ascending order. Patterns without an opening are left
     /// out (a test forbids them).
-    pub fn new(patterns: impl Iterator<Item = (u16, &'static str)>) -> Self {
+    pub(crate) fn new(patterns: impl Iterator<Item = (u16, &'static str)>) -> Self {
         let mut by_opening = vec![Vec::new(); ALPHABET * ALPHABET];
         for (row, pattern) in patterns {
             if let Some(slot) = opening(pattern).and_then(slot) {
@@ -124,7 +124,7 @@ impl PatternSet {
     }
 
     /// The lowest row below `limit` that has a pattern matching `text`.
-    pub fn first(&self, text: &str, limit: u16) -> Option<u16> {
+    pub(crate) fn first(&self, text: &str, limit: u16) -> Option<u16> {
         let bytes = text.as_bytes();
         let mut best = limit;
         for (at, pair) in bytes.windows(2).enumerate() {

@@ -20,7 +20,7 @@ use crate::pattern::{PatternSet, find};
 
 /// What a rule looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// The head only ([`crate::head`]).
     Head,
     /// The head and its template arguments. Needed where the work hides in an argument
@@ -29,7 +29,7 @@ pub enum Scope {
 }
 
 /// One row.
-pub struct Rule {
+pub(crate) struct Rule {
     /// Names the rule in reports and tests; `category.what`.
     pub id: &'static str,
     /// What a match means.
@@ -122,7 +122,7 @@ const LIBRARY_WORDS: &[&str] =
 
 /// The first row that matches. Both texts are lower case.
 #[inline(never)]
-pub fn first(head: &str, name: &str) -> Option<&'static Rule> {
+pub(crate) fn first(head: &str, name: &str) -> Option<&'static Rule> {
     let index = &*INDEX;
     let head = without_library_words(head);
     let name = without_library_words(name);

@@ -11,6 +11,8 @@
 //!
 //! [`Trace`]: trace::Trace
 
+#![warn(unreachable_pub)]
+
 mod decoder;
 mod details;
 mod event;

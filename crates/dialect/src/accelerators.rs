@@ -44,7 +44,7 @@ impl Accelerator {
 }
 
 /// Their raw categories.
-pub const RAW_CATEGORIES: &[RawCategory] = &[
+pub(crate) const RAW_CATEGORIES: &[RawCategory] = &[
     row("mtia_ccp_events", Records::Work(Accelerator::Mtia)),
     row("mtia_workloadd", Records::Work(Accelerator::Mtia)),
     row("mtia_insight", Records::Work(Accelerator::Mtia)),

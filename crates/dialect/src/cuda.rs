@@ -5,7 +5,7 @@
 use crate::{Accelerator, RawCategory, Records, row};
 
 /// Raw categories that Kineto names after CUDA.
-pub const RAW_CATEGORIES: &[RawCategory] = &[
+pub(crate) const RAW_CATEGORIES: &[RawCategory] = &[
     row("cuda_runtime", Records::Call(Accelerator::Gpu)),
     row("cuda_driver", Records::Call(Accelerator::Gpu)),
     row("cuda_sync", Records::Sync),

@@ -6,7 +6,7 @@
 use crate::{Accelerator, RawCategory, Records, row};
 
 /// What runs on a GPU. (XPU and PrivateUse1 devices write these categories, too.)
-pub const ON_GPU: &[RawCategory] = &[
+pub(crate) const ON_GPU: &[RawCategory] = &[
     row("kernel", Records::Kernel),
     row("gpu_memcpy", Records::GpuCopy),
     row("gpu_memset", Records::GpuFill),
@@ -16,7 +16,7 @@ pub const ON_GPU: &[RawCategory] = &[
 ];
 
 /// Everything else that does not depend on the device.
-pub const RAW_CATEGORIES: &[RawCategory] = &[
+pub(crate) const RAW_CATEGORIES: &[RawCategory] = &[
     row("cpu_op", Records::Op),
     // PyTorch 1.8 and 1.9.
     row("operator", Records::Op),

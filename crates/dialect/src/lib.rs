@@ -9,6 +9,8 @@
 //! Kineto writes the traces of CUDA and ROCm alike. What both have is in [`kineto`]; [`cuda`] and [`rocm`] have what is
 //! theirs.
 
+#![warn(unreachable_pub)]
+
 pub mod accelerators;
 mod args;
 pub mod calls;

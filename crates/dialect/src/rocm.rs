@@ -3,7 +3,7 @@
 use crate::{Accelerator, RawCategory, Records, row};
 
 /// Raw categories of HIP's own. (Kineto writes the calls of HIP as `cuda_runtime`.)
-pub const RAW_CATEGORIES: &[RawCategory] = &[
+pub(crate) const RAW_CATEGORIES: &[RawCategory] = &[
     row("hip_runtime", Records::Call(Accelerator::Gpu)),
     row("hip_driver", Records::Call(Accelerator::Gpu)),
 ];

@@ -4,7 +4,7 @@ use crc32fast::Hasher;
 use zlib_rs::{Inflate, InflateFlush, Status};
 
 /// The two bytes that every gzip member starts with.
-pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
+pub(crate) const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Output is handed over in pieces of at most this many bytes: few copies of deflate's window (32 KiB) between them.
 const PIECE: usize = 1 << 18;
@@ -123,12 +123,6 @@ impl Gunzip {
     #[must_use]
     pub fn again() -> Self {
         Self { checks: false, ..Self::default() }
-    }
-
-    /// Decompressed bytes so far.
-    #[must_use]
-    pub fn plain_len(&self) -> u64 {
-        self.plain
     }
 
     /// Reads the next piece of the file and hands its plain bytes to `sink`.

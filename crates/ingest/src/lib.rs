@@ -9,6 +9,8 @@
 //! [`Unpacker`] decompresses, [`Beginning`] names a file by its first bytes, and [`Document`] a JSON file without events by
 //! its keys. Why it is so: docs/adr/0014.
 
+#![warn(unreachable_pub)]
+
 pub mod gunzip;
 mod kind;
 mod rules;

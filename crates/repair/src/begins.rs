@@ -38,7 +38,7 @@ fn kind((name, category): Wanted) -> usize {
 
 impl OpenBegins {
     /// Notes a `B`.
-    pub fn open(&mut self, trace: &Trace, begin: Row, number: usize) {
+    pub(crate) fn open(&mut self, trace: &Trace, begin: Row, number: usize) {
         let (name, category) = (name_of(trace, begin), trace.raw_category(begin));
         let mut before = [0; 4];
         let own = self.begins.len() as u32 + 1;
@@ -52,7 +52,7 @@ impl OpenBegins {
     }
 
     /// The number of the innermost `B` that an `E` closes: names and categories that the `E` has must be equal.
-    pub fn close(&mut self, trace: &Trace, end: Row) -> Option<usize> {
+    pub(crate) fn close(&mut self, trace: &Trace, end: Row) -> Option<usize> {
         let has_name = trace.name(end) != StringId::EMPTY;
         let category = trace.raw_category(end);
         let wanted = (

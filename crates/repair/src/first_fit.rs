@@ -24,7 +24,7 @@ pub(crate) struct FirstFit {
 
 impl FirstFit {
     /// Puts a slice onto the first lane that takes it, a new one if none does; which one.
-    pub fn place(&mut self, ts: i64, end: i64) -> usize {
+    pub(crate) fn place(&mut self, ts: i64, end: i64) -> usize {
         self.close(ts, end == ts);
         let lane = match self.first(end) {
             Some(lane) => lane,

@@ -11,6 +11,8 @@
 //!
 //! The rules are those of Perfetto's JSON importer (see [`perfetto`]).
 
+#![warn(unreachable_pub)]
+
 mod apply;
 mod aside;
 mod base;

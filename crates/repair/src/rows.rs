@@ -8,7 +8,7 @@ pub(crate) struct RowSet(Vec<u64>);
 
 impl RowSet {
     /// Adds an event; whether it is new.
-    pub fn insert(&mut self, row: Row) -> bool {
+    pub(crate) fn insert(&mut self, row: Row) -> bool {
         let (word, bit) = (row as usize / 64, 1 << (row % 64));
         if self.0.len() <= word {
             self.0.resize(word + 1, 0);
@@ -20,7 +20,7 @@ impl RowSet {
 
     /// All of them, in file order.
     #[inline(never)]
-    pub fn to_vec(&self) -> Vec<Row> {
+    pub(crate) fn to_vec(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for (at, word) in self.0.iter().enumerate() {
             let mut left = *word;
@@ -34,7 +34,7 @@ impl RowSet {
 
     /// Whether an event is among them.
     #[inline]
-    pub fn contains(&self, row: Row) -> bool {
+    pub(crate) fn contains(&self, row: Row) -> bool {
         self.0.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 }

@@ -74,12 +74,17 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// Starts at an offset of the file.
-    pub fn at(pos: u64, queue: VecDeque<Step>) -> Self {
+    pub(crate) fn at(pos: u64, queue: VecDeque<Step>) -> Self {
         Self { queue, pos, carry: Vec::new() }
     }
 
     /// Handles the next bytes; `false` when no step wants them.
-    pub fn push(&mut self, mut bytes: &[u8], steps: &mut impl Steps, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        steps: &mut impl Steps,
+        out: &mut Vec<u8>,
+    ) -> bool {
         loop {
             let Some(step) = self.queue.pop_front() else {
                 if steps.refill(&mut self.queue, out) {
@@ -123,7 +128,7 @@ impl Runner {
     }
 
     /// The file is over: what needs no more bytes still happens.
-    pub fn finish(&mut self, steps: &mut impl Steps, out: &mut Vec<u8>) {
+    pub(crate) fn finish(&mut self, steps: &mut impl Steps, out: &mut Vec<u8>) {
         loop {
             while let Some(step) = self.queue.pop_front() {
                 match step {

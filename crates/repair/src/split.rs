@@ -30,7 +30,7 @@ fn follow(next: &mut HashMap<u64, u64, BuildIdHasher>, from: u64) -> u64 {
 }
 
 impl FreeTids {
-    pub fn of(trace: &Trace) -> Self {
+    pub(crate) fn of(trace: &Trace) -> Self {
         let number = |token| match threads::fold(token, trace) {
             Folded::Number(value) => Some(value),
             Folded::Text(_) => None,
@@ -49,7 +49,7 @@ impl FreeTids {
 
     /// The smallest free tid above `parent`, because equal sort indexes are ordered by tid; below it
     /// when there is none.
-    pub fn take(&mut self, parent: u32) -> u32 {
+    pub(crate) fn take(&mut self, parent: u32) -> u32 {
         let above = follow(&mut self.above, u64::from(parent) + 1);
         let tid = match u32::try_from(above) {
             Ok(_) => above,

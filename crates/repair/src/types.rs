@@ -337,7 +337,7 @@ impl RepairPlan {
     /// Whether `row` changes by name.
     #[inline]
     #[must_use]
-    pub fn is_edited(&self, row: Row) -> bool {
+    pub(crate) fn is_edited(&self, row: Row) -> bool {
         self.edited.contains(row)
     }
 

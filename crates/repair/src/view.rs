@@ -20,7 +20,7 @@ pub(crate) struct Lens {
 impl Lens {
     /// Whether an event that no plan changes by name looks the same through both. (What repair mends, it
     /// changes by name.)
-    pub fn shows_the_same(&self, other: &Self) -> bool {
+    pub(crate) fn shows_the_same(&self, other: &Self) -> bool {
         self.base == other.base && self.seen == other.seen
     }
 }
@@ -53,7 +53,7 @@ pub(crate) struct Seen {
 
 impl<'a> View<'a> {
     /// The trace as it stands.
-    pub fn of(trace: &'a Trace) -> Self {
+    pub(crate) fn of(trace: &'a Trace) -> Self {
         let lens = Lens {
             base: None,
             repaired: false,
@@ -63,78 +63,78 @@ impl<'a> View<'a> {
     }
 
     /// The trace as it stands, all its documents read.
-    pub fn of_all(trace: &'a Trace) -> Self {
+    pub(crate) fn of_all(trace: &'a Trace) -> Self {
         Self::through(trace, Lens { base: None, repaired: false, seen: Row::MAX })
     }
 
     /// The trace as `plan` leaves it.
-    pub fn after(trace: &'a Trace, plan: &'a RepairPlan) -> Self {
+    pub(crate) fn after(trace: &'a Trace, plan: &'a RepairPlan) -> Self {
         let lens = Lens { base: plan.base, repaired: true, seen: Row::MAX };
         Self { plan: Some(plan), ..Self::through(trace, lens) }
     }
 
     /// The trace through a lens, no single event changed.
-    pub fn through(trace: &'a Trace, lens: Lens) -> Self {
+    pub(crate) fn through(trace: &'a Trace, lens: Lens) -> Self {
         let base = lens.base.map_or(0, |base| base.ns);
         let shift_ns = if trace.origin_ns == 0 { i64::try_from(base).ok() } else { None };
         Self { trace, plan: None, lens, exact: false, shift_ns }
     }
 
     /// The same with exact times in place of the importer's.
-    pub fn exactly(&self) -> Self {
+    pub(crate) fn exactly(&self) -> Self {
         Self { exact: true, ..self.clone() }
     }
 
     /// Whether text and frame defects count as mended.
-    pub fn is_repaired(&self) -> bool {
+    pub(crate) fn is_repaired(&self) -> bool {
         self.lens.repaired
     }
 
     /// What holds for all events alike.
-    pub fn lens(&self) -> Lens {
+    pub(crate) fn lens(&self) -> Lens {
         self.lens
     }
 
     /// Whether a plan changes this event by name.
     #[inline]
-    pub fn is_edited(&self, row: Row) -> bool {
+    pub(crate) fn is_edited(&self, row: Row) -> bool {
         self.plan.is_some_and(|plan| plan.is_edited(row))
     }
 
     /// The plan's changes of this event.
     #[inline]
-    pub fn edit(&self, row: Row) -> Option<&'a EventEdit> {
+    pub(crate) fn edit(&self, row: Row) -> Option<&'a EventEdit> {
         self.plan?.edit(row)
     }
 
     /// All changes of single events.
-    pub fn edits(&self) -> impl Iterator<Item = (Row, &'a EventEdit)> + use<'a> {
+    pub(crate) fn edits(&self) -> impl Iterator<Item = (Row, &'a EventEdit)> + use<'a> {
         self.plan.into_iter().flat_map(|plan| plan.edits().iter().map(|(row, edit)| (*row, edit)))
     }
 
     /// Whether the plan adds events.
-    pub fn adds_events(&self) -> bool {
+    pub(crate) fn adds_events(&self) -> bool {
         self.plan.is_some_and(|plan| !plan.lanes.is_empty() || !plan.added_process_names.is_empty())
     }
 
     /// Whether the importer never sees this event: the plan takes it out of the event array, or it stands in
     /// another document.
     #[inline]
-    pub fn is_aside(&self, row: Row) -> bool {
+    pub(crate) fn is_aside(&self, row: Row) -> bool {
         row >= self.lens.seen
             || self.edit(row).is_some_and(|edit| matches!(edit.action, Action::SetAside))
     }
 
     /// The event.
     #[inline]
-    pub fn event(&self, row: Row) -> Seen {
+    pub(crate) fn event(&self, row: Row) -> Seen {
         let (phase, ts, dur) = self.phase_and_times(row);
         Seen { row, phase, flags: self.flags(row), ts, dur }
     }
 
     /// Phase, `ts` and `dur` in the importer's own nanoseconds.
     #[inline]
-    pub fn phase_and_times(&self, row: Row) -> (Phase, i64, i64) {
+    pub(crate) fn phase_and_times(&self, row: Row) -> (Phase, i64, i64) {
         if let Some((ts, dur)) = self.plain_times(row) {
             // (What no plan changes keeps its phase.)
             return (self.trace.phase(row), ts, dur);
@@ -144,7 +144,7 @@ impl<'a> View<'a> {
     }
 
     #[inline]
-    pub fn phase(&self, row: Row) -> Phase {
+    pub(crate) fn phase(&self, row: Row) -> Phase {
         match self.edit(row) {
             Some(edit) if matches!(edit.action, Action::Instant) => Phase::Instant,
             _ => self.trace.phase(row),
@@ -153,7 +153,7 @@ impl<'a> View<'a> {
 
     /// Flags that still hold: what a plan mends is taken away.
     #[inline]
-    pub fn flags(&self, row: Row) -> Flags {
+    pub(crate) fn flags(&self, row: Row) -> Flags {
         let mut flags = self.trace.flags(row);
         if let Some(edit) = self.edit(row) {
             if edit.bind_enclosing {
@@ -216,7 +216,7 @@ impl<'a> View<'a> {
 
     /// The exact start in absolute ns after the plan's time base; clamped to `i64`.
     #[inline]
-    pub fn exact_ts(&self, row: Row) -> i64 {
+    pub(crate) fn exact_ts(&self, row: Row) -> i64 {
         self.plain_ts(row).unwrap_or_else(|| self.moved_ts(row))
     }
 
@@ -235,7 +235,7 @@ impl<'a> View<'a> {
 
     /// `ts` and `dur` in the importer's own nanoseconds.
     #[inline]
-    pub fn importer_times(&self, row: Row) -> (i64, i64) {
+    pub(crate) fn importer_times(&self, row: Row) -> (i64, i64) {
         self.plain_times(row).unwrap_or_else(|| self.odd_times(row))
     }
 
@@ -264,7 +264,7 @@ impl<'a> View<'a> {
     }
 
     /// The tid that the event carries.
-    pub fn tid(&self, row: Row) -> IdToken {
+    pub(crate) fn tid(&self, row: Row) -> IdToken {
         let edit = self.edit(row);
         match edit.and_then(|edit| edit.tid) {
             Some(tid) => IdToken::Int(i64::from(tid)),
@@ -277,7 +277,7 @@ impl<'a> View<'a> {
 
     /// The flow that a slice itself is an end point of; the importer draws none for one without a direction.
     #[inline]
-    pub fn bind(&self, row: Row) -> Option<Bind> {
+    pub(crate) fn bind(&self, row: Row) -> Option<Bind> {
         let bind = self.trace.bind(row)?;
         if self.edit(row).is_some_and(|edit| matches!(edit.action, Action::Instant)) {
             return None;
@@ -287,7 +287,7 @@ impl<'a> View<'a> {
     }
 
     /// The flow id, for flow events.
-    pub fn flow_id(&self, row: Row) -> Option<i64> {
+    pub(crate) fn flow_id(&self, row: Row) -> Option<i64> {
         match self.edit(row).and_then(|edit| edit.flow_id) {
             Some(id) => Some(id),
             None => self.trace.link(row),
@@ -295,7 +295,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether an instant sits on the thread's stack.
-    pub fn on_thread(&self, row: Row) -> bool {
+    pub(crate) fn on_thread(&self, row: Row) -> bool {
         if let Some(scope) = self.edit(row).and_then(|edit| edit.scope) {
             return scope == "t";
         }
@@ -304,7 +304,7 @@ impl<'a> View<'a> {
 
     /// Whether an instant names no place: measured on v55.3, a thread-scoped one without a tid and a
     /// process-scoped one without a pid are both `json_parser_failure`.
-    pub fn instant_is_homeless(&self, row: Row) -> bool {
+    pub(crate) fn instant_is_homeless(&self, row: Row) -> bool {
         if self.lens.repaired {
             return false;
         }

@@ -39,7 +39,7 @@ pub(crate) struct Digest {
 
 impl Digest {
     /// All events.
-    pub fn events(&self) -> u64 {
+    pub(crate) fn events(&self) -> u64 {
         let Self {
             slices,
             dur_ns: _,
@@ -73,16 +73,16 @@ struct Reader {
 impl Digester {
     /// A digester of a text whose times are read as distances from `origin_ns`: a time that does not fit
     /// into 64 bits there is no time (see [`trace::Trace::origin_ns`]).
-    pub fn new(origin_ns: i128) -> Self {
+    pub(crate) fn new(origin_ns: i128) -> Self {
         let reader = Reader { origin_ns, ..Reader::default() };
         Self { scanner: Scanner::new("traceEvents"), reader }
     }
 
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.scanner.push(bytes, &mut self.reader);
     }
 
-    pub fn finish(self) -> Digest {
+    pub(crate) fn finish(self) -> Digest {
         let Self { scanner, mut reader } = self;
         scanner.finish(&mut reader);
         reader.digest

@@ -26,7 +26,7 @@ pub(crate) struct GzipWriter {
 }
 
 impl GzipWriter {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             deflate: Box::new(CompressorOxide::new(create_comp_flags_from_zip_params(
                 LEVEL, RAW_WINDOW, 0,
@@ -38,7 +38,7 @@ impl GzipWriter {
         }
     }
 
-    pub fn push(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         while !bytes.is_empty() {
             let take = bytes.len().min(BLOCK - self.block.len());
             self.block.extend_from_slice(&bytes[..take]);
@@ -49,7 +49,7 @@ impl GzipWriter {
         }
     }
 
-    pub fn finish(mut self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(mut self, out: &mut Vec<u8>) {
         self.deflate_block(TDEFLFlush::Finish, out);
         out.extend_from_slice(&self.crc.finalize().to_le_bytes());
         // RFC 1952: the size modulo 2^32.

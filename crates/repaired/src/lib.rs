@@ -6,6 +6,8 @@
 //! * the counts of input and output share no code with the plan ([`Proof`]);
 //! * what is said of a repair is read from its plan, not decided again.
 
+#![warn(unreachable_pub)]
+
 mod crossings;
 mod digest;
 mod gzip;

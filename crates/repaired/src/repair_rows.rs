@@ -63,7 +63,7 @@ pub(crate) struct RuleRow {
 }
 
 impl RuleRow {
-    pub fn new(rule: Rule, count: u64) -> Self {
+    pub(crate) fn new(rule: Rule, count: u64) -> Self {
         Self { rule: rule.id(), title: rule.title(), count }
     }
 }
@@ -115,7 +115,7 @@ pub(crate) struct LaneRow {
 
 impl LaneRow {
     /// A row for each new thread, in the order they are written.
-    pub fn all(trace: &Trace, plan: &RepairPlan) -> Vec<Self> {
+    pub(crate) fn all(trace: &Trace, plan: &RepairPlan) -> Vec<Self> {
         let mut rows: Vec<Self> = plan
             .lanes
             .iter()

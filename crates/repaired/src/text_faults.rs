@@ -17,7 +17,7 @@ pub(crate) struct TextFaults {
 }
 
 impl TextFaults {
-    pub fn of(decoded: &Decoded) -> Self {
+    pub(crate) fn of(decoded: &Decoded) -> Self {
         let has = |kind| decoded.problems.iter().any(|problem| problem.kind == kind);
         let refused: &[(ProblemKind, &str)] = &[
             (ProblemKind::GzipTruncated, "its gzip data is truncated (\"GZIP stream incomplete\")"),
@@ -52,7 +52,7 @@ impl TextFaults {
     }
 
     /// Whether the text alone does no harm.
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         self.refused.is_none() && self.risks.is_empty()
     }
 }

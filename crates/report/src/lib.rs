@@ -9,6 +9,8 @@
 //! * a [`Table`] contains no trace and no function, so a worker can send it to the page;
 //! * the same rows give the same bytes, always: no clock, no locale, no hash map.
 
+#![warn(unreachable_pub)]
+
 mod cell;
 mod column;
 mod key;

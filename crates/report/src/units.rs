@@ -5,10 +5,10 @@
 //! a value is the same on every machine. The exact value is in titles and copies.
 
 /// Shown for a missing value. Never `0`, because a missing value is not zero.
-pub const MISSING: &str = "-";
+pub(crate) const MISSING: &str = "-";
 
 /// Between groups of three digits.
-pub const GROUP: char = '\u{2009}';
+pub(crate) const GROUP: char = '\u{2009}';
 
 /// The unit of a column of times or sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -189,15 +189,6 @@ impl<'a> Cursor<'a> {
         Ok(Some(key))
     }
 
-    /// Whether another item of the array entered follows, with the cursor then at it.
-    ///
-    /// # Errors
-    /// See [`Stop`].
-    #[inline]
-    pub fn next_item(&mut self, first: bool) -> Result<bool, Stop> {
-        self.next(first, false)
-    }
-
     /// Moves over the comma to the next member or item; `false` past the closing bracket.
     #[inline(always)]
     pub(crate) fn next(&mut self, first: bool, object: bool) -> Result<bool, Stop> {

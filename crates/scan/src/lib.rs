@@ -14,6 +14,8 @@
 //! * lenient reading is always reported: text that is not strict JSON in UTF-8 is flagged ([`Cursor::lenient`])
 //!   and can be located and rewritten ([`strict`]).
 
+#![warn(unreachable_pub)]
+
 mod cursor;
 mod decimal;
 mod keys;

@@ -6,6 +6,8 @@
 //! * traces are made as *text* ([`Kineto`]), the form in which they reach the product;
 //! * everything is deterministic: a sample has the same bytes on every machine.
 
+#![warn(unreachable_pub)]
+
 pub mod example;
 mod golden;
 mod gzip;

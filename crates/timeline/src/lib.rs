@@ -7,6 +7,8 @@
 //! * only GPU slices have index vectors (nine bytes each), because they are few among the events of a trace;
 //! * it knows no report of its own: what is said about the figures is the analyses' matter.
 
+#![warn(unreachable_pub)]
+
 pub mod before_window;
 pub mod device;
 pub mod gpu;

@@ -11,6 +11,8 @@
 //!   splice the original bytes and triage can read the arguments again;
 //! * nothing here iterates a hash map: the same file gives the same trace, always.
 
+#![warn(unreachable_pub)]
+
 mod blocks;
 mod columns;
 pub mod decimal;

@@ -15,7 +15,7 @@ use timeline::device::{self, Device};
 use timeline::gpu::Gpu;
 
 /// Used for an architecture that is not recorded.
-pub const UNKNOWN: &str = "unknown";
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// The architecture that the trace shows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -42,17 +42,6 @@ impl Framework {
     pub fn id(self) -> &'static str {
         MARKS.iter().find(|marks| marks.framework == self).map_or("unknown", |marks| marks.id)
     }
-
-    /// The framework of an id.
-    #[must_use]
-    pub fn of_id(id: &str) -> Option<Self> {
-        let id = id.trim().to_ascii_lowercase();
-        if id == "unknown" {
-            return Some(Self::Unknown);
-        }
-        let other = |marks: &Marks| marks.id.split('/').any(|part| part == id);
-        MARKS.iter().find(|marks| marks.id == id || other(marks)).map(|marks| marks.framework)
-    }
 }
 
 /// What gives a framework away.
@@ -300,11 +289,8 @@ mod tests {
     fn every_framework_has_one_id() {
         for marks in MARKS {
             assert_eq!(marks.framework.id(), marks.id);
-            assert_eq!(Framework::of_id(marks.id), Some(marks.framework));
             let json = serde_json::to_string(&marks.framework).unwrap();
             assert_eq!(json, format!("\"{}\"", marks.id));
         }
-        assert_eq!(Framework::of_id("xDiT"), Some(Framework::Diffusers));
-        assert_eq!(Framework::of_id("jax"), None);
     }
 }

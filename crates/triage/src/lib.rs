@@ -7,6 +7,8 @@
 //! * advice passes the gates of its remedy and is bounded by the wall time that it saves, or it is not printed;
 //! * figures are exact: integer nanoseconds. What is an estimate says so, and why.
 
+#![warn(unreachable_pub)]
+
 mod arch;
 mod arguments;
 mod attribution;

@@ -143,18 +143,18 @@ pub(crate) struct Site {
 
 impl Site {
     /// The line of Python, and whether it is that of the op of the forward pass.
-    pub fn line(&self) -> Option<String> {
+    pub(crate) fn line(&self) -> Option<String> {
         let lent = if self.forward_op.is_some() { " (line of the forward op)" } else { "" };
         self.location.as_ref().map(|line| format!("{line}{lent}"))
     }
 
     /// Whether a convolution launched it.
-    pub fn is_of_convolution(&self) -> bool {
+    pub(crate) fn is_of_convolution(&self) -> bool {
         self.cpu_op.as_deref().is_some_and(is_convolution)
     }
 
     /// The line of Python, else the op, else the launch.
-    pub fn place(&self) -> Option<String> {
+    pub(crate) fn place(&self) -> Option<String> {
         let op = self.cpu_op.as_ref().or(self.launch.as_ref());
         self.line().or_else(|| op.cloned())
     }
@@ -178,12 +178,12 @@ pub(crate) struct Attribution {
 
 impl Attribution {
     /// The places of all GPU slices.
-    pub fn new(sites: Vec<Site>, site_of: Vec<u32>) -> Self {
+    pub(crate) fn new(sites: Vec<Site>, site_of: Vec<u32>) -> Self {
         Self { sites, site_of, known: HashMap::new() }
     }
 
     /// The index of a place, a new one if it is not known.
-    pub fn index_of(&mut self, site: Site) -> u32 {
+    pub(crate) fn index_of(&mut self, site: Site) -> u32 {
         if self.known.is_empty() {
             let sites = self.sites.iter().enumerate();
             self.known = sites.map(|(index, site)| (site.clone(), index as u32)).collect();
@@ -195,7 +195,7 @@ impl Attribution {
     }
 
     /// The place of a GPU slice.
-    pub fn site(&self, slice: usize) -> &Site {
+    pub(crate) fn site(&self, slice: usize) -> &Site {
         &self.sites[self.site_of[slice] as usize]
     }
 }

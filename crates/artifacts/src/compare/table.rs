@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// What one run spent on one thing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub(super) struct Measured {
     /// The thing's name.
     pub name: String,
     /// Sum of durations.
@@ -21,7 +21,7 @@ pub struct Measured {
 impl Measured {
     /// A row of one run.
     #[must_use]
-    pub fn new(name: &str, total_ns: i64, launches: u64, share_pct: f64) -> Self {
+    pub(super) fn new(name: &str, total_ns: i64, launches: u64, share_pct: f64) -> Self {
         Self { name: name.to_owned(), total_ns, launches, share_pct }
     }
 
@@ -34,7 +34,7 @@ impl Measured {
 /// In which of the runs a thing is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Presence {
+pub(super) enum Presence {
     /// In both, under one name.
     Matched,
     /// In both, under names that differ in their settings only.
@@ -48,7 +48,7 @@ pub enum Presence {
 impl Presence {
     /// The words for it.
     #[must_use]
-    pub fn id(self) -> &'static str {
+    pub(super) fn id(self) -> &'static str {
         match self {
             Self::Matched => "matched",
             Self::Similar => "similar name",
@@ -122,7 +122,11 @@ impl DeltaRow {
 /// Pairs the rows of two runs: equal names, then, where `head` is given, what is left and has one and only one
 /// partner with the same head. The largest difference comes first.
 #[must_use]
-pub fn deltas(a: &[Measured], b: &[Measured], head: Option<fn(&str) -> String>) -> Vec<DeltaRow> {
+pub(super) fn deltas(
+    a: &[Measured],
+    b: &[Measured],
+    head: Option<fn(&str) -> String>,
+) -> Vec<DeltaRow> {
     let by_name: BTreeMap<&str, &Measured> = b.iter().map(|row| (row.name.as_str(), row)).collect();
     let names: BTreeSet<&str> = a.iter().map(|row| row.name.as_str()).collect();
     let mut rows = Vec::with_capacity(a.len().max(b.len()));

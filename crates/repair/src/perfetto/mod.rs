@@ -27,7 +27,7 @@ use crate::types::RepairPlan;
 use crate::view::View;
 
 /// Deepest nesting level that the importer shows, counted from 0 (`kMaxDepth` is 512 levels).
-pub const MAX_DEPTH: usize = 512;
+pub(crate) const MAX_DEPTH: usize = 512;
 
 /// Predicts what the importer does with the trace as it stands.
 #[must_use]

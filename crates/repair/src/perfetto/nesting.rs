@@ -203,7 +203,7 @@ pub(crate) struct Trouble {
 
 impl Trouble {
     /// Whether nothing is wrong.
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         self.crossing.is_empty() && self.too_deep.is_empty() && self.misplaced_ends == 0
     }
 }

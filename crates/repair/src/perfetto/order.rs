@@ -11,7 +11,7 @@ pub(crate) type Key = (i64, u8, i64, Row);
 
 /// One stacked event with its times in the importer's ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item {
+pub(crate) struct Item {
     /// The event.
     pub row: Row,
     /// What it is.
@@ -40,13 +40,13 @@ impl Plain {
     const ALL: Self = Self { row: Row::MAX, ts: i64::MAX };
 
     /// Whether these are all events: those of a file without a complete slice.
-    pub fn is_all(&self) -> bool {
+    pub(crate) fn is_all(&self) -> bool {
         *self == Self::ALL
     }
 
     /// Finds out by the order of all events of a view. Matters only to threads with `E` events.
     #[inline(never)]
-    pub fn of(view: &View<'_>) -> Self {
+    pub(crate) fn of(view: &View<'_>) -> Self {
         let (mut slow, mut latest) = (None, 0);
         let (mut first_unsorted, mut least_unsorted) = (None, i64::MAX);
         each_row(view.trace, |row| {
@@ -116,7 +116,7 @@ const PHASES: u32 = u32::MAX - 16;
 
 impl Stacked {
     #[inline]
-    pub fn of(event: &Seen) -> Self {
+    pub(crate) fn of(event: &Seen) -> Self {
         let Seen { row, phase, ts, dur, .. } = *event;
         let len = match u32::try_from(dur) {
             Ok(short) if phase == Phase::Complete && short < PHASES => short,
@@ -126,7 +126,7 @@ impl Stacked {
     }
 
     #[inline]
-    pub fn item(self, view: &View<'_>) -> Item {
+    pub(crate) fn item(self, view: &View<'_>) -> Item {
         let Self { ts, row, len } = self;
         let (phase, dur) = match len.checked_sub(PHASES).map(Phase::from_index) {
             None => (Phase::Complete, i64::from(len)),

@@ -35,7 +35,7 @@ pub(crate) struct Survey {
 impl Survey {
     /// Runs the model.
     #[inline(never)]
-    pub fn of(view: &View<'_>) -> Self {
+    pub(crate) fn of(view: &View<'_>) -> Self {
         let (mut unedited, mut flows) = (Prediction::default(), Vec::new());
         let threads = Threads::of(view, |event| {
             if event.phase.is_flow() {
@@ -64,14 +64,14 @@ impl Survey {
 
     /// Whether [`Survey::update`] can follow `plan`: not when it moves all times, nor when Perfetto reads of
     /// the file only the first document, but reads all of the repaired one.
-    pub fn can_follow(&self, trace: &Trace, plan: &RepairPlan) -> bool {
+    pub(crate) fn can_follow(&self, trace: &Trace, plan: &RepairPlan) -> bool {
         let after = View::after(trace, plan).lens();
         self.lens.shows_the_same(&after) && self.unedited.misread_times == 0
     }
 
     /// Follows the changes that the plan made since the survey was brought up to date.
     #[inline(never)]
-    pub fn update(&mut self, trace: &Trace, plan: &mut RepairPlan) {
+    pub(crate) fn update(&mut self, trace: &Trace, plan: &mut RepairPlan) {
         let changed = plan.take_touched();
         let can_follow = self.can_follow(trace, plan)
             && self.threads.are_sorted_as_in(&View::after(trace, plan));
@@ -105,30 +105,30 @@ impl Survey {
     }
 
     /// Threads on which something goes wrong.
-    pub fn troubles(&self) -> impl Iterator<Item = (u32, &Trouble)> {
+    pub(crate) fn troubles(&self) -> impl Iterator<Item = (u32, &Trouble)> {
         let troubles = self.threads.all().zip(self.walks.iter().map(|walk| &walk.trouble));
         troubles.filter(|(_, trouble)| !trouble.is_none())
     }
 
     /// The crossing slices, thread by thread.
     #[inline(never)]
-    pub fn crossing(&self) -> Vec<Row> {
+    pub(crate) fn crossing(&self) -> Vec<Row> {
         let crossing = self.troubles().flat_map(|(_, trouble)| &trouble.crossing);
         crossing.map(|(row, _)| *row).collect()
     }
 
     /// What each flow event binds to: (flow event, slice), sorted.
-    pub fn bindings(&self) -> Vec<(Row, Row)> {
+    pub(crate) fn bindings(&self) -> Vec<(Row, Row)> {
         self.gathered(|flows| &flows.bound)
     }
 
     /// Flow events without a slice to bind to, sorted.
-    pub fn unbound(&self) -> Vec<Row> {
+    pub(crate) fn unbound(&self) -> Vec<Row> {
         self.gathered(|flows| &flows.unbound)
     }
 
     /// Parked flow ends that found a slice: (flow event, slice), sorted.
-    pub fn unparked(&self) -> Vec<(Row, Row)> {
+    pub(crate) fn unparked(&self) -> Vec<(Row, Row)> {
         self.gathered(|flows| &flows.unparked)
     }
 
@@ -145,7 +145,7 @@ impl Survey {
     }
 
     /// Slices that are an end point of a flow themselves, each with the slice that the importer takes for it.
-    pub fn binds(&self) -> Vec<(Row, Option<Row>)> {
+    pub(crate) fn binds(&self) -> Vec<(Row, Option<Row>)> {
         self.gathered(|flows| &flows.binds)
     }
 

@@ -9,7 +9,7 @@ use crate::view::{Seen, View};
 
 /// A pid or tid after the importer's conversion to u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Folded {
+pub(crate) enum Folded {
     /// A number; whatever does not fit u32 became 0.
     Number(u32),
     /// A string: its pool index, which no number equals in practice.
@@ -19,7 +19,7 @@ pub enum Folded {
 /// The importer's reading of a pid or tid. A double is cut to an integer; negative numbers, numbers
 /// above u32 and anything that is no number or string become 0 (measured).
 #[must_use]
-pub fn fold(token: IdToken, trace: &Trace) -> Folded {
+pub(crate) fn fold(token: IdToken, trace: &Trace) -> Folded {
     match token {
         IdToken::Missing => Folded::Number(0),
         IdToken::Int(value) => Folded::Number(u32::try_from(value).unwrap_or(0)),
@@ -34,18 +34,18 @@ pub fn fold(token: IdToken, trace: &Trace) -> Folded {
 }
 
 /// One importer thread: its process, and its tid (`None` = the main thread, tid 0 or equal to the pid).
-pub type ThreadKey = (Folded, Option<Folded>);
+pub(crate) type ThreadKey = (Folded, Option<Folded>);
 
 /// The thread that (pid, tid) ends up on.
 #[must_use]
-pub fn thread_key(pid: IdToken, tid: IdToken, trace: &Trace) -> ThreadKey {
+pub(crate) fn thread_key(pid: IdToken, tid: IdToken, trace: &Trace) -> ThreadKey {
     let (pid, tid) = (fold(pid, trace), fold(tid, trace));
     (pid, (tid != Folded::Number(0) && tid != pid).then_some(tid))
 }
 
 /// Every importer thread with the events on its stack, in the importer's order.
 #[derive(Default)]
-pub struct Threads {
+pub(crate) struct Threads {
     keys: Vec<ThreadKey>,
     index_of: HashMap<ThreadKey, u32, BuildIdHasher>,
     /// The thread of each track of the trace.
@@ -195,7 +195,7 @@ impl Threads {
     }
 
     /// Indexes of all threads, in order of first appearance.
-    pub fn all(&self) -> std::ops::Range<u32> {
+    pub(crate) fn all(&self) -> std::ops::Range<u32> {
         0..self.keys.len() as u32
     }
 
@@ -206,7 +206,7 @@ impl Threads {
     }
 
     /// The thread that each track of the trace is on.
-    pub fn by_track(&self) -> impl Iterator<Item = (TrackId, u32)> + '_ {
+    pub(crate) fn by_track(&self) -> impl Iterator<Item = (TrackId, u32)> + '_ {
         self.by_track.iter().enumerate().map(|(track, thread)| (TrackId(track as u32), *thread))
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct ImpossibleRow {
 
 impl ImpossibleRow {
     /// A row for each, in file order.
-    pub fn all(trace: &Trace, plan: &RepairPlan) -> Vec<Self> {
+    pub(crate) fn all(trace: &Trace, plan: &RepairPlan) -> Vec<Self> {
         let rows = plan.impossible.iter().map(|bad| {
             let stream = trace.streams[usize::from(bad.stream.0)];
             Self {
