@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::{Action, Diagnosis, Finding};
+use crate::{Action, Diagnosis, Finding, WallRow};
 
 /// Schema of [`diagnosis_json`].
 pub const DIAGNOSIS_SCHEMA: u32 = 1;
@@ -12,6 +12,8 @@ pub const DIAGNOSIS_SCHEMA: u32 = 1;
 #[derive(Serialize)]
 struct Document<'a> {
     schema: u32,
+    headline: Option<&'a str>,
+    wall: &'a [WallRow],
     findings: &'a [Finding],
     actions: &'a [Action],
 }
@@ -21,8 +23,9 @@ struct Document<'a> {
 /// # Errors
 /// Never for these types; required by serde's signature.
 pub fn diagnosis_json(diagnosis: &Diagnosis) -> Result<String, serde_json::Error> {
-    let Diagnosis { findings, actions } = diagnosis;
-    let document = Document { schema: DIAGNOSIS_SCHEMA, findings, actions };
+    let Diagnosis { headline, wall, findings, actions } = diagnosis;
+    let headline = headline.as_deref();
+    let document = Document { schema: DIAGNOSIS_SCHEMA, headline, wall, findings, actions };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(text)

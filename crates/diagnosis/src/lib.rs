@@ -12,6 +12,7 @@ mod actions;
 mod document;
 mod facts;
 mod finding;
+mod headline;
 mod rules;
 mod sections;
 
@@ -19,10 +20,15 @@ pub use actions::{Action, Place};
 pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
 pub use facts::Facts;
 pub use finding::{Confidence, Evidence, Finding, Level, Rule};
+pub use triage::{WallPart, WallRow};
 
 /// What is said of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnosis {
+    /// The first sentence: what a person would repeat to a colleague. `None` where the file shows nothing worth one.
+    pub headline: Option<String>,
+    /// Where the wall time of each device goes; the parts of a device add up to its window.
+    pub wall: Vec<WallRow>,
     /// By rule, in the order of the rules.
     pub findings: Vec<Finding>,
     /// What to do, the most wall time first.
@@ -34,5 +40,6 @@ pub struct Diagnosis {
 pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     let findings = rules::all(facts);
     let actions = actions::ranked(facts, &findings);
-    Diagnosis { findings, actions }
+    let headline = headline::headline(facts, &findings);
+    Diagnosis { headline, wall: facts.triage.wall.clone(), findings, actions }
 }

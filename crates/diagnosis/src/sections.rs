@@ -92,12 +92,21 @@ impl Diagnosis {
     /// What to do first, then what was found.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
+        let mut wall = Section::new("wall", "Wall time");
+        wall.intro.extend(self.headline.clone());
+        let devices = self
+            .wall
+            .iter()
+            .any(|row| Some(&row.device) != self.wall.first().map(|row| &row.device));
+        let table =
+            Table::of("wall", "Wall time", &self.wall).when_empty("The file has no GPU work.");
+        wall.tables.push(if devices { table } else { table.without("device") });
         let mut actions = Section::new("actions", "What to do first");
         let table = Table::of("actions", "Actions", &self.actions)
             .when_empty("No action saves 1% of the recording.");
         actions.tables.push(table.preview(10));
         let mut findings = Section::new("diagnosis", "Findings");
         findings.tables.push(Table::of("findings", "Findings", &self.findings));
-        vec![actions, findings]
+        vec![wall, actions, findings]
     }
 }

@@ -26,6 +26,7 @@ use crate::stages::pace::Waits;
 use crate::stages::{Stage, StageRow, Stages};
 use crate::takeaways::BLOCKED_PCT;
 use crate::wall::{Lost, Wall};
+use crate::wall_time::{self, WallRow};
 use crate::{Sources, TriageOptions, blocked, precision, replay};
 use timeline::gpu::Gpu;
 use timeline::intervals::Interval;
@@ -48,6 +49,7 @@ pub(crate) struct Asked<'a> {
 /// The tables of one device. What runs on one device neither hides what runs on another nor stands next to it.
 #[derive(Default)]
 pub(crate) struct DeviceTables {
+    pub(crate) wall: Vec<WallRow>,
     pub(crate) stages: Vec<StageRow>,
     pub(crate) kernels: Vec<KernelTableRow>,
     pub(crate) merged: Vec<KernelTableRow>,
@@ -69,6 +71,7 @@ impl DeviceTables {
         let several = devices.len() > 1;
         let mut all = Self::default();
         for (device, of) in devices {
+            all.wall.extend(of.wall);
             all.stages.extend(of.stages);
             all.kernels.extend(of.kernels);
             all.merged.extend(of.merged);
@@ -98,6 +101,7 @@ impl DeviceTables {
     pub(crate) fn report(self, run: Run) -> TriageReport {
         let Run { coverage, before_window, takeaways, arch, framework } = run;
         TriageReport {
+            wall: self.wall,
             stages: self.stages,
             kernels: self.kernels,
             merged: self.merged,
@@ -252,7 +256,9 @@ fn on_device(
     host.add_host_copies(&idle::host_copies(gpu, &launches));
     let idle = Idle::of(gpu, steps);
     let gaps = Gaps::of(gpu, &launches, &idle, host);
-    let explained = cause::explain(&idle, host, &gaps, &blocked);
+    let dealt = cause::deal(&idle, host, &gaps, &blocked);
+    let wall_time = wall_time::wall_time(gpu, &idle, &dealt);
+    let explained = cause::explain(&idle, host, &gaps, dealt);
     let first_run = explained.as_ref().filter(|found| found.cause == Cause::SetUp);
     let set_up = first_run.map_or(&[][..], |found| &found.times);
     let wall = Wall::of(gpu, &launches, Lost { blocked: &blocked, set_up });
@@ -294,6 +300,7 @@ fn on_device(
         is_blocked: timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT,
     };
     let tables = DeviceTables {
+        wall: wall_time,
         stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, waits),
         kernels,
         merged,

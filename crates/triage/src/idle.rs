@@ -385,6 +385,8 @@ pub(crate) struct Idle {
     pub(crate) window_ns: i64,
     /// Whether the window is the profiler's steps on the CPU. Else it is the GPU span.
     pub(crate) of_steps: bool,
+    /// The window.
+    pub(crate) window: Vec<Interval>,
     pub(crate) idle: Vec<Interval>,
 }
 
@@ -392,7 +394,7 @@ impl Idle {
     /// Idle time within `window`, which is sorted and disjoint.
     pub(crate) fn within(gpu: &Gpu<'_>, window: &[Interval]) -> Self {
         let idle = without(window, &busy(gpu));
-        Self { window_ns: length(window), of_steps: false, idle }
+        Self { window_ns: length(window), of_steps: false, window: window.to_vec(), idle }
     }
 
     /// Idle time within the GPU span. Within the profiler's steps on the CPU where that is more by a tenth of them: a step
@@ -402,8 +404,9 @@ impl Idle {
         let busy = busy(gpu);
         let span = busy.first().zip(busy.last()).map(|(first, last)| (first.0, last.1));
         let span: Vec<Interval> = span.into_iter().collect();
+        let idle = without(&span, &busy);
         let of_span =
-            Self { window_ns: length(&span), of_steps: false, idle: without(&span, &busy) };
+            Self { window_ns: length(&span), of_steps: false, window: span.clone(), idle };
         let of_steps = Self { of_steps: true, ..Self::within(gpu, steps) };
         let outside = without(&of_steps.idle, &span);
         if length(&outside).saturating_mul(10) >= of_steps.window_ns && of_steps.window_ns > 0 {

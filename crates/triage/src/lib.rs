@@ -46,6 +46,7 @@ mod takeaways;
 mod text_timeline;
 mod unrecorded;
 mod wall;
+mod wall_time;
 pub mod words;
 
 #[cfg(test)]
@@ -77,6 +78,7 @@ pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow};
 pub use text_timeline::{gpu_text, window_text};
+pub use wall_time::{WallPart, WallRow};
 
 use timeline::Options;
 use trace::{Details, Flags, Phase, Trace, each_row};

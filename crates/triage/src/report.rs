@@ -15,6 +15,7 @@ use super::overlap::{Concurrency, OverlapRow};
 use super::replay::{CaptureUse, Replayed};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
+use super::wall_time::WallRow;
 use analysis::MatrixRow;
 use timeline::before_window::BeforeWindow;
 use timeline::percent;
@@ -44,6 +45,8 @@ pub struct TriageReport {
     pub coverage: Coverage,
     /// What was launched before the window.
     pub before_window: BeforeWindowSum,
+    /// Where the wall time of each device goes.
+    pub wall: Vec<WallRow>,
     /// What to know first, in sentences.
     pub takeaways: Vec<String>,
     /// The architecture that the trace shows.
@@ -360,6 +363,8 @@ impl TriageReport {
     pub fn sections(&self, cutoff_pct: f64) -> Vec<Section> {
         // Architecture and framework stand among the facts of the run, beside these chapters.
         let Self {
+            // The diagnosis has it.
+            wall: _,
             stages,
             kernels,
             // The page shows it in place of the rows by stage.

@@ -5,7 +5,7 @@ use report::units::{percent, time};
 
 use crate::{Facts, Finding, Level, Rule};
 
-/// From this share of the time of counted ops on.
+/// From this share of the busy time on.
 const LEAST_SHARE: f64 = 0.1;
 /// Parts of kernel names that tell TF32: cuBLAS and cutlass, by the shape of the instruction.
 const TF32: [&str; 3] = ["tf32", "s1688", "s16816gemm_f32"];
@@ -25,8 +25,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             is_float[at] = true;
         }
     }
+    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
     let share = floats as f64 / (all as f64).max(1.0);
-    if share < LEAST_SHARE {
+    if (floats as f64) < LEAST_SHARE * busy as f64 || floats == 0 {
         return Vec::new();
     }
     let tf32: i64 = facts

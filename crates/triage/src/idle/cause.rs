@@ -90,21 +90,20 @@ impl Left {
     }
 }
 
-/// Explains the idle time by its largest cause; `queued` is when work that had been launched waited. `None` where the GPU was
-/// busy for most of the window.
+/// Explains the idle time by its largest cause, of what [`deal`] found. `None` where the GPU was busy for most of the window.
 #[inline(never)]
 pub(crate) fn explain(
     idle: &Idle,
     host: &Host,
     gaps: &Gaps,
-    queued: &[Interval],
+    dealt: Vec<(Cause, Vec<Interval>)>,
 ) -> Option<Explained> {
     let (idle_ns, window_ns) = (idle.ns(), idle.window_ns);
     if percent(idle_ns, window_ns) < LEAST_PCT {
         return None;
     }
-    let (cause, dealt) = largest(deal(idle, host, gaps, queued))?;
-    let times = times_of(cause, dealt, idle, host, gaps);
+    let (cause, own) = largest(dealt)?;
+    let times = times_of(cause, own, idle, host, gaps);
     let loader_ns = length(&both(&idle.idle, host.cover(Cover::DataLoader)));
     let within = |ns: &&i64| {
         let before = idle.idle.partition_point(|(from, _)| from <= *ns);
@@ -120,9 +119,14 @@ fn parts(gaps: &Gaps, part: fn(&Gap) -> Option<Interval>) -> Vec<Interval> {
     gaps.all.iter().filter_map(part).collect()
 }
 
-/// Deals the idle time out: each moment to the first cause that covers it.
+/// Deals the idle time out: each moment to the first cause that covers it. `queued` is when work that had been launched waited.
 #[inline(never)]
-fn deal(idle: &Idle, host: &Host, gaps: &Gaps, queued: &[Interval]) -> Vec<(Cause, Vec<Interval>)> {
+pub(crate) fn deal(
+    idle: &Idle,
+    host: &Host,
+    gaps: &Gaps,
+    queued: &[Interval],
+) -> Vec<(Cause, Vec<Interval>)> {
     let mut left = Left { idle: idle.idle.clone(), found: Vec::new() };
     left.take(Cause::Queued, queued);
     left.take(Cause::Queued, &super::union(parts(gaps, Gap::queued)));

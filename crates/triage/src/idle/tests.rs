@@ -1,7 +1,7 @@
 use catalog::Platform;
 use serde_json::Value;
 
-use super::cause::{Cause, explain};
+use super::cause::{Cause, deal, explain};
 use super::gaps::Gaps;
 use super::*;
 use crate::{Sources, TriageOptions, blocked, triage};
@@ -111,7 +111,9 @@ fn cause_of(fixture: Fixture) -> (Cause, i64) {
     host.add_host_copies(&host_copies(&gpu, &launches));
     let idle = Idle::of(&gpu, &cpu_steps(&trace));
     let gaps = Gaps::of(&gpu, &launches, &idle, &host);
-    let found = explain(&idle, &host, &gaps, &blocked::blocked(&gpu, &launches)).unwrap();
+    let found =
+        explain(&idle, &host, &gaps, deal(&idle, &host, &gaps, &blocked::blocked(&gpu, &launches)))
+            .unwrap();
     (found.cause, found.ns())
 }
 

@@ -1,0 +1,62 @@
+//! The first sentence.
+
+use report::units::{percent, time};
+use triage::WallPart;
+
+use crate::{Facts, Finding, Rule};
+
+/// A part of the wall time is worth the first sentence from this share of the window on, in percent.
+const LEAST_PCT: f64 = 10.0;
+
+/// What a person would repeat to a colleague: the largest part of the wall time that is not compute, or what the recording cannot
+/// tell.
+pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
+    let of = |rule: Rule, verdict: &str| {
+        findings.iter().find(|finding| finding.rule == rule && finding.verdict == verdict)
+    };
+    if let Some(unknown) = of(Rule::Busy, "unknown") {
+        return Some(format!("{} {}", unknown.observation, unknown.meaning));
+    }
+    if let Some(cold) = of(Rule::ColdStart, "cold_start") {
+        return Some(format!("{} {}", cold.observation, cold.meaning));
+    }
+    if !facts.has_gpu() {
+        let first = findings.iter().filter(|finding| finding.bound_ns.is_some());
+        return first
+            .max_by_key(|finding| finding.bound_ns)
+            .map(|finding| finding.observation.clone());
+    }
+    let wall = &facts.triage.wall;
+    let lost = wall.iter().filter(|row| row.part != WallPart::Compute);
+    let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct))?;
+    let several = wall.iter().any(|row| row.device != most.device);
+    let gpu = if several { format!("GPU {}", most.device) } else { "The GPU".to_owned() };
+    let whole = if most.of_steps { "the steps" } else { "its span" };
+    if most.share_pct < LEAST_PCT {
+        let computes =
+            wall.iter().find(|row| row.device == most.device && row.part == WallPart::Compute)?;
+        return Some(format!(
+            "{gpu} computes for {} of {whole}: only less or faster GPU work makes it shorter.",
+            percent(computes.share_pct)
+        ));
+    }
+    let share = percent(most.share_pct);
+    let ns = time(most.total_ns);
+    let what = match most.part {
+        WallPart::Compute => return None,
+        WallPart::Communication => "runs nothing but communication",
+        WallPart::Copies => "runs nothing but copies",
+        WallPart::DataLoading => "waits for the data loader",
+        WallPart::HostCompute => "waits for work on the CPU",
+        WallPart::Launch => "waits for the next launch",
+        WallPart::HostWaits => "stands still because the CPU waited for it",
+        WallPart::Allocation => "waits while the CPU allocates or frees memory",
+        WallPart::Loading => "waits while the CPU loads code and sets libraries up",
+        WallPart::Profiler => "waits for the profiler",
+        WallPart::Queued => {
+            "stands still with work queued, which waits for something that may not be in the file"
+        }
+        WallPart::Unexplained => "stands still while nothing is recorded on the CPU",
+    };
+    Some(format!("{gpu} {what} for {share} of {whole} ({ns})."))
+}

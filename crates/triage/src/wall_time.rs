@@ -1,0 +1,306 @@
+//! Where the wall time goes: each moment of the window belongs to one part, and the parts add up to it.
+//!
+//! While the device works, a moment is compute if any kernel that is no communication runs, else communication, else copies.
+//! While it stands still, a moment belongs to the first cause that covers it ([`Cause`]).
+
+use catalog::{Category, RawKind};
+use report::{Cell, Column, Row, Unit};
+use serde::Serialize;
+use timeline::gpu::{Gpu, GpuSlice, Work};
+use timeline::intervals::{Collector, Interval, both, length, without};
+use timeline::percent;
+
+use crate::idle::Idle;
+use crate::idle::cause::Cause;
+
+/// A part of the wall time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WallPart {
+    /// A kernel runs that is no communication.
+    Compute,
+    /// Communication runs, and no other kernel.
+    Communication,
+    /// Copies and fills run, and no kernel.
+    Copies,
+    /// Idle: the data loader.
+    DataLoading,
+    /// Idle: the CPU runs ops, Python, compiled code or other calls.
+    HostCompute,
+    /// Idle: the next launch, in short gaps.
+    Launch,
+    /// Idle: the CPU waited for the GPU, and launched late.
+    HostWaits,
+    /// Idle: memory is allocated or freed.
+    Allocation,
+    /// Idle: code is loaded, libraries are set up.
+    Loading,
+    /// Idle: the profiler.
+    Profiler,
+    /// Idle: what comes next had been launched; it waits for other work.
+    Queued,
+    /// Idle: nothing is recorded.
+    Unexplained,
+}
+
+impl WallPart {
+    /// Every part, in the order of the bar.
+    pub const ALL: [Self; 12] = [
+        Self::Compute,
+        Self::Communication,
+        Self::Copies,
+        Self::DataLoading,
+        Self::HostCompute,
+        Self::Launch,
+        Self::HostWaits,
+        Self::Allocation,
+        Self::Loading,
+        Self::Profiler,
+        Self::Queued,
+        Self::Unexplained,
+    ];
+
+    /// The id in files.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Communication => "communication",
+            Self::Copies => "copies",
+            Self::DataLoading => "data_loading",
+            Self::HostCompute => "host_compute",
+            Self::Launch => "launch",
+            Self::HostWaits => "host_waits",
+            Self::Allocation => "allocation",
+            Self::Loading => "loading",
+            Self::Profiler => "profiler",
+            Self::Queued => "queued",
+            Self::Unexplained => "unexplained",
+        }
+    }
+
+    /// What a person reads.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Compute => "Compute",
+            Self::Communication => "Exposed communication",
+            Self::Copies => "Exposed copies",
+            Self::DataLoading => "Idle: data loading",
+            Self::HostCompute => "Idle: CPU work",
+            Self::Launch => "Idle: launches",
+            Self::HostWaits => "Idle: CPU waited for the GPU",
+            Self::Allocation => "Idle: memory allocation",
+            Self::Loading => "Idle: loading and set-up",
+            Self::Profiler => "Idle: profiler",
+            Self::Queued => "Idle: work was queued",
+            Self::Unexplained => "Idle: unexplained",
+        }
+    }
+
+    /// How it is told.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Compute => "a kernel runs that is no communication",
+            Self::Communication => "communication runs, and no other kernel",
+            Self::Copies => "copies or fills run, and no kernel",
+            Self::DataLoading => "the CPU is in a data loader",
+            Self::HostCompute => {
+                "the CPU runs ops, Python, compiled code or other calls, in gaps of 1 ms or more"
+            }
+            Self::Launch => "a gap below 1 ms before a launch that came late",
+            Self::HostWaits => {
+                "the CPU is in a call that waits for the GPU, or was and then launched"
+            }
+            Self::Allocation => "the CPU allocates or frees memory of the driver",
+            Self::Loading => "the CPU loads code or sets a library up",
+            Self::Profiler => "the profiler works",
+            Self::Queued => {
+                "the next kernel or copy had been launched: it waits for other work, which the file may not hold"
+            }
+            Self::Unexplained => "nothing is recorded on the CPU",
+        }
+    }
+
+    /// Whether the device stands still.
+    #[must_use]
+    pub fn is_idle(self) -> bool {
+        !matches!(self, Self::Compute | Self::Communication | Self::Copies)
+    }
+
+    fn of(cause: Cause) -> Self {
+        match cause {
+            Cause::Queued => Self::Queued,
+            Cause::DataLoader => Self::DataLoading,
+            Cause::SetUp => Self::Loading,
+            Cause::Allocation => Self::Allocation,
+            Cause::Overhead => Self::Profiler,
+            Cause::Sync => Self::HostWaits,
+            Cause::Paced => Self::Launch,
+            Cause::Op | Cause::Python | Cause::Compiled | Cause::Runtime => Self::HostCompute,
+            Cause::Unknown => Self::Unexplained,
+        }
+    }
+}
+
+/// One part of a device's wall time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WallRow {
+    /// The device's id.
+    pub device: String,
+    /// The part.
+    pub part: WallPart,
+    /// Its time, in ns.
+    pub total_ns: i64,
+    /// That in percent of the window.
+    pub share_pct: f64,
+    /// Whether the window is the profiler's steps; else it is the GPU span.
+    pub of_steps: bool,
+}
+
+impl Row for WallRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "device",
+            title: "Device",
+            unit: Unit::Text,
+            help: "Device id.",
+            cell: |row| row.device.as_str().into(),
+        },
+        Column {
+            key: "part",
+            title: "Wall time",
+            unit: Unit::Text,
+            help: "What the device does, or why it stands still. Each moment belongs to the first part that covers it.",
+            cell: |row| Cell::Word {
+                id: row.part.id().into(),
+                label: row.part.title().into(),
+                meaning: row.part.meaning().into(),
+            },
+        },
+        Column {
+            key: "total_ns",
+            title: "Time",
+            unit: Unit::Time,
+            help: "Time of the window.",
+            cell: |row| Cell::Ns(row.total_ns),
+        },
+        Column {
+            key: "share_pct",
+            title: "Share of the window",
+            unit: Unit::Percent,
+            help: "Time in percent of the window: the profiler's steps, or else the span of the GPU's work.",
+            cell: |row| Cell::Percent(row.share_pct),
+        },
+    ];
+}
+
+/// The parts of a device's wall time that are not 0; they add up to the window of `idle`.
+#[inline(never)]
+pub(crate) fn wall_time(
+    gpu: &Gpu<'_>,
+    idle: &Idle,
+    causes: &[(Cause, Vec<Interval>)],
+) -> Vec<WallRow> {
+    let [compute, communication, all] = busy(gpu);
+    let within = |times: &[Interval]| both(times, &idle.window);
+    let (compute, communication, all) = (within(&compute), within(&communication), within(&all));
+    let exposed = without(&communication, &compute);
+    let copies = without(&without(&all, &compute), &communication);
+    let mut parts = [0_i64; WallPart::ALL.len()];
+    parts[WallPart::Compute as usize] = length(&compute);
+    parts[WallPart::Communication as usize] = length(&exposed);
+    parts[WallPart::Copies as usize] = length(&copies);
+    for (cause, times) in causes {
+        parts[WallPart::of(*cause) as usize] += length(times);
+    }
+    let row = |part: WallPart| WallRow {
+        device: gpu.device().to_owned(),
+        part,
+        total_ns: parts[part as usize],
+        share_pct: percent(parts[part as usize], idle.window_ns),
+        of_steps: idle.of_steps,
+    };
+    WallPart::ALL.into_iter().map(row).filter(|row| row.total_ns > 0).collect()
+}
+
+/// When the device runs kernels that are no communication, communication, and anything.
+fn busy(gpu: &Gpu<'_>) -> [Vec<Interval>; 3] {
+    let (mut compute, mut communication, mut all) =
+        (Collector::default(), Collector::default(), Collector::default());
+    let mut add = |slice: &GpuSlice, work: &Work| {
+        let (start, end) = (slice.start_ns, slice.end_ns());
+        all.add(start, end);
+        if work.category == Category::Communication {
+            communication.add(start, end);
+        } else if work.kind == RawKind::Kernel {
+            compute.add(start, end);
+        }
+    };
+    for at in 0..gpu.len() {
+        let slice = gpu.slice(at);
+        add(&slice, gpu.work(slice.work));
+    }
+    for at in 0..gpu.n_beside() {
+        let slice = gpu.slice_beside(at);
+        add(&slice, gpu.work(slice.work));
+    }
+    [compute, communication, all].map(Collector::union)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Sources, TriageOptions, triage};
+    use fixture::{Fixture, kernel, slice};
+
+    fn parts(fixture: Fixture) -> Vec<(WallPart, i64)> {
+        let options = TriageOptions::default();
+        let report = triage(&fixture.finish(), &options, &Sources::default());
+        report.wall.iter().map(|row| (row.part, row.total_ns)).collect()
+    }
+
+    /// A kernel and its launch.
+    fn launch(fixture: &mut Fixture, name: &str, link: i64, called: i64, at: i64, dur: i64) {
+        let call = slice("cuda_runtime", "cudaLaunchKernel").at(called, 2_000).on(1, 1);
+        fixture.push(call.link(link));
+        fixture.push(kernel(name).at(at, dur).link(link));
+    }
+
+    #[test]
+    fn the_parts_add_up_and_each_moment_has_one() {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "gemm", 1, 0, 5_000, 10_000);
+        // The first half of a collective runs beside the kernel.
+        launch(&mut fixture, "ncclDevKernel_AllReduce_Sum_f32", 2, 3_000, 10_000, 10_000);
+        // 5 ms in the data loader, until the next launch.
+        fixture.push(
+            slice("user_annotation", "enumerate(DataLoader)#x.__next__")
+                .at(20_000, 5_000_000)
+                .on(1, 1),
+        );
+        launch(&mut fixture, "gemm", 3, 5_030_000, 5_033_000, 7_000);
+        let found = parts(fixture);
+        assert_eq!(
+            found,
+            [
+                (WallPart::Compute, 17_000),
+                (WallPart::Communication, 5_000),
+                (WallPart::DataLoading, 5_000_000),
+                (WallPart::HostCompute, 2_000),
+                (WallPart::Unexplained, 11_000),
+            ]
+        );
+        assert_eq!(found.iter().map(|(_, ns)| ns).sum::<i64>(), 5_040_000 - 5_000);
+    }
+
+    #[test]
+    fn short_gaps_before_late_launches_are_launches() {
+        let mut fixture = Fixture::default();
+        for n in 0..10 {
+            launch(&mut fixture, "k", n + 1, n * 50_000, n * 50_000 + 5_000, 10_000);
+        }
+        assert_eq!(parts(fixture), [(WallPart::Compute, 100_000), (WallPart::Launch, 360_000)]);
+    }
+}
