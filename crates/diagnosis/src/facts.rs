@@ -3,11 +3,11 @@
 use host::calls::Class;
 use host::gaps::DeviceGaps;
 use host::links::{DeviceId, GpuSide};
-use host::verdicts::{Busy, DeviceFigures, IdleWindow, Window, idle_window};
+use host::verdicts::{Busy, DeviceFigures, Window};
 use host::{HostReport, HostSlice, Slices};
 use timeline::intervals::{Interval, both, length, union, without};
 use trace::{Details, Trace};
-use triage::TriageReport;
+use triage::{TriageReport, WallPart, WallRow};
 
 /// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
 /// where other launches take 2 to 10 us).
@@ -154,22 +154,21 @@ impl Device<'_> {
         (ns as f64 >= MISSING_SHARE * busy.window_ns as f64 && ns > 0).then_some(ns)
     }
 
-    /// The window of idle time, and its idle parts.
-    fn idle(&self) -> (IdleWindow, Vec<Interval>) {
-        let (window, spans) = idle_window(&self.facts.slices, &self.facts.steps);
-        (window, without(&spans, self.facts.gpu.busy(self.id)))
-    }
-
-    /// Idle time that first calls cover, and all of it, if these are what the recording shows: between the first and the last
-    /// work of the device, or in the window of idle time.
+    /// The time in its gaps that first calls cover, and all of it, if these are what the recording shows.
     #[must_use]
     pub fn cold(&self) -> Option<(i64, i64)> {
         let gaps = host::gaps::between(self.facts.gpu.busy(self.id));
-        [gaps, self.idle().1].into_iter().find_map(|idle| {
-            let (covered, all) = (length(&both(&idle, &self.facts.cold)), length(&idle));
-            (covered as f64 >= COLD_SHARE * all as f64 && covered >= COLD_LAUNCH_NS)
-                .then_some((covered, all))
-        })
+        let (covered, all) = (length(&both(&gaps, &self.facts.cold)), length(&gaps));
+        (covered as f64 >= COLD_SHARE * all as f64 && covered >= COLD_LAUNCH_NS)
+            .then_some((covered, all))
+    }
+
+    /// A part of its wall time: the row of the bar.
+    #[must_use]
+    pub fn wall(&self, part: WallPart) -> Option<&WallRow> {
+        let wall = &self.facts.triage.wall;
+        let one = self.facts.gpu.devices.len() == 1;
+        wall.iter().find(|row| row.part == part && (one || row.device == self.name))
     }
 
     /// Communication that no other kernel hides, and the span of the device.

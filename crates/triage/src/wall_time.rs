@@ -203,6 +203,9 @@ pub(crate) fn wall_time(
     idle: &Idle,
     causes: &[(Cause, Vec<Interval>)],
 ) -> Vec<WallRow> {
+    if gpu.is_empty() && gpu.n_beside() == 0 {
+        return Vec::new();
+    }
     let [compute, communication, all] = busy(gpu);
     let within = |times: &[Interval]| both(times, &idle.window);
     let (compute, communication, all) = (within(&compute), within(&communication), within(&all));

@@ -1,6 +1,7 @@
 //! M9: the data loader. It explains idle time only by the part that it covers; without a GPU, the share of the steps.
 
 use report::units::{percent, time};
+use triage::WallPart;
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -34,32 +35,27 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .devices()
         .filter(|device| device.is_told())
         .filter_map(|device| {
-            let idle = &device.figures.idle;
-            let covered = idle.cover_ns.dataloader_annotation;
-            let share = covered as f64 / idle.window_ns.max(1) as f64;
+            let row = device.wall(WallPart::DataLoading)?;
+            let share = row.share_pct / 100.0;
             if share < LEAST_SHARE {
                 return None;
             }
             let text = format!(
                 "{} waits for the data loader for {} ({} of {}).",
                 device.title(),
-                time(covered),
-                percent(100.0 * share),
-                if facts.steps.is_empty() { "the recording" } else { "the steps" },
+                time(row.total_ns),
+                percent(row.share_pct),
+                if row.of_steps { "the steps" } else { "its span" },
             );
+            let path =
+                format!("verdicts.devices.{}.idle.cover_ns.dataloader_annotation", device.name);
+            let covered = device.figures.idle.cover_ns.dataloader_annotation;
             Some(
                 Finding::fact(Rule::DataLoader, verdict(share), text)
                     .level(Level::of_share(share))
                     .on(device.name)
-                    .bound(covered)
-                    .with(
-                        format!(
-                            "verdicts.devices.{}.idle.cover_ns.dataloader_annotation",
-                            device.name
-                        ),
-                        "idle time in it",
-                        time(covered),
-                    ),
+                    .bound(row.total_ns)
+                    .with(path, "idle time in it, from the first step to the last", time(covered)),
             )
         })
         .collect()
