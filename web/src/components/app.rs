@@ -6,16 +6,16 @@ use wasm_bindgen::JsCast;
 use web_sys::{DragEvent, HtmlElement, HtmlInputElement, KeyboardEvent};
 use yew::prelude::*;
 
-use super::FailureCard;
-use super::bar::Hatches;
+use super::bar::hatches;
+use super::cards::{About, failure_card};
 use super::commands::CommandDialog;
 use super::dialogs::OpenDialog;
-use super::drop_target::DropTarget;
-use super::empty_state::EmptyState;
+use super::drop_target::drop_target;
+use super::empty_state::empty_state;
 use super::file_cards::FileCards;
-use super::header::Header;
-use super::nav::Nav;
-use super::status_bar::StatusBar;
+use super::header::header;
+use super::nav::nav;
+use super::status_bar::status_bar;
 use crate::queries::address::Address;
 use crate::queries::aside::described;
 use crate::queries::cards::has_gpu;
@@ -84,13 +84,13 @@ pub fn App() -> Html {
     let notices = state.notices.iter().enumerate().map(|(place, failure)| {
         let closing = tasks.clone();
         let on_close = Callback::from(move |()| closing.dispatch(Action::NoticeClosed(place)));
-        html! { <FailureCard failure={failure.clone()} {on_close} tasks={tasks.clone()} /> }
+        failure_card(failure, About { on_close: Some(on_close), ..About::default() }, &tasks)
     });
     html! {
         <>
             <a class="skip-link" href="#main" onclick={Callback::from(skip)}>{ "Skip to the content" }</a>
-            <Hatches />
-            <Header theme={state.theme} tasks={tasks.clone()} />
+            { hatches() }
+            { header(state.theme, &tasks) }
             <section class="files" aria-label="Files">
                 <input id={files::INPUT_ID} class="visually-hidden" type="file" multiple=true tabindex="-1"
                     aria-label="Trace files" accept=".json,.gz,application/json,application/gzip" onchange={on_files} data-testid="file-input" />
@@ -102,7 +102,7 @@ pub fn App() -> Html {
             </section>
             <div class={classes!("body", selected.as_ref().is_some_and(|file| file.has_views()).then_some("with-nav"))}>
                 if let Some(file) = selected.as_ref().filter(|file| file.has_views()) {
-                    <Nav view={state.view} has_gpu={has_gpu(file)} badges={page::badges(file)} tasks={tasks.clone()} />
+                    { nav(state.view, has_gpu(file), &page::badges(file), &tasks) }
                 }
                 <main id="main" tabindex="-1">
                     { for notices }
@@ -113,15 +113,14 @@ pub fn App() -> Html {
                             form={state.form.clone()} server_args={state.server_args.clone()} tables={state.tables.clone()}
                             perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
                     } else {
-                        <EmptyState tasks={tasks.clone()} />
+                        { empty_state(&tasks) }
                     }
                 </main>
             </div>
-            <StatusBar file={selected.as_ref().map_or_else(String::new, |file| spoken_text(file))}
-                announcement={state.announcement.clone()} />
+            { status_bar(&selected.as_ref().map_or_else(String::new, |file| spoken_text(file)), &state.announcement) }
             { dialog(&state, &tasks) }
             if state.drag_over {
-                <DropTarget />
+                { drop_target() }
             }
         </>
     }

@@ -5,17 +5,6 @@ use yew::prelude::*;
 
 use crate::protocol::Part;
 use crate::queries::palette::{paint, title};
-use crate::shared::Shared;
-
-/// The parts, largest first.
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    /// Categories and their shares.
-    pub parts: Shared<Vec<Part>>,
-    /// Fewer words: for the overview.
-    #[prop_or_default]
-    pub compact: bool,
-}
 
 /// Parts of the legend that the overview names.
 const COMPACT_PARTS: usize = 6;
@@ -25,29 +14,27 @@ const LABEL_FROM_PCT: f64 = 7.0;
 /// Narrower parts have none on a narrow screen.
 const WIDE_FROM_PCT: f64 = 30.0;
 
-/// The bar and its legend.
-#[component]
-pub fn StackedBar(props: &Props) -> Html {
+/// The bar of the parts, largest first, and its legend: with fewer words for the overview (`compact`).
+pub fn stacked_bar(parts: &[Part], compact: bool) -> Html {
     let mut left = 0.0;
-    let drawn = props.parts.iter().map(|part| {
+    let drawn = parts.iter().map(|part| {
         let x = left;
         left += part.share_pct;
         segment(part, x)
     });
-    let summary: Vec<String> = props
-        .parts
+    let summary: Vec<String> = parts
         .iter()
         .map(|part| format!("{} {}", title(&part.category), units::percent(part.share_pct)))
         .collect();
-    let shown = if props.compact { COMPACT_PARTS } else { usize::MAX };
-    let rest = props.parts.len().saturating_sub(shown);
+    let shown = if compact { COMPACT_PARTS } else { usize::MAX };
+    let rest = parts.len().saturating_sub(shown);
     html! {
         <figure class="stacked-bar" data-testid="stacked-bar">
             <svg width="100%" height="44" role="img" aria-label={format!("Share of GPU time: {}", summary.join(", "))}>
                 { for drawn }
             </svg>
             <ul class="legend">
-                { for props.parts.iter().take(shown).map(|part| html! {
+                { for parts.iter().take(shown).map(|part| html! {
                     <li title={format!("{} ns", units::signed(part.total_ns))}>
                         { swatch(&part.category) }
                         <span>{ title(&part.category) }</span>
@@ -101,8 +88,7 @@ pub fn swatch(category: &str) -> Html {
 }
 
 /// The hatches that shapes anywhere on the page refer to.
-#[component]
-pub fn Hatches() -> Html {
+pub fn hatches() -> Html {
     html! {
         <svg class="visually-hidden" width="0" height="0" aria-hidden="true">
             <defs>

@@ -9,21 +9,9 @@ use crate::protocol::BeforeWindowSum;
 use crate::state::Action;
 use crate::tasks::Tasks;
 
-/// That work, and whether it is included.
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    /// The amount.
-    pub sum: BeforeWindowSum,
-    /// Whether it is included.
-    pub count: bool,
-    /// Effects.
-    pub tasks: Tasks,
-}
-
-/// A switch with the amount of work that it is about. Without such work there is no switch.
-#[component]
-pub fn BeforeWindow(props: &Props) -> Html {
-    let Props { sum, count, tasks } = props;
+/// A switch with the amount of work that it is about, and whether that is included (`count`). Without such work there is
+/// no switch.
+pub fn before_window(sum: &BeforeWindowSum, count: bool, tasks: &Tasks) -> Html {
     if sum.n_slices == 0 {
         return html! {};
     }
@@ -37,7 +25,7 @@ pub fn BeforeWindow(props: &Props) -> Html {
     html! {
         <div class="before-window" data-testid="before-window">
             <label class="check">
-                <input type="checkbox" checked={*count} {onchange} data-testid="count-before-window" />
+                <input type="checkbox" checked={count} {onchange} data-testid="count-before-window" />
                 <span>{ "Include kernels launched before profiling started" }</span>
             </label>
             <span class="before-window-sum" data-testid="before-window-sum" title={format!("{} ns", units::signed(sum.total_ns))}>

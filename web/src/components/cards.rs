@@ -1,49 +1,40 @@
 //! Cards for failures, findings and problems: what, where, what to do.
 
-use std::rc::Rc;
-
 use kinetoscope::report::{Finding, units};
 use yew::prelude::*;
 
-use super::Icon;
+use super::icon;
 use crate::protocol::{Failure, ProblemCard, Severity};
 use crate::tasks::Tasks;
 
-/// A failure and how to close or retry it.
-#[derive(Clone, PartialEq, Properties)]
-pub struct FailureProps {
-    /// What went wrong.
-    pub failure: Rc<Failure>,
+/// What a failure is about, and how to close or retry it.
+#[derive(Default)]
+pub struct About<'a> {
     /// The file, where there is one.
-    #[prop_or_default]
-    pub file: Option<AttrValue>,
+    pub file: Option<&'a str>,
     /// Tries again.
-    #[prop_or_default]
     pub on_retry: Option<Callback<()>>,
     /// Closes the card.
-    #[prop_or_default]
     pub on_close: Option<Callback<()>>,
-    /// Effects.
-    pub tasks: Tasks,
 }
 
 /// The card of a failure.
-#[component]
-pub fn FailureCard(props: &FailureProps) -> Html {
-    let Failure { title, what, place, advice, excerpt } = &*props.failure;
+pub fn failure_card(failure: &Failure, about: About<'_>, tasks: &Tasks) -> Html {
+    let Failure { title, what, place, advice, excerpt } = failure;
     let copy = {
-        let (tasks, text) = (props.tasks.clone(), details(&props.failure));
+        let (tasks, text) = (tasks.clone(), details(failure));
         Callback::from(move |_: MouseEvent| {
             tasks.copy(text.clone(), "Copied the details".to_owned())
         })
     };
-    let emit = |callback: &Option<Callback<()>>| {
-        callback.clone().map(|callback| callback.reform(|_: MouseEvent| ()))
+    let emit = |callback: Option<Callback<()>>| {
+        callback.map(|callback| callback.reform(|_: MouseEvent| ()))
     };
+    let About { file, on_retry, on_close } = about;
     html! {
         <section class="card failure" role="alert" data-testid="failure">
-            <h2><Icon name="error" />{ title }</h2>
-            if let Some(file) = &props.file {
+            <h2>{ icon("error") }{ title }</h2>
+            if let Some(file) = file {
                 <p class="card-file">{ file }</p>
             }
             <p>{ what }</p>
@@ -55,11 +46,11 @@ pub fn FailureCard(props: &FailureProps) -> Html {
             }
             <p class="advice"><span class="label">{ "What to do " }</span>{ advice }</p>
             <p class="card-actions">
-                if let Some(onclick) = emit(&props.on_retry) {
-                    <button {onclick}><Icon name="retry" />{ "Try again" }</button>
+                if let Some(onclick) = emit(on_retry) {
+                    <button {onclick}>{ icon("retry") }{ "Try again" }</button>
                 }
-                <button onclick={copy} data-testid="copy-details"><Icon name="copy" />{ "Copy details" }</button>
-                if let Some(onclick) = emit(&props.on_close) {
+                <button onclick={copy} data-testid="copy-details">{ icon("copy") }{ "Copy details" }</button>
+                if let Some(onclick) = emit(on_close) {
                     <button {onclick} data-testid="close-notice">{ "Close" }</button>
                 }
             </p>
@@ -79,30 +70,16 @@ fn details(failure: &Failure) -> String {
     text
 }
 
-/// A finding.
-#[derive(Clone, PartialEq, Properties)]
-pub struct FindingProps {
-    /// The claim and its reasons.
-    pub finding: Finding,
-    /// The view that has the evidence.
-    #[prop_or_default]
-    pub view: AttrValue,
-    /// Shows that view.
-    #[prop_or_default]
-    pub on_open: Option<Callback<()>>,
-}
-
-/// The card of a finding.
-#[component]
-pub fn FindingCard(props: &FindingProps) -> Html {
+/// The card of a finding, with the title of the view that has the evidence and what shows it.
+pub fn finding_card(finding: &Finding, evidence: Option<(&str, Callback<()>)>) -> Html {
     // (The evidence is ids, for programs.)
     let Finding { rule, observation, hypothesis, action, validation, confidence, evidence: _ } =
-        &props.finding;
+        finding;
     let rows =
         [("Likely reason", hypothesis), ("What to do", action), ("How to check", validation)];
     html! {
         <section class="card finding" data-testid="finding" data-rule={rule.to_string()}>
-            <h2><Icon name="note" />{ observation }</h2>
+            <h2>{ icon("note") }{ observation }</h2>
             <dl>
                 { for rows.into_iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| html! {
                     <><dt>{ label }</dt><dd>{ text }</dd></>
@@ -110,10 +87,10 @@ pub fn FindingCard(props: &FindingProps) -> Html {
             </dl>
             <p class="card-meta">
                 { format!("Confidence: {}", confidence.id()) }
-                if let Some(on_open) = &props.on_open {
+                if let Some((view, on_open)) = evidence {
                     { " · " }
                     <button class="link" onclick={on_open.reform(|_: MouseEvent| ())} data-testid="finding-open">
-                        { format!("Open {}", props.view) }
+                        { format!("Open {view}") }
                     </button>
                 }
             </p>
@@ -121,26 +98,18 @@ pub fn FindingCard(props: &FindingProps) -> Html {
     }
 }
 
-/// The problems of a file.
-#[derive(Clone, PartialEq, Properties)]
-pub struct ProblemProps {
-    /// Worst first.
-    pub problems: Vec<ProblemCard>,
-}
-
-/// One card per kind of problem.
-#[component]
-pub fn ProblemCards(props: &ProblemProps) -> Html {
+/// One card per kind of problem, the worst first.
+pub fn problem_cards(problems: &[ProblemCard]) -> Html {
     let card = |problem: &ProblemCard| {
         let ProblemCard { kind, severity, title, help, count, first_offset, excerpt } = problem;
-        let (class, icon, word) = match severity {
+        let (class, shape, word) = match severity {
             Severity::Error => ("error", "error", "Data missing"),
             Severity::Warning => ("warning", "warning", "Warning"),
             Severity::Note => ("note", "note", "No data lost"),
         };
         html! {
             <li class={classes!("card", "problem", class)} data-testid="problem" data-kind={kind.clone()}>
-                <h2><Icon name={icon} />{ title }</h2>
+                <h2>{ icon(shape) }{ title }</h2>
                 <p class="card-meta">
                     { format!("{word} · {} · first at byte {} of the JSON", units::plural(*count, "time", "times"), units::count(*first_offset)) }
                 </p>
@@ -151,5 +120,5 @@ pub fn ProblemCards(props: &ProblemProps) -> Html {
             </li>
         }
     };
-    html! { <ul class="problem-cards">{ for props.problems.iter().map(card) }</ul> }
+    html! { <ul class="problem-cards">{ for problems.iter().map(card) }</ul> }
 }

@@ -5,7 +5,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{HtmlDialogElement, HtmlElement, HtmlInputElement, KeyboardEvent};
 use yew::prelude::*;
 
-use super::Icon;
+use super::icon;
 use crate::queries::commands::{Command, Entry, matching};
 use crate::state::{Action, Dialog};
 use crate::tasks::Tasks;
@@ -88,7 +88,7 @@ pub fn CommandDialog(props: &Props) -> Html {
     html! {
         <dialog ref={dialog} class="dialog commands" {onclose} aria-label="Commands" data-testid="commands">
             <div class="commands-field">
-                <Icon name="search" />
+                { icon("search") }
                 <input type="text" role="combobox" aria-label="Find a command" placeholder="Find a command" autocomplete="off" spellcheck="false"
                     aria-expanded={(!none).to_string()} aria-controls={LIST} aria-autocomplete="list"
                     aria-activedescendant={(!none).then(|| option_id(at))} value={(*text).clone()} {oninput} {onkeydown}

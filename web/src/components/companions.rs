@@ -3,26 +3,15 @@
 use kinetoscope::report::units;
 use yew::prelude::*;
 
-use super::{FailureCard, Icon};
+use super::cards::{About, failure_card};
+use super::icon;
 use crate::protocol::{Beside, CaptureFacts, Companion};
 use crate::queries::roles::{Question, maps_nothing};
-use crate::shared::Shared;
 use crate::state::{Action, CompanionEntry, CompanionPhase, FileEntry, Phase, Role, View};
 use crate::tasks::Tasks;
 
-/// The related files of a file.
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    /// The file.
-    pub file: Shared<FileEntry>,
-    /// Effects.
-    pub tasks: Tasks,
-}
-
-/// The list, and a card for each that could not be read.
-#[component]
-pub fn Companions(props: &Props) -> Html {
-    let Props { file, tasks } = props;
+/// The list of related files, and a card for each that could not be read.
+pub fn companions(file: &FileEntry, tasks: &Tasks) -> Html {
     let companions = &file.companions;
     if companions.is_empty() {
         return html! {};
@@ -30,10 +19,13 @@ pub fn Companions(props: &Props) -> Html {
     let failed = companions.iter().filter_map(|companion| {
         let CompanionPhase::Failed(failure) = &companion.phase else { return None };
         let (tasks, job, of) = (tasks.clone(), file.job, companion.beside.job);
-        let retry = { let tasks = tasks.clone(); Callback::from(move |()| tasks.retry_companion(job, of)) };
-        Some(html! {
-            <FailureCard key={of.0} failure={failure.clone()} file={companion.name.clone()} on_retry={retry} {tasks} />
-        })
+        let retry = {
+            let tasks = tasks.clone();
+            Callback::from(move |()| tasks.retry_companion(job, of))
+        };
+        let (file, on_retry) = (Some(&*companion.name), Some(retry));
+        let about = About { file, on_retry, ..About::default() };
+        Some(html! { <key={of.0}>{ failure_card(failure, about, &tasks) }</> })
     });
     html! {
         <>
@@ -48,7 +40,7 @@ pub fn Companions(props: &Props) -> Html {
 fn line(file: &FileEntry, companion: &CompanionEntry) -> Html {
     let Beside { role, listed, .. } = &companion.beside;
     let nothing = maps_nothing(file, companion);
-    let (mood, icon, what) = match (&companion.phase, role, nothing) {
+    let (mood, shape, what) = match (&companion.phase, role, nothing) {
         (CompanionPhase::Waiting, ..) => ("waiting", "note", "is being read.".to_owned()),
         (CompanionPhase::Failed(_), ..) => {
             ("failed", "error", "could not be read; the tables do not use it.".to_owned())
@@ -74,7 +66,7 @@ fn line(file: &FileEntry, companion: &CompanionEntry) -> Html {
     let known = listed.as_ref().map(CaptureFacts::in_words).filter(|words| !words.is_empty());
     html! {
         <li class={classes!("companion", mood)} data-testid="companion">
-            <Icon name={icon} />
+            { icon(shape) }
             <span class="companion-role">{ kind }</span>
             <bdi class="companion-name" title={companion.name.clone()}>{ &companion.name }</bdi>
             if let Some(known) = known {
@@ -86,19 +78,10 @@ fn line(file: &FileEntry, companion: &CompanionEntry) -> Html {
     }
 }
 
-/// A question on the card of a run.
-#[derive(Clone, PartialEq, Properties)]
-pub struct QuestionProps {
-    /// The two runs.
-    pub question: Question,
-    /// Effects.
-    pub tasks: Tasks,
-}
-
-/// Compare two runs, or use one as the mapping of the other: both fit, and only a person knows which is meant.
-#[component]
-pub fn RoleQuestion(props: &QuestionProps) -> Html {
-    let QuestionProps { question: Question { job, of, of_name }, tasks } = props;
+/// The question on the card of a run: compare two runs, or use one as the mapping of the other? Both fit, and only a
+/// person knows which is meant.
+pub fn role_question(question: &Question, tasks: &Tasks) -> Html {
+    let Question { job, of, of_name } = question;
     let (job, of) = (*job, *of);
     let answer = |role: Role, shown: bool| {
         let tasks = tasks.clone();

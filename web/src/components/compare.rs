@@ -3,34 +3,22 @@
 use kinetoscope::report::Cell;
 use yew::prelude::*;
 
-use super::Icon;
+use super::icon;
 use crate::protocol::{Chapter, JobId, Verdict};
 use crate::queries::compare::{Other, reasons};
 use crate::state::{Action, Role};
 use crate::tasks::Tasks;
 use crate::tasks::browser::chosen_place;
 
-/// The choice of the other run.
-#[derive(Clone, PartialEq, Properties)]
-pub struct PickerProps {
-    /// Run A.
-    pub job: JobId,
-    /// Its name.
-    pub name: AttrValue,
-    /// The files that can be run B.
-    pub others: Vec<Other>,
-    /// Run B.
-    pub chosen: Option<JobId>,
-    /// Effects.
-    pub tasks: Tasks,
-}
-
-/// A is the file of the view; B is chosen.
-#[component]
-pub fn RunPicker(props: &PickerProps) -> Html {
-    let PickerProps { job, name, others, chosen, tasks } = props;
+/// The choice of the other run: A is the file of the view, B is `chosen` among `others`.
+pub fn run_picker(
+    (job, name): (JobId, &str),
+    others: &[Other],
+    chosen: Option<JobId>,
+    tasks: &Tasks,
+) -> Html {
     let onchange = {
-        let (tasks, job, chosen) = (tasks.clone(), *job, *chosen);
+        let tasks = tasks.clone();
         let jobs: Vec<JobId> = others.iter().map(|other| other.job).collect();
         Callback::from(move |event: Event| {
             // The first option is none of them.
@@ -55,7 +43,7 @@ pub fn RunPicker(props: &PickerProps) -> Html {
                     <select id="compare-with" {onchange} data-testid="compare-with">
                         <option selected={chosen.is_none()}>{ "Choose a trace…" }</option>
                         { for others.iter().map(|other| html! {
-                            <option selected={*chosen == Some(other.job)}>{ &other.name }</option>
+                            <option selected={chosen == Some(other.job)}>{ &other.name }</option>
                         }) }
                     </select>
                 </dd>
@@ -64,20 +52,9 @@ pub fn RunPicker(props: &PickerProps) -> Html {
     }
 }
 
-/// The verdict and its reasons.
-#[derive(Clone, PartialEq, Properties)]
-pub struct BannerProps {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// Its chapter.
-    pub chapter: Chapter,
-}
-
-/// The banner at the top of the view.
-#[component]
-pub fn GuardBanner(props: &BannerProps) -> Html {
-    let BannerProps { verdict, chapter } = props;
-    let (mood, icon) = match verdict {
+/// The banner at the top of the view: the verdict, and its reasons from its chapter.
+pub fn guard_banner(verdict: Verdict, chapter: &Chapter) -> Html {
+    let (mood, shape) = match verdict {
         Verdict::Comparable => ("good", "check"),
         Verdict::Conditional => ("warning", "warning"),
         Verdict::NotComparable => ("bad", "error"),
@@ -87,7 +64,7 @@ pub fn GuardBanner(props: &BannerProps) -> Html {
     let (reasons, missed) = table.map(|table| reasons(table)).unwrap_or_default();
     html! {
         <section class={classes!("guard", mood)} data-testid="guard" aria-label="Comparability of the runs">
-            <h2><Icon name={icon} /><span data-testid="guard-banner">{ sentences.next().map_or("", String::as_str) }</span></h2>
+            <h2>{ icon(shape) }<span data-testid="guard-banner">{ sentences.next().map_or("", String::as_str) }</span></h2>
             if !reasons.is_empty() {
                 <ul class="guard-reasons">
                     { for reasons.iter().map(|reason| html! {
@@ -99,7 +76,7 @@ pub fn GuardBanner(props: &BannerProps) -> Html {
                     }) }
                 </ul>
             }
-            if *verdict == Verdict::NotComparable && !missed.is_empty() {
+            if verdict == Verdict::NotComparable && !missed.is_empty() {
                 <p>{ format!("Not recorded for both runs: {}.", missed.join(", ")) }</p>
             }
             { for sentences.map(|sentence| html! { <p>{ sentence }</p> }) }

@@ -5,8 +5,8 @@ use wasm_bindgen::JsCast;
 use web_sys::{HtmlDialogElement, HtmlInputElement};
 use yew::prelude::*;
 
-use super::Icon;
-use super::record::RecordHelp;
+use super::icon;
+use super::record::record_help;
 use crate::protocol::JobId;
 use crate::state::{Action, Dialog, PERFETTO_URL, View};
 use crate::tasks::Tasks;
@@ -53,16 +53,14 @@ pub fn OpenDialog(props: &Props) -> Html {
         Dialog::Commands => return html! {},
         Dialog::Help => ("Keys and settings", help(props)),
         Dialog::Privacy => ("Files stay on this machine", privacy()),
-        Dialog::Record => {
-            ("How to record a trace", html! { <RecordHelp tasks={props.tasks.clone()} /> })
-        }
+        Dialog::Record => ("How to record a trace", record_help(&props.tasks)),
         Dialog::HandOver(job) => ("Open in Perfetto", hand_over(props, job, &close)),
     };
     html! {
         <dialog ref={node} class={classes!("dialog", (props.dialog == Dialog::Record).then_some("wide"))} {onclose} aria-labelledby="dialog-title" data-testid="dialog">
             <div class="dialog-head">
                 <h2 id="dialog-title">{ title }</h2>
-                <button class="icon-button" onclick={close} aria-label="Close" data-testid="dialog-close"><Icon name="close" /></button>
+                <button class="icon-button" onclick={close} aria-label="Close" data-testid="dialog-close">{ icon("close") }</button>
             </div>
             { body }
         </dialog>

@@ -3,8 +3,7 @@
 use yew::prelude::*;
 
 /// The cover.
-#[component]
-pub fn DropTarget() -> Html {
+pub fn drop_target() -> Html {
     html! {
         <div class="drop-target" aria-hidden="true" data-testid="drop-target">
             <p><strong>{ "Drop to open" }</strong></p>

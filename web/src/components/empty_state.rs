@@ -2,23 +2,15 @@
 
 use yew::prelude::*;
 
-use super::Icon;
-use super::record::RecordHelp;
+use super::icon;
+use super::record::record_help;
 use crate::state::{Action, Dialog};
 use crate::tasks::{Tasks, files};
 
-/// Effects.
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    /// Effects.
-    pub tasks: Tasks,
-}
-
 /// The empty page.
-#[component]
-pub fn EmptyState(props: &Props) -> Html {
+pub fn empty_state(tasks: &Tasks) -> Html {
     let with = |effect: fn(&Tasks)| {
-        let tasks = props.tasks.clone();
+        let tasks = tasks.clone();
         Callback::from(move |_: MouseEvent| effect(&tasks))
     };
     html! {
@@ -34,7 +26,7 @@ pub fn EmptyState(props: &Props) -> Html {
                     <p class="drop-zone-note">{ ".json or .json.gz, one or several, or a folder" }</p>
                     <p class="drop-zone-actions">
                         <button class="primary" data-testid="choose" onclick={Callback::from(|_: MouseEvent| files::pick())}>
-                            <Icon name="add" />{ "Choose files" }
+                            { icon("add") }{ "Choose files" }
                         </button>
                         <button data-testid="choose-folder" onclick={Callback::from(|_: MouseEvent| files::pick_folder())}>
                             { "Choose a folder" }
@@ -43,7 +35,7 @@ pub fn EmptyState(props: &Props) -> Html {
                     </p>
                 </div>
                 <p class="promise">
-                    <Icon name="lock" />
+                    { icon("lock") }
                     <span>
                         { "Files are read in this tab and never uploaded. " }
                         <button class="link" onclick={with(|tasks| tasks.dispatch(Action::DialogOpened(Dialog::Privacy)))}>
@@ -54,7 +46,7 @@ pub fn EmptyState(props: &Props) -> Html {
             </section>
             <section class="how">
                 <h2>{ "How to record a trace" }</h2>
-                <RecordHelp tasks={props.tasks.clone()} />
+                { record_help(tasks) }
             </section>
         </div>
     }

@@ -9,7 +9,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{File, HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
-use super::Icon;
+use super::icon;
 use crate::queries::wish::SERVER_ARGS;
 use crate::state::{Action, ArtifactForm};
 use crate::tasks::{Tasks, files};
@@ -73,10 +73,7 @@ pub fn FactsForm(props: &Props) -> Html {
                 { "The profiler does not record the container, the launch flags or your experiment. A field that you leave empty is null in profile_metadata.json, unless the trace contains the value. Nothing is guessed." }
             </p>
             <div class="facts-fields">
-                { for FACT_FIELDS.iter().map(|field| html! {
-                    <Fact key={field.key} {field} value={form.facts.get(field.key).cloned().unwrap_or_default()}
-                        error={errors.get(field.key).cloned()} on_input={on_field(field.key)} tasks={tasks.clone()} form={form.clone()} />
-                }) }
+                { for FACT_FIELDS.iter().map(|field| fact(field, errors.get(field.key), on_field(field.key), form, tasks)) }
                 { flags(props) }
             </div>
             <label class="check">
@@ -129,7 +126,7 @@ fn flags(props: &Props) -> Html {
                 </label>
                 if let Some(state) = state {
                     <span class="fact-state" data-testid="server-args-state">{ state }</span>
-                    <button class="icon-button" onclick={remove} aria-label="Remove the launch flags"><Icon name="close" /></button>
+                    <button class="icon-button" onclick={remove} aria-label="Remove the launch flags">{ icon("close") }</button>
                 }
             </div>
             { help("fact-flags-help", "Or drop the file anywhere on the page. It also provides the model name and the tensor-parallel size, which some fused kernels depend on.", error) }
@@ -137,47 +134,41 @@ fn flags(props: &Props) -> Html {
     }
 }
 
-#[derive(Clone, PartialEq, Properties)]
-struct FactProps {
+/// A fact with its field, what is wrong with it, and what takes its new text.
+fn fact(
     field: &'static FactField,
-    value: String,
-    error: Option<String>,
+    error: Option<&String>,
     on_input: Callback<String>,
-    form: ArtifactForm,
-    tasks: Tasks,
-}
-
-#[component]
-fn Fact(props: &FactProps) -> Html {
-    let FactProps { field, value, error, on_input, .. } = props;
+    form: &ArtifactForm,
+    tasks: &Tasks,
+) -> Html {
+    let value = form.facts.get(field.key).map_or("", String::as_str);
     let choices: &[&str] = match field.kind {
         FactKind::Choice(words) => words,
         FactKind::YesNo => &["yes", "no"],
         _ => {
-            let digest = field.kind == FactKind::Digest;
-            return html! {
-                <TextField id={field.key} title={field.title} value={value.clone()} placeholder={field.example}
-                    help={field.help} error={error.clone()} on_input={on_input.reform(|field: HtmlInputElement| field.value())}>
-                    if digest {
-                        { config_button(props) }
-                    }
-                </TextField>
-            };
+            return text_field(TextField {
+                id: field.key,
+                title: field.title,
+                value,
+                placeholder: field.example,
+                help: field.help,
+                error,
+                on_input: on_input.reform(|field: HtmlInputElement| field.value()),
+                button: (field.kind == FactKind::Digest).then(|| config_button(form, tasks)),
+            });
         }
     };
     let id = format!("fact-{}", field.key);
-    let onchange = {
-        let on_input = on_input.clone();
-        Callback::from(move |event: Event| {
-            let field = event.target().and_then(|of| of.dyn_into::<HtmlSelectElement>().ok());
-            if let Some(field) = field {
-                on_input.emit(field.value());
-            }
-        })
-    };
+    let onchange = Callback::from(move |event: Event| {
+        let field = event.target().and_then(|of| of.dyn_into::<HtmlSelectElement>().ok());
+        if let Some(field) = field {
+            on_input.emit(field.value());
+        }
+    });
     let help_id = format!("{id}-help");
     html! {
-        <div class={classes!("fact", error.is_some().then_some("wrong"))}>
+        <div key={field.key} class={classes!("fact", error.is_some().then_some("wrong"))}>
             <label class="fact-title" for={id.clone()}>{ field.title }</label>
             <select {id} {onchange} aria-describedby={help_id.clone()} aria-invalid={error.is_some().to_string()} data-testid={format!("fact-{}", field.key)}>
                 <option value="" selected={value.is_empty()}>{ "not set" }</option>
@@ -185,15 +176,15 @@ fn Fact(props: &FactProps) -> Html {
                     <option value={*word} selected={*word == value}>{ words::stage(word).show() }</option>
                 }) }
             </select>
-            { help(&help_id, field.help, error.as_ref()) }
+            { help(&help_id, field.help, error) }
         </div>
     }
 }
 
 /// Fills in the digest of a file.
-fn config_button(props: &FactProps) -> Html {
+fn config_button(form: &ArtifactForm, tasks: &Tasks) -> Html {
     let choose = {
-        let (tasks, form) = (props.tasks.clone(), props.form.clone());
+        let (tasks, form) = (tasks.clone(), form.clone());
         Callback::from(move |event: Event| {
             if let Some(file) = file_of(&event) {
                 tasks.take_benchmark_config(&file, form.clone());
@@ -209,52 +200,47 @@ fn config_button(props: &FactProps) -> Html {
 }
 
 /// A text field with its label, its help and its error.
-#[derive(Clone, PartialEq, Properties)]
-pub struct TextProps {
+pub struct TextField<'a> {
     /// Key of the field.
-    pub id: AttrValue,
+    pub id: &'static str,
     /// The label.
-    pub title: AttrValue,
+    pub title: &'static str,
     /// The text in it.
-    pub value: String,
+    pub value: &'a str,
     /// An example.
-    #[prop_or_default]
-    pub placeholder: AttrValue,
+    pub placeholder: &'static str,
     /// Its purpose.
-    pub help: AttrValue,
+    pub help: &'static str,
     /// Its error.
-    pub error: Option<String>,
+    pub error: Option<&'a String>,
     /// The field, when something was typed.
     pub on_input: Callback<HtmlInputElement>,
-    /// Buttons beside it.
-    #[prop_or_default]
-    pub children: Children,
+    /// A button beside it.
+    pub button: Option<Html>,
 }
 
 /// The field.
-#[component]
-pub fn TextField(props: &TextProps) -> Html {
-    let id = format!("fact-{}", props.id);
+pub fn text_field(field: TextField<'_>) -> Html {
+    let TextField { id: key, title, value, placeholder, help: purpose, error, on_input, button } =
+        field;
+    let id = format!("fact-{key}");
     let help_id = format!("{id}-help");
-    let oninput = {
-        let on_input = props.on_input.clone();
-        Callback::from(move |event: InputEvent| {
-            let field = event.target().and_then(|of| of.dyn_into::<HtmlInputElement>().ok());
-            if let Some(field) = field {
-                on_input.emit(field);
-            }
-        })
-    };
+    let oninput = Callback::from(move |event: InputEvent| {
+        let field = event.target().and_then(|of| of.dyn_into::<HtmlInputElement>().ok());
+        if let Some(field) = field {
+            on_input.emit(field);
+        }
+    });
     html! {
-        <div class={classes!("fact", props.error.is_some().then_some("wrong"))}>
-            <label class="fact-title" for={id.clone()}>{ &props.title }</label>
+        <div {key} class={classes!("fact", error.is_some().then_some("wrong"))}>
+            <label class="fact-title" for={id.clone()}>{ title }</label>
             <div class="fact-file">
-                <input type="text" id={id.clone()} value={props.value.clone()} placeholder={props.placeholder.clone()} {oninput} spellcheck="false"
-                    autocomplete="off" aria-describedby={help_id.clone()} aria-invalid={props.error.is_some().to_string()}
+                <input type="text" id={id.clone()} value={value.to_owned()} {placeholder} {oninput} spellcheck="false"
+                    autocomplete="off" aria-describedby={help_id.clone()} aria-invalid={error.is_some().to_string()}
                     data-testid={id} />
-                { for props.children.iter() }
+                { for button }
             </div>
-            { help(&help_id, &props.help, props.error.as_ref()) }
+            { help(&help_id, purpose, error) }
         </div>
     }
 }

@@ -4,20 +4,17 @@ use kinetoscope::report::Cell;
 use yew::prelude::*;
 
 /// One figure.
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
+pub struct Figure {
     /// What it is.
-    pub label: AttrValue,
+    pub label: &'static str,
     /// The value; a missing one says why in its title.
     pub value: Cell<'static>,
     /// A second line.
-    #[prop_or_default]
-    pub note: AttrValue,
-    /// `good`, `bad` or nothing.
-    #[prop_or_default]
+    pub note: String,
+    /// `warning` or nothing.
     pub mood: Option<&'static str>,
     /// Stable name for tests.
-    pub id: AttrValue,
+    pub id: &'static str,
     /// Leads to the evidence.
     pub on_open: Callback<()>,
 }
@@ -25,13 +22,11 @@ pub struct Props {
 /// Longer values are set smaller.
 const ROOMY_CHARS: usize = 11;
 
-/// A tile.
-#[component]
-pub fn Tile(props: &Props) -> Html {
-    let Props { label, value, note, mood, id, on_open } = props;
+fn tile(figure: Figure) -> Html {
+    let Figure { label, value, note, mood, id, on_open } = figure;
     let shown = value.show();
     html! {
-        <li class={classes!("tile", *mood)}>
+        <li class={classes!("tile", mood)}>
             <button onclick={on_open.reform(|_: MouseEvent| ())} data-testid={format!("figure-{id}")}>
                 <span class="tile-label">{ label }</span>
                 <span class={classes!("tile-value", (shown.chars().count() > ROOMY_CHARS).then_some("long"))}
@@ -42,15 +37,7 @@ pub fn Tile(props: &Props) -> Html {
     }
 }
 
-/// The row of tiles.
-#[derive(Clone, PartialEq, Properties)]
-pub struct RowProps {
-    /// The tiles.
-    pub children: Children,
-}
-
-/// All tiles.
-#[component]
-pub fn Figures(props: &RowProps) -> Html {
-    html! { <ul class="figures" aria-label="Figures">{ for props.children.iter() }</ul> }
+/// The row of tiles, one per figure.
+pub fn tiles(figures: impl IntoIterator<Item = Figure>) -> Html {
+    html! { <ul class="figures" aria-label="Figures">{ for figures.into_iter().map(tile) }</ul> }
 }

@@ -7,7 +7,7 @@ use wasm_bindgen::JsCast;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
-use super::{Icon, RoleQuestion};
+use super::{icon, role_question};
 use crate::protocol::JobId;
 use crate::queries::cards::{
     CardState, MANY_FILES, Mood, SplitName, health, is_repeated, keeps, split_names,
@@ -137,7 +137,7 @@ fn FileCard(props: &CardProps) -> Html {
         let tasks = tasks.clone();
         Callback::from(move |_: MouseEvent| effect(&tasks))
     };
-    let (mood, icon) = mood(file);
+    let (mood, shape) = mood(file);
     let helps =
         choices.iter().any(|choice| choice.chosen && matches!(choice.role, Role::Companion(..)));
     let helps = helps || file.aside.is_some();
@@ -147,8 +147,8 @@ fn FileCard(props: &CardProps) -> Html {
             <button class="file-card-main" aria-pressed={selected.to_string()} title={file.name.clone()}
                 onclick={act(Rc::new(move |tasks| tasks.dispatch(Action::Selected(job))))}>
                 <span class="file-card-name">
-                    if let Some(icon) = icon {
-                        <Icon name={icon} />
+                    if let Some(shape) = shape {
+                        { icon(shape) }
                     }
                     <bdi><span class="name-head">{ &name.head }</span><span class="name-tail">{ &name.tail }</span></bdi>
                 </span>
@@ -163,21 +163,21 @@ fn FileCard(props: &CardProps) -> Html {
             if file.is_busy() {
                 <button class="icon-button" data-testid="cancel" aria-label={format!("Stop {}", file.name)}
                     title="Stop" onclick={act(Rc::new(move |tasks| tasks.cancel(job)))}>
-                    <Icon name="stop" />
+                    { icon("stop") }
                 </button>
             } else if stopped {
                 <button class="icon-button" data-testid="retry" aria-label={format!("Try {} again", file.name)}
                     title="Try again" onclick={act(Rc::new(move |tasks| tasks.retry(job)))}>
-                    <Icon name="retry" />
+                    { icon("retry") }
                 </button>
             }
             <button class="icon-button" data-testid="remove" aria-label={format!("Close {}", file.name)}
                 title="Close" onclick={act(Rc::new(move |tasks| tasks.remove(job)))}>
-                <Icon name="close" />
+                { icon("close") }
             </button>
             { role_field(file, choices, tasks) }
             if let Some(question) = question {
-                <RoleQuestion question={question.clone()} tasks={tasks.clone()} />
+                { role_question(question, tasks) }
             }
             if let Some(progress) = file.progress() {
                 <progress class="file-card-progress" max="100" value={format!("{:.1}", percent_read(&progress))}

@@ -2,31 +2,21 @@
 
 use yew::prelude::*;
 
-use super::Icon;
+use super::icon;
 use crate::state::{Action, Dialog, Theme};
 use crate::tasks::{Tasks, files};
 
-/// What the header shows.
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    /// The theme in use.
-    pub theme: Theme,
-    /// Effects.
-    pub tasks: Tasks,
-}
-
-/// The header.
-#[component]
-pub fn Header(props: &Props) -> Html {
+/// The header, with the theme in use.
+pub fn header(theme: Theme, tasks: &Tasks) -> Html {
     let dialog = |dialog: Dialog| {
-        let tasks = props.tasks.clone();
+        let tasks = tasks.clone();
         Callback::from(move |_: MouseEvent| tasks.dispatch(Action::DialogOpened(dialog)))
     };
     let next_theme = {
-        let (tasks, theme) = (props.tasks.clone(), props.theme);
+        let tasks = tasks.clone();
         Callback::from(move |_: MouseEvent| tasks.dispatch(Action::Themed(theme.next())))
     };
-    let theme_icon = match props.theme {
+    let theme_icon = match theme {
         Theme::System => "auto",
         Theme::Light => "sun",
         Theme::Dark => "moon",
@@ -42,31 +32,31 @@ pub fn Header(props: &Props) -> Html {
                 <span class="brand-name">{ "Kinetoscope" }</span>
             </p>
             <button class="privacy-button" data-testid="privacy" onclick={dialog(Dialog::Privacy)}>
-                <Icon name="lock" /><span class="long">{ "Files stay on this machine" }</span>
+                { icon("lock") }<span class="long">{ "Files stay on this machine" }</span>
                 <span class="short">{ "Private" }</span>
             </button>
             <div class="header-tools">
                 <button data-testid="add-files" onclick={Callback::from(|_: MouseEvent| files::pick())}
                     title="Add files (Ctrl+O or ⌘O)">
-                    <Icon name="add" /><span class="long">{ "Add files" }</span>
+                    { icon("add") }<span class="long">{ "Add files" }</span>
                     <span class="visually-hidden short">{ "Add files" }</span>
                 </button>
                 <button class="icon-button" data-testid="add-folder" onclick={Callback::from(|_: MouseEvent| files::pick_folder())}
                     title="Add a folder" aria-label="Add a folder">
-                    <Icon name="folder" />
+                    { icon("folder") }
                 </button>
                 <button class="icon-button" data-testid="find-command" onclick={dialog(Dialog::Commands)}
                     title="Find a command, a view or a file (Ctrl+K or ⌘K)" aria-label="Find a command">
-                    <Icon name="search" />
+                    { icon("search") }
                 </button>
                 <button class="icon-button" data-testid="theme" onclick={next_theme}
-                    title={format!("{}. Switch to the {}", props.theme.title(), props.theme.next().title().to_lowercase())}
-                    aria-label={format!("Theme: {}", props.theme.id())}>
-                    <Icon name={theme_icon} />
+                    title={format!("{}. Switch to the {}", theme.title(), theme.next().title().to_lowercase())}
+                    aria-label={format!("Theme: {}", theme.id())}>
+                    { icon(theme_icon) }
                 </button>
                 <button class="icon-button" data-testid="help" onclick={dialog(Dialog::Help)}
                     title="Keys and settings (?)" aria-label="Help and settings">
-                    <Icon name="help" />
+                    { icon("help") }
                 </button>
             </div>
         </header>

@@ -2,13 +2,7 @@
 
 use yew::prelude::*;
 
-/// Which icon, and how it is called where it stands alone.
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    /// Its name in the table below.
-    pub name: &'static str,
-}
-
+/// Paths by the names of the icons.
 const PATHS: &[(&str, &str)] = &[
     ("add", "M8 3v10M3 8h10"),
     ("folder", "M1.5 4.5v-2h5l1.5 2h6.5v9h-13zM1.5 6.5h13"),
@@ -39,9 +33,8 @@ const PATHS: &[(&str, &str)] = &[
 ];
 
 /// An icon beside text; it says nothing to a screen reader.
-#[component]
-pub fn Icon(props: &Props) -> Html {
-    let path = PATHS.iter().find(|(name, _)| *name == props.name).map_or("", |(_, path)| *path);
+pub fn icon(name: &str) -> Html {
+    let path = PATHS.iter().find(|(of, _)| *of == name).map_or("", |(_, path)| *path);
     html! {
         <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
             <path d={path} fill="none" stroke="currentColor" stroke-width="1.5"

@@ -6,9 +6,9 @@ use kinetoscope::CategoryReason;
 use kinetoscope::report::{Cell, Table, units};
 use yew::prelude::*;
 
-use super::Icon;
 use super::bar::swatch;
 use super::data_table::copy_button;
+use super::icon;
 use crate::protocol::{CallSite, InstanceRow, KernelDetails, KernelKey};
 use crate::queries::grid::{CopyAs, copied};
 use crate::queries::palette::title;
@@ -41,7 +41,7 @@ pub fn KernelPanel(props: &Props) -> Html {
         <div class="kernel-panel" data-testid="kernel-panel">
             <div class="kernel-name">
                 <h3>{ "Kernel" }</h3>
-                <button onclick={copy} data-testid="copy-kernel-name" aria-label="Copy the whole kernel name"><Icon name="copy" />{ "Copy" }</button>
+                <button onclick={copy} data-testid="copy-kernel-name" aria-label="Copy the whole kernel name">{ icon("copy") }{ "Copy" }</button>
                 <code data-testid="kernel-name">{ name }</code>
             </div>
             { match found {
@@ -176,7 +176,7 @@ fn launches(found: &KernelDetails, tasks: &Tasks) -> Html {
             <div class="launches-head">
                 <h3 id="kernel-launches">{ "Launches" }</h3>
                 <span class="hint">{ note }</span>
-                <button onclick={copy} aria-label="Copy the launches as TSV" data-testid="copy-launches"><Icon name="copy" />{ "TSV" }</button>
+                <button onclick={copy} aria-label="Copy the launches as TSV" data-testid="copy-launches">{ icon("copy") }{ "TSV" }</button>
             </div>
             <div class="launches" role="region" tabindex="0" aria-label="Launches of the kernel">
                 <table>

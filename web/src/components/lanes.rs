@@ -8,20 +8,12 @@ use crate::protocol::{DrawnLane, DrawnSlice, Fate, Place};
 use crate::queries::palette::paint;
 use crate::shared::Shared;
 
-/// All places.
-#[derive(Clone, PartialEq, Properties)]
-pub struct ListProps {
-    /// The worst first.
-    pub places: Vec<Shared<Place>>,
-}
-
-/// The places, drawn one after the other: each may have hundreds of slices, and drawing all at once would block the
-/// page.
-#[component]
-pub fn PlaceList(props: &ListProps) -> Html {
+/// The places, the worst first, drawn one after the other: each may have hundreds of slices, and drawing all at once
+/// would block the page.
+pub fn place_list(places: &[Shared<Place>]) -> Html {
     html! {
         <Later>
-            { for props.places.iter().map(|place| html! { <PlaceView place={place.clone()} /> }) }
+            { for places.iter().map(|place| html! { <PlaceView place={place.clone()} /> }) }
         </Later>
     }
 }
@@ -73,20 +65,9 @@ fn half(title: &str, note: &str, lanes: &[DrawnLane], dur_ns: i64) -> Html {
     }
 }
 
-/// Lanes by themselves.
-#[derive(Clone, PartialEq, Properties)]
-pub struct LanesProps {
-    /// The lanes.
-    pub lanes: Shared<Vec<DrawnLane>>,
-    /// How long the drawing is, in ns.
-    pub dur_ns: i64,
-    /// Moments at equal distances from the left end to the right one, in ns.
-    pub ruler: Vec<i64>,
-}
-
-/// Lanes under a ruler.
-#[component]
-pub fn Lanes(props: &LanesProps) -> Html {
+/// Lanes under a ruler, which has moments at equal distances from the left end to the right one. The drawing is `dur_ns`
+/// long.
+pub fn lanes_under_ruler(lanes: &[DrawnLane], dur_ns: i64, ruler_ns: &[i64]) -> Html {
     let moment = |ns: &i64| match *ns {
         0 => "0".to_owned(),
         ns if ns < 0 => format!("\u{2212}{}", units::time(ns.saturating_neg())),
@@ -96,9 +77,9 @@ pub fn Lanes(props: &LanesProps) -> Html {
         <div class="lanes">
             <div class="lane ruler" aria-hidden="true">
                 <span class="lane-name"></span>
-                <p>{ for props.ruler.iter().map(|ns| html! { <span>{ moment(ns) }</span> }) }</p>
+                <p>{ for ruler_ns.iter().map(|ns| html! { <span>{ moment(ns) }</span> }) }</p>
             </div>
-            { for props.lanes.iter().map(|lane| row(lane, props.dur_ns)) }
+            { for lanes.iter().map(|lane| row(lane, dur_ns)) }
         </div>
     }
 }

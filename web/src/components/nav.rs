@@ -6,27 +6,14 @@ use crate::state::{Action, View};
 use crate::tasks::Tasks;
 use crate::views::Group;
 
-/// The views and the number beside each.
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    /// The view shown.
-    pub view: View,
-    /// Whether the file has GPU slices, as far as it is known; without them most views would be empty.
-    pub has_gpu: bool,
-    /// A number beside a view's name: slices that Perfetto drops.
-    pub badges: Vec<(View, AttrValue, bool)>,
-    /// Effects.
-    pub tasks: Tasks,
-}
-
-/// The navigation.
-#[component]
-pub fn Nav(props: &Props) -> Html {
+/// The navigation between the views of a file, of which `shown` is shown. `has_gpu`: whether the file has GPU slices, as
+/// far as it is known; without them most views would be empty. `badges`: numbers beside the names of views.
+pub fn nav(shown: View, has_gpu: bool, badges: &[(View, AttrValue, bool)], tasks: &Tasks) -> Html {
     let item = |view: View| {
-        let tasks = props.tasks.clone();
+        let tasks = tasks.clone();
         let onclick = Callback::from(move |_: MouseEvent| tasks.dispatch(Action::Shown(view)));
-        let current = (view == props.view).then_some("page");
-        let badge = props.badges.iter().find(|(of, ..)| *of == view);
+        let current = (view == shown).then_some("page");
+        let badge = badges.iter().find(|(of, ..)| *of == view);
         html! {
             <li>
                 <button class="nav-item" aria-current={current} {onclick} data-testid={format!("nav-{}", view.id())}>
@@ -40,8 +27,8 @@ pub fn Nav(props: &Props) -> Html {
         }
     };
     let group = |group: Group| {
-        let shown = group.views().filter(|view| props.has_gpu || !view.needs_gpu());
-        let items: Vec<Html> = shown.map(item).collect();
+        let views = group.views().filter(|view| has_gpu || !view.needs_gpu());
+        let items: Vec<Html> = views.map(item).collect();
         if items.is_empty() {
             return html! {};
         }

@@ -3,8 +3,8 @@
 use kinetoscope::report::units;
 use yew::prelude::*;
 
-use super::lanes::Lanes;
-use super::{DataTable, Icon};
+use super::lanes::lanes_under_ruler;
+use super::{DataTable, icon};
 use crate::protocol::OverlapWindow;
 use crate::queries::grid::TableSettings;
 use crate::queries::window::{lanes, ruler};
@@ -54,9 +54,9 @@ pub fn OverlapLanes(props: &Props) -> Html {
                 </p>
             </div>
             <p class="window-name"><span class="label">{ "A" }</span><code>{ kinetoscope::report::short_name(&props.kernel_name, 160) }</code></p>
-            <Lanes lanes={lanes.clone()} {dur_ns} ruler={ruler(&window)} />
+            { lanes_under_ruler(lanes, dur_ns, &ruler(&window)) }
             if window.n_left_out > 0 {
-                <p class="hint"><Icon name="note" />{ format!("The {} shortest slices are not drawn.", units::count(window.n_left_out)) }</p>
+                <p class="hint">{ icon("note") }{ format!("The {} shortest slices are not drawn.", units::count(window.n_left_out)) }</p>
             }
             if others {
                 <p class="hint">{ "Kernels launched before profiling started are also drawn; the tables exclude them by default." }</p>

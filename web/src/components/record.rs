@@ -2,7 +2,7 @@
 
 use yew::prelude::*;
 
-use super::Icon;
+use super::icon;
 use crate::state::{Action, Dialog};
 use crate::tasks::Tasks;
 
@@ -37,25 +37,17 @@ curl -X POST http://localhost:8000/start_profile
 curl -X POST http://localhost:8000/stop_profile
 "#;
 
-/// Effects.
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    /// Effects.
-    pub tasks: Tasks,
-}
-
 /// The programs, each with a button that copies it.
-#[component]
-pub fn RecordHelp(props: &Props) -> Html {
+pub fn record_help(tasks: &Tasks) -> Html {
     let snippet = |name: &'static str, id: &'static str, text: &'static str| {
-        let tasks = props.tasks.clone();
+        let tasks = tasks.clone();
         let copy = Callback::from(move |_: MouseEvent| {
             tasks.copy(text.to_owned(), format!("Copied the {name} example"));
         });
         html! {
             <div class="snippet">
                 <button class="snippet-copy" data-testid={format!("copy-{id}")} onclick={copy}
-                    aria-label={format!("Copy the {name} example")}><Icon name="copy" />{ "Copy" }</button>
+                    aria-label={format!("Copy the {name} example")}>{ icon("copy") }{ "Copy" }</button>
                 <pre tabindex="0" aria-label={format!("{name} example")}><code>{ text }</code></pre>
             </div>
         }
@@ -78,9 +70,8 @@ pub fn RecordHelp(props: &Props) -> Html {
 }
 
 /// A link to that dialog.
-#[component]
-pub fn RecordLink(props: &Props) -> Html {
-    let tasks = props.tasks.clone();
+pub fn record_link(tasks: &Tasks) -> Html {
+    let tasks = tasks.clone();
     let onclick =
         Callback::from(move |_: MouseEvent| tasks.dispatch(Action::DialogOpened(Dialog::Record)));
     html! { <button class="link" {onclick} data-testid="how-to-record">{ "How to record it" }</button> }

@@ -20,37 +20,22 @@ pub enum PickerKind {
     Device,
 }
 
-/// What there is to choose from, and what is chosen.
-#[derive(Clone, PartialEq, Properties)]
-pub struct PickerProps {
-    /// What is chosen.
-    pub kind: PickerKind,
-    /// What there is.
-    pub choices: Shared<Vec<Choice>>,
-    /// The chosen one; `None` for all.
-    pub chosen: Option<String>,
-    /// Effects.
-    pub tasks: Tasks,
-}
-
-/// One button per stage or device, and one for all of them. A single one needs none.
-#[component]
-pub fn Picker(props: &PickerProps) -> Html {
-    if props.choices.len() < 2 {
+/// One button per stage or device, and one for all of them (`chosen` is `None`). A single one needs none.
+pub fn picker(kind: PickerKind, choices: &[Choice], chosen: Option<&str>, tasks: &Tasks) -> Html {
+    if choices.len() < 2 {
         return html! {};
     }
-    let (label, all, id) = match props.kind {
+    let (label, all, id) = match kind {
         PickerKind::Stage => ("Stage", "All stages", "stage"),
         PickerKind::Device => ("Device", "All devices", "device"),
     };
     let button = |choice: Option<&Choice>| {
-        let (tasks, kind) = (props.tasks.clone(), props.kind);
-        let chosen = choice.map(|choice| choice.id.clone());
-        let pressed = chosen == props.chosen;
+        let (tasks, own) = (tasks.clone(), choice.map(|choice| choice.id.clone()));
+        let pressed = own.as_deref() == chosen;
         let onclick = Callback::from(move |_: MouseEvent| {
             tasks.dispatch(match kind {
-                PickerKind::Stage => Action::StageShown(chosen.clone()),
-                PickerKind::Device => Action::DeviceShown(chosen.clone()),
+                PickerKind::Stage => Action::StageShown(own.clone()),
+                PickerKind::Device => Action::DeviceShown(own.clone()),
             });
         });
         let testid = choice.map_or_else(|| format!("{id}s-all"), |of| format!("{id}-{}", of.id));
@@ -66,7 +51,7 @@ pub fn Picker(props: &PickerProps) -> Html {
     html! {
         <div class="stages" role="group" aria-label={label} data-testid={format!("{id}s")}>
             { button(None) }
-            { for props.choices.iter().map(|choice| button(Some(choice))) }
+            { for choices.iter().map(|choice| button(Some(choice))) }
         </div>
     }
 }
@@ -165,20 +150,11 @@ pub fn StagedTable(props: &TableProps) -> Html {
     }
 }
 
-/// Whether kernels have a row per stage.
-#[derive(Clone, PartialEq, Properties)]
-pub struct ScopeProps {
-    /// How the table of kernels is set.
-    pub settings: TableSettings,
-    /// Effects.
-    pub tasks: Tasks,
-}
-
-/// The switch between a row per kernel name and a row per name and stage, where all stages are shown.
-#[component]
-pub fn KernelScope(props: &ScopeProps) -> Html {
+/// The switch between a row per kernel name and a row per name and stage, where all stages are shown; `settings` are
+/// those of the table.
+pub fn kernel_scope(settings: &TableSettings, tasks: &Tasks) -> Html {
     let button = |by_stage: bool, title: &'static str, id: &'static str| {
-        let (tasks, settings) = (props.tasks.clone(), props.settings.clone());
+        let (tasks, settings) = (tasks.clone(), settings.clone());
         let pressed = settings.by_stage == by_stage;
         let onclick = Callback::from(move |_: MouseEvent| {
             let settings = TableSettings { by_stage, ..settings.clone() };

@@ -2,22 +2,12 @@
 
 use yew::prelude::*;
 
-/// Its texts.
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    /// About the selected file.
-    pub file: AttrValue,
-    /// The last action.
-    pub announcement: AttrValue,
-}
-
-/// The status bar.
-#[component]
-pub fn StatusBar(props: &Props) -> Html {
+/// The status bar: a text about the selected file, and one about the last action.
+pub fn status_bar(file: &str, announcement: &str) -> Html {
     html! {
         <footer class="status-bar">
-            <p role="status" data-testid="status">{ &props.file }</p>
-            <p role="status" data-testid="announcement">{ &props.announcement }</p>
+            <p role="status" data-testid="status">{ file }</p>
+            <p role="status" data-testid="announcement">{ announcement }</p>
             <p class="version" data-testid="version">{ format!("Kinetoscope {} · build {}", crate::VERSION, crate::BUILD) }</p>
         </footer>
     }

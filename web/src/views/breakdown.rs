@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{Later, StackedBar};
+use crate::components::{Later, stacked_bar};
 
 pub fn view(props: &Props) -> Option<Html> {
     let report = props.file.report.as_ref()?;
@@ -13,7 +13,7 @@ pub fn view(props: &Props) -> Option<Html> {
         <>
             { heading(props.view.title(), intro.next().map_or("", String::as_str)) }
             if !report.parts.is_empty() {
-                <section class="panel"><StackedBar parts={report.parts.clone()} /></section>
+                <section class="panel">{ stacked_bar(&report.parts, false) }</section>
             }
             { for intro.map(|sentence| html! { <p class="hint">{ sentence }</p> }) }
             <Later>{ for chapter.tables.iter().map(|table| props.table(table, Some("total_ns"))) }</Later>

@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{FailureCard, GuardBanner, Later, RunPicker};
+use crate::components::{About, Later, failure_card, guard_banner, run_picker};
 use crate::protocol::Comparison;
 use crate::queries::compare::Standing;
 use crate::state::Remote;
@@ -23,8 +23,7 @@ pub fn view(props: &Props) -> Option<Html> {
         <>
             { heading(props.view.title(), &finding) }
             if compare.standing != Standing::Alone {
-                <RunPicker job={props.file.job} name={props.file.name.clone()} others={compare.others.clone()}
-                    chosen={compare.with} tasks={props.tasks.clone()} />
+                { run_picker((props.file.job, &props.file.name), &compare.others, compare.with, &props.tasks) }
             }
             { content(props) }
         </>
@@ -58,7 +57,7 @@ fn content(props: &Props) -> Html {
             </div>
         },
         Standing::Asked(Remote::Failed(failure)) => html! {
-            <FailureCard failure={failure.clone()} tasks={props.tasks.clone()} />
+            { failure_card(failure, About::default(), &props.tasks) }
         },
         Standing::Asked(Remote::Ready(comparison)) => tables(props, comparison),
     }
@@ -70,7 +69,7 @@ fn tables(props: &Props, comparison: &Comparison) -> Html {
     html! {
         <>
             if let Some(chapter) = guard {
-                <GuardBanner verdict={comparison.verdict} chapter={chapter.clone()} />
+                { guard_banner(comparison.verdict, chapter) }
             }
             <Later>
                 { for tables.iter().map(|table| props.table(table, None)) }

@@ -10,7 +10,7 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{FactsForm, FailureCard, Icon, TextField};
+use crate::components::{About, FactsForm, TextField, failure_card, icon, text_field};
 use crate::protocol::{ArtifactWish, Artifacts};
 use crate::queries::status::{percent_read, progress_text};
 use crate::queries::wish::{CUTOFF, SERVER_ARGS, wish};
@@ -89,7 +89,7 @@ fn files(
             <div class="panel-head">
                 <h2 id="downloads-head">{ "Artifacts" }</h2>
                 <button class="primary" onclick={act(ARCHIVE, Use::Save)} disabled={locked} data-testid="artifact-zip">
-                    <Icon name="download" />{ "All as one .zip" }
+                    { icon("download") }{ "All as one .zip" }
                     if let Some(bytes) = size(ARCHIVE) {
                         <span class="download-size" data-testid="size-zip" data-exact={bytes.to_string()}>{ units::file_bytes(bytes) }</span>
                     }
@@ -112,7 +112,7 @@ fn files(
                         <div class="download-actions">
                             { extra(props, name, &act) }
                             <button onclick={act(name, Use::Save)} disabled={locked} aria-label={format!("Download {name}")}>
-                                <Icon name="download" />{ "Download" }
+                                { icon("download") }{ "Download" }
                             </button>
                         </div>
                     </li>
@@ -135,7 +135,7 @@ fn extra(
     match name {
         SUMMARY => html! {
             <button onclick={act(name, Use::Copy)} disabled={locked} data-testid="copy-summary">
-                <Icon name="copy" />{ "Copy" }
+                { icon("copy") }{ "Copy" }
             </button>
         },
         FIXED_TRACE => {
@@ -143,7 +143,7 @@ fn extra(
                 (props.tasks.clone(), props.file.job, props.perfetto_url.clone());
             let open = Callback::from(move |_: MouseEvent| tasks.open_in_perfetto(job, &url));
             html! {
-                <button onclick={open} disabled={locked}><Icon name="external" />{ "Open in Perfetto" }</button>
+                <button onclick={open} disabled={locked}>{ icon("external") }{ "Open in Perfetto" }</button>
             }
         }
         _ => html! {},
@@ -160,7 +160,7 @@ fn state(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
         };
         let names: Vec<&str> = errors.keys().map(title).collect();
         return html! {
-            <p class="note-line bad" role="alert" data-testid="downloads-locked"><Icon name="error" />
+            <p class="note-line bad" role="alert" data-testid="downloads-locked">{ icon("error") }
                 <span>{ format!("Fix these fields below to continue: {}.", names.join(", ")) }</span>
             </p>
         };
@@ -173,7 +173,7 @@ fn state(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
             </p>
         },
         Remote::Failed(failure) => html! {
-            <FailureCard failure={failure.clone()} tasks={props.tasks.clone()} />
+            { failure_card(failure, About::default(), &props.tasks) }
         },
         Remote::Idle | Remote::Ready(_) => html! {},
     }
@@ -208,13 +208,21 @@ fn options(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
             }
         })
     };
+    let cutoff = TextField {
+        id: "cutoff",
+        title: "Cutoff of the summary (%)",
+        value: &props.form.cutoff,
+        placeholder: "",
+        help: "profile_summary.md merges kernels below this share of their stage into one row. The tables list all of them.",
+        error: errors.get(CUTOFF),
+        on_input: Callback::from(on_cutoff),
+        button: None,
+    };
     html! {
         <details class="panel unfold download-options" data-testid="download-options">
             <summary><h2>{ "Options" }</h2><span class="hint">{ "cutoff, excluded kernels, names of hosts and users" }</span></summary>
             <div class="unfolded">
-            <TextField id="cutoff" title="Cutoff of the summary (%)" value={props.form.cutoff.clone()}
-                help="profile_summary.md merges kernels below this share of their stage into one row. The tables list all of them."
-                error={errors.get(CUTOFF).cloned()} on_input={Callback::from(on_cutoff)} />
+            { text_field(cutoff) }
             <div class="privacy">
                 <label class="check">
                     <input type="checkbox" checked={props.count_before_window} onchange={on_count} data-testid="count-before-window" />

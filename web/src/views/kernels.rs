@@ -3,14 +3,14 @@
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::FindingCard;
+use crate::components::finding_card;
 
 pub fn view(props: &Props) -> Option<Html> {
     let chapter = props.file.report.as_ref()?.chapter("kernels")?;
     Some(html! {
         <>
             { heading("Kernels", chapter.intro.first().map_or("", String::as_str)) }
-            { for chapter.findings.iter().map(|finding| html! { <FindingCard finding={finding.clone()} /> }) }
+            { for chapter.findings.iter().map(|finding| finding_card(finding, None)) }
             { props.counted_here() }
             { for chapter.tables.iter().map(|table| props.table_with(table, Some("total_ns"), false, false)) }
         </>

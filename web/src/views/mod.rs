@@ -21,7 +21,7 @@ use kinetoscope::report::{Table, units};
 use yew::prelude::*;
 
 use crate::components::{
-    BeforeWindow, DataTable, FailureCard, Icon, Picker, PickerKind, RecordLink,
+    About, DataTable, PickerKind, before_window, failure_card, icon, picker, record_link,
 };
 use crate::protocol::{Stage, Triage};
 use crate::queries::aside::Described;
@@ -80,7 +80,7 @@ impl Props {
             <>
                 { self.lacks(triage) }
                 { self.pickers(triage) }
-                <BeforeWindow sum={triage.before_window} count={self.count_before_window} tasks={self.tasks.clone()} />
+                { before_window(&triage.before_window, self.count_before_window, &self.tasks) }
             </>
         }
     }
@@ -109,8 +109,8 @@ impl Props {
         };
         html! {
             <p class="note-line" data-testid="lacks">
-                <Icon name="note" />
-                <span>{ text }<RecordLink tasks={self.tasks.clone()} /></span>
+                { icon("note") }
+                <span>{ text }{ record_link(&self.tasks) }</span>
             </p>
         }
     }
@@ -123,8 +123,8 @@ impl Props {
         }
         html! {
             <div class="pickers">
-                <Picker kind={PickerKind::Device} choices={triage.devices.clone()} chosen={narrowed.device} tasks={self.tasks.clone()} />
-                <Picker kind={PickerKind::Stage} choices={triage.stages.clone()} chosen={narrowed.stage} tasks={self.tasks.clone()} />
+                { picker(PickerKind::Device, &triage.devices, narrowed.device.as_deref(), &self.tasks) }
+                { picker(PickerKind::Stage, &triage.stages, narrowed.stage.as_deref(), &self.tasks) }
             </div>
         }
     }
@@ -160,9 +160,10 @@ pub fn FileView(props: &Props) -> Html {
     // Of what could not be read at all there is only the name.
     let bare = stopped && content.is_none();
     let trouble = match &file.phase {
-        Phase::Failed(failure) => html! {
-            <FailureCard failure={failure.clone()} file={(!bare).then(|| AttrValue::from(file.name.clone()))} on_retry={retry.clone()} tasks={tasks.clone()} />
-        },
+        Phase::Failed(failure) => {
+            let file = (!bare).then_some(&*file.name);
+            failure_card(failure, About { file, on_retry: Some(retry), ..About::default() }, tasks)
+        }
         Phase::Cancelled => html! {
             <section class="card stopped" data-testid="stopped">
                 <h2>{ "Stopped" }</h2>
@@ -199,7 +200,7 @@ fn empty_without_gpu(props: &Props) -> Option<Html> {
 /// The way to the recording help, below the verdict that says what such a trace has.
 fn no_gpu(props: &Props) -> Html {
     html! {
-        <p data-testid="no-gpu"><RecordLink tasks={props.tasks.clone()} /></p>
+        <p data-testid="no-gpu">{ record_link(&props.tasks) }</p>
     }
 }
 

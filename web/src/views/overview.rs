@@ -5,8 +5,8 @@ use kinetoscope::words;
 use yew::prelude::*;
 
 use super::{Props, heading, no_gpu};
-use crate::components::{Figures, FindingCard, Later, StackedBar, Tile};
-use crate::protocol::{Analyses, Chapter, Triage};
+use crate::components::{Figure, Later, finding_card, stacked_bar, tiles};
+use crate::protocol::{Analyses, Chapter, Part, Triage};
 use crate::state::{Action, View};
 
 pub fn view(props: &Props) -> Option<Html> {
@@ -33,7 +33,7 @@ pub fn view(props: &Props) -> Option<Html> {
                         <h2>{ "Where the GPU time goes" }</h2>
                         <button class="link" onclick={show(props, View::Breakdown)}>{ "Breakdown" }</button>
                     </div>
-                    <StackedBar parts={report.parts.clone()} compact=true />
+                    { stacked_bar(&report.parts, true) }
                 </section>
             }
             <Later>
@@ -73,7 +73,7 @@ fn advice(props: &Props, overview: &Chapter) -> Html {
     let sentences = triage.chapter("triage").map_or(&[][..], |chapter| &chapter.intro);
     let card = |view: View, finding: &Finding| {
         html! {
-            <FindingCard finding={finding.clone()} view={view.title()} on_open={open(props, view)} />
+            { finding_card(finding, Some((view.title(), open(props, view)))) }
         }
     };
     let of_triage = triage
@@ -120,20 +120,42 @@ fn figures(props: &Props, report: &Analyses) -> Html {
         0 => format!("{} busy", units::time(report.busy_ns)),
         ns => format!("not meaningful: idle {} with work queued", units::time(ns)),
     };
-    html! {
-        <Figures>
-            <Tile id="span" label="GPU span" value={Cell::Ns(report.span_ns)}
-                note="first start to last end" on_open={open(props, View::Breakdown)} />
-            <Tile id="busy" label="GPU busy" value={Cell::or_missing(report.busy_pct, Cell::Percent, missing)}
-                note={busy} mood={(blocked_ns > 0).then_some("warning")} on_open={open(props, View::Breakdown)} />
-            <Tile id="kernels" label="Kernels" value={Cell::Count(report.n_kernels)}
-                note={format!("{}, {} in total", units::plural(report.n_kernel_names, "name", "names"), units::time(report.kernel_sum_ns))}
-                on_open={open(props, View::Triage)} />
-            <Tile id="top" label="Top category" value={top.map_or_else(|| Cell::missing(missing), |part| words::category(&part.category).into_owned())}
-                note={top.map_or_else(String::new, |part| format!("{} of GPU time", units::percent(part.share_pct)))}
-                on_open={open(props, View::Breakdown)} />
-        </Figures>
-    }
+    let span = Figure {
+        id: "span",
+        label: "GPU span",
+        value: Cell::Ns(report.span_ns),
+        note: "first start to last end".to_owned(),
+        mood: None,
+        on_open: open(props, View::Breakdown),
+    };
+    let busy = Figure {
+        id: "busy",
+        label: "GPU busy",
+        value: Cell::or_missing(report.busy_pct, Cell::Percent, missing),
+        note: busy,
+        mood: (blocked_ns > 0).then_some("warning"),
+        on_open: open(props, View::Breakdown),
+    };
+    let n_names = units::plural(report.n_kernel_names, "name", "names");
+    let kernels = Figure {
+        id: "kernels",
+        label: "Kernels",
+        value: Cell::Count(report.n_kernels),
+        note: format!("{n_names}, {} in total", units::time(report.kernel_sum_ns)),
+        mood: None,
+        on_open: open(props, View::Triage),
+    };
+    let name = |part: &Part| words::category(&part.category).into_owned();
+    let share = |part: &Part| format!("{} of GPU time", units::percent(part.share_pct));
+    let top = Figure {
+        id: "top",
+        label: "Top category",
+        value: top.map_or_else(|| Cell::missing(missing), name),
+        note: top.map_or_else(String::new, share),
+        mood: None,
+        on_open: open(props, View::Breakdown),
+    };
+    tiles([span, busy, kernels, top])
 }
 
 /// Every figure of the report, with its definition.

@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use super::Props;
-use crate::components::ProblemCards;
+use crate::components::problem_cards;
 use crate::protocol::Opened;
 
 pub fn section(props: &Props, opened: &Opened) -> Html {
@@ -19,7 +19,7 @@ pub fn section(props: &Props, opened: &Opened) -> Html {
         <section class="problems" data-testid="problems">
             <h2>{ "Problems in the file" }</h2>
             <p class="hint">{ "All readable events were read. Unreadable events are counted here." }</p>
-            <ProblemCards problems={opened.problems.clone()} />
+            { problem_cards(&opened.problems) }
             { props.table(&opened.problem_table, None) }
         </section>
     }

@@ -6,7 +6,7 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use super::{Props, heading, problems};
-use crate::components::{FailureCard, Icon, Later, PlaceList};
+use crate::components::{About, Later, failure_card, icon, place_list};
 use crate::protocol::{Format, Plan};
 use crate::queries::status::{percent_read, progress_text};
 use crate::state::{PerfettoState, Remote};
@@ -38,7 +38,7 @@ pub fn view(props: &Props) -> Option<Html> {
             </div>
             { problems::section(props, opened) }
             if let Some(text) = &plan.time_base {
-                <p class="note-line" data-testid="time-base"><Icon name="note" /><span>{ text }</span></p>
+                <p class="note-line" data-testid="time-base">{ icon("note") }<span>{ text }</span></p>
             }
             { props.table(&plan.predictions, None) }
             { proof(props) }
@@ -52,7 +52,7 @@ pub fn view(props: &Props) -> Option<Html> {
                                 <span class="lane-legend-moved">{ "moved to a new lane" }</span>
                             </p>
                         </div>
-                        <PlaceList places={plan.places.clone()} />
+                        { place_list(&plan.places) }
                     </section>
                 }
                 { impossible(props, plan) }
@@ -85,7 +85,7 @@ fn headline(plan: &Plan) -> Html {
                 <p class="before-after-label">{ "Dropped slices (original file)" }</p>
                 <p class="before-after-count" data-testid="drops-before" data-exact={plan.drops_before.to_string()}>{ units::count(plan.drops_before) }</p>
             </div>
-            <div class="before-after-arrow" aria-hidden="true"><Icon name="arrow" /></div>
+            <div class="before-after-arrow" aria-hidden="true">{ icon("arrow") }</div>
             <div class={mood(plan.drops_after > 0 || !plan.clean_after)}>
                 <p class="before-after-label">{ "Dropped slices (repaired file)" }</p>
                 <p class="before-after-count" data-testid="drops-after" data-exact={plan.drops_after.to_string()}>{ units::count(plan.drops_after) }</p>
@@ -116,11 +116,11 @@ fn actions(props: &Props) -> Html {
     html! {
         <div class="repair-actions">
             <button class="primary" onclick={open.clone()} disabled={busy} data-testid="open-perfetto">
-                <Icon name="external" />{ "Open in Perfetto" }
+                { icon("external") }{ "Open in Perfetto" }
             </button>
             <div class="button-row">
                 <button onclick={save(Format::Gzip)} disabled={busy} data-testid="download-gz">
-                    <Icon name="download" />{ "Download .json.gz" }
+                    { icon("download") }{ "Download .json.gz" }
                 </button>
                 <button onclick={save(Format::Json)} disabled={busy} data-testid="download-json">{ ".json" }</button>
                 <button onclick={save_log} disabled={!written} data-testid="download-log"
@@ -143,12 +143,12 @@ fn repair_state(props: &Props) -> Html {
         },
         Remote::Ready(repaired) => html! {
             <p class="write-done" data-testid="written">
-                <Icon name={if repaired.proven { "check" } else { "error" }} />
+                { icon(if repaired.proven { "check" } else { "error" }) }
                 <span>{ format!("{}, {}", repaired.file_name, units::file_bytes(repaired.bytes)) }</span>
             </p>
         },
         Remote::Failed(failure) => html! {
-            <FailureCard failure={failure.clone()} tasks={props.tasks.clone()} />
+            { failure_card(failure, About::default(), &props.tasks) }
         },
     }
 }
@@ -185,11 +185,11 @@ fn proof(props: &Props) -> Html {
     html! {
         <>
             if repaired.proven {
-                <p class="note-line good" data-testid="proof-holds"><Icon name="check" />
+                <p class="note-line good" data-testid="proof-holds">{ icon("check") }
                     <span>{ "Verified: the quantities listed below are the same in input and output." }</span>
                 </p>
             } else {
-                <p class="note-line bad" role="alert" data-testid="proof-fails"><Icon name="error" />
+                <p class="note-line bad" role="alert" data-testid="proof-fails">{ icon("error") }
                     <span>{ "Verification failed: input and output differ. This is a bug in Kinetoscope. Keep the original file and report the bug." }</span>
                 </p>
             }

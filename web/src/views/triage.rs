@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use super::{Props, heading, kernels as of_file};
-use crate::components::{Companions, KernelScope, Later, Rows, StagedTable};
+use crate::components::{Later, Rows, StagedTable, companions, kernel_scope};
 use crate::protocol::{Chapter, Triage};
 use crate::queries::stages::{KERNELS, MERGED, Narrowed};
 
@@ -19,7 +19,7 @@ fn triaged(props: &Props) -> Option<Html> {
     Some(html! {
         <>
             { heading(props.view.title(), intro.next().map_or("", String::as_str)) }
-            <Companions file={props.file.clone()} tasks={props.tasks.clone()} />
+            { companions(&props.file, &props.tasks) }
             { sentences(intro) }
             { props.choices(triage) }
             { stages(props, triage, chapter) }
@@ -41,7 +41,7 @@ pub fn kernels(props: &Props, triage: &Triage) -> Html {
     html! {
         <>
             if merged.is_some() {
-                <KernelScope {settings} tasks={props.tasks.clone()} />
+                { kernel_scope(&settings, &props.tasks) }
             }
             { staged(props, chapter, &Rows::Kernels(props.file.kernel.ready().cloned()), narrowed, Some("total_ns")) }
             { for by_stage.intro.iter().map(|sentence| html! { <p class="hint">{ sentence }</p> }) }

@@ -48,20 +48,15 @@ impl Selection {
     }
 }
 
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    pub table: Shared<Table>,
-    pub shown: Rows,
-    pub window: Window,
-    pub layout: Rc<Layout>,
-    pub selection: Selection,
-    /// Row, column, and whether to open the details.
-    pub on_pick: Callback<(usize, usize, bool)>,
-}
-
-#[component]
-pub fn TableBody(props: &Props) -> Html {
-    let Props { table, shown, window, layout, selection, on_pick } = props;
+/// `on_pick` takes row, column, and whether to open the details.
+pub fn table_body(
+    table: &Shared<Table>,
+    shown: &Rows,
+    window: &Window,
+    layout: &Rc<Layout>,
+    selection: &Selection,
+    on_pick: &Callback<(usize, usize, bool)>,
+) -> Html {
     let space = |px: f64| {
         if px < 0.5 {
             return html! {};

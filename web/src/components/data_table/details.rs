@@ -5,7 +5,7 @@ use kinetoscope::report::{Cell, Table, Unit, units::Scale};
 use web_sys::HtmlElement;
 use yew::prelude::*;
 
-use crate::components::Icon;
+use crate::components::icon;
 use crate::queries::panel;
 use crate::shared::Shared;
 use crate::tasks::Tasks;
@@ -77,7 +77,7 @@ pub fn RowDetails(props: &Props) -> Html {
         <section class="row-details" role="region" aria-label={format!("{}: row details", table.title)} tabindex="0" ref={panel} {onkeydown}
             data-testid={format!("details-{}", table.id)}>
             <button class="icon-button" aria-label="Close the details" onclick={props.on_close.reform(|_: MouseEvent| ())}>
-                <Icon name="close" />
+                { icon("close") }
             </button>
             { props.extra.clone() }
             <dl>{ for entries }</dl>
@@ -104,7 +104,7 @@ pub fn copy_button(tasks: &Tasks, title: &str, value: &str) -> Html {
     };
     html! {
         <button class="copy-value" onclick={copy} aria-label={format!("Copy {title}")} title={format!("Copy {title}")}>
-            <Icon name="copy" />
+            { icon("copy") }
         </button>
     }
 }

@@ -1,34 +1,26 @@
 //! The header row: a button per column. The grid is one tab stop, so arrows lead here, not Tab.
 
-use std::rc::Rc;
-
 use kinetoscope::report::{Align, Table};
 use yew::prelude::*;
 
 use super::columns::Layout;
 use crate::queries::grid::first_direction;
 use crate::queries::order::{Direction, Sort};
-use crate::shared::Shared;
-
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
-    pub table: Shared<Table>,
-    pub layout: Rc<Layout>,
-    pub sort: Sort,
-    /// The header that the keyboard is on.
-    pub active: Option<usize>,
-    /// Place of the header, column key, the direction it starts with, and whether Shift is held.
-    pub on_sort: Callback<(usize, String, Direction, bool)>,
-}
 
 /// The id of a header, for the grid's `aria-activedescendant`.
 pub fn head_id(table: &str, place: usize) -> String {
     format!("{table}-head-{place}")
 }
 
-#[component]
-pub fn TableHead(props: &Props) -> Html {
-    let Props { table, layout, sort, active, on_sort } = props;
+/// `active`: the header that the keyboard is on. `on_sort` takes the place of the header, the key of its column, the
+/// direction it starts with, and whether Shift is held.
+pub fn table_head(
+    table: &Table,
+    layout: &Layout,
+    sort: &Sort,
+    active: Option<usize>,
+    on_sort: &Callback<(usize, String, Direction, bool)>,
+) -> Html {
     let header = |(place, at): (usize, &usize)| {
         let Some(column) = table.columns.get(*at) else { return html! {} };
         let sorted = sort.of(&column.key);
@@ -45,7 +37,7 @@ pub fn TableHead(props: &Props) -> Html {
         });
         html! {
             <th scope="col" role="columnheader" id={head_id(&table.id, place)} aria-colindex={(place + 1).to_string()}
-                class={classes!((column.align() == Align::Right).then_some("right"), (*active == Some(place)).then_some("active"))}
+                class={classes!((column.align() == Align::Right).then_some("right"), (active == Some(place)).then_some("active"))}
                 aria-sort={sorted.filter(|(_, rank)| *rank == 1).map(|(direction, _)| direction.aria())}>
                 <button tabindex="-1" {onclick} title={column.help.to_string()} data-key={column.key.to_string()}>
                     <span>{ table.header(*at) }</span>

@@ -6,7 +6,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{HtmlElement, Node};
 use yew::prelude::*;
 
-use crate::components::Icon;
+use crate::components::icon;
 
 #[derive(Clone, PartialEq, Properties)]
 pub struct Props {
@@ -69,7 +69,7 @@ pub fn Menu(props: &Props) -> Html {
         <div class="table-menu" ref={root} {onkeydown} {onfocusout}>
             <button ref={button} onclick={toggle} aria-expanded={open.to_string()} aria-label={props.name.clone()}
                 data-testid={props.testid.clone()}>
-                <Icon name={props.icon} />{ &props.label }
+                { icon(props.icon) }{ &props.label }
             </button>
             if *open {
                 <div class="menu-panel" role="group" aria-label={props.name.clone()} tabindex="-1">{ props.children.clone() }</div>

@@ -22,13 +22,13 @@ use crate::queries::scroll::{self, Window};
 use crate::shared::Shared;
 use crate::state::Action;
 use crate::tasks::{Tasks, settings as kept};
-use body::{Selection, TableBody};
+use body::{Selection, table_body};
 use columns::{Layout, Names};
 use details::RowDetails;
 pub use details::copy_button;
-use head::{TableHead, head_id};
+use head::{head_id, table_head};
 use keys::{Move, Step};
-use toolbar::{Choice, Toolbar, Wanted};
+use toolbar::{Choice, Toolbar, Wanted, toolbar};
 
 /// A table and how it is set.
 #[derive(Clone, PartialEq, Properties)]
@@ -281,12 +281,26 @@ pub fn DataTable(props: &Props) -> Html {
         first: seen.first.min(shown.rows.len()),
         ..*seen
     };
+    let bar = Toolbar {
+        id: table.id.to_string(),
+        title: table.title.to_string(),
+        titled: props.titled,
+        filter: settings.filter.clone(),
+        filtered: table.n_rows() > 8 || !settings.filter.is_empty(),
+        n_rows: table.n_rows(),
+        summary: shown.summary.clone(),
+        columns: choices(table, settings),
+        chosen: settings.columns.is_some(),
+        on_filter,
+        on_columns,
+        on_copy,
+    };
+    let active_head = (selection.touched && selection.head).then_some(column);
+    let selection = Selection { column, ..(*selection).clone() };
     html! {
         <section class={classes!("data-table", (props.tall && !table.is_empty()).then_some("tall"),
             (beside && detail_row.is_some()).then_some("beside"))} data-testid={format!("table-{}", table.id)}>
-            <Toolbar title={table.title.to_string()} titled={props.titled} filter={settings.filter.clone()}
-                n_rows={table.n_rows()} columns={choices(table, settings)} chosen={settings.columns.is_some()} {on_columns} filtered={table.n_rows() > 8 || !settings.filter.is_empty()} summary={shown.summary.clone()}
-                {on_filter} on_copy={on_copy} id={table.id.to_string()} />
+            { toolbar(&bar) }
             if table.is_empty() {
                 <p class="table-empty">{ &*table.when_empty }</p>
             } else {
@@ -297,10 +311,8 @@ pub fn DataTable(props: &Props) -> Html {
                         <colgroup>
                             { for layout.widths_px.iter().map(|width| html! { <col width={width.map(|px| px.to_string())} /> }) }
                         </colgroup>
-                        <TableHead table={table.clone()} layout={layout.clone()} sort={settings.sort.clone().unwrap_or(default)}
-                            active={(selection.touched && selection.head).then_some(column)} {on_sort} />
-                        <TableBody table={table.clone()} shown={shown.clone()} {window} layout={layout.clone()}
-                            selection={Selection { column, ..(*selection).clone() }} {on_pick} />
+                        { table_head(table, &layout, settings.sort.as_ref().unwrap_or(&default), active_head, &on_sort) }
+                        { table_body(table, &shown, &window, &layout, &selection, &on_pick) }
                     </table>
                     if shown.rows.is_empty() {
                         <p class="table-empty">{ "No rows match the filter." }</p>

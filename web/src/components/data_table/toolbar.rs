@@ -5,7 +5,7 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use super::menu::Menu;
-use crate::components::Icon;
+use crate::components::icon;
 use crate::queries::grid::CopyAs;
 
 /// A column in the chooser.
@@ -28,8 +28,7 @@ pub enum Wanted {
     Default,
 }
 
-#[derive(Clone, PartialEq, Properties)]
-pub struct Props {
+pub struct Toolbar {
     pub id: String,
     pub title: String,
     pub titled: bool,
@@ -49,8 +48,7 @@ pub struct Props {
 const HINT: &str = "All words must match. cat:gemm or stream:7 search one column; >100us, total>1ms or calls<10 \
                     compare; a leading - excludes; quotes keep words together.";
 
-#[component]
-pub fn Toolbar(props: &Props) -> Html {
+pub fn toolbar(props: &Toolbar) -> Html {
     let oninput = {
         let on_filter = props.on_filter.clone();
         Callback::from(move |event: InputEvent| {
@@ -76,7 +74,7 @@ pub fn Toolbar(props: &Props) -> Html {
             }
             if props.filtered {
                 <label class="table-filter" title={HINT}>
-                    <Icon name="search" />
+                    { icon("search") }
                     <span class="visually-hidden">{ format!("Filter {}", props.title) }</span>
                     <input type="search" value={props.filter.clone()} {oninput} {onkeydown} spellcheck="false"
                         autocomplete="off" placeholder="Filter: gemm  cat:norm  >100us"
@@ -105,7 +103,7 @@ pub fn Toolbar(props: &Props) -> Html {
     }
 }
 
-fn copies(props: &Props) -> Html {
+fn copies(props: &Toolbar) -> Html {
     let copy = |form: CopyAs| {
         let on_copy = props.on_copy.clone();
         Callback::from(move |_: MouseEvent| on_copy.emit(form))
@@ -114,17 +112,17 @@ fn copies(props: &Props) -> Html {
         <>
             <button onclick={copy(CopyAs::Tsv)} title="Copy the rows shown, with all columns and raw numbers, for a spreadsheet"
                 data-testid={format!("copy-tsv-{}", props.id)} aria-label={format!("Copy {} as TSV", props.title)}>
-                <Icon name="copy" />{ "TSV" }
+                { icon("copy") }{ "TSV" }
             </button>
             <button onclick={copy(CopyAs::Markdown)} title="Copy the rows shown, with all columns, formatted for an issue"
                 data-testid={format!("copy-md-{}", props.id)} aria-label={format!("Copy {} as Markdown", props.title)}>
-                <Icon name="copy" />{ "Markdown" }
+                { icon("copy") }{ "Markdown" }
             </button>
         </>
     }
 }
 
-fn chooser(props: &Props) -> Html {
+fn chooser(props: &Toolbar) -> Html {
     let want = |wanted: Wanted| {
         let on_columns = props.on_columns.clone();
         Callback::from(move |_: MouseEvent| on_columns.emit(wanted.clone()))
