@@ -114,6 +114,12 @@ pub enum Request {
         /// The number of the event in the file.
         event: u32,
     },
+    /// Compute the digest of a benchmark's configuration.
+    BenchmarkConfig {
+        job: JobId,
+        /// The file's content.
+        bytes: Vec<u8>,
+    },
     /// Make the artifacts.
     Artifacts {
         job: JobId,
@@ -148,6 +154,7 @@ impl Request {
             | Self::Repair { job, .. }
             | Self::Kernel { job, .. }
             | Self::Window { job, .. }
+            | Self::BenchmarkConfig { job, .. }
             | Self::Artifacts { job, .. } => *job,
         }
     }
@@ -167,6 +174,7 @@ impl Request {
             | Self::Compare { .. }
             | Self::Kernel { .. }
             | Self::Window { .. }
+            | Self::BenchmarkConfig { .. }
             | Self::Artifacts { .. } => Program::Triage,
         }
     }
@@ -186,6 +194,7 @@ impl Request {
             | Self::Repair { .. }
             | Self::Kernel { .. }
             | Self::Window { .. }
+            | Self::BenchmarkConfig { .. }
             | Self::Artifacts { .. } => None,
         }
     }
@@ -205,6 +214,7 @@ impl Request {
             | Self::Analyze { .. }
             | Self::PlanRepair { .. }
             | Self::Repair { .. }
+            | Self::BenchmarkConfig { .. }
             | Self::Window { .. } => false,
         }
     }
@@ -282,6 +292,12 @@ pub enum Response {
         job: JobId,
         /// What there is.
         window: OverlapWindow,
+    },
+    /// The digest of a benchmark's configuration.
+    BenchmarkConfig {
+        job: JobId,
+        /// `sha256:` and the digest.
+        digest: String,
     },
     /// The artifacts are made; their blobs come with this message.
     Artifacts {

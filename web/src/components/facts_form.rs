@@ -11,7 +11,7 @@ use yew::prelude::*;
 
 use super::icon;
 use crate::queries::wish::SERVER_ARGS;
-use crate::state::{Action, ArtifactForm};
+use crate::state::{Action, ArtifactForm, ServerArgs};
 use crate::tasks::{Tasks, files};
 
 /// The form and its errors.
@@ -19,8 +19,8 @@ use crate::tasks::{Tasks, files};
 pub struct Props {
     /// The text in it.
     pub form: ArtifactForm,
-    /// The text of a `server_args.json`.
-    pub server_args: Option<String>,
+    /// A `server_args.json`.
+    pub server_args: Option<ServerArgs>,
     /// Errors, by key.
     pub errors: BTreeMap<&'static str, String>,
     /// Effects.
@@ -113,8 +113,8 @@ fn flags(props: &Props) -> Html {
         Callback::from(move |_: MouseEvent| tasks.dispatch(Action::ServerArgsCleared))
     };
     let error = props.errors.get(SERVER_ARGS);
-    let state = props.server_args.as_ref().map(|text| {
-        format!("{} of flags, used for all files", units::file_bytes(text.len() as u64))
+    let state = props.server_args.as_ref().map(|flags| {
+        format!("{} of flags, used for all files", units::file_bytes(flags.text.len() as u64))
     });
     html! {
         <div class={classes!("fact", error.is_some().then_some("wrong"))} role="group" aria-labelledby="fact-flags" data-testid="fact-server_args">
@@ -155,7 +155,7 @@ fn fact(
                 help: field.help,
                 error,
                 on_input: on_input.reform(|field: HtmlInputElement| field.value()),
-                button: (field.kind == FactKind::Digest).then(|| config_button(form, tasks)),
+                button: (field.kind == FactKind::Digest).then(|| config_button(tasks)),
             });
         }
     };
@@ -182,12 +182,12 @@ fn fact(
 }
 
 /// Fills in the digest of a file.
-fn config_button(form: &ArtifactForm, tasks: &Tasks) -> Html {
+fn config_button(tasks: &Tasks) -> Html {
     let choose = {
-        let (tasks, form) = (tasks.clone(), form.clone());
+        let tasks = tasks.clone();
         Callback::from(move |event: Event| {
             if let Some(file) = file_of(&event) {
-                tasks.take_benchmark_config(&file, form.clone());
+                tasks.take_benchmark_config(&file);
             }
         })
     };

@@ -1,15 +1,17 @@
 //! Messages about artifacts.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::Beside;
 
-/// What a person wants in the artifacts of a file. Facts and flags go as texts, as the command line reads them from
-/// files: a number that was read and written once more might end in other digits.
+/// What a person wants in the artifacts of a file. Facts go as they were typed and flags as the text of their file: the
+/// page has no JSON library.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArtifactWish {
-    /// What the user knows, as a facts file: JSON.
-    pub facts: String,
+    /// What the user knows, by key.
+    pub facts: BTreeMap<String, String>,
     /// The text of a `server_args.json`.
     pub server_args: Option<String>,
     /// Only this stage.

@@ -2,33 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use kinetoscope::artifacts::{FACT_FIELDS, UserFacts, cutoff_of_text};
+use kinetoscope::artifacts::{FACT_FIELDS, cutoff_of_text};
 
 use super::stages::Narrowed;
 use crate::protocol::{ArtifactWish, Beside};
-use crate::state::ArtifactForm;
+use crate::state::{ArtifactForm, ServerArgs};
 
 /// The key of the errors about `server_args.json`.
 pub const SERVER_ARGS: &str = "server_args";
 /// The key of the errors about the cut-off.
 pub const CUTOFF: &str = "cutoff";
 
-/// The facts of a form as a facts file, and what is wrong with a field, by key. What is wrong is left out.
-#[must_use]
-pub fn facts(form: &ArtifactForm) -> (String, BTreeMap<&'static str, String>) {
-    let mut errors = BTreeMap::new();
-    let mut members = Vec::new();
-    for field in FACT_FIELDS {
-        let typed = form.facts.get(field.key).map_or("", String::as_str);
-        match field.value(typed) {
-            Ok(Some(value)) => members.push(format!("\"{}\":{value}", field.key)),
-            Ok(None) => {}
-            Err(error) => {
-                errors.insert(field.key, error.to_string());
-            }
-        }
-    }
-    (format!("{{{}}}", members.join(",")), errors)
+/// What is wrong with the fields of a form, by key.
+fn faults(form: &ArtifactForm) -> BTreeMap<&'static str, String> {
+    let faults = FACT_FIELDS.iter().filter_map(|field| {
+        let typed = form.facts.get(field.key)?;
+        Some((field.key, field.value(typed).err()?.to_string()))
+    });
+    faults.collect()
 }
 
 /// What is asked for.
@@ -37,16 +28,14 @@ pub fn facts(form: &ArtifactForm) -> (String, BTreeMap<&'static str, String>) {
 /// What is wrong, by the key of its field.
 pub fn wish(
     form: &ArtifactForm,
-    server_args: Option<&str>,
+    server_args: Option<&ServerArgs>,
     narrowed: &Narrowed,
     count_before_window: bool,
     beside: Vec<Beside>,
 ) -> Result<ArtifactWish, BTreeMap<&'static str, String>> {
-    let (facts, mut errors) = facts(form);
-    if let Some(text) = server_args
-        && let Err(error) = UserFacts::default().take_server_args(text)
-    {
-        errors.insert(SERVER_ARGS, error.to_string());
+    let mut errors = faults(form);
+    if let Some(fault) = server_args.and_then(|flags| flags.fault.clone()) {
+        errors.insert(SERVER_ARGS, fault);
     }
     let cutoff_pct = cutoff_of_text(&form.cutoff).unwrap_or_else(|error| {
         errors.insert(CUTOFF, error.to_string());
@@ -56,8 +45,8 @@ pub fn wish(
         return Err(errors);
     }
     Ok(ArtifactWish {
-        facts,
-        server_args: server_args.map(str::to_owned),
+        facts: form.facts.clone(),
+        server_args: server_args.map(|flags| flags.text.clone()),
         stage: narrowed.stage.clone(),
         device: narrowed.device.clone(),
         cutoff_pct,
@@ -77,19 +66,12 @@ mod tests {
     }
 
     #[test]
-    fn a_form_becomes_a_facts_file_that_the_facade_takes() {
-        let form = typed(&[
-            ("trial_id", " 17 "),
-            ("base_image", "a\"b"),
-            ("gpu_device_ids", "0,1"),
-            ("target_arch", ""),
-        ]);
-        let wish =
-            wish(&form, Some("{\"tp_size\": 8}"), &Narrowed::default(), true, Vec::new()).unwrap();
-        let facts = UserFacts::from_json(&wish.facts).unwrap();
-        assert_eq!((facts.trial_id.as_deref(), facts.target_arch), (Some("17"), None));
-        assert_eq!(facts.base_image.as_deref(), Some("a\"b"));
-        assert_eq!(facts.gpu_device_ids, Some(vec![0, 1]));
+    fn a_form_becomes_a_wish() {
+        let form = typed(&[("trial_id", " 17 "), ("gpu_device_ids", "0,1"), ("target_arch", "")]);
+        let flags = ServerArgs { text: "{\"tp_size\": 8}".into(), fault: None };
+        let wish = wish(&form, Some(&flags), &Narrowed::default(), true, Vec::new()).unwrap();
+        assert_eq!(wish.facts, form.facts);
+        assert_eq!(wish.server_args.as_deref(), Some("{\"tp_size\": 8}"));
         assert!((wish.cutoff_pct - 1.0).abs() < f64::EPSILON && !wish.keep_names);
         assert!(wish.count_before_window);
     }
@@ -98,7 +80,9 @@ mod tests {
     fn what_is_wrong_stands_at_its_field() {
         let mut form = typed(&[("preflight_passed", "perhaps"), ("trial_id", "17")]);
         form.cutoff = "a lot".into();
-        let errors = wish(&form, Some("[]"), &Narrowed::default(), false, Vec::new()).unwrap_err();
+        let flags = ServerArgs { text: "[]".into(), fault: Some("no object".into()) };
+        let errors =
+            wish(&form, Some(&flags), &Narrowed::default(), false, Vec::new()).unwrap_err();
         let keys: Vec<&str> = errors.keys().copied().collect();
         assert_eq!(keys, ["cutoff", "preflight_passed", "server_args"]);
         assert_eq!(errors["preflight_passed"], "preflight_passed must be yes or no");

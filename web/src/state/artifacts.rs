@@ -2,6 +2,15 @@
 
 use std::collections::BTreeMap;
 
+/// A `server_args.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerArgs {
+    /// Its text.
+    pub text: String,
+    /// Why it cannot be used.
+    pub fault: Option<String>,
+}
+
 /// What a person told and chose, for the artifacts of all files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArtifactForm {

@@ -402,6 +402,13 @@ fn use_artifact(next: &mut Next, key: BlobKey, what: Use) {
     });
 }
 
+/// Has the digest of a benchmark's configuration computed, by the worker of the file that is shown.
+pub(super) fn benchmark_config(next: &mut Next, bytes: Vec<u8>) {
+    if let Some(job) = next.state.selected {
+        ask(next, Request::BenchmarkConfig { job, bytes });
+    }
+}
+
 /// Asks for a kernel's launches and places.
 pub(super) fn kernel(next: &mut Next, job: JobId, key: KernelKey) {
     let count_before_window = next.state.count_before_window;

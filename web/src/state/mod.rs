@@ -16,7 +16,7 @@ mod view;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use artifacts::ArtifactForm;
+pub use artifacts::{ArtifactForm, ServerArgs};
 pub use effect::{BlobKey, Effect, Purpose, Use};
 pub use file::{CompanionEntry, CompanionPhase, FileEntry, Phase, Role};
 pub use reduce::{Action, reduce};
@@ -45,7 +45,7 @@ pub struct State {
     pub guesses: Vec<(JobId, Role)>,
     /// The launch flags of a server, as they were dropped (`server_args.json`). Never kept between visits: they may hold
     /// keys.
-    pub server_args: Option<String>,
+    pub server_args: Option<ServerArgs>,
     /// The view.
     pub view: View,
     /// The stage that the tables of triage show; `None` for all. Files without it show all.

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use super::effect::{Effect, Purpose, Use};
 use super::{
-    ArtifactForm, Dialog, FileEntry, PerfettoState, Phase, Role, State, Theme, View, jobs, several,
+    ArtifactForm, Dialog, FileEntry, PerfettoState, Phase, Role, ServerArgs, State, Theme, View,
+    jobs, several,
 };
 use crate::protocol::{
     ArtifactWish, Failure, Format, JobId, KernelKey, Progress, RequestId, Response, Stage,
@@ -32,7 +33,7 @@ pub enum Action {
     /// A companion that could not be read is tried again.
     CompanionRetried(JobId, JobId),
     /// The launch flags of a server were dropped.
-    ServerArgsDropped(String),
+    ServerArgsDropped(ServerArgs),
     /// A worker answered a request.
     Received(RequestId, Box<Response>),
     /// A worker is gone: it could not be loaded, or ran out of memory.
@@ -81,6 +82,8 @@ pub enum Action {
     WindowAsked(JobId, u32),
     /// What a person told or chose for artifacts.
     FormSet(ArtifactForm),
+    /// A benchmark's configuration was chosen; its digest is a run detail.
+    BenchmarkConfigChosen(Vec<u8>),
     /// The launch flags of a server were taken away.
     ServerArgsCleared,
     /// Something failed that belongs to no file.
@@ -166,7 +169,8 @@ fn act(next: &mut Next, action: Action) {
         Action::PerfettoKnown => state.perfetto_known = true,
         Action::PerfettoMoved(to) => state.perfetto = to,
         Action::FormSet(form) => state.form = form,
-        Action::ServerArgsDropped(text) => state.server_args = Some(text),
+        Action::BenchmarkConfigChosen(bytes) => jobs::benchmark_config(next, bytes),
+        Action::ServerArgsDropped(flags) => state.server_args = Some(flags),
         Action::ServerArgsCleared => state.server_args = None,
         Action::Noticed(failure) => state.notices.push(failure),
         Action::NoticeClosed(place) if place < state.notices.len() => {
@@ -246,6 +250,9 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         Response::Window { job, window } => next.update(job, |file| {
             file.window.answer(id, Ok(window));
         }),
+        Response::BenchmarkConfig { job: _, digest } => {
+            next.state.form.facts.insert("benchmark_config_hash".to_owned(), digest);
+        }
         Response::Artifacts { job, artifacts } => jobs::artifacts_made(next, job, id, artifacts),
         Response::NoArtifacts { job, failure } => next.update(job, |file| {
             file.artifacts.answer(id, Err(failure));

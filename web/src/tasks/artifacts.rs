@@ -1,15 +1,12 @@
 //! Copies artifacts, reads a benchmark configuration, and keeps the form.
 
-use gloo::storage::{LocalStorage, Storage};
-use std::collections::BTreeMap;
+use js_sys::Uint8Array;
+use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{Blob, File};
 
-use kinetoscope::artifacts::UserFacts;
-use wasm_bindgen::JsValue;
-
 use super::browser::message_of;
-use super::{Tasks, settings};
+use super::{Tasks, storage};
 use crate::protocol::Failure;
 use crate::state::{Action, ArtifactForm};
 
@@ -29,18 +26,13 @@ impl Tasks {
         });
     }
 
-    /// Computes the digest of a benchmark configuration; the file itself is not kept.
-    pub fn take_benchmark_config(&self, file: &File, form: ArtifactForm) {
+    /// Has the digest of a benchmark configuration computed; the file itself is not kept.
+    pub fn take_benchmark_config(&self, file: &File) {
         let (tasks, name, bytes) = (self.clone(), file.name(), file.array_buffer());
         spawn_local(async move {
             match JsFuture::from(bytes).await {
                 Ok(bytes) => {
-                    let mut facts = UserFacts::default();
-                    facts.take_benchmark_config(&js_sys::Uint8Array::new(&bytes).to_vec());
-                    let mut form = form;
-                    let hash = facts.benchmark_config_hash.unwrap_or_default();
-                    form.facts.insert("benchmark_config_hash".to_owned(), hash);
-                    tasks.dispatch(Action::FormSet(form));
+                    tasks.dispatch(Action::BenchmarkConfigChosen(Uint8Array::new(&bytes).to_vec()))
                 }
                 Err(error) => tasks.unread(&name, &error),
             }
@@ -60,21 +52,17 @@ impl Tasks {
 
 /// Remembers the facts, or forgets them.
 pub fn keep_form(form: &ArtifactForm) {
-    if !settings::allowed() {
-        return;
-    }
     if form.remember {
-        let _kept = LocalStorage::set(FACTS, &form.facts);
+        storage::set(FACTS, &storage::object(&form.facts, |text| JsValue::from(text.as_str())));
     } else {
-        LocalStorage::delete(FACTS);
+        storage::delete(FACTS);
     }
 }
 
 /// The form as it was left, if it was to be kept.
 #[must_use]
 pub fn restored_form() -> ArtifactForm {
-    let kept: Option<BTreeMap<String, String>> =
-        settings::allowed().then(|| LocalStorage::get(FACTS).ok()).flatten();
+    let kept = storage::get(FACTS).map(|kept| storage::members(&kept, JsValue::as_string));
     let remember = kept.is_some();
     ArtifactForm { facts: kept.unwrap_or_default(), remember, ..ArtifactForm::default() }
 }

@@ -1,7 +1,7 @@
 //! Files that a person drops or picks; folders are walked.
 
 use gloo::utils::document;
-use js_sys::{Array, Function, Promise};
+use js_sys::{Array, Function, JSON, Promise};
 use kinetoscope::is_no_trace_by_name;
 use kinetoscope::report::units;
 use wasm_bindgen::{JsCast, JsValue};
@@ -12,8 +12,9 @@ use web_sys::{
 };
 
 use super::Tasks;
+use super::browser::message_of;
 use crate::protocol::Failure;
-use crate::state::Action;
+use crate::state::{Action, ServerArgs};
 
 /// Id of the hidden file input.
 pub const INPUT_ID: &str = "file-input";
@@ -127,9 +128,19 @@ impl Tasks {
                 });
                 return;
             };
-            tasks.dispatch(Action::ServerArgsDropped(text));
+            let fault = fault_of(&text);
+            tasks.dispatch(Action::ServerArgsDropped(ServerArgs { text, fault }));
             tasks.announce(format!("Loaded launch flags from {SERVER_ARGS}"));
         });
+    }
+}
+
+/// Why a text cannot be launch flags.
+fn fault_of(text: &str) -> Option<String> {
+    match JSON::parse(text) {
+        Ok(value) if value.is_object() && !Array::is_array(&value) => None,
+        Ok(_) => Some("it is not a JSON object".to_owned()),
+        Err(error) => Some(format!("it is not JSON: {}", message_of(&error))),
     }
 }
 

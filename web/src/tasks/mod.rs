@@ -12,6 +12,7 @@ pub mod keys;
 pub mod perfetto;
 mod record;
 pub mod settings;
+mod storage;
 mod workers;
 
 use std::cell::{Cell, RefCell};

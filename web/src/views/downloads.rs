@@ -40,7 +40,7 @@ pub fn view(props: &Props) -> Option<Html> {
     let narrowed = props.narrowed();
     let counts = props.count_before_window;
     let beside = props.file.told_by();
-    let wanted = wish(&props.form, props.server_args.as_deref(), &narrowed, counts, beside);
+    let wanted = wish(&props.form, props.server_args.as_ref(), &narrowed, counts, beside);
     let none = BTreeMap::new();
     let (wish, errors) = match &wanted {
         Ok(wish) => (Some(wish), &none),

@@ -31,7 +31,7 @@ use crate::queries::page::narrowed;
 use crate::queries::stages::Narrowed;
 use crate::queries::status::progress_text;
 use crate::shared::Shared;
-use crate::state::{ArtifactForm, FileEntry, PerfettoState, Phase};
+use crate::state::{ArtifactForm, FileEntry, PerfettoState, Phase, ServerArgs};
 use crate::tasks::Tasks;
 
 /// A file and which of its views.
@@ -51,8 +51,8 @@ pub struct Props {
     pub aside: Option<Described>,
     /// What a person told and chose, for artifacts.
     pub form: ArtifactForm,
-    /// The text of a `server_args.json`.
-    pub server_args: Option<String>,
+    /// A `server_args.json`.
+    pub server_args: Option<ServerArgs>,
     /// How the tables are set.
     pub tables: BTreeMap<String, TableSettings>,
     /// What "Open in Perfetto" is doing.

@@ -1,9 +1,11 @@
 //! The artifacts of a file: the same calls of the facade as on the command line.
 
+use std::collections::BTreeMap;
+
 use kinetoscope::artifacts::{
-    ARCHIVE, Archive, Artifact, ArtifactOptions, ArtifactOrder, FIXED_TRACE, NotMade, Role,
-    SourceDigest, SourceFile, Stored, UserFacts, archive, order_artifacts, order_kernel_map,
-    stage_of_word,
+    ARCHIVE, Archive, Artifact, ArtifactOptions, ArtifactOrder, FACT_FIELDS, FIXED_TRACE, NotFacts,
+    NotMade, Role, SourceDigest, SourceFile, Stored, UserFacts, archive, order_artifacts,
+    order_kernel_map, stage_of_word,
 };
 use kinetoscope::{Decoded, Output, PlanOptions, Repairer, Sources, plan_repair};
 
@@ -44,7 +46,7 @@ pub fn make(
     port: &mut dyn Port,
 ) -> Result<Made, Failure> {
     let Of { job, name, decoded, others, other_files } = of;
-    let mut facts = UserFacts::from_json(&wish.facts).map_err(|error| not_taken(&error))?;
+    let mut facts = facts_of(&wish.facts).map_err(|error| not_taken(&error))?;
     if let Some(flags) = &wish.server_args {
         facts.take_server_args(flags).map_err(|error| not_taken(&error))?;
     }
@@ -122,6 +124,18 @@ pub fn make(
     Ok(Made { artifacts, texts, archive })
 }
 
+/// Run details, from what was typed.
+fn facts_of(typed: &BTreeMap<String, String>) -> Result<UserFacts, NotFacts> {
+    let mut members = Vec::new();
+    for field in FACT_FIELDS {
+        let text = typed.get(field.key).map_or("", String::as_str);
+        if let Some(value) = field.value(text)? {
+            members.push(format!("\"{}\":{value}", field.key));
+        }
+    }
+    UserFacts::from_json(&format!("{{{}}}", members.join(",")))
+}
+
 fn of_text(Artifact { name, text }: &Artifact) -> ArtifactFile {
     ArtifactFile { name: name.clone(), bytes: text.len() as u64 }
 }
@@ -162,5 +176,29 @@ fn fault(what: &str) -> Failure {
         what: what.to_owned(),
         advice: "This is a bug in Kinetoscope. Please report it.".into(),
         ..Failure::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_facts_are_those_of_a_facts_file() {
+        let typed = |facts: &[(&str, &str)]| {
+            let texts = facts.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+            facts_of(&texts.collect())
+        };
+        let facts = typed(&[
+            ("trial_id", " 17 "),
+            ("base_image", "a\"b"),
+            ("gpu_device_ids", "0,1"),
+            ("target_arch", ""),
+        ]);
+        let facts = facts.unwrap();
+        assert_eq!((facts.trial_id.as_deref(), facts.target_arch), (Some("17"), None));
+        assert_eq!(facts.base_image.as_deref(), Some("a\"b"));
+        assert_eq!(facts.gpu_device_ids, Some(vec![0, 1]));
+        assert!(typed(&[("preflight_passed", "perhaps")]).is_err());
     }
 }

@@ -91,6 +91,7 @@ impl Page {
                 Request::Repair { .. } => "repair",
                 Request::Kernel { .. } => "kernel",
                 Request::Window { .. } => "window",
+                Request::BenchmarkConfig { .. } => "benchmark config",
                 Request::Artifacts { .. } => "artifacts",
             }),
             _ => None,
@@ -461,4 +462,16 @@ fn a_file_that_is_no_trace_needs_no_worker() {
     page.hear(Response::Aside { job: JOB, aside });
     assert_eq!(page.effects, [Effect::End(JOB)]);
     assert!(!page.file(JOB).is_busy());
+}
+
+#[test]
+fn the_digest_of_a_configuration_is_a_run_detail() {
+    let mut page = Page::ready();
+    page.act(Action::BenchmarkConfigChosen(b"{}".to_vec()));
+    let [Effect::Post(_, Request::BenchmarkConfig { job: JOB, bytes })] = &page.effects[..] else {
+        panic!("{:?}", page.effects)
+    };
+    assert_eq!(bytes, b"{}");
+    page.hear(Response::BenchmarkConfig { job: JOB, digest: "sha256:1".into() });
+    assert_eq!(page.state.form.facts["benchmark_config_hash"], "sha256:1");
 }

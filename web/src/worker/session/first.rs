@@ -75,6 +75,7 @@ impl Session for FirstSession {
             | Request::Compare { .. }
             | Request::Kernel { .. }
             | Request::Window { .. }
+            | Request::BenchmarkConfig { .. }
             | Request::Artifacts { .. } => {}
         }
     }

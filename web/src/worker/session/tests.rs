@@ -1,5 +1,7 @@
 //! The worker's whole conversation, without a browser.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::protocol::{
     ArtifactWish, Aside, Beside, CaptureFacts, Companion, Format, Parts, Program,
@@ -282,7 +284,7 @@ fn a_kernel_map_is_no_trace_but_tells_of_one() {
         triage(),
         add(Companion::Map),
         triage(),
-        artifacts(ArtifactWish { facts: "{}".into(), ..ArtifactWish::default() }, Parts::KernelMap),
+        artifacts(ArtifactWish::default(), Parts::KernelMap),
         Request::RemoveCompanion { job: JOB, companion: OTHER },
         triage(),
     ];
@@ -426,7 +428,7 @@ fn artifacts(wish: ArtifactWish, parts: Parts) -> Request {
 
 #[test]
 fn artifacts_are_made_with_their_sizes_and_the_archive_is_whole() {
-    let facts = r#"{"trial_id": "17"}"#.to_owned();
+    let facts = BTreeMap::from([("trial_id".to_owned(), "17".to_owned())]);
     let server_args = Some(r#"{"model_path": "m", "x": 1.0}"#.to_owned());
     let wish = ArtifactWish { facts, server_args, ..ArtifactWish::default() };
     let heard = talk(CROSSING, [open(), artifacts(wish.clone(), Parts::Everything)]);
@@ -458,7 +460,7 @@ fn artifacts_are_made_with_their_sizes_and_the_archive_is_whole() {
 
 #[test]
 fn the_tables_alone_need_no_repaired_trace() {
-    let wish = ArtifactWish { facts: "{}".into(), ..ArtifactWish::default() };
+    let wish = ArtifactWish::default();
     let heard = talk(CROSSING, [open(), artifacts(wish, Parts::Tables)]);
     let made = heard.made.unwrap();
     assert!(heard.blocks.is_empty() && made.archive.is_none());
@@ -468,16 +470,26 @@ fn the_tables_alone_need_no_repaired_trace() {
 #[test]
 fn a_wrong_wish_leaves_the_file_as_it_is() {
     for wish in [
-        ArtifactWish { facts: r#"{"target_arch": "MI300"}"#.into(), ..ArtifactWish::default() },
         ArtifactWish {
-            facts: "{}".into(),
-            stage: Some("decode".into()),
+            facts: BTreeMap::from([("target_arch".to_owned(), "MI300".to_owned())]),
             ..ArtifactWish::default()
         },
+        ArtifactWish { stage: Some("decode".into()), ..ArtifactWish::default() },
     ] {
         let heard = talk(CROSSING, [open(), artifacts(wish, Parts::Everything), triage()]);
         let said = |response: &Response| matches!(response, Response::NoArtifacts { .. });
         assert!(heard.made.is_none() && heard.responses.iter().any(said));
         assert!(matches!(heard.responses.last(), Some(Response::Triage { .. })));
     }
+}
+
+#[test]
+fn a_benchmark_configuration_has_a_digest_without_an_open_file() {
+    let bytes = br#"{"b": 1.50, "a": []}"#.to_vec();
+    let heard = talk(CROSSING, [Request::BenchmarkConfig { job: JOB, bytes }]);
+    let [Response::BenchmarkConfig { job: JOB, digest }] = &heard.responses[..] else {
+        panic!("{:?}", heard.responses)
+    };
+    let digits = digest.strip_prefix("sha256:").unwrap();
+    assert!(digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()), "{digest}");
 }

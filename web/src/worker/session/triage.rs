@@ -1,5 +1,6 @@
 //! Triage, and what follows from it.
 
+use kinetoscope::artifacts::UserFacts;
 use kinetoscope::{Decoded, Details, TriageSlices, overlap_windows};
 
 use super::others::{self, OpenCompanion};
@@ -92,6 +93,12 @@ impl Session for TriageSession {
                 if let Some(window) = windows.pop().flatten() {
                     port.send(Response::Window { job, window });
                 }
+            }
+            Request::BenchmarkConfig { job, bytes } => {
+                let mut facts = UserFacts::default();
+                facts.take_benchmark_config(&bytes);
+                let digest = facts.benchmark_config_hash.unwrap_or_default();
+                port.send(Response::BenchmarkConfig { job, digest });
             }
             Request::Artifacts { job, wish, parts } => {
                 let Some(file) = &mut self.file else { return };
