@@ -236,6 +236,8 @@ pub enum Response {
     },
     /// The file is decoded.
     Opened { job: JobId, opened: Opened },
+    /// The file is no trace, but may tell of traces: the program of triage reads it.
+    NoTrace { job: JobId },
     /// The file is no trace, but tells of traces; nothing else can be asked of it.
     Aside { job: JobId, aside: Aside },
     /// A companion is read, or why it could not be. The job goes on either way.

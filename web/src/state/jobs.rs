@@ -24,6 +24,11 @@ pub(super) fn begin(next: &mut Next, job: JobId) {
     plan(next, job);
 }
 
+/// A file is no trace: the program of triage, which opens it when it starts, says what it is.
+pub(super) fn read_aside(next: &mut Next, job: JobId) {
+    start(next, job, Program::Triage);
+}
+
 fn start(next: &mut Next, job: JobId, program: Program) {
     next.effects.push(Effect::Start(job, program));
     next.update(job, |file| match program {

@@ -226,6 +226,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             });
             several::recompute_roles(&mut next.state);
         }
+        Response::NoTrace { job } => jobs::read_aside(next, job),
         Response::Aside { job, aside } => {
             jobs::halt(next, job);
             several::stands_aside(&mut next.state, job, aside);

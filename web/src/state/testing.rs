@@ -44,6 +44,7 @@ fn pending(state: &State, response: &Response) -> Option<RequestId> {
         Response::Ready { .. }
         | Response::Progress { .. }
         | Response::Opened { .. }
+        | Response::NoTrace { .. }
         | Response::BenchmarkConfig { .. }
         | Response::Aside { .. }
         | Response::Companion { .. }

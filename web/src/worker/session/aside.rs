@@ -11,6 +11,15 @@ use crate::protocol::{Aside, Failure};
 /// Larger files are neither: the map of a model takes some hundred kilobytes.
 const MOST_BYTES: u64 = 64 << 20;
 
+/// Whether a file that was refused as a trace may belong to traces. The program of triage reads it: what reads it would be
+/// a part of the first download.
+pub(super) fn is_readable(refused: &Refused) -> bool {
+    match refused.kind.and_then(FileKind::reader) {
+        Some(Reader::KernelMap | Reader::Captures) => true,
+        Some(Reader::ServerFlags | Reader::Trace) | None => false,
+    }
+}
+
 /// What a file is that was refused as a trace.
 ///
 /// # Errors

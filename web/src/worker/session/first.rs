@@ -33,10 +33,12 @@ impl Session for FirstSession {
                         port.send(Response::Opened { job, opened: page::opened(&decoded, &name) });
                         self.file = Some(OpenFile { name, decoded, plan: None });
                     }
-                    Err(refused) => port.send(match aside::of_refused(*refused, source) {
-                        Ok(aside) => Response::Aside { job, aside },
-                        Err(failure) => Response::Failed { job, failure },
-                    }),
+                    Err(refused) if aside::is_readable(&refused) => {
+                        port.send(Response::NoTrace { job });
+                    }
+                    Err(refused) => {
+                        port.send(Response::Failed { job, failure: refused.failure });
+                    }
                 }
             }
             Request::Analyze { job } => {

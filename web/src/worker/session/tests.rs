@@ -100,6 +100,12 @@ fn talk_beside(
                     opened = Some(request.clone());
                 }
                 first.handle(request, &mut files, &mut heard);
+                // As the page does, too: it starts the second program for what is no trace.
+                if let Some(Response::NoTrace { .. }) = heard.responses.last()
+                    && let Some(open) = opened.take()
+                {
+                    triage.handle(open, &mut files, &mut heard);
+                }
             }
             Program::Triage => {
                 if let Some(open) = opened.take() {
@@ -264,7 +270,7 @@ fn aside(file: &str) -> Result<Aside, Failure> {
     let mut said = heard.responses.into_iter().filter_map(|response| match response {
         Response::Aside { aside, .. } => Some(Ok(aside)),
         Response::Failed { failure, .. } => Some(Err(failure)),
-        Response::Progress { .. } => None,
+        Response::Progress { .. } | Response::NoTrace { .. } => None,
         other => panic!("{other:?}"),
     });
     let first = said.next().unwrap();

@@ -4,7 +4,7 @@ use kinetoscope::artifacts::UserFacts;
 use kinetoscope::{Decoded, Details, TriageSlices, overlap_windows};
 
 use super::others::{self, OpenCompanion};
-use super::{EVERY_ROW, Files, Port, Session, decode, details, page};
+use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, page};
 use crate::protocol::{FIRST_LAUNCHES, JobId, KernelDetails, Request, Response, Stage};
 
 /// The raw category of the slices that `with_stack=True` records (torch/csrc/profiler/kineto_shim.cpp).
@@ -31,10 +31,19 @@ impl Session for TriageSession {
         match request {
             Request::Open { job, name } => {
                 let Some(source) = files.source(job) else { return };
-                // (What cannot be opened the first program has said.)
-                self.file = decode(job, Stage::Triaging, source, port)
-                    .ok()
-                    .map(|decoded| OpenFile { name, decoded, details: None, slices: None });
+                match decode(job, Stage::Triaging, source, port) {
+                    Ok(decoded) => {
+                        self.file = Some(OpenFile { name, decoded, details: None, slices: None });
+                    }
+                    Err(refused) if aside::is_readable(&refused) => {
+                        port.send(match aside::of_refused(*refused, source) {
+                            Ok(aside) => Response::Aside { job, aside },
+                            Err(failure) => Response::Failed { job, failure },
+                        });
+                    }
+                    // The first program has reported it.
+                    Err(_) => {}
+                }
             }
             Request::AddCompanion { job, beside, name } => {
                 let Some(source) = files.source(beside.job) else { return };
