@@ -8,6 +8,7 @@
 use miniz_oxide::deflate::core::{
     CompressorOxide, TDEFLFlush, TDEFLStatus, compress, create_comp_flags_from_zip_params,
 };
+use zlib_rs::crc32::crc32;
 
 const LEVEL: i32 = 1;
 /// Raw deflate: gzip has its own frame.
@@ -19,7 +20,7 @@ const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 /// Compresses a stream of bytes into one gzip member.
 pub(crate) struct GzipWriter {
     deflate: Box<CompressorOxide>,
-    crc: crc32fast::Hasher,
+    crc: u32,
     len: u64,
     block: Vec<u8>,
     started: bool,
@@ -31,7 +32,7 @@ impl GzipWriter {
             deflate: Box::new(CompressorOxide::new(create_comp_flags_from_zip_params(
                 LEVEL, RAW_WINDOW, 0,
             ))),
-            crc: crc32fast::Hasher::new(),
+            crc: 0,
             len: 0,
             block: Vec::with_capacity(BLOCK),
             started: false,
@@ -51,7 +52,7 @@ impl GzipWriter {
 
     pub(crate) fn finish(mut self, out: &mut Vec<u8>) {
         self.deflate_block(TDEFLFlush::Finish, out);
-        out.extend_from_slice(&self.crc.finalize().to_le_bytes());
+        out.extend_from_slice(&self.crc.to_le_bytes());
         // RFC 1952: the size modulo 2^32.
         out.extend_from_slice(&(self.len as u32).to_le_bytes());
     }
@@ -61,7 +62,7 @@ impl GzipWriter {
             out.extend_from_slice(&HEADER);
             self.started = true;
         }
-        self.crc.update(&self.block);
+        self.crc = crc32(self.crc, &self.block);
         self.len += self.block.len() as u64;
         let mut input: &[u8] = &self.block;
         loop {
