@@ -17,6 +17,7 @@ mod seal;
 mod shell;
 mod size;
 mod steps;
+mod styles;
 mod tally;
 mod tools;
 mod wasm;

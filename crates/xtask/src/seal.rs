@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::digest::{Digest, files};
+use crate::styles;
 use crate::wasm::without_names;
 use crate::workspace::{Workspace, read};
 
@@ -46,7 +47,7 @@ fn drop_names(folder: &Path) -> Result<()> {
 
 fn seal(folder: &Path, service_worker: &str) -> Result<()> {
     let page_path = folder.join("index.html");
-    let mut page = read(&page_path)?;
+    let mut page = styles::join(folder, &read(&page_path)?)?;
     for (file, attribute) in UNHASHED {
         let name = hashed_name(file, &Digest::of_file(&folder.join(file))?);
         page = replace_once(
@@ -99,7 +100,7 @@ mod tests {
     use std::fs;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const PAGE: &str = r#"<meta name="build" content="dev" /><script src="boot.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm"></script>"#;
+    const PAGE: &str = r#"<meta name="build" content="dev" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm"></script>"#;
     const SERVICE_WORKER: &str = r#"const BUILD = "__BUILD__"; const FILES = new Map(__FILES__);"#;
 
     /// Tests run concurrently, each in its own folder.
@@ -113,6 +114,7 @@ mod tests {
         for (name, text) in [
             ("index.html", PAGE),
             ("boot.js", "b"),
+            ("a.css", "p{}"),
             ("worker.js", worker),
             ("worker_bg.wasm", "w"),
             ("triage.js", "t"),
@@ -131,10 +133,10 @@ mod tests {
     #[test]
     fn every_file_but_the_entries_is_named_by_its_content() {
         let (listed, page, service_worker) = sealed("one");
-        assert_eq!(listed.len(), 7, "{listed:?}");
+        assert_eq!(listed.len(), 8, "{listed:?}");
         for name in listed.iter().filter(|name| !["index.html", "sw.js"].contains(&name.as_str())) {
             assert!(name.contains('-'), "{name}");
-            assert!(page.contains(&format!("=\"{name}\"")), "{page}");
+            assert!(page.contains(&format!("{name}\"")), "{page}");
             assert!(service_worker.contains(&format!("[\"{name}\",\"sha256-")), "{service_worker}");
         }
         // The service worker caches the page as it is served.
