@@ -10,6 +10,7 @@ mod checks;
 mod digest;
 mod dist;
 mod hygiene;
+mod imports;
 mod layers;
 mod node;
 mod page;

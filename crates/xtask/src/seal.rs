@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::digest::{Digest, files};
+use crate::imports::shorten;
 use crate::styles;
 use crate::wasm::without_names;
 use crate::workspace::{Workspace, read};
@@ -23,6 +24,8 @@ const UNHASHED: &[(&str, &str)] = &[
     ("triage.js", "data-triage"),
     ("triage_bg.wasm", "data-triage-wasm"),
 ];
+/// The files of the app begin so.
+const APP: &str = "app-";
 const UNSEALED: &str = r#"<meta name="build" content="dev""#;
 
 /// Seals the folder from the environment of Trunk's hook.
@@ -30,17 +33,22 @@ pub fn from_hook(workspace: &Workspace) -> Result<()> {
     let folder = env::var_os("TRUNK_STAGING_DIR");
     let folder = PathBuf::from(folder.context("this is Trunk's hook: run trunk build")?);
     if env::var("TRUNK_PROFILE").is_ok_and(|profile| profile == "release") {
-        drop_names(&folder)?;
+        make_small(&folder)?;
     }
     seal(&folder, &read(&workspace.root.join("web/sw.js"))?)
 }
 
-/// A deployed page has no debug sections; `cargo xtask serve --debug` keeps them.
-fn drop_names(folder: &Path) -> Result<()> {
+/// A deployed page has no debug sections and no long names; `cargo xtask serve --debug` keeps them.
+fn make_small(folder: &Path) -> Result<()> {
     for file in files(folder)?.iter().filter(|file| file.ends_with(".wasm")) {
         let path = folder.join(file);
         let whole = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        fs::write(&path, without_names(&whole).with_context(|| file.clone())?)?;
+        let script_path = folder.join(file.replace("_bg.wasm", ".js"));
+        let script = read(&script_path)?;
+        let small = without_names(&whole).and_then(|wasm| shorten(&wasm, &script));
+        let (wasm, script) = small.with_context(|| file.clone())?;
+        fs::write(&path, wasm)?;
+        fs::write(&script_path, script)?;
     }
     Ok(())
 }
@@ -55,6 +63,15 @@ fn seal(folder: &Path, service_worker: &str) -> Result<()> {
             &format!("{attribute}=\"{file}\""),
             &format!("{attribute}=\"{name}\""),
         )?;
+        fs::rename(folder.join(file), folder.join(&name))
+            .with_context(|| format!("cannot rename {file}"))?;
+    }
+    // Their names by Trunk are of their contents before they were made small.
+    for file in files(folder)?.iter().filter(|file| file.starts_with(APP)) {
+        let (_, end) = file.split_at(file.find(['_', '.']).unwrap_or(file.len()));
+        let name = format!("{APP}{}{end}", Digest::of_file(&folder.join(file))?.name());
+        ensure!(page.contains(file.as_str()), "index.html has no link to {file}");
+        page = page.replace(file.as_str(), &name);
         fs::rename(folder.join(file), folder.join(&name))
             .with_context(|| format!("cannot rename {file}"))?;
     }
@@ -100,7 +117,7 @@ mod tests {
     use std::fs;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const PAGE: &str = r#"<meta name="build" content="dev" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm"></script>"#;
+    const PAGE: &str = r#"<meta name="build" content="dev" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-js="./app-0f.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm"></script>"#;
     const SERVICE_WORKER: &str = r#"const BUILD = "__BUILD__"; const FILES = new Map(__FILES__);"#;
 
     /// Tests run concurrently, each in its own folder.
@@ -115,6 +132,7 @@ mod tests {
             ("index.html", PAGE),
             ("boot.js", "b"),
             ("a.css", "p{}"),
+            ("app-0f.js", "a"),
             ("worker.js", worker),
             ("worker_bg.wasm", "w"),
             ("triage.js", "t"),
@@ -133,7 +151,7 @@ mod tests {
     #[test]
     fn every_file_but_the_entries_is_named_by_its_content() {
         let (listed, page, service_worker) = sealed("one");
-        assert_eq!(listed.len(), 8, "{listed:?}");
+        assert_eq!(listed.len(), 9, "{listed:?}");
         for name in listed.iter().filter(|name| !["index.html", "sw.js"].contains(&name.as_str())) {
             assert!(name.contains('-'), "{name}");
             assert!(page.contains(&format!("{name}\"")), "{page}");
