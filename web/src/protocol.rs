@@ -30,7 +30,7 @@ pub use kinetoscope::artifacts::Artifact;
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
 pub use progress::{Progress, Stage};
 pub use repair::{Format, Plan, Repaired};
-pub use report::{Analyses, Chapter, Choice, Lacks, Part, Triage};
+pub use report::{Analyses, Bar, Chapter, Choice, Diagnosis, Lacks, Part, Triage};
 pub use several::{Aside, Beside, Companion, Comparison, Verdict};
 
 /// Names one file on the page.
@@ -74,6 +74,12 @@ pub enum Request {
     Analyze { job: JobId },
     /// Trace GPU time back to where it came from, by stage.
     Triage {
+        job: JobId,
+        /// Whether what was launched before the window counts, too.
+        count_before_window: bool,
+    },
+    /// Tell why the run is slow, and what the CPU did.
+    Diagnose {
         job: JobId,
         /// Whether what was launched before the window counts, too.
         count_before_window: bool,
@@ -148,6 +154,7 @@ impl Request {
             | Self::RemoveCompanion { job, .. }
             | Self::Analyze { job }
             | Self::Triage { job, .. }
+            | Self::Diagnose { job, .. }
             | Self::Describe { job }
             | Self::Compare { job, .. }
             | Self::PlanRepair { job, .. }
@@ -170,6 +177,7 @@ impl Request {
             Self::AddCompanion { .. }
             | Self::RemoveCompanion { .. }
             | Self::Triage { .. }
+            | Self::Diagnose { .. }
             | Self::Describe { .. }
             | Self::Compare { .. }
             | Self::Kernel { .. }
@@ -188,6 +196,7 @@ impl Request {
             Self::RemoveCompanion { .. }
             | Self::Analyze { .. }
             | Self::Triage { .. }
+            | Self::Diagnose { .. }
             | Self::Describe { .. }
             | Self::Compare { .. }
             | Self::PlanRepair { .. }
@@ -204,6 +213,7 @@ impl Request {
     pub fn needs_companions(&self) -> bool {
         match self {
             Self::Triage { .. }
+            | Self::Diagnose { .. }
             | Self::Describe { .. }
             | Self::Compare { .. }
             | Self::Kernel { .. }
@@ -276,6 +286,12 @@ pub enum Response {
         job: JobId,
         /// What it found.
         triage: Triage,
+    },
+    /// The diagnosis is done.
+    Diagnosed {
+        job: JobId,
+        /// What it found.
+        diagnosis: Diagnosis,
     },
     /// The repaired file is written; its blob comes with this message.
     Repaired {

@@ -25,6 +25,30 @@ pub struct Action {
     pub check: Place,
 }
 
+impl Action {
+    /// As a card.
+    #[must_use]
+    pub fn finding(&self) -> report::Finding {
+        let place = match self.place.as_str() {
+            "" => String::new(),
+            place => format!(" At {place}."),
+        };
+        report::Finding {
+            rule: self.rule.clone().into(),
+            observation: format!("Saves at most {}", report::units::time(self.bound_ns)),
+            hypothesis: self.observation.clone(),
+            action: format!("{}{place}", self.action),
+            validation: format!("{}: now {}", self.check.path, self.check.now),
+            confidence: match self.confidence {
+                Confidence::Low => report::Confidence::Low,
+                Confidence::Medium => report::Confidence::Medium,
+                Confidence::High => report::Confidence::High,
+            },
+            evidence: vec![self.check.path.clone()],
+        }
+    }
+}
+
 /// A figure to read again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {

@@ -4,7 +4,7 @@ use kinetoscope::report::units;
 use yew::prelude::*;
 
 use crate::protocol::Part;
-use crate::queries::palette::{paint, title};
+use crate::queries::palette::paint;
 
 /// Parts of the legend that the overview names.
 const COMPACT_PARTS: usize = 6;
@@ -14,8 +14,8 @@ const LABEL_FROM_PCT: f64 = 7.0;
 /// Narrower parts have none on a narrow screen.
 const WIDE_FROM_PCT: f64 = 30.0;
 
-/// The bar of the parts, largest first, and its legend: with fewer words for the overview (`compact`).
-pub fn stacked_bar(parts: &[Part], compact: bool) -> Html {
+/// The bar of the parts, and its legend: with fewer words for the overview (`compact`). `of` is what they are shares of.
+pub fn stacked_bar(parts: &[Part], of: &str, compact: bool) -> Html {
     let mut left = 0.0;
     let drawn = parts.iter().map(|part| {
         let x = left;
@@ -24,20 +24,20 @@ pub fn stacked_bar(parts: &[Part], compact: bool) -> Html {
     });
     let summary: Vec<String> = parts
         .iter()
-        .map(|part| format!("{} {}", title(&part.category), units::percent(part.share_pct)))
+        .map(|part| format!("{} {}", part.title, units::percent(part.share_pct)))
         .collect();
     let shown = if compact { COMPACT_PARTS } else { usize::MAX };
     let rest = parts.len().saturating_sub(shown);
     html! {
         <figure class="stacked-bar" data-testid="stacked-bar">
-            <svg width="100%" height="44" role="img" aria-label={format!("Share of GPU time: {}", summary.join(", "))}>
+            <svg width="100%" height="44" role="img" aria-label={format!("{of}: {}", summary.join(", "))}>
                 { for drawn }
             </svg>
             <ul class="legend">
                 { for parts.iter().take(shown).map(|part| html! {
-                    <li title={format!("{} ns", units::signed(part.total_ns))}>
+                    <li title={hint(part)}>
                         { swatch(&part.category) }
-                        <span>{ title(&part.category) }</span>
+                        <span>{ &part.title }</span>
                         <span class="legend-share">{ units::percent(part.share_pct) }</span>
                     </li>
                 }) }
@@ -49,11 +49,17 @@ pub fn stacked_bar(parts: &[Part], compact: bool) -> Html {
     }
 }
 
+/// The exact time, and what the part is.
+fn hint(part: &Part) -> String {
+    let ns = units::signed(part.total_ns);
+    if part.meaning.is_empty() { format!("{ns} ns") } else { format!("{ns} ns: {}", part.meaning) }
+}
+
 fn segment(part: &Part, x: f64) -> Html {
     let paint = paint(&part.category);
     let text = format!(
         "{}: {}, {}",
-        title(&part.category),
+        part.title,
         units::percent(part.share_pct),
         units::time(part.total_ns)
     );
@@ -67,7 +73,7 @@ fn segment(part: &Part, x: f64) -> Html {
             }
             if part.share_pct >= LABEL_FROM_PCT {
                 <text x="8" y="27" class={classes!("segment-label", (part.share_pct < WIDE_FROM_PCT).then_some("narrow"), format!("on-{}", paint.hue.id()))}>
-                    { title(&part.category) }
+                    { &part.title }
                 </text>
             }
         </svg>

@@ -76,6 +76,36 @@ impl Triage {
     }
 }
 
+/// Why a run is slow, and what to do first; and the tables of the CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// The first sentence.
+    pub headline: Option<String>,
+    /// Where the wall time of each device goes.
+    pub bars: Vec<Bar>,
+    /// What to do, the most wall time first.
+    pub actions: Vec<Finding>,
+    /// The chapters of the report.
+    pub chapters: Vec<Chapter>,
+}
+
+impl Diagnosis {
+    /// The chapter of that id.
+    #[must_use]
+    pub fn chapter(&self, id: &str) -> Option<&Chapter> {
+        self.chapters.iter().find(|chapter| chapter.id == id)
+    }
+}
+
+/// The wall time of a device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bar {
+    /// What the bar is of: "Device 2, 44.1 ms of steps".
+    pub title: String,
+    /// Its parts; they add up to 100%.
+    pub parts: Vec<Part>,
+}
+
 /// What was switched off while recording, so that columns are empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lacks {
@@ -129,8 +159,12 @@ impl From<Section> for Chapter {
 /// A part of the stacked bar.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// Category.
+    /// Category, or part of the wall time.
     pub category: String,
+    /// What a person reads.
+    pub title: String,
+    /// What it is, in a phrase; empty where the title says it.
+    pub meaning: String,
     /// Its time.
     pub total_ns: i64,
     /// Its share of the kernels' time, in percent.

@@ -81,6 +81,18 @@ const PAINTS: &[(&str, Hue, Hatch)] = &[
     ("sampling_topk", Hue::Other, Hatch::Cross),
     ("serving_meta", Hue::Other, Hatch::Lines),
     ("wait", Hue::Other, Hatch::Dots),
+    // Parts of the wall time ("communication" is one, too).
+    ("compute", Hue::Gemm, Hatch::None),
+    ("copies", Hue::Memory, Hatch::None),
+    ("data_loading", Hue::Attention, Hatch::Lines),
+    ("host_compute", Hue::Elementwise, Hatch::Lines),
+    ("launch", Hue::Quant, Hatch::Lines),
+    ("host_waits", Hue::Norm, Hatch::Lines),
+    ("allocation", Hue::Memory, Hatch::Cross),
+    ("loading", Hue::Attention, Hatch::Cross),
+    ("profiler", Hue::Norm, Hatch::Cross),
+    ("queued", Hue::Other, Hatch::Lines),
+    ("unexplained", Hue::Other, Hatch::Cross),
     // Raw categories of the file, for slices that are no kernels.
     ("kernel", Hue::Gemm, Hatch::None),
     ("gpu_memcpy", Hue::Memory, Hatch::None),

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use super::Remote;
 use super::ledger::Ledger;
 use crate::protocol::{
-    Analyses, Artifacts, Aside, Beside, Companion, Comparison, Failure, JobId, KernelDetails,
-    Opened, OverlapWindow, Plan, Progress, Repaired, Triage,
+    Analyses, Artifacts, Aside, Beside, Companion, Comparison, Diagnosis, Failure, JobId,
+    KernelDetails, Opened, OverlapWindow, Plan, Progress, Repaired, Triage,
 };
 use crate::shared::Shared;
 
@@ -97,6 +97,8 @@ pub struct FileEntry {
     pub plan: Option<Shared<Plan>>,
     /// There after triage, which is the last.
     pub triage: Option<Shared<Triage>>,
+    /// Why the run is slow; asked for after triage.
+    pub diagnosis: Remote<Diagnosis>,
     /// The kernel that was asked for last.
     pub kernel: Remote<KernelDetails>,
     /// What ran around the event that was asked for last.
@@ -129,6 +131,7 @@ impl FileEntry {
             report: None,
             plan: None,
             triage: None,
+            diagnosis: Remote::Idle,
             kernel: Remote::Idle,
             window: Remote::Idle,
             repair: Remote::Idle,

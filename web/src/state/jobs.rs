@@ -121,6 +121,7 @@ pub(super) fn halt(next: &mut Next, job: JobId) {
     next.effects.push(Effect::End(job));
     next.update(job, |file| {
         file.ledger.asked = Asked::default();
+        file.diagnosis.give_up();
         file.kernel.give_up();
         file.window.give_up();
         file.repair.give_up();
@@ -230,15 +231,22 @@ pub(super) fn planned(next: &mut Next, job: JobId, id: RequestId, plan: Plan) {
     });
 }
 
-/// A triage is there. One that was superseded is not shown: the next is on its way.
+/// A triage is there. One that was superseded is not shown: the next is on its way. The diagnosis follows from the last one.
 pub(super) fn triaged(next: &mut Next, job: JobId, id: RequestId, triage: Triage) {
+    let mut is_last = false;
     next.update(job, |file| {
         if file.ledger.asked.triage == Some(id) {
             file.ledger.asked.triage = None;
             file.triage = Some(Shared::new(triage));
             file.phase = Phase::Ready;
+            is_last = true;
         }
     });
+    if is_last {
+        let count_before_window = next.state.count_before_window;
+        let id = post(next, Request::Diagnose { job, count_before_window });
+        next.update(job, |file| file.diagnosis = id.map_or(Remote::Idle, Remote::Pending));
+    }
 }
 
 /// Plans again, with or without clipping impossible durations. What was written by the former plan is let go.

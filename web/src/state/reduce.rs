@@ -237,6 +237,9 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         }),
         Response::RepairPlanned { job, plan } => jobs::planned(next, job, id, plan),
         Response::Triage { job, triage } => jobs::triaged(next, job, id, triage),
+        Response::Diagnosed { job, diagnosis } => next.update(job, |file| {
+            file.diagnosis.answer(id, Ok(diagnosis));
+        }),
         Response::Companion { job, companion, failure } => {
             several::answered(next, job, companion, failure);
         }

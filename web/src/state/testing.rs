@@ -30,6 +30,7 @@ fn pending(state: &State, response: &Response) -> Option<RequestId> {
     match response {
         Response::RepairPlanned { job, .. } => file(job)?.ledger.asked.plan,
         Response::Triage { job, .. } => file(job)?.ledger.asked.triage,
+        Response::Diagnosed { job, .. } => file(job)?.diagnosis.pending(),
         Response::Kernel { job, .. } => file(job)?.kernel.pending(),
         Response::Window { job, .. } => file(job)?.window.pending(),
         Response::Repaired { job, .. } => file(job)?.repair.pending(),

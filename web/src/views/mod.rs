@@ -5,6 +5,7 @@ mod breakdown;
 mod compare;
 mod downloads;
 mod fuse;
+mod host;
 mod kernels;
 mod overlap;
 mod overview;

@@ -6,7 +6,7 @@ use yew::prelude::*;
 
 use super::{Props, heading, no_gpu};
 use crate::components::{Figure, Later, finding_card, stacked_bar, tiles};
-use crate::protocol::{Analyses, Chapter, Part, Triage};
+use crate::protocol::{Analyses, Bar, Chapter, Part, Triage};
 use crate::state::{Action, View};
 
 pub fn view(props: &Props) -> Option<Html> {
@@ -20,7 +20,8 @@ pub fn view(props: &Props) -> Option<Html> {
     let triage = props.file.triage.as_deref();
     Some(html! {
         <>
-            { heading(props.view.title(), &verdict(report, triage)) }
+            { heading(props.view.title(), headline(props).unwrap_or(&verdict(report, triage))) }
+            { wall(props) }
             if has_gpu {
                 { advice(props, chapter) }
                 { figures(props, report) }
@@ -33,7 +34,7 @@ pub fn view(props: &Props) -> Option<Html> {
                         <h2>{ "Where the GPU time goes" }</h2>
                         <button class="link" onclick={show(props, View::Breakdown)}>{ "Breakdown" }</button>
                     </div>
-                    { stacked_bar(&report.parts, true) }
+                    { stacked_bar(&report.parts, "Share of GPU time", true) }
                 </section>
             }
             <Later>
@@ -51,6 +52,36 @@ pub fn view(props: &Props) -> Option<Html> {
             </Later>
         </>
     })
+}
+
+/// The sentence that a person would repeat; it comes with the diagnosis.
+fn headline(props: &Props) -> Option<&str> {
+    props.file.diagnosis.ready()?.headline.as_deref()
+}
+
+/// Where the wall time goes, and what to do first.
+fn wall(props: &Props) -> Html {
+    let Some(diagnosis) = props.file.diagnosis.ready() else { return html! {} };
+    let bar = |bar: &Bar| {
+        html! {
+            <section class="panel" data-testid="wall">
+                <div class="panel-head">
+                    <h2>{ format!("Where the wall time goes: {}", bar.title) }</h2>
+                    <button class="link" onclick={show(props, View::Diagnosis)}>{ "Diagnosis" }</button>
+                </div>
+                { stacked_bar(&bar.parts, "Share of the wall time", false) }
+            </section>
+        }
+    };
+    let card = |finding: &Finding| {
+        finding_card(finding, Some((View::Diagnosis.title(), open(props, View::Diagnosis))))
+    };
+    html! {
+        <>
+            { for diagnosis.bars.iter().map(bar) }
+            { for diagnosis.actions.iter().map(card) }
+        </>
+    }
 }
 
 /// The verdict, with what limits its first figure.

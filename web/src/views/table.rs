@@ -3,7 +3,7 @@
 
 use yew::prelude::Html;
 
-use super::{Props, breakdown, compare, downloads, fuse, overlap, overview, repair, triage};
+use super::{Props, breakdown, compare, downloads, fuse, host, overlap, overview, repair, triage};
 
 /// What the page knows of a view.
 pub struct ViewDef {
@@ -32,13 +32,15 @@ pub enum Group {
     Summary,
     /// Where the time of the GPU goes.
     GpuTime,
+    /// What the CPU did.
+    Cpu,
     /// The file itself.
     File,
 }
 
 impl Group {
     /// All, in the order of the navigation.
-    pub const ALL: [Self; 3] = [Self::Summary, Self::GpuTime, Self::File];
+    pub const ALL: [Self; 4] = [Self::Summary, Self::GpuTime, Self::Cpu, Self::File];
 
     /// The heading; `None` for no heading.
     #[must_use]
@@ -46,6 +48,7 @@ impl Group {
         match self {
             Self::Summary => None,
             Self::GpuTime => Some("GPU time"),
+            Self::Cpu => Some("CPU"),
             Self::File => Some("File"),
         }
     }
@@ -96,6 +99,11 @@ views! {
         id: "overview", former_ids: &[], title: "Overview", group: Group::Summary, key: Some('1'),
         needs: Needs::Events, main_table: None, render: overview::view,
     }
+    /// What the rules found, and what to do.
+    Diagnosis {
+        id: "diagnosis", former_ids: &[], title: "Diagnosis", group: Group::Summary, key: None,
+        needs: Needs::Events, main_table: Some("actions"), render: host::diagnosis,
+    }
     /// Every kernel with its op and Python line, by stage.
     Triage {
         id: "triage", former_ids: &["kernels"], title: "Triage", group: Group::GpuTime, key: Some('2'),
@@ -120,6 +128,36 @@ views! {
     Compare {
         id: "compare", former_ids: &[], title: "Compare", group: Group::GpuTime, key: Some('6'),
         needs: Needs::GpuSlices, main_table: Some("compare-kernels"), render: compare::view,
+    }
+    /// When the GPU stood still.
+    Gaps {
+        id: "gaps", former_ids: &[], title: "Idle gaps", group: Group::GpuTime, key: None,
+        needs: Needs::GpuSlices, main_table: Some("gaps"), render: host::gaps,
+    }
+    /// Ops, threads and calls.
+    Cpu {
+        id: "cpu", former_ids: &[], title: "Ops and calls", group: Group::Cpu, key: None,
+        needs: Needs::Events, main_table: Some("ops"), render: host::cpu,
+    }
+    /// Functions of Python.
+    Python {
+        id: "python", former_ids: &[], title: "Python", group: Group::Cpu, key: None,
+        needs: Needs::Events, main_table: Some("frames"), render: host::python,
+    }
+    /// Steps.
+    Steps {
+        id: "steps", former_ids: &[], title: "Steps", group: Group::Cpu, key: None,
+        needs: Needs::Events, main_table: None, render: host::steps,
+    }
+    /// Modules and floating point operations.
+    Modules {
+        id: "modules", former_ids: &[], title: "Modules and FLOPs", group: Group::Cpu, key: None,
+        needs: Needs::Events, main_table: Some("modules"), render: host::modules,
+    }
+    /// Copies and memory.
+    Memory {
+        id: "memory", former_ids: &[], title: "Copies and memory", group: Group::Cpu, key: None,
+        needs: Needs::Events, main_table: Some("copy_kinds"), render: host::memory,
     }
     /// What is wrong with the file, and the repaired file.
     Repair {

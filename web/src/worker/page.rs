@@ -1,16 +1,20 @@
 //! Converts results of the facade to the page's messages.
 
-use kinetoscope::report::Section;
+use kinetoscope::report::{self, Section};
 use kinetoscope::{
-    Comparability, Decoded, Proof, RepairReport, Stage, StageRow, TraceReport, TriageReport,
+    Action, Comparability, Decoded, HostReport, Proof, RepairReport, Stage, StageRow, TraceReport,
+    TriageReport, WallRow,
 };
 
 use crate::protocol::{
-    Analyses, Chapter, Choice, Comparison, Format, Lacks, Opened, Part, Plan, ProblemCard,
-    Repaired, Severity, Triage, Verdict,
+    Analyses, Bar, Chapter, Choice, Comparison, Diagnosis, Format, Lacks, Opened, Part, Plan,
+    ProblemCard, Repaired, Severity, Triage, Verdict,
 };
 use crate::queries::stages::MERGED;
 use crate::shared::Shared;
+
+/// Actions that the first screen shows.
+const FIRST_ACTIONS: usize = 3;
 
 /// A decoded file.
 pub fn opened(decoded: &Decoded, name: &str) -> Opened {
@@ -43,6 +47,8 @@ pub fn analyses(report: &TraceReport, sections: Vec<Section>) -> Analyses {
     let overview = &report.overview;
     let gpu = &overview.gpu;
     let parts = report.categories.iter().map(|row| Part {
+        title: kinetoscope::words::category(&row.category).show(),
+        meaning: String::new(),
         category: row.category.clone(),
         total_ns: row.total_ns,
         share_pct: row.share_pct,
@@ -104,6 +110,37 @@ pub fn triage(report: &TriageReport, sections: Vec<Section>, has_stacks: bool) -
         by_mapping: coverage.by_mapping,
         by_map: coverage.by_map,
         chapters: sections.into_iter().map(Chapter::from).collect(),
+    }
+}
+
+/// The diagnosis of a file, with the tables of the CPU.
+pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagnosis {
+    let chapters = found.sections().into_iter().chain(of_host.sections());
+    let bar = |rows: &[WallRow]| {
+        let first = rows.first()?;
+        let window: i64 = rows.iter().map(|row| row.total_ns).sum();
+        let of = if first.of_steps { "of steps" } else { "from the first GPU work to the last" };
+        let device = match first.device.as_str() {
+            "" => String::new(),
+            id => format!("Device {id}: "),
+        };
+        let parts = rows.iter().map(|row| Part {
+            category: row.part.id().to_owned(),
+            title: row.part.title().to_owned(),
+            meaning: row.part.meaning().to_owned(),
+            total_ns: row.total_ns,
+            share_pct: row.share_pct,
+        });
+        Some(Bar {
+            title: format!("{device}{} {of}", report::units::time(window)),
+            parts: parts.collect(),
+        })
+    };
+    Diagnosis {
+        headline: found.headline.clone(),
+        bars: found.wall.chunk_by(|a, b| a.device == b.device).filter_map(bar).collect(),
+        actions: found.actions.iter().take(FIRST_ACTIONS).map(Action::finding).collect(),
+        chapters: chapters.map(Chapter::from).collect(),
     }
 }
 

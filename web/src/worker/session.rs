@@ -106,7 +106,7 @@ fn details(
     source: &mut dyn Source,
     port: &mut dyn Port,
 ) -> Option<Details> {
-    let mut reader = DetailsReader::new(decoded);
+    let mut reader = DetailsReader::with_host(decoded, kinetoscope::wants_inputs);
     let read = read_all(source, |bytes, done, total| {
         reader.push(bytes);
         let progress = Progress { stage, done, total, n_events: 0 };

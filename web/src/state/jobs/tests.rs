@@ -6,8 +6,8 @@ use kinetoscope::artifacts::{ARCHIVE, KERNELS, SUMMARY};
 
 use super::*;
 use crate::protocol::{
-    Analyses, Aside, BeforeWindowSum, Companion, Comparison, KernelDetails, Opened, OverlapWindow,
-    Response,
+    Analyses, Aside, BeforeWindowSum, Companion, Comparison, Diagnosis, KernelDetails, Opened,
+    OverlapWindow, Response,
 };
 use crate::state::testing::{said, step};
 use crate::state::{Action, Role, State};
@@ -92,6 +92,7 @@ impl Page {
                 Request::Kernel { .. } => "kernel",
                 Request::Window { .. } => "window",
                 Request::BenchmarkConfig { .. } => "benchmark config",
+                Request::Diagnose { .. } => "diagnose",
                 Request::Artifacts { .. } => "artifacts",
             }),
             _ => None,
@@ -156,7 +157,20 @@ fn a_file_is_analysed_first_and_triage_is_loaded_once_the_repair_is_planned() {
     assert_eq!(page.effects[0], Effect::Start(JOB, Program::Triage));
     assert_eq!(page.posted(), ["triage"]);
     page.hear(Response::Triage { job: JOB, triage: Triage::default() });
-    assert!(page.file(JOB).phase == Phase::Ready && page.effects.is_empty());
+    assert!(page.file(JOB).phase == Phase::Ready);
+    assert_eq!(page.posted(), ["diagnose"], "it follows from triage, and nothing waits for it");
+    page.hear(Response::Diagnosed { job: JOB, diagnosis: Diagnosis::default() });
+    assert!(page.file(JOB).diagnosis.ready().is_some() && page.effects.is_empty());
+}
+
+#[test]
+fn a_diagnosis_of_a_former_reading_is_not_stored() {
+    let mut page = Page::ready();
+    let stale = page.file(JOB).diagnosis.pending().unwrap();
+    page.act(Action::Restarted(JOB));
+    let diagnosis = Diagnosis::default();
+    page.act(Action::Received(stale, Box::new(Response::Diagnosed { job: JOB, diagnosis })));
+    assert_eq!(page.file(JOB).diagnosis, Remote::Idle);
 }
 
 #[test]
@@ -368,7 +382,7 @@ fn a_comparison_whose_other_run_lost_its_worker_begins_again_with_it() {
     assert_eq!(page.file(JOB).comparison, Some((OTHER, Remote::Idle)));
     page.act(Action::Restarted(OTHER));
     page.settle(OTHER);
-    assert_eq!(page.posted(), ["describe"]);
+    assert_eq!(page.posted(), ["diagnose", "describe"]);
     let late = Response::Described { job: OTHER, run: Ok(Vec::new()) };
     page.act(Action::Received(stale, Box::new(late)));
     assert!(page.effects.is_empty(), "that was asked of the former worker");

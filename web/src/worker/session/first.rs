@@ -73,6 +73,7 @@ impl Session for FirstSession {
             Request::AddCompanion { .. }
             | Request::RemoveCompanion { .. }
             | Request::Triage { .. }
+            | Request::Diagnose { .. }
             | Request::Describe { .. }
             | Request::Compare { .. }
             | Request::Kernel { .. }

@@ -1,11 +1,11 @@
 //! Triage, and what follows from it.
 
 use kinetoscope::artifacts::UserFacts;
-use kinetoscope::{Decoded, Details, TriageSlices, overlap_windows};
+use kinetoscope::{Decoded, Details, Facts, TriageReport, TriageSlices, overlap_windows};
 
 use super::others::{self, OpenCompanion};
 use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, page};
-use crate::protocol::{FIRST_LAUNCHES, JobId, KernelDetails, Request, Response, Stage};
+use crate::protocol::{Diagnosis, FIRST_LAUNCHES, JobId, KernelDetails, Request, Response, Stage};
 
 /// The raw category of the slices that `with_stack=True` records (torch/csrc/profiler/kineto_shim.cpp).
 const PYTHON_FUNCTION: &str = "python_function";
@@ -24,6 +24,8 @@ pub(super) struct OpenFile {
     pub(super) details: Option<Details>,
     /// What triage knows of every GPU slice.
     pub(super) slices: Option<TriageSlices>,
+    /// The last triage, for the diagnosis.
+    pub(super) report: Option<TriageReport>,
 }
 
 impl Session for TriageSession {
@@ -33,7 +35,13 @@ impl Session for TriageSession {
                 let Some(source) = files.source(job) else { return };
                 match decode(job, Stage::Triaging, source, port) {
                     Ok(decoded) => {
-                        self.file = Some(OpenFile { name, decoded, details: None, slices: None });
+                        self.file = Some(OpenFile {
+                            name,
+                            decoded,
+                            details: None,
+                            slices: None,
+                            report: None,
+                        });
                     }
                     Err(refused) if aside::is_readable(&refused) => {
                         port.send(match aside::of_refused(*refused, source) {
@@ -50,6 +58,7 @@ impl Session for TriageSession {
                 if let Some(file) = &mut self.file {
                     // What is known of slices was found without it.
                     file.slices = None;
+                    file.report = None;
                     others::add(&mut self.companions, job, beside, name, source, port);
                 }
             }
@@ -57,6 +66,7 @@ impl Session for TriageSession {
                 self.companions.retain(|known| known.beside.job != companion);
                 if let Some(file) = &mut self.file {
                     file.slices = None;
+                    file.report = None;
                 }
                 files.forget(companion);
             }
@@ -68,7 +78,18 @@ impl Session for TriageSession {
                 sections.extend(page::merged(&report));
                 let has_stacks = file.decoded.trace.strings.find(PYTHON_FUNCTION).is_some();
                 let triage = page::triage(&report, sections, has_stacks);
+                file.report = Some(report);
                 port.send(Response::Triage { job, triage });
+            }
+            Request::Diagnose { job, count_before_window } => {
+                let Some(file) = &mut self.file else { return };
+                file.read_details(job, files, port);
+                let report = file
+                    .report
+                    .take()
+                    .unwrap_or_else(|| file.triage(&self.companions, count_before_window));
+                let diagnosis = file.diagnose(&report);
+                port.send(Response::Diagnosed { job, diagnosis });
             }
             Request::Describe { job } => {
                 let Some(file) = &mut self.file else { return };
@@ -124,6 +145,16 @@ impl Session for TriageSession {
 }
 
 impl OpenFile {
+    /// Why the run is slow, and what the CPU did. Without arguments there are fewer figures.
+    fn diagnose(&self, report: &TriageReport) -> Diagnosis {
+        let trace = &self.decoded.trace;
+        let none = Details::default();
+        let details = self.details.as_ref().unwrap_or(&none);
+        let of_host = kinetoscope::host(trace, details);
+        let found = kinetoscope::diagnose(&Facts::of(trace, details, &of_host, report));
+        page::diagnosis(&found, &of_host)
+    }
+
     /// Reads the arguments that decoding leaves in the file, once. A file that cannot be read any more only has fewer
     /// columns.
     fn read_details(&mut self, job: JobId, files: &mut dyn Files, port: &mut dyn Port) {

@@ -1,0 +1,60 @@
+//! What the CPU did, and why the run is slow: chapters of the diagnosis.
+
+use yew::prelude::*;
+
+use super::{Props, heading};
+use crate::components::Later;
+use crate::protocol::{Chapter, Diagnosis};
+
+/// Everything that the rules found, after what to do.
+pub fn diagnosis(props: &Props) -> Option<Html> {
+    chapters(props, &["actions", "diagnosis"])
+}
+
+/// Gaps of the GPU.
+pub fn gaps(props: &Props) -> Option<Html> {
+    chapters(props, &["gaps"])
+}
+
+/// Ops, threads and calls.
+pub fn cpu(props: &Props) -> Option<Html> {
+    chapters(props, &["cpu", "calls"])
+}
+
+/// Functions of Python.
+pub fn python(props: &Props) -> Option<Html> {
+    chapters(props, &["frames"])
+}
+
+/// Steps.
+pub fn steps(props: &Props) -> Option<Html> {
+    chapters(props, &["steps"])
+}
+
+/// Modules and floating point operations.
+pub fn modules(props: &Props) -> Option<Html> {
+    chapters(props, &["modules", "flops"])
+}
+
+/// Copies and memory.
+pub fn memory(props: &Props) -> Option<Html> {
+    chapters(props, &["copies", "memory"])
+}
+
+/// Some chapters as a view: the first sentence of the first is the finding.
+fn chapters(props: &Props, ids: &[&str]) -> Option<Html> {
+    let diagnosis: &Diagnosis = props.file.diagnosis.ready()?;
+    let chapters: Vec<&Chapter> = ids.iter().filter_map(|id| diagnosis.chapter(id)).collect();
+    let mut intro = chapters.iter().flat_map(|chapter| &chapter.intro);
+    let finding = intro.next().map_or("", String::as_str);
+    let rest: Vec<Html> =
+        intro.map(|sentence| html! { <p class="hint">{ sentence }</p> }).collect();
+    let tables = chapters.iter().flat_map(|chapter| &chapter.tables);
+    Some(html! {
+        <>
+            { heading(props.view.title(), finding) }
+            { for rest }
+            <Later>{ for tables.map(|table| props.table(table, None)) }</Later>
+        </>
+    })
+}
