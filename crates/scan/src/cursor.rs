@@ -8,7 +8,7 @@ use crate::{
     Spelling, Stop, Text, Value,
     lexis::{plain_escape, plain_run},
     nest::Nest,
-    strict::{self, Log, Quirk, needs_look},
+    quirk::{Log, Quirk, look_into, needs_look},
 };
 
 /// Reads values out of a slice, leniently, and flags deviations.
@@ -26,7 +26,7 @@ pub struct Cursor<'a> {
     doubtful: bool,
     /// The slice ends where the text ends, so that a number may touch the end.
     complete: bool,
-    /// Receives every deviation, in file order, if requested; see [`strict`].
+    /// Receives every deviation, in file order, if requested; see [`crate::strict`].
     log: Option<Box<Log>>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Whether the text so far may deviate from strict JSON in UTF-8: a reason to check
-    /// ([`strict::quirks`]), not a result.
+    /// ([`crate::strict::quirks`]), not a result.
     #[inline]
     #[must_use]
     pub fn needs_look(&self) -> bool {
@@ -312,7 +312,7 @@ impl<'a> Cursor<'a> {
     #[cold]
     fn look_into(&mut self, start: usize, end: usize) {
         if let Some(log) = &mut self.log {
-            self.lenient |= strict::look_into(log, self.bytes, start..end);
+            self.lenient |= look_into(log, self.bytes, start..end);
         }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use crate::strict::{pair, unit};
+use crate::quirk::{pair, unit};
 
 /// The value of a string body (the bytes between the quotes): escapes resolved, surrogate pairs
 /// joined, lone surrogates and invalid UTF-8 replaced by U+FFFD. A backslash that starts no JSON escape

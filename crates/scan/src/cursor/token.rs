@@ -4,7 +4,7 @@ use super::Cursor;
 use crate::{
     Stop, Value,
     lexis::is_token,
-    strict::{self, Quirk},
+    quirk::{Number, Quirk, number},
 };
 
 impl<'a> Cursor<'a> {
@@ -62,13 +62,13 @@ impl<'a> Cursor<'a> {
             b"null" => return Ok(Value::Null),
             _ => {}
         }
-        match strict::number(token) {
-            Some(strict::Number::Sound) => Ok(Value::Number(token)),
-            Some(strict::Number::Odd) => {
+        match number(token) {
+            Some(Number::Sound) => Ok(Value::Number(token)),
+            Some(Number::Odd) => {
                 self.quirk(Quirk::OddNumber, start, start + len);
                 Ok(Value::Number(token))
             }
-            Some(strict::Number::NonFinite) => {
+            Some(Number::NonFinite) => {
                 self.quirk(Quirk::NonFinite, start, start + len);
                 Ok(Value::NonFinite(token))
             }
