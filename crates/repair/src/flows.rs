@@ -13,12 +13,12 @@ use trace::decimal::importer_ns;
 use trace::{BuildIdHasher, Flags, IdToken, Phase, Row, Trace, each_of};
 
 use crate::perfetto::Survey;
+use crate::perfetto::flow_ids::{FlowKey, key, takes_part};
 use crate::perfetto::order;
 use crate::types::{Action, Change, RepairPlan, Rule};
 use crate::view::View;
 
-pub(crate) use ids::duplicate_starts;
-use ids::{FlowKey, key, takes_part, tell_apart};
+use ids::tell_apart;
 use resolve::unbound;
 pub(crate) use resolve::{count_bound, resolve};
 

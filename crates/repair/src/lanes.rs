@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use dialect::Records;
 use trace::{BuildIdHasher, Flags, Phase, Row, Trace, TrackId, each_of};
 
-use crate::begins::OpenBegins;
 use crate::first_fit::FirstFit;
 use crate::perfetto::Survey;
+use crate::perfetto::begins::OpenBegins;
 use crate::perfetto::nesting::{self, Trouble};
 use crate::perfetto::order::{self, Item, Plain, Stacked};
 use crate::perfetto::threads::{Folded, Threads};

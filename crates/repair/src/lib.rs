@@ -16,7 +16,6 @@
 mod apply;
 mod aside;
 mod base;
-mod begins;
 mod first_fit;
 mod flows;
 mod frame;
@@ -26,6 +25,7 @@ mod lanes;
 mod patch;
 pub mod perfetto;
 mod plan;
+mod prediction;
 mod rows;
 mod splice;
 mod split;
@@ -33,8 +33,8 @@ mod types;
 mod view;
 
 pub use apply::Applier;
-pub use perfetto::Prediction;
 pub use plan::plan;
+pub use prediction::Prediction;
 pub use types::{
     Action, BaseReason, Change, CrossingGroup, EventEdit, Impossible, Lane, LaneKind, PlanOptions,
     RepairPlan, Rule, TimeBase,

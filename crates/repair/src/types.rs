@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use trace::{ProcessId, Row, StreamId, TimeNs, Trace, TrackId};
 
-use crate::perfetto::Prediction;
+use crate::prediction::Prediction;
 use crate::rows::RowSet;
 
 /// What the user may ask for beyond the repair itself.

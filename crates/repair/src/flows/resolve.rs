@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use trace::{BuildIdHasher, IdToken, Phase, Row, TrackId, each_of};
 
-use crate::begins::OpenBegins;
+use crate::perfetto::begins::OpenBegins;
 use crate::perfetto::order::{self, Item, Plain, Stacked};
 use crate::perfetto::threads::Threads;
 use crate::view::View;

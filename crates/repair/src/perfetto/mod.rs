@@ -8,21 +8,23 @@
 //! means neither drops nor spills there.
 //!
 //! One file per rule set: `census` (what is wrong with events one by one), `threads` (which events share a
-//! stack), `order` (in which order they are handled), `nesting` (the stack itself). `survey` runs them all, and
+//! stack), `order` (in which order they are handled), `nesting` (the stack itself), `begins` (which ends close
+//! which begins), `flow_ids` (which flows are started twice). `survey` runs them all, and
 //! follows a plan's changes. Numbers are in [`trace::decimal`].
 
+pub(crate) mod begins;
 mod census;
+pub(crate) mod flow_ids;
 pub(crate) mod nesting;
 pub(crate) mod order;
-mod prediction;
 mod survey;
 pub(crate) mod threads;
 
 use trace::Trace;
 
-pub use prediction::Prediction;
 pub(crate) use survey::Survey;
 
+pub use crate::prediction::Prediction;
 use crate::types::RepairPlan;
 use crate::view::View;
 

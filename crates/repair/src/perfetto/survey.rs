@@ -8,8 +8,7 @@ use trace::{Row, Trace};
 
 use super::nesting::{self, Bindings, Trouble, Walk};
 use super::threads::Threads;
-use super::{Prediction, census};
-use crate::flows;
+use super::{Prediction, census, flow_ids};
 use crate::rows::RowSet;
 use crate::types::RepairPlan;
 use crate::view::{Lens, View};
@@ -206,7 +205,7 @@ impl Survey {
             _ => crossing_slices(&view.exactly()),
         };
         sum.duplicate_flow_starts = match recount_duplicates {
-            true => flows::duplicate_starts(view, self).len() as u64,
+            true => flow_ids::duplicate_starts(view, self).len() as u64,
             false => duplicates,
         };
         self.prediction = sum;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use trace::{BuildIdHasher, Row, StringId, Trace};
 
-use crate::perfetto::nesting::NO_NAME;
+use super::nesting::NO_NAME;
 
 /// What an `E` may ask for: a name, a category, both or nothing.
 type Wanted = (Option<StringId>, Option<StringId>);
