@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use trace::{Flags, Phase, Row, Trace, each_of, each_row};
 
 use crate::recorded::Recorded::{Annotation, GpuAnnotation, Sync};
-use crate::recorded::recorded;
+use crate::recorded::{is_gpu, recorded};
 
 /// Which GPU slices were launched before profiling started.
 pub struct BeforeWindowSlices {
@@ -157,11 +157,6 @@ pub fn each_launch(trace: &Trace, mut each: impl FnMut(Row, i64)) {
             each(row, correlation);
         }
     });
-}
-
-/// Whether these flags are those of work on a GPU.
-pub fn is_gpu(flags: Flags) -> bool {
-    flags.has(Flags::KERNEL) || flags.has(Flags::GPU_MEMORY)
 }
 
 /// A slice of the GPU's: kernel, copy or fill, with a start.

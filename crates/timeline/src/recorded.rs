@@ -3,9 +3,12 @@
 use std::cell::Cell;
 
 use dialect::{Records, kineto};
-use trace::{ByRawCategory, Row, StringId, Trace};
+use trace::{ByRawCategory, Flags, Row, StringId, Trace};
 
-use crate::before_window::is_gpu;
+/// Whether these flags are those of work on a GPU.
+pub fn is_gpu(flags: Flags) -> bool {
+    flags.has(Flags::KERNEL) || flags.has(Flags::GPU_MEMORY)
+}
 
 /// What was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,36 +1,34 @@
-//! The triage of one device, and the tables of all of them.
+//! The triage of each device, put together.
 
 use catalog::Category;
 use catalog::architectures::Peak;
-use trace::{Details, Row};
+use trace::Details;
 
-use crate::arch::ObservedArch;
-use crate::arguments::{self, Arguments, KnownCalls};
-use crate::attribution::{Linker, attribute};
+use crate::arguments;
+use crate::attribution::Linker;
 use crate::device_time::DeviceTime;
 use crate::facts::RunContext;
 use crate::framework::FrameworkVote;
-use crate::fuse::{self, FuseContext, FuseRow, Ground};
+use crate::fuse::{self, FuseContext, Ground};
 use crate::idle::cause::{self, Cause, Explained};
 use crate::idle::gaps::Gaps;
 use crate::idle::{self, Host, Idle};
 use crate::instances::TriageSlices;
-use crate::kernel_map::kernel_map;
 use crate::kernel_row::KernelTableRow;
 use crate::kernel_table::{Facts, kernel_table};
-use crate::mapping::{self, MappedByName, NameMap};
-use crate::overlap::{self, Concurrency, OverlapOptions, OverlapRow};
-use crate::report::{BeforeWindowSum, Coverage, TriageReport, knows_op};
+use crate::overlap::{self, OverlapOptions};
+use crate::placed::{Given, Placed};
+use crate::report::{Coverage, knows_op};
 use crate::site::Attribution;
+use crate::stages::Stage;
 use crate::stages::pace::Waits;
-use crate::stages::{Stage, StageRow, Stages};
+use crate::tables::DeviceTables;
 use crate::takeaways::BLOCKED_PCT;
 use crate::wall::{Lost, Wall};
-use crate::wall_time::{self, WallRow};
-use crate::{Sources, TriageOptions, blocked, precision, replay};
+use crate::wall_time;
+use crate::{TriageOptions, blocked, precision};
 use timeline::gpu::Gpu;
 use timeline::intervals::Interval;
-use timeline::launches::Launches;
 
 /// What the triage of each device goes by.
 pub(crate) struct Asked<'a> {
@@ -44,153 +42,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) steps: Vec<Interval>,
     /// When the first event of the trace begins.
     pub(crate) zero_ns: i64,
-}
-
-/// The tables of one device. What runs on one device neither hides what runs on another nor stands next to it.
-#[derive(Default)]
-pub(crate) struct DeviceTables {
-    pub(crate) wall: Vec<WallRow>,
-    pub(crate) stages: Vec<StageRow>,
-    pub(crate) kernels: Vec<KernelTableRow>,
-    pub(crate) merged: Vec<KernelTableRow>,
-    pub(crate) launch_note: Option<String>,
-    pub(crate) overlap: Vec<OverlapRow>,
-    pub(crate) overlap_note: Option<String>,
-    pub(crate) concurrency: Concurrency,
-    pub(crate) fuse: Vec<FuseRow>,
-    pub(crate) fuse_note: Option<String>,
-    /// What the number format of the matrix products costs.
-    pub(crate) precision: Option<String>,
-    /// What shares of advice are of, if not of the GPU span.
-    pub(crate) span: Option<String>,
-}
-
-impl DeviceTables {
-    /// The rows of all devices, each table with the id of its device.
-    fn together(devices: Vec<(&str, Self)>) -> Self {
-        let several = devices.len() > 1;
-        let mut all = Self::default();
-        for (device, of) in devices {
-            all.wall.extend(of.wall);
-            all.stages.extend(of.stages);
-            all.kernels.extend(of.kernels);
-            all.merged.extend(of.merged);
-            all.overlap.extend(of.overlap);
-            all.concurrency.add(of.concurrency);
-            all.fuse.extend(of.fuse);
-            // (Of several GPUs the first one with a finding speaks: they run the same program.)
-            all.precision = all.precision.or(of.precision);
-            all.span = all.span.or(of.span);
-            for (note, of_device) in [
-                (&mut all.launch_note, of.launch_note),
-                (&mut all.overlap_note, of.overlap_note),
-                (&mut all.fuse_note, of.fuse_note),
-            ] {
-                let Some(text) = of_device else { continue };
-                let text = if several { format!("Device {device}: {text}") } else { text };
-                *note = Some(match note.take() {
-                    Some(before) => format!("{before} {text}"),
-                    None => text,
-                });
-            }
-        }
-        all
-    }
-
-    /// The report of these tables and of what holds for the whole run.
-    pub(crate) fn report(self, run: Run) -> TriageReport {
-        let Run { coverage, before_window, takeaways, arch, framework } = run;
-        TriageReport {
-            wall: self.wall,
-            stages: self.stages,
-            kernels: self.kernels,
-            merged: self.merged,
-            launch_note: self.launch_note.unwrap_or_default(),
-            overlap: self.overlap,
-            overlap_note: self.overlap_note.unwrap_or_default(),
-            concurrency: self.concurrency,
-            fuse: self.fuse,
-            fuse_note: self.fuse_note,
-            coverage,
-            before_window,
-            takeaways,
-            arch,
-            framework,
-        }
-    }
-}
-
-/// What a report says of the whole run.
-pub(crate) struct Run {
-    pub(crate) coverage: Coverage,
-    pub(crate) before_window: BeforeWindowSum,
-    pub(crate) takeaways: Vec<String>,
-    pub(crate) arch: ObservedArch,
-    pub(crate) framework: FrameworkVote,
-}
-
-/// The GPU slices of a device, or of all, each with its place and its stage.
-pub(crate) struct Placed {
-    pub(crate) launches: Launches,
-    pub(crate) places: Attribution,
-    pub(crate) stages: Stages,
-    pub(crate) arguments: Arguments,
-    pub(crate) replayed: replay::Replayed,
-    /// What each of [`Given::names`] mapped.
-    pub(crate) by_name: Vec<MappedByName>,
-}
-
-impl Placed {
-    #[inline(never)]
-    pub(crate) fn of(
-        gpu: &Gpu<'_>,
-        linker: &mut Linker<'_>,
-        file: Option<&str>,
-        given: &Given<'_>,
-    ) -> Self {
-        let Given { sources, names } = given;
-        let launches = Launches::of(gpu);
-        let mut places = attribute(gpu, &launches, linker);
-        let stages = Stages::of(gpu, &launches, file);
-        let mut arguments = Arguments::of(gpu, &launches, linker, sources.details);
-        let mut calls = vec![KnownCalls::default(); sources.captures.len()];
-        let mut told = |slice: usize, source: usize, linker: &Linker<'_>, launch: Row| {
-            let details = sources.capture_details.get(source).copied().flatten();
-            if let (Some(details), Some(calls)) = (details, calls.get_mut(source)) {
-                arguments.capture(slice, linker, details, launch, calls);
-            }
-        };
-        let replayed = replay::map(gpu, &launches, &mut places, &stages, sources, &mut told);
-        let by_name =
-            names.iter().map(|names| mapping::map(gpu, &mut places, &stages, names)).collect();
-        Self { launches, places, stages, arguments, replayed, by_name }
-    }
-}
-
-/// Other traces and what their names tell.
-pub(crate) struct Given<'a> {
-    sources: &'a Sources<'a>,
-    /// Of the mapping trace, then of the map.
-    names: Vec<NameMap>,
-}
-
-impl<'a> Given<'a> {
-    pub(crate) fn of(sources: &'a Sources<'a>) -> Self {
-        let of_mapping = sources.mapping.map(|trace| kernel_map(trace, &Sources::default()));
-        let names = of_mapping.iter().chain(sources.map).map(NameMap::of).collect();
-        Self { sources, names }
-    }
-
-    /// Counts what was mapped by name on a device.
-    fn count(&self, by_name: &[MappedByName], coverage: &mut Coverage) {
-        let mut by_name = by_name.iter().copied();
-        if self.sources.mapping.is_some() {
-            coverage.by_mapping.get_or_insert_default().add(by_name.next().unwrap_or_default());
-        }
-        if self.sources.map.is_some() {
-            coverage.by_map.get_or_insert_default().add(by_name.next().unwrap_or_default());
-        }
-    }
 }
 
 /// What the triage of all devices gives.

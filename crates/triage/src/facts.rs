@@ -1,11 +1,10 @@
 //! The facts of a run that gates of advice ask for ([`catalog::remedies`]): what the trace proves, and no more.
 
 use catalog::Platform;
-use catalog::remedies::{Optimizer, Phase, RunFacts, RunType, Stack};
-use trace::{Flags, Phase as EventPhase, Row, StringId, Trace, TrackId, each_row};
+use catalog::remedies::{Optimizer, RunFacts, RunType, Stack};
+use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use super::framework::Framework;
-use super::stages::Stage;
 
 /// Time on threads, by thread and start; nested ranges are one.
 #[derive(Debug, Default)]
@@ -22,7 +21,7 @@ impl Regions {
         let mut ranges: Vec<(TrackId, i64, i64)> = Vec::new();
         if wanted.contains(&true) {
             each_row(trace, |row| {
-                let complete = trace.phase(row) == EventPhase::Complete;
+                let complete = trace.phase(row) == Phase::Complete;
                 if wanted[trace.name(row).0 as usize]
                     && complete
                     && trace.flags(row).has(Flags::HAS_TS)
@@ -115,7 +114,7 @@ fn recorded(trace: &Trace) -> Option<u32> {
     const EARLIEST_NS: i64 = 1_500_000_000_000_000_000;
     let mut first_ns = i64::MAX;
     each_row(trace, |row| {
-        if trace.phase(row) == EventPhase::Complete && trace.flags(row).has(Flags::HAS_TS) {
+        if trace.phase(row) == Phase::Complete && trace.flags(row).has(Flags::HAS_TS) {
             first_ns = first_ns.min(trace.ts_ns(row));
         }
     });
@@ -212,17 +211,6 @@ fn optimizer(trace: &Trace) -> Option<Optimizer> {
         };
     }
     found
-}
-
-/// The part of the run that a stage is; `None` where the stage does not tell.
-pub(crate) fn phase(stage: Stage, run: Option<RunType>) -> Option<Phase> {
-    match stage {
-        Stage::Extend | Stage::Decode | Stage::Mixed | Stage::Forward => Some(Phase::Forward),
-        Stage::Backward | Stage::WeightGrad => Some(Phase::Backward),
-        Stage::Optimizer => Some(Phase::Optimizer),
-        Stage::Capture => None,
-        Stage::All => (run == Some(RunType::Inference)).then_some(Phase::Forward),
-    }
 }
 
 #[cfg(test)]

@@ -14,10 +14,10 @@ use dialect::{Accelerator, Records, kineto};
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use crate::facts::is_compiled;
-use timeline::before_window::is_gpu;
 use timeline::gpu::Gpu;
 use timeline::intervals::{Collector, Interval, length, union, without};
 use timeline::launches::Launches;
+use timeline::recorded::is_gpu;
 
 /// Launch calls that take this long load GPU code first, in ns.
 const LONG_NS: i64 = 1_000_000;

@@ -6,15 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use trace::Trace;
-
-use super::Sources;
-use super::attribution::Linker;
-use super::device::{Given, Placed};
 use super::site::{Attribution, Location};
 use super::stages::{Stage, Stages};
-use timeline::Options;
-use timeline::before_window::BeforeWindowSlices;
 use timeline::gpu::Gpu;
 
 /// Between the lines of a stack, outermost first.
@@ -84,17 +77,6 @@ fn of_parts(path: &str, rest: &str) -> Option<Location> {
     let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
     let line = if is_number { line.parse().ok()? } else { return None };
     Some(Location { path: path.to_owned(), full_path: None, line, function: function.to_owned() })
-}
-
-/// The kernel map of a trace: the kernels of which it, or the captures and mapping in `sources`, tell the op. Stages are
-/// what the trace itself says; its file's name does not count, for a map is to be the same under any name.
-#[must_use]
-pub fn kernel_map(trace: &Trace, sources: &Sources<'_>) -> KernelMap {
-    let before = BeforeWindowSlices::of(trace);
-    let gpu = Gpu::new(trace, timeline::device::platform(trace), &before, &Options::default());
-    let placed =
-        Placed::of(&gpu, &mut Linker::of(trace, sources.details), None, &Given::of(sources));
-    KernelMap::of(&gpu, &placed.places, &placed.stages)
 }
 
 /// What came from one place.
@@ -178,6 +160,7 @@ fn heaviest<K: Ord>(stacks: BTreeMap<K, i64>) -> Option<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Sources, kernel_map};
     use fixture::{Fixture, kernel, slice};
 
     /// Kernel `n` ran `dur_ns` from op `op` inside frame `frame`.

@@ -33,6 +33,7 @@ mod mapping;
 mod nest;
 mod notes;
 mod overlap;
+mod placed;
 mod precision;
 mod priority;
 mod python;
@@ -42,6 +43,7 @@ mod roles;
 mod shapes;
 mod site;
 mod stages;
+mod tables;
 mod takeaways;
 mod text_timeline;
 mod unrecorded;
@@ -63,7 +65,7 @@ pub use instances::{
     CallSite, CategoryReason, InstanceRow, KernelDetails, KernelKey, TriageSlices,
 };
 pub use kernel_line::{KernelLine, Rest, above_cutoff};
-pub use kernel_map::{KernelMap, MappedKernel, MappedSite, kernel_map};
+pub use kernel_map::{KernelMap, MappedKernel, MappedSite};
 pub use kernel_row::KernelTableRow;
 pub use mapping::MappedByName;
 pub use notes::Note;
@@ -71,6 +73,7 @@ pub use overlap::{
     Concurrency, NextTo, OverlapContext, OverlapRow, OverlapWindow, Risk, Verdict, WindowLane,
     WindowSlice, overlap_windows,
 };
+pub use placed::kernel_map;
 pub use priority::Priority;
 pub use replay::{CaptureFacts, CaptureUse};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
@@ -84,10 +87,12 @@ use timeline::Options;
 use trace::{Details, Flags, Phase, Trace, each_row};
 
 use self::attribution::Linker;
-use self::device::{Asked, Found, Given, Run, on_devices};
+use self::device::{Asked, Found, on_devices};
 use self::facts::RunContext;
 use self::idle::Host;
 use self::idle::sentences;
+use self::placed::Given;
+use self::tables::Run;
 use self::takeaways::{IdleSaid, Limits, Seen};
 use timeline::before_window::BeforeWindowSlices;
 use timeline::gpu::Gpu;

@@ -30,6 +30,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+use catalog::remedies::{Phase, RunType};
 use dialect::calls::launches_graph;
 use serde::{Deserialize, Serialize};
 use trace::{StringId, Trace, TrackId};
@@ -98,6 +99,17 @@ impl Stage {
             Self::WeightGrad => "weight-grad",
             Self::Optimizer => "optimizer",
             Self::All => "all",
+        }
+    }
+
+    /// The part of a run that it is; `None` where it does not tell.
+    pub(crate) fn phase(self, run: Option<RunType>) -> Option<Phase> {
+        match self {
+            Self::Extend | Self::Decode | Self::Mixed | Self::Forward => Some(Phase::Forward),
+            Self::Backward | Self::WeightGrad => Some(Phase::Backward),
+            Self::Optimizer => Some(Phase::Optimizer),
+            Self::Capture => None,
+            Self::All => (run == Some(RunType::Inference)).then_some(Phase::Forward),
         }
     }
 

@@ -6,12 +6,12 @@ use catalog::Category;
 use report::units;
 
 use super::collectives::Waiting;
-use super::device::DeviceTables;
 use super::device_time::DeviceTime;
 use super::fuse::FuseRow;
 use super::idle::cause::Cause;
 use super::priority::Priority;
 use super::report::Coverage;
+use super::tables::DeviceTables;
 use timeline::percent;
 
 pub(super) use limits::{BLOCKED_PCT, Limits};

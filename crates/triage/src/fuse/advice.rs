@@ -9,7 +9,6 @@ use super::lanes::Lanes;
 use super::names::Names;
 use super::removed::removed;
 use super::{Ground, related};
-use crate::facts::phase;
 use crate::site::Attribution;
 use crate::wall::Removed;
 use timeline::launches::Launches;
@@ -108,7 +107,7 @@ pub(super) fn facts(
         Sought::Pattern(_) => None,
     };
     RunFacts {
-        phase: phase(lanes.stages[candidate.stage].stage, run.run),
+        phase: lanes.stages[candidate.stage].stage.phase(run.run),
         norm: names.norm(chain.map_or("", |chain| chain.id)),
         activation: names.activation(),
         optimizer,

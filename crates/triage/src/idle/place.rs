@@ -3,8 +3,8 @@
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use super::{Kind, Named, kind, named};
-use timeline::before_window::is_gpu;
 use timeline::intervals::Interval;
+use timeline::recorded::is_gpu;
 
 /// What runs for at least half of a piece of idle time, of Python for four fifths: of each kind the innermost.
 #[derive(Clone, Copy, Debug, Default)]

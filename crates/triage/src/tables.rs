@@ -1,0 +1,93 @@
+//! The tables of a triage: of one device, and of all devices together.
+
+use crate::arch::ObservedArch;
+use crate::framework::FrameworkVote;
+use crate::fuse::FuseRow;
+use crate::kernel_row::KernelTableRow;
+use crate::overlap::{Concurrency, OverlapRow};
+use crate::report::{BeforeWindowSum, Coverage, TriageReport};
+use crate::stages::StageRow;
+use crate::wall_time::WallRow;
+
+/// The tables of one device. What runs on one device neither hides what runs on another nor stands next to it.
+#[derive(Default)]
+pub(crate) struct DeviceTables {
+    pub(crate) wall: Vec<WallRow>,
+    pub(crate) stages: Vec<StageRow>,
+    pub(crate) kernels: Vec<KernelTableRow>,
+    pub(crate) merged: Vec<KernelTableRow>,
+    pub(crate) launch_note: Option<String>,
+    pub(crate) overlap: Vec<OverlapRow>,
+    pub(crate) overlap_note: Option<String>,
+    pub(crate) concurrency: Concurrency,
+    pub(crate) fuse: Vec<FuseRow>,
+    pub(crate) fuse_note: Option<String>,
+    /// What the number format of the matrix products costs.
+    pub(crate) precision: Option<String>,
+    /// What shares of advice are of, if not of the GPU span.
+    pub(crate) span: Option<String>,
+}
+
+impl DeviceTables {
+    /// The rows of all devices, each table with the id of its device.
+    pub(crate) fn together(devices: Vec<(&str, Self)>) -> Self {
+        let several = devices.len() > 1;
+        let mut all = Self::default();
+        for (device, of) in devices {
+            all.wall.extend(of.wall);
+            all.stages.extend(of.stages);
+            all.kernels.extend(of.kernels);
+            all.merged.extend(of.merged);
+            all.overlap.extend(of.overlap);
+            all.concurrency.add(of.concurrency);
+            all.fuse.extend(of.fuse);
+            // (Of several GPUs the first one with a finding speaks: they run the same program.)
+            all.precision = all.precision.or(of.precision);
+            all.span = all.span.or(of.span);
+            for (note, of_device) in [
+                (&mut all.launch_note, of.launch_note),
+                (&mut all.overlap_note, of.overlap_note),
+                (&mut all.fuse_note, of.fuse_note),
+            ] {
+                let Some(text) = of_device else { continue };
+                let text = if several { format!("Device {device}: {text}") } else { text };
+                *note = Some(match note.take() {
+                    Some(before) => format!("{before} {text}"),
+                    None => text,
+                });
+            }
+        }
+        all
+    }
+
+    /// The report of these tables and of what holds for the whole run.
+    pub(crate) fn report(self, run: Run) -> TriageReport {
+        let Run { coverage, before_window, takeaways, arch, framework } = run;
+        TriageReport {
+            wall: self.wall,
+            stages: self.stages,
+            kernels: self.kernels,
+            merged: self.merged,
+            launch_note: self.launch_note.unwrap_or_default(),
+            overlap: self.overlap,
+            overlap_note: self.overlap_note.unwrap_or_default(),
+            concurrency: self.concurrency,
+            fuse: self.fuse,
+            fuse_note: self.fuse_note,
+            coverage,
+            before_window,
+            takeaways,
+            arch,
+            framework,
+        }
+    }
+}
+
+/// What a report says of the whole run.
+pub(crate) struct Run {
+    pub(crate) coverage: Coverage,
+    pub(crate) before_window: BeforeWindowSum,
+    pub(crate) takeaways: Vec<String>,
+    pub(crate) arch: ObservedArch,
+    pub(crate) framework: FrameworkVote,
+}
