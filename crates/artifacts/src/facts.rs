@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use trace::Metadata;
 
-use super::fields::fact_field;
+use super::fields::{NotFacts, fact_field};
 use super::source::sha256_hex;
 
 /// Facts that a person supplies; `None` for what is not known. Nothing here is ever guessed.
@@ -44,31 +44,12 @@ pub struct UserFacts {
     pub framework: Option<String>,
 }
 
-/// Why a text is not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotFacts(String);
-
-impl NotFacts {
-    /// For this reason.
-    pub(crate) fn new(reason: String) -> Self {
-        Self(reason)
-    }
-}
-
-impl std::fmt::Display for NotFacts {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NotFacts {}
-
 /// The JSON object in `json`.
 fn object(json: &str) -> Result<Map<String, Value>, NotFacts> {
     match serde_json::from_str(json) {
         Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(NotFacts("it is not a JSON object".to_owned())),
-        Err(error) => Err(NotFacts(format!("it is not JSON: {error}"))),
+        Ok(_) => Err(NotFacts::new("it is not a JSON object".to_owned())),
+        Err(error) => Err(NotFacts::new(format!("it is not JSON: {error}"))),
     }
 }
 
@@ -86,7 +67,8 @@ impl UserFacts {
                 field.check(value)?;
             }
         }
-        serde_json::from_value(Value::Object(members)).map_err(|error| NotFacts(error.to_string()))
+        serde_json::from_value(Value::Object(members))
+            .map_err(|error| NotFacts::new(error.to_string()))
     }
 
     /// Takes the launch flags of a `server_args.json`.

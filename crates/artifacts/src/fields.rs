@@ -2,9 +2,27 @@
 
 use serde_json::{Map, Value};
 
-use super::facts::NotFacts;
 use catalog::architectures;
 use triage::Stage;
+
+/// Why a text is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotFacts(String);
+
+impl NotFacts {
+    /// For this reason.
+    pub(crate) fn new(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
+impl std::fmt::Display for NotFacts {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotFacts {}
 
 /// What a fact is, and so how it is written and checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

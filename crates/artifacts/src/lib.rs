@@ -31,8 +31,10 @@ pub use compare::{
 };
 pub use cpu_json::{CPU_SCHEMA, cpu_json};
 pub use execution_details::{NotDetails, details_of_capture, execution_details};
-pub use facts::{NotFacts, UserFacts};
-pub use fields::{FACT_FIELDS, FactField, FactKind, cutoff_of_text, fact_field, stage_of_word};
+pub use facts::UserFacts;
+pub use fields::{
+    FACT_FIELDS, FactField, FactKind, NotFacts, cutoff_of_text, fact_field, stage_of_word,
+};
 pub use inputs::{is_no_trace_by_name, rank, rank_of_name, signs};
 pub use kernel_map::{
     KERNEL_MAP_VERSION, KernelMapFacts, NotAKernelMap, kernel_map_from_json, kernel_map_json,

@@ -1,5 +1,6 @@
 //! The worst places of a trace, as lanes before and after.
 
+use catalog::RawKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 use repair::{CrossingGroup, RepairPlan};
@@ -7,7 +8,6 @@ use report::units;
 use serde::{Deserialize, Serialize};
 use trace::{Flags, Phase, Row, Trace};
 
-use crate::repair_report::category;
 use crate::repair_rows::lane_name;
 
 /// How many places are drawn.
@@ -172,6 +172,19 @@ fn nested(mut lane: DrawnLane) -> DrawnLane {
         }
     }
     lane
+}
+
+/// The category a slice is drawn in: the kernel's, or nothing for CPU slices.
+fn category(trace: &Trace, row: Row) -> &'static str {
+    let flags = trace.flags(row);
+    let raw = if flags.has(Flags::KERNEL) {
+        RawKind::Kernel
+    } else if flags.has(Flags::GPU_MEMORY) {
+        RawKind::Memcpy
+    } else {
+        return "";
+    };
+    catalog::classify(raw, trace.name_text(row), catalog::Platform::Unknown).category.id()
 }
 
 #[cfg(test)]

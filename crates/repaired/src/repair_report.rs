@@ -1,11 +1,10 @@
 //! What a repair does and why, for people: tables, sentences, and the worst places as drawings.
 
-use catalog::RawKind;
 use decode::Decoded;
 use repair::{BaseReason, Prediction, RepairPlan, Rule};
 use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
-use trace::{Flags, Row, Trace};
+use trace::Trace;
 
 use crate::places::{self, Place};
 use crate::repair_rows::{ImpossibleRow, LaneRow, LogRow, PredictionRow, RuleRow};
@@ -309,17 +308,4 @@ fn impossible_note(plan: &RepairPlan) -> Option<String> {
         units::plural(n, "kernel runs far", "kernels run far"),
         units::time(sum)
     ))
-}
-
-/// The category a slice is drawn in: the kernel's, or nothing for CPU slices.
-pub(crate) fn category(trace: &Trace, row: Row) -> &'static str {
-    let flags = trace.flags(row);
-    let raw = if flags.has(Flags::KERNEL) {
-        RawKind::Kernel
-    } else if flags.has(Flags::GPU_MEMORY) {
-        RawKind::Memcpy
-    } else {
-        return "";
-    };
-    catalog::classify(raw, trace.name_text(row), catalog::Platform::Unknown).category.id()
 }

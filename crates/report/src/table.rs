@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::values::{Texts, TextsBuilder, Values};
-use crate::{Align, Cell, MOST_SHOWN, Row, RowKey, Unit, View, units::Scale};
+use crate::{Align, Cell, MOST_SHOWN, Row, RowKey, Unit, units::Scale};
 
 /// One column of a [`Table`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -357,12 +357,6 @@ impl Table {
             _ => self.scale(column).suffix(),
         };
         if unit.is_empty() { info.title.to_string() } else { format!("{} ({unit})", info.title) }
-    }
-
-    /// All rows and columns, in their order.
-    #[must_use]
-    pub fn view(&self) -> View<'_> {
-        View::new(self)
     }
 }
 

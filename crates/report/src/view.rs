@@ -21,6 +21,14 @@ pub struct SortBy {
     pub descending: bool,
 }
 
+impl Table {
+    /// All rows and columns, in their order.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View::new(self)
+    }
+}
+
 impl<'a> View<'a> {
     /// All of `table`.
     #[must_use]
