@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::circles;
 use crate::shell;
 use crate::workspace::{Workspace, read};
 
@@ -133,7 +134,13 @@ pub fn check(workspace: &Workspace) -> Result<()> {
         if layer.kind != Kind::Host
             && let Some(member) = members.get(layer.name)
         {
-            source_breaches(workspace, &Path::new(&member.folder).join("src"), &mut breaches)?;
+            let folder = Path::new(&member.folder).join("src");
+            let files = product_files(&folder)?;
+            source_breaches(workspace, &folder, &files, &mut breaches);
+            if layer.kind == Kind::Core {
+                let circles = circles::circles(&files, "lib.rs").into_iter();
+                breaches.extend(circles.map(|circle| format!("{}: {circle}", layer.name)));
+            }
         }
     }
     for breach in &breaches {
@@ -142,7 +149,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     if !breaches.is_empty() {
         bail!("{} dependencies that the layers do not allow", breaches.len());
     }
-    println!("{} crates have only allowed dependencies", members.len());
+    println!("{} crates have only allowed dependencies, and no circles of modules", members.len());
     Ok(())
 }
 
@@ -233,40 +240,66 @@ fn browser_breaches(workspace: &Workspace, name: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-fn source_breaches(workspace: &Workspace, folder: &Path, breaches: &mut Vec<String>) -> Result<()> {
-    for file in crate::digest::files(folder)? {
-        if !file.ends_with(".rs") || is_test_file(&file) {
-            continue;
+/// The product code of each file of a crate, by its path below `folder`.
+fn product_files(folder: &Path) -> Result<BTreeMap<String, String>> {
+    let files = crate::digest::files(folder)?.into_iter();
+    let sources = files.filter(|file| file.ends_with(".rs") && !is_test_file(file));
+    sources.map(|file| Ok((file.clone(), product(&read(&folder.join(&file))?)))).collect()
+}
+
+/// The product code of a file, each line at its place: no comments, and no tests, which are at its end.
+fn product(source: &str) -> String {
+    let mut lines = source.lines().peekable();
+    let mut product = String::new();
+    while let Some(line) = lines.next() {
+        let is_for_tests = line.trim() == "#[cfg(test)]";
+        if is_for_tests && lines.peek().is_some_and(|next| next.trim_end().ends_with('{')) {
+            break;
         }
-        let path = folder.join(&file);
+        if !line.trim_start().starts_with("//") {
+            product.push_str(line);
+        }
+        product.push('\n');
+    }
+    product
+}
+
+fn source_breaches(
+    workspace: &Workspace,
+    folder: &Path,
+    files: &BTreeMap<String, String>,
+    breaches: &mut Vec<String>,
+) {
+    for (file, source) in files {
+        let path = folder.join(file);
         let shown = path.strip_prefix(&workspace.root).unwrap_or(&path).display().to_string();
-        for (number, module) in host_uses(&read(&path)?) {
+        for (number, module) in host_uses(source) {
             breaches.push(format!("{shown}:{number}: {module} belongs in cli or xtask"));
         }
     }
-    Ok(())
 }
 
 fn is_test_file(file: &str) -> bool {
     file.split('/').any(|name| matches!(name, "tests" | "tests.rs"))
 }
 
-/// Lines of product code that name one of [`HOST_MODULES`]. Tests are at the end of a file and may read files.
-fn host_uses(source: &str) -> Vec<(usize, &'static str)> {
-    let product = source.lines().take_while(|line| line.trim() != "#[cfg(test)]");
-    let code = product.enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
-    code.flat_map(|(at, line)| {
-        HOST_MODULES
-            .iter()
-            .filter(move |module| line.contains(**module))
-            .map(move |module| (at + 1, *module))
-    })
-    .collect()
+/// Lines of product code that name one of [`HOST_MODULES`]. Tests may read files.
+fn host_uses(product: &str) -> Vec<(usize, &'static str)> {
+    product
+        .lines()
+        .enumerate()
+        .flat_map(|(at, line)| {
+            HOST_MODULES
+                .iter()
+                .filter(move |module| line.contains(**module))
+                .map(move |module| (at + 1, *module))
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LAYERS, Value, dependency_breaches, host_uses, members};
+    use super::{LAYERS, Value, dependency_breaches, host_uses, members, product};
 
     fn metadata(dependency: &str, kind: &str) -> Value {
         let package = |name: &str, dependencies: Value| serde_json::json!({ "name": name, "manifest_path": format!("/{name}/Cargo.toml"), "dependencies": dependencies });
@@ -295,7 +328,7 @@ mod tests {
 
     #[test]
     fn product_code_may_not_read_the_world() {
-        let source = "//! std::fs in words\nuse std::time::Instant;\nlet a = std::fs::read(p);\n#[cfg(test)]\nmod tests { use std::fs; }\n";
-        assert_eq!(host_uses(source), [(2, "time::Instant"), (3, "std::fs")]);
+        let source = "//! std::fs in words\n#[cfg(test)]\nmod tests;\nuse std::time::Instant;\nlet a = std::fs::read(p);\n#[cfg(test)]\nmod more {\n use std::fs; }\n";
+        assert_eq!(host_uses(&product(source)), [(4, "time::Instant"), (5, "std::fs")]);
     }
 }

@@ -7,6 +7,7 @@
 mod bench;
 mod browser;
 mod checks;
+mod circles;
 mod digest;
 mod dist;
 mod hygiene;
