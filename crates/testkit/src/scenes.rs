@@ -303,7 +303,7 @@ fn capture() -> Kineto {
     document(sim, machine)
 }
 
-/// Three steps, each of which replays that graph.
+/// Steps that each replay that graph.
 fn replay() -> Kineto {
     let machine = Machine { seed: 7, start_ns: MI300.start_ns + 9_000_000_000, ..MI300 };
     let mut sim = Sim::new(machine);

@@ -56,6 +56,7 @@ mod tests {
     mod advice;
     mod corpus;
     mod devices;
+    mod laws;
 }
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};

@@ -92,6 +92,33 @@ fn idle_cover_equals_the_reference() {
     assert!(n >= 20, "{n} traces");
 }
 
+/// On samples of this repository, and on the corpus where it is.
+#[test]
+fn each_moment_of_idle_time_has_one_cause() {
+    let mut n_idle = 0;
+    for sample in testkit::trace_samples() {
+        let mut decoder = decode::Decoder::new();
+        decoder.push(&sample.bytes()).map_err(|reason| reason.to_string()).unwrap();
+        let trace = decoder.finish().map_err(|reason| reason.to_string()).unwrap().trace;
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, Platform::Unknown, &before, &Options::default());
+        let launches = Launches::of(&gpu);
+        let mut host = Host::of(&trace);
+        host.add_host_copies(&host_copies(&gpu, &launches));
+        let idle = Idle::of(&gpu, &cpu_steps(&trace));
+        let gaps = Gaps::of(&gpu, &launches, &idle, &host);
+        let dealt = deal(&idle, &host, &gaps, &blocked::blocked(&gpu, &launches));
+        let mut times: Vec<Interval> = dealt.into_iter().flat_map(|(_, times)| times).collect();
+        times.sort_unstable();
+        let name = sample.stem();
+        assert!(times.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{name}: {times:?}");
+        assert_eq!(length(&times), idle.ns(), "{name}");
+        assert_eq!(length(&both(&times, &idle.idle)), idle.ns(), "{name}: only idle time");
+        n_idle += u64::from(idle.ns() > 0);
+    }
+    assert!(n_idle >= 9, "{n_idle} samples with idle time");
+}
+
 /// A step of 100 ms: the GPU works for its last 10 ms, and for the rest this slice runs on the CPU.
 fn during(raw_category: &str, name: &str) -> Fixture {
     let mut fixture = Fixture::default();

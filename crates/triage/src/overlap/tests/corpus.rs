@@ -208,27 +208,3 @@ fn on_one_stream_only_copies_and_communication_are_listed() {
         "its name does not say whether it is pinned"
     );
 }
-
-#[test]
-fn laws_of_the_table_hold_on_every_real_trace() {
-    for file in testkit::real_traces() {
-        let file = file.file_name().unwrap().to_string_lossy().into_owned();
-        let Some((trace, found)) = table(file.strip_suffix(".json.gz").unwrap()) else { return };
-        let mut names = Vec::new();
-        for row in &found.rows {
-            assert_eq!(row.total_ns, row.exclusive_ns + row.hidden_ns, "{file}: {row:?}");
-            assert!(row.hidden_by_compute_ns <= row.hidden_ns, "{file}: {row:?}");
-            assert!(row.share_pct >= 1.0, "{file}: {row:?}");
-            assert_eq!(row.is_advice(), row.recommendation.is_some(), "{file}: {row:?}");
-            let computes = row.overlap_class == OverlapClass::Compute;
-            assert!(!computes || row.recommendation.is_none(), "{file}: {row:?}");
-            assert!(!computes || row.savings_bound_ns.is_none(), "{file}: {row:?}");
-            assert_eq!(trace.name_text(row.representative), row.kernel_name, "{file}");
-            names.push((&row.kernel_name, &row.category));
-        }
-        let n = names.len();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), n, "{file}: each kernel once");
-    }
-}
