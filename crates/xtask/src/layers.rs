@@ -31,7 +31,11 @@ const LAYERS: &[Layer] = &[
         uses: &["trace", "dialect", "catalog", "report", "timeline", "analysis"],
         kind: Kind::Core,
     },
-    Layer { name: "host", uses: &["trace", "dialect", "catalog", "timeline"], kind: Kind::Core },
+    Layer {
+        name: "host",
+        uses: &["trace", "dialect", "catalog", "report", "timeline"],
+        kind: Kind::Core,
+    },
     Layer {
         name: "diagnosis",
         uses: &["trace", "dialect", "catalog", "report", "timeline", "host", "triage"],

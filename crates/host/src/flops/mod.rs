@@ -118,11 +118,13 @@ fn rate(flops: i128, ns: i64) -> Option<f64> {
     (ns != 0).then(|| micro(flops as f64 / ns as f64 / 1000.0))
 }
 
+/// What distinguishes calls: the op, its shapes and types, and its values.
+type Call = (StringId, [StringId; 2], StringId);
+
 /// Evaluates a formula once per distinct call.
 struct Evaluator<'a> {
     details: &'a Details,
-    known:
-        HashMap<(StringId, [StringId; 2], StringId), Result<Operations, Uncovered>, BuildIdHasher>,
+    known: HashMap<Call, Result<Operations, Uncovered>, BuildIdHasher>,
 }
 
 impl Evaluator<'_> {
