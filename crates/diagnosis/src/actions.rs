@@ -38,7 +38,7 @@ impl Action {
             observation: format!("Saves at most {}", report::units::time(self.bound_ns)),
             hypothesis: self.observation.clone(),
             action: format!("{}{place}", self.action),
-            validation: format!("{}: now {}", self.check.path, self.check.now),
+            validation: self.check.sentence(),
             confidence: match self.confidence {
                 Confidence::Low => report::Confidence::Low,
                 Confidence::Medium => report::Confidence::Medium,
@@ -52,10 +52,21 @@ impl Action {
 /// A figure to read again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// Where it stands in `kinetoscope cpu --json`, or how else to check.
+    /// Where it stands in `kinetoscope cpu --json`, or the table of triage.
     pub path: String,
+    /// What it is.
+    pub what: String,
     /// Its value now.
     pub now: String,
+}
+
+impl Place {
+    /// For a person.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let what = self.what.trim_end_matches('.');
+        format!("{what}. Now: {}", self.now)
+    }
 }
 
 /// Actions that save less than this share of the recording are left out.
@@ -77,27 +88,27 @@ pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
 fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let text = match (finding.rule, finding.verdict) {
         (Rule::LaunchBound | Rule::HostBound, _) if facts.is_compiled() => {
-            "Launch the compiled regions as graphs: `torch.compile(mode=\"reduce-overhead\")`, with static input sizes."
+            "Launch the compiled regions as graphs: torch.compile(mode=\"reduce-overhead\"), with static input sizes."
         }
         (Rule::LaunchBound, _) => {
-            "Make fewer launches: `torch.compile`, and graphs (`mode=\"reduce-overhead\"` or `torch.cuda.graph`) where input sizes do \
+            "Make fewer launches: torch.compile, and graphs (mode=\"reduce-overhead\" or torch.cuda.graph) where input sizes do \
              not change; a larger batch gives each launch more work."
         }
         (Rule::HostBound, _) => {
             "Shorten what the CPU does before these launches: move it out of the step, into another process, or launch ahead of it."
         }
         (Rule::Sync, "sync_bound") => {
-            "Remove the waits: keep values on the GPU, read them once every few steps, or copy them with `non_blocking=True` and use \
+            "Remove the waits: keep values on the GPU, read them once every few steps, or copy them with non_blocking=True and use \
              them a step later."
         }
-        (Rule::Copies, "h2d_pageable") => {
-            "Copy from pinned memory: `pin_memory=True` in the DataLoader and `.to(device, non_blocking=True)`."
+        (Rule::Copies, "h2d_pageable") if !advises_pinned(facts) => {
+            "Copy from pinned memory: pin_memory=True in the DataLoader and .to(device, non_blocking=True)."
         }
         (Rule::ColdStart, _) => {
-            "Warm up first, then profile: `schedule(wait=1, warmup=3, active=3)` and `prof.step()` after each step."
+            "Warm up first, then profile: schedule(wait=1, warmup=3, active=3) and prof.step() after each step."
         }
         (Rule::DataLoader, _) => {
-            "Load ahead of the step: more `num_workers`, `prefetch_factor`, `pin_memory=True`; move decoding and transforms to the workers \
+            "Load ahead of the step: more num_workers, prefetch_factor, pin_memory=True; move decoding and transforms to the workers \
              or the GPU."
         }
         (Rule::Communication, _) => {
@@ -105,7 +116,7 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
              transfer."
         }
         (Rule::Allocator, _) => {
-            "Keep sizes from step to step, so that PyTorch's cache can serve them; do not call `empty_cache` in the step."
+            "Keep sizes from step to step, so that PyTorch's cache can serve them; do not call empty_cache in the step."
         }
         _ => return None,
     };
@@ -118,8 +129,18 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
         bound_ns: finding.bound_ns?,
         confidence: finding.confidence.min(Confidence::Medium),
         place: String::new(),
-        check: Place { path: evidence.path.clone(), now: evidence.value.clone() },
+        check: Place {
+            path: evidence.path.clone(),
+            what: evidence.what.clone(),
+            now: evidence.value.clone(),
+        },
     })
+}
+
+/// Whether a row of the overlap table advises pinned memory already, with gates of its own.
+fn advises_pinned(facts: &Facts<'_>) -> bool {
+    let mut advice = facts.triage.overlap.iter().filter_map(|row| row.recommendation.as_deref());
+    advice.any(|advice| advice.contains("pinned"))
 }
 
 /// The advised rows of the overlap and the fusion table.
@@ -133,7 +154,11 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             bound_ns: row.savings_bound_ns?,
             confidence: Confidence::Medium,
             place: row.python_scope.clone().unwrap_or_else(|| row.kernel_name.clone()),
-            check: Place { path: "triage: overlap".to_owned(), now: row.formal_signal.clone() },
+            check: Place {
+                path: "overlap".to_owned(),
+                what: "the row of the overlap table".to_owned(),
+                now: row.formal_signal.clone(),
+            },
         })
     });
     let fuse = facts.triage.fuse.iter().filter_map(|row| {
@@ -145,7 +170,11 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             bound_ns: row.savings_bound_ns?,
             confidence: Confidence::Medium,
             place: row.current_location.clone(),
-            check: Place { path: "triage: fuse".to_owned(), now: row.check.clone() },
+            check: Place {
+                path: "fuse".to_owned(),
+                what: row.check.clone(),
+                now: format!("{} of kernels concerned", report::units::time(row.related_ns)),
+            },
         })
     });
     overlap.chain(fuse).collect()

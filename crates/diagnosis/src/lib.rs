@@ -41,5 +41,7 @@ pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     let findings = rules::all(facts);
     let actions = actions::ranked(facts, &findings);
     let headline = headline::headline(facts, &findings);
-    Diagnosis { headline, wall: facts.triage.wall.clone(), findings, actions }
+    // (While a graph is captured, the GPU has nothing to do.)
+    let wall = if facts.is_capture() { Vec::new() } else { facts.triage.wall.clone() };
+    Diagnosis { headline, wall, findings, actions }
 }

@@ -79,7 +79,7 @@ impl Row for Action {
             title: "How to check",
             unit: Unit::Text,
             help: "What to read again after the change.",
-            cell: |row| Cell::Text(format!("{}: now {}", row.check.path, row.check.now).into()),
+            cell: |row| Cell::Text(row.check.sentence().into()),
         },
     ];
 }

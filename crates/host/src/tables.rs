@@ -125,7 +125,7 @@ impl Row for ModuleRow {
         calls "Calls" Count "Calls." |row| Cell::Count(row.calls);
         total_ns "CPU, total" Time "Sum of the durations on the CPU." |row| Cell::Ns(row.total_ns);
         self_ns "CPU, self" Time "CPU time in no module inside it." |row| Cell::Ns(row.self_ns);
-        device_ns "GPU, total" Time "GPU time of what was launched in it. Work of the backward pass is launched outside." |row| Cell::Ns(row.device_ns);
+        device_ns "GPU, total" Time "GPU time of what was launched in it; kernels of the backward pass are launched outside." |row| Cell::Ns(row.device_ns);
         self_device_ns "GPU, self" Time "GPU time of what was launched in it and in no module inside." |row| Cell::Ns(row.self_device_ns);
         kernels "GPU slices" Count "Kernels, copies and fills of the GPU time." |row| Cell::Count(row.kernels);
     };
@@ -299,7 +299,7 @@ impl HostReport {
         let n = rows.len();
         if n > 0 {
             section.intro.push(format!(
-                "{} ops of {n} names, counted as `prof.key_averages()` counts them; by CPU time of their own.",
+                "{} ops of {n} names, counted as prof.key_averages() counts them; by CPU time of their own.",
                 count(self.cpu_ops.n as u64)
             ));
         }
@@ -337,7 +337,7 @@ impl HostReport {
             .collect();
         let table = Table::of("steps", "Steps", &rows)
             .without_missing(&["busy_clip_ns", "n_launch", "busy_launch_ns"])
-            .when_empty("The file has no steps: call `prof.step()` after each, with a schedule.");
+            .when_empty("The file has no steps: call prof.step() after each, with a schedule.");
         section.tables.push(table.preview(PREVIEW));
         section
     }
@@ -416,7 +416,7 @@ impl HostReport {
     fn frames_section(&self) -> Section {
         let mut section = Section::new("frames", "Python functions");
         let table = Table::of("frames", "Python functions by self time", &self.python.frames)
-            .when_empty("The file has no frames of Python: record it with `with_stack=True`.");
+            .when_empty("The file has no frames of Python: record it with with_stack=True.");
         section.tables.push(table.preview(PREVIEW));
         section
     }
@@ -425,12 +425,12 @@ impl HostReport {
         let mut section = Section::new("modules", "Modules");
         if self.modules.linked_gpu_outside > 0 && self.modules.n_paths > 0 {
             section.intro.push(format!(
-                "{} of GPU time was launched outside any module: the backward pass and the optimizer are.",
+                "{} of GPU time was launched outside any module.",
                 time(self.modules.linked_gpu_outside_ns)
             ));
         }
         let table = Table::of("modules", "Modules", &self.modules.list)
-            .when_empty("The file has no frames of modules: record it with `with_stack=True`.");
+            .when_empty("The file has no frames of modules: record it with with_stack=True.");
         section.tables.push(table.preview(PREVIEW));
         section
     }
@@ -452,7 +452,7 @@ impl HostReport {
         }
         if flops.uncovered > 0 {
             section.intro.push(format!(
-                "{} ops are not counted: their input sizes are missing. Record with `record_shapes=True`.",
+                "{} ops are not counted: their input sizes are missing. Record with record_shapes=True.",
                 count(flops.uncovered)
             ));
         }
@@ -483,7 +483,7 @@ impl HostReport {
             })
             .collect();
         let purposes = Table::of("copy_purposes", "What aten::copy_ is for", &rows)
-            .when_empty("The file has no `aten::copy_`.");
+            .when_empty("The file has no aten::copy_.");
         section.tables.push(purposes.preview(PREVIEW));
         section
     }
@@ -510,8 +510,7 @@ impl HostReport {
         }
         if section.intro.is_empty() {
             section.intro.push(
-                "The file has no changes of memory: record it with `profile_memory=True`."
-                    .to_owned(),
+                "The file has no changes of memory: record it with profile_memory=True.".to_owned(),
             );
         }
         section

@@ -85,6 +85,8 @@ pub struct Diagnosis {
     pub bars: Vec<Bar>,
     /// What to do, the most wall time first.
     pub actions: Vec<Finding>,
+    /// What the rules found: what each is about, what the file shows, what that means.
+    pub findings: Vec<[String; 3]>,
     /// The chapters of the report.
     pub chapters: Vec<Chapter>,
 }

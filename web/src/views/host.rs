@@ -3,12 +3,29 @@
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::Later;
+use crate::components::{Later, finding_card};
 use crate::protocol::{Chapter, Diagnosis};
 
 /// Everything that the rules found, after what to do.
 pub fn diagnosis(props: &Props) -> Option<Html> {
-    chapters(props, &["actions", "diagnosis"])
+    let diagnosis = props.file.diagnosis.ready()?;
+    let finding = |[title, observation, meaning]: &[String; 3]| {
+        html! { <><dt>{ title }</dt><dd>{ observation }{ " " }{ meaning }</dd></> }
+    };
+    Some(html! {
+        <>
+            { heading(props.view.title(), diagnosis.headline.as_deref().unwrap_or_default()) }
+            <h2>{ "What to do first" }</h2>
+            if diagnosis.actions.is_empty() {
+                <p>{ "No action saves 1% of the recording." }</p>
+            }
+            { for diagnosis.actions.iter().map(|action| finding_card(action, None)) }
+            <section class="card finding" data-testid="findings">
+                <h2>{ "What the file shows" }</h2>
+                <dl>{ for diagnosis.findings.iter().map(finding) }</dl>
+            </section>
+        </>
+    })
 }
 
 /// Gaps of the GPU.

@@ -9,6 +9,9 @@ use crate::components::{Figure, Later, finding_card, stacked_bar, tiles};
 use crate::protocol::{Analyses, Bar, Chapter, Part, Triage};
 use crate::state::{Action, View};
 
+/// Actions that come first.
+const FIRST_ACTIONS: usize = 3;
+
 pub fn view(props: &Props) -> Option<Html> {
     let report = props.file.report.as_ref()?;
     let chapter = report.chapter("overview")?;
@@ -79,7 +82,7 @@ fn wall(props: &Props) -> Html {
     html! {
         <>
             { for diagnosis.bars.iter().map(bar) }
-            { for diagnosis.actions.iter().map(card) }
+            { for diagnosis.actions.iter().take(FIRST_ACTIONS).map(card) }
         </>
     }
 }

@@ -102,7 +102,7 @@ views! {
     /// What the rules found, and what to do.
     Diagnosis {
         id: "diagnosis", former_ids: &[], title: "Diagnosis", group: Group::Summary, key: None,
-        needs: Needs::Events, main_table: Some("actions"), render: host::diagnosis,
+        needs: Needs::Events, main_table: None, render: host::diagnosis,
     }
     /// Every kernel with its op and Python line, by stage.
     Triage {

@@ -13,9 +13,6 @@ use crate::protocol::{
 use crate::queries::stages::MERGED;
 use crate::shared::Shared;
 
-/// Actions that the first screen shows.
-const FIRST_ACTIONS: usize = 3;
-
 /// A decoded file.
 pub fn opened(decoded: &Decoded, name: &str) -> Opened {
     let problems = decoded.problems.iter().map(|problem| ProblemCard {
@@ -115,7 +112,7 @@ pub fn triage(report: &TriageReport, sections: Vec<Section>, has_stacks: bool) -
 
 /// The diagnosis of a file, with the tables of the CPU.
 pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagnosis {
-    let chapters = found.sections().into_iter().chain(of_host.sections());
+    let chapters = of_host.sections().into_iter();
     let bar = |rows: &[WallRow]| {
         let first = rows.first()?;
         let window: i64 = rows.iter().map(|row| row.total_ns).sum();
@@ -139,7 +136,15 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
     Diagnosis {
         headline: found.headline.clone(),
         bars: found.wall.chunk_by(|a, b| a.device == b.device).filter_map(bar).collect(),
-        actions: found.actions.iter().take(FIRST_ACTIONS).map(Action::finding).collect(),
+        actions: found.actions.iter().map(Action::finding).collect(),
+        findings: found
+            .findings
+            .iter()
+            .map(|finding| {
+                let title = finding.rule.title().to_owned();
+                [title, finding.observation.clone(), finding.meaning.clone()]
+            })
+            .collect(),
         chapters: chapters.map(Chapter::from).collect(),
     }
 }

@@ -75,7 +75,7 @@ fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)>
         Purpose::ToDevicePageable => (
             "h2d_pageable",
             "go to the GPU from pageable memory",
-            "From pinned memory (`pin_memory=True`, `non_blocking=True`) the CPU does not wait for them.",
+            "From pinned memory (pin_memory=True, non_blocking=True) the CPU does not wait for them.",
         ),
         Purpose::ToDevicePinned => (
             "h2d_pinned",

@@ -36,7 +36,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         found.push(
             Finding::fact(Rule::Flops, "shapes_missing", text)
                 .confidence(Confidence::High)
-                .means("Record with `record_shapes=True`.")
+                .means("Record with record_shapes=True.")
                 .with("flops.uncovered", "ops", count(flops.uncovered)),
         );
     }

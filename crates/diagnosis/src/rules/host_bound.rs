@@ -24,9 +24,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let mut names: Vec<&str> = Vec::new();
         for gap in &gaps.ten {
             if let Some(host) = &gap.host_at_t_star
-                && !names.contains(&host.name.as_str())
+                && !names.contains(&without_address(&host.name))
             {
-                names.push(&host.name);
+                names.push(without_address(&host.name));
             }
         }
         names.truncate(3);
@@ -43,4 +43,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             finding.means(format!("Before the ten longest gaps end, the CPU is in {}.", names.join(", ")))
         })
     }).collect()
+}
+
+/// A name without the address of the object: `<built-in method replay of PyCapsule object at 0x7fec>`.
+fn without_address(name: &str) -> &str {
+    name.split_once(" at 0x").map_or(name, |(name, _)| name.trim_start_matches('<'))
 }

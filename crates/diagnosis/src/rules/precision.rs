@@ -52,7 +52,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     vec![
         Finding::fact(Rule::Precision, if tf32 > 0 { "fp32_tf32" } else { "fp32" }, text)
             .level(Level::Medium)
-            .means("bf16 or fp16 (`torch.autocast`) runs such products faster on GPUs with matrix units.")
+            .means("bf16 or fp16 (torch.autocast) runs such products faster on GPUs with matrix units.")
             .with("flops.device_ns", "GPU time of 32-bit products", time(floats)),
     ]
 }

@@ -16,7 +16,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     vec![
         Finding::fact(Rule::Profiler, "inflated", text)
             .level(Level::Low)
-            .means("Recording them slows the CPU down: its times are longer than without `with_stack=True`. GPU times are not.")
+            .means("Recording them slows the CPU down: its times are longer than without with_stack=True. GPU times are not.")
             .with("verdicts.python_events_share", "frames of Python", percent(100.0 * share)),
     ]
 }
