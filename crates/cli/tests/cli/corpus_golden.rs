@@ -64,6 +64,13 @@ fn check(folder: &Folder, group: &str, name: &str, trace: &str, others: &[&str])
     if others.is_empty() {
         let markdown = folder.run(&["breakdown", trace]).done().stdout;
         assert_golden(&format!("{group}/{name}.breakdown.md"), &markdown);
+        let markdown = folder.run(&["diagnose", trace]).done().stdout;
+        assert_golden(&format!("{group}/{name}.diagnose.md"), &markdown);
+        // (The figures of the real traces are compared with the reference's.)
+        if group == "own" {
+            let markdown = folder.run(&["cpu", trace]).done().stdout;
+            assert_golden(&format!("{group}/{name}.cpu.md"), &markdown);
+        }
         let text = folder.run(&["breakdown", trace, "--json"]).done().stdout;
         let mut breakdown = read("breakdown", &text);
         let sum = breakdown["gpu"]["kernel_sum_ns"].as_f64().unwrap();
