@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use kinetoscope::{cpu_json, host};
+use kinetoscope::{HostIndex, cpu_json, host};
 
 use crate::failure::Usage;
 use crate::guard::Guard;
@@ -47,7 +47,7 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
     let version = input::Version::of(path)?;
     let decoded = input::decode(path)?;
     let details = input::details_of_host(path, &decoded, &version)?;
-    let report = host(&decoded.trace, &details);
+    let report = host(&HostIndex::of(&decoded.trace), &details);
     if arguments.json {
         return Ok(cpu_json(report, arguments.all)?);
     }

@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use kinetoscope::{Facts, Sources, TriageOptions, diagnose, diagnosis_json, host, triage};
+use kinetoscope::{
+    Facts, HostIndex, Sources, TriageOptions, diagnose, diagnosis_json, host, triage,
+};
 
 use crate::failure::Usage;
 use crate::guard::Guard;
@@ -45,12 +47,13 @@ fn of_trace(path: &Path, json: bool) -> Result<String> {
     let decoded = input::decode(path)?;
     let details = input::details_of_host(path, &decoded, &version)?;
     let trace = &decoded.trace;
-    let report = host(trace, &details);
+    let index = HostIndex::of(trace);
+    let report = host(&index, &details);
     let file_name = Some(path.to_string_lossy().into_owned());
     let options = TriageOptions { file_name, ..TriageOptions::default() };
     let triaged =
         triage(trace, &options, &Sources { details: Some(&details), ..Sources::default() });
-    let diagnosis = diagnose(&Facts::of(trace, &details, &report, &triaged));
+    let diagnosis = diagnose(&Facts::of(&index, &details, &report, &triaged));
     if json {
         return Ok(diagnosis_json(&diagnosis)?);
     }

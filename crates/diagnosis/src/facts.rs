@@ -4,7 +4,7 @@ use host::calls::Class;
 use host::gaps::DeviceGaps;
 use host::links::{DeviceId, GpuSide};
 use host::verdicts::{Busy, DeviceFigures, Window};
-use host::{HostReport, HostSlice, Slices};
+use host::{HostIndex, HostReport, HostSlice, Slices};
 use timeline::intervals::{Interval, both, length, union, without};
 use trace::{Details, Trace};
 use triage::{TriageReport, WallPart, WallRow};
@@ -30,9 +30,9 @@ pub struct Facts<'a> {
     /// The tables of triage.
     pub triage: &'a TriageReport,
     /// The slices of the host.
-    pub slices: Slices<'a>,
+    pub slices: &'a Slices<'a>,
     /// GPU slices and their launches.
-    pub gpu: GpuSide,
+    pub gpu: &'a GpuSide,
     /// The steps of the host.
     pub steps: Vec<HostSlice>,
     /// Calls that load code, or allocate or free: what first calls do.
@@ -45,15 +45,15 @@ impl<'a> Facts<'a> {
     /// The facts of a run.
     #[must_use]
     pub fn of(
-        trace: &'a Trace,
+        index: &'a HostIndex<'a>,
         details: &'a Details,
         host: &'a HostReport,
         triage: &'a TriageReport,
     ) -> Self {
-        let slices = Slices::of(trace);
-        let gpu = GpuSide::of(&slices);
+        let HostIndex { slices, gpu } = index;
+        let trace = slices.trace;
         let (steps, _) = slices.steps();
-        let is_cold = |call: &&HostSlice| match Class::of(slices.name(call)) {
+        let is_cold = |call: &&HostSlice| match slices.class(call) {
             Class::Launch => call.dur_ns() >= COLD_LAUNCH_NS,
             Class::ModuleLoad | Class::Malloc | Class::Free => true,
             _ => false,

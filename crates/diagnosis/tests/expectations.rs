@@ -168,8 +168,9 @@ fn findings(file: &[u8]) -> Vec<Finding> {
     let (trace, details) = (&decoded.trace, &reader.finish());
     let sources = Sources { details: Some(details), ..Sources::default() };
     let triaged = triage(trace, &TriageOptions::default(), &sources);
-    let report = host::host(trace, details);
-    diagnose(&Facts::of(trace, details, &report, &triaged)).findings
+    let index = host::HostIndex::of(trace);
+    let report = host::host(&index, details);
+    diagnose(&Facts::of(&index, details, &report, &triaged)).findings
 }
 
 fn hold(folder: &str, table: &[(&str, &str, Expected)]) {

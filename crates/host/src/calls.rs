@@ -211,7 +211,7 @@ pub struct Queue {
 /// Calls that wait for the GPU, told apart: the edges of the recording, and all others. Both by start.
 #[must_use]
 pub fn syncs(slices: &Slices<'_>) -> (Vec<HostSlice>, Vec<HostSlice>) {
-    let class = |call: &HostSlice| Class::of(slices.name(call));
+    let class = |call: &HostSlice| slices.class(call);
     let work = slices.calls.iter().filter(|call| class(call).makes_work());
     let starts = work.map(|call| call.start_ns);
     let (first, last) =
@@ -251,11 +251,11 @@ pub fn calls(slices: &Slices<'_>, gpu: &GpuSide, steps: &[HostSlice]) -> Calls {
         rows.push(CallRow { name: name.to_owned(), class, blocking_memcpy, count, total_ns, cats });
     }
     trace::sort_by(&mut rows, |a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
-    let blocking = slices.calls.iter().filter(|call| is_blocking_copy(slices.name(call)));
+    let blocking = slices.calls.iter().filter(|call| slices.blocks(call));
     let allocations = slices
         .calls
         .iter()
-        .filter(|call| matches!(Class::of(slices.name(call)), Class::Malloc | Class::Free));
+        .filter(|call| matches!(slices.class(call), Class::Malloc | Class::Free));
     Calls {
         n: slices.calls.len(),
         names: rows,
@@ -323,7 +323,7 @@ fn overhead(slices: &Slices<'_>) -> BTreeMap<String, Count> {
 /// Whether a graph launched the slice.
 #[must_use]
 pub fn is_of_graph(slices: &Slices<'_>, one: &GpuSlice) -> bool {
-    one.launch.is_some_and(|launch| Class::of(slices.name(&launch)) == Class::GraphLaunch)
+    one.launch.is_some_and(|launch| slices.class(&launch) == Class::GraphLaunch)
 }
 
 fn queue(slices: &Slices<'_>, gpu: &GpuSide) -> Queue {

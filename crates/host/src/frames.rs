@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 use serde::Serialize;
-use timeline::intervals::{length, union};
+use timeline::intervals::{Collector, length};
 use trace::{BuildIdHasher, Flags};
 
 use crate::by_name::ByName;
@@ -51,11 +51,10 @@ pub struct FrameRow {
 
 /// The table of frames.
 #[must_use]
-pub fn frames(slices: &Slices<'_>) -> Frames {
+pub fn frames(slices: &Slices<'_>, ids: &Ids) -> Frames {
     let trace = slices.trace;
     let nested = &slices.frames;
     let own = nested.self_ns();
-    let ids = Ids::of(slices);
     let mut own_by_id: Vec<i64> = nested.slices.iter().map(crate::HostSlice::dur_ns).collect();
     let mut parents: BTreeMap<&'static str, u64> = BTreeMap::new();
     for (at, slice) in nested.slices.iter().enumerate() {
@@ -102,8 +101,11 @@ pub fn frames(slices: &Slices<'_>) -> Frames {
             .iter()
             .map(|(thread, range)| {
                 let thread = &slices.threads[*thread as usize];
-                let spans = nested.slices[range.clone()].iter().map(crate::HostSlice::interval);
-                (format!("{}/{}", thread.pid, thread.tid), length(&union(spans.collect())))
+                let mut covered = Collector::default();
+                for frame in &nested.slices[range.clone()] {
+                    covered.add(frame.start_ns, frame.end_ns);
+                }
+                (format!("{}/{}", thread.pid, thread.tid), length(&covered.union()))
             })
             .collect(),
         frames: rows,
@@ -135,7 +137,9 @@ impl Ids {
         let nested = &slices.frames;
         let mut in_file_order: Vec<usize> = (0..nested.slices.len()).collect();
         in_file_order.sort_unstable_by_key(|at| nested.slices[*at].row);
-        let mut found = Self { by_id: HashMap::default(), n_duplicates: 0 };
+        let by_id =
+            HashMap::with_capacity_and_hasher(nested.slices.len(), BuildIdHasher::default());
+        let mut found = Self { by_id, n_duplicates: 0 };
         for at in in_file_order {
             let row = nested.slices[at].row;
             if slices.trace.flags(row).has(Flags::PYTHON_IDS)

@@ -129,74 +129,87 @@ pub struct Cover {
     pub dur_ns: i64,
 }
 
-/// What the host did at an instant: every slice of ops, frames, calls and annotations, by thread.
-pub struct HostAtInstant<'a, 's> {
+/// What a thread did at some instants.
+struct HostAtInstants<'a, 's> {
     slices: &'s Slices<'a>,
-    /// By thread, start, the longest first, file order.
-    sorted: Vec<(ThreadId, HostSlice)>,
+    /// By instant; each with the deepest slice that was found so far.
+    asked: Vec<(Question, Option<HostSlice>)>,
 }
 
-impl<'a, 's> HostAtInstant<'a, 's> {
-    /// Sorts the slices of the host.
-    #[must_use]
-    pub fn of(slices: &'s Slices<'a>) -> Self {
-        let of_host = |family: &Family| {
-            matches!(family, Family::Op | Family::Frame | Family::Call | Family::Annotation)
-        };
-        let mut sorted: Vec<(ThreadId, HostSlice)> = slices
-            .all
-            .iter()
-            .filter(|(_, family)| of_host(family))
-            .map(|(slice, _)| (slices.thread(slice.row), *slice))
-            .collect();
-        sorted.sort_unstable_by_key(|(thread, slice)| {
-            (*thread, slice.start_ns, Reverse(slice.end_ns), slice.row)
-        });
-        Self { slices, sorted }
+/// A thread, an instant, and a call that does not count.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Question {
+    at_ns: i64,
+    thread: ThreadId,
+    but: Option<Row>,
+}
+
+impl<'a, 's> HostAtInstants<'a, 's> {
+    /// Answers all questions in one pass over the slices of the host.
+    fn answer(slices: &'s Slices<'a>, mut questions: Vec<Question>) -> Self {
+        trace::sort(&mut questions);
+        questions.dedup();
+        let asked: Vec<_> = questions.into_iter().map(|question| (question, None)).collect();
+        let mut found = Self { slices, asked };
+        for (slice, family) in &slices.all {
+            if matches!(family, Family::Op | Family::Frame | Family::Call | Family::Annotation) {
+                found.see(slice);
+            }
+        }
+        found
     }
 
-    /// The deepest slice of a thread at an instant; `but` does not count.
-    #[must_use]
-    pub fn deepest(&self, thread: ThreadId, at_ns: i64, but: Option<Row>) -> Option<HostSlice> {
-        let end = self
-            .sorted
-            .partition_point(|(other, slice)| (*other, slice.start_ns) <= (thread, at_ns));
-        self.sorted[..end]
-            .iter()
-            .rev()
-            .take_while(|(other, _)| *other == thread)
-            .map(|(_, slice)| *slice)
-            .find(|slice| at_ns < slice.end_ns && Some(slice.row) != but)
+    fn see(&mut self, slice: &HostSlice) {
+        let first = self.asked.partition_point(|(question, _)| question.at_ns < slice.start_ns);
+        for (question, deepest) in &mut self.asked[first..] {
+            if question.at_ns >= slice.end_ns {
+                break;
+            }
+            let counts =
+                question.thread == self.slices.thread(slice.row) && question.but != Some(slice.row);
+            let depth = |slice: &HostSlice| (slice.start_ns, Reverse(slice.end_ns), slice.row);
+            if counts && deepest.is_none_or(|known| depth(&known) < depth(slice)) {
+                *deepest = Some(*slice);
+            }
+        }
     }
 
-    fn row(&self, slice: HostSlice) -> HostAt {
+    /// The deepest slice of a thread at an instant.
+    fn deepest(&self, question: Question) -> Option<HostAt> {
+        let at = self.asked.binary_search_by_key(&question, |(known, _)| *known).ok()?;
+        let slice = self.asked[at].1?;
         let trace = self.slices.trace;
-        HostAt {
+        Some(HostAt {
             name: self.slices.name(&slice).to_owned(),
             cat: trace.raw_category_text(slice.row).to_lowercase(),
             ts_ns: absolute_ns(trace, slice.start_ns),
             dur_ns: slice.dur_ns(),
-        }
+        })
     }
 }
 
 /// The gaps of every device.
 #[must_use]
 pub fn gaps(slices: &Slices<'_>, gpu: &GpuSide) -> BTreeMap<String, DeviceGaps> {
-    let host = HostAtInstant::of(slices);
     let of_device = |device: usize| {
         let id = device as DeviceId;
         let members: Vec<&GpuSlice> = gpu.on(id).collect();
         let linked: Vec<&GpuSlice> =
             members.iter().copied().filter(|one| one.launch.is_some()).collect();
         let with_linked = linked.len() < members.len();
-        let row = DeviceGaps {
-            all: of_members(&host, gpu.busy(id), members),
-            linked: with_linked.then(|| of_members(&host, gpu.busy_linked(id), linked)),
-        };
-        (gpu.devices[device].clone(), row)
+        let all = Found::of(gpu.busy(id), members);
+        let linked = with_linked.then(|| Found::of(gpu.busy_linked(id), linked));
+        (gpu.devices[device].clone(), all, linked)
     };
-    (0..gpu.devices.len()).map(of_device).collect()
+    let devices: Vec<_> = (0..gpu.devices.len()).map(of_device).collect();
+    let every = devices.iter().flat_map(|(_, all, linked)| std::iter::once(all).chain(linked));
+    let questions = every.flat_map(|found| found.questions(slices)).collect();
+    let host = HostAtInstants::answer(slices, questions);
+    let row = |(device, all, linked): (String, Found<'_>, Option<Found<'_>>)| {
+        let linked = linked.map(|found| found.table(&host));
+        (device, DeviceGaps { all: all.table(&host), linked })
+    };
+    devices.into_iter().map(row).collect()
 }
 
 /// Between the parts of a union.
@@ -230,45 +243,75 @@ pub fn queued_ns(gap: Interval, launch: &HostSlice) -> i64 {
     gap.1 - gap.0.max(launch.end_ns).min(gap.1)
 }
 
-fn of_members(host: &HostAtInstant<'_, '_>, busy: &[Interval], members: Vec<&GpuSlice>) -> Gaps {
-    let all = between(busy);
-    let starts = Starts::of(members);
-    let (mut queued, mut no_launch) = (0, 0);
-    for gap in &all {
-        match starts.at(gap.1).and_then(|one| one.launch) {
-            Some(launch) => queued += queued_ns(*gap, &launch),
-            None => no_launch += gap.1 - gap.0,
-        }
+/// The gaps between some GPU slices.
+struct Found<'g> {
+    all: Vec<Interval>,
+    starts: Starts<'g>,
+    longest: Vec<Interval>,
+}
+
+impl<'g> Found<'g> {
+    fn of(busy: &[Interval], members: Vec<&'g GpuSlice>) -> Self {
+        let all = between(busy);
+        let mut longest = all.clone();
+        trace::sort_by_key(&mut longest, |(start, end)| (Reverse(end - start), *start));
+        longest.truncate(10);
+        Self { all, starts: Starts::of(members), longest }
     }
-    let bin = |least_ns: i64| {
-        let longer = all.iter().map(|(start, end)| end - start).filter(|ns| *ns > least_ns);
-        Bin { n: longer.clone().count(), ns: longer.sum() }
-    };
-    let mut longest = all.clone();
-    trace::sort_by_key(&mut longest, |(start, end)| (Reverse(end - start), *start));
-    longest.truncate(10);
-    let total_ns = length(&all);
-    Gaps {
-        n: all.len(),
-        total_ns,
-        queued_ns: queued,
-        no_launch_ns: no_launch,
-        host_ns: total_ns - queued - no_launch,
-        bins: Bins { gt_10us: bin(10_000), gt_100us: bin(100_000), gt_1ms: bin(1_000_000) },
-        ten: longest.into_iter().map(|gap| of_gap(host, gap, starts.at(gap.1))).collect(),
+
+    /// What is asked about the longest: what the host did in their middle, and when the launch was over.
+    fn questions(&self, slices: &Slices<'_>) -> Vec<Question> {
+        let of = |gap: &Interval| {
+            let launch = self.starts.at(gap.1)?.launch?;
+            Some([at_launch(slices, *gap, &launch), at_middle(slices, *gap, &launch)])
+        };
+        self.longest.iter().filter_map(of).flatten().collect()
+    }
+
+    fn table(&self, host: &HostAtInstants<'_, '_>) -> Gaps {
+        let (mut queued, mut no_launch) = (0, 0);
+        for gap in &self.all {
+            match self.starts.at(gap.1).and_then(|one| one.launch) {
+                Some(launch) => queued += queued_ns(*gap, &launch),
+                None => no_launch += gap.1 - gap.0,
+            }
+        }
+        let bin = |least_ns: i64| {
+            let longer =
+                self.all.iter().map(|(start, end)| end - start).filter(|ns| *ns > least_ns);
+            Bin { n: longer.clone().count(), ns: longer.sum() }
+        };
+        let total_ns = length(&self.all);
+        let ten = self.longest.iter().map(|gap| of_gap(host, *gap, self.starts.at(gap.1)));
+        Gaps {
+            n: self.all.len(),
+            total_ns,
+            queued_ns: queued,
+            no_launch_ns: no_launch,
+            host_ns: total_ns - queued - no_launch,
+            bins: Bins { gt_10us: bin(10_000), gt_100us: bin(100_000), gt_1ms: bin(1_000_000) },
+            ten: ten.collect(),
+        }
     }
 }
 
-fn of_gap(host: &HostAtInstant<'_, '_>, gap: Interval, next: Option<&GpuSlice>) -> Gap {
+/// What the launching thread did when the launch was over, the launch left out.
+fn at_launch(slices: &Slices<'_>, gap: Interval, launch: &HostSlice) -> Question {
+    let at_ns = launch.end_ns.min(gap.1);
+    Question { at_ns, thread: slices.thread(launch.row), but: Some(launch.row) }
+}
+
+/// What it did in the middle of the gap.
+fn at_middle(slices: &Slices<'_>, gap: Interval, launch: &HostSlice) -> Question {
+    let at_ns = (gap.0 + gap.1).div_euclid(2);
+    Question { at_ns, thread: slices.thread(launch.row), but: None }
+}
+
+fn of_gap(host: &HostAtInstants<'_, '_>, gap: Interval, next: Option<&GpuSlice>) -> Gap {
     let slices = host.slices;
     let trace = slices.trace;
     let (start, end) = gap;
     let launch = next.and_then(|next| next.launch);
-    let t_star = launch.map(|launch| launch.end_ns.min(end));
-    let deepest = |at_ns: i64, but: Option<Row>| {
-        let found = host.deepest(slices.thread(launch?.row), at_ns, but)?;
-        Some(host.row(found))
-    };
     Gap {
         start_ns: absolute_ns(trace, start),
         end_ns: absolute_ns(trace, end),
@@ -288,8 +331,8 @@ fn of_gap(host: &HostAtInstant<'_, '_>, gap: Interval, next: Option<&GpuSlice>) 
                 queued_ns: queued_ns(gap, &launch),
             }
         }),
-        host_at_t_star: t_star.and_then(|at_ns| deepest(at_ns, launch.map(|launch| launch.row))),
-        host_at_mid: deepest((start + end).div_euclid(2), None),
+        host_at_t_star: launch.and_then(|launch| host.deepest(at_launch(slices, gap, &launch))),
+        host_at_mid: launch.and_then(|launch| host.deepest(at_middle(slices, gap, &launch))),
         rt_cover: cover(slices, gap),
     }
 }
@@ -300,7 +343,7 @@ fn cover(slices: &Slices<'_>, (start, end): Interval) -> Option<Cover> {
     let best = over.max_by_key(|call| (shared(call), Reverse(call.start_ns), Reverse(call.row)))?;
     Some(Cover {
         name: slices.name(best).to_owned(),
-        class: Class::of(slices.name(best)),
+        class: slices.class(best),
         overlap_ns: shared(best),
         dur_ns: best.dur_ns(),
     })

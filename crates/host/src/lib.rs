@@ -29,5 +29,5 @@ pub mod threads;
 pub mod verdicts;
 
 pub use flops::wants_inputs;
-pub use report::{HostReport, host};
+pub use report::{HostIndex, HostReport, host};
 pub use slices::{HostSlice, Slices};

@@ -8,7 +8,7 @@ use trace::{BuildIdHasher, StringId};
 
 use crate::frames::{ById, Ids};
 use crate::links::{GpuSide, innermost_at_launch};
-use crate::slices::{HostSlice, Nested, Slices};
+use crate::slices::{Nested, Slices};
 
 /// The modules of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -62,6 +62,8 @@ pub struct Tree {
     path_of: Vec<usize>,
     /// Each distinct path: the path around it, and its own name.
     paths: Vec<(Option<usize>, StringId)>,
+    /// The number of each of these frames in [`Slices::frames`].
+    frames: Vec<usize>,
 }
 
 impl Tree {
@@ -72,10 +74,11 @@ impl Tree {
         let is_module: Vec<bool> = (0..trace.strings.len() as u32)
             .map(|id| trace.strings.get(StringId(id)).starts_with(kineto::MODULE))
             .collect();
-        let frames = slices.frames.slices.iter().copied();
-        let modules: Vec<HostSlice> =
-            frames.filter(|frame| is_module[trace.name(frame.row).0 as usize]).collect();
-        let nested = slices.nest(modules);
+        let all = &slices.frames.slices;
+        let is_wanted = |at: &usize| is_module[trace.name(all[*at].row).0 as usize];
+        // (Both are sorted in one way, so the numbers stand in the order of `nested`.)
+        let frames: Vec<usize> = (0..all.len()).filter(is_wanted).collect();
+        let nested = slices.nest(frames.iter().map(|at| all[*at]).collect());
         let mut known: HashMap<(Option<usize>, StringId), usize, BuildIdHasher> =
             HashMap::default();
         let (mut path_of, mut paths) = (Vec::with_capacity(nested.slices.len()), Vec::new());
@@ -86,7 +89,7 @@ impl Tree {
                 paths.len() - 1
             }));
         }
-        Self { nested, path_of, paths }
+        Self { nested, path_of, paths, frames }
     }
 
     /// Number of the path of a frame.
@@ -117,7 +120,7 @@ impl Tree {
 
 /// The table of modules.
 #[must_use]
-pub fn modules(slices: &Slices<'_>, gpu: &GpuSide) -> Modules {
+pub fn modules(slices: &Slices<'_>, gpu: &GpuSide, ids: &Ids) -> Modules {
     let tree = Tree::of(slices);
     let nested = &tree.nested;
     let mut rows: Vec<ModuleRow> = (0..tree.paths.len())
@@ -152,7 +155,7 @@ pub fn modules(slices: &Slices<'_>, gpu: &GpuSide) -> Modules {
         n_frames: nested.slices.len(),
         n_paths: rows.len(),
         crossing_parents: nested.n_crossings,
-        parent_id_vs_time: parents(slices, &tree),
+        parent_id_vs_time: parents(slices, &tree, ids),
         linked_gpu_in_module: inside.len() as u64,
         linked_gpu_outside: linked - inside.len() as u64,
         linked_gpu_outside_ns: linked_ns - in_module_ns,
@@ -162,14 +165,11 @@ pub fn modules(slices: &Slices<'_>, gpu: &GpuSide) -> Modules {
 }
 
 /// Whether the parents by id are those by time. The parent by id is the next module frame outwards.
-fn parents(slices: &Slices<'_>, tree: &Tree) -> BTreeMap<&'static str, u64> {
-    let ids = Ids::of(slices);
-    let by_row: HashMap<trace::Row, usize, BuildIdHasher> =
-        slices.frames.slices.iter().enumerate().map(|(at, frame)| (frame.row, at)).collect();
+fn parents(slices: &Slices<'_>, tree: &Tree, ids: &Ids) -> BTreeMap<&'static str, u64> {
     let is_module = |at: usize| slices.name(&slices.frames.slices[at]).starts_with(kineto::MODULE);
     let mut found = BTreeMap::new();
-    for (at, frame) in tree.nested.slices.iter().enumerate() {
-        let Some(mut inner) = by_row.get(&frame.row).copied() else { continue };
+    for (at, frame) in tree.frames.iter().enumerate() {
+        let mut inner = *frame;
         let mut steps = 0;
         let by_id = loop {
             match ids.parent_of(slices, inner) {

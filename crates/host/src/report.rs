@@ -8,7 +8,7 @@ use trace::{Details, Flags, Phase, Trace, each_row};
 use crate::calls::{self, Calls, Class};
 use crate::copies::{self, Copies};
 use crate::flops::{self, Flops};
-use crate::frames::{self, Frames};
+use crate::frames::{self, Frames, Ids};
 use crate::gaps::{self, DeviceGaps};
 use crate::key_averages::{self, Average};
 use crate::links::GpuSide;
@@ -83,16 +83,35 @@ pub struct Links {
     pub gpu_slices_with_ended_ancestor: u64,
 }
 
+/// The slices of a trace and its GPU's side: what every figure of the host is made of.
+pub struct HostIndex<'a> {
+    /// The slices of the host.
+    pub slices: Slices<'a>,
+    /// GPU slices and their launches.
+    pub gpu: GpuSide,
+}
+
+impl<'a> HostIndex<'a> {
+    /// The index of a trace.
+    #[must_use]
+    pub fn of(trace: &'a Trace) -> Self {
+        let slices = Slices::of(trace);
+        let gpu = GpuSide::of(&slices);
+        Self { slices, gpu }
+    }
+}
+
 /// Analyses the host. `details` are best read with [`crate::wants_inputs`]: without them floating point operations, memory and
 /// names of threads are missing.
 #[inline(never)]
 #[must_use]
-pub fn host(trace: &Trace, details: &Details) -> HostReport {
-    let slices = Slices::of(trace);
-    let gpu = GpuSide::of(&slices);
+pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
+    let HostIndex { slices, gpu } = index;
+    let trace = slices.trace;
+    let ids = Ids::of(slices);
     let own = slices.ops.self_ns();
     let (steps_of_host, _) = slices.steps();
-    let cpu_ops = ops::ops(&slices, &gpu, &own);
+    let cpu_ops = ops::ops(slices, gpu, &own);
     let mut sub_ns = 0;
     each_row(trace, |row| {
         let flags = trace.flags(row);
@@ -101,20 +120,20 @@ pub fn host(trace: &Trace, details: &Details) -> HostReport {
     });
     HostReport {
         n_x: slices.all.len(),
-        by_cat: threads::by_category(&slices),
+        by_cat: threads::by_category(slices),
         events_with_sub_ns_digits: sub_ns,
-        links: links(&slices, &gpu),
-        threads: threads::threads(&slices, details, &own),
-        python: frames::frames(&slices),
-        steps: steps::steps(&slices, &gpu),
-        runtime: calls::calls(&slices, &gpu, &steps_of_host),
-        gaps: gaps::gaps(&slices, &gpu),
-        flops: flops::flops(&slices, details, &ops::device_of_each(&slices.ops, &gpu)),
-        modules: modules::modules(&slices, &gpu),
-        copies: copies::copies(&slices, &gpu, details, &cpu_ops),
+        links: links(slices, gpu),
+        threads: threads::threads(slices, details, &own),
+        python: frames::frames(slices, &ids),
+        steps: steps::steps(slices, gpu),
+        runtime: calls::calls(slices, gpu, &steps_of_host),
+        gaps: gaps::gaps(slices, gpu),
+        flops: flops::flops(slices, details, &ops::device_of_each(&slices.ops, gpu)),
+        modules: modules::modules(slices, gpu, &ids),
+        copies: copies::copies(slices, gpu, details, &cpu_ops),
         memory: memory::memory(trace, details),
-        verdicts: verdicts::verdicts(&slices, &gpu),
-        key_averages: key_averages::key_averages(&slices, details),
+        verdicts: verdicts::verdicts(slices, gpu),
+        key_averages: key_averages::key_averages(slices, details),
         cpu_ops,
     }
 }
@@ -125,7 +144,7 @@ fn links(slices: &Slices<'_>, gpu: &GpuSide) -> Links {
         gpu.linked().filter_map(|one| one.launch.map(|launch| launch.row)).collect();
     used.sort_unstable();
     let without = |class: Class| {
-        let those = slices.calls.iter().filter(|call| Class::of(slices.name(call)) == class);
+        let those = slices.calls.iter().filter(|call| slices.class(call) == class);
         let n = those.filter(|call| used.binary_search(&call.row).is_err()).count();
         (class, n as u64)
     };

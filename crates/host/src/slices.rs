@@ -1,10 +1,13 @@
 //! The slices of a trace by family and thread, nested.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use dialect::{Records, kineto};
 use timeline::before_window::{duration_ns, is_gpu_slice};
-use trace::{Flags, Phase, Row, Trace, TrackId, each_row};
+use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
+
+use crate::calls::{Class, is_blocking_copy};
 
 /// One slice of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +99,8 @@ pub struct Slices<'a> {
     pub annotations: Vec<HostSlice>,
     /// All slices, in file order, with their families.
     pub all: Vec<(HostSlice, Family)>,
+    /// By name: what calls of it do, and whether they copy and block. (Read off each name once.)
+    call_names: Vec<Option<(Class, bool)>>,
 }
 
 impl<'a> Slices<'a> {
@@ -113,6 +118,7 @@ impl<'a> Slices<'a> {
             calls: Vec::new(),
             annotations: Vec::new(),
             all: Vec::new(),
+            call_names: vec![None; trace.strings.len()],
         };
         let (mut ops, mut frames) = (Vec::new(), Vec::new());
         each_row(trace, |row| {
@@ -130,7 +136,14 @@ impl<'a> Slices<'a> {
             match family {
                 Family::Op => ops.push(slice),
                 Family::Frame => frames.push(slice),
-                Family::Call => found.calls.push(slice),
+                Family::Call => {
+                    let name = trace.name(row);
+                    found.call_names[name.0 as usize].get_or_insert_with(|| {
+                        let name = trace.strings.get(name);
+                        (Class::of(name), is_blocking_copy(name))
+                    });
+                    found.calls.push(slice);
+                }
                 Family::Annotation => found.annotations.push(slice),
                 Family::Gpu | Family::Other => {}
             }
@@ -159,6 +172,29 @@ impl<'a> Slices<'a> {
         self.trace.name_text(slice.row)
     }
 
+    /// What a call does.
+    #[must_use]
+    pub fn class(&self, call: &HostSlice) -> Class {
+        self.call_name(call).map_or(Class::Other, |(class, _)| class)
+    }
+
+    /// Whether a call copies and, by its name, waits for the copy.
+    #[must_use]
+    pub fn blocks(&self, call: &HostSlice) -> bool {
+        self.call_name(call).is_some_and(|(_, blocks)| blocks)
+    }
+
+    fn call_name(&self, call: &HostSlice) -> Option<(Class, bool)> {
+        self.call_names.get(self.trace.name(call.row).0 as usize).copied().flatten()
+    }
+
+    /// Whether each name has `part` in it, by name.
+    #[must_use]
+    pub fn names_with(&self, part: &str) -> Vec<bool> {
+        let strings = &self.trace.strings;
+        (0..strings.len() as u32).map(|id| strings.get(StringId(id)).contains(part)).collect()
+    }
+
     /// Nests slices of one family.
     #[must_use]
     pub fn nest(&self, slices: Vec<HostSlice>) -> Nested {
@@ -169,7 +205,7 @@ impl<'a> Slices<'a> {
     #[must_use]
     pub fn steps(&self) -> (Vec<HostSlice>, Vec<HostSlice>) {
         let names: Vec<bool> = (0..self.trace.strings.len() as u32)
-            .map(|id| is_step(self.trace.strings.get(trace::StringId(id))))
+            .map(|id| is_step(self.trace.strings.get(StringId(id))))
             .collect();
         let is_gpu_side =
             self.trace.by_raw_category(|raw| dialect::known(raw) == Some(Records::GpuAnnotation));
@@ -243,34 +279,47 @@ impl Nested {
     /// Nests slices; `thread_of` tells the thread of an event.
     #[inline(never)]
     #[must_use]
-    pub fn new(mut slices: Vec<HostSlice>, thread_of: impl Fn(Row) -> ThreadId) -> Self {
-        let key = |slice: &HostSlice| {
-            let thread = thread_of(slice.row);
-            (thread, slice.start_ns, std::cmp::Reverse(slice.end_ns), slice.row)
-        };
-        slices.sort_unstable_by_key(key);
-        let mut found = Self { parents: Vec::with_capacity(slices.len()), ..Self::default() };
-        let mut stack: Vec<usize> = Vec::new();
-        for (at, slice) in slices.iter().enumerate() {
-            let thread = thread_of(slice.row);
-            match found.threads.last_mut() {
-                Some((same, range)) if *same == thread => range.end = at + 1,
-                _ => {
-                    stack.clear();
-                    found.threads.push((thread, at..at + 1));
-                }
+    pub fn new(slices: Vec<HostSlice>, thread_of: impl Fn(Row) -> ThreadId) -> Self {
+        // By thread first: then most lists are sorted already, which the stable sort is quick on.
+        let mut of_thread: Vec<Vec<HostSlice>> = Vec::new();
+        for slice in &slices {
+            let thread = thread_of(slice.row) as usize;
+            if thread >= of_thread.len() {
+                of_thread.resize_with(thread + 1, Vec::new);
             }
-            while stack.last().is_some_and(|top| slices[*top].end_ns <= slice.start_ns) {
+            of_thread[thread].push(*slice);
+        }
+        let n = slices.len();
+        drop(slices);
+        let mut found = Self {
+            slices: Vec::with_capacity(n),
+            parents: Vec::with_capacity(n),
+            ..Self::default()
+        };
+        for (thread, mut own) in (0..).zip(of_thread) {
+            if !own.is_empty() {
+                own.sort_by_key(|slice| (slice.start_ns, Reverse(slice.end_ns), slice.row));
+                found.nest_thread(thread, &own);
+            }
+        }
+        found
+    }
+
+    fn nest_thread(&mut self, thread: ThreadId, own: &[HostSlice]) {
+        let first = self.slices.len();
+        let mut stack: Vec<usize> = Vec::new();
+        for slice in own {
+            while stack.last().is_some_and(|top| self.slices[*top].end_ns <= slice.start_ns) {
                 stack.pop();
             }
             let parent = stack.last().copied();
-            found.n_crossings +=
-                u64::from(parent.is_some_and(|top| slices[top].end_ns < slice.end_ns));
-            found.parents.push(Parent::new(parent));
-            stack.push(at);
+            let crosses = parent.is_some_and(|top| self.slices[top].end_ns < slice.end_ns);
+            self.n_crossings += u64::from(crosses);
+            self.parents.push(Parent::new(parent));
+            stack.push(self.slices.len());
+            self.slices.push(*slice);
         }
-        found.slices = slices;
-        found
+        self.threads.push((thread, first..self.slices.len()));
     }
 
     /// The slice that slice `at` lies in.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dialect::Records;
 use serde::Serialize;
 use timeline::absolute_ns;
-use timeline::intervals::{Interval, length, union};
+use timeline::intervals::{Collector, Interval, length};
 use trace::Details;
 
 use crate::slices::{Family, Slices};
@@ -65,8 +65,11 @@ impl ThreadRow {
 #[derive(Default)]
 struct Open {
     n: usize,
-    all: Vec<Interval>,
-    ops: Vec<Interval>,
+    n_ops: usize,
+    /// From the first start to the last end.
+    span: Option<Interval>,
+    all: Collector,
+    ops: Collector,
     categories: Vec<u64>,
 }
 
@@ -79,9 +82,13 @@ pub fn threads(slices: &Slices<'_>, details: &Details, own: &[i64]) -> Threads {
     for (slice, family) in &slices.all {
         let one = &mut open[slices.thread(slice.row) as usize];
         one.n += 1;
-        one.all.push(slice.interval());
+        let (start, end) = slice.interval();
+        one.span =
+            Some(one.span.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
+        one.all.add(start, end);
         if *family == Family::Op {
-            one.ops.push(slice.interval());
+            one.n_ops += 1;
+            one.ops.add(start, end);
         }
         let category = *categories.of.of(trace, slice.row);
         one.categories.resize(categories.names.len(), 0);
@@ -107,21 +114,11 @@ pub fn threads(slices: &Slices<'_>, details: &Details, own: &[i64]) -> Threads {
             name: names.last().cloned(),
             names,
             n: one.n,
-            n_ops: one.ops.len(),
-            first_ns: one
-                .all
-                .iter()
-                .map(|(start, _)| *start)
-                .min()
-                .and_then(|ns| absolute_ns(trace, ns)),
-            last_ns: one
-                .all
-                .iter()
-                .map(|(_, end)| *end)
-                .max()
-                .and_then(|ns| absolute_ns(trace, ns)),
-            busy_ns: length(&union(one.all)),
-            op_busy_ns: length(&union(one.ops)),
+            n_ops: one.n_ops,
+            first_ns: one.span.and_then(|(start, _)| absolute_ns(trace, start)),
+            last_ns: one.span.and_then(|(_, end)| absolute_ns(trace, end)),
+            busy_ns: length(&one.all.union()),
+            op_busy_ns: length(&one.ops.union()),
             op_self_ns,
             by_cat: categories.counts(&one.categories),
         })

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use timeline::intervals::{Interval, both, length, union, without};
+use timeline::intervals::{Collector, Interval, both, length, union, without};
 
-use crate::calls::{Class, is_blocking_copy, is_of_graph};
+use crate::calls::{Class, is_of_graph};
 use crate::links::{DeviceId, GpuSide, GpuSlice};
 use crate::numbers::{HalfNs, median, micro, share};
 use crate::slices::{Family, HostSlice, Slices};
@@ -291,16 +291,20 @@ impl<T> Covers<T> {
 #[must_use]
 pub fn causes(slices: &Slices<'_>, gpu: &GpuSide) -> Covers<Vec<Interval>> {
     let of = |those: &mut dyn Iterator<Item = HostSlice>| {
-        union(those.map(|slice| slice.interval()).collect())
+        let mut covered = Collector::default();
+        those.for_each(|slice| covered.add(slice.start_ns, slice.end_ns));
+        covered.union()
     };
-    let calls = |wanted: &dyn Fn(&str) -> bool| {
-        of(&mut slices.calls.iter().filter(|call| wanted(slices.name(call))).copied())
+    let calls = |wanted: &dyn Fn(&HostSlice) -> bool| {
+        of(&mut slices.calls.iter().filter(|call| wanted(call)).copied())
     };
+    let of_class = |classes: &[Class]| calls(&|call| classes.contains(&slices.class(call)));
     let family = |wanted: Family| {
         let those = slices.all.iter().filter(|(_, family)| *family == wanted);
         of(&mut those.map(|(slice, _)| *slice))
     };
-    let loads = |slice: &&HostSlice| slices.name(slice).contains("DataLoader");
+    let names = slices.names_with("DataLoader");
+    let loads = |slice: &&HostSlice| names[slices.trace.name(slice.row).0 as usize];
     let is_overhead =
         slices.trace.by_raw_category(|raw| dialect::known(raw) == Some(dialect::Records::Overhead));
     let slow_copy = |one: &&GpuSlice| {
@@ -308,12 +312,12 @@ pub fn causes(slices: &Slices<'_>, gpu: &GpuSide) -> Covers<Vec<Interval>> {
         crate::copies::is_copy(slices, one) && (name.contains("Pageable") || name.contains("DtoH"))
     };
     Covers {
-        sync: calls(&|name| Class::of(name) == Class::Sync),
-        blocking_memcpy: calls(&is_blocking_copy),
-        memcpy: calls(&|name| Class::of(name) == Class::Memcpy),
-        launch: calls(&|name| matches!(Class::of(name), Class::Launch | Class::GraphLaunch)),
-        malloc_free: calls(&|name| matches!(Class::of(name), Class::Malloc | Class::Free)),
-        module_load: calls(&|name| Class::of(name) == Class::ModuleLoad),
+        sync: of_class(&[Class::Sync]),
+        blocking_memcpy: calls(&|call| slices.blocks(call)),
+        memcpy: of_class(&[Class::Memcpy]),
+        launch: of_class(&[Class::Launch, Class::GraphLaunch]),
+        malloc_free: of_class(&[Class::Malloc, Class::Free]),
+        module_load: of_class(&[Class::ModuleLoad]),
         pageable_or_dtoh_memcpy_call: of(&mut gpu
             .linked()
             .filter(slow_copy)
@@ -363,9 +367,10 @@ pub fn verdicts(slices: &Slices<'_>, gpu: &GpuSide) -> Verdicts {
 
 fn loaders(slices: &Slices<'_>) -> Vec<Named> {
     let mut found: BTreeMap<(&str, String), NamedSum> = BTreeMap::new();
+    let names = slices.names_with("DataLoader");
     for (slice, _) in &slices.all {
         let name = slices.name(slice);
-        if name.contains("DataLoader") {
+        if names[slices.trace.name(slice.row).0 as usize] {
             let cat = slices.trace.raw_category_text(slice.row).to_lowercase();
             let sum = found.entry((name, cat)).or_default();
             sum.count += 1;
@@ -384,10 +389,12 @@ fn loaders(slices: &Slices<'_>) -> Vec<Named> {
 fn compiled(slices: &Slices<'_>) -> BTreeMap<String, NamedSum> {
     const PARTS: [&str; 3] = ["CompiledFxGraph", "Torch-Compiled Region", "TorchDynamo"];
     let mut found: BTreeMap<String, NamedSum> = BTreeMap::new();
+    let names = PARTS.map(|part| slices.names_with(part));
     for (slice, family) in &slices.all {
         let name = slices.name(slice);
+        let id = slices.trace.name(slice.row).0 as usize;
         let known = matches!(family, Family::Annotation | Family::Op);
-        if known && PARTS.iter().any(|part| name.contains(part)) {
+        if known && names.iter().any(|names| names[id]) {
             let sum = found.entry(without_hashes(name)).or_default();
             sum.count += 1;
             sum.sum_ns += slice.dur_ns();
@@ -524,7 +531,7 @@ impl Device<'_, '_> {
     }
 
     fn graphs(&self, kernels_linked: usize) -> Graphs {
-        let class = |call: &&HostSlice| Class::of(self.slices.name(call)) == Class::GraphLaunch;
+        let class = |call: &&HostSlice| self.slices.class(call) == Class::GraphLaunch;
         let those: Vec<i64> = self
             .gpu
             .on(self.id)

@@ -17,7 +17,8 @@ fn read(file: &[u8]) -> Value {
     for chunk in file.chunks(1 << 16) {
         reader.push(chunk);
     }
-    serde_json::to_value(host::host(&decoded.trace, &reader.finish())).unwrap()
+    serde_json::to_value(host::host(&host::HostIndex::of(&decoded.trace), &reader.finish()))
+        .unwrap()
 }
 
 /// Appends a line for each place where `found` is not `expected`. The reference cuts long lists; what it has comes first.

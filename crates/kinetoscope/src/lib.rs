@@ -37,7 +37,7 @@ pub use decode::{
     Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind, Severity, Source,
 };
 pub use diagnosis::{Action, Diagnosis, Facts, WallRow, diagnose, diagnosis_json};
-pub use host::{HostReport, host, wants_inputs};
+pub use host::{HostIndex, HostReport, host, wants_inputs};
 pub use ingest::{FileKind, NotText, Reader, text_of_file};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
 pub use repaired::{

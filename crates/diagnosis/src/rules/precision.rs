@@ -12,10 +12,10 @@ const TF32: [&str; 3] = ["tf32", "s1688", "s16816gemm_f32"];
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let nested = &facts.slices.ops;
-    let on_gpu = host::ops::device_of_each(nested, &facts.gpu);
+    let on_gpu = host::ops::device_of_each(nested, facts.gpu);
     let (mut all, mut floats) = (0, 0);
     let mut is_float = vec![false; nested.slices.len()];
-    for (at, operations) in flops::of_each(&facts.slices, facts.details) {
+    for (at, operations) in flops::of_each(facts.slices, facts.details) {
         if operations.is_err() || on_gpu[at] == 0 {
             continue;
         }

@@ -1,7 +1,9 @@
 //! Triage, and what follows from it.
 
 use kinetoscope::artifacts::UserFacts;
-use kinetoscope::{Decoded, Details, Facts, TriageReport, TriageSlices, overlap_windows};
+use kinetoscope::{
+    Decoded, Details, Facts, HostIndex, TriageReport, TriageSlices, overlap_windows,
+};
 
 use super::others::{self, OpenCompanion};
 use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, page};
@@ -150,8 +152,9 @@ impl OpenFile {
         let trace = &self.decoded.trace;
         let none = Details::default();
         let details = self.details.as_ref().unwrap_or(&none);
-        let of_host = kinetoscope::host(trace, details);
-        let found = kinetoscope::diagnose(&Facts::of(trace, details, &of_host, report));
+        let index = HostIndex::of(trace);
+        let of_host = kinetoscope::host(&index, details);
+        let found = kinetoscope::diagnose(&Facts::of(&index, details, &of_host, report));
         page::diagnosis(&found, &of_host)
     }
 
