@@ -74,6 +74,10 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// What to do, the most wall time first.
 pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
+    // Where the file does not tell what the GPU waited for, nothing shows that a change would pay. Nor does a first run.
+    if facts.devices().any(|device| !device.is_told()) {
+        return Vec::new();
+    }
     let mut all: Vec<Action> =
         findings.iter().filter_map(|finding| of_finding(facts, finding)).collect();
     all.extend(of_triage(facts));
@@ -87,6 +91,13 @@ pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
 /// What helps against a finding; `None` where it is a fact, or where another finding has the cure.
 fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let text = match (finding.rule, finding.verdict) {
+        (Rule::LaunchBound | Rule::HostBound, _) if facts.has_graphs() => {
+            "Graphs run already: shorten what the CPU does between them, or put more of the step into them."
+        }
+        (Rule::LaunchBound | Rule::HostBound, _) if facts.is_engine() => {
+            "Let the engine run this batch as a graph or compiled: check enforce_eager, the compilation mode and the sizes that it \
+             captures."
+        }
         (Rule::LaunchBound | Rule::HostBound, _) if facts.is_compiled() => {
             "Launch the compiled regions as graphs: torch.compile(mode=\"reduce-overhead\"), with static input sizes."
         }
@@ -104,12 +115,12 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
         (Rule::Copies, "h2d_pageable") if !advises_pinned(facts) => {
             "Copy from pinned memory: pin_memory=True in the DataLoader and .to(device, non_blocking=True)."
         }
-        (Rule::ColdStart, _) => {
-            "Warm up first, then profile: schedule(wait=1, warmup=3, active=3) and prof.step() after each step."
+        (Rule::DataLoader, _) if facts.loads_in_step() => {
+            "Load in worker processes: num_workers of the DataLoader is 0 here; set 1 or more, as many as keep up with the step."
         }
         (Rule::DataLoader, _) => {
-            "Load ahead of the step: more num_workers, prefetch_factor, pin_memory=True; move decoding and transforms to the workers \
-             or the GPU."
+            "The workers of the data loader do not keep up: more of them (num_workers), more batches ahead (prefetch_factor), or cheaper \
+             transforms."
         }
         (Rule::Communication, _) => {
             "Start the communication earlier, so that kernels run beside it. First compare ranks: what a rank waits for others is no \

@@ -7,7 +7,7 @@ use host::verdicts::{Busy, DeviceFigures, Window};
 use host::{HostIndex, HostReport, HostSlice, Slices};
 use timeline::intervals::{Interval, both, length, union, without};
 use trace::{Details, Trace};
-use triage::{TriageReport, WallPart, WallRow};
+use triage::{Framework, TriageReport, WallPart, WallRow};
 
 /// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
 /// where other launches take 2 to 10 us).
@@ -100,10 +100,43 @@ impl<'a> Facts<'a> {
         without > links.linked as u64
     }
 
-    /// Whether `torch.compile` ran the model.
+    /// Whether compiled regions launched at least half of the GPU slices.
     #[must_use]
     pub fn is_compiled(&self) -> bool {
-        !self.host.verdicts.compile_named.is_empty()
+        const PARTS: [&str; 2] = ["CompiledFxGraph", "Torch-Compiled Region"];
+        let names = PARTS.map(|part| self.slices.names_with(part));
+        let is_region = |slice: &&HostSlice| {
+            let name = self.trace.name(slice.row).0 as usize;
+            names.iter().any(|names| names[name])
+        };
+        let all = self.slices.annotations.iter().chain(&self.slices.ops.slices);
+        let regions = union(all.filter(is_region).map(HostSlice::interval).collect());
+        let inside = |at_ns: i64| {
+            let before = regions.partition_point(|(start, _)| *start <= at_ns);
+            before.checked_sub(1).is_some_and(|last| at_ns < regions[last].1)
+        };
+        let launches = self.gpu.linked().filter_map(|one| one.launch);
+        let n = launches.filter(|launch| inside(launch.start_ns)).count();
+        n > 0 && 2 * n >= self.host.links.linked
+    }
+
+    /// Whether graphs run.
+    #[must_use]
+    pub fn has_graphs(&self) -> bool {
+        self.host.verdicts.devices.values().any(|device| device.graphs.kernels_in_graphs > 0)
+    }
+
+    /// Whether a serving engine runs the model, which has settings of its own for graphs.
+    #[must_use]
+    pub fn is_engine(&self) -> bool {
+        matches!(self.triage.framework.framework, Framework::Vllm | Framework::Sglang)
+    }
+
+    /// Whether the data loader loads in the step itself, without workers.
+    #[must_use]
+    pub fn loads_in_step(&self) -> bool {
+        let named = &self.host.verdicts.dataloader_named;
+        named.iter().any(|row| row.name.contains("_SingleProcessDataLoaderIter"))
     }
 }
 
@@ -169,6 +202,16 @@ impl Device<'_> {
         let wall = &self.facts.triage.wall;
         let one = self.facts.gpu.devices.len() == 1;
         wall.iter().find(|row| row.part == part && (one || row.device == self.name))
+    }
+
+    /// The time of the bar in which the CPU's launches, or its work before them, keep the device waiting. No other cause has it.
+    #[must_use]
+    pub fn late_ns(&self) -> i64 {
+        [WallPart::Launch, WallPart::HostCompute]
+            .into_iter()
+            .filter_map(|part| self.wall(part))
+            .map(|row| row.total_ns)
+            .sum()
     }
 
     /// Communication that no other kernel hides, and the span of the device.

@@ -1,5 +1,6 @@
 //! The first sentence.
 
+use host::verdicts::Window;
 use report::units::{percent, time};
 use triage::WallPart;
 
@@ -58,5 +59,28 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         }
         WallPart::Unexplained => "stands still while nothing is recorded on the CPU",
     };
-    Some(format!("{gpu} {what} for {share} of {whole} ({ns})."))
+    let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}).");
+    if !most.of_steps {
+        text.push_str(&outside(facts, &most.device));
+    }
+    let of_cpu = matches!(most.part, WallPart::Launch | WallPart::HostCompute);
+    if of_cpu && of(Rule::Profiler, "inflated").is_some() {
+        text.push_str(" Recording Python stacks makes the CPU's part longer.");
+    }
+    Some(text)
+}
+
+/// Where the work of the GPU spans less than half of the recording: how much.
+fn outside(facts: &Facts<'_>, device: &str) -> String {
+    let figures = &facts.host.verdicts.devices;
+    let of = |window: Window| {
+        let device = figures.get(device).or_else(|| figures.values().next())?;
+        Some(device.busy.get(&window)?.window_ns)
+    };
+    match (of(Window::GpuSpanAll), of(Window::XRangeAll)) {
+        (Some(span), Some(range)) if span.saturating_mul(2) < range => {
+            format!(" The GPU's work spans {} of the {} recorded.", time(span), time(range))
+        }
+        _ => String::new(),
+    }
 }

@@ -88,7 +88,7 @@ impl WallPart {
             Self::Copies => "Exposed copies",
             Self::DataLoading => "Idle: data loading",
             Self::HostCompute => "Idle: CPU work",
-            Self::Launch => "Idle: launches",
+            Self::Launch => "Idle: CPU overhead of launches",
             Self::HostWaits => "Idle: CPU waited for the GPU",
             Self::Allocation => "Idle: memory allocation",
             Self::Loading => "Idle: loading and set-up",
@@ -109,7 +109,9 @@ impl WallPart {
             Self::HostCompute => {
                 "the CPU runs ops, Python, compiled code or other calls, in gaps of 1 ms or more"
             }
-            Self::Launch => "a gap below 1 ms before a launch that came late",
+            Self::Launch => {
+                "a gap below 1 ms before a launch that came late: ops, Python and the launching calls"
+            }
             Self::HostWaits => {
                 "the CPU is in a call that waits for the GPU, or was and then launched"
             }

@@ -26,17 +26,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             time(busy.busy_ns),
             time(busy.window_ns)
         );
-        if let Some(missing) = device.missing_ns() {
+        if device.missing_ns().is_some() {
+            let missing = device.gaps.all.queued_ns;
             return Some(
                 Finding::fact(Rule::Busy, "unknown", observation)
                     .confidence(Confidence::Low)
                     .on(device.name)
                     .means(format!(
-                        "This says little: for {} the next kernel or copy had already been launched, so the GPU most likely \
-                         worked on an earlier batch that is not in the file. Record a window that holds it.",
+                        "This says little: for {} of its idle time the next kernel or copy had been launched already. What it waited for is not in \
+ the file: an earlier batch, another process on the GPU, or another device.",
                         time(missing)
                     ))
-                    .with(format!("gaps.{}.all.ten", device.name), "launched but not started", time(missing)),
+                    .with(format!("gaps.{}.all.queued_ns", device.name), "launched but not started", time(missing)),
             );
         }
         if facts.is_capture() {

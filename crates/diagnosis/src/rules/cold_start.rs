@@ -18,8 +18,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             Finding::fact(Rule::ColdStart, "cold_start", text)
                 .level(Level::High)
                 .on(device.name)
-                .bound(covered)
-                .means("This is a first run. Warm up, and profile later steps: what this recording says of speed does not hold for them.")
+                .means("This is a first run: later steps do not wait for this. Warm up, and profile steps after that; only times of kernels hold for them.")
                 .with("runtime.classes", "idle time in them", time(covered)),
         )
     }).collect()

@@ -37,7 +37,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .level(Level::of_share(of_window(sum.device_ns)))
                 .bound(sum.device_ns)
                 .means(meaning)
-                .with("copies.copy__diag", verdict, count(sum.count)),
+                .with("copies.copy__diag", "such copies", count(sum.count)),
         );
     }
     // (Copies that other ops make, such as those into the buckets of DistributedDataParallel.)
@@ -85,9 +85,11 @@ fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)>
         Purpose::ToDevice => {
             ("h2d", "go to the GPU", "The file does not say whether from pinned memory.")
         }
-        Purpose::ToHostPageable | Purpose::ToHostPinned | Purpose::ToHost => {
-            ("d2h", "go to the CPU", "The CPU waits for them if it uses the values.")
-        }
+        Purpose::ToHostPageable | Purpose::ToHostPinned | Purpose::ToHost => (
+            "d2h",
+            "go to the CPU",
+            "The CPU waits for such a copy unless it is asynchronous and into pinned memory.",
+        ),
         Purpose::OnDevice => ("d2d", "stay on the GPU", ""),
         Purpose::Broadcast => ("broadcast", "repeat values", ""),
         Purpose::NoGpu

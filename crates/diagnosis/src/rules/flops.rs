@@ -1,6 +1,6 @@
 //! M14: floating point operations by the sizes of inputs.
 
-use report::units::{count, percent, time};
+use report::units::{count, percent};
 
 use crate::{Confidence, Facts, Finding, Rule};
 
@@ -11,12 +11,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let flops = &facts.host.flops;
     let mut found = Vec::new();
     if flops.counted > 0 {
-        let mut text =
-            format!("{:.3} TFLOP in {} ops", flops.total as f64 / 1e12, count(flops.counted));
+        let mut text = format!("{} in {} ops", operations(flops.total), count(flops.counted));
+        let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+        let covered = flops.device_ns as f64 / busy.max(1) as f64;
         if let Some(rate) = flops.tflops {
             text.push_str(&format!(
-                ": {rate:.1} TFLOP/s over {} of GPU time",
-                time(flops.device_ns)
+                "; while these run ({} of the busy time) {rate:.1} TFLOP/s",
+                percent(100.0 * covered.min(1.0))
             ));
         }
         text.push('.');
@@ -60,4 +61,15 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// `5.761 TFLOP`, `8.19 GFLOP`, `820 kFLOP`.
+fn operations(flops: i128) -> String {
+    let (unit, size) = match flops {
+        1_000_000_000_000.. => ("TFLOP", 1e12),
+        1_000_000_000.. => ("GFLOP", 1e9),
+        1_000_000.. => ("MFLOP", 1e6),
+        _ => ("kFLOP", 1e3),
+    };
+    format!("{:.3} {unit}", flops as f64 / size)
 }

@@ -11,15 +11,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter(|device| device.is_starved() && !device.is_launch_bound()).filter_map(|device| {
         let gaps = &device.gaps.all;
         let (_, busy) = device.busy()?;
-        let share = gaps.host_ns as f64 / busy.window_ns.max(1) as f64;
+        let late = device.late_ns();
+        let share = late as f64 / busy.window_ns.max(1) as f64;
         if share < LEAST_SHARE {
             return None;
         }
         let observation = format!(
-            "{} stands still for {} because the CPU launches the next work late ({} of its gaps are that).",
+            "{} stands still for {} because the CPU launches the next work late ({} of its window).",
             device.title(),
-            time(gaps.host_ns),
-            percent(100.0 * gaps.host_ns as f64 / gaps.total_ns.max(1) as f64),
+            time(late),
+            percent(100.0 * share),
         );
         let mut names: Vec<&str> = Vec::new();
         for gap in &gaps.ten {
@@ -34,13 +35,14 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             .level(Level::of_share(share))
             .confidence(Confidence::Medium)
             .on(device.name)
-            .bound(gaps.host_ns.min(busy.window_ns - busy.busy_ns))
+            .bound(late)
+            .with("wall", "idle until late launches", time(late))
             .with(format!("gaps.{}.all.host_ns", device.name), "gaps before the launch", time(gaps.host_ns))
             .with(format!("gaps.{}.all.bins", device.name), "gaps above 100 µs", time(gaps.bins.gt_100us.ns));
         Some(if names.is_empty() {
             finding
         } else {
-            finding.means(format!("Before the ten longest gaps end, the CPU is in {}.", names.join(", ")))
+            finding.means(format!("Just before the ten longest gaps end, the CPU is in {}.", names.join(", ")))
         })
     }).collect()
 }

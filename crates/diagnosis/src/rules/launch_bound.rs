@@ -18,18 +18,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             time(delay.ns() as i64),
             time(kernel.ns() as i64),
         );
-        let bound = device.gaps.all.host_ns;
+        let bound = device.late_ns();
         let (_, busy) = device.busy()?;
         Some(
             Finding::fact(Rule::LaunchBound, "launch_bound", observation)
                 .level(Level::of_share(bound as f64 / busy.window_ns.max(1) as f64))
                 .on(device.name)
-                .bound(bound.min(busy.window_ns - busy.busy_ns))
+                .bound(bound)
                 .means("Fewer or cheaper launches shorten the run; faster kernels do not.")
-                .with(path.clone(), "busy share", percent(100.0 * share))
+                .with(path.clone(), "GPU busy", percent(100.0 * share))
                 .with(path.clone(), "median delay", time(delay.ns() as i64))
                 .with(path, "median kernel", time(kernel.ns() as i64))
-                .with(format!("gaps.{}.all.host_ns", device.name), "gaps before the launch", time(bound)),
+                .with("wall", "idle until late launches", time(bound)),
         )
     }).collect()
 }

@@ -1,7 +1,7 @@
 //! M5: calls that wait for the GPU. They explain idle time only by the part of it that they cover; a wait under a busy GPU is a
 //! symptom. Waits at the edges of the recording do not count.
 
-use report::units::{count, percent, time};
+use report::units::{percent, plural, time};
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -28,19 +28,23 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let share = covered as f64 / window;
             let path = format!("verdicts.devices.{}.idle.cover_ns", device.name);
             let text = format!(
-                "The CPU waits for the GPU in {} calls for {}; {} stands still for {} of that.",
-                count(n),
+                "The CPU waits for the GPU in {} for {}; {} stands still for {} of that.",
+                plural(n, "call", "calls"),
                 time(waited),
                 if facts.gpu.devices.len() == 1 { "the GPU".to_owned() } else { device.title() },
                 time(covered),
             );
-            let finding = if share >= COSTS_SHARE {
+            let finding = if share >= COSTS_SHARE && device.is_starved() {
                 Finding::fact(Rule::Sync, "sync_bound", text)
                     .level(Level::of_share(share))
                     .bound(covered)
             } else {
-                Finding::fact(Rule::Sync, "host_blocked", text)
-                    .means("The CPU waits while the GPU works: the wait is not what costs time.")
+                let meaning = if share < COSTS_SHARE {
+                    "The CPU waits while the GPU works: the wait is not what costs time."
+                } else {
+                    ""
+                };
+                Finding::fact(Rule::Sync, "host_blocked", text).means(meaning)
             };
             let longest = calls.sync.longest.first();
             let finding = match longest {
