@@ -1,6 +1,6 @@
 //! What the rules read.
 
-use host::calls::Class;
+use host::class::Class;
 use host::gaps::DeviceGaps;
 use host::links::{DeviceId, GpuSide};
 use host::verdicts::{Busy, DeviceFigures, Window};

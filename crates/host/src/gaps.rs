@@ -8,7 +8,7 @@ use timeline::absolute_ns;
 use timeline::intervals::{Interval, length};
 use trace::Row;
 
-use crate::calls::Class;
+use crate::class::Class;
 use crate::links::{DeviceId, GpuSide, GpuSlice};
 use crate::slices::{Family, HostSlice, Slices, ThreadId};
 

@@ -11,6 +11,7 @@
 
 pub mod by_name;
 pub mod calls;
+pub mod class;
 pub mod copies;
 pub mod flops;
 pub mod frames;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use trace::{Details, Flags, Phase, Trace, each_row};
 
-use crate::calls::{self, Calls, Class};
+use crate::calls::{self, Calls};
+use crate::class::Class;
 use crate::copies::{self, Copies};
 use crate::flops::{self, Flops};
 use crate::frames::{self, Frames, Ids};

@@ -7,7 +7,7 @@ use dialect::{Records, kineto};
 use timeline::before_window::{duration_ns, is_gpu_slice};
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
-use crate::calls::{Class, is_blocking_copy};
+use crate::class::{Class, is_blocking_copy};
 
 /// One slice of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use timeline::intervals::{Collector, Interval, both, length, union, without};
 
-use crate::calls::{Class, is_of_graph};
+use crate::calls::is_of_graph;
+use crate::class::Class;
 use crate::links::{DeviceId, GpuSide, GpuSlice};
 use crate::numbers::{HalfNs, median, micro, share};
 use crate::slices::{Family, HostSlice, Slices};

@@ -3,7 +3,7 @@
 use report::units::{count, time};
 
 use crate::{Facts, Finding, Level, Rule};
-use host::calls::Class;
+use host::class::Class;
 
 /// Functions of PyTorch that compile. (Frames of `aot_autograd.py` also run compiled code.)
 const COMPILERS: [&str; 2] = ["torch/_dynamo/convert_frame.py", "compile_fx_inner"];
