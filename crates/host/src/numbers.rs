@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Rounds to three decimals, half to even in the decimal sense of the shortest text.
+/// Rounds to three decimals.
 #[must_use]
 pub fn milli(value: f64) -> f64 {
     (value * 1e3).round_ties_even() / 1e3

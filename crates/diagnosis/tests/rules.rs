@@ -1,0 +1,113 @@
+//! Rules on tiny traces: each fires on what it is about, and not on the same trace without it.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+use diagnosis::{Diagnosis, Facts, WallPart, diagnose};
+use fixture::{Fixture, kernel, slice};
+use trace::Details;
+use triage::{Sources, TriageOptions, triage};
+
+fn diagnosis(fixture: Fixture) -> Diagnosis {
+    let trace = fixture.finish();
+    let details = Details::default();
+    let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
+    let index = host::HostIndex::of(&trace);
+    let report = host::host(&index, &details);
+    diagnose(&Facts::of(&index, &details, &report, &triaged))
+}
+
+/// The verdicts of a rule.
+fn verdicts(diagnosis: &Diagnosis, rule: &str) -> Vec<&'static str> {
+    let own = diagnosis.findings.iter().filter(|finding| finding.rule.id() == rule);
+    own.map(|finding| finding.verdict).collect()
+}
+
+/// A kernel and its launch.
+fn launch(fixture: &mut Fixture, name: &str, link: i64, called: i64, at: i64, dur: i64) {
+    let call = slice("cuda_runtime", "cudaLaunchKernel").at(called, 2_000).on(1, 1);
+    fixture.push(call.link(link));
+    fixture.push(kernel(name).at(at, dur).link(link));
+}
+
+/// Twenty kernels of 5 us, each launched `every_ns` after the one before.
+fn paced(every_ns: i64) -> Fixture {
+    let mut fixture = Fixture::default();
+    for n in 0..20 {
+        launch(&mut fixture, "k", n + 1, n * every_ns, n * every_ns + 4_000, 5_000);
+    }
+    fixture
+}
+
+#[test]
+fn short_kernels_far_apart_are_limited_by_launches_and_the_bound_is_a_part_of_the_bar() {
+    let found = diagnosis(paced(50_000));
+    assert_eq!(verdicts(&found, "M2"), ["launch_bound"]);
+    assert_eq!(verdicts(&found, "M17"), ["no_graph"]);
+    let late = found.wall.iter().find(|row| row.part == WallPart::Launch).unwrap();
+    let action = &found.actions[0];
+    assert_eq!((action.rule.as_str(), action.bound_ns), ("M2", late.total_ns));
+    assert!(found.headline.unwrap().starts_with("The GPU waits for the next launch for 8"));
+}
+
+#[test]
+fn the_same_kernels_one_after_the_other_are_not() {
+    let found = diagnosis(paced(5_500));
+    assert_eq!(verdicts(&found, "M1"), ["ok"]);
+    assert!(verdicts(&found, "M2").is_empty() && found.actions.is_empty(), "{:?}", found.actions);
+}
+
+#[test]
+fn a_data_loader_between_two_kernels_is_the_first_thing_to_say() {
+    let with = |loader: bool| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "k", 1, 0, 4_000, 1_000_000);
+        if loader {
+            let name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+            fixture.push(slice("user_annotation", name).at(1_004_000, 9_000_000).on(1, 1));
+        }
+        launch(&mut fixture, "k", 2, 10_010_000, 10_014_000, 1_000_000);
+        diagnosis(fixture)
+    };
+    let found = with(true);
+    assert_eq!(verdicts(&found, "M9"), ["dataloader_bound"]);
+    assert!(found.headline.unwrap().starts_with("The GPU waits for the data loader for 81"));
+    assert_eq!(found.actions[0].bound_ns, 9_000_000);
+    assert!(found.actions[0].action.contains("num_workers of the DataLoader is 0"));
+    assert!(verdicts(&with(false), "M9").is_empty());
+}
+
+#[test]
+fn exposed_communication_counts_without_what_runs_beside_it() {
+    let with = |compute: bool| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "gemm", 1, 0, 4_000, 100_000);
+        launch(&mut fixture, "ncclDevKernel_AllReduce_Sum_f32", 2, 3_000, 104_000, 100_000);
+        if compute {
+            launch(&mut fixture, "gemm", 3, 6_000, 104_000, 100_000);
+        }
+        diagnosis(fixture)
+    };
+    let found = with(false);
+    let finding = found.findings.iter().find(|finding| finding.rule.id() == "M10").unwrap();
+    assert_eq!((finding.verdict, finding.bound_ns), ("exposed", Some(100_000)));
+    assert!(verdicts(&with(true), "M10").is_empty());
+}
+
+#[test]
+fn work_that_was_launched_long_before_it_ran_makes_the_busy_share_unknown_and_advises_nothing() {
+    let mut fixture = Fixture::default();
+    launch(&mut fixture, "k", 1, 0, 4_000, 100_000);
+    launch(&mut fixture, "k", 2, 10_000, 50_000_000, 100_000);
+    let found = diagnosis(fixture);
+    assert_eq!(verdicts(&found, "M1"), ["unknown"]);
+    assert!(found.actions.is_empty());
+}
+
+#[test]
+fn without_a_gpu_the_cpu_is_told_and_nothing_else() {
+    let mut fixture = Fixture::default();
+    fixture.push(slice("cpu_op", "aten::mm").at(0, 1_000).on(1, 1));
+    let found = diagnosis(fixture);
+    assert_eq!(verdicts(&found, "M1"), ["no_gpu"]);
+    assert!(found.wall.is_empty() && found.headline.is_none());
+}
