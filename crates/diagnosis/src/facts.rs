@@ -204,14 +204,13 @@ impl Device<'_> {
         wall.iter().find(|row| row.part == part && (one || row.device == self.name))
     }
 
-    /// The time of the bar in which the CPU's launches, or its work before them, keep the device waiting. No other cause has it.
+    /// The time of the bar in which the CPU's launches, or its work before them, keep the device waiting, and its share of the
+    /// bar's window in percent. No other cause has that time.
     #[must_use]
-    pub fn late_ns(&self) -> i64 {
-        [WallPart::Launch, WallPart::HostCompute]
-            .into_iter()
-            .filter_map(|part| self.wall(part))
-            .map(|row| row.total_ns)
-            .sum()
+    pub fn late(&self) -> (i64, f64) {
+        let parts = [WallPart::Launch, WallPart::HostCompute];
+        let rows = parts.into_iter().filter_map(|part| self.wall(part));
+        rows.fold((0, 0.0), |(ns, pct), row| (ns + row.total_ns, pct + row.share_pct))
     }
 
     /// Communication that no other kernel hides, and the span of the device.

@@ -11,6 +11,8 @@ const COMPACT_PARTS: usize = 6;
 
 /// Narrower parts have no room for a name.
 const LABEL_FROM_PCT: f64 = 7.0;
+/// What a letter of the name takes.
+const LETTER_PCT: f64 = 0.85;
 /// Narrower parts have none on a narrow screen.
 const WIDE_FROM_PCT: f64 = 30.0;
 
@@ -71,7 +73,7 @@ fn segment(part: &Part, x: f64) -> Html {
             if let Some(fill) = paint.hatch_fill() {
                 <rect width="100%" height="100%" fill={fill} />
             }
-            if part.share_pct >= LABEL_FROM_PCT {
+            if part.share_pct >= LABEL_FROM_PCT.max(LETTER_PCT * part.title.len() as f64) {
                 <text x="8" y="27" class={classes!("segment-label", (part.share_pct < WIDE_FROM_PCT).then_some("narrow"), format!("on-{}", paint.hue.id()))}>
                     { &part.title }
                 </text>

@@ -31,7 +31,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .means("Part of it may be waiting for other ranks: only their traces tell.")
                     .with(
                         format!("verdicts.devices.{}.M10", device.name),
-                        "exposed",
+                        "exposed communication",
                         time(exposed),
                     ),
             )

@@ -10,17 +10,16 @@ const LEAST_SHARE: f64 = 0.1;
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter(|device| device.is_starved() && !device.is_launch_bound()).filter_map(|device| {
         let gaps = &device.gaps.all;
-        let (_, busy) = device.busy()?;
-        let late = device.late_ns();
-        let share = late as f64 / busy.window_ns.max(1) as f64;
+        let (late, late_pct) = device.late();
+        let share = late_pct / 100.0;
         if share < LEAST_SHARE {
             return None;
         }
         let observation = format!(
-            "{} stands still for {} because the CPU launches the next work late ({} of its window).",
+            "{} stands still for {} because the CPU launches the next work late ({} of its wall time).",
             device.title(),
             time(late),
-            percent(100.0 * share),
+            percent(late_pct),
         );
         let mut names: Vec<&str> = Vec::new();
         for gap in &gaps.ten {

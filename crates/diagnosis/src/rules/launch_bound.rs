@@ -18,11 +18,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             time(delay.ns() as i64),
             time(kernel.ns() as i64),
         );
-        let bound = device.late_ns();
-        let (_, busy) = device.busy()?;
+        let (bound, late_pct) = device.late();
         Some(
             Finding::fact(Rule::LaunchBound, "launch_bound", observation)
-                .level(Level::of_share(bound as f64 / busy.window_ns.max(1) as f64))
+                .level(Level::of_share(late_pct / 100.0))
                 .on(device.name)
                 .bound(bound)
                 .means("Fewer or cheaper launches shorten the run; faster kernels do not.")
