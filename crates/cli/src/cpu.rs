@@ -1,13 +1,10 @@
 //! `kinetoscope cpu`.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use kinetoscope::{HostIndex, cpu_json, host};
 
-use crate::failure::Usage;
-use crate::guard::Guard;
 use crate::{input, traces};
 
 #[derive(clap::Args)]
@@ -27,20 +24,7 @@ pub struct Arguments {
 /// # Errors
 /// When a file cannot be read or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    Guard::of(arguments.traces.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
-    let chosen = arguments.traces.chosen()?;
-    if arguments.json && chosen.len() > 1 {
-        let text = "--json needs one trace: name it, or select a rank with --rank";
-        return Err(Usage(text.to_owned()).into());
-    }
-    let mut stdout = std::io::stdout();
-    for (at, one) in chosen.iter().enumerate() {
-        if at > 0 {
-            stdout.write_all(b"\n")?;
-        }
-        stdout.write_all(of_trace(&one.path, arguments)?.as_bytes())?;
-    }
-    Ok(())
+    traces::print_each(&arguments.traces, arguments.json, |path| of_trace(path, arguments))
 }
 
 fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {

@@ -1,15 +1,11 @@
 //! `kinetoscope diagnose`.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
-use kinetoscope::{
-    Facts, HostIndex, Sources, TriageOptions, diagnose, diagnosis_json, host, triage,
-};
+use kinetoscope::artifacts::{Part, UserFacts, order_triage};
+use kinetoscope::{Facts, HostIndex, Sources, diagnose, diagnosis_json, host};
 
-use crate::failure::Usage;
-use crate::guard::Guard;
 use crate::{input, traces};
 
 #[derive(clap::Args)]
@@ -26,20 +22,7 @@ pub struct Arguments {
 /// # Errors
 /// When a file cannot be read or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    Guard::of(arguments.traces.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
-    let chosen = arguments.traces.chosen()?;
-    if arguments.json && chosen.len() > 1 {
-        let text = "--json needs one trace: name it, or select a rank with --rank";
-        return Err(Usage(text.to_owned()).into());
-    }
-    let mut stdout = std::io::stdout();
-    for (at, one) in chosen.iter().enumerate() {
-        if at > 0 {
-            stdout.write_all(b"\n")?;
-        }
-        stdout.write_all(of_trace(&one.path, arguments.json)?.as_bytes())?;
-    }
-    Ok(())
+    traces::print_each(&arguments.traces, arguments.json, |path| of_trace(path, arguments.json))
 }
 
 fn of_trace(path: &Path, json: bool) -> Result<String> {
@@ -49,10 +32,9 @@ fn of_trace(path: &Path, json: bool) -> Result<String> {
     let trace = &decoded.trace;
     let index = HostIndex::of(trace);
     let report = host(&index, &details);
-    let file_name = Some(path.to_string_lossy().into_owned());
-    let options = TriageOptions { file_name, ..TriageOptions::default() };
-    let triaged =
-        triage(trace, &options, &Sources { details: Some(&details), ..Sources::default() });
+    let sources = Sources { details: Some(&details), ..Sources::default() };
+    let (name, facts) = (path.to_string_lossy(), UserFacts::default());
+    let triaged = order_triage(trace, &name, &sources, &facts, Part::default())?;
     let diagnosis = diagnose(&Facts::of(&index, &details, &report, &triaged));
     if json {
         return Ok(diagnosis_json(&diagnosis)?);

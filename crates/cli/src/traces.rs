@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -12,6 +12,7 @@ use kinetoscope::artifacts::FIXED_TRACE;
 use kinetoscope::{Decoded, Decoder, FileKind, NotATrace, is_no_trace_by_name, rank, rank_of_name};
 
 use crate::failure::Usage;
+use crate::guard::Guard;
 
 /// The traces on the command line.
 #[derive(clap::Args)]
@@ -42,6 +43,31 @@ impl Wanted {
     pub fn chosen(&self) -> Result<Vec<Chosen>> {
         choose(&self.trace, self.choice.ranks())
     }
+}
+
+/// Prints the document of each chosen trace, with an empty line between two; of one trace only where it is JSON.
+///
+/// # Errors
+/// When several traces are chosen and `json` is set, as [`choose`], as `document`, or when stdout is closed.
+pub fn print_each(
+    wanted: &Wanted,
+    json: bool,
+    document: impl Fn(&Path) -> Result<String>,
+) -> Result<()> {
+    Guard::of(wanted.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
+    let chosen = wanted.chosen()?;
+    if json && chosen.len() > 1 {
+        let text = "--json needs one trace: name it, or select a rank with --rank";
+        return Err(Usage(text.to_owned()).into());
+    }
+    let mut stdout = std::io::stdout();
+    for (at, one) in chosen.iter().enumerate() {
+        if at > 0 {
+            stdout.write_all(b"\n")?;
+        }
+        stdout.write_all(document(&one.path)?.as_bytes())?;
+    }
+    Ok(())
 }
 
 impl Choice {
