@@ -56,6 +56,12 @@ pub fn does(call: &str) -> Option<Does> {
     CALLS.iter().find(|(part, _)| call.contains(part)).map(|(_, does)| *does)
 }
 
+/// Whether a call that copies waits for the copy, by its name: `cudaMemcpy`, `hipMemcpyWithStream`.
+#[must_use]
+pub fn blocks(copy: &str) -> bool {
+    !copy.contains("Async")
+}
+
 /// Calls that give memory back to the driver.
 pub const FREES: &[&str] = &["cudaFree", "hipFree"];
 
@@ -131,6 +137,12 @@ mod tests {
                 assert_eq!(does(call), expected, "{call}");
             }
         }
+    }
+
+    #[test]
+    fn copies_block_unless_their_name_says_otherwise() {
+        assert!(blocks("cudaMemcpy") && blocks("hipMemcpyWithStream"));
+        assert!(!blocks("cudaMemcpyAsync") && !blocks("hipMemcpyDtoHAsync"));
     }
 
     #[test]

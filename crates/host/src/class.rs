@@ -1,6 +1,6 @@
 //! What calls of runtimes and drivers do, by their names.
 
-use dialect::calls::{Does, does};
+use dialect::calls::{Does, blocks, does};
 use serde::Serialize;
 
 /// What a call does, as the tables of calls have it.
@@ -74,5 +74,5 @@ impl Class {
 /// Whether a call copies and, by its name, waits for the copy: `cudaMemcpy`, `hipMemcpyWithStream`.
 #[must_use]
 pub fn is_blocking_copy(call: &str) -> bool {
-    Class::of(call) == Class::Memcpy && !call.contains("Async")
+    Class::of(call) == Class::Memcpy && blocks(call)
 }

@@ -204,7 +204,7 @@ fn named(name: &str) -> Named {
         step: number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
         loader: name.contains("DataLoader"),
         call,
-        blocks: call == Some(Cover::Copy) && !name.contains("Async"),
+        blocks: call == Some(Cover::Copy) && calls::blocks(name),
     }
 }
 
