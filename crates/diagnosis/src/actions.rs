@@ -39,11 +39,7 @@ impl Action {
             hypothesis: self.observation.clone(),
             action: format!("{}{place}", self.action),
             validation: self.check.sentence(),
-            confidence: match self.confidence {
-                Confidence::Low => report::Confidence::Low,
-                Confidence::Medium => report::Confidence::Medium,
-                Confidence::High => report::Confidence::High,
-            },
+            confidence: self.confidence,
             evidence: vec![self.check.path.clone()],
         }
     }
@@ -74,7 +70,7 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// What to do, the most wall time first.
 pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
-    // Where the file does not tell what the GPU waited for, nothing shows that a change would pay. Nor does a first run.
+    // Where the file does not tell what the GPU waited for, nothing shows that a change would pay.
     if facts.devices().any(|device| !device.is_told()) {
         return Vec::new();
     }

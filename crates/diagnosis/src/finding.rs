@@ -1,5 +1,6 @@
 //! What a rule says.
 
+use report::Confidence;
 use serde::Serialize;
 
 macro_rules! rules {
@@ -106,18 +107,6 @@ impl Level {
     }
 }
 
-/// How sure a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Confidence {
-    /// A hypothesis: the sentence names what would settle it.
-    Low,
-    /// One term is inferred.
-    Medium,
-    /// Every term is measured.
-    High,
-}
-
 /// A figure that a finding rests on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
@@ -138,7 +127,7 @@ pub struct Finding {
     pub verdict: &'static str,
     /// How much it matters.
     pub level: Level,
-    /// How sure it is.
+    /// High: every term is measured. Medium: one is inferred. Low: a hypothesis, and the sentence names what would settle it.
     pub confidence: Confidence,
     /// The device, where it is about one.
     pub device: Option<String>,

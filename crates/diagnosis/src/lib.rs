@@ -19,7 +19,8 @@ mod sections;
 pub use actions::{Action, Place};
 pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
 pub use facts::Facts;
-pub use finding::{Confidence, Evidence, Finding, Level, Rule};
+pub use finding::{Evidence, Finding, Level, Rule};
+pub use report::Confidence;
 pub use triage::{WallPart, WallRow};
 
 /// What is said of a run.
