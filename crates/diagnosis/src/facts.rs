@@ -3,9 +3,9 @@
 use host::class::Class;
 use host::gaps::DeviceGaps;
 use host::links::{DeviceId, GpuSide};
-use host::verdicts::{Busy, DeviceFigures, Window};
+use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
-use timeline::intervals::{Interval, both, length, union, without};
+use timeline::intervals::{Interval, both, holds, length, union, without};
 use trace::{Details, Trace};
 use triage::{Framework, TriageReport, WallPart, WallRow};
 
@@ -33,12 +33,8 @@ pub struct Facts<'a> {
     pub slices: &'a Slices<'a>,
     /// GPU slices and their launches.
     pub gpu: &'a GpuSide,
-    /// The steps of the host.
-    pub steps: Vec<HostSlice>,
     /// Calls that load code, or allocate or free: what first calls do.
     cold: Vec<Interval>,
-    /// Ranges of the data loader.
-    loader: Vec<Interval>,
 }
 
 impl<'a> Facts<'a> {
@@ -52,17 +48,13 @@ impl<'a> Facts<'a> {
     ) -> Self {
         let HostIndex { slices, gpu } = index;
         let trace = slices.trace;
-        let (steps, _) = slices.steps();
         let is_cold = |call: &&HostSlice| match slices.class(call) {
             Class::Launch => call.dur_ns() >= COLD_LAUNCH_NS,
             Class::ModuleLoad | Class::Malloc | Class::Free => true,
             _ => false,
         };
         let cold = union(slices.calls.iter().filter(is_cold).map(HostSlice::interval).collect());
-        let loads = |slice: &&HostSlice| slices.name(slice).contains("DataLoader");
-        let ranges = slices.annotations.iter().chain(&slices.ops.slices).filter(loads);
-        let loader = union(ranges.map(HostSlice::interval).collect());
-        Self { trace, details, host, triage, slices, gpu, steps, cold, loader }
+        Self { trace, details, host, triage, slices, gpu, cold }
     }
 
     /// The devices of the file with their figures.
@@ -87,8 +79,8 @@ impl<'a> Facts<'a> {
     /// Time of the steps in which the host is in the data loader, and the length of the steps.
     #[must_use]
     pub fn loading(&self) -> (i64, i64) {
-        let steps = union(self.steps.iter().map(HostSlice::interval).collect());
-        (length(&both(&steps, &self.loader)), length(&steps))
+        let steps = union(self.slices.steps.iter().map(HostSlice::interval).collect());
+        (length(&both(&steps, &loading(self.slices))), length(&steps))
     }
 
     /// Whether most launches have no work in the file, as in the capture of a graph.
@@ -111,12 +103,8 @@ impl<'a> Facts<'a> {
         };
         let all = self.slices.annotations.iter().chain(&self.slices.ops.slices);
         let regions = union(all.filter(is_region).map(HostSlice::interval).collect());
-        let inside = |at_ns: i64| {
-            let before = regions.partition_point(|(start, _)| *start <= at_ns);
-            before.checked_sub(1).is_some_and(|last| at_ns < regions[last].1)
-        };
         let launches = self.gpu.linked().filter_map(|one| one.launch);
-        let n = launches.filter(|launch| inside(launch.start_ns)).count();
+        let n = launches.filter(|launch| holds(&regions, launch.start_ns)).count();
         n > 0 && 2 * n >= self.host.links.linked
     }
 

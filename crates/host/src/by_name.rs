@@ -1,11 +1,11 @@
 //! Values by interned name.
 
-use trace::{StringId, Trace};
+use trace::{SmallIndex, StringId, Trace};
 
 /// A value for each name that was asked for, in that order.
 pub struct ByName<T> {
     /// By name: number in `values`.
-    numbers: Vec<Option<std::num::NonZeroU32>>,
+    numbers: Vec<Option<SmallIndex>>,
     values: Vec<(StringId, T)>,
 }
 
@@ -19,11 +19,12 @@ impl<T: Default> ByName<T> {
     /// The value of a name; the default one if it is new.
     pub fn entry(&mut self, name: StringId) -> &mut T {
         let at = match self.numbers[name.0 as usize] {
-            Some(number) => number.get() as usize - 1,
+            Some(number) => number.at(),
             None => {
+                let at = self.values.len();
+                self.numbers[name.0 as usize] = SmallIndex::new(at as u32);
                 self.values.push((name, T::default()));
-                self.numbers[name.0 as usize] = std::num::NonZeroU32::new(self.values.len() as u32);
-                self.values.len() - 1
+                at
             }
         };
         &mut self.values[at].1
@@ -33,7 +34,7 @@ impl<T: Default> ByName<T> {
     #[must_use]
     pub fn get(&self, name: StringId) -> Option<&T> {
         let number = (*self.numbers.get(name.0 as usize)?)?;
-        self.values.get(number.get() as usize - 1).map(|(_, value)| value)
+        self.values.get(number.at()).map(|(_, value)| value)
     }
 
     /// Names and values, in order of first use.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dialect::Records;
 use serde::Serialize;
 use timeline::absolute_ns;
+use timeline::intervals::{holds, union};
 
 use crate::by_name::ByName;
 use crate::class::{Class, is_blocking_copy};
@@ -137,13 +138,12 @@ pub struct Queue {
 /// Calls that wait for the GPU, told apart: the edges of the recording, and all others. Both by start.
 #[must_use]
 pub fn syncs(slices: &Slices<'_>) -> (Vec<HostSlice>, Vec<HostSlice>) {
-    let class = |call: &HostSlice| slices.class(call);
-    let work = slices.calls.iter().filter(|call| class(call).makes_work());
+    let work = slices.calls.iter().filter(|call| slices.class(call).makes_work());
     let starts = work.map(|call| call.start_ns);
     let (first, last) =
         starts.fold((i64::MAX, i64::MIN), |(first, last), at| (first.min(at), last.max(at)));
     let mut syncs: Vec<HostSlice> =
-        slices.calls.iter().filter(|call| class(call) == Class::Sync).copied().collect();
+        slices.calls.iter().filter(|call| slices.class(call) == Class::Sync).copied().collect();
     trace::sort_by_key(&mut syncs, |call| (call.start_ns, call.row));
     syncs.into_iter().partition(|call| {
         dialect::calls::synchronizes_device(slices.name(call))
@@ -151,11 +151,12 @@ pub fn syncs(slices: &Slices<'_>) -> (Vec<HostSlice>, Vec<HostSlice>) {
     })
 }
 
-/// The table of calls. `steps` are those of the host.
+/// The table of calls.
 #[must_use]
-pub fn calls(slices: &Slices<'_>, gpu: &GpuSide, steps: &[HostSlice]) -> Calls {
+pub fn calls(slices: &Slices<'_>, gpu: &GpuSide) -> Calls {
     let trace = slices.trace;
-    let in_step = |call: &&HostSlice| steps.iter().any(|step| step.holds(call.start_ns));
+    let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
+    let in_step = |call: &&HostSlice| holds(&steps, call.start_ns);
     let mut names: ByName<Vec<HostSlice>> = ByName::new(trace);
     for call in &slices.calls {
         names.entry(trace.name(call.row)).push(*call);

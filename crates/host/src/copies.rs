@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use timeline::intervals::{Interval, both, length, union};
+use timeline::intervals::{Interval, both, length, touching, union};
 use trace::Details;
 
 use crate::links::{GpuSide, GpuSlice};
@@ -202,9 +202,8 @@ impl<'a> OpWork<'a> {
         }
         for at in 0..nested.slices.len() {
             if name(at) == COPY_OPS[0] {
-                for outer in nested.chain(at) {
-                    found.copies[outer] = true;
-                }
+                found.copies[at] = true;
+                nested.mark_around(at, &mut found.copies);
             }
         }
         found
@@ -316,11 +315,9 @@ fn kinds(slices: &Slices<'_>, gpu: &GpuSide, details: &Details) -> Vec<CopyKind>
             kind.bytes += bytes;
             kind.n_bytes += 1;
         }
-        let (start, end) = one.slice.interval();
-        let kernels = &kernels[one.device as usize];
-        let from = kernels.partition_point(|(_, over)| *over <= start);
-        let to = kernels.partition_point(|(begun, _)| *begun < end).max(from);
-        kind.exposed_ns += one.slice.dur_ns() - length(&both(&kernels[from..to], &[(start, end)]));
+        let own = one.slice.interval();
+        let kernels = touching(&kernels[one.device as usize], own);
+        kind.exposed_ns += one.slice.dur_ns() - length(&both(kernels, &[own]));
         let launch = one.launch.map_or("None", |launch| slices.name(&launch));
         *kind.launches.entry(launch.to_owned()).or_default() += 1;
     }

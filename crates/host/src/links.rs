@@ -1,12 +1,14 @@
 //! GPU slices with the call that launched each, and the op that made the call.
 
+use std::collections::BTreeMap;
+
 use timeline::Options;
 use timeline::before_window::{BeforeWindowSlices, duration_ns};
 use timeline::device::platform;
 use timeline::gpu::Gpu;
 use timeline::intervals::{Interval, union};
 use timeline::launches::Launches;
-use trace::{Flags, Row, StreamId, each_of};
+use trace::{Flags, Row, StreamId, TrackId, each_of};
 
 use crate::slices::{HostSlice, Slices};
 
@@ -46,6 +48,10 @@ pub struct GpuSide {
     pub devices: Vec<String>,
     /// By device: when it was busy, with any work and with work that the file's calls launched.
     busy: Vec<(Vec<Interval>, Vec<Interval>)>,
+    /// By device: the start of each slice, and its number, sorted.
+    by_start: Vec<Vec<(i64, usize)>>,
+    /// By device: the start of the launch of each slice that has one, and its number, sorted.
+    by_launch: Vec<Vec<(i64, usize)>>,
 }
 
 impl GpuSide {
@@ -60,24 +66,34 @@ impl GpuSide {
             Some(StreamId(id)) => trace.streams[usize::from(id)].device.display(&trace.strings),
             None => trace.process_of(trace.track(row)).pid.display(&trace.strings),
         };
-        // One lookup per stream, not per slice.
-        let mut names: Vec<(Option<StreamId>, String)> = Vec::new();
-        let mut found =
-            Self { slices: Vec::with_capacity(gpu.len()), devices: Vec::new(), busy: Vec::new() };
+        // One text per stream, or track, not per slice.
+        let mut names: BTreeMap<(Option<StreamId>, Option<TrackId>), String> = BTreeMap::new();
+        let key = |row: Row| {
+            let stream = trace.stream(row);
+            (stream, stream.is_none().then(|| trace.track(row)))
+        };
         let mut rows = Vec::with_capacity(gpu.len());
         gpu.each_row(|row| rows.push(row));
-        let mut name_of = Vec::with_capacity(gpu.len());
         each_of(&rows, |row| {
-            let stream = trace.stream(row);
-            let known = names.iter().position(|(id, _)| id.is_some() && *id == stream);
-            name_of.push(known.unwrap_or_else(|| {
-                names.push((stream, device_of(row)));
-                names.len() - 1
-            }));
+            names.entry(key(row)).or_insert_with(|| device_of(row));
         });
-        found.devices = names.iter().map(|(_, name)| name.clone()).collect();
-        trace::sort(&mut found.devices);
-        found.devices.dedup();
+        let mut devices: Vec<String> = names.values().cloned().collect();
+        trace::sort(&mut devices);
+        devices.dedup();
+        let n = devices.len();
+        let mut found = Self {
+            slices: Vec::with_capacity(gpu.len()),
+            devices,
+            busy: Vec::new(),
+            by_start: vec![Vec::new(); n],
+            by_launch: vec![Vec::new(); n],
+        };
+        let numbers: BTreeMap<_, DeviceId> = names
+            .into_iter()
+            .map(|(key, name)| {
+                (key, found.devices.binary_search(&name).unwrap_or_default() as DeviceId)
+            })
+            .collect();
         for (at, row) in rows.into_iter().enumerate() {
             let start_ns = trace.ts_ns(row);
             let slice = HostSlice {
@@ -85,7 +101,6 @@ impl GpuSide {
                 start_ns,
                 end_ns: start_ns.saturating_add(duration_ns(trace, row)),
             };
-            let device = found.devices.binary_search(&names[name_of[at]].1).unwrap_or_default();
             let launch = launches.of_slice(at).and_then(|launch| {
                 let known = slices.calls.binary_search_by_key(&launch, |call| call.row);
                 known.ok().map(|at| slices.calls[at])
@@ -94,7 +109,7 @@ impl GpuSide {
             found.slices.push(GpuSlice {
                 slice,
                 is_kernel: trace.flags(row).has(Flags::KERNEL),
-                device: device as DeviceId,
+                device: numbers.get(&key(row)).copied().unwrap_or_default(),
                 launch,
                 owner: None,
                 is_communication: work.category == catalog::Category::Communication,
@@ -102,6 +117,17 @@ impl GpuSide {
         }
         found.slices.sort_unstable_by_key(|one| one.slice.row);
         found.find_owners(slices);
+        for (at, one) in found.slices.iter().enumerate() {
+            found.by_start[one.device as usize].push((one.slice.start_ns, at));
+            if let Some(launch) = one.launch {
+                found.by_launch[one.device as usize].push((launch.start_ns, at));
+            }
+        }
+        found
+            .by_start
+            .iter_mut()
+            .chain(&mut found.by_launch)
+            .for_each(|sorted| sorted.sort_unstable());
         found.busy = (0..found.devices.len() as DeviceId)
             .map(|device| {
                 let all = found.on(device).map(|one| one.slice.interval());
@@ -132,6 +158,30 @@ impl GpuSide {
     #[must_use]
     pub fn busy_linked(&self, device: DeviceId) -> &[Interval] {
         self.busy.get(device as usize).map_or(&[], |(_, linked)| linked)
+    }
+
+    /// When the slices of a device run that start in a step.
+    #[must_use]
+    pub fn started_in(&self, device: DeviceId, step: &HostSlice) -> Vec<Interval> {
+        self.between(&self.by_start, device, step)
+    }
+
+    /// When the slices of a device run that calls in a step launched, on any thread.
+    #[must_use]
+    pub fn launched_in(&self, device: DeviceId, step: &HostSlice) -> Vec<Interval> {
+        self.between(&self.by_launch, device, step)
+    }
+
+    fn between(
+        &self,
+        sorted: &[Vec<(i64, usize)>],
+        device: DeviceId,
+        step: &HostSlice,
+    ) -> Vec<Interval> {
+        let sorted = sorted.get(device as usize).map_or(&[][..], Vec::as_slice);
+        let from = sorted.partition_point(|(at_ns, _)| *at_ns < step.start_ns);
+        let inside = sorted[from..].iter().take_while(|(at_ns, _)| *at_ns < step.end_ns);
+        inside.map(|(_, at)| self.slices[*at].slice.interval()).collect()
     }
 
     fn find_owners(&mut self, slices: &Slices<'_>) {

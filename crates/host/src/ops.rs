@@ -5,7 +5,7 @@ use trace::StringId;
 
 use crate::by_name::ByName;
 use crate::links::GpuSide;
-use crate::slices::{HostSlice, Nested, Slices};
+use crate::slices::{Nested, Slices};
 
 /// The table of ops.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -147,20 +147,20 @@ pub fn ops(slices: &Slices<'_>, gpu: &GpuSide, own: &[i64]) -> Ops {
     }
 }
 
-/// GPU time and GPU slices of each op, with those of the ops inside it, by number in [`Slices::ops`].
+/// GPU time of each op, with that of the ops inside it, by number in [`Slices::ops`].
 #[must_use]
 pub fn device_of_each(nested: &Nested, gpu: &GpuSide) -> Vec<i64> {
     let mut found = vec![0; nested.slices.len()];
     for one in gpu.linked() {
-        for at in one.owner.into_iter().flat_map(|owner| nested.chain(owner)) {
-            found[at] += one.slice.dur_ns();
+        if let Some(owner) = one.owner {
+            found[owner] += one.slice.dur_ns();
+        }
+    }
+    // (An op comes after those that it lies in.)
+    for at in (0..found.len()).rev() {
+        if let Some(parent) = nested.parent(at) {
+            found[parent] += found[at];
         }
     }
     found
-}
-
-/// Sum of the durations of some slices.
-#[must_use]
-pub fn sum_ns(slices: &[HostSlice]) -> i64 {
-    slices.iter().map(HostSlice::dur_ns).sum()
 }

@@ -111,7 +111,6 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
     let trace = slices.trace;
     let ids = Ids::of(slices);
     let own = slices.ops.self_ns();
-    let (steps_of_host, _) = slices.steps();
     let cpu_ops = ops::ops(slices, gpu, &own);
     let mut sub_ns = 0;
     each_row(trace, |row| {
@@ -127,7 +126,7 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
         threads: threads::threads(slices, details, &own),
         python: frames::frames(slices, &ids),
         steps: steps::steps(slices, gpu),
-        runtime: calls::calls(slices, gpu, &steps_of_host),
+        runtime: calls::calls(slices, gpu),
         gaps: gaps::gaps(slices, gpu),
         flops: flops::flops(slices, details, &ops::device_of_each(&slices.ops, gpu)),
         modules: modules::modules(slices, gpu, &ids),

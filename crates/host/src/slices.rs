@@ -1,11 +1,12 @@
 //! The slices of a trace by family and thread, nested.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use dialect::{Records, kineto};
 use timeline::before_window::{duration_ns, is_gpu_slice};
-use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
+use trace::{Flags, Phase, Row, SmallIndex, StringId, Trace, TrackId, each_row};
 
 use crate::class::{Class, is_blocking_copy};
 
@@ -70,7 +71,7 @@ impl Family {
 }
 
 /// A thread, or a lane of GPU work: what has one pid and one tid, as the file spells them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Thread {
     /// The pid as text.
     pub pid: String,
@@ -97,6 +98,10 @@ pub struct Slices<'a> {
     pub calls: Vec<HostSlice>,
     /// Annotations of the host, in file order.
     pub annotations: Vec<HostSlice>,
+    /// The profiler's steps on the host, by start.
+    pub steps: Vec<HostSlice>,
+    /// The profiler's copies of them around the work on the GPU, by start.
+    pub step_copies: Vec<HostSlice>,
     /// All slices, in file order, with their families.
     pub all: Vec<(HostSlice, Family)>,
     /// By name: what calls of it do, and whether they copy and block. (Read off each name once.)
@@ -117,10 +122,13 @@ impl<'a> Slices<'a> {
             frames: Nested::default(),
             calls: Vec::new(),
             annotations: Vec::new(),
+            steps: Vec::new(),
+            step_copies: Vec::new(),
             all: Vec::new(),
             call_names: vec![None; trace.strings.len()],
         };
         let (mut ops, mut frames) = (Vec::new(), Vec::new());
+        let mut known = BTreeMap::new();
         each_row(trace, |row| {
             let wanted = trace.phase(row) == Phase::Complete && trace.flags(row).has(Flags::HAS_TS);
             if !wanted {
@@ -131,7 +139,7 @@ impl<'a> Slices<'a> {
             let start_ns = trace.ts_ns(row);
             let end_ns = start_ns.saturating_add(duration_ns(trace, row));
             let slice = HostSlice { row, start_ns, end_ns };
-            found.add_thread(trace.track(row));
+            found.add_thread(trace.track(row), &mut known);
             found.all.push((slice, family));
             match family {
                 Family::Op => ops.push(slice),
@@ -150,6 +158,7 @@ impl<'a> Slices<'a> {
         });
         found.ops = found.nest(ops);
         found.frames = found.nest(frames);
+        found.find_steps();
         found
     }
 
@@ -202,25 +211,26 @@ impl<'a> Slices<'a> {
     }
 
     /// The steps of the profiler, by start: those of the host, and the profiler's copies around the work on the GPU.
-    #[must_use]
-    pub fn steps(&self) -> (Vec<HostSlice>, Vec<HostSlice>) {
-        let names: Vec<bool> = (0..self.trace.strings.len() as u32)
-            .map(|id| is_step(self.trace.strings.get(StringId(id))))
+    fn find_steps(&mut self) {
+        let trace = self.trace;
+        let names: Vec<bool> = (0..trace.strings.len() as u32)
+            .map(|id| is_step(trace.strings.get(StringId(id))))
             .collect();
         let is_gpu_side =
-            self.trace.by_raw_category(|raw| dialect::known(raw) == Some(Records::GpuAnnotation));
+            trace.by_raw_category(|raw| dialect::known(raw) == Some(Records::GpuAnnotation));
         let mut steps: Vec<HostSlice> = self
             .all
             .iter()
             .map(|(slice, _)| *slice)
-            .filter(|slice| names.get(self.trace.name(slice.row).0 as usize) == Some(&true))
+            .filter(|slice| names[trace.name(slice.row).0 as usize])
             .collect();
         trace::sort_by_key(&mut steps, |slice| (slice.start_ns, slice.row));
-        steps.into_iter().partition(|slice| !*is_gpu_side.of(self.trace, slice.row))
+        (self.steps, self.step_copies) =
+            steps.into_iter().partition(|slice| !*is_gpu_side.of(trace, slice.row));
     }
 
-    fn add_thread(&mut self, track: TrackId) {
-        let TrackId(index) = track;
+    /// Notes the thread of a track. Tracks whose ids are spelled alike are one thread (`known`).
+    fn add_thread(&mut self, track: TrackId, known: &mut BTreeMap<Thread, ThreadId>) {
         if self.thread_of(track).is_some() {
             return;
         }
@@ -228,13 +238,12 @@ impl<'a> Slices<'a> {
         let pid = self.trace.process_of(track).pid.display(strings);
         let tid = self.trace.track_info(track).tid.display(strings);
         let thread = Thread { pid, tid };
-        let known = self.threads.iter().position(|other| *other == thread);
-        let id = known.unwrap_or_else(|| {
+        let id = *known.entry(thread.clone()).or_insert_with(|| {
             self.threads.push(thread);
-            self.threads.len() - 1
+            self.threads.len() as ThreadId - 1
         });
-        if let Some(place) = self.thread_of_track.get_mut(index as usize) {
-            *place = Some(id as ThreadId);
+        if let Some(place) = self.thread_of_track.get_mut(track.0 as usize) {
+            *place = Some(id);
         }
     }
 }
@@ -248,27 +257,14 @@ pub fn is_step(name: &str) -> bool {
     })
 }
 
-/// The slice that a slice lies in, by number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Parent(Option<std::num::NonZeroU32>);
-
-impl Parent {
-    fn new(at: Option<usize>) -> Self {
-        Self(at.and_then(|at| std::num::NonZeroU32::new(at as u32 + 1)))
-    }
-
-    fn get(self) -> Option<usize> {
-        self.0.map(|number| number.get() as usize - 1)
-    }
-}
-
 /// Slices of one family, nested on each thread: a stack of slices from which those are taken that end at or before the start
 /// of the next one. The parent is the top of the stack. A slice may end after its parent (a crossing).
 #[derive(Clone, Debug, Default)]
 pub struct Nested {
     /// By thread, then start, the longest first, then file order.
     pub slices: Vec<HostSlice>,
-    parents: Vec<Parent>,
+    /// The slice that each one lies in, by number.
+    parents: Vec<Option<SmallIndex>>,
     /// The slices of each thread that has one.
     threads: Vec<(ThreadId, Range<usize>)>,
     /// Slices that end after their parent.
@@ -315,7 +311,7 @@ impl Nested {
             let parent = stack.last().copied();
             let crosses = parent.is_some_and(|top| self.slices[top].end_ns < slice.end_ns);
             self.n_crossings += u64::from(crosses);
-            self.parents.push(Parent::new(parent));
+            self.parents.push(parent.and_then(|at| SmallIndex::new(at as u32)));
             stack.push(self.slices.len());
             self.slices.push(*slice);
         }
@@ -325,12 +321,21 @@ impl Nested {
     /// The slice that slice `at` lies in.
     #[must_use]
     pub fn parent(&self, at: usize) -> Option<usize> {
-        self.parents.get(at).copied().and_then(Parent::get)
+        self.parents.get(at).copied().flatten().map(SmallIndex::at)
     }
 
     /// Slice `at` and those that it lies in, from the inside out.
     pub fn chain(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(at), |at| self.parent(*at))
+    }
+
+    /// Marks the slices that slice `at` lies in. A mark has marks around it already.
+    pub fn mark_around(&self, at: usize, marks: &mut [bool]) {
+        for outer in self.chain(at).skip(1) {
+            if std::mem::replace(&mut marks[outer], true) {
+                break;
+            }
+        }
     }
 
     /// Time of each slice that none of its children covers, in ns. It can be negative where children cross each other.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use timeline::absolute_ns;
-use timeline::intervals::{Interval, both, length, union};
+use timeline::intervals::{Interval, both, length, touching, union};
 
 use crate::links::{DeviceId, GpuSide};
 use crate::numbers::Stats;
@@ -76,7 +76,7 @@ pub struct StepLaunched {
 /// The table of steps.
 #[must_use]
 pub fn steps(slices: &Slices<'_>, gpu: &GpuSide) -> Steps {
-    let (cpu, copies) = slices.steps();
+    let Slices { steps: cpu, step_copies: copies, .. } = slices;
     let row = |step: &HostSlice, of_host: bool| {
         let trace = slices.trace;
         let thread = &slices.threads[slices.thread(step.row) as usize];
@@ -95,8 +95,8 @@ pub fn steps(slices: &Slices<'_>, gpu: &GpuSide) -> Steps {
     };
     let stats = |steps: &[HostSlice]| Stats::of(steps.iter().map(HostSlice::dur_ns).collect());
     Steps {
-        cpu_dur: stats(&cpu),
-        gpu_dur: stats(&copies),
+        cpu_dur: stats(cpu),
+        gpu_dur: stats(copies),
         cpu: cpu.iter().map(|step| row(step, true)).collect(),
         gpu: copies.iter().map(|step| row(step, false)).collect(),
     }
@@ -109,19 +109,16 @@ fn on_device(
     step: &HostSlice,
     of_host: bool,
 ) -> StepDevice {
-    let started: Vec<Interval> = gpu
-        .on(device)
-        .filter(|one| step.holds(one.slice.start_ns))
-        .map(|one| one.slice.interval())
-        .collect();
-    let window = [step.interval()];
+    let started = gpu.started_in(device, step);
+    let window = step.interval();
+    let inside = |busy: &[Interval]| length(&both(touching(busy, window), &[window]));
     StepDevice {
         n_start: started.len(),
         busy_start_ns: length(&union(started)),
-        busy_clip_ns: length(&both(gpu.busy(device), &window)),
-        busy_clip_linked_ns: length(&both(gpu.busy_linked(device), &window)),
+        busy_clip_ns: inside(gpu.busy(device)),
+        busy_clip_linked_ns: inside(gpu.busy_linked(device)),
         launched: of_host.then(|| {
-            let launched = launched_in(gpu, device, step);
+            let launched = gpu.launched_in(device, step);
             let first = launched.iter().map(|(start, _)| *start).min();
             let last = launched.iter().map(|(_, end)| *end).max();
             StepLaunched {
@@ -133,13 +130,4 @@ fn on_device(
             }
         }),
     }
-}
-
-/// When the GPU slices ran that calls in a step launched.
-#[must_use]
-pub fn launched_in(gpu: &GpuSide, device: DeviceId, step: &HostSlice) -> Vec<Interval> {
-    gpu.on(device)
-        .filter(|one| one.launch.is_some_and(|launch| step.holds(launch.start_ns)))
-        .map(|one| one.slice.interval())
-        .collect()
 }

@@ -10,7 +10,6 @@ use crate::class::Class;
 use crate::links::{DeviceId, GpuSide, GpuSlice};
 use crate::numbers::{HalfNs, median, micro, share};
 use crate::slices::{Family, HostSlice, Slices};
-use crate::steps::launched_in;
 
 /// Below this share of its window a device counts as idle enough to be limited by launches (`methodology` M2).
 const LAUNCH_BOUND_BUSY: f64 = 0.8;
@@ -288,24 +287,32 @@ impl<T> Covers<T> {
     }
 }
 
+/// Times that some slices cover.
+fn covered(those: &mut dyn Iterator<Item = HostSlice>) -> Vec<Interval> {
+    let mut covered = Collector::default();
+    those.for_each(|slice| covered.add(slice.start_ns, slice.end_ns));
+    covered.union()
+}
+
+/// Times at which an annotation or op of a data loader runs.
+#[must_use]
+pub fn loading(slices: &Slices<'_>) -> Vec<Interval> {
+    let names = slices.names_with("DataLoader");
+    let loads = |slice: &&HostSlice| names[slices.trace.name(slice.row).0 as usize];
+    covered(&mut slices.annotations.iter().chain(&slices.ops.slices).filter(loads).copied())
+}
+
 /// Times at which each cause was at work.
 #[must_use]
 pub fn causes(slices: &Slices<'_>, gpu: &GpuSide) -> Covers<Vec<Interval>> {
-    let of = |those: &mut dyn Iterator<Item = HostSlice>| {
-        let mut covered = Collector::default();
-        those.for_each(|slice| covered.add(slice.start_ns, slice.end_ns));
-        covered.union()
-    };
     let calls = |wanted: &dyn Fn(&HostSlice) -> bool| {
-        of(&mut slices.calls.iter().filter(|call| wanted(call)).copied())
+        covered(&mut slices.calls.iter().filter(|call| wanted(call)).copied())
     };
     let of_class = |classes: &[Class]| calls(&|call| classes.contains(&slices.class(call)));
     let family = |wanted: Family| {
         let those = slices.all.iter().filter(|(_, family)| *family == wanted);
-        of(&mut those.map(|(slice, _)| *slice))
+        covered(&mut those.map(|(slice, _)| *slice))
     };
-    let names = slices.names_with("DataLoader");
-    let loads = |slice: &&HostSlice| names[slices.trace.name(slice.row).0 as usize];
     let is_overhead =
         slices.trace.by_raw_category(|raw| dialect::known(raw) == Some(dialect::Records::Overhead));
     let slow_copy = |one: &&GpuSlice| {
@@ -319,21 +326,17 @@ pub fn causes(slices: &Slices<'_>, gpu: &GpuSide) -> Covers<Vec<Interval>> {
         launch: of_class(&[Class::Launch, Class::GraphLaunch]),
         malloc_free: of_class(&[Class::Malloc, Class::Free]),
         module_load: of_class(&[Class::ModuleLoad]),
-        pageable_or_dtoh_memcpy_call: of(&mut gpu
-            .linked()
-            .filter(slow_copy)
-            .filter_map(|one| one.launch)),
-        dataloader_annotation: of(&mut slices
-            .annotations
-            .iter()
-            .chain(&slices.ops.slices)
-            .filter(loads)
-            .copied()),
-        overhead: of(&mut slices
-            .all
-            .iter()
-            .map(|(slice, _)| *slice)
-            .filter(|slice| *is_overhead.of(slices.trace, slice.row))),
+        pageable_or_dtoh_memcpy_call: covered(
+            &mut gpu.linked().filter(slow_copy).filter_map(|one| one.launch),
+        ),
+        dataloader_annotation: loading(slices),
+        overhead: covered(
+            &mut slices
+                .all
+                .iter()
+                .map(|(slice, _)| *slice)
+                .filter(|slice| *is_overhead.of(slices.trace, slice.row)),
+        ),
         runtime_any: calls(&|_| true),
         cpu_op: family(Family::Op),
         python: family(Family::Frame),
@@ -345,9 +348,8 @@ pub fn causes(slices: &Slices<'_>, gpu: &GpuSide) -> Covers<Vec<Interval>> {
 pub fn verdicts(slices: &Slices<'_>, gpu: &GpuSide) -> Verdicts {
     let trace = slices.trace;
     let causes = causes(slices, gpu);
-    let (steps, copies) = slices.steps();
     let device = |id: usize| {
-        let one = Device { slices, gpu, id: id as DeviceId, steps: &steps, copies: &copies };
+        let one = Device { slices, gpu, id: id as DeviceId };
         (gpu.devices[id].clone(), one.figures(&causes))
     };
     let n = slices.all.len() as f64;
@@ -425,8 +427,6 @@ struct Device<'a, 's> {
     slices: &'s Slices<'a>,
     gpu: &'s GpuSide,
     id: DeviceId,
-    steps: &'s [HostSlice],
-    copies: &'s [HostSlice],
 }
 
 impl Device<'_, '_> {
@@ -475,17 +475,17 @@ impl Device<'_, '_> {
         let intervals = |steps: &[HostSlice]| -> Vec<Interval> {
             steps.iter().map(HostSlice::interval).collect()
         };
-        if !self.steps.is_empty() {
-            add(Window::CpuStepsAll, all, intervals(self.steps));
-            add(Window::CpuStepsLinked, linked, intervals(self.steps));
+        if !self.slices.steps.is_empty() {
+            add(Window::CpuStepsAll, all, intervals(&self.slices.steps));
+            add(Window::CpuStepsLinked, linked, intervals(&self.slices.steps));
         }
         // (The copies of a device's steps have its number as their pid.)
         let device = &self.gpu.devices[self.id as usize];
         let pid =
             |step: &HostSlice| &self.slices.threads[self.slices.thread(step.row) as usize].pid;
         let own: Vec<HostSlice> =
-            self.copies.iter().filter(|step| pid(step) == device).copied().collect();
-        let copies = if own.is_empty() { self.copies } else { &own };
+            self.slices.step_copies.iter().filter(|step| pid(step) == device).copied().collect();
+        let copies = if own.is_empty() { &self.slices.step_copies } else { &own };
         if !copies.is_empty() {
             add(Window::GpuStepsAll, all, intervals(copies));
             add(Window::GpuStepsLinked, linked, intervals(copies));
@@ -506,11 +506,11 @@ impl Device<'_, '_> {
     /// From the first to the last slice that each step launched.
     fn launched_by_steps(&self) -> Vec<Interval> {
         let span = |step: &HostSlice| {
-            let launched = launched_in(self.gpu, self.id, step);
+            let launched = self.gpu.launched_in(self.id, step);
             let start = launched.iter().map(|(start, _)| *start).min()?;
             Some((start, launched.iter().map(|(_, end)| *end).max()?))
         };
-        self.steps.iter().filter_map(span).collect()
+        self.slices.steps.iter().filter_map(span).collect()
     }
 
     fn launch_bound(&self, busy: &BTreeMap<Window, Busy>, kernels: &[i64]) -> LaunchBound {
@@ -569,7 +569,7 @@ impl Device<'_, '_> {
     }
 
     fn idle(&self, causes: &Covers<Vec<Interval>>) -> Idle {
-        let (window, spans) = idle_window(self.slices, self.steps);
+        let (window, spans) = idle_window(self.slices);
         let busy = self.gpu.busy(self.id);
         let idle = without(&spans, busy);
         let busy_in = both(&spans, busy);
@@ -592,9 +592,9 @@ impl Device<'_, '_> {
 
 /// The window in which idle time counts: the steps of the host, or else the range of what it did.
 #[must_use]
-pub fn idle_window(slices: &Slices<'_>, steps: &[HostSlice]) -> (IdleWindow, Vec<Interval>) {
-    if !steps.is_empty() {
-        let steps = steps.iter().map(HostSlice::interval).collect();
+pub fn idle_window(slices: &Slices<'_>) -> (IdleWindow, Vec<Interval>) {
+    if !slices.steps.is_empty() {
+        let steps = slices.steps.iter().map(HostSlice::interval).collect();
         return (IdleWindow::CpuSteps, union(steps));
     }
     let of_host = slices.all.iter().filter(|(_, family)| {

@@ -23,6 +23,21 @@ pub fn length(all: &[Interval]) -> i64 {
     all.iter().fold(0_i64, |sum, (start, end)| sum.saturating_add(end.saturating_sub(*start)))
 }
 
+/// Whether a point lies in one of them.
+#[must_use]
+pub fn holds(all: &[Interval], at_ns: i64) -> bool {
+    let begun = all.partition_point(|(start, _)| *start <= at_ns);
+    begun.checked_sub(1).is_some_and(|last| at_ns < all[last].1)
+}
+
+/// Those of them that share a point with a window, whole.
+#[must_use]
+pub fn touching(all: &[Interval], (start, end): Interval) -> &[Interval] {
+    let from = all.partition_point(|(_, over)| *over <= start);
+    let to = all.partition_point(|(begun, _)| *begun < end).max(from);
+    &all[from..to]
+}
+
 /// The times that both have.
 #[inline(never)]
 pub fn both(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
@@ -91,6 +106,13 @@ mod tests {
         let a = union(vec![(10, 20), (0, 5), (5, 7), (30, 30), (15, 25)]);
         assert_eq!(a, [(0, 7), (10, 25)]);
         assert_eq!(length(&a), 22);
+        assert_eq!(
+            [-1, 0, 6, 7, 10, 24, 25].map(|at| holds(&a, at)),
+            [false, true, true, false, true, true, false]
+        );
+        assert_eq!(touching(&a, (6, 10)), [(0, 7)]);
+        assert_eq!(touching(&a, (7, 11)), [(10, 25)]);
+        assert!(touching(&a, (7, 10)).is_empty() && touching(&a, (40, 30)).is_empty());
         let b = [(3, 12), (20, 40)];
         assert_eq!(both(&a, &b), [(3, 7), (10, 12), (20, 25)]);
         assert_eq!(without(&a, &b), [(0, 3), (12, 20)]);

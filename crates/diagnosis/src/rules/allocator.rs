@@ -11,7 +11,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     let devices = facts.devices().map(|device| device.figures.idle.cover_ns.malloc_free);
     let covered = devices.max().unwrap_or_default();
-    let steps: i64 = facts.steps.iter().map(host::HostSlice::dur_ns).sum();
+    let steps: i64 = facts.slices.steps.iter().map(host::HostSlice::dur_ns).sum();
     let share = covered as f64 / steps.max(1) as f64;
     let text = format!(
         "{} calls in the steps allocate or free memory of the driver ({}); they cover {} of idle time.",

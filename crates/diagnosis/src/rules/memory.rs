@@ -56,9 +56,9 @@ fn growth(
         let after = sorted.partition_point(|(at, _)| *at < step.end_ns);
         sorted.get(after.checked_sub(1)?)?.1.allocated_bytes
     };
-    let levels: Vec<i64> = facts.steps.iter().filter_map(at_end).collect();
+    let levels: Vec<i64> = facts.slices.steps.iter().filter_map(at_end).collect();
     let grown: Vec<i64> = levels.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    if grown.len() < FEWEST_STEPS - 1 || levels.len() < facts.steps.len() {
+    if grown.len() < FEWEST_STEPS - 1 || levels.len() < facts.slices.steps.len() {
         return None;
     }
     let least = *grown.iter().min()?;

@@ -23,7 +23,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     .filter(|(name, _)| *name != "aten::nonzero" || of("aten::masked_select").is_none())
     .collect();
     let on_gpu: u64 = rows.iter().map(|(_, row)| row.with_gpu_memcpy).sum();
-    let n_steps = facts.steps.len().max(1) as u64;
+    let n_steps = facts.slices.steps.len().max(1) as u64;
     if facts.has_gpu() {
         if on_gpu == 0 {
             return Vec::new();
@@ -54,7 +54,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         return vec![finding.with("copies.item_family", "reads with a copy", count(on_gpu))];
     }
     let calls: u64 = rows.iter().map(|(_, row)| row.count).sum();
-    if calls < n_steps || facts.steps.is_empty() {
+    if calls < n_steps || facts.slices.steps.is_empty() {
         return Vec::new();
     }
     let names: Vec<String> =

@@ -183,9 +183,7 @@ fn has_inside(slices: &Slices<'_>, formulas: &[Option<Formula>]) -> Vec<bool> {
     let mut found = vec![false; nested.slices.len()];
     for (at, op) in nested.slices.iter().enumerate() {
         if formulas[slices.trace.name(op.row).0 as usize].is_some() {
-            for outer in nested.chain(at).skip(1) {
-                found[outer] = true;
-            }
+            nested.mark_around(at, &mut found);
         }
     }
     found
