@@ -107,6 +107,11 @@ impl Names {
 pub(crate) fn strip_section(names: &Names, section: &Section) -> Section {
     let mut section = section.clone();
     section.intro.iter_mut().for_each(|text| *text = names.strip(text));
+    for drawing in &mut section.drawings {
+        for text in drawing.texts() {
+            *text = names.strip(text);
+        }
+    }
     for table in &mut section.tables {
         *table = table.mapped(|column, cell| match cell {
             Cell::Text(text) if column.unit != Unit::Name => names.strip(&text).into(),

@@ -13,9 +13,12 @@
 
 mod cell;
 mod column;
+pub mod drawing;
+mod html;
 mod key;
 mod markdown;
 mod name;
+pub mod palette;
 mod section;
 mod table;
 mod tsv;
@@ -25,6 +28,8 @@ mod view;
 
 pub use cell::{Cell, Word};
 pub use column::{Align, Column, MOST_SHOWN, Row, Unit};
+pub use drawing::Drawing;
+pub use html::html_document;
 pub use key::RowKey;
 pub use markdown::{code_span, document, plain_text};
 pub use name::{short_name, short_names};

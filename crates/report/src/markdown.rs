@@ -31,24 +31,16 @@ pub fn document(title: &str, sections: &[Section]) -> String {
 /// A table with its title, cut to its preview.
 fn titled(table: &Table) -> String {
     let mut out = format!("\n### {}\n\n", inline(&table.title));
-    let nothing = table.printed.as_ref().is_some_and(Vec::is_empty);
-    if table.is_empty() || nothing {
+    let (view, rest) = table.printed_view();
+    if view.rows.is_empty() {
         out.push_str(&inline(&table.when_empty));
         out.push('\n');
         return out;
     }
-    let mut view = table.view();
-    if let Some(printed) = &table.printed {
-        view.rows =
-            printed.iter().filter_map(|row| view.rows.get(*row as usize).copied()).collect();
-    }
-    let all = view.rows.len();
-    let shown = table.preview.map_or(all, |rows| all.min(rows as usize));
-    view.rows.truncate(shown);
     // The totals cover the whole table, including rows that are not printed.
     out.push_str(&rows_under_header(&view, &table.view()));
-    if shown < all {
-        let rest = units::plural((all - shown) as u64, "more row", "more rows");
+    if rest > 0 {
+        let rest = units::plural(rest as u64, "more row", "more rows");
         out.push_str(&format!("\n{rest}, included in the totals.\n"));
     }
     out

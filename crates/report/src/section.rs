@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Table;
+use crate::{Drawing, Table};
 
 /// One chapter: what was found, then the tables that show it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct Section {
     pub title: Cow<'static, str>,
     /// Sentences under the heading; the first is the finding in one line.
     pub intro: Vec<String>,
+    /// Pictures of the tables.
+    #[serde(default)]
+    pub drawings: Vec<Drawing>,
     /// The evidence.
     pub tables: Vec<Table>,
     /// What follows from it.

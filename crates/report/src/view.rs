@@ -27,6 +27,20 @@ impl Table {
     pub fn view(&self) -> View<'_> {
         View::new(self)
     }
+
+    /// The rows that a document prints, and how many it leaves out.
+    #[must_use]
+    pub fn printed_view(&self) -> (View<'_>, usize) {
+        let mut view = self.view();
+        if let Some(printed) = &self.printed {
+            view.rows =
+                printed.iter().filter_map(|row| view.rows.get(*row as usize).copied()).collect();
+        }
+        let all = view.rows.len();
+        let shown = self.preview.map_or(all, |rows| all.min(rows as usize));
+        view.rows.truncate(shown);
+        (view, all - shown)
+    }
 }
 
 impl<'a> View<'a> {

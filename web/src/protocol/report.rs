@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use kinetoscope::report::{Finding, Section, Table};
+use kinetoscope::report::{Drawing, Finding, Section, Table};
 use kinetoscope::{BeforeWindowSum, CaptureUse, MappedByName};
 use serde::{Deserialize, Serialize};
 
@@ -137,6 +137,8 @@ pub struct Chapter {
     pub title: Cow<'static, str>,
     /// Sentences under it.
     pub intro: Vec<String>,
+    /// Pictures of the evidence.
+    pub drawings: Shared<Vec<Drawing>>,
     /// The evidence.
     pub tables: Vec<Shared<Table>>,
     /// What follows from it.
@@ -153,8 +155,9 @@ impl Chapter {
 
 impl From<Section> for Chapter {
     fn from(section: Section) -> Self {
-        let Section { id, title, intro, tables, findings } = section;
-        Self { id, title, intro, tables: tables.into_iter().map(Shared::new).collect(), findings }
+        let Section { id, title, intro, drawings, tables, findings } = section;
+        let tables = tables.into_iter().map(Shared::new).collect();
+        Self { id, title, intro, drawings: Shared::new(drawings), tables, findings }
     }
 }
 

@@ -1,110 +1,6 @@
-//! Colours of kernel categories. Each category has a fixed colour, the same in every trace.
-//!
-//! Eight hues that colour-blind readers can distinguish. More categories reuse a hue with a hatch; there is no
-//! ninth hue.
+//! Colours of categories, and their labels.
 
-/// One of the eight hues, and that of the host; the stylesheet has a token for each (`--hue-gemm`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hue {
-    /// Matrix products, convolutions.
-    Gemm,
-    /// Attention.
-    Attention,
-    /// Collectives.
-    Communication,
-    /// Element-wise work.
-    Elementwise,
-    /// Normalisation.
-    Norm,
-    /// Copies, fills, layout.
-    Memory,
-    /// Quantisation, mixture of experts.
-    Quant,
-    /// Everything else on the GPU.
-    Other,
-    /// The host: no kernel, so no category; a quiet colour between the lanes' own.
-    Host,
-}
-
-/// How a second and third category of one hue differ from the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hatch {
-    /// Solid.
-    None,
-    /// Lines to the right.
-    Lines,
-    /// Dots.
-    Dots,
-    /// Lines both ways.
-    Cross,
-}
-
-/// A hue and its hatch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Paint {
-    /// Which hue.
-    pub hue: Hue,
-    /// Which hatch.
-    pub hatch: Hatch,
-}
-
-/// Category, hue, hatch: every id of the catalog, which a test proves, then raw categories of the file.
-const PAINTS: &[(&str, Hue, Hatch)] = &[
-    ("gemm", Hue::Gemm, Hatch::None),
-    ("conv", Hue::Gemm, Hatch::Lines),
-    ("optimizer", Hue::Gemm, Hatch::Dots),
-    ("sparse", Hue::Gemm, Hatch::Cross),
-    ("attention", Hue::Attention, Hatch::None),
-    ("linear_attn", Hue::Attention, Hatch::Lines),
-    ("softmax", Hue::Attention, Hatch::Dots),
-    ("communication", Hue::Communication, Hatch::None),
-    ("elementwise", Hue::Elementwise, Hatch::None),
-    ("activation", Hue::Elementwise, Hatch::Lines),
-    ("reduce", Hue::Elementwise, Hatch::Dots),
-    ("random", Hue::Elementwise, Hatch::Cross),
-    ("norm", Hue::Norm, Hatch::None),
-    ("rope", Hue::Norm, Hatch::Lines),
-    ("pool_resize", Hue::Norm, Hatch::Dots),
-    ("loss", Hue::Norm, Hatch::Cross),
-    ("memcpy", Hue::Memory, Hatch::None),
-    ("copy", Hue::Memory, Hatch::Lines),
-    ("kv_cache", Hue::Memory, Hatch::Dots),
-    ("layout", Hue::Memory, Hatch::Cross),
-    ("memset", Hue::Memory, Hatch::Lines),
-    ("fill", Hue::Memory, Hatch::Dots),
-    ("quantize", Hue::Quant, Hatch::None),
-    ("moe_gemm", Hue::Quant, Hatch::Lines),
-    ("moe_route", Hue::Quant, Hatch::Dots),
-    ("other", Hue::Other, Hatch::None),
-    ("index", Hue::Other, Hatch::Lines),
-    ("scan_sort", Hue::Other, Hatch::Dots),
-    ("sampling_topk", Hue::Other, Hatch::Cross),
-    ("serving_meta", Hue::Other, Hatch::Lines),
-    ("wait", Hue::Other, Hatch::Dots),
-    // Parts of the wall time ("communication" is one, too).
-    ("compute", Hue::Gemm, Hatch::None),
-    ("copies", Hue::Memory, Hatch::None),
-    ("data_loading", Hue::Attention, Hatch::Lines),
-    ("host_compute", Hue::Elementwise, Hatch::Lines),
-    ("launch", Hue::Quant, Hatch::Lines),
-    ("host_waits", Hue::Norm, Hatch::Lines),
-    ("allocation", Hue::Memory, Hatch::Cross),
-    ("loading", Hue::Attention, Hatch::Cross),
-    ("profiler", Hue::Norm, Hatch::Cross),
-    ("queued", Hue::Other, Hatch::Lines),
-    ("unexplained", Hue::Other, Hatch::Cross),
-    // Raw categories of the file, for slices that are no kernels.
-    ("kernel", Hue::Gemm, Hatch::None),
-    ("gpu_memcpy", Hue::Memory, Hatch::None),
-    ("gpu_memset", Hue::Memory, Hatch::Lines),
-    ("user_annotation", Hue::Attention, Hatch::None),
-    ("gpu_user_annotation", Hue::Attention, Hatch::Lines),
-    ("cpu_op", Hue::Elementwise, Hatch::None),
-    ("python_function", Hue::Norm, Hatch::None),
-    ("cuda_runtime", Hue::Memory, Hatch::Cross),
-    ("cuda_driver", Hue::Memory, Hatch::Dots),
-    ("cuda_sync", Hue::Communication, Hatch::None),
-];
+pub use kinetoscope::report::palette::paint;
 
 /// The label of a category; one that the catalog lacks (a raw category of the file) is its own label.
 #[must_use]
@@ -112,88 +8,23 @@ pub fn title(category: &str) -> String {
     kinetoscope::words::category(category).show()
 }
 
-/// The paint of a category; unknown ones are `other`, slices of the host have none.
-#[must_use]
-pub fn paint(category: &str) -> Paint {
-    if category.is_empty() {
-        return Paint { hue: Hue::Host, hatch: Hatch::None };
-    }
-    let found = PAINTS.iter().find(|(id, ..)| id.eq_ignore_ascii_case(category));
-    found.map_or(Paint { hue: Hue::Other, hatch: Hatch::None }, |(_, hue, hatch)| Paint {
-        hue: *hue,
-        hatch: *hatch,
-    })
-}
-
-impl Hue {
-    /// Name of the class and of the token.
-    #[must_use]
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Gemm => "gemm",
-            Self::Attention => "attention",
-            Self::Communication => "communication",
-            Self::Elementwise => "elementwise",
-            Self::Norm => "norm",
-            Self::Memory => "memory",
-            Self::Quant => "quant",
-            Self::Other => "other",
-            Self::Host => "host",
-        }
-    }
-}
-
-impl Paint {
-    /// The class of a shape filled with the hue.
-    #[must_use]
-    pub fn class(self) -> String {
-        format!("hue-{}", self.hue.id())
-    }
-
-    /// The `fill` of the hatch laid over it, for a shape that has one.
-    #[must_use]
-    pub fn hatch_fill(self) -> Option<&'static str> {
-        match self.hatch {
-            Hatch::None => None,
-            Hatch::Lines => Some("url(#hatch-lines)"),
-            Hatch::Dots => Some("url(#hatch-dots)"),
-            Hatch::Cross => Some("url(#hatch-cross)"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use kinetoscope::Category;
-
-    use super::*;
-
-    #[test]
-    fn each_category_has_one_row() {
-        for (place, (id, ..)) in PAINTS.iter().enumerate() {
-            assert!(!PAINTS[..place].iter().any(|(other, ..)| other == id), "{id} twice");
-        }
-    }
+    use kinetoscope::report::palette::{Hue, is_known};
 
     #[test]
     fn every_category_has_a_paint_and_every_hue_a_token_and_a_class() {
         for category in Category::ALL {
             let id = category.id();
-            assert!(PAINTS.iter().any(|(painted, ..)| *painted == id), "{id} has no row");
+            assert!(is_known(id), "{id} has no row");
         }
         let (tokens, classes) =
             (include_str!("../../css/tokens.css"), include_str!("../../css/bar.css"));
-        for (_, hue, _) in PAINTS {
+        for hue in Hue::ALL {
             let id = hue.id();
             assert!(tokens.contains(&format!("--hue-{id}: ")), "{id} has no token");
             assert!(classes.contains(&format!(".hue-{id} {{")), "{id} has no class");
         }
-    }
-
-    #[test]
-    fn an_unknown_category_is_other() {
-        assert_eq!(paint("moon").hue, Hue::Other);
-        assert_eq!(paint("").hue, Hue::Host);
-        assert_eq!(paint("conv"), Paint { hue: Hue::Gemm, hatch: Hatch::Lines });
     }
 }

@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{Later, finding_card};
+use crate::components::{Later, drawing, finding_card};
 use crate::protocol::{Chapter, Diagnosis};
 
 /// Everything that the rules found, after what to do.
@@ -66,11 +66,13 @@ fn chapters(props: &Props, ids: &[&str]) -> Option<Html> {
     let finding = intro.next().map_or("", String::as_str);
     let rest: Vec<Html> =
         intro.map(|sentence| html! { <p class="hint">{ sentence }</p> }).collect();
+    let drawings = chapters.iter().flat_map(|chapter| chapter.drawings.iter());
     let tables = chapters.iter().flat_map(|chapter| &chapter.tables);
     Some(html! {
         <>
             { heading(props.view.title(), finding) }
             { for rest }
+            { for drawings.map(drawing) }
             <Later>{ for tables.map(|table| props.table(table, None)) }</Later>
         </>
     })
