@@ -30,7 +30,7 @@ pub use kinetoscope::artifacts::Artifact;
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
 pub use progress::{Progress, Stage};
 pub use repair::{Format, Plan, Repaired};
-pub use report::{Analyses, Bar, Chapter, Choice, Diagnosis, Lacks, Part, Triage};
+pub use report::{Analyses, Bar, Chapter, Choice, Diagnosis, Lacks, Part, Picture, Triage};
 pub use several::{Aside, Beside, Companion, Comparison, Verdict};
 
 /// Names one file on the page.

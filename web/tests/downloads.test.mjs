@@ -1,12 +1,15 @@
 // The artifacts on the page: their bytes are the command line's, whatever the options; the form is held to the same checks.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { scratch, shared } from "./environment.mjs";
+import { cli, scratch, shared } from "./environment.mjs";
 import { accessibilityFaults, download, drop, launch, open } from "./harness.mjs";
-import { PATIENCE, TEXTS, TRACE, ZIP, id, sample, triaged } from "./page.mjs";
+import { PATIENCE, TEXTS, TRACE, ZIP, example, id, sample, triaged } from "./page.mjs";
+
+const REPORTS = ["report.md", "report.json", "report.html"];
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -33,6 +36,29 @@ async function unfold(page) {
 const save = (page, name) => download(page, () => id(page, `artifact-${name}`).getByRole("button", { name: `Download ${name}` }).click());
 const saveZip = (page) => download(page, () => id(page, "artifact-zip").click());
 const sizeOf = async (page, name) => Number(await id(page, `artifact-${name}`).locator("[data-exact]").getAttribute("data-exact", PATIENCE));
+
+test("the report is the command line's in each form, byte for byte", async () => {
+  const folder = scratch();
+  const at = (name) => path.join(folder, name);
+  const outputs = REPORTS.flatMap((name) => [`--${name.split(".")[1]}-out`, at(name)]);
+  execFileSync(cli(), ["report", "--cpu-trace", example(), ...outputs]);
+  const session = await opened(example());
+  for (const name of REPORTS) {
+    const saved = await save(session.page, name);
+    assert.ok(saved.bytes.equals(fs.readFileSync(at(name))), name);
+  }
+  // The page that it writes has no script, loads nothing, and is readable without sight.
+  const context = await browser.newContext({ viewport: { width: 400, height: 800 } });
+  const report = await context.newPage();
+  const asked = [];
+  report.on("request", (request) => asked.push(request.url()));
+  await report.goto(`file://${at("report.html")}`);
+  assert.equal(asked.length, 1, `${asked}`);
+  assert.deepEqual(await accessibilityFaults(report), []);
+  assert.ok(await report.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing is cut at 400 px");
+  await context.close();
+  await session.close();
+});
 
 describe("artifacts", { skip: shared() === undefined }, () => {
   test("the archive and every file in it are the command line's, byte for byte", async () => {

@@ -19,6 +19,7 @@ mod number;
 mod order;
 mod overlap_document;
 mod privacy;
+mod resource_report;
 mod rows;
 mod source;
 mod summary;
@@ -50,6 +51,9 @@ pub use order::{
 };
 pub use overlap_document::OverlapDocument;
 pub use privacy::STRIPPED;
+pub use resource_report::{
+    REPORT_HTML, REPORT_JSON, REPORT_MD, REPORT_SCHEMA, ReportOrder, ReportedTrace, resource_report,
+};
 pub use rows::{FuseArtifact, KernelArtifact, OverlapArtifact};
 pub(crate) use source::base_name;
 pub use source::{Role, SourceDigest, SourceFile, sha256_hex};

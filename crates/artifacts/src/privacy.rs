@@ -3,7 +3,7 @@
 //! Nothing of a trace's environment keys (`host_name`, `username`, `tw_*`, `mast_*`, `INFO`) is ever copied. What
 //! is left to do is to take the same names out of texts that are: paths, file names, launch flags.
 
-use report::{Cell, Section, Unit};
+use report::{Cell, Finding, Section, Unit};
 use serde_json::{Map, Value};
 use trace::Metadata;
 
@@ -49,6 +49,20 @@ impl Names {
             text = without_word(&text, name);
         }
         text
+    }
+
+    /// A document whose texts are without these names. Keys stay.
+    pub(crate) fn strip_texts(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.strip(&text)),
+            Value::Array(values) => {
+                values.into_iter().map(|value| self.strip_texts(value)).collect()
+            }
+            Value::Object(members) => Value::Object(
+                members.into_iter().map(|(key, value)| (key, self.strip_texts(value))).collect(),
+            ),
+            other => other,
+        }
     }
 
     /// Launch flags without these names, addresses and secrets. Secrets go in any case.
@@ -119,7 +133,10 @@ pub(crate) fn strip_section(names: &Names, section: &Section) -> Section {
         });
     }
     for finding in &mut section.findings {
-        finding.observation = names.strip(&finding.observation);
+        let Finding { observation, hypothesis, action, validation, .. } = finding;
+        for text in [observation, hypothesis, action, validation] {
+            *text = names.strip(text);
+        }
         finding.evidence.iter_mut().for_each(|text| *text = names.strip(text));
     }
     section

@@ -64,6 +64,37 @@ pub fn category_of_cpu_op(op: &str) -> Option<Category> {
         .map(|(category, _)| *category)
 }
 
+/// Families of operators in a report of resources, by parts of the name where the category does not tell.
+const FAMILIES: &[(&str, &[&str])] = &[
+    ("dataloader", &["dataloader"]),
+    ("optimizer", &["optimizer", "adam", "sgd", "_foreach_", "lamb"]),
+    ("regularization", &["dropout"]),
+    ("autograd", &["^autograd::engine"]),
+];
+
+/// The family of an operator in a report of resources: `matmul`, `normalization`,
+/// `data movement`, ...; `other` where nothing tells.
+#[must_use]
+pub fn op_family(op: &str) -> &'static str {
+    let lower = op.to_ascii_lowercase();
+    let named = FAMILIES.iter().find(|(_, any)| any.iter().any(|part| is_match(part, &lower)));
+    if let Some((family, _)) = named {
+        return family;
+    }
+    match category_of_cpu_op(op) {
+        Some(Category::Gemm) => "matmul",
+        Some(Category::Conv) => "convolution",
+        Some(Category::Attention) => "attention",
+        Some(Category::Norm | Category::Softmax) => "normalization",
+        Some(Category::Activation) => "activation",
+        Some(Category::Copy) => "data movement",
+        Some(Category::Communication) => "communication",
+        Some(Category::Elementwise | Category::Reduce) => "elementwise",
+        Some(Category::Index) => "indexing",
+        _ => "other",
+    }
+}
+
 /// Whether the operator `op` picks tokens or the largest values, so that what sorts for it samples.
 #[must_use]
 pub fn samples(op: &str) -> bool {
@@ -74,6 +105,23 @@ pub fn samples(op: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn families_of_operators() {
+        for (op, family) in [
+            ("aten::addmm", "matmul"),
+            ("aten::_softmax", "normalization"),
+            ("aten::native_layer_norm", "normalization"),
+            ("aten::native_dropout", "regularization"),
+            ("aten::_fused_adamw_", "optimizer"),
+            ("aten::copy_", "data movement"),
+            ("aten::common_thing", "other"),
+            ("aten::empty", "other"),
+            ("autograd::engine::evaluate_function: MmBackward0", "autograd"),
+        ] {
+            assert_eq!(op_family(op), family, "{op}");
+        }
+    }
 
     #[test]
     fn what_samples() {

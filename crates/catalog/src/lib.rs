@@ -28,7 +28,7 @@ mod rules;
 
 pub use category::{Category, OverlapClass};
 pub use copies::{CopyRoute, copy_route, is_pageable, is_pinned};
-pub use cpu_op::{category_of_cpu_op, samples};
+pub use cpu_op::{category_of_cpu_op, op_family, samples};
 pub use facts::{
     NameFacts, architecture, facts, is_f32_convolution_without_tensor_cores,
     is_f32_without_tensor_cores,

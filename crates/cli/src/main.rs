@@ -16,6 +16,7 @@ mod interrupt;
 mod output;
 mod overlap;
 mod perfetto_fix;
+mod report;
 mod traces;
 mod triage;
 
@@ -48,6 +49,8 @@ enum Command {
     Cpu(cpu::Arguments),
     /// Print why a run is slow, and what to do first.
     Diagnose(diagnose::Arguments),
+    /// Write a report on resources as Markdown, JSON or HTML: what a run uses, what limits it, and what to do first.
+    Report(report::Arguments),
     /// Compare two runs, after a check that they are comparable.
     Compare(compare::Arguments),
 }
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Overlap(arguments) => overlap::run(&arguments),
         Command::Cpu(arguments) => cpu::run(&arguments),
         Command::Diagnose(arguments) => diagnose::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
     };
     match result {

@@ -1,5 +1,6 @@
 //! What to do, from one ranking: by the wall time that goes away at most.
 
+use host::verdicts::Window;
 use serde::Serialize;
 
 use crate::{Confidence, Facts, Finding, Rule};
@@ -13,10 +14,16 @@ pub struct Action {
     pub device: Option<String>,
     /// What the file shows.
     pub observation: String,
+    /// What that means; empty where the observation says all.
+    pub hypothesis: String,
     /// What to do.
     pub action: String,
     /// Wall time of the recording that goes away at most, in ns.
     pub bound_ns: i64,
+    /// The same in percent of [`Self::bound_of`].
+    pub bound_pct: f64,
+    /// What the share is of.
+    pub bound_of: Whole,
     /// How sure it is.
     pub confidence: Confidence,
     /// Where: a line of Python, an op or a kernel; empty if all over the run.
@@ -25,7 +32,45 @@ pub struct Action {
     pub check: Place,
 }
 
+/// What a bound is a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whole {
+    /// The steps.
+    Steps,
+    /// From the first GPU work to the last.
+    GpuSpan,
+}
+
+impl Whole {
+    /// What a person reads.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Steps => "the steps",
+            Self::GpuSpan => "the GPU span",
+        }
+    }
+}
+
 impl Action {
+    /// What the file shows and what that means.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        [&*self.observation, &*self.hypothesis].join(" ").trim_end().to_owned()
+    }
+
+    /// How much goes away at most: an estimate, because other work may take the place of what goes.
+    #[must_use]
+    pub fn impact(&self) -> String {
+        format!(
+            "at most {} ({} of {})",
+            report::units::time(self.bound_ns),
+            report::units::percent(self.bound_pct),
+            self.bound_of.words()
+        )
+    }
+
     /// As a card.
     #[must_use]
     pub fn finding(&self) -> report::Finding {
@@ -35,8 +80,8 @@ impl Action {
         };
         report::Finding {
             rule: self.rule.clone().into(),
-            observation: format!("Saves at most {}", report::units::time(self.bound_ns)),
-            hypothesis: self.observation.clone(),
+            observation: format!("Saves {}", self.impact()),
+            hypothesis: self.reason(),
             action: format!("{}{place}", self.action),
             validation: self.check.sentence(),
             confidence: self.confidence,
@@ -77,11 +122,32 @@ pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
     let mut all: Vec<Action> =
         findings.iter().filter_map(|finding| of_finding(facts, finding)).collect();
     all.extend(of_triage(facts));
-    let span = facts.devices().filter_map(|device| Some(device.busy()?.1.window_ns)).max();
-    let span = span.unwrap_or_else(|| facts.loading().1).max(1);
+    let (span, whole) = window(facts);
     all.retain(|action| action.bound_ns as f64 >= LEAST_SHARE * span as f64);
+    for action in &mut all {
+        action.bound_pct = timeline::percent(action.bound_ns, span);
+        action.bound_of = whole;
+    }
     trace::sort_by_key(&mut all, |action| std::cmp::Reverse(action.bound_ns));
     all
+}
+
+/// What bounds are shares of: the longest bar of a device, which is what the first sentence tells of; without bars the window of
+/// its busy share; without a GPU the steps.
+fn window(facts: &Facts<'_>) -> (i64, Whole) {
+    let whole = |of_steps: bool| if of_steps { Whole::Steps } else { Whole::GpuSpan };
+    let bars = facts.triage.wall.chunk_by(|a, b| a.device == b.device);
+    let bars = bars.filter_map(|rows| {
+        let ns = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
+        Some((ns, whole(rows.first()?.of_steps)))
+    });
+    let of_devices = facts.devices().filter_map(|device| {
+        let (window, busy) = device.busy()?;
+        Some((busy.window_ns, whole(window == Window::LaunchStepsLinked)))
+    });
+    let longest = bars.max_by_key(|(ns, _)| *ns).or_else(|| of_devices.max_by_key(|(ns, _)| *ns));
+    let (ns, whole) = longest.unwrap_or_else(|| (facts.loading().1, Whole::Steps));
+    (ns.max(1), whole)
 }
 
 /// What helps against a finding; `None` where it is a fact, or where another finding has the cure.
@@ -133,7 +199,10 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
         device: finding.device.clone(),
         observation: finding.observation.clone(),
         action: text.to_owned(),
+        hypothesis: finding.meaning.clone(),
         bound_ns: finding.bound_ns?,
+        bound_pct: 0.0,
+        bound_of: Whole::Steps,
         confidence: finding.confidence.min(Confidence::Medium),
         place: String::new(),
         check: Place {
@@ -158,7 +227,10 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             device: Some(row.device.clone()),
             observation: row.reason.clone(),
             action: row.recommendation.clone()?,
+            hypothesis: String::new(),
             bound_ns: row.savings_bound_ns?,
+            bound_pct: 0.0,
+            bound_of: Whole::Steps,
             confidence: Confidence::Medium,
             place: row.python_scope.clone().unwrap_or_else(|| row.kernel_name.clone()),
             check: Place {
@@ -174,7 +246,10 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             device: Some(row.device.clone()),
             observation: row.rationale.clone(),
             action: Some(row.action.clone()).filter(|action| !action.is_empty())?,
+            hypothesis: String::new(),
             bound_ns: row.savings_bound_ns?,
+            bound_pct: 0.0,
+            bound_of: Whole::Steps,
             confidence: Confidence::Medium,
             place: row.current_location.clone(),
             check: Place {

@@ -16,7 +16,7 @@ mod headline;
 mod rules;
 mod sections;
 
-pub use actions::{Action, Place};
+pub use actions::{Action, Place, Whole};
 pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};

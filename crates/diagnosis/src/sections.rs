@@ -41,6 +41,13 @@ impl Row for Finding {
             help: "Wall time of the recording that goes away at most.",
             cell: |row| bound(row.bound_ns),
         },
+        Column {
+            key: "confidence",
+            title: "Confidence",
+            unit: Unit::Text,
+            help: "High: all of it is measured. Medium: a part is inferred. Low: a hypothesis, and the sentence names what would settle it.",
+            cell: |row| row.confidence.id().into(),
+        },
     ];
 }
 

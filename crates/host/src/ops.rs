@@ -53,6 +53,14 @@ pub struct OpRow {
     pub self_kernels: u64,
 }
 
+impl OpRow {
+    /// Whether it is a step of the profiler, which some versions of PyTorch record as an op.
+    #[must_use]
+    pub fn is_step(&self) -> bool {
+        dialect::kineto::is_step(&self.name)
+    }
+}
+
 /// Sums of the slices of one name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NameSum {

@@ -142,16 +142,8 @@ pub fn fits(text: &str, width: f32) -> bool {
     text.chars().count() as f32 * LETTER + 12.0 <= width
 }
 
-/// The points of a line, as SVG spells them.
-#[must_use]
-pub fn points(points: &[(f32, f32)]) -> String {
-    let one = |(x, y): &(f32, f32)| format!("{},{}", number(*x), number(*y));
-    points.iter().map(one).collect::<Vec<_>>().join(" ")
-}
-
 /// A coordinate with two digits at most, and no sign of zero.
-#[must_use]
-pub fn number(value: f32) -> String {
+fn number(value: f32) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
@@ -217,63 +209,97 @@ impl Drawing {
             .chain(legend.iter_mut().map(|entry| &mut entry.label))
     }
 
-    /// As the text of an SVG element. Its classes are those of the document's style sheet, its hatches those of its `defs`.
+    /// The shapes as SVG elements. Classes are those of the style sheets, hatches those of the page's or document's `defs`.
+    #[must_use]
+    pub fn elements(&self) -> Vec<Element> {
+        let mut elements = Vec::new();
+        self.shapes.iter().for_each(|shape| shape.push_elements(&mut elements));
+        elements
+    }
+
+    /// The canvas, as SVG spells it.
+    #[must_use]
+    pub fn view_box(&self) -> String {
+        format!("0 0 {} {}", number(self.width), number(self.height))
+    }
+
+    /// As the text of an SVG element.
     #[must_use]
     pub fn svg(&self) -> String {
-        let mut out = format!(
-            "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
-            number(self.width),
-            number(self.height),
-            escaped(&self.says)
-        );
-        self.shapes.iter().for_each(|shape| shape.push_svg(&mut out));
+        let (view_box, says) = (self.view_box(), escaped(&self.says));
+        let mut out = format!("<svg viewBox=\"{view_box}\" role=\"img\" aria-label=\"{says}\">\n");
+        for Element { tag, attributes, title, text } in self.elements() {
+            out.push_str(&format!("<{tag}"));
+            for (key, value) in attributes {
+                out.push_str(&format!(" {key}=\"{}\"", escaped(&value)));
+            }
+            out.push('>');
+            if !title.is_empty() {
+                out.push_str(&format!("<title>{}</title>", escaped(&title)));
+            }
+            out.push_str(&format!("{}</{tag}>\n", escaped(&text)));
+        }
         out.push_str("</svg>\n");
         out
     }
 }
 
+/// One SVG element.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Element {
+    /// Its tag.
+    pub tag: Cow<'static, str>,
+    /// Its attributes: keys of [`ATTRIBUTES`].
+    pub attributes: Vec<(Cow<'static, str>, String)>,
+    /// What a pointer on it shows; empty where that is nothing.
+    pub title: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Every attribute of an [`Element`].
+pub const ATTRIBUTES: &[&str] =
+    &["x", "y", "width", "height", "cx", "cy", "r", "points", "text-anchor", "class", "fill"];
+
 impl Shape {
-    fn push_svg(&self, out: &mut String) {
+    fn push_elements(&self, out: &mut Vec<Element>) {
+        let at = |pairs: &[(&'static str, f32)]| -> Vec<(Cow<'static, str>, String)> {
+            pairs.iter().map(|(key, value)| ((*key).into(), number(*value))).collect()
+        };
         match self {
             Self::Bar { x, y, width, height, category, title } => {
-                let at = format!(
-                    "x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
-                    number(*x),
-                    number(*y),
-                    number(*width),
-                    number(*height)
-                );
-                push_filled(out, "rect", &at, category, title);
+                let at = at(&[("x", *x), ("y", *y), ("width", *width), ("height", *height)]);
+                push_filled(out, "rect", at, category, title);
             }
             Self::Mark { x, y, radius, category, title } => {
-                let at = format!(
-                    "cx=\"{}\" cy=\"{}\" r=\"{}\"",
-                    number(*x),
-                    number(*y),
-                    number(*radius)
-                );
-                push_filled(out, "circle", &at, category, title);
+                let at = at(&[("cx", *x), ("cy", *y), ("r", *radius)]);
+                push_filled(out, "circle", at, category, title);
             }
-            Self::Line { points: at, stroke } => out.push_str(&format!(
-                "<polyline points=\"{}\" class=\"{}\"/>\n",
-                points(at),
-                stroke.class()
-            )),
-            Self::Text { x, y, anchor, text, on } => out.push_str(&format!(
-                "<text x=\"{}\" y=\"{}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n",
-                number(*x),
-                number(*y),
-                anchor.id(),
-                text_class(on),
-                escaped(text)
-            )),
+            Self::Line { points, stroke } => {
+                let one = |(x, y): &(f32, f32)| format!("{},{}", number(*x), number(*y));
+                let points = points.iter().map(one).collect::<Vec<_>>().join(" ");
+                out.push(Element {
+                    tag: "polyline".into(),
+                    attributes: vec![
+                        ("points".into(), points),
+                        ("class".into(), stroke.class().to_owned()),
+                    ],
+                    ..Element::default()
+                });
+            }
+            Self::Text { x, y, anchor, text, on } => {
+                let mut attributes = at(&[("x", *x), ("y", *y)]);
+                attributes.push(("text-anchor".into(), anchor.id().to_owned()));
+                attributes.push(("class".into(), text_class(on)));
+                let (tag, title) = ("text".into(), String::new());
+                out.push(Element { tag, attributes, title, text: text.clone() });
+            }
         }
     }
 }
 
 /// The classes of a label on a shape of a category, or on the canvas.
-#[must_use]
-pub fn text_class(on: &str) -> String {
+fn text_class(on: &str) -> String {
     match on {
         "" => "drawing-label".to_owned(),
         category => format!("segment-label on-{}", palette::paint(category).hue.id()),
@@ -281,15 +307,24 @@ pub fn text_class(on: &str) -> String {
 }
 
 /// A shape in its hue, and its hatch over it.
-fn push_filled(out: &mut String, shape: &str, at: &str, category: &str, title: &str) {
+fn push_filled(
+    out: &mut Vec<Element>,
+    tag: &'static str,
+    at: Vec<(Cow<'static, str>, String)>,
+    category: &str,
+    title: &str,
+) {
     let paint = palette::paint(category);
-    let class = paint.class();
-    let title = escaped(title);
-    out.push_str(&format!(
-        "<{shape} {at} class=\"segment {class}\"><title>{title}</title></{shape}>\n"
-    ));
+    let with = |key: &'static str, value: String, title: &str| {
+        let mut attributes = at.clone();
+        attributes.push((key.into(), value));
+        Element { tag: tag.into(), attributes, title: title.to_owned(), text: String::new() }
+    };
+    out.push(with("class", format!("segment {}", paint.class()), title));
     if let Some(fill) = paint.hatch_fill() {
-        out.push_str(&format!("<{shape} {at} fill=\"{fill}\" pointer-events=\"none\"/>\n"));
+        let mut hatch = with("fill", fill.to_owned(), "");
+        hatch.attributes.push(("class".into(), "hatched".to_owned()));
+        out.push(hatch);
     }
 }
 
@@ -327,6 +362,41 @@ mod tests {
         assert!(svg.contains("x=\"750\" y=\"0\" width=\"250\""), "{svg}");
         assert!(svg.contains("A &lt;b&gt;") && !svg.contains("<b>"), "{svg}");
         assert!(svg.contains("url(#hatch-lines)"), "{svg}");
+    }
+
+    #[test]
+    fn every_attribute_is_known() {
+        let shapes = vec![
+            Shape::Bar {
+                x: 0.0,
+                y: 0.0,
+                width: 1.0,
+                height: 1.0,
+                category: "conv".into(),
+                title: String::new(),
+            },
+            Shape::Mark {
+                x: 0.0,
+                y: 0.0,
+                radius: 1.0,
+                category: "conv".into(),
+                title: String::new(),
+            },
+            Shape::Line { points: vec![(0.0, 0.0), (1.0, 2.5)], stroke: Stroke::Axis },
+            Shape::Text {
+                x: 0.0,
+                y: 0.0,
+                anchor: Anchor::Middle,
+                text: "a".to_owned(),
+                on: "".into(),
+            },
+        ];
+        let drawing = Drawing { shapes, ..Drawing::default() };
+        let keys = drawing.elements().into_iter().flat_map(|element| element.attributes);
+        for (key, _) in keys {
+            assert!(ATTRIBUTES.contains(&&*key), "{key}");
+        }
+        assert!(drawing.svg().contains("points=\"0,0 1,2.5\""));
     }
 
     #[test]

@@ -85,7 +85,11 @@ fn push_table(out: &mut String, table: &Table) {
     view.columns = table.shown_columns().into_iter().map(|column| column as u32).collect();
     let mut summed = table.view();
     summed.columns.clone_from(&view.columns);
-    out.push_str("<div class=\"scroll\">\n<table>\n<thead>\n<tr>");
+    // A part that scrolls can be reached by keyboard.
+    out.push_str(&format!(
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n<thead>\n<tr>",
+        escaped(&table.title)
+    ));
     for (index, column) in view.columns() {
         let (header, help) = (escaped(&table.header(index)), escaped(&column.help));
         out.push_str(&format!("<th scope=\"col\"{} title=\"{help}\">{header}</th>", align(column)));

@@ -57,7 +57,9 @@ pub fn short_names<'a>(names: &[&'a str], max: usize) -> BTreeMap<&'a str, Strin
     for name in names {
         by_short.entry(short_name(name, max)).or_default().insert(name);
     }
-    let taken: BTreeSet<String> = by_short.keys().cloned().collect();
+    // (Collecting would compile a sort for the type.)
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    taken.extend(by_short.keys().cloned());
     let mut shown: BTreeMap<&str, String> = BTreeMap::new();
     for (short, alike) in by_short {
         if alike.len() == 1 {

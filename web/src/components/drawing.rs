@@ -1,65 +1,40 @@
-//! A picture of the report, from its shapes.
+//! A picture of the report, from the elements that its worker made.
 
-use kinetoscope::report::drawing::{Drawing, Shape, number, points, text_class};
+use kinetoscope::report::drawing::{ATTRIBUTES, Element};
 use yew::prelude::*;
+use yew::virtual_dom::VTag;
 
 use super::bar::swatch;
-use crate::queries::palette::paint;
+use crate::protocol::Picture;
 
 /// The picture, its title and its legend.
-pub fn drawing(drawing: &Drawing) -> Html {
-    let Drawing { id, title, says, width, height, shapes, legend } = drawing;
+pub fn drawing(picture: &Picture) -> Html {
+    let Picture { id, title, says, view_box, elements, legend } = picture;
     html! {
         <figure class="drawing" data-testid={format!("drawing-{id}")}>
             <figcaption>{ title }</figcaption>
-            <svg viewBox={format!("0 0 {} {}", number(*width), number(*height))} role="img" aria-label={says.clone()}>
-                { for shapes.iter().map(shape) }
+            <svg viewBox={view_box.clone()} role="img" aria-label={says.clone()}>
+                { for elements.iter().map(element) }
             </svg>
             if !legend.is_empty() {
                 <ul class="legend">
-                    { for legend.iter().map(|entry| html! { <li>{ swatch(&entry.category) }<span>{ &entry.label }</span></li> }) }
+                    { for legend.iter().map(|(category, label)| html! { <li>{ swatch(category) }<span>{ label }</span></li> }) }
                 </ul>
             }
         </figure>
     }
 }
 
-fn shape(shape: &Shape) -> Html {
-    match shape {
-        Shape::Bar { x, y, width, height, category, title } => {
-            let of = |fill: Option<&'static str>, class: Classes, title: Html| {
-                html! { <rect x={number(*x)} y={number(*y)} width={number(*width)} height={number(*height)} {class} {fill}>{ title }</rect> }
-            };
-            filled(category, title, of)
+fn element(element: &Element) -> Html {
+    let mut tag = VTag::new(element.tag.clone());
+    for (key, value) in &element.attributes {
+        if let Some(key) = ATTRIBUTES.iter().find(|known| *known == key) {
+            tag.add_attribute(key, value.clone());
         }
-        Shape::Mark { x, y, radius, category, title } => {
-            let of = |fill: Option<&'static str>, class: Classes, title: Html| {
-                html! { <circle cx={number(*x)} cy={number(*y)} r={number(*radius)} {class} {fill}>{ title }</circle> }
-            };
-            filled(category, title, of)
-        }
-        Shape::Line { points: at, stroke } => {
-            html! { <polyline points={points(at)} class={stroke.class()} /> }
-        }
-        Shape::Text { x, y, anchor, text, on } => html! {
-            <text x={number(*x)} y={number(*y)} text-anchor={anchor.id()} class={text_class(on)}>{ text }</text>
-        },
     }
-}
-
-/// A shape in its hue, and its hatch over it.
-fn filled(
-    category: &str,
-    title: &str,
-    shape: impl Fn(Option<&'static str>, Classes, Html) -> Html,
-) -> Html {
-    let paint = paint(category);
-    html! {
-        <>
-            { shape(None, classes!("segment", paint.class()), html! { <title>{ title.to_owned() }</title> }) }
-            if let Some(fill) = paint.hatch_fill() {
-                { shape(Some(fill), classes!("hatched"), html! {}) }
-            }
-        </>
+    if !element.title.is_empty() {
+        tag.add_child(html! { <title>{ &element.title }</title> });
     }
+    tag.add_child(html! { &element.text });
+    tag.into()
 }

@@ -37,6 +37,8 @@ pub enum Parts {
     Everything,
     /// The kernel map, which is in no archive.
     KernelMap,
+    /// The report on resources, which is in none either.
+    Report,
 }
 
 /// The artifacts of a file; their blobs come with the message, each under its name.

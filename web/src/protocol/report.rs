@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use kinetoscope::report::{Drawing, Finding, Section, Table};
+use kinetoscope::report::drawing::{Drawing, Element};
+use kinetoscope::report::{Finding, Section, Table};
 use kinetoscope::{BeforeWindowSum, CaptureUse, MappedByName};
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +139,7 @@ pub struct Chapter {
     /// Sentences under it.
     pub intro: Vec<String>,
     /// Pictures of the evidence.
-    pub drawings: Shared<Vec<Drawing>>,
+    pub drawings: Shared<Vec<Picture>>,
     /// The evidence.
     pub tables: Vec<Shared<Table>>,
     /// What follows from it.
@@ -154,10 +155,48 @@ impl Chapter {
 }
 
 impl From<Section> for Chapter {
+    /// Without its drawings: what makes them is only in the program that has some ([`Chapter::drawn`]).
     fn from(section: Section) -> Self {
-        let Section { id, title, intro, drawings, tables, findings } = section;
+        let Section { id, title, intro, drawings: _, tables, findings } = section;
         let tables = tables.into_iter().map(Shared::new).collect();
-        Self { id, title, intro, drawings: Shared::new(drawings), tables, findings }
+        Self { id, title, intro, drawings: Shared::default(), tables, findings }
+    }
+}
+
+impl Chapter {
+    /// A section with its drawings.
+    #[must_use]
+    pub fn drawn(mut section: Section) -> Self {
+        let drawings = std::mem::take(&mut section.drawings).into_iter().map(Picture::from);
+        let drawings = Shared::new(drawings.collect());
+        Self { drawings, ..Self::from(section) }
+    }
+}
+
+/// A [`Drawing`] as the elements that show it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Picture {
+    /// Stable id.
+    pub id: String,
+    /// What it is of.
+    pub title: String,
+    /// What it shows, for people who do not see it.
+    pub says: String,
+    /// Its canvas.
+    pub view_box: String,
+    /// From back to front.
+    pub elements: Vec<Element>,
+    /// Categories and their labels.
+    pub legend: Vec<(String, String)>,
+}
+
+impl From<Drawing> for Picture {
+    fn from(drawing: Drawing) -> Self {
+        let (view_box, elements) = (drawing.view_box(), drawing.elements());
+        let Drawing { id, title, says, legend, .. } = drawing;
+        let legend = legend.into_iter().map(|entry| (entry.category.into_owned(), entry.label));
+        let (id, legend) = (id.into_owned(), legend.collect());
+        Self { id, title, says, view_box, elements, legend }
     }
 }
 

@@ -5,6 +5,7 @@ use kinetoscope::report::units;
 use crate::protocol::{ProblemCard, Severity};
 use crate::shared::Shared;
 use crate::state::{FileEntry, Phase};
+use kinetoscope::trace::sort_by_key;
 
 /// From this many files on, the cards can be filtered.
 pub const MANY_FILES: usize = 8;
@@ -31,7 +32,7 @@ pub struct SplitName {
 #[must_use]
 pub fn split_names(names: &[&str]) -> Vec<SplitName> {
     let mut order: Vec<usize> = (0..names.len()).collect();
-    order.sort_by_key(|at| names.get(*at));
+    sort_by_key(&mut order, |at| names.get(*at));
     let mut shared = vec![0_usize; names.len()];
     // Of all names, a neighbour in the order has the longest common beginning.
     for pair in order.windows(2) {

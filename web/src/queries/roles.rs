@@ -7,6 +7,7 @@ use kinetoscope::{
 use crate::protocol::{Aside, Beside, Companion, JobId, Signs, Triage};
 use crate::shared::Shared;
 use crate::state::{CompanionEntry, FileEntry, Phase, Role, State, View};
+use kinetoscope::trace::sort_by_key;
 
 /// What the contents suggest, for files that seem to belong to another. A mapping is only suggested ([`questions`]): a run
 /// without graphs may as well be the other side of a comparison.
@@ -315,12 +316,12 @@ fn plausible<'a>(
     let order: Vec<JobId> = others.iter().map(|of| of.job).collect();
     let alike =
         |of: &FileEntry| of.name.chars().zip(file.name.chars()).take_while(|(a, b)| a == b).count();
-    others.sort_by_key(|of| {
+    sort_by_key(&mut others, |of| {
         let first = now.of() == Some(of.job) || state.selected == Some(of.job);
         (!first, std::cmp::Reverse(alike(of)))
     });
     others.truncate(MOST_TARGETS);
-    others.sort_by_key(|of| order.iter().position(|job| *job == of.job));
+    sort_by_key(&mut others, |of| order.iter().position(|job| *job == of.job));
     others
 }
 

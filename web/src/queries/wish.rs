@@ -19,7 +19,9 @@ fn faults(form: &ArtifactForm) -> BTreeMap<&'static str, String> {
         let typed = form.facts.get(field.key)?;
         Some((field.key, field.value(typed).err()?.to_string()))
     });
-    faults.collect()
+    let mut found = BTreeMap::new();
+    found.extend(faults);
+    found
 }
 
 /// What is asked for.

@@ -3,7 +3,9 @@
 
 use std::rc::Rc;
 
-use kinetoscope::artifacts::{ARCHIVE, FIXED_TRACE, KERNEL_MAP};
+use kinetoscope::artifacts::{
+    ARCHIVE, FIXED_TRACE, KERNEL_MAP, REPORT_HTML, REPORT_JSON, REPORT_MD,
+};
 
 use super::effect::{BlobKey, Effect, PlanNumber, Purpose, Use, Written};
 use super::ledger::{Asked, Made};
@@ -172,7 +174,7 @@ fn outputs(next: &Next, job: JobId) -> Vec<RequestId> {
     let Made { files, .. } = &file.ledger.made;
     let mut ids: Vec<RequestId> = files.iter().map(|(_, id)| *id).collect();
     ids.extend(file.ledger.written.as_ref().map(|written| written.id));
-    ids.sort_unstable();
+    kinetoscope::trace::sort(&mut ids);
     ids.dedup();
     ids
 }
@@ -363,6 +365,7 @@ pub(super) fn artifact(
     let (parts, stage) = match name {
         FIXED_TRACE | ARCHIVE => (Parts::Everything, Stage::Repairing),
         KERNEL_MAP => (Parts::KernelMap, Stage::Packing),
+        REPORT_MD | REPORT_JSON | REPORT_HTML => (Parts::Report, Stage::Triaging),
         _ => (Parts::Tables, Stage::Digesting),
     };
     let id = ask(next, Request::Artifacts { job, wish, parts });

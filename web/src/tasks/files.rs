@@ -4,6 +4,7 @@ use gloo::utils::document;
 use js_sys::{Array, Function, JSON, Promise};
 use kinetoscope::is_no_trace_by_name;
 use kinetoscope::report::units;
+use kinetoscope::trace::sort_by_key;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
@@ -189,7 +190,7 @@ async fn children_of(folder: &FileSystemDirectoryEntry) -> Vec<FileSystemEntry> 
         }
         children.extend(batch.iter().map(JsCast::unchecked_into::<FileSystemEntry>));
     }
-    children.sort_by_key(FileSystemEntry::name);
+    sort_by_key(&mut children, FileSystemEntry::name);
     children
 }
 

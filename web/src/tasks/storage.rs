@@ -40,7 +40,10 @@ pub fn members<T>(value: &JsValue, read: fn(&JsValue) -> Option<T>) -> BTreeMap<
         let member = Array::from(&member);
         Some((member.get(0).as_string()?, read(&member.get(1))?))
     };
-    Object::entries(object).iter().filter_map(member).collect()
+    // (Collecting would compile a sort for each type.)
+    let mut members = BTreeMap::new();
+    members.extend(Object::entries(object).iter().filter_map(member));
+    members
 }
 
 /// An object with these members.

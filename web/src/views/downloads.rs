@@ -1,7 +1,8 @@
 //! The export: the files of a triage, their options, and run details that the trace does not record.
 
 use kinetoscope::artifacts::{
-    ARCHIVE, FIXED_TRACE, FUSE, KERNEL_MAP, KERNELS, METADATA, OVERLAP, SUMMARY, fact_field,
+    ARCHIVE, FIXED_TRACE, FUSE, KERNEL_MAP, KERNELS, METADATA, OVERLAP, REPORT_HTML, REPORT_JSON,
+    REPORT_MD, SUMMARY, fact_field,
 };
 use kinetoscope::report::units;
 use std::collections::BTreeMap;
@@ -27,6 +28,16 @@ const FILES: &[(&str, &str)] = &[
     ),
     (FUSE, "Chains of kernels that are fused or could be fused."),
     (FIXED_TRACE, "The trace, repaired for Perfetto and verified to contain every event."),
+];
+
+/// Not in the archive: one report in three forms.
+const REPORT: &[(&str, &str)] = &[
+    (
+        REPORT_HTML,
+        "The diagnosis with its figures as one page to pass on or print. It has no scripts and loads nothing. Not in the .zip.",
+    ),
+    (REPORT_MD, "The same as Markdown. Not in the .zip."),
+    (REPORT_JSON, "Its figures, findings and actions for programs. Not in the .zip."),
 ];
 
 /// Not in the archive: it is for other runs. Made only where ops are recorded.
@@ -97,7 +108,7 @@ fn files(
             </div>
             { state(props, errors) }
             <ul>
-                { for FILES.iter().chain(has_ops.then_some(&MAP)).map(|(name, what)| html! {
+                { for FILES.iter().chain(REPORT).chain(has_ops.then_some(&MAP)).map(|(name, what)| html! {
                     <li data-testid={format!("artifact-{name}")}>
                         <div class="download-what">
                             <code>{ name }</code>

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kinetoscope::artifacts::{
     ARCHIVE, Archive, Artifact, ArtifactOptions, ArtifactOrder, FACT_FIELDS, FIXED_TRACE, NotFacts,
-    NotMade, Role, SourceDigest, SourceFile, Stored, UserFacts, archive, order_artifacts,
-    order_kernel_map, stage_of_word,
+    NotMade, ReportOrder, ReportedTrace, Role, SourceDigest, SourceFile, Stored, UserFacts,
+    archive, order_artifacts, order_kernel_map, resource_report, stage_of_word,
 };
 use kinetoscope::{Decoded, Output, PlanOptions, Repairer, Sources, plan_repair};
 
@@ -150,6 +150,19 @@ fn kernel_map(of: &Of<'_>, wish: &ArtifactWish, facts: &UserFacts) -> Result<Mad
         .map_err(|error| fault(&error.to_string()))?;
     let artifacts = Artifacts { wish: wish.clone(), files: vec![of_text(&map.file)] };
     Ok(Made { artifacts, texts: vec![map.file], archive: None })
+}
+
+/// The report on resources.
+pub fn report(trace: ReportedTrace<'_>, wish: &ArtifactWish) -> Result<Made, Failure> {
+    let options = ArtifactOptions { keep_names: wish.keep_names };
+    let texts = resource_report(&ReportOrder { trace: Some(trace), options })
+        .map_err(|error| fault(&error.to_string()))?;
+    let files = texts.iter().map(of_text).collect();
+    Ok(Made {
+        artifacts: Artifacts { wish: wish.clone(), files },
+        texts: texts.into(),
+        archive: None,
+    })
 }
 
 fn not_taken(error: &dyn std::error::Error) -> Failure {

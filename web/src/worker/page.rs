@@ -145,7 +145,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
                 [title, finding.observation.clone(), finding.meaning.clone()]
             })
             .collect(),
-        chapters: chapters.map(Chapter::from).collect(),
+        chapters: chapters.map(Chapter::drawn).collect(),
     }
 }
 

@@ -121,9 +121,10 @@ impl Port for ScopePort<'_> {
 
     fn deliver_artifacts(&mut self, job: JobId, made: Made) {
         let Made { artifacts, texts, archive } = made;
-        let kind = |name: &str| match name.ends_with(".md") {
-            true => "text/markdown",
-            false => "application/json",
+        let kind = |name: &str| match name.rsplit('.').next() {
+            Some("md") => "text/markdown",
+            Some("html") => "text/html",
+            _ => "application/json",
         };
         let mut handles: Vec<(&str, JsValue)> = texts
             .iter()

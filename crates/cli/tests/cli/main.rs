@@ -16,4 +16,5 @@ mod outputs;
 mod overlap;
 mod perfetto_fix;
 mod places;
+mod report;
 mod triage;

@@ -53,13 +53,17 @@ impl Names {
             Cell::Text(text) => Some(text),
             _ => None,
         });
-        let names: BTreeSet<Cow<'_, str>> = texts.take(MOST_NAMES + 1).collect();
+        // (Collecting would compile a sort for the type.)
+        let mut names: BTreeSet<Cow<'_, str>> = BTreeSet::new();
+        names.extend(texts.take(MOST_NAMES + 1));
         if names.len() > MOST_NAMES {
             return Self::default();
         }
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
         let short = short_names(&names, NAME_CHARS).into_iter();
-        Self(short.map(|(name, short)| (name.to_owned(), short)).collect())
+        let mut own = BTreeMap::new();
+        own.extend(short.map(|(name, short)| (name.to_owned(), short)));
+        Self(own)
     }
 
     /// The short form of `name`.

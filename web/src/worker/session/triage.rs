@@ -1,13 +1,17 @@
 //! Triage, and what follows from it.
 
-use kinetoscope::artifacts::UserFacts;
+use kinetoscope::artifacts::{ReportedTrace, UserFacts};
 use kinetoscope::{
     Decoded, Details, Facts, HostIndex, TriageReport, TriageSlices, overlap_windows,
 };
 
 use super::others::{self, OpenCompanion};
 use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, page};
-use crate::protocol::{Diagnosis, FIRST_LAUNCHES, JobId, KernelDetails, Request, Response, Stage};
+use crate::protocol::{
+    ArtifactWish, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, Parts, Request,
+    Response, Stage,
+};
+use crate::worker::artifacts::{self, Made};
 
 /// The raw category of the slices that `with_stack=True` records (torch/csrc/profiler/kineto_shim.cpp).
 const PYTHON_FUNCTION: &str = "python_function";
@@ -135,7 +139,11 @@ impl Session for TriageSession {
             Request::Artifacts { job, wish, parts } => {
                 let Some(file) = &mut self.file else { return };
                 file.read_details(job, files, port);
-                match file.artifacts(job, &self.companions, (&wish, parts), files, port) {
+                let made = match parts {
+                    Parts::Report => file.resource_report(&self.companions, &wish),
+                    _ => file.artifacts(job, &self.companions, (&wish, parts), files, port),
+                };
+                match made {
                     Ok(made) => port.deliver_artifacts(job, made),
                     Err(failure) => port.send(Response::NoArtifacts { job, failure }),
                 }
@@ -156,6 +164,20 @@ impl OpenFile {
         let of_host = kinetoscope::host(&index, details);
         let found = kinetoscope::diagnose(&Facts::of(&index, details, &of_host, report));
         page::diagnosis(&found, &of_host)
+    }
+
+    /// The report on resources: the same bytes as those of the command line.
+    fn resource_report(
+        &mut self,
+        companions: &[OpenCompanion],
+        wish: &ArtifactWish,
+    ) -> Result<Made, Failure> {
+        let triage = self.triage(companions, wish.count_before_window);
+        let none = Details::default();
+        let details = self.details.as_ref().unwrap_or(&none);
+        let trace = &self.decoded.trace;
+        let trace = ReportedTrace { trace, details, triage: &triage, name: &self.name };
+        artifacts::report(trace, wish)
     }
 
     /// Reads the arguments that decoding leaves in the file, once. A file that cannot be read any more only has fewer

@@ -1,0 +1,97 @@
+//! The report on resources: what a run uses, what limits it and what to do, as Markdown, JSON and HTML.
+//!
+//! The four chapters are always there, in one order; what the files do not hold is "not available", with the reason and what
+//! would record it. The page and the command line call [`resource_report`], so their files are equal, byte for byte.
+
+mod figures;
+mod json;
+mod sections;
+
+use diagnosis::{Diagnosis, Facts, diagnose};
+use host::{HostIndex, host};
+use report::{document, html_document};
+use trace::{Details, Trace};
+use triage::TriageReport;
+
+use crate::privacy::{Names, strip_section};
+use crate::{Artifact, ArtifactOptions};
+use figures::CpuFigures;
+
+/// `report.md`.
+pub const REPORT_MD: &str = "report.md";
+/// `report.json`.
+pub const REPORT_JSON: &str = "report.json";
+/// `report.html`.
+pub const REPORT_HTML: &str = "report.html";
+/// Schema of the JSON.
+pub const REPORT_SCHEMA: u32 = 1;
+
+/// A trace, as the report reads it.
+#[derive(Clone, Copy)]
+pub struct ReportedTrace<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// Its arguments.
+    pub details: &'a Details,
+    /// Its triage.
+    pub triage: &'a TriageReport,
+    /// The name of its file, without folders.
+    pub name: &'a str,
+}
+
+/// What a report is made of.
+#[derive(Clone, Copy)]
+pub struct ReportOrder<'a> {
+    /// The trace, if there is one.
+    pub trace: Option<ReportedTrace<'a>>,
+    /// What the user chose.
+    pub options: ArtifactOptions,
+}
+
+/// What is known of a trace.
+struct OfTrace<'a> {
+    name: &'a str,
+    trace: &'a Trace,
+    triage: &'a TriageReport,
+    figures: CpuFigures,
+    host: host::HostReport,
+    diagnosis: Diagnosis,
+}
+
+impl<'a> OfTrace<'a> {
+    fn of(given: ReportedTrace<'a>) -> Self {
+        let ReportedTrace { trace, details, triage, name } = given;
+        let index = HostIndex::of(trace);
+        let host = host(&index, details);
+        let diagnosis = diagnose(&Facts::of(&index, details, &host, triage));
+        Self { name, trace, triage, figures: CpuFigures::of(&host), host, diagnosis }
+    }
+}
+
+/// The three files: [`REPORT_MD`], [`REPORT_JSON`] and [`REPORT_HTML`].
+///
+/// # Errors
+/// Never for these types; required by serde's signature.
+pub fn resource_report(order: &ReportOrder<'_>) -> Result<[Artifact; 3], serde_json::Error> {
+    let of_trace = order.trace.map(OfTrace::of);
+    let names = of_trace.as_ref().map_or_else(Names::default, |known| {
+        Names::of(&known.trace.metadata, order.options.keep_names)
+    });
+    let title = match &of_trace {
+        Some(known) => format!("Resource report: {}", names.strip(known.name)),
+        None => "Resource report".to_owned(),
+    };
+    let sections: Vec<report::Section> = sections::sections(of_trace.as_ref())
+        .iter()
+        .map(|section| strip_section(&names, section))
+        .collect();
+    let json = names.strip_texts(json::json(of_trace.as_ref())?);
+    let mut json = serde_json::to_string_pretty(&json)?;
+    json.push('\n');
+    let file = |name: &str, text: String| Artifact { name: name.to_owned(), text };
+    Ok([
+        file(REPORT_MD, document(&title, &sections)),
+        file(REPORT_JSON, json),
+        file(REPORT_HTML, html_document(&title, &sections)),
+    ])
+}

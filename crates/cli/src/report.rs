@@ -1,0 +1,80 @@
+//! `kinetoscope report`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use kinetoscope::Sources;
+use kinetoscope::artifacts::{
+    ArtifactOptions, Part, ReportOrder, ReportedTrace, UserFacts, order_triage, resource_report,
+};
+
+use crate::guard::Guard;
+use crate::input;
+use crate::output::{Kept, Pending, say_replaced};
+
+#[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("inputs").required(true).multiple(true).args(["cpu_trace"])))]
+#[command(group(
+    clap::ArgGroup::new("outputs").required(true).multiple(true).args(["md_out", "json_out", "html_out"])
+))]
+pub struct Arguments {
+    /// The trace (.json or .json.gz).
+    #[arg(long, value_name = "TRACE")]
+    cpu_trace: Option<PathBuf>,
+    /// Write the report as Markdown.
+    #[arg(long, value_name = "FILE")]
+    md_out: Option<PathBuf>,
+    /// Write its figures, findings and actions as JSON (schema 1).
+    #[arg(long, value_name = "FILE")]
+    json_out: Option<PathBuf>,
+    /// Write it as one HTML file without scripts.
+    #[arg(long, value_name = "FILE")]
+    html_out: Option<PathBuf>,
+    /// Keep names of hosts and users, which are left out otherwise.
+    #[arg(long)]
+    keep_names: bool,
+}
+
+/// Writes the reports that are asked for.
+///
+/// # Errors
+/// When a file cannot be read, is no trace, or an output cannot be written or would replace an input.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let guard = Guard::of(arguments.cpu_trace.iter().map(PathBuf::as_path));
+    let wanted = [&arguments.md_out, &arguments.json_out, &arguments.html_out];
+    // All are allowed before any is written.
+    let mut allowed = Vec::new();
+    for path in &wanted {
+        allowed.push(path.as_deref().map(|path| guard.allow(path)).transpose()?);
+    }
+    let options = ArtifactOptions { keep_names: arguments.keep_names };
+    let files = match &arguments.cpu_trace {
+        Some(path) => of_trace(path, options)?,
+        None => resource_report(&ReportOrder { trace: None, options })?,
+    };
+    let mut pending = Vec::new();
+    for (output, file) in allowed.into_iter().zip(&files) {
+        if let Some(output) = output {
+            pending.push(Pending::whole(output, file.text.as_bytes())?);
+        }
+    }
+    let kept: Vec<Kept> = pending.into_iter().map(Pending::keep).collect::<Result<_>>()?;
+    say_replaced(&kept);
+    Ok(())
+}
+
+fn of_trace(
+    path: &Path,
+    options: ArtifactOptions,
+) -> Result<[kinetoscope::artifacts::Artifact; 3]> {
+    let version = input::Version::of(path)?;
+    let decoded = input::decode(path)?;
+    let details = input::details_of_host(path, &decoded, &version)?;
+    let sources = Sources { details: Some(&details), ..Sources::default() };
+    let (whole, facts) = (path.to_string_lossy(), UserFacts::default());
+    let triage = order_triage(&decoded.trace, &whole, &sources, &facts, Part::default())?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let trace =
+        ReportedTrace { trace: &decoded.trace, details: &details, triage: &triage, name: &name };
+    Ok(resource_report(&ReportOrder { trace: Some(trace), options })?)
+}
