@@ -2,10 +2,12 @@
 
 mod fuse;
 mod guard;
+mod plan;
 mod table;
 
 pub use fuse::FuseDeltaRow;
 pub use guard::{Comparability, Guard, GuardRow, Sameness, guard};
+pub use plan::{PlanRow, Progress, RunPlan, WallDeltaRow};
 pub use table::DeltaRow;
 
 use std::collections::BTreeMap;
@@ -15,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use triage::words;
 
-use crate::{Artifact, FUSE, FuseArtifact, KERNELS, KernelArtifact, METADATA};
+use crate::{Artifact, FUSE, FuseArtifact, KERNELS, KernelArtifact, METADATA, REPORT_JSON};
 use table::{Measured, deltas};
 
 /// The comparison of two runs.
@@ -23,6 +25,12 @@ use table::{Measured, deltas};
 pub struct Comparison {
     /// Whether the runs are comparable.
     pub guard: Guard,
+    /// What moved: the first run's actions and wall time in the second.
+    pub progress: Progress,
+    /// Ops that launched GPU work.
+    pub ops: Vec<DeltaRow>,
+    /// Lines of Python that launched GPU work.
+    pub lines: Vec<DeltaRow>,
     /// Categories of GPU work.
     pub categories: Vec<DeltaRow>,
     /// Kernels by name.
@@ -42,6 +50,8 @@ pub struct Run {
     pub kernels: Vec<KernelArtifact>,
     /// Its `fuse_opportunities.json`; empty when it was not made.
     pub fuse: Vec<FuseArtifact>,
+    /// Its `report.json`; `None` when it was not made.
+    pub plan: Option<RunPlan>,
 }
 
 /// An artifact whose content does not match its name.
@@ -68,8 +78,15 @@ pub fn compare(a: &Run, b: &Run) -> Comparison {
     let stage = |row: &KernelArtifact| row.stage.clone();
     let category = |row: &KernelArtifact| row.category.clone();
     let name = |row: &KernelArtifact| row.kernel_name.clone();
+    let told =
+        |text: &str, none: &str| if text.is_empty() { none.to_owned() } else { text.to_owned() };
+    let op = |row: &KernelArtifact| told(&row.cpu_op, "(no op)");
+    let line = |row: &KernelArtifact| told(&row.python_location, "(no line)");
     Comparison {
         guard: guard(&a.metadata, &b.metadata),
+        progress: plan::progress(a.plan.as_ref(), b.plan.as_ref()),
+        ops: deltas(&a.by(op), &b.by(op), None),
+        lines: deltas(&a.by(line), &b.by(line), None),
         stages: deltas(&a.by(stage), &b.by(stage), None),
         categories: deltas(&a.by(category), &b.by(category), None),
         kernels: deltas(&a.by(name), &b.by(name), Some(catalog::head)),
@@ -79,9 +96,9 @@ pub fn compare(a: &Run, b: &Run) -> Comparison {
 
 impl Run {
     /// The artifact files of a run.
-    pub const FILES: [&str; 3] = [METADATA, KERNELS, FUSE];
+    pub const FILES: [&str; 4] = [METADATA, KERNELS, FUSE, REPORT_JSON];
 
-    /// Reads a run from its artifacts. The table of fuse patterns may be absent.
+    /// Reads a run from its artifacts. The table of fuse patterns and the report may be absent.
     ///
     /// # Errors
     /// When another artifact is absent, or the content of one does not match its name.
@@ -99,6 +116,7 @@ impl Run {
             metadata: read(METADATA, files, "")?,
             kernels: read(KERNELS, files, "")?,
             fuse: read(FUSE, files, "[]")?,
+            plan: read(REPORT_JSON, files, "null")?,
         })
     }
 
@@ -126,11 +144,21 @@ impl Comparison {
     /// The comparison as sections, the banner first.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
-        let Self { guard, categories, kernels, stages, fuse } = self;
+        let Self { guard, progress, ops, lines, categories, kernels, stages, fuse } = self;
         let mut first = Section::new("comparability", "Comparability");
         first.intro.push(guard.banner.clone());
         first.intro.extend(guard.warnings.iter().cloned());
         first.tables.push(Table::of("comparability", "Comparability checks", &guard.rows));
+        let mut moved = Section::new("progress", "What moved");
+        moved.intro.clone_from(&progress.sentences);
+        moved.tables.push(
+            Table::of("compare-plan", "Actions of A", &progress.plan)
+                .when_empty("A's diagnosis asks for nothing, or A has no report."),
+        );
+        moved.tables.push(
+            Table::of("compare-wall", "Wall time", &progress.wall)
+                .when_empty("One of the runs has no GPU work whose waits can be told."),
+        );
         let summed = ["a_total_ns", "b_total_ns", "delta_ns"];
         let mut tables = Section::new("comparison", "Comparison");
         tables.intro.push(table::sentence(categories));
@@ -139,6 +167,8 @@ impl Comparison {
         for (id, title, rows, label) in [
             ("compare-stages", "Stages", stages, words::stage as fn(&str) -> Cell),
             ("compare-categories", "Categories", categories, analysis::words::category),
+            ("compare-ops", "Ops", ops, as_it_is),
+            ("compare-lines", "Lines of Python", lines, as_it_is),
             ("compare-kernels", "Kernels", kernels, as_it_is),
         ] {
             tables.tables.push(
@@ -152,6 +182,6 @@ impl Comparison {
         tables.tables.push(
             Table::of("compare-fuse", "Fuse patterns", fuse).when_empty("None in either run."),
         );
-        vec![first, tables]
+        vec![first, moved, tables]
     }
 }

@@ -27,8 +27,8 @@ mod zip;
 
 pub use breakdown_json::{BREAKDOWN_SCHEMA, breakdown_json};
 pub use compare::{
-    Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow, NotAnArtifact, Run,
-    Sameness, compare, guard,
+    Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard, GuardRow, NotAnArtifact, PlanRow,
+    Progress, Run, RunPlan, Sameness, WallDeltaRow, compare, guard,
 };
 pub use cpu_json::{CPU_SCHEMA, cpu_json};
 pub use execution_details::{NotDetails, details_of_capture, execution_details};

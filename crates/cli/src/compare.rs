@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use kinetoscope::artifacts::{Artifact, METADATA};
+use kinetoscope::artifacts::{Artifact, ArtifactOptions, METADATA};
 use kinetoscope::{Run, compare, report};
 
 use crate::companions::{self, Kept};
 use crate::failure::Usage;
 use crate::guard::Guard;
+use crate::report::of_trace as report_of_trace;
 use crate::traces;
 use crate::triage::{Facts, Given, How, triage_one};
 
@@ -95,6 +96,8 @@ fn load(path: &Path, beside: &companions::Beside, rank: Option<i64>, facts: &Fac
         facts: &facts.read(&one.path)?,
         keep_names: facts.keep_names,
     };
-    let done = triage_one(&given, &How::default())?;
+    let mut done = triage_one(&given, &How::default())?;
+    let options = ArtifactOptions { keep_names: facts.keep_names };
+    done.files.extend(report_of_trace(&one.path, options)?);
     Ok(Run::of(&done.files)?)
 }

@@ -63,7 +63,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn of_trace(
+/// The three files of a trace.
+///
+/// # Errors
+/// When it cannot be read or is no trace.
+pub fn of_trace(
     path: &Path,
     options: ArtifactOptions,
 ) -> Result<[kinetoscope::artifacts::Artifact; 3]> {

@@ -65,14 +65,17 @@ fn content(props: &Props) -> Html {
 
 fn tables(props: &Props, comparison: &Comparison) -> Html {
     let guard = comparison.chapter("comparability");
-    let tables = comparison.chapter("comparison").map_or(&[][..], |chapter| &chapter.tables);
+    let moved = comparison.chapter("progress");
+    let chapters = [moved, comparison.chapter("comparison")].into_iter().flatten();
+    let tables = chapters.flat_map(|chapter| &chapter.tables);
     html! {
         <>
             if let Some(chapter) = guard {
                 { guard_banner(comparison.verdict, chapter) }
             }
+            { for moved.iter().flat_map(|chapter| &chapter.intro).map(|sentence| html! { <p>{ sentence }</p> }) }
             <Later>
-                { for tables.iter().map(|table| props.table(table, None)) }
+                { for tables.map(|table| props.table(table, None)) }
                 if let Some(keys) = guard.and_then(|chapter| chapter.table("comparability")) {
                     { props.table(keys, None) }
                 }

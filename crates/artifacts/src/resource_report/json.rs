@@ -16,6 +16,7 @@ struct Document<'a> {
     /// `null` where no trace was given.
     cpu: Option<Value>,
     memory: Option<Value>,
+    steps: Option<Value>,
     wall: &'a [WallRow],
     diagnosis: &'a [Finding],
     actions: Vec<Value>,
@@ -31,6 +32,7 @@ pub(super) fn json(known: Option<&OfTrace<'_>>) -> Result<Value, serde_json::Err
         headline: diagnosis.and_then(|diagnosis| diagnosis.headline.as_deref()),
         cpu: known.map(|known| cpu(known)),
         memory: known.and_then(|known| memory(known)),
+        steps: known.and_then(|known| steps(known)),
         wall: diagnosis.map_or(&[], |diagnosis| &diagnosis.wall),
         diagnosis: diagnosis.map_or(&[], |diagnosis| &diagnosis.findings),
         actions: (1..).zip(actions).map(|(rank, action)| action_json(rank, action)).collect(),
@@ -41,6 +43,13 @@ pub(super) fn json(known: Option<&OfTrace<'_>>) -> Result<Value, serde_json::Err
             )
             .collect(),
     })
+}
+
+/// The steps on the CPU; `None` where there are none. The spread needs two.
+fn steps(known: &OfTrace<'_>) -> Option<Value> {
+    let steps = &known.host.steps.cpu_dur;
+    let figures = steps.figures.as_ref()?;
+    Some(json!({"n": steps.n, "mean_ns": figures.mean_ns, "std_ns": figures.std_sample_ns}))
 }
 
 fn us(ns: i64) -> f64 {

@@ -151,6 +151,19 @@ fn two_runs_side_by_side() {
     folder.run(&["triage", "b.json", "--out", "b"]).done();
     let from_artifacts = folder.run(&["compare", "a", "b"]).done().stdout;
     let body = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+    // What became of the actions stands in reports only.
+    let without_actions = |text: &str| {
+        let (before, rest) = text.split_once("\n## What moved\n").unwrap();
+        let (_, after) = rest.split_once("\n## Comparison\n").unwrap();
+        [body(before), after.to_owned()]
+    };
+    assert_eq!(without_actions(&from_artifacts), without_actions(&from_traces));
+    assert!(from_artifacts.contains("one of the runs has no report.json"), "{from_artifacts}");
+    for run in ["a", "b"] {
+        let (trace, out) = (format!("{run}.json"), format!("{run}/report.json"));
+        folder.run(&["report", "--cpu-trace", &trace, "--json-out", &out]).done();
+    }
+    let from_artifacts = folder.run(&["compare", "a", "b"]).done().stdout;
     assert_eq!(body(&from_artifacts), body(&from_traces));
 }
 

@@ -1,8 +1,8 @@
 //! Related files in the worker: traces, maps and other runs.
 
 use kinetoscope::artifacts::{
-    Artifact, ArtifactOptions, ArtifactOrder, Role, SourceDigest, SourceFile, UserFacts,
-    order_artifacts,
+    Artifact, ArtifactOptions, ArtifactOrder, Part, ReportOrder, ReportedTrace, Role, SourceDigest,
+    SourceFile, UserFacts, order_artifacts, order_triage, resource_report,
 };
 use kinetoscope::trace::Trace;
 use kinetoscope::{
@@ -195,8 +195,23 @@ impl OpenFile {
             })
         });
         let mut files = described.map_err(|error| fault(&error))?;
+        files.extend(self.report()?);
         files.retain(|file| Run::FILES.contains(&file.name.as_str()));
         Ok(files)
+    }
+
+    /// The report on resources, without what companions tell, as the command line compares it.
+    fn report(&self) -> Result<[Artifact; 3], Failure> {
+        let none = Details::default();
+        let details = self.details.as_ref().unwrap_or(&none);
+        let trace = &self.decoded.trace;
+        let sources = Sources { details: Some(details), ..Sources::default() };
+        let facts = UserFacts::default();
+        let triage = order_triage(trace, &self.name, &sources, &facts, Part::default());
+        let triage = triage.map_err(|error| fault(&error))?;
+        let trace = ReportedTrace { trace, details, triage: &triage, name: &self.name };
+        let order = ReportOrder { trace: Some(trace), options: ArtifactOptions::default() };
+        resource_report(&order).map_err(|error| fault(&error))
     }
 }
 
