@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use triage::words;
 
+use crate::rows::UNRESOLVED;
 use crate::{Artifact, FUSE, FuseArtifact, KERNELS, KernelArtifact, METADATA, REPORT_JSON};
 use table::{Measured, deltas};
 
@@ -78,10 +79,8 @@ pub fn compare(a: &Run, b: &Run) -> Comparison {
     let stage = |row: &KernelArtifact| row.stage.clone();
     let category = |row: &KernelArtifact| row.category.clone();
     let name = |row: &KernelArtifact| row.kernel_name.clone();
-    let told =
-        |text: &str, none: &str| if text.is_empty() { none.to_owned() } else { text.to_owned() };
-    let op = |row: &KernelArtifact| told(&row.cpu_op, "(no op)");
-    let line = |row: &KernelArtifact| told(&row.python_location, "(no line)");
+    let op = |row: &KernelArtifact| row.cpu_op.clone();
+    let line = |row: &KernelArtifact| row.python_location.clone();
     Comparison {
         guard: guard(&a.metadata, &b.metadata),
         progress: plan::progress(a.plan.as_ref(), b.plan.as_ref()),
@@ -163,12 +162,14 @@ impl Comparison {
         let mut tables = Section::new("comparison", "Comparison");
         tables.intro.push(table::sentence(categories));
         tables.intro.extend(table::matched_sentence(kernels));
+        let if_mapped: fn(&str) -> Cell =
+            |name| if name == UNRESOLVED { "not mapped".into() } else { name.into() };
         let as_it_is: fn(&str) -> Cell = |name| name.into();
         for (id, title, rows, label) in [
             ("compare-stages", "Stages", stages, words::stage as fn(&str) -> Cell),
             ("compare-categories", "Categories", categories, analysis::words::category),
-            ("compare-ops", "Ops", ops, as_it_is),
-            ("compare-lines", "Lines of Python", lines, as_it_is),
+            ("compare-ops", "Ops", ops, if_mapped),
+            ("compare-lines", "Lines of Python", lines, if_mapped),
             ("compare-kernels", "Kernels", kernels, as_it_is),
         ] {
             tables.tables.push(

@@ -128,7 +128,7 @@ pub struct FuseArtifact {
 }
 
 /// What stands for a place that is not known.
-const UNRESOLVED: &str = "unresolved";
+pub(crate) const UNRESOLVED: &str = "unresolved";
 /// The recommendation where nothing is advised.
 const NO_ADVICE: &str = "none";
 
