@@ -38,6 +38,8 @@ pub struct Action {
 pub enum Whole {
     /// The steps.
     Steps,
+    /// The warm iterations: cold ones are left out.
+    WarmIterations,
     /// From the first GPU work to the last.
     GpuSpan,
 }
@@ -48,6 +50,7 @@ impl Whole {
     pub fn words(self) -> &'static str {
         match self {
             Self::Steps => "the steps",
+            Self::WarmIterations => "the warm iterations",
             Self::GpuSpan => "the GPU span",
         }
     }
@@ -135,8 +138,13 @@ pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
 /// What bounds are shares of: the longest bar of a device, which is what the first sentence tells of; without bars the window of
 /// its busy share; without a GPU the steps.
 fn window(facts: &Facts<'_>) -> (i64, Whole) {
-    let whole = |of_steps: bool| if of_steps { Whole::Steps } else { Whole::GpuSpan };
-    let bars = facts.triage.wall.chunk_by(|a, b| a.device == b.device);
+    let warm = facts.left_out().is_some();
+    let whole = |of_steps: bool| match of_steps {
+        true if warm => Whole::WarmIterations,
+        true => Whole::Steps,
+        false => Whole::GpuSpan,
+    };
+    let bars = facts.wall.chunk_by(|a, b| a.device == b.device);
     let bars = bars.filter_map(|rows| {
         let ns = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
         Some((ns, whole(rows.first()?.of_steps)))

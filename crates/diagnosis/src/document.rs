@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::{Action, Diagnosis, Finding, WallRow};
+use crate::{Action, Diagnosis, Finding, Iterations, WallRow};
 
 /// Schema of [`diagnosis_json`].
 pub const DIAGNOSIS_SCHEMA: u32 = 1;
@@ -14,6 +14,7 @@ struct Document<'a> {
     schema: u32,
     headline: Option<&'a str>,
     wall: &'a [WallRow],
+    iterations: Option<&'a Iterations>,
     findings: &'a [Finding],
     actions: &'a [Action],
 }
@@ -23,9 +24,12 @@ struct Document<'a> {
 /// # Errors
 /// Never for these types; required by serde's signature.
 pub fn diagnosis_json(diagnosis: &Diagnosis) -> Result<String, serde_json::Error> {
-    let Diagnosis { headline, wall, findings, actions } = diagnosis;
+    // (The iterations say which of them are cold.)
+    let Diagnosis { headline, wall, left_out: _, iterations, findings, actions } = diagnosis;
     let headline = headline.as_deref();
-    let document = Document { schema: DIAGNOSIS_SCHEMA, headline, wall, findings, actions };
+    let iterations = iterations.as_ref();
+    let document =
+        Document { schema: DIAGNOSIS_SCHEMA, headline, wall, iterations, findings, actions };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(text)

@@ -9,6 +9,8 @@ use timeline::intervals::{Interval, both, holds, length, union, without};
 use trace::{Details, Trace};
 use triage::{Framework, TriageReport, WallPart, WallRow};
 
+use crate::iterations::{Iterations, Run, wall_within};
+
 /// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
 /// where other launches take 2 to 10 us).
 const COLD_LAUNCH_NS: i64 = 1_000_000;
@@ -35,6 +37,12 @@ pub struct Facts<'a> {
     pub gpu: &'a GpuSide,
     /// Calls that load code, or allocate or free: what first calls do.
     cold: Vec<Interval>,
+    /// The iterations of the run, where it has any.
+    pub iterations: Option<Iterations>,
+    /// Where the wall time of each device goes: of the warm iterations where cold ones can be told apart, else of the window.
+    pub wall: Vec<WallRow>,
+    /// When the warm iterations are, if only these count.
+    warm: Option<Vec<Interval>>,
 }
 
 impl<'a> Facts<'a> {
@@ -54,7 +62,23 @@ impl<'a> Facts<'a> {
             _ => false,
         };
         let cold = union(slices.calls.iter().filter(is_cold).map(HostSlice::interval).collect());
-        Self { trace, details, host, triage, slices, gpu, cold }
+        let wall = triage.wall.clone();
+        let (iterations, warm) = (None, None);
+        let mut facts =
+            Self { trace, details, host, triage, slices, gpu, cold, iterations, wall, warm };
+        facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage });
+        facts.warm = facts.iterations.as_ref().and_then(Iterations::warm_windows);
+        if let Some(warm) = &facts.warm {
+            facts.wall = wall_within(&triage.wall_times, warm);
+        }
+        facts
+    }
+
+    /// How many iterations are left out as cold, and how many there are, if the bar is of the others.
+    #[must_use]
+    pub fn left_out(&self) -> Option<(usize, usize)> {
+        self.warm.as_ref()?;
+        self.iterations.as_ref().map(|of| (of.n_cold(), of.list.len()))
     }
 
     /// The devices of the file with their figures.
@@ -178,7 +202,10 @@ impl Device<'_> {
     /// The time in its gaps that first calls cover, and all of it, if these are what the recording shows.
     #[must_use]
     pub fn cold(&self) -> Option<(i64, i64)> {
-        let gaps = host::gaps::between(self.facts.gpu.busy(self.id));
+        let mut gaps = host::gaps::between(self.facts.gpu.busy(self.id));
+        if let Some(warm) = &self.facts.warm {
+            gaps = both(&gaps, warm);
+        }
         let (covered, all) = (length(&both(&gaps, &self.facts.cold)), length(&gaps));
         (covered as f64 >= COLD_SHARE * all as f64 && covered >= COLD_LAUNCH_NS)
             .then_some((covered, all))
@@ -187,7 +214,7 @@ impl Device<'_> {
     /// A part of its wall time: the row of the bar.
     #[must_use]
     pub fn wall(&self, part: WallPart) -> Option<&WallRow> {
-        let wall = &self.facts.triage.wall;
+        let wall = &self.facts.wall;
         let one = self.facts.gpu.devices.len() == 1;
         wall.iter().find(|row| row.part == part && (one || row.device == self.name))
     }

@@ -27,12 +27,16 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
             .max_by_key(|finding| finding.bound_ns)
             .map(|finding| finding.observation.clone());
     }
-    let wall = &facts.triage.wall;
+    let wall = &facts.wall;
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);
     let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct))?;
     let several = wall.iter().any(|row| row.device != most.device);
     let gpu = if several { format!("GPU {}", most.device) } else { "The GPU".to_owned() };
-    let whole = if most.of_steps { "the steps" } else { "its span" };
+    let whole = match facts.left_out() {
+        Some(_) => "the warm iterations",
+        None if most.of_steps => "the steps",
+        None => "its span",
+    };
     if most.share_pct < LEAST_PCT {
         let computes =
             wall.iter().find(|row| row.device == most.device && row.part == WallPart::Compute)?;
@@ -60,7 +64,10 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         WallPart::Unexplained => "stands still while nothing is recorded on the CPU",
     };
     let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}).");
-    if !most.of_steps {
+    if let Some((cold, all)) = facts.left_out() {
+        let cold = report::units::plural(cold as u64, "iteration is", "iterations are");
+        text.push_str(&format!(" The first {cold} cold and left out, of {all}."));
+    } else if !most.of_steps {
         text.push_str(&outside(facts, &most.device));
     }
     let of_cpu = matches!(most.part, WallPart::Launch | WallPart::HostCompute);

@@ -13,6 +13,7 @@ mod document;
 mod facts;
 mod finding;
 mod headline;
+mod iterations;
 mod rules;
 mod sections;
 
@@ -20,6 +21,7 @@ pub use actions::{Action, Place, Whole};
 pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};
+pub use iterations::{Class, Cold, Iteration, Iterations, Kind, Slowest};
 pub use report::Confidence;
 pub use triage::{WallPart, WallRow};
 
@@ -30,10 +32,34 @@ pub struct Diagnosis {
     pub headline: Option<String>,
     /// Where the wall time of each device goes; the parts of a device add up to its window.
     pub wall: Vec<WallRow>,
+    /// Iterations left out of the bar as cold, and all of them; `None` where the bar is of the whole window.
+    pub left_out: Option<(usize, usize)>,
+    /// The iterations, where the file has any.
+    pub iterations: Option<Iterations>,
     /// By rule, in the order of the rules.
     pub findings: Vec<Finding>,
     /// What to do, the most wall time first.
     pub actions: Vec<Action>,
+}
+
+impl Diagnosis {
+    /// The rows of each device's bar, and what they are of: "Device 2: 44.1 ms of steps".
+    pub fn bars(&self) -> impl Iterator<Item = (String, &[WallRow])> {
+        self.wall.chunk_by(|a, b| a.device == b.device).filter_map(|rows| {
+            let first = rows.first()?;
+            let window = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
+            let of = match self.left_out {
+                Some((cold, all)) => format!("of {} warm iterations", all - cold),
+                None if first.of_steps => "of steps".to_owned(),
+                None => "from the first GPU work to the last".to_owned(),
+            };
+            let device = match first.device.as_str() {
+                "" => String::new(),
+                id => format!("Device {id}: "),
+            };
+            Some((format!("{device}{} {of}", report::units::time(window)), rows))
+        })
+    }
 }
 
 /// Applies every rule.
@@ -43,6 +69,7 @@ pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     let actions = actions::ranked(facts, &findings);
     let headline = headline::headline(facts, &findings);
     // (While a graph is captured, the GPU has nothing to do.)
-    let wall = if facts.is_capture() { Vec::new() } else { facts.triage.wall.clone() };
-    Diagnosis { headline, wall, findings, actions }
+    let wall = if facts.is_capture() { Vec::new() } else { facts.wall.clone() };
+    let (iterations, left_out) = (facts.iterations.clone(), facts.left_out());
+    Diagnosis { headline, wall, left_out, iterations, findings, actions }
 }

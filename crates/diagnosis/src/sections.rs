@@ -2,7 +2,7 @@
 
 use report::{Cell, Column, Row, Section, Table, Unit};
 
-use crate::{Action, Diagnosis, Finding};
+use crate::{Action, Diagnosis, Finding, Iterations};
 
 impl Row for Finding {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -114,6 +114,7 @@ impl Diagnosis {
         actions.tables.push(table.preview(10));
         let mut findings = Section::new("diagnosis", "Findings");
         findings.tables.push(Table::of("findings", "Findings", &self.findings));
-        vec![wall, actions, findings]
+        let iterations = self.iterations.as_ref().map(Iterations::section);
+        [wall, actions, findings].into_iter().chain(iterations).collect()
     }
 }

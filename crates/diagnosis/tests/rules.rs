@@ -111,3 +111,78 @@ fn without_a_gpu_the_cpu_is_told_and_nothing_else() {
     assert_eq!(verdicts(&found, "M1"), ["no_gpu"]);
     assert!(found.wall.is_empty() && found.headline.is_none());
 }
+
+/// Ranges on the CPU, each with a kernel of 1 ms that is launched at its beginning; the duration of each range in ms.
+fn ranges(names: impl Fn(usize) -> String, durations_ms: &[i64]) -> Fixture {
+    let mut fixture = Fixture::default();
+    let mut at = 0;
+    for (n, ms) in durations_ms.iter().enumerate() {
+        let name = names(n);
+        fixture.push(slice("user_annotation", &name).at(at, ms * 1_000_000).on(1, 1));
+        launch(&mut fixture, "gemm", n as i64 + 1, at + 1_000, at + 5_000, 1_000_000);
+        at += ms * 1_000_000;
+    }
+    fixture
+}
+
+#[test]
+fn ranges_that_come_again_are_iterations_and_the_bar_is_of_the_warm_ones() {
+    let found = diagnosis(ranges(|n| format!("iter {n}"), &[40, 9, 5, 5, 5, 5, 6]));
+    let iterations = found.iterations.as_ref().unwrap();
+    assert_eq!(iterations.kind, diagnosis::Kind::RepeatedRange);
+    let cold: Vec<bool> = iterations.list.iter().map(|one| one.cold.is_some()).collect();
+    assert_eq!(cold, [true, true, false, false, false, false, false]);
+    let [class] = &iterations.classes[..] else { panic!("{:?}", iterations.classes) };
+    assert_eq!((&*class.name, class.n, class.cold, class.cpu.n), ("iter", 7, 2, 5));
+    assert_eq!(class.cpu.figures.as_ref().unwrap().p50_ns, 5_000_000);
+    assert_eq!(class.gpu_span.figures.as_ref().unwrap().max_ns, 1_000_000);
+    // Five warm ranges with a kernel of 1 ms each; the last one ends beyond the GPU's work.
+    let parts: i64 = found.wall.iter().map(|row| row.total_ns).sum();
+    let outside: i64 = iterations.warm().map(|one| one.outside_ns).sum();
+    assert_eq!((parts + outside, found.left_out), (26_000_000, Some((2, 7))));
+    let compute = found.wall.iter().find(|row| row.part == WallPart::Compute).unwrap();
+    assert_eq!(compute.total_ns, 5_000_000);
+    let headline = found.headline.unwrap();
+    assert!(headline.contains("of the warm iterations"), "{headline}");
+    assert!(
+        headline.ends_with("The first 2 iterations are cold and left out, of 7."),
+        "{headline}"
+    );
+}
+
+#[test]
+fn nothing_is_cold_in_the_middle_and_the_slowest_is_explained() {
+    let found = diagnosis(ranges(|n| format!("ProfilerStep#{n}"), &[5, 5, 5, 9, 5, 5, 5]));
+    let iterations = found.iterations.unwrap();
+    assert_eq!((iterations.n_cold(), found.left_out), (0, None));
+    let slowest = iterations.slowest.clone().unwrap();
+    assert_eq!((slowest.at, slowest.longer_ns), (3, 4_000_000));
+    assert_eq!(slowest.part.unwrap().1, 4_000_000);
+    let said = iterations.slowest_sentence().unwrap();
+    assert!(said.contains("ProfilerStep#3, takes 9.00 ms on the CPU, 4.00 ms more"), "{said}");
+}
+
+#[test]
+fn passes_of_an_engine_are_told_by_stage() {
+    let name = |n: usize| {
+        let kinds =
+            ["execute_context_2(900)_generation_0(0)", "execute_context_0(0)_generation_8(8)"];
+        kinds[usize::from(n > 0)].to_owned()
+    };
+    let iterations = diagnosis(ranges(name, &[30, 5, 5, 5, 5])).iterations.unwrap();
+    assert_eq!(iterations.kind, diagnosis::Kind::EnginePasses);
+    let classes: Vec<(&str, usize)> =
+        iterations.classes.iter().map(|class| (&*class.name, class.n)).collect();
+    assert_eq!(classes, [("extend", 1), ("decode", 4)]);
+    assert_eq!(iterations.n_cold(), 0, "a prefill is no cold decode");
+}
+
+#[test]
+fn ranges_that_leave_most_of_the_work_out_are_no_iterations() {
+    let mut fixture = ranges(|n| format!("iter {n}"), &[5, 5, 5]);
+    for n in 0..10 {
+        let at = 100_000_000 + n * 2_000_000;
+        launch(&mut fixture, "gemm", 100 + n, at, at + 4_000, 1_000_000);
+    }
+    assert_eq!(diagnosis(fixture).iterations, None);
+}

@@ -108,7 +108,7 @@ fn on_device(
     let idle = Idle::of(gpu, steps);
     let gaps = Gaps::of(gpu, &launches, &idle, host);
     let dealt = cause::deal(&idle, host, &gaps, &blocked);
-    let wall_time = wall_time::wall_time(gpu, &idle, &dealt);
+    let wall_times = wall_time::wall_times(gpu, &idle, &dealt);
     let explained = cause::explain(&idle, host, &gaps, dealt);
     let first_run = explained.as_ref().filter(|found| found.cause == Cause::SetUp);
     let set_up = first_run.map_or(&[][..], |found| &found.times);
@@ -151,7 +151,8 @@ fn on_device(
         is_blocked: timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT,
     };
     let tables = DeviceTables {
-        wall: wall_time,
+        wall: wall_time::wall_rows(&wall_times, &idle),
+        wall_times: vec![wall_times],
         stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, waits),
         kernels,
         merged,

@@ -80,9 +80,9 @@ pub use replay::{CaptureFacts, CaptureUse};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
 pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
-pub use stages::{Stage, StageRow};
+pub use stages::{Stage, StageRow, stage_of_pass};
 pub use text_timeline::{gpu_text, window_text};
-pub use wall_time::{WallPart, WallRow};
+pub use wall_time::{WallPart, WallRow, WallTimes};
 
 use timeline::Options;
 use trace::{Details, Flags, Phase, Trace, each_row};

@@ -15,7 +15,7 @@ use super::overlap::{Concurrency, OverlapRow};
 use super::replay::{CaptureUse, Replayed};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
-use super::wall_time::WallRow;
+use super::wall_time::{WallRow, WallTimes};
 use analysis::MatrixRow;
 use timeline::before_window::BeforeWindow;
 use timeline::percent;
@@ -47,6 +47,8 @@ pub struct TriageReport {
     pub before_window: BeforeWindowSum,
     /// Where the wall time of each device goes.
     pub wall: Vec<WallRow>,
+    /// When each part of it is.
+    pub wall_times: Vec<WallTimes>,
     /// What to know first, in sentences.
     pub takeaways: Vec<String>,
     /// The architecture that the trace shows.
@@ -365,6 +367,7 @@ impl TriageReport {
         let Self {
             // The diagnosis has it.
             wall: _,
+            wall_times: _,
             stages,
             kernels,
             // The page shows it in place of the rows by stage.

@@ -7,12 +7,13 @@ use crate::kernel_row::KernelTableRow;
 use crate::overlap::{Concurrency, OverlapRow};
 use crate::report::{BeforeWindowSum, Coverage, TriageReport};
 use crate::stages::StageRow;
-use crate::wall_time::WallRow;
+use crate::wall_time::{WallRow, WallTimes};
 
 /// The tables of one device. What runs on one device neither hides what runs on another nor stands next to it.
 #[derive(Default)]
 pub(crate) struct DeviceTables {
     pub(crate) wall: Vec<WallRow>,
+    pub(crate) wall_times: Vec<WallTimes>,
     pub(crate) stages: Vec<StageRow>,
     pub(crate) kernels: Vec<KernelTableRow>,
     pub(crate) merged: Vec<KernelTableRow>,
@@ -35,6 +36,7 @@ impl DeviceTables {
         let mut all = Self::default();
         for (device, of) in devices {
             all.wall.extend(of.wall);
+            all.wall_times.extend(of.wall_times);
             all.stages.extend(of.stages);
             all.kernels.extend(of.kernels);
             all.merged.extend(of.merged);
@@ -65,6 +67,7 @@ impl DeviceTables {
         let Run { coverage, before_window, takeaways, arch, framework } = run;
         TriageReport {
             wall: self.wall,
+            wall_times: self.wall_times,
             stages: self.stages,
             kernels: self.kernels,
             merged: self.merged,

@@ -7,7 +7,7 @@ use catalog::{Category, RawKind};
 use report::{Cell, Column, Row, Unit};
 use serde::Serialize;
 use timeline::gpu::{Gpu, GpuSlice, Work};
-use timeline::intervals::{Collector, Interval, both, length, without};
+use timeline::intervals::{Collector, Interval, both, length, touching, union, without};
 use timeline::percent;
 
 use crate::idle::Idle;
@@ -62,7 +62,7 @@ impl WallPart {
 
     /// The id in files.
     #[must_use]
-    pub fn id(self) -> &'static str {
+    pub const fn id(self) -> &'static str {
         match self {
             Self::Compute => "compute",
             Self::Communication => "communication",
@@ -81,7 +81,7 @@ impl WallPart {
 
     /// What a person reads.
     #[must_use]
-    pub fn title(self) -> &'static str {
+    pub const fn title(self) -> &'static str {
         match self {
             Self::Compute => "Compute",
             Self::Communication => "Exposed communication",
@@ -100,7 +100,7 @@ impl WallPart {
 
     /// How it is told.
     #[must_use]
-    pub fn meaning(self) -> &'static str {
+    pub const fn meaning(self) -> &'static str {
         match self {
             Self::Compute => "a kernel runs that is no communication",
             Self::Communication => "communication runs, and no other kernel",
@@ -198,36 +198,65 @@ impl Row for WallRow {
     ];
 }
 
-/// The parts of a device's wall time that are not 0; they add up to the window of `idle`.
+/// When each part of a device's wall time is; the parts share no moment, and together they are the window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WallTimes {
+    /// The device's id.
+    pub device: String,
+    /// The parts that have any time, in the order of the bar. Times are on the clock of the trace.
+    pub parts: Vec<(WallPart, Vec<Interval>)>,
+}
+
+impl WallTimes {
+    /// The parts within a window, in ns, in the order of the bar; those of 0 are left out.
+    #[must_use]
+    pub fn within(&self, window: Interval) -> Vec<(WallPart, i64)> {
+        let part = |(part, times): &(WallPart, Vec<Interval>)| {
+            (*part, length(&both(touching(times, window), &[window])))
+        };
+        self.parts.iter().map(part).filter(|(_, ns)| *ns > 0).collect()
+    }
+}
+
+/// The times of a device's parts; they fill the window of `idle`.
 #[inline(never)]
-pub(crate) fn wall_time(
+pub(crate) fn wall_times(
     gpu: &Gpu<'_>,
     idle: &Idle,
     causes: &[(Cause, Vec<Interval>)],
-) -> Vec<WallRow> {
+) -> WallTimes {
+    let device = gpu.device().to_owned();
     if gpu.is_empty() && gpu.n_beside() == 0 {
-        return Vec::new();
+        return WallTimes { device, parts: Vec::new() };
     }
     let [compute, communication, all] = busy(gpu);
     let within = |times: &[Interval]| both(times, &idle.window);
     let (compute, communication, all) = (within(&compute), within(&communication), within(&all));
     let exposed = without(&communication, &compute);
     let copies = without(&without(&all, &compute), &communication);
-    let mut parts = [0_i64; WallPart::ALL.len()];
-    parts[WallPart::Compute as usize] = length(&compute);
-    parts[WallPart::Communication as usize] = length(&exposed);
-    parts[WallPart::Copies as usize] = length(&copies);
-    for (cause, times) in causes {
-        parts[WallPart::of(*cause) as usize] += length(times);
-    }
-    let row = |part: WallPart| WallRow {
-        device: gpu.device().to_owned(),
-        part,
-        total_ns: parts[part as usize],
-        share_pct: percent(parts[part as usize], idle.window_ns),
+    let times = |part: WallPart| match part {
+        WallPart::Compute => compute.clone(),
+        WallPart::Communication => exposed.clone(),
+        WallPart::Copies => copies.clone(),
+        idle => {
+            let own = causes.iter().filter(|(cause, _)| WallPart::of(*cause) == idle);
+            union(own.flat_map(|(_, times)| times.iter().copied()).collect())
+        }
+    };
+    let parts = WallPart::ALL.into_iter().map(|part| (part, times(part)));
+    WallTimes { device, parts: parts.filter(|(_, times)| !times.is_empty()).collect() }
+}
+
+/// The rows of a device's bar; they add up to the window of `idle`.
+pub(crate) fn wall_rows(times: &WallTimes, idle: &Idle) -> Vec<WallRow> {
+    let row = |(part, own): &(WallPart, Vec<Interval>)| WallRow {
+        device: times.device.clone(),
+        part: *part,
+        total_ns: length(own),
+        share_pct: percent(length(own), idle.window_ns),
         of_steps: idle.of_steps,
     };
-    WallPart::ALL.into_iter().map(row).filter(|row| row.total_ns > 0).collect()
+    times.parts.iter().map(row).filter(|row| row.total_ns > 0).collect()
 }
 
 /// When the device runs kernels that are no communication, communication, and anything.

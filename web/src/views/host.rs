@@ -45,7 +45,7 @@ pub fn python(props: &Props) -> Option<Html> {
 
 /// Steps.
 pub fn steps(props: &Props) -> Option<Html> {
-    chapters(props, &["steps"])
+    chapters(props, &["iterations", "steps"])
 }
 
 /// Modules and floating point operations.

@@ -1,6 +1,6 @@
 //! Converts results of the facade to the page's messages.
 
-use kinetoscope::report::{self, Section};
+use kinetoscope::report::Section;
 use kinetoscope::{
     Action, Comparability, Decoded, HostReport, Proof, RepairReport, Stage, StageRow, TraceReport,
     TriageReport, WallRow,
@@ -113,14 +113,7 @@ pub fn triage(report: &TriageReport, sections: Vec<Section>, has_stacks: bool) -
 /// The diagnosis of a file, with the tables of the CPU.
 pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagnosis {
     let chapters = of_host.sections().into_iter();
-    let bar = |rows: &[WallRow]| {
-        let first = rows.first()?;
-        let window: i64 = rows.iter().map(|row| row.total_ns).sum();
-        let of = if first.of_steps { "of steps" } else { "from the first GPU work to the last" };
-        let device = match first.device.as_str() {
-            "" => String::new(),
-            id => format!("Device {id}: "),
-        };
+    let bar = |(title, rows): (String, &[WallRow])| {
         let parts = rows.iter().map(|row| Part {
             category: row.part.id().to_owned(),
             title: row.part.title().to_owned(),
@@ -128,14 +121,12 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
             total_ns: row.total_ns,
             share_pct: row.share_pct,
         });
-        Some(Bar {
-            title: format!("{device}{} {of}", report::units::time(window)),
-            parts: parts.collect(),
-        })
+        Bar { title, parts: parts.collect() }
     };
+    let iterations = found.iterations.as_ref().map(|iterations| iterations.section());
     Diagnosis {
         headline: found.headline.clone(),
-        bars: found.wall.chunk_by(|a, b| a.device == b.device).filter_map(bar).collect(),
+        bars: found.bars().map(bar).collect(),
         actions: found.actions.iter().map(Action::finding).collect(),
         findings: found
             .findings
@@ -145,7 +136,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
                 [title, finding.observation.clone(), finding.meaning.clone()]
             })
             .collect(),
-        chapters: chapters.map(Chapter::drawn).collect(),
+        chapters: chapters.chain(iterations).map(Chapter::drawn).collect(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The chapters of the report.
 
 use analysis::analyze;
-use diagnosis::{Action, WallRow};
+use diagnosis::{Action, Diagnosis, WallRow};
 use report::units::{count, plural};
 use report::{Cell, Column, Drawing, Row, Section, Table, Unit};
 use timeline::Options;
@@ -114,7 +114,11 @@ impl Row for FamilyRow {
 
 /// The chapters, in order.
 pub(super) fn sections(known: Option<&OfTrace<'_>>) -> Vec<Section> {
-    vec![summary(known), bottlenecks(known), findings(known), actions(known), gaps(known)]
+    let mut sections = vec![summary(known), bottlenecks(known), findings(known), actions(known)];
+    let iterations = known.and_then(|known| known.diagnosis.iterations.as_ref());
+    sections.extend(iterations.map(|iterations| iterations.section()));
+    sections.push(gaps(known));
+    sections
 }
 
 const NO_TRACE: &str = "Not available: no trace was given.";
@@ -126,7 +130,7 @@ fn summary(known: Option<&OfTrace<'_>>) -> Section {
         return section;
     };
     section.intro.extend(known.diagnosis.headline.clone());
-    section.drawings.extend(bars(&known.diagnosis.wall));
+    section.drawings.extend(bars(&known.diagnosis));
     let rows = figures(known);
     section.tables.push(Table::of("figures", "Figures", &rows));
     section
@@ -222,20 +226,12 @@ fn memory_figures(known: &OfTrace<'_>) -> Vec<Figure> {
 }
 
 /// The wall time of each device as a bar.
-fn bars(wall: &[WallRow]) -> impl Iterator<Item = Drawing> {
-    wall.chunk_by(|a, b| a.device == b.device).filter_map(|rows| {
-        let first = rows.first()?;
-        let window: i64 = rows.iter().map(|row| row.total_ns).sum();
-        let of = if first.of_steps { "of steps" } else { "from the first GPU work to the last" };
-        let device = match first.device.as_str() {
-            "" => String::new(),
-            id => format!(" of device {id}"),
-        };
-        let title = format!("Wall time{device}: {} {of}", report::units::time(window));
+fn bars(diagnosis: &Diagnosis) -> impl Iterator<Item = Drawing> {
+    diagnosis.bars().map(|(title, rows)| {
         let part = |row: &WallRow| {
             (row.part.id(), row.part.title(), row.share_pct, report::units::time(row.total_ns))
         };
-        Some(Drawing::stacked("wall", title, rows.iter().map(part)))
+        Drawing::stacked("wall", format!("Wall time. {title}"), rows.iter().map(part))
     })
 }
 

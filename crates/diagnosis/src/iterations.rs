@@ -1,0 +1,282 @@
+//! Iterations: the profiler's steps, an engine's passes, or a range that comes again and again; where the time of each goes, which
+//! are cold, and why the slowest is slow.
+//!
+//! Rules, in order: two steps of the profiler or more; at least three passes of a serving engine, by their annotations; at least
+//! three ranges of one name that fill 80% of the time from the first to the last; a single step. Ranges must hold half of the
+//! launches (of the ops, without a GPU). Nothing is told from the rhythm of kernels.
+
+mod cold;
+mod find;
+mod sections;
+
+use std::collections::BTreeMap;
+
+use host::links::{DeviceId, GpuSide};
+use host::numbers::Stats;
+use host::{HostSlice, Slices};
+use serde::Serialize;
+use timeline::intervals::{Interval, length, union};
+use timeline::percent;
+use trace::Trace;
+use triage::{TriageReport, WallPart, WallRow, WallTimes};
+
+pub use cold::Cold;
+pub use find::Kind;
+
+/// The slowest iteration is told of from this much above the median on, in percent.
+const SLOW_PCT: f64 = 10.0;
+/// Of fewer iterations of a class nothing is said about the slowest.
+const FEWEST: usize = 3;
+/// An op is named as the cause if it has one of so many parts of the difference.
+const OP_PARTS: i64 = 5;
+
+/// What iterations are found in.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) slices: &'a Slices<'a>,
+    pub(crate) gpu: &'a GpuSide,
+    pub(crate) triage: &'a TriageReport,
+}
+
+/// The iterations of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Iterations {
+    /// What they are told by.
+    pub kind: Kind,
+    /// The device whose time is told of; `None` without a GPU.
+    pub device: Option<String>,
+    /// By class, in order of first appearance.
+    pub classes: Vec<Class>,
+    /// By start.
+    pub list: Vec<Iteration>,
+    /// The slowest against the median one, where it is much slower.
+    pub slowest: Option<Slowest>,
+}
+
+/// Iterations of one kind of work: prefill and decode are two.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Class {
+    /// `decode`, `extend`, `mixed`; of other iterations their name without numbers.
+    pub name: String,
+    /// Iterations.
+    pub n: usize,
+    /// Cold ones among them, which the figures leave out.
+    pub cold: usize,
+    /// Durations on the CPU, of those that are not cold.
+    pub cpu: Stats,
+    /// From the first to the last GPU work that each launched.
+    pub gpu_span: Stats,
+}
+
+/// One iteration.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Iteration {
+    /// Its name, as the file has it.
+    pub name: String,
+    /// Its class: see [`Class::name`].
+    pub class: String,
+    /// Start, on the clock of the file.
+    pub ts_ns: Option<i64>,
+    /// Duration on the CPU.
+    pub dur_ns: i64,
+    /// GPU slices that its calls launched, on any thread.
+    pub launched: usize,
+    /// From the first of them to the end of the last; `None` without any.
+    pub gpu_span_ns: Option<i64>,
+    /// Time that they cover.
+    pub gpu_busy_ns: i64,
+    /// Why it is cold; `None` if it is not, or if that cannot be told.
+    pub cold: Option<Cold>,
+    /// Parts of the wall time while it lasts on the CPU, in ns; work of an earlier iteration may run in it.
+    pub parts: BTreeMap<&'static str, i64>,
+    /// The rest of its duration: before the first or after the last GPU work of the file.
+    pub outside_ns: i64,
+    /// When it is, on the clock of the trace.
+    #[serde(skip)]
+    window: Interval,
+}
+
+/// The slowest warm iteration of the class that takes most time, against the median one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Slowest {
+    /// Its number in [`Iterations::list`].
+    pub at: usize,
+    /// That of the median one (of two in the middle the shorter).
+    pub median_at: usize,
+    /// How much longer it takes, in ns.
+    pub longer_ns: i64,
+    /// The part that grew most, and by how much; `None` where none did.
+    pub part: Option<(WallPart, i64)>,
+    /// Without a GPU the op whose own CPU time grew most, and by how much, if that is a fifth of the difference.
+    pub op: Option<(String, i64)>,
+    /// GPU slices that it launched more, or fewer.
+    pub launched_more: i64,
+}
+
+impl Iterations {
+    /// The iterations of a run; `None` where the file has none.
+    #[must_use]
+    pub(crate) fn of(run: &Run<'_>) -> Option<Self> {
+        let (kind, slices) = find::iterations(run)?;
+        let device = busiest(run, &slices);
+        let times = device.and_then(|device| times_of(run, device));
+        let rows = slices.iter().map(|slice| iteration(run, slice, device, times));
+        let mut list: Vec<Iteration> = rows.collect();
+        cold::mark(&mut list);
+        let classes = classes(&list);
+        let slowest = slowest(run, &list, &classes);
+        let device = device.and_then(|device| run.gpu.devices.get(device as usize).cloned());
+        Some(Self { kind, device, classes, list, slowest })
+    }
+
+    /// Those that are not cold.
+    pub fn warm(&self) -> impl Iterator<Item = &Iteration> {
+        self.list.iter().filter(|one| one.cold.is_none())
+    }
+
+    /// When the warm ones are, on the clock of the trace, if there are cold ones and at least three warm ones.
+    #[must_use]
+    pub(crate) fn warm_windows(&self) -> Option<Vec<Interval>> {
+        let warm: Vec<Interval> = self.warm().map(|one| one.window).collect();
+        (warm.len() < self.list.len() && warm.len() >= FEWEST).then(|| union(warm))
+    }
+
+    /// Cold ones.
+    #[must_use]
+    pub fn n_cold(&self) -> usize {
+        self.list.len() - self.warm().count()
+    }
+}
+
+/// The bar of each device within some windows; its parts add up to what of the windows has GPU work before and after it.
+pub(crate) fn wall_within(all: &[WallTimes], windows: &[Interval]) -> Vec<WallRow> {
+    let of_device = |times: &WallTimes| {
+        let mut sums: BTreeMap<WallPart, i64> = BTreeMap::new();
+        for window in windows {
+            for (part, ns) in times.within(*window) {
+                *sums.entry(part).or_default() += ns;
+            }
+        }
+        let whole: i64 = sums.values().sum();
+        let row = |(part, total_ns): (WallPart, i64)| WallRow {
+            device: times.device.clone(),
+            part,
+            total_ns,
+            share_pct: percent(total_ns, whole),
+            of_steps: true,
+        };
+        sums.into_iter().map(row).collect::<Vec<_>>()
+    };
+    all.iter().flat_map(of_device).collect()
+}
+
+/// The device with most work that the iterations launched.
+fn busiest(run: &Run<'_>, slices: &[HostSlice]) -> Option<DeviceId> {
+    let n = |device: DeviceId| -> usize {
+        slices.iter().map(|slice| run.gpu.launched_in(device, slice).len()).sum()
+    };
+    let devices = (0..run.gpu.devices.len()).map(|device| device as DeviceId);
+    devices
+        .map(|device| (n(device), device))
+        .filter(|(n, _)| *n > 0)
+        .max_by_key(|(n, device)| (*n, std::cmp::Reverse(*device)))
+        .map(|(_, device)| device)
+}
+
+/// When each part of a device's wall time is.
+fn times_of<'a>(run: &Run<'a>, device: DeviceId) -> Option<&'a WallTimes> {
+    let all = &run.triage.wall_times;
+    let name = run.gpu.devices.get(device as usize)?;
+    let own = all.iter().find(|times| times.device == *name);
+    own.or_else(|| all.first().filter(|_| run.gpu.devices.len() == 1))
+}
+
+fn iteration(
+    run: &Run<'_>,
+    slice: &HostSlice,
+    device: Option<DeviceId>,
+    times: Option<&WallTimes>,
+) -> Iteration {
+    let launched = device.map_or_else(Vec::new, |device| run.gpu.launched_in(device, slice));
+    let first = launched.iter().map(|(start, _)| *start).min();
+    let last = launched.iter().map(|(_, end)| *end).max();
+    let parts = times.map_or_else(Vec::new, |times| times.within(slice.interval()));
+    let told: i64 = parts.iter().map(|(_, ns)| ns).sum();
+    let name = run.slices.name(slice).to_owned();
+    Iteration {
+        class: find::class(&name),
+        name,
+        ts_ns: timeline::absolute_ns(run.trace, slice.start_ns),
+        dur_ns: slice.dur_ns(),
+        launched: launched.len(),
+        gpu_span_ns: first.zip(last).map(|(first, last)| last - first),
+        gpu_busy_ns: length(&union(launched)),
+        cold: None,
+        parts: parts.into_iter().map(|(part, ns)| (part.id(), ns)).collect(),
+        window: slice.interval(),
+        outside_ns: if times.is_some() { slice.dur_ns() - told } else { 0 },
+    }
+}
+
+fn classes(list: &[Iteration]) -> Vec<Class> {
+    let mut names: Vec<&str> = Vec::new();
+    for one in list {
+        if !names.contains(&&*one.class) {
+            names.push(&one.class);
+        }
+    }
+    let class = |name: &str| {
+        let own = || list.iter().filter(|one| one.class == name);
+        let warm = || own().filter(|one| one.cold.is_none());
+        Class {
+            name: name.to_owned(),
+            n: own().count(),
+            cold: own().count() - warm().count(),
+            cpu: Stats::of(warm().map(|one| one.dur_ns).collect()),
+            gpu_span: Stats::of(warm().filter_map(|one| one.gpu_span_ns).collect()),
+        }
+    };
+    names.into_iter().map(class).collect()
+}
+
+fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowest> {
+    let sum = |class: &&Class| class.cpu.figures.as_ref().map_or(0, |figures| figures.sum_ns);
+    let class = classes.iter().max_by_key(sum)?;
+    let own = list.iter().enumerate().filter(|(_, one)| one.class == class.name);
+    let mut warm: Vec<(i64, usize)> =
+        own.filter(|(_, one)| one.cold.is_none()).map(|(at, one)| (one.dur_ns, at)).collect();
+    if warm.len() < FEWEST {
+        return None;
+    }
+    trace::sort(&mut warm);
+    let (median_ns, median_at) = *warm.get((warm.len() - 1) / 2)?;
+    let (slow_ns, at) = *warm.last()?;
+    let longer_ns = slow_ns - median_ns;
+    if (longer_ns as f64) < SLOW_PCT / 100.0 * median_ns as f64 {
+        return None;
+    }
+    let (slow, median) = (list.get(at)?, list.get(median_at)?);
+    let of = |one: &Iteration, part: WallPart| one.parts.get(part.id()).copied().unwrap_or(0);
+    let grew = WallPart::ALL.into_iter().map(|part| (part, of(slow, part) - of(median, part)));
+    let part = grew.filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns);
+    let launched_more = slow.launched as i64 - median.launched as i64;
+    let grew = slow.parts.is_empty().then(|| op_that_grew(run, slow.window, median.window));
+    let op = grew.flatten().filter(|(_, ns)| ns.saturating_mul(OP_PARTS) >= longer_ns);
+    Some(Slowest { at, median_at, longer_ns, part, op, launched_more })
+}
+
+/// The op whose own time differs most between two windows, and by how much.
+fn op_that_grew(run: &Run<'_>, slow: Interval, median: Interval) -> Option<(String, i64)> {
+    let ops = &run.slices.ops;
+    let mut grew: BTreeMap<&str, i64> = BTreeMap::new();
+    for (op, own_ns) in ops.slices.iter().zip(ops.self_ns()) {
+        let is_in = |window: Interval| window.0 <= op.start_ns && op.start_ns < window.1;
+        let sign = i64::from(is_in(slow)) - i64::from(is_in(median));
+        if sign != 0 {
+            *grew.entry(run.slices.name(op)).or_default() += sign * own_ns;
+        }
+    }
+    let most = grew.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns);
+    most.map(|(name, ns)| (name.to_owned(), ns))
+}

@@ -1,0 +1,170 @@
+//! Finds the ranges of the CPU that are iterations.
+
+use std::collections::BTreeMap;
+
+use host::HostSlice;
+use serde::Serialize;
+use timeline::intervals::{Interval, holds, length, union};
+use triage::stage_of_pass;
+
+use super::Run;
+
+/// Of fewer ranges none is an iteration.
+const FEWEST: usize = 3;
+/// Ranges fill this part of the time from the first to the last, unless an engine names them.
+const TILES: f64 = 0.8;
+/// Parts of names of ranges that PyTorch records by itself, which are no iterations: compiled code, loaders, optimizers.
+const OF_PYTORCH: [&str; 7] = [
+    "CompiledFxGraph",
+    "Torch-Compiled Region",
+    "TorchDynamo",
+    "DataLoader",
+    "Optimizer.",
+    "nccl:",
+    "autograd::",
+];
+
+/// What iterations are told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The profiler's steps.
+    ProfilerSteps,
+    /// A serving engine's annotations.
+    EnginePasses,
+    /// A range of one name that comes again and again.
+    RepeatedRange,
+}
+
+/// The iterations, by start.
+pub(super) fn iterations(run: &Run<'_>) -> Option<(Kind, Vec<HostSlice>)> {
+    let steps = &run.slices.steps;
+    if steps.len() >= 2 {
+        return Some((Kind::ProfilerSteps, steps.clone()));
+    }
+    let of_ranges = passes(run)
+        .map(|slices| (Kind::EnginePasses, slices))
+        .or_else(|| repeated(run).map(|slices| (Kind::RepeatedRange, slices)));
+    of_ranges.or_else(|| (!steps.is_empty()).then(|| (Kind::ProfilerSteps, steps.clone())))
+}
+
+/// The class of an iteration: the stage of an engine's pass, else the name without its numbers.
+pub(super) fn class(name: &str) -> String {
+    match stage_of_pass(name) {
+        Some(stage) => stage.id().to_owned(),
+        None => without_numbers(name),
+    }
+}
+
+/// `step 12 of 30` becomes `step # of #`; a number at the end, with what separates it, goes.
+fn without_numbers(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for char in name.chars() {
+        match char {
+            char if !char.is_ascii_digit() => out.push(char),
+            _ if out.ends_with('#') => {}
+            _ => out.push('#'),
+        }
+    }
+    let trimmed = out.trim_end_matches(['#', '_', ' ', ':', '-', '/']);
+    if trimmed.is_empty() { out } else { trimmed.to_owned() }
+}
+
+/// The passes of an engine.
+fn passes(run: &Run<'_>) -> Option<Vec<HostSlice>> {
+    let mut is_pass: BTreeMap<u32, bool> = BTreeMap::new();
+    let mut own = run.slices.annotations.clone();
+    own.retain(|slice| {
+        let name = run.trace.name(slice.row).0;
+        let read = || stage_of_pass(run.slices.name(slice)).is_some();
+        *is_pass.entry(name).or_insert_with(read)
+    });
+    let mut outermost = outermost(own);
+    outermost.retain(|slice| slice.dur_ns() > 0);
+    is_most(run, &outermost).then_some(outermost)
+}
+
+/// The ranges of one name without its numbers that tile their time; of several such names the one that holds most.
+fn repeated(run: &Run<'_>) -> Option<Vec<HostSlice>> {
+    let slices = run.slices;
+    let mut families: BTreeMap<(u32, String), Vec<HostSlice>> = BTreeMap::new();
+    let mut template: BTreeMap<u32, Option<String>> = BTreeMap::new();
+    for slice in &slices.annotations {
+        let name = run.trace.name(slice.row).0;
+        let family = template.entry(name).or_insert_with(|| {
+            let text = slices.name(slice);
+            let is_own = OF_PYTORCH.iter().any(|part| text.contains(part));
+            (!is_own && !dialect::kineto::is_step(text)).then(|| without_numbers(text))
+        });
+        if let Some(family) = family {
+            let key = (slices.thread(slice.row), family.clone());
+            families.entry(key).or_default().push(*slice);
+        }
+    }
+    let tiles = |own: &Vec<HostSlice>| {
+        let covered = union(own.iter().map(HostSlice::interval).collect());
+        let first = covered.first().map_or(0, |(start, _)| *start);
+        let last = covered.last().map_or(0, |(_, end)| *end);
+        length(&covered) as f64 >= TILES * (last - first) as f64 && is_disjoint(own)
+    };
+    let of_families = families.into_values().map(outermost);
+    let fit = of_families.filter(|own| own.len() >= FEWEST && tiles(own) && is_most(run, own));
+    fit.max_by_key(|own| own.iter().map(HostSlice::dur_ns).sum::<i64>())
+}
+
+/// By start, without those inside others.
+fn outermost(mut own: Vec<HostSlice>) -> Vec<HostSlice> {
+    trace::sort_by_key(&mut own, |slice| (slice.start_ns, std::cmp::Reverse(slice.end_ns)));
+    let mut end = i64::MIN;
+    own.retain(|slice| {
+        let is_outside = slice.end_ns > end;
+        end = end.max(slice.end_ns);
+        is_outside
+    });
+    own
+}
+
+fn is_disjoint(own: &[HostSlice]) -> bool {
+    own.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns)
+}
+
+/// Whether there are three ranges or more, and they hold at least half of the launches; without a GPU half of the ops.
+fn is_most(run: &Run<'_>, own: &[HostSlice]) -> bool {
+    if own.len() < FEWEST {
+        return false;
+    }
+    let times: Vec<Interval> = union(own.iter().map(HostSlice::interval).collect());
+    let share = |starts: &mut dyn Iterator<Item = i64>| {
+        let (mut inside, mut all) = (0_u64, 0_u64);
+        for at in starts {
+            all += 1;
+            inside += u64::from(holds(&times, at));
+        }
+        all > 0 && 2 * inside >= all
+    };
+    if !run.gpu.slices.is_empty() {
+        share(&mut run.gpu.linked().filter_map(|one| one.launch.map(|launch| launch.start_ns)))
+    } else {
+        share(&mut run.slices.ops.slices.iter().map(|op| op.start_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_a_stage_or_a_name_without_numbers() {
+        for (name, class_of) in [
+            ("step[DECODE bs=64]", "decode"),
+            ("step[EXTEND bs=4 toks=2048]", "extend"),
+            ("execute_context_3(1024)_generation_16(16)", "mixed"),
+            ("ProfilerStep#12", "ProfilerStep"),
+            ("iter 7", "iter"),
+            ("batch_3_of_30 train", "batch_#_of_# train"),
+            ("12", "#"),
+        ] {
+            assert_eq!(class(name), class_of, "{name}");
+        }
+    }
+}

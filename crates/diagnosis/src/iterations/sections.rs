@@ -1,0 +1,376 @@
+//! Iterations as tables, sentences and a picture.
+
+use host::numbers::Stats;
+use report::drawing::{Anchor, Entry, Shape, fits};
+use report::units::{percent, plural, time};
+use report::{Cell, Column, Drawing, Row, Section, Table, Unit};
+use triage::WallPart;
+
+use super::{Class, Cold, Iteration, Iterations, Kind};
+
+/// Iterations that are drawn; a sentence counts the others.
+const DRAWN: usize = 48;
+/// Rows that a document prints.
+const PREVIEW: u32 = 25;
+
+impl Row for Class {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "name",
+            title: "Class",
+            unit: Unit::Text,
+            help: "Stage of an engine's passes; else the name without numbers.",
+            cell: |row| row.name.as_str().into(),
+        },
+        Column {
+            key: "n",
+            title: "Iterations",
+            unit: Unit::Count,
+            help: "Iterations of the class.",
+            cell: |row| Cell::Count(row.n as u64),
+        },
+        Column {
+            key: "cold",
+            title: "Cold",
+            unit: Unit::Count,
+            help: "Leading iterations that take more than 1.5 times the median of later ones, or set things up for 10% of their time. The figures leave them out.",
+            cell: |row| Cell::Count(row.cold as u64),
+        },
+        Column {
+            key: "gpu_p50_ns",
+            title: "GPU span, P50",
+            unit: Unit::Time,
+            help: "Median time from the first to the last GPU work that an iteration launched.",
+            cell: |row| of(&row.gpu_span, 1, |figures| figures.p50_ns),
+        },
+        Column {
+            key: "gpu_p90_ns",
+            title: "GPU span, P90",
+            unit: Unit::Time,
+            help: "The same, 90th percentile (nearest rank); ten iterations are needed.",
+            cell: |row| of(&row.gpu_span, 10, |figures| figures.p90_ns),
+        },
+        Column {
+            key: "mean_ns",
+            title: "CPU, mean",
+            unit: Unit::Time,
+            help: "Mean duration on the CPU.",
+            cell: |row| of(&row.cpu, 1, |figures| figures.mean_ns as i64),
+        },
+        Column {
+            key: "std_ns",
+            title: "CPU, standard deviation",
+            unit: Unit::Time,
+            help: "Standard deviation of the duration on the CPU (of the sample); two iterations are needed.",
+            cell: |row| of(&row.cpu, 2, |figures| figures.std_sample_ns.unwrap_or(0.0) as i64),
+        },
+        Column {
+            key: "p50_ns",
+            title: "CPU, P50",
+            unit: Unit::Time,
+            help: "Median duration on the CPU (nearest rank).",
+            cell: |row| of(&row.cpu, 1, |figures| figures.p50_ns),
+        },
+        Column {
+            key: "p90_ns",
+            title: "CPU, P90",
+            unit: Unit::Time,
+            help: "90th percentile; ten iterations are needed.",
+            cell: |row| of(&row.cpu, 10, |figures| figures.p90_ns),
+        },
+        Column {
+            key: "p99_ns",
+            title: "CPU, P99",
+            unit: Unit::Time,
+            help: "99th percentile; a hundred iterations are needed.",
+            cell: |row| of(&row.cpu, 100, |figures| figures.p99_ns),
+        },
+        Column {
+            key: "min_ns",
+            title: "CPU, shortest",
+            unit: Unit::Time,
+            help: "Shortest duration on the CPU.",
+            cell: |row| of(&row.cpu, 1, |figures| figures.min_ns),
+        },
+        Column {
+            key: "max_ns",
+            title: "CPU, longest",
+            unit: Unit::Time,
+            help: "Longest duration on the CPU.",
+            cell: |row| of(&row.cpu, 1, |figures| figures.max_ns),
+        },
+    ];
+}
+
+/// A figure of enough durations.
+fn of(stats: &Stats, least: usize, figure: fn(&host::numbers::Figures) -> i64) -> Cell<'static> {
+    match &stats.figures {
+        Some(figures) if stats.n >= least => Cell::Ns(figure(figures)),
+        Some(_) => Cell::missing("too few iterations"),
+        None => Cell::missing("not recorded"),
+    }
+}
+
+/// A column with a part of the wall time.
+macro_rules! part {
+    ($part:ident, $key:literal) => {
+        Column {
+            key: $key,
+            title: WallPart::$part.title(),
+            unit: Unit::Time,
+            help: WallPart::$part.meaning(),
+            cell: |row: &Iteration| {
+                Cell::Ns(row.parts.get(WallPart::$part.id()).copied().unwrap_or(0))
+            },
+        }
+    };
+}
+
+impl Row for Iteration {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "name",
+            title: "Iteration",
+            unit: Unit::Text,
+            help: "Its name in the file.",
+            cell: |row| row.name.as_str().into(),
+        },
+        Column {
+            key: "class",
+            title: "Class",
+            unit: Unit::Text,
+            help: "Stage of an engine's pass; else the name without numbers.",
+            cell: |row| row.class.as_str().into(),
+        },
+        Column {
+            key: "cold",
+            title: "Cold",
+            unit: Unit::Text,
+            help: "Why it is cold, if it is.",
+            cell: |row| match row.cold {
+                None => Cell::missing("it is not, or too few follow"),
+                Some(Cold::Longer) => "longer than 1.5 times the later ones".into(),
+                Some(Cold::SetsUp) => "sets things up".into(),
+            },
+        },
+        Column {
+            key: "dur_ns",
+            title: "On the CPU",
+            unit: Unit::Time,
+            help: "Duration on the CPU; the parts of the wall time are of this time.",
+            cell: |row| Cell::Ns(row.dur_ns),
+        },
+        Column {
+            key: "gpu_span_ns",
+            title: "GPU span",
+            unit: Unit::Time,
+            help: "From the first to the last GPU work that it launched, whenever that runs.",
+            cell: |row| Cell::or_missing(row.gpu_span_ns, Cell::Ns, "it launches nothing"),
+        },
+        Column {
+            key: "gpu_busy_ns",
+            title: "GPU busy with it",
+            unit: Unit::Time,
+            help: "Time that this work covers.",
+            cell: |row| Cell::Ns(row.gpu_busy_ns),
+        },
+        Column {
+            key: "launched",
+            title: "Launched",
+            unit: Unit::Count,
+            help: "GPU slices that its calls launched.",
+            cell: |row| Cell::Count(row.launched as u64),
+        },
+        part!(Compute, "compute"),
+        part!(Communication, "communication"),
+        part!(Copies, "copies"),
+        part!(DataLoading, "data_loading"),
+        part!(HostCompute, "host_compute"),
+        part!(Launch, "launch"),
+        part!(HostWaits, "host_waits"),
+        part!(Allocation, "allocation"),
+        part!(Loading, "loading"),
+        part!(Profiler, "profiler"),
+        part!(Queued, "queued"),
+        part!(Unexplained, "unexplained"),
+        Column {
+            key: "outside_ns",
+            title: "Outside the GPU's work",
+            unit: Unit::Time,
+            help: "Before the first or after the last GPU work of the file.",
+            cell: |row| Cell::Ns(row.outside_ns),
+        },
+    ];
+}
+
+impl Iterations {
+    /// What they are, the classes, and each of them.
+    #[must_use]
+    pub fn section(&self) -> Section {
+        let mut section = Section::new("iterations", "Iterations");
+        section.intro.push(self.sentence());
+        section.intro.extend(self.slowest_sentence());
+        section.drawings.extend(self.drawing());
+        let parts: Vec<&str> = WallPart::ALL.iter().map(|part| part.id()).collect();
+        let unused: Vec<&str> = parts
+            .into_iter()
+            .chain(["outside_ns"])
+            .filter(|id| {
+                let ns = |one: &Iteration| match *id {
+                    "outside_ns" => one.outside_ns,
+                    id => one.parts.get(id).copied().unwrap_or(0),
+                };
+                self.list.iter().all(|one| ns(one) == 0)
+            })
+            .collect();
+        let no_gpu: &[&str] =
+            if self.device.is_some() { &[] } else { &["gpu_span_ns", "gpu_busy_ns", "launched"] };
+        let mut list = Table::of("iterations", "Iterations", &self.list).preview(PREVIEW);
+        for id in unused.iter().chain(no_gpu) {
+            list = list.without(id);
+        }
+        if self.n_cold() == 0 {
+            list = list.without("cold");
+        }
+        let classes = Table::of("iteration_classes", "Classes of iterations", &self.classes);
+        let classes =
+            classes.without_missing(&["gpu_p50_ns", "gpu_p90_ns", "p90_ns", "p99_ns", "std_ns"]);
+        section.tables = vec![classes, list];
+        section
+    }
+
+    fn sentence(&self) -> String {
+        let n = self.list.len() as u64;
+        let what = match self.kind {
+            Kind::ProfilerSteps => plural(n, "step of the profiler", "steps of the profiler"),
+            Kind::EnginePasses => {
+                plural(n, "pass of prefill or decode", "passes of prefill or decode")
+            }
+            Kind::RepeatedRange => {
+                let name = self.classes.first().map_or("", |class| &class.name);
+                format!("{} called {name}", plural(n, "range", "ranges"))
+            }
+        };
+        let cold = self.n_cold() as u64;
+        let cold = match (self.list.len(), cold) {
+            (..=3, 0) => {
+                "; cold ones cannot be told apart with fewer than three after them".to_owned()
+            }
+            (_, 0) => "; none is cold".to_owned(),
+            (_, cold) => format!(
+                "; the first {} cold, and the figures leave {} out",
+                match cold {
+                    1 => "is".to_owned(),
+                    n => format!("{n} are"),
+                },
+                if cold == 1 { "it" } else { "them" }
+            ),
+        };
+        format!("{what}{cold}.")
+    }
+
+    /// How the slowest differs from the median one.
+    #[must_use]
+    pub fn slowest_sentence(&self) -> Option<String> {
+        let slowest = self.slowest.as_ref()?;
+        let (slow, median) = (self.list.get(slowest.at)?, self.list.get(slowest.median_at)?);
+        let mut text = format!(
+            "The slowest, {}, takes {} on the CPU, {} more than the median one ({})",
+            slow.name,
+            time(slow.dur_ns),
+            time(slowest.longer_ns),
+            median.name
+        );
+        if let Some((part, ns)) = slowest.part {
+            let share = 100.0 * ns as f64 / slowest.longer_ns.max(1) as f64;
+            text.push_str(&format!(
+                "; the part that grew most is \u{201c}{}\u{201d}, by {} ({} of the difference)",
+                part.title(),
+                time(ns),
+                percent(share)
+            ));
+        }
+        if let Some((op, ns)) = &slowest.op {
+            let share = 100.0 * *ns as f64 / slowest.longer_ns.max(1) as f64;
+            text.push_str(&format!(
+                "; the op whose own CPU time grew most is {op}, by {} ({} of the difference)",
+                time(*ns),
+                percent(share)
+            ));
+        }
+        if slowest.launched_more != 0 {
+            let n = plural(slowest.launched_more.unsigned_abs(), "GPU slice", "GPU slices");
+            let word = if slowest.launched_more > 0 { "more" } else { "fewer" };
+            text.push_str(&format!("; it launches {n} {word}"));
+        }
+        text.push('.');
+        Some(text)
+    }
+
+    /// A bar per iteration, as long as it takes.
+    fn drawing(&self) -> Option<Drawing> {
+        const ROW: f32 = 18.0;
+        const LEFT: f32 = 230.0;
+        const WIDTH: f32 = 1000.0;
+        let drawn = self.list.get(..self.list.len().min(DRAWN))?;
+        let longest = drawn.iter().map(|one| one.dur_ns).max().filter(|ns| *ns > 0)?;
+        if drawn.len() < 2 || self.device.is_none() {
+            return None;
+        }
+        let scale = f64::from(WIDTH - LEFT - 90.0) / longest as f64;
+        let mut shapes = Vec::new();
+        for (row, one) in drawn.iter().enumerate() {
+            let y = row as f32 * ROW;
+            let mut label = one.name.clone();
+            while !fits(&label, LEFT) && label.pop().is_some() {}
+            let text = |x: f32, anchor: Anchor, text: String| Shape::Text {
+                x,
+                y: y + 13.0,
+                anchor,
+                text,
+                on: "".into(),
+            };
+            shapes.push(text(LEFT - 8.0, Anchor::End, label));
+            let mut x = LEFT;
+            for part in WallPart::ALL {
+                let ns = one.parts.get(part.id()).copied().unwrap_or(0);
+                let width = (ns as f64 * scale) as f32;
+                if ns > 0 {
+                    let title = format!("{}: {}, {}", one.name, part.title(), time(ns));
+                    let category = part.id().into();
+                    shapes.push(Shape::Bar {
+                        x,
+                        y: y + 2.0,
+                        width,
+                        height: ROW - 4.0,
+                        category,
+                        title,
+                    });
+                }
+                x += width;
+            }
+            shapes.push(text(x + 6.0, Anchor::Start, time(one.dur_ns)));
+        }
+        let used = WallPart::ALL.into_iter().filter(|part| {
+            drawn.iter().any(|one| one.parts.get(part.id()).is_some_and(|ns| *ns > 0))
+        });
+        let legend = used
+            .map(|part| Entry { category: part.id().into(), label: part.title().to_owned() })
+            .collect();
+        let of = if drawn.len() < self.list.len() {
+            format!("the first {} of {} iterations", drawn.len(), self.list.len())
+        } else {
+            format!("{} iterations", drawn.len())
+        };
+        let title = format!("Wall time of {of}, on the CPU's clock");
+        Some(Drawing {
+            id: "iterations".into(),
+            says: format!("{title}; the table of iterations has the figures"),
+            title,
+            width: WIDTH,
+            height: drawn.len() as f32 * ROW + 4.0,
+            shapes,
+            legend,
+        })
+    }
+}
