@@ -41,8 +41,9 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         let computes =
             wall.iter().find(|row| row.device == most.device && row.part == WallPart::Compute)?;
         return Some(format!(
-            "{gpu} computes for {} of {whole}: only less or faster GPU work makes it shorter.",
-            percent(computes.share_pct)
+            "{gpu} computes for {} of {whole}: only less or faster GPU work makes it shorter.{}",
+            percent(computes.share_pct),
+            left_out(facts)
         ));
     }
     let share = percent(most.share_pct);
@@ -64,9 +65,9 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         WallPart::Unexplained => "stands still while nothing is recorded on the CPU",
     };
     let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}).");
-    if let Some((cold, all)) = facts.left_out() {
-        let cold = report::units::plural(cold as u64, "iteration is", "iterations are");
-        text.push_str(&format!(" The first {cold} cold and left out, of {all}."));
+    let left_out = left_out(facts);
+    if !left_out.is_empty() {
+        text.push_str(&left_out);
     } else if !most.of_steps {
         text.push_str(&outside(facts, &most.device));
     }
@@ -75,6 +76,17 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         text.push_str(" Recording Python stacks makes the CPU's part longer.");
     }
     Some(text)
+}
+
+/// That cold iterations are left out; empty where none are.
+fn left_out(facts: &Facts<'_>) -> String {
+    match facts.left_out() {
+        None => String::new(),
+        Some((1, all)) => format!(" The first iteration, of {all}, is cold and left out."),
+        Some((cold, all)) => {
+            format!(" The first {cold} iterations, of {all}, are cold and left out.")
+        }
+    }
 }
 
 /// Where the work of the GPU spans less than half of the recording: how much.

@@ -145,7 +145,7 @@ fn ranges_that_come_again_are_iterations_and_the_bar_is_of_the_warm_ones() {
     let headline = found.headline.unwrap();
     assert!(headline.contains("of the warm iterations"), "{headline}");
     assert!(
-        headline.ends_with("The first 2 iterations are cold and left out, of 7."),
+        headline.ends_with("The first 2 iterations, of 7, are cold and left out."),
         "{headline}"
     );
 }

@@ -262,6 +262,26 @@ impl Row for GapRow {
     };
 }
 
+/// An op whose GPU time is this many times its CPU time returns long before its work has run.
+const ASYNCHRONOUS: i64 = 5;
+
+/// That a clock on the CPU does not measure the op with most GPU time, where that shows.
+fn asynchronous(rows: &[AverageRow]) -> Option<String> {
+    let gpu = |row: &&AverageRow| row.self_device_ns.unwrap_or(0);
+    let most = rows.iter().max_by_key(gpu)?;
+    let on_gpu = gpu(&most);
+    let shows = on_gpu > 0 && on_gpu >= most.self_cpu_ns.max(1).saturating_mul(ASYNCHRONOUS);
+    shows.then(|| {
+        format!(
+            "{} takes {} on the CPU and {} on the GPU: an op returns before its GPU work has run, so a clock on the CPU around it \
+             measures its launch.",
+            most.name,
+            time(most.self_cpu_ns),
+            time(on_gpu)
+        )
+    })
+}
+
 impl HostReport {
     /// The tables, in the order in which they are read.
     #[must_use]
@@ -303,6 +323,7 @@ impl HostReport {
                 count(self.cpu_ops.n as u64)
             ));
         }
+        section.intro.extend(asynchronous(&rows));
         let ops = Table::of("ops", "Ops and annotations", &rows)
             .without_missing(&["self_device_ns", "device_ns", "kernels"])
             .when_empty("The file has no ops and no annotations.");

@@ -17,6 +17,7 @@ mod kineto;
 pub mod nasty;
 mod prng;
 mod samples;
+mod scenarios;
 mod scenes;
 mod shared;
 mod sim;
@@ -31,5 +32,6 @@ pub use kineto::{Kineto, KinetoEvent, event};
 pub use samples::{
     Sample, counterexamples, nasty_samples, own_trace_samples, scene_gz, trace_samples,
 };
+pub use scenarios::{Scenario, scenarios};
 pub use scenes::{Scene, scenes};
 pub use shared::{real_trace, real_traces, shared};

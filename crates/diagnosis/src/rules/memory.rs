@@ -40,6 +40,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     for ((kind, id), events) in by_device(facts.trace, facts.details) {
         found.extend(growth(facts, kind, id, &events));
     }
+    found.extend(super::phases::check(facts));
     found
 }
 

@@ -15,6 +15,7 @@ mod launch_bound;
 mod memory;
 mod modules;
 mod orphans;
+mod phases;
 mod precision;
 mod profiler;
 mod reads;
