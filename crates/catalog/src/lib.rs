@@ -15,6 +15,7 @@ pub mod architectures;
 mod category;
 mod copies;
 mod cpu_op;
+pub mod devices;
 pub mod facts;
 mod family;
 pub mod fuse_patterns;

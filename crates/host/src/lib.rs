@@ -22,6 +22,7 @@ pub mod memory;
 pub mod modules;
 pub mod numbers;
 pub mod ops;
+pub mod rates;
 mod report;
 pub mod slices;
 pub mod steps;

@@ -16,6 +16,7 @@ use crate::links::GpuSide;
 use crate::memory::{self, MemoryRow};
 use crate::modules::{self, Modules};
 use crate::ops::{self, Ops};
+use crate::rates::{self, Rates};
 use crate::slices::Slices;
 use crate::steps::{self, Steps};
 use crate::threads::{self, Threads};
@@ -46,6 +47,8 @@ pub struct HostReport {
     pub gaps: BTreeMap<String, DeviceGaps>,
     /// Floating point operations.
     pub flops: Flops,
+    /// Their rates against the peaks of the device.
+    pub rates: Rates,
     /// Modules.
     pub modules: Modules,
     /// Copies.
@@ -112,6 +115,7 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
     let ids = Ids::of(slices);
     let own = slices.ops.self_ns();
     let cpu_ops = ops::ops(slices, gpu, &own);
+    let of_each = ops::device_of_each(&slices.ops, gpu);
     let mut sub_ns = 0;
     each_row(trace, |row| {
         let flags = trace.flags(row);
@@ -128,7 +132,8 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
         steps: steps::steps(slices, gpu),
         runtime: calls::calls(slices, gpu),
         gaps: gaps::gaps(slices, gpu),
-        flops: flops::flops(slices, details, &ops::device_of_each(&slices.ops, gpu)),
+        flops: flops::flops(slices, details, &of_each),
+        rates: rates::rates(slices, gpu, details, &of_each),
         modules: modules::modules(slices, gpu, &ids),
         copies: copies::copies(slices, gpu, details, &cpu_ops),
         memory: memory::memory(trace, details),

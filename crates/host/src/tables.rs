@@ -481,6 +481,7 @@ impl HostReport {
         let table = Table::of("flops", "Floating point operations by op", &rows)
             .when_empty("The file has no op that a formula covers.");
         section.tables.push(table.preview(PREVIEW));
+        self.rates.add_to(&mut section);
         section
     }
 
