@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::{Action, Diagnosis, Finding, Iterations, WallRow};
+use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree, WallRow};
 
 /// Schema of [`diagnosis_json`].
 pub const DIAGNOSIS_SCHEMA: u32 = 1;
@@ -15,6 +15,7 @@ struct Document<'a> {
     headline: Option<&'a str>,
     wall: &'a [WallRow],
     iterations: Option<&'a Iterations>,
+    modules: Option<&'a ModuleTree>,
     findings: &'a [Finding],
     actions: &'a [Action],
 }
@@ -25,11 +26,19 @@ struct Document<'a> {
 /// Never for these types; required by serde's signature.
 pub fn diagnosis_json(diagnosis: &Diagnosis) -> Result<String, serde_json::Error> {
     // (The iterations say which of them are cold.)
-    let Diagnosis { headline, wall, left_out: _, iterations, findings, actions } = diagnosis;
-    let headline = headline.as_deref();
+    let Diagnosis { headline, wall, left_out: _, iterations, modules, findings, actions } =
+        diagnosis;
+    let (headline, modules) = (headline.as_deref(), modules.as_ref());
     let iterations = iterations.as_ref();
-    let document =
-        Document { schema: DIAGNOSIS_SCHEMA, headline, wall, iterations, findings, actions };
+    let document = Document {
+        schema: DIAGNOSIS_SCHEMA,
+        headline,
+        wall,
+        iterations,
+        modules,
+        findings,
+        actions,
+    };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(text)

@@ -14,6 +14,7 @@ mod facts;
 mod finding;
 mod headline;
 mod iterations;
+mod module_tree;
 mod rules;
 mod sections;
 
@@ -22,6 +23,7 @@ pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};
 pub use iterations::{Class, Cold, Iteration, Iterations, Kind, Slowest};
+pub use module_tree::{ModuleTree, TreeRow};
 pub use report::Confidence;
 pub use triage::{WallPart, WallRow};
 
@@ -36,6 +38,8 @@ pub struct Diagnosis {
     pub left_out: Option<(usize, usize)>,
     /// The iterations, where the file has any.
     pub iterations: Option<Iterations>,
+    /// The modules, where their frames are recorded.
+    pub modules: Option<ModuleTree>,
     /// By rule, in the order of the rules.
     pub findings: Vec<Finding>,
     /// What to do, the most wall time first.
@@ -71,5 +75,6 @@ pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     // (While a graph is captured, the GPU has nothing to do.)
     let wall = if facts.is_capture() { Vec::new() } else { facts.wall.clone() };
     let (iterations, left_out) = (facts.iterations.clone(), facts.left_out());
-    Diagnosis { headline, wall, left_out, iterations, findings, actions }
+    let modules = ModuleTree::of(facts.trace, facts.slices, facts.gpu, facts.details);
+    Diagnosis { headline, wall, left_out, iterations, modules, findings, actions }
 }

@@ -2,7 +2,7 @@
 
 use report::{Cell, Column, Row, Section, Table, Unit};
 
-use crate::{Action, Diagnosis, Finding, Iterations};
+use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree};
 
 impl Row for Finding {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -115,6 +115,7 @@ impl Diagnosis {
         let mut findings = Section::new("diagnosis", "Findings");
         findings.tables.push(Table::of("findings", "Findings", &self.findings));
         let iterations = self.iterations.as_ref().map(Iterations::section);
-        [wall, actions, findings].into_iter().chain(iterations).collect()
+        let modules = self.modules.as_ref().map(ModuleTree::section);
+        [wall, actions, findings].into_iter().chain(iterations).chain(modules).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! The questions that engineers bring to a profiler: each as a trace, with what the diagnosis must lead to.
 
-#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test: helpers fail as the tests do")]
 
 use decode::{Decoder, DetailsReader};
 use diagnosis::{Diagnosis, Facts, WallPart, diagnose};

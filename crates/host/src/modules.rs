@@ -92,6 +92,25 @@ impl Tree {
         Self { nested, path_of, paths, frames }
     }
 
+    /// Number of distinct paths. A path has a greater number than the one around it.
+    #[must_use]
+    pub fn n_paths(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// The path around a path.
+    #[must_use]
+    pub fn around(&self, path: usize) -> Option<usize> {
+        self.paths.get(path)?.0
+    }
+
+    /// The name of a path's innermost module: `Linear_3`.
+    #[must_use]
+    pub fn name<'a>(&self, slices: &Slices<'a>, path: usize) -> &'a str {
+        let name = self.paths.get(path).map_or("", |(_, name)| slices.trace.strings.get(*name));
+        name.strip_prefix(kineto::MODULE).unwrap_or(name)
+    }
+
     /// Number of the path of a frame.
     #[must_use]
     pub fn path_of(&self, frame: usize) -> Option<usize> {

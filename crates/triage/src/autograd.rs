@@ -71,6 +71,14 @@ impl Autograd {
     }
 }
 
+/// Ops of the backward pass, each with the op of the forward pass that it belongs to; sorted by the first.
+#[must_use]
+pub fn backward_links(trace: &Trace, details: Option<&Details>) -> Vec<(Row, Row)> {
+    let recorded = timeline::recorded::recorded(trace);
+    let ops = Nest::of(trace, |row| *recorded.of(trace, row) == timeline::recorded::Recorded::Op);
+    Autograd::of(trace, &ops, details).links
+}
+
 fn find(links: &[(Row, Row)], backward: Row) -> Option<Row> {
     let at = links.binary_search_by_key(&backward, |(row, _)| *row).ok()?;
     links.get(at).map(|(_, forward)| *forward)

@@ -60,6 +60,7 @@ mod tests {
 }
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
+pub use autograd::backward_links;
 pub use framework::{Framework, FrameworkVote};
 pub use fuse::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
 pub use instances::{

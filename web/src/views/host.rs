@@ -50,7 +50,7 @@ pub fn steps(props: &Props) -> Option<Html> {
 
 /// Modules and floating point operations.
 pub fn modules(props: &Props) -> Option<Html> {
-    chapters(props, &["modules", "flops"])
+    chapters(props, &["module_tree", "modules", "flops"])
 }
 
 /// Copies and memory.

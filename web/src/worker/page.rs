@@ -123,6 +123,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
         });
         Bar { title, parts: parts.collect() }
     };
+    let modules = found.modules.as_ref().map(|modules| modules.section());
     let iterations = found.iterations.as_ref().map(|iterations| iterations.section());
     Diagnosis {
         headline: found.headline.clone(),
@@ -136,7 +137,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
                 [title, finding.observation.clone(), finding.meaning.clone()]
             })
             .collect(),
-        chapters: chapters.chain(iterations).map(Chapter::drawn).collect(),
+        chapters: chapters.chain(iterations).chain(modules).map(Chapter::drawn).collect(),
     }
 }
 
