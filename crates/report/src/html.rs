@@ -48,7 +48,10 @@ fn push_section(out: &mut String, section: &Section) {
 
 fn push_drawing(out: &mut String, drawing: &Drawing) {
     let title = escaped(&drawing.title);
-    out.push_str(&format!("<figure>\n<figcaption>{title}</figcaption>\n{}", drawing.svg()));
+    out.push_str(&format!(
+        "<figure>\n<figcaption>{title}</figcaption>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{title}\">\n{}</div>\n",
+        drawing.svg()
+    ));
     if !drawing.legend.is_empty() {
         out.push_str("<ul class=\"legend\">\n");
         for entry in &drawing.legend {

@@ -13,9 +13,12 @@ pub fn drawing(picture: &Picture) -> Html {
     html! {
         <figure class="drawing" data-testid={format!("drawing-{id}")}>
             <figcaption>{ title }</figcaption>
-            <svg viewBox={view_box.clone()} role="img" aria-label={says.clone()}>
-                { for elements.iter().map(element) }
-            </svg>
+            // A part that scrolls can be reached by keyboard.
+            <div class="drawing-scroll" role="region" tabindex="0" aria-label={title.clone()}>
+                <svg viewBox={view_box.clone()} role="img" aria-label={says.clone()}>
+                    { for elements.iter().map(element) }
+                </svg>
+            </div>
             if !legend.is_empty() {
                 <ul class="legend">
                     { for legend.iter().map(|(category, label)| html! { <li>{ swatch(category) }<span>{ label }</span></li> }) }

@@ -10,6 +10,8 @@ use super::{Class, Cold, Iteration, Iterations, Kind};
 
 /// Iterations that are drawn; a sentence counts the others.
 const DRAWN: usize = 48;
+/// What of an iteration has no GPU work around it.
+const OUTSIDE: &str = "Before the first or after the last GPU work";
 /// Rows that a document prints.
 const PREVIEW: u32 = 25;
 
@@ -349,14 +351,31 @@ impl Iterations {
                 }
                 x += width;
             }
+            if one.outside_ns > 0 {
+                let width = (one.outside_ns as f64 * scale) as f32;
+                let title = format!("{}: {OUTSIDE}, {}", one.name, time(one.outside_ns));
+                let category = "".into();
+                shapes.push(Shape::Bar {
+                    x,
+                    y: y + 2.0,
+                    width,
+                    height: ROW - 4.0,
+                    category,
+                    title,
+                });
+                x += width;
+            }
             shapes.push(text(x + 6.0, Anchor::Start, time(one.dur_ns)));
         }
         let used = WallPart::ALL.into_iter().filter(|part| {
             drawn.iter().any(|one| one.parts.get(part.id()).is_some_and(|ns| *ns > 0))
         });
-        let legend = used
+        let mut legend: Vec<Entry> = used
             .map(|part| Entry { category: part.id().into(), label: part.title().to_owned() })
             .collect();
+        if drawn.iter().any(|one| one.outside_ns > 0) {
+            legend.push(Entry { category: "".into(), label: OUTSIDE.to_owned() });
+        }
         let of = if drawn.len() < self.list.len() {
             format!("the first {} of {} iterations", drawn.len(), self.list.len())
         } else {
