@@ -68,7 +68,7 @@ impl Format {
 pub struct Roof {
     /// The name to print.
     pub title: &'static str,
-    /// Names of the runtime, as [`normal`] leaves them.
+    /// Names of the runtime in lower case, without the vendor and the way in which it is attached.
     pub names: &'static [&'static str],
     /// Multiprocessors or compute units.
     pub units: u64,
