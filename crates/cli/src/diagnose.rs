@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use kinetoscope::artifacts::{Part, UserFacts, order_triage};
-use kinetoscope::{Facts, HostIndex, Sources, diagnose, diagnosis_json, host};
+use kinetoscope::{Diagnosis, Facts, HostIndex, Sources, diagnose, diagnosis_json, host};
 
 use crate::{input, traces};
 
@@ -26,6 +26,19 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn of_trace(path: &Path, json: bool) -> Result<String> {
+    let diagnosis = diagnosis_of(path)?;
+    if json {
+        return Ok(diagnosis_json(&diagnosis)?);
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(kinetoscope::report::document(&name, &diagnosis.sections()))
+}
+
+/// What is said of a trace.
+///
+/// # Errors
+/// When the file cannot be read or is no trace.
+pub fn diagnosis_of(path: &Path) -> Result<Diagnosis> {
     let version = input::Version::of(path)?;
     let decoded = input::decode(path)?;
     let details = input::details_of_host(path, &decoded, &version)?;
@@ -35,10 +48,5 @@ fn of_trace(path: &Path, json: bool) -> Result<String> {
     let sources = Sources { details: Some(&details), ..Sources::default() };
     let (name, facts) = (path.to_string_lossy(), UserFacts::default());
     let triaged = order_triage(trace, &name, &sources, &facts, Part::default())?;
-    let diagnosis = diagnose(&Facts::of(&index, &details, &report, &triaged));
-    if json {
-        return Ok(diagnosis_json(&diagnosis)?);
-    }
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(kinetoscope::report::document(&name, &diagnosis.sections()))
+    Ok(diagnose(&Facts::of(&index, &details, &report, &triaged)))
 }

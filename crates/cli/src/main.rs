@@ -17,6 +17,7 @@ mod output;
 mod overlap;
 mod perfetto_fix;
 mod report;
+mod scaling;
 mod traces;
 mod triage;
 
@@ -51,6 +52,8 @@ enum Command {
     Diagnose(diagnose::Arguments),
     /// Write a report on resources as Markdown, JSON or HTML: what a run uses, what limits it, and what to do first.
     Report(report::Arguments),
+    /// Print how the time of an iteration follows the batch size, from several traces of one model.
+    Scaling(scaling::Arguments),
     /// Compare two runs, after a check that they are comparable.
     Compare(compare::Arguments),
 }
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Cpu(arguments) => cpu::run(&arguments),
         Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Scaling(arguments) => scaling::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
     };
     match result {

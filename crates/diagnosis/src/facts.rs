@@ -66,7 +66,7 @@ impl<'a> Facts<'a> {
         let (iterations, warm) = (None, None);
         let mut facts =
             Self { trace, details, host, triage, slices, gpu, cold, iterations, wall, warm };
-        facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage });
+        facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
         facts.warm = facts.iterations.as_ref().and_then(Iterations::warm_windows);
         if let Some(warm) = &facts.warm {
             facts.wall = wall_within(&triage.wall_times, warm);

@@ -15,9 +15,10 @@ use host::links::{DeviceId, GpuSide};
 use host::numbers::Stats;
 use host::{HostSlice, Slices};
 use serde::Serialize;
+use serde_json::Value;
 use timeline::intervals::{Interval, length, union};
 use timeline::percent;
-use trace::Trace;
+use trace::{Details, Trace};
 use triage::{TriageReport, WallPart, WallRow, WallTimes};
 
 pub use cold::Cold;
@@ -29,6 +30,8 @@ const SLOW_PCT: f64 = 10.0;
 const FEWEST: usize = 3;
 /// An op is named as the cause if it has one of so many parts of the difference.
 const OP_PARTS: i64 = 5;
+/// So many ops of an iteration are looked at for its input.
+const MOST_OPS: usize = 1_000;
 
 /// What iterations are found in.
 #[derive(Clone, Copy)]
@@ -37,6 +40,7 @@ pub(crate) struct Run<'a> {
     pub(crate) slices: &'a Slices<'a>,
     pub(crate) gpu: &'a GpuSide,
     pub(crate) triage: &'a TriageReport,
+    pub(crate) details: &'a Details,
 }
 
 /// The iterations of a run.
@@ -52,6 +56,17 @@ pub struct Iterations {
     pub list: Vec<Iteration>,
     /// The slowest against the median one, where it is much slower.
     pub slowest: Option<Slowest>,
+    /// What goes into each of them, if that is the same in all warm ones of a class.
+    pub input: Option<Input>,
+}
+
+/// The first tensor that the first op of each iteration takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Input {
+    /// Name of the op.
+    pub op: String,
+    /// Sizes of the tensor.
+    pub dims: Vec<i64>,
 }
 
 /// Iterations of one kind of work: prefill and decode are two.
@@ -127,7 +142,8 @@ impl Iterations {
         let classes = classes(&list);
         let slowest = slowest(run, &list, &classes);
         let device = device.and_then(|device| run.gpu.devices.get(device as usize).cloned());
-        Some(Self { kind, device, classes, list, slowest })
+        let input = input(run, &list);
+        Some(Self { kind, device, classes, list, slowest, input })
     }
 
     /// Those that are not cold.
@@ -238,6 +254,32 @@ fn classes(list: &[Iteration]) -> Vec<Class> {
         }
     };
     names.into_iter().map(class).collect()
+}
+
+/// The first tensor of the first op with one, of every warm iteration; `None` where they differ, or no sizes are recorded.
+fn input(run: &Run<'_>, list: &[Iteration]) -> Option<Input> {
+    let ops = &run.slices.ops.slices;
+    let mut by_start: Vec<(i64, usize)> =
+        ops.iter().enumerate().map(|(at, op)| (op.start_ns, at)).collect();
+    by_start.sort_unstable();
+    let mut found: Option<Input> = None;
+    for one in list.iter().filter(|one| one.cold.is_none()) {
+        let from = by_start.partition_point(|(start, _)| *start < one.window.0);
+        let inside = by_start[from..].iter().take_while(|(start, _)| *start < one.window.1);
+        // (Ops before the first one with a tensor make empty tensors and the like.)
+        let first = inside.take(MOST_OPS).find_map(|(_, at)| {
+            let inputs = run.details.inputs(ops[*at].row)?;
+            let dims: Vec<Value> = serde_json::from_str(run.details.texts.get(inputs.dims)).ok()?;
+            let dims: Option<Vec<i64>> = dims.first()?.as_array()?.iter().map(Value::as_i64).collect();
+            let dims = dims.filter(|dims| !dims.is_empty())?;
+            Some(Input { op: run.slices.name(&ops[*at]).to_owned(), dims })
+        })?;
+        match &found {
+            Some(known) if *known != first => return None,
+            _ => found = Some(first),
+        }
+    }
+    found
 }
 
 fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowest> {

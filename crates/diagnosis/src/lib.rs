@@ -16,13 +16,15 @@ mod headline;
 mod iterations;
 mod module_tree;
 mod rules;
+mod scaling;
 mod sections;
 
 pub use actions::{Action, Place, Whole};
 pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};
-pub use iterations::{Class, Cold, Iteration, Iterations, Kind, Slowest};
+pub use iterations::{Class, Cold, Input, Iteration, Iterations, Kind, Slowest};
+pub use scaling::{ScalingRow, scaling, scaling_section};
 pub use module_tree::{ModuleTree, TreeRow};
 pub use report::Confidence;
 pub use triage::{WallPart, WallRow};

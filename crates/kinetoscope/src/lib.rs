@@ -36,7 +36,9 @@ pub use catalog::Category;
 pub use decode::{
     Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind, Severity, Source,
 };
-pub use diagnosis::{Action, Diagnosis, Facts, WallRow, diagnose, diagnosis_json};
+pub use diagnosis::{
+    Action, Diagnosis, Facts, ScalingRow, WallRow, diagnose, diagnosis_json, scaling, scaling_section,
+};
 pub use host::{HostIndex, HostReport, host, wants_inputs};
 pub use ingest::{FileKind, NotText, Reader, text_of_file};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};

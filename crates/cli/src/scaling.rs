@@ -1,0 +1,52 @@
+//! `kinetoscope scaling`.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use kinetoscope::{Diagnosis, ScalingRow, report, scaling, scaling_section};
+
+use crate::diagnose;
+use crate::failure::Usage;
+use crate::guard::Guard;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Traces of one model with inputs of different sizes.
+    #[arg(required = true, num_args = 2..)]
+    trace: Vec<PathBuf>,
+    /// Print one JSON object (schema 1) instead of Markdown.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    schema: u32,
+    rows: &'a [ScalingRow],
+}
+
+/// Prints how the time of an iteration follows the size of the batch.
+///
+/// # Errors
+/// When a file cannot be read or is no trace, or stdout is closed.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    Guard::of(arguments.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
+    if let Some(folder) = arguments.trace.iter().find(|path| path.is_dir()) {
+        let text = format!("{} is a folder: name the traces", folder.display());
+        return Err(Usage(text).into());
+    }
+    let mut runs: Vec<(String, Diagnosis)> = Vec::new();
+    for path in &arguments.trace {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        runs.push((name, diagnose::diagnosis_of(path)?));
+    }
+    let rows = scaling(&runs);
+    let text = if arguments.json {
+        serde_json::to_string_pretty(&Document { schema: 1, rows: &rows })? + "\n"
+    } else {
+        report::document("Scaling", &[scaling_section(&rows)])
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! Several runs of one model with inputs of different sizes: how time follows the size of the batch.
+//!
+//! The batch size of a run is the first dimension of the first tensor that its iterations take: inferred, and told with the op. It
+//! is withheld where the runs' first ops differ, or their other dimensions do: then the sizes are of different things.
+
+use report::units::{count, time};
+use report::{Cell, Column, Row, Section, Table, Unit};
+use serde::Serialize;
+
+use crate::{Class, Diagnosis, Iterations};
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScalingRow {
+    /// The name of its file.
+    pub name: String,
+    /// Its inferred batch size; `None` where that cannot be told.
+    pub batch: Option<i64>,
+    /// Sizes of the first tensor, as the file has them.
+    pub input: Option<Vec<i64>>,
+    /// The op that takes it.
+    pub op: Option<String>,
+    /// Warm iterations of the class with most time.
+    pub n: usize,
+    /// Median duration of these on the CPU, in ns; with a GPU of the span of their GPU work.
+    pub p50_ns: Option<i64>,
+    /// Whether the duration is of GPU work.
+    pub of_gpu: bool,
+    /// The same by item of the batch.
+    pub item_ns: Option<i64>,
+    /// Items in a second.
+    pub per_s: Option<f64>,
+    /// Items in a second by those of the smallest batch.
+    pub gain: Option<f64>,
+}
+
+/// The class with most time.
+fn main_class(iterations: &Iterations) -> Option<&Class> {
+    let sum = |class: &&Class| class.cpu.figures.as_ref().map_or(0, |figures| figures.sum_ns);
+    iterations.classes.iter().max_by_key(sum)
+}
+
+/// The runs by batch size, the smallest first; those without one last.
+#[must_use]
+pub fn scaling(runs: &[(String, Diagnosis)]) -> Vec<ScalingRow> {
+    let mut rows: Vec<ScalingRow> = runs.iter().map(|(name, run)| row(name, run)).collect();
+    let kind = |row: &ScalingRow| Some((row.op.clone()?, row.input.as_ref()?.get(1..)?.to_vec()));
+    let first = rows.first().and_then(kind);
+    // Runs of different inputs have no batch sizes to compare.
+    if first.is_none() || rows.iter().any(|row| kind(row) != first) {
+        for row in &mut rows {
+            row.batch = None;
+        }
+    }
+    trace::sort_by_key(&mut rows, |row| (row.batch.is_none(), row.batch, row.name.clone()));
+    for row in &mut rows {
+        let known = row.batch.filter(|batch| *batch > 0).zip(row.p50_ns.filter(|ns| *ns > 0));
+        row.item_ns = known.map(|(batch, ns)| ns / batch);
+        row.per_s = known.map(|(batch, ns)| batch as f64 * 1e9 / ns as f64);
+    }
+    let least = rows.first().and_then(|row| row.per_s);
+    for row in &mut rows {
+        row.gain = row.per_s.zip(least).map(|(rate, least)| rate / least);
+    }
+    rows
+}
+
+fn row(name: &str, run: &Diagnosis) -> ScalingRow {
+    let iterations = run.iterations.as_ref();
+    let class = iterations.and_then(main_class);
+    let of_gpu = class.is_some_and(|class| class.gpu_span.figures.is_some());
+    let stats = class.map(|class| if of_gpu { &class.gpu_span } else { &class.cpu });
+    let input = iterations.and_then(|iterations| iterations.input.clone());
+    ScalingRow {
+        name: name.to_owned(),
+        batch: input.as_ref().and_then(|input| input.dims.first().copied()),
+        op: input.as_ref().map(|input| input.op.clone()),
+        input: input.map(|input| input.dims),
+        n: stats.map_or(0, |stats| stats.n),
+        p50_ns: stats.and_then(|stats| Some(stats.figures.as_ref()?.p50_ns)),
+        of_gpu,
+        item_ns: None,
+        per_s: None,
+        gain: None,
+    }
+}
+
+impl Row for ScalingRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "name",
+            title: "Trace",
+            unit: Unit::Text,
+            help: "Name of the file.",
+            cell: |row| row.name.as_str().into(),
+        },
+        Column {
+            key: "batch",
+            title: "Batch size",
+            unit: Unit::Count,
+            help: "First dimension of the first tensor of the iterations: inferred.",
+            cell: |row| match row.batch {
+                Some(batch) => Cell::Count(batch.max(0) as u64),
+                None => Cell::missing("no sizes are recorded, or the runs take different inputs"),
+            },
+        },
+        Column {
+            key: "input",
+            title: "First input",
+            unit: Unit::Text,
+            help: "Sizes of that tensor, and the op that takes it.",
+            cell: |row| match (&row.input, &row.op) {
+                (Some(dims), Some(op)) => {
+                    let dims: Vec<String> = dims.iter().map(ToString::to_string).collect();
+                    format!("[{}] of {op}", dims.join(", ")).into()
+                }
+                _ => Cell::missing("not recorded: record_shapes=True"),
+            },
+        },
+        Column {
+            key: "n",
+            title: "Iterations",
+            unit: Unit::Count,
+            help: "Warm iterations.",
+            cell: |row| Cell::Count(row.n as u64),
+        },
+        Column {
+            key: "p50_ns",
+            title: "P50",
+            unit: Unit::Time,
+            help: "Median duration of an iteration: of its GPU work where there is any, else on the CPU.",
+            cell: |row| Cell::or_missing(row.p50_ns, Cell::Ns, "no iterations"),
+        },
+        Column {
+            key: "item_ns",
+            title: "By item",
+            unit: Unit::Time,
+            help: "P50 by item of the batch.",
+            cell: |row| Cell::or_missing(row.item_ns, Cell::Ns, "no batch size"),
+        },
+        Column {
+            key: "per_s",
+            title: "Items/s",
+            unit: Unit::Text,
+            help: "Batch size by P50.",
+            cell: |row| match row.per_s {
+                Some(rate) => format!("{rate:.1}").into(),
+                None => Cell::missing("no batch size"),
+            },
+        },
+        Column {
+            key: "gain",
+            title: "Throughput gain",
+            unit: Unit::Text,
+            help: "Items per second by those of the smallest batch.",
+            cell: |row| match row.gain {
+                Some(gain) => format!("{gain:.2}x").into(),
+                None => Cell::missing("no batch size"),
+            },
+        },
+    ];
+}
+
+/// The table with its sentence.
+#[must_use]
+pub fn scaling_section(rows: &[ScalingRow]) -> Section {
+    let mut section = Section::new("scaling", "Scaling with the batch size");
+    section.intro.push(sentence(rows));
+    section.tables.push(Table::of("scaling", "Runs by batch size", rows));
+    section
+}
+
+/// From the smallest to the largest batch; where throughput is highest, if that is neither.
+fn sentence(rows: &[ScalingRow]) -> String {
+    let known = |row: &&ScalingRow| row.batch.is_some() && row.per_s.is_some();
+    let of: Vec<&ScalingRow> = rows.iter().filter(known).collect();
+    let (Some(first), Some(last)) = (of.first(), of.last()) else {
+        return "No batch sizes to compare: record these runs with record_shapes=True and prof.step(), with inputs that differ in \
+                their first dimension only."
+            .to_owned();
+    };
+    let (Some(from), Some(to)) = (first.batch, last.batch) else { return String::new() };
+    if of.len() < 2 || from == to {
+        return "All runs have one batch size.".to_owned();
+    }
+    let ns = |row: &ScalingRow| time(row.p50_ns.unwrap_or(0));
+    let mut text = format!(
+        "From batch size {} to {} an iteration goes from {} to {} (P50), throughput by a factor of {:.2} for {:.1} times the items.",
+        count(from.max(0) as u64),
+        count(to.max(0) as u64),
+        ns(first),
+        ns(last),
+        last.gain.unwrap_or(1.0),
+        to as f64 / from.max(1) as f64
+    );
+    let best = of.iter().max_by(|a, b| a.per_s.unwrap_or(0.0).total_cmp(&b.per_s.unwrap_or(0.0)));
+    if let Some(best) = best.filter(|best| best.batch != last.batch) {
+        let batch = best.batch.unwrap_or(0).max(0) as u64;
+        text.push_str(&format!(" It is highest at batch size {}.", count(batch)));
+    }
+    text
+}
