@@ -10,6 +10,7 @@ use trace::{Details, Trace};
 use triage::{Framework, TriageReport, WallPart, WallRow};
 
 use crate::iterations::{Iterations, Run, wall_within};
+use crate::module_tree::ModuleTree;
 
 /// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
 /// where other launches take 2 to 10 us).
@@ -39,6 +40,8 @@ pub struct Facts<'a> {
     cold: Vec<Interval>,
     /// The iterations of the run, where it has any.
     pub iterations: Option<Iterations>,
+    /// The modules, where their frames are recorded.
+    pub modules: Option<ModuleTree>,
     /// Where the wall time of each device goes: of the warm iterations where cold ones can be told apart, else of the window.
     pub wall: Vec<WallRow>,
     /// When the warm iterations are, if only these count.
@@ -64,8 +67,20 @@ impl<'a> Facts<'a> {
         let cold = union(slices.calls.iter().filter(is_cold).map(HostSlice::interval).collect());
         let wall = triage.wall.clone();
         let (iterations, warm) = (None, None);
-        let mut facts =
-            Self { trace, details, host, triage, slices, gpu, cold, iterations, wall, warm };
+        let modules = ModuleTree::of(trace, slices, gpu, details);
+        let mut facts = Self {
+            trace,
+            details,
+            host,
+            triage,
+            slices,
+            gpu,
+            cold,
+            iterations,
+            modules,
+            wall,
+            warm,
+        };
         facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
         facts.warm = facts.iterations.as_ref().and_then(Iterations::warm_windows);
         if let Some(warm) = &facts.warm {

@@ -82,9 +82,11 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
 fn left_out(facts: &Facts<'_>) -> String {
     match facts.left_out() {
         None => String::new(),
-        Some((1, all)) => format!(" The first iteration, of {all}, is cold and left out."),
+        Some((1, all)) => {
+            format!(" 1 of {all} iterations, at the beginning, is cold and left out.")
+        }
         Some((cold, all)) => {
-            format!(" The first {cold} iterations, of {all}, are cold and left out.")
+            format!(" {cold} of {all} iterations, at the beginning, are cold and left out.")
         }
     }
 }

@@ -270,7 +270,8 @@ fn input(run: &Run<'_>, list: &[Iteration]) -> Option<Input> {
         let first = inside.take(MOST_OPS).find_map(|(_, at)| {
             let inputs = run.details.inputs(ops[*at].row)?;
             let dims: Vec<Value> = serde_json::from_str(run.details.texts.get(inputs.dims)).ok()?;
-            let dims: Option<Vec<i64>> = dims.first()?.as_array()?.iter().map(Value::as_i64).collect();
+            let dims: Option<Vec<i64>> =
+                dims.first()?.as_array()?.iter().map(Value::as_i64).collect();
             let dims = dims.filter(|dims| !dims.is_empty())?;
             Some(Input { op: run.slices.name(&ops[*at]).to_owned(), dims })
         })?;
@@ -295,7 +296,7 @@ fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowe
     let (median_ns, median_at) = *warm.get((warm.len() - 1) / 2)?;
     let (slow_ns, at) = *warm.last()?;
     let longer_ns = slow_ns - median_ns;
-    if (longer_ns as f64) < SLOW_PCT / 100.0 * median_ns as f64 {
+    if longer_ns as f64 <= SLOW_PCT / 100.0 * median_ns as f64 {
         return None;
     }
     let (slow, median) = (list.get(at)?, list.get(median_at)?);

@@ -24,9 +24,9 @@ pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};
 pub use iterations::{Class, Cold, Input, Iteration, Iterations, Kind, Slowest};
-pub use scaling::{ScalingRow, scaling, scaling_section};
 pub use module_tree::{ModuleTree, TreeRow};
 pub use report::Confidence;
+pub use scaling::{ScalingRow, scaling, scaling_section};
 pub use triage::{WallPart, WallRow};
 
 /// What is said of a run.
@@ -77,6 +77,6 @@ pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     // (While a graph is captured, the GPU has nothing to do.)
     let wall = if facts.is_capture() { Vec::new() } else { facts.wall.clone() };
     let (iterations, left_out) = (facts.iterations.clone(), facts.left_out());
-    let modules = ModuleTree::of(facts.trace, facts.slices, facts.gpu, facts.details);
+    let modules = facts.modules.clone();
     Diagnosis { headline, wall, left_out, iterations, modules, findings, actions }
 }

@@ -145,7 +145,7 @@ fn ranges_that_come_again_are_iterations_and_the_bar_is_of_the_warm_ones() {
     let headline = found.headline.unwrap();
     assert!(headline.contains("of the warm iterations"), "{headline}");
     assert!(
-        headline.ends_with("The first 2 iterations, of 7, are cold and left out."),
+        headline.ends_with("2 of 7 iterations, at the beginning, are cold and left out."),
         "{headline}"
     );
 }
@@ -175,6 +175,20 @@ fn passes_of_an_engine_are_told_by_stage() {
         iterations.classes.iter().map(|class| (&*class.name, class.n)).collect();
     assert_eq!(classes, [("extend", 1), ("decode", 4)]);
     assert_eq!(iterations.n_cold(), 0, "a prefill is no cold decode");
+    // A cold decode after the one prefill.
+    let iterations = diagnosis(ranges(name, &[30, 20, 5, 5, 5])).iterations.unwrap();
+    let cold: Vec<bool> = iterations.list.iter().map(|one| one.cold.is_some()).collect();
+    assert_eq!(cold, [false, true, false, false, false]);
+}
+
+#[test]
+fn equal_steps_have_no_slowest_and_a_step_a_tenth_longer_is_not_told() {
+    let of = |durations: &[i64]| {
+        diagnosis(ranges(|n| format!("ProfilerStep#{n}"), durations)).iterations.unwrap()
+    };
+    assert_eq!(of(&[10, 10, 10, 10]).slowest, None);
+    assert_eq!(of(&[10, 10, 11, 10]).slowest, None);
+    assert!(of(&[10, 10, 12, 10]).slowest.is_some());
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn the_first_iteration_is_cold_and_the_others_are_the_answer() {
     let cold: Vec<bool> = iterations.list.iter().map(|one| one.cold.is_some()).collect();
     assert_eq!(cold, [true, false, false, false, false, false]);
     assert!(
-        run.headline().ends_with("The first iteration, of 6, is cold and left out."),
+        run.headline().ends_with("1 of 6 iterations, at the beginning, is cold and left out."),
         "{}",
         run.headline()
     );

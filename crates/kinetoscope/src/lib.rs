@@ -37,7 +37,8 @@ pub use decode::{
     Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind, Severity, Source,
 };
 pub use diagnosis::{
-    Action, Diagnosis, Facts, ScalingRow, WallRow, diagnose, diagnosis_json, scaling, scaling_section,
+    Action, Diagnosis, Facts, ScalingRow, WallRow, diagnose, diagnosis_json, scaling,
+    scaling_section,
 };
 pub use host::{HostIndex, HostReport, host, wants_inputs};
 pub use ingest::{FileKind, NotText, Reader, text_of_file};

@@ -17,4 +17,5 @@ mod overlap;
 mod perfetto_fix;
 mod places;
 mod report;
+mod scaling;
 mod triage;

@@ -1,10 +1,12 @@
 //! Finds the ranges of the CPU that are iterations.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use host::HostSlice;
 use serde::Serialize;
 use timeline::intervals::{Interval, holds, length, union};
+use trace::Row;
 use triage::stage_of_pass;
 
 use super::Run;
@@ -38,14 +40,15 @@ pub enum Kind {
 
 /// The iterations, by start.
 pub(super) fn iterations(run: &Run<'_>) -> Option<(Kind, Vec<HostSlice>)> {
-    let steps = &run.slices.steps;
+    // (A file merged from several ranks has the steps of each: those of the thread with most are told of.)
+    let steps = of_one_thread(run, run.slices.steps.clone());
     if steps.len() >= 2 {
-        return Some((Kind::ProfilerSteps, steps.clone()));
+        return Some((Kind::ProfilerSteps, steps));
     }
     let of_ranges = passes(run)
         .map(|slices| (Kind::EnginePasses, slices))
         .or_else(|| repeated(run).map(|slices| (Kind::RepeatedRange, slices)));
-    of_ranges.or_else(|| (!steps.is_empty()).then(|| (Kind::ProfilerSteps, steps.clone())))
+    of_ranges.or_else(|| (!steps.is_empty()).then_some((Kind::ProfilerSteps, steps)))
 }
 
 /// The class of an iteration: the stage of an engine's pass, else the name without its numbers.
@@ -79,7 +82,7 @@ fn passes(run: &Run<'_>) -> Option<Vec<HostSlice>> {
         let read = || stage_of_pass(run.slices.name(slice)).is_some();
         *is_pass.entry(name).or_insert_with(read)
     });
-    let mut outermost = outermost(own);
+    let mut outermost = outermost(of_one_thread(run, own));
     outermost.retain(|slice| slice.dur_ns() > 0);
     is_most(run, &outermost).then_some(outermost)
 }
@@ -112,6 +115,16 @@ fn repeated(run: &Run<'_>) -> Option<Vec<HostSlice>> {
     fit.max_by_key(|own| own.iter().map(HostSlice::dur_ns).sum::<i64>())
 }
 
+/// Those of the thread with most of them, of several the first.
+fn of_one_thread(run: &Run<'_>, all: Vec<HostSlice>) -> Vec<HostSlice> {
+    let mut by_thread: BTreeMap<u32, Vec<HostSlice>> = BTreeMap::new();
+    for slice in all {
+        by_thread.entry(run.slices.thread(slice.row)).or_default().push(slice);
+    }
+    let most = by_thread.into_iter().max_by_key(|(thread, own)| (own.len(), Reverse(*thread)));
+    most.map(|(_, own)| own).unwrap_or_default()
+}
+
 /// By start, without those inside others.
 fn outermost(mut own: Vec<HostSlice>) -> Vec<HostSlice> {
     trace::sort_by_key(&mut own, |slice| (slice.start_ns, std::cmp::Reverse(slice.end_ns)));
@@ -128,11 +141,15 @@ fn is_disjoint(own: &[HostSlice]) -> bool {
     own.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns)
 }
 
-/// Whether there are three ranges or more, and they hold at least half of the launches; without a GPU half of the ops.
+/// Whether there are three ranges or more, and they hold at least half of the launches of their process; without a GPU half of its
+/// ops.
 fn is_most(run: &Run<'_>, own: &[HostSlice]) -> bool {
     if own.len() < FEWEST {
         return false;
     }
+    let threads = &run.slices.threads;
+    let pid = |row: Row| threads.get(run.slices.thread(row) as usize).map(|thread| &thread.pid);
+    let process = own.first().and_then(|slice| pid(slice.row));
     let times: Vec<Interval> = union(own.iter().map(HostSlice::interval).collect());
     let share = |starts: &mut dyn Iterator<Item = i64>| {
         let (mut inside, mut all) = (0_u64, 0_u64);
@@ -142,10 +159,13 @@ fn is_most(run: &Run<'_>, own: &[HostSlice]) -> bool {
         }
         all > 0 && 2 * inside >= all
     };
-    if !run.gpu.slices.is_empty() {
-        share(&mut run.gpu.linked().filter_map(|one| one.launch.map(|launch| launch.start_ns)))
+    if run.gpu.slices.is_empty() {
+        let ops = run.slices.ops.slices.iter().filter(|op| pid(op.row) == process);
+        share(&mut ops.map(|op| op.start_ns))
     } else {
-        share(&mut run.slices.ops.slices.iter().map(|op| op.start_ns))
+        let launches = run.gpu.linked().filter_map(|one| one.launch);
+        let own = launches.filter(|launch| pid(launch.row) == process);
+        share(&mut own.map(|launch| launch.start_ns))
     }
 }
 

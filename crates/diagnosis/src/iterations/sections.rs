@@ -259,14 +259,10 @@ impl Iterations {
                 "; cold ones cannot be told apart with fewer than three after them".to_owned()
             }
             (_, 0) => "; none is cold".to_owned(),
-            (_, cold) => format!(
-                "; the first {} cold, and the figures leave {} out",
-                match cold {
-                    1 => "is".to_owned(),
-                    n => format!("{n} are"),
-                },
-                if cold == 1 { "it" } else { "them" }
-            ),
+            (_, 1) => "; 1, at the beginning, is cold, and the figures leave it out".to_owned(),
+            (_, cold) => {
+                format!("; {cold}, at the beginning, are cold, and the figures leave them out")
+            }
         };
         format!("{what}{cold}.")
     }
@@ -299,6 +295,9 @@ impl Iterations {
                 time(*ns),
                 percent(share)
             ));
+        }
+        if slowest.part.is_none() && slowest.op.is_none() {
+            text.push_str("; no op's own time explains a fifth of that");
         }
         if slowest.launched_more != 0 {
             let n = plural(slowest.launched_more.unsigned_abs(), "GPU slice", "GPU slices");

@@ -24,11 +24,22 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         time(modules.linked_gpu_outside_ns),
         percent(100.0 * share)
     );
-    let (verdict, meaning) = if graphs {
-        ("not_coverable", "Graphs launched it: a trace of their capture has the modules.")
+    let (verdict, mut meaning) = if graphs {
+        let text = "Graphs launched it: a trace of their capture has the modules.";
+        ("not_coverable", text.to_owned())
     } else {
-        ("outside_modules", "The backward pass and the optimizer run outside the modules' frames.")
+        let text = "The backward pass and the optimizer run outside the modules' frames.";
+        ("outside_modules", text.to_owned())
     };
+    // What the tree of modules has by autograd's links.
+    let outermost = facts.modules.iter().flat_map(|tree| &tree.rows).filter(|row| row.depth == 0);
+    let backward: i64 = outermost.map(|row| row.backward_ns).sum();
+    if backward > 0 {
+        meaning.push_str(&format!(
+            " {} of it is the backward pass of modules, which their table has.",
+            time(backward)
+        ));
+    }
     vec![Finding::fact(Rule::Modules, verdict, text).means(meaning).with(
         "modules.linked_gpu_outside_ns",
         "outside",
