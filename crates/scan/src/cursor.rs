@@ -97,13 +97,13 @@ impl<'a> Cursor<'a> {
 
     /// The bytes that are not read yet.
     #[inline]
-    pub(crate) fn rest(&self) -> &'a [u8] {
+    pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.pos..).unwrap_or_default()
     }
 
     /// Marks `len` bytes as read.
     #[inline]
-    pub(crate) fn advance(&mut self, len: usize) {
+    pub fn advance(&mut self, len: usize) {
         self.pos += len;
     }
 
@@ -191,7 +191,7 @@ impl<'a> Cursor<'a> {
 
     /// Moves over the comma to the next member or item; `false` past the closing bracket.
     #[inline(always)]
-    pub(crate) fn next(&mut self, first: bool, object: bool) -> Result<bool, Stop> {
+    pub fn next(&mut self, first: bool, object: bool) -> Result<bool, Stop> {
         let mut byte = self.peek()?;
         let mut comma = None;
         if byte == b',' {

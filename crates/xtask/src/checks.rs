@@ -23,6 +23,7 @@ const WASM_PACKAGES: &[&str] = &[
     "timeline",
     "analysis",
     "triage",
+    "snapshot",
     "artifacts",
     "kinetoscope",
     "web",

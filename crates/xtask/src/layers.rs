@@ -20,6 +20,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "ingest", uses: &["trace", "dialect"], kind: Kind::Core },
     Layer { name: "decode", uses: &["scan", "trace", "dialect", "ingest"], kind: Kind::Core },
     Layer { name: "repair", uses: &["scan", "trace", "dialect"], kind: Kind::Core },
+    Layer { name: "snapshot", uses: &["scan", "ingest", "report"], kind: Kind::Core },
     Layer { name: "timeline", uses: &["trace", "dialect", "catalog", "report"], kind: Kind::Core },
     Layer {
         name: "analysis",
@@ -80,6 +81,7 @@ const LAYERS: &[Layer] = &[
             "repair",
             "repaired",
             "artifacts",
+            "snapshot",
         ],
         kind: Kind::Core,
     },

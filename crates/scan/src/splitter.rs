@@ -1,0 +1,344 @@
+//! Splits one JSON object into the elements of several of its arrays, in chunks of any size.
+
+use memchr::memchr2;
+
+/// A longer element is not kept: it counts as damage.
+const MOST_BYTES: usize = 256 << 20;
+
+/// A part of the document.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// An object of one of the wanted arrays.
+    Element {
+        /// Which of the wanted arrays.
+        array: usize,
+        /// The inner array that it is in, for an array of arrays; else 0.
+        list: usize,
+        /// Its text, braces included.
+        bytes: &'a [u8],
+    },
+    /// The key of a wanted array, before its first element.
+    Array {
+        /// Which of the wanted arrays.
+        array: usize,
+    },
+    /// Any other member of the outermost object.
+    Member {
+        /// The key as the file spells it, without quotes.
+        key: &'a [u8],
+        /// Its value, white space around it included.
+        value: &'a [u8],
+    },
+}
+
+/// An array whose elements are wanted: a key of the outermost object.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    key: &'static str,
+    /// 2 for an array of objects, 3 for an array of arrays of objects.
+    depth: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// Between the parts.
+    None,
+    /// A key of the outermost object.
+    Key,
+    /// The value of a member that is no wanted array.
+    Value,
+    /// An element of a wanted array.
+    Element,
+}
+
+/// Finds the elements of several arrays of one object. Text inside an element is not judged: that is the reader's task.
+///
+/// The same bytes give the same parts in any chunking. Memory is bounded by the longest part.
+#[derive(Debug)]
+pub struct Splitter {
+    wanted: Vec<Wanted>,
+    depth: u32,
+    in_string: bool,
+    escape: bool,
+    expects_key: bool,
+    unit: Unit,
+    carry: Vec<u8>,
+    key: Vec<u8>,
+    array: Option<usize>,
+    list: usize,
+    is_too_long: bool,
+    /// The outermost object has ended.
+    is_complete: bool,
+    /// Parts above 256 MiB, which were left out.
+    n_too_long: u64,
+    /// Bytes other than white space after the outermost object.
+    n_after: u64,
+}
+
+impl Splitter {
+    /// A splitter that wants the elements of `arrays`: key, and how many brackets are open around an element (2 for an array
+    /// of objects, 3 for an array of arrays).
+    #[must_use]
+    pub fn new(arrays: &[(&'static str, u32)]) -> Self {
+        Self {
+            wanted: arrays.iter().map(|(key, depth)| Wanted { key, depth: *depth }).collect(),
+            depth: 0,
+            in_string: false,
+            escape: false,
+            expects_key: false,
+            unit: Unit::None,
+            carry: Vec::new(),
+            key: Vec::new(),
+            array: None,
+            list: 0,
+            is_too_long: false,
+            is_complete: false,
+            n_too_long: 0,
+            n_after: 0,
+        }
+    }
+
+    /// Whether the outermost object has ended.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Parts above 256 MiB, which were left out.
+    #[must_use]
+    pub fn n_too_long(&self) -> u64 {
+        self.n_too_long
+    }
+
+    /// Bytes other than white space after the outermost object.
+    #[must_use]
+    pub fn n_after(&self) -> u64 {
+        self.n_after
+    }
+
+    /// The beginning of an element that the end of the file cuts: which array, which inner array, and the text so far.
+    #[must_use]
+    pub fn cut_element(&self) -> Option<(usize, usize, &[u8])> {
+        let array = self.array.filter(|_| self.unit == Unit::Element)?;
+        Some((array, self.list.saturating_sub(1), &self.carry))
+    }
+
+    /// Reads the next bytes.
+    pub fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Part<'_>)) {
+        if self.is_complete {
+            self.count_after(chunk);
+            return;
+        }
+        // Where the current unit starts in this chunk.
+        let mut from = 0;
+        let mut at = 0;
+        while let Some(&byte) = chunk.get(at) {
+            if self.in_string {
+                at = self.string(chunk, at);
+                if !self.in_string && self.unit == Unit::Key {
+                    self.end_key(chunk.get(from..at.saturating_sub(1)).unwrap_or_default());
+                }
+                continue;
+            }
+            match byte {
+                b'"' => {
+                    self.in_string = true;
+                    if self.depth == 1 && self.expects_key {
+                        self.unit = Unit::Key;
+                        from = at + 1;
+                    }
+                }
+                b'{' | b'[' => {
+                    if self.opens_element(byte) {
+                        self.unit = Unit::Element;
+                        from = at;
+                    }
+                    self.open();
+                }
+                b'}' | b']' => {
+                    if self.depth == 1 && self.unit == Unit::Value {
+                        self.end_value(chunk.get(from..at).unwrap_or_default(), sink);
+                    }
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.ends_element() {
+                        self.end_element(chunk.get(from..=at).unwrap_or_default(), sink);
+                    }
+                    self.is_complete |= self.depth == 0;
+                    if self.is_complete {
+                        self.count_after(chunk.get(at + 1..).unwrap_or_default());
+                        return;
+                    }
+                }
+                b':' if self.depth == 1 && self.unit == Unit::None => {
+                    self.start_value(sink);
+                    from = at + 1;
+                }
+                b',' if self.depth == 1 => {
+                    if self.unit == Unit::Value {
+                        self.end_value(chunk.get(from..at).unwrap_or_default(), sink);
+                    }
+                    self.array = None;
+                    self.expects_key = true;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        if self.unit != Unit::None {
+            self.keep(chunk.get(from..).unwrap_or_default());
+        }
+    }
+
+    /// Moves over text inside a string.
+    fn string(&mut self, chunk: &[u8], at: usize) -> usize {
+        if self.escape {
+            self.escape = false;
+            return at + 1;
+        }
+        let rest = chunk.get(at..).unwrap_or_default();
+        match memchr2(b'"', b'\\', rest) {
+            None => chunk.len(),
+            Some(n) => {
+                self.escape = rest.get(n) == Some(&b'\\');
+                self.in_string = self.escape;
+                at + n + 1
+            }
+        }
+    }
+
+    fn count_after(&mut self, bytes: &[u8]) {
+        self.n_after += bytes.iter().filter(|byte| !byte.is_ascii_whitespace()).count() as u64;
+    }
+
+    fn opens_element(&self, byte: u8) -> bool {
+        self.unit == Unit::None
+            && byte == b'{'
+            && self.array.and_then(|array| self.wanted.get(array)).map(|wanted| wanted.depth)
+                == Some(self.depth)
+    }
+
+    fn ends_element(&self) -> bool {
+        self.unit == Unit::Element
+            && self.array.and_then(|array| self.wanted.get(array)).map(|wanted| wanted.depth)
+                == Some(self.depth)
+    }
+
+    fn open(&mut self) {
+        if self.depth == 0 {
+            self.expects_key = true;
+        }
+        if self.depth == 2 && self.unit == Unit::None {
+            self.list += 1;
+        }
+        self.depth += 1;
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.carry.len() + bytes.len() > MOST_BYTES {
+            self.is_too_long = true;
+            self.carry = Vec::new();
+        } else if !self.is_too_long {
+            self.carry.extend_from_slice(bytes);
+        }
+    }
+
+    fn end_key(&mut self, bytes: &[u8]) {
+        self.keep(bytes);
+        self.key = std::mem::take(&mut self.carry);
+        self.is_too_long = false;
+        self.unit = Unit::None;
+        self.expects_key = false;
+    }
+
+    fn start_value(&mut self, sink: &mut dyn FnMut(Part<'_>)) {
+        self.array = self.wanted.iter().position(|wanted| wanted.key.as_bytes() == self.key);
+        self.list = 0;
+        match self.array {
+            Some(array) => sink(Part::Array { array }),
+            None => self.unit = Unit::Value,
+        }
+    }
+
+    fn end_value(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) {
+        let key = std::mem::take(&mut self.key);
+        self.end(bytes, &mut |value| sink(Part::Member { key: &key, value }));
+    }
+
+    fn end_element(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) {
+        let (array, list) = (self.array.unwrap_or_default(), self.list.saturating_sub(1));
+        self.end(bytes, &mut |bytes| sink(Part::Element { array, list, bytes }));
+    }
+
+    /// Hands over a unit of which `bytes` are in the current chunk.
+    fn end(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&[u8])) {
+        self.unit = Unit::None;
+        if self.carry.is_empty() && !self.is_too_long {
+            sink(bytes);
+            return;
+        }
+        self.keep(bytes);
+        if self.is_too_long {
+            self.n_too_long += 1;
+        } else {
+            sink(&self.carry);
+        }
+        self.carry.clear();
+        self.is_too_long = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str, size: usize) -> Vec<String> {
+        let mut splitter = Splitter::new(&[("a", 2), ("t", 3)]);
+        let mut parts = Vec::new();
+        for chunk in text.as_bytes().chunks(size) {
+            splitter.push(chunk, &mut |part| {
+                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                parts.push(match part {
+                    Part::Array { array } => format!("array {array}"),
+                    Part::Element { array, list, bytes } => format!("{array}/{list} {}", text(bytes)),
+                    Part::Member { key, value } => format!("{}={}", text(key), text(value).trim()),
+                });
+            });
+        }
+        let cut = splitter.cut_element().map(|(array, list, text)| (array, list, text.to_vec()));
+        if let Some((array, list, bytes)) = cut {
+            parts.push(format!("cut {array}/{list} {}", String::from_utf8_lossy(&bytes)));
+        }
+        parts.push(format!("{} {}", splitter.is_complete(), splitter.n_after()));
+        parts
+    }
+
+    #[test]
+    fn elements_of_several_arrays_in_any_chunking() {
+        let text = r#" {"a": [{"x": "}\""}, {"a": [{}]}], "n\"": [1, {"b": ","}], "t": [[], [{"y": 1}, {}], [{}]], "v": -1} x"#;
+        let expected = [
+            "array 0",
+            r#"0/0 {"x": "}\""}"#,
+            r#"0/0 {"a": [{}]}"#,
+            r#"n\"=[1, {"b": ","}]"#,
+            "array 1",
+            r#"1/1 {"y": 1}"#,
+            "1/1 {}",
+            "1/2 {}",
+            "v=-1",
+            "true 1",
+        ];
+        for size in 1..=text.len() {
+            assert_eq!(parts(text, size), expected, "chunks of {size}");
+        }
+    }
+
+    #[test]
+    fn a_cut_element_is_kept_and_the_object_is_not_complete() {
+        for size in [1, 3, 100] {
+            assert_eq!(
+                parts(r#"{"t": [[{}], [{"y": "#, size),
+                ["array 1", "1/0 {}", r#"cut 1/1 {"y": "#, "false 0"]
+            );
+        }
+    }
+}

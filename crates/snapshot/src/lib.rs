@@ -1,0 +1,31 @@
+//! GPU memory snapshots of PyTorch (`torch.cuda.memory._snapshot()` as JSON): their decoder and what they show.
+//!
+//! Constraints of this crate:
+//!
+//! * no I/O: bytes are pushed, in pieces of any size; it contains nothing about traces of the profiler;
+//! * a pickle is refused, never opened;
+//! * stacks are interned while they are read, so memory follows the number of events and not the text;
+//! * sizes of events are requested bytes, sizes of blocks are rounded bytes; they are never added to each other;
+//! * a timeline that contradicts the segments is reported as inconsistent.
+//!
+//! [`Reader`] decodes, [`analyze`] answers.
+
+#![warn(unreachable_pub)]
+
+mod element;
+mod findings;
+mod leaks;
+mod model;
+mod reader;
+mod replay;
+mod report;
+mod site;
+mod stacks;
+mod state;
+mod totals;
+
+pub use model::{Action, Annotation, Block, BlockState, Event, Reading, Segment, Snapshot};
+pub use reader::{NotASnapshot, Reader};
+pub use report::{DeviceReport, FormatFacts, SnapshotReport, analyze};
+pub use stacks::{Frame, StackId, Stacks};
+pub use state::{AllocatorState, state_before, states_before};

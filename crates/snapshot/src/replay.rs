@@ -1,0 +1,259 @@
+//! The timeline: a walk from the final state of the allocator back to the first event.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::model::{Action, Event, Segment, Snapshot};
+use crate::site::{ByPhase, SiteRow, Sites, Sums};
+use crate::stacks::StackId;
+
+/// What the replay finds. All levels are requested bytes, as the events record them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Replay {
+    /// Allocations alive at the end of the trace that a block of the same address and requested size confirms.
+    pub(crate) agree: u64,
+    /// Allocations alive at the end of the trace.
+    pub(crate) trace_live_end: u64,
+    /// Allocations at an address that was in use.
+    pub(crate) double_alloc: u64,
+    /// Frees of blocks that were allocated before the first event.
+    pub(crate) free_of_untraced: u64,
+    /// Allocations whose end is nowhere.
+    pub(crate) backward_orphan_allocs: u64,
+    /// Frees of blocks that are in use afterwards.
+    pub(crate) backward_double_frees: u64,
+    /// Allocations of another size than their free or their block.
+    pub(crate) size_mismatch: u64,
+    /// The most by which live bytes exceed reserved bytes; 0 in a consistent file.
+    pub(crate) max_live_over_reserved: i64,
+    /// Levels below 0.
+    pub(crate) negative_levels: u64,
+    /// Whether there is more than one event.
+    pub(crate) timeline_usable: bool,
+    /// Whether trace and segments agree in everything above.
+    pub(crate) trace_matches_snapshot: bool,
+    pub(crate) start_requested: i64,
+    pub(crate) end_requested: i64,
+    pub(crate) start_reserved: i64,
+    pub(crate) peak_requested: i64,
+    /// The peak is the state before the event of this index.
+    pub(crate) peak_index: usize,
+    pub(crate) peak_time_us: Option<i64>,
+    pub(crate) peak_reserved: i64,
+    pub(crate) peak_reserved_index: usize,
+    pub(crate) peak_reserved_time_us: Option<i64>,
+    pub(crate) peak_live_count: u64,
+    pub(crate) peak_live_bytes: i64,
+    /// Bytes alive at the peak that were allocated before the first event.
+    pub(crate) peak_untraced_bytes: i64,
+    pub(crate) peak_by_phase: ByPhase,
+    pub(crate) peak_by_site: Vec<SiteRow>,
+}
+
+/// Live and reserved bytes before every event, and after the last one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Levels {
+    pub(crate) requested: Vec<i64>,
+    pub(crate) reserved: Vec<i64>,
+}
+
+/// Faults that the walk back finds.
+#[derive(Default)]
+struct Faults {
+    orphans: u64,
+    double_frees: u64,
+    mismatches: u64,
+    /// Events without effect, by index, descending.
+    ignored: Vec<usize>,
+}
+
+struct Forward {
+    live: HashMap<u64, usize>,
+    double_alloc: u64,
+    unknown_free: u64,
+}
+
+fn forward(trace: &[Event]) -> Forward {
+    let mut end = Forward { live: HashMap::new(), double_alloc: 0, unknown_free: 0 };
+    for (index, event) in trace.iter().enumerate() {
+        match event.action {
+            Action::Alloc => {
+                end.double_alloc += u64::from(end.live.insert(event.address, index).is_some());
+            }
+            Action::FreeCompleted => {
+                end.unknown_free += u64::from(end.live.remove(&event.address).is_none());
+            }
+            _ => {}
+        }
+    }
+    end
+}
+
+/// Requested bytes of the active blocks by address, with the allocating stack.
+fn final_blocks(snapshot: &Snapshot, segments: &[&Segment]) -> HashMap<u64, (i64, StackId)> {
+    let blocks = segments.iter().flat_map(|segment| snapshot.blocks_of(segment));
+    let active = blocks.filter(|block| block.is_active());
+    active.map(|block| (block.address, (block.requested, block.stack))).collect()
+}
+
+fn walk_back(trace: &[Event], mut live: HashMap<u64, i64>, end: (i64, i64)) -> (Levels, Faults) {
+    let (mut requested, mut reserved) = end;
+    let n = trace.len();
+    let mut levels = Levels { requested: vec![requested; n + 1], reserved: vec![reserved; n + 1] };
+    let mut faults = Faults::default();
+    for (index, event) in trace.iter().enumerate().rev() {
+        match event.action {
+            Action::Alloc => match live.remove(&event.address) {
+                None => {
+                    faults.orphans += 1;
+                    faults.ignored.push(index);
+                }
+                Some(size) => {
+                    faults.mismatches += u64::from(size != event.size);
+                    requested = requested.saturating_sub(size);
+                }
+            },
+            Action::FreeCompleted => {
+                if let std::collections::hash_map::Entry::Vacant(place) = live.entry(event.address) {
+                    place.insert(event.size);
+                    requested = requested.saturating_add(event.size);
+                } else {
+                    faults.double_frees += 1;
+                    faults.ignored.push(index);
+                }
+            }
+            Action::SegmentAlloc | Action::SegmentMap => {
+                reserved = reserved.saturating_sub(event.size);
+            }
+            Action::SegmentFree | Action::SegmentUnmap => {
+                reserved = reserved.saturating_add(event.size);
+            }
+            _ => {}
+        }
+        if let Some(level) = levels.requested.get_mut(index) {
+            *level = requested;
+        }
+        if let Some(level) = levels.reserved.get_mut(index) {
+            *level = reserved;
+        }
+    }
+    (levels, faults)
+}
+
+/// The first index of the largest level, and that level.
+fn peak(levels: &[i64]) -> (usize, i64) {
+    let mut peak = (0, levels.first().copied().unwrap_or_default());
+    for (index, level) in levels.iter().enumerate() {
+        if *level > peak.1 {
+            peak = (index, *level);
+        }
+    }
+    peak
+}
+
+/// What is alive before the event `at`: bytes and, for a block that the segments still have, its stack.
+fn live_at(
+    trace: &[Event],
+    at: usize,
+    mut live: HashMap<u64, (i64, StackId)>,
+    ignored: &[usize],
+) -> HashMap<u64, (i64, StackId)> {
+    let mut ignored = ignored.iter().copied().peekable();
+    for (index, event) in trace.iter().enumerate().skip(at).rev() {
+        while ignored.next_if(|ignored| *ignored > index).is_some() {}
+        if ignored.peek() == Some(&index) {
+            continue;
+        }
+        match event.action {
+            Action::Alloc => {
+                live.remove(&event.address);
+            }
+            // A free has the stack of the free, in newer files; the allocation's is not in the file.
+            Action::FreeCompleted => {
+                live.insert(event.address, (event.size, 0));
+            }
+            _ => {}
+        }
+    }
+    live
+}
+
+/// Replays the events of a device.
+pub(crate) fn replay(
+    snapshot: &Snapshot,
+    trace: &[Event],
+    segments: &[&Segment],
+    sites: &Sites,
+) -> (Replay, Levels) {
+    let end = final_blocks(snapshot, segments);
+    let Forward { live: traced, double_alloc, unknown_free } = forward(trace);
+    let mut traced: Vec<(u64, usize)> = traced.into_iter().collect();
+    traced.sort_unstable();
+    let agree = traced.iter().filter(|(address, index)| {
+        end.get(address).map(|block| block.0) == trace.get(*index).map(|event| event.size)
+    });
+    let agree = agree.count() as u64;
+    let mut final_live: Vec<(u64, i64)> = end.iter().map(|(a, block)| (*a, block.0)).collect();
+    final_live.sort_unstable();
+    let requested = final_live.iter().fold(0i64, |sum, (_, size)| sum.saturating_add(*size));
+    let reserved = segments.iter().fold(0i64, |sum, s| sum.saturating_add(s.total_size));
+    let (levels, faults) =
+        walk_back(trace, final_live.into_iter().collect(), (requested, reserved));
+    let pairs = levels.requested.iter().zip(&levels.reserved);
+    let over = pairs.map(|(live, reserved)| live.saturating_sub(*reserved)).max();
+    let over = over.unwrap_or_default().max(0);
+    let negative =
+        levels.requested.iter().chain(&levels.reserved).filter(|level| **level < 0).count();
+    let time = |index: usize| trace.get(index.saturating_sub(1)).and_then(Event::time);
+    let (peak_index, peak_requested) = peak(&levels.requested);
+    let (peak_reserved_index, peak_reserved) = peak(&levels.reserved);
+
+    let live = live_at(trace, peak_index, end, &faults.ignored);
+    let before = forward(trace.get(..peak_index).unwrap_or_default()).live;
+    let mut live: Vec<(u64, (i64, StackId))> = live.into_iter().collect();
+    live.sort_unstable();
+    let mut sums = Sums::new(sites);
+    let (mut bytes, mut untraced) = (0i64, 0i64);
+    for (address, (size, stack)) in &live {
+        bytes = bytes.saturating_add(*size);
+        match before.get(address).and_then(|index| trace.get(*index)) {
+            Some(event) => sums.add(event.stack, *size),
+            None => {
+                untraced = untraced.saturating_add(*size);
+                sums.add(*stack, *size);
+            }
+        }
+    }
+    let faulty = double_alloc + faults.orphans + faults.double_frees + faults.mismatches > 0
+        || negative > 0
+        || over > 0;
+    let replay = Replay {
+        agree,
+        trace_live_end: traced.len() as u64,
+        double_alloc,
+        free_of_untraced: unknown_free,
+        backward_orphan_allocs: faults.orphans,
+        backward_double_frees: faults.double_frees,
+        size_mismatch: faults.mismatches,
+        max_live_over_reserved: over,
+        negative_levels: negative as u64,
+        timeline_usable: trace.len() > 1,
+        trace_matches_snapshot: agree == traced.len() as u64 && !faulty,
+        start_requested: levels.requested.first().copied().unwrap_or_default(),
+        end_requested: requested,
+        start_reserved: levels.reserved.first().copied().unwrap_or_default(),
+        peak_requested,
+        peak_index,
+        peak_time_us: time(peak_index),
+        peak_reserved,
+        peak_reserved_index,
+        peak_reserved_time_us: time(peak_reserved_index),
+        peak_live_count: live.len() as u64,
+        peak_live_bytes: bytes,
+        peak_untraced_bytes: untraced,
+        peak_by_phase: sums.phases.clone(),
+        peak_by_site: sums.rows(20),
+    };
+    (replay, levels)
+}

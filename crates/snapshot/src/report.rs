@@ -1,0 +1,331 @@
+//! What a snapshot shows, as figures.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::findings;
+use crate::leaks::{LeakRow, leaks};
+use crate::model::{Action, Event, Reading, Segment, Snapshot};
+use crate::replay::{Levels, Replay, replay};
+use crate::site::{ByPhase, SiteRow, Sites, Sums};
+use crate::state::{AllocatorState, states_before};
+use crate::totals::{FreeBytes, Totals, free_bytes, grouped, ratio, rounded, totals};
+
+/// Rows of a list of sites.
+const MOST_SITES: usize = 20;
+/// Rows of the list of segments.
+const MOST_SEGMENTS: usize = 10;
+
+/// The figures of a snapshot. Its JSON has the keys of the reference program.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SnapshotReport {
+    /// By device number.
+    pub devices: BTreeMap<String, DeviceReport>,
+    /// What the file records.
+    pub format: FormatFacts,
+    /// What was read and what was not.
+    pub reading: Reading,
+    /// What follows.
+    pub findings: Vec<report::Finding>,
+}
+
+/// What the file records.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FormatFacts {
+    /// `frames`, or `history-legacy` for PyTorch of 2023 and older.
+    pub block_format: &'static str,
+    /// Whether events have a time.
+    pub has_time: bool,
+    /// Whether the settings of the allocator are recorded.
+    pub has_settings: bool,
+    /// Whether annotations are recorded.
+    pub has_annotations: bool,
+    /// Number of annotations.
+    pub annotations: usize,
+    /// Whether a segment is expandable.
+    pub expandable: bool,
+    /// Pools of the segments.
+    pub pools: Vec<(i64, i64)>,
+}
+
+/// The figures of one device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeviceReport {
+    pub(crate) totals: Totals,
+    pub(crate) by_type: BTreeMap<String, Totals>,
+    pub(crate) by_stream: BTreeMap<String, Totals>,
+    pub(crate) by_pool: BTreeMap<String, Totals>,
+    pub(crate) largest_segments: Vec<SegmentRow>,
+    pub(crate) invariant_violations: BTreeMap<&'static str, u64>,
+    pub(crate) live_by_site: Vec<SiteRow>,
+    pub(crate) live_by_phase: ByPhase,
+    pub(crate) actions: BTreeMap<String, u64>,
+    pub(crate) events: usize,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) timeline: Option<Timeline>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) leaks: Option<Vec<LeakRow>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) steps: Option<u64>,
+    /// Free bytes with the page rule for expandable segments.
+    #[serde(skip)]
+    pub(crate) free: FreeBytes,
+}
+
+/// The figures of a device with events.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Timeline {
+    pub(crate) replay: Replay,
+    pub(crate) churn: Churn,
+    pub(crate) alloc_by_site: Vec<SiteRow>,
+    pub(crate) ooms: Vec<OomRow>,
+    #[serde(skip)]
+    pub(crate) levels: Levels,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct SegmentRow {
+    pub(crate) address: u64,
+    pub(crate) total_size: i64,
+    pub(crate) allocated_size: i64,
+    pub(crate) active_size: i64,
+    pub(crate) blocks: usize,
+    #[serde(rename = "type")]
+    pub(crate) segment_type: String,
+    pub(crate) stream: i64,
+}
+
+/// How often memory is allocated.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Churn {
+    pub(crate) span_s: f64,
+    pub(crate) alloc_count: u64,
+    pub(crate) alloc_bytes: i64,
+    pub(crate) allocs_per_s: Option<f64>,
+    pub(crate) segment_allocs: u64,
+    pub(crate) segment_frees: u64,
+    pub(crate) cache_hit_rate: Option<f64>,
+    /// Allocated bytes / peak.
+    pub(crate) turnover: Option<f64>,
+}
+
+/// An allocation that failed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct OomRow {
+    pub(crate) index: usize,
+    pub(crate) time_us: Option<i64>,
+    pub(crate) size: i64,
+    pub(crate) device_free: Option<i64>,
+    pub(crate) live_requested: i64,
+    pub(crate) reserved: i64,
+    pub(crate) cached_free: i64,
+    pub(crate) largest_cached_free: i64,
+    pub(crate) cached_free_same_stream: i64,
+    pub(crate) fits_if_defragmented: bool,
+    pub(crate) site: String,
+    /// Free bytes of the stream in the default pool, of the segment type that the request uses.
+    #[serde(skip)]
+    pub(crate) cached_free_same_pool: i64,
+}
+
+/// Computes the figures of a snapshot.
+#[must_use]
+pub fn analyze(snapshot: &Snapshot) -> SnapshotReport {
+    let sites = Sites::of(&snapshot.stacks);
+    let mut devices: Vec<i64> = snapshot.segments.iter().map(|segment| segment.device).collect();
+    let traced = snapshot.traces.iter().enumerate().filter(|(_, trace)| !trace.is_empty());
+    devices.extend(traced.filter_map(|(device, _)| i64::try_from(device).ok()));
+    devices.sort_unstable();
+    devices.dedup();
+    let devices: BTreeMap<String, DeviceReport> = devices
+        .into_iter()
+        .map(|device| (device.to_string(), device_report(snapshot, device, &sites)))
+        .collect();
+    let mut report = SnapshotReport {
+        devices,
+        format: format_facts(snapshot),
+        reading: snapshot.reading.clone(),
+        findings: Vec::new(),
+    };
+    report.findings = findings::findings(snapshot, &report);
+    report
+}
+
+fn format_facts(snapshot: &Snapshot) -> FormatFacts {
+    let mut pools: Vec<(i64, i64)> = snapshot.segments.iter().map(|segment| segment.pool).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    let has_history = snapshot.reading.has_history;
+    FormatFacts {
+        block_format: if has_history { "history-legacy" } else { "frames" },
+        has_time: snapshot
+            .traces
+            .iter()
+            .any(|trace| trace.first().is_some_and(|event| event.time().is_some())),
+        has_settings: snapshot.settings.is_some(),
+        has_annotations: snapshot.reading.has_annotations,
+        annotations: snapshot.annotations.len(),
+        expandable: snapshot.segments.iter().any(|segment| segment.is_expandable),
+        pools,
+    }
+}
+
+fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceReport {
+    let segments: Vec<&Segment> =
+        snapshot.segments.iter().filter(|segment| segment.device == device).collect();
+    let trace = snapshot.trace(device);
+    let mut live = Sums::new(sites);
+    for block in segments.iter().flat_map(|segment| snapshot.blocks_of(segment)) {
+        if block.is_active() {
+            live.add(block.stack, block.size);
+        }
+    }
+    let mut actions = BTreeMap::new();
+    for event in trace {
+        *actions.entry(event.action).or_insert(0u64) += 1;
+    }
+    let leaks = leaks(snapshot, device, sites);
+    let pool = |segment: &Segment| format!("({}, {})", segment.pool.0, segment.pool.1);
+    DeviceReport {
+        totals: totals(snapshot, segments.iter().copied()),
+        by_type: grouped(snapshot, &segments, |segment| segment.segment_type.clone()),
+        by_stream: grouped(snapshot, &segments, |segment| segment.stream.to_string()),
+        by_pool: grouped(snapshot, &segments, pool),
+        largest_segments: largest(&segments),
+        invariant_violations: violations(snapshot, &segments),
+        live_by_site: live.rows(MOST_SITES),
+        live_by_phase: live.phases.clone(),
+        actions: actions
+            .into_iter()
+            .map(|(action, count)| (snapshot.action_name(action).to_owned(), count))
+            .collect(),
+        events: trace.len(),
+        timeline: (!trace.is_empty()).then(|| timeline(snapshot, device, &segments, sites)),
+        steps: leaks.as_ref().map(|leaks| leaks.steps),
+        leaks: leaks.map(|leaks| leaks.leaks),
+        free: free_bytes(snapshot, &segments),
+    }
+}
+
+fn largest(segments: &[&Segment]) -> Vec<SegmentRow> {
+    let mut segments = segments.to_vec();
+    segments.sort_by_key(|segment| (std::cmp::Reverse(segment.total_size), segment.address));
+    let row = |segment: &Segment| SegmentRow {
+        address: segment.address,
+        total_size: segment.total_size,
+        allocated_size: segment.allocated_size,
+        active_size: segment.active_size,
+        blocks: segment.blocks.len(),
+        segment_type: segment.segment_type.clone(),
+        stream: segment.stream,
+    };
+    segments.into_iter().take(MOST_SEGMENTS).map(row).collect()
+}
+
+/// Segments whose own sums differ from those of their blocks.
+fn violations(snapshot: &Snapshot, segments: &[&Segment]) -> BTreeMap<&'static str, u64> {
+    let mut found = BTreeMap::new();
+    for segment in segments {
+        let own = totals(snapshot, [*segment]);
+        let blocks = own.active.saturating_add(own.inactive);
+        for (name, holds) in [
+            ("sum_blocks!=total_size", blocks == segment.total_size),
+            ("allocated_size", own.allocated == segment.allocated_size),
+            ("active_size", own.active == segment.active_size),
+        ] {
+            if !holds {
+                *found.entry(name).or_default() += 1;
+            }
+        }
+    }
+    found
+}
+
+fn timeline(
+    snapshot: &Snapshot,
+    device: i64,
+    segments: &[&Segment],
+    sites: &Sites,
+) -> Timeline {
+    let trace = snapshot.trace(device);
+    let (replay, levels) = replay(snapshot, trace, segments, sites);
+    let mut allocations = Sums::new(sites);
+    for event in trace.iter().filter(|event| event.action == Action::Alloc) {
+        allocations.add(event.stack, event.size);
+    }
+    Timeline {
+        churn: churn(trace, replay.peak_requested),
+        alloc_by_site: allocations.rows(MOST_SITES),
+        ooms: ooms(snapshot, device, &levels, sites),
+        replay,
+        levels,
+    }
+}
+
+fn churn(trace: &[Event], peak: i64) -> Churn {
+    let mut times = trace.iter().filter_map(Event::time);
+    let span_us = match (times.next(), times.last()) {
+        (Some(first), Some(last)) => last.saturating_sub(first),
+        _ => 0,
+    };
+    let span_s = span_us as f64 / 1e6;
+    let count = |wanted: &[Action]| {
+        trace.iter().filter(|event| wanted.contains(&event.action)).count() as u64
+    };
+    let allocations = trace.iter().filter(|event| event.action == Action::Alloc);
+    let bytes = allocations.fold(0i64, |sum, event| sum.saturating_add(event.size));
+    let n = count(&[Action::Alloc]);
+    let segment_allocs = count(&[Action::SegmentAlloc, Action::SegmentMap]);
+    Churn {
+        span_s,
+        alloc_count: n,
+        alloc_bytes: bytes,
+        allocs_per_s: (span_us != 0).then(|| rounded(n as f64 / span_s, 6)),
+        segment_allocs,
+        segment_frees: count(&[Action::SegmentFree, Action::SegmentUnmap]),
+        cache_hit_rate: (n > 0)
+            .then(|| rounded(1.0 - segment_allocs.min(n) as f64 / n as f64, 9)),
+        turnover: (peak != 0).then(|| rounded(ratio(bytes, peak), 6)),
+    }
+}
+
+fn ooms(snapshot: &Snapshot, device: i64, levels: &Levels, sites: &Sites) -> Vec<OomRow> {
+    let trace = snapshot.trace(device);
+    let failed: Vec<usize> = trace
+        .iter()
+        .enumerate()
+        .filter(|(_, event)| event.action == Action::Oom)
+        .map(|(index, _)| index)
+        .collect();
+    let states = states_before(snapshot, device, &failed);
+    let device_index = usize::try_from(device).unwrap_or(usize::MAX);
+    let row = |state: &AllocatorState| {
+        let event = trace.get(state.index)?;
+        let same = state.cached_free_by_stream.get(&event.stream).copied().unwrap_or_default();
+        let free = snapshot.device_free.get(&(device_index, state.index)).copied();
+        // Requests up to 1 MiB use the small pool.
+        let kind = if event.size <= 1 << 20 { "small" } else { "large" };
+        let pool = (event.stream, kind.to_owned(), (0, 0));
+        let at = state.index;
+        Some(OomRow {
+            index: at,
+            time_us: event.time(),
+            size: event.size,
+            device_free: free,
+            live_requested: levels.requested.get(at).copied().unwrap_or_default(),
+            reserved: levels.reserved.get(at).copied().unwrap_or_default(),
+            cached_free: state.cached_free,
+            largest_cached_free: state.largest_cached_free,
+            cached_free_same_stream: same,
+            fits_if_defragmented: event.size <= same.saturating_add(free.unwrap_or_default()),
+            site: sites.name(sites.site(event.stack)).to_owned(),
+            cached_free_same_pool: state
+                .cached_free_by_pool
+                .get(&pool)
+                .copied()
+                .unwrap_or_default(),
+        })
+    };
+    states.iter().filter_map(row).collect()
+}

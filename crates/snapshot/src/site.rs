@@ -1,0 +1,260 @@
+//! Where an allocation comes from: the line of the program, and the phase of a training step.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::stacks::{Frame, StackId, Stacks};
+
+/// The site of a stack without frames.
+pub(crate) const NO_STACK: &str = "<no stack>";
+
+/// Frames that belong to the recording of the stack or to the interpreter, and name no cause.
+const OMITTED: &[&str] = &[
+    "unwind::unwind",
+    "CapturedTraceback::gather",
+    "gather_with_cpp",
+    "_start",
+    "__libc_start_main",
+    "PyEval_",
+    "PyObject_",
+    "PyFunction_",
+    "CachingAllocator",
+];
+
+/// Sites and phases of all stacks of a snapshot.
+#[derive(Debug)]
+pub(crate) struct Sites {
+    names: Vec<String>,
+    of_stack: Vec<(u32, Phase)>,
+}
+
+/// The part of a training step, as far as the stack shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Phase {
+    Optimizer,
+    Backward,
+    Forward,
+    Unknown,
+    Other,
+}
+
+impl Phase {
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Optimizer => "optimizer",
+            Self::Backward => "backward",
+            Self::Forward => "forward",
+            Self::Unknown => "unknown",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Bytes per phase.
+pub(crate) type ByPhase = BTreeMap<Phase, i64>;
+
+/// Bytes of a site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct SiteRow {
+    /// File, line and function; or a node of autograd.
+    pub(crate) site: String,
+    /// Bytes.
+    pub(crate) bytes: i64,
+    /// Blocks or allocations.
+    pub(crate) count: u64,
+}
+
+impl Sites {
+    pub(crate) fn of(stacks: &Stacks) -> Self {
+        let mut ids: BTreeMap<String, u32> = BTreeMap::new();
+        let mut names = Vec::new();
+        let of_stack = (0..stacks.len())
+            .map(|stack| {
+                let frames = stacks.frames(stack as StackId);
+                let name = site(stacks, frames);
+                let id = *ids.entry(name).or_insert_with_key(|name| {
+                    names.push(name.clone());
+                    (names.len() - 1) as u32
+                });
+                (id, phase(stacks, frames))
+            })
+            .collect();
+        Self { names, of_stack }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(crate) fn name(&self, site: usize) -> &str {
+        self.names.get(site).map_or(NO_STACK, String::as_str)
+    }
+
+    pub(crate) fn site(&self, stack: StackId) -> usize {
+        self.of_stack.get(stack as usize).map_or(0, |(site, _)| *site as usize)
+    }
+
+    pub(crate) fn phase(&self, stack: StackId) -> Phase {
+        self.of_stack.get(stack as usize).map_or(Phase::Unknown, |(_, phase)| *phase)
+    }
+}
+
+/// Sums by site and by phase.
+pub(crate) struct Sums<'a> {
+    sites: &'a Sites,
+    sums: Vec<(i64, u64)>,
+    pub(crate) phases: ByPhase,
+}
+
+impl<'a> Sums<'a> {
+    pub(crate) fn new(sites: &'a Sites) -> Self {
+        Self { sites, sums: vec![(0, 0); sites.len()], phases: ByPhase::new() }
+    }
+
+    pub(crate) fn add(&mut self, stack: StackId, bytes: i64) {
+        if let Some((sum, count)) = self.sums.get_mut(self.sites.site(stack)) {
+            *sum = sum.saturating_add(bytes);
+            *count += 1;
+        }
+        let phase = self.phases.entry(self.sites.phase(stack)).or_default();
+        *phase = phase.saturating_add(bytes);
+    }
+
+    /// The sites with most bytes, most first, then by name.
+    pub(crate) fn rows(&self, most: usize) -> Vec<SiteRow> {
+        let mut rows: Vec<_> = self.sums.iter().enumerate().filter(|(_, sum)| sum.1 > 0).collect();
+        rows.sort_by(|(a, x), (b, y)| {
+            y.0.cmp(&x.0).then_with(|| self.sites.name(*a).cmp(self.sites.name(*b)))
+        });
+        let row = |(site, sum): (usize, &(i64, u64))| SiteRow {
+            site: self.sites.name(site).to_owned(),
+            bytes: sum.0,
+            count: sum.1,
+        };
+        rows.into_iter().take(most).map(row).collect()
+    }
+}
+
+fn is_python(file: &str) -> bool {
+    file.contains(".py")
+}
+
+/// Whether a file belongs to an installed package, the standard library or generated code.
+fn is_library(file: &str) -> bool {
+    let file = file.replace('\\', "/");
+    file.starts_with('<')
+        || file.contains("torchinductor_")
+        || file.contains("/site-packages/")
+        || file.contains("/dist-packages/")
+        || file.contains("/lib/python3")
+        || file.match_indices("/Lib/").any(|(at, lib)| {
+            !file.get(at + lib.len()..).unwrap_or_default().starts_with("site-packages")
+        })
+}
+
+/// The innermost Python frame of the program; else the node of autograd, because the backward thread has no frame of the
+/// program; else the innermost Python frame; else the innermost C++ frame outside the allocator.
+fn site(stacks: &Stacks, frames: &[Frame]) -> String {
+    let file = |frame: &&Frame| stacks.text(frame.filename);
+    let own = |frame: &&Frame| is_python(file(frame)) && !is_library(file(frame));
+    let chosen = frames.iter().find(own);
+    if chosen.is_none() {
+        let node = frames.iter().find_map(|frame| autograd_node(stacks.text(frame.name)));
+        if let Some(node) = node {
+            return format!("<autograd> {node}");
+        }
+    }
+    let chosen = chosen.or_else(|| frames.iter().find(|frame| is_python(file(frame)))).or_else(|| {
+        frames.iter().find(|frame| {
+            let name = stacks.text(frame.name);
+            !OMITTED.iter().any(|omitted| name.contains(omitted))
+        })
+    });
+    match chosen {
+        Some(frame) => {
+            let (file, name) = (stacks.text(frame.filename), stacks.text(frame.name));
+            format!("{file}:{}:{name}", frame.line)
+        }
+        None => NO_STACK.to_owned(),
+    }
+}
+
+/// `XBackward0` of `torch::autograd::generated::XBackward0::apply`, or `AccumulateGrad`.
+fn autograd_node(name: &str) -> Option<&str> {
+    const NAMESPACE: &str = "torch::autograd::";
+    let nodes = name.match_indices(NAMESPACE).find_map(|(at, _)| {
+        let rest = name.get(at + NAMESPACE.len()..)?;
+        let rest = rest.strip_prefix("generated::").unwrap_or(rest);
+        let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric())?;
+        let (node, rest) = rest.split_at_checked(end)?;
+        let stem = node.trim_end_matches(|c: char| c.is_ascii_digit());
+        let before =
+            stem.strip_suffix("Backward").or_else(|| node.strip_suffix("AccumulateGrad"))?;
+        (rest.starts_with("::apply") && !before.is_empty()).then_some(node)
+    });
+    nodes.or_else(|| name.contains("AccumulateGrad").then_some("AccumulateGrad"))
+}
+
+fn phase(stacks: &Stacks, frames: &[Frame]) -> Phase {
+    if frames.is_empty() {
+        return Phase::Unknown;
+    }
+    let any = |test: &dyn Fn(&str, &str) -> bool| {
+        frames.iter().any(|frame| {
+            let file = stacks.text(frame.filename).replace('\\', "/");
+            test(&file, stacks.text(frame.name))
+        })
+    };
+    let is_backward = |file: &str, name: &str| {
+        let engine = name.contains("Engine") || name.to_lowercase().contains("python_engine");
+        name.contains("torch::autograd::") && engine
+            || file.contains("/torch/autograd/graph.py")
+            || name == "_engine_run_backward"
+            || file.contains("/torch/autograd/__init__.py") && name == "backward"
+    };
+    if any(&|file, _| file.contains("/torch/optim/")) {
+        Phase::Optimizer
+    } else if any(&is_backward) {
+        Phase::Backward
+    } else if any(&|file, _| file.contains("/nn/modules/module.py")) {
+        Phase::Forward
+    } else {
+        Phase::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_of_autograd_is_named_by_its_class() {
+        for (name, node) in [
+            ("torch::autograd::generated::MmBackward0::apply(std::vector)", Some("MmBackward0")),
+            ("torch::autograd::CopyBackwards::apply(x)", None),
+            ("torch::autograd::AccumulateGrad::apply(x)", Some("AccumulateGrad")),
+            ("torch::autograd::Engine::execute()", None),
+            ("x torch::autograd::Engine y torch::autograd::AddBackward1::apply", Some("AddBackward1")),
+        ] {
+            assert_eq!(autograd_node(name), node, "{name}");
+        }
+    }
+
+    #[test]
+    fn installed_packages_are_libraries() {
+        for file in [
+            "/x/site-packages/torch/a.py",
+            r"C:\Python\Lib\threading.py",
+            "/usr/lib/python3.11/a.py",
+            "<frozen importlib>",
+            "/tmp/torchinductor_me/a.py",
+        ] {
+            assert!(is_library(file), "{file}");
+        }
+        for file in ["/work/train.py", r"C:\work\Library\a.py", "/x/mysite-packages2/a.py"] {
+            assert!(!is_library(file), "{file}");
+        }
+    }
+}

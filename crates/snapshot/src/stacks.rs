@@ -1,0 +1,192 @@
+//! Call stacks, interned while the file is read.
+
+use std::collections::HashMap;
+
+use scan::{Cursor, Stop, Value};
+
+use crate::element::text;
+
+/// A stack; 0 is the empty one.
+pub type StackId = u32;
+
+/// One frame of a stack, as indexes of [`Stacks::text`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Function.
+    pub name: u32,
+    /// File.
+    pub filename: u32,
+    /// Line; 0 where it is not known.
+    pub line: i64,
+}
+
+/// The interned stacks.
+///
+/// JSON repeats the frames of every event: 71 to 99% of a file. A stack whose text was seen before is found without reading it:
+/// most often it is the one that followed the previous stack the last time.
+#[derive(Debug)]
+pub struct Stacks {
+    texts: Vec<Box<str>>,
+    text_ids: HashMap<Box<str>, u32>,
+    frames: Vec<Frame>,
+    /// Per stack, the end of its frames; they begin where those of the stack before end.
+    ends: Vec<usize>,
+    /// Per stack, its text in the file.
+    raw: Vec<Box<[u8]>>,
+    raw_ids: HashMap<Box<[u8]>, StackId>,
+    /// Per stack, which one came after it the last time.
+    following: Vec<StackId>,
+    last: StackId,
+}
+
+impl Default for Stacks {
+    fn default() -> Self {
+        Self {
+            texts: Vec::new(),
+            text_ids: HashMap::new(),
+            frames: Vec::new(),
+            ends: vec![0],
+            raw: vec![Box::from(&b"[]"[..])],
+            raw_ids: HashMap::new(),
+            following: vec![0],
+            last: 0,
+        }
+    }
+}
+
+impl Stacks {
+    /// How many stacks there are, with the empty one.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is only the empty stack.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() <= 1
+    }
+
+    /// The frames of a stack, innermost first.
+    #[must_use]
+    pub fn frames(&self, stack: StackId) -> &[Frame] {
+        let stack = stack as usize;
+        let start = stack.checked_sub(1).and_then(|before| self.ends.get(before));
+        let end = self.ends.get(stack).copied().unwrap_or_default();
+        self.frames.get(start.copied().unwrap_or_default()..end).unwrap_or_default()
+    }
+
+    /// A text of a frame.
+    #[must_use]
+    pub fn text(&self, id: u32) -> &str {
+        self.texts.get(id as usize).map_or("", |text| text)
+    }
+
+    /// Drops what only reading needs.
+    pub(crate) fn finish(&mut self) {
+        self.text_ids = HashMap::new();
+        self.raw_ids = HashMap::new();
+        self.raw = Vec::new();
+        self.following = Vec::new();
+    }
+
+    fn known(&self, rest: &[u8], stack: StackId) -> bool {
+        self.raw.get(stack as usize).is_some_and(|raw| rest.starts_with(raw))
+    }
+
+    /// Reads the array of frames at the cursor.
+    pub(crate) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<StackId, Stop> {
+        cursor.skip_ws();
+        let rest = cursor.rest();
+        let guess = self.following.get(self.last as usize).copied().unwrap_or_default();
+        for stack in [guess, self.last, 0] {
+            // A complete array is no prefix of another one.
+            if self.known(rest, stack) {
+                cursor.advance(self.raw.get(stack as usize).map_or(0, |raw| raw.len()));
+                return Ok(self.follow(stack));
+            }
+        }
+        let start = cursor.pos();
+        cursor.skip_value()?;
+        let raw = cursor.bytes().get(start..cursor.pos()).unwrap_or_default();
+        let stack = match self.raw_ids.get(raw) {
+            Some(stack) => *stack,
+            None => self.add(raw),
+        };
+        Ok(self.follow(stack))
+    }
+
+    fn follow(&mut self, stack: StackId) -> StackId {
+        if stack != 0 {
+            if let Some(following) = self.following.get_mut(self.last as usize) {
+                *following = stack;
+            }
+            self.last = stack;
+        }
+        stack
+    }
+
+    fn add(&mut self, raw: &[u8]) -> StackId {
+        let mut cursor = Cursor::whole(raw);
+        let before = self.frames.len();
+        // What can be read of a damaged stack is kept.
+        let _: Result<(), Stop> = self.read_frames(&mut cursor);
+        if self.frames.len() == before {
+            return 0;
+        }
+        let stack = u32::try_from(self.ends.len()).unwrap_or_default();
+        self.ends.push(self.frames.len());
+        self.following.push(stack);
+        self.raw.push(raw.into());
+        self.raw_ids.insert(raw.into(), stack);
+        stack
+    }
+
+    fn read_frames(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+        if cursor.peek()? != b'[' {
+            return Ok(());
+        }
+        cursor.enter();
+        let mut first = true;
+        while cursor.next(first, false)? {
+            first = false;
+            if cursor.peek()? == b'{' {
+                cursor.enter();
+                let frame = self.read_frame(cursor)?;
+                self.frames.push(frame);
+            } else {
+                cursor.skip_value()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_frame(&mut self, cursor: &mut Cursor<'_>) -> Result<Frame, Stop> {
+        let empty = self.intern("");
+        let mut frame = Frame { name: empty, filename: empty, line: 0 };
+        let mut first = true;
+        while let Some(key) = cursor.next_key(first)? {
+            first = false;
+            let value = cursor.value()?;
+            match (key.raw, value) {
+                (b"name", Value::String(value)) => frame.name = self.intern(&text(value)),
+                (b"filename", Value::String(value)) => frame.filename = self.intern(&text(value)),
+                (b"line", Value::Number(line)) => {
+                    frame.line = crate::element::integer(line).unwrap_or_default();
+                }
+                _ => {}
+            }
+        }
+        Ok(frame)
+    }
+
+    fn intern(&mut self, text: &str) -> u32 {
+        if let Some(id) = self.text_ids.get(text) {
+            return *id;
+        }
+        let id = u32::try_from(self.texts.len()).unwrap_or_default();
+        self.texts.push(text.into());
+        self.text_ids.insert(text.into(), id);
+        id
+    }
+}
