@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use kinetoscope::{NotATrace, Reader};
+use kinetoscope::{NotASnapshot, NotATrace, Reader};
 
 use crate::interrupt::{self, Interrupted};
 
@@ -36,6 +36,9 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
             // (A list of captures is read by itself, from the folder of a capture.)
             Some(Reader::Captures | Reader::Trace) | None => {}
         }
+        return ExitCode::from(3);
+    }
+    if error.is::<NotASnapshot>() {
         return ExitCode::from(3);
     }
     if error.is::<Interrupted>() {

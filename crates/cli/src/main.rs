@@ -13,6 +13,7 @@ mod failure;
 mod guard;
 mod input;
 mod interrupt;
+mod memory;
 mod output;
 mod overlap;
 mod perfetto_fix;
@@ -48,6 +49,8 @@ enum Command {
     Overlap(overlap::Arguments),
     /// Print what the CPU did: ops, threads, steps, calls, gaps, copies, modules, floating point operations and memory.
     Cpu(cpu::Arguments),
+    /// Print what a GPU memory snapshot shows: totals, peak, call sites, fragmentation, failed allocations and growth.
+    Memory(memory::Arguments),
     /// Print why a run is slow, and what to do first.
     Diagnose(diagnose::Arguments),
     /// Write a report on resources as Markdown, JSON or HTML: what a run uses, what limits it, and what to do first.
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Triage(arguments) => triage::run(&arguments),
         Command::Overlap(arguments) => overlap::run(&arguments),
         Command::Cpu(arguments) => cpu::run(&arguments),
+        Command::Memory(arguments) => memory::run(&arguments),
         Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Scaling(arguments) => scaling::run(&arguments),

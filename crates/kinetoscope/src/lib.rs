@@ -48,6 +48,10 @@ pub use repaired::{
     REPAIR_LOG_SCHEMA, RepairReport, Repairer, crossings, problem_table, proof_table,
     repair_log_json,
 };
+pub use snapshot::{
+    AllocatorState, NotASnapshot, Reader as SnapshotReader, Snapshot, SnapshotReport,
+    analyze as analyze_snapshot, state_before,
+};
 pub use timeline::Options;
 pub use triage::{
     BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, CategoryReason, Concurrency, Confidence,

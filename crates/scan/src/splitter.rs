@@ -299,7 +299,9 @@ mod tests {
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                 parts.push(match part {
                     Part::Array { array } => format!("array {array}"),
-                    Part::Element { array, list, bytes } => format!("{array}/{list} {}", text(bytes)),
+                    Part::Element { array, list, bytes } => {
+                        format!("{array}/{list} {}", text(bytes))
+                    }
                     Part::Member { key, value } => format!("{}={}", text(key), text(value).trim()),
                 });
             });

@@ -38,8 +38,7 @@ fn step_ends(annotations: &[Annotation], device: i64) -> Vec<i64> {
             && (mark.name.starts_with(PROFILER)
                 || !has_profiler && mark.name.starts_with(OPTIMIZER))
     };
-    let mut ends: Vec<i64> =
-        annotations.iter().filter(is_step).map(|mark| mark.time_us).collect();
+    let mut ends: Vec<i64> = annotations.iter().filter(is_step).map(|mark| mark.time_us).collect();
     ends.sort_unstable();
     ends
 }

@@ -19,6 +19,7 @@ mod model;
 mod reader;
 mod replay;
 mod report;
+mod sections;
 mod site;
 mod stacks;
 mod state;

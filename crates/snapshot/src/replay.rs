@@ -115,7 +115,8 @@ fn walk_back(trace: &[Event], mut live: HashMap<u64, i64>, end: (i64, i64)) -> (
                 }
             },
             Action::FreeCompleted => {
-                if let std::collections::hash_map::Entry::Vacant(place) = live.entry(event.address) {
+                if let std::collections::hash_map::Entry::Vacant(place) = live.entry(event.address)
+                {
                     place.insert(event.size);
                     requested = requested.saturating_add(event.size);
                 } else {

@@ -242,12 +242,7 @@ fn violations(snapshot: &Snapshot, segments: &[&Segment]) -> BTreeMap<&'static s
     found
 }
 
-fn timeline(
-    snapshot: &Snapshot,
-    device: i64,
-    segments: &[&Segment],
-    sites: &Sites,
-) -> Timeline {
+fn timeline(snapshot: &Snapshot, device: i64, segments: &[&Segment], sites: &Sites) -> Timeline {
     let trace = snapshot.trace(device);
     let (replay, levels) = replay(snapshot, trace, segments, sites);
     let mut allocations = Sums::new(sites);
@@ -284,8 +279,7 @@ fn churn(trace: &[Event], peak: i64) -> Churn {
         allocs_per_s: (span_us != 0).then(|| rounded(n as f64 / span_s, 6)),
         segment_allocs,
         segment_frees: count(&[Action::SegmentFree, Action::SegmentUnmap]),
-        cache_hit_rate: (n > 0)
-            .then(|| rounded(1.0 - segment_allocs.min(n) as f64 / n as f64, 9)),
+        cache_hit_rate: (n > 0).then(|| rounded(1.0 - segment_allocs.min(n) as f64 / n as f64, 9)),
         turnover: (peak != 0).then(|| rounded(ratio(bytes, peak), 6)),
     }
 }
@@ -328,4 +322,26 @@ fn ooms(snapshot: &Snapshot, device: i64, levels: &Levels, sites: &Sites) -> Vec
         })
     };
     states.iter().filter_map(row).collect()
+}
+
+impl SnapshotReport {
+    /// The event before which a device's requested memory peaks. `None` without a usable timeline.
+    #[must_use]
+    pub fn peak_index(&self, device: &str) -> Option<usize> {
+        let replay = &self.devices.get(device)?.timeline.as_ref()?.replay;
+        (replay.timeline_usable && replay.trace_matches_snapshot).then_some(replay.peak_index)
+    }
+
+    /// Number of events of a device.
+    #[must_use]
+    pub fn n_events(&self, device: &str) -> usize {
+        self.devices.get(device).map_or(0, |figures| figures.events)
+    }
+
+    /// Requested bytes of the live blocks of a device before an event.
+    #[must_use]
+    pub fn live_requested(&self, device: &str, index: usize) -> Option<i64> {
+        let timeline = self.devices.get(device)?.timeline.as_ref()?;
+        timeline.levels.requested.get(index).copied()
+    }
 }

@@ -166,12 +166,13 @@ fn site(stacks: &Stacks, frames: &[Frame]) -> String {
             return format!("<autograd> {node}");
         }
     }
-    let chosen = chosen.or_else(|| frames.iter().find(|frame| is_python(file(frame)))).or_else(|| {
-        frames.iter().find(|frame| {
-            let name = stacks.text(frame.name);
-            !OMITTED.iter().any(|omitted| name.contains(omitted))
-        })
-    });
+    let chosen =
+        chosen.or_else(|| frames.iter().find(|frame| is_python(file(frame)))).or_else(|| {
+            frames.iter().find(|frame| {
+                let name = stacks.text(frame.name);
+                !OMITTED.iter().any(|omitted| name.contains(omitted))
+            })
+        });
     match chosen {
         Some(frame) => {
             let (file, name) = (stacks.text(frame.filename), stacks.text(frame.name));
@@ -236,7 +237,10 @@ mod tests {
             ("torch::autograd::CopyBackwards::apply(x)", None),
             ("torch::autograd::AccumulateGrad::apply(x)", Some("AccumulateGrad")),
             ("torch::autograd::Engine::execute()", None),
-            ("x torch::autograd::Engine y torch::autograd::AddBackward1::apply", Some("AddBackward1")),
+            (
+                "x torch::autograd::Engine y torch::autograd::AddBackward1::apply",
+                Some("AddBackward1"),
+            ),
         ] {
             assert_eq!(autograd_node(name), node, "{name}");
         }

@@ -186,7 +186,8 @@ fn state(index: usize, ranges: &Ranges, live: &BTreeMap<u64, i64>) -> AllocatorS
         faults: ranges.faults,
     };
     for (low, (high, tag)) in &ranges.ranges {
-        let length = |from: u64, to: u64| i64::try_from(to.saturating_sub(from)).unwrap_or(i64::MAX);
+        let length =
+            |from: u64, to: u64| i64::try_from(to.saturating_sub(from)).unwrap_or(i64::MAX);
         state.reserved = state.reserved.saturating_add(length(*low, *high));
         let mut free = |bytes: i64| {
             if bytes == 0 {

@@ -79,7 +79,12 @@ fn figures_equal_those_of_the_reference() {
         n += 1;
     }
     assert!(n >= 18, "{n} snapshots");
-    assert!(lines.is_empty(), "{} differences:\n{}", lines.len(), lines[..lines.len().min(60)].join("\n"));
+    assert!(
+        lines.is_empty(),
+        "{} differences:\n{}",
+        lines.len(),
+        lines[..lines.len().min(60)].join("\n")
+    );
 }
 
 #[test]

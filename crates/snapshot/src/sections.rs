@@ -1,0 +1,329 @@
+//! The report on a snapshot as sections and tables.
+
+use report::units::count;
+use report::{Cell, Column, Row, Section, Table, Unit};
+use serde::Serialize;
+
+use crate::findings::{percent, size};
+use crate::model::Reading;
+use crate::report::{DeviceReport, SnapshotReport, Timeline};
+use crate::site::SiteRow;
+use crate::state::AllocatorState;
+use crate::totals::Totals;
+
+macro_rules! columns {
+    ($($key:ident $title:literal $unit:ident $help:literal $cell:expr;)*) => {
+        &[$(Column {
+            key: stringify!($key),
+            title: $title,
+            unit: Unit::$unit,
+            help: $help,
+            cell: $cell,
+        },)*]
+    };
+}
+
+fn amount(bytes: i64) -> Cell<'static> {
+    match u64::try_from(bytes) {
+        Ok(bytes) => Cell::Bytes(bytes),
+        Err(_) => Cell::missing("below 0: the file is inconsistent"),
+    }
+}
+
+/// The totals of one group of segments.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct TotalsRow {
+    group: String,
+    segments: u64,
+    reserved: i64,
+    allocated: i64,
+    requested_active: i64,
+    pending_free: i64,
+    inactive_whole: i64,
+    inactive_split: i64,
+    largest_free: i64,
+}
+
+impl Row for TotalsRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        group "Segments of" Text "What the segments have in common." |row| row.group.as_str().into();
+        segments "Segments" Count "Segments; of expandable memory, mapped runs." |row| Cell::Count(row.segments);
+        reserved "Reserved" Bytes "Memory from the driver." |row| amount(row.reserved);
+        allocated "Allocated" Bytes "Blocks in use, rounded sizes." |row| amount(row.allocated);
+        requested_active "Requested" Bytes "Requested bytes of the blocks that are not free." |row| amount(row.requested_active);
+        pending_free "Pending free" Bytes "Freed blocks that a stream still uses." |row| amount(row.pending_free);
+        inactive_whole "Free segments" Bytes "Segments without a block in use: empty_cache returns them." |row| amount(row.inactive_whole);
+        inactive_split "Free parts" Bytes "Free blocks of segments with other blocks." |row| amount(row.inactive_split);
+        largest_free "Largest free" Bytes "The largest free block." |row| amount(row.largest_free);
+    };
+}
+
+impl TotalsRow {
+    fn of(group: String, totals: &Totals) -> Self {
+        Self {
+            group,
+            segments: totals.segments,
+            reserved: totals.reserved,
+            allocated: totals.allocated,
+            requested_active: totals.requested_active,
+            pending_free: totals.pending_free,
+            inactive_whole: totals.inactive_whole,
+            inactive_split: totals.inactive_split,
+            largest_free: totals.largest_free,
+        }
+    }
+}
+
+impl Row for SiteRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        site "Call site" Path "File, line and function of the program; or a node of autograd." |row| row.site.as_str().into();
+        bytes "Bytes" Bytes "Sum of the sizes." |row| amount(row.bytes);
+        count "Blocks" Count "Blocks or allocations." |row| Cell::Count(row.count);
+    };
+}
+
+/// A phase or an action with its sum.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct PhaseRow {
+    phase: String,
+    bytes: i64,
+}
+
+impl Row for PhaseRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        phase "Phase" Text "Phase of the allocating stack (an estimate)." |row| row.phase.as_str().into();
+        bytes "Bytes" Bytes "Requested bytes." |row| amount(row.bytes);
+    };
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct ActionRow {
+    action: String,
+    count: u64,
+}
+
+impl Row for ActionRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        action "Event" Text "What the allocator recorded." |row| row.action.as_str().into();
+        count "Events" Count "How many." |row| Cell::Count(row.count);
+    };
+}
+
+impl SnapshotReport {
+    /// The report in chapters.
+    #[must_use]
+    pub fn sections(&self) -> Vec<Section> {
+        let Self { devices, format: _, reading, findings } = self;
+        let mut summary = Section::new("memory", "Memory");
+        summary.intro = devices.iter().map(|(device, figures)| headline(device, figures)).collect();
+        if devices.is_empty() {
+            summary.intro.push("The snapshot has no segment and no event.".to_owned());
+        }
+        summary.intro.extend(gaps_of(reading));
+        summary.findings.clone_from(findings);
+        let mut sections = vec![summary];
+        for (device, figures) in devices {
+            sections.push(totals_section(device, figures));
+            if let Some(timeline) = &figures.timeline {
+                sections.push(timeline_section(device, figures, timeline));
+            }
+        }
+        sections
+    }
+}
+
+fn headline(device: &str, figures: &DeviceReport) -> String {
+    let totals = &figures.totals;
+    format!(
+        "Device {device} at the time of the snapshot: {} reserved, {} allocated ({:.0}% of reserved), {} free and returnable, \
+         {} free and not returnable.",
+        size(totals.reserved),
+        size(totals.allocated),
+        percent(totals.allocated, totals.reserved),
+        size(figures.free.releasable),
+        size(figures.free.hard)
+    )
+}
+
+/// What was not read.
+fn gaps_of(reading: &Reading) -> Vec<String> {
+    let mut lines = Vec::new();
+    if reading.is_cut {
+        lines.push(
+            "The file is cut: what stands before the cut is shown, and the totals are too small."
+                .to_owned(),
+        );
+    }
+    let list = |counts: &std::collections::BTreeMap<String, u64>| {
+        counts
+            .iter()
+            .map(|(name, n)| format!("{name} ({})", count(*n)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    for (n, what) in [
+        (reading.damaged_elements, "objects could be read only in part or not at all"),
+        (reading.unreadable_numbers, "sizes are missing or unreadable and count as 0"),
+        (reading.compression_faults, "faults in the compressed data"),
+        (reading.bytes_after, "bytes after the end of the document were ignored"),
+    ] {
+        if n > 0 {
+            lines.push(format!("{} {what}.", count(n)));
+        }
+    }
+    if !reading.unknown_keys.is_empty() {
+        lines.push(format!("Keys that were not used: {}.", list(&reading.unknown_keys)));
+    }
+    if !reading.unknown_states.is_empty() {
+        lines.push(format!(
+            "Unknown states of blocks, counted as active: {}.",
+            list(&reading.unknown_states)
+        ));
+    }
+    if !reading.unknown_actions.is_empty() {
+        lines
+            .push(format!("Unknown events, only counted: {}.", reading.unknown_actions.join(", ")));
+    }
+    lines
+}
+
+fn totals_section(device: &str, figures: &DeviceReport) -> Section {
+    let mut section = Section::new("totals", "");
+    section.id = format!("totals-{device}").into();
+    section.title = format!("Device {device}: segments and blocks").into();
+    if !figures.invariant_violations.is_empty() {
+        let list: Vec<String> = figures
+            .invariant_violations
+            .iter()
+            .map(|(name, n)| format!("{name} in {}", count(*n)))
+            .collect();
+        section
+            .intro
+            .push(format!("Segments whose sums contradict their blocks: {}.", list.join(", ")));
+    }
+    let mut rows = vec![TotalsRow::of("device".to_owned(), &figures.totals)];
+    for (what, groups) in
+        [("type", &figures.by_type), ("stream", &figures.by_stream), ("pool", &figures.by_pool)]
+    {
+        rows.extend(groups.iter().map(|(key, totals)| {
+            let private = if what == "pool" && key != "(0, 0)" { "private " } else { "" };
+            TotalsRow::of(format!("{private}{what} {key}"), totals)
+        }));
+    }
+    section.tables = vec![
+        Table::of("totals", "Totals", &rows),
+        Table::of(
+            "live-by-site",
+            "Blocks in use by call site (rounded sizes)",
+            &figures.live_by_site,
+        ),
+    ];
+    section
+}
+
+fn timeline_section(device: &str, figures: &DeviceReport, timeline: &Timeline) -> Section {
+    let mut section = Section::new("timeline", "");
+    section.id = format!("timeline-{device}").into();
+    section.title = format!("Device {device}: recorded events").into();
+    let replay = &timeline.replay;
+    let actions: Vec<ActionRow> = figures
+        .actions
+        .iter()
+        .map(|(action, count)| ActionRow { action: action.clone(), count: *count })
+        .collect();
+    section.tables.push(Table::of("actions", "Events", &actions));
+    if !replay.timeline_usable {
+        section.intro.push("The file records no timeline: it has a single event.".to_owned());
+        return section;
+    }
+    if !replay.trace_matches_snapshot {
+        section.intro.push(
+            "The events contradict the segments, so no timeline and no peak are shown.".to_owned(),
+        );
+        return section;
+    }
+    let window = if replay.free_of_untraced > 0 || replay.start_requested > 0 {
+        "in the recorded window (memory was in use before its first event)"
+    } else {
+        "of the recording"
+    };
+    section.intro.push(format!(
+        "The peak {window} is {} requested, before event {} of {}; reserved memory peaks at {}. {} of the peak were allocated \
+         before the first event.",
+        size(replay.peak_requested),
+        replay.peak_index,
+        figures.events,
+        size(replay.peak_reserved),
+        size(replay.peak_untraced_bytes)
+    ));
+    let churn = &timeline.churn;
+    if let Some(rate) = churn.cache_hit_rate {
+        section.intro.push(format!(
+            "{} allocations of {} in all; {:.1}% were served from reserved memory.",
+            count(churn.alloc_count),
+            size(churn.alloc_bytes),
+            100.0 * rate
+        ));
+    }
+    let phases: Vec<PhaseRow> = replay
+        .peak_by_phase
+        .iter()
+        .map(|(phase, bytes)| PhaseRow { phase: phase.label().to_owned(), bytes: *bytes })
+        .collect();
+    section.tables.extend([
+        Table::of("peak-by-phase", "Alive at the peak by phase", &phases),
+        Table::of(
+            "peak-by-site",
+            "Alive at the peak by call site (requested sizes)",
+            &replay.peak_by_site,
+        ),
+        Table::of(
+            "alloc-by-site",
+            "All allocations by call site (requested sizes)",
+            &timeline.alloc_by_site,
+        ),
+    ]);
+    section
+}
+
+/// A free range sum of a stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct StreamRow {
+    stream: String,
+    cached_free: i64,
+}
+
+impl Row for StreamRow {
+    const COLUMNS: &'static [Column<Self>] = columns! {
+        stream "Stream" Text "Raw value of the stream; 0 is the default stream." |row| row.stream.as_str().into();
+        cached_free "Free" Bytes "Reserved bytes without a live block (upper bound)." |row| amount(row.cached_free);
+    };
+}
+
+impl AllocatorState {
+    /// The state as a chapter.
+    #[must_use]
+    pub fn section(&self, device: &str) -> Section {
+        let mut section = Section::new("state", "");
+        section.id = format!("state-{device}").into();
+        section.title = format!("Device {device}: before event {}", self.index).into();
+        section.intro.push(format!(
+            "{} reserved, at most {} of it free; the largest free range has at most {}.",
+            size(self.reserved),
+            size(self.cached_free),
+            size(self.largest_cached_free)
+        ));
+        if self.faults > 0 {
+            section
+                .intro
+                .push(format!("{} events contradict the reserved ranges.", count(self.faults)));
+        }
+        let rows: Vec<StreamRow> = self
+            .cached_free_by_stream
+            .iter()
+            .map(|(stream, free)| StreamRow { stream: stream.to_string(), cached_free: *free })
+            .collect();
+        section.tables.push(Table::of("free-by-stream", "Free by stream", &rows));
+        section
+    }
+}
