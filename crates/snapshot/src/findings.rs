@@ -30,6 +30,10 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
     let is_expandable = report.format.expandable
         || settings.replace(' ', "").contains("\"expandable_segments\":true");
     let mut findings = Vec::new();
+    if report.reading.is_partial() {
+        // Sums and levels of a part of a file would be read as those of the run.
+        return findings;
+    }
     for (device, figures) in &report.devices {
         if let Some(timeline) = &figures.timeline {
             inconsistent(device, timeline, &mut findings);
@@ -45,6 +49,8 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
         cached(device, figures, &mut findings);
         rounding(device, figures, &mut findings);
     }
+    // A failed allocation is why the snapshot was written: the state at its end is that after unwinding.
+    findings.sort_by_key(|finding| finding.rule != "out-of-memory");
     findings
 }
 
@@ -105,6 +111,8 @@ fn out_of_memory(device: &str, oom: &OomRow) -> Finding {
     );
     // The narrower test: default pool and segment type of the request.
     let fits = oom.size <= oom.cached_free_same_pool.saturating_add(oom.device_free.unwrap_or(0));
+    // Events do not record the pool: only when all free ranges of the stream are too small, the pool does not matter.
+    let is_certain = !oom.fits_if_defragmented && oom.device_free.is_some();
     let (hypothesis, action) = if fits {
         (
             "Fragmentation: the free ranges of the same stream and pool would hold the request if they were one range (upper \
@@ -124,7 +132,7 @@ fn out_of_memory(device: &str, oom: &OomRow) -> Finding {
         evidence: vec![format!("devices.{device}.ooms")],
         ..finding(
             "out-of-memory",
-            if fits { Confidence::Medium } else { Confidence::High },
+            if is_certain { Confidence::High } else { Confidence::Medium },
             observation,
         )
     }

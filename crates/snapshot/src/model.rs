@@ -187,6 +187,14 @@ pub struct Reading {
     pub unknown_states: BTreeMap<String, u64>,
 }
 
+impl Reading {
+    /// Whether a part of the file is missing or damaged, so that sums are too small and levels unreliable.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.is_cut || self.damaged_elements > 0 || self.compression_faults > 0
+    }
+}
+
 impl Snapshot {
     /// The blocks of a segment, by address.
     #[must_use]

@@ -260,7 +260,7 @@ fn timeline(snapshot: &Snapshot, device: i64, segments: &[&Segment], sites: &Sit
 
 fn churn(trace: &[Event], peak: i64) -> Churn {
     let mut times = trace.iter().filter_map(Event::time);
-    let span_us = match (times.next(), times.last()) {
+    let span_us = match (times.next(), times.next_back()) {
         (Some(first), Some(last)) => last.saturating_sub(first),
         _ => 0,
     };
@@ -329,7 +329,8 @@ impl SnapshotReport {
     #[must_use]
     pub fn peak_index(&self, device: &str) -> Option<usize> {
         let replay = &self.devices.get(device)?.timeline.as_ref()?.replay;
-        (replay.timeline_usable && replay.trace_matches_snapshot).then_some(replay.peak_index)
+        (replay.timeline_usable && !self.reading.is_partial() && replay.trace_matches_snapshot)
+            .then_some(replay.peak_index)
     }
 
     /// Number of events of a device.

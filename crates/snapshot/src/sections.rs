@@ -125,7 +125,7 @@ impl SnapshotReport {
         for (device, figures) in devices {
             sections.push(totals_section(device, figures));
             if let Some(timeline) = &figures.timeline {
-                sections.push(timeline_section(device, figures, timeline));
+                sections.push(timeline_section(device, figures, timeline, reading.is_partial()));
             }
         }
         sections
@@ -221,7 +221,12 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
     section
 }
 
-fn timeline_section(device: &str, figures: &DeviceReport, timeline: &Timeline) -> Section {
+fn timeline_section(
+    device: &str,
+    figures: &DeviceReport,
+    timeline: &Timeline,
+    is_partial: bool,
+) -> Section {
     let mut section = Section::new("timeline", "");
     section.id = format!("timeline-{device}").into();
     section.title = format!("Device {device}: recorded events").into();
@@ -234,6 +239,13 @@ fn timeline_section(device: &str, figures: &DeviceReport, timeline: &Timeline) -
     section.tables.push(Table::of("actions", "Events", &actions));
     if !replay.timeline_usable {
         section.intro.push("The file records no timeline: it has a single event.".to_owned());
+        return section;
+    }
+    if is_partial {
+        section.intro.push(
+            "A part of the file is missing or damaged, so no timeline and no peak are shown."
+                .to_owned(),
+        );
         return section;
     }
     if !replay.trace_matches_snapshot {

@@ -128,7 +128,9 @@ proptest! {
 
 #[test]
 fn a_pickle_is_refused_with_the_snippet_to_export_again() {
-    for file in [b"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94".to_vec(), b"PK\x03\x04aaaaaaaaaaaa".to_vec()] {
+    for file in
+        [b"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94".to_vec(), b"PK\x03\x04aaaaaaaaaaaa".to_vec()]
+    {
         for file in [file.clone(), testkit::gzip(&file)] {
             let error = read(&file, 3).unwrap_err();
             assert!(error.kind.is_some(), "{error}");
@@ -140,6 +142,19 @@ fn a_pickle_is_refused_with_the_snippet_to_export_again() {
     for file in ["", "[]", r#"{"traceEvents": []}"#, "hello"] {
         assert!(read(file.as_bytes(), 1).is_err(), "{file}");
     }
+}
+
+#[test]
+fn a_part_of_a_file_has_no_findings_and_no_timeline() {
+    // Two sites, each half of the peak.
+    let steps = [(0, SLOT), (1, SLOT)];
+    let file = history(&steps, 1000).file;
+    let report = analyze(&read(file.as_bytes(), 100).unwrap());
+    assert!(!report.findings.is_empty());
+    assert_eq!(report.peak_index("0"), Some(2));
+    let report = analyze(&read(&file.as_bytes()[..file.len() * 9 / 10], 100).unwrap());
+    assert!(report.reading.is_cut && report.findings.is_empty());
+    assert_eq!(report.peak_index("0"), None);
 }
 
 #[test]
