@@ -1,10 +1,9 @@
 //! One object of a snapshot: a segment with its blocks, an event, an annotation.
 
-use std::borrow::Cow;
-
 use scan::{Cursor, Stop, Text, Value};
 
 use crate::model::{ACTIONS, Action, Annotation, Block, BlockState, Event, Segment, Snapshot};
+use crate::spelling::{integer, text};
 use crate::stacks::StackId;
 
 /// Sizes above 4 PiB are no sizes of memory. Sums of smaller ones saturate nowhere in practice.
@@ -20,15 +19,6 @@ const IGNORED: &[&[u8]] = &[
     b"pool_id",
     b"category",
 ];
-
-pub(crate) fn text(text: Text<'_>) -> Cow<'_, str> {
-    scan::string::unescape(text.raw)
-}
-
-/// A whole number as JSON spells it; also in quotes, as some writers do.
-pub(crate) fn integer(digits: &[u8]) -> Option<i64> {
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
 
 fn number(value: Value<'_>) -> Option<i64> {
     match value {

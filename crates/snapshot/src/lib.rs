@@ -21,12 +21,21 @@ mod replay;
 mod report;
 mod sections;
 mod site;
+mod spelling;
 mod stacks;
 mod state;
 mod totals;
 
 pub use model::{Action, Annotation, Block, BlockState, Event, Reading, Segment, Snapshot};
 pub use reader::{NotASnapshot, Reader};
-pub use report::{DeviceReport, FormatFacts, SnapshotReport, analyze};
+pub use report::{DeviceReport, FormatFacts, SnapshotReport};
 pub use stacks::{Frame, StackId, Stacks};
 pub use state::{AllocatorState, state_before, states_before};
+
+/// Computes the figures of a snapshot and what follows from them.
+#[must_use]
+pub fn analyze(snapshot: &Snapshot) -> SnapshotReport {
+    let figures = report::figures(snapshot);
+    let findings = findings::findings(snapshot, &figures);
+    SnapshotReport { findings, ..figures }
+}

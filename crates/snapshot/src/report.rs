@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::findings;
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
 use crate::replay::{Levels, Replay, replay};
@@ -129,9 +128,8 @@ pub(crate) struct OomRow {
     pub(crate) cached_free_same_pool: i64,
 }
 
-/// Computes the figures of a snapshot.
-#[must_use]
-pub fn analyze(snapshot: &Snapshot) -> SnapshotReport {
+/// The figures of a snapshot, without findings.
+pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
     let sites = Sites::of(&snapshot.stacks);
     let mut devices: Vec<i64> = snapshot.segments.iter().map(|segment| segment.device).collect();
     let traced = snapshot.traces.iter().enumerate().filter(|(_, trace)| !trace.is_empty());
@@ -142,14 +140,12 @@ pub fn analyze(snapshot: &Snapshot) -> SnapshotReport {
         .into_iter()
         .map(|device| (device.to_string(), device_report(snapshot, device, &sites)))
         .collect();
-    let mut report = SnapshotReport {
+    SnapshotReport {
         devices,
         format: format_facts(snapshot),
         reading: snapshot.reading.clone(),
         findings: Vec::new(),
-    };
-    report.findings = findings::findings(snapshot, &report);
-    report
+    }
 }
 
 fn format_facts(snapshot: &Snapshot) -> FormatFacts {

@@ -257,7 +257,7 @@ mod tests {
         ] {
             assert!(is_library(file), "{file}");
         }
-        for file in ["/work/train.py", r"C:\work\Library\a.py", "/x/mysite-packages2/a.py"] {
+        for file in ["/home/me/train.py", r"C:\work\Library\a.py", "/x/mysite-packages2/a.py"] {
             assert!(!is_library(file), "{file}");
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use scan::{Cursor, Stop, Value};
 
-use crate::element::text;
+use crate::spelling::{integer, text};
 
 /// A stack; 0 is the empty one.
 pub type StackId = u32;
@@ -172,7 +172,7 @@ impl Stacks {
                 (b"name", Value::String(value)) => frame.name = self.intern(&text(value)),
                 (b"filename", Value::String(value)) => frame.filename = self.intern(&text(value)),
                 (b"line", Value::Number(line)) => {
-                    frame.line = crate::element::integer(line).unwrap_or_default();
+                    frame.line = integer(line).unwrap_or_default();
                 }
                 _ => {}
             }

@@ -51,7 +51,7 @@ fn history(steps: &[(usize, i64)], keep: usize) -> History {
         };
         events.push(format!(
             r#"{{"action": "{action}", "addr": {address}, "size": {size}, "stream": 0, "time_us": {at},
-            "frames": [{{"name": "f\"{}", "filename": "/work/a.py", "line": {slot}}}]}}"#,
+            "frames": [{{"name": "f\"{}", "filename": "/src/a.py", "line": {slot}}}]}}"#,
             slot % 3
         ));
         levels.push(level);
