@@ -48,7 +48,7 @@ impl Format {
         }
     }
 
-    /// The format that PyTorch's profiler calls so in `Input type`; `None` for others.
+    /// The format that PyTorch's profiler calls so in `Input type`, without blanks, as it is kept; `None` for others.
     #[must_use]
     pub fn of_type(name: &str) -> Option<Self> {
         Some(match name {
@@ -56,7 +56,7 @@ impl Format {
             "float" => Self::F32,
             "c10::Half" => Self::F16,
             "c10::BFloat16" => Self::Bf16,
-            "signed char" | "unsigned char" => Self::I8,
+            "signedchar" | "unsignedchar" => Self::I8,
             name if name.starts_with("c10::Float8") => Self::F8,
             _ => return None,
         })

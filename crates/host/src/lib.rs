@@ -28,6 +28,7 @@ pub mod slices;
 pub mod steps;
 mod tables;
 pub mod threads;
+pub mod traffic;
 pub mod verdicts;
 
 pub use flops::wants_inputs;

@@ -82,7 +82,7 @@ struct Sum {
 }
 
 /// The peaks of the trace's devices, if all are one product.
-fn peaks(trace: &Trace) -> Result<&'static Roof, NotKnown> {
+pub(crate) fn peaks(trace: &Trace) -> Result<&'static Roof, NotKnown> {
     let all = devices(trace);
     let mut found = all.iter().map(|device| {
         roof_of(&Seen {

@@ -20,6 +20,7 @@ use crate::rates::{self, Rates};
 use crate::slices::Slices;
 use crate::steps::{self, Steps};
 use crate::threads::{self, Threads};
+use crate::traffic::{self, Traffic};
 use crate::verdicts::{self, Verdicts};
 
 /// What the host did. Its JSON is that of `kinetoscope cpu --json`.
@@ -49,6 +50,8 @@ pub struct HostReport {
     pub flops: Flops,
     /// Their rates against the peaks of the device.
     pub rates: Rates,
+    /// Bytes of ops that compute little, and what has no figure.
+    pub traffic: Traffic,
     /// Modules.
     pub modules: Modules,
     /// Copies.
@@ -134,6 +137,7 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
         gaps: gaps::gaps(slices, gpu),
         flops: flops::flops(slices, details, &of_each),
         rates: rates::rates(slices, gpu, details, &of_each),
+        traffic: traffic::traffic(slices, gpu, details, &of_each),
         modules: modules::modules(slices, gpu, &ids),
         copies: copies::copies(slices, gpu, details, &cpu_ops),
         memory: memory::memory(trace, details),

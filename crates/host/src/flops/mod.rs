@@ -107,10 +107,13 @@ pub struct ShapeRow {
     pub device_ns: i64,
 }
 
-/// Whether an op's strides and concrete inputs are needed: by a formula, or to tell what a copy was for.
+/// Whether an op's strides and concrete inputs are needed: by a formula, to count bytes, or to tell what a copy was for.
 #[must_use]
 pub fn wants_inputs(op: &str) -> bool {
-    table::formula(op).is_some() || table::custom(op).is_some() || op == crate::copies::COPY_OPS[0]
+    table::formula(op).is_some()
+        || table::custom(op).is_some()
+        || op == crate::copies::COPY_OPS[0]
+        || crate::traffic::has_rule(op)
 }
 
 /// Operations per ns in TFLOP/s.
