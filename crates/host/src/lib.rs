@@ -19,6 +19,7 @@ pub mod gaps;
 pub mod key_averages;
 pub mod links;
 pub mod memory;
+pub mod misaligned;
 pub mod modules;
 pub mod numbers;
 pub mod ops;

@@ -212,7 +212,7 @@ fn ran_as(kernel: &str) -> Option<Format> {
 }
 
 /// The one format of the operands; `None` where they differ.
-fn format_of(types: &str) -> Option<Format> {
+pub(crate) fn format_of(types: &str) -> Option<Format> {
     let all: Vec<String> = serde_json::from_str(types).ok()?;
     let mut formats = all.iter().filter_map(|name| Format::of_type(name));
     let first = formats.next()?;

@@ -14,6 +14,7 @@ use crate::gaps::{self, DeviceGaps};
 use crate::key_averages::{self, Average};
 use crate::links::GpuSide;
 use crate::memory::{self, MemoryRow};
+use crate::misaligned::{self, Misaligned};
 use crate::modules::{self, Modules};
 use crate::ops::{self, Ops};
 use crate::rates::{self, Rates};
@@ -52,6 +53,8 @@ pub struct HostReport {
     pub rates: Rates,
     /// Bytes of ops that compute little, and what has no figure.
     pub traffic: Traffic,
+    /// Matrix products whose rows are no multiple of 16 bytes.
+    pub misaligned: Vec<Misaligned>,
     /// Modules.
     pub modules: Modules,
     /// Copies.
@@ -137,6 +140,7 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
         gaps: gaps::gaps(slices, gpu),
         flops: flops::flops(slices, details, &of_each),
         rates: rates::rates(slices, gpu, details, &of_each),
+        misaligned: misaligned::misaligned(slices, gpu, details, &of_each),
         traffic: traffic::traffic(slices, gpu, details, &of_each),
         modules: modules::modules(slices, gpu, &ids),
         copies: copies::copies(slices, gpu, details, &cpu_ops),

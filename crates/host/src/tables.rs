@@ -482,6 +482,7 @@ impl HostReport {
             .when_empty("The file has no op that a formula covers.");
         section.tables.push(table.preview(PREVIEW));
         self.rates.add_to(&mut section);
+        crate::misaligned::add_to(&self.misaligned, &mut section);
         self.traffic.add_to(&mut section);
         section
     }

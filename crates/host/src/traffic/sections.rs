@@ -1,6 +1,6 @@
 //! Bytes as tables.
 
-use report::units::{count, time};
+use report::units::time;
 use report::{Cell, Column, Row, Section, Table, Unit};
 
 use super::{Traffic, TrafficRow, UncoveredRow};
@@ -98,9 +98,8 @@ impl Traffic {
         }
         if !self.uncovered.is_empty() {
             section.intro.push(format!(
-                "{} of kernel time has neither a count of operations nor of bytes ({} ops and reasons).",
-                time(self.uncovered_ns),
-                count(self.n_uncovered as u64)
+                "For {} of kernel time neither operations nor bytes are known (collectives left out).",
+                time(self.uncovered_ns)
             ));
             let table =
                 Table::of("uncovered", "Kernels without operations or bytes", &self.uncovered);
