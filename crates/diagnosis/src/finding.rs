@@ -69,6 +69,10 @@ rules! {
     Compilation "M18" "Compilation and loading";
     /// Number formats.
     Precision "M19" "Number format";
+    /// Kernels that do not fill the device.
+    Occupancy "M20" "Grids smaller than the GPU";
+    /// Ops at the bandwidth of memory.
+    Bandwidth "M21" "Limited by memory bandwidth";
     /// The profiler's own cost.
     Profiler "M23" "Cost of profiling";
     /// Work that was launched before profiling started.

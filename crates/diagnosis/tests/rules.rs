@@ -200,3 +200,81 @@ fn ranges_that_leave_most_of_the_work_out_are_no_iterations() {
     }
     assert_eq!(diagnosis(fixture).iterations, None);
 }
+
+/// A run with the details of its events, on a device of this name with 132 multiprocessors.
+fn diagnosed(mut fixture: Fixture, device: &str, details: &Details) -> Diagnosis {
+    let json = format!(r#"[{{"id": 0, "name": "{device}", "numSms": 132, "warpSize": 32}}]"#);
+    fixture.metadata("deviceProperties", &json);
+    let trace = fixture.finish();
+    let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
+    let index = host::HostIndex::of(&trace);
+    let report = host::host(&index, details);
+    diagnose(&Facts::of(&index, details, &report, &triaged))
+}
+
+const H100: &str = "NVIDIA H100 80GB HBM3";
+
+#[test]
+fn an_addition_at_the_bandwidth_of_the_device_is_limited_by_it() {
+    // 3 x 512 MiB of 16-bit floats in 600 us are 2684 GB/s of 3350; in 3 ms they are not, and in 300 us a cache helped.
+    let with = |device: &str, dur: i64| {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cpu_op", "aten::add").at(0, 50_000).on(1, 1));
+        launch(&mut fixture, "vectorized_elementwise_kernel", 1, 1_000, 10_000, dur);
+        let mut details = Details::default();
+        let dims = details.texts.intern("[[16384,16384],[16384,16384],[]]");
+        let types = details.texts.intern(r#"["c10::BFloat16","c10::BFloat16","Scalar"]"#);
+        details.inputs.push(trace::OpInputs { dims, types });
+        details.ops.push((0, 0));
+        diagnosed(fixture, device, &details)
+    };
+    let found = with(H100, 600_000);
+    assert_eq!(verdicts(&found, "M21"), ["bandwidth_bound"]);
+    let finding = found.findings.iter().find(|finding| finding.rule.id() == "M21").unwrap();
+    assert!(finding.observation.contains("aten::add (600 µs, 80.1% of"), "{}", finding.observation);
+    assert!(verdicts(&with(H100, 3_000_000), "M21").is_empty());
+    assert!(verdicts(&with(H100, 300_000), "M21").is_empty());
+    assert!(verdicts(&with("Unknown device", 600_000), "M21").is_empty());
+}
+
+#[test]
+fn a_grid_smaller_than_the_device_counts_where_nothing_else_runs() {
+    let with = |blocks: u32, dur: i64, other: bool| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "small_grid", 1, 0, 10_000, dur);
+        if other {
+            let call = slice("cuda_runtime", "cudaLaunchKernel").at(5_000, 2_000).on(1, 1);
+            fixture.push(call.link(2));
+            fixture.push(kernel("large_grid").at(9_000, dur + 2_000).on(0, 8).link(2));
+        }
+        let mut details = Details::default();
+        let grid = |x| trace::LaunchConfig { grid: Some([x, 1, 1]), ..Default::default() };
+        details.configs = vec![grid(blocks), grid(100_000)];
+        details.launches = vec![(1, 0), (3, 1)];
+        diagnosed(fixture, H100, &details)
+    };
+    let found = with(40, 100_000, false);
+    assert_eq!(verdicts(&found, "M20"), ["under_filled"]);
+    let finding = found.findings.iter().find(|finding| finding.rule.id() == "M20").unwrap();
+    assert!(finding.observation.contains("multiprocessors (132)"), "{}", finding.observation);
+    assert!(verdicts(&with(132, 100_000, false), "M20").is_empty());
+    assert!(verdicts(&with(40, 9_000, false), "M20").is_empty());
+    assert!(verdicts(&with(40, 100_000, true), "M20").is_empty());
+}
+
+#[test]
+fn a_product_with_odd_rows_is_told_and_a_padded_one_is_not() {
+    let with = |inner: usize| {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cpu_op", "aten::mm").at(0, 50_000).on(1, 1));
+        launch(&mut fixture, "cutlass_align1", 1, 1_000, 10_000, 600_000);
+        let mut details = Details::default();
+        let dims = details.texts.intern(&format!("[[4096,{inner}],[{inner},512]]"));
+        let types = details.texts.intern(r#"["c10::BFloat16","c10::BFloat16"]"#);
+        details.inputs.push(trace::OpInputs { dims, types });
+        details.ops.push((0, 0));
+        diagnosed(fixture, H100, &details)
+    };
+    assert_eq!(verdicts(&with(1001), "M14"), ["counted", "misaligned"]);
+    assert_eq!(verdicts(&with(1008), "M14"), ["counted"]);
+}

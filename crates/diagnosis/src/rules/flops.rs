@@ -1,8 +1,8 @@
 //! M14: floating point operations by the sizes of inputs.
 
-use report::units::{count, percent};
+use report::units::{count, percent, time};
 
-use crate::{Confidence, Facts, Finding, Rule};
+use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Kernels of graphs from this share on: their ops are not in the file.
 const GRAPHS: f64 = 0.5;
@@ -31,6 +31,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         }
         found.push(finding);
     }
+    found.extend(misaligned(facts));
     if flops.uncovered > 0 {
         let text =
             format!("{} ops with a formula have no usable input sizes.", count(flops.uncovered));
@@ -61,6 +62,36 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// Of the busy time, all misaligned products together.
+const MISALIGNED: f64 = 0.01;
+
+/// Products whose rows are no multiple of 16 bytes, where they take a part of the run.
+fn misaligned(facts: &Facts<'_>) -> Option<Finding> {
+    let rows = &facts.host.misaligned;
+    let first = rows.first()?;
+    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    let ns: i64 = rows.iter().map(|row| row.device_ns).sum();
+    let share = ns as f64 / busy.max(1) as f64;
+    if busy <= 0 || share < MISALIGNED {
+        return None;
+    }
+    let text = format!(
+        "Matrix products whose rows are no multiple of 16 bytes take {} ({} of the busy time); the longest is {} {} with {:.1} TFLOP/s.",
+        time(ns),
+        percent(100.0 * share.min(1.0)),
+        first.name,
+        first.dims,
+        first.tflops
+    );
+    Some(
+        Finding::fact(Rule::Flops, "misaligned", text)
+            .level(Level::of_share(share))
+            .confidence(Confidence::Medium)
+            .means("Tensor cores load 16 bytes at a time: pad these sizes to a multiple of 8 values of 16 bits, and measure.")
+            .with("misaligned", "GPU time of such products", time(ns)),
+    )
 }
 
 /// `5.761 TFLOP`, `8.19 GFLOP`, `820 kFLOP`.

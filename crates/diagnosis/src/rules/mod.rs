@@ -1,6 +1,7 @@
 //! One rule a file.
 
 mod allocator;
+mod bandwidth;
 mod busy;
 mod cold_start;
 mod communication;
@@ -14,6 +15,7 @@ mod host_bound;
 mod launch_bound;
 mod memory;
 mod modules;
+mod occupancy;
 mod orphans;
 mod phases;
 mod precision;
@@ -47,6 +49,8 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
         Rule::Graphs => graphs::check,
         Rule::Compilation => compilation::check,
         Rule::Precision => precision::check,
+        Rule::Occupancy => occupancy::check,
+        Rule::Bandwidth => bandwidth::check,
         Rule::Profiler => profiler::check,
         Rule::Orphans => orphans::check,
     }

@@ -1,0 +1,59 @@
+//! M21: ops that move bytes at nearly the bandwidth of the device's memory.
+
+use report::units::{percent, time};
+
+use crate::{Facts, Finding, Level, Rule};
+
+/// Of the bandwidth, in percent: 80 to 97% is what large tensors reach (measured on H100, A100, V100 and MI300X), and bytes are
+/// a lower bound.
+const LEAST_PCT: f64 = 60.0;
+/// Above this a cache serves the bytes: the memory is not what limits.
+const MOST_PCT: f64 = 100.0;
+/// Of the busy time, for one op.
+const LEAST_SHARE: f64 = 0.01;
+/// Ops that the sentence names.
+const NAMED: usize = 3;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let Some(device) = &facts.host.rates.device else { return Vec::new() };
+    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    let limited: Vec<_> = facts
+        .host
+        .traffic
+        .rows
+        .iter()
+        .filter(|row| row.device_ns as f64 >= LEAST_SHARE * busy as f64)
+        .filter(|row| row.bandwidth_pct.is_some_and(|pct| (LEAST_PCT..=MOST_PCT).contains(&pct)))
+        .collect();
+    if limited.is_empty() || busy <= 0 {
+        return Vec::new();
+    }
+    let total: i64 = limited.iter().map(|row| row.device_ns).sum();
+    let named: Vec<String> = limited
+        .iter()
+        .take(NAMED)
+        .map(|row| {
+            let of = percent(row.bandwidth_pct.unwrap_or_default());
+            format!("{} ({}, {of} of the bandwidth)", row.name, time(row.device_ns))
+        })
+        .collect();
+    let more = match limited.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let share = total as f64 / busy as f64;
+    let text = format!(
+        "Memory bandwidth limits {}{more}: together {} of GPU time ({} of the busy time).",
+        named.join(", "),
+        time(total),
+        percent(100.0 * share.min(1.0))
+    );
+    let mut finding = Finding::fact(Rule::Bandwidth, "bandwidth_bound", text)
+        .level(Level::of_share(share))
+        .means("Only fewer bytes make them faster: fuse them with their neighbours (torch.compile), or use a smaller number format.")
+        .with("rates.device.gb_per_s", "GB/s of the device", device.gb_per_s);
+    for row in limited.iter().take(NAMED) {
+        finding = finding.with("traffic.rows", &row.name, format!("{:.1} GB/s", row.gb_per_s));
+    }
+    vec![finding]
+}

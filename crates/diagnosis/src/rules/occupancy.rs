@@ -1,0 +1,128 @@
+//! M20: kernels with fewer blocks than the device has multiprocessors, which leave a part of it without work.
+
+use std::collections::BTreeMap;
+
+use catalog::Platform;
+use dialect::rocm;
+use report::units::{count, percent, time};
+use timeline::device::{devices, platform};
+use timeline::intervals::{Interval, length, union, without};
+use trace::StringId;
+
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+/// A shorter kernel is limited by its launch, not by its grid.
+const LEAST_NS: i64 = 10_000;
+/// Of the busy time, all of them together.
+const LEAST_SHARE: f64 = 0.01;
+/// Kernels that the sentence names.
+const NAMED: usize = 2;
+/// Letters of a name in the sentence.
+const NAME: usize = 48;
+
+#[derive(Default)]
+struct Small {
+    n: u64,
+    ns: i64,
+    blocks: u64,
+}
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let all = devices(facts.trace);
+    facts
+        .devices()
+        .filter_map(|device| {
+            let units = all.iter().find(|known| known.id == device.name)?.n_units?;
+            let busy_ns = device.busy()?.1.busy_ns;
+            let id = facts.gpu.devices.iter().position(|name| name == device.name)?;
+            under_filled(facts, id as u32, device.name, units, busy_ns)
+        })
+        .collect()
+}
+
+/// The finding of one device, where such kernels run alone for long enough.
+fn under_filled(
+    facts: &Facts<'_>,
+    id: host::links::DeviceId,
+    name: &str,
+    units: u64,
+    busy_ns: i64,
+) -> Option<Finding> {
+    let of_device = || facts.gpu.slices.iter().filter(move |one| one.device == id);
+    let mut small: BTreeMap<StringId, Small> = BTreeMap::new();
+    let mut spans: Vec<Interval> = Vec::new();
+    let mut rest: Vec<Interval> = Vec::new();
+    for one in of_device() {
+        let blocks = one
+            .is_kernel
+            .then(|| blocks(facts, one))
+            .flatten()
+            .filter(|blocks| *blocks < units && *blocks > 0)
+            .filter(|_| one.slice.dur_ns() > LEAST_NS && !one.is_communication);
+        match blocks {
+            Some(blocks) => {
+                let sum = small.entry(facts.trace.name(one.slice.row)).or_default();
+                sum.n += 1;
+                sum.ns = sum.ns.saturating_add(one.slice.dur_ns());
+                sum.blocks = sum.blocks.max(blocks);
+                spans.push(one.slice.interval());
+            }
+            None => rest.push(one.slice.interval()),
+        }
+    }
+    // (Where another stream fills the rest of the device, nothing is lost.)
+    let alone = length(&without(&union(spans), &union(rest)));
+    if busy_ns <= 0 || alone == 0 || (alone as f64) < LEAST_SHARE * busy_ns as f64 {
+        return None;
+    }
+    let mut rows: Vec<(StringId, Small)> = small.into_iter().collect();
+    trace::sort_by(&mut rows, |a, b| b.1.ns.cmp(&a.1.ns));
+    let n: u64 = rows.iter().map(|(_, row)| row.n).sum();
+    let named: Vec<String> = rows
+        .iter()
+        .take(NAMED)
+        .map(|(id, row)| {
+            let name = report::short_name(facts.trace.strings.get(*id), NAME);
+            format!("{name} ({}, at most {} blocks)", time(row.ns), count(row.blocks))
+        })
+        .collect();
+    let unit = match platform(facts.trace) {
+        Platform::Rocm => "compute units",
+        _ => "multiprocessors",
+    };
+    let text = format!(
+        "{} longer than 10 µs have fewer blocks than the GPU has {unit} ({}) and run alone for {} ({} of the busy time): {}.",
+        report::units::plural(n, "kernel", "kernels"),
+        count(units),
+        time(alone),
+        percent(100.0 * alone as f64 / busy_ns as f64),
+        named.join(", ")
+    );
+    Some(
+        Finding::fact(Rule::Occupancy, "under_filled", text)
+            .level(Level::of_share(alone as f64 / busy_ns as f64))
+            .on(name)
+            .confidence(Confidence::Medium)
+            .means("A part of the GPU has no work meanwhile: a larger batch, split-K, or other work on a second stream fills it.")
+            .with("triage", "time in which only such kernels run", time(alone)),
+    )
+}
+
+/// Blocks of a kernel's grid, if it is recorded: with the kernel, or on ROCm with the launching call. Some calls of ROCm count
+/// threads, not blocks.
+fn blocks(facts: &Facts<'_>, one: &host::links::GpuSlice) -> Option<u64> {
+    let of = |row| facts.details.launch(row).copied().unwrap_or_default();
+    let own = of(one.slice.row);
+    let by_call = one.launch.map(|launch| of(launch.row)).unwrap_or_default();
+    let grid = own.grid.or(by_call.grid)?;
+    let in_threads = one
+        .launch
+        .is_some_and(|launch| rocm::GRID_IN_THREADS.contains(&facts.slices.name(&launch)));
+    let per_block = match in_threads {
+        true => own.block.or(by_call.block)?,
+        false => [1; 3],
+    };
+    grid.iter().zip(per_block).try_fold(1_u64, |all, (n, size)| {
+        all.checked_mul(u64::from(if size > 0 { n.div_ceil(size) } else { return None }))
+    })
+}
