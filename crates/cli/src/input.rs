@@ -102,6 +102,19 @@ pub fn details_of_host(path: &Path, decoded: &Decoded, version: &Version) -> Res
     read_details(path, DetailsReader::with_host(decoded, wants_inputs), version)
 }
 
+/// Only what the calls of one op were called with, and what [`details_of`] has.
+///
+/// # Errors
+/// As [`details_of`].
+pub fn details_of_op(
+    path: &Path,
+    decoded: &Decoded,
+    version: &Version,
+    op: &str,
+) -> Result<Details> {
+    read_details(path, DetailsReader::with_host(decoded, |name| name == op), version)
+}
+
 fn read_details(path: &Path, mut reader: DetailsReader<'_>, version: &Version) -> Result<Details> {
     pieces(path, "reading arguments", |piece| {
         reader.push(piece);

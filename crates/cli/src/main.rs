@@ -4,6 +4,7 @@
 //! equal the page's downloads, byte for byte. Only this crate handles files, the terminal and exit codes.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
+mod bench_op;
 mod breakdown;
 mod companions;
 mod compare;
@@ -57,6 +58,8 @@ enum Command {
     Report(report::Arguments),
     /// Print how the time of an iteration follows the batch size, from several traces of one model.
     Scaling(scaling::Arguments),
+    /// Print a PyTorch script that times one op alone, with the sizes, types, strides and values that the trace recorded.
+    BenchOp(bench_op::Arguments),
     /// Compare two runs, after a check that they are comparable.
     Compare(compare::Arguments),
 }
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Scaling(arguments) => scaling::run(&arguments),
+        Command::BenchOp(arguments) => bench_op::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
     };
     match result {

@@ -9,6 +9,7 @@
 //! * no analysis fails, reads a clock or iterates a hash map;
 //! * figures only: what follows from them is the diagnosis's matter.
 
+pub mod benchmark;
 pub mod by_name;
 pub mod calls;
 pub mod class;

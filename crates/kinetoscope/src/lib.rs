@@ -40,6 +40,7 @@ pub use diagnosis::{
     Action, Diagnosis, Facts, ScalingRow, WallRow, diagnose, diagnosis_json, scaling,
     scaling_section,
 };
+pub use host::benchmark::{NoScript, benchmark_script};
 pub use host::{HostIndex, HostReport, host, wants_inputs};
 pub use ingest::{FileKind, NotText, Reader, text_of_file};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};

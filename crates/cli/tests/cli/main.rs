@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
 mod audit;
+mod bench_op;
 mod breakdown;
 mod common;
 mod corpus;
