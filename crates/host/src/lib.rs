@@ -33,6 +33,5 @@ pub mod threads;
 pub mod traffic;
 pub mod verdicts;
 
-pub use flops::wants_inputs;
-pub use report::{HostIndex, HostReport, host};
+pub use report::{HostIndex, HostReport, host, wants_inputs};
 pub use slices::{HostSlice, Slices};

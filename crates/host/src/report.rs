@@ -111,6 +111,12 @@ impl<'a> HostIndex<'a> {
     }
 }
 
+/// Whether an op's strides and concrete inputs are needed: by a formula, to count bytes, or to tell what a copy was for.
+#[must_use]
+pub fn wants_inputs(op: &str) -> bool {
+    flops::has_formula(op) || traffic::has_rule(op) || op == copies::COPY_OPS[0]
+}
+
 /// Analyses the host. `details` are best read with [`crate::wants_inputs`]: without them floating point operations, memory and
 /// names of threads are missing.
 #[inline(never)]

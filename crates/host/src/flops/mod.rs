@@ -107,13 +107,10 @@ pub struct ShapeRow {
     pub device_ns: i64,
 }
 
-/// Whether an op's strides and concrete inputs are needed: by a formula, to count bytes, or to tell what a copy was for.
+/// Whether a formula covers an op: then its strides and concrete inputs are needed.
 #[must_use]
-pub fn wants_inputs(op: &str) -> bool {
-    table::formula(op).is_some()
-        || table::custom(op).is_some()
-        || op == crate::copies::COPY_OPS[0]
-        || crate::traffic::has_rule(op)
+pub fn has_formula(op: &str) -> bool {
+    table::formula(op).is_some() || table::custom(op).is_some()
 }
 
 /// Operations per ns in TFLOP/s.
