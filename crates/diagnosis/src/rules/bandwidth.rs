@@ -2,11 +2,11 @@
 
 use report::units::{percent, time};
 
-use crate::{Facts, Finding, Level, Rule};
+use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Of the bandwidth, in percent: 80 to 97% is what large tensors reach (measured on H100, A100, V100 and MI300X), and bytes are
 /// a lower bound.
-const LEAST_PCT: f64 = 60.0;
+const LEAST_PCT: f64 = 70.0;
 /// Above this a cache serves the bytes: the memory is not what limits.
 const MOST_PCT: f64 = 100.0;
 /// Of the busy time, for one op.
@@ -50,6 +50,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     );
     let mut finding = Finding::fact(Rule::Bandwidth, "bandwidth_bound", text)
         .level(Level::of_share(share))
+        .confidence(Confidence::Medium)
         .means("Only fewer bytes make them faster: fuse them with their neighbours (torch.compile), or use a smaller number format.")
         .with("rates.device.gb_per_s", "GB/s of the device", device.gb_per_s);
     for row in limited.iter().take(NAMED) {

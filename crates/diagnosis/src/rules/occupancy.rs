@@ -13,7 +13,7 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// A shorter kernel is limited by its launch, not by its grid.
 const LEAST_NS: i64 = 10_000;
-/// Of the busy time, all of them together.
+/// Of the busy time: the part of it in which multiprocessors have no block, all together.
 const LEAST_SHARE: f64 = 0.01;
 /// Kernels that the sentence names.
 const NAMED: usize = 2;
@@ -25,6 +25,13 @@ struct Small {
     n: u64,
     ns: i64,
     blocks: u64,
+}
+
+/// Time of kernels by the multiprocessors that have no block of them.
+#[derive(Default)]
+struct Empty {
+    ns: i128,
+    unit_ns: i128,
 }
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
@@ -50,6 +57,7 @@ fn under_filled(
 ) -> Option<Finding> {
     let of_device = || facts.gpu.slices.iter().filter(move |one| one.device == id);
     let mut small: BTreeMap<StringId, Small> = BTreeMap::new();
+    let mut empty = Empty::default();
     let mut spans: Vec<Interval> = Vec::new();
     let mut rest: Vec<Interval> = Vec::new();
     for one in of_device() {
@@ -65,6 +73,8 @@ fn under_filled(
                 sum.n += 1;
                 sum.ns = sum.ns.saturating_add(one.slice.dur_ns());
                 sum.blocks = sum.blocks.max(blocks);
+                empty.ns += i128::from(one.slice.dur_ns());
+                empty.unit_ns += i128::from(one.slice.dur_ns()) * i128::from(units - blocks);
                 spans.push(one.slice.interval());
             }
             None => rest.push(one.slice.interval()),
@@ -72,7 +82,9 @@ fn under_filled(
     }
     // (Where another stream fills the rest of the device, nothing is lost.)
     let alone = length(&without(&union(spans), &union(rest)));
-    if busy_ns <= 0 || alone == 0 || (alone as f64) < LEAST_SHARE * busy_ns as f64 {
+    let idle = empty.unit_ns as f64 / (empty.ns.max(1) as f64 * units.max(1) as f64);
+    let share = alone as f64 / busy_ns.max(1) as f64;
+    if busy_ns <= 0 || alone == 0 || share * idle < LEAST_SHARE {
         return None;
     }
     let mut rows: Vec<(StringId, Small)> = small.into_iter().collect();
@@ -91,16 +103,17 @@ fn under_filled(
         _ => "multiprocessors",
     };
     let text = format!(
-        "{} longer than 10 µs have fewer blocks than the GPU has {unit} ({}) and run alone for {} ({} of the busy time): {}.",
-        report::units::plural(n, "kernel", "kernels"),
+        "Kernels longer than 10 µs with fewer blocks than the GPU has {unit} ({}) run alone for {} ({} of the busy time, {}) and leave {} of the {unit} without a block; most time: {}.",
         count(units),
         time(alone),
-        percent(100.0 * alone as f64 / busy_ns as f64),
+        percent(100.0 * share),
+        report::units::plural(n, "launch", "launches"),
+        percent(100.0 * idle),
         named.join(", ")
     );
     Some(
         Finding::fact(Rule::Occupancy, "under_filled", text)
-            .level(Level::of_share(alone as f64 / busy_ns as f64))
+            .level(Level::of_share(share * idle))
             .on(name)
             .confidence(Confidence::Medium)
             .means("A part of the GPU has no work meanwhile: a larger batch, split-K, or other work on a second stream fills it.")
