@@ -13,6 +13,8 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// A shorter kernel is limited by its launch, not by its grid.
 const LEAST_NS: i64 = 10_000;
+/// A grid that leaves fewer of the multiprocessors without a block is often meant so: persistent kernels leave some free.
+const LEAST_EMPTY: f64 = 0.25;
 /// Of the busy time: the part of it in which multiprocessors have no block, all together.
 const LEAST_SHARE: f64 = 0.01;
 /// Kernels that the sentence names.
@@ -65,7 +67,7 @@ fn under_filled(
             .is_kernel
             .then(|| blocks(facts, one))
             .flatten()
-            .filter(|blocks| *blocks < units && *blocks > 0)
+            .filter(|blocks| *blocks > 0 && *blocks as f64 <= (1.0 - LEAST_EMPTY) * units as f64)
             .filter(|_| one.slice.dur_ns() > LEAST_NS && !one.is_communication);
         match blocks {
             Some(blocks) => {
