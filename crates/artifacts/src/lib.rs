@@ -52,7 +52,8 @@ pub use order::{
 pub use overlap_document::OverlapDocument;
 pub use privacy::STRIPPED;
 pub use resource_report::{
-    REPORT_HTML, REPORT_JSON, REPORT_MD, REPORT_SCHEMA, ReportOrder, ReportedTrace, resource_report,
+    REPORT_HTML, REPORT_JSON, REPORT_MD, REPORT_SCHEMA, ReportOrder, ReportedMemory, ReportedTrace,
+    resource_report,
 };
 pub use rows::{FuseArtifact, KernelArtifact, OverlapArtifact};
 pub(crate) use source::base_name;

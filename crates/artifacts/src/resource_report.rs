@@ -5,11 +5,13 @@
 
 mod figures;
 mod json;
+mod memory;
 mod sections;
 
 use diagnosis::{Diagnosis, Facts, diagnose};
 use host::{HostIndex, host};
 use report::{document, html_document};
+use snapshot::SnapshotReport;
 use trace::{Details, Trace};
 use triage::TriageReport;
 
@@ -39,11 +41,24 @@ pub struct ReportedTrace<'a> {
     pub name: &'a str,
 }
 
+/// A memory snapshot, as the report reads it.
+#[derive(Clone, Copy)]
+pub struct ReportedMemory<'a> {
+    /// Its figures.
+    pub report: &'a SnapshotReport,
+    /// The allocator's settings, as the file has them.
+    pub settings: Option<&'a str>,
+    /// The name of its file, without folders.
+    pub name: &'a str,
+}
+
 /// What a report is made of.
 #[derive(Clone, Copy)]
 pub struct ReportOrder<'a> {
     /// The trace, if there is one.
     pub trace: Option<ReportedTrace<'a>>,
+    /// The memory snapshot, if there is one.
+    pub memory: Option<ReportedMemory<'a>>,
     /// What the user chose.
     pub options: ArtifactOptions,
 }
@@ -77,15 +92,20 @@ pub fn resource_report(order: &ReportOrder<'_>) -> Result<[Artifact; 3], serde_j
     let names = of_trace.as_ref().map_or_else(Names::default, |known| {
         Names::of(&known.trace.metadata, order.options.keep_names)
     });
-    let title = match &of_trace {
-        Some(known) => format!("Resource report: {}", names.strip(known.name)),
-        None => "Resource report".to_owned(),
+    let of_files =
+        [of_trace.as_ref().map(|known| known.name), order.memory.map(|memory| memory.name)];
+    let of_files: Vec<String> =
+        of_files.into_iter().flatten().map(|name| names.strip(name)).collect();
+    let title = match &of_files[..] {
+        [] => "Resource report".to_owned(),
+        names => format!("Resource report: {}", names.join(", ")),
     };
-    let sections: Vec<report::Section> = sections::sections(of_trace.as_ref())
+    let memory = order.memory.as_ref();
+    let sections: Vec<report::Section> = sections::sections(of_trace.as_ref(), memory)
         .iter()
         .map(|section| strip_section(&names, section))
         .collect();
-    let json = names.strip_texts(json::json(of_trace.as_ref())?);
+    let json = names.strip_texts(json::json(of_trace.as_ref(), memory)?);
     let mut json = serde_json::to_string_pretty(&json)?;
     json.push('\n');
     let file = |name: &str, text: String| Artifact { name: name.to_owned(), text };

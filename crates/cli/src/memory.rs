@@ -53,7 +53,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Snapshot> {
+/// A snapshot from its file.
+///
+/// # Errors
+/// When the file cannot be read or is no snapshot.
+pub fn read(path: &Path) -> Result<Snapshot> {
     let mut reader = SnapshotReader::new();
     let mut failed = None;
     input::pieces(path, "reading", |piece| {

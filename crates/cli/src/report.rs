@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use kinetoscope::Sources;
 use kinetoscope::artifacts::{
-    ArtifactOptions, Part, ReportOrder, ReportedTrace, UserFacts, order_triage, resource_report,
+    Artifact, ArtifactOptions, Part, ReportOrder, ReportedMemory, ReportedTrace, UserFacts,
+    order_triage, resource_report,
 };
+use kinetoscope::{Sources, analyze_snapshot};
 
 use crate::guard::Guard;
-use crate::input;
 use crate::output::{Kept, Pending, say_replaced};
+use crate::{input, memory};
 
 #[derive(clap::Args)]
-#[command(group(clap::ArgGroup::new("inputs").required(true).multiple(true).args(["cpu_trace"])))]
+#[command(group(clap::ArgGroup::new("inputs").required(true).multiple(true).args(["cpu_trace", "memory_json"])))]
 #[command(group(
     clap::ArgGroup::new("outputs").required(true).multiple(true).args(["md_out", "json_out", "html_out"])
 ))]
@@ -21,6 +22,9 @@ pub struct Arguments {
     /// The trace (.json or .json.gz).
     #[arg(long, value_name = "TRACE")]
     cpu_trace: Option<PathBuf>,
+    /// A memory snapshot as JSON (.json or .json.gz).
+    #[arg(long, value_name = "SNAPSHOT")]
+    memory_json: Option<PathBuf>,
     /// Write the report as Markdown.
     #[arg(long, value_name = "FILE")]
     md_out: Option<PathBuf>,
@@ -40,7 +44,8 @@ pub struct Arguments {
 /// # Errors
 /// When a file cannot be read, is no trace, or an output cannot be written or would replace an input.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let guard = Guard::of(arguments.cpu_trace.iter().map(PathBuf::as_path));
+    let inputs = [&arguments.cpu_trace, &arguments.memory_json];
+    let guard = Guard::of(inputs.into_iter().flatten().map(PathBuf::as_path));
     let wanted = [&arguments.md_out, &arguments.json_out, &arguments.html_out];
     // All are allowed before any is written.
     let mut allowed = Vec::new();
@@ -48,9 +53,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         allowed.push(path.as_deref().map(|path| guard.allow(path)).transpose()?);
     }
     let options = ArtifactOptions { keep_names: arguments.keep_names };
+    let snapshot = arguments.memory_json.as_deref().map(memory::read).transpose()?;
+    let report = snapshot.as_ref().map(analyze_snapshot);
+    let name = arguments.memory_json.as_deref().and_then(Path::file_name).unwrap_or_default();
+    let name = name.to_string_lossy();
+    let memory = snapshot.as_ref().zip(report.as_ref()).map(|(snapshot, report)| ReportedMemory {
+        report,
+        settings: snapshot.settings.as_deref(),
+        name: &name,
+    });
     let files = match &arguments.cpu_trace {
-        Some(path) => of_trace(path, options)?,
-        None => resource_report(&ReportOrder { trace: None, options })?,
+        Some(path) => with_trace(path, memory, options)?,
+        None => resource_report(&ReportOrder { trace: None, memory, options })?,
     };
     let mut pending = Vec::new();
     for (output, file) in allowed.into_iter().zip(&files) {
@@ -67,10 +81,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 ///
 /// # Errors
 /// When it cannot be read or is no trace.
-pub fn of_trace(
+pub fn of_trace(path: &Path, options: ArtifactOptions) -> Result<[Artifact; 3]> {
+    with_trace(path, None, options)
+}
+
+fn with_trace(
     path: &Path,
+    memory: Option<ReportedMemory<'_>>,
     options: ArtifactOptions,
-) -> Result<[kinetoscope::artifacts::Artifact; 3]> {
+) -> Result<[Artifact; 3]> {
     let version = input::Version::of(path)?;
     let decoded = input::decode(path)?;
     let details = input::details_of_host(path, &decoded, &version)?;
@@ -80,5 +99,5 @@ pub fn of_trace(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let trace =
         ReportedTrace { trace: &decoded.trace, details: &details, triage: &triage, name: &name };
-    Ok(resource_report(&ReportOrder { trace: Some(trace), options })?)
+    Ok(resource_report(&ReportOrder { trace: Some(trace), memory, options })?)
 }

@@ -59,6 +59,7 @@ const LAYERS: &[Layer] = &[
             "triage",
             "host",
             "diagnosis",
+            "snapshot",
             "repair",
             "repaired",
         ],

@@ -155,7 +155,7 @@ fn kernel_map(of: &Of<'_>, wish: &ArtifactWish, facts: &UserFacts) -> Result<Mad
 /// The report on resources.
 pub fn report(trace: ReportedTrace<'_>, wish: &ArtifactWish) -> Result<Made, Failure> {
     let options = ArtifactOptions { keep_names: wish.keep_names };
-    let texts = resource_report(&ReportOrder { trace: Some(trace), options })
+    let texts = resource_report(&ReportOrder { trace: Some(trace), memory: None, options })
         .map_err(|error| fault(&error.to_string()))?;
     let files = texts.iter().map(of_text).collect();
     Ok(Made {

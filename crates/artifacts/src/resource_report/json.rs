@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::figures::{CpuFigures, TopOp, TopThread};
 use super::sections::{Missing, missing};
-use super::{OfTrace, REPORT_SCHEMA};
+use super::{OfTrace, REPORT_SCHEMA, ReportedMemory};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -24,19 +24,27 @@ struct Document<'a> {
 }
 
 /// The document, with names as the files have them.
-pub(super) fn json(known: Option<&OfTrace<'_>>) -> Result<Value, serde_json::Error> {
+pub(super) fn json(
+    known: Option<&OfTrace<'_>>,
+    snapshot: Option<&ReportedMemory<'_>>,
+) -> Result<Value, serde_json::Error> {
+    let mut of_memory = snapshot.map(super::memory::members).transpose()?.unwrap_or_default();
+    if let Some(of_trace) = known.and_then(|known| memory(known)) {
+        of_memory.insert("of_trace".to_owned(), of_trace);
+    }
+    let of_memory = (!of_memory.is_empty()).then_some(Value::Object(of_memory));
     let diagnosis = known.map(|known| &known.diagnosis);
     let actions = diagnosis.map_or(&[][..], |diagnosis| &diagnosis.actions);
     serde_json::to_value(Document {
         schema: REPORT_SCHEMA,
         headline: diagnosis.and_then(|diagnosis| diagnosis.headline.as_deref()),
         cpu: known.map(|known| cpu(known)),
-        memory: known.and_then(|known| memory(known)),
+        memory: of_memory,
         steps: known.and_then(|known| steps(known)),
         wall: diagnosis.map_or(&[], |diagnosis| &diagnosis.wall),
         diagnosis: diagnosis.map_or(&[], |diagnosis| &diagnosis.findings),
         actions: (1..).zip(actions).map(|(rank, action)| action_json(rank, action)).collect(),
-        not_available: missing(known)
+        not_available: missing(known, snapshot.is_some())
             .iter()
             .map(
                 |Missing { what, reason, how }| json!({"what": what, "reason": reason, "how": how}),
@@ -105,7 +113,7 @@ fn memory(known: &OfTrace<'_>) -> Option<Value> {
             "live_bytes_at_end": row.live_bytes_at_end,
         })
     };
-    (!rows.is_empty()).then(|| json!({"of_trace": rows.iter().map(of_row).collect::<Vec<_>>()}))
+    (!rows.is_empty()).then(|| rows.iter().map(of_row).collect())
 }
 
 fn action_json(rank: u32, action: &Action) -> Value {

@@ -6,21 +6,21 @@ use report::units::{count, plural};
 use report::{Cell, Column, Drawing, Row, Section, Table, Unit};
 use timeline::Options;
 
-use super::OfTrace;
 use super::figures::{FamilyRow, TopOp, TopThread};
+use super::{OfTrace, ReportedMemory};
 
 /// Rows of the tables of bottlenecks.
 const TOP: u32 = 10;
 
 /// One figure of the summary.
-struct Figure {
+pub(super) struct Figure {
     what: &'static str,
     value: Cell<'static>,
     note: String,
 }
 
 impl Figure {
-    fn new(what: &'static str, value: Cell<'static>, note: impl Into<String>) -> Self {
+    pub(super) fn new(what: &'static str, value: Cell<'static>, note: impl Into<String>) -> Self {
         Self { what, value, note: note.into() }
     }
 }
@@ -113,8 +113,17 @@ impl Row for FamilyRow {
 }
 
 /// The chapters, in order.
-pub(super) fn sections(known: Option<&OfTrace<'_>>) -> Vec<Section> {
-    let mut sections = vec![summary(known), bottlenecks(known), findings(known), actions(known)];
+pub(super) fn sections(
+    known: Option<&OfTrace<'_>>,
+    memory: Option<&ReportedMemory<'_>>,
+) -> Vec<Section> {
+    let mut sections = vec![
+        summary(known, memory),
+        bottlenecks(known),
+        findings(known, memory),
+        actions(known, memory),
+    ];
+    sections.extend(memory.map(super::memory::section));
     let iterations = known.and_then(|known| known.diagnosis.iterations.as_ref());
     sections.extend(iterations.map(|iterations| iterations.section()));
     let modules = known.and_then(|known| known.diagnosis.modules.as_ref());
@@ -122,26 +131,36 @@ pub(super) fn sections(known: Option<&OfTrace<'_>>) -> Vec<Section> {
     let of_host = known.map_or_else(Vec::new, |known| known.host.sections());
     let has_rates = known.is_some_and(|known| !known.host.rates.rows.is_empty());
     sections.extend(of_host.into_iter().filter(|section| has_rates && section.id == "flops"));
-    sections.push(gaps(known));
+    sections.push(gaps(known, memory));
     sections
 }
 
 const NO_TRACE: &str = "Not available: no trace was given.";
 
-fn summary(known: Option<&OfTrace<'_>>) -> Section {
+fn summary(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) -> Section {
     let mut section = Section::new("summary", "Resource summary");
-    let Some(known) = known else {
-        section.intro.push(NO_TRACE.to_owned());
-        return section;
-    };
-    section.intro.extend(known.diagnosis.headline.clone());
-    section.drawings.extend(bars(&known.diagnosis));
-    let rows = figures(known);
+    let mut rows = Vec::new();
+    match known {
+        Some(known) => {
+            section.intro.extend(known.diagnosis.headline.clone());
+            section.drawings.extend(bars(&known.diagnosis));
+            rows.extend(figures(known, memory.is_some()));
+        }
+        None => {
+            section.intro.push("CPU and GPU time are not available: no trace was given.".to_owned())
+        }
+    }
+    if known.is_some() && memory.is_some() {
+        section
+            .intro
+            .push("Whether the trace and the snapshot are of one run is not checked.".to_owned());
+    }
+    rows.extend(memory.iter().flat_map(|memory| super::memory::figures(memory)));
     section.tables.push(Table::of("figures", "Figures", &rows));
     section
 }
 
-fn figures(known: &OfTrace<'_>) -> Vec<Figure> {
+fn figures(known: &OfTrace<'_>, has_snapshot: bool) -> Vec<Figure> {
     let overview = analyze(known.trace, &Options::default()).overview;
     let gpu = &overview.gpu;
     let host = &known.host;
@@ -199,12 +218,12 @@ fn figures(known: &OfTrace<'_>) -> Vec<Figure> {
         }));
         rows.push(Figure::new("Kernel time", Cell::Ns(gpu.kernel_sum_ns), "sum of the durations"));
     }
-    rows.extend(memory_figures(known));
+    rows.extend(memory_figures(known, has_snapshot));
     rows
 }
 
 /// What the trace's own records of memory say.
-fn memory_figures(known: &OfTrace<'_>) -> Vec<Figure> {
+fn memory_figures(known: &OfTrace<'_>, has_snapshot: bool) -> Vec<Figure> {
     let mut rows = Vec::new();
     for row in &known.host.memory {
         let Some(peak) = row.peak_total_allocated.filter(|peak| *peak >= 0) else { continue };
@@ -223,7 +242,7 @@ fn memory_figures(known: &OfTrace<'_>) -> Vec<Figure> {
             rows.push(Figure::new("Memory reserved at most", Cell::Bytes(reserved as u64), device));
         }
     }
-    if rows.is_empty() {
+    if rows.is_empty() && !has_snapshot {
         let note = "not available: the trace has no changes of memory, and no snapshot was given";
         rows.push(Figure::new("Memory", Cell::missing("not recorded"), note));
     }
@@ -270,37 +289,55 @@ fn bottlenecks(known: Option<&OfTrace<'_>>) -> Section {
     section
 }
 
-fn findings(known: Option<&OfTrace<'_>>) -> Section {
+fn findings(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) -> Section {
     let mut section = Section::new("diagnosis", "Diagnosis");
-    let Some(known) = known else {
-        section.intro.push(NO_TRACE.to_owned());
-        return section;
-    };
-    let table = Table::of("findings", "What the rules found", &known.diagnosis.findings)
-        .without("rule")
-        .when_empty("No rule found anything to say.");
-    section.tables.push(table);
+    match known {
+        Some(known) => {
+            let table = Table::of("findings", "What the rules found", &known.diagnosis.findings)
+                .without("rule")
+                .when_empty("No rule found anything to say.");
+            section.tables.push(table);
+        }
+        None => section.intro.push(NO_TRACE.to_owned()),
+    }
+    if let Some(memory) = memory {
+        let n = memory.report.findings.len() as u64;
+        section.intro.push(match n {
+            0 => "The memory snapshot shows nothing to mend.".to_owned(),
+            n => format!(
+                "{} of the memory snapshot: see the actions.",
+                plural(n, "finding", "findings")
+            ),
+        });
+    }
     section
 }
 
-fn actions(known: Option<&OfTrace<'_>>) -> Section {
+fn actions(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) -> Section {
     let mut section = Section::new("actions", "Prioritised actions");
-    let Some(known) = known else {
+    if let Some(known) = known {
+        let actions = &known.diagnosis.actions;
+        section.findings = actions.iter().map(Action::finding).collect();
+        section.intro.push(match actions.len() {
+            0 => "No action saves 1% of the recording.".to_owned(),
+            _ => "The most wall time first. Bounds are estimates and overlap: they do not add up."
+                .to_owned(),
+        });
+    } else if memory.is_none() {
         section.intro.push(NO_TRACE.to_owned());
-        return section;
-    };
-    let actions = &known.diagnosis.actions;
-    section.findings = actions.iter().map(Action::finding).collect();
-    section.intro.push(match actions.len() {
-        0 => "No action saves 1% of the recording.".to_owned(),
-        _ => "The most wall time first. Bounds are estimates and overlap: they do not add up."
-            .to_owned(),
-    });
+    }
+    let of_memory = memory.map_or(&[][..], |memory| &memory.report.findings);
+    if !of_memory.is_empty() {
+        section.intro.push(
+            "Actions on memory follow those on time; failed allocations come first.".to_owned(),
+        );
+    }
+    section.findings.extend(of_memory.iter().cloned());
     section
 }
 
 /// What the files do not hold.
-pub(super) fn missing(known: Option<&OfTrace<'_>>) -> Vec<Missing> {
+pub(super) fn missing(known: Option<&OfTrace<'_>>, has_snapshot: bool) -> Vec<Missing> {
     let mut rows = Vec::new();
     let mut row = |is_missing: bool, what, reason, how| {
         if is_missing {
@@ -350,7 +387,7 @@ pub(super) fn missing(known: Option<&OfTrace<'_>>) -> Vec<Missing> {
         }
     }
     row(
-        true,
+        !has_snapshot,
         "Memory snapshot: segments, fragmentation, allocation retries",
         "no snapshot was given",
         "torch.cuda.memory._record_memory_history(); then json.dump(torch.cuda.memory._snapshot(), file)",
@@ -358,8 +395,11 @@ pub(super) fn missing(known: Option<&OfTrace<'_>>) -> Vec<Missing> {
     rows
 }
 
-fn gaps(known: Option<&OfTrace<'_>>) -> Section {
+fn gaps(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) -> Section {
     let mut section = Section::new("missing", "Not available");
-    section.tables.push(Table::of("missing", "What the files do not hold", &missing(known)));
+    section.tables.push(
+        Table::of("missing", "What the files do not hold", &missing(known, memory.is_some()))
+            .when_empty("Nothing is missing."),
+    );
     section
 }

@@ -60,3 +60,42 @@ fn a_report_says_what_diagnose_says() {
     assert_eq!(report["diagnosis"], said["findings"]);
     assert_eq!(report["wall"], said["wall"]);
 }
+
+/// Two segments: one in use but for a free gap, one free as a whole.
+const SNAPSHOT: &str = r#"{"segments": [
+ {"device": 0, "address": 1000, "total_size": 4096, "allocated_size": 3072, "active_size": 3072, "requested_size": 3000,
+  "stream": 0, "segment_type": "small", "segment_pool_id": [0, 0], "is_expandable": false, "frames": [],
+  "blocks": [{"address": 1000, "size": 3072, "requested_size": 3000, "state": "active_allocated", "frames": []},
+             {"address": 4072, "size": 1024, "requested_size": 0, "state": "inactive", "frames": []}]},
+ {"device": 0, "address": 9000, "total_size": 4096, "allocated_size": 0, "active_size": 0, "requested_size": 0,
+  "stream": 0, "segment_type": "small", "segment_pool_id": [0, 0], "is_expandable": false, "frames": [],
+  "blocks": [{"address": 9000, "size": 4096, "requested_size": 0, "state": "inactive", "frames": []}]}],
+ "device_traces": [[]], "allocator_settings": {"expandable_segments": false}}"#;
+
+#[test]
+fn a_snapshot_alone_or_beside_a_trace_is_in_the_report() {
+    let folder = Folder::new("report-memory");
+    folder.write("s.json", SNAPSHOT);
+    folder.write("run.json", damaged());
+    let outputs = ["--md-out", "r.md", "--json-out", "r.json"];
+    folder.run(&[&["report", "--memory-json", "s.json"], &outputs[..]].concat()).done();
+    let json: Value = serde_json::from_str(&folder.text("r.json")).unwrap();
+    let memory = &json["memory"];
+    let of = |key: &str| memory[key].as_i64().unwrap();
+    assert_eq!((of("total_reserved_bytes"), of("total_allocated_bytes")), (8192, 3072));
+    assert_eq!((of("total_inactive_bytes"), of("releasable_bytes")), (5120, 4096));
+    assert_eq!((of("split_inactive_bytes"), of("num_segments")), (1024, 2));
+    assert_eq!(memory["fragmentation_risk"], "HIGH");
+    assert_eq!(memory["allocator_settings"]["expandable_segments"], false);
+    assert!(json["cpu"].is_null());
+    let markdown = folder.text("r.md");
+    for chapter in CHAPTERS {
+        assert!(markdown.contains(&format!("\n## {chapter}\n")), "{chapter}");
+    }
+    assert!(markdown.contains("no trace was given") && !markdown.contains("no snapshot was given"));
+    let both = ["report", "--cpu-trace", "run.json", "--memory-json", "s.json"];
+    folder.run(&[&both, &outputs[..]].concat()).done();
+    let json: Value = serde_json::from_str(&folder.text("r.json")).unwrap();
+    assert!(json["cpu"].is_object() && json["memory"]["num_segments"] == 2, "{json}");
+    assert_eq!(folder.run(&["report", "--memory-json", "run.json", "--md-out", "x.md"]).code, 3);
+}

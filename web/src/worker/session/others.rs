@@ -210,7 +210,8 @@ impl OpenFile {
         let triage = order_triage(trace, &self.name, &sources, &facts, Part::default());
         let triage = triage.map_err(|error| fault(&error))?;
         let trace = ReportedTrace { trace, details, triage: &triage, name: &self.name };
-        let order = ReportOrder { trace: Some(trace), options: ArtifactOptions::default() };
+        let order =
+            ReportOrder { trace: Some(trace), memory: None, options: ArtifactOptions::default() };
         resource_report(&order).map_err(|error| fault(&error))
     }
 }
