@@ -119,7 +119,7 @@ pub(super) fn sections(
 ) -> Vec<Section> {
     let mut sections = vec![
         summary(known, memory),
-        bottlenecks(known),
+        bottlenecks(known, memory),
         findings(known, memory),
         actions(known, memory),
     ];
@@ -259,8 +259,12 @@ fn bars(diagnosis: &Diagnosis) -> impl Iterator<Item = Drawing> {
     })
 }
 
-fn bottlenecks(known: Option<&OfTrace<'_>>) -> Section {
+fn bottlenecks(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) -> Section {
     let mut section = Section::new("bottlenecks", "Top bottlenecks");
+    if memory.is_some() {
+        let text = "Of memory: the chapter on the snapshot has the largest segments, the sites and the allocator's actions.";
+        section.intro.push(text.to_owned());
+    }
     let Some(known) = known else {
         section.intro.push(NO_TRACE.to_owned());
         return section;
