@@ -81,6 +81,21 @@ pub enum FrameRank {
     User,
 }
 
+/// The path, line and function of a frame that is named `path(line): function`. Modules (`nn.Module: Linear_3`) and built-ins are
+/// no lines.
+#[must_use]
+pub fn frame_parts(name: &str) -> Option<(&str, u32, &str)> {
+    let (place, function) = name.split_once("): ")?;
+    let (path, line) = place.rsplit_once('(')?;
+    Some((path, line.parse().ok()?, function))
+}
+
+/// A name without the address of its object, which differs from run to run: `<built-in method to of Tensor object at 0x7fec>`.
+#[must_use]
+pub fn without_address(name: &str) -> &str {
+    name.split_once(" at 0x").map_or(name, |(name, _)| name.trim_start_matches('<'))
+}
+
 /// The path as it is shown, and the frame's rank.
 ///
 /// `path` and `function` are those of a frame named `path(line): function`; `roots` are those of the frames of its trace.

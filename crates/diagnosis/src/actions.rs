@@ -1,5 +1,6 @@
 //! What to do, from one ranking: by the wall time that goes away at most.
 
+use catalog::remedies::{Execution, Phase, RunFacts, applicable};
 use host::verdicts::Window;
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ pub struct Action {
     pub confidence: Confidence,
     /// Where: a line of Python, an op or a kernel; empty if all over the run.
     pub place: String,
+    /// What a new trace shows if it helped, in a sentence.
+    pub validation: String,
     /// What to read again after the change, and its value now.
     pub check: Place,
 }
@@ -74,6 +77,12 @@ impl Action {
         )
     }
 
+    /// What to look for in a new trace, and the figure now.
+    #[must_use]
+    pub fn how_to_check(&self) -> String {
+        format!("{} {}.", self.validation, self.check.sentence())
+    }
+
     /// As a card.
     #[must_use]
     pub fn finding(&self) -> report::Finding {
@@ -86,7 +95,7 @@ impl Action {
             observation: format!("Saves {}", self.impact()),
             hypothesis: self.reason(),
             action: format!("{}{place}", self.action),
-            validation: self.check.sentence(),
+            validation: self.how_to_check(),
             confidence: self.confidence,
             evidence: vec![self.check.path.clone()],
         }
@@ -108,8 +117,11 @@ impl Place {
     /// For a person.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let what = self.what.trim_end_matches('.');
-        format!("{what}. Now: {}", self.now)
+        let mut what = self.what.trim_end_matches('.').to_owned();
+        if let Some(first) = what.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        format!("{what} now: {}", self.now)
     }
 }
 
@@ -158,67 +170,80 @@ fn window(facts: &Facts<'_>) -> (i64, Whole) {
     (ns.max(1), whole)
 }
 
-/// What helps against a finding; `None` where it is a fact, or where another finding has the cure.
-fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
-    let text = match (finding.rule, finding.verdict) {
-        (Rule::LaunchBound | Rule::HostBound, _) if facts.has_graphs() => {
-            "Graphs run already: shorten what the CPU does between them, or put more of the step into them."
-        }
-        (Rule::LaunchBound | Rule::HostBound, _) if facts.is_engine() => {
-            "Let the engine run this batch as a graph or compiled: check enforce_eager, the compilation mode and the sizes that it \
-             captures."
-        }
-        (Rule::LaunchBound | Rule::HostBound, _) if facts.is_compiled() => {
-            "Launch the compiled regions as graphs: torch.compile(mode=\"reduce-overhead\"), with static input sizes."
-        }
-        (Rule::LaunchBound, _) => {
-            "Make fewer launches: torch.compile, and graphs (mode=\"reduce-overhead\" or torch.cuda.graph) where input sizes do \
-             not change; a larger batch gives each launch more work."
-        }
+/// The remedies for a finding, the one that fits best first; empty where it is a fact, or where another finding has the cure.
+fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
+    match (finding.rule, finding.verdict) {
+        (Rule::LaunchBound, _) => &[
+            "larger-graphs",
+            "vllm-batch-graph",
+            "sglang-batch-graph",
+            "cuda-graph",
+            "hip-graph",
+            "fewer-launches",
+        ],
         (Rule::HostBound, _) => {
-            "Shorten what the CPU does before these launches: move it out of the step, into another process, or launch ahead of it."
+            &["larger-graphs", "vllm-batch-graph", "sglang-batch-graph", "earlier-launches"]
         }
-        (Rule::Sync, "sync_bound") => {
-            "Remove the waits: keep values on the GPU, read them once every few steps, or copy them with non_blocking=True and use \
-             them a step later."
-        }
-        (Rule::Copies, "h2d_pageable") if !advises_pinned(facts) => {
-            "Copy from pinned memory: pin_memory=True in the DataLoader and .to(device, non_blocking=True)."
-        }
-        (Rule::DataLoader, _) if facts.loads_in_step() => {
-            "Load in worker processes: num_workers of the DataLoader is 0 here; set 1 or more, as many as keep up with the step."
-        }
-        (Rule::DataLoader, _) => {
-            "The workers of the data loader do not keep up: more of them (num_workers), more batches ahead (prefetch_factor), or cheaper \
-             transforms."
-        }
-        (Rule::Communication, _) => {
-            "Start the communication earlier, so that kernels run beside it. First compare ranks: what a rank waits for others is no \
-             transfer."
-        }
-        (Rule::Allocator, _) => {
-            "Keep sizes from step to step, so that PyTorch's cache can serve them; do not call empty_cache in the step."
-        }
-        _ => return None,
+        (Rule::Sync, "sync_bound") => &["fewer-waits"],
+        (Rule::Copies, "h2d_pageable") if !advises_pinned(facts) => &["pin-loader-memory"],
+        (Rule::DataLoader, _) => &["loader-workers", "loader-capacity"],
+        (Rule::Communication, _) => &["earlier-communication"],
+        (Rule::Allocator, _) => &["steady-sizes"],
+        _ => &[],
+    }
+}
+
+/// What the gates of these remedies ask for.
+fn gate_facts(facts: &Facts<'_>) -> RunFacts {
+    let execution = if facts.has_graphs() {
+        Execution::Graph
+    } else if facts.is_compiled() {
+        Execution::Compiled
+    } else {
+        Execution::Eager
     };
+    RunFacts {
+        execution: Some(execution),
+        // (Every run has a forward pass, and these remedies act on the run as a whole.)
+        phase: Some(Phase::Forward),
+        single_process_loader: Some(facts.loads_in_step()),
+        pinned: Some(false),
+        to_device: Some(true),
+        ..facts.triage.run_facts
+    }
+}
+
+/// What helps against a finding, if the gates of a remedy are open.
+fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
+    let remedy = *applicable(remedies(facts, finding), &gate_facts(facts)).first()?;
     let evidence = finding.evidence.first()?;
     Some(Action {
         rule: finding.rule.id().to_owned(),
         device: finding.device.clone(),
         observation: finding.observation.clone(),
-        action: text.to_owned(),
+        action: remedy.action.to_owned(),
         hypothesis: finding.meaning.clone(),
         bound_ns: finding.bound_ns?,
         bound_pct: 0.0,
         bound_of: Whole::Steps,
         confidence: finding.confidence.min(Confidence::Medium),
-        place: String::new(),
+        place: place(facts, finding),
+        validation: remedy.check.to_owned(),
         check: Place {
             path: evidence.path.clone(),
             what: evidence.what.clone(),
             now: evidence.value.clone(),
         },
     })
+}
+
+/// Where the launching thread is for most of the time in which the device waits for it; empty where no place stands out.
+fn place(facts: &Facts<'_>, finding: &Finding) -> String {
+    if !matches!(finding.rule, Rule::LaunchBound | Rule::HostBound | Rule::DataLoader) {
+        return String::new();
+    }
+    let device = facts.devices().find(|device| Some(device.name) == finding.device.as_deref());
+    device.and_then(|device| Some(device.waits_at()?.name.clone())).unwrap_or_default()
 }
 
 /// Whether a row of the overlap table advises pinned memory already, with gates of its own.
@@ -241,9 +266,10 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             bound_of: Whole::Steps,
             confidence: Confidence::Medium,
             place: row.python_scope.clone().unwrap_or_else(|| row.kernel_name.clone()),
+            validation: "In a new trace, these kernels or copies run beside others.".to_owned(),
             check: Place {
                 path: "overlap".to_owned(),
-                what: "the row of the overlap table".to_owned(),
+                what: "The row of the overlap table".to_owned(),
                 now: row.formal_signal.clone(),
             },
         })
@@ -252,18 +278,19 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
         Some(Action {
             rule: "fuse".to_owned(),
             device: Some(row.device.clone()),
-            observation: row.rationale.clone(),
+            observation: row.what.clone(),
             action: Some(row.action.clone()).filter(|action| !action.is_empty())?,
-            hypothesis: String::new(),
+            hypothesis: row.estimate.clone(),
             bound_ns: row.savings_bound_ns?,
             bound_pct: 0.0,
             bound_of: Whole::Steps,
             confidence: Confidence::Medium,
             place: row.current_location.clone(),
+            validation: row.check.clone(),
             check: Place {
                 path: "fuse".to_owned(),
-                what: row.check.clone(),
-                now: format!("{} of kernels concerned", report::units::time(row.related_ns)),
+                what: "GPU time of the kernels concerned".to_owned(),
+                now: report::units::time(row.related_ns),
             },
         })
     });

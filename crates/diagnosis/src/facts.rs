@@ -2,12 +2,15 @@
 
 use host::class::Class;
 use host::gaps::DeviceGaps;
+use host::idle::{IdlePlace, IdlePlaces};
 use host::links::{DeviceId, GpuSide};
+use host::slices::is_step;
 use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
+use report::units::time;
 use timeline::intervals::{Interval, both, holds, length, union, without};
 use trace::{Details, Trace};
-use triage::{Framework, TriageReport, WallPart, WallRow};
+use triage::{TriageReport, WallPart, WallRow};
 
 use crate::iterations::{Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
@@ -21,6 +24,13 @@ const COLD_SHARE: f64 = 0.3;
 const LONG_QUEUE_NS: i64 = 1_000_000;
 /// From this share of the window on, such waits make the busy share meaningless.
 const MISSING_SHARE: f64 = 0.2;
+
+/// Places on the launching threads from this share of the waiting on are named.
+const PLACE_SHARE: f64 = 0.1;
+/// From this share on, one place is where it waits.
+const MAIN_SHARE: f64 = 1.0 / 3.0;
+/// Places that a sentence names.
+const PLACES: usize = 3;
 
 /// A run, with every figure that a rule reads.
 pub struct Facts<'a> {
@@ -96,6 +106,16 @@ impl<'a> Facts<'a> {
         self.iterations.as_ref().map(|of| (of.n_cold(), of.list.len()))
     }
 
+    /// What shares of the wall time are of: "the steps".
+    #[must_use]
+    pub fn whole(&self) -> &'static str {
+        match (self.left_out(), self.wall.first()) {
+            (Some(_), _) => "the warm iterations",
+            (None, Some(row)) if !row.of_steps => "its span",
+            _ => "the steps",
+        }
+    }
+
     /// The devices of the file with their figures.
     pub fn devices(&self) -> impl Iterator<Item = Device<'_>> {
         (0..).zip(&self.gpu.devices).filter_map(|(id, name)| {
@@ -153,12 +173,6 @@ impl<'a> Facts<'a> {
         self.host.verdicts.devices.values().any(|device| device.graphs.kernels_in_graphs > 0)
     }
 
-    /// Whether a serving engine runs the model, which has settings of its own for graphs.
-    #[must_use]
-    pub fn is_engine(&self) -> bool {
-        matches!(self.triage.framework.framework, Framework::Vllm | Framework::Sglang)
-    }
-
     /// Whether the data loader loads in the step itself, without workers.
     #[must_use]
     pub fn loads_in_step(&self) -> bool {
@@ -180,6 +194,12 @@ pub struct Device<'f> {
 }
 
 impl Device<'_> {
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> DeviceId {
+        self.id
+    }
+
     /// `Device 2`; `The GPU` where there is one.
     #[must_use]
     pub fn title(&self) -> String {
@@ -241,6 +261,57 @@ impl Device<'_> {
         let parts = [WallPart::Launch, WallPart::HostCompute];
         let rows = parts.into_iter().filter_map(|part| self.wall(part));
         rows.fold((0, 0.0), |(ns, pct), row| (ns + row.total_ns, pct + row.share_pct))
+    }
+
+    /// The place on the launching threads at which it waits most, if that has a part of the waiting worth naming: a line of
+    /// Python, or without such an op.
+    #[must_use]
+    pub fn waits_at(&self) -> Option<&IdlePlace> {
+        let all = self.facts.host.idle_places.get(self.name)?.host_ns;
+        let first = self.waits_at_each().next();
+        first.filter(|place| place.total_ns as f64 >= MAIN_SHARE * all as f64)
+    }
+
+    /// The same for every place worth naming, the most first.
+    fn waits_at_each(&self) -> impl Iterator<Item = &IdlePlace> {
+        let waits = self.facts.host.idle_places.get(self.name);
+        let places = waits.map_or(&[][..], |waits| match waits.lines.is_empty() {
+            true => &waits.ops,
+            false => &waits.lines,
+        });
+        let all = waits.map_or(0, |waits| waits.host_ns);
+        // (Old profilers record steps and the data loader as ops: they say no more than the bar.)
+        let says = |place: &&IdlePlace| !is_step(&place.name) && !place.name.contains("DataLoader");
+        places
+            .iter()
+            .filter(says)
+            .filter(move |place| place.total_ns as f64 >= PLACE_SHARE * all as f64)
+    }
+
+    /// Where the launching thread is while it waits, in a sentence; empty where no place stands out.
+    #[must_use]
+    pub fn where_it_waits(&self) -> String {
+        let of = |place: &IdlePlace| {
+            let inside = match place.inside.as_str() {
+                "" => String::new(),
+                inside => format!(", mostly in {inside}"),
+            };
+            format!("{} ({}{inside})", place.name, time(place.total_ns))
+        };
+        let named: Vec<String> = self.waits_at_each().take(PLACES).map(of).collect();
+        let waits: Option<&IdlePlaces> = self.facts.host.idle_places.get(self.name);
+        match (named.is_empty(), waits) {
+            (false, Some(waits)) => format!(
+                "Of the {} in which it waits for the CPU, the launching thread is in {}.",
+                time(waits.host_ns),
+                named.join(", ")
+            ),
+            _ if self.facts.host.python.n == 0 && waits.is_some_and(|waits| waits.host_ns > 0) => {
+                "Which lines of Python keep it waiting, a recording with with_stack=True tells."
+                    .to_owned()
+            }
+            _ => String::new(),
+        }
     }
 
     /// Communication that no other kernel hides, and the span of the device.

@@ -162,6 +162,14 @@ impl Finding {
         }
     }
 
+    /// Whether it is a figure of the run that other findings build on, not a cost: nothing would go away.
+    #[must_use]
+    pub fn is_baseline(&self) -> bool {
+        let is_cost = self.bound_ns.is_some() || self.level < Level::Low;
+        let is_known = self.confidence == Confidence::High;
+        is_known && (self.rule == Rule::Busy || !is_cost)
+    }
+
     /// With a level.
     #[must_use]
     pub fn level(self, level: Level) -> Self {

@@ -32,11 +32,7 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct))?;
     let several = wall.iter().any(|row| row.device != most.device);
     let gpu = if several { format!("GPU {}", most.device) } else { "The GPU".to_owned() };
-    let whole = match facts.left_out() {
-        Some(_) => "the warm iterations",
-        None if most.of_steps => "the steps",
-        None => "its span",
-    };
+    let whole = facts.whole();
     if most.share_pct < LEAST_PCT {
         let computes =
             wall.iter().find(|row| row.device == most.device && row.part == WallPart::Compute)?;
@@ -72,10 +68,29 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         text.push_str(&outside(facts, &most.device));
     }
     let of_cpu = matches!(most.part, WallPart::Launch | WallPart::HostCompute);
+    if left_out.is_empty() {
+        text.push_str(&at_line(facts, most));
+    }
     if of_cpu && of(Rule::Profiler, "inflated").is_some() {
         text.push_str(" Recording Python stacks makes the CPU's part longer.");
     }
     Some(text)
+}
+
+/// Where the launching thread is for most of the largest part, where that is one place.
+fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
+    let of_cpu =
+        [WallPart::Launch, WallPart::HostCompute, WallPart::DataLoading].contains(&most.part);
+    let one = facts.gpu.devices.len() == 1;
+    let device = facts.devices().find(|device| one || device.name == most.device);
+    match device.as_ref().and_then(crate::facts::Device::waits_at) {
+        Some(place) if of_cpu && place.total_ns.saturating_mul(3) >= most.total_ns => format!(
+            " For {} of the time in which it waits for the CPU, the launching thread is in {}.",
+            time(place.total_ns),
+            place.name
+        ),
+        _ => String::new(),
+    }
 }
 
 /// That cold iterations are left out; empty where none are.

@@ -71,8 +71,8 @@ impl Row for Action {
             key: "observation",
             title: "Because",
             unit: Unit::Text,
-            help: "What the file shows.",
-            cell: |row| row.observation.as_str().into(),
+            help: "What the file shows, and what the bound rests on.",
+            cell: |row| Cell::Text(row.reason().into()),
         },
         Column {
             key: "place",
@@ -86,7 +86,7 @@ impl Row for Action {
             title: "How to check",
             unit: Unit::Text,
             help: "What to read again after the change.",
-            cell: |row| Cell::Text(row.check.sentence().into()),
+            cell: |row| Cell::Text(row.how_to_check().into()),
         },
     ];
 }
@@ -112,8 +112,14 @@ impl Diagnosis {
         let table = Table::of("actions", "Actions", &self.actions)
             .when_empty("No action saves 1% of the recording.");
         actions.tables.push(table.preview(10));
+        let (facts, found): (Vec<Finding>, Vec<Finding>) =
+            self.findings.iter().cloned().partition(Finding::is_baseline);
         let mut findings = Section::new("diagnosis", "Findings");
-        findings.tables.push(Table::of("findings", "Findings", &self.findings));
+        findings
+            .tables
+            .push(Table::of("findings", "Findings", &found).when_empty("No rule found a cost."));
+        let facts = Table::of("baseline", "What was recorded, and its figures", &facts);
+        findings.tables.push(facts.without("bound_ns").without("confidence"));
         let iterations = self.iterations.as_ref().map(Iterations::section);
         let modules = self.modules.as_ref().map(ModuleTree::section);
         [wall, actions, findings].into_iter().chain(iterations).chain(modules).collect()

@@ -72,7 +72,7 @@ fn a_data_loader_between_two_kernels_is_the_first_thing_to_say() {
     assert_eq!(verdicts(&found, "M9"), ["dataloader_bound"]);
     assert!(found.headline.unwrap().starts_with("The GPU waits for the data loader for 81"));
     assert_eq!(found.actions[0].bound_ns, 9_000_000);
-    assert!(found.actions[0].action.contains("num_workers of the DataLoader is 0"));
+    assert!(found.actions[0].action.contains("num_workers of the DataLoader above 0 (it is 0 here)"));
     assert!(verdicts(&with(false), "M9").is_empty());
 }
 
@@ -91,6 +91,67 @@ fn exposed_communication_counts_without_what_runs_beside_it() {
     let finding = found.findings.iter().find(|finding| finding.rule.id() == "M10").unwrap();
     assert_eq!((finding.verdict, finding.bound_ns), ("exposed", Some(100_000)));
     assert!(verdicts(&with(true), "M10").is_empty());
+}
+
+#[test]
+fn equal_collectives_that_differ_tell_how_long_they_wait() {
+    let with = |collectives: bool| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, "gemm", 1, 0, 4_000, 100_000);
+        for n in 0..3 {
+            let at = 104_000 + n * 50_000;
+            let name = "ncclDevKernel_AllReduce_Sum_f32";
+            launch(&mut fixture, name, n + 2, at - 40_000, at, 10_000 * (n + 1));
+        }
+        let trace = fixture.finish();
+        let mut details = Details::default();
+        if collectives {
+            let kernels = (0..trace.len() as trace::Row).filter(|row| trace.name_text(*row).starts_with("nccl"));
+            details.collective_of = kernels.map(|row| (row, 0)).collect();
+        }
+        let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
+        let index = host::HostIndex::of(&trace);
+        let report = host::host(&index, &details);
+        let found = diagnose(&Facts::of(&index, &details, &report, &triaged));
+        found.findings.into_iter().find(|finding| finding.rule.id() == "M10").unwrap().meaning
+    };
+    // 10, 20 and 30 us: above the shortest 10 and 20.
+    let said = with(true);
+    assert!(said.contains("3 of one kind and size take 10.0 µs to 30.0 µs"), "{said}");
+    assert!(said.contains("Above the shortest of each size they take 30.0 µs in all"), "{said}");
+    assert!(with(false).starts_with("Part of it may be waiting"), "sizes that are not recorded");
+}
+
+#[test]
+fn the_line_that_keeps_the_gpu_waiting_is_named_where_one_does() {
+    let with = |line: bool| {
+        let mut fixture = paced(500_000);
+        if line {
+            let frame = slice("python_function", "prepare.py(12): tokenize").on(1, 1);
+            fixture.push(frame.at(10_000, 480_000 * 19));
+        }
+        diagnosis(fixture)
+    };
+    let found = with(true);
+    assert!(found.headline.unwrap().contains("the launching thread is in prepare.py:12 tokenize"));
+    assert_eq!(found.actions[0].place, "prepare.py:12 tokenize");
+    let without = with(false);
+    assert!(!without.headline.unwrap().contains("launching thread"));
+    assert_eq!(without.actions[0].place, "");
+}
+
+#[test]
+fn figures_of_the_run_stand_apart_from_costs() {
+    let sections = diagnosis(paced(50_000)).sections();
+    let section = sections.iter().find(|section| section.id == "diagnosis").unwrap();
+    let rules = |id: &str| -> Vec<String> {
+        let table = section.tables.iter().find(|table| table.id == id).unwrap();
+        table.cells(0).map(|cell| format!("{cell:?}")).collect()
+    };
+    let has = |rows: &[String], rule: &str| rows.iter().any(|row| row.contains(&format!("\"{rule}\"")));
+    let (costs, figures) = (rules("findings"), rules("baseline"));
+    assert!(has(&costs, "M2") && !has(&figures, "M2"), "{costs:?} {figures:?}");
+    assert!(has(&figures, "M1") && has(&figures, "M17"), "{figures:?}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Copies: ops that copy, what each `aten::copy_` was for, and copies on the GPU by kind.
 
+mod sections;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -7,9 +9,12 @@ use serde_json::Value;
 use timeline::intervals::{Interval, both, length, touching, union};
 use trace::Details;
 
+use crate::lines::Lines;
 use crate::links::{GpuSide, GpuSlice};
 use crate::ops::Ops;
-use crate::slices::{HostSlice, Slices};
+use crate::slices::{HostSlice, Slices, is_step};
+
+pub(crate) use sections::section;
 
 /// Ops that copy, in the order of the table.
 pub const COPY_OPS: [&str; 6] =
@@ -43,6 +48,9 @@ pub struct Copies {
     /// `aten::copy_` by what it was for.
     #[serde(rename = "copy__diag")]
     pub copy_diag: BTreeMap<Purpose, PurposeSum>,
+    /// The same copies by where they are made, most GPU time first.
+    #[serde(skip)]
+    pub copy_places: BTreeMap<Purpose, Vec<CopyPlace>>,
     /// `aten::cat` by how it ran.
     pub cat_diag: BTreeMap<&'static str, u64>,
     /// Copies on the GPU by the name of their slices.
@@ -136,6 +144,17 @@ pub struct PurposeSum {
     /// Sum of their durations on the host, in ns.
     pub cpu_ns: i64,
     /// GPU time.
+    pub device_ns: i64,
+}
+
+/// Copies of one purpose that one place makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CopyPlace {
+    /// The line of Python around the op, `path:line function`; where no frame says one, the op that makes the copy.
+    pub place: String,
+    /// Ops.
+    pub count: u64,
+    /// GPU time, in ns.
     pub device_ns: i64,
 }
 
@@ -237,12 +256,18 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
         })
     };
     let mut copy_diag: BTreeMap<Purpose, PurposeSum> = BTreeMap::new();
+    let mut made: Vec<Made> = Vec::new();
     for at in of_name(COPY_OPS[0]) {
         let own = work.of_op(at);
-        let sum = copy_diag.entry(purpose(slices, details, &all[at], own)).or_default();
+        let purpose = purpose(slices, details, &all[at], own);
+        let device_ns = own.iter().map(|one| one.slice.dur_ns()).sum::<i64>();
+        let sum = copy_diag.entry(purpose).or_default();
         sum.count += 1;
         sum.cpu_ns += all[at].dur_ns();
-        sum.device_ns += own.iter().map(|one| one.slice.dur_ns()).sum::<i64>();
+        sum.device_ns += device_ns;
+        if device_ns > 0 {
+            made.push(Made { at, purpose, device_ns });
+        }
     }
     let mut cat_diag = BTreeMap::new();
     for at in of_name(COPY_OPS[5]) {
@@ -265,11 +290,61 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
     Copies {
         ops: COPY_OPS.into_iter().filter_map(copy_op).collect(),
         copy_diag,
+        copy_places: places(slices, made),
         cat_diag,
         memcpy_kinds: kinds(slices, gpu, details),
         memset: fills(slices, gpu),
         item_family: READING_OPS.into_iter().filter_map(reads).collect(),
     }
+}
+
+/// A copy with GPU work.
+struct Made {
+    /// Number of the op.
+    at: usize,
+    purpose: Purpose,
+    device_ns: i64,
+}
+
+/// Where copies are made.
+fn places(slices: &Slices<'_>, mut made: Vec<Made>) -> BTreeMap<Purpose, Vec<CopyPlace>> {
+    let ops = &slices.ops;
+    let mut lines = Lines::of(slices.trace);
+    let thread = |one: &Made| slices.thread(ops.slices[one.at].row);
+    trace::sort_by_key(&mut made, |one| (thread(one), ops.slices[one.at].start_ns));
+    let mut sums: BTreeMap<(Purpose, String), (u64, i64)> = BTreeMap::new();
+    for of_thread in made.chunk_by(|a, b| thread(a) == thread(b)) {
+        let Some(first) = of_thread.first() else { continue };
+        let instants = of_thread.iter().map(|one| ops.slices[one.at].start_ns);
+        let frames = slices.frames.innermost(thread(first), instants);
+        for (one, frame) in of_thread.iter().zip(frames) {
+            let line = frame.and_then(|frame| lines.best(&slices.frames, frame));
+            let place = line.map_or_else(|| caller(slices, one.at), |line| lines.shown(line));
+            let sum = sums.entry((one.purpose, place)).or_default();
+            *sum = (sum.0 + 1, sum.1 + one.device_ns);
+        }
+    }
+    let mut found: BTreeMap<Purpose, Vec<CopyPlace>> = BTreeMap::new();
+    for ((purpose, place), (count, device_ns)) in sums {
+        found.entry(purpose).or_default().push(CopyPlace { place, count, device_ns });
+    }
+    for places in found.values_mut() {
+        trace::sort_by(places, |a, b| b.device_ns.cmp(&a.device_ns));
+    }
+    found
+}
+
+/// The op around a copy that is no copy itself; where all of them are, the outermost.
+fn caller(slices: &Slices<'_>, at: usize) -> String {
+    let name = |at: usize| slices.name(&slices.ops.slices[at]);
+    let outermost = || {
+        let copies = slices.ops.chain(at).map(name).take_while(|name| COPY_OPS.contains(name));
+        copies.last().unwrap_or_default()
+    };
+    let mut around = slices.ops.chain(at).map(name);
+    // (Profilers before 1.10 record steps as ops.)
+    let says = |name: &&str| !COPY_OPS.contains(name) && !is_step(name);
+    around.find(says).unwrap_or_else(outermost).to_owned()
 }
 
 fn reads(slices: &Slices<'_>, work: &OpWork<'_>, ops: &[usize]) -> Reads {

@@ -7,10 +7,11 @@ use trace::{Details, Flags, Phase, Trace, each_row};
 
 use crate::calls::{self, Calls};
 use crate::class::Class;
-use crate::copies::{self, Copies};
+use crate::copies::{self, Copies, CopyPlace, Purpose};
 use crate::flops::{self, Flops};
 use crate::frames::{self, Frames, Ids};
 use crate::gaps::{self, DeviceGaps};
+use crate::idle::{self, IdlePlaces};
 use crate::key_averages::{self, Average};
 use crate::links::GpuSide;
 use crate::memory::{self, MemoryRow};
@@ -47,6 +48,8 @@ pub struct HostReport {
     pub runtime: Calls,
     /// Gaps by device.
     pub gaps: BTreeMap<String, DeviceGaps>,
+    /// Where the launching threads were while each device waited for them.
+    pub idle_places: BTreeMap<String, IdlePlaces>,
     /// Floating point operations.
     pub flops: Flops,
     /// Their rates against the peaks of the device.
@@ -59,6 +62,8 @@ pub struct HostReport {
     pub modules: Modules,
     /// Copies.
     pub copies: Copies,
+    /// `aten::copy_` by what it was for and by where it is made, most GPU time first.
+    pub copy_places: BTreeMap<Purpose, Vec<CopyPlace>>,
     /// Memory.
     pub memory: Vec<MemoryRow>,
     /// What the rules of the diagnosis read.
@@ -134,6 +139,7 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
         let counts = trace.phase(row) == Phase::Complete && flags.has(Flags::HAS_TS);
         sub_ns += u64::from(counts && flags.has(Flags::SUB_NS));
     });
+    let mut copies = copies::copies(slices, gpu, details, &cpu_ops);
     HostReport {
         n_x: slices.all.len(),
         by_cat: threads::by_category(slices),
@@ -144,12 +150,14 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
         steps: steps::steps(slices, gpu),
         runtime: calls::calls(slices, gpu),
         gaps: gaps::gaps(slices, gpu),
+        idle_places: idle::idle_places(slices, gpu),
         flops: flops::flops(slices, details, &of_each),
         rates: rates::rates(slices, gpu, details, &of_each),
         misaligned: misaligned::misaligned(slices, gpu, details, &of_each),
         traffic: traffic::traffic(slices, gpu, details, &of_each),
         modules: modules::modules(slices, gpu, &ids),
-        copies: copies::copies(slices, gpu, details, &cpu_ops),
+        copy_places: std::mem::take(&mut copies.copy_places),
+        copies,
         memory: memory::memory(trace, details),
         verdicts: verdicts::verdicts(slices, gpu),
         key_averages: key_averages::key_averages(slices, details),

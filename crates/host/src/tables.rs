@@ -5,7 +5,6 @@ use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
 use crate::calls::CallRow;
-use crate::copies::{CopyKind, Purpose};
 use crate::flops::FlopsRow;
 use crate::frames::FrameRow;
 use crate::modules::ModuleRow;
@@ -13,7 +12,7 @@ use crate::report::HostReport;
 use crate::threads::ThreadRow;
 
 /// Rows that a Markdown document prints of a table.
-const PREVIEW: u32 = 25;
+pub(crate) const PREVIEW: u32 = 25;
 
 macro_rules! columns {
     ($($key:ident $title:literal $unit:ident $help:literal $cell:expr;)*) => {
@@ -26,9 +25,10 @@ macro_rules! columns {
         },)*]
     };
 }
+pub(crate) use columns;
 
 /// The cell of a value that may be missing.
-fn or_missing<'a, T>(value: Option<T>, cell: impl Fn(T) -> Cell<'a>) -> Cell<'a> {
+pub(crate) fn or_missing<'a, T>(value: Option<T>, cell: impl Fn(T) -> Cell<'a>) -> Cell<'a> {
     value.map_or_else(|| Cell::Missing { reason: "not recorded".into() }, cell)
 }
 
@@ -172,65 +172,6 @@ impl Row for FlopsTableRow {
     };
 }
 
-/// Copies of one kind, as the page shows them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CopyTableRow {
-    /// Name of the slices.
-    pub kind: String,
-    /// Slices.
-    pub count: u64,
-    /// Sum of their bytes, where recorded.
-    pub bytes: Option<u64>,
-    /// Sum of durations, in ns.
-    pub time_ns: i64,
-    /// Time in which no kernel ran on the same device.
-    pub exposed_ns: i64,
-}
-
-impl CopyTableRow {
-    fn of(kind: &CopyKind) -> Self {
-        Self {
-            kind: kind.kind.clone(),
-            count: kind.count,
-            bytes: (kind.n_bytes > 0).then_some(kind.bytes.max(0) as u64),
-            time_ns: kind.time_ns,
-            exposed_ns: kind.exposed_ns,
-        }
-    }
-}
-
-impl Row for CopyTableRow {
-    const COLUMNS: &'static [Column<Self>] = columns! {
-        kind "Copy" Text "Kind of copy on the GPU, as recorded." |row| row.kind.as_str().into();
-        count "Copies" Count "Copies." |row| Cell::Count(row.count);
-        bytes "Bytes" Bytes "Sum of the copied bytes." |row| or_missing(row.bytes, Cell::Bytes);
-        time_ns "Time" Time "Sum of the durations." |row| Cell::Ns(row.time_ns);
-        exposed_ns "Exposed" Time "Time in which no kernel ran on the same device." |row| Cell::Ns(row.exposed_ns);
-    };
-}
-
-/// What copies of one purpose took.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PurposeRow {
-    /// Purpose.
-    pub purpose: Purpose,
-    /// Ops.
-    pub count: u64,
-    /// Sum of durations on the host, in ns.
-    pub cpu_ns: i64,
-    /// GPU time.
-    pub device_ns: i64,
-}
-
-impl Row for PurposeRow {
-    const COLUMNS: &'static [Column<Self>] = columns! {
-        purpose "aten::copy_ for" Text "What the copy is for, from the GPU's copy or from types, sizes and strides." |row| row.purpose.title().into();
-        count "Calls" Count "Calls of aten::copy_." |row| Cell::Count(row.count);
-        cpu_ns "CPU" Time "Sum of the durations on the CPU." |row| Cell::Ns(row.cpu_ns);
-        device_ns "GPU" Time "GPU time." |row| Cell::Ns(row.device_ns);
-    };
-}
-
 /// One long gap, as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GapRow {
@@ -244,6 +185,8 @@ pub struct GapRow {
     pub queued_ns: Option<i64>,
     /// What the launching thread did at the end of the part before.
     pub host: Option<String>,
+    /// What it did in the middle of the gap.
+    pub middle: Option<String>,
     /// The call that launched what ends the gap.
     pub launch: Option<String>,
     /// The GPU slice that ends the gap.
@@ -257,6 +200,7 @@ impl Row for GapRow {
         dur_ns "Length" Time "Time in which the device stood still." |row| Cell::Ns(row.dur_ns);
         queued_ns "Queued" Time "The part in which the next kernel or copy had already been launched." |row| or_missing(row.queued_ns, Cell::Ns);
         host "CPU before the launch" Path "The innermost op, Python function or call on the launching thread when the launch was over." |row| or_missing(row.host.as_deref(), Into::into);
+        middle "CPU in the middle" Path "The innermost op, Python function or call on the launching thread in the middle of the gap." |row| or_missing(row.middle.as_deref(), Into::into);
         launch "Launched by" Name "The call that launched what ends the gap." |row| or_missing(row.launch.as_deref(), Into::into);
         next "Ended by" Name "The GPU slice that ends the gap." |row| or_missing(row.next.as_deref(), Into::into);
     };
@@ -294,7 +238,7 @@ impl HostReport {
             self.frames_section(),
             self.modules_section(),
             self.flops_section(),
-            self.copies_section(),
+            crate::copies::section(self),
             self.memory_section(),
         ]
     }
@@ -416,6 +360,7 @@ impl HostReport {
                 dur_ns: gap.dur_ns,
                 queued_ns: gap.launched.as_ref().map(|launch| launch.queued_ns),
                 host: gap.host_at_t_star.as_ref().map(|host| host.name.clone()),
+                middle: gap.host_at_mid.as_ref().map(|host| host.name.clone()),
                 launch: gap.launch.clone(),
                 next: gap.next.clone(),
             }));
@@ -423,6 +368,7 @@ impl HostReport {
         let table = Table::of("gaps", "The ten longest gaps of each device", &rows)
             .when_empty("No device stands still between two GPU slices.");
         section.tables.push(table.preview(PREVIEW));
+        crate::idle::add(self, &mut section);
         section
     }
 
@@ -484,31 +430,6 @@ impl HostReport {
         self.rates.add_to(&mut section);
         crate::misaligned::add_to(&self.misaligned, &mut section);
         self.traffic.add_to(&mut section);
-        section
-    }
-
-    fn copies_section(&self) -> Section {
-        let mut section = Section::new("copies", "Copies");
-        let rows: Vec<CopyTableRow> =
-            self.copies.memcpy_kinds.iter().map(CopyTableRow::of).collect();
-        let kinds = Table::of("copy_kinds", "Copies on the GPU", &rows)
-            .without_missing(&["bytes"])
-            .when_empty("The file has no copies on a GPU.");
-        section.tables.push(kinds.preview(PREVIEW));
-        let rows: Vec<PurposeRow> = self
-            .copies
-            .copy_diag
-            .iter()
-            .map(|(purpose, sum)| PurposeRow {
-                purpose: *purpose,
-                count: sum.count,
-                cpu_ns: sum.cpu_ns,
-                device_ns: sum.device_ns,
-            })
-            .collect();
-        let purposes = Table::of("copy_purposes", "What aten::copy_ is for", &rows)
-            .when_empty("The file has no aten::copy_.");
-        section.tables.push(purposes.preview(PREVIEW));
         section
     }
 

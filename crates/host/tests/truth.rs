@@ -71,6 +71,30 @@ fn without_labels(mut truth: Value) -> Value {
     truth
 }
 
+fn sum(rows: &Value, key: &str) -> i64 {
+    rows.as_array().unwrap().iter().map(|row| row[key].as_i64().unwrap()).sum()
+}
+
+/// What the launching threads did adds up to the time in which the device waited for them: that of the gaps, and the edges of
+/// the steps.
+fn places_add_up(stem: &str, idle: &Value, gaps: &Value) {
+    for (device, places) in idle.as_object().unwrap() {
+        let ns = |key: &str| places[key].as_i64().unwrap();
+        let lines = sum(&places["lines"], "total_ns") + ns("outside_lines_ns");
+        let ops = sum(&places["ops"], "total_ns") + ns("outside_ops_ns");
+        assert_eq!((lines, ops), (ns("host_ns"), ns("host_ns")), "{stem}, device {device}");
+        assert!(ns("host_ns") >= gaps[device]["all"]["host_ns"].as_i64().unwrap(), "{stem}");
+    }
+}
+
+/// The places of each purpose add up to its GPU time.
+fn copies_add_up(stem: &str, places: &Value, by_purpose: &Value) {
+    for (purpose, of) in by_purpose.as_object().unwrap() {
+        let ns = places.get(purpose).map_or(0, |places| sum(places, "device_ns"));
+        assert_eq!(ns, of["device_ns"].as_i64().unwrap(), "{stem}, {purpose}");
+    }
+}
+
 #[test]
 fn every_figure_is_that_of_the_reference() {
     let Some(folder) = testkit::shared("corpus/truth") else { return };
@@ -92,6 +116,10 @@ fn every_figure_is_that_of_the_reference() {
         found.as_object_mut().unwrap().remove("key_averages");
         found.as_object_mut().unwrap().remove("traffic");
         found.as_object_mut().unwrap().remove("misaligned");
+        let idle = found.as_object_mut().unwrap().remove("idle_places").unwrap();
+        places_add_up(stem, &idle, &found["gaps"]);
+        let places = found.as_object_mut().unwrap().remove("copy_places").unwrap();
+        copies_add_up(stem, &places, &found["copies"]["copy__diag"]);
         let rates = found.as_object_mut().unwrap().remove("rates").unwrap();
         let rows = rates["rows"].as_array().unwrap().iter();
         let sums = rows.fold((0, 0), |(flops, ns), row| {

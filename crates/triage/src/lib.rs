@@ -215,8 +215,14 @@ pub fn triage_kept(
     takeaways.extend(analysis::other_work(trace));
     let counted = !options.slices.without_before_window;
     let before_window = BeforeWindowSum::of(&before.summary, counted);
-    let report =
-        tables.report(Run { coverage, before_window, takeaways, arch, framework: asked.framework });
+    let report = tables.report(Run {
+        coverage,
+        before_window,
+        takeaways,
+        arch,
+        framework: asked.framework,
+        facts: asked.run.facts,
+    });
     (report, slices)
 }
 

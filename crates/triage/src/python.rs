@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use catalog::python::{FrameRank, Roots, frame};
+use catalog::python::{FrameRank, Roots, frame, frame_parts};
 use trace::{BuildIdHasher, Flags, Phase, Row, StringId, Trace, TrackId};
 
 use super::nest::{DEPTH, Nest};
@@ -153,20 +153,13 @@ fn module_class(name: &str) -> Option<&str> {
 #[inline(never)]
 fn roots(trace: &Trace) -> Roots {
     let texts = (0..trace.strings.len() as u32).map(|id| trace.strings.get(StringId(id)));
-    Roots::of(texts.filter(|text| text.starts_with('/')).filter_map(|text| Some(split(text)?.0)))
-}
-
-/// The path, line and function of a frame's name.
-fn split(name: &str) -> Option<(&str, u32, &str)> {
-    let (place, function) = name.split_once("): ")?;
-    let (path, line) = place.rsplit_once('(')?;
-    Some((path, line.parse().ok()?, function))
+    Roots::of_frames(texts)
 }
 
 /// `path(line): function`; modules (`nn.Module: Linear_3`) and built-ins are no lines.
 #[inline(never)]
 fn parse(roots: &Roots, name: &str) -> Option<(Location, FrameRank)> {
-    let (full_path, line, function) = split(name)?;
+    let (full_path, line, function) = frame_parts(name)?;
     let (path, rank) = frame(roots, full_path, function);
     let full_path = (path != full_path).then(|| full_path.to_owned());
     Some((Location { path, full_path, line, function: function.to_owned() }, rank))

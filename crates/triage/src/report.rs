@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use catalog::remedies::RunFacts;
 use report::{Section, Table, units};
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +56,8 @@ pub struct TriageReport {
     pub arch: ObservedArch,
     /// The framework that ran.
     pub framework: FrameworkVote,
+    /// What gates of advice ask for of the whole run.
+    pub run_facts: RunFacts,
 }
 
 /// GPU slices that were launched before the window.
@@ -384,6 +387,7 @@ impl TriageReport {
             takeaways,
             arch: _,
             framework: _,
+            run_facts: _,
         } = self;
         let several = self.devices().len() > 1;
         let table_of = |table: Table| if several { table } else { table.without("device") };

@@ -8,6 +8,7 @@ use crate::overlap::{Concurrency, OverlapRow};
 use crate::report::{BeforeWindowSum, Coverage, TriageReport};
 use crate::stages::StageRow;
 use crate::wall_time::{WallRow, WallTimes};
+use catalog::remedies::RunFacts;
 
 /// The tables of one device. What runs on one device neither hides what runs on another nor stands next to it.
 #[derive(Default)]
@@ -64,7 +65,7 @@ impl DeviceTables {
 
     /// The report of these tables and of what holds for the whole run.
     pub(crate) fn report(self, run: Run) -> TriageReport {
-        let Run { coverage, before_window, takeaways, arch, framework } = run;
+        let Run { coverage, before_window, takeaways, arch, framework, facts } = run;
         TriageReport {
             wall: self.wall,
             wall_times: self.wall_times,
@@ -82,6 +83,7 @@ impl DeviceTables {
             takeaways,
             arch,
             framework,
+            run_facts: facts,
         }
     }
 }
@@ -93,4 +95,5 @@ pub(crate) struct Run {
     pub(crate) takeaways: Vec<String>,
     pub(crate) arch: ObservedArch,
     pub(crate) framework: FrameworkVote,
+    pub(crate) facts: RunFacts,
 }

@@ -58,6 +58,13 @@ pub struct Roots {
 }
 
 impl Roots {
+    /// Finds them among the names of a trace; those that are no frames are passed over.
+    #[must_use]
+    pub fn of_frames<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let absolute = names.filter(|name| name.starts_with('/'));
+        Self::of(absolute.filter_map(|name| Some(super::frame_parts(name)?.0)))
+    }
+
     /// The roots of a program with frames in files of these paths.
     #[must_use]
     pub fn of<'a>(paths: impl Iterator<Item = &'a str>) -> Self {

@@ -556,6 +556,74 @@ pub const REMEDIES: &[Remedy] = &[
         gates: Gates { single_process_loader: Some(true), ..OPEN },
     },
     Remedy {
+        id: "loader-capacity",
+        what: "more workers of the DataLoader",
+        action: "The workers of the data loader do not keep up: more of them (num_workers), more batches ahead (prefetch_factor), or \
+                 cheaper transforms.",
+        why: "The workers load beside the step, but a step takes less time than they need for a batch.",
+        check: "In a new trace, the GPU waits less for the data loader.",
+        gates: Gates { single_process_loader: Some(false), ..OPEN },
+    },
+    Remedy {
+        id: "pin-loader-memory",
+        what: "pinned memory",
+        action: "Copy from pinned memory: pin_memory=True in the DataLoader and .to(device, non_blocking=True).",
+        why: "A copy from pageable memory blocks the CPU.",
+        check: "In a new trace, the copies are named \"Pinned -> Device\".",
+        gates: Gates { pinned: Some(false), to_device: Some(true), ..OPEN },
+    },
+    Remedy {
+        id: "earlier-launches",
+        what: "less work on the CPU before launches",
+        action: "Shorten what the CPU does before these launches: move it out of the step, into another process, or launch ahead of \
+                 it.",
+        why: "The GPU has nothing to do until the next launch.",
+        check: "In a new trace, the GPU waits less for the CPU.",
+        gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
+    },
+    Remedy {
+        id: "larger-graphs",
+        what: "more of the step in graphs",
+        action: "Graphs run already: shorten what the CPU does between them, or put more of the step into them.",
+        why: "Between graphs the GPU waits for the CPU.",
+        check: "In a new trace, the GPU waits less for the CPU.",
+        gates: Gates { executions: &[Execution::Graph], ..OPEN },
+    },
+    Remedy {
+        id: "fewer-launches",
+        what: "more work for each launch",
+        action: "Give each launch more work: a larger batch, or fused ops.",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, kernels take longer on average and the GPU's busy share is higher.",
+        gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
+    },
+    Remedy {
+        id: "fewer-waits",
+        what: "no values read in the step",
+        action: "Remove the waits: keep values on the GPU, read them once every few steps, or copy them with non_blocking=True and \
+                 use them a step later.",
+        why: "After each wait the GPU has nothing to do until the CPU has launched again.",
+        check: "In a new trace, the GPU stands still for less time while the CPU waits for it.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
+        id: "steady-sizes",
+        what: "equal sizes from step to step",
+        action: "Keep sizes from step to step, so that PyTorch's cache can serve them; do not call empty_cache in the step.",
+        why: "Calls that allocate or free memory of the driver block the CPU, and freeing waits for the GPU.",
+        check: "In a new trace, no step allocates or frees memory of the driver.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
+        id: "earlier-communication",
+        what: "communication beside compute",
+        action: "Start the communication earlier, so that kernels run beside it. First compare ranks: what a rank waits for others \
+                 is no transfer.",
+        why: "A collective needs few compute units, so that compute can run at the same time.",
+        check: "In a new trace, the exposed time of communication is shorter.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
         id: "cuda-graph",
         what: "CUDA graphs or torch.compile(mode=\"reduce-overhead\")",
         action: "Use CUDA graphs or torch.compile(mode=\"reduce-overhead\"), so that one launch starts many kernels.",
@@ -612,6 +680,33 @@ pub const REMEDIES: &[Remedy] = &[
             stacks: &[Stack::Sglang],
             runs: INFERENCE,
             executions: &[Execution::Eager],
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "vllm-batch-graph",
+        what: "graphs of vLLM for this batch",
+        action: "Let vLLM run this batch as a graph or compiled: check enforce_eager, the compilation mode and the batch sizes that it \
+                 captures.",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, graph launches start the kernels and the GPU's busy share is higher.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: &[Stack::Vllm],
+            executions: &[Execution::Eager, Execution::Compiled],
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "sglang-batch-graph",
+        what: "graphs of SGLang for this batch",
+        action: "Let SGLang run this batch as a graph: check disable_cuda_graph and the batch sizes that it captures.",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, graph launches start the kernels and the GPU's busy share is higher.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: &[Stack::Sglang],
+            executions: &[Execution::Eager, Execution::Compiled],
             ..OPEN
         },
     },

@@ -216,11 +216,33 @@ fn copies() {
 
 #[test]
 fn loader() {
-    let workers = ["loader-workers"];
+    let workers = ["loader-workers", "loader-capacity"];
     let with = |single_process_loader| RunFacts { single_process_loader, ..TRAINING };
-    assert_eq!(ids(&workers, &with(Some(true))), workers);
-    assert!(ids(&workers, &with(Some(false))).is_empty(), "it has workers already");
+    assert_eq!(ids(&workers, &with(Some(true))), ["loader-workers"]);
+    assert_eq!(ids(&workers, &with(Some(false))), ["loader-capacity"], "it has workers already");
     assert!(ids(&workers, &with(None)).is_empty());
+}
+
+#[test]
+fn launches() {
+    let all = [
+        "larger-graphs",
+        "cuda-graph",
+        "hip-graph",
+        "vllm-batch-graph",
+        "sglang-batch-graph",
+        "fewer-launches",
+    ];
+    let with = |execution| RunFacts { execution: Some(execution), ..TRAINING };
+    assert_eq!(ids(&all, &with(Execution::Graph)), ["larger-graphs"]);
+    assert_eq!(ids(&all, &with(Execution::Eager)), ["cuda-graph", "fewer-launches"]);
+    let rocm = RunFacts { platform: Platform::Rocm, ..with(Execution::Compiled) };
+    assert_eq!(ids(&all, &rocm), ["hip-graph", "fewer-launches"]);
+    let served = RunFacts { execution: Some(Execution::Eager), ..VLLM };
+    assert_eq!(ids(&all, &served), ["vllm-batch-graph", "fewer-launches"]);
+    let sglang = RunFacts { stack: Some(Stack::Sglang), ..served };
+    assert_eq!(ids(&all, &sglang), ["sglang-batch-graph", "fewer-launches"]);
+    assert!(ids(&all, &RunFacts { execution: None, ..TRAINING }).is_empty());
 }
 
 #[test]

@@ -1,11 +1,19 @@
-//! M10: communication that no other kernel of the device hides.
+//! M10: communication that no other kernel of the device hides, and how far equal collectives differ.
 
-use report::units::{percent, time};
+use std::collections::BTreeMap;
 
+use report::units::{count, percent, time};
+use trace::StringId;
+
+use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
 /// From this share of the device's span on.
 const LEAST_SHARE: f64 = 0.05;
+/// Equal collectives from which their shortest is a measure.
+const FEWEST: usize = 3;
+/// Of the exposed time: a smaller difference between equal collectives is not worth a word.
+const LEAST_EXCESS: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts
@@ -23,12 +31,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 time(exposed),
                 percent(100.0 * share)
             );
+            let excess = excess(facts, &device)
+                .filter(|excess| excess.ns as f64 >= LEAST_EXCESS * exposed as f64);
+            let meaning = excess.map_or_else(
+                || "Part of it may be waiting for other ranks: only their traces tell.".to_owned(),
+                |excess| excess.sentence(),
+            );
             Some(
                 Finding::fact(Rule::Communication, "exposed", text)
                     .level(Level::of_share(share))
                     .on(device.name)
                     .bound(exposed)
-                    .means("Part of it may be waiting for other ranks: only their traces tell.")
+                    .means(meaning)
                     .with(
                         format!("verdicts.devices.{}.M10", device.name),
                         "exposed communication",
@@ -37,4 +51,44 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             )
         })
         .collect()
+}
+
+/// How much longer equal collectives take than the shortest of them.
+struct Excess {
+    /// The sum over all sizes.
+    ns: i64,
+    /// Kernels of the group with the most of it, its shortest and its longest.
+    most: (usize, i64, i64),
+}
+
+impl Excess {
+    fn sentence(&self) -> String {
+        let (n, shortest, longest) = self.most;
+        format!(
+            "Equal collectives differ: {} of one kind and size take {} to {}. Above the shortest of each size they take {} in all: \
+             what they wait for other ranks or share a link with. The traces of the other ranks tell which.",
+            count(n as u64),
+            time(shortest),
+            time(longest),
+            time(self.ns)
+        )
+    }
+}
+
+/// Collectives of one kernel, kind, group and size count as equal. `None` where sizes are not recorded.
+fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
+    let mut equal: BTreeMap<(StringId, u32), Vec<i64>> = BTreeMap::new();
+    for one in facts.gpu.on(device.id()).filter(|one| one.is_communication) {
+        let Some(collective) = facts.details.collective(one.slice.row) else { continue };
+        let key = (facts.trace.name(one.slice.row), collective);
+        equal.entry(key).or_default().push(one.slice.dur_ns());
+    }
+    let of_group = |times: &Vec<i64>| {
+        let (shortest, longest) = (*times.iter().min()?, *times.iter().max()?);
+        let ns: i64 = times.iter().map(|ns| ns - shortest).sum();
+        (times.len() >= FEWEST).then_some((ns, (times.len(), shortest, longest)))
+    };
+    let groups: Vec<_> = equal.values().filter_map(of_group).collect();
+    let (_, most) = groups.iter().max_by_key(|(ns, _)| *ns)?;
+    Some(Excess { ns: groups.iter().map(|(ns, _)| ns).sum(), most: *most })
 }

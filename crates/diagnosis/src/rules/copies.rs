@@ -1,8 +1,9 @@
 //! M7: copies are a symptom; what they are for decides what helps.
 
 use host::copies::Purpose;
-use report::units::{count, percent, time};
+use report::units::{count, percent, plural, time};
 
+use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
 /// Copies of less than this share of the busy time are not worth a word.
@@ -19,6 +20,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let share = |ns: i64| ns as f64 / busy as f64;
+    // (Where the GPU waits for launches, a copy costs the CPU's time too.)
+    let starved = facts.devices().filter(Device::is_launch_bound).map(|device| device.late().0);
+    let late = starved.max().unwrap_or_default();
     let copies = &facts.host.copies;
     let mut found = Vec::new();
     for (purpose, sum) in &copies.copy_diag {
@@ -27,16 +31,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             continue;
         }
         let text = format!(
-            "{} aten::copy_ {what}: {} of GPU time ({}).",
+            "{} aten::copy_ {what}: {} of GPU time ({} of the busy time).{}",
             count(sum.count),
             time(sum.device_ns),
-            percent(100.0 * share(sum.device_ns))
+            percent(100.0 * share(sum.device_ns)),
+            places(facts, *purpose, sum.count)
         );
+        let bound = sum.device_ns.saturating_add(sum.cpu_ns.min(late));
         found.push(
             Finding::fact(Rule::Copies, verdict, text)
-                .level(Level::of_share(of_window(sum.device_ns)))
-                .bound(sum.device_ns)
-                .means(meaning)
+                .level(Level::of_share(of_window(bound)))
+                .bound(bound)
+                .means(if of_buckets(facts, *purpose) { BUCKETS } else { meaning })
                 .with("copies.copy__diag", "such copies", count(sum.count)),
         );
     }
@@ -63,15 +69,52 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
+/// What the copies of DistributedDataParallel's reducer are named.
+const REDUCER: &str = "torch.distributed.ddp.reducer";
+/// What helps against them (documentation of `DistributedDataParallel`).
+const BUCKETS: &str = "DistributedDataParallel copies gradients into its buckets and back: gradient_as_bucket_view=True keeps them there.";
+
+/// Whether the reducer of DistributedDataParallel makes the most of them.
+fn of_buckets(facts: &Facts<'_>, purpose: Purpose) -> bool {
+    let places = facts.host.copy_places.get(&purpose);
+    places.and_then(|places| places.first()).is_some_and(|first| first.place.starts_with(REDUCER))
+}
+
+/// Places that a sentence names.
+const PLACES: usize = 2;
+
+/// Where most of them are made.
+fn places(facts: &Facts<'_>, purpose: Purpose, all: u64) -> String {
+    let places = facts.host.copy_places.get(&purpose).map_or(&[][..], Vec::as_slice);
+    let named = places.iter().take(PLACES).map(|place| match place.count {
+        n if n == all => place.place.clone(),
+        n => format!("{} ({})", place.place, count(n)),
+    });
+    let named: Vec<String> = named.collect();
+    match (named.is_empty(), places.len().saturating_sub(PLACES)) {
+        (true, _) => String::new(),
+        (false, 0) => format!(" Made in {}.", named.join(" and ")),
+        (false, more) => {
+            format!(
+                " Made in {} and {}.",
+                named.join(", "),
+                plural(more as u64, "other place", "other places")
+            )
+        }
+    }
+}
+
 /// The verdict, the words and what helps; `None` for what says nothing.
 fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)> {
     Some(match purpose {
         Purpose::Cast => {
             ("cast", "change the type", "Keep tensors in the type in which they are used.")
         }
-        Purpose::Layout => {
-            ("layout", "change the layout", "A transposed or sliced tensor is made contiguous.")
-        }
+        Purpose::Layout => (
+            "layout",
+            "change the layout",
+            "A transposed or sliced tensor is made contiguous, or a tensor is padded: keep the layout from op to op.",
+        ),
         Purpose::ToDevicePageable => (
             "h2d_pageable",
             "go to the GPU from pageable memory",
@@ -90,8 +133,16 @@ fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)>
             "go to the CPU",
             "The CPU waits for such a copy unless it is asynchronous and into pinned memory.",
         ),
-        Purpose::OnDevice => ("d2d", "stay on the GPU", ""),
-        Purpose::Broadcast => ("broadcast", "repeat values", ""),
+        Purpose::OnDevice => (
+            "d2d",
+            "stay on the GPU",
+            "Let the op before write its result where the copy puts it, or use the tensor itself.",
+        ),
+        Purpose::Broadcast => (
+            "broadcast",
+            "repeat values",
+            "Most ops take a view that expand() makes: no copy is needed for them.",
+        ),
         Purpose::NoGpu
         | Purpose::BetweenDevices
         | Purpose::MemcpyOther

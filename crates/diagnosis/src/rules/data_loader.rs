@@ -45,7 +45,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 device.title(),
                 time(row.total_ns),
                 percent(row.share_pct),
-                if row.of_steps { "the steps" } else { "its span" },
+                facts.whole(),
             );
             let path =
                 format!("verdicts.devices.{}.idle.cover_ns.dataloader_annotation", device.name);
@@ -55,7 +55,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .level(Level::of_share(share))
                     .on(device.name)
                     .bound(row.total_ns)
-                    .with(path, "idle time in it, from the first step to the last", time(covered)),
+                    .means(device.where_it_waits())
+                    .with(path, "GPU idle while the CPU is in the data loader, from the first step to the last", time(covered)),
             )
         })
         .collect()

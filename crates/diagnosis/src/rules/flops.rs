@@ -1,5 +1,7 @@
 //! M14: floating point operations by the sizes of inputs.
 
+use std::collections::BTreeMap;
+
 use report::units::{count, percent, time};
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
@@ -26,6 +28,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             "operations",
             flops.total,
         );
+        finding = finding.means(by_format(facts));
         if let Some(rate) = flops.tflops {
             finding = finding.with("flops.tflops", "TFLOP/s", format!("{rate:.6}"));
         }
@@ -62,6 +65,30 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// The rate of each number format against the device's peak.
+fn by_format(facts: &Facts<'_>) -> String {
+    let rates = &facts.host.rates;
+    let mut sums: BTreeMap<&str, (i128, i64, Option<f64>)> = BTreeMap::new();
+    for row in &rates.rows {
+        let Some(format) = row.format else { continue };
+        let sum = sums.entry(format).or_insert((0, 0, row.peak_tflops));
+        *sum = (sum.0 + row.flops, sum.1.saturating_add(row.device_ns), row.peak_tflops);
+    }
+    let mut sums: Vec<_> = sums.into_iter().filter(|(_, (_, ns, _))| *ns > 0).collect();
+    trace::sort_by(&mut sums, |a, b| b.1.1.cmp(&a.1.1));
+    let named = sums.into_iter().map(|(format, (flops, ns, peak))| {
+        let rate = flops as f64 / ns as f64 / 1e3;
+        let of = peak.map(|peak| format!(", {} of the dense peak", percent(100.0 * rate / peak)));
+        format!("{format} {rate:.1} TFLOP/s in {}{}", time(ns), of.unwrap_or_default())
+    });
+    let named: Vec<String> = named.collect();
+    match (&rates.device, named.is_empty()) {
+        (_, true) => String::new(),
+        (Some(device), false) => format!("{}: {}.", device.title, named.join("; ")),
+        (None, false) => format!("{}.", named.join("; ")),
+    }
 }
 
 /// Of the busy time, all misaligned products together.

@@ -36,7 +36,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .level(Level::of_share(share))
                 .means(format!("The three longest lie in one call each: {}.", names.join(", ")))
         } else if part(gaps.host_ns) {
-            finding("host_caused").level(Level::of_share(share))
+            finding("host_caused").level(Level::of_share(share)).means(device.where_it_waits())
         } else if part(gaps.queued_ns) {
             finding("queued")
                 .confidence(Confidence::Medium)

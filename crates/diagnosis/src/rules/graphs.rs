@@ -1,6 +1,7 @@
 //! M17: whether graphs launch the kernels.
 
-use report::units::{count, percent, plural};
+use host::class::Class;
+use report::units::{count, percent, plural, time};
 
 use crate::{Facts, Finding, Rule};
 
@@ -35,11 +36,22 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 "No graph runs: each of {} kernels has a launch of its own.",
                 count(graphs.kernels_linked as u64)
             );
-            Some(Finding::fact(Rule::Graphs, "no_graph", text).on(device.name).with(
-                path,
-                "launches of graphs",
-                0,
-            ))
+            let calls =
+                facts.host.runtime.classes.get(&Class::Launch).filter(|calls| calls.count > 0);
+            let cost = calls.map(|calls| {
+                let mean = calls.total_ns / calls.count as i64;
+                format!(
+                    "The launching calls take the CPU {}, {} each on average.",
+                    time(calls.total_ns),
+                    time(mean)
+                )
+            });
+            Some(
+                Finding::fact(Rule::Graphs, "no_graph", text)
+                    .on(device.name)
+                    .means(cost.unwrap_or_default())
+                    .with(path, "launches of graphs", 0),
+            )
         })
         .collect()
 }

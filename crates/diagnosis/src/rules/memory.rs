@@ -1,7 +1,7 @@
 //! M12: memory from `[memory]` events: the peak, and growth from step to step.
 
 use host::memory::{OfDevice, by_device};
-use report::units::{bytes, count};
+use report::units::{bytes, count, percent};
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
@@ -30,8 +30,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 bytes(reserved.max(0) as u64),
                 if flat { ", which does not change" } else { "" }
             );
+            let of_device = row.device_id.and_then(|id| installed(facts, id));
+            let meaning = of_device.map(|all| room(all, reserved)).unwrap_or_default();
             found.push(
                 Finding::fact(Rule::Memory, "peak", text)
+                    .means(meaning)
                     .with(path, "peak allocated", bytes(peak as u64))
                     .with(path, "events", count(row.n as u64)),
             );
@@ -42,6 +45,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     found.extend(super::phases::check(facts));
     found
+}
+
+/// Memory of a device in bytes, as the file has it.
+fn installed(facts: &Facts<'_>, id: i64) -> Option<u64> {
+    let devices = timeline::device::devices(facts.trace);
+    devices.into_iter().find(|device| device.id == id.to_string())?.memory_bytes
+}
+
+/// How much of the device PyTorch leaves free. (Other processes, and libraries beside PyTorch, may use a part of that.)
+fn room(all: u64, reserved: i64) -> String {
+    let share = 100.0 * reserved.max(0) as f64 / all.max(1) as f64;
+    format!("PyTorch reserves {} of the device's {}.", percent(share), bytes(all))
 }
 
 /// Allocated bytes at the end of each step grow, step after step.

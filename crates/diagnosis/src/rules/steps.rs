@@ -33,8 +33,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         text.push('.');
     }
     let (verdict, meaning) = match n {
-        1 => ("single", "Neither a spread nor a cold first step can be told."),
-        2..10 => ("few", "P90 and P99 need more steps (10 and 100)."),
+        1 => (
+            "single",
+            "Record ten or more (schedule with active=10) to tell their spread and a cold first step.",
+        ),
+        2..10 => ("few", "P90 and P99 need 10 and 100 steps."),
         10..100 => ("some", "P99 needs 100 steps."),
         _ => ("many", ""),
     };

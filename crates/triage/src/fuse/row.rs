@@ -53,6 +53,12 @@ pub struct FuseRow {
     pub evidence: Vec<String>,
     /// Why, in a few sentences.
     pub rationale: String,
+    /// The part of the reason that names the kernels.
+    #[serde(skip)]
+    pub what: String,
+    /// What the bound rests on; empty where nothing is advised.
+    #[serde(skip)]
+    pub estimate: String,
     /// What goes away in all stages where the same change acts, in ns and in percent of the GPU span; `None` where it acts in
     /// one stage only.
     #[serde(skip)]

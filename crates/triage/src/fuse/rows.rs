@@ -148,9 +148,14 @@ pub(super) fn row(
         (None, Sought::Pattern(pattern)) => pattern.fused_path(),
         (None, Sought::Chain(_)) => String::new(),
     };
+    let gain = advice.map(|(advice, _)| gain(advice, wall));
+    let what = rationale(lanes, candidate, share);
+    let rationale =
+        gain.as_ref().map_or_else(|| what.clone(), |gain| format!("{what}{}", gain.sentence));
     let first = advice.and_then(|(advice, _)| advice.remedies.first());
     let saved_ns = advice.map(|(advice, _)| advice.saved_ns);
-    let gain = if wall.linked { GainConfidence::Estimate } else { GainConfidence::RoughEstimate };
+    let gain_confidence =
+        if wall.linked { GainConfidence::Estimate } else { GainConfidence::RoughEstimate };
     FuseRow {
         stage: lanes.stages[candidate.stage].stage,
         device: lanes.gpu.device().to_owned(),
@@ -161,13 +166,15 @@ pub(super) fn row(
         confidence,
         savings_bound_ns: saved_ns,
         savings_pct: saved_ns.map(|saved_ns| percent(saved_ns, wall.span_ns)),
-        gain_confidence: saved_ns.map(|_| gain),
+        gain_confidence: saved_ns.map(|_| gain_confidence),
         related_ns: *related_ns,
         time_share_pct: share,
         current_location: locations(lanes, attribution, candidate),
         n_occurrences: (candidate.split.len() + candidate.active.len()) as u64,
         evidence: evidence(lanes, candidate),
-        rationale: rationale(lanes, candidate, share, advice.map(|(advice, _)| advice), wall),
+        rationale,
+        what,
+        estimate: gain.map(|gain| gain.estimate).unwrap_or_default(),
         action: first.map(|remedy| remedy.action.to_owned()).unwrap_or_default(),
         check: first.map(|remedy| remedy.check.to_owned()).unwrap_or_default(),
         candidate_fused_path: path,
@@ -175,8 +182,13 @@ pub(super) fn row(
     }
 }
 
-/// How large the estimate is, and what it rests on.
-fn gain(advice: &Advice, wall: &Wall) -> String {
+/// How large an estimate is, and what it rests on.
+struct Gain {
+    sentence: String,
+    estimate: String,
+}
+
+fn gain(advice: &Advice, wall: &Wall) -> Gain {
     let Rule { launches, attention_ns, latency_ns, one_pass } = advice.rule;
     let of_gpu = match (attention_ns, latency_ns) {
         (None, Some(ns)) => format!(
@@ -210,12 +222,14 @@ fn gain(advice: &Advice, wall: &Wall) -> String {
             "no launches are recorded, so it is unknown where the GPU waits for the CPU".to_owned()
         }
     };
-    format!(
-        " It saves at most {} ({} of {}). This is an estimate: {of_gpu}; {limit}.",
+    let estimate = format!("This is an estimate: {of_gpu}; {limit}.");
+    let sentence = format!(
+        " It saves at most {} ({} of {}). {estimate}",
         units::time(advice.saved_ns),
         units::percent(percent(advice.saved_ns, wall.span_ns)),
         wall.span(),
-    )
+    );
+    Gain { sentence, estimate }
 }
 
 /// Time by a key, most first.
@@ -261,14 +275,8 @@ fn evidence(lanes: &Lanes<'_>, candidate: &Candidate) -> Vec<String> {
         .collect()
 }
 
-/// Which kernels follow which, how often, what would replace them, and what it is worth.
-fn rationale(
-    lanes: &Lanes<'_>,
-    candidate: &Candidate,
-    share: f64,
-    advice: Option<&Advice>,
-    wall: &Wall,
-) -> String {
+/// Which kernels follow which, and how often.
+fn rationale(lanes: &Lanes<'_>, candidate: &Candidate, share: f64) -> String {
     let share = units::percent(share);
     let times = |n: usize| match n {
         1 => "once".to_owned(),
@@ -280,7 +288,6 @@ fn rationale(
         slices.windows(2).any(|pair| stream(&pair[0]) != stream(&pair[1]))
     });
     let place = if across { "across streams" } else { "on one stream" };
-    let gain = advice.map(|advice| gain(advice, wall)).unwrap_or_default();
     let pattern = match candidate.sought {
         Sought::Chain(chain) => {
             let mut what = chain.what.to_owned();
@@ -288,7 +295,7 @@ fn rationale(
                 first.make_ascii_uppercase();
             }
             return format!(
-                "{what} follow each other {}. The kernels concerned take {share} of the GPU time of this stage.{gain}",
+                "{what} follow each other {}. The kernels concerned take {share} of the GPU time of this stage.",
                 times(candidate.split.len())
             );
         }
@@ -323,7 +330,7 @@ fn rationale(
     match (candidate.active.is_empty(), candidate.split.is_empty()) {
         (true, _) => {
             format!(
-                "{} run{next_to} {often} and take {share} of the GPU time of this stage.{gain}",
+                "{} run{next_to} {often} and take {share} of the GPU time of this stage.",
                 parts()
             )
         }
@@ -334,7 +341,7 @@ fn rationale(
         ),
         (false, false) => format!(
             "{} does this in one kernel and runs {}, but {} still run{next_to} {often}; together they take \
-             {share} of the GPU time of this stage.{gain}",
+             {share} of the GPU time of this stage.",
             fused(),
             times(candidate.active.len()),
             parts()

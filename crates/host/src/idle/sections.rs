@@ -1,0 +1,116 @@
+//! The tables of idle time by line of Python and by op.
+
+use report::{Cell, Column, Row, Section, Table, Unit};
+use serde::Serialize;
+use timeline::percent;
+
+use super::{IdlePlace, IdlePlaces};
+use crate::report::HostReport;
+
+/// Rows that a Markdown document prints of a table.
+const PREVIEW: u32 = 12;
+
+/// A place of one device's idle time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IdleRow {
+    /// The device, as the file spells it.
+    pub device: String,
+    /// The line of Python, or the op.
+    pub name: String,
+    /// Time in which the device waited while the launching thread was here, in ns.
+    pub total_ns: i64,
+    /// Share of the time in which the device waited for launches, in percent.
+    pub share_pct: f64,
+    /// The innermost function with most of it.
+    pub inside: String,
+}
+
+impl Row for IdleRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "device",
+            title: "Device",
+            unit: Unit::Text,
+            help: "Device id.",
+            cell: |row| row.device.as_str().into(),
+        },
+        Column {
+            key: "name",
+            title: "The launching thread is in",
+            unit: Unit::Path,
+            help: "The line of Python that says most of those around the innermost function, or the innermost op.",
+            cell: |row| row.name.as_str().into(),
+        },
+        Column {
+            key: "total_ns",
+            title: "GPU waits",
+            unit: Unit::Time,
+            help: "Time in which the device stands still until the launch of what comes next, while the launching thread is here. Steps count from their start to their end.",
+            cell: |row| Cell::Ns(row.total_ns),
+        },
+        Column {
+            key: "share_pct",
+            title: "Share of waiting for the CPU",
+            unit: Unit::Percent,
+            help: "Of all time in which the device stands still until a launch.",
+            cell: |row| Cell::Percent(row.share_pct),
+        },
+        Column {
+            key: "inside",
+            title: "Mostly in",
+            unit: Unit::Path,
+            help: "The innermost function with most of this time.",
+            cell: |row| match row.inside.as_str() {
+                "" => Cell::Missing { reason: "in the line itself".into() },
+                inside => inside.into(),
+            },
+        },
+    ];
+}
+
+fn rows(device: &str, of: &IdlePlaces, places: &[IdlePlace], rest: (&str, i64)) -> Vec<IdleRow> {
+    let row = |name: &str, total_ns: i64, inside: &str| IdleRow {
+        device: device.to_owned(),
+        name: name.to_owned(),
+        total_ns,
+        share_pct: percent(total_ns, of.host_ns),
+        inside: inside.to_owned(),
+    };
+    let known = places.iter().map(|place| row(&place.name, place.total_ns, &place.inside));
+    let rest = (rest.1 > 0).then(|| row(rest.0, rest.1, ""));
+    let mut rows: Vec<IdleRow> = known.chain(rest).collect();
+    trace::sort_by(&mut rows, |a, b| b.total_ns.cmp(&a.total_ns));
+    rows
+}
+
+/// Adds both tables to the section about gaps.
+pub(crate) fn add(report: &HostReport, section: &mut Section) {
+    let of = |table: fn(&str, &IdlePlaces) -> Vec<IdleRow>| -> Vec<IdleRow> {
+        report.idle_places.iter().flat_map(|(device, places)| table(device, places)).collect()
+    };
+    let one = report.idle_places.len() < 2;
+    let mut push = |table: Table| {
+        let table = if one { table.without("device") } else { table };
+        section.tables.push(table.preview(PREVIEW));
+    };
+    if report.python.n > 0 {
+        let lines = of(|device, places| {
+            rows(
+                device,
+                places,
+                &places.lines,
+                ("(no line that says anything)", places.outside_lines_ns),
+            )
+        });
+        let table = Table::of("idle_lines", "The GPU waits for the CPU, by line of Python", &lines)
+            .when_empty("No device waits for the CPU.");
+        push(table);
+    }
+    let ops = of(|device, places| {
+        rows(device, places, &places.ops, ("(outside ops)", places.outside_ops_ns))
+    });
+    let table = Table::of("idle_ops", "The GPU waits for the CPU, by op", &ops)
+        .without("inside")
+        .when_empty("No device waits for the CPU.");
+    push(table);
+}
