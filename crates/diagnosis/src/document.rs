@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree, WallRow};
+use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree, StageWall, WallRow};
 
 /// Schema of [`diagnosis_json`].
 pub const DIAGNOSIS_SCHEMA: u32 = 1;
@@ -14,6 +14,7 @@ struct Document<'a> {
     schema: u32,
     headline: Option<&'a str>,
     wall: &'a [WallRow],
+    wall_stages: &'a [StageWall],
     iterations: Option<&'a Iterations>,
     modules: Option<&'a ModuleTree>,
     findings: &'a [Finding],
@@ -26,14 +27,23 @@ struct Document<'a> {
 /// Never for these types; required by serde's signature.
 pub fn diagnosis_json(diagnosis: &Diagnosis) -> Result<String, serde_json::Error> {
     // (The iterations say which of them are cold.)
-    let Diagnosis { headline, wall, left_out: _, iterations, modules, findings, actions } =
-        diagnosis;
+    let Diagnosis {
+        headline,
+        wall,
+        wall_stages,
+        left_out: _,
+        iterations,
+        modules,
+        findings,
+        actions,
+    } = diagnosis;
     let (headline, modules) = (headline.as_deref(), modules.as_ref());
     let iterations = iterations.as_ref();
     let document = Document {
         schema: DIAGNOSIS_SCHEMA,
         headline,
         wall,
+        wall_stages,
         iterations,
         modules,
         findings,

@@ -27,7 +27,7 @@ pub use iterations::{Class, Cold, Input, Iteration, Iterations, Kind, Slowest};
 pub use module_tree::{ModuleTree, TreeRow};
 pub use report::Confidence;
 pub use scaling::{ScalingRow, scaling, scaling_section};
-pub use triage::{WallPart, WallRow};
+pub use triage::{StageWall, WallPart, WallRow};
 
 /// What is said of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,8 @@ pub struct Diagnosis {
     pub wall: Vec<WallRow>,
     /// Iterations left out of the bar as cold, and all of them; `None` where the bar is of the whole window.
     pub left_out: Option<(usize, usize)>,
+    /// The same of each stage, of the whole window; empty where no device has several.
+    pub wall_stages: Vec<StageWall>,
     /// The iterations, where the file has any.
     pub iterations: Option<Iterations>,
     /// The modules, where their frames are recorded.
@@ -50,6 +52,8 @@ pub struct Diagnosis {
 
 impl Diagnosis {
     /// The rows of each device's bar, and what they are of: "Device 2: 44.1 ms of steps".
+    ///
+    /// [`Diagnosis::stage_bars`] has the same of each stage.
     pub fn bars(&self) -> impl Iterator<Item = (String, &[WallRow])> {
         self.wall.chunk_by(|a, b| a.device == b.device).filter_map(|rows| {
             let first = rows.first()?;
@@ -66,6 +70,17 @@ impl Diagnosis {
             Some((format!("{device}{} {of}", report::units::time(window)), rows))
         })
     }
+
+    /// The bar of each stage, and what it is of: "Device 2: 12.1 ms, 42.5% of its span".
+    pub fn stage_bars(&self) -> impl Iterator<Item = (String, &StageWall)> {
+        let several = self.wall_stages.windows(2).any(|pair| pair[0].device != pair[1].device);
+        self.wall_stages.iter().map(move |wall| {
+            let device = if several { format!("Device {}: ", wall.device) } else { String::new() };
+            let time = report::units::time(wall.total_ns);
+            let share = report::units::percent(wall.share_pct);
+            (format!("{device}{time}, {share} of the wall time"), wall)
+        })
+    }
 }
 
 /// Applies every rule.
@@ -76,7 +91,9 @@ pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     let headline = headline::headline(facts, &findings);
     // (While a graph is captured, the GPU has nothing to do.)
     let wall = if facts.is_capture() { Vec::new() } else { facts.wall.clone() };
+    let wall_stages =
+        if facts.is_capture() { Vec::new() } else { facts.triage.wall_stages.clone() };
     let (iterations, left_out) = (facts.iterations.clone(), facts.left_out());
     let modules = facts.modules.clone();
-    Diagnosis { headline, wall, left_out, iterations, modules, findings, actions }
+    Diagnosis { headline, wall, wall_stages, left_out, iterations, modules, findings, actions }
 }

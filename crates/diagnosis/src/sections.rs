@@ -108,6 +108,7 @@ impl Diagnosis {
         let table =
             Table::of("wall", "Wall time", &self.wall).when_empty("The file has no GPU work.");
         wall.tables.push(if devices { table } else { table.without("device") });
+        wall.tables.extend(triage::stage_wall_table(&self.wall_stages));
         let mut actions = Section::new("actions", "What to do first");
         let table = Table::of("actions", "Actions", &self.actions)
             .when_empty("No action saves 1% of the recording.");

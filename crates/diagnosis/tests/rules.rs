@@ -72,7 +72,9 @@ fn a_data_loader_between_two_kernels_is_the_first_thing_to_say() {
     assert_eq!(verdicts(&found, "M9"), ["dataloader_bound"]);
     assert!(found.headline.unwrap().starts_with("The GPU waits for the data loader for 81"));
     assert_eq!(found.actions[0].bound_ns, 9_000_000);
-    assert!(found.actions[0].action.contains("num_workers of the DataLoader above 0 (it is 0 here)"));
+    assert!(
+        found.actions[0].action.contains("num_workers of the DataLoader above 0 (it is 0 here)")
+    );
     assert!(verdicts(&with(false), "M9").is_empty());
 }
 
@@ -106,7 +108,8 @@ fn equal_collectives_that_differ_tell_how_long_they_wait() {
         let trace = fixture.finish();
         let mut details = Details::default();
         if collectives {
-            let kernels = (0..trace.len() as trace::Row).filter(|row| trace.name_text(*row).starts_with("nccl"));
+            let kernels = (0..trace.len() as trace::Row)
+                .filter(|row| trace.name_text(*row).starts_with("nccl"));
             details.collective_of = kernels.map(|row| (row, 0)).collect();
         }
         let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
@@ -141,6 +144,31 @@ fn the_line_that_keeps_the_gpu_waiting_is_named_where_one_does() {
 }
 
 #[test]
+fn the_stages_share_the_wall_time_and_idle_time_has_the_stage_of_what_comes_next() {
+    let mut fixture = Fixture::default();
+    // Two passes of an engine: the first takes 1 ms; the second is launched 9 ms later.
+    for (n, name) in
+        [(0, "execute_context_1(512)_generation_0(0)"), (1, "execute_context_0(0)_generation_8(8)")]
+    {
+        let at = n * 10_000_000;
+        fixture.push(slice("user_annotation", name).at(at, 2_000_000).on(1, 1));
+        launch(&mut fixture, "gemm", n + 1, at + 1_000, at + 5_000, 1_000_000);
+    }
+    let found = diagnosis(fixture);
+    let walls: Vec<_> = found
+        .wall_stages
+        .iter()
+        .map(|wall| (wall.stage.id(), wall.total_ns, wall.part(WallPart::Compute)))
+        .collect();
+    assert_eq!(walls, [("extend", 1_000_000, 1_000_000), ("decode", 10_000_000, 1_000_000)]);
+    let sum: i64 = found.wall.iter().map(|row| row.total_ns).sum();
+    assert_eq!(found.wall_stages.iter().map(|wall| wall.total_ns).sum::<i64>(), sum);
+    let bars: Vec<String> = found.stage_bars().map(|(title, _)| title).collect();
+    assert_eq!(bars[0], "1.00 ms, 9.1% of the wall time");
+    assert!(diagnosis(paced(50_000)).wall_stages.is_empty(), "one stage has the bar of the run");
+}
+
+#[test]
 fn figures_of_the_run_stand_apart_from_costs() {
     let sections = diagnosis(paced(50_000)).sections();
     let section = sections.iter().find(|section| section.id == "diagnosis").unwrap();
@@ -148,7 +176,8 @@ fn figures_of_the_run_stand_apart_from_costs() {
         let table = section.tables.iter().find(|table| table.id == id).unwrap();
         table.cells(0).map(|cell| format!("{cell:?}")).collect()
     };
-    let has = |rows: &[String], rule: &str| rows.iter().any(|row| row.contains(&format!("\"{rule}\"")));
+    let has =
+        |rows: &[String], rule: &str| rows.iter().any(|row| row.contains(&format!("\"{rule}\"")));
     let (costs, figures) = (rules("findings"), rules("baseline"));
     assert!(has(&costs, "M2") && !has(&figures, "M2"), "{costs:?} {figures:?}");
     assert!(has(&figures, "M1") && has(&figures, "M17"), "{figures:?}");

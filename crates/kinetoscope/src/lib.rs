@@ -37,8 +37,8 @@ pub use decode::{
     Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind, Severity, Source,
 };
 pub use diagnosis::{
-    Action, Diagnosis, Facts, ScalingRow, WallRow, diagnose, diagnosis_json, scaling,
-    scaling_section,
+    Action, Diagnosis, Facts, Finding as DiagnosisFinding, ScalingRow, StageWall, WallPart,
+    WallRow, diagnose, diagnosis_json, scaling, scaling_section,
 };
 pub use host::benchmark::{NoScript, benchmark_script};
 pub use host::{HostIndex, HostReport, host, wants_inputs};

@@ -117,6 +117,7 @@ fn assert_tables_add_up(name: &str, report: &TriageReport, expected: Sum) {
     let stages = stages.fold((0, 0), |all, sum| (all.0 + sum.0, all.1 + sum.1));
     assert_eq!(stages, expected, "{name}: stages");
     assert_eq!(report.coverage.total_ns, expected.1, "{name}: coverage");
+    assert_wall_adds_up(name, report);
     for stage in &report.stages {
         let rows = report
             .kernels
@@ -131,6 +132,25 @@ fn assert_tables_add_up(name: &str, report: &TriageReport, expected: Sum) {
         let exposed = report.kernels.iter().filter(|row| row.exposed_ns > row.total_ns);
         assert_eq!(exposed.count(), 0, "{name}");
     }
+}
+
+/// The wall time of the stages of a device is that of its bar, part by part.
+fn assert_wall_adds_up(name: &str, report: &TriageReport) {
+    type Parts<'a> = BTreeMap<(&'a str, &'a str), i64>;
+    let mut bars: Parts<'_> = BTreeMap::new();
+    for row in &report.wall {
+        *bars.entry((&row.device, row.part.id())).or_default() += row.total_ns;
+    }
+    let mut stages: Parts<'_> = BTreeMap::new();
+    for wall in &report.wall_stages {
+        assert_eq!(wall.parts.values().sum::<i64>(), wall.total_ns, "{name}: {:?}", wall.stage);
+        for (part, ns) in &wall.parts {
+            *stages.entry((&wall.device, part)).or_default() += ns;
+        }
+    }
+    let has_stages = |device: &str| report.wall_stages.iter().any(|wall| wall.device == device);
+    bars.retain(|(device, _), _| has_stages(device));
+    assert_eq!(stages, bars, "{name}: wall time by stage");
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::stages::pace::Waits;
 use crate::tables::DeviceTables;
 use crate::takeaways::BLOCKED_PCT;
 use crate::wall::{Lost, Wall};
+use crate::wall_stages;
 use crate::wall_time;
 use crate::{TriageOptions, blocked, precision};
 use timeline::gpu::Gpu;
@@ -152,6 +153,7 @@ fn on_device(
     };
     let tables = DeviceTables {
         wall: wall_time::wall_rows(&wall_times, &idle),
+        wall_stages: wall_stages::stage_walls(gpu, &stage_of, &idle.window, &wall_times),
         wall_times: vec![wall_times],
         stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, waits),
         kernels,

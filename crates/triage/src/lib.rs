@@ -48,6 +48,7 @@ mod takeaways;
 mod text_timeline;
 mod unrecorded;
 mod wall;
+mod wall_stages;
 mod wall_time;
 pub mod words;
 
@@ -83,6 +84,7 @@ pub use roles::{RoleGuess, Signs, guess_map, guess_roles, map_names};
 pub use site::{Confidence, Location};
 pub use stages::{Stage, StageRow, stage_of_pass};
 pub use text_timeline::{gpu_text, window_text};
+pub use wall_stages::{StageWall, stage_wall_table};
 pub use wall_time::{WallPart, WallRow, WallTimes};
 
 use timeline::Options;

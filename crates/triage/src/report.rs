@@ -16,6 +16,7 @@ use super::overlap::{Concurrency, OverlapRow};
 use super::replay::{CaptureUse, Replayed};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
+use super::wall_stages::StageWall;
 use super::wall_time::{WallRow, WallTimes};
 use analysis::MatrixRow;
 use timeline::before_window::BeforeWindow;
@@ -50,6 +51,8 @@ pub struct TriageReport {
     pub wall: Vec<WallRow>,
     /// When each part of it is.
     pub wall_times: Vec<WallTimes>,
+    /// The same parts by stage, where a device has several.
+    pub wall_stages: Vec<StageWall>,
     /// What to know first, in sentences.
     pub takeaways: Vec<String>,
     /// The architecture that the trace shows.
@@ -371,6 +374,7 @@ impl TriageReport {
             // The diagnosis has it.
             wall: _,
             wall_times: _,
+            wall_stages: _,
             stages,
             kernels,
             // The page shows it in place of the rows by stage.

@@ -7,6 +7,7 @@ use crate::kernel_row::KernelTableRow;
 use crate::overlap::{Concurrency, OverlapRow};
 use crate::report::{BeforeWindowSum, Coverage, TriageReport};
 use crate::stages::StageRow;
+use crate::wall_stages::StageWall;
 use crate::wall_time::{WallRow, WallTimes};
 use catalog::remedies::RunFacts;
 
@@ -15,6 +16,7 @@ use catalog::remedies::RunFacts;
 pub(crate) struct DeviceTables {
     pub(crate) wall: Vec<WallRow>,
     pub(crate) wall_times: Vec<WallTimes>,
+    pub(crate) wall_stages: Vec<StageWall>,
     pub(crate) stages: Vec<StageRow>,
     pub(crate) kernels: Vec<KernelTableRow>,
     pub(crate) merged: Vec<KernelTableRow>,
@@ -38,6 +40,7 @@ impl DeviceTables {
         for (device, of) in devices {
             all.wall.extend(of.wall);
             all.wall_times.extend(of.wall_times);
+            all.wall_stages.extend(of.wall_stages);
             all.stages.extend(of.stages);
             all.kernels.extend(of.kernels);
             all.merged.extend(of.merged);
@@ -69,6 +72,7 @@ impl DeviceTables {
         TriageReport {
             wall: self.wall,
             wall_times: self.wall_times,
+            wall_stages: self.wall_stages,
             stages: self.stages,
             kernels: self.kernels,
             merged: self.merged,

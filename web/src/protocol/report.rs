@@ -86,8 +86,10 @@ pub struct Diagnosis {
     pub bars: Vec<Bar>,
     /// What to do, the most wall time first.
     pub actions: Vec<Finding>,
-    /// What the rules found: what each is about, what the file shows, what that means.
+    /// Costs that the rules found: what each is about, what the file shows, what that means.
     pub findings: Vec<[String; 3]>,
+    /// Figures of the run, in the same parts.
+    pub baseline: Vec<[String; 3]>,
     /// The chapters of the report.
     pub chapters: Vec<Chapter>,
 }
@@ -105,6 +107,10 @@ impl Diagnosis {
 pub struct Bar {
     /// What the bar is of: "Device 2, 44.1 ms of steps".
     pub title: String,
+    /// The device.
+    pub device: String,
+    /// The stage; `None` for all of them.
+    pub stage: Option<String>,
     /// Its parts; they add up to 100%.
     pub parts: Vec<Part>,
 }

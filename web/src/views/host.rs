@@ -21,8 +21,15 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
             }
             { for diagnosis.actions.iter().map(|action| finding_card(action, None)) }
             <section class="card finding" data-testid="findings">
-                <h2>{ "What the file shows" }</h2>
+                <h2>{ "What costs time" }</h2>
+                if diagnosis.findings.is_empty() {
+                    <p>{ "No rule found a cost." }</p>
+                }
                 <dl>{ for diagnosis.findings.iter().map(finding) }</dl>
+            </section>
+            <section class="card finding" data-testid="baseline">
+                <h2>{ "What was recorded, and its figures" }</h2>
+                <dl>{ for diagnosis.baseline.iter().map(finding) }</dl>
             </section>
         </>
     })

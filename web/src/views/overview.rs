@@ -79,9 +79,21 @@ fn wall(props: &Props) -> Html {
     let card = |finding: &Finding| {
         finding_card(finding, Some((View::Diagnosis.title(), open(props, View::Diagnosis))))
     };
+    let narrowed = props.narrowed();
+    let has_stages = diagnosis.bars.iter().any(|bar| bar.stage.is_some());
+    // (A stage without a bar of its own shows those of all.)
+    let stage = narrowed
+        .stage
+        .filter(|stage| diagnosis.bars.iter().any(|bar| bar.stage.as_ref() == Some(stage)));
+    let is_of = |bar: &&Bar| {
+        bar.stage == stage && narrowed.device.as_ref().is_none_or(|device| *device == bar.device)
+    };
     html! {
         <>
-            { for diagnosis.bars.iter().map(bar) }
+            if let Some(triage) = props.file.triage.as_deref().filter(|_| has_stages) {
+                { props.pickers(triage) }
+            }
+            { for diagnosis.bars.iter().filter(is_of).map(bar) }
             { for diagnosis.actions.iter().take(FIRST_ACTIONS).map(card) }
         </>
     }

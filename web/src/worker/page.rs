@@ -2,8 +2,8 @@
 
 use kinetoscope::report::Section;
 use kinetoscope::{
-    Action, Comparability, Decoded, HostReport, Proof, RepairReport, Stage, StageRow, TraceReport,
-    TriageReport, WallRow,
+    Action, Comparability, Decoded, HostReport, Proof, RepairReport, Stage, StageRow, StageWall,
+    TraceReport, TriageReport, WallPart, WallRow,
 };
 
 use crate::protocol::{
@@ -121,22 +121,36 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
             total_ns: row.total_ns,
             share_pct: row.share_pct,
         });
-        Bar { title, parts: parts.collect() }
+        let device = rows.first().map(|row| row.device.clone()).unwrap_or_default();
+        Bar { title, device, stage: None, parts: parts.collect() }
+    };
+    let of_stage = |(title, wall): (String, &StageWall)| {
+        let parts = WallPart::ALL.into_iter().filter(|part| wall.part(*part) > 0);
+        let parts = parts.map(|part| Part {
+            category: part.id().to_owned(),
+            title: part.title().to_owned(),
+            meaning: part.meaning().to_owned(),
+            total_ns: wall.part(part),
+            share_pct: 100.0 * wall.part(part) as f64 / wall.total_ns.max(1) as f64,
+        });
+        let (device, stage) = (wall.device.clone(), Some(wall.stage.id().to_owned()));
+        Bar { title, device, stage, parts: parts.collect() }
+    };
+    let texts = |finding: &kinetoscope::DiagnosisFinding| {
+        let title = finding.rule.title().to_owned();
+        [title, finding.observation.clone(), finding.meaning.clone()]
+    };
+    let of = |baseline: bool| {
+        found.findings.iter().filter(move |finding| finding.is_baseline() == baseline).map(texts)
     };
     let modules = found.modules.as_ref().map(|modules| modules.section());
     let iterations = found.iterations.as_ref().map(|iterations| iterations.section());
     Diagnosis {
         headline: found.headline.clone(),
-        bars: found.bars().map(bar).collect(),
+        bars: found.bars().map(bar).chain(found.stage_bars().map(of_stage)).collect(),
         actions: found.actions.iter().map(Action::finding).collect(),
-        findings: found
-            .findings
-            .iter()
-            .map(|finding| {
-                let title = finding.rule.title().to_owned();
-                [title, finding.observation.clone(), finding.meaning.clone()]
-            })
-            .collect(),
+        findings: of(false).collect(),
+        baseline: of(true).collect(),
         chapters: chapters.chain(iterations).chain(modules).map(Chapter::drawn).collect(),
     }
 }

@@ -1,0 +1,193 @@
+//! The wall time of each stage: each moment of the window belongs to the stage of the work that runs, or that ends the idle time.
+
+use std::collections::BTreeMap;
+
+use report::{Cell, Column, Row, Table, Unit};
+use serde::Serialize;
+use timeline::gpu::Gpu;
+use timeline::intervals::{Interval, both, length};
+use timeline::percent;
+
+use crate::stages::Stage;
+use crate::wall_time::{WallPart, WallTimes};
+use crate::words;
+
+/// The wall time of a stage on a device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StageWall {
+    /// The device's id.
+    pub device: String,
+    /// The stage.
+    pub stage: Stage,
+    /// Its wall time, in ns; the stages of a device add up to the window of its bar.
+    pub total_ns: i64,
+    /// That in percent of the window.
+    pub share_pct: f64,
+    /// Its parts, in ns, by id of the part; they add up to `total_ns`.
+    pub parts: BTreeMap<&'static str, i64>,
+}
+
+impl StageWall {
+    /// A part of it, in ns.
+    #[must_use]
+    pub fn part(&self, part: WallPart) -> i64 {
+        self.parts.get(part.id()).copied().unwrap_or(0)
+    }
+}
+
+/// The wall time of the stages of a device, in the order in which they first come; none if all of it is one stage.
+#[inline(never)]
+pub(crate) fn stage_walls(
+    gpu: &Gpu<'_>,
+    stage_of: &dyn Fn(usize) -> Stage,
+    window: &[Interval],
+    times: &WallTimes,
+) -> Vec<StageWall> {
+    let stages = times_of_stages(gpu, stage_of, window);
+    if stages.len() < 2 {
+        return Vec::new();
+    }
+    let whole = length(window);
+    let wall = |(stage, own): (Stage, Vec<Interval>)| {
+        let mut parts = BTreeMap::new();
+        let with_time = |(part, times): &(WallPart, Vec<Interval>)| {
+            Some((part.id(), length(&both(times, &own)))).filter(|(_, ns)| *ns > 0)
+        };
+        parts.extend(times.parts.iter().filter_map(with_time));
+        let total_ns = length(&own);
+        let share_pct = percent(total_ns, whole);
+        StageWall { device: times.device.clone(), stage, total_ns, share_pct, parts }
+    };
+    stages.into_iter().map(wall).collect()
+}
+
+/// When each stage is. Of slices that run at once, the one that began first has the moment; idle time has the stage of the next.
+fn times_of_stages(
+    gpu: &Gpu<'_>,
+    stage_of: &dyn Fn(usize) -> Stage,
+    window: &[Interval],
+) -> Vec<(Stage, Vec<Interval>)> {
+    let (Some(first), Some(last)) = (window.first(), window.last()) else { return Vec::new() };
+    let mut slices: Vec<(i64, i64, usize)> = (0..gpu.len())
+        .map(|at| {
+            let slice = gpu.slice(at);
+            (slice.start_ns, slice.end_ns(), at)
+        })
+        .collect();
+    trace::sort(&mut slices);
+    let mut found: Vec<(Stage, Vec<Interval>)> = Vec::new();
+    let mut since = first.0;
+    let mut add = |stage: Stage, start: i64, end: i64| {
+        let at = found.iter().position(|(known, _)| *known == stage).unwrap_or_else(|| {
+            found.push((stage, Vec::new()));
+            found.len() - 1
+        });
+        match found[at].1.last_mut() {
+            Some(last) if last.1 == start => last.1 = end,
+            _ => found[at].1.push((start, end)),
+        }
+    };
+    let mut last_stage = None;
+    for (_, end, at) in slices {
+        let stage = stage_of(at);
+        last_stage = Some(stage);
+        if end > since {
+            add(stage, since, end);
+            since = end;
+        }
+    }
+    if let Some(stage) = last_stage.filter(|_| last.1 > since) {
+        add(stage, since, last.1);
+    }
+    for (_, times) in &mut found {
+        *times = both(times, window);
+    }
+    found.retain(|(_, times)| !times.is_empty());
+    found
+}
+
+/// A column with a part of the wall time.
+macro_rules! part {
+    ($part:ident, $key:literal) => {
+        Column {
+            key: $key,
+            title: WallPart::$part.title(),
+            unit: Unit::Time,
+            help: WallPart::$part.meaning(),
+            cell: |row: &StageWall| match row.part(WallPart::$part) {
+                0 => Cell::missing("no such time"),
+                ns => Cell::Ns(ns),
+            },
+        }
+    };
+}
+
+/// Columns that are left out where no stage has the part.
+const PARTS: [&str; 12] = [
+    "compute",
+    "communication",
+    "copies",
+    "data_loading",
+    "host_compute",
+    "launch",
+    "host_waits",
+    "allocation",
+    "loading",
+    "profiler",
+    "queued",
+    "unexplained",
+];
+
+impl Row for StageWall {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "device",
+            title: "Device",
+            unit: Unit::Text,
+            help: "Device id.",
+            cell: |row| row.device.as_str().into(),
+        },
+        Column {
+            key: "stage",
+            title: "Stage",
+            unit: Unit::Text,
+            help: "The stage of the work that runs, or that ends the idle time.",
+            cell: |row| words::of_stage(Some(row.stage)),
+        },
+        Column {
+            key: "total_ns",
+            title: "Wall time",
+            unit: Unit::Time,
+            help: "Time of the window that belongs to the stage.",
+            cell: |row| Cell::Ns(row.total_ns),
+        },
+        Column {
+            key: "share_pct",
+            title: "Share of the window",
+            unit: Unit::Percent,
+            help: "Wall time in percent of the window of the bar.",
+            cell: |row| Cell::Percent(row.share_pct),
+        },
+        part!(Compute, "compute"),
+        part!(Communication, "communication"),
+        part!(Copies, "copies"),
+        part!(DataLoading, "data_loading"),
+        part!(HostCompute, "host_compute"),
+        part!(Launch, "launch"),
+        part!(HostWaits, "host_waits"),
+        part!(Allocation, "allocation"),
+        part!(Loading, "loading"),
+        part!(Profiler, "profiler"),
+        part!(Queued, "queued"),
+        part!(Unexplained, "unexplained"),
+    ];
+}
+
+/// The table of stages; `None` where no device has several.
+#[must_use]
+pub fn stage_wall_table(walls: &[StageWall]) -> Option<Table> {
+    let first = walls.first()?;
+    let table = Table::of("wall_stages", "Wall time by stage", walls).without_missing(&PARTS);
+    let one = walls.iter().all(|wall| wall.device == first.device);
+    Some(if one { table.without("device") } else { table })
+}
