@@ -42,8 +42,11 @@ test("the diagnosis has every finding of the command line, in full", async () =>
   const session = await diagnosed(example());
   const { page } = session;
   const wanted = said("diagnose", example());
-  const shown = await id(page, "findings").locator("dd").allTextContents();
-  assert.deepEqual(shown.map((text) => text.trim()), wanted.findings.map((of) => `${of.observation} ${of.meaning}`.trim()));
+  const said_on = async (name) => (await id(page, name).locator("dd").allTextContents()).map((text) => text.trim());
+  const [costs, figures] = [await said_on("findings"), await said_on("baseline")];
+  assert.deepEqual([...costs, ...figures].sort(), wanted.findings.map((of) => `${of.observation} ${of.meaning}`.trim()).sort());
+  const bounded = wanted.findings.filter((of) => of.bound_ns !== null && of.rule !== "M1").map((of) => of.observation);
+  assert.ok(bounded.every((text) => costs.some((cost) => cost.startsWith(text))), "what saves time is a cost");
   assert.deepEqual(await accessibilityFaults(page), []);
   await session.close();
 });
@@ -72,6 +75,53 @@ test("ops, functions, steps and modules are those of the command line", async ()
   assert.ok(await id(page, "table-gaps").count());
   await view(page, "memory");
   assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
+
+test("the overview shows the bar of the stage that is chosen", async () => {
+  const session = await diagnosed(example());
+  const { page } = session;
+  const wanted = said("diagnose", example());
+  await view(page, "overview");
+  const whole = await id(page, "wall").locator("h2").textContent();
+  assert.deepEqual(wanted.wall_stages.map((wall) => wall.stage), ["extend", "decode"]);
+  for (const wall of wanted.wall_stages) {
+    await id(page, `stage-${wall.stage}`).click();
+    const title = await id(page, "wall").locator("h2").textContent();
+    assert.ok(title.includes(`${wall.share_pct.toFixed(1)}% of the wall time`), title);
+    const shares = await id(page, "wall").locator("svg[role=img] > svg").evaluateAll((parts) => parts.map((part) => parseFloat(part.getAttribute("width"))));
+    const parts = Object.values(wall.parts).map((ns) => 100 * ns / wall.total_ns);
+    assert.equal(shares.length, parts.length);
+    assert.ok(Math.abs(Math.max(...shares) - Math.max(...parts)) < 0.01, `${shares} ${parts}`);
+  }
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await id(page, "stages-all").click();
+  assert.equal(await id(page, "wall").locator("h2").textContent(), whole);
+  await session.close();
+});
+
+test("idle time by line, copies by place, iterations and modules are those of the command line, and are drawn", async () => {
+  const session = await diagnosed(example());
+  const { page } = session;
+  const [cpu, diagnosis] = [said("cpu", example()), said("diagnose", example())];
+  await view(page, "gaps");
+  const idle = Object.values(cpu.idle_places)[0];
+  const lines = await rows(page, "idle_lines");
+  const known = lines.filter((row) => !row.name.startsWith("("));
+  assert.deepEqual(known.map((row) => [row.name, Number(row.total_ns)]), idle.lines.map((line) => [line.name, line.total_ns]));
+  assert.equal(lines.reduce((sum, row) => sum + Number(row.total_ns), 0), idle.host_ns);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await view(page, "steps");
+  const iterations = await rows(page, "iterations");
+  assert.deepEqual(iterations.map((row) => Number(row.dur_ns)), diagnosis.iterations.list.map((one) => one.dur_ns));
+  assert.ok(await id(page, "view-steps").locator("svg[role=img]").count() > 0, "iterations are drawn");
+  await view(page, "modules");
+  assert.equal((await rows(page, "module_tree")).length, diagnosis.modules.rows.length);
+  assert.ok(await id(page, "view-modules").locator("svg[role=img]").count() > 0, "modules are drawn");
+  await view(page, "memory");
+  const places = await rows(page, "copy_places");
+  const made = Object.values(cpu.copy_places).flat();
+  assert.equal(places.length, made.length);
   await session.close();
 });
 

@@ -239,7 +239,7 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
 
 /// Where the launching thread is for most of the time in which the device waits for it; empty where no place stands out.
 fn place(facts: &Facts<'_>, finding: &Finding) -> String {
-    if !matches!(finding.rule, Rule::LaunchBound | Rule::HostBound | Rule::DataLoader) {
+    if !matches!(finding.rule, Rule::LaunchBound | Rule::HostBound) {
         return String::new();
     }
     let device = facts.devices().find(|device| Some(device.name) == finding.device.as_deref());

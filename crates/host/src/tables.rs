@@ -367,8 +367,8 @@ impl HostReport {
         }
         let table = Table::of("gaps", "The ten longest gaps of each device", &rows)
             .when_empty("No device stands still between two GPU slices.");
-        section.tables.push(table.preview(PREVIEW));
         crate::idle::add(self, &mut section);
+        section.tables.push(table.preview(PREVIEW));
         section
     }
 

@@ -15,7 +15,7 @@ use crate::digest::files;
 const BUDGET: &[Share] = &[
     Share { what: "app wasm", start: "app-", end: "_bg.wasm", but: None, bytes: 356_000 },
     Share { what: "worker wasm", start: "worker-", end: "_bg.wasm", but: None, bytes: 374_000 },
-    Share { what: "triage wasm", start: "triage-", end: "_bg.wasm", but: None, bytes: 1_120_000 },
+    Share { what: "triage wasm", start: "triage-", end: "_bg.wasm", but: None, bytes: 1_130_000 },
     // What the first screen waits for (docs/adr/0013-two-worker-programs.md).
     Share {
         what: "page and first worker",
