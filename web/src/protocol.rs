@@ -30,7 +30,9 @@ pub use kinetoscope::artifacts::Artifact;
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
 pub use progress::{Progress, Stage};
 pub use repair::{Format, Plan, Repaired};
-pub use report::{Analyses, Bar, Chapter, Choice, Diagnosis, Lacks, Part, Picture, Triage};
+pub use report::{
+    Analyses, Bar, Chapter, Choice, Diagnosis, Lacks, Part, Picture, StepWindow, Triage,
+};
 pub use several::{Aside, Beside, Companion, Comparison, Verdict};
 
 /// Names one file on the page.
@@ -83,6 +85,8 @@ pub enum Request {
         job: JobId,
         /// Whether what was launched before the window counts, too.
         count_before_window: bool,
+        /// Only this step.
+        step: Option<StepWindow>,
     },
     /// Write down the run, so that another worker can compare it with its own.
     Describe { job: JobId },

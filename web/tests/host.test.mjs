@@ -125,6 +125,31 @@ test("idle time by line, copies by place, iterations and modules are those of th
   await session.close();
 });
 
+test("a step that is chosen narrows the views of the diagnosis to it", async () => {
+  const session = await diagnosed(example());
+  const { page } = session;
+  const all = said("diagnose", example()).iterations.list;
+  const { name } = all[all.length - 1];
+  const of_step = (command) => JSON.parse(execFileSync(cli(), [command, example(), "--step", name, "--json"], { encoding: "utf8", maxBuffer: 1 << 28 }));
+  const [cpu, diagnosis] = [of_step("cpu"), of_step("diagnose")];
+  await view(page, "overview");
+  const whole = await id(page, "wall").locator("h2").textContent();
+  await id(page, "step").selectOption({ label: name });
+  await page.waitForFunction((whole) => document.querySelector("[data-testid=wall] h2")?.textContent !== whole, whole);
+  assert.equal(await id(page, "finding-line").textContent(), diagnosis.headline);
+  await view(page, "cpu");
+  const ops = await rows(page, "ops");
+  assert.deepEqual(Object.fromEntries(ops.map((op) => [op.name, Number(op.count)])), Object.fromEntries(Object.entries(cpu.key_averages).map(([op, { count }]) => [op, count])));
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await view(page, "steps");
+  assert.equal((await rows(page, "iterations")).length, 1);
+  await id(page, "step").selectOption({ label: "All" });
+  await page.waitForFunction((n) => document.querySelectorAll("[data-testid=table-iterations] tbody tr").length >= n, Math.min(3, all.length));
+  await view(page, "overview");
+  assert.equal(await id(page, "wall").locator("h2").textContent(), whole);
+  await session.close();
+});
+
 test("a trace without a GPU has the CPU's views and no empty ones of the GPU", async () => {
   const file = ownTrace("cpu_item_syncs");
   const session = await diagnosed(file, { viewport: { width: 400, height: 800 }, colorScheme: "dark" });

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use kinetoscope::{HostIndex, cpu_json, host};
 
-use crate::{input, traces};
+use crate::{input, step, traces};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -17,6 +17,8 @@ pub struct Arguments {
     /// All rows of long tables: the JSON has the first 100 threads, 200 Python frames and 200 modules without it.
     #[arg(long, requires = "json")]
     all: bool,
+    #[command(flatten)]
+    step: step::Step,
 }
 
 /// Prints what the CPU did in each of the chosen traces.
@@ -31,7 +33,9 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
     let version = input::Version::of(path)?;
     let decoded = input::decode(path)?;
     let details = input::details_of_host(path, &decoded, &version)?;
-    let report = host(&HostIndex::of(&decoded.trace), &details);
+    let narrowed = arguments.step.trace(path, &decoded, &details)?;
+    let trace = narrowed.as_ref().unwrap_or(&decoded.trace);
+    let report = host(&HostIndex::of(trace), &details);
     if arguments.json {
         return Ok(cpu_json(report, arguments.all)?);
     }

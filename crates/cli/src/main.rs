@@ -20,6 +20,7 @@ mod overlap;
 mod perfetto_fix;
 mod report;
 mod scaling;
+mod step;
 mod traces;
 mod triage;
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use kinetoscope::{Diagnosis, ScalingRow, report, scaling, scaling_section};
 
-use crate::diagnose;
 use crate::failure::Usage;
 use crate::guard::Guard;
+use crate::{diagnose, step};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut runs: Vec<(String, Diagnosis)> = Vec::new();
     for path in &arguments.trace {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        runs.push((name, diagnose::diagnosis_of(path)?));
+        runs.push((name, diagnose::diagnosis_of(path, &step::Step::default())?));
     }
     let rows = scaling(&runs);
     let text = if arguments.json {

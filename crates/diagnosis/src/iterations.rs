@@ -112,6 +112,14 @@ pub struct Iteration {
     window: Interval,
 }
 
+impl Iteration {
+    /// When it is, on the clock of the trace.
+    #[must_use]
+    pub fn window(&self) -> Interval {
+        self.window
+    }
+}
+
 /// The slowest warm iteration of the class that takes most time, against the median one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Slowest {

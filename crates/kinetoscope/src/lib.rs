@@ -37,8 +37,8 @@ pub use decode::{
     Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind, Severity, Source,
 };
 pub use diagnosis::{
-    Action, Diagnosis, Facts, Finding as DiagnosisFinding, ScalingRow, StageWall, WallPart,
-    WallRow, diagnose, diagnosis_json, scaling, scaling_section,
+    Action, Diagnosis, Facts, Finding as DiagnosisFinding, Iteration, Iterations, ScalingRow,
+    StageWall, WallPart, WallRow, diagnose, diagnosis_json, scaling, scaling_section,
 };
 pub use host::benchmark::{NoScript, benchmark_script};
 pub use host::{HostIndex, HostReport, host, wants_inputs};
@@ -54,6 +54,7 @@ pub use snapshot::{
     analyze as analyze_snapshot, state_before,
 };
 pub use timeline::Options;
+pub use timeline::narrow::narrow;
 pub use triage::{
     BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, CategoryReason, Concurrency, Confidence,
     Coverage, FuseRow, InstanceRow, KernelDetails, KernelKey, KernelLine, KernelMap,

@@ -14,6 +14,7 @@ pub mod device;
 pub mod gpu;
 pub mod intervals;
 pub mod launches;
+pub mod narrow;
 pub mod recorded;
 pub mod streams;
 pub mod versions;

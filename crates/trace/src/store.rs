@@ -44,6 +44,8 @@ pub struct Trace {
     pub producer: Producer,
     /// Times in the columns are the file's times minus this. 0 unless the file's own do not fit `i64` ns.
     pub origin_ns: i128,
+    /// Whether it is a part of the time of its file: work from before it was launched in the file, too.
+    pub is_part: bool,
     ts_ns: Segmented<i64>,
     dur: Segmented<u32>,
     name: Segmented<u32>,
@@ -157,6 +159,24 @@ impl Trace {
         match self.dur.at(row as usize) {
             LONG_DUR => find(&self.long_durs, row).unwrap_or_default(),
             short => i64::from(short),
+        }
+    }
+
+    /// Makes `row` an event that analyses pass over. Its span and its arguments stay.
+    pub fn hide(&mut self, row: Row) {
+        self.flags.set(row as usize, (Phase::Other as u32) << PHASE_SHIFT);
+    }
+
+    /// Gives the slice `row` another start and duration, of 0 ns or more.
+    pub fn set_time(&mut self, row: Row, ts_ns: TimeNs, dur_ns: TimeNs) {
+        self.ts_ns.set(row as usize, ts_ns);
+        let short = u32::try_from(dur_ns).ok().filter(|short| *short != LONG_DUR);
+        self.dur.set(row as usize, short.unwrap_or(LONG_DUR));
+        if short.is_none() {
+            match self.long_durs.binary_search_by_key(&row, |(known, _)| *known) {
+                Ok(at) => self.long_durs[at].1 = dur_ns,
+                Err(at) => self.long_durs.insert(at, (row, dur_ns)),
+            }
         }
     }
 
@@ -283,6 +303,7 @@ impl Trace {
             metadata: _,
             producer: _,
             origin_ns: _,
+            is_part: _,
             ts_ns,
             dur,
             name,

@@ -90,6 +90,8 @@ pub struct Diagnosis {
     pub findings: Vec<[String; 3]>,
     /// Figures of the run, in the same parts.
     pub baseline: Vec<[String; 3]>,
+    /// The steps that it can be narrowed to; empty where it is narrowed.
+    pub steps: Vec<StepWindow>,
     /// The chapters of the report.
     pub chapters: Vec<Chapter>,
 }
@@ -100,6 +102,17 @@ impl Diagnosis {
     pub fn chapter(&self, id: &str) -> Option<&Chapter> {
         self.chapters.iter().find(|chapter| chapter.id == id)
     }
+}
+
+/// A step, pass or range that the diagnosis can be narrowed to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepWindow {
+    /// Its name in the file.
+    pub name: String,
+    /// Its start, in ns on the clock of the trace.
+    pub start_ns: i64,
+    /// Its end.
+    pub end_ns: i64,
 }
 
 /// The wall time of a device.

@@ -6,7 +6,7 @@ use super::Remote;
 use super::ledger::Ledger;
 use crate::protocol::{
     Analyses, Artifacts, Aside, Beside, Companion, Comparison, Diagnosis, Failure, JobId,
-    KernelDetails, Opened, OverlapWindow, Plan, Progress, Repaired, Triage,
+    KernelDetails, Opened, OverlapWindow, Plan, Progress, Repaired, StepWindow, Triage,
 };
 use crate::shared::Shared;
 
@@ -99,6 +99,10 @@ pub struct FileEntry {
     pub triage: Option<Shared<Triage>>,
     /// Why the run is slow; asked for after triage.
     pub diagnosis: Remote<Diagnosis>,
+    /// The steps that the diagnosis can be narrowed to; of the last one of the whole file.
+    pub steps: Shared<Vec<StepWindow>>,
+    /// The step that it is narrowed to.
+    pub step: Option<StepWindow>,
     /// The kernel that was asked for last.
     pub kernel: Remote<KernelDetails>,
     /// What ran around the event that was asked for last.
@@ -132,6 +136,8 @@ impl FileEntry {
             plan: None,
             triage: None,
             diagnosis: Remote::Idle,
+            steps: Shared::default(),
+            step: None,
             kernel: Remote::Idle,
             window: Remote::Idle,
             repair: Remote::Idle,

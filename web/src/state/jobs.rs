@@ -13,7 +13,7 @@ use super::reduce::{Next, stage_of};
 use super::{CompanionEntry, CompanionPhase, FileEntry, PerfettoState, Phase, Remote, several};
 use crate::protocol::{
     ArtifactFile, ArtifactWish, Artifacts, FILE, Failure, Format, JobId, KernelKey, LOG, Parts,
-    Plan, Program, Progress, Repaired, Request, RequestId, Stage, Triage,
+    Plan, Program, Progress, Repaired, Request, RequestId, Stage, StepWindow, Triage,
 };
 use crate::queries::roles;
 use crate::shared::Shared;
@@ -245,10 +245,26 @@ pub(super) fn triaged(next: &mut Next, job: JobId, id: RequestId, triage: Triage
         }
     });
     if is_last {
-        let count_before_window = next.state.count_before_window;
-        let id = post(next, Request::Diagnose { job, count_before_window });
-        next.update(job, |file| file.diagnosis = id.map_or(Remote::Idle, Remote::Pending));
+        diagnose(next, job);
     }
+}
+
+/// Asks for the diagnosis, of the step that is chosen. The last one stays until the new one is there.
+fn diagnose(next: &mut Next, job: JobId) {
+    let count_before_window = next.state.count_before_window;
+    let step = next.state.file(job).and_then(|file| file.step.clone());
+    let id = post(next, Request::Diagnose { job, count_before_window, step });
+    next.update(job, |file| file.diagnosis = id.map_or(Remote::Idle, Remote::Pending));
+}
+
+/// Narrows the diagnosis to a step, or to none.
+pub(super) fn show_step(next: &mut Next, job: JobId, step: Option<StepWindow>) {
+    let Some(file) = next.state.file(job) else { return };
+    if file.step == step || file.triage.is_none() {
+        return;
+    }
+    next.update(job, |file| file.step = step);
+    diagnose(next, job);
 }
 
 /// Plans again, with or without clipping impossible durations. What was written by the former plan is let go.

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::protocol::{
     ArtifactWish, Failure, Format, JobId, KernelKey, Progress, RequestId, Response, Stage,
+    StepWindow,
 };
 use crate::queries::address::Address;
 use crate::queries::grid::TableSettings;
@@ -42,6 +43,8 @@ pub enum Action {
     Shown(View),
     /// Another stage, or all.
     StageShown(Option<String>),
+    /// Another step of a file, or all of it.
+    StepShown(JobId, Option<StepWindow>),
     /// Another device, or all.
     DeviceShown(Option<String>),
     /// What was launched before the window counts, or not.
@@ -151,6 +154,7 @@ fn act(next: &mut Next, action: Action) {
         Action::WindowAsked(job, event) => jobs::window(next, job, event),
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
+        Action::StepShown(job, step) => jobs::show_step(next, job, step),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,
         Action::Addressed(address) => page::apply(state, &address),
@@ -238,7 +242,10 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         Response::RepairPlanned { job, plan } => jobs::planned(next, job, id, plan),
         Response::Triage { job, triage } => jobs::triaged(next, job, id, triage),
         Response::Diagnosed { job, diagnosis } => next.update(job, |file| {
-            file.diagnosis.answer(id, Ok(diagnosis));
+            let steps = diagnosis.steps.clone();
+            if file.diagnosis.answer(id, Ok(diagnosis)) && file.step.is_none() {
+                file.steps = Shared::new(steps);
+            }
         }),
         Response::Companion { job, companion, failure } => {
             several::answered(next, job, companion, failure);

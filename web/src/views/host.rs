@@ -1,10 +1,13 @@
 //! What the CPU did, and why the run is slow: chapters of the diagnosis.
 
+use wasm_bindgen::JsCast;
+use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
 use super::{Props, heading};
 use crate::components::{Later, drawing, finding_card};
-use crate::protocol::{Chapter, Diagnosis};
+use crate::protocol::{Chapter, Diagnosis, StepWindow};
+use crate::state::Action;
 
 /// Everything that the rules found, after what to do.
 pub fn diagnosis(props: &Props) -> Option<Html> {
@@ -15,6 +18,7 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
     Some(html! {
         <>
             { heading(props.view.title(), diagnosis.headline.as_deref().unwrap_or_default()) }
+            { step_picker(props) }
             <h2>{ "What to do first" }</h2>
             if diagnosis.actions.is_empty() {
                 <p>{ "No action saves 1% of the recording." }</p>
@@ -33,6 +37,35 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
             </section>
         </>
     })
+}
+
+/// The steps that the diagnosis can be narrowed to, where there are several.
+pub fn step_picker(props: &Props) -> Html {
+    let (job, steps, chosen) = (props.file.job, &props.file.steps, props.file.step.as_ref());
+    if steps.len() < 2 {
+        return html! {};
+    }
+    let (tasks, known) = (props.tasks.clone(), steps.clone());
+    let onchange = Callback::from(move |event: Event| {
+        let field = event.target().and_then(|of| of.dyn_into::<HtmlSelectElement>().ok());
+        if let Some(field) = field {
+            let at = field.value().parse::<usize>().ok();
+            let step = at.and_then(|at| known.get(at).cloned());
+            tasks.dispatch(Action::StepShown(job, step));
+        }
+    });
+    let option = |(at, step): (usize, &StepWindow)| {
+        html! { <option value={at.to_string()} selected={chosen == Some(step)}>{ &step.name }</option> }
+    };
+    html! {
+        <label class="step-picker">
+            <span>{ "Step" }</span>
+            <select {onchange} data-testid="step">
+                <option value="" selected={chosen.is_none()}>{ "All" }</option>
+                { for steps.iter().enumerate().map(option) }
+            </select>
+        </label>
+    }
 }
 
 /// Gaps of the GPU.
@@ -78,6 +111,7 @@ fn chapters(props: &Props, ids: &[&str]) -> Option<Html> {
     Some(html! {
         <>
             { heading(props.view.title(), finding) }
+            { step_picker(props) }
             { for rest }
             { for drawings.map(drawing) }
             <Later>{ for tables.map(|table| props.table(table, None)) }</Later>

@@ -93,6 +93,7 @@ fn wall(props: &Props) -> Html {
             if let Some(triage) = props.file.triage.as_deref().filter(|_| has_stages) {
                 { props.pickers(triage) }
             }
+            { super::host::step_picker(props) }
             { for diagnosis.bars.iter().filter(is_of).map(bar) }
             { for diagnosis.actions.iter().take(FIRST_ACTIONS).map(card) }
         </>

@@ -2,13 +2,13 @@
 
 use kinetoscope::report::Section;
 use kinetoscope::{
-    Action, Comparability, Decoded, HostReport, Proof, RepairReport, Stage, StageRow, StageWall,
-    TraceReport, TriageReport, WallPart, WallRow,
+    Action, Comparability, Decoded, HostReport, Iteration, Proof, RepairReport, Stage, StageRow,
+    StageWall, TraceReport, TriageReport, WallPart, WallRow,
 };
 
 use crate::protocol::{
     Analyses, Bar, Chapter, Choice, Comparison, Diagnosis, Format, Lacks, Opened, Part, Plan,
-    ProblemCard, Repaired, Severity, Triage, Verdict,
+    ProblemCard, Repaired, Severity, StepWindow, Triage, Verdict,
 };
 use crate::queries::stages::MERGED;
 use crate::shared::Shared;
@@ -151,8 +151,15 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
         actions: found.actions.iter().map(Action::finding).collect(),
         findings: of(false).collect(),
         baseline: of(true).collect(),
+        steps: Vec::new(),
         chapters: chapters.chain(iterations).chain(modules).map(Chapter::drawn).collect(),
     }
+}
+
+/// An iteration that the diagnosis can be narrowed to.
+pub fn step_window(iteration: &Iteration) -> StepWindow {
+    let (start_ns, end_ns) = iteration.window();
+    StepWindow { name: iteration.name.clone(), start_ns, end_ns }
 }
 
 /// The chapter with the kernels of all stages merged by name.

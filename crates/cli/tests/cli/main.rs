@@ -19,4 +19,5 @@ mod perfetto_fix;
 mod places;
 mod report;
 mod scaling;
+mod step;
 mod triage;

@@ -9,8 +9,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if links.orphans == 0 || links.linked == 0 {
         return Vec::new();
     }
+    let since = if facts.trace.is_part { "this step" } else { "profiling started" };
     let text = format!(
-        "{} of {} GPU slices ({}) were launched before profiling started: they belong to an earlier step.",
+        "{} of {} GPU slices ({}) were launched before {since}: they belong to an earlier step.",
         count(links.orphans as u64),
         count(links.gpu as u64),
         time(links.orphan_ns)

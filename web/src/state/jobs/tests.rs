@@ -7,7 +7,7 @@ use kinetoscope::artifacts::{ARCHIVE, KERNELS, SUMMARY};
 use super::*;
 use crate::protocol::{
     Analyses, Aside, BeforeWindowSum, Companion, Comparison, Diagnosis, KernelDetails, Opened,
-    OverlapWindow, Response,
+    OverlapWindow, Response, StepWindow,
 };
 use crate::state::testing::{said, step};
 use crate::state::{Action, Role, State};
@@ -171,6 +171,26 @@ fn a_diagnosis_of_a_former_reading_is_not_stored() {
     let diagnosis = Diagnosis::default();
     page.act(Action::Received(stale, Box::new(Response::Diagnosed { job: JOB, diagnosis })));
     assert_eq!(page.file(JOB).diagnosis, Remote::Idle);
+}
+
+#[test]
+fn a_step_asks_for_the_diagnosis_again_and_the_list_of_steps_stays() {
+    let mut page = Page::ready();
+    let step = |name: &str| StepWindow { name: name.into(), ..StepWindow::default() };
+    let whole = Diagnosis { steps: vec![step("a"), step("b")], ..Diagnosis::default() };
+    page.hear(Response::Diagnosed { job: JOB, diagnosis: whole });
+    page.act(Action::StepShown(JOB, Some(step("a"))));
+    assert_eq!(page.posted(), ["diagnose"]);
+    let first = page.file(JOB).diagnosis.pending().unwrap();
+    page.act(Action::StepShown(JOB, Some(step("b"))));
+    let stale = Response::Diagnosed { job: JOB, diagnosis: Diagnosis::default() };
+    page.act(Action::Received(first, Box::new(stale)));
+    assert!(page.file(JOB).diagnosis.ready().is_none(), "that of another step");
+    page.hear(Response::Diagnosed { job: JOB, diagnosis: Diagnosis::default() });
+    assert!(page.file(JOB).diagnosis.ready().is_some());
+    assert_eq!(page.file(JOB).steps.len(), 2, "a narrowed one has none");
+    page.act(Action::StepShown(JOB, Some(step("b"))));
+    assert!(page.posted().is_empty(), "it is shown already");
 }
 
 #[test]

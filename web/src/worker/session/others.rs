@@ -7,7 +7,7 @@ use kinetoscope::artifacts::{
 use kinetoscope::trace::Trace;
 use kinetoscope::{
     CaptureFacts, Decoded, Details, KernelMap, Options, RepairPlan, Run, Sources, TriageOptions,
-    TriageReport,
+    TriageReport, TriageSlices,
 };
 
 use super::triage::OpenFile;
@@ -138,16 +138,25 @@ impl OpenFile {
         companions: &[OpenCompanion],
         count_before_window: bool,
     ) -> TriageReport {
-        let trace = &self.decoded.trace;
+        let (report, slices) = self.triage_of(&self.decoded.trace, companions, count_before_window);
+        self.slices = Some(slices);
+        report
+    }
+
+    /// Triage of the trace, or of a part of it.
+    pub(super) fn triage_of(
+        &self,
+        trace: &Trace,
+        companions: &[OpenCompanion],
+        count_before_window: bool,
+    ) -> (TriageReport, TriageSlices) {
         let (model, tp) = UserFacts::default().model_and_tp(&trace.metadata);
         let file_name = Some(self.name.clone());
         let slices = Options { without_before_window: !count_before_window, ..Options::default() };
         let options = TriageOptions { slices, file_name, model, tp };
-        let (report, slices) = with(companions, self.details.as_ref(), |sources| {
+        with(companions, self.details.as_ref(), |sources| {
             kinetoscope::triage_kept(trace, &options, sources)
-        });
-        self.slices = Some(slices);
-        report
+        })
     }
 
     /// The artifacts, with what the companions tell.

@@ -1,6 +1,7 @@
 //! Triage, and what follows from it.
 
 use kinetoscope::artifacts::{ReportedTrace, UserFacts};
+use kinetoscope::trace::Trace;
 use kinetoscope::{
     Decoded, Details, Facts, HostIndex, TriageReport, TriageSlices, overlap_windows,
 };
@@ -87,14 +88,25 @@ impl Session for TriageSession {
                 file.report = Some(report);
                 port.send(Response::Triage { job, triage });
             }
-            Request::Diagnose { job, count_before_window } => {
+            Request::Diagnose { job, count_before_window, step } => {
                 let Some(file) = &mut self.file else { return };
                 file.read_details(job, files, port);
-                let report = file
-                    .report
-                    .take()
-                    .unwrap_or_else(|| file.triage(&self.companions, count_before_window));
-                let diagnosis = file.diagnose(&report);
+                let diagnosis = match step {
+                    Some(step) => {
+                        let window = (step.start_ns, step.end_ns);
+                        let part = kinetoscope::narrow(&file.decoded.trace, window);
+                        let (report, _) =
+                            file.triage_of(&part, &self.companions, count_before_window);
+                        file.diagnose(&part, &report)
+                    }
+                    None => {
+                        let report = file
+                            .report
+                            .take()
+                            .unwrap_or_else(|| file.triage(&self.companions, count_before_window));
+                        file.diagnose(&file.decoded.trace, &report)
+                    }
+                };
                 port.send(Response::Diagnosed { job, diagnosis });
             }
             Request::Describe { job } => {
@@ -156,14 +168,16 @@ impl Session for TriageSession {
 
 impl OpenFile {
     /// Why the run is slow, and what the CPU did. Without arguments there are fewer figures.
-    fn diagnose(&self, report: &TriageReport) -> Diagnosis {
-        let trace = &self.decoded.trace;
+    fn diagnose(&self, trace: &Trace, report: &TriageReport) -> Diagnosis {
         let none = Details::default();
         let details = self.details.as_ref().unwrap_or(&none);
         let index = HostIndex::of(trace);
         let of_host = kinetoscope::host(&index, details);
         let found = kinetoscope::diagnose(&Facts::of(&index, details, &of_host, report));
-        page::diagnosis(&found, &of_host)
+        let mut diagnosis = page::diagnosis(&found, &of_host);
+        let steps = found.iterations.iter().filter(|_| !trace.is_part).flat_map(|all| &all.list);
+        diagnosis.steps = steps.map(page::step_window).collect();
+        diagnosis
     }
 
     /// The report on resources: the same bytes as those of the command line.

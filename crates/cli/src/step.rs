@@ -1,0 +1,63 @@
+//! `--step`: one iteration of a trace in place of all of it.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use kinetoscope::artifacts::{Part, UserFacts, order_triage};
+use kinetoscope::trace::Trace;
+use kinetoscope::{Decoded, Details, Facts, HostIndex, Iterations, Sources, host, narrow};
+
+/// Iterations that a message names.
+const NAMED: usize = 8;
+
+/// What narrows a report to one iteration.
+#[derive(Default, clap::Args)]
+pub struct Step {
+    /// Only this iteration: its name as `diagnose` lists it, such as `ProfilerStep#3`. What the CPU did in it, and the GPU work that
+    /// it launched; the first one of that name.
+    #[arg(long = "step", value_name = "NAME")]
+    name: Option<String>,
+}
+
+impl Step {
+    /// The trace narrowed to the iteration; `None` where none is asked for.
+    ///
+    /// # Errors
+    /// When the file has no iteration of that name: the message names some that it has.
+    pub fn trace(
+        &self,
+        path: &Path,
+        decoded: &Decoded,
+        details: &Details,
+    ) -> Result<Option<Trace>> {
+        let Some(name) = &self.name else { return Ok(None) };
+        let trace = &decoded.trace;
+        let index = HostIndex::of(trace);
+        let report = host(&index, details);
+        let sources = Sources { details: Some(details), ..Sources::default() };
+        let (file, facts) = (path.to_string_lossy(), UserFacts::default());
+        let triaged = order_triage(trace, &file, &sources, &facts, Part::default())?;
+        let found = Facts::of(&index, details, &report, &triaged).iterations;
+        let Some(iterations) = found else {
+            bail!("{}: it has no steps, passes or ranges that come again", path.display());
+        };
+        match iterations.list.iter().find(|one| one.name == *name) {
+            Some(iteration) => Ok(Some(narrow(trace, iteration.window()))),
+            None => bail!(
+                "{}: it has no iteration {name:?}; it has {}",
+                path.display(),
+                some(&iterations)
+            ),
+        }
+    }
+}
+
+/// The first names.
+fn some(iterations: &Iterations) -> String {
+    let names = iterations.list.iter().map(|one| format!("{:?}", one.name));
+    let mut text = names.take(NAMED).collect::<Vec<_>>().join(", ");
+    if let Some(more @ 1..) = iterations.list.len().checked_sub(NAMED) {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}

@@ -1,0 +1,113 @@
+//! A trace narrowed to a part of its time, such as one step: every analysis then tells of that part alone.
+//!
+//! Rows keep their numbers, so that arguments that were read of the whole trace hold. What is left out becomes an event without a
+//! phase, which every analysis passes over.
+
+use dialect::Records;
+use trace::{Flags, Phase, Row, Trace, each_row};
+
+use crate::before_window::is_gpu_slice;
+use crate::intervals::Interval;
+
+/// The trace within `window`, on the clock of the trace:
+///
+/// * of the CPU the slices that overlap it, cut at its edges, and other events in it;
+/// * of the GPU what calls in it launched, whenever that runs, and what began in it;
+/// * all metadata.
+#[must_use]
+pub fn narrow(trace: &Trace, window: Interval) -> Trace {
+    let (start, end) = window;
+    let launches =
+        trace.by_raw_category(|raw| matches!(dialect::known(raw), Some(Records::Call(_))));
+    let begins_in = |row: Row| (start..end).contains(&trace.ts_ns(row));
+    let mut launched: Vec<i64> = Vec::new();
+    each_row(trace, |row| {
+        let is_call = trace.phase(row) == Phase::Complete
+            && trace.flags(row).has(Flags::HAS_TS)
+            && *launches.of(trace, row);
+        if is_call && begins_in(row) {
+            launched.extend(trace.link(row));
+        }
+    });
+    launched.sort_unstable();
+    let mut narrowed = trace.clone();
+    narrowed.is_part = true;
+    each_row(trace, |row| {
+        if trace.phase(row) == Phase::Metadata || !trace.flags(row).has(Flags::HAS_TS) {
+            return;
+        }
+        if is_gpu_slice(trace, row) {
+            let is_launched = trace.link(row).is_some_and(|id| launched.binary_search(&id).is_ok());
+            if !is_launched && !begins_in(row) {
+                narrowed.hide(row);
+            }
+        } else if trace.phase(row) == Phase::Complete {
+            let (from, to) = (trace.ts_ns(row).max(start), trace.end_ns(row).min(end));
+            if begins_in(row) && trace.end_ns(row) <= end {
+                return;
+            }
+            if to > from {
+                narrowed.set_time(row, from, to - from);
+            } else {
+                narrowed.hide(row);
+            }
+        } else if !begins_in(row) {
+            narrowed.hide(row);
+        }
+    });
+    narrowed
+}
+
+#[cfg(test)]
+mod tests {
+    use fixture::{Fixture, kernel, slice};
+
+    use super::*;
+
+    /// Name, start and duration of what is left.
+    fn left(trace: &Trace) -> Vec<(&str, i64, i64)> {
+        let rows = trace.rows().filter(|row| trace.phase(*row) == Phase::Complete);
+        rows.map(|row| (trace.name_text(row), trace.ts_ns(row), trace.dur_ns(row))).collect()
+    }
+
+    #[test]
+    fn a_step_has_its_slices_cut_at_its_edges_and_the_work_that_it_launched() {
+        let mut fixture = Fixture::default();
+        let call = |at: i64, id: i64| {
+            slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(at, 5).link(id)
+        };
+        fixture.push(slice("python_function", "train.py(1): main").on(1, 1).at(0, 1_000));
+        fixture.push(slice("cpu_op", "aten::before").on(1, 1).at(80, 15));
+        fixture.push(call(85, 1));
+        fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(110, 50));
+        fixture.push(call(120, 2));
+        fixture.push(slice("cpu_op", "aten::across").on(1, 1).at(190, 30));
+        fixture.push(call(215, 3));
+        fixture.push(kernel("earlier").at(105, 40).link(1));
+        fixture.push(kernel("own").at(300, 10).link(2));
+        fixture.push(kernel("later").at(310, 10).link(3));
+        let trace = fixture.finish();
+        let found = narrow(&trace, (100, 200));
+        assert_eq!(
+            left(&found),
+            [
+                ("train.py(1): main", 100, 100),
+                ("aten::mm", 110, 50),
+                ("cudaLaunchKernel", 120, 5),
+                ("aten::across", 190, 10),
+                ("earlier", 105, 40),
+                ("own", 300, 10),
+            ]
+        );
+        assert_eq!(found.len(), trace.len(), "rows keep their numbers");
+    }
+
+    #[test]
+    fn a_window_around_everything_changes_nothing() {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(5, 50));
+        fixture.push(kernel("k").at(60, 10).link(9));
+        let trace = fixture.finish();
+        assert_eq!(left(&narrow(&trace, (i64::MIN, i64::MAX))), left(&trace));
+    }
+}
