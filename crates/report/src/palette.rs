@@ -104,7 +104,26 @@ const PAINTS: &[(&str, Hue, Hatch)] = &[
     ("cuda_runtime", Hue::Memory, Hatch::Cross),
     ("cuda_driver", Hue::Memory, Hatch::Dots),
     ("cuda_sync", Hue::Communication, Hatch::None),
+    // The layers of a stack that are no categories: the largest first.
+    ("series_0", Hue::Gemm, Hatch::None),
+    ("series_1", Hue::Communication, Hatch::None),
+    ("series_2", Hue::Elementwise, Hatch::None),
+    ("series_3", Hue::Memory, Hatch::None),
+    ("series_4", Hue::Attention, Hatch::None),
+    ("series_5", Hue::Norm, Hatch::None),
+    ("series_6", Hue::Quant, Hatch::None),
 ];
+
+/// Layers with a colour of their own.
+pub const SERIES: usize = 7;
+
+/// The id of a layer that is no category, from 0.
+#[must_use]
+pub fn series(layer: usize) -> &'static str {
+    const IDS: [&str; SERIES] =
+        ["series_0", "series_1", "series_2", "series_3", "series_4", "series_5", "series_6"];
+    IDS.get(layer).copied().unwrap_or("other")
+}
 
 /// The paint of a category; unknown ones are `other`, slices of the host have none.
 #[must_use]

@@ -16,6 +16,7 @@ mod element;
 mod findings;
 mod leaks;
 mod model;
+mod pictures;
 mod reader;
 mod replay;
 mod report;

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use report::Drawing;
+
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
+use crate::pictures;
 use crate::replay::{Levels, Replay, replay};
 use crate::site::{ByPhase, SiteRow, Sites, Sums};
 use crate::state::{AllocatorState, states_before};
@@ -70,6 +73,9 @@ pub struct DeviceReport {
     /// Free bytes with the page rule for expandable segments.
     #[serde(skip)]
     pub(crate) free: FreeBytes,
+    /// The segments with their blocks.
+    #[serde(skip)]
+    pub(crate) segments_picture: Option<Drawing>,
 }
 
 /// The figures of a device with events.
@@ -81,6 +87,9 @@ pub(crate) struct Timeline {
     pub(crate) ooms: Vec<OomRow>,
     #[serde(skip)]
     pub(crate) levels: Levels,
+    /// Memory over the events.
+    #[serde(skip)]
+    pub(crate) picture: Option<Drawing>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -201,6 +210,7 @@ fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceRepor
         steps: leaks.as_ref().map(|leaks| leaks.steps),
         leaks: leaks.map(|leaks| leaks.leaks),
         free: free_bytes(snapshot, &segments),
+        segments_picture: pictures::segments(&device.to_string(), snapshot, &segments),
     }
 }
 
@@ -249,6 +259,7 @@ fn timeline(snapshot: &Snapshot, device: i64, segments: &[&Segment], sites: &Sit
         churn: churn(trace, replay.peak_requested),
         alloc_by_site: allocations.rows(MOST_SITES),
         ooms: ooms(snapshot, device, &levels, sites),
+        picture: pictures::over_events(&device.to_string(), trace, &levels, &replay, sites),
         replay,
         levels,
     }

@@ -210,6 +210,7 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
             TotalsRow::of(format!("{private}{what} {key}"), totals)
         }));
     }
+    section.drawings.extend(figures.segments_picture.clone());
     section.tables = vec![
         Table::of("totals", "Totals", &rows),
         Table::of(
@@ -268,6 +269,7 @@ fn timeline_section(
         size(replay.peak_reserved),
         size(replay.peak_untraced_bytes)
     ));
+    section.drawings.extend(timeline.picture.clone());
     let churn = &timeline.churn;
     if let Some(rate) = churn.cache_hit_rate {
         section.intro.push(format!(
