@@ -49,3 +49,9 @@ pub fn start_triage() {
     #[cfg(target_arch = "wasm32")]
     worker::start::<worker::TriageSession>();
 }
+
+/// Starts the worker of memory snapshots, which handles requests from then on.
+pub fn start_snapshot() {
+    #[cfg(target_arch = "wasm32")]
+    worker::start::<worker::SnapshotSession>();
+}

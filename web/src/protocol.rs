@@ -139,13 +139,15 @@ pub enum Request {
     },
 }
 
-/// The two programs of a file's workers. Each has a memory of its own, so each reads the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The programs of a file's workers. Each has a memory of its own, so each reads the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Program {
     /// What every file needs: the first screen and the repair.
     First,
     /// Triage, and what follows from it: comparisons, artifacts, details of a kernel. Loaded after the first screen.
     Triage,
+    /// Memory snapshots. Loaded when one is dropped.
+    Snapshot,
 }
 
 impl Request {
@@ -250,8 +252,12 @@ pub enum Response {
     },
     /// The file is decoded.
     Opened { job: JobId, opened: Opened },
-    /// The file is no trace, but may tell of traces: the program of triage reads it.
-    NoTrace { job: JobId },
+    /// The file is no trace, but another program reads it.
+    NoTrace {
+        job: JobId,
+        /// Which one.
+        reader: Program,
+    },
     /// The file is no trace, but tells of traces; nothing else can be asked of it.
     Aside { job: JobId, aside: Aside },
     /// A companion is read, or why it could not be. The job goes on either way.

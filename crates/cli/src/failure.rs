@@ -34,6 +34,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
             Some(Reader::KernelMap) => eprintln!("  load it with --map"),
             Some(Reader::ServerFlags) => eprintln!("  load it with triage --server-args"),
             // (A list of captures is read by itself, from the folder of a capture.)
+            Some(Reader::Snapshot) => eprintln!("  read it with kinetoscope memory"),
             Some(Reader::Captures | Reader::Trace) | None => {}
         }
         return ExitCode::from(3);

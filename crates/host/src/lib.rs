@@ -13,6 +13,7 @@ pub mod benchmark;
 pub mod by_name;
 pub mod calls;
 pub mod class;
+mod columns;
 pub mod copies;
 pub mod flops;
 pub mod frames;

@@ -5,32 +5,12 @@ use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
 use crate::calls::CallRow;
+use crate::columns::{PREVIEW, columns, or_missing};
 use crate::flops::FlopsRow;
 use crate::frames::FrameRow;
 use crate::modules::ModuleRow;
 use crate::report::HostReport;
 use crate::threads::ThreadRow;
-
-/// Rows that a Markdown document prints of a table.
-pub(crate) const PREVIEW: u32 = 25;
-
-macro_rules! columns {
-    ($($key:ident $title:literal $unit:ident $help:literal $cell:expr;)*) => {
-        &[$(Column {
-            key: stringify!($key),
-            title: $title,
-            unit: Unit::$unit,
-            help: $help,
-            cell: $cell,
-        },)*]
-    };
-}
-pub(crate) use columns;
-
-/// The cell of a value that may be missing.
-pub(crate) fn or_missing<'a, T>(value: Option<T>, cell: impl Fn(T) -> Cell<'a>) -> Cell<'a> {
-    value.map_or_else(|| Cell::Missing { reason: "not recorded".into() }, cell)
-}
 
 /// One row of PyTorch's own table, with the GPU time beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -238,7 +218,7 @@ impl HostReport {
             self.frames_section(),
             self.modules_section(),
             self.flops_section(),
-            crate::copies::section(self),
+            crate::copies::section(&self.copies, &self.copy_places),
             self.memory_section(),
         ]
     }
@@ -367,7 +347,7 @@ impl HostReport {
         }
         let table = Table::of("gaps", "The ten longest gaps of each device", &rows)
             .when_empty("No device stands still between two GPU slices.");
-        crate::idle::add(self, &mut section);
+        crate::idle::add(&self.idle_places, self.python.n > 0, &mut section);
         section.tables.push(table.preview(PREVIEW));
         section
     }

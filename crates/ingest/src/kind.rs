@@ -22,6 +22,8 @@ pub enum Reader {
     Captures,
     /// What takes the launch flags of a server.
     ServerFlags,
+    /// The decoder of memory snapshots.
+    Snapshot,
 }
 
 impl Kind {
@@ -62,7 +64,7 @@ kinds! {
     NestedGzip "nested-gzip" "A gzip file inside a gzip file"
         "It was compressed twice. Decompress it once (gunzip) and open the result.";
     MemorySnapshot "memory-snapshot" "A PyTorch memory snapshot as JSON"
-        "It contains allocations, not GPU activity. Open it on pytorch.org/memory_viz. For GPU activity, record a trace with torch.profiler (export_chrome_trace, or the .pt.trace.json.gz of tensorboard_trace_handler).";
+        "It contains allocations, not GPU activity: drop it on the page, or load it as a memory snapshot. For GPU activity, record a trace with torch.profiler (export_chrome_trace, or the .pt.trace.json.gz of tensorboard_trace_handler).";
     Pickle "pickle" "A Python pickle"
         "Most likely a memory snapshot (torch.cuda.memory._dump_snapshot). Opening a pickle can execute arbitrary code, so Kinetoscope never opens one. If you trust it, write it as JSON: s = torch.cuda.memory._snapshot(); json.dump(s, gzip.open(\"snapshot.json.gz\", \"wt\")). For GPU activity, record a trace with torch.profiler.";
     TorchSave "torch-save" "A torch.save file"
@@ -176,10 +178,10 @@ impl FileKind {
             Self::KernelMap => Some(Reader::KernelMap),
             Self::ExecutionDetails => Some(Reader::Captures),
             Self::ServerFlags => Some(Reader::ServerFlags),
+            Self::MemorySnapshot => Some(Reader::Snapshot),
             Self::Empty
             | Self::DamagedGzip
             | Self::NestedGzip
-            | Self::MemorySnapshot
             | Self::Pickle
             | Self::TorchSave
             | Self::Zip

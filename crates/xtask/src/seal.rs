@@ -23,6 +23,8 @@ const UNHASHED: &[(&str, &str)] = &[
     ("worker_bg.wasm", "data-worker-wasm"),
     ("triage.js", "data-triage"),
     ("triage_bg.wasm", "data-triage-wasm"),
+    ("snapshot.js", "data-snapshot"),
+    ("snapshot_bg.wasm", "data-snapshot-wasm"),
 ];
 /// The files of the app begin so.
 const APP: &str = "app-";
@@ -117,7 +119,7 @@ mod tests {
     use std::fs;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const PAGE: &str = r#"<meta name="build" content="dev" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-js="./app-0f.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm"></script>"#;
+    const PAGE: &str = r#"<meta name="build" content="dev" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-js="./app-0f.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm" data-snapshot="snapshot.js" data-snapshot-wasm="snapshot_bg.wasm"></script>"#;
     const SERVICE_WORKER: &str = r#"const BUILD = "__BUILD__"; const FILES = new Map(__FILES__);"#;
 
     /// Tests run concurrently, each in its own folder.
@@ -137,6 +139,8 @@ mod tests {
             ("worker_bg.wasm", "w"),
             ("triage.js", "t"),
             ("triage_bg.wasm", "u"),
+            ("snapshot.js", "m"),
+            ("snapshot_bg.wasm", "n"),
         ] {
             fs::write(folder.join(name), text).unwrap();
         }
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn every_file_but_the_entries_is_named_by_its_content() {
         let (listed, page, service_worker) = sealed("one");
-        assert_eq!(listed.len(), 9, "{listed:?}");
+        assert_eq!(listed.len(), 11, "{listed:?}");
         for name in listed.iter().filter(|name| !["index.html", "sw.js"].contains(&name.as_str())) {
             assert!(name.contains('-'), "{name}");
             assert!(page.contains(&format!("{name}\"")), "{page}");

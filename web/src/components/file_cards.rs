@@ -8,7 +8,7 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use super::{icon, role_question};
-use crate::protocol::JobId;
+use crate::protocol::{Aside, JobId};
 use crate::queries::cards::{
     CardState, MANY_FILES, Mood, SplitName, health, is_repeated, keeps, split_names,
 };
@@ -140,7 +140,8 @@ fn FileCard(props: &CardProps) -> Html {
     let (mood, shape) = mood(file);
     let helps =
         choices.iter().any(|choice| choice.chosen && matches!(choice.role, Role::Companion(..)));
-    let helps = helps || file.aside.is_some();
+    let is_read = |aside: &Aside| !matches!(aside, Aside::Snapshot { .. });
+    let helps = helps || file.aside.as_deref().is_some_and(is_read);
     let stopped = matches!(file.phase, Phase::Cancelled | Phase::Failed(_));
     html! {
         <li class={classes!("file-card", selected.then_some("selected"), helps.then_some("companion-card"), mood)} data-testid="file-card">

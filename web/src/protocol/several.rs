@@ -27,7 +27,7 @@ pub struct Beside {
 }
 
 /// A file that is no trace, but tells of traces.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Aside {
     /// A kernel map.
     Map {
@@ -40,6 +40,13 @@ pub enum Aside {
     },
     /// A list of captures: `execution_details.json`.
     Captures(Vec<CaptureFacts>),
+    /// A memory snapshot: the chapters of its report.
+    Snapshot {
+        /// Reserved and allocated bytes of all devices, in words.
+        summary: String,
+        /// The chapters, the findings' first.
+        chapters: Vec<Chapter>,
+    },
 }
 
 /// Two runs side by side.

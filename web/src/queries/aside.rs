@@ -29,10 +29,11 @@ pub fn title(aside: &Aside) -> (&'static str, String) {
         Aside::Captures(listed) => {
             ("List of captures", units::plural(listed.len() as u64, "capture", "captures"))
         }
+        Aside::Snapshot { summary, .. } => ("Memory snapshot", summary.clone()),
     }
 }
 
-/// The file of a job, if it is such a one.
+/// The file of a job, if it is such a one. (A memory snapshot has views of its own.)
 #[must_use]
 pub fn described(state: &State, job: JobId) -> Option<Described> {
     let aside = state.file(job)?.aside.as_deref()?;
@@ -56,6 +57,7 @@ pub fn described(state: &State, job: JobId) -> Option<Described> {
             };
             (text, Vec::new())
         }
+        Aside::Snapshot { .. } => return None,
         Aside::Captures(listed) => {
             let captures = roles::captures_of_list(state, listed);
             let text = "Lists the batch size of each capture trace, to select among captures that match a graph launch equally well. Drop the listed captures together with the trace that replays them.";

@@ -149,7 +149,7 @@ fn listed(state: &State, job: JobId) -> Option<CaptureFacts> {
     let name = &state.file(job)?.name;
     let lists = state.files.iter().filter_map(|file| match file.aside.as_deref()? {
         Aside::Captures(listed) => Some(listed),
-        Aside::Map { .. } => None,
+        Aside::Map { .. } | Aside::Snapshot { .. } => None,
     });
     { lists }.find_map(|listed| details_of_capture(listed, name))
 }
@@ -281,7 +281,7 @@ pub fn choices(state: &State, job: JobId) -> Vec<Choice> {
     let (own, parts): (&str, &[Part]) = match file.aside.as_deref() {
         Some(Aside::Map { .. }) => ("Not used", OF_A_MAP),
         // It tells of every capture that it names.
-        Some(Aside::Captures(_)) => return Vec::new(),
+        Some(Aside::Captures(_) | Aside::Snapshot { .. }) => return Vec::new(),
         None if file.opened.is_none() => return Vec::new(),
         None => ("Measured trace", OF_A_TRACE),
     };

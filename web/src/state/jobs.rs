@@ -26,9 +26,9 @@ pub(super) fn begin(next: &mut Next, job: JobId) {
     plan(next, job);
 }
 
-/// A file is no trace: the program of triage, which opens it when it starts, says what it is.
-pub(super) fn read_aside(next: &mut Next, job: JobId) {
-    start(next, job, Program::Triage);
+/// A file is no trace: another program, which opens it when it starts, says what it is.
+pub(super) fn read_aside(next: &mut Next, job: JobId, reader: Program) {
+    start(next, job, reader);
 }
 
 fn start(next: &mut Next, job: JobId, program: Program) {
@@ -36,6 +36,8 @@ fn start(next: &mut Next, job: JobId, program: Program) {
     next.update(job, |file| match program {
         Program::First => file.ledger.asked.first_runs = true,
         Program::Triage => file.ledger.asked.triage_runs = true,
+        // Nothing is asked of it but to open the file.
+        Program::Snapshot => {}
     });
 }
 

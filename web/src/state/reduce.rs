@@ -230,7 +230,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             });
             several::recompute_roles(&mut next.state);
         }
-        Response::NoTrace { job } => jobs::read_aside(next, job),
+        Response::NoTrace { job, reader } => jobs::read_aside(next, job, reader),
         Response::Aside { job, aside } => {
             jobs::halt(next, job);
             several::stands_aside(&mut next.state, job, aside);

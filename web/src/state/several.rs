@@ -119,7 +119,9 @@ pub(super) fn stands_aside(state: &mut State, job: JobId, aside: Aside) {
 pub(super) fn recompute_roles(state: &mut State) {
     state.guesses = roles::guesses(state);
     let Some(selected) = state.selected.filter(|_| !state.picked) else { return };
-    let is_aside = state.file(selected).is_some_and(|file| file.aside.is_some());
+    let is_aside = state.file(selected).is_some_and(|file| {
+        file.aside.as_deref().is_some_and(|aside| !matches!(aside, Aside::Snapshot { .. }))
+    });
     let trace = || state.files.iter().find(|file| file.has_views()).map(|file| file.job);
     match roles::role(state, selected) {
         Role::Companion(_, of) => state.selected = Some(of),

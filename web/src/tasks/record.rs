@@ -16,13 +16,15 @@ pub(super) struct Record {
     worker: Option<RunningWorker>,
     /// The worker of triage, which is started when it is asked for something.
     triage: Option<RunningWorker>,
+    /// The worker of memory snapshots, if the file is one.
+    snapshot: Option<RunningWorker>,
     /// The blobs that came with the answer to a request, by name.
     pub(super) blobs: BTreeMap<RequestId, Vec<(String, Blob)>>,
 }
 
 impl Record {
     pub(super) fn new(file: File) -> Self {
-        Self { file, worker: None, triage: None, blobs: BTreeMap::new() }
+        Self { file, worker: None, triage: None, snapshot: None, blobs: BTreeMap::new() }
     }
 
     /// The worker that runs a program.
@@ -30,6 +32,7 @@ impl Record {
         match program {
             Program::First => &mut self.worker,
             Program::Triage => &mut self.triage,
+            Program::Snapshot => &mut self.snapshot,
         }
     }
 
@@ -37,6 +40,7 @@ impl Record {
     pub(super) fn end(&mut self) {
         self.worker = None;
         self.triage = None;
+        self.snapshot = None;
     }
 }
 

@@ -132,6 +132,7 @@ fn bootstrap_url(program: Program) -> Result<String, String> {
     let (script_attribute, wasm_attribute) = match program {
         Program::First => ("data-worker", "data-worker-wasm"),
         Program::Triage => ("data-triage", "data-triage-wasm"),
+        Program::Snapshot => ("data-snapshot", "data-snapshot-wasm"),
     };
     // The worker inherits the page's policy of Trusted Types, and may load one script.
     let source = format!(

@@ -11,6 +11,7 @@ mod overlap;
 mod overview;
 mod problems;
 mod repair;
+mod snapshot;
 mod table;
 mod triage;
 
@@ -24,7 +25,7 @@ use yew::prelude::*;
 use crate::components::{
     About, DataTable, PickerKind, before_window, failure_card, icon, picker, record_link,
 };
-use crate::protocol::{Stage, Triage};
+use crate::protocol::{Aside, Stage, Triage};
 use crate::queries::aside::Described;
 use crate::queries::compare::Compare;
 use crate::queries::grid::TableSettings;
@@ -151,6 +152,9 @@ pub fn FileView(props: &Props) -> Html {
     let job = file.job;
     if let Some(described) = &props.aside {
         return aside::view(described);
+    }
+    if let Some(Aside::Snapshot { chapters, .. }) = file.aside.as_deref() {
+        return snapshot::view(props, chapters);
     }
     let retry = {
         let tasks = tasks.clone();

@@ -1,5 +1,5 @@
-//! The worker: decodes one file, analyses it with its related files, plans and writes its repair. It has two programs
-//! ([`crate::protocol::Program`]), so that the first screen does not wait for the larger one.
+//! The worker: decodes one file, analyses it with its related files, plans and writes its repair. It has three
+//! programs ([`crate::protocol::Program`]), so that the first screen does not wait for what few files need.
 //!
 //! `session` is the whole worker without a browser, and runs in native tests; `port` connects it to the
 //! browser's file reader and messages.
@@ -10,4 +10,4 @@ mod port;
 mod session;
 
 pub use port::start;
-pub use session::{Files, FirstSession, Port, Session, Source, TriageSession};
+pub use session::{Files, FirstSession, Port, Session, SnapshotSession, Source, TriageSession};

@@ -3,9 +3,11 @@
 mod aside;
 mod first;
 mod others;
+mod snapshot;
 mod triage;
 
 pub use first::FirstSession;
+pub use snapshot::SnapshotSession;
 pub use triage::TriageSession;
 
 use kinetoscope::report::units;

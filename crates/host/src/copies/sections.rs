@@ -1,11 +1,12 @@
 //! The tables of copies.
 
+use std::collections::BTreeMap;
+
 use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
-use super::{CopyKind, CopyPlace, Purpose};
-use crate::report::HostReport;
-use crate::tables::{PREVIEW, columns, or_missing};
+use super::{Copies, CopyKind, CopyPlace, Purpose};
+use crate::columns::{PREVIEW, columns, or_missing};
 
 /// Copies of one kind, as the page shows them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -85,15 +86,14 @@ impl Row for CopyPlaceRow {
 }
 
 /// The section about copies.
-pub(crate) fn section(report: &HostReport) -> Section {
+pub(crate) fn section(copies: &Copies, places: &BTreeMap<Purpose, Vec<CopyPlace>>) -> Section {
     let mut section = Section::new("copies", "Copies");
-    let rows: Vec<CopyTableRow> = report.copies.memcpy_kinds.iter().map(CopyTableRow::of).collect();
+    let rows: Vec<CopyTableRow> = copies.memcpy_kinds.iter().map(CopyTableRow::of).collect();
     let kinds = Table::of("copy_kinds", "Copies on the GPU", &rows)
         .without_missing(&["bytes"])
         .when_empty("The file has no copies on a GPU.");
     section.tables.push(kinds.preview(PREVIEW));
-    let rows: Vec<PurposeRow> = report
-        .copies
+    let rows: Vec<PurposeRow> = copies
         .copy_diag
         .iter()
         .map(|(purpose, sum)| PurposeRow {
@@ -106,13 +106,13 @@ pub(crate) fn section(report: &HostReport) -> Section {
     let purposes = Table::of("copy_purposes", "What aten::copy_ is for", &rows)
         .when_empty("The file has no aten::copy_.");
     section.tables.push(purposes.preview(PREVIEW));
-    let made = report.copy_places.iter().flat_map(|(purpose, places)| {
+    let made = places.iter().flat_map(|(purpose, places)| {
         places.iter().map(|made| CopyPlaceRow { purpose: *purpose, made: made.clone() })
     });
     let mut rows: Vec<CopyPlaceRow> = made.collect();
     trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.made.device_ns));
-    let places = Table::of("copy_places", "Where aten::copy_ is called", &rows)
+    let table = Table::of("copy_places", "Where aten::copy_ is called", &rows)
         .when_empty("No aten::copy_ has GPU work.");
-    section.tables.push(places.preview(PREVIEW));
+    section.tables.push(table.preview(PREVIEW));
     section
 }

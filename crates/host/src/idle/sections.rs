@@ -1,11 +1,12 @@
 //! The tables of idle time by line of Python and by op.
 
+use std::collections::BTreeMap;
+
 use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 use timeline::percent;
 
 use super::{IdlePlace, IdlePlaces};
-use crate::report::HostReport;
 
 /// Rows that a Markdown document prints of a table.
 const PREVIEW: u32 = 12;
@@ -84,16 +85,20 @@ fn rows(device: &str, of: &IdlePlaces, places: &[IdlePlace], rest: (&str, i64)) 
 }
 
 /// Adds both tables to the section about gaps.
-pub(crate) fn add(report: &HostReport, section: &mut Section) {
+pub(crate) fn add(
+    by_device: &BTreeMap<String, IdlePlaces>,
+    has_frames: bool,
+    section: &mut Section,
+) {
     let of = |table: fn(&str, &IdlePlaces) -> Vec<IdleRow>| -> Vec<IdleRow> {
-        report.idle_places.iter().flat_map(|(device, places)| table(device, places)).collect()
+        by_device.iter().flat_map(|(device, places)| table(device, places)).collect()
     };
-    let one = report.idle_places.len() < 2;
+    let one = by_device.len() < 2;
     let mut push = |table: Table| {
         let table = if one { table.without("device") } else { table };
         section.tables.push(table.preview(PREVIEW));
     };
-    if report.python.n > 0 {
+    if has_frames {
         let lines = of(|device, places| {
             rows(
                 device,

@@ -492,7 +492,7 @@ fn perfetto_gets_the_file_when_it_is_written_or_at_once() {
 fn a_file_that_is_no_trace_is_read_by_the_second_worker_and_then_needs_none() {
     let mut page = Page::new();
     page.act(Action::Added(JOB, "map.json".into(), 100));
-    page.hear(Response::NoTrace { job: JOB });
+    page.hear(Response::NoTrace { job: JOB, reader: Program::Triage });
     assert_eq!(page.effects, [Effect::Start(JOB, Program::Triage)]);
     let aside = Aside::Captures(Vec::new());
     page.hear(Response::Aside { job: JOB, aside });

@@ -6,17 +6,18 @@ use kinetoscope::{
 };
 
 use super::{Refused, Source, read_all};
-use crate::protocol::{Aside, Failure};
+use crate::protocol::{Aside, Failure, Program};
 
 /// Larger files are neither: the map of a model takes some hundred kilobytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Whether a file that was refused as a trace may belong to traces. The program of triage reads it: what reads it would be
-/// a part of the first download.
-pub(super) fn is_readable(refused: &Refused) -> bool {
+/// The program that reads a file which was refused as a trace, if one does: what reads it would be a part of the first
+/// download.
+pub(super) fn reader(refused: &Refused) -> Option<Program> {
     match refused.kind.and_then(FileKind::reader) {
-        Some(Reader::KernelMap | Reader::Captures) => true,
-        Some(Reader::ServerFlags | Reader::Trace) | None => false,
+        Some(Reader::KernelMap | Reader::Captures) => Some(Program::Triage),
+        Some(Reader::Snapshot) => Some(Program::Snapshot),
+        Some(Reader::ServerFlags | Reader::Trace) | None => None,
     }
 }
 
@@ -45,7 +46,7 @@ pub(super) fn of_refused(refused: Refused, source: &mut dyn Source) -> Result<As
             })
         }
         // (Launch flags belong to the form of the artifacts, which takes them by their file name.)
-        Some(Reader::ServerFlags | Reader::Trace) | None => Err(failure),
+        Some(Reader::ServerFlags | Reader::Snapshot | Reader::Trace) | None => Err(failure),
     }
 }
 

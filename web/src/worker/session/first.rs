@@ -33,12 +33,10 @@ impl Session for FirstSession {
                         port.send(Response::Opened { job, opened: page::opened(&decoded, &name) });
                         self.file = Some(OpenFile { name, decoded, plan: None });
                     }
-                    Err(refused) if aside::is_readable(&refused) => {
-                        port.send(Response::NoTrace { job });
-                    }
-                    Err(refused) => {
-                        port.send(Response::Failed { job, failure: refused.failure });
-                    }
+                    Err(refused) => port.send(match aside::reader(&refused) {
+                        Some(reader) => Response::NoTrace { job, reader },
+                        None => Response::Failed { job, failure: refused.failure },
+                    }),
                 }
             }
             Request::Analyze { job } => {

@@ -101,12 +101,16 @@ fn talk_beside(
                 }
                 first.handle(request, &mut files, &mut heard);
                 // As the page does, too: it starts the second program for what is no trace.
-                if let Some(Response::NoTrace { .. }) = heard.responses.last()
+                if let Some(Response::NoTrace { reader, .. }) = heard.responses.last()
                     && let Some(open) = opened.take()
                 {
-                    triage.handle(open, &mut files, &mut heard);
+                    match reader {
+                        Program::Snapshot => SnapshotSession.handle(open, &mut files, &mut heard),
+                        _ => triage.handle(open, &mut files, &mut heard),
+                    }
                 }
             }
+            Program::Snapshot => {}
             Program::Triage => {
                 if let Some(open) = opened.take() {
                     triage.handle(open, &mut files, &mut heard);

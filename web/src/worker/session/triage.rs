@@ -9,8 +9,8 @@ use kinetoscope::{
 use super::others::{self, OpenCompanion};
 use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, page};
 use crate::protocol::{
-    ArtifactWish, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, Parts, Request,
-    Response, Stage,
+    ArtifactWish, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, Parts, Program,
+    Request, Response, Stage,
 };
 use crate::worker::artifacts::{self, Made};
 
@@ -50,7 +50,7 @@ impl Session for TriageSession {
                             report: None,
                         });
                     }
-                    Err(refused) if aside::is_readable(&refused) => {
+                    Err(refused) if aside::reader(&refused) == Some(Program::Triage) => {
                         port.send(match aside::of_refused(*refused, source) {
                             Ok(aside) => Response::Aside { job, aside },
                             Err(failure) => Response::Failed { job, failure },

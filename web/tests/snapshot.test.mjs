@@ -1,0 +1,102 @@
+// Memory snapshots on the page, against what the command line says of the same file.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+import { after, before, test } from "node:test";
+
+import { cli, scratch } from "./environment.mjs";
+import { accessibilityFaults, launch } from "./harness.mjs";
+import { PATIENCE, dropped, example, id, rows, settled } from "./page.mjs";
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+const MIB = 1 << 20;
+
+/// Four steps: weights that stay, an activation that goes, and a list that keeps 4 MiB of each step.
+function leaking() {
+  const frame = (line, name) => [{ filename: "/app/train.py", line, name }];
+  const events = [{ action: "segment_alloc", addr: 1 << 30, size: 64 * MIB, stream: 0, frames: [], time_us: 1 }];
+  const blocks = [];
+  let [address, time] = [1 << 30, 1];
+  const allocate = (size, frames) => {
+    events.push({ action: "alloc", addr: address, size, stream: 0, frames, time_us: ++time });
+    address += size;
+    return address - size;
+  };
+  const keep = (at, size, frames) => blocks.push({ address: at, size, requested_size: size, state: "active_allocated", frames });
+  keep(allocate(8 * MIB, frame(10, "build")), 8 * MIB, frame(10, "build"));
+  for (let step = 0; step < 4; step += 1) {
+    const at = allocate(6 * MIB, frame(20, "forward"));
+    keep(allocate(4 * MIB, frame(30, "log")), 4 * MIB, frame(30, "log"));
+    for (const action of ["free_requested", "free_completed"]) events.push({ action, addr: at, size: 6 * MIB, stream: 0, frames: [], time_us: ++time });
+  }
+  const used = new Map(blocks.map((block) => [block.address, block]));
+  const all = [];
+  for (let at = 1 << 30; at < (1 << 30) + 64 * MIB;) {
+    const next = [...used.keys()].filter((key) => key >= at).sort((a, b) => a - b)[0] ?? (1 << 30) + 64 * MIB;
+    if (next > at) all.push({ address: at, size: next - at, requested_size: 0, state: "inactive", frames: [] });
+    const block = used.get(next);
+    if (block) all.push(block);
+    at = next + (block?.size ?? 0);
+  }
+  const size = blocks.reduce((sum, block) => sum + block.size, 0);
+  const segment = { device: 0, address: 1 << 30, total_size: 64 * MIB, allocated_size: size, active_size: size, stream: 0, segment_type: "large", blocks: all };
+  return JSON.stringify({ segments: [segment], device_traces: [events] });
+}
+
+function file() {
+  const at = path.join(scratch(), "leak.json.gz");
+  fs.writeFileSync(at, gzipSync(leaking()));
+  return at;
+}
+
+const said = (of, ...options) => execFileSync(cli(), ["memory", of, ...options], { encoding: "utf8", maxBuffer: 1 << 28 });
+
+test("a snapshot shows the figures, findings and tables of the command line, and both pictures", async () => {
+  const snapshot = file();
+  const session = await dropped(browser, [snapshot]);
+  const { page } = session;
+  await id(page, "view-snapshot").waitFor(PATIENCE);
+  await settled(page);
+  const { devices, findings } = JSON.parse(said(snapshot, "--json"));
+  assert.equal(await id(page, "finding").count(), findings.length);
+  const text = await id(page, "view-snapshot").innerText();
+  for (const finding of findings) assert.ok(text.includes(finding.observation), finding.observation);
+  const markdown = said(snapshot);
+  const peak = markdown.split("\n").find((line) => line.startsWith("The peak"));
+  assert.ok(peak && text.includes(peak), peak);
+  assert.equal(devices["0"].replay.peak_requested, 30 * MIB, "weights, four kept lists, and one step");
+  const sites = await rows(page, "peak-by-site");
+  assert.deepEqual(sites.map((row) => [row.site, Number(row.bytes)]), devices["0"].replay.peak_by_site.map((row) => [row.site, row.bytes]));
+  const pictures = await id(page, "view-snapshot").locator("svg[role=img]").count();
+  assert.equal(pictures, 2);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
+
+test("a snapshot at 400 pixels in the dark has nothing cut, and a trace beside it stays", async () => {
+  const session = await dropped(browser, [file(), example()], { viewport: { width: 400, height: 800 }, colorScheme: "dark" });
+  const { page } = session;
+  await settled(page);
+  await page.getByTestId("file-card").filter({ hasText: "leak" }).locator("button").first().click();
+  await id(page, "view-snapshot").waitFor(PATIENCE);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+  assert.ok(!wide, "nothing is cut at 400 px");
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await page.getByTestId("file-card").filter({ hasText: "example" }).locator("button").first().click();
+  await id(page, "view-overview").waitFor(PATIENCE);
+  await session.close();
+});
+
+test("a snapshot that is cut is read as far as it goes, and says so", async () => {
+  const at = path.join(scratch(), "cut.json");
+  fs.writeFileSync(at, leaking().slice(0, 700));
+  const session = await dropped(browser, [at]);
+  await id(session.page, "view-snapshot").waitFor(PATIENCE);
+  assert.ok((await id(session.page, "view-snapshot").innerText()).includes("The file is cut"));
+  await session.close();
+});
