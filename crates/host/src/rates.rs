@@ -6,6 +6,8 @@
 
 mod sections;
 
+pub(crate) use sections::OF_PEAKS;
+
 use std::collections::BTreeMap;
 
 use catalog::devices::{Format, NotKnown, Roof, Seen, roof_of};
@@ -72,13 +74,30 @@ pub struct RateRow {
     pub limit_pct: Option<f64>,
 }
 
-#[derive(Default)]
-struct Sum {
-    calls: u64,
-    flops: i128,
-    device_ns: i64,
-    /// `None` once a call's bytes are not known.
-    bytes: Option<i128>,
+/// Calls of one op in one format.
+#[derive(Clone, Copy)]
+pub(crate) struct Sum {
+    /// Calls that launched GPU work.
+    pub calls: u64,
+    /// Their operations.
+    pub flops: i128,
+    /// Their GPU time, in ns.
+    pub device_ns: i64,
+    /// Bytes that they move at least; `None` once a call's bytes are not known.
+    pub bytes: Option<i128>,
+}
+
+impl Sum {
+    /// No calls.
+    pub(crate) const NONE: Self = Self { calls: 0, flops: 0, device_ns: 0, bytes: Some(0) };
+
+    /// Adds a call.
+    pub(crate) fn add(&mut self, flops: i128, device_ns: i64, bytes: Option<i128>) {
+        self.calls += 1;
+        self.flops = self.flops.saturating_add(flops);
+        self.device_ns = self.device_ns.saturating_add(device_ns);
+        self.bytes = self.bytes.zip(bytes).and_then(|(all, own)| all.checked_add(own));
+    }
 }
 
 /// The peaks of the trace's devices, if all are one product.
@@ -125,11 +144,8 @@ pub fn rates(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, device_ns: &
         let moved = read.zip(written(name, details.texts.get(inputs.dims), operations.flops));
         let size = of.0.map(Format::bytes);
         let moved = moved.zip(size).map(|((read, elements), size)| read + elements * size);
-        let sum = sums.entry((name, format)).or_insert(Sum { bytes: Some(0), ..Sum::default() });
-        sum.calls += 1;
-        sum.flops += operations.flops;
-        sum.device_ns = sum.device_ns.saturating_add(on_gpu);
-        sum.bytes = sum.bytes.zip(moved).map(|(all, own)| all + own);
+        let sum = sums.entry((name, format)).or_insert(Sum::NONE);
+        sum.add(operations.flops, on_gpu, moved);
     }
     let row = |((name, format), sum): ((&str, Option<Format>), Sum)| {
         row(name, format, &sum, roof.as_ref().ok().copied())
@@ -148,7 +164,8 @@ pub fn rates(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, device_ns: &
     }
 }
 
-fn row(name: &str, format: Option<Format>, sum: &Sum, roof: Option<&Roof>) -> RateRow {
+/// The rates of calls against the peaks of a device.
+pub(crate) fn row(name: &str, format: Option<Format>, sum: &Sum, roof: Option<&Roof>) -> RateRow {
     let tflops = sum.flops as f64 / sum.device_ns.max(1) as f64 / 1e3;
     let peak_tflops = roof.zip(format).and_then(|(roof, format)| roof.tflops(format));
     let bytes = sum.bytes.filter(|bytes| *bytes > 0);

@@ -8,6 +8,7 @@ use trace::{Details, Flags, Phase, Trace, each_row};
 use crate::calls::{self, Calls};
 use crate::class::Class;
 use crate::copies::{self, Copies, CopyPlace, Purpose};
+use crate::custom_ops::{self, CustomOps};
 use crate::flops::{self, Flops};
 use crate::frames::{self, Frames, Ids};
 use crate::gaps::{self, DeviceGaps};
@@ -54,6 +55,8 @@ pub struct HostReport {
     pub flops: Flops,
     /// Their rates against the peaks of the device.
     pub rates: Rates,
+    /// Operations and rates of custom ops, which `flops` and `rates` do not have.
+    pub custom_ops: CustomOps,
     /// Bytes of ops that compute little, and what has no figure.
     pub traffic: Traffic,
     /// Matrix products whose rows are no multiple of 16 bytes.
@@ -119,7 +122,10 @@ impl<'a> HostIndex<'a> {
 /// Whether an op's strides and concrete inputs are needed: by a formula, to count bytes, or to tell what a copy was for.
 #[must_use]
 pub fn wants_inputs(op: &str) -> bool {
-    flops::has_formula(op) || traffic::has_rule(op) || op == copies::COPY_OPS[0]
+    flops::has_formula(op)
+        || custom_ops::has_row(op)
+        || traffic::has_rule(op)
+        || op == copies::COPY_OPS[0]
 }
 
 /// Analyses the host. `details` are best read with [`crate::wants_inputs`]: without them floating point operations, memory and
@@ -153,6 +159,7 @@ pub fn host(index: &HostIndex<'_>, details: &Details) -> HostReport {
         idle_places: idle::idle_places(slices, gpu),
         flops: flops::flops(slices, details, &of_each),
         rates: rates::rates(slices, gpu, details, &of_each),
+        custom_ops: custom_ops::custom_ops(slices, details, &of_each),
         misaligned: misaligned::misaligned(slices, gpu, details, &of_each),
         traffic: traffic::traffic(slices, gpu, details, &of_each),
         modules: modules::modules(slices, gpu, &ids),

@@ -407,7 +407,8 @@ impl HostReport {
         let table = Table::of("flops", "Floating point operations by op", &rows)
             .when_empty("The file has no op that a formula covers.");
         section.tables.push(table.preview(PREVIEW));
-        self.rates.add_to(&mut section);
+        self.rates.add_to(&self.custom_ops.exact_rates(), &mut section);
+        self.custom_ops.add_to(&mut section);
         crate::misaligned::add_to(&self.misaligned, &mut section);
         self.traffic.add_to(&mut section);
         section

@@ -40,6 +40,8 @@ pub enum Uncovered {
     NotBool(usize),
     /// Sequences are packed: their lengths are not in the shapes.
     Packed,
+    /// Sizes among the arguments do not agree with the shapes.
+    Sizes,
 }
 
 impl fmt::Display for Uncovered {
@@ -54,6 +56,7 @@ impl fmt::Display for Uncovered {
             Self::ValueLength(at, n) => write!(to, "Concrete Input {at} has {n} values"),
             Self::NotBool(at) => write!(to, "Concrete Input {at} not a bool"),
             Self::Packed => write!(to, "varlen"),
+            Self::Sizes => write!(to, "sizes disagree"),
         }
     }
 }
@@ -78,7 +81,12 @@ impl Arguments {
     }
 
     /// The shape of tensor `at`, with `least` to `most` dimensions.
-    fn tensor(&self, at: usize, least: usize, most: usize) -> Result<Vec<i128>, Uncovered> {
+    pub(crate) fn tensor(
+        &self,
+        at: usize,
+        least: usize,
+        most: usize,
+    ) -> Result<Vec<i128>, Uncovered> {
         let list = self.dims.get(at).and_then(Value::as_array).ok_or(Uncovered::Dims(at))?;
         let dims: Option<Vec<i128>> = list.iter().map(|n| n.as_i64().map(i128::from)).collect();
         let dims = dims.ok_or(Uncovered::Dims(at))?;
@@ -108,7 +116,20 @@ impl Arguments {
         }
     }
 
-    fn boolean(&self, at: usize) -> Result<bool, Uncovered> {
+    /// One integer.
+    pub(crate) fn integer(&self, at: usize) -> Result<i128, Uncovered> {
+        let text = self.value(at)?;
+        text.trim().parse().map_err(|_| Uncovered::BadValue(at, text))
+    }
+
+    /// Each three arguments in a row that are integers.
+    pub(crate) fn integers_in_a_row(&self) -> impl Iterator<Item = [i128; 3]> + '_ {
+        let n = self.concrete.as_ref().map_or(0, Vec::len);
+        let at = |at: usize| self.integer(at).ok();
+        (0..n).filter_map(move |first| Some([at(first)?, at(first + 1)?, at(first + 2)?]))
+    }
+
+    pub(crate) fn boolean(&self, at: usize) -> Result<bool, Uncovered> {
         match self.value(at)?.trim().to_lowercase().as_str() {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),
@@ -122,7 +143,8 @@ impl Arguments {
     }
 }
 
-fn product(dims: &[i128]) -> i128 {
+/// The product of sizes; one that does not fit is the largest number.
+pub(crate) fn product(dims: &[i128]) -> i128 {
     dims.iter().fold(1, |all, n| all.saturating_mul(*n))
 }
 
@@ -344,7 +366,7 @@ pub fn attention(args: &Arguments, at: Attention) -> Found {
 }
 
 /// (query, key) pairs under a causal mask.
-fn pairs(queries: i128, keys: i128, corner: Corner) -> i128 {
+pub(crate) fn pairs(queries: i128, keys: i128, corner: Corner) -> i128 {
     let triangle = |n: i128| n.saturating_mul(n + 1) / 2;
     match corner {
         Corner::TopLeft if queries <= keys => triangle(queries),

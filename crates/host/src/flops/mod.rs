@@ -13,6 +13,7 @@ use serde_json::Value;
 use trace::{BuildIdHasher, Details, StringId};
 
 pub use formulas::{Arguments, Operations, Uncovered};
+pub(crate) use formulas::{Attention, Corner, Layout, attention, pairs, product};
 
 use crate::by_name::ByName;
 use crate::numbers::micro;
@@ -135,8 +136,7 @@ impl Evaluator<'_> {
         formula: Formula,
     ) -> Result<Operations, Uncovered> {
         let inputs = self.details.inputs(row).ok_or(Uncovered::NoDims)?;
-        let at = self.details.concrete_inputs.binary_search_by_key(&row, |(other, _)| *other);
-        let concrete = at.map_or(StringId::EMPTY, |at| self.details.concrete_inputs[at].1);
+        let concrete = values(self.details, row);
         let texts = &self.details.texts;
         let key = (name, [inputs.dims, inputs.types], concrete);
         let found = self.known.entry(key).or_insert_with(|| {
@@ -145,6 +145,18 @@ impl Evaluator<'_> {
         });
         found.clone()
     }
+}
+
+/// The concrete inputs of an op; empty where they were not recorded.
+pub(crate) fn values(details: &Details, row: trace::Row) -> StringId {
+    let at = details.concrete_inputs.binary_search_by_key(&row, |(other, _)| *other);
+    at.map_or(StringId::EMPTY, |at| details.concrete_inputs[at].1)
+}
+
+/// By op: whether an op of the table of PyTorch's ops lies in it.
+pub(crate) fn around_counted(slices: &Slices<'_>) -> Vec<bool> {
+    let formulas = formulas_by_name(slices, table::formula);
+    has_inside(slices, |name| formulas[name.0 as usize].is_some())
 }
 
 /// What each op counts: its operations, or why not. By number in [`Slices::ops`], for ops of the table without another one
@@ -156,7 +168,7 @@ pub fn of_each(
 ) -> Vec<(usize, Result<Operations, Uncovered>)> {
     let nested = &slices.ops;
     let formulas = formulas_by_name(slices, table::formula);
-    let outer = has_inside(slices, &formulas);
+    let outer = has_inside(slices, |name| formulas[name.0 as usize].is_some());
     let mut evaluator = Evaluator { details, known: HashMap::default() };
     (0..nested.slices.len())
         .filter(|at| !outer[*at])
@@ -177,12 +189,12 @@ fn formulas_by_name(
     (0..strings.len() as u32).map(|id| of(strings.get(StringId(id)))).collect()
 }
 
-/// By op: whether an op of the table lies in it.
-fn has_inside(slices: &Slices<'_>, formulas: &[Option<Formula>]) -> Vec<bool> {
+/// By op: whether an op with such a name lies in it.
+pub(crate) fn has_inside(slices: &Slices<'_>, is: impl Fn(StringId) -> bool) -> Vec<bool> {
     let nested = &slices.ops;
     let mut found = vec![false; nested.slices.len()];
     for (at, op) in nested.slices.iter().enumerate() {
-        if formulas[slices.trace.name(op.row).0 as usize].is_some() {
+        if is(slices.trace.name(op.row)) {
             nested.mark_around(at, &mut found);
         }
     }
@@ -297,7 +309,7 @@ fn custom(
 ) -> Vec<CustomRow> {
     let trace = slices.trace;
     let custom = formulas_by_name(slices, table::custom);
-    let contains = has_inside(slices, formulas);
+    let contains = has_inside(slices, |name| formulas[name.0 as usize].is_some());
     let mut rows: ByName<CustomRow> = ByName::new(trace);
     let mut evaluator = Evaluator { details, known: HashMap::default() };
     for (at, op) in slices.ops.slices.iter().enumerate() {

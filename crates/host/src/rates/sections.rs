@@ -15,6 +15,10 @@ fn text(value: Option<String>, reason: &'static str) -> Cell<'static> {
     value.map_or(Cell::missing(reason), Cell::from)
 }
 
+/// Columns that need a known device.
+pub(crate) const OF_PEAKS: &[&str] =
+    &["peak_pct", "peak_tflops", "intensity", "limit", "limit_pct"];
+
 const NO_PEAK: &str = "the device or the number format is not known";
 
 impl Row for RateRow {
@@ -104,9 +108,9 @@ impl Row for RateRow {
 }
 
 impl Rates {
-    /// Adds the sentence, the table and the picture.
-    pub(crate) fn add_to(&self, section: &mut Section) {
-        if self.rows.is_empty() {
+    /// Adds the sentence, the table and the picture, which has `others`, too: rows that have a table of their own.
+    pub(crate) fn add_to(&self, others: &[RateRow], section: &mut Section) {
+        if self.rows.is_empty() && others.is_empty() {
             return;
         }
         section.intro.push(match (&self.device, &self.why_not) {
@@ -124,22 +128,19 @@ impl Rates {
             (None, Some(why)) => format!("No percentage of a peak: {why}."),
             (None, None) => "No percentage of a peak.".to_owned(),
         });
-        let table = Table::of("rates", "Rates by op and number format", &self.rows);
-        section.tables.push(
-            table
-                .without_missing(&["peak_pct", "peak_tflops", "intensity", "limit", "limit_pct"])
-                .preview(PREVIEW),
-        );
-        section.drawings.extend(self.roofline());
+        if !self.rows.is_empty() {
+            let table = Table::of("rates", "Rates by op and number format", &self.rows);
+            section.tables.push(table.without_missing(OF_PEAKS).preview(PREVIEW));
+        }
+        section.drawings.extend(self.roofline(others));
     }
 
     /// The rows with a peak and bytes, over their intensity, under the roof of the device. Both axes are logarithmic.
-    fn roofline(&self) -> Option<Drawing> {
+    fn roofline(&self, others: &[RateRow]) -> Option<Drawing> {
         let device = self.device.as_ref()?;
-        let all: i64 = self.rows.iter().map(|row| row.device_ns).sum();
-        let drawn: Vec<(&RateRow, f64, f64)> = self
-            .rows
-            .iter()
+        let rows = || self.rows.iter().chain(others);
+        let all: i64 = rows().map(|row| row.device_ns).sum();
+        let drawn: Vec<(&RateRow, f64, f64)> = rows()
             .filter(|row| timeline::percent(row.device_ns, all) >= DRAWN_PCT && row.tflops > 0.0)
             .filter_map(|row| Some((row, row.intensity?, row.peak_tflops?)))
             .collect();

@@ -10,13 +10,14 @@ mod table;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
 use trace::{Details, StringId};
 
+use crate::custom_ops::{self, Unknown};
 use crate::flops;
 use crate::links::GpuSide;
 use crate::rates::peaks;
-use crate::slices::Slices;
+use crate::slices::{HostSlice, Slices};
+use crate::tensors::{Tensor, Tensors, product};
 use table::Writes;
 
 /// Ops without a figure that are listed.
@@ -75,6 +76,25 @@ pub enum Why {
     NoSizes,
     /// The op, or one inside it, also copies: its time is not that of its kernels.
     Mixed,
+    /// How many keys each sequence has is a value in GPU memory.
+    KvLengths,
+    /// How many tokens each expert has is a value in GPU memory.
+    Routing,
+    /// Which tokens are padding is a value in GPU memory.
+    Slots,
+    /// The op finds its weights or its cache by a name: their sizes are no arguments.
+    ByName,
+}
+
+impl From<Unknown> for Why {
+    fn from(why: Unknown) -> Self {
+        match why {
+            Unknown::KvLengths => Self::KvLengths,
+            Unknown::Routing => Self::Routing,
+            Unknown::Slots => Self::Slots,
+            Unknown::ByName => Self::ByName,
+        }
+    }
 }
 
 impl Why {
@@ -86,6 +106,10 @@ impl Why {
             Self::NoRule => "no formula for this op",
             Self::NoSizes => "sizes not recorded, or not usable",
             Self::Mixed => "other ops or copies inside the op",
+            Self::KvLengths => "lengths of the sequences are in GPU memory",
+            Self::Routing => "tokens of each expert are in GPU memory",
+            Self::Slots => "the number of padding tokens is in GPU memory",
+            Self::ByName => "sizes of weights or cache are not among the arguments",
         }
     }
 }
@@ -106,12 +130,9 @@ pub fn traffic(
             *own = own.saturating_add(one.slice.dur_ns());
         }
     }
-    let mut states: Vec<Option<Why>> = vec![Some(Why::NoRule); nested.slices.len()];
-    for (at, operations) in flops::of_each(slices, details) {
-        states[at] = operations.err().map(|_| Why::NoSizes);
-    }
+    let mut states = without_operations(slices, details);
     let mut sums: BTreeMap<&str, (u64, i64, i128)> = BTreeMap::new();
-    let mut known: BTreeMap<(StringId, StringId, StringId, &str), Option<i128>> = BTreeMap::new();
+    let mut known: BTreeMap<([StringId; 4], &str), Option<i128>> = BTreeMap::new();
     for (at, op) in nested.slices.iter().enumerate().filter(|(at, _)| kernels_ns[*at] > 0) {
         let name = slices.name(op);
         let Some(rule) = table::rule(name) else { continue };
@@ -121,12 +142,15 @@ pub fn traffic(
         }
         let bytes = details.inputs(op.row).and_then(|inputs| {
             let strides = details.strides(op.row).unwrap_or_default();
-            let key = (slices.trace.name(op.row), inputs.dims, inputs.types, strides);
-            *known.entry(key).or_insert_with(|| {
-                let (dims, types) =
-                    (details.texts.get(inputs.dims), details.texts.get(inputs.types));
-                Tensors::of(dims, types, strides)?.bytes(rule)
-            })
+            let values = flops::values(details, op.row);
+            let name = slices.trace.name(op.row);
+            *known.entry(([name, inputs.dims, inputs.types, values], strides)).or_insert_with(
+                || {
+                    let text = |id| details.texts.get(id);
+                    let tensors = Tensors::of(text(inputs.dims), text(inputs.types), strides)?;
+                    bytes(&tensors, rule, text(values))
+                },
+            )
         });
         states[at] = match bytes {
             Some(bytes) => {
@@ -161,6 +185,23 @@ pub fn traffic(
             uncovered
         },
     }
+}
+
+/// Why each op has no operations; `None` where it has. By number in [`Slices::ops`].
+fn without_operations(slices: &Slices<'_>, details: &Details) -> Vec<Option<Why>> {
+    let mut reasons: BTreeMap<StringId, Why> = BTreeMap::new();
+    let reason = |op: &HostSlice| {
+        let why = || custom_ops::unknown(slices.name(op)).map_or(Why::NoRule, Why::from);
+        Some(*reasons.entry(slices.trace.name(op.row)).or_insert_with(why))
+    };
+    let mut states: Vec<Option<Why>> = slices.ops.slices.iter().map(reason).collect();
+    for (at, operations) in flops::of_each(slices, details) {
+        states[at] = operations.err().map(|_| Why::NoSizes);
+    }
+    for call in custom_ops::calls(slices, details).counted {
+        states[call.at] = call.figures.operations.err().map(|_| Why::NoSizes);
+    }
+    states
 }
 
 /// Kernels whose op, and every op around it, has no figure. `states` is why not, by op; `None` where it has one.
@@ -199,131 +240,90 @@ pub fn has_rule(op: &str) -> bool {
     table::rule(op).is_some()
 }
 
-/// A tensor among the inputs of a call.
-struct Tensor {
-    dims: Vec<i128>,
-    /// Bytes of an element; `None` for a type that has no known size.
-    size: Option<i128>,
-    is_float: bool,
-    /// Elements of memory that its strides span.
-    span: i128,
-}
-
-/// The inputs of a call; `None` for what is no tensor with dimensions.
-struct Tensors(Vec<Option<Tensor>>);
-
-impl Tensors {
-    fn of(dims: &str, types: &str, strides: &str) -> Option<Self> {
-        let dims: Vec<Value> = serde_json::from_str(dims).ok()?;
-        let types: Vec<String> = serde_json::from_str(types).ok()?;
-        let strides: Vec<Value> = serde_json::from_str(strides).unwrap_or_default();
-        let mut all = Vec::with_capacity(dims.len());
-        for (at, dims) in dims.iter().enumerate() {
-            let dims = integers(dims).filter(|dims| !dims.is_empty());
-            let Some(dims) = dims else {
-                all.push(None);
-                continue;
-            };
-            let elements = product(&dims)?;
-            let spanned =
-                strides.get(at).and_then(integers).and_then(|strides| span(&dims, &strides));
-            let name = types.get(at).map_or("", String::as_str);
-            all.push(Some(Tensor {
-                span: spanned.map_or(elements, |span| span.min(elements)),
-                size: bytes_of_type(name),
-                is_float: !name.contains("int") && !name.contains("char") && name != "bool",
-                dims,
-            }));
-        }
-        Some(Self(all))
-    }
-
-    fn tensor(&self, at: usize) -> Option<&Tensor> {
-        self.0.get(at)?.as_ref()
-    }
-
-    /// The least bytes that a call moves; `None` where a size that counts is not known.
-    fn bytes(&self, rule: table::Rule) -> Option<i128> {
-        let mut bytes = 0_i128;
-        for tensor in rule.reads.iter().filter_map(|at| self.tensor(*at)) {
-            bytes = bytes.checked_add(tensor.span.checked_mul(tensor.size?)?)?;
-        }
-        let written = match rule.writes {
-            Writes::NotKnown => 0,
-            Writes::Like(these) => {
-                let mut written = 0_i128;
-                for at in these {
-                    let tensor = self.tensor(*at)?;
-                    written =
-                        written.checked_add(product(&tensor.dims)?.checked_mul(tensor.size?)?)?;
-                }
-                written
-            }
-            Writes::Broadcast => {
-                let inputs = || rule.reads.iter().filter_map(|at| self.tensor(*at));
-                let floats = inputs().filter(|one| one.is_float).filter_map(|one| one.size).max();
-                let size = floats.or_else(|| inputs().filter_map(|one| one.size).max())?;
-                self.broadcast(rule.reads)?.checked_mul(size)?
-            }
-            Writes::Booleans => self.broadcast(rule.reads)?,
-            Writes::Rows => {
-                let (table, indices) = (self.tensor(0)?, self.tensor(1)?);
-                let row = table.dims.last()?.checked_mul(table.size?)?;
-                product(&indices.dims)?.checked_mul(row)?
-            }
-        };
-        bytes.checked_add(written).filter(|bytes| *bytes > 0)
-    }
-
-    /// Elements of the broadcast of some arguments.
-    fn broadcast(&self, these: &[usize]) -> Option<i128> {
-        let shapes: Vec<&[i128]> =
-            these.iter().filter_map(|at| Some(&*self.tensor(*at)?.dims)).collect();
-        let n = shapes.iter().map(|dims| dims.len()).max()?;
-        let mut elements = 1_i128;
-        for from_end in 1..=n {
-            let sizes =
-                shapes.iter().filter_map(|dims| dims.get(dims.len().checked_sub(from_end)?));
-            let sizes: Vec<i128> = sizes.copied().filter(|size| *size != 1).collect();
-            let size = sizes.first().copied().unwrap_or(1);
-            if sizes.iter().any(|other| *other != size) {
-                return None;
-            }
-            elements = elements.checked_mul(size)?;
-        }
-        Some(elements)
-    }
-}
-
-fn integers(list: &Value) -> Option<Vec<i128>> {
-    list.as_array()?.iter().map(|n| n.as_i64().map(i128::from)).collect()
-}
-
-fn product(dims: &[i128]) -> Option<i128> {
-    dims.iter().try_fold(1_i128, |all, n| all.checked_mul((*n).max(0)))
-}
-
-/// Elements of memory from the first to the last one that strides reach.
-fn span(dims: &[i128], strides: &[i128]) -> Option<i128> {
-    if dims.len() != strides.len() || dims.contains(&0) {
+/// The least bytes that a call moves; `None` where a size that counts is not known. `values` are the concrete inputs.
+fn bytes(tensors: &Tensors, rule: table::Rule, values: &str) -> Option<i128> {
+    if rule.unless.is_some_and(|at| tensors.tensor(at).is_some()) {
         return None;
     }
-    let reach = dims.iter().zip(strides).try_fold(0_i128, |all, (dim, stride)| {
-        all.checked_add(dim.checked_sub(1)?.checked_mul(stride.checked_abs()?)?)
-    })?;
-    reach.checked_add(1)
+    if let Writes::Rotated(at) = rule.writes {
+        return rotated(tensors, at, values);
+    }
+    let mut bytes = 0_i128;
+    for tensor in rule.reads.iter().filter_map(|at| tensors.tensor(*at)) {
+        bytes = bytes.checked_add(tensor.span.checked_mul(tensor.size?)?)?;
+    }
+    let written = match rule.writes {
+        Writes::NotKnown | Writes::Rotated(_) => 0,
+        Writes::Like(these) => {
+            let all: Option<Vec<&Tensor>> = these.iter().map(|at| tensors.tensor(*at)).collect();
+            elements_bytes(all?.into_iter())?
+        }
+        Writes::LikeRecorded(these) => {
+            elements_bytes(these.iter().filter_map(|at| tensors.tensor(*at)))?
+        }
+        Writes::Broadcast => {
+            let inputs = || rule.reads.iter().filter_map(|at| tensors.tensor(*at));
+            let floats = inputs().filter(|one| one.is_float).filter_map(|one| one.size).max();
+            let size = floats.or_else(|| inputs().filter_map(|one| one.size).max())?;
+            broadcast(tensors, rule.reads)?.checked_mul(size)?
+        }
+        Writes::Booleans => broadcast(tensors, rule.reads)?,
+        Writes::Rows => {
+            let (table, indices) = (tensors.tensor(0)?, tensors.tensor(1)?);
+            let row = table.dims.last()?.checked_mul(table.size?)?;
+            product(&indices.dims)?.checked_mul(row)?
+        }
+    };
+    bytes.checked_add(written).filter(|bytes| *bytes > 0)
 }
 
-/// Bytes of an element, by the name in `Input type`, as it is kept: without blanks.
-fn bytes_of_type(name: &str) -> Option<i128> {
-    Some(match name {
-        "double" | "long" | "longint" | "c10::complex<float>" => 8,
-        "float" | "int" => 4,
-        "c10::Half" | "c10::BFloat16" | "short" | "shortint" => 2,
-        "signedchar" | "unsignedchar" | "bool" => 1,
-        name if name.starts_with("c10::Float8_") => 1,
-        _ => return None,
+/// Bytes of all elements of tensors.
+fn elements_bytes<'a>(mut tensors: impl Iterator<Item = &'a Tensor>) -> Option<i128> {
+    tensors.try_fold(0_i128, |all, tensor| {
+        all.checked_add(product(&tensor.dims)?.checked_mul(tensor.size?)?)
     })
+}
+
+/// Bytes of a rotary embedding: of each head it reads and writes the part that it rotates, and a position per token. What it
+/// reads of the table of angles depends on the positions, and is not counted.
+fn rotated(tensors: &Tensors, at: table::Rotated, values: &str) -> Option<i128> {
+    let query = tensors.tensor(at.query)?;
+    let values: Vec<String> = serde_json::from_str(values).ok()?;
+    let head: i128 = values.get(at.head)?.trim().parse().ok()?;
+    let part = *tensors.tensor(at.angles)?.dims.last()?;
+    if head <= 0 || !(0..=head).contains(&part) {
+        return None;
+    }
+    let key = tensors.tensor(at.query + 1);
+    let mut bytes = tensors.bytes_of(&[at.positions])?;
+    for tensor in [Some(query), key].into_iter().flatten() {
+        let elements = product(&tensor.dims)?;
+        // (Rows of whole heads, or the shape is another one than the formula takes.)
+        if elements % head != 0 {
+            return None;
+        }
+        let moved = (elements / head).checked_mul(part)?.checked_mul(tensor.size?)?;
+        bytes = bytes.checked_add(moved.checked_mul(2)?)?;
+    }
+    Some(bytes)
+}
+
+/// Elements of the broadcast of some arguments.
+fn broadcast(tensors: &Tensors, these: &[usize]) -> Option<i128> {
+    let shapes: Vec<&[i128]> =
+        these.iter().filter_map(|at| Some(&*tensors.tensor(*at)?.dims)).collect();
+    let n = shapes.iter().map(|dims| dims.len()).max()?;
+    let mut elements = 1_i128;
+    for from_end in 1..=n {
+        let sizes = shapes.iter().filter_map(|dims| dims.get(dims.len().checked_sub(from_end)?));
+        let sizes: Vec<i128> = sizes.copied().filter(|size| *size != 1).collect();
+        let size = sizes.first().copied().unwrap_or(1);
+        if sizes.iter().any(|other| *other != size) {
+            return None;
+        }
+        elements = elements.checked_mul(size)?;
+    }
+    Some(elements)
 }
 
 #[cfg(test)]
@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     fn bytes(op: &str, dims: &str, types: &str, strides: &str) -> Option<i128> {
-        Tensors::of(dims, types, strides)?.bytes(table::rule(op)?)
+        super::bytes(&Tensors::of(dims, types, strides)?, table::rule(op)?, "[]")
     }
 
     #[test]
@@ -360,5 +360,28 @@ mod tests {
     fn a_table_counts_by_the_rows_that_are_wanted() {
         let (dims, types) = ("[[50000,16],[4,2],[],[],[]]", r#"["float","longint","","",""]"#);
         assert_eq!(bytes("aten::embedding", dims, types, "[]"), Some(8 * 8 + 8 * 16 * 4));
+    }
+
+    #[test]
+    fn a_rotary_embedding_moves_the_rotated_part_of_each_head_twice() {
+        let bytes = |rotated: usize| {
+            let dims = format!("[[32],[32,4096],[32,512],[],[131072,{rotated}],[]]");
+            let types =
+                r#"["longint","c10::BFloat16","c10::BFloat16","Scalar","c10::BFloat16","Scalar"]"#;
+            let tensors = Tensors::of(&dims, types, "[]").expect("tensors");
+            let rule = table::rule("_C::rotary_embedding").expect("a rule");
+            super::bytes(&tensors, rule, r#"["","","","64","","True"]"#)
+        };
+        assert_eq!(bytes(64), Some(32 * 8 + 2 * (32 * 4096 + 32 * 512) * 2));
+        assert_eq!(bytes(32), Some(32 * 8 + 32 * 4096 * 2 + 32 * 512 * 2));
+        assert_eq!(bytes(128), None);
+    }
+
+    #[test]
+    fn an_op_that_may_skip_rows_has_no_figure() {
+        let types = r#"["c10::Float8_e4m3fnuz","c10::BFloat16","float","","Scalar","int"]"#;
+        let bytes = |dims: &str| bytes("aiter::dynamic_per_token_scaled_quant", dims, types, "[]");
+        assert_eq!(bytes("[[8,64],[8,64],[8,1],[],[],[]]"), Some(512 * 2 + 512 + 8 * 4));
+        assert_eq!(bytes("[[8,64],[8,64],[8,1],[],[],[1]]"), None);
     }
 }
