@@ -21,6 +21,7 @@ mod family;
 pub mod fuse_patterns;
 mod head;
 mod inductor;
+pub mod kernel_choice;
 mod mangled;
 mod pattern;
 pub mod python;

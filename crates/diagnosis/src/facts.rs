@@ -246,6 +246,18 @@ impl Device<'_> {
             .then_some((covered, all))
     }
 
+    /// Its GPU slices.
+    pub fn slices(&self) -> impl Iterator<Item = &host::links::GpuSlice> {
+        self.facts.gpu.on(self.id)
+    }
+
+    /// From its first GPU slice to the last.
+    #[must_use]
+    pub fn span_ns(&self) -> i64 {
+        let busy = self.facts.gpu.busy(self.id);
+        busy.first().zip(busy.last()).map_or(0, |(first, last)| last.1 - first.0)
+    }
+
     /// A part of its wall time: the row of the bar.
     #[must_use]
     pub fn wall(&self, part: WallPart) -> Option<&WallRow> {
@@ -322,9 +334,7 @@ impl Device<'_> {
             let those = those.filter(|one| one.is_kernel && one.is_communication == communication);
             union(those.map(|one| one.slice.interval()).collect())
         };
-        let busy = self.facts.gpu.busy(self.id);
-        let span = busy.first().zip(busy.last()).map_or(0, |(first, last)| last.1 - first.0);
-        (length(&without(&of(true), &of(false))), span)
+        (length(&without(&of(true), &of(false))), self.span_ns())
     }
 
     /// Whether its busy share says something: the work that the file's calls launched is in the file.

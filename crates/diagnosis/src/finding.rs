@@ -75,6 +75,8 @@ rules! {
     Bandwidth "M21" "Limited by memory bandwidth";
     /// The profiler's own cost.
     Profiler "M23" "Cost of profiling";
+    /// Kernels that do not suit the device or the shapes.
+    KernelChoice "kernel_choice" "Kernels that do not suit the GPU or the sizes";
     /// Work that was launched before profiling started.
     Orphans "orphans" "Work from before the recording";
 }

@@ -368,3 +368,53 @@ fn a_product_with_odd_rows_is_told_and_a_padded_one_is_not() {
     assert_eq!(verdicts(&with(1001), "M14"), ["counted", "misaligned"]);
     assert_eq!(verdicts(&with(1008), "M14"), ["counted"]);
 }
+
+/// A product by a kernel of this name for 600 us, and other work for the rest of 1 ms, on a device.
+fn product_by(name: &str, device: &str, dur: i64) -> Diagnosis {
+    let mut fixture = Fixture::default();
+    fixture.push(slice("cpu_op", "aten::mm").at(0, 50_000).on(1, 1));
+    launch(&mut fixture, name, 1, 1_000, 60_000, dur);
+    launch(&mut fixture, "other", 2, 55_000, 60_000 + dur, 1_000_000 - dur);
+    let mut details = Details::default();
+    let dims = details.texts.intern("[[4096,1001],[1001,512],[]]");
+    let types = details.texts.intern(r#"["float","float",""]"#);
+    details.inputs.push(trace::OpInputs { dims, types });
+    details.ops.push((0, 0));
+    diagnosed(fixture, device, &details)
+}
+
+#[test]
+fn kernels_with_narrow_loads_are_told_with_their_op_and_sizes() {
+    let narrow = "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_32x4_nn_align1>(int)";
+    let a100 = "NVIDIA A100-SXM4-80GB";
+    let found = product_by(narrow, a100, 60_000);
+    assert_eq!(verdicts(&found, "kernel_choice"), ["narrow_loads"]);
+    let of = |found: &Diagnosis| {
+        let own = found.findings.iter().find(|finding| finding.rule.id() == "kernel_choice");
+        own.unwrap().observation.clone()
+    };
+    let text = of(&found);
+    assert!(text.contains("60.0 µs (6.0% of"), "{text}");
+    assert!(text.contains("aten::mm [4096,1001] [1001,512] (60.0 µs)"), "{text}");
+    // Below 5% nothing is told, and wide loads are as they should be.
+    assert!(verdicts(&product_by(narrow, a100, 40_000), "kernel_choice").is_empty());
+    let wide = narrow.replace("align1", "align4");
+    assert!(verdicts(&product_by(&wide, a100, 60_000), "kernel_choice").is_empty());
+}
+
+#[test]
+fn kernels_for_an_earlier_generation_are_a_hypothesis() {
+    let ampere = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x4_tn";
+    let found = product_by(ampere, H100, 600_000);
+    assert_eq!(verdicts(&found, "kernel_choice"), ["older_generation"]);
+    let own = found.findings.iter().find(|finding| finding.rule.id() == "kernel_choice").unwrap();
+    assert_eq!((own.confidence.id(), own.bound_ns), ("low", None));
+    assert!(own.observation.contains("kernels for Ampere"), "{}", own.observation);
+    assert!(own.meaning.contains("may have no newer kernel"), "{}", own.meaning);
+    assert!(found.actions.iter().all(|action| action.rule != "kernel_choice"));
+    // The same kernels are the newest of an A100, and on an unknown device nobody can tell.
+    for device in ["NVIDIA A100-SXM4-80GB", "A device"] {
+        assert!(verdicts(&product_by(ampere, device, 600_000), "kernel_choice").is_empty());
+    }
+    assert!(verdicts(&product_by(ampere, H100, 40_000), "kernel_choice").is_empty());
+}

@@ -12,6 +12,7 @@ mod flops;
 mod gaps;
 mod graphs;
 mod host_bound;
+mod kernel_choice;
 mod launch_bound;
 mod memory;
 mod modules;
@@ -51,6 +52,7 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
         Rule::Precision => precision::check,
         Rule::Occupancy => occupancy::check,
         Rule::Bandwidth => bandwidth::check,
+        Rule::KernelChoice => kernel_choice::check,
         Rule::Profiler => profiler::check,
         Rule::Orphans => orphans::check,
     }

@@ -1,0 +1,167 @@
+//! Kernels that make little of the device or of the shapes: built for an earlier generation, or with loads of one element.
+
+use std::collections::BTreeMap;
+
+use catalog::kernel_choice::{NARROW_REMEDY, is_narrow, older};
+use catalog::{Platform, architectures};
+use report::units::{percent, time};
+use timeline::device::{Device as Properties, devices, platform};
+use timeline::intervals::{Interval, length, union};
+use trace::StringId;
+
+use crate::facts::Device;
+use crate::{Confidence, Facts, Finding, Level, Rule};
+
+/// Of the time from the first GPU work to the last, together.
+const LEAST_SHARE: f64 = 0.05;
+/// Letters of a kernel's name in the sentence.
+const NAME: usize = 64;
+/// Shapes of an op in the sentence.
+const SHAPES: usize = 3;
+
+/// Kernels of one concern on one device.
+#[derive(Default)]
+struct Sum {
+    spans: Vec<Interval>,
+    /// Time by op and sizes, and by kernel.
+    ops: BTreeMap<(Option<StringId>, Option<StringId>), i64>,
+    kernels: BTreeMap<StringId, i64>,
+}
+
+impl Sum {
+    fn add(&mut self, facts: &Facts<'_>, one: &host::links::GpuSlice) {
+        let op = one.owner.map(|owner| facts.slices.ops.slices[owner].row);
+        let name = op.map(|row| facts.trace.name(row));
+        let dims = op.and_then(|row| facts.details.inputs(row)).map(|inputs| inputs.dims);
+        let kernel = facts.trace.name(one.slice.row);
+        self.spans.push(one.slice.interval());
+        for sum in
+            [self.ops.entry((name, dims)).or_default(), self.kernels.entry(kernel).or_default()]
+        {
+            *sum = sum.saturating_add(one.slice.dur_ns());
+        }
+    }
+
+    /// `most in aten::mm [64,1001] [1001,512] (1.2 ms); most time: cutlass_80_... (1.1 ms)`.
+    fn most(&self, facts: &Facts<'_>) -> Option<String> {
+        let ((op, dims), op_ns) = self.ops.iter().max_by_key(|(_, ns)| **ns)?;
+        let (kernel, kernel_ns) = self.kernels.iter().max_by_key(|(_, ns)| **ns)?;
+        let op = match op {
+            Some(op) => {
+                let dims = dims.map(|dims| shapes(facts.details.texts.get(dims)));
+                let text = format!("{} {}", facts.trace.strings.get(*op), dims.unwrap_or_default());
+                format!("op with most of it: {} ({})", text.trim_end(), time(*op_ns))
+            }
+            None => format!("{} of it is in no recorded op", time(*op_ns)),
+        };
+        let kernel = report::short_name(facts.trace.strings.get(*kernel), NAME);
+        Some(format!("{op}; kernel with most of it: {kernel} ({})", time(*kernel_ns)))
+    }
+}
+
+/// The first shapes of a list that have dimensions: `[64,1001] [1001,512]`.
+fn shapes(dims: &str) -> String {
+    let all: Vec<serde_json::Value> = serde_json::from_str(dims).unwrap_or_default();
+    let tensors = all.iter().filter(|one| one.as_array().is_some_and(|dims| !dims.is_empty()));
+    tensors.take(SHAPES).map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    if platform(facts.trace) != Platform::Cuda {
+        return Vec::new();
+    }
+    let properties = devices(facts.trace);
+    let found = facts.devices().map(|device| {
+        let own = properties.iter().find(|known| known.id == device.name);
+        of_device(facts, &device, own.and_then(capability))
+    });
+    found.flatten().collect()
+}
+
+/// The compute capability times ten, as the file has it, or that of the device's name.
+fn capability(device: &Properties) -> Option<u32> {
+    if let Some(text) = &device.compute {
+        let (major, minor) = text.split_once('.')?;
+        return Some(
+            major.parse::<u32>().ok()?.checked_mul(10)?.saturating_add(minor.parse().ok()?),
+        );
+    }
+    architectures::of_device(&device.name)?.strip_prefix("sm_")?.parse().ok()
+}
+
+/// Only a part of the time of such kernels would go away, so it is never more than the middle level.
+fn level(share: f64) -> Level {
+    Level::of_share(share).max(Level::Medium)
+}
+
+fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) -> Vec<Finding> {
+    let span = device.span_ns();
+    let mut narrow = Sum::default();
+    let mut old: BTreeMap<(&'static str, &'static str), Sum> = BTreeMap::new();
+    // By name of a kernel: whether it is narrow, and what it was built for.
+    let mut known = BTreeMap::new();
+    for one in device.slices().filter(|one| one.is_kernel) {
+        let (is_narrow, built) =
+            *known.entry(facts.trace.name(one.slice.row)).or_insert_with(|| {
+                let name = facts.slices.name(&one.slice);
+                (is_narrow(name), capability.and_then(|capability| older(name, capability)))
+            });
+        if is_narrow {
+            narrow.add(facts, one);
+        }
+        if let Some(built) = built {
+            old.entry((built.generation, built.remedy)).or_default().add(facts, one);
+        }
+    }
+    let share_of = |spans: &[Interval]| {
+        let ns = length(&union(spans.to_vec()));
+        (ns, ns as f64 / span.max(1) as f64)
+    };
+    let mut found = Vec::new();
+    let (ns, share) = share_of(&narrow.spans);
+    if let Some(most) = narrow.most(facts).filter(|_| share >= LEAST_SHARE) {
+        let text = format!(
+            "Tensor core kernels that load one element at a time (align1) take {} ({} of the time from the first GPU work to the last); {most}.",
+            time(ns),
+            percent(100.0 * share)
+        );
+        found.push(
+            Finding::fact(Rule::KernelChoice, "narrow_loads", text)
+                .level(level(share))
+                .on(device.name)
+                .confidence(Confidence::Medium)
+                .means(NARROW_REMEDY)
+                .with("triage", "GPU time of such kernels", time(ns)),
+        );
+    }
+    // Every row counts for the gate, because a device waits for all of them; the sentences differ by what to try.
+    let all: Vec<Interval> = old.values().flat_map(|sum| sum.spans.iter().copied()).collect();
+    if share_of(&all).1 < LEAST_SHARE {
+        return found;
+    }
+    let largest = old.into_iter().max_by_key(|(_, sum)| share_of(&sum.spans).0);
+    if let Some(((generation, remedy), sum)) = largest
+        && let Some(most) = sum.most(facts)
+    {
+        let ((all_ns, all_share), (ns, _)) = (share_of(&all), share_of(&sum.spans));
+        let these = match ns < all_ns {
+            true => format!("The largest part, {}, is of kernels for {generation}", time(ns)),
+            false => format!("They are kernels for {generation}"),
+        };
+        let text = format!(
+            "Kernels that were built for an earlier generation of GPUs take {} ({} of the time from the first GPU work to the last). {these}; {most}.",
+            time(all_ns),
+            percent(100.0 * all_share)
+        );
+        found.push(
+            Finding::fact(Rule::KernelChoice, "older_generation", text)
+                .level(level(all_share))
+                .on(device.name)
+                // The name does not say whether a newer kernel exists: a measurement of what is advised settles it.
+                .confidence(Confidence::Low)
+                .means(remedy)
+                .with("triage", "GPU time of such kernels", time(all_ns)),
+        );
+    }
+    found
+}
