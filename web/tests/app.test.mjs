@@ -105,7 +105,6 @@ test("the example, one click from the empty page", async () => {
 });
 
 for (const [name, text, wanted] of [
-  ["snapshot.json", '{"segments": [], "device_traces": [[]]}', /snapshot/i],
   ["empty.json", "", /empty/i],
   ["page.html", "<!DOCTYPE html><html><body>Sign in</body></html>", /HTML/i],
   ["printed.json", "{'traceEvents': []}", /Python/i],

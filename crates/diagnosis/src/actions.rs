@@ -19,6 +19,9 @@ pub struct Action {
     pub hypothesis: String,
     /// What to do.
     pub action: String,
+    /// Its row in the table of remedies; empty for rows of the overlap table.
+    #[serde(skip)]
+    pub remedy: &'static str,
     /// Wall time of the recording that goes away at most, in ns.
     pub bound_ns: i64,
     /// The same in percent of [`Self::bound_of`].
@@ -125,6 +128,10 @@ impl Place {
     }
 }
 
+/// Remedies that compile and make graphs, and the one that only compiles.
+const REDUCES_OVERHEAD: [&str; 2] = ["cuda-graph", "hip-graph"];
+const COMPILE: &str = "torch-compile";
+
 /// Actions that save less than this share of the recording are left out.
 const LEAST_SHARE: f64 = 0.01;
 
@@ -136,7 +143,11 @@ pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
     }
     let mut all: Vec<Action> =
         findings.iter().filter_map(|finding| of_finding(facts, finding)).collect();
-    all.extend(of_triage(facts));
+    // (Graphs by torch.compile(mode="reduce-overhead") compile, too.)
+    let compiles = all.iter().any(|action| REDUCES_OVERHEAD.contains(&action.remedy));
+    all.extend(
+        of_triage(facts).into_iter().filter(|action| !(compiles && action.remedy == COMPILE)),
+    );
     let (span, whole) = window(facts);
     all.retain(|action| action.bound_ns as f64 >= LEAST_SHARE * span as f64);
     for action in &mut all {
@@ -222,6 +233,7 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
         device: finding.device.clone(),
         observation: finding.observation.clone(),
         action: remedy.action.to_owned(),
+        remedy: remedy.id,
         hypothesis: finding.meaning.clone(),
         bound_ns: finding.bound_ns?,
         bound_pct: 0.0,
@@ -239,7 +251,7 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
 
 /// Where the launching thread is for most of the time in which the device waits for it; empty where no place stands out.
 fn place(facts: &Facts<'_>, finding: &Finding) -> String {
-    if !matches!(finding.rule, Rule::LaunchBound | Rule::HostBound) {
+    if finding.rule != Rule::HostBound {
         return String::new();
     }
     let device = facts.devices().find(|device| Some(device.name) == finding.device.as_deref());
@@ -260,6 +272,7 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             device: Some(row.device.clone()),
             observation: row.reason.clone(),
             action: row.recommendation.clone()?,
+            remedy: "",
             hypothesis: String::new(),
             bound_ns: row.savings_bound_ns?,
             bound_pct: 0.0,
@@ -280,6 +293,7 @@ fn of_triage(facts: &Facts<'_>) -> Vec<Action> {
             device: Some(row.device.clone()),
             observation: row.what.clone(),
             action: Some(row.action.clone()).filter(|action| !action.is_empty())?,
+            remedy: row.remedy,
             hypothesis: row.estimate.clone(),
             bound_ns: row.savings_bound_ns?,
             bound_pct: 0.0,

@@ -266,6 +266,15 @@ impl Device<'_> {
         wall.iter().find(|row| row.part == part && (one || row.device == self.name))
     }
 
+    /// Its busy share of the bar in percent, where the bar is of the steps or of iterations.
+    #[must_use]
+    pub fn busy_of_steps(&self) -> Option<f64> {
+        let of = |part: WallPart| self.wall(part).filter(|row| row.of_steps);
+        let all = WallPart::ALL.into_iter().filter(|part| !part.is_idle());
+        let of_steps = WallPart::ALL.into_iter().any(|part| of(part).is_some());
+        of_steps.then(|| all.filter_map(of).map(|row| row.share_pct).sum())
+    }
+
     /// The time of the bar in which the CPU's launches, or its work before them, keep the device waiting, and its share of the
     /// bar's window in percent. No other cause has that time.
     #[must_use]
@@ -335,6 +344,16 @@ impl Device<'_> {
             union(those.map(|one| one.slice.interval()).collect())
         };
         (length(&without(&of(true), &of(false))), self.span_ns())
+    }
+
+    /// The part of its span in which no communication runs.
+    #[must_use]
+    pub fn without_communication(&self) -> i64 {
+        let those = self.facts.gpu.on(self.id).filter(|one| one.is_kernel && one.is_communication);
+        let communication = union(those.map(|one| one.slice.interval()).collect());
+        let busy = self.facts.gpu.busy(self.id);
+        let span = busy.first().zip(busy.last()).map_or(0, |(first, last)| last.1 - first.0);
+        span - length(&communication)
     }
 
     /// Whether its busy share says something: the work that the file's calls launched is in the file.

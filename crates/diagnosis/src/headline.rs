@@ -9,6 +9,18 @@ use crate::{Facts, Finding, Rule};
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
 const LEAST_PCT: f64 = 10.0;
 
+/// Beside compute a part is worth a word from this share on.
+const SECOND_PCT: f64 = 3.0;
+
+/// With a small first letter.
+fn lower(title: &str) -> String {
+    let mut text = title.to_owned();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_lowercase();
+    }
+    text
+}
+
 /// What a person would repeat to a colleague: the largest part of the wall time that is not compute, or what the recording cannot
 /// tell.
 pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
@@ -36,8 +48,13 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     if most.share_pct < LEAST_PCT {
         let computes =
             wall.iter().find(|row| row.device == most.device && row.part == WallPart::Compute)?;
+        let rest = if most.share_pct < SECOND_PCT {
+            ": only less or faster GPU work makes it shorter.".to_owned()
+        } else {
+            format!("; next is {} with {}.", lower(most.part.title()), percent(most.share_pct))
+        };
         return Some(format!(
-            "{gpu} computes for {} of {whole}: only less or faster GPU work makes it shorter.{}",
+            "{gpu} computes for {} of {whole}{rest}{}",
             percent(computes.share_pct),
             left_out(facts)
         ));
@@ -50,7 +67,7 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         WallPart::Copies => "runs nothing but copies",
         WallPart::DataLoading => "waits for the data loader",
         WallPart::HostCompute => "waits for work on the CPU",
-        WallPart::Launch => "waits for the next launch",
+        WallPart::Launch => "stands still in the gaps between launches",
         WallPart::HostWaits => "stands still because the CPU waited for it",
         WallPart::Allocation => "waits while the CPU allocates or frees memory",
         WallPart::Loading => "waits while the CPU loads code and sets libraries up",

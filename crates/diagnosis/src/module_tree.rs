@@ -23,6 +23,8 @@ use fold::Folded;
 /// The modules of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModuleTree {
+    /// Modules: frames of one name are one module, wherever it is called.
+    pub n_modules: u64,
     /// GPU time of all GPU slices, in ns.
     pub device_ns: i64,
     /// Part of it that was launched outside modules, and belongs to none by the backward pass.
@@ -116,7 +118,12 @@ impl ModuleTree {
             }
         }
         let rows = rows(slices, &tree, &sums, device_ns);
-        Some(Self { device_ns, outside_ns, unlinked_ns, rows })
+        let mut names: Vec<StringId> =
+            tree.nested.slices.iter().map(|frame| trace.name(frame.row)).collect();
+        names.sort_unstable();
+        names.dedup();
+        let n_modules = names.len() as u64;
+        Some(Self { n_modules, device_ns, outside_ns, unlinked_ns, rows })
     }
 }
 

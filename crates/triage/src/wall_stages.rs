@@ -68,12 +68,16 @@ fn times_of_stages(
     window: &[Interval],
 ) -> Vec<(Stage, Vec<Interval>)> {
     let (Some(first), Some(last)) = (window.first(), window.last()) else { return Vec::new() };
-    let mut slices: Vec<(i64, i64, usize)> = (0..gpu.len())
-        .map(|at| {
-            let slice = gpu.slice(at);
-            (slice.start_ns, slice.end_ns(), at)
-        })
-        .collect();
+    let own = (0..gpu.len()).map(|at| {
+        let slice = gpu.slice(at);
+        (slice.start_ns, slice.end_ns(), Some(at))
+    });
+    // (Work of an earlier step is of no stage of these.)
+    let earlier = (0..gpu.n_beside()).map(|at| {
+        let slice = gpu.slice_beside(at);
+        (slice.start_ns, slice.end_ns(), None)
+    });
+    let mut slices: Vec<(i64, i64, Option<usize>)> = own.chain(earlier).collect();
     trace::sort(&mut slices);
     let mut found: Vec<(Stage, Vec<Interval>)> = Vec::new();
     let mut since = first.0;
@@ -89,7 +93,7 @@ fn times_of_stages(
     };
     let mut last_stage = None;
     for (_, end, at) in slices {
-        let stage = stage_of(at);
+        let stage = at.map_or(Stage::All, stage_of);
         last_stage = Some(stage);
         if end > since {
             add(stage, since, end);

@@ -88,7 +88,7 @@ impl WallPart {
             Self::Copies => "Exposed copies",
             Self::DataLoading => "Idle: data loading",
             Self::HostCompute => "Idle: CPU work",
-            Self::Launch => "Idle: CPU overhead of launches",
+            Self::Launch => "Idle: gaps between launches",
             Self::HostWaits => "Idle: CPU waited for the GPU",
             Self::Allocation => "Idle: memory allocation",
             Self::Loading => "Idle: loading and set-up",
@@ -110,7 +110,7 @@ impl WallPart {
                 "the CPU runs ops, Python, compiled code or other calls, in gaps of 1 ms or more"
             }
             Self::Launch => {
-                "a gap below 1 ms before a launch that came late: ops, Python and the launching calls"
+                "a gap below 1 ms: ops, Python and the launching calls until a launch that came late, and the delay until its start"
             }
             Self::HostWaits => {
                 "the CPU is in a call that waits for the GPU, or was and then launched"

@@ -578,7 +578,7 @@ pub const REMEDIES: &[Remedy] = &[
         action: "Shorten what the CPU does before these launches: move it out of the step, into another process, or launch ahead of \
                  it.",
         why: "The GPU has nothing to do until the next launch.",
-        check: "In a new trace, the GPU waits less for the CPU.",
+        check: "In a new trace, the table of waiting by line has less time for these lines.",
         gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
     },
     Remedy {
@@ -586,7 +586,7 @@ pub const REMEDIES: &[Remedy] = &[
         what: "more of the step in graphs",
         action: "Graphs run already: shorten what the CPU does between them, or put more of the step into them.",
         why: "Between graphs the GPU waits for the CPU.",
-        check: "In a new trace, the GPU waits less for the CPU.",
+        check: "In a new trace, the table of waiting by line has less time for these lines.",
         gates: Gates { executions: &[Execution::Graph], ..OPEN },
     },
     Remedy {

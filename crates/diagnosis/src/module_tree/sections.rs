@@ -150,10 +150,9 @@ impl ModuleTree {
     }
 
     fn sentence(&self) -> String {
-        let instances: u64 = self.rows.iter().map(|row| row.instances).sum();
         let mut text = format!(
             "{} in {}",
-            plural(instances, "module", "modules"),
+            plural(self.n_modules, "module", "modules"),
             plural(self.rows.len() as u64, "row", "rows")
         );
         if self.device_ns > 0 {

@@ -19,13 +19,17 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             Window::GpuSpanLinked => "the span of the work that the recording launched",
             _ => "its span",
         };
-        let observation = format!(
-            "{} is busy {} of {of} ({} of {}).",
+        let mut observation = format!(
+            "{} is busy {} of {of} ({} of {})",
             device.title(),
             percent(100.0 * share),
             time(busy.busy_ns),
             time(busy.window_ns)
         );
+        if let Some(of_steps) = device.busy_of_steps() {
+            observation.push_str(&format!(", and {} of {}", percent(of_steps), facts.whole()));
+        }
+        observation.push('.');
         if device.missing_ns().is_some() {
             let missing = device.gaps.all.queued_ns;
             return Some(

@@ -31,6 +31,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 time(exposed),
                 percent(100.0 * share)
             );
+            // (Communication hides at most behind the time in which none runs.)
+            let bound = exposed.min(device.without_communication());
             let excess = excess(facts, &device)
                 .filter(|excess| excess.ns as f64 >= LEAST_EXCESS * exposed as f64);
             let meaning = excess.map_or_else(
@@ -41,7 +43,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 Finding::fact(Rule::Communication, "exposed", text)
                     .level(Level::of_share(share))
                     .on(device.name)
-                    .bound(exposed)
+                    .bound(bound)
                     .means(meaning)
                     .with(
                         format!("verdicts.devices.{}.M10", device.name),

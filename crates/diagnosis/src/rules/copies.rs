@@ -1,9 +1,8 @@
 //! M7: copies are a symptom; what they are for decides what helps.
 
-use host::copies::Purpose;
+use host::copies::{CopyPlace, Purpose};
 use report::units::{count, percent, plural, time};
 
-use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
 /// Copies of less than this share of the busy time are not worth a word.
@@ -20,9 +19,6 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let share = |ns: i64| ns as f64 / busy as f64;
-    // (Where the GPU waits for launches, a copy costs the CPU's time too.)
-    let starved = facts.devices().filter(Device::is_launch_bound).map(|device| device.late().0);
-    let late = starved.max().unwrap_or_default();
     let copies = &facts.host.copies;
     let mut found = Vec::new();
     for (purpose, sum) in &copies.copy_diag {
@@ -37,14 +33,23 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             percent(100.0 * share(sum.device_ns)),
             places(facts, *purpose, sum.count)
         );
-        let bound = sum.device_ns.saturating_add(sum.cpu_ns.min(late));
-        found.push(
-            Finding::fact(Rule::Copies, verdict, text)
-                .level(Level::of_share(of_window(bound)))
-                .bound(bound)
-                .means(if of_buckets(facts, *purpose) { BUCKETS } else { meaning })
-                .with("copies.copy__diag", "such copies", count(sum.count)),
+        let finding = Finding::fact(Rule::Copies, verdict, text).with(
+            "copies.copy__diag",
+            "such copies",
+            count(sum.count),
         );
+        // (Of a run that waits for something else, they are a figure.)
+        found.push(match of_reducer(facts, *purpose) {
+            _ if of_window(sum.device_ns) < LEAST_SHARE => finding,
+            Some(place) => finding
+                .level(Level::of_share(of_window(place.device_ns)))
+                .bound(place.device_ns)
+                .means(format!("The {} of the reducer: {BUCKETS}", count(place.count))),
+            None => finding
+                .level(Level::of_share(of_window(sum.device_ns)))
+                .bound(sum.device_ns)
+                .means(meaning),
+        });
     }
     // (Copies that other ops make, such as those into the buckets of DistributedDataParallel.)
     let told = found.iter().any(|finding: &Finding| finding.verdict == "d2d");
@@ -72,12 +77,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 /// What the copies of DistributedDataParallel's reducer are named.
 const REDUCER: &str = "torch.distributed.ddp.reducer";
 /// What helps against them (documentation of `DistributedDataParallel`).
-const BUCKETS: &str = "DistributedDataParallel copies gradients into its buckets and back: gradient_as_bucket_view=True keeps them there.";
+const BUCKETS: &str = "DistributedDataParallel(gradient_as_bucket_view=True) keeps gradients in its buckets, so that they need no copy.";
 
-/// Whether the reducer of DistributedDataParallel makes the most of them.
-fn of_buckets(facts: &Facts<'_>, purpose: Purpose) -> bool {
-    let places = facts.host.copy_places.get(&purpose);
-    places.and_then(|places| places.first()).is_some_and(|first| first.place.starts_with(REDUCER))
+/// Those of the reducer of DistributedDataParallel, where it makes most of them.
+fn of_reducer<'f>(facts: &'f Facts<'_>, purpose: Purpose) -> Option<&'f CopyPlace> {
+    let first = facts.host.copy_places.get(&purpose)?.first()?;
+    first.place.starts_with(REDUCER).then_some(first)
 }
 
 /// Places that a sentence names.

@@ -1,7 +1,5 @@
 //! M14: floating point operations by the sizes of inputs.
 
-use std::collections::BTreeMap;
-
 use host::custom_ops::Bound;
 use report::units::{count, percent, time};
 
@@ -29,7 +27,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             "operations",
             flops.total,
         );
-        finding = finding.means(by_format(facts));
+        finding = finding.means(largest(facts, busy));
         if let Some(rate) = flops.tflops {
             finding = finding.with("flops.tflops", "TFLOP/s", format!("{rate:.6}"));
         }
@@ -69,69 +67,44 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
-/// The rate of each number format against the device's peak.
-fn by_format(facts: &Facts<'_>) -> String {
+/// Ops that the sentence names.
+const NAMED: usize = 2;
+/// Kernels without a figure from this share of the busy time on.
+const LEAST_UNCOVERED: f64 = 0.1;
+
+/// The ops with most GPU time, each with its rate against the device's peak; and the op with most time without a figure.
+fn largest(facts: &Facts<'_>, busy: i64) -> String {
     let rates = &facts.host.rates;
-    let mut sums: BTreeMap<&str, (i128, i64, Option<f64>)> = BTreeMap::new();
-    for row in &rates.rows {
-        let Some(format) = row.format else { continue };
-        let sum = sums.entry(format).or_insert((0, 0, row.peak_tflops));
-        *sum = (sum.0 + row.flops, sum.1.saturating_add(row.device_ns), row.peak_tflops);
-    }
-    let mut sums: Vec<_> = sums.into_iter().filter(|(_, (_, ns, _))| *ns > 0).collect();
-    trace::sort_by(&mut sums, |a, b| b.1.1.cmp(&a.1.1));
-    let named = sums.into_iter().map(|(format, (flops, ns, peak))| {
-        let rate = flops as f64 / ns as f64 / 1e3;
-        let of = peak.map(|peak| format!(", {} of the dense peak", percent(100.0 * rate / peak)));
-        format!("{format} {rate:.1} TFLOP/s in {}{}", time(ns), of.unwrap_or_default())
+    let named = rates.rows.iter().take(NAMED).map(|row| {
+        let of = row.peak_pct.map(|pct| format!(", {} of the dense peak", percent(pct)));
+        let format = row.format.map(|format| format!(" in {format}")).unwrap_or_default();
+        format!(
+            "{}{format} {:.1} TFLOP/s for {}{}",
+            row.name,
+            row.tflops,
+            time(row.device_ns),
+            of.unwrap_or_default()
+        )
     });
     let named: Vec<String> = named.collect();
-    match (&rates.device, named.is_empty()) {
+    let mut text = match (&rates.device, named.is_empty()) {
         (_, true) => String::new(),
         (Some(device), false) => format!("{}: {}.", device.title, named.join("; ")),
         (None, false) => format!("{}.", named.join("; ")),
-    }
-}
-
-/// Operations of custom ops that ran, apart from those of PyTorch's ops; what is a bound is told as one.
-fn custom_ops(facts: &Facts<'_>) -> Option<Finding> {
-    let rows = || facts.host.custom_ops.rows.iter().filter(|row| row.device_ns > 0);
-    let of = |bound: Bound| {
-        let flops: i128 =
-            rows().filter(|row| row.bound == bound).map(|row| row.flops_with_device).sum();
-        (flops > 0).then(|| match bound {
-            Bound::Exact => operations(flops),
-            Bound::AtMost => format!("at most {}", operations(flops)),
-        })
     };
-    let figures: Vec<String> = [Bound::Exact, Bound::AtMost].into_iter().filter_map(of).collect();
-    let ns: i64 = rows().map(|row| row.device_ns).sum();
-    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
-    let first = rows().next()?;
-    if figures.is_empty() {
-        return None;
+    let without = facts.host.traffic.uncovered.iter().find(|row| row.name.is_some());
+    let without = without.filter(|row| row.device_ns as f64 >= LEAST_UNCOVERED * busy as f64);
+    if let Some((row, name)) = without.and_then(|row| Some((row, row.name.as_deref()?))) {
+        text.push_str(&format!(" No figure is known for {name} ({}).", time(row.device_ns)));
     }
-    let share = ns as f64 / busy.max(1) as f64;
-    let text = format!(
-        "Custom ops with recorded sizes take {} ({} of the busy time) for {}; most time: {} ({}).",
-        time(ns),
-        percent(100.0 * share.min(1.0)),
-        figures.join(" and "),
-        first.name,
-        time(first.device_ns)
-    );
-    Some(Finding::fact(Rule::Flops, "custom_ops", text).with(
-        "custom_ops.rows",
-        "GPU time of such ops",
-        time(ns),
-    ))
+    text.trim_start().to_owned()
 }
 
 /// Of the busy time, all misaligned products together.
 const MISALIGNED: f64 = 0.01;
 
 /// Products whose rows are no multiple of 16 bytes, where they take a part of the run.
-fn misaligned(facts: &Facts<'_>) -> Option<Finding> {
+pub(super) fn misaligned(facts: &Facts<'_>) -> Option<Finding> {
     let rows = &facts.host.misaligned;
     let first = rows.first()?;
     let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();

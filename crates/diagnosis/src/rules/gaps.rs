@@ -14,7 +14,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let gaps = &device.gaps.all;
         let (_, busy) = device.busy()?;
         let observation = format!(
-            "{} has {} gaps of {}: before {} the CPU had not launched what follows, before {} it had.",
+            "{} has {} gaps of {} in all: for {} of it the CPU had not launched what comes next, for {} it had.",
             device.title(),
             count(gaps.n as u64),
             time(gaps.total_ns),
@@ -36,7 +36,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .level(Level::of_share(share))
                 .means(format!("The three longest lie in one call each: {}.", names.join(", ")))
         } else if part(gaps.host_ns) {
-            finding("host_caused").level(Level::of_share(share)).means(device.where_it_waits())
+            // (Why, and where, the rules on launches and on the CPU say.)
+            finding("host_caused")
         } else if part(gaps.queued_ns) {
             finding("queued")
                 .confidence(Confidence::Medium)

@@ -70,6 +70,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if platform(facts.trace) != Platform::Cuda {
         return Vec::new();
     }
+    // (Rows of odd sizes are why: M14 names the sizes.)
+    if super::flops::misaligned(facts).is_some() {
+        return Vec::new();
+    }
     let properties = devices(facts.trace);
     let found = facts.devices().map(|device| {
         let own = properties.iter().find(|known| known.id == device.name);

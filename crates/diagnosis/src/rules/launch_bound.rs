@@ -24,7 +24,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .level(Level::of_share(late_pct / 100.0))
                 .on(device.name)
                 .bound(bound)
-                .means("Fewer or cheaper launches shorten the run; faster kernels do not.")
+                .means(format!(
+                    "Fewer or cheaper launches shorten the run; faster kernels do not. {}",
+                    device.where_it_waits()
+                ).trim_end())
                 .with(path.clone(), "GPU busy", percent(100.0 * share))
                 .with(path.clone(), "median delay", time(delay.ns() as i64))
                 .with(path, "median kernel", time(kernel.ns() as i64))

@@ -47,6 +47,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
+/// Below this share of the device, in percent, memory does not keep a batch from being larger.
+const HALF: f64 = 50.0;
+
 /// Memory of a device in bytes, as the file has it.
 fn installed(facts: &Facts<'_>, id: i64) -> Option<u64> {
     let devices = timeline::device::devices(facts.trace);
@@ -56,7 +59,8 @@ fn installed(facts: &Facts<'_>, id: i64) -> Option<u64> {
 /// How much of the device PyTorch leaves free. (Other processes, and libraries beside PyTorch, may use a part of that.)
 fn room(all: u64, reserved: i64) -> String {
     let share = 100.0 * reserved.max(0) as f64 / all.max(1) as f64;
-    format!("PyTorch reserves {} of the device's {}.", percent(share), bytes(all))
+    let batch = if share < HALF { " A larger batch has room." } else { "" };
+    format!("PyTorch reserves {} of the device's {}.{batch}", percent(share), bytes(all))
 }
 
 /// Allocated bytes at the end of each step grow, step after step.

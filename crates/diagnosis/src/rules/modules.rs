@@ -1,6 +1,7 @@
 //! M15: which GPU time belongs to modules.
 
 use report::units::{percent, time};
+use timeline::intervals::{holds, union};
 
 use crate::{Facts, Finding, Rule};
 
@@ -28,8 +29,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let text = "Graphs launched it: a trace of their capture has the modules.";
         ("not_coverable", text.to_owned())
     } else {
-        let text = "The backward pass and the optimizer run outside the modules' frames.";
-        ("outside_modules", text.to_owned())
+        ("outside_modules", outside(facts))
     };
     // What the tree of modules has by autograd's links.
     let outermost = facts.modules.iter().flat_map(|tree| &tree.rows).filter(|row| row.depth == 0);
@@ -45,4 +45,22 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         "outside",
         time(modules.linked_gpu_outside_ns),
     )]
+}
+
+/// What runs outside the frames of modules: communication apart from the rest.
+fn outside(facts: &Facts<'_>) -> String {
+    let is_module = |frame: &&host::HostSlice| facts.slices.name(frame).starts_with("nn.Module: ");
+    let frames = facts.slices.frames.slices.iter().filter(is_module);
+    let modules = union(frames.map(host::HostSlice::interval).collect());
+    let communication = facts.gpu.linked().filter(|one| {
+        let launched = one.launch.map(|launch| launch.start_ns);
+        one.is_communication && launched.is_some_and(|at_ns| !holds(&modules, at_ns))
+    });
+    match communication.map(|one| one.slice.dur_ns()).sum::<i64>() {
+        0 => "The backward pass and the optimizer run outside the modules' frames.".to_owned(),
+        ns => format!(
+            "{} of it is communication; the backward pass and the optimizer run outside the modules' frames, too.",
+            time(ns)
+        ),
+    }
 }

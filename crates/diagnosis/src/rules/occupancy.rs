@@ -16,7 +16,7 @@ const LEAST_NS: i64 = 10_000;
 /// A grid that leaves fewer of the multiprocessors without a block is often meant so: persistent kernels leave some free.
 const LEAST_EMPTY: f64 = 0.25;
 /// Of the busy time: the part of it in which multiprocessors have no block, all together.
-const LEAST_SHARE: f64 = 0.01;
+const LEAST_SHARE: f64 = 0.02;
 /// Kernels that the sentence names.
 const NAMED: usize = 2;
 /// Letters of a name in the sentence.
@@ -25,8 +25,10 @@ const NAME: usize = 48;
 #[derive(Default)]
 struct Small {
     n: u64,
-    ns: i64,
     blocks: u64,
+    spans: Vec<Interval>,
+    /// Time in which only such kernels run, this one among them.
+    alone_ns: i64,
 }
 
 /// Time of kernels by the multiprocessors that have no block of them.
@@ -73,7 +75,7 @@ fn under_filled(
             Some(blocks) => {
                 let sum = small.entry(facts.trace.name(one.slice.row)).or_default();
                 sum.n += 1;
-                sum.ns = sum.ns.saturating_add(one.slice.dur_ns());
+                sum.spans.push(one.slice.interval());
                 sum.blocks = sum.blocks.max(blocks);
                 empty.ns += i128::from(one.slice.dur_ns());
                 empty.unit_ns += i128::from(one.slice.dur_ns()) * i128::from(units - blocks);
@@ -83,21 +85,25 @@ fn under_filled(
         }
     }
     // (Where another stream fills the rest of the device, nothing is lost.)
-    let alone = length(&without(&union(spans), &union(rest)));
+    let rest = union(rest);
+    let alone = length(&without(&union(spans), &rest));
+    for sum in small.values_mut() {
+        sum.alone_ns = length(&without(&union(std::mem::take(&mut sum.spans)), &rest));
+    }
     let idle = empty.unit_ns as f64 / (empty.ns.max(1) as f64 * units.max(1) as f64);
     let share = alone as f64 / busy_ns.max(1) as f64;
     if busy_ns <= 0 || alone == 0 || share * idle < LEAST_SHARE {
         return None;
     }
     let mut rows: Vec<(StringId, Small)> = small.into_iter().collect();
-    trace::sort_by(&mut rows, |a, b| b.1.ns.cmp(&a.1.ns));
+    trace::sort_by(&mut rows, |a, b| b.1.alone_ns.cmp(&a.1.alone_ns));
     let n: u64 = rows.iter().map(|(_, row)| row.n).sum();
     let named: Vec<String> = rows
         .iter()
         .take(NAMED)
         .map(|(id, row)| {
             let name = report::short_name(facts.trace.strings.get(*id), NAME);
-            format!("{name} ({}, at most {} blocks)", time(row.ns), count(row.blocks))
+            format!("{name} ({} alone, at most {} blocks)", time(row.alone_ns), count(row.blocks))
         })
         .collect();
     let unit = match platform(facts.trace) {

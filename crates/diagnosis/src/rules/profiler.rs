@@ -12,11 +12,14 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     else {
         return Vec::new();
     };
-    let text = format!("{} of the slices are frames of Python.", percent(100.0 * share));
+    let text = format!(
+        "Python stacks were recorded: {} of the slices are frames.",
+        percent(100.0 * share)
+    );
     vec![
         Finding::fact(Rule::Profiler, "inflated", text)
             .level(Level::Low)
-            .means("Recording them slows the CPU down: its times are longer than without with_stack=True. GPU times are not.")
+            .means("Times of the CPU are longer than without with_stack=True; those of the GPU are not.")
             .with("verdicts.python_events_share", "frames of Python", percent(100.0 * share)),
     ]
 }

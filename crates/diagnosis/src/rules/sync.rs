@@ -40,7 +40,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .bound(covered)
             } else {
                 let meaning = if share < COSTS_SHARE {
-                    "The CPU waits while the GPU works: the wait is not what costs time."
+                    "The GPU works meanwhile: a wait costs time only where the CPU has work to do that the GPU waits for later."
                 } else {
                     ""
                 };

@@ -56,6 +56,9 @@ pub struct FuseRow {
     /// The part of the reason that names the kernels.
     #[serde(skip)]
     pub what: String,
+    /// The row of the table of remedies; empty where nothing is advised.
+    #[serde(skip)]
+    pub remedy: &'static str,
     /// What the bound rests on; empty where nothing is advised.
     #[serde(skip)]
     pub estimate: String,

@@ -174,6 +174,7 @@ pub(super) fn row(
         evidence: evidence(lanes, candidate),
         rationale,
         what,
+        remedy: first.map_or("", |remedy| remedy.id),
         estimate: gain.map(|gain| gain.estimate).unwrap_or_default(),
         action: first.map(|remedy| remedy.action.to_owned()).unwrap_or_default(),
         check: first.map(|remedy| remedy.check.to_owned()).unwrap_or_default(),
