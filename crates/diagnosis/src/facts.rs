@@ -106,6 +106,15 @@ impl<'a> Facts<'a> {
         self.iterations.as_ref().map(|of| (of.n_cold(), of.list.len()))
     }
 
+    /// The longest bar of a device in ns; without bars the longest window of a busy share.
+    #[must_use]
+    pub fn wall_ns(&self) -> i64 {
+        let bars = self.wall.chunk_by(|a, b| a.device == b.device);
+        let bars = bars.map(|rows| rows.iter().map(|row| row.total_ns).sum::<i64>());
+        let busy = || self.devices().filter_map(|device| Some(device.busy()?.1.window_ns)).max();
+        bars.max().or_else(busy).unwrap_or_default().max(1)
+    }
+
     /// What shares of the wall time are of: "the steps".
     #[must_use]
     pub fn whole(&self) -> &'static str {

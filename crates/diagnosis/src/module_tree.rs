@@ -118,7 +118,7 @@ impl ModuleTree {
             }
         }
         let rows = rows(slices, &tree, &sums, device_ns);
-        let mut names: Vec<StringId> =
+        let mut names: Vec<trace::StringId> =
             tree.nested.slices.iter().map(|frame| trace.name(frame.row)).collect();
         names.sort_unstable();
         names.dedup();

@@ -584,8 +584,8 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "larger-graphs",
         what: "more of the step in graphs",
-        action: "Graphs run already: shorten what the CPU does between them, or put more of the step into them.",
-        why: "Between graphs the GPU waits for the CPU.",
+        action: "Graphs run already: shorten what the CPU does outside them, or put more of the step into them.",
+        why: "Outside graphs the GPU waits for the CPU.",
         check: "In a new trace, the table of waiting by line has less time for these lines.",
         gates: Gates { executions: &[Execution::Graph], ..OPEN },
     },

@@ -9,6 +9,8 @@ use super::{ModuleTree, TreeRow};
 
 /// Rows that a document prints.
 const PREVIEW: u32 = 40;
+/// Rows with this share of GPU time are printed, too.
+const PRINTED_PCT: f64 = 1.0;
 /// Levels that are drawn.
 const LEVELS: usize = 8;
 /// Narrower boxes are not drawn, in units of the canvas.
@@ -145,7 +147,13 @@ impl ModuleTree {
                 table = table.without(key);
             }
         }
-        section.tables.push(table.without_missing(&["gflop"]).preview(PREVIEW));
+        let table = table.without_missing(&["gflop"]);
+        // (In the order of the tree, the first rows need not be the largest.)
+        let printed = self.rows.iter().map(|row| row.depth == 0 || row.share_pct >= PRINTED_PCT);
+        section.tables.push(match self.device_ns {
+            0 => table.preview(PREVIEW),
+            _ => table.printing(printed),
+        });
         section
     }
 

@@ -12,8 +12,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if facts.is_capture() {
         return Vec::new();
     }
-    let window = facts.devices().filter_map(|device| Some(device.busy()?.1.window_ns)).max();
-    let of_window = |ns: i64| ns as f64 / window.unwrap_or(1).max(1) as f64;
+    let window = facts.wall_ns();
+    let of_window = |ns: i64| ns as f64 / window as f64;
     let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
     if busy == 0 {
         return Vec::new();
@@ -40,7 +40,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         );
         // (Of a run that waits for something else, they are a figure.)
         found.push(match of_reducer(facts, *purpose) {
-            _ if of_window(sum.device_ns) < LEAST_SHARE => finding,
+            _ if of_window(sum.device_ns) < LEAST_SHARE => match verdict {
+                "h2d_pageable" => finding.means(meaning),
+                _ => finding,
+            },
             Some(place) => finding
                 .level(Level::of_share(of_window(place.device_ns)))
                 .bound(place.device_ns)

@@ -100,6 +100,40 @@ fn largest(facts: &Facts<'_>, busy: i64) -> String {
     text.trim_start().to_owned()
 }
 
+/// Operations of custom ops that ran, apart from those of PyTorch's ops; what is a bound is told as one.
+fn custom_ops(facts: &Facts<'_>) -> Option<Finding> {
+    let rows = || facts.host.custom_ops.rows.iter().filter(|row| row.device_ns > 0);
+    let of = |bound: Bound| {
+        let flops: i128 =
+            rows().filter(|row| row.bound == bound).map(|row| row.flops_with_device).sum();
+        (flops > 0).then(|| match bound {
+            Bound::Exact => operations(flops),
+            Bound::AtMost => format!("at most {}", operations(flops)),
+        })
+    };
+    let figures: Vec<String> = [Bound::Exact, Bound::AtMost].into_iter().filter_map(of).collect();
+    let ns: i64 = rows().map(|row| row.device_ns).sum();
+    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    let first = rows().next()?;
+    if figures.is_empty() {
+        return None;
+    }
+    let share = ns as f64 / busy.max(1) as f64;
+    let text = format!(
+        "Custom ops with recorded sizes take {} ({} of the busy time) for {}; most time: {} ({}).",
+        time(ns),
+        percent(100.0 * share.min(1.0)),
+        figures.join(" and "),
+        first.name,
+        time(first.device_ns)
+    );
+    Some(Finding::fact(Rule::Flops, "custom_ops", text).with(
+        "custom_ops.rows",
+        "GPU time of such ops",
+        time(ns),
+    ))
+}
+
 /// Of the busy time, all misaligned products together.
 const MISALIGNED: f64 = 0.01;
 

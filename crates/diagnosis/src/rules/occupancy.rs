@@ -15,7 +15,7 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 const LEAST_NS: i64 = 10_000;
 /// A grid that leaves fewer of the multiprocessors without a block is often meant so: persistent kernels leave some free.
 const LEAST_EMPTY: f64 = 0.25;
-/// Of the busy time: the part of it in which multiprocessors have no block, all together.
+/// Of the wall time: the part of it in which multiprocessors have no block, all together.
 const LEAST_SHARE: f64 = 0.02;
 /// Kernels that the sentence names.
 const NAMED: usize = 2;
@@ -92,7 +92,8 @@ fn under_filled(
     }
     let idle = empty.unit_ns as f64 / (empty.ns.max(1) as f64 * units.max(1) as f64);
     let share = alone as f64 / busy_ns.max(1) as f64;
-    if busy_ns <= 0 || alone == 0 || share * idle < LEAST_SHARE {
+    let of_wall = alone as f64 / facts.wall_ns() as f64;
+    if busy_ns <= 0 || alone == 0 || of_wall * idle < LEAST_SHARE {
         return None;
     }
     let mut rows: Vec<(StringId, Small)> = small.into_iter().collect();
@@ -121,7 +122,7 @@ fn under_filled(
     );
     Some(
         Finding::fact(Rule::Occupancy, "under_filled", text)
-            .level(Level::of_share(share * idle))
+            .level(Level::of_share(of_wall * idle))
             .on(name)
             .confidence(Confidence::Medium)
             .means("A part of the GPU has no work meanwhile: a larger batch, split-K, or other work on a second stream fills it.")
