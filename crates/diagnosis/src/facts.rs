@@ -8,6 +8,7 @@ use host::slices::is_step;
 use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
 use report::units::time;
+use timeline::device::{Device as Properties, devices};
 use timeline::intervals::{Interval, both, holds, length, union, without};
 use trace::{Details, Trace};
 use triage::{TriageReport, WallPart, WallRow};
@@ -27,8 +28,6 @@ const MISSING_SHARE: f64 = 0.2;
 
 /// Places on the launching threads from this share of the waiting on are named.
 const PLACE_SHARE: f64 = 0.1;
-/// From this share on, one place is where it waits.
-const MAIN_SHARE: f64 = 1.0 / 3.0;
 /// Places that a sentence names.
 const PLACES: usize = 3;
 
@@ -104,6 +103,22 @@ impl<'a> Facts<'a> {
     pub fn left_out(&self) -> Option<(usize, usize)> {
         self.warm.as_ref()?;
         self.iterations.as_ref().map(|of| (of.n_cold(), of.list.len()))
+    }
+
+    /// What the file has of a device. Where it lists devices of one kind only, a device that is not listed is of it: processes
+    /// that see one GPU number it 0, and kernels have its number in the machine.
+    #[must_use]
+    pub fn properties(&self, id: &str) -> Option<Properties> {
+        let mut all = devices(self.trace);
+        if let Some(own) = all.iter().position(|known| known.id == id) {
+            return Some(all.swap_remove(own));
+        }
+        let first = all.first()?.clone();
+        let is_same = |other: &Properties| {
+            (&other.name, other.n_units, other.memory_bytes)
+                == (&first.name, first.n_units, first.memory_bytes)
+        };
+        all.iter().all(is_same).then_some(first)
     }
 
     /// The longest bar of a device in ns; without bars the longest window of a busy share.
@@ -293,16 +308,13 @@ impl Device<'_> {
         rows.fold((0, 0.0), |(ns, pct), row| (ns + row.total_ns, pct + row.share_pct))
     }
 
-    /// The place on the launching threads at which it waits most, if that has a part of the waiting worth naming: a line of
-    /// Python, or without such an op.
+    /// The innermost line of Python that is open for most of the time in which it waits for the launching threads.
     #[must_use]
     pub fn waits_at(&self) -> Option<&IdlePlace> {
-        let all = self.facts.host.idle_places.get(self.name)?.host_ns;
-        let first = self.waits_at_each().next();
-        first.filter(|place| place.total_ns as f64 >= MAIN_SHARE * all as f64)
+        self.facts.host.idle_places.get(self.name)?.around.as_ref()
     }
 
-    /// The same for every place worth naming, the most first.
+    /// The places on the launching threads at which it waits most, the most first: lines of Python, or without such ops.
     fn waits_at_each(&self) -> impl Iterator<Item = &IdlePlace> {
         let waits = self.facts.host.idle_places.get(self.name);
         let places = waits.map_or(&[][..], |waits| match waits.lines.is_empty() {

@@ -101,7 +101,7 @@ fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
     let one = facts.gpu.devices.len() == 1;
     let device = facts.devices().find(|device| one || device.name == most.device);
     match device.as_ref().and_then(crate::facts::Device::waits_at) {
-        Some(place) if of_cpu && place.total_ns.saturating_mul(3) >= most.total_ns => format!(
+        Some(place) if of_cpu && place.total_ns.saturating_mul(2) >= most.total_ns => format!(
             " For {} of the time in which it waits for the CPU, the launching thread is in {}.",
             time(place.total_ns),
             place.name

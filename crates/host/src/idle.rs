@@ -8,6 +8,7 @@
 
 mod sections;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -30,6 +31,8 @@ pub struct IdlePlaces {
     pub host_ns: i64,
     /// The same by line of Python, most first: the line that says most of those around the innermost frame.
     pub lines: Vec<IdlePlace>,
+    /// The innermost line of Python that is open for three quarters of that time or more, with the time in which it is.
+    pub around: Option<IdlePlace>,
     /// The part outside frames, or in frames without a line that says anything.
     pub outside_lines_ns: i64,
     /// The same by the innermost op, most first.
@@ -89,6 +92,7 @@ pub fn idle_places(slices: &Slices<'_>, gpu: &GpuSide) -> BTreeMap<String, IdleP
         let host_ns = parts.values().map(|parts| parts.within(i64::MIN, i64::MAX)).sum();
         let mut found = IdlePlaces { host_ns, ..IdlePlaces::default() };
         found.lines = by_line(slices, &mut lines, &parts);
+        found.around = around(slices, &mut lines, &parts, host_ns);
         found.ops = by_op(slices, &parts);
         let sum = |places: &[IdlePlace]| places.iter().map(|place| place.total_ns).sum::<i64>();
         found.outside_lines_ns = host_ns - sum(&found.lines);
@@ -214,6 +218,37 @@ fn by_line(
     most_first(sums.iter().map(place).collect())
 }
 
+/// The innermost line that is open for most of the parts: of the lines with that much, the one with least.
+fn around(
+    slices: &Slices<'_>,
+    lines: &mut Lines<'_>,
+    parts: &BTreeMap<ThreadId, Parts>,
+    host_ns: i64,
+) -> Option<IdlePlace> {
+    let trace = slices.trace;
+    let nested = &slices.frames;
+    let mut sums: ByName<(i64, u64)> = ByName::new(trace);
+    for (thread, parts) in parts {
+        for at in nested.on(*thread) {
+            let slice = &nested.slices[at];
+            let ns = parts.within(slice.start_ns, slice.end_ns);
+            let name = trace.name(slice.row);
+            let is_open = |outer: usize| trace.name(nested.slices[outer].row) == name;
+            // (A call of itself counts once.)
+            if ns > 0 && lines.says(name) && !nested.chain(at).skip(1).any(is_open) {
+                let sum = sums.entry(name);
+                *sum = (sum.0 + ns, sum.1 + 1);
+            }
+        }
+    }
+    let most = sums.iter().filter(|(_, (ns, _))| ns.saturating_mul(4) >= host_ns.saturating_mul(3));
+    // (Of equal ones the last to appear is the innermost.)
+    let innermost = most.enumerate().min_by_key(|(at, (_, (ns, _)))| (*ns, Reverse(*at)));
+    let (_, (name, (total_ns, n))) = innermost?;
+    let name = lines.shown(name);
+    (host_ns > 0).then(|| IdlePlace { name, total_ns: *total_ns, n: *n, inside: String::new() })
+}
+
 fn most_first(mut places: Vec<IdlePlace>) -> Vec<IdlePlace> {
     places.retain(|place| place.total_ns > 0);
     trace::sort_by(&mut places, |a, b| {
@@ -273,6 +308,8 @@ mod tests {
         );
         assert_eq!(rows(&found.ops), [("aten::mm", 20, "")]);
         assert_eq!((found.outside_lines_ns, found.outside_ops_ns), (0, 85));
+        let around = found.around.expect("main is open all the time");
+        assert_eq!((&*around.name, around.total_ns), ("train.py:3 main", 105));
     }
 
     #[test]

@@ -36,6 +36,11 @@ impl<'a> Lines<'a> {
         best
     }
 
+    /// Whether a name says where one is.
+    pub(crate) fn says(&mut self, name: StringId) -> bool {
+        self.rank(name) > FrameRank::PassesOn
+    }
+
     /// How much a name says. (A script that calls a model is around every line of it: of the two the innermost is shown.)
     fn rank(&mut self, name: StringId) -> FrameRank {
         let (roots, text) = (&self.roots, self.trace.strings.get(name));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use catalog::kernel_choice::{NARROW_REMEDY, is_narrow, older};
 use catalog::{Platform, architectures};
 use report::units::{percent, time};
-use timeline::device::{Device as Properties, devices, platform};
+use timeline::device::{Device as Properties, platform};
 use timeline::intervals::{Interval, length, union};
 use trace::StringId;
 
@@ -74,10 +74,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if super::flops::misaligned(facts).is_some() {
         return Vec::new();
     }
-    let properties = devices(facts.trace);
     let found = facts.devices().map(|device| {
-        let own = properties.iter().find(|known| known.id == device.name);
-        of_device(facts, &device, own.and_then(capability))
+        let own = facts.properties(device.name);
+        of_device(facts, &device, own.as_ref().and_then(capability))
     });
     found.flatten().collect()
 }

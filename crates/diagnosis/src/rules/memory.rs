@@ -52,8 +52,7 @@ const HALF: f64 = 50.0;
 
 /// Memory of a device in bytes, as the file has it.
 fn installed(facts: &Facts<'_>, id: i64) -> Option<u64> {
-    let devices = timeline::device::devices(facts.trace);
-    devices.into_iter().find(|device| device.id == id.to_string())?.memory_bytes
+    facts.properties(&id.to_string())?.memory_bytes
 }
 
 /// How much of the device PyTorch leaves free. (Other processes, and libraries beside PyTorch, may use a part of that.)

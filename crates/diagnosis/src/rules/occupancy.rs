@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use catalog::Platform;
 use dialect::rocm;
 use report::units::{count, percent, time};
-use timeline::device::{devices, platform};
+use timeline::device::platform;
 use timeline::intervals::{Interval, length, union, without};
 use trace::StringId;
 
@@ -39,11 +39,10 @@ struct Empty {
 }
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    let all = devices(facts.trace);
     facts
         .devices()
         .filter_map(|device| {
-            let units = all.iter().find(|known| known.id == device.name)?.n_units?;
+            let units = facts.properties(device.name)?.n_units?;
             let busy_ns = device.busy()?.1.busy_ns;
             let id = facts.gpu.devices.iter().position(|name| name == device.name)?;
             under_filled(facts, id as u32, device.name, units, busy_ns)
