@@ -84,8 +84,10 @@ test("the overview shows the bar of the stage that is chosen", async () => {
   const wanted = said("diagnose", example());
   await view(page, "overview");
   const whole = await id(page, "wall").locator("h2").textContent();
-  assert.deepEqual(wanted.wall_stages.map((wall) => wall.stage), ["extend", "decode"]);
-  for (const wall of wanted.wall_stages) {
+  // (The bar of work from before the recording has no button.)
+  const stages = wanted.wall_stages.filter((wall) => wall.stage !== "all");
+  assert.deepEqual(stages.map((wall) => wall.stage), ["extend", "decode"]);
+  for (const wall of stages) {
     await id(page, `stage-${wall.stage}`).click();
     const title = await id(page, "wall").locator("h2").textContent();
     assert.ok(title.includes(`${wall.share_pct.toFixed(1)}% of the wall time`), title);

@@ -96,8 +96,7 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
 
 /// Where the launching thread is for most of the largest part, where that is one place.
 fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
-    let of_cpu =
-        [WallPart::Launch, WallPart::HostCompute, WallPart::DataLoading].contains(&most.part);
+    let of_cpu = [WallPart::HostCompute, WallPart::DataLoading].contains(&most.part);
     let one = facts.gpu.devices.len() == 1;
     let device = facts.devices().find(|device| one || device.name == most.device);
     match device.as_ref().and_then(crate::facts::Device::waits_at) {

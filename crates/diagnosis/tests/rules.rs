@@ -133,10 +133,10 @@ fn equal_collectives_that_differ_tell_how_long_they_wait() {
 #[test]
 fn the_line_that_keeps_the_gpu_waiting_is_named_where_one_does() {
     let with = |line: bool| {
-        let mut fixture = paced(500_000);
+        let mut fixture = paced(2_000_000);
         if line {
             let frame = slice("python_function", "prepare.py(12): tokenize").on(1, 1);
-            fixture.push(frame.at(10_000, 480_000 * 19));
+            fixture.push(frame.at(10_000, 1_980_000 * 19));
         }
         diagnosis(fixture)
     };
