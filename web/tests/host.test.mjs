@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 
 import { cli, ownTrace } from "./environment.mjs";
 import { accessibilityFaults, allowClipboard, launch } from "./harness.mjs";
-import { dropped, example, id, rows, settled, view } from "./page.mjs";
+import { PATIENCE, dropped, example, id, rows, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -137,7 +137,11 @@ test("a step that is chosen narrows the views of the diagnosis to it", async () 
   await view(page, "overview");
   const whole = await id(page, "wall").locator("h2").textContent();
   await id(page, "step").selectOption({ label: name });
-  await page.waitForFunction((whole) => document.querySelector("[data-testid=wall] h2")?.textContent !== whole, whole);
+  // The bar of the whole trace goes at once; that of the step comes with its diagnosis.
+  await page.waitForFunction((whole) => {
+    const title = document.querySelector("[data-testid=wall] h2");
+    return title !== null && title.textContent !== whole;
+  }, whole, PATIENCE);
   assert.equal(await id(page, "finding-line").textContent(), diagnosis.headline);
   await view(page, "cpu");
   const ops = await rows(page, "ops");
@@ -146,7 +150,7 @@ test("a step that is chosen narrows the views of the diagnosis to it", async () 
   await view(page, "steps");
   assert.equal((await rows(page, "iterations")).length, 1);
   await id(page, "step").selectOption({ label: "All" });
-  await page.waitForFunction((n) => document.querySelectorAll("[data-testid=table-iterations] tbody tr").length >= n, Math.min(3, all.length));
+  await page.waitForFunction((n) => document.querySelectorAll("[data-testid=table-iterations] tbody tr").length >= n, Math.min(3, all.length), PATIENCE);
   await view(page, "overview");
   assert.equal(await id(page, "wall").locator("h2").textContent(), whole);
   await session.close();

@@ -23,7 +23,7 @@ pub fn view(props: &Props) -> Option<Html> {
     let triage = props.file.triage.as_deref();
     Some(html! {
         <>
-            { heading(props.view.title(), headline(props).unwrap_or(&verdict(report, triage))) }
+            { heading(props.view.title(), &headline(props).unwrap_or_else(|| verdict(report, triage))) }
             { wall(props) }
             if has_gpu {
                 { advice(props, chapter) }
@@ -57,14 +57,20 @@ pub fn view(props: &Props) -> Option<Html> {
     })
 }
 
-/// The sentence that a person would repeat; it comes with the diagnosis.
-fn headline(props: &Props) -> Option<&str> {
-    props.file.diagnosis.ready()?.headline.as_deref()
+/// The sentence that a person would repeat; it comes with the diagnosis. Until that of a step is there, no sentence about the
+/// whole trace stands beside the name of the step.
+fn headline(props: &Props) -> Option<String> {
+    let (diagnosis, step) = (&props.file.diagnosis, props.file.step.as_ref());
+    match step.filter(|_| diagnosis.pending().is_some()) {
+        Some(step) => Some(format!("Analysing {} …", step.name)),
+        None => diagnosis.ready()?.headline.clone(),
+    }
 }
 
 /// Where the wall time goes, and what to do first.
 fn wall(props: &Props) -> Html {
-    let Some(diagnosis) = props.file.diagnosis.ready() else { return html! {} };
+    // (The choice of a step stays while its diagnosis is made, and with it the focus.)
+    let Some(diagnosis) = props.file.diagnosis.ready() else { return super::host::step_picker(props) };
     let bar = |bar: &Bar| {
         html! {
             <section class="panel" data-testid="wall">
