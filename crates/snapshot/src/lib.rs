@@ -12,6 +12,8 @@
 
 #![warn(unreachable_pub)]
 
+mod births;
+mod chart;
 mod element;
 mod findings;
 mod leaks;
@@ -27,6 +29,7 @@ mod stacks;
 mod state;
 mod totals;
 
+pub use chart::{By, Chart, Column, Layer, Mark, Stack};
 pub use model::{Action, Annotation, Block, BlockState, Event, Reading, Segment, Snapshot};
 pub use reader::{NotASnapshot, Reader};
 pub use report::{DeviceReport, FormatFacts, SnapshotReport};

@@ -1,14 +1,12 @@
 //! Pictures: memory over the recorded events, stacked by call site, and the segments with their blocks.
 
-use std::collections::HashMap;
-
 use report::drawing::{Anchor, Entry, Shape, Stroke};
 use report::units::{bytes, count};
 use report::{Drawing, palette};
 
-use crate::model::{Action, Block, BlockState, Event, Segment, Snapshot};
-use crate::replay::{Levels, Replay};
-use crate::site::Sites;
+use crate::chart::{By, Chart, Column};
+use crate::model::{Block, BlockState, Segment, Snapshot};
+use crate::replay::Replay;
 
 /// Width of a canvas.
 const WIDTH: f32 = 1000.0;
@@ -18,12 +16,6 @@ const HEIGHT: f32 = 260.0;
 const LABELS: f32 = 22.0;
 /// Columns of that chart: each shows the moment with most memory among its events.
 const COLUMNS: usize = 160;
-/// Call sites with a colour of their own: those with most bytes at the peak.
-const SITES: usize = palette::SERIES;
-/// The layers below those of call sites.
-const BEFORE: usize = 0;
-const OTHER: usize = 1;
-const FIRST_SITE: usize = 2;
 /// Segments that are drawn, the largest first.
 const SEGMENTS: usize = 40;
 /// Height of a segment, and of its row.
@@ -32,78 +24,14 @@ const ROW: f32 = 17.0;
 /// Blocks of one state that are narrower than this are drawn as one.
 const LEAST: f32 = 0.75;
 
-/// What the layers of the chart are, from the bottom: what was there before the first event, the sites without a colour, and those
-/// with one, the largest first.
-struct Layers<'a> {
-    sites: &'a Sites,
-    /// By site: its layer.
-    of_site: HashMap<usize, usize>,
-    /// The names of the layers with a site.
-    names: Vec<String>,
-}
-
-impl<'a> Layers<'a> {
-    fn of(sites: &'a Sites, replay: &Replay) -> Self {
-        let top: Vec<String> =
-            replay.peak_by_site.iter().take(SITES).map(|row| row.site.clone()).collect();
-        let mut of_site = HashMap::new();
-        for site in 0..sites.len() {
-            if let Some(at) = top.iter().position(|name| name == sites.name(site)) {
-                of_site.insert(site, FIRST_SITE + at);
-            }
-        }
-        Self { sites, of_site, names: top }
-    }
-
-    fn len(&self) -> usize {
-        self.names.len() + FIRST_SITE
-    }
-
-    fn of_event(&self, event: &Event) -> usize {
-        let site = self.sites.site(event.stack);
-        self.of_site.get(&site).copied().unwrap_or(OTHER)
-    }
-
-    fn label(&self, layer: usize) -> &str {
-        match layer {
-            BEFORE => "allocated before the first event",
-            OTHER => "other call sites",
-            layer => self.names.get(layer - FIRST_SITE).map_or("", String::as_str),
-        }
-    }
-
-    fn category(layer: usize) -> &'static str {
-        match layer {
-            BEFORE => "",
-            OTHER => "other",
-            layer => palette::series(layer - FIRST_SITE),
-        }
-    }
-}
-
-/// One column: the event before which memory is highest, and its layers.
-struct ColumnOf {
-    at: usize,
-    reserved: i64,
-    layers: Vec<i64>,
-}
-
 /// Memory over the events of a device, if it has two levels or more.
-pub(crate) fn over_events(
-    device: &str,
-    trace: &[Event],
-    levels: &Levels,
-    replay: &Replay,
-    sites: &Sites,
-) -> Option<Drawing> {
-    let n = levels.requested.len();
-    let top =
-        levels.requested.iter().chain(&levels.reserved).copied().max().filter(|top| *top > 0)?;
-    if n < 2 {
+pub(crate) fn over_events(device: &str, chart: &Chart, replay: &Replay) -> Option<Drawing> {
+    let n = chart.len();
+    let top = replay.peak_requested.max(replay.peak_reserved);
+    if n < 2 || top <= 0 {
         return None;
     }
-    let layers = Layers::of(sites, replay);
-    let columns = columns(trace, levels, replay, &layers);
+    let columns = chart.columns(0.0, n as f64, n.min(COLUMNS), By::Event);
     let y = |bytes: i64| HEIGHT - HEIGHT * bytes.max(0) as f32 / top as f32;
     let x = |column: usize| WIDTH * column as f32 / columns.len() as f32;
     let mut shapes = Vec::new();
@@ -112,30 +40,23 @@ pub(crate) fn over_events(
         let points = vec![(0.0, at), (WIDTH, at)];
         shapes.push(Shape::Line { points, stroke: Stroke::Grid });
     }
-    for layer in 0..layers.len() {
-        add_layer(&mut shapes, &columns, &layers, layer, (&x, &y));
+    for layer in 0..chart.layers().len() {
+        add_layer(&mut shapes, &columns, chart, layer, (&x, &y));
     }
     let reserved = columns
         .iter()
         .enumerate()
         .flat_map(|(at, column)| [(x(at), y(column.reserved)), (x(at + 1), y(column.reserved))]);
     shapes.push(Shape::Line { points: reserved.collect(), stroke: Stroke::Limit });
-    let column_of = |event: usize| event * columns.len() / n;
-    let mut mark = |event: usize, level: i64, category: &'static str, title: String| {
-        let at = column_of(event);
-        let x = (x(at) + x(at + 1)) / 2.0;
-        shapes.push(Shape::Mark { x, y: y(level), radius: 4.0, category: category.into(), title });
-    };
-    mark(
-        replay.peak_index,
-        replay.peak_requested,
-        "compute",
-        format!("Peak: {} before event {}", size(replay.peak_requested), replay.peak_index),
-    );
-    for (at, event) in trace.iter().enumerate().filter(|(_, event)| event.action == Action::Oom) {
-        let level = levels.requested.get(at).copied().unwrap_or_default();
-        let title = format!("Event {at}: no memory for {}", size(event.size));
-        mark(at, level, "communication", title);
+    for mark in chart.marks() {
+        let at = mark.at * columns.len() / n;
+        shapes.push(Shape::Mark {
+            x: (x(at) + x(at + 1)) / 2.0,
+            y: y(chart.level(mark.at).0),
+            radius: 4.0,
+            category: if mark.is_oom { "communication" } else { "compute" }.into(),
+            title: mark.text.clone(),
+        });
     }
     let label = |x: f32, anchor: Anchor, text: String| Shape::Text {
         x,
@@ -149,13 +70,11 @@ pub(crate) fn over_events(
     let top_label =
         Shape::Text { x: 4.0, y: 14.0, anchor: Anchor::Start, text: size(top), on: "".into() };
     shapes.push(top_label);
-    let legend = (0..layers.len()).filter(|layer| {
+    let legend = chart.layers().iter().enumerate().filter(|(layer, _)| {
         columns.iter().any(|column| column.layers.get(*layer).is_some_and(|bytes| *bytes > 0))
     });
-    let entry = |layer: usize| Entry {
-        category: Layers::category(layer).into(),
-        label: layers.label(layer).to_owned(),
-    };
+    let legend = legend
+        .map(|(_, layer)| Entry { category: layer.category.into(), label: layer.label.clone() });
     Some(Drawing {
         id: "memory-over-events".into(),
         title: format!(
@@ -171,19 +90,20 @@ pub(crate) fn over_events(
         width: WIDTH,
         height: HEIGHT + LABELS,
         shapes,
-        legend: legend.map(entry).collect(),
+        legend: legend.collect(),
     })
 }
 
 /// The boxes of one layer; neighbours of one height are one box.
 fn add_layer(
     shapes: &mut Vec<Shape>,
-    columns: &[ColumnOf],
-    layers: &Layers<'_>,
+    columns: &[Column],
+    chart: &Chart,
     layer: usize,
     (x, y): (&dyn Fn(usize) -> f32, &dyn Fn(i64) -> f32),
 ) {
-    let span = |column: &ColumnOf| {
+    let Some(of) = chart.layers().get(layer) else { return };
+    let span = |column: &Column| {
         let below: i64 = column.layers.iter().take(layer).sum();
         (below, below + column.layers.get(layer).copied().unwrap_or_default())
     };
@@ -194,7 +114,7 @@ fn add_layer(
         if above > below {
             let title = format!(
                 "{}: {} before event {}",
-                layers.label(layer),
+                of.label,
                 size(above - below),
                 count(first.at as u64)
             );
@@ -203,62 +123,12 @@ fn add_layer(
                 y: y(above),
                 width: x(at + run) - x(at),
                 height: y(below) - y(above),
-                category: Layers::category(layer).into(),
+                category: of.category.into(),
                 title,
             });
         }
         at += run;
     }
-}
-
-/// The moments that are drawn, with the bytes of each layer.
-fn columns(
-    trace: &[Event],
-    levels: &Levels,
-    replay: &Replay,
-    layers: &Layers<'_>,
-) -> Vec<ColumnOf> {
-    let n = levels.requested.len();
-    let n_columns = n.min(COLUMNS);
-    let bounds = |column: usize| (column * n / n_columns, (column + 1) * n / n_columns);
-    let mut wanted = Vec::with_capacity(n_columns);
-    for column in 0..n_columns {
-        let (from, to) = bounds(column);
-        let own = levels.requested.get(from..to).unwrap_or_default();
-        let most =
-            own.iter().enumerate().max_by_key(|(at, level)| (**level, std::cmp::Reverse(*at)));
-        let reserved = levels.reserved.get(from..to).unwrap_or_default().iter().max();
-        wanted.push((from + most.map_or(0, |(at, _)| at), reserved.copied().unwrap_or_default()));
-    }
-    let mut sums = vec![0_i64; layers.len()];
-    if let Some(before) = sums.get_mut(BEFORE) {
-        *before = replay.start_requested;
-    }
-    let mut live: HashMap<u64, (usize, i64)> = HashMap::new();
-    let mut found = Vec::with_capacity(n_columns);
-    let mut next = wanted.into_iter().peekable();
-    for at in 0..n {
-        if let Some((_, reserved)) = next.next_if(|(wanted, _)| *wanted == at) {
-            found.push(ColumnOf { at, reserved, layers: sums.clone() });
-        }
-        let Some(event) = trace.get(at) else { continue };
-        let (layer, bytes) = match event.action {
-            Action::Alloc => {
-                let layer = layers.of_event(event);
-                live.insert(event.address, (layer, event.size));
-                (layer, event.size)
-            }
-            Action::FreeCompleted => match live.remove(&event.address) {
-                Some((layer, bytes)) => (layer, -bytes),
-                None => (BEFORE, -event.size),
-            },
-            _ => continue,
-        };
-        if let Some(sum) = sums.get_mut(layer) {
-            *sum += bytes;
-        }
-    }
-    found
 }
 
 /// The segments of a device with their blocks, the largest first.

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use report::Drawing;
 
+use crate::chart::Chart;
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
 use crate::pictures;
@@ -259,7 +260,11 @@ fn timeline(snapshot: &Snapshot, device: i64, segments: &[&Segment], sites: &Sit
         churn: churn(trace, replay.peak_requested),
         alloc_by_site: allocations.rows(MOST_SITES),
         ooms: ooms(snapshot, device, &levels, sites),
-        picture: pictures::over_events(&device.to_string(), trace, &levels, &replay, sites),
+        picture: pictures::over_events(
+            &device.to_string(),
+            &Chart::new(trace, levels.clone(), &replay, sites),
+            &replay,
+        ),
         replay,
         levels,
     }

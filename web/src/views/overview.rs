@@ -70,7 +70,9 @@ fn headline(props: &Props) -> Option<String> {
 /// Where the wall time goes, and what to do first.
 fn wall(props: &Props) -> Html {
     // (The choice of a step stays while its diagnosis is made, and with it the focus.)
-    let Some(diagnosis) = props.file.diagnosis.ready() else { return super::host::step_picker(props) };
+    let Some(diagnosis) = props.file.diagnosis.ready() else {
+        return super::host::step_picker(props);
+    };
     let bar = |bar: &Bar| {
         html! {
             <section class="panel" data-testid="wall">

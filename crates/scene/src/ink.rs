@@ -1,0 +1,106 @@
+//! What a canvas is filled with, in drawing order.
+
+/// A colour by what it means. The page knows the value, which the theme decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tone {
+    /// Below everything.
+    Ground,
+    /// Text.
+    Text,
+    /// Text of lesser weight.
+    Muted,
+    /// Grid lines.
+    Grid,
+    /// A limit; the edge of what is selected.
+    Strong,
+    /// What is selected, over other ink: half transparent.
+    Selected,
+    /// The cursor.
+    Accent,
+    /// Something that went wrong.
+    Bad,
+    /// The hue of a category of [`report::palette`].
+    Category(&'static str),
+}
+
+/// Which end of a text its position names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// The left one.
+    Start,
+    /// The middle.
+    Middle,
+    /// The right one.
+    End,
+}
+
+/// One stroke or text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ink {
+    /// A filled box.
+    Box {
+        /// Left edge.
+        x: f32,
+        /// Top edge.
+        y: f32,
+        /// To the right.
+        width: f32,
+        /// Down.
+        height: f32,
+        /// Its colour.
+        tone: Tone,
+    },
+    /// A line through points, 1.5 px wide.
+    Line {
+        /// The points.
+        points: Vec<(f32, f32)>,
+        /// Its colour.
+        tone: Tone,
+    },
+    /// A text of 12 px.
+    Text {
+        /// Position of the anchor.
+        x: f32,
+        /// Its baseline.
+        y: f32,
+        /// What the position names.
+        anchor: Anchor,
+        /// The text.
+        text: String,
+        /// Its colour.
+        tone: Tone,
+    },
+}
+
+/// Mean width of a character of a text of 12 px, in px: an estimate, so that no text is measured.
+const CHARACTER: f32 = 6.6;
+
+/// A text that fits into a width: cut in the middle, where names differ least. `None` where not even five characters fit.
+#[must_use]
+pub fn shortened(text: &str, width: f32) -> Option<String> {
+    let room = (width / CHARACTER) as usize;
+    let length = text.chars().count();
+    if length <= room {
+        return Some(text.to_owned());
+    }
+    if room < 5 {
+        return None;
+    }
+    let (head, tail) = (room / 2, room - room / 2 - 1);
+    let mut short: String = text.chars().take(head).collect();
+    short.push('…');
+    short.extend(text.chars().skip(length - tail));
+    Some(short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_keeps_both_ends() {
+        assert_eq!(shortened("short", 200.0).as_deref(), Some("short"));
+        assert_eq!(shortened("train.py:120:forward", 66.0).as_deref(), Some("train…ward"));
+        assert_eq!(shortened("train.py:120:forward", 20.0), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! What a person does to a picture.
+
+use serde::{Deserialize, Serialize};
+
+/// What a pointer did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pointer {
+    /// Moved, with no button down.
+    Hover,
+    /// A button went down.
+    Down,
+    /// Moved with the button down.
+    Drag,
+    /// The button went up.
+    Up,
+    /// It left the picture.
+    Leave,
+    /// Clicked twice.
+    Double,
+}
+
+/// A key or button of a picture. Perfetto's keys where it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Key {
+    /// `W`, `+`.
+    ZoomIn,
+    /// `S`, `-`.
+    ZoomOut,
+    /// `A`.
+    PanLeft,
+    /// `D`.
+    PanRight,
+    /// Left arrow; with Shift ten at a time.
+    Back,
+    /// Right arrow; with Shift ten at a time.
+    Forward,
+    /// Up arrow.
+    Up,
+    /// Down arrow.
+    Down,
+    /// `Home`.
+    First,
+    /// `End`.
+    Last,
+    /// `0`.
+    Whole,
+    /// `F`: zoom to what is selected.
+    Fit,
+    /// `P`: to the highest point.
+    Peak,
+    /// `T`: another axis.
+    Axis,
+    /// `Escape`.
+    Clear,
+}
+
+/// Something done to a picture. Positions are CSS pixels from its upper left corner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Input {
+    /// It is there, or has another size. Pixels of the device per CSS pixel.
+    Size {
+        /// Width.
+        width: f32,
+        /// Height.
+        height: f32,
+        /// Pixels of the device per CSS pixel.
+        scale: f32,
+    },
+    /// The colours are these: a name and a value that a canvas understands.
+    Colours(Vec<(String, String)>),
+    /// A pointer did something.
+    Pointer {
+        /// What.
+        what: Pointer,
+        /// From the left.
+        x: f32,
+        /// From the top.
+        y: f32,
+        /// Whether to move the picture instead of selecting.
+        pans: bool,
+    },
+    /// A wheel turned, to zoom (`dy`) or to move (`dx`).
+    Wheel {
+        /// Where the pointer is.
+        x: f32,
+        /// To the right, in px.
+        dx: f32,
+        /// Down, in px; 0 where it only moves.
+        dy: f32,
+    },
+    /// A key or button was pressed.
+    Key {
+        /// Which.
+        key: Key,
+        /// With Shift.
+        shift: bool,
+    },
+    /// Another device (of several) is chosen, by its place in the list.
+    Device(u32),
+}
