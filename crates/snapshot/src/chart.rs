@@ -204,7 +204,10 @@ impl Chart {
                         time < place || at_it && time == place
                     })
                 };
-                (upto(from, true), upto(to, false) + 1)
+                // (The first and the last moment have several states, where events have one time.)
+                let first = if from <= 0.0 { 0 } else { upto(from, true) };
+                let end = if to >= self.end(by) { self.len() } else { upto(to, false) + 1 };
+                (first, end)
             }
         };
         let first = first.min(last);

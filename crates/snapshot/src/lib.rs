@@ -28,6 +28,7 @@ mod spelling;
 mod stacks;
 mod state;
 mod totals;
+mod walk;
 
 pub use chart::{By, Chart, Column, Layer, Mark, Stack};
 pub use model::{Action, Annotation, Block, BlockState, Event, Reading, Segment, Snapshot};
@@ -35,6 +36,7 @@ pub use reader::{NotASnapshot, Reader};
 pub use report::{DeviceReport, FormatFacts, SnapshotReport};
 pub use stacks::{Frame, StackId, Stacks};
 pub use state::{AllocatorState, state_before, states_before};
+pub use walk::{Held, Range, Walk};
 
 /// Computes the figures of a snapshot and what follows from them.
 #[must_use]

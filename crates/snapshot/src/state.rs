@@ -9,7 +9,7 @@ use crate::model::{Action, Event, Segment, Snapshot};
 const MIB: i64 = 1 << 20;
 
 /// What a reserved range is: stream, segment type, pool, whether it is expandable.
-type Tag = (i64, String, (i64, i64), bool);
+pub(crate) type Tag = (i64, String, (i64, i64), bool);
 
 /// The allocator before an event. Bytes of blocks that were freed later are requested bytes rounded to 512, which is a lower
 /// bound of the rounded size, so the free bytes are an upper bound.
@@ -32,14 +32,51 @@ pub struct AllocatorState {
     pub faults: u64,
 }
 
-#[derive(Default)]
-struct Ranges {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ranges {
     /// Start to end and tag; they do not overlap.
-    ranges: BTreeMap<u64, (u64, Tag)>,
+    pub(crate) ranges: BTreeMap<u64, (u64, Tag)>,
     faults: u64,
 }
 
 impl Ranges {
+    /// The ranges at the end of the recording.
+    pub(crate) fn at_end(snapshot: &Snapshot, device: i64) -> Self {
+        let mut segments: Vec<&Segment> =
+            snapshot.segments.iter().filter(|segment| segment.device == device).collect();
+        segments.sort_by_key(|segment| segment.address);
+        let mut ranges = Self::default();
+        for segment in segments {
+            let (stream, is_expandable) = (segment.stream, segment.is_expandable);
+            let tag = (stream, segment.segment_type.clone(), segment.pool, is_expandable);
+            let high = end(segment.address, segment.total_size);
+            // Segments of cudaMalloc may touch each other and stay separate.
+            ranges.add(segment.address, high, tag, is_expandable);
+        }
+        ranges
+    }
+
+    /// Takes back what an event did to the ranges.
+    pub(crate) fn undo(&mut self, event: &Event) {
+        let (low, high) = (event.address, end(event.address, event.size));
+        // The event does not record the pool; private pools appear as the default one here.
+        let type_if = |is_large: bool| if is_large { "large" } else { "small" }.to_owned();
+        match event.action {
+            Action::SegmentAlloc | Action::SegmentMap => self.remove(low, high),
+            Action::SegmentFree => {
+                let tag = (event.stream, type_if(event.size > 2 * MIB), (0, 0), false);
+                self.add(low, high, tag, false);
+            }
+            Action::SegmentUnmap => {
+                let tag = self.tag_near(low, high).unwrap_or_else(|| {
+                    (event.stream, type_if(event.size % (20 * MIB) == 0), (0, 0), true)
+                });
+                self.add(low, high, tag, true);
+            }
+            _ => {}
+        }
+    }
+
     fn before(&self, at: u64) -> Option<(u64, u64, Tag)> {
         let (low, (high, tag)) = self.ranges.range(..at).next_back()?;
         Some((*low, *high, tag.clone()))
@@ -94,7 +131,8 @@ impl Ranges {
     }
 }
 
-fn end(address: u64, size: i64) -> u64 {
+/// The byte after the last one.
+pub(crate) fn end(address: u64, size: i64) -> u64 {
     address.saturating_add(size.unsigned_abs())
 }
 
@@ -117,19 +155,11 @@ pub fn state_before(snapshot: &Snapshot, device: i64, index: usize) -> Allocator
 #[must_use]
 pub fn states_before(snapshot: &Snapshot, device: i64, indexes: &[usize]) -> Vec<AllocatorState> {
     let trace = snapshot.trace(device);
-    let mut segments: Vec<&Segment> =
-        snapshot.segments.iter().filter(|segment| segment.device == device).collect();
-    segments.sort_by_key(|segment| segment.address);
-    let (mut ranges, mut live) = (Ranges::default(), BTreeMap::new());
-    for segment in segments {
-        let (stream, pool, is_expandable) = (segment.stream, segment.pool, segment.is_expandable);
-        let tag = (stream, segment.segment_type.clone(), pool, is_expandable);
-        let high = end(segment.address, segment.total_size);
-        // Segments of cudaMalloc may touch each other and stay separate.
-        ranges.add(segment.address, high, tag, is_expandable);
-        let active = snapshot.blocks_of(segment).iter().filter(|block| block.is_active());
-        live.extend(active.map(|block| (block.address, block.size)));
-    }
+    let mut ranges = Ranges::at_end(snapshot, device);
+    let segments = snapshot.segments.iter().filter(|segment| segment.device == device);
+    let blocks = segments.flat_map(|segment| snapshot.blocks_of(segment));
+    let mut live: BTreeMap<u64, i64> =
+        blocks.filter(|block| block.is_active()).map(|block| (block.address, block.size)).collect();
     let mut wanted = indexes.iter().rev().peekable();
     let mut states = Vec::new();
     let mut at = trace.len();
@@ -149,30 +179,20 @@ pub fn states_before(snapshot: &Snapshot, device: i64, indexes: &[usize]) -> Vec
 }
 
 fn undo(event: &Event, ranges: &mut Ranges, live: &mut BTreeMap<u64, i64>) {
-    let (low, high) = (event.address, end(event.address, event.size));
-    // The event does not record the pool; private pools appear as the default one here.
-    let type_if = |is_large: bool| if is_large { "large" } else { "small" }.to_owned();
     match event.action {
         Action::Alloc => {
             live.remove(&event.address);
         }
         Action::FreeCompleted => {
-            let rounded = event.size.saturating_add(511) / 512 * 512;
-            live.insert(event.address, rounded.max(512));
+            live.insert(event.address, rounded(event.size));
         }
-        Action::SegmentAlloc | Action::SegmentMap => ranges.remove(low, high),
-        Action::SegmentFree => {
-            let tag = (event.stream, type_if(event.size > 2 * MIB), (0, 0), false);
-            ranges.add(low, high, tag, false);
-        }
-        Action::SegmentUnmap => {
-            let tag = ranges.tag_near(low, high).unwrap_or_else(|| {
-                (event.stream, type_if(event.size % (20 * MIB) == 0), (0, 0), true)
-            });
-            ranges.add(low, high, tag, true);
-        }
-        _ => {}
+        _ => ranges.undo(event),
     }
+}
+
+/// The least bytes that a request takes.
+pub(crate) fn rounded(requested: i64) -> i64 {
+    (requested.saturating_add(511) / 512 * 512).max(512)
 }
 
 fn state(index: usize, ranges: &Ranges, live: &BTreeMap<u64, i64>) -> AllocatorState {

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
 use serde_json::Value;
-use snapshot::{Reader, Snapshot, analyze, state_before};
+use snapshot::{By, Chart, Reader, Snapshot, Walk, analyze, state_before};
 
 fn read(file: &[u8], size: usize) -> Snapshot {
     let mut reader = Reader::new();
@@ -109,4 +109,48 @@ fn states_equal_those_of_the_reference() {
         }
     }
     assert!(n >= 12, "{n} states");
+}
+
+/// Whatever is asked in whatever order, blocks, ranges and layers of a moment add up to the levels that the replay found.
+#[test]
+fn blocks_ranges_and_layers_add_up_to_the_levels() {
+    let Some(shared) = testkit::shared("corpus/snapshots") else { return };
+    let mut compared = 0;
+    for entry in std::fs::read_dir(&shared).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.ends_with(".json.gz") {
+            continue;
+        }
+        let snapshot = read(&std::fs::read(&path).unwrap(), 1 << 16);
+        for device in 0..snapshot.traces.len() as i64 {
+            let Some(chart) = Chart::of(&snapshot, device) else { continue };
+            let mut walk = Walk::new(&snapshot, device);
+            let n = chart.len();
+            for step in 0..40 {
+                let at = (step * 7919 + 13) * n / 40 % n;
+                walk.go(&snapshot, at);
+                let held: i64 = walk.held().map(|held| held.requested).sum();
+                let place = format!("{name}, device {device}, before event {at}");
+                assert_eq!(held, chart.level(at).0, "{place}");
+                assert_eq!(chart.stack(at).iter().sum::<i64>(), chart.level(at).0, "{place}");
+                let state = state_before(&snapshot, device, at);
+                let reserved: u64 = walk.ranges().map(|range| range.high - range.low).sum();
+                assert_eq!(reserved as i64, state.reserved, "{place}");
+                compared += 1;
+            }
+            for by in
+                [By::Event, By::Time].into_iter().filter(|by| *by == By::Event || chart.has_times())
+            {
+                let columns = chart.columns(0.0, chart.end(by), 97, by);
+                let peak = columns.iter().map(|column| chart.level(column.at).0).max();
+                assert_eq!(
+                    peak,
+                    Some(chart.level(chart.highest(0..n)).0),
+                    "{name}: a column shows the peak"
+                );
+            }
+        }
+    }
+    assert!(compared > 400, "{compared} moments");
 }
