@@ -15,7 +15,9 @@
 mod births;
 mod chart;
 mod element;
+mod explore;
 mod findings;
+mod flame;
 mod leaks;
 mod model;
 mod pictures;
@@ -31,6 +33,7 @@ mod totals;
 mod walk;
 
 pub use chart::{By, Chart, Column, Layer, Mark, Stack};
+pub use explore::Explorer;
 pub use model::{Action, Annotation, Block, BlockState, Event, Reading, Segment, Snapshot};
 pub use reader::{NotASnapshot, Reader};
 pub use report::{DeviceReport, FormatFacts, SnapshotReport};

@@ -23,7 +23,7 @@ macro_rules! columns {
     };
 }
 
-fn amount(bytes: i64) -> Cell<'static> {
+pub(crate) fn amount(bytes: i64) -> Cell<'static> {
     match u64::try_from(bytes) {
         Ok(bytes) => Cell::Bytes(bytes),
         Err(_) => Cell::missing("below 0: the file is inconsistent"),

@@ -137,12 +137,12 @@ impl<'a> Sums<'a> {
     }
 }
 
-fn is_python(file: &str) -> bool {
+pub(crate) fn is_python(file: &str) -> bool {
     file.contains(".py")
 }
 
 /// Whether a file belongs to an installed package, the standard library or generated code.
-fn is_library(file: &str) -> bool {
+pub(crate) fn is_library(file: &str) -> bool {
     let file = file.replace('\\', "/");
     file.starts_with('<')
         || file.contains("torchinductor_")

@@ -1,0 +1,332 @@
+//! Questions of a person who looks at a chart: what was in use at a moment, and what changed over a range of events.
+
+use std::collections::BTreeMap;
+
+use report::units::{count, plural, time};
+use report::{Cell, Column, Row, Section, Table, Unit};
+use serde::Serialize;
+
+use crate::births::Births;
+use crate::chart::{By, Chart};
+use crate::findings::size;
+use crate::flame::flame;
+use crate::model::{Action, Event, Snapshot};
+use crate::sections::amount;
+use crate::site::{SiteRow, Sites, Sums};
+use crate::walk::{Held, Walk};
+
+/// A device that is looked at. Everything is asked with the snapshot that it was made of.
+#[derive(Debug)]
+pub struct Explorer {
+    device: i64,
+    chart: Chart,
+    walk: Walk,
+    births: Births,
+    sites: Sites,
+}
+
+/// What a range of events did at a call site.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct ChangeRow {
+    site: String,
+    kept: i64,
+    allocated: i64,
+    freed: i64,
+    allocations: u64,
+}
+
+impl Row for ChangeRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "site",
+            title: "Call site of the allocation",
+            unit: Unit::Path,
+            help: "File, line and function of the program; or a node of autograd.",
+            cell: |row| row.site.as_str().into(),
+        },
+        Column {
+            key: "kept",
+            title: "Kept",
+            unit: Unit::Bytes,
+            help: "Requested bytes that these events allocated and that are in use after the last of them.",
+            cell: |row| amount(row.kept),
+        },
+        Column {
+            key: "allocated",
+            title: "Allocated",
+            unit: Unit::Bytes,
+            help: "Requested bytes of the allocations.",
+            cell: |row| amount(row.allocated),
+        },
+        Column {
+            key: "freed",
+            title: "Freed",
+            unit: Unit::Bytes,
+            help: "Requested bytes of the blocks that became free.",
+            cell: |row| amount(row.freed),
+        },
+        Column {
+            key: "allocations",
+            title: "Allocations",
+            unit: Unit::Count,
+            help: "How many.",
+            cell: |row| Cell::Count(row.allocations),
+        },
+    ];
+}
+
+impl Explorer {
+    /// Looks at a device; `None` where it has no events, or events that contradict the segments.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot, device: i64) -> Option<Self> {
+        let chart = Chart::of(snapshot, device)?;
+        Some(Self {
+            device,
+            chart,
+            walk: Walk::new(snapshot, device),
+            births: Births::of(snapshot.trace(device)),
+            sites: Sites::of(&snapshot.stacks),
+        })
+    }
+
+    /// Memory over its events.
+    #[must_use]
+    pub fn chart(&self) -> &Chart {
+        &self.chart
+    }
+
+    /// The state that was asked for last.
+    #[must_use]
+    pub fn walk(&self) -> &Walk {
+        &self.walk
+    }
+
+    /// Goes to the state before an event.
+    pub fn go(&mut self, snapshot: &Snapshot, at: usize) {
+        self.walk.go(snapshot, at);
+    }
+
+    /// The layer of the chart that a block belongs to.
+    #[must_use]
+    pub fn category(&self, held: &Held) -> &'static str {
+        let layers = self.chart.layers();
+        let name = match held.birth {
+            None => return layers.first().map_or("", |layer| layer.category),
+            Some(_) => self.sites.name(self.sites.site(held.stack)),
+        };
+        layers
+            .iter()
+            .skip(2)
+            .find(|layer| layer.label == name)
+            .map_or("other", |layer| layer.category)
+    }
+
+    /// A block in one line.
+    #[must_use]
+    pub fn describe(&self, held: &Held) -> String {
+        let least = if held.is_exact { "" } else { "at least " };
+        let birth = match held.birth {
+            Some(birth) => format!("allocated by event {}", count(birth as u64)),
+            None => "allocated before the first event".to_owned(),
+        };
+        format!(
+            "{} requested, {least}{} taken, {birth} at {}",
+            size(held.requested),
+            size(held.size),
+            self.sites.name(self.sites.site(held.stack))
+        )
+    }
+
+    /// An event in one line.
+    #[must_use]
+    pub fn event(&self, snapshot: &Snapshot, at: usize) -> String {
+        let Some(event) = snapshot.trace(self.device).get(at) else {
+            return "After the last event.".to_owned();
+        };
+        let when = self.when(at);
+        let site = self.sites.name(self.sites.site(event.stack));
+        let (name, bytes) = (snapshot.action_name(event.action), size(event.size));
+        format!("Event {}{when}: {name} of {bytes} at {site}.", count(at as u64))
+    }
+
+    /// When an event is.
+    fn when(&self, at: usize) -> String {
+        if !self.chart.has_times() {
+            return String::new();
+        }
+        // (The place of a state is the time of the event before it.)
+        let us = self.chart.place(at + 1, By::Time) as i64;
+        format!(" (+{})", time(us.saturating_mul(1000)))
+    }
+
+    /// What was in use where the walk stands, by call site.
+    #[must_use]
+    pub fn moment(&self, snapshot: &Snapshot) -> Section {
+        let at = self.walk.at();
+        let (requested, reserved) = self.chart.level(at);
+        let mut sums = Sums::new(&self.sites);
+        let mut stacks = BTreeMap::new();
+        let (mut n, mut before) = (0_u64, 0_i64);
+        for held in self.walk.held() {
+            sums.add(held.stack, held.requested);
+            *stacks.entry(held.stack).or_insert(0_i64) += held.requested;
+            n += 1;
+            before += if held.birth.is_none() { held.requested } else { 0 };
+        }
+        let mut section = Section::new("moment", "In use at the cursor");
+        section.intro.push(format!(
+            "Before event {}: {} requested in {}, {} reserved.",
+            count(at as u64),
+            size(requested),
+            plural(n, "block", "blocks"),
+            size(reserved)
+        ));
+        if before > 0 {
+            section
+                .intro
+                .push(format!("{} of it was allocated before the first event.", size(before)));
+        }
+        section.intro.push(self.event(snapshot, at));
+        section.drawings.extend(flame(&snapshot.stacks, &stacks));
+        let rows: Vec<SiteRow> = sums.rows(usize::MAX);
+        section.tables.push(Table::of("alive", "In use by call site", &rows));
+        section
+    }
+
+    /// What some events did, by call site. `from` and `to` are states: the events between them count.
+    #[must_use]
+    pub fn change(&self, snapshot: &Snapshot, from: usize, to: usize) -> Section {
+        let trace = snapshot.trace(self.device);
+        let to = to.clamp(from, trace.len());
+        let mut by_site: BTreeMap<usize, ChangeRow> = BTreeMap::new();
+        let mut actions: BTreeMap<Action, u64> = BTreeMap::new();
+        let none = self.sites.site(0);
+        for (at, event) in trace.iter().enumerate().take(to).skip(from) {
+            *actions.entry(event.action).or_default() += 1;
+            let birth = self.births.of_free(at).and_then(|birth| trace.get(birth));
+            let site = |of: &Event| self.sites.site(of.stack);
+            let of = match event.action {
+                Action::Alloc => site(event),
+                Action::FreeCompleted => birth.map_or(none, site),
+                _ => continue,
+            };
+            let row = by_site.entry(of).or_default();
+            if event.action == Action::Alloc {
+                row.allocated = row.allocated.saturating_add(event.size);
+                row.kept = row.kept.saturating_add(event.size);
+                row.allocations += 1;
+            } else {
+                row.freed = row.freed.saturating_add(event.size);
+                let is_own = self.births.of_free(at).is_some_and(|birth| birth >= from);
+                row.kept = row.kept.saturating_sub(if is_own { event.size } else { 0 });
+            }
+        }
+        let row = |(site, row): (usize, ChangeRow)| ChangeRow {
+            site: self.sites.name(site).to_owned(),
+            ..row
+        };
+        let mut rows: Vec<ChangeRow> = by_site.into_iter().map(row).collect();
+        rows.sort_by(|a, b| (b.kept, b.allocated, &a.site).cmp(&(a.kept, a.allocated, &b.site)));
+        let (before, after) = (self.chart.level(from), self.chart.level(to));
+        let highest = self.chart.highest(from..to + 1);
+        let mut section = Section::new("range", "The selected events");
+        section.intro.push(format!(
+            "Events {} to {}: requested bytes go from {} to {}, reserved bytes from {} to {}.",
+            count(from as u64),
+            count(to.saturating_sub(1).max(from) as u64),
+            size(before.0),
+            size(after.0),
+            size(before.1),
+            size(after.1)
+        ));
+        section.intro.push(format!(
+            "The most requested is {}, before event {}.",
+            size(self.chart.level(highest).0),
+            count(highest as u64)
+        ));
+        let said: Vec<String> = actions
+            .into_iter()
+            .map(|(action, n)| format!("{} {}", count(n), snapshot.action_name(action)))
+            .collect();
+        section.intro.push(format!("Events by kind: {}.", said.join(", ")));
+        section.tables.push(Table::of("changes", "Events by call site", &rows));
+        section
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reader;
+
+    /// A block from before the first event, one that stays, and one that comes and goes.
+    const SNAPSHOT: &str = r#"{"segments": [{"device": 0, "address": 4096, "total_size": 8192, "allocated_size": 2048,
+        "active_size": 2048, "stream": 0, "segment_type": "small", "blocks": [
+        {"address": 4096, "size": 1024, "requested_size": 1000, "state": "active_allocated", "frames": []},
+        {"address": 5120, "size": 1024, "requested_size": 900, "state": "active_allocated", "frames": []},
+        {"address": 6144, "size": 6144, "requested_size": 0, "state": "inactive", "frames": []}]}],
+        "device_traces": [[
+        {"action": "alloc", "addr": 5120, "size": 900, "stream": 0, "frames": [{"filename": "a.py", "line": 1, "name": "f"}]},
+        {"action": "alloc", "addr": 8192, "size": 3000, "stream": 0, "frames": [{"filename": "b.py", "line": 2, "name": "g"}]},
+        {"action": "free_requested", "addr": 8192, "size": 3000, "stream": 0, "frames": []},
+        {"action": "free_completed", "addr": 8192, "size": 3000, "stream": 0, "frames": []}]]}"#;
+
+    fn explorer() -> (Snapshot, Explorer) {
+        let mut reader = Reader::new();
+        reader.push(SNAPSHOT.as_bytes()).expect("a snapshot");
+        let snapshot = reader.finish().expect("a snapshot");
+        let explorer = Explorer::new(&snapshot, 0).expect("a chart");
+        (snapshot, explorer)
+    }
+
+    fn table(section: &Section, column: &str) -> Vec<String> {
+        let table = section.tables.first().expect("a table");
+        let column = table.column(column).expect("a column");
+        table.cells(column).map(|cell| cell.raw()).collect()
+    }
+
+    #[test]
+    fn a_moment_says_what_was_in_use() {
+        let (snapshot, mut explorer) = explorer();
+        explorer.go(&snapshot, 2);
+        let moment = explorer.moment(&snapshot);
+        assert_eq!(
+            moment.intro[0],
+            "Before event 2: 4.79 KiB requested in 3 blocks, 8.00 KiB reserved."
+        );
+        assert_eq!(moment.intro[1], "1\u{2009}000 B of it was allocated before the first event.");
+        assert_eq!(table(&moment, "site"), ["b.py:2:g", "<no stack>", "a.py:1:f"]);
+        assert_eq!(table(&moment, "bytes"), ["3000", "1000", "900"]);
+        assert_eq!(moment.drawings.len(), 1, "a flame graph");
+        let held: Vec<String> =
+            explorer.walk().held().map(|held| explorer.describe(held)).collect();
+        assert_eq!(held[1], "900 B requested, 1.00 KiB taken, allocated by event 0 at a.py:1:f");
+        assert_eq!(
+            held[2],
+            "2.93 KiB requested, at least 3.00 KiB taken, allocated by event 1 at b.py:2:g"
+        );
+        explorer.go(&snapshot, 0);
+        assert_eq!(explorer.walk().held().count(), 1, "and back");
+        explorer.go(&snapshot, 4);
+        assert_eq!(table(&explorer.moment(&snapshot), "bytes"), ["1000", "900"]);
+    }
+
+    #[test]
+    fn a_range_says_what_stayed() {
+        let (snapshot, explorer) = explorer();
+        let all = explorer.change(&snapshot, 0, 4);
+        assert_eq!(
+            all.intro[0],
+            "Events 0 to 3: requested bytes go from 1\u{2009}000 B to 1.86 KiB, reserved bytes from 8.00 KiB to 8.00 KiB."
+        );
+        assert_eq!(all.intro[1], "The most requested is 4.79 KiB, before event 2.");
+        assert_eq!(table(&all, "site"), ["a.py:1:f", "b.py:2:g"]);
+        assert_eq!(table(&all, "kept"), ["900", "0"]);
+        assert_eq!(table(&all, "freed"), ["0", "3000"]);
+        let end = explorer.change(&snapshot, 2, 4);
+        assert_eq!(
+            (table(&end, "kept"), table(&end, "freed")),
+            (vec!["0".to_owned()], vec!["3000".to_owned()])
+        );
+    }
+}
