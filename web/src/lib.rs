@@ -53,5 +53,5 @@ pub fn start_triage() {
 /// Starts the worker of memory snapshots, which handles requests from then on.
 pub fn start_snapshot() {
     #[cfg(target_arch = "wasm32")]
-    worker::start::<worker::SnapshotSession>();
+    worker::start_drawing::<worker::SnapshotSession>();
 }

@@ -13,6 +13,7 @@
 mod artifacts;
 mod details;
 mod file;
+mod look;
 mod progress;
 mod repair;
 mod report;
@@ -27,7 +28,9 @@ pub use details::{
 };
 pub use file::{Failure, Opened, ProblemCard, Severity};
 pub use kinetoscope::artifacts::Artifact;
+pub use kinetoscope::scene::Input;
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
+pub use look::{CANVAS, Charted, Looked, Surface};
 pub use progress::{Progress, Stage};
 pub use repair::{Format, Plan, Repaired};
 pub use report::{
@@ -130,6 +133,8 @@ pub enum Request {
         /// The file's content.
         bytes: Vec<u8>,
     },
+    /// A person did something to a picture. Its canvas comes with the first of these messages.
+    Look { job: JobId, surface: Surface, input: Input },
     /// Make the artifacts.
     Artifacts {
         job: JobId,
@@ -168,6 +173,7 @@ impl Request {
             | Self::Kernel { job, .. }
             | Self::Window { job, .. }
             | Self::BenchmarkConfig { job, .. }
+            | Self::Look { job, .. }
             | Self::Artifacts { job, .. } => *job,
         }
     }
@@ -190,6 +196,7 @@ impl Request {
             | Self::Window { .. }
             | Self::BenchmarkConfig { .. }
             | Self::Artifacts { .. } => Program::Triage,
+            Self::Look { .. } => Program::Snapshot,
         }
     }
 
@@ -210,6 +217,7 @@ impl Request {
             | Self::Kernel { .. }
             | Self::Window { .. }
             | Self::BenchmarkConfig { .. }
+            | Self::Look { .. }
             | Self::Artifacts { .. } => None,
         }
     }
@@ -231,6 +239,7 @@ impl Request {
             | Self::PlanRepair { .. }
             | Self::Repair { .. }
             | Self::BenchmarkConfig { .. }
+            | Self::Look { .. }
             | Self::Window { .. } => false,
         }
     }
@@ -338,6 +347,12 @@ pub enum Response {
         job: JobId,
         /// Why, and what to do.
         failure: Failure,
+    },
+    /// What a person looks at.
+    Looked {
+        job: JobId,
+        /// Its figures.
+        looked: Looked,
     },
     /// The job cannot go on.
     Failed {

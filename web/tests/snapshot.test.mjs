@@ -56,7 +56,28 @@ function file() {
 
 const said = (of, ...options) => execFileSync(cli(), ["memory", of, ...options], { encoding: "utf8", maxBuffer: 1 << 28 });
 
-test("a snapshot shows the figures, findings and tables of the command line, and both pictures", async () => {
+/// How many colours a picture has that a worker draws.
+const colours = (page, name) => page.evaluate((name) => {
+  const drawn = document.querySelector(`[data-testid=surface-${name}]`);
+  const copy = Object.assign(document.createElement("canvas"), { width: drawn.width, height: drawn.height });
+  const context = copy.getContext("2d");
+  context.drawImage(drawn, 0, 0);
+  const { data } = context.getImageData(0, 0, copy.width, copy.height);
+  const found = new Map();
+  for (let at = 0; at < data.length; at += 4) {
+    const colour = `${data[at]},${data[at + 1]},${data[at + 2]},${data[at + 3]}`;
+    found.set(colour, (found.get(colour) ?? 0) + 1);
+  }
+  // (Edges of letters have many colours, each of a few pixels.)
+  return [...found.values()].filter((count) => count > 400).length;
+}, name);
+
+/// Waits until the figures at the cursor begin so.
+const moment = (page, start) => page.waitForFunction((start) => document.querySelector("[data-testid=chapter-moment] p")?.textContent.startsWith(start), start, PATIENCE);
+
+const thin = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u2009");
+
+test("a snapshot shows the figures, findings and tables of the command line", async () => {
   const snapshot = file();
   const session = await dropped(browser, [snapshot]);
   const { page } = session;
@@ -72,8 +93,51 @@ test("a snapshot shows the figures, findings and tables of the command line, and
   assert.equal(devices["0"].replay.peak_requested, 30 * MIB, "weights, four kept lists, and one step");
   const sites = await rows(page, "peak-by-site");
   assert.deepEqual(sites.map((row) => [row.site, Number(row.bytes)]), devices["0"].replay.peak_by_site.map((row) => [row.site, row.bytes]));
-  const pictures = await id(page, "view-snapshot").locator("svg[role=img]").count();
-  assert.equal(pictures, 2);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
+
+test("a person looks at a snapshot: at the peak first, at any event, at a range, by pointer and by keys", async () => {
+  const snapshot = file();
+  const session = await dropped(browser, [snapshot]);
+  const { page } = session;
+  await id(page, "view-snapshot").waitFor(PATIENCE);
+  const { replay } = JSON.parse(said(snapshot, "--json")).devices["0"];
+  await moment(page, `Before event ${thin(replay.peak_index)}: 30.0 MiB requested`);
+  const atPeak = await rows(page, "alive");
+  assert.deepEqual(atPeak.map((row) => [row.site, Number(row.bytes)]), replay.peak_by_site.map((row) => [row.site, row.bytes]));
+  for (const name of ["memory", "blocks"]) {
+    await page.waitForFunction(() => document.querySelector("[data-testid=surface-memory]").width > 300);
+    assert.ok(await colours(page, name) >= 3, `${name} is drawn`);
+  }
+  // By keys: an event back from the peak, and to the last.
+  const chart = id(page, "surface-memory");
+  await chart.focus();
+  await page.keyboard.press("ArrowLeft");
+  await moment(page, `Before event ${thin(replay.peak_index - 1)}:`);
+  await page.keyboard.press("End");
+  await moment(page, "Before event 18: 24.0 MiB requested in 5 blocks");
+  assert.ok((await id(page, "announcement").textContent()).includes("Before event 18"), "it is announced");
+  // By pointer: the first two of four steps, ten of nineteen states.
+  const { x, y, width } = await chart.boundingBox();
+  await page.mouse.move(x + 2, y + 60);
+  await page.mouse.down();
+  await page.mouse.move(x + width / 4, y + 60);
+  await page.mouse.move(x + width * 10.5 / 19, y + 60);
+  await page.mouse.up();
+  await id(page, "chapter-range").waitFor(PATIENCE);
+  const changes = await rows(page, "changes");
+  assert.ok(changes.some((row) => row.site.includes("forward") && row.kept === "0"), "what is freed in the range is not kept");
+  await chart.click({ position: { x: width * 1.5 / 19, y: 60 } });
+  await moment(page, "Before event 1:");
+  assert.equal(await id(page, "chapter-range").count(), 0, "a click clears the range");
+  // Another theme has other colours, and the picture stays where it was.
+  await id(page, "theme").click();
+  await id(page, "theme").click();
+  await page.waitForTimeout(100);
+  await page.waitForFunction(() => document.querySelector("[data-testid=surface-memory]").width > 300);
+  assert.ok(await colours(page, "memory") >= 3);
+  await moment(page, "Before event 1:");
   assert.deepEqual(await accessibilityFaults(page), []);
   await session.close();
 });

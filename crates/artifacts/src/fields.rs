@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use catalog::architectures;
+use report::units;
 use triage::Stage;
 
 /// Why a text is not taken.
@@ -192,7 +193,7 @@ impl FactField {
             FactKind::Clocks => {
                 let clock = |part: &str| {
                     let (id, mhz) = part.split_once(':')?;
-                    let mhz: f64 = mhz.trim().parse().ok()?;
+                    let mhz = units::decimal(mhz.trim())?;
                     Some((id.trim().to_owned(), Value::from(mhz)))
                 };
                 let clocks: Option<Map<String, Value>> = parts().map(clock).collect();
@@ -265,10 +266,8 @@ pub fn stage_of_word(text: &str) -> Result<Stage, NotFacts> {
 /// # Errors
 /// When it is no number from 0 to 100.
 pub fn cutoff_of_text(text: &str) -> Result<f64, NotFacts> {
-    match text.trim().parse() {
-        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
-        _ => Err(NotFacts::new("a number from 0 to 100".to_owned())),
-    }
+    let value = units::decimal(text.trim()).filter(|value| (0.0..=100.0).contains(value));
+    value.ok_or_else(|| NotFacts::new("a number from 0 to 100".to_owned()))
 }
 
 #[cfg(test)]

@@ -49,6 +49,11 @@ pub use repaired::{
     REPAIR_LOG_SCHEMA, RepairReport, Repairer, crossings, problem_table, proof_table,
     repair_log_json,
 };
+pub use scene;
+/// Questions about a memory snapshot while a person looks at its pictures.
+pub mod memory {
+    pub use snapshot::{By, Chart, Column, Explorer, Held, Layer, Mark, Range, Walk};
+}
 pub use snapshot::{
     AllocatorState, NotASnapshot, Reader as SnapshotReader, Snapshot, SnapshotReport,
     analyze as analyze_snapshot, state_before,

@@ -125,6 +125,16 @@ pub fn percent(value: f64) -> String {
     }
 }
 
+/// A number of digits with at most one point. The nearest float, as long as there are 15 digits at most: both parts of the division
+/// are exact then. (The parser of the library has a table of 10 kB, which would be a part of the first download.)
+#[must_use]
+pub fn decimal(text: &str) -> Option<f64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = format!("{whole}{fraction}");
+    let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 15)?;
+    Some(number as f64 / 10_u64.pow(fraction.len() as u32) as f64)
+}
+
 /// Memory: `820 B`, `1.20 GiB`.
 #[must_use]
 pub fn bytes(value: u64) -> String {
@@ -182,6 +192,16 @@ fn three_digits(value: u64, size: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_the_nearest_float() {
+        for text in ["0", "100", "1.5", ".25", "3.", "0.1", "99.999", "123456789.123456"] {
+            assert_eq!(decimal(text), text.parse().ok(), "{text}");
+        }
+        for text in ["", ".", "1.2.3", "1234567890123456"] {
+            assert_eq!(decimal(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn times_read_with_three_digits_and_a_unit_that_fits() {

@@ -164,6 +164,13 @@ impl Walk {
         self.now.held.range(low..high.max(low)).map(|(_, held)| held)
     }
 
+    /// The block that holds an address.
+    #[must_use]
+    pub fn held_at(&self, address: u64) -> Option<&Held> {
+        let (_, held) = self.now.held.range(..=address).next_back()?;
+        (address - held.address < held.size.unsigned_abs()).then_some(held)
+    }
+
     /// The reserved ranges, by address.
     pub fn ranges(&self) -> impl Iterator<Item = Range> {
         self.now.ranges.ranges.iter().map(|(low, (high, tag))| Range {

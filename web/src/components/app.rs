@@ -45,7 +45,6 @@ pub fn App() -> Html {
             move || drop(listeners)
         });
     }
-    use_effect_with(state.theme, |theme| settings::apply_theme(*theme));
     use_effect_with(state.keys_on, |on| settings::keep_keys(*on));
     use_effect_with(state.perfetto_url.clone(), |url| settings::keep_perfetto_url(url));
     use_effect_with(state.form.clone(), artifacts::keep_form);
@@ -111,7 +110,7 @@ pub fn App() -> Html {
                             chosen={state.chosen()}
                             count_before_window={state.count_before_window} aside={described(&state, file.job)}
                             form={state.form.clone()} server_args={state.server_args.clone()} tables={state.tables.clone()}
-                            perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} tasks={tasks.clone()} />
+                            perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} theme={state.theme} tasks={tasks.clone()} />
                     } else {
                         { empty_state(&tasks) }
                     }

@@ -25,9 +25,10 @@ mod overlap_lanes;
 mod record;
 mod stages;
 mod status_bar;
+mod surface;
 
 pub use app::App;
-pub use bar::stacked_bar;
+pub use bar::{stacked_bar, swatch};
 pub use before_window::before_window;
 pub use cards::{About, failure_card, finding_card, problem_cards};
 pub use companions::{companions, role_question};
@@ -43,3 +44,4 @@ pub use later::Later;
 pub use overlap_lanes::OverlapLanes;
 pub use record::record_link;
 pub use stages::{PickerKind, Rows, StagedTable, kernel_scope, picker};
+pub use surface::SurfaceView;

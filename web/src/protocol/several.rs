@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CaptureFacts, Chapter, JobId};
+use super::{CaptureFacts, Chapter, Charted, JobId};
 
 /// What a file tells of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,6 +46,8 @@ pub enum Aside {
         summary: String,
         /// The chapters, the findings' first.
         chapters: Vec<Chapter>,
+        /// The devices whose memory can be looked at.
+        charts: Vec<Charted>,
     },
 }
 

@@ -1,6 +1,6 @@
 //! The filter of a table: words, `column:text`, and comparisons such as `>100us` or `calls>=10`.
 
-use kinetoscope::report::{Cell, Table, Unit};
+use kinetoscope::report::{Cell, Table, Unit, units};
 
 /// A filter, read from what a person typed. Every term must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -167,7 +167,7 @@ fn comparison(word: &str, table: &Table, weight: Option<usize>) -> Option<Term> 
     let bound = word[at + spelling.len()..].to_lowercase();
     let digits = bound.find(|char: char| !char.is_ascii_digit() && char != '.');
     let (number, unit) = bound.split_at(digits.unwrap_or(bound.len()));
-    let number: f64 = number.parse().ok()?;
+    let number = units::decimal(number)?;
     let (_, size) = UNITS.iter().find(|(name, _)| *name == unit)?;
     Some(Term::Compared { column, comparison: *comparison, bound: number * size })
         .filter(|_| table.columns.get(column).is_some_and(|column| column.unit != Unit::Text))

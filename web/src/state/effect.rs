@@ -1,5 +1,6 @@
 //! What an action has `tasks` do. Plain data: the reducer decides, `tasks` only carries it out.
 
+use super::Theme;
 use crate::protocol::{Format, JobId, Program, Request, RequestId};
 
 /// Something to do outside of the state.
@@ -17,6 +18,8 @@ pub enum Effect {
     Copy(BlobKey),
     /// Give a blob of this name to the Perfetto window.
     HandOver(BlobKey, String),
+    /// Apply and keep a theme.
+    Theme(Theme),
     /// Let go of the blobs that came with the answer to a request.
     Drop(JobId, RequestId),
     /// Let go of everything that belongs to a file.

@@ -6,7 +6,7 @@ use super::Remote;
 use super::ledger::Ledger;
 use crate::protocol::{
     Analyses, Artifacts, Aside, Beside, Companion, Comparison, Diagnosis, Failure, JobId,
-    KernelDetails, Opened, OverlapWindow, Plan, Progress, Repaired, StepWindow, Triage,
+    KernelDetails, Looked, Opened, OverlapWindow, Plan, Progress, Repaired, StepWindow, Triage,
 };
 use crate::shared::Shared;
 
@@ -89,6 +89,8 @@ pub struct FileEntry {
     pub comparison: Option<(JobId, Remote<Comparison>)>,
     /// What it is, if it is no trace but tells of traces.
     pub aside: Option<Shared<Aside>>,
+    /// What a person looks at in its pictures.
+    pub looked: Option<Shared<Looked>>,
     /// There after decoding.
     pub opened: Option<Shared<Opened>>,
     /// There after the analyses.
@@ -131,6 +133,7 @@ impl FileEntry {
             companions: Vec::new(),
             comparison: None,
             aside: None,
+            looked: None,
             opened: None,
             report: None,
             plan: None,

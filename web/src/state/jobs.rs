@@ -28,6 +28,9 @@ pub(super) fn begin(next: &mut Next, job: JobId) {
 
 /// A file is no trace: another program, which opens it when it starts, says what it is.
 pub(super) fn read_aside(next: &mut Next, job: JobId, reader: Program) {
+    // What the first one read is of no use.
+    next.effects.push(Effect::End(job));
+    next.update(job, |file| file.ledger.asked = Asked::default());
     start(next, job, reader);
 }
 

@@ -8,7 +8,7 @@ use super::{
     jobs, several,
 };
 use crate::protocol::{
-    ArtifactWish, Failure, Format, JobId, KernelKey, Progress, RequestId, Response, Stage,
+    ArtifactWish, Aside, Failure, Format, JobId, KernelKey, Progress, RequestId, Response, Stage,
     StepWindow,
 };
 use crate::queries::address::Address;
@@ -158,7 +158,10 @@ fn act(next: &mut Next, action: Action) {
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,
         Action::Addressed(address) => page::apply(state, &address),
-        Action::Themed(theme) => state.theme = theme,
+        Action::Themed(theme) => {
+            state.theme = theme;
+            next.effects.push(Effect::Theme(theme));
+        }
         Action::TableSet(id, settings) => {
             state.tables.insert(id, settings);
         }
@@ -232,8 +235,15 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         }
         Response::NoTrace { job, reader } => jobs::read_aside(next, job, reader),
         Response::Aside { job, aside } => {
-            jobs::halt(next, job);
+            // (The worker of a snapshot goes on: it draws.)
+            if !matches!(aside, Aside::Snapshot { .. }) {
+                jobs::halt(next, job);
+            }
             several::stands_aside(&mut next.state, job, aside);
+        }
+        Response::Looked { job, looked } => {
+            next.state.announcement.clone_from(&looked.says);
+            next.update(job, |file| file.looked = Some(Shared::new(looked)));
         }
         Response::Report { job, report } => next.update(job, |file| {
             file.report = Some(Shared::new(report));

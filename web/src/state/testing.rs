@@ -49,6 +49,7 @@ fn pending(state: &State, response: &Response) -> Option<RequestId> {
         | Response::BenchmarkConfig { .. }
         | Response::Aside { .. }
         | Response::Companion { .. }
+        | Response::Looked { .. }
         | Response::Report { .. }
         | Response::Failed { .. } => None,
     }

@@ -44,6 +44,6 @@ pub fn chosen_place(event: &Event) -> Option<usize> {
 pub fn message_of(error: &JsValue) -> String {
     match error.dyn_ref::<Error>() {
         Some(error) => String::from(error.message()),
-        None => error.as_string().unwrap_or_else(|| format!("{error:?}")),
+        None => error.as_string().unwrap_or_else(|| "not said".to_owned()),
     }
 }

@@ -19,11 +19,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+use wasm_bindgen::JsValue;
 use web_sys::File;
 use yew::Callback;
 
 use crate::protocol::{
-    ArtifactWish, Failure, Format, JobId, KernelKey, Program, Request, RequestId,
+    ArtifactWish, Failure, Format, Input, JobId, KernelKey, Program, Request, RequestId, Surface,
 };
 use crate::state::{Action, Effect, Purpose, State, Use, reduce};
 use record::Record;
@@ -114,6 +115,7 @@ impl Tasks {
                     self.hand_over(key.job, &blob, name);
                 }
             }
+            Effect::Theme(theme) => settings::apply_theme(theme),
             Effect::Drop(job, id) => {
                 self.of(job, |record| record.blobs.remove(&id));
             }
@@ -201,6 +203,17 @@ impl Tasks {
     /// Asks for what ran around an event.
     pub fn ask_window(&self, job: JobId, event: u32) {
         self.dispatch(Action::WindowAsked(job, event));
+    }
+
+    /// Forwards what a person does to a picture to the worker that draws it, with the canvas the first time. The page knows
+    /// nothing of it before the worker says what there is to see.
+    pub fn look(&self, job: JobId, surface: Surface, input: Input, canvas: Option<JsValue>) {
+        let request = Request::Look { job, surface, input };
+        self.of(job, |record| {
+            if let Some(worker) = record.worker_of(request.program()) {
+                worker.post_with(RequestId::default(), &request, canvas.as_ref());
+            }
+        });
     }
 
     /// Starts the worker of a program, which opens the file first.

@@ -21,6 +21,7 @@ pub fn restored() -> State {
     let mut state = State::default();
     let text = |key: &str| storage::get(key)?.as_string();
     state.theme = text(THEME).and_then(|id| Theme::by_id(&id)).unwrap_or_default();
+    apply_theme(state.theme);
     state.keys_on = storage::get(KEYS).and_then(|on| on.as_bool()).unwrap_or(true);
     state.perfetto_url = text(PERFETTO).unwrap_or(PERFETTO_URL.to_owned());
     state.perfetto_known = state.perfetto_url == PERFETTO_URL;

@@ -11,7 +11,7 @@ use web_sys::{Blob, BlobPropertyBag, ErrorEvent, File, MessageEvent, Url, Worker
 use yew::Callback;
 
 use super::browser::{absolute, message_of, number_of, set_number};
-use crate::protocol::{FILE, Failure, LOG, Program, Request, RequestId, Response};
+use crate::protocol::{CANVAS, FILE, Failure, LOG, Program, Request, RequestId, Response};
 use crate::wire;
 
 /// What a worker reported.
@@ -89,6 +89,21 @@ impl RunningWorker {
             None => {
                 let _sent = self.worker.post_message(&envelope);
             }
+        }
+    }
+}
+
+impl RunningWorker {
+    /// Sends a request to a worker that runs, and hands a canvas over with it.
+    pub fn post_with(&mut self, id: RequestId, request: &Request, canvas: Option<&JsValue>) {
+        let Ok(wire::Packed { envelope, .. }) = wire::pack(request) else { return };
+        set_number(&envelope, id);
+        let Some(canvas) = canvas else {
+            let _sent = self.worker.post_message(&envelope);
+            return;
+        };
+        if wire::attach(&envelope, CANVAS, canvas).is_ok() {
+            let _sent = self.worker.post_message_with_transfer(&envelope, &Array::of1(canvas));
         }
     }
 }

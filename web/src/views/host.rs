@@ -1,13 +1,12 @@
 //! What the CPU did, and why the run is slow: chapters of the diagnosis.
 
-use wasm_bindgen::JsCast;
-use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
 use super::{Props, heading};
 use crate::components::{Later, drawing, finding_card};
 use crate::protocol::{Chapter, Diagnosis, StepWindow};
 use crate::state::Action;
+use crate::tasks::browser::chosen_place;
 
 /// Everything that the rules found, after what to do.
 pub fn diagnosis(props: &Props) -> Option<Html> {
@@ -47,22 +46,21 @@ pub fn step_picker(props: &Props) -> Html {
     }
     let (tasks, known) = (props.tasks.clone(), steps.clone());
     let onchange = Callback::from(move |event: Event| {
-        let field = event.target().and_then(|of| of.dyn_into::<HtmlSelectElement>().ok());
-        if let Some(field) = field {
-            let at = field.value().parse::<usize>().ok();
-            let step = at.and_then(|at| known.get(at).cloned());
+        // The first option is all of them.
+        if let Some(place) = chosen_place(&event) {
+            let step = place.checked_sub(1).and_then(|at| known.get(at).cloned());
             tasks.dispatch(Action::StepShown(job, step));
         }
     });
-    let option = |(at, step): (usize, &StepWindow)| {
-        html! { <option value={at.to_string()} selected={chosen == Some(step)}>{ &step.name }</option> }
+    let option = |step: &StepWindow| {
+        html! { <option selected={chosen == Some(step)}>{ &step.name }</option> }
     };
     html! {
         <label class="step-picker">
             <span>{ "Step" }</span>
             <select {onchange} data-testid="step">
-                <option value="" selected={chosen.is_none()}>{ "All" }</option>
-                { for steps.iter().enumerate().map(option) }
+                <option selected={chosen.is_none()}>{ "All" }</option>
+                { for steps.iter().map(option) }
             </select>
         </label>
     }

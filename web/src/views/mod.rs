@@ -33,7 +33,7 @@ use crate::queries::page::narrowed;
 use crate::queries::stages::Narrowed;
 use crate::queries::status::progress_text;
 use crate::shared::Shared;
-use crate::state::{ArtifactForm, FileEntry, PerfettoState, Phase, ServerArgs};
+use crate::state::{ArtifactForm, FileEntry, PerfettoState, Phase, ServerArgs, Theme};
 use crate::tasks::Tasks;
 
 /// A file and which of its views.
@@ -61,6 +61,8 @@ pub struct Props {
     pub perfetto: PerfettoState,
     /// Where it leads.
     pub perfetto_url: AttrValue,
+    /// The colours of pictures that a worker draws.
+    pub theme: Theme,
     /// Effects.
     pub tasks: Tasks,
 }
@@ -153,8 +155,8 @@ pub fn FileView(props: &Props) -> Html {
     if let Some(described) = &props.aside {
         return aside::view(described);
     }
-    if let Some(Aside::Snapshot { chapters, .. }) = file.aside.as_deref() {
-        return snapshot::view(props, chapters);
+    if let Some(Aside::Snapshot { chapters, charts, .. }) = file.aside.as_deref() {
+        return snapshot::view(props, chapters, charts);
     }
     let retry = {
         let tasks = tasks.clone();

@@ -1,34 +1,117 @@
 //! A memory snapshot: what is wrong, the pictures, and the tables.
 
+use kinetoscope::report::Finding;
+use kinetoscope::scene::Key;
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{Later, drawing, finding_card};
-use crate::protocol::Chapter;
+use crate::components::{Later, SurfaceView, drawing, finding_card, swatch};
+use crate::protocol::{Chapter, Charted, Input, Surface};
+use crate::tasks::browser::chosen_place;
 
-pub fn view(props: &Props, chapters: &[Chapter]) -> Html {
+/// Buttons of the chart of memory.
+const OF_MEMORY: &[(&str, &str, Key)] = &[
+    ("Zoom in", "W or +", Key::ZoomIn),
+    ("Zoom out", "S or −", Key::ZoomOut),
+    ("←", "Move left: A", Key::PanLeft),
+    ("→", "Move right: D", Key::PanRight),
+    ("All", "Show all: 0", Key::Whole),
+    ("Peak", "Go to the peak, of the selection if there is one: P", Key::Peak),
+    ("Fit", "Show the selection: F", Key::Fit),
+    ("Events or time", "Another axis: T", Key::Axis),
+    ("Clear", "Clear the selection: Escape", Key::Clear),
+];
+
+/// Buttons of the blocks.
+const OF_BLOCKS: &[(&str, &str, Key)] = &[
+    ("Previous event", "Left arrow; Shift for ten", Key::Back),
+    ("Next event", "Right arrow; Shift for ten", Key::Forward),
+    ("Zoom in", "W or +", Key::ZoomIn),
+    ("Zoom out", "S or −", Key::ZoomOut),
+    ("↑", "Scroll up: up arrow", Key::Up),
+    ("↓", "Scroll down: down arrow", Key::Down),
+];
+
+/// Findings above the pictures.
+const FIRST_CARDS: usize = 2;
+
+pub fn view(props: &Props, chapters: &[Chapter], charts: &[Charted]) -> Html {
     let first = chapters.first().map_or(&[][..], |chapter| &chapter.intro);
     let finding = first.first().map_or("", String::as_str);
-    let cards = chapters.iter().flat_map(|chapter| &chapter.findings);
-    let sentence = |text: &String| html! { <p class="hint">{ text }</p> };
-    let chapter = |chapter: &Chapter| {
-        html! {
-            <section data-testid={format!("chapter-{}", chapter.id)}>
-                if !chapter.title.is_empty() {
-                    <h2>{ &*chapter.title }</h2>
-                }
-                { for chapter.intro.iter().map(sentence) }
-                { for chapter.drawings.iter().map(drawing) }
-                { for chapter.tables.iter().map(|table| props.table(table, None)) }
-            </section>
-        }
-    };
+    let cards: Vec<_> = chapters.iter().flat_map(|chapter| &chapter.findings).collect();
+    let (cards, more) = cards.split_at(cards.len().min(FIRST_CARDS));
+    let card = |card: &&Finding| finding_card(card, None);
+    let chapter = |of: &Chapter| chapter(props, of);
     html! {
         <article class="view view-snapshot" data-testid="view-snapshot">
             { heading("Memory", finding) }
             { for first.iter().skip(1).map(sentence) }
-            { for cards.map(|card| finding_card(card, None)) }
+            { for cards.iter().map(card) }
+            { pictures(props, charts) }
+            { for more.iter().map(card) }
             <Later>{ for chapters.iter().skip(1).map(chapter) }</Later>
         </article>
+    }
+}
+
+fn sentence(text: &String) -> Html {
+    html! { <p class="hint">{ text }</p> }
+}
+
+fn chapter(props: &Props, chapter: &Chapter) -> Html {
+    html! {
+        <section data-testid={format!("chapter-{}", chapter.id)}>
+            if !chapter.title.is_empty() {
+                <h2>{ &*chapter.title }</h2>
+            }
+            { for chapter.intro.iter().map(sentence) }
+            { for chapter.drawings.iter().map(drawing) }
+            { for chapter.tables.iter().map(|table| props.table(table, None)) }
+        </section>
+    }
+}
+
+/// What a person looks at: memory over the events, the blocks at the cursor, and the figures of both.
+fn pictures(props: &Props, charts: &[Charted]) -> Html {
+    let looked = props.file.looked.as_deref();
+    let chosen = looked.map_or(0, |looked| looked.device as usize);
+    let Some(legend) = charts.get(chosen).map(|of| &of.legend) else { return html! {} };
+    let (job, tasks) = (props.file.job, props.tasks.clone());
+    let onchange = {
+        let tasks = tasks.clone();
+        Callback::from(move |event: Event| {
+            if let Some(place) = chosen_place(&event) {
+                tasks.look(job, Surface::Memory, Input::Device(place as u32), None);
+            }
+        })
+    };
+    let surface = |surface, label: &'static str, buttons| {
+        let tasks = props.tasks.clone();
+        html! { <SurfaceView {job} {surface} {label} {buttons} theme={props.theme} {tasks} /> }
+    };
+    html! {
+        <section class="looking" data-testid="looking">
+            <h2>{ "Memory over the recorded events, by call site" }</h2>
+            <p class="hint">
+                { "Drag to select events, click to move the cursor. Ctrl and the wheel zoom. The line is reserved memory." }
+            </p>
+            if charts.len() > 1 {
+                <label class="step-picker">
+                    <span>{ "Device" }</span>
+                    <select {onchange} data-testid="charted">
+                        { for charts.iter().map(|of| html! { <option>{ &of.device }</option> }) }
+                    </select>
+                </label>
+            }
+            { surface(Surface::Memory, "Memory over the recorded events. Arrow keys move the cursor.", OF_MEMORY) }
+            <ul class="legend">
+                { for legend.iter().map(|(category, label)| html! { <li>{ swatch(category) }<span>{ label }</span></li> }) }
+            </ul>
+            <h2>{ "Reserved memory and its blocks at the cursor" }</h2>
+            { surface(Surface::Blocks, "Blocks at the cursor. Arrow keys move the cursor.", OF_BLOCKS) }
+            if let Some(looked) = looked {
+                { for looked.chapters.iter().map(|of| chapter(props, of)) }
+            }
+        </section>
     }
 }

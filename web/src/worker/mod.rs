@@ -5,9 +5,11 @@
 //! browser's file reader and messages.
 
 mod artifacts;
+mod canvas;
+mod memory;
 mod page;
 mod port;
 mod session;
 
-pub use port::start;
+pub use port::{start, start_drawing};
 pub use session::{Files, FirstSession, Port, Session, SnapshotSession, Source, TriageSession};

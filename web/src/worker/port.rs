@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use js_sys::{Array, Uint8Array};
 use kinetoscope::artifacts::{ARCHIVE, FIXED_TRACE};
@@ -12,6 +13,7 @@ use web_sys::{
 };
 
 use super::artifacts::Made;
+use super::canvas::Canvases;
 use super::session::{Files, Port, Session, Source};
 use crate::protocol::{FILE, Format, JobId, LOG, Repaired, Request, RequestId, Response};
 use crate::tasks::browser::{message_of, number_of, set_number};
@@ -19,30 +21,84 @@ use crate::wire;
 
 /// Takes the requests of a program from now on and says so. Returns at once.
 pub fn start<Of: Session + Default + 'static>() {
-    console_error_panic_hook::set_once();
-    let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() else { return };
+    let Some(scope) = prepared() else { return };
+    let (port, mut running) = (scope.clone(), Running::<Of>::default());
+    listen(&scope, move |message| {
+        running.handle(&port, message, |_| {});
+    });
+}
+
+/// The same for a program that draws on canvases of the page.
+pub fn start_drawing<Of: Session + Default + 'static>() {
+    let Some(scope) = prepared() else { return };
+    let running = Rc::new(RefCell::new((Running::<Of>::default(), Canvases::default(), false)));
+    let frame = {
+        let (scope, running) = (scope.clone(), Rc::clone(&running));
+        Closure::<dyn FnMut()>::new(move || {
+            let (running, canvases, is_due) = &mut *running.borrow_mut();
+            *is_due = false;
+            let id = RequestId::default();
+            let mut port = ScopePort { scope: &scope, id, parts: Array::new() };
+            for (surface, ink) in running.session.frame(&mut port) {
+                canvases.paint(surface, &ink);
+            }
+        })
+    };
     let port = scope.clone();
-    let session = RefCell::new((Of::default(), FileSources::default()));
-    let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-        let message = event.data();
-        let Ok(request) = wire::unpack::<Request>(&message) else { return };
-        let mut state = session.borrow_mut();
-        let (session, files) = &mut *state;
-        if let (Some(job), Some(file)) = (request.file(), wire::attached(&message, "file"))
-            && let Some(source) = FileSource::new(file.unchecked_into())
-        {
-            files.0.insert(job, source);
+    listen(&scope, move |message| {
+        let (running, canvases, is_due) = &mut *running.borrow_mut();
+        let is_look = running.handle(&port, message, |request| canvases.take(request, message));
+        // However often a person moves, it is drawn once a frame.
+        if is_look && !std::mem::replace(is_due, true) {
+            let _asked = port.request_animation_frame(frame.as_ref().unchecked_ref());
         }
-        session.handle(
-            request,
-            files,
-            &mut ScopePort { scope: &port, id: number_of(&message), parts: Array::new() },
-        );
+    });
+}
+
+fn prepared() -> Option<DedicatedWorkerGlobalScope> {
+    console_error_panic_hook::set_once();
+    js_sys::global().dyn_into().ok()
+}
+
+/// Has each message handled, and tells the page that they can come.
+fn listen(scope: &DedicatedWorkerGlobalScope, mut handle: impl FnMut(&JsValue) + 'static) {
+    let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+        handle(&event.data());
     });
     scope.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
     // Lives as long as the worker.
     on_message.forget();
-    post(&scope, RequestId::default(), &Response::Ready { build: crate::BUILD.to_owned() }, &[]);
+    post(scope, RequestId::default(), &Response::Ready { build: crate::BUILD.to_owned() }, &[]);
+}
+
+/// A program and the files that it was given.
+#[derive(Default)]
+struct Running<Of> {
+    session: Of,
+    files: FileSources,
+}
+
+impl<Of: Session> Running<Of> {
+    /// Handles a message, after something was done with its request; whether it is one to look.
+    fn handle(
+        &mut self,
+        scope: &DedicatedWorkerGlobalScope,
+        message: &JsValue,
+        first: impl FnOnce(&Request),
+    ) -> bool {
+        let Ok(request) = wire::unpack::<Request>(message) else { return false };
+        if let (Some(job), Some(file)) = (request.file(), wire::attached(message, "file"))
+            && let Some(source) = FileSource::new(file.unchecked_into())
+        {
+            self.files.0.insert(job, source);
+        }
+        first(&request);
+        let is_look = matches!(request, Request::Look { .. });
+        let id = number_of(message);
+        let mut port = ScopePort { scope, id, parts: Array::new() };
+        self.session.handle(request, &mut self.files, &mut port);
+        is_look
+    }
 }
 
 /// The files by their jobs: a repair reads the measured one again.

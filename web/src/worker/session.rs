@@ -11,11 +11,12 @@ pub use snapshot::SnapshotSession;
 pub use triage::TriageSession;
 
 use kinetoscope::report::units;
+use kinetoscope::scene::Ink;
 use kinetoscope::{Decoded, Decoder, Details, DetailsReader, FileKind, NotATrace};
 
 use super::artifacts::Made;
 use super::page;
-use crate::protocol::{Failure, JobId, Progress, Repaired, Request, Response, Stage};
+use crate::protocol::{Failure, JobId, Progress, Repaired, Request, Response, Stage, Surface};
 
 /// Where the bytes of the file come from.
 pub trait Source {
@@ -66,6 +67,11 @@ pub trait Session {
     /// Handles a request. One of the other program is ignored; so are requests after a failed `Open`: the failure was the
     /// answer.
     fn handle(&mut self, request: Request, files: &mut dyn Files, port: &mut dyn Port);
+
+    /// The pictures that have changed since the last frame. Asked for after requests to look, at most once a frame.
+    fn frame(&mut self, _port: &mut dyn Port) -> Vec<(Surface, Vec<Ink>)> {
+        Vec::new()
+    }
 }
 
 fn decode(

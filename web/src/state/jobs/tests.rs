@@ -93,6 +93,7 @@ impl Page {
                 Request::Window { .. } => "window",
                 Request::BenchmarkConfig { .. } => "benchmark config",
                 Request::Diagnose { .. } => "diagnose",
+                Request::Look { .. } => "look",
                 Request::Artifacts { .. } => "artifacts",
             }),
             _ => None,
@@ -493,7 +494,7 @@ fn a_file_that_is_no_trace_is_read_by_the_second_worker_and_then_needs_none() {
     let mut page = Page::new();
     page.act(Action::Added(JOB, "map.json".into(), 100));
     page.hear(Response::NoTrace { job: JOB, reader: Program::Triage });
-    assert_eq!(page.effects, [Effect::Start(JOB, Program::Triage)]);
+    assert_eq!(page.effects, [Effect::End(JOB), Effect::Start(JOB, Program::Triage)]);
     let aside = Aside::Captures(Vec::new());
     page.hear(Response::Aside { job: JOB, aside });
     assert_eq!(page.effects, [Effect::End(JOB)]);

@@ -1,24 +1,59 @@
 //! Memory snapshots.
 
+use kinetoscope::memory::Chart;
 use kinetoscope::report::units;
+use kinetoscope::scene::Ink;
 use kinetoscope::{NotASnapshot, Snapshot, SnapshotReader, analyze_snapshot};
 
+use super::super::memory::Look;
 use super::{Files, Port, Session, Source, read_all};
-use crate::protocol::{Aside, Chapter, Failure, JobId, Progress, Request, Response, Stage};
+use crate::protocol::{
+    Aside, Chapter, Charted, Failure, JobId, Progress, Request, Response, Stage, Surface,
+};
 
-/// Reads a snapshot when it is opened, and reports on it. Nothing else is asked of it.
+/// Pictures of the report that a person can look at in motion instead.
+const REPLACED: [&str; 2] = ["memory-over-events", "segments"];
+
+/// Reads a snapshot when it is opened, reports on it, and draws what a person looks at.
 #[derive(Default)]
-pub struct SnapshotSession;
+pub struct SnapshotSession(Option<Open>);
+
+struct Open {
+    job: JobId,
+    snapshot: Snapshot,
+    look: Look,
+}
 
 impl Session for SnapshotSession {
     fn handle(&mut self, request: Request, files: &mut dyn Files, port: &mut dyn Port) {
-        let Request::Open { job, .. } = request else { return };
-        let Some(source) = files.source(job) else { return };
-        let response = match read(job, source, port) {
-            Ok(snapshot) => Response::Aside { job, aside: aside(&snapshot) },
-            Err(failure) => Response::Failed { job, failure },
-        };
-        port.send(response);
+        match request {
+            Request::Open { job, .. } => {
+                let Some(source) = files.source(job) else { return };
+                match read(job, source, port) {
+                    Ok(snapshot) => {
+                        let (aside, devices, first) = aside(&snapshot);
+                        port.send(Response::Aside { job, aside });
+                        let look = Look::new(&snapshot, devices, first);
+                        self.0 = Some(Open { job, snapshot, look });
+                    }
+                    Err(failure) => port.send(Response::Failed { job, failure }),
+                }
+            }
+            Request::Look { surface, input, .. } => {
+                if let Some(Open { snapshot, look, .. }) = &mut self.0 {
+                    look.take(snapshot, surface, &input);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn frame(&mut self, port: &mut dyn Port) -> Vec<(Surface, Vec<Ink>)> {
+        let Some(Open { job, snapshot, look }) = &mut self.0 else { return Vec::new() };
+        if let Some(looked) = look.news(snapshot) {
+            port.send(Response::Looked { job: *job, looked });
+        }
+        look.paint()
     }
 }
 
@@ -44,14 +79,44 @@ fn refused(error: &NotASnapshot) -> Failure {
     }
 }
 
-fn aside(snapshot: &Snapshot) -> Aside {
+/// The report, the devices whose memory can be looked at, and which of them first.
+fn aside(snapshot: &Snapshot) -> (Aside, Vec<i64>, usize) {
     let report = analyze_snapshot(snapshot);
     let n = report.devices.len() as u64;
     let reserved = snapshot.segments.iter().map(|segment| segment.total_size.max(0) as u64).sum();
     let summary =
         format!("{}, {} reserved", units::plural(n, "device", "devices"), units::bytes(reserved));
-    Aside::Snapshot {
-        summary,
-        chapters: report.sections().into_iter().map(Chapter::drawn).collect(),
+    let devices = report.devices.keys().filter_map(|device| device.parse::<i64>().ok());
+    // Levels of a part of a file are those of no run.
+    let devices = devices.filter(|_| !snapshot.reading.is_partial());
+    let (mut known, mut charts, mut first) = (Vec::new(), Vec::new(), (false, 0, 0));
+    for device in devices {
+        let Some(chart) = Chart::of(snapshot, device) else { continue };
+        // The one that ran out of memory, else the fullest.
+        let has_oom = chart.marks().iter().any(|mark| mark.is_oom);
+        let most = (has_oom, chart.most_reserved(0..chart.len()));
+        if charts.is_empty() || most > (first.0, first.1) {
+            first = (most.0, most.1, charts.len());
+        }
+        known.push(device);
+        charts.push(charted(&chart, device));
+    }
+    let mut chapters: Vec<Chapter> = Vec::new();
+    for mut section in report.sections() {
+        if !charts.is_empty() {
+            section.drawings.retain(|drawing| !REPLACED.contains(&&*drawing.id));
+        }
+        chapters.push(Chapter::drawn(section));
+    }
+    (Aside::Snapshot { summary, chapters, charts }, known, first.2)
+}
+
+fn charted(chart: &Chart, device: i64) -> Charted {
+    let peak = chart.stack(chart.highest(0..chart.len()));
+    let shown = chart.layers().iter().zip(peak).filter(|(_, bytes)| *bytes > 0);
+    Charted {
+        device: device.to_string(),
+        legend: shown.map(|(of, _)| (of.category.to_owned(), of.label.clone())).collect(),
+        has_times: chart.has_times(),
     }
 }

@@ -105,7 +105,9 @@ fn talk_beside(
                     && let Some(open) = opened.take()
                 {
                     match reader {
-                        Program::Snapshot => SnapshotSession.handle(open, &mut files, &mut heard),
+                        Program::Snapshot => {
+                            SnapshotSession::default().handle(open, &mut files, &mut heard)
+                        }
                         _ => triage.handle(open, &mut files, &mut heard),
                     }
                 }

@@ -161,7 +161,10 @@ impl Session for TriageSession {
                 }
             }
             // The other program's.
-            Request::Analyze { .. } | Request::PlanRepair { .. } | Request::Repair { .. } => {}
+            Request::Analyze { .. }
+            | Request::PlanRepair { .. }
+            | Request::Look { .. }
+            | Request::Repair { .. } => {}
         }
     }
 }

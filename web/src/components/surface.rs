@@ -1,0 +1,212 @@
+//! A picture that a worker draws on a canvas of the page: it forwards what a person does, and nothing is drawn here.
+
+use std::rc::Rc;
+
+use gloo::events::{EventListener, EventListenerOptions};
+use gloo::utils::{document, window};
+use kinetoscope::report::palette::Hue;
+use kinetoscope::scene::{Input, Key, Pointer};
+use wasm_bindgen::JsCast;
+use wasm_bindgen::prelude::Closure;
+use web_sys::{Event, HtmlCanvasElement, KeyboardEvent, PointerEvent, ResizeObserver, WheelEvent};
+use yew::prelude::*;
+
+use crate::protocol::{JobId, Surface};
+use crate::state::Theme;
+use crate::tasks::Tasks;
+
+/// What it shows.
+#[derive(Clone, PartialEq, Properties)]
+pub struct Props {
+    pub job: JobId,
+    pub surface: Surface,
+    /// For people who do not see it.
+    pub label: AttrValue,
+    /// A buttons' label, its key, and what it does.
+    pub buttons: &'static [(&'static str, &'static str, Key)],
+    pub theme: Theme,
+    pub tasks: Tasks,
+}
+
+/// Keys of a picture, by what the browser calls them; Perfetto's where it has one.
+const KEYS: &[(&str, Key)] = &[
+    ("w", Key::ZoomIn),
+    ("+", Key::ZoomIn),
+    ("s", Key::ZoomOut),
+    ("-", Key::ZoomOut),
+    ("a", Key::PanLeft),
+    ("d", Key::PanRight),
+    ("arrowleft", Key::Back),
+    ("arrowright", Key::Forward),
+    ("arrowup", Key::Up),
+    ("arrowdown", Key::Down),
+    ("home", Key::First),
+    ("end", Key::Last),
+    ("0", Key::Whole),
+    ("f", Key::Fit),
+    ("p", Key::Peak),
+    ("t", Key::Axis),
+    ("escape", Key::Clear),
+];
+
+/// Colours that are no hues of categories: class and name.
+const TONES: [&str; 8] = ["ground", "text", "muted", "grid", "strong", "selected", "accent", "bad"];
+
+/// The colours as the stylesheet has them now. A canvas understands no variables, so an element of each class is asked.
+fn colours() -> Vec<(String, String)> {
+    let Ok(probe) = document().create_element("i") else { return Vec::new() };
+    let _added = document().body().map(|body| body.append_child(&probe));
+    let mut found = Vec::new();
+    let hues = Hue::ALL.map(|hue| ("hue", hue.id()));
+    for (prefix, name) in hues.into_iter().chain(TONES.map(|tone| ("tone", tone))) {
+        probe.set_class_name(&format!("{prefix}-{name}"));
+        let style = window().get_computed_style(&probe).ok().flatten();
+        let fill = style.and_then(|style| style.get_property_value("fill").ok());
+        found.push((name.to_owned(), fill.unwrap_or_default()));
+    }
+    probe.remove();
+    found
+}
+
+/// Everything that is heard as long as the picture is there.
+struct Heard {
+    _listeners: Vec<EventListener>,
+    observer: ResizeObserver,
+    _sized: Closure<dyn FnMut()>,
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        self.observer.disconnect();
+    }
+}
+
+type Send = Rc<dyn Fn(Input)>;
+
+/// The picture and its buttons.
+#[component]
+pub fn SurfaceView(props: &Props) -> Html {
+    let canvas = use_node_ref();
+    let Props { job, surface, label, buttons, theme, tasks } = props.clone();
+    let send: Send = {
+        let tasks = tasks.clone();
+        Rc::new(move |input| tasks.look(job, surface, input, None))
+    };
+    // A canvas is handed over once: another picture or another theme has a new one.
+    let key = format!("{}-{}-{}", job.0, surface.id(), theme.id());
+    {
+        let (canvas, send) = (canvas.clone(), Rc::clone(&send));
+        use_effect_with(key.clone(), move |_| {
+            let heard = canvas.cast::<HtmlCanvasElement>().map(|canvas| {
+                if let Ok(handle) = canvas.transfer_control_to_offscreen() {
+                    tasks.look(job, surface, Input::Colours(colours()), Some(handle.into()));
+                }
+                hear(&canvas, &send)
+            });
+            move || drop(heard)
+        });
+    }
+    let button = |(text, title, key): &(&'static str, &'static str, Key)| {
+        let (send, key) = (Rc::clone(&send), *key);
+        let onclick = Callback::from(move |_: MouseEvent| send(Input::Key { key, shift: false }));
+        html! { <button {onclick} title={*title}>{ *text }</button> }
+    };
+    html! {
+        <div class="surface">
+            <div class="surface-tools" role="toolbar" aria-label={label.clone()}>
+                { for buttons.iter().map(button) }
+            </div>
+            <canvas {key} ref={canvas} class={surface.id()} tabindex="0"
+                role="application" aria-label={label} data-testid={format!("surface-{}", surface.id())} />
+        </div>
+    }
+}
+
+fn size(canvas: &HtmlCanvasElement) -> Input {
+    let (width, height) = (canvas.client_width() as f32, canvas.client_height() as f32);
+    Input::Size { width, height, scale: window().device_pixel_ratio() as f32 }
+}
+
+fn hear(canvas: &HtmlCanvasElement, send: &Send) -> Heard {
+    let on = |name: &'static str, handle: fn(&Event, &HtmlCanvasElement) -> Option<Input>| {
+        let (send, of) = (Rc::clone(send), canvas.clone());
+        let options = EventListenerOptions::enable_prevent_default();
+        EventListener::new_with_options(canvas, name, options, move |event| {
+            if let Some(input) = handle(event, &of) {
+                send(input);
+            }
+        })
+    };
+    let mut listeners = vec![
+        on("pointerdown", |event, canvas| pointer(event, canvas, Pointer::Down)),
+        on("pointermove", |event, canvas| pointer(event, canvas, Pointer::Hover)),
+        on("pointerup", |event, canvas| pointer(event, canvas, Pointer::Up)),
+        on("pointerleave", |event, canvas| pointer(event, canvas, Pointer::Leave)),
+        on("dblclick", |event, canvas| pointer(event, canvas, Pointer::Double)),
+        on("wheel", wheel),
+        on("keydown", key),
+    ];
+    if let Ok(Some(scheme)) = window().match_media("(prefers-color-scheme: dark)") {
+        let send = Rc::clone(send);
+        listeners.push(EventListener::new(&scheme, "change", move |_| {
+            send(Input::Colours(colours()));
+        }));
+    }
+    let sized = {
+        let (send, canvas) = (Rc::clone(send), canvas.clone());
+        Closure::<dyn FnMut()>::new(move || send(size(&canvas)))
+    };
+    // (It also says the first size.)
+    let observer =
+        ResizeObserver::new(sized.as_ref().unchecked_ref()).unwrap_or_else(|none| none.into());
+    observer.observe(canvas);
+    Heard { _listeners: listeners, observer, _sized: sized }
+}
+
+fn pointer(event: &Event, canvas: &HtmlCanvasElement, what: Pointer) -> Option<Input> {
+    let event: &PointerEvent = event.unchecked_ref();
+    let is_down = event.buttons() != 0;
+    let what = match what {
+        Pointer::Hover if is_down => Pointer::Drag,
+        // While it is dragged, it is not left.
+        Pointer::Leave if is_down => return None,
+        what => what,
+    };
+    if what == Pointer::Down {
+        let _captured = canvas.set_pointer_capture(event.pointer_id());
+    }
+    let (x, y) = (event.offset_x() as f32, event.offset_y() as f32);
+    Some(Input::Pointer { what, x, y, pans: event.shift_key() || event.button() == 1 })
+}
+
+fn wheel(event: &Event, _: &HtmlCanvasElement) -> Option<Input> {
+    let event: &WheelEvent = event.unchecked_ref();
+    let zooms = event.ctrl_key() || event.meta_key();
+    let (dx, dy) = (event.delta_x() as f32, event.delta_y() as f32);
+    let x = event.offset_x() as f32;
+    // Without a key, the page scrolls down and the picture to the side.
+    let input = if zooms {
+        Input::Wheel { x, dx: 0.0, dy }
+    } else if event.shift_key() && dx == 0.0 {
+        Input::Wheel { x, dx: dy, dy: 0.0 }
+    } else if dx.abs() > dy.abs() {
+        Input::Wheel { x, dx, dy: 0.0 }
+    } else {
+        return None;
+    };
+    event.prevent_default();
+    Some(input)
+}
+
+fn key(event: &Event, _: &HtmlCanvasElement) -> Option<Input> {
+    let event: &KeyboardEvent = event.unchecked_ref();
+    if event.ctrl_key() || event.meta_key() || event.alt_key() {
+        return None;
+    }
+    let name = event.key().to_ascii_lowercase();
+    let (_, key) = KEYS.iter().find(|(known, _)| *known == name)?;
+    // The page has keys of its own.
+    event.prevent_default();
+    event.stop_propagation();
+    Some(Input::Key { key: *key, shift: event.shift_key() })
+}

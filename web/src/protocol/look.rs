@@ -1,0 +1,54 @@
+//! Messages about pictures that a worker draws: what a person does to them goes in, ink comes out on a canvas that the page has
+//! handed over.
+
+use serde::{Deserialize, Serialize};
+
+use super::Chapter;
+
+/// The name under which a canvas comes with its first message.
+pub const CANVAS: &str = "canvas";
+
+/// A picture that a worker draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Surface {
+    /// Memory over the events of a snapshot.
+    Memory,
+    /// The blocks of a snapshot at a moment.
+    Blocks,
+}
+
+impl Surface {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Memory, Self::Blocks];
+
+    /// Stable id.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Blocks => "blocks",
+        }
+    }
+}
+
+/// What a person looks at in such pictures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Looked {
+    /// The device, by its place in the list.
+    pub device: u32,
+    /// For the status bar and for people who do not see it.
+    pub says: String,
+    /// Its figures.
+    pub chapters: Vec<Chapter>,
+}
+
+/// A device whose memory can be looked at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Charted {
+    /// Its name.
+    pub device: String,
+    /// Categories and labels of the layers that a person sees.
+    pub legend: Vec<(String, String)>,
+    /// Whether its events have times.
+    pub has_times: bool,
+}

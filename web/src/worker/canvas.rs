@@ -1,0 +1,123 @@
+//! Puts ink on the canvases that the page has handed over.
+
+use std::collections::BTreeMap;
+
+use kinetoscope::report::palette;
+use kinetoscope::scene::{Anchor, Ink, Input, Tone};
+use wasm_bindgen::{JsCast, JsValue};
+use web_sys::{OffscreenCanvas, OffscreenCanvasRenderingContext2d};
+
+use crate::protocol::{CANVAS, Request, Surface};
+use crate::wire;
+
+/// The font of all labels.
+const FONT: &str =
+    "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif";
+
+struct Canvas {
+    canvas: OffscreenCanvas,
+    context: OffscreenCanvasRenderingContext2d,
+    scale: f64,
+}
+
+/// The canvases of a worker, and the colours of the theme.
+#[derive(Default)]
+pub(super) struct Canvases {
+    of: BTreeMap<Surface, Canvas>,
+    colours: BTreeMap<String, String>,
+}
+
+impl Canvases {
+    /// Takes what belongs to the canvas in a message: the canvas itself, its size, the colours.
+    pub(super) fn take(&mut self, request: &Request, message: &JsValue) {
+        let Request::Look { surface, input, .. } = request else { return };
+        if let Some(canvas) = wire::attached(message, CANVAS)
+            && let Ok(canvas) = canvas.dyn_into::<OffscreenCanvas>()
+            && let Ok(Some(context)) = canvas.get_context("2d")
+            && let Ok(context) = context.dyn_into()
+        {
+            self.of.insert(*surface, Canvas { canvas, context, scale: 1.0 });
+        }
+        match input {
+            Input::Size { width, height, scale } => {
+                if let Some(of) = self.of.get_mut(surface) {
+                    of.scale = f64::from(*scale);
+                    of.canvas.set_width((width * scale).round() as u32);
+                    of.canvas.set_height((height * scale).round() as u32);
+                }
+            }
+            Input::Colours(colours) => self.colours = colours.iter().cloned().collect(),
+            _ => {}
+        }
+    }
+
+    /// Draws on a canvas, if the page has handed it over.
+    pub(super) fn paint(&self, surface: Surface, ink: &[Ink]) {
+        let Some(Canvas { context, scale, .. }) = self.of.get(&surface) else { return };
+        // A canvas that cannot be drawn on shows nothing; there is nobody to tell.
+        let _set = context.set_transform(*scale, 0.0, 0.0, *scale, 0.0, 0.0);
+        context.set_font(FONT);
+        context.set_line_width(1.5);
+        let mut last = None;
+        for ink in ink {
+            self.put(context, ink, &mut last);
+        }
+    }
+
+    fn put(&self, context: &OffscreenCanvasRenderingContext2d, ink: &Ink, last: &mut Option<Tone>) {
+        match ink {
+            Ink::Box { x, y, width, height, tone } => {
+                self.fill(context, *tone, last);
+                let (x, y) = (f64::from(*x), f64::from(*y));
+                context.fill_rect(x, y, f64::from(*width), f64::from(*height));
+            }
+            Ink::Line { points, tone } => {
+                context.set_stroke_style_str(self.colour(*tone));
+                context.begin_path();
+                for (at, (x, y)) in points.iter().enumerate() {
+                    // Half a pixel makes a line of one pixel sharp.
+                    let (x, y) = (f64::from(*x) + 0.5, f64::from(*y) + 0.5);
+                    if at == 0 { context.move_to(x, y) } else { context.line_to(x, y) }
+                }
+                context.stroke();
+            }
+            Ink::Text { x, y, anchor, text, tone } => {
+                self.fill(context, *tone, last);
+                context.set_text_align(match anchor {
+                    Anchor::Start => "left",
+                    Anchor::Middle => "center",
+                    Anchor::End => "right",
+                });
+                let _drawn = context.fill_text(text, f64::from(*x), f64::from(*y));
+            }
+        }
+    }
+
+    /// Equal styles are set once.
+    fn fill(
+        &self,
+        context: &OffscreenCanvasRenderingContext2d,
+        tone: Tone,
+        last: &mut Option<Tone>,
+    ) {
+        if *last != Some(tone) {
+            context.set_fill_style_str(self.colour(tone));
+            *last = Some(tone);
+        }
+    }
+
+    fn colour(&self, tone: Tone) -> &str {
+        let name = match tone {
+            Tone::Ground => "ground",
+            Tone::Text => "text",
+            Tone::Muted => "muted",
+            Tone::Grid => "grid",
+            Tone::Strong => "strong",
+            Tone::Selected => "selected",
+            Tone::Accent => "accent",
+            Tone::Bad => "bad",
+            Tone::Category(category) => palette::paint(category).hue.id(),
+        };
+        self.colours.get(name).map_or("", String::as_str)
+    }
+}

@@ -1,0 +1,374 @@
+//! A person looks at a snapshot: memory over its events, and the blocks at a moment. Pure: what is done comes in as
+//! [`Input`], pictures go out as [`Ink`].
+
+mod blocks;
+mod chart;
+mod hint;
+
+use kinetoscope::Snapshot;
+use kinetoscope::memory::{By, Column, Explorer};
+use kinetoscope::scene::{Ink, Input, Key, Pointer, Window};
+
+use crate::protocol::{Chapter, Looked, Surface};
+
+/// A pointer that moves less was a click.
+const SLOP: f32 = 5.0;
+/// How much one press or click zooms.
+const ZOOM: f64 = 0.5;
+/// The share of the width that one press moves.
+const PAN: f64 = 0.2;
+/// Pixels of a wheel that double what is shown.
+const WHEEL: f64 = 300.0;
+/// Events that an arrow with Shift passes.
+const STRIDE: usize = 10;
+
+/// Where a button went down, and what the drag does.
+#[derive(Clone, Copy, Debug)]
+struct Drag {
+    x: f32,
+    y: f32,
+    pans: bool,
+    /// The window and the first row where it began.
+    window: Window,
+    top: f32,
+    is_far: bool,
+}
+
+/// One picture: how large it is, and where the pointer is over it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    width: f32,
+    height: f32,
+    pointer: Option<(f32, f32)>,
+    is_dirty: bool,
+}
+
+/// What a person looks at.
+pub(super) struct Look {
+    devices: Vec<i64>,
+    /// The device, by its place in the list.
+    device: usize,
+    chosen: Option<Explorer>,
+    by: By,
+    window: Window,
+    /// The state that the cursor stands at.
+    cursor: usize,
+    /// The states that a range is between.
+    range: Option<(usize, usize)>,
+    drag: Option<Drag>,
+    places: [Place; 2],
+    /// The columns of the last drawing of the chart, with what they were made for.
+    columns: Option<((Window, By, usize), Vec<Column>)>,
+    /// px that the rows of blocks are scrolled by, and how much they are enlarged.
+    top: f32,
+    enlarged: f64,
+    rows: blocks::Rows,
+    /// Whether the page has not heard of the cursor or the range.
+    is_news: bool,
+}
+
+impl Look {
+    /// Looks at one of some devices, at its peak; at the last failed allocation, if there is one.
+    pub(super) fn new(snapshot: &Snapshot, devices: Vec<i64>, first: usize) -> Self {
+        let mut look = Self {
+            devices,
+            device: 0,
+            chosen: None,
+            by: By::Event,
+            window: Window::of(0.0, 1.0),
+            cursor: 0,
+            range: None,
+            drag: None,
+            places: [Place::default(); 2],
+            columns: None,
+            top: 0.0,
+            enlarged: 1.0,
+            rows: blocks::Rows::default(),
+            is_news: false,
+        };
+        look.choose(snapshot, first);
+        look
+    }
+
+    fn choose(&mut self, snapshot: &Snapshot, device: usize) {
+        // (The last one goes first: each takes memory.)
+        (self.chosen, self.device) = (None, device);
+        self.chosen = self.devices.get(device).and_then(|device| Explorer::new(snapshot, *device));
+        let Some(explorer) = &self.chosen else { return };
+        let marks = explorer.chart().marks();
+        let at = marks.iter().rev().find(|mark| mark.is_oom).or_else(|| marks.first());
+        self.cursor = at.map_or(0, |mark| mark.at);
+        (self.range, self.by) = (None, By::Event);
+        self.refresh(snapshot);
+        self.moved(snapshot);
+    }
+
+    /// Another axis, or another device: all of it.
+    fn refresh(&mut self, _: &Snapshot) {
+        let end = self.chosen.as_ref().map_or(1.0, |explorer| explorer.chart().end(self.by));
+        self.window = Window::of(0.0, end);
+        self.columns = None;
+        self.dirty();
+    }
+
+    /// The cursor is elsewhere.
+    fn moved(&mut self, snapshot: &Snapshot) {
+        if let Some(explorer) = &mut self.chosen {
+            explorer.go(snapshot, self.cursor);
+        }
+        self.is_news = true;
+        self.rows = blocks::Rows::default();
+        self.dirty();
+    }
+
+    fn dirty(&mut self) {
+        self.places.iter_mut().for_each(|place| place.is_dirty = true);
+    }
+
+    fn place(&self, surface: Surface) -> &Place {
+        let [memory, blocks] = &self.places;
+        match surface {
+            Surface::Memory => memory,
+            Surface::Blocks => blocks,
+        }
+    }
+
+    fn place_mut(&mut self, surface: Surface) -> &mut Place {
+        let [memory, blocks] = &mut self.places;
+        match surface {
+            Surface::Memory => memory,
+            Surface::Blocks => blocks,
+        }
+    }
+
+    /// Something is done to a picture.
+    pub(super) fn take(&mut self, snapshot: &Snapshot, surface: Surface, input: &Input) {
+        self.place_mut(surface).is_dirty = true;
+        match *input {
+            Input::Size { width, height, .. } => {
+                let place = self.place_mut(surface);
+                (place.width, place.height) = (width, height);
+                self.columns = None;
+                self.rows = blocks::Rows::default();
+            }
+            Input::Colours(_) => {}
+            Input::Device(device) => self.choose(snapshot, device as usize),
+            Input::Key { key, shift } => self.press(snapshot, surface, key, shift),
+            Input::Wheel { x, dx, dy } => self.wheel(surface, x, dx, dy),
+            Input::Pointer { what, x, y, pans } => {
+                self.point(snapshot, surface, what, (x, y), pans)
+            }
+        }
+    }
+
+    fn share(&self, surface: Surface, x: f32) -> f64 {
+        let width = self.place(surface).width.max(1.0);
+        f64::from(x / width).clamp(0.0, 1.0)
+    }
+
+    /// The state that is drawn at a place of the chart.
+    fn state_at(&self, x: f32) -> usize {
+        let Some(explorer) = &self.chosen else { return 0 };
+        let width = self.place(Surface::Memory).width.max(1.0);
+        let at = |x: f32| self.window.at(f64::from(x / width));
+        let chart = explorer.chart();
+        chart.highest(chart.states(at(x.floor()), at(x.floor() + 1.0), self.by))
+    }
+
+    fn last(&self) -> usize {
+        self.chosen.as_ref().map_or(0, |explorer| explorer.chart().len().saturating_sub(1))
+    }
+
+    fn press(&mut self, snapshot: &Snapshot, surface: Surface, key: Key, shift: bool) {
+        let stride = if shift { STRIDE } else { 1 };
+        let share = self.cursor_share().clamp(0.0, 1.0);
+        let in_blocks = surface == Surface::Blocks;
+        match key {
+            Key::ZoomIn if in_blocks => self.enlarge(2.0),
+            Key::ZoomOut if in_blocks => self.enlarge(0.5),
+            Key::Whole if in_blocks => self.enlarge(0.0),
+            Key::ZoomIn => self.window.zoom(ZOOM, share),
+            Key::ZoomOut => self.window.zoom(1.0 / ZOOM, share),
+            Key::PanLeft => self.window.pan(-PAN),
+            Key::PanRight => self.window.pan(PAN),
+            Key::Whole => self.window.show_all(),
+            Key::Up => self.scroll(-blocks::ROW * stride as f32),
+            Key::Down => self.scroll(blocks::ROW * stride as f32),
+            Key::Back => self.go(snapshot, self.cursor.saturating_sub(stride)),
+            Key::Forward => self.go(snapshot, self.cursor.saturating_add(stride)),
+            Key::First => self.go(snapshot, 0),
+            Key::Last => self.go(snapshot, self.last()),
+            Key::Peak => {
+                let highest = self.chosen.as_ref().map(|explorer| {
+                    let chart = explorer.chart();
+                    chart.highest(match self.range {
+                        Some((from, to)) => from..to + 1,
+                        None => 0..chart.len(),
+                    })
+                });
+                self.go(snapshot, highest.unwrap_or_default());
+            }
+            Key::Fit => self.fit(),
+            Key::Axis => {
+                let has_times = self.chosen.as_ref().is_some_and(|of| of.chart().has_times());
+                self.by = if has_times && self.by == By::Event { By::Time } else { By::Event };
+                self.refresh(snapshot);
+            }
+            Key::Clear => {
+                self.range = None;
+                self.is_news = true;
+            }
+        }
+        self.dirty();
+    }
+
+    fn enlarge(&mut self, factor: f64) {
+        self.enlarged = (self.enlarged * factor).clamp(1.0, 4096.0);
+        self.top = 0.0;
+        self.rows = blocks::Rows::default();
+    }
+
+    fn scroll(&mut self, by: f32) {
+        let room = (self.rows.height - self.place(Surface::Blocks).height).max(0.0);
+        self.top = (self.top + by).clamp(0.0, room);
+    }
+
+    fn cursor_share(&self) -> f64 {
+        self.chosen
+            .as_ref()
+            .map_or(0.5, |explorer| self.window.share(explorer.chart().place(self.cursor, self.by)))
+    }
+
+    /// Moves the cursor, and the window with it.
+    fn go(&mut self, snapshot: &Snapshot, to: usize) {
+        self.cursor = to.min(self.last());
+        if let Some(explorer) = &self.chosen {
+            let place = explorer.chart().place(self.cursor, self.by);
+            self.window.reveal(place);
+        }
+        self.moved(snapshot);
+    }
+
+    fn fit(&mut self) {
+        if let (Some((from, to)), Some(explorer)) = (self.range, &self.chosen) {
+            let place = |at| explorer.chart().place(at, self.by);
+            self.window.show(place(from), place(to));
+        }
+    }
+
+    fn wheel(&mut self, surface: Surface, x: f32, dx: f32, dy: f32) {
+        if surface == Surface::Blocks {
+            if dy != 0.0 {
+                self.enlarge(if dy < 0.0 { 2.0 } else { 0.5 });
+            }
+            return;
+        }
+        let share = self.share(surface, x);
+        if dy != 0.0 {
+            self.window.zoom((f64::from(dy) / WHEEL).clamp(-2.0, 2.0).exp2(), share);
+        }
+        if dx != 0.0 {
+            let width = f64::from(self.place(surface).width.max(1.0));
+            self.window.pan(f64::from(dx) / width);
+        }
+    }
+
+    fn point(
+        &mut self,
+        snapshot: &Snapshot,
+        surface: Surface,
+        what: Pointer,
+        at: (f32, f32),
+        pans: bool,
+    ) {
+        self.place_mut(surface).pointer = (what != Pointer::Leave).then_some(at);
+        match what {
+            Pointer::Hover | Pointer::Leave => {}
+            Pointer::Down => {
+                let (x, y) = at;
+                let pans = pans || surface == Surface::Blocks;
+                self.drag =
+                    Some(Drag { x, y, pans, window: self.window, top: self.top, is_far: false });
+            }
+            Pointer::Drag => self.dragged(surface, at),
+            Pointer::Up => {
+                let drag = self.drag.take();
+                match drag.filter(|drag| !drag.is_far) {
+                    Some(_) if surface == Surface::Memory => {
+                        self.range = None;
+                        let to = self.state_at(at.0);
+                        self.go(snapshot, to);
+                    }
+                    _ => self.is_news |= drag.is_some_and(|drag| !drag.pans),
+                }
+            }
+            Pointer::Double if surface == Surface::Memory => {
+                if self.range.is_some() {
+                    self.fit();
+                } else {
+                    self.window.zoom(ZOOM * ZOOM, self.share(surface, at.0));
+                }
+            }
+            Pointer::Double => self.enlarge(2.0),
+        }
+    }
+
+    fn dragged(&mut self, surface: Surface, (x, y): (f32, f32)) {
+        let Some(mut drag) = self.drag else { return };
+        drag.is_far |= (x - drag.x).abs().max((y - drag.y).abs()) > SLOP;
+        self.drag = Some(drag);
+        if !drag.is_far {
+            return;
+        }
+        match (surface, drag.pans) {
+            (Surface::Blocks, _) => {
+                self.top = drag.top;
+                self.scroll(drag.y - y);
+            }
+            (Surface::Memory, true) => {
+                self.window = drag.window;
+                self.window.pan(f64::from((drag.x - x) / self.place(surface).width.max(1.0)));
+            }
+            (Surface::Memory, false) => {
+                let (a, b) = (self.state_at(drag.x), self.state_at(x));
+                self.range = Some((a.min(b), a.max(b)));
+            }
+        }
+    }
+
+    /// The pictures that have changed since they were asked for.
+    pub(super) fn paint(&mut self) -> Vec<(Surface, Vec<Ink>)> {
+        let mut painted = Vec::new();
+        for surface in Surface::ALL {
+            let place = *self.place(surface);
+            if place.is_dirty && place.width > 0.0 && place.height > 0.0 {
+                self.place_mut(surface).is_dirty = false;
+                painted.push((
+                    surface,
+                    match surface {
+                        Surface::Memory => self.chart(place),
+                        Surface::Blocks => self.blocks(place),
+                    },
+                ));
+            }
+        }
+        painted
+    }
+
+    /// What the page is to say of the cursor and the range, once.
+    pub(super) fn news(&mut self, snapshot: &Snapshot) -> Option<Looked> {
+        let explorer = self.chosen.as_ref().filter(|_| std::mem::take(&mut self.is_news))?;
+        let moment = explorer.moment(snapshot);
+        let range = self.range.map(|(from, to)| explorer.change(snapshot, from, to));
+        let says = range.as_ref().unwrap_or(&moment).intro.first().cloned().unwrap_or_default();
+        let says = match range {
+            Some(_) => says,
+            None => format!("{says} {}", explorer.event(snapshot, self.cursor)),
+        };
+        let chapters = range.into_iter().chain([moment]).map(Chapter::drawn).collect();
+        Some(Looked { device: self.device as u32, says, chapters })
+    }
+}
+
+#[cfg(test)]
+mod tests;
