@@ -6,6 +6,7 @@
 //   node bench.mjs cold FILE           our wasm from its bytes to the kernel table, compilation included
 //   node bench.mjs triage FILE ROLE OTHER  our wasm from its bytes to the artifacts of a pair; ROLE of OTHER is mapping or
 //                                      capture
+//   node bench.mjs snapshot FILE       our wasm on a memory snapshot: decode, report, and 240 frames of pan and zoom
 //   node bench.mjs perfetto FILE       Perfetto's wasm: import, engine already started
 //   node bench.mjs page FILE           the built page in Chromium, from just before the file is chosen; Linux only
 import fs from "node:fs";
@@ -116,6 +117,42 @@ function triage(file, role, other) {
   };
 }
 
+// The file is read in pieces, as the page's worker does: it may be larger than what one buffer holds.
+function snapshot(file) {
+  const { SnapshotJob, linear_memory: memory } = ourModule();
+  const size = fs.statSync(file).size;
+  const piece = Buffer.alloc(pieceBytes(size));
+  const handle = fs.openSync(file);
+  const before = cpuSeconds();
+  const job = new SnapshotJob();
+  for (let read = 0; (read = fs.readSync(handle, piece)) > 0;) job.push(piece.subarray(0, read));
+  const n_events = job.finish();
+  const decoded = cpuSeconds();
+  job.analyze();
+  const analysed = cpuSeconds();
+  job.look();
+  const ready = cpuSeconds();
+  // Zoom in from everything to a few events, then pan through them.
+  const frames = [];
+  for (let frame = 0; frame < 240; frame += 1) {
+    const span = frame < 120 ? 0.93 ** frame : 0.001;
+    const from = frame < 120 ? 0.37 * (1 - span) : 0.37 + (frame - 120) * 0.0001;
+    const start = performance.now();
+    job.frame(from, from + span);
+    frames.push(performance.now() - start);
+  }
+  frames.sort((a, b) => a - b);
+  return {
+    n_events,
+    cpu_s: analysed - before,
+    decode_cpu_s: decoded - before,
+    look_cpu_s: ready - analysed,
+    memory_bytes: memory().buffer.byteLength,
+    frame_p95_ms: frames[Math.floor(frames.length * 0.95)],
+    frame_max_ms: frames.at(-1),
+  };
+}
+
 async function perfetto(file) {
   console.warn = () => {};
   const bytes = fs.readFileSync(file);
@@ -204,6 +241,6 @@ async function page(file) {
 }
 
 const [what, ...files] = process.argv.slice(2);
-const result = await { ours, cold, triage, perfetto, page }[what](...files);
+const result = await { ours, cold, triage, snapshot, perfetto, page }[what](...files);
 // Perfetto's engine keeps the process alive; a pipe must be empty before we end it.
 process.stdout.write(JSON.stringify(result), () => process.exit(0));

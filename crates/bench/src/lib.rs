@@ -3,6 +3,8 @@
 //! Constraints: the same code and the same compiler settings as the page's worker; functions return only numbers,
 //! so that the conversion of results to JavaScript is not measured.
 
+mod snapshot;
+
 use kinetoscope::artifacts::{ArtifactOptions, Triaged, UserFacts, triage_artifacts};
 use kinetoscope::trace::Trace;
 use kinetoscope::{

@@ -4,6 +4,7 @@
 //! separate process; ours and Perfetto's alternate, so that load on the machine affects both.
 
 mod repeat;
+mod snapshot;
 mod triage;
 
 use std::env;
@@ -40,11 +41,20 @@ const MOST_BYTES_PER_EVENT: f64 = 48.0;
 const MOST_LARGE_MEMORY: f64 = 160e6;
 const MOST_COLD_SECONDS: f64 = 1.0;
 
-/// Measures each file, and triage of pairs; false if a target was missed.
-pub fn bench(workspace: &Workspace, files: &[String], only_pairs: bool) -> Result<bool> {
+/// A part of the measurements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Only {
+    /// Triage of pairs.
+    Pairs,
+    /// Memory snapshots.
+    Snapshots,
+}
+
+/// Measures each file, triage of pairs and snapshots; false if a target was missed.
+pub fn bench(workspace: &Workspace, files: &[String], only: Option<Only>) -> Result<bool> {
     let mut files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let scratch = Scratch::new()?;
-    if files.is_empty() && !only_pairs {
+    if files.is_empty() && only.is_none() {
         files.push(default_file(workspace, &scratch)?);
     }
     let driver = Driver::build(workspace, !files.is_empty())?;
@@ -56,7 +66,12 @@ pub fn bench(workspace: &Workspace, files: &[String], only_pairs: bool) -> Resul
         missed.extend(report.missed.iter().map(|what| format!("{}: {what}", file.display())));
     }
     let mut report = Report { missed: Vec::new() };
-    triage::measure(workspace, &driver, &mut report)?;
+    if only != Some(Only::Snapshots) {
+        triage::measure(workspace, &driver, &mut report)?;
+    }
+    if only != Some(Only::Pairs) {
+        snapshot::measure(workspace, &driver, &mut report)?;
+    }
     missed.append(&mut report.missed);
     println!();
     for what in &missed {

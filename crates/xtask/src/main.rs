@@ -41,8 +41,10 @@ Commands:
                                --only runs the named checks; --list lists them; --allow-missing
                                skips checks that cannot run
   dist                         build dist/kinetoscope/, a static folder for any web host and path, and its zip
-  bench [--pairs] [FILE]...    compare speed with Perfetto's on a trace, and measure memory; compare triage of pairs
-                               with the SGLang skill's (--pairs: only this); fails if a target is missed
+  bench [--pairs|--snapshots] [FILE]...
+                               compare speed with Perfetto's on a trace, and measure memory; compare triage of pairs
+                               with the SGLang skill's (--pairs: only this), and memory snapshots with Python
+                               (--snapshots: only this); fails if a target is missed
   golden                       run the tests and write their output as the expected output
   layers                       check the dependencies between crates
   advisories                   check the dependencies for known faults; needs the network
@@ -102,10 +104,13 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "bench" => {
             let (options, files): (Vec<String>, Vec<String>) =
                 rest.iter().cloned().partition(|argument| argument.starts_with('-'));
-            if let Some(option) = options.iter().find(|option| *option != "--pairs") {
-                bail!("unexpected argument {option:?}\n\n{USAGE}");
-            }
-            let met = bench::bench(&workspace, &files, !options.is_empty())?;
+            let only = match options.first().map(String::as_str) {
+                None => None,
+                Some("--pairs") => Some(bench::Only::Pairs),
+                Some("--snapshots") => Some(bench::Only::Snapshots),
+                Some(option) => bail!("unexpected argument {option:?}\n\n{USAGE}"),
+            };
+            let met = bench::bench(&workspace, &files, only)?;
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         "dist" => Options::parse(rest, &[], &[]).and_then(|_| dist::dist(&workspace)),

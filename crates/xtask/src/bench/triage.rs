@@ -50,7 +50,7 @@ const PAIRS: [Pair; 2] = [
 ];
 
 /// Runs a command, discards its output, and prints its CPU time and memory as JSON.
-const MEASURED: &str = "import json, resource, subprocess, sys
+pub(super) const MEASURED: &str = "import json, resource, subprocess, sys
 subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 unit = 1 if sys.platform == 'darwin' else 1024

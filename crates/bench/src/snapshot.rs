@@ -1,0 +1,86 @@
+//! A memory snapshot, from its bytes to its figures and to what a person looks at.
+
+use kinetoscope::memory::{By, Explorer};
+use kinetoscope::{Snapshot, SnapshotReader, analyze_snapshot};
+use wasm_bindgen::JsError;
+use wasm_bindgen::prelude::wasm_bindgen;
+
+use super::out_of_order;
+
+/// Columns of a frame: a wide window.
+const COLUMNS: usize = 1400;
+
+/// One snapshot. Call in order: `push`\*, `finish`, `analyze`, `look`, then `frame`\*.
+#[derive(Default)]
+#[wasm_bindgen]
+pub struct SnapshotJob {
+    reader: Option<SnapshotReader>,
+    snapshot: Option<Snapshot>,
+    explorer: Option<Explorer>,
+}
+
+#[wasm_bindgen]
+impl SnapshotJob {
+    /// A job that has read nothing.
+    #[must_use]
+    #[wasm_bindgen(constructor)]
+    pub fn new() -> Self {
+        Self { reader: Some(SnapshotReader::new()), ..Self::default() }
+    }
+
+    /// Reads the next bytes of the file.
+    ///
+    /// # Errors
+    /// For a file that is no snapshot.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), JsError> {
+        let reader = self.reader.as_mut().ok_or_else(out_of_order)?;
+        reader.push(bytes).map_err(|reason| JsError::new(&reason.to_string()))
+    }
+
+    /// The number of events.
+    ///
+    /// # Errors
+    /// For a file that is no snapshot.
+    pub fn finish(&mut self) -> Result<f64, JsError> {
+        let reader = self.reader.take().ok_or_else(out_of_order)?;
+        let snapshot = reader.finish().map_err(|reason| JsError::new(&reason.to_string()))?;
+        let n = snapshot.traces.iter().map(Vec::len).sum::<usize>();
+        self.snapshot = Some(snapshot);
+        Ok(n as f64)
+    }
+
+    /// Computes the report; returns the number of its tables.
+    ///
+    /// # Errors
+    /// Before `finish`.
+    pub fn analyze(&self) -> Result<f64, JsError> {
+        let report = analyze_snapshot(self.snapshot.as_ref().ok_or_else(out_of_order)?);
+        Ok(report.sections().iter().map(|section| section.tables.len()).sum::<usize>() as f64)
+    }
+
+    /// Prepares what a person looks at; returns the number of states.
+    ///
+    /// # Errors
+    /// Before `finish`, and for a file whose events cannot be charted.
+    pub fn look(&mut self) -> Result<f64, JsError> {
+        let snapshot = self.snapshot.as_ref().ok_or_else(out_of_order)?;
+        let device = snapshot.traces.iter().position(|trace| !trace.is_empty()).unwrap_or_default();
+        self.explorer = Explorer::new(snapshot, device as i64);
+        let explorer = self.explorer.as_ref().ok_or_else(out_of_order)?;
+        Ok(explorer.chart().len() as f64)
+    }
+
+    /// The columns of a window, and the state in its middle; returns the blocks in use there. The edges are shares of the axis.
+    ///
+    /// # Errors
+    /// Before `look`.
+    pub fn frame(&mut self, from: f64, to: f64) -> Result<f64, JsError> {
+        let snapshot = self.snapshot.as_ref().ok_or_else(out_of_order)?;
+        let explorer = self.explorer.as_mut().ok_or_else(out_of_order)?;
+        let n = explorer.chart().len() as f64;
+        let columns = explorer.chart().columns(from * n, to * n, COLUMNS, By::Event);
+        let middle = columns.get(COLUMNS / 2).map_or(0, |column| column.at);
+        explorer.go(snapshot, middle);
+        Ok(explorer.walk().held().count() as f64)
+    }
+}

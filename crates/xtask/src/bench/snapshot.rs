@@ -1,0 +1,188 @@
+//! A memory snapshot in wasm, compared with Python's `json.load` and with the reference program on the same file.
+
+use std::env;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::triage::MEASURED;
+use super::{Driver, Report, Scratch, median, megabytes, number, repeated};
+use crate::shell;
+use crate::workspace::Workspace;
+
+const LEAST_RATIO: f64 = 20.0;
+/// Of the reference's memory.
+const MOST_SHARE: f64 = 0.2;
+/// Wasm memory for a file of 200 MB and more.
+const MOST_MEMORY: f64 = 300e6;
+/// Half of a frame at 60 a second: the rest is for the canvas.
+const MOST_FRAME_MS: f64 = 8.0;
+
+/// Events of the file that is compared (270 MB), and of the one that is only looked at (2.5 GB would take Python 16 GB).
+const COMPARED: usize = 100_000;
+const LOOKED_AT: usize = 1_000_000;
+
+/// Measures both files.
+pub(super) fn measure(workspace: &Workspace, driver: &Driver, report: &mut Report) -> Result<()> {
+    println!("\n==== memory snapshots");
+    let scratch = Scratch::new()?;
+    let path = scratch.0.join("snapshot.json");
+    // Frames are 71 to 99% of real files with stacks, with 12 to 1,396 distinct frames.
+    write(&path, COMPARED, 24)?;
+    let size = path.metadata()?.len() as f64;
+    println!("{COMPARED} events with stacks of 24 frames, {}", megabytes(size));
+    let ours = repeated(|| driver.run(&["snapshot".as_ref(), &path]))?;
+    let ours_of = |key: &'static str| median(&ours, move |run| number(&run[key]));
+    let cpu_s = ours_of("cpu_s")?;
+    println!("decode at {:.0} MB per CPU-s", size / 1e6 / ours_of("decode_cpu_s")?);
+    let memory = ours_of("memory_bytes")?;
+    report.at_most("wasm memory, with what a person looks at", memory, 1e6, "MB", MOST_MEMORY);
+    let per_event = memory / COMPARED as f64;
+    report.at_most("  per event", per_event, 1.0, "B", f64::INFINITY);
+    let python = env::var_os("KINETOSCOPE_PYTHON").unwrap_or_else(|| "python3".into());
+    let run = |arguments: &[&Path]| -> Result<Value> {
+        let mut command = Command::new(&python);
+        command.args(["-c", MEASURED]).arg(&python).args(arguments);
+        let printed = shell::output(&mut command)?;
+        serde_json::from_str(&printed).with_context(|| format!("Python printed {printed:?}"))
+    };
+    let load = "import json, sys; json.load(open(sys.argv[1]))";
+    let mut compare = |what: &str, run: &Value, least: Option<f64>| -> Result<()> {
+        let (theirs, peak) = (number(&run["cpu_s"])?, number(&run["process_bytes"])?);
+        println!("{what}: {theirs:.1} CPU-s, {} (once) = 1x", megabytes(peak));
+        report.at_least("ours, decode and report", theirs / cpu_s, cpu_s, least);
+        let share = memory / peak;
+        report.at_most("  our memory, of theirs", share, 0.01, "%", MOST_SHARE);
+        Ok(())
+    };
+    compare("Python's json.load", &run(&["-c".as_ref(), load.as_ref(), &path])?, None)?;
+    match workspace.shared().map(|shared| shared.join("corpus/snapshots/reference.py")) {
+        Some(script) if script.is_file() => {
+            compare("the reference program", &run(&[&script, &path])?, Some(LEAST_RATIO))?;
+        }
+        _ => println!("NO REFERENCE PROGRAM (../shared/corpus/snapshots): NOT COMPARED"),
+    }
+    write(&path, LOOKED_AT, 2)?;
+    println!(
+        "{LOOKED_AT} events with stacks of 2 frames, {}",
+        megabytes(path.metadata()?.len() as f64)
+    );
+    let looked = repeated(|| driver.run(&["snapshot".as_ref(), &path]))?;
+    let looked_of = |key: &'static str| median(&looked, move |run| number(&run[key]));
+    report.at_most("wasm memory", looked_of("memory_bytes")?, 1e6, "MB", MOST_MEMORY);
+    report.at_most(
+        "columns and state of a frame, p95",
+        looked_of("frame_p95_ms")?,
+        1.0,
+        "ms",
+        MOST_FRAME_MS,
+    );
+    report.at_most("  at most", looked_of("frame_max_ms")?, 1.0, "ms", f64::INFINITY);
+    report.at_most(
+        "what a person looks at, prepared in",
+        looked_of("look_cpu_s")?,
+        1e-3,
+        "ms",
+        f64::INFINITY,
+    );
+    Ok(())
+}
+
+/// Writes a snapshot of one device: blocks of fifty sizes from three hundred stacks, reused by size, in a segment of 64 GiB.
+fn write(path: &Path, events: usize, depth: usize) -> Result<()> {
+    const FIRST: u64 = 1 << 32;
+    const SEGMENT: u64 = 64 << 30;
+    const STACKS: u64 = 300;
+    let frames: Vec<String> = (0..STACKS).map(|stack| frames(stack, depth)).collect();
+    let size = |stack: u64| (1 + stack % 50) << 16;
+    let mut out = BufWriter::new(File::create(path)?);
+    write!(out, r#"{{"device_traces": [["#)?;
+    let (mut seed, mut time, mut top, mut n) = (3_u64, 1_700_000_000_000_000_u64, FIRST, 0);
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut live: std::collections::VecDeque<(u64, u64)> = std::collections::VecDeque::new();
+    let mut free: Vec<Vec<u64>> = vec![Vec::new(); 50];
+    let mut put = |action: &str, address: u64, size: u64, frames: &str| -> Result<()> {
+        time += 7;
+        let comma = if n > 0 { ", " } else { "" };
+        n += 1;
+        write!(
+            out,
+            r#"{comma}{{"action": "{action}", "addr": {address}, "size": {size}, "stream": 0, "time_us": {time}, "frames": {frames}}}"#
+        )?;
+        Ok(())
+    };
+    put("segment_alloc", FIRST, SEGMENT, "[]")?;
+    let mut written = 1;
+    while written < events {
+        if live.len() > 8000 || !live.is_empty() && random(100) < 42 {
+            // The last one that was allocated, as temporaries are, or the first.
+            let block = if random(2) == 0 { live.pop_back() } else { live.pop_front() };
+            let Some((address, stack)) = block else { continue };
+            for action in ["free_requested", "free_completed"] {
+                put(action, address, size(stack), &frames[stack as usize])?;
+            }
+            written += 2;
+            free[(stack % 50) as usize].push(address);
+        } else {
+            let stack = random(STACKS);
+            let address = free[(stack % 50) as usize].pop().unwrap_or_else(|| {
+                top += size(stack);
+                top - size(stack)
+            });
+            put("alloc", address, size(stack), &frames[stack as usize])?;
+            written += 1;
+            live.push_back((address, stack));
+        }
+    }
+    let mut blocks: Vec<(u64, u64)> = live.into();
+    blocks.sort_unstable();
+    let used: u64 = blocks.iter().map(|(_, stack)| size(*stack)).sum();
+    write!(
+        out,
+        r#"]], "segments": [{{"device": 0, "address": {FIRST}, "total_size": {SEGMENT}, "allocated_size": {used}, "active_size": {used}, "requested_size": {used}, "stream": 0, "segment_type": "large", "blocks": ["#
+    )?;
+    let mut at = FIRST;
+    let inactive = |low: u64, high: u64| {
+        format!(
+            r#"{{"address": {low}, "size": {}, "requested_size": 0, "state": "inactive", "frames": []}}"#,
+            high - low
+        )
+    };
+    for (address, stack) in blocks {
+        if address > at {
+            write!(out, "{}, ", inactive(at, address))?;
+        }
+        let (size, frames) = (size(stack), &frames[stack as usize]);
+        write!(
+            out,
+            r#"{{"address": {address}, "size": {size}, "requested_size": {size}, "state": "active_allocated", "frames": {frames}}}, "#
+        )?;
+        at = address + size;
+    }
+    write!(out, "{}]}}]}}", inactive(at, FIRST + SEGMENT))?;
+    out.flush()?;
+    Ok(())
+}
+
+/// The frames of a stack: four of the program, then those of packages.
+fn frames(stack: u64, depth: usize) -> String {
+    let frame = |level: usize| {
+        let file = if level < 4 {
+            format!("/app/model/layer{}.py", (stack * 7 + level as u64) % 40)
+        } else {
+            "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py".to_owned()
+        };
+        format!(
+            r#"{{"name": "fn{level}", "filename": "{file}", "line": {}}}"#,
+            stack * 3 + level as u64
+        )
+    };
+    format!("[{}]", (0..depth).map(frame).collect::<Vec<_>>().join(", "))
+}
