@@ -35,5 +35,5 @@ pub use decimal::Decimal;
 pub use keys::Keys;
 pub use quirk::Quirk;
 pub use scanner::{Defect, DefectKind, Frame, Member, Place, Scanner, Sink};
-pub use splitter::{Part, Splitter};
+pub use splitter::{Part, PartSink, Splitter};
 pub use value::{Spelling, Stop, Text, Value};

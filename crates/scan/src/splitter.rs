@@ -31,6 +31,25 @@ pub enum Part<'a> {
     },
 }
 
+/// Takes the parts.
+pub trait PartSink {
+    /// Takes the next part.
+    fn part(&mut self, part: Part<'_>);
+
+    /// How many bytes of `rest`, which begins with an array inside an element, are a complete array that was seen before; 0 where that
+    /// is not known. They are not looked at again. `at` is the place of `rest` in the document.
+    fn known(&mut self, rest: &[u8], at: u64) -> usize {
+        let _ = (rest, at);
+        0
+    }
+}
+
+impl<F: FnMut(Part<'_>)> PartSink for F {
+    fn part(&mut self, part: Part<'_>) {
+        self(part);
+    }
+}
+
 /// An array whose elements are wanted: a key of the outermost object.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
@@ -67,6 +86,8 @@ pub struct Splitter {
     array: Option<usize>,
     list: usize,
     is_too_long: bool,
+    /// Bytes before the current chunk.
+    n_before: u64,
     /// The outermost object has ended.
     is_complete: bool,
     /// Parts above 256 MiB, which were left out.
@@ -92,6 +113,7 @@ impl Splitter {
             array: None,
             list: 0,
             is_too_long: false,
+            n_before: 0,
             is_complete: false,
             n_too_long: 0,
             n_after: 0,
@@ -124,7 +146,7 @@ impl Splitter {
     }
 
     /// Reads the next bytes.
-    pub fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Part<'_>)) {
+    pub fn push(&mut self, chunk: &[u8], sink: &mut dyn PartSink) {
         if self.is_complete {
             self.count_after(chunk);
             return;
@@ -147,6 +169,15 @@ impl Splitter {
                         self.unit = Unit::Key;
                         from = at + 1;
                     }
+                }
+                b'[' if self.unit == Unit::Element => {
+                    let place = self.n_before + at as u64;
+                    let known = sink.known(chunk.get(at..).unwrap_or_default(), place);
+                    if known > 0 {
+                        at += known;
+                        continue;
+                    }
+                    self.open();
                 }
                 b'{' | b'[' => {
                     if self.opens_element(byte) {
@@ -187,6 +218,7 @@ impl Splitter {
         if self.unit != Unit::None {
             self.keep(chunk.get(from..).unwrap_or_default());
         }
+        self.n_before += chunk.len() as u64;
     }
 
     /// Moves over text inside a string.
@@ -250,23 +282,23 @@ impl Splitter {
         self.expects_key = false;
     }
 
-    fn start_value(&mut self, sink: &mut dyn FnMut(Part<'_>)) {
+    fn start_value(&mut self, sink: &mut dyn PartSink) {
         self.array = self.wanted.iter().position(|wanted| wanted.key.as_bytes() == self.key);
         self.list = 0;
         match self.array {
-            Some(array) => sink(Part::Array { array }),
+            Some(array) => sink.part(Part::Array { array }),
             None => self.unit = Unit::Value,
         }
     }
 
-    fn end_value(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) {
+    fn end_value(&mut self, bytes: &[u8], sink: &mut dyn PartSink) {
         let key = std::mem::take(&mut self.key);
-        self.end(bytes, &mut |value| sink(Part::Member { key: &key, value }));
+        self.end(bytes, &mut |value| sink.part(Part::Member { key: &key, value }));
     }
 
-    fn end_element(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) {
+    fn end_element(&mut self, bytes: &[u8], sink: &mut dyn PartSink) {
         let (array, list) = (self.array.unwrap_or_default(), self.list.saturating_sub(1));
-        self.end(bytes, &mut |bytes| sink(Part::Element { array, list, bytes }));
+        self.end(bytes, &mut |bytes| sink.part(Part::Element { array, list, bytes }));
     }
 
     /// Hands over a unit of which `bytes` are in the current chunk.
@@ -295,7 +327,7 @@ mod tests {
         let mut splitter = Splitter::new(&[("a", 2), ("t", 3)]);
         let mut parts = Vec::new();
         for chunk in text.as_bytes().chunks(size) {
-            splitter.push(chunk, &mut |part| {
+            splitter.push(chunk, &mut |part: Part<'_>| {
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                 parts.push(match part {
                     Part::Array { array } => format!("array {array}"),
@@ -312,6 +344,39 @@ mod tests {
         }
         parts.push(format!("{} {}", splitter.is_complete(), splitter.n_after()));
         parts
+    }
+
+    /// Knows the array `[{"f": 1}]`.
+    struct Knowing(Vec<String>, Vec<u64>);
+
+    impl PartSink for Knowing {
+        fn part(&mut self, part: Part<'_>) {
+            if let Part::Element { bytes, .. } = part {
+                self.0.push(String::from_utf8_lossy(bytes).into_owned());
+            }
+        }
+
+        fn known(&mut self, rest: &[u8], at: u64) -> usize {
+            self.1.push(at);
+            let known = br#"[{"f": 1}]"#;
+            if rest.starts_with(known) { known.len() } else { 0 }
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_passed_and_the_elements_are_the_same() {
+        let text = r#"{"a": [{"x": [{"f": 1}], "y": "[{"}, {"x": [{"f": 2}]}, {"x": [{"f": 1}]}]}"#;
+        for size in [1, 3, 10, 11, 40, 1000] {
+            let mut splitter = Splitter::new(&[("a", 2)]);
+            let mut knowing = Knowing(Vec::new(), Vec::new());
+            for chunk in text.as_bytes().chunks(size) {
+                splitter.push(chunk, &mut knowing);
+            }
+            let elements =
+                [r#"{"x": [{"f": 1}], "y": "[{"}"#, r#"{"x": [{"f": 2}]}"#, r#"{"x": [{"f": 1}]}"#];
+            assert_eq!(knowing.0, elements, "pieces of {size}");
+            assert_eq!(knowing.1, [13, 43, 62], "asked once for each array, by its place");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ingest::{Beginning, FileKind, Kind, Unpacker};
-use scan::{Part, Splitter};
+use scan::{Part, PartSink, Splitter};
 
 use crate::model::Snapshot;
 
@@ -119,6 +119,34 @@ impl Reader {
     }
 }
 
+/// Puts parts of the file into the snapshot.
+struct Parts<'a> {
+    snapshot: &'a mut Snapshot,
+    is_snapshot: &'a mut bool,
+}
+
+impl PartSink for Parts<'_> {
+    fn part(&mut self, part: Part<'_>) {
+        let Self { snapshot, is_snapshot } = self;
+        match part {
+            Part::Array { array: ANNOTATIONS } => snapshot.reading.has_annotations = true,
+            Part::Array { .. } => **is_snapshot = true,
+            Part::Element { array, list, bytes } => element(snapshot, array, list, bytes),
+            Part::Member { key: b"allocator_settings", value } => {
+                snapshot.settings = Some(String::from_utf8_lossy(value).trim().to_owned());
+            }
+            Part::Member { key, .. } => {
+                let key = String::from_utf8_lossy(key).into_owned();
+                *snapshot.reading.unknown_keys.entry(key).or_default() += 1;
+            }
+        }
+    }
+
+    fn known(&mut self, rest: &[u8], at: u64) -> usize {
+        self.snapshot.stacks.known_at(rest, at)
+    }
+}
+
 impl Document {
     fn push(&mut self, bytes: &[u8]) {
         self.snapshot.reading.bytes += bytes.len() as u64;
@@ -152,18 +180,7 @@ impl Document {
 
     fn split(&mut self, bytes: &[u8]) {
         let Self { splitter, snapshot, is_snapshot, .. } = self;
-        splitter.push(bytes, &mut |part| match part {
-            Part::Array { array: ANNOTATIONS } => snapshot.reading.has_annotations = true,
-            Part::Array { .. } => *is_snapshot = true,
-            Part::Element { array, list, bytes } => element(snapshot, array, list, bytes),
-            Part::Member { key: b"allocator_settings", value } => {
-                snapshot.settings = Some(String::from_utf8_lossy(value).trim().to_owned());
-            }
-            Part::Member { key, .. } => {
-                let key = String::from_utf8_lossy(key).into_owned();
-                *snapshot.reading.unknown_keys.entry(key).or_default() += 1;
-            }
-        });
+        splitter.push(bytes, &mut Parts { snapshot, is_snapshot });
     }
 
     /// The element that the end of the file cuts: of a segment its whole blocks are read, an event is left out.

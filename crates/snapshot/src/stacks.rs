@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use memchr::memchr_iter;
+
 use scan::{Cursor, Stop, Value};
 
 use crate::spelling::{integer, text};
@@ -20,10 +22,39 @@ pub struct Frame {
     pub line: i64,
 }
 
+/// A stack whose text is longer is read without a guess.
+const MOST_TEXT: usize = 64 << 10;
+
+/// Whether two texts are equal. (The comparison of the library goes byte by byte in WebAssembly.)
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| u128::from_le_bytes(*a) == u128::from_le_bytes(*b))
+        && a_rest == b_rest
+}
+
+/// A number that differs for most texts that differ; equal ones are compared.
+fn fingerprint(text: &[u8]) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let (words, rest) = text.as_chunks::<16>();
+    let (mut a, mut b) = (text.len() as u64, ODD);
+    let half = |word: &[u8]| word.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    for word in words {
+        let word = u128::from_le_bytes(*word);
+        a = (a.rotate_left(5) ^ word as u64).wrapping_mul(ODD);
+        b = (b.rotate_left(5) ^ (word >> 64) as u64).wrapping_mul(ODD);
+    }
+    for word in rest.chunks(8) {
+        a = (a.rotate_left(5) ^ half(word)).wrapping_mul(ODD);
+    }
+    a ^ b.rotate_left(32)
+}
+
 /// The interned stacks.
 ///
 /// JSON repeats the frames of every event: 71 to 99% of a file. A stack whose text was seen before is found without reading it:
-/// most often it is the one that followed the previous stack the last time.
+/// most often it is the one that followed the previous stack the last time; else its end is guessed and its text looked up. A
+/// complete array is no prefix of another one, so equal text is an equal stack.
 #[derive(Debug)]
 pub struct Stacks {
     texts: Vec<Box<str>>,
@@ -33,7 +64,12 @@ pub struct Stacks {
     ends: Vec<usize>,
     /// Per stack, its text in the file.
     raw: Vec<Box<[u8]>>,
-    raw_ids: HashMap<Box<[u8]>, StackId>,
+    /// By fingerprint of that text; the next number where two texts have one fingerprint.
+    raw_ids: HashMap<u64, StackId>,
+    /// The stack that [`Stacks::known_at`] found last: the element that has it is read after that.
+    seen: StackId,
+    /// Where the next stack may be looked for: behind what the last search that found nothing has read.
+    not_before: u64,
     /// Per stack, which one came after it the last time.
     following: Vec<StackId>,
     last: StackId,
@@ -48,6 +84,8 @@ impl Default for Stacks {
             ends: vec![0],
             raw: vec![Box::from(&b"[]"[..])],
             raw_ids: HashMap::new(),
+            seen: 0,
+            not_before: 0,
             following: vec![0],
             last: 0,
         }
@@ -91,7 +129,39 @@ impl Stacks {
     }
 
     fn known(&self, rest: &[u8], stack: StackId) -> bool {
-        self.raw.get(stack as usize).is_some_and(|raw| rest.starts_with(raw))
+        let raw = self.raw.get(stack as usize);
+        raw.is_some_and(|raw| rest.get(..raw.len()).is_some_and(|own| same(own, raw)))
+    }
+
+    /// The stack with this text.
+    fn by_text(&self, raw: &[u8]) -> Option<StackId> {
+        let mut print = fingerprint(raw);
+        loop {
+            let stack = *self.raw_ids.get(&print)?;
+            if self.raw.get(stack as usize).is_some_and(|known| same(known, raw)) {
+                return Some(stack);
+            }
+            print = print.wrapping_add(1);
+        }
+    }
+
+    /// How many bytes the stack at the beginning of `rest` has, if its text was seen before; else 0.
+    pub(crate) fn known_at(&mut self, rest: &[u8], at: u64) -> usize {
+        let guess = self.following.get(self.seen as usize).copied().unwrap_or_default();
+        let mut found = [guess, self.seen].into_iter().find(|stack| self.known(rest, *stack));
+        // Each byte of the file is searched once at most, whatever is in it.
+        if found.is_none() && rest.starts_with(b"[{") && at >= self.not_before {
+            let near = rest.get(..MOST_TEXT).unwrap_or(rest);
+            let end = memchr_iter(b']', near).find(|end| near.get(end - 1) == Some(&b'}'));
+            let text = end.map_or(near, |end| near.get(..=end).unwrap_or_default());
+            found = self.by_text(text);
+            if found.is_none() {
+                self.not_before = at + text.len() as u64;
+            }
+        }
+        let Some(found) = found else { return 0 };
+        self.seen = found;
+        self.raw.get(found as usize).map_or(0, |raw| raw.len())
     }
 
     /// Reads the array of frames at the cursor.
@@ -99,7 +169,7 @@ impl Stacks {
         cursor.skip_ws();
         let rest = cursor.rest();
         let guess = self.following.get(self.last as usize).copied().unwrap_or_default();
-        for stack in [guess, self.last, 0] {
+        for stack in [self.seen, guess, self.last, 0] {
             // A complete array is no prefix of another one.
             if self.known(rest, stack) {
                 cursor.advance(self.raw.get(stack as usize).map_or(0, |raw| raw.len()));
@@ -109,10 +179,11 @@ impl Stacks {
         let start = cursor.pos();
         cursor.skip_value()?;
         let raw = cursor.bytes().get(start..cursor.pos()).unwrap_or_default();
-        let stack = match self.raw_ids.get(raw) {
-            Some(stack) => *stack,
+        let stack = match self.by_text(raw) {
+            Some(stack) => stack,
             None => self.add(raw),
         };
+        self.seen = stack;
         Ok(self.follow(stack))
     }
 
@@ -138,7 +209,11 @@ impl Stacks {
         self.ends.push(self.frames.len());
         self.following.push(stack);
         self.raw.push(raw.into());
-        self.raw_ids.insert(raw.into(), stack);
+        let mut print = fingerprint(raw);
+        while self.raw_ids.contains_key(&print) {
+            print = print.wrapping_add(1);
+        }
+        self.raw_ids.insert(print, stack);
         stack
     }
 
