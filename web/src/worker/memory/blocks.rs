@@ -43,7 +43,7 @@ impl Rows {
     /// Lays ranges out by pool, stream and type. Ranges that fit share a row; one that does not goes on in the next.
     fn of(mut ranges: Vec<Range>, place: &Place, enlarged: f64) -> Self {
         let group = |range: &Range| (range.pool, range.stream, range.segment_type.clone());
-        ranges.sort_by(|a, b| (group(a), a.low).cmp(&(group(b), b.low)));
+        ranges.sort_by_key(|range| (group(range), range.low));
         let reserved: f64 = ranges.iter().map(|range| (range.high - range.low) as f64).sum();
         let fit = (place.height / ROW - 3.0).max(2.0);
         let bytes = (reserved / f64::from(fit * place.width) / enlarged).max(1.0);
