@@ -81,6 +81,6 @@ impl SnapshotJob {
         let columns = explorer.chart().columns(from * n, to * n, COLUMNS, By::Event);
         let middle = columns.get(COLUMNS / 2).map_or(0, |column| column.at);
         explorer.go(snapshot, middle);
-        Ok(explorer.walk().held().count() as f64)
+        Ok(explorer.walk().map_or(0, |walk| walk.held().count()) as f64)
     }
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use kinetoscope::{
-    AllocatorState, Snapshot, SnapshotReader, SnapshotReport, analyze_snapshot, state_before,
+    AllocatorState, FileKind, NotASnapshot, Snapshot, SnapshotReader, SnapshotReport,
+    TimelineReader, analyze_snapshot, state_before,
 };
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use crate::input;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A memory snapshot as JSON (.json or .json.gz). A pickle is refused.
+    /// A memory snapshot as JSON (.json or .json.gz), or a memory timeline (export_memory_timeline). A pickle is refused.
     snapshot: PathBuf,
     /// Print one JSON object instead of Markdown.
     #[arg(long)]
@@ -32,7 +33,10 @@ pub struct Arguments {
 /// # Errors
 /// When the file cannot be read or is no snapshot, no device has the event, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let snapshot = read(&arguments.snapshot)?;
+    let snapshot = match read(&arguments.snapshot) {
+        Err(error) if is_timeline(&error) => return timeline(arguments),
+        read => read?,
+    };
     let report = analyze_snapshot(&snapshot);
     let states = states(arguments, &snapshot, &report)?;
     let text = if arguments.json {
@@ -48,6 +52,36 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let mut sections = report.sections();
         sections.extend(states.iter().map(|(device, state)| state.section(device)));
         kinetoscope::report::document(&name, &sections)
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// Whether the file is a memory timeline.
+fn is_timeline(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<NotASnapshot>()
+        .is_some_and(|other| other.kind == Some(FileKind::MemoryTimeline))
+}
+
+/// Prints the figures of a memory timeline.
+fn timeline(arguments: &Arguments) -> Result<()> {
+    if arguments.at_peak || arguments.at_event.is_some() {
+        let what = "--at-event and --at-peak: a memory timeline has no blocks and no segments";
+        return Err(Usage(what.to_owned()).into());
+    }
+    let path = &arguments.snapshot;
+    let mut reader = TimelineReader::new();
+    input::pieces(path, "reading", |piece| {
+        reader.push(piece);
+        true
+    })?;
+    let report = reader.finish().with_context(|| path.display().to_string())?.report();
+    let text = if arguments.json {
+        format!("{}\n", serde_json::to_string_pretty(&json!({ "timeline": report }))?)
+    } else {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        kinetoscope::report::document(&name, &report.sections())
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())

@@ -1,8 +1,12 @@
 //! The first sentence.
 
+use std::collections::BTreeMap;
+
+use catalog::Category;
 use host::verdicts::Window;
+use report::short_name;
 use report::units::{percent, time};
-use triage::WallPart;
+use triage::{KernelTableRow, WallPart};
 
 use crate::{Facts, Finding, Rule};
 
@@ -11,6 +15,12 @@ const LEAST_PCT: f64 = 10.0;
 
 /// Beside compute a part is worth a word from this share on.
 const SECOND_PCT: f64 = 3.0;
+
+/// A kind of work is named from this share of the GPU's time on, in percent.
+const LEAST_WORK_PCT: f64 = 25.0;
+
+/// Characters of a kernel's name.
+const NAME: usize = 60;
 
 /// With a small first letter.
 fn lower(title: &str) -> String {
@@ -54,8 +64,9 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
             format!("; next is {} with {}.", lower(most.part.title()), percent(most.share_pct))
         };
         return Some(format!(
-            "{gpu} computes for {} of {whole}{rest}{}",
+            "{gpu} computes for {} of {whole}{rest}{}{}",
             percent(computes.share_pct),
+            largest_work(facts, &most.device),
             left_out(facts)
         ));
     }
@@ -92,6 +103,30 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         text.push_str(" Recording Python stacks makes the CPU's part longer.");
     }
     Some(text)
+}
+
+/// What most of the GPU's time goes to, where that is one kind of work, communication aside, which may run beside it.
+fn largest_work(facts: &Facts<'_>, device: &str) -> String {
+    let mut sums: BTreeMap<Category, f64> = BTreeMap::new();
+    let is_own =
+        |row: &&KernelTableRow| row.device == device && row.category != Category::Communication;
+    let rows = || facts.triage.merged.iter().filter(is_own);
+    for row in rows() {
+        *sums.entry(row.category).or_default() += row.gpu_share_pct;
+    }
+    let most = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((category, share)) = most.filter(|(_, share)| *share >= LEAST_WORK_PCT) else {
+        return String::new();
+    };
+    let longest = rows().find(|row| row.category == category);
+    let kernel = longest.map_or_else(String::new, |row| {
+        format!(
+            ", {} of it in {}",
+            percent(100.0 * row.gpu_share_pct / share),
+            short_name(&row.kernel_name, NAME)
+        )
+    });
+    format!(" {} takes {} of the GPU's time{kernel}.", category.title(), percent(share))
 }
 
 /// Where the launching thread is for most of the largest part, where that is one place.

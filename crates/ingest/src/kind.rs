@@ -82,7 +82,7 @@ kinds! {
     ServerFlags "server-flags" "Launch flags of an SGLang server"
         "The server_args.json that SGLang writes next to its traces: flags, no events. Load it together with a trace, under that name.";
     MemoryTimeline "memory-timeline" "A memory timeline of torch.profiler"
-        "The output of export_memory_timeline: sizes over time, no events. Open the trace of the same profiler (export_chrome_trace).";
+        "The output of export_memory_timeline: sizes by category over time, no GPU activity. Drop it on the page, or read it with kinetoscope memory. For GPU activity, open the trace of the same profiler (export_chrome_trace).";
     MemoryTimelineHtml "memory-timeline-html" "A memory timeline of torch.profiler as a web page"
         "The chart that export_memory_timeline draws. Open the trace of the same profiler (export_chrome_trace).";
     Html "html" "A web page"
@@ -178,7 +178,7 @@ impl FileKind {
             Self::KernelMap => Some(Reader::KernelMap),
             Self::ExecutionDetails => Some(Reader::Captures),
             Self::ServerFlags => Some(Reader::ServerFlags),
-            Self::MemorySnapshot => Some(Reader::Snapshot),
+            Self::MemorySnapshot | Self::MemoryTimeline => Some(Reader::Snapshot),
             Self::Empty
             | Self::DamagedGzip
             | Self::NestedGzip
@@ -187,7 +187,6 @@ impl FileKind {
             | Self::Zip
             | Self::ZipOfJson
             | Self::ExecutionTrace
-            | Self::MemoryTimeline
             | Self::MemoryTimelineHtml
             | Self::Html
             | Self::Rocprofiler

@@ -55,8 +55,8 @@ pub mod memory {
     pub use snapshot::{By, Chart, Column, Explorer, Held, Layer, Mark, Range, Walk};
 }
 pub use snapshot::{
-    AllocatorState, NotASnapshot, Reader as SnapshotReader, Snapshot, SnapshotReport,
-    analyze as analyze_snapshot, state_before,
+    AllocatorState, MemoryTimeline, NotASnapshot, NotATimeline, Reader as SnapshotReader, Snapshot,
+    SnapshotReport, TimelineReader, TimelineReport, analyze as analyze_snapshot, state_before,
 };
 pub use timeline::Options;
 pub use timeline::narrow::narrow;

@@ -53,6 +53,17 @@ pub struct Layer {
     pub category: &'static str,
 }
 
+/// A change of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// When; `None` before the recording.
+    pub(crate) time_ns: Option<i64>,
+    /// Which layer.
+    pub(crate) layer: u8,
+    /// By how much.
+    pub(crate) bytes: i64,
+}
+
 /// A moment that is marked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
@@ -92,6 +103,38 @@ impl Chart {
             .then(|| Self::new(trace, levels, &replay, &sites))
     }
 
+    /// A chart of changes, in file order.
+    pub(crate) fn of_changes(layers: Vec<Layer>, changes: &[Change]) -> Self {
+        let mut requested = vec![0_i64];
+        let mut level = 0_i64;
+        for change in changes {
+            level = level.saturating_add(change.bytes);
+            requested.push(level);
+        }
+        let reserved = vec![0; requested.len()];
+        let steps: Vec<(u8, i64)> = changes.iter().map(|of| (of.layer, of.bytes)).collect();
+        let first = changes.iter().find_map(|change| change.time_ns).unwrap_or_default();
+        // What was there before counts as there from the first time on.
+        let us = |change: &Change| change.time_ns.map_or(0, |at| at.saturating_sub(first) / 1000);
+        let times: Vec<i64> = changes.iter().map(us).collect();
+        let is_usable = times.is_sorted() && times.last().is_some_and(|last| *last > 0);
+        let levels = Levels { requested, reserved };
+        let tops = Tops::of(&levels.requested);
+        let peak = tops.highest(&levels.requested, 0..levels.requested.len());
+        let most = levels.requested.get(peak).copied().unwrap_or_default();
+        let text = format!("Peak: {} before row {peak}", report::units::bytes(most.max(0) as u64));
+        Self {
+            layers,
+            requested: tops,
+            reserved: Tops::of(&levels.reserved),
+            levels,
+            kept: kept(&steps, [0; LAYERS]),
+            steps,
+            times: if is_usable { times } else { Vec::new() },
+            marks: vec![Mark { at: peak, is_oom: false, text }],
+        }
+    }
+
     /// The chart of events that are already replayed.
     pub(crate) fn new(trace: &[Event], levels: Levels, replay: &Replay, sites: &Sites) -> Self {
         let top: Vec<String> =
@@ -116,14 +159,6 @@ impl Chart {
         let steps: Vec<(u8, i64)> = trace.iter().enumerate().map(step).collect();
         let mut sums = [0; LAYERS];
         sums[BEFORE] = replay.start_requested;
-        let mut kept = Vec::with_capacity(steps.len() / KEPT + 1);
-        for piece in steps.chunks(KEPT) {
-            kept.push(sums);
-            piece.iter().for_each(|step| add(&mut sums, *step));
-        }
-        if kept.is_empty() {
-            kept.push(sums);
-        }
         let named = [("allocated before the first event", ""), ("other call sites", "other")];
         let named = named.map(|(label, category)| Layer { label: label.to_owned(), category });
         let own = top.into_iter().enumerate();
@@ -133,8 +168,8 @@ impl Chart {
             requested: Tops::of(&levels.requested),
             reserved: Tops::of(&levels.reserved),
             levels,
+            kept: kept(&steps, sums),
             steps,
-            kept,
             times: times(trace),
             marks: marks(trace, replay),
         }
@@ -263,6 +298,19 @@ impl Chart {
             })
             .collect()
     }
+}
+
+/// The sums before every event whose number is a multiple of [`KEPT`].
+fn kept(steps: &[(u8, i64)], mut sums: Stack) -> Vec<Stack> {
+    let mut kept = Vec::with_capacity(steps.len() / KEPT + 1);
+    for piece in steps.chunks(KEPT) {
+        kept.push(sums);
+        piece.iter().for_each(|step| add(&mut sums, *step));
+    }
+    if kept.is_empty() {
+        kept.push(sums);
+    }
+    kept
 }
 
 fn add(sums: &mut Stack, (layer, bytes): (u8, i64)) {

@@ -7,19 +7,29 @@ use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
 use crate::births::Births;
-use crate::chart::{By, Chart};
+use crate::chart::{By, Chart, Stack};
 use crate::findings::size;
 use crate::flame::flame;
 use crate::model::{Action, Event, Snapshot};
 use crate::sections::amount;
 use crate::site::{SiteRow, Sites, Sums};
+use crate::stacks::StackId;
+use crate::timeline::{CategoryRow, MemoryTimeline};
 use crate::walk::{Held, Walk};
 
 /// A device that is looked at. Everything is asked with the snapshot that it was made of.
 #[derive(Debug)]
 pub struct Explorer {
-    device: i64,
     chart: Chart,
+    /// The state that was asked for last.
+    at: usize,
+    events: Option<Events>,
+}
+
+/// What a snapshot has and a timeline of categories has not.
+#[derive(Debug)]
+struct Events {
+    device: i64,
     walk: Walk,
     births: Births,
     sites: Sites,
@@ -80,13 +90,20 @@ impl Explorer {
     #[must_use]
     pub fn new(snapshot: &Snapshot, device: i64) -> Option<Self> {
         let chart = Chart::of(snapshot, device)?;
-        Some(Self {
+        let events = Events {
             device,
-            chart,
             walk: Walk::new(snapshot, device),
             births: Births::of(snapshot.trace(device)),
             sites: Sites::of(&snapshot.stacks),
-        })
+        };
+        Some(Self { chart, at: snapshot.trace(device).len(), events: Some(events) })
+    }
+
+    /// Looks at a memory timeline, which has bytes by category and no blocks.
+    #[must_use]
+    pub fn of_timeline(timeline: &MemoryTimeline) -> Self {
+        let chart = timeline.chart();
+        Self { at: chart.len().saturating_sub(1), chart, events: None }
     }
 
     /// Memory over its events.
@@ -95,15 +112,22 @@ impl Explorer {
         &self.chart
     }
 
-    /// The state that was asked for last.
+    /// Blocks and ranges of the state that was asked for last; a memory timeline has none.
     #[must_use]
-    pub fn walk(&self) -> &Walk {
-        &self.walk
+    pub fn walk(&self) -> Option<&Walk> {
+        Some(&self.events.as_ref()?.walk)
     }
 
     /// Goes to the state before an event.
     pub fn go(&mut self, snapshot: &Snapshot, at: usize) {
-        self.walk.go(snapshot, at);
+        self.at = at.min(self.chart.len().saturating_sub(1));
+        if let Some(events) = &mut self.events {
+            events.walk.go(snapshot, at);
+        }
+    }
+
+    fn site(&self, stack: StackId) -> &str {
+        self.events.as_ref().map_or("", |events| events.sites.name(events.sites.site(stack)))
     }
 
     /// The layer of the chart that a block belongs to.
@@ -112,7 +136,7 @@ impl Explorer {
         let layers = self.chart.layers();
         let name = match held.birth {
             None => return layers.first().map_or("", |layer| layer.category),
-            Some(_) => self.sites.name(self.sites.site(held.stack)),
+            Some(_) => self.site(held.stack),
         };
         layers
             .iter()
@@ -133,18 +157,19 @@ impl Explorer {
             "{} requested, {least}{} taken, {birth} at {}",
             size(held.requested),
             size(held.size),
-            self.sites.name(self.sites.site(held.stack))
+            self.site(held.stack)
         )
     }
 
     /// An event in one line.
     #[must_use]
     pub fn event(&self, snapshot: &Snapshot, at: usize) -> String {
-        let Some(event) = snapshot.trace(self.device).get(at) else {
+        let Some(events) = &self.events else { return String::new() };
+        let Some(event) = snapshot.trace(events.device).get(at) else {
             return "After the last event.".to_owned();
         };
         let when = self.when(at);
-        let site = self.sites.name(self.sites.site(event.stack));
+        let site = self.site(event.stack);
         let (name, bytes) = (snapshot.action_name(event.action), size(event.size));
         format!("Event {}{when}: {name} of {bytes} at {site}.", count(at as u64))
     }
@@ -159,15 +184,16 @@ impl Explorer {
         format!(" (+{})", time(us.saturating_mul(1000)))
     }
 
-    /// What was in use where the walk stands, by call site.
+    /// What was in use at the state that was asked for last, by call site or category.
     #[must_use]
     pub fn moment(&self, snapshot: &Snapshot) -> Section {
-        let at = self.walk.at();
+        let at = self.at;
         let (requested, reserved) = self.chart.level(at);
-        let mut sums = Sums::new(&self.sites);
+        let Some(Events { walk, sites, .. }) = &self.events else { return self.categories() };
+        let mut sums = Sums::new(sites);
         let mut stacks = BTreeMap::new();
         let (mut n, mut before) = (0_u64, 0_i64);
-        for held in self.walk.held() {
+        for held in walk.held() {
             sums.add(held.stack, held.requested);
             *stacks.entry(held.stack).or_insert(0_i64) += held.requested;
             n += 1;
@@ -196,15 +222,18 @@ impl Explorer {
     /// What some events did, by call site. `from` and `to` are states: the events between them count.
     #[must_use]
     pub fn change(&self, snapshot: &Snapshot, from: usize, to: usize) -> Section {
-        let trace = snapshot.trace(self.device);
+        let Some(Events { device, births, sites, .. }) = &self.events else {
+            return self.change_of_categories(from, to);
+        };
+        let trace = snapshot.trace(*device);
         let to = to.clamp(from, trace.len());
         let mut by_site: BTreeMap<usize, ChangeRow> = BTreeMap::new();
         let mut actions: BTreeMap<Action, u64> = BTreeMap::new();
-        let none = self.sites.site(0);
+        let none = sites.site(0);
         for (at, event) in trace.iter().enumerate().take(to).skip(from) {
             *actions.entry(event.action).or_default() += 1;
-            let birth = self.births.of_free(at).and_then(|birth| trace.get(birth));
-            let site = |of: &Event| self.sites.site(of.stack);
+            let birth = births.of_free(at).and_then(|birth| trace.get(birth));
+            let site = |of: &Event| sites.site(of.stack);
             let of = match event.action {
                 Action::Alloc => site(event),
                 Action::FreeCompleted => birth.map_or(none, site),
@@ -217,12 +246,12 @@ impl Explorer {
                 row.allocations += 1;
             } else {
                 row.freed = row.freed.saturating_add(event.size);
-                let is_own = self.births.of_free(at).is_some_and(|birth| birth >= from);
+                let is_own = births.of_free(at).is_some_and(|birth| birth >= from);
                 row.kept = row.kept.saturating_sub(if is_own { event.size } else { 0 });
             }
         }
         let row = |(site, row): (usize, ChangeRow)| ChangeRow {
-            site: self.sites.name(site).to_owned(),
+            site: sites.name(site).to_owned(),
             ..row
         };
         let mut rows: Vec<ChangeRow> = by_site.into_iter().map(row).collect();
@@ -250,6 +279,57 @@ impl Explorer {
             .collect();
         section.intro.push(format!("Events by kind: {}.", said.join(", ")));
         section.tables.push(Table::of("changes", "Events by call site", &rows));
+        section
+    }
+
+    /// Bytes by category at the state that was asked for last.
+    fn categories(&self) -> Section {
+        let mut section = Section::new("moment", "In use at the cursor");
+        section.intro.push(format!(
+            "Before row {}{}: {}.",
+            count(self.at as u64),
+            self.since(self.at),
+            size(self.chart.level(self.at).0)
+        ));
+        let rows: Vec<CategoryRow> = self.by_category(self.chart.stack(self.at));
+        section.tables.push(Table::of("alive", "In use by category", &rows));
+        section
+    }
+
+    fn by_category(&self, stack: Stack) -> Vec<CategoryRow> {
+        let layers = self.chart.layers().iter().zip(stack).filter(|(_, bytes)| *bytes != 0);
+        layers.map(|(of, bytes)| CategoryRow { category: of.label.clone(), bytes }).collect()
+    }
+
+    /// When a state begins, where the file has times.
+    fn since(&self, at: usize) -> String {
+        if !self.chart.has_times() {
+            return String::new();
+        }
+        format!(" (+{})", time((self.chart.place(at, By::Time) as i64).saturating_mul(1000)))
+    }
+
+    /// What became more and less between two states, by category.
+    fn change_of_categories(&self, from: usize, to: usize) -> Section {
+        let chart = &self.chart;
+        let to = to.clamp(from, chart.len().saturating_sub(1));
+        let highest = chart.highest(from..to + 1);
+        let mut section = Section::new("range", "The selected rows");
+        section.intro.push(format!(
+            "Rows {} to {}: from {} to {}; the most is {}, before row {}.",
+            count(from as u64),
+            count(to.saturating_sub(1).max(from) as u64),
+            size(chart.level(from).0),
+            size(chart.level(to).0),
+            size(chart.level(highest).0),
+            count(highest as u64)
+        ));
+        let table = |id, title, at: usize| Table::of(id, title, &self.by_category(chart.stack(at)));
+        section.tables = vec![
+            table("range-start", "Before the first of them", from),
+            table("range-most", "At the most", highest),
+            table("range-end", "After the last of them", to),
+        ];
         section
     }
 }
@@ -299,14 +379,14 @@ mod tests {
         assert_eq!(table(&moment, "bytes"), ["3000", "1000", "900"]);
         assert_eq!(moment.drawings.len(), 1, "a flame graph");
         let held: Vec<String> =
-            explorer.walk().held().map(|held| explorer.describe(held)).collect();
+            explorer.walk().expect("blocks").held().map(|held| explorer.describe(held)).collect();
         assert_eq!(held[1], "900 B requested, 1.00 KiB taken, allocated by event 0 at a.py:1:f");
         assert_eq!(
             held[2],
             "2.93 KiB requested, at least 3.00 KiB taken, allocated by event 1 at b.py:2:g"
         );
         explorer.go(&snapshot, 0);
-        assert_eq!(explorer.walk().held().count(), 1, "and back");
+        assert_eq!(explorer.walk().expect("blocks").held().count(), 1, "and back");
         explorer.go(&snapshot, 4);
         assert_eq!(table(&explorer.moment(&snapshot), "bytes"), ["1000", "900"]);
     }

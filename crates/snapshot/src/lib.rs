@@ -29,6 +29,7 @@ mod site;
 mod spelling;
 mod stacks;
 mod state;
+mod timeline;
 mod totals;
 mod walk;
 
@@ -39,6 +40,7 @@ pub use reader::{NotASnapshot, Reader};
 pub use report::{DeviceReport, FormatFacts, SnapshotReport};
 pub use stacks::{Frame, StackId, Stacks};
 pub use state::{AllocatorState, state_before, states_before};
+pub use timeline::{CategoryRow, MemoryTimeline, NotATimeline, TimelineReader, TimelineReport};
 pub use walk::{Held, Range, Walk};
 
 /// Computes the figures of a snapshot and what follows from them.

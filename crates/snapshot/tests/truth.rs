@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
 use serde_json::Value;
-use snapshot::{By, Chart, Reader, Snapshot, Walk, analyze, state_before};
+use snapshot::{By, Chart, Reader, Snapshot, TimelineReader, Walk, analyze, state_before};
 
 fn read(file: &[u8], size: usize) -> Snapshot {
     let mut reader = Reader::new();
@@ -109,6 +109,28 @@ fn states_equal_those_of_the_reference() {
         }
     }
     assert!(n >= 12, "{n} states");
+}
+
+/// The peaks and ends are plain sums of the rows, computed by another program.
+#[test]
+fn memory_timelines_add_up() {
+    let Some(shared) = testkit::shared("corpus/inputs/memory-timeline") else { return };
+    for (name, rows, peak, end) in [
+        ("conv_train.memory_timeline.json.gz", 674, 1_541_200, 96_420),
+        ("conv_train.memory_timeline.raw.json.gz", 902, 1_541_200, 96_420),
+        ("hta_memory_timeline.raw.json.gz", 16_845, 3_082_832_104, 332_060_904),
+    ] {
+        let mut reader = TimelineReader::new();
+        for piece in std::fs::read(shared.join(name)).unwrap().chunks(1000) {
+            reader.push(piece);
+        }
+        let report = reader.finish().unwrap().report();
+        assert_eq!((report.rows, report.peak_bytes, report.end_bytes), (rows, peak, end), "{name}");
+        let sum = |rows: &[snapshot::CategoryRow]| rows.iter().map(|row| row.bytes).sum::<i64>();
+        assert_eq!(sum(&report.peak_by_category), peak, "{name}");
+        assert_eq!(sum(&report.end_by_category), end, "{name}");
+        assert_eq!((report.damaged_rows, report.is_cut), (0, false), "{name}");
+    }
 }
 
 /// Whatever is asked in whatever order, blocks, ranges and layers of a moment add up to the levels that the replay found.

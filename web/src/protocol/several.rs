@@ -40,8 +40,10 @@ pub enum Aside {
     },
     /// A list of captures: `execution_details.json`.
     Captures(Vec<CaptureFacts>),
-    /// A memory snapshot: the chapters of its report.
+    /// A memory snapshot or a memory timeline: the chapters of its report.
     Snapshot {
+        /// Bytes by category over time: without blocks and segments.
+        is_timeline: bool,
         /// Reserved and allocated bytes of all devices, in words.
         summary: String,
         /// The chapters, the findings' first.

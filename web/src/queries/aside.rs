@@ -29,6 +29,7 @@ pub fn title(aside: &Aside) -> (&'static str, String) {
         Aside::Captures(listed) => {
             ("List of captures", units::plural(listed.len() as u64, "capture", "captures"))
         }
+        Aside::Snapshot { is_timeline: true, summary, .. } => ("Memory timeline", summary.clone()),
         Aside::Snapshot { summary, .. } => ("Memory snapshot", summary.clone()),
     }
 }

@@ -155,8 +155,8 @@ pub fn FileView(props: &Props) -> Html {
     if let Some(described) = &props.aside {
         return aside::view(described);
     }
-    if let Some(Aside::Snapshot { chapters, charts, .. }) = file.aside.as_deref() {
-        return snapshot::view(props, chapters, charts);
+    if let Some(Aside::Snapshot { is_timeline, chapters, charts, .. }) = file.aside.as_deref() {
+        return snapshot::view(props, chapters, charts, *is_timeline);
     }
     let retry = {
         let tasks = tasks.clone();

@@ -35,7 +35,7 @@ const OF_BLOCKS: &[(&str, &str, Key)] = &[
 /// Findings above the pictures.
 const FIRST_CARDS: usize = 2;
 
-pub fn view(props: &Props, chapters: &[Chapter], charts: &[Charted]) -> Html {
+pub fn view(props: &Props, chapters: &[Chapter], charts: &[Charted], is_timeline: bool) -> Html {
     let first = chapters.first().map_or(&[][..], |chapter| &chapter.intro);
     let finding = first.first().map_or("", String::as_str);
     let cards: Vec<_> = chapters.iter().flat_map(|chapter| &chapter.findings).collect();
@@ -47,7 +47,7 @@ pub fn view(props: &Props, chapters: &[Chapter], charts: &[Charted]) -> Html {
             { heading("Memory", finding) }
             { for first.iter().skip(1).map(sentence) }
             { for cards.iter().map(card) }
-            { pictures(props, charts) }
+            { pictures(props, charts, is_timeline) }
             { for more.iter().map(card) }
             <Later>{ for chapters.iter().skip(1).map(chapter) }</Later>
         </article>
@@ -72,7 +72,7 @@ fn chapter(props: &Props, chapter: &Chapter) -> Html {
 }
 
 /// What a person looks at: memory over the events, the blocks at the cursor, and the figures of both.
-fn pictures(props: &Props, charts: &[Charted]) -> Html {
+fn pictures(props: &Props, charts: &[Charted], is_timeline: bool) -> Html {
     let looked = props.file.looked.as_deref();
     let chosen = looked.map_or(0, |looked| looked.device as usize);
     let Some(legend) = charts.get(chosen).map(|of| &of.legend) else { return html! {} };
@@ -91,9 +91,10 @@ fn pictures(props: &Props, charts: &[Charted]) -> Html {
     };
     html! {
         <section class="looking" data-testid="looking">
-            <h2>{ "Memory over the recorded events, by call site" }</h2>
+            <h2>{ if is_timeline { "Memory over time, by category" } else { "Memory over the recorded events, by call site" } }</h2>
             <p class="hint">
-                { "Drag to select events, click to move the cursor. Ctrl and the wheel zoom. The line is reserved memory." }
+                { "Drag to select a range, click to move the cursor. Ctrl and the wheel zoom." }
+                { if is_timeline { "" } else { " The line is reserved memory." } }
             </p>
             if charts.len() > 1 {
                 <label class="step-picker">
@@ -107,8 +108,10 @@ fn pictures(props: &Props, charts: &[Charted]) -> Html {
             <ul class="legend">
                 { for legend.iter().map(|(category, label)| html! { <li>{ swatch(category) }<span>{ label }</span></li> }) }
             </ul>
-            <h2>{ "Reserved memory and its blocks at the cursor" }</h2>
-            { surface(Surface::Blocks, "Blocks at the cursor. Arrow keys move the cursor.", OF_BLOCKS) }
+            if !is_timeline {
+                <h2>{ "Reserved memory and its blocks at the cursor" }</h2>
+                { surface(Surface::Blocks, "Blocks at the cursor. Arrow keys move the cursor.", OF_BLOCKS) }
+            }
             if let Some(looked) = looked {
                 { for looked.chapters.iter().map(|of| chapter(props, of)) }
             }

@@ -1,6 +1,6 @@
 //! The reserved memory at the cursor: ranges in rows, the blocks in them, and what is free.
 
-use kinetoscope::memory::{Explorer, Held, Range};
+use kinetoscope::memory::{Explorer, Held, Range, Walk};
 use kinetoscope::report::units;
 use kinetoscope::scene::{Anchor, Ink, Tone, shortened};
 
@@ -112,8 +112,9 @@ impl Look {
         };
         let mut ink = vec![ground];
         let Some(explorer) = &self.chosen else { return ink };
+        let Some(walk) = explorer.walk() else { return ink };
         if self.rows.bytes == 0.0 {
-            self.rows = Rows::of(explorer.walk().ranges().collect(), &place, self.enlarged);
+            self.rows = Rows::of(walk.ranges().collect(), &place, self.enlarged);
         }
         let room = (self.rows.height - place.height).max(0.0);
         self.top = self.top.min(room);
@@ -124,7 +125,7 @@ impl Look {
             ink.push(Ink::Text { x: 2.0, y, anchor: Anchor::Start, text, tone: Tone::Muted });
         }
         for piece in self.rows.pieces.iter().filter(|piece| is_shown(piece.y)) {
-            self.piece(&mut ink, explorer, piece);
+            self.piece(&mut ink, (explorer, walk), piece);
         }
         if self.rows.pieces.is_empty() {
             let text = "Nothing is reserved at this moment.".to_owned();
@@ -138,17 +139,16 @@ impl Look {
             ink.push(Ink::Box { x, y, width: 4.0, height, tone: Tone::Muted });
         }
         if let Some((x, y)) = place.pointer {
-            hint(&mut ink, &place, &self.below(explorer, x, y + self.top));
+            hint(&mut ink, &place, &self.below((explorer, walk), x, y + self.top));
         }
         ink
     }
 
-    fn piece(&self, ink: &mut Vec<Ink>, explorer: &Explorer, piece: &Piece) {
+    fn piece(&self, ink: &mut Vec<Ink>, (explorer, walk): (&Explorer, &Walk), piece: &Piece) {
         let rows = &self.rows;
         let y = piece.y - self.top;
         let width = rows.px(piece.high - piece.low);
         ink.push(Ink::Box { x: piece.x, y, width, height: BAR, tone: Tone::Grid });
-        let walk = explorer.walk();
         let first = walk.held_at(piece.low).filter(|held| held.address < piece.low);
         // What is drawn as one: from, to, colour.
         let mut open: Option<(f32, f32, Tone)> = None;
@@ -174,9 +174,8 @@ impl Look {
     }
 
     /// What lies below the pointer.
-    fn below(&self, explorer: &Explorer, x: f32, y: f32) -> Vec<String> {
+    fn below(&self, (explorer, walk): (&Explorer, &Walk), x: f32, y: f32) -> Vec<String> {
         let Some((range, address)) = self.rows.address(x, y) else { return Vec::new() };
-        let walk = explorer.walk();
         let mut lines = match walk.held_at(address) {
             Some(held) => vec![explorer.describe(held)],
             None => vec![free(walk.held_in(range.low, range.high), range, address)],

@@ -61,7 +61,9 @@ impl Look {
                 [(x as f32, y), ((x + 1) as f32, y)]
             })
             .collect();
-        ink.push(Ink::Line { points: reserved, tone: Tone::Strong });
+        if columns.iter().any(|column| column.reserved > 0) {
+            ink.push(Ink::Line { points: reserved, tone: Tone::Strong });
+        }
         self.overlay(&mut ink, &place, &scale);
         self.hover(&mut ink, &place, &columns);
         self.columns = Some((wanted, columns));
@@ -129,7 +131,10 @@ impl Look {
         };
         let mut lines = vec![
             format!("Before event {}{when}", units::count(column.at as u64)),
-            format!("{} requested, {} reserved", size(requested), size(column.reserved)),
+            match column.reserved {
+                0 => size(requested),
+                reserved => format!("{} requested, {} reserved", size(requested), size(reserved)),
+            },
         ];
         let mut largest: Vec<(i64, &str)> = column
             .layers

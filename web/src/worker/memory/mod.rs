@@ -5,9 +5,9 @@ mod blocks;
 mod chart;
 mod hint;
 
-use kinetoscope::Snapshot;
 use kinetoscope::memory::{By, Column, Explorer};
 use kinetoscope::scene::{Ink, Input, Key, Pointer, Window};
+use kinetoscope::{MemoryTimeline, Snapshot};
 
 use crate::protocol::{Chapter, Looked, Surface};
 
@@ -90,21 +90,35 @@ impl Look {
         look
     }
 
+    /// Looks at a memory timeline.
+    pub(super) fn of_timeline(timeline: &MemoryTimeline) -> Self {
+        let nothing = Snapshot::default();
+        let mut look = Self::new(&nothing, Vec::new(), 0);
+        look.look_at(&nothing, Explorer::of_timeline(timeline));
+        look
+    }
+
     fn choose(&mut self, snapshot: &Snapshot, device: usize) {
         // (The last one goes first: each takes memory.)
         (self.chosen, self.device) = (None, device);
-        self.chosen = self.devices.get(device).and_then(|device| Explorer::new(snapshot, *device));
-        let Some(explorer) = &self.chosen else { return };
+        let explorer = self.devices.get(device).and_then(|of| Explorer::new(snapshot, *of));
+        if let Some(explorer) = explorer {
+            self.look_at(snapshot, explorer);
+        }
+    }
+
+    fn look_at(&mut self, snapshot: &Snapshot, explorer: Explorer) {
         let marks = explorer.chart().marks();
         let at = marks.iter().rev().find(|mark| mark.is_oom).or_else(|| marks.first());
         self.cursor = at.map_or(0, |mark| mark.at);
         (self.range, self.by) = (None, By::Event);
-        self.refresh(snapshot);
+        self.chosen = Some(explorer);
+        self.refresh();
         self.moved(snapshot);
     }
 
     /// Another axis, or another device: all of it.
-    fn refresh(&mut self, _: &Snapshot) {
+    fn refresh(&mut self) {
         let end = self.chosen.as_ref().map_or(1.0, |explorer| explorer.chart().end(self.by));
         self.window = Window::of(0.0, end);
         self.columns = None;
@@ -212,7 +226,7 @@ impl Look {
             Key::Axis => {
                 let has_times = self.chosen.as_ref().is_some_and(|of| of.chart().has_times());
                 self.by = if has_times && self.by == By::Event { By::Time } else { By::Event };
-                self.refresh(snapshot);
+                self.refresh();
             }
             Key::Clear => {
                 self.range = None;

@@ -3,7 +3,10 @@
 use kinetoscope::memory::Chart;
 use kinetoscope::report::units;
 use kinetoscope::scene::Ink;
-use kinetoscope::{NotASnapshot, Snapshot, SnapshotReader, analyze_snapshot};
+use kinetoscope::{
+    FileKind, MemoryTimeline, NotASnapshot, Snapshot, SnapshotReader, TimelineReader,
+    analyze_snapshot,
+};
 
 use super::super::memory::Look;
 use super::{Files, Port, Session, Source, read_all};
@@ -30,13 +33,23 @@ impl Session for SnapshotSession {
             Request::Open { job, .. } => {
                 let Some(source) = files.source(job) else { return };
                 match read(job, source, port) {
+                    Err(Unread::Timeline) => match read_timeline(job, source, port) {
+                        Ok(timeline) => {
+                            port.send(Response::Aside { job, aside: aside_of(&timeline) });
+                            let look = Look::of_timeline(&timeline);
+                            self.0 = Some(Open { job, snapshot: Snapshot::default(), look });
+                        }
+                        Err(failure) => port.send(Response::Failed { job, failure }),
+                    },
                     Ok(snapshot) => {
                         let (aside, devices, first) = aside(&snapshot);
                         port.send(Response::Aside { job, aside });
                         let look = Look::new(&snapshot, devices, first);
                         self.0 = Some(Open { job, snapshot, look });
                     }
-                    Err(failure) => port.send(Response::Failed { job, failure }),
+                    Err(Unread::Failed(failure)) => {
+                        port.send(Response::Failed { job, failure: *failure });
+                    }
                 }
             }
             Request::Look { surface, input, .. } => {
@@ -57,15 +70,68 @@ impl Session for SnapshotSession {
     }
 }
 
-fn read(job: JobId, source: &mut dyn Source, port: &mut dyn Port) -> Result<Snapshot, Failure> {
+/// Why there is no snapshot.
+enum Unread {
+    /// The file is a memory timeline.
+    Timeline,
+    /// It cannot be read.
+    Failed(Box<Failure>),
+}
+
+fn read(job: JobId, source: &mut dyn Source, port: &mut dyn Port) -> Result<Snapshot, Unread> {
     let mut reader = SnapshotReader::new();
+    let mut other = None;
+    let read = read_all(source, |bytes, done, total| {
+        reader.push(bytes).map_err(|error| {
+            other = error.kind;
+            refused(&error)
+        })?;
+        let progress = Progress { stage: Stage::Reading, done, total, n_events: 0 };
+        port.send(Response::Progress { job, progress });
+        Ok(())
+    });
+    let snapshot = read.and_then(|()| {
+        reader.finish().map_err(|error| {
+            other = error.kind;
+            refused(&error)
+        })
+    });
+    snapshot.map_err(|failure| match other {
+        Some(FileKind::MemoryTimeline) => Unread::Timeline,
+        _ => Unread::Failed(Box::new(failure)),
+    })
+}
+
+fn read_timeline(
+    job: JobId,
+    source: &mut dyn Source,
+    port: &mut dyn Port,
+) -> Result<MemoryTimeline, Failure> {
+    let mut reader = TimelineReader::new();
     read_all(source, |bytes, done, total| {
-        reader.push(bytes).map_err(|error| refused(&error))?;
+        reader.push(bytes);
         let progress = Progress { stage: Stage::Reading, done, total, n_events: 0 };
         port.send(Response::Progress { job, progress });
         Ok(())
     })?;
-    reader.finish().map_err(|error| refused(&error))
+    reader.finish().map_err(|error| Failure {
+        title: "This memory timeline cannot be read".into(),
+        what: format!("It is {error}."),
+        place: None,
+        advice: "Write it again with export_memory_timeline, or record a memory snapshot.".into(),
+        excerpt: None,
+    })
+}
+
+fn aside_of(timeline: &MemoryTimeline) -> Aside {
+    let report = timeline.report();
+    let chart = timeline.chart();
+    Aside::Snapshot {
+        is_timeline: true,
+        summary: format!("peak {}", units::bytes(report.peak_bytes.max(0) as u64)),
+        chapters: report.sections().into_iter().map(Chapter::drawn).collect(),
+        charts: vec![charted(&chart, 0)],
+    }
 }
 
 fn refused(error: &NotASnapshot) -> Failure {
@@ -108,7 +174,7 @@ fn aside(snapshot: &Snapshot) -> (Aside, Vec<i64>, usize) {
         }
         chapters.push(Chapter::drawn(section));
     }
-    (Aside::Snapshot { summary, chapters, charts }, known, first.2)
+    (Aside::Snapshot { is_timeline: false, summary, chapters, charts }, known, first.2)
 }
 
 fn charted(chart: &Chart, device: i64) -> Charted {
