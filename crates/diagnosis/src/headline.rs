@@ -16,8 +16,10 @@ const LEAST_PCT: f64 = 10.0;
 /// Beside compute a part is worth a word from this share on.
 const SECOND_PCT: f64 = 3.0;
 
-/// A kind of work is named from this share of the GPU's time on, in percent.
+/// A kind of work is named from this share of the GPU's time on, in percent, and a kernel from this share of its kind on.
 const LEAST_WORK_PCT: f64 = 25.0;
+/// More than this is all, as far as one decimal tells.
+const ALL_PCT: f64 = 99.95;
 
 /// Characters of a kernel's name.
 const NAME: usize = 60;
@@ -119,13 +121,14 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
         return String::new();
     };
     let longest = rows().find(|row| row.category == category);
-    let kernel = longest.map_or_else(String::new, |row| {
-        format!(
-            ", {} of it in {}",
-            percent(100.0 * row.gpu_share_pct / share),
-            short_name(&row.kernel_name, NAME)
-        )
-    });
+    let of_it = longest.map(|row| (100.0 * row.gpu_share_pct / share, &row.kernel_name));
+    let kernel = match of_it.filter(|(part, _)| *part >= LEAST_WORK_PCT) {
+        None => String::new(),
+        Some((part, name)) => {
+            let part = if part > ALL_PCT { "all".to_owned() } else { percent(part) };
+            format!(", {part} of it in {}", short_name(name, NAME))
+        }
+    };
     format!(" {} takes {} of the GPU's time{kernel}.", category.title(), percent(share))
 }
 
