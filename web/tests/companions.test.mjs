@@ -276,7 +276,7 @@ describe("two runs", { skip: shared() === undefined }, () => {
     await settled(page);
     await compared(page, A, "again.json.gz");
     assert.match(await id(page, "guard-banner").textContent(), /^Conditionally comparable: .*benchmark configuration/);
-    for (const row of await rows(page, "compare-kernels")) assert.deepEqual([row.presence, row.delta_ns], ["matched", "0"]);
+    for (const row of await rows(page, "compare-kernels")) assert.deepEqual([row.presence, row.delta_ns], ["matched", "0"], JSON.stringify(row));
 
     await card(page, "again.json.gz").getByTestId("remove").click();
     await id(page, "compare-alone").waitFor(PATIENCE);

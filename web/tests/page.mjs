@@ -23,14 +23,16 @@ export async function rows(page, name, { merged = false } = {}) {
   if (name === "kernel-table" && await id(page, "kernel-scope").count() > 0) {
     await id(page, merged ? "kernels-merged" : "kernels-by-stage").click();
   }
+  // By name and not by place: tables above may still come in, and move the button away from the pointer.
+  const press = (button) => id(page, button).dispatchEvent("click");
   // The buttons of a single row are in a menu; without rows there is nothing to copy.
   if (await id(page, `copy-tsv-${name}`).count() === 0) {
     if (await id(page, `copy-${name}`).count() === 0) return [];
-    await id(page, `copy-${name}`).click();
+    await press(`copy-${name}`);
   }
   const read = () => page.evaluate(() => navigator.clipboard.readText());
   await page.evaluate(() => navigator.clipboard.writeText("nothing yet"));
-  await id(page, `copy-tsv-${name}`).click();
+  await press(`copy-tsv-${name}`);
   while (await read() === "nothing yet") await page.waitForTimeout(20);
   const text = await read();
   if (await id(page, `copy-${name}`).count() > 0) await page.keyboard.press("Escape");
