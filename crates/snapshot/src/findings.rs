@@ -48,10 +48,26 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
         fragmentation(device, figures, is_expandable, &mut findings);
         cached(device, figures, &mut findings);
         rounding(device, figures, &mut findings);
+        if let Some(what_if) = report.what_if.get(device) {
+            findings.extend(crate::whatif::advice(device, what_if, is_windows(snapshot)));
+        }
     }
     // A failed allocation is why the snapshot was written: the state at its end is that after unwinding.
     findings.sort_by_key(|finding| finding.rule != "out-of-memory");
     findings
+}
+
+/// Whether a stack has a path with a drive letter. (The file records no platform.)
+fn is_windows(snapshot: &Snapshot) -> bool {
+    let blocks = snapshot.blocks.iter().map(|block| block.stack);
+    let events = snapshot.traces.iter().flatten().map(|event| event.stack);
+    let mut stacks: Vec<_> = blocks.chain(events).collect();
+    stacks.sort_unstable();
+    stacks.dedup();
+    stacks.iter().flat_map(|stack| snapshot.stacks.frames(*stack)).any(|frame| {
+        let path = snapshot.stacks.text(frame.filename).as_bytes();
+        matches!(path, [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic())
+    })
 }
 
 fn finding(rule: &'static str, confidence: Confidence, observation: String) -> Finding {

@@ -32,6 +32,7 @@ mod state;
 mod timeline;
 mod totals;
 mod walk;
+mod whatif;
 
 pub use chart::{By, Chart, Column, Layer, Mark, Stack};
 pub use explore::Explorer;

@@ -14,6 +14,7 @@ use crate::replay::{Levels, Replay, replay};
 use crate::site::{ByPhase, SiteRow, Sites, Sums};
 use crate::state::{AllocatorState, states_before};
 use crate::totals::{FreeBytes, Totals, free_bytes, grouped, ratio, rounded, totals};
+use crate::whatif::{WhatIf, what_if};
 
 /// Rows of a list of sites.
 const MOST_SITES: usize = 20;
@@ -29,6 +30,8 @@ pub struct SnapshotReport {
     pub format: FormatFacts,
     /// What was read and what was not.
     pub reading: Reading,
+    /// What other settings of the allocator would have reserved, by device with events.
+    pub(crate) what_if: BTreeMap<String, WhatIf>,
     /// What follows.
     pub findings: Vec<report::Finding>,
 }
@@ -146,12 +149,17 @@ pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
     devices.extend(traced.filter_map(|(device, _)| i64::try_from(device).ok()));
     devices.sort_unstable();
     devices.dedup();
-    let devices: BTreeMap<String, DeviceReport> = devices
+    let devices: BTreeMap<i64, DeviceReport> = devices
         .into_iter()
-        .map(|device| (device.to_string(), device_report(snapshot, device, &sites)))
+        .map(|device| (device, device_report(snapshot, device, &sites)))
         .collect();
+    let what_if = devices.iter().filter_map(|(device, figures)| {
+        let replay = &figures.timeline.as_ref()?.replay;
+        Some((device.to_string(), what_if(snapshot, *device, replay)))
+    });
     SnapshotReport {
-        devices,
+        what_if: what_if.collect(),
+        devices: devices.into_iter().map(|(device, it)| (device.to_string(), it)).collect(),
         format: format_facts(snapshot),
         reading: snapshot.reading.clone(),
         findings: Vec::new(),

@@ -113,7 +113,7 @@ impl SnapshotReport {
     /// The report in chapters.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
-        let Self { devices, format: _, reading, findings } = self;
+        let Self { devices, format: _, reading, what_if, findings } = self;
         let mut summary = Section::new("memory", "Memory");
         summary.intro = devices.iter().map(|(device, figures)| headline(device, figures)).collect();
         if devices.is_empty() {
@@ -126,6 +126,9 @@ impl SnapshotReport {
             sections.push(totals_section(device, figures));
             if let Some(timeline) = &figures.timeline {
                 sections.push(timeline_section(device, figures, timeline, reading.is_partial()));
+            }
+            if let Some(what_if) = what_if.get(device) {
+                sections.push(what_if.section(device));
             }
         }
         sections

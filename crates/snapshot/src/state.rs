@@ -124,6 +124,13 @@ impl Ranges {
         }
     }
 
+    /// The tag of the range that contains an address.
+    pub(crate) fn tag_of(&self, address: u64) -> Option<Tag> {
+        self.before(address.saturating_add(1))
+            .filter(|range| range.1 > address)
+            .map(|range| range.2)
+    }
+
     /// The tag of a range that touches this one.
     fn tag_near(&self, low: u64, high: u64) -> Option<Tag> {
         let before = self.before(low).filter(|range| range.1 == low);

@@ -1,0 +1,346 @@
+//! What other settings of the allocator would have reserved.
+//!
+//! A model of the allocator ([`pools`]) replays the recorded allocations. It is checked first: under the recorded settings it must
+//! place every block at its recorded address, ask the driver for the recorded sizes and reach the recorded peak. If it does not, no
+//! figure is given, only the first event that differs.
+
+mod advice;
+mod pools;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::{Action, Event, Segment, Snapshot};
+use crate::replay::Replay;
+use crate::state::{Ranges, end, rounded};
+use pools::{Pool, Pools};
+
+pub(crate) use advice::advice;
+
+const MIB: i64 = 1 << 20;
+/// Where segments that were not recorded are placed: above every address of a device.
+const ELSEWHERE: u64 = 1 << 60;
+/// Address space between expandable segments that were not recorded.
+const APART: u64 = 1 << 50;
+
+/// The settings that the model knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    is_expandable: bool,
+    /// Bytes; `i64::MAX` without a limit.
+    max_split_size: i64,
+    /// 0: sizes are rounded to 512 bytes only.
+    roundup_power2_divisions: i64,
+}
+
+/// What other settings would have reserved on one device, in bytes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct WhatIf {
+    /// Whether the model reproduces the recorded run.
+    pub(crate) reproduced: bool,
+    /// Why no figure is given.
+    pub(crate) withheld: Option<String>,
+    /// The first event that differs from the model.
+    pub(crate) first_difference: Option<usize>,
+    /// The recorded peak of reserved memory.
+    pub(crate) recorded_peak_reserved: i64,
+    /// Reserved before the first event: it stays as it is under every setting.
+    pub(crate) start_reserved: i64,
+    /// Allocations that failed in the recorded run: they are not repeated.
+    pub(crate) ooms: u64,
+    /// Whether the settings are recorded; else the defaults were assumed.
+    pub(crate) settings_recorded: bool,
+    pub(crate) runs: Vec<Run>,
+}
+
+/// The peak under one setting.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Run {
+    /// As in `PYTORCH_CUDA_ALLOC_CONF`.
+    pub(crate) setting: String,
+    /// Bytes.
+    pub(crate) peak_reserved: i64,
+    /// The recorded peak less this one, in bytes.
+    pub(crate) saved: i64,
+}
+
+/// Why the model does not apply, and the event that shows it.
+type Refusal = (String, Option<usize>);
+
+/// What stands before the first event.
+struct Start {
+    ranges: Ranges,
+    /// Blocks in use by address, at least so many bytes, and whether that is exact.
+    live: BTreeMap<u64, (i64, bool)>,
+}
+
+/// Computes the peaks of a device.
+pub(crate) fn what_if(snapshot: &Snapshot, device: i64, replay: &Replay) -> WhatIf {
+    let trace = snapshot.trace(device);
+    let mut answer = WhatIf {
+        reproduced: false,
+        withheld: None,
+        first_difference: None,
+        recorded_peak_reserved: replay.peak_reserved,
+        start_reserved: replay.start_reserved,
+        ooms: trace.iter().filter(|event| event.action == Action::Oom).count() as u64,
+        settings_recorded: false,
+        runs: Vec::new(),
+    };
+    match runs(snapshot, device, replay, &mut answer.settings_recorded) {
+        Ok(runs) => {
+            answer.reproduced = true;
+            answer.runs = runs;
+        }
+        Err((why, event)) => {
+            answer.withheld = Some(why);
+            answer.first_difference = event;
+        }
+    }
+    answer
+}
+
+fn runs(
+    snapshot: &Snapshot,
+    device: i64,
+    replay: &Replay,
+    is_recorded: &mut bool,
+) -> Result<Vec<Run>, Refusal> {
+    let refuse = |why: &str| Err((why.to_owned(), None));
+    if snapshot.reading.is_partial() {
+        return refuse("a part of the file is missing or damaged");
+    }
+    if !replay.timeline_usable {
+        return refuse("the file records no timeline");
+    }
+    if !replay.trace_matches_snapshot {
+        return refuse("the events contradict the segments");
+    }
+    let segments: Vec<&Segment> = snapshot.segments.iter().filter(|s| s.device == device).collect();
+    if segments.iter().any(|segment| segment.pool != (0, 0)) {
+        return refuse("there are private pools, and events do not record their pool");
+    }
+    let recorded = settings(snapshot.settings.as_deref(), is_recorded)?;
+    let trace = snapshot.trace(device);
+    let start = start(snapshot, device, &segments, trace);
+    let peak = check(trace, &start, recorded)?;
+    if peak != replay.peak_reserved {
+        let why = format!("the model reserves {peak} bytes, the run {}", replay.peak_reserved);
+        return Err((why, None));
+    }
+    let mut runs = Vec::new();
+    for (setting, settings) in alternatives(recorded, start.ranges.ranges.is_empty()) {
+        let Some(peak) = peak_under(trace, &start, settings) else { continue };
+        runs.push(Run { setting, peak_reserved: peak, saved: replay.peak_reserved - peak });
+    }
+    Ok(runs)
+}
+
+/// The recorded settings.
+fn settings(text: Option<&str>, is_recorded: &mut bool) -> Result<Settings, Refusal> {
+    let json: serde_json::Value =
+        text.and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
+    *is_recorded = json.get("max_split_size").is_some();
+    let gc = json.get("garbage_collection_threshold").and_then(serde_json::Value::as_f64);
+    if gc.is_some_and(|threshold| threshold > 0.0) {
+        return Err((
+            "garbage_collection_threshold is set, which the model does not have".to_owned(),
+            None,
+        ));
+    }
+    let divisions = json.get("roundup_power2_divisions").and_then(serde_json::Value::as_object);
+    if divisions.is_some_and(|all| all.values().any(|n| n.as_i64() != Some(0))) {
+        return Err((
+            "roundup_power2_divisions is set, which the model does not check".to_owned(),
+            None,
+        ));
+    }
+    let split = json.get("max_split_size").and_then(serde_json::Value::as_i64);
+    Ok(Settings {
+        is_expandable: json.get("expandable_segments").and_then(serde_json::Value::as_bool)
+            == Some(true),
+        max_split_size: split.filter(|size| *size > 0).unwrap_or(i64::MAX),
+        roundup_power2_divisions: 0,
+    })
+}
+
+/// The settings to compare with. One setting changes at a time.
+fn alternatives(recorded: Settings, starts_empty: bool) -> Vec<(String, Settings)> {
+    let mut others = Vec::new();
+    if recorded.is_expandable {
+        // Without expandable segments the allocator does not use the ones that stand already.
+        if starts_empty {
+            let other = Settings { is_expandable: false, ..recorded };
+            others.push(("expandable_segments:False".to_owned(), other));
+        }
+    } else {
+        let other = Settings { is_expandable: true, ..recorded };
+        others.push(("expandable_segments:True".to_owned(), other));
+        for mib in [64, 128, 256, 512] {
+            let other = Settings { max_split_size: mib * MIB, ..recorded };
+            others.push((format!("max_split_size_mb:{mib}"), other));
+        }
+    }
+    let other = Settings { roundup_power2_divisions: 4, ..recorded };
+    others.push(("roundup_power2_divisions:4".to_owned(), other));
+    others.retain(|(_, settings)| *settings != recorded);
+    others
+}
+
+fn start(snapshot: &Snapshot, device: i64, segments: &[&Segment], trace: &[Event]) -> Start {
+    let mut ranges = Ranges::at_end(snapshot, device);
+    let blocks = segments.iter().flat_map(|segment| snapshot.blocks_of(segment));
+    let mut live: BTreeMap<u64, (i64, bool)> = blocks
+        .filter(|block| block.is_active())
+        .map(|block| (block.address, (block.size, true)))
+        .collect();
+    for event in trace.iter().rev() {
+        match event.action {
+            Action::Alloc => {
+                live.remove(&event.address);
+            }
+            Action::FreeCompleted => {
+                live.insert(event.address, (rounded(event.size), false));
+            }
+            _ => ranges.undo(event),
+        }
+    }
+    Start { ranges, live }
+}
+
+impl Start {
+    /// The allocator before the first event.
+    fn pools(&self, settings: Settings) -> Result<Pools, Refusal> {
+        let mut pools = Pools::new(settings);
+        for (low, (high, (stream, kind, _, is_expandable))) in &self.ranges.ranges {
+            let pool: Pool = (*stream, kind == "small");
+            let size = i64::try_from(high.saturating_sub(*low)).unwrap_or(i64::MAX);
+            if *is_expandable {
+                if !pools.has_expandable(pool) {
+                    pools.add_expandable(*low, pool);
+                }
+                pools.map(*low, size, pool);
+            } else {
+                pools.add_segment(*low, size, pool);
+            }
+        }
+        let faulty = |address: &u64| {
+            (
+                format!(
+                    "the block at {address:#x}, allocated before the first event, lies in no free range"
+                ),
+                None,
+            )
+        };
+        for (address, (size, _)) in &self.live {
+            if !pools.occupy(*address, *size) {
+                return Err(faulty(address));
+            }
+        }
+        // A rest of at most 1 MiB in the large pool is not split off, so it belongs to the block before it.
+        let unsure = self.live.iter().filter(|(_, (_, is_exact))| !is_exact);
+        for (address, (size, _)) in unsure {
+            let is_large =
+                !self.ranges.tag_of(*address).is_some_and(|tag| tag.1 == "small" || tag.3);
+            let gap = pools.gap_at(end(*address, *size));
+            if is_large && 0 < gap && gap <= MIB {
+                pools.widen(*address, gap);
+            }
+        }
+        Ok(pools)
+    }
+}
+
+/// Replays the run under its own settings and compares every event; returns the peak of reserved memory.
+fn check(trace: &[Event], start: &Start, settings: Settings) -> Result<i64, Refusal> {
+    let mut pools = start.pools(settings)?;
+    let mut peak = pools.reserved;
+    let mut waiting: Vec<(u64, i64)> = Vec::new();
+    let mut releases = false;
+    for (index, event) in trace.iter().enumerate() {
+        let differs = |what: String| Err((format!("event {index}: {what}"), Some(index)));
+        let is_release = matches!(event.action, Action::SegmentFree | Action::SegmentUnmap);
+        if releases && !is_release && !pools.returnable_ranges().is_empty() {
+            return differs("only a part of the cached segments was released before it".to_owned());
+        }
+        releases = is_release;
+        match event.action {
+            Action::SegmentAlloc | Action::SegmentMap => waiting.push((event.address, event.size)),
+            Action::Alloc => {
+                let grown: i64 = waiting.iter().fold(0, |sum, (_, size)| sum.saturating_add(*size));
+                let first = waiting.first().map(|(address, _)| *address);
+                waiting.clear();
+                let placed = pools.allocate(event.size, event.stream, |_| first.ok_or(()));
+                let Ok(placed) = placed else {
+                    return differs("the model needs a new segment, the run did not".to_owned());
+                };
+                if placed.grown != grown {
+                    return differs(format!(
+                        "the model reserves {} bytes, the run {grown}",
+                        placed.grown
+                    ));
+                }
+                if placed.address != event.address {
+                    return differs(format!(
+                        "the model places the block at {:#x}, the run at {:#x}",
+                        placed.address, event.address
+                    ));
+                }
+            }
+            Action::FreeCompleted => {
+                if !pools.release_block(event.address) {
+                    return differs("the freed block is not in use in the model".to_owned());
+                }
+            }
+            _ if is_release => {
+                if !pools.return_range(event.address, event.size) {
+                    return differs("the released range is not free in the model".to_owned());
+                }
+            }
+            _ => {}
+        }
+        peak = peak.max(pools.reserved);
+    }
+    Ok(peak)
+}
+
+/// The peak of reserved memory under other settings; `None` if a free has no allocation.
+fn peak_under(trace: &[Event], start: &Start, settings: Settings) -> Option<i64> {
+    let mut pools = start.pools(settings).ok()?;
+    let mut peak = pools.reserved;
+    let mut places: BTreeMap<u64, u64> = start.live.keys().map(|at| (*at, *at)).collect();
+    let mut next = ELSEWHERE;
+    let mut releases = false;
+    for event in trace {
+        let is_release = matches!(event.action, Action::SegmentFree | Action::SegmentUnmap);
+        match event.action {
+            Action::Alloc => {
+                let placed = pools.allocate(event.size, event.stream, |_| {
+                    let address = next;
+                    next = next.saturating_add(APART);
+                    Ok::<u64, ()>(address)
+                });
+                places.insert(event.address, placed.ok()?.address);
+            }
+            Action::FreeCompleted => {
+                let address = places.remove(&event.address)?;
+                if !pools.release_block(address) {
+                    return None;
+                }
+            }
+            // A burst of releases is one `empty_cache`, or one retry.
+            _ if is_release && !releases => {
+                for (address, size) in pools.returnable_ranges() {
+                    pools.return_range(address, size);
+                }
+            }
+            _ => {}
+        }
+        releases = is_release;
+        peak = peak.max(pools.reserved);
+    }
+    Some(peak)
+}

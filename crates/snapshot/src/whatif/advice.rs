@@ -1,0 +1,140 @@
+//! Advice on the settings of the allocator, from what they would have saved.
+
+use report::{Cell, Column, Confidence, Finding, Row, Section, Table, Unit};
+
+use super::{Run, WhatIf};
+use crate::findings::{percent, size};
+use crate::sections::amount;
+
+/// Condition: least share of reserved memory that is worth a finding, in percent.
+const LEAST_GAIN: f64 = 1.0;
+
+/// One kind of setting.
+struct Lever {
+    rule: &'static str,
+    setting: &'static str,
+    /// Whether Windows has it.
+    on_windows: bool,
+    why: &'static str,
+}
+
+const LEVERS: &[Lever] = &[
+    Lever {
+        rule: "allocator-expandable-segments",
+        setting: "expandable_segments",
+        // pytorch: the setting is ignored where CUDA's virtual memory functions are not used, as on Windows.
+        on_windows: false,
+        why: "Free memory is in segments that requests do not fit into; an expandable segment grows in place.",
+    },
+    Lever {
+        rule: "allocator-max-split-size",
+        setting: "max_split_size_mb",
+        on_windows: true,
+        why: "Small requests split large free blocks, so later large requests need new segments.",
+    },
+];
+
+/// The advice of a device, the most bytes first.
+pub(crate) fn advice(device: &str, what_if: &WhatIf, is_windows: bool) -> Vec<Finding> {
+    let recorded = what_if.recorded_peak_reserved;
+    let mut found: Vec<(i64, Finding)> = Vec::new();
+    for lever in LEVERS.iter().filter(|lever| lever.on_windows || !is_windows) {
+        let is_on =
+            |run: &&Run| run.setting.starts_with(lever.setting) && !run.setting.ends_with("False");
+        let best = what_if.runs.iter().filter(is_on).min_by_key(|run| run.peak_reserved);
+        let Some(run) = best.filter(|run| percent(run.saved, recorded) >= LEAST_GAIN) else {
+            continue;
+        };
+        let observation = format!(
+            "Device {device}: under {} the recorded allocations reserve {} at most, {} less than the recorded {} ({:.1}%).",
+            run.setting,
+            size(run.peak_reserved),
+            size(run.saved),
+            size(recorded),
+            percent(run.saved, recorded)
+        );
+        let finding = Finding {
+            rule: lever.rule.into(),
+            observation,
+            hypothesis: lever.why.to_owned(),
+            action: format!("Set PYTORCH_CUDA_ALLOC_CONF={}.", run.setting),
+            validation: format!("Peak reserved memory falls by up to {}.", size(run.saved)),
+            confidence: Confidence::Medium,
+            evidence: vec![format!("what_if.{device}.runs")],
+        };
+        found.push((run.saved, finding));
+    }
+    found.sort_by_key(|(saved, _)| std::cmp::Reverse(*saved));
+    found.into_iter().map(|(_, finding)| finding).collect()
+}
+
+impl Row for Run {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "setting",
+            title: "Setting",
+            unit: Unit::Text,
+            help: "As in PYTORCH_CUDA_ALLOC_CONF; the other settings stay as recorded.",
+            cell: |row| row.setting.as_str().into(),
+        },
+        Column {
+            key: "peak_reserved",
+            title: "Peak reserved",
+            unit: Unit::Bytes,
+            help: "The most that the model reserves for the recorded allocations.",
+            cell: |row| amount(row.peak_reserved),
+        },
+        Column {
+            key: "saved",
+            title: "Change",
+            unit: Unit::Text,
+            help: "Against the recorded peak.",
+            cell: |row| Cell::Text(change(row.saved).into()),
+        },
+    ];
+}
+
+fn change(saved: i64) -> String {
+    match saved {
+        0 => "none".to_owned(),
+        1.. => format!("{} less", size(saved)),
+        _ => format!("{} more", size(saved.saturating_neg())),
+    }
+}
+
+impl WhatIf {
+    /// The figures as a chapter.
+    pub(crate) fn section(&self, device: &str) -> Section {
+        let mut section = Section::new("what-if", "");
+        section.id = format!("what-if-{device}").into();
+        section.title = format!("Device {device}: other allocator settings").into();
+        if let Some(why) = &self.withheld {
+            section.intro.push(format!("No figures, because the model does not apply: {why}."));
+            return section;
+        }
+        let settings = if self.settings_recorded {
+            "the recorded settings"
+        } else {
+            "default settings (none are recorded)"
+        };
+        section.intro.push(format!(
+            "A model of the allocator replayed the recorded allocations. Under {settings} it places every block at its recorded \
+             address and reserves {} at most, as the run did. The peaks below are estimates: the model does not know how much memory \
+             the device has, and each release in the run counts as one of the whole cache.",
+            size(self.recorded_peak_reserved)
+        ));
+        if self.start_reserved > 0 {
+            section.intro.push(format!(
+                "{} were reserved before the first event; these segments stand at the start under every setting.",
+                size(self.start_reserved)
+            ));
+        }
+        if self.ooms > 0 {
+            section.intro.push(
+                "Allocations that failed in the run are not repeated, so the peaks lack what they would have added.".to_owned(),
+            );
+        }
+        section.tables.push(Table::of("what-if", "Peak reserved by setting", &self.runs));
+        section
+    }
+}
