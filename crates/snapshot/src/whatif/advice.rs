@@ -16,6 +16,8 @@ struct Lever {
     /// Whether Windows has it.
     on_windows: bool,
     why: &'static str,
+    /// What to mind with the action.
+    caution: &'static str,
 }
 
 const LEVERS: &[Lever] = &[
@@ -25,12 +27,14 @@ const LEVERS: &[Lever] = &[
         // pytorch: the setting is ignored where CUDA's virtual memory functions are not used, as on Windows.
         on_windows: false,
         why: "Free memory is in segments that requests do not fit into; an expandable segment grows in place.",
+        caution: " and no max_split_size_mb",
     },
     Lever {
         rule: "allocator-max-split-size",
         setting: "max_split_size_mb",
         on_windows: true,
         why: "Small requests split large free blocks, so later large requests need new segments.",
+        caution: ", but not together with expandable_segments (pytorch#193400)",
     },
 ];
 
@@ -45,21 +49,33 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf, is_windows: bool) -> Vec<Fi
         let Some(run) = best.filter(|run| percent(run.saved, recorded) >= LEAST_GAIN) else {
             continue;
         };
-        let observation = format!(
-            "Device {device}: under {} the recorded allocations reserve {} at most, {} less than the recorded {} ({:.1}%).",
+        let mut observation = format!(
+            "Device {device}: under {} the recorded allocations reserve {} at most, {} less than the recorded {} ({:.1}%; an \
+             estimate of a model that reproduces the recorded run).",
             run.setting,
             size(run.peak_reserved),
             size(run.saved),
             size(recorded),
             percent(run.saved, recorded)
         );
+        if what_if.start_reserved > 0 {
+            observation.push_str(" Segments that stood before the first event were kept as they are.");
+        }
+        if what_if.ooms > 0 {
+            observation.push_str(" It leaves out the allocations that failed.");
+        }
+        let is_whole = what_if.start_reserved == 0 && what_if.ooms == 0;
         let finding = Finding {
             rule: lever.rule.into(),
             observation,
             hypothesis: lever.why.to_owned(),
-            action: format!("Set PYTORCH_CUDA_ALLOC_CONF={}.", run.setting),
-            validation: format!("Peak reserved memory falls by up to {}.", size(run.saved)),
-            confidence: Confidence::Medium,
+            action: format!("Set PYTORCH_CUDA_ALLOC_CONF={}{}.", run.setting, lever.caution),
+            validation: format!(
+                "Peak reserved memory falls from {} to about {}.",
+                size(recorded),
+                size(run.peak_reserved)
+            ),
+            confidence: if is_whole { Confidence::Medium } else { Confidence::Low },
             evidence: vec![format!("what_if.{device}.runs")],
         };
         found.push((run.saved, finding));
