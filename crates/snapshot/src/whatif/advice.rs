@@ -59,7 +59,8 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf, is_windows: bool) -> Vec<Fi
             percent(run.saved, recorded)
         );
         if what_if.start_reserved > 0 {
-            observation.push_str(" Segments that stood before the first event were kept as they are.");
+            observation
+                .push_str(" Segments that stood before the first event were kept as they are.");
         }
         if what_if.ooms > 0 {
             observation.push_str(" It leaves out the allocations that failed.");
