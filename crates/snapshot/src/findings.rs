@@ -9,6 +9,7 @@ use report::{Confidence, Finding};
 use crate::model::Snapshot;
 use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
 use crate::site::{NO_STACK, Phase};
+use crate::whatif::WhatIf;
 
 const GIB: i64 = 1 << 30;
 
@@ -45,10 +46,11 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
             }
         }
         leaking(device, figures, &mut findings);
-        fragmentation(device, figures, is_expandable, &mut findings);
+        let what_if = report.what_if.get(device);
+        fragmentation(device, figures, is_expandable, what_if, &mut findings);
         cached(device, figures, &mut findings);
         rounding(device, figures, &mut findings);
-        if let Some(what_if) = report.what_if.get(device) {
+        if let Some(what_if) = what_if {
             findings.extend(crate::whatif::advice(device, what_if, is_windows(snapshot)));
         }
     }
@@ -223,7 +225,13 @@ fn leaking(device: &str, figures: &DeviceReport, to: &mut Vec<Finding>) {
     }
 }
 
-fn fragmentation(device: &str, figures: &DeviceReport, expandable: bool, to: &mut Vec<Finding>) {
+fn fragmentation(
+    device: &str,
+    figures: &DeviceReport,
+    expandable: bool,
+    what_if: Option<&WhatIf>,
+    to: &mut Vec<Finding>,
+) {
     let (reserved, hard) = (figures.totals.reserved, figures.free.hard);
     let share = percent(hard, reserved);
     // Below 1 GiB the ratio is high on healthy runs.
@@ -240,6 +248,9 @@ fn fragmentation(device: &str, figures: &DeviceReport, expandable: bool, to: &mu
     let action = if expandable {
         "Expandable segments are already on: keep tensor shapes stable, or allocate long-lived tensors first. Do not add \
          max_split_size_mb: together they can grow reserved memory without bound (pytorch#193400)."
+    } else if what_if.is_some_and(WhatIf::rules_out_expandable) {
+        "Keep tensor shapes stable, or allocate long-lived tensors first. (A replay of this run under \
+         expandable_segments:True reserves as much.)"
     } else {
         "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or keep tensor shapes stable."
     };

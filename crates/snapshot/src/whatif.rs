@@ -7,7 +7,7 @@
 mod advice;
 mod pools;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -73,6 +73,8 @@ struct Start {
     ranges: Ranges,
     /// Blocks in use by address, at least so many bytes, and whether that is exact.
     live: BTreeMap<u64, (i64, bool)>,
+    /// Bytes that blocks of inexact size have beyond it, where a later block shows them.
+    rests: BTreeMap<u64, i64>,
 }
 
 /// Computes the peaks of a device.
@@ -209,7 +211,38 @@ fn start(snapshot: &Snapshot, device: i64, segments: &[&Segment], trace: &[Event
             _ => ranges.undo(event),
         }
     }
-    Start { ranges, live }
+    let rests = rests(&live, trace);
+    Start { ranges, live, rests }
+}
+
+/// A request gets the start of a free block: the first block that is placed behind another one shows where that one ends.
+fn rests(live: &BTreeMap<u64, (i64, bool)>, trace: &[Event]) -> BTreeMap<u64, i64> {
+    let mut rests = BTreeMap::new();
+    let mut unsure: BTreeMap<u64, u64> = live
+        .iter()
+        .filter(|(_, (_, is_exact))| !is_exact)
+        .map(|(address, (size, _))| (*address, end(*address, *size)))
+        .collect();
+    let mut live: BTreeSet<u64> = live.keys().copied().collect();
+    for event in trace {
+        match event.action {
+            Action::Alloc => {
+                let before = live.range(..event.address).next_back();
+                if let Some((address, high)) = before.and_then(|at| unsure.remove_entry(at))
+                    && let Ok(rest) = i64::try_from(event.address.saturating_sub(high))
+                {
+                    rests.insert(address, rest);
+                }
+                live.insert(event.address);
+            }
+            Action::FreeCompleted => {
+                live.remove(&event.address);
+                unsure.remove(&event.address);
+            }
+            _ => {}
+        }
+    }
+    rests
 }
 
 impl Start {
@@ -242,13 +275,15 @@ impl Start {
             }
         }
         // A rest of at most 1 MiB in the large pool is not split off, so it belongs to the block before it.
-        let unsure = self.live.iter().filter(|(_, (_, is_exact))| !is_exact);
-        for (address, (size, _)) in unsure {
-            let is_large =
-                !self.ranges.tag_of(*address).is_some_and(|tag| tag.1 == "small" || tag.3);
-            let gap = pools.gap_at(end(*address, *size));
-            if is_large && 0 < gap && gap <= MIB {
-                pools.widen(*address, gap);
+        for (address, _) in self.live.iter().filter(|(_, (_, is_exact))| !is_exact) {
+            let tag = self.ranges.tag_of(*address);
+            if tag.is_some_and(|tag| tag.1 == "small" || tag.3) {
+                continue;
+            }
+            let gap = pools.gap_behind(*address);
+            let rest = if gap <= MIB { Some(gap) } else { self.rests.get(address).copied() };
+            if let Some(rest) = rest.filter(|rest| *rest <= MIB) {
+                pools.widen(*address, rest);
             }
         }
         Ok(pools)

@@ -226,3 +226,42 @@ fn runs_of_the_corpus_are_reproduced_or_withheld_with_the_reason() {
         }
     }
 }
+
+#[test]
+fn fragmentation_is_not_met_with_a_setting_that_gains_nothing() {
+    // 512 MiB each, live; a block of 8 MiB stays at the start of the first, 504 MiB behind it are free.
+    let large = 512 * MIB;
+    let (c, small) = (B + (1 << 40), 8 * MIB);
+    let mut events = Vec::new();
+    for at in [A, B, c] {
+        events.extend([event("segment_alloc", at, large), event("alloc", at, large)]);
+    }
+    events.extend(free(A, large));
+    events.push(event("alloc", A, small));
+    let segments = [
+        segment(A, &[(small, true), (large - small, false)]),
+        segment(B, &[(large, true)]),
+        segment(c, &[(large, true)]),
+    ];
+    let report = run(&segments, &events, &defaults());
+    let findings = report["findings"].as_array().unwrap().iter();
+    let action = |rule: &str| {
+        findings.clone().find(|it| it["rule"] == rule).map(|it| it["action"].to_string())
+    };
+    let said = action("fragmentation").unwrap();
+    assert!(said.contains("reserves as much") && !said.contains("Set PYTORCH"), "{said}");
+    assert_eq!(action("allocator-expandable-segments"), None);
+}
+
+#[test]
+fn the_rest_of_a_block_is_read_from_the_block_behind_it() {
+    // Before the first event: 4 MiB were asked for, 4.5 MiB are taken (the rest was too small to split).
+    let (rest, tail) = (MIB / 2, 20 * MIB);
+    let high = A + 4 * MIB + rest;
+    let mut events = vec![event("alloc", high, 8 * MIB)];
+    events.extend(free(A, 4 * MIB));
+    let segments =
+        [segment(A, &[(4 * MIB + rest, false), (8 * MIB, true), (tail - 8 * MIB, false)])];
+    let report = run(&segments, &events, &defaults());
+    assert_eq!(report["what_if"]["0"]["reproduced"], true, "{}", report["what_if"]["0"]);
+}

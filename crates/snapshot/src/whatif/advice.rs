@@ -9,6 +9,9 @@ use crate::sections::amount;
 /// Condition: least share of reserved memory that is worth a finding, in percent.
 const LEAST_GAIN: f64 = 1.0;
 
+/// Condition: least gain in bytes; less decides about nothing on a GPU.
+const LEAST_BYTES: i64 = 32 << 20;
+
 /// One kind of setting.
 struct Lever {
     rule: &'static str,
@@ -46,7 +49,9 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf, is_windows: bool) -> Vec<Fi
         let is_on =
             |run: &&Run| run.setting.starts_with(lever.setting) && !run.setting.ends_with("False");
         let best = what_if.runs.iter().filter(is_on).min_by_key(|run| run.peak_reserved);
-        let Some(run) = best.filter(|run| percent(run.saved, recorded) >= LEAST_GAIN) else {
+        let Some(run) = best
+            .filter(|run| run.saved >= LEAST_BYTES && percent(run.saved, recorded) >= LEAST_GAIN)
+        else {
             continue;
         };
         let mut observation = format!(
@@ -120,6 +125,16 @@ fn change(saved: i64) -> String {
 }
 
 impl WhatIf {
+    /// Whether the whole run was replayed under expandable segments, and gained nothing that is worth a finding.
+    pub(crate) fn rules_out_expandable(&self) -> bool {
+        let recorded = self.recorded_peak_reserved;
+        self.start_reserved == 0
+            && self.runs.iter().any(|run| {
+                run.setting == "expandable_segments:True"
+                    && percent(run.saved, recorded) < LEAST_GAIN
+            })
+    }
+
     /// The figures as a chapter.
     pub(crate) fn section(&self, device: &str) -> Section {
         let mut section = Section::new("what-if", "");

@@ -150,19 +150,27 @@ impl Pools {
         true
     }
 
-    /// Lengthens a block in use by free bytes after it.
+    /// Lengthens a block in use by the first bytes of the free block behind it.
     pub(super) fn widen(&mut self, address: u64, by: i64) {
+        let by = by.min(self.gap_behind(address));
+        if by <= 0 {
+            return;
+        }
         let Some(block) = self.take(address) else { return };
-        self.take(end(address, block.size));
+        let at = end(address, block.size);
+        let gap = self.take(at);
         self.put(address, Block { size: block.size.saturating_add(by), ..block });
+        if let Some(gap) = gap.filter(|gap| gap.size > by) {
+            self.put(end(at, by), Block { size: gap.size - by, ..gap });
+        }
     }
 
-    /// The free bytes from an address on, up to the next block in use or the end of the segment.
-    pub(super) fn gap_at(&self, address: u64) -> i64 {
-        match self.at(address) {
-            Some((start, block)) if !block.is_used => length(address, end(start, block.size)),
-            _ => 0,
-        }
+    /// The free bytes behind a block, up to the next block in use or the end of the segment.
+    pub(super) fn gap_behind(&self, address: u64) -> i64 {
+        let Some(block) = self.blocks.get(&address) else { return 0 };
+        let next = self.blocks.get(&end(address, block.size));
+        let gap = next.filter(|next| !next.is_used && next.segment == block.segment);
+        gap.map_or(0, |gap| gap.size)
     }
 
     fn at(&self, address: u64) -> Option<(u64, Block)> {
