@@ -6,12 +6,11 @@ use report::units::{count, plural, time};
 use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
+use crate::amounts::{amount, size};
 use crate::births::Births;
 use crate::chart::{By, Chart, Stack};
-use crate::findings::size;
 use crate::flame::flame;
 use crate::model::{Action, Event, Snapshot};
-use crate::sections::amount;
 use crate::site::{SiteRow, Sites, Sums};
 use crate::stacks::StackId;
 use crate::timeline::{CategoryRow, MemoryTimeline};

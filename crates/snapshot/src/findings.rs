@@ -3,27 +3,16 @@
 //! The thresholds are heuristics of this project: no project publishes a level at which fragmentation matters. Each needs a gate in
 //! bytes, because the ratio alone is high on healthy runs.
 
-use report::units::{bytes, count};
+use report::units::count;
 use report::{Confidence, Finding};
 
+use crate::amounts::{percent, size};
 use crate::model::Snapshot;
 use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
 use crate::site::{NO_STACK, Phase};
 use crate::whatif::WhatIf;
 
 const GIB: i64 = 1 << 30;
-
-pub(crate) fn size(value: i64) -> String {
-    match u64::try_from(value) {
-        Ok(value) => bytes(value),
-        Err(_) => format!("-{}", bytes(value.unsigned_abs())),
-    }
-}
-
-/// `part` as a share of `whole` in percent.
-pub(crate) fn percent(part: i64, whole: i64) -> f64 {
-    100.0 * crate::totals::ratio(part, whole)
-}
 
 /// Every finding, the worst first per device.
 pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Finding> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use report::drawing::{Anchor, Entry, Shape, fits};
 use report::{Drawing, palette};
 
-use crate::findings::size;
+use crate::amounts::size;
 use crate::site::{NO_STACK, is_library, is_python};
 use crate::stacks::{Frame, StackId, Stacks};
 

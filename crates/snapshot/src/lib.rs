@@ -12,6 +12,7 @@
 
 #![warn(unreachable_pub)]
 
+mod amounts;
 mod births;
 mod chart;
 mod element;

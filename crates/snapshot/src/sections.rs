@@ -4,7 +4,7 @@ use report::units::count;
 use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
-use crate::findings::{percent, size};
+use crate::amounts::{amount, percent, size};
 use crate::model::Reading;
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
 use crate::site::SiteRow;
@@ -21,13 +21,6 @@ macro_rules! columns {
             cell: $cell,
         },)*]
     };
-}
-
-pub(crate) fn amount(bytes: i64) -> Cell<'static> {
-    match u64::try_from(bytes) {
-        Ok(bytes) => Cell::Bytes(bytes),
-        Err(_) => Cell::missing("below 0: the file is inconsistent"),
-    }
 }
 
 /// The totals of one group of segments.

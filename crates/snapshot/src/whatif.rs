@@ -303,6 +303,7 @@ fn check(trace: &[Event], start: &Start, settings: Settings) -> Result<i64, Refu
             return differs("only a part of the cached segments was released before it".to_owned());
         }
         releases = is_release;
+        let mut is_known = true;
         match event.action {
             Action::SegmentAlloc | Action::SegmentMap => waiting.push((event.address, event.size)),
             Action::Alloc => {
@@ -327,16 +328,17 @@ fn check(trace: &[Event], start: &Start, settings: Settings) -> Result<i64, Refu
                 }
             }
             Action::FreeCompleted => {
-                if !pools.release_block(event.address) {
-                    return differs("the freed block is not in use in the model".to_owned());
-                }
+                is_known = pools.release_block(event.address);
             }
             _ if is_release => {
-                if !pools.return_range(event.address, event.size) {
-                    return differs("the released range is not free in the model".to_owned());
-                }
+                is_known = pools.return_range(event.address, event.size);
             }
             _ => {}
+        }
+        if !is_known {
+            let what =
+                if is_release { "released range is not free" } else { "freed block is not in use" };
+            return differs(format!("the {what} in the model"));
         }
         peak = peak.max(pools.reserved);
     }

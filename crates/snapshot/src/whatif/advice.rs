@@ -3,8 +3,7 @@
 use report::{Cell, Column, Confidence, Finding, Row, Section, Table, Unit};
 
 use super::{Run, WhatIf};
-use crate::findings::{percent, size};
-use crate::sections::amount;
+use crate::amounts::{amount, percent, size};
 
 /// Condition: least share of reserved memory that is worth a finding, in percent.
 const LEAST_GAIN: f64 = 1.0;

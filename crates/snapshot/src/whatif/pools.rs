@@ -10,6 +10,8 @@ use super::Settings;
 const MIB: i64 = 1 << 20;
 /// Requests up to this size use the small pool (`kSmallSize`).
 pub(super) const SMALL: i64 = MIB;
+/// Requests from this size on get a segment of their own size (`kMinLargeAlloc`).
+const LEAST_OWN: i64 = 10 * MIB;
 /// An unsplit block of at least `max_split_size` may be this much larger than its request (`max_non_split_rounding_size`).
 const MOST_UNSPLIT_REST: i64 = 20 * MIB;
 /// Stands for address space without an end.
@@ -238,10 +240,12 @@ impl Pools {
                 self.grow(size, pool)
             }
             None => {
-                let bytes = match size {
-                    ..=SMALL => 2 * MIB,
-                    ..10_485_760 => 20 * MIB,
-                    _ => round_up(size, 2 * MIB),
+                let bytes = if size <= SMALL {
+                    2 * MIB
+                } else if size < LEAST_OWN {
+                    20 * MIB
+                } else {
+                    round_up(size, 2 * MIB)
                 };
                 let address = place(bytes)?;
                 self.add_segment(address, bytes, pool);
