@@ -258,6 +258,10 @@ fn cached(device: &str, figures: &DeviceReport, to: &mut Vec<Finding>) {
     if reserved < GIB || percent(free, reserved) < 20.0 {
         return;
     }
+    // After a failure the tensors of the step are gone: the cache says nothing about the run.
+    if figures.timeline.as_ref().is_some_and(|timeline| !timeline.ooms.is_empty()) {
+        return;
+    }
     let observation = format!(
         "Device {device}: {} of {} reserved ({:.0}%) are cache that empty_cache returns to the driver.",
         size(free),

@@ -19,6 +19,7 @@ mod element;
 mod explore;
 mod findings;
 mod flame;
+mod headline;
 mod leaks;
 mod model;
 mod pictures;

@@ -5,6 +5,7 @@ use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
 use crate::amounts::{amount, percent, size};
+use crate::headline::headline;
 use crate::model::Reading;
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
 use crate::site::SiteRow;
@@ -108,11 +109,17 @@ impl SnapshotReport {
     pub fn sections(&self) -> Vec<Section> {
         let Self { devices, format: _, reading, what_if, findings } = self;
         let mut summary = Section::new("memory", "Memory");
-        summary.intro = devices.iter().map(|(device, figures)| headline(device, figures)).collect();
+        let mut gaps = gaps_of(reading);
+        if reading.is_partial() {
+            // Before any figure, because every figure is too small.
+            summary.intro.append(&mut gaps);
+        }
+        summary.intro.extend(headline(self));
+        summary.intro.extend(devices.iter().map(|(device, figures)| state(device, figures)));
         if devices.is_empty() {
             summary.intro.push("The snapshot has no segment and no event.".to_owned());
         }
-        summary.intro.extend(gaps_of(reading));
+        summary.intro.append(&mut gaps);
         summary.findings.clone_from(findings);
         let mut sections = vec![summary];
         for (device, figures) in devices {
@@ -128,7 +135,7 @@ impl SnapshotReport {
     }
 }
 
-fn headline(device: &str, figures: &DeviceReport) -> String {
+fn state(device: &str, figures: &DeviceReport) -> String {
     let totals = &figures.totals;
     format!(
         "Device {device} at the time of the snapshot: {} reserved, {} allocated ({:.0}% of reserved), {} free and returnable, \

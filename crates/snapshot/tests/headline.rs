@@ -1,0 +1,82 @@
+//! The first sentence about a snapshot.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+use serde_json::{Value, json};
+use snapshot::{Reader, analyze};
+
+const MIB: i64 = 1 << 20;
+
+fn first(document: &Value) -> String {
+    let mut reader = Reader::new();
+    reader.push(document.to_string().as_bytes()).unwrap();
+    analyze(&reader.finish().unwrap()).sections()[0].intro[0].clone()
+}
+
+fn frames(line: i64) -> Value {
+    json!([{"name": "forward", "filename": "/app/net.py", "line": line}])
+}
+
+fn event(action: &str, address: i64, size: i64, line: i64) -> Value {
+    json!({"action": action, "addr": address, "size": size, "stream": 0, "frames": frames(line)})
+}
+
+fn block(address: i64, size: i64, state: &str) -> Value {
+    json!({"address": address, "size": size, "requested_size": size, "state": state, "frames": []})
+}
+
+/// One segment of 40 MiB: 30 MiB from line 7, then 10 MiB from line 9, which go again.
+fn document(extra: &[Value]) -> Value {
+    let mut events = vec![
+        event("segment_alloc", 1 << 40, 40 * MIB, 7),
+        event("alloc", 1 << 40, 30 * MIB, 7),
+        event("alloc", (1 << 40) + 30 * MIB, 10 * MIB, 9),
+        event("free_requested", (1 << 40) + 30 * MIB, 10 * MIB, 9),
+        event("free_completed", (1 << 40) + 30 * MIB, 10 * MIB, 9),
+    ];
+    events.extend_from_slice(extra);
+    let blocks = [
+        block(1 << 40, 30 * MIB, "active_allocated"),
+        block((1 << 40) + 30 * MIB, 10 * MIB, "inactive"),
+    ];
+    json!({
+        "segments": [{"device": 0, "address": 1i64 << 40, "total_size": 40 * MIB, "allocated_size": 30 * MIB,
+            "active_size": 30 * MIB, "requested_size": 30 * MIB, "stream": 0, "segment_type": "large",
+            "segment_pool_id": [0, 0], "is_expandable": false, "frames": [], "blocks": blocks}],
+        "device_traces": [events],
+    })
+}
+
+#[test]
+fn a_peak_is_named_with_the_site_that_holds_most() {
+    assert_eq!(
+        first(&document(&[])),
+        "Memory in use peaks at 40.0 MiB on device 0, at event 3 of 5, 30.0 MiB (75%) of it from /app/net.py:7:forward."
+    );
+}
+
+#[test]
+fn a_failed_allocation_comes_before_the_peak() {
+    let oom = json!({"action": "oom", "device_free": 0, "size": 90 * MIB, "stream": 0, "frames": frames(11)});
+    assert_eq!(
+        first(&document(&[oom])),
+        "Device 0 ran out of memory: an allocation of 90.0 MiB failed at /app/net.py:11:forward, with 30.0 MiB of the 40.0 MiB \
+         reserved in use. The peak was 40.0 MiB, 30.0 MiB (75%) of it from /app/net.py:7:forward."
+    );
+}
+
+#[test]
+fn events_that_contradict_the_segments_have_no_peak() {
+    let stray = event("free_completed", 1 << 40, 30 * MIB, 7);
+    assert_eq!(
+        first(&document(&[stray])),
+        "The events of device 0 contradict its segments: its levels and its peak are not reliable."
+    );
+}
+
+#[test]
+fn without_events_the_state_is_told() {
+    let mut alone = document(&[]);
+    alone["device_traces"] = json!([[]]);
+    assert_eq!(first(&alone), "Device 0 has 30.0 MiB in use at the time of the snapshot.");
+}
