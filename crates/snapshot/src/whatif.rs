@@ -6,6 +6,7 @@
 
 mod advice;
 mod pools;
+mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,7 +124,7 @@ fn runs(
     if segments.iter().any(|segment| segment.pool != (0, 0)) {
         return refuse("there are private pools, and events do not record their pool");
     }
-    let mut recorded = settings(snapshot.settings.as_deref(), is_recorded)?;
+    let mut recorded = recorded::settings(snapshot.settings.as_deref(), is_recorded)?;
     if !*is_recorded {
         recorded.is_expandable = segments.iter().any(|segment| segment.is_expandable);
     }
@@ -140,34 +141,6 @@ fn runs(
         runs.push(Run { setting, peak_reserved: peak, saved: replay.peak_reserved - peak });
     }
     Ok(runs)
-}
-
-/// The recorded settings.
-fn settings(text: Option<&str>, is_recorded: &mut bool) -> Result<Settings, Refusal> {
-    let json: serde_json::Value =
-        text.and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
-    *is_recorded = json.get("max_split_size").is_some();
-    let gc = json.get("garbage_collection_threshold").and_then(serde_json::Value::as_f64);
-    if gc.is_some_and(|threshold| threshold > 0.0) {
-        return Err((
-            "garbage_collection_threshold is set, which the model does not have".to_owned(),
-            None,
-        ));
-    }
-    let divisions = json.get("roundup_power2_divisions").and_then(serde_json::Value::as_object);
-    if divisions.is_some_and(|all| all.values().any(|n| n.as_i64() != Some(0))) {
-        return Err((
-            "roundup_power2_divisions is set, which the model does not check".to_owned(),
-            None,
-        ));
-    }
-    let split = json.get("max_split_size").and_then(serde_json::Value::as_i64);
-    Ok(Settings {
-        is_expandable: json.get("expandable_segments").and_then(serde_json::Value::as_bool)
-            == Some(true),
-        max_split_size: split.filter(|size| *size > 0).unwrap_or(i64::MAX),
-        roundup_power2_divisions: 0,
-    })
 }
 
 /// The settings to compare with. One setting changes at a time.
