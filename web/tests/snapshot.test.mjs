@@ -164,3 +164,31 @@ test("a snapshot that is cut is read as far as it goes, and says so", async () =
   assert.ok((await id(session.page, "view-snapshot").innerText()).includes("The file is cut"));
   await session.close();
 });
+
+test("a memory timeline of the profiler is drawn by category, with the figures of the command line", async () => {
+  const at = path.join(scratch(), "run.memory_timeline.raw.json.gz");
+  // Parameters from before; three steps whose activations come and go.
+  const timeline = [[-1, 1, 8 * MIB, 0]];
+  for (let step = 0; step < 3; step += 1) {
+    const t = 1e6 * (step + 1);
+    timeline.push([t, 2, (4 + step) * MIB, 4], [t + 2e5, 2, 2 * MIB, 5], [t + 4e5, 4, -(4 + step) * MIB, 4], [t + 6e5, 4, -2 * MIB, 5]);
+  }
+  fs.writeFileSync(at, gzipSync(JSON.stringify(timeline)));
+  const session = await dropped(browser, [at]);
+  const { page } = session;
+  await id(page, "view-snapshot").waitFor(PATIENCE);
+  await settled(page);
+  const text = await id(page, "view-snapshot").innerText();
+  const [said0] = said(at).split("\n").filter((line) => line.startsWith("The most memory"));
+  assert.ok(text.includes(said0), said0);
+  const { peak_bytes, peak_by_category } = JSON.parse(said(at, "--json")).timeline;
+  assert.equal(peak_bytes, 16 * MIB);
+  // The cursor stands at the peak.
+  const shown = await rows(page, "alive");
+  assert.deepEqual(shown.map((row) => [row.category, Number(row.bytes)]), peak_by_category.map((row) => [row.category, row.bytes]));
+  await page.waitForFunction(() => document.querySelector("[data-testid=surface-memory]").width > 300);
+  assert.ok(await colours(page, "memory") >= 3, "it is drawn");
+  assert.equal(await id(page, "surface-blocks").count(), 0, "there are no blocks in it");
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});

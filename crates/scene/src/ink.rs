@@ -75,6 +75,12 @@ pub enum Ink {
 /// Mean width of a character of a text of 12 px, in px: an estimate, so that no text is measured.
 const CHARACTER: f32 = 6.6;
 
+/// The width of a text of 12 px: an estimate, in px.
+#[must_use]
+pub fn text_width(text: &str) -> f32 {
+    text.chars().count() as f32 * CHARACTER
+}
+
 /// A text that fits into a width: cut in the middle, where names differ least. `None` where not even five characters fit.
 #[must_use]
 pub fn shortened(text: &str, width: f32) -> Option<String> {

@@ -105,7 +105,7 @@ impl Reader {
             return Err(NotASnapshot { kind: document.other });
         }
         if !document.is_snapshot {
-            return Err(NotASnapshot { kind: None });
+            return Err(NotASnapshot { kind: document.other_array() });
         }
         document.cut();
         let Document { splitter, mut snapshot, .. } = document;
@@ -176,6 +176,23 @@ impl Document {
             }
             Kind::Other(kind) => self.other = Some(kind),
         }
+    }
+
+    /// What a document is that is an array, as a trace may be: only its end shows that it holds no events.
+    fn other_array(&self) -> Option<FileKind> {
+        let beginning = &self.beginning;
+        let first = beginning.bytes().iter().find(|byte| !byte.is_ascii_whitespace());
+        let document = ingest::Document {
+            beginning,
+            keys: &[],
+            is_object: false,
+            has_records: false,
+            is_whole: self.splitter.is_complete(),
+        };
+        let is_named = |kind: &FileKind| {
+            !matches!(kind, FileKind::JsonWithoutEvents | FileKind::CutBeforeEvents)
+        };
+        first.filter(|byte| **byte == b'[').map(|_| document.kind()).filter(is_named)
     }
 
     fn split(&mut self, bytes: &[u8]) {

@@ -133,30 +133,48 @@ fn layer(category: i64) -> u8 {
 
 impl MemoryTimeline {
     fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+        // The first array is a row, or the times (µs) of a list of levels: the second one tells.
+        let mut first = None;
+        let read = self.arrays(cursor, &mut first);
+        first.iter().for_each(|only: &Vec<i64>| self.row(only));
+        read
+    }
+
+    fn arrays(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        first: &mut Option<Vec<i64>>,
+    ) -> Result<(), Stop> {
         if cursor.peek()? != b'[' {
             return Ok(());
         }
         cursor.enter();
-        let mut times: Option<Vec<i64>> = None;
         let mut is_first = true;
         while cursor.next(is_first, false)? {
             let Value::Array(array) = cursor.value()? else {
                 self.damaged += 1;
                 continue;
             };
-            match (numbers(array).as_deref(), times.take()) {
-                (Some([at, _, bytes, category]), None) => self.row(*at, *bytes, *category),
-                // The first of two lists: times in µs.
-                (Some(list), None) if is_first => times = Some(list.to_vec()),
+            match (numbers(array), first.take()) {
+                (Some(list), None) if is_first => *first = Some(list),
+                (Some(list), before) => {
+                    before.iter().for_each(|before| self.row(before));
+                    self.row(&list);
+                }
                 (None, Some(times)) => self.levels(&times, array)?,
-                _ => self.damaged += 1,
+                (None, None) => self.damaged += 1,
             }
             is_first = false;
         }
         Ok(())
     }
 
-    fn row(&mut self, at: i64, bytes: i64, category: i64) {
+    /// A row of time in ns, action, bytes and category.
+    fn row(&mut self, row: &[i64]) {
+        let [at, _, bytes, category] = *row else {
+            self.damaged += 1;
+            return;
+        };
         self.rows += 1;
         // -1: it was there before the recording.
         let time_ns = (at >= 0).then_some(at);

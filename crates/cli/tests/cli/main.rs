@@ -13,6 +13,7 @@ mod endings;
 mod folders;
 mod kinds;
 mod maps;
+mod memory;
 mod outputs;
 mod overlap;
 mod perfetto_fix;

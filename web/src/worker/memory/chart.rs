@@ -2,7 +2,7 @@
 
 use kinetoscope::memory::{By, Chart, Column};
 use kinetoscope::report::units;
-use kinetoscope::scene::{Anchor, Ink, Tone, Unit, ticks};
+use kinetoscope::scene::{Anchor, Ink, Tone, Unit, text_width, ticks};
 
 use super::hint::hint;
 use super::{Look, Place};
@@ -11,6 +11,8 @@ use super::{Look, Place};
 const AXIS: f32 = 22.0;
 /// Room above the highest level.
 const HEAD: f32 = 16.0;
+/// px between two levels at least.
+const LEVEL: f32 = 40.0;
 /// px between two ticks at least.
 const TICK: f32 = 110.0;
 
@@ -64,6 +66,7 @@ impl Look {
         if columns.iter().any(|column| column.reserved > 0) {
             ink.push(Ink::Line { points: reserved, tone: Tone::Strong });
         }
+        levels(&mut ink, &scale);
         self.overlay(&mut ink, &place, &scale);
         self.hover(&mut ink, &place, &columns);
         self.columns = Some((wanted, columns));
@@ -154,17 +157,10 @@ impl Look {
 
 /// Lines and labels of both axes.
 fn grid(ink: &mut Vec<Ink>, look: &Look, place: &Place, scale: &Scale) {
-    let most = (scale.bottom / 40.0) as usize;
+    let most = (scale.bottom / LEVEL) as usize;
     for tick in ticks(0.0, scale.top, most, Unit::Bytes) {
         let y = scale.y(tick.at as i64);
         ink.push(Ink::Line { points: vec![(0.0, y), (place.width, y)], tone: Tone::Grid });
-        ink.push(Ink::Text {
-            x: 4.0,
-            y: y - 3.0,
-            anchor: Anchor::Start,
-            text: tick.label,
-            tone: Tone::Muted,
-        });
     }
     let (unit, factor) = match look.by {
         By::Event => (Unit::Count, 1.0),
@@ -191,6 +187,18 @@ fn grid(ink: &mut Vec<Ink>, look: &Look, place: &Place, scale: &Scale) {
             text: tick.label,
             tone: Tone::Muted,
         });
+    }
+}
+
+/// The labels of the levels, on a ground of their own: the layers may begin at the left edge.
+fn levels(ink: &mut Vec<Ink>, scale: &Scale) {
+    let most = (scale.bottom / LEVEL) as usize;
+    for tick in ticks(0.0, scale.top, most, Unit::Bytes).into_iter().filter(|tick| tick.at > 0.0) {
+        let y = scale.y(tick.at as i64) - 3.0;
+        let width = text_width(&tick.label) + 6.0;
+        ink.push(Ink::Box { x: 1.0, y: y - 12.0, width, height: 15.0, tone: Tone::Ground });
+        let (anchor, text) = (Anchor::Start, tick.label);
+        ink.push(Ink::Text { x: 4.0, y, anchor, text, tone: Tone::Muted });
     }
 }
 

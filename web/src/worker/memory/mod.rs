@@ -111,7 +111,9 @@ impl Look {
         let marks = explorer.chart().marks();
         let at = marks.iter().rev().find(|mark| mark.is_oom).or_else(|| marks.first());
         self.cursor = at.map_or(0, |mark| mark.at);
-        (self.range, self.by) = (None, By::Event);
+        // Rows of a memory timeline have no meaning of their own; events of a snapshot are what a person steps through.
+        let by_time = self.devices.is_empty() && explorer.chart().has_times();
+        (self.range, self.by) = (None, if by_time { By::Time } else { By::Event });
         self.chosen = Some(explorer);
         self.refresh();
         self.moved(snapshot);
