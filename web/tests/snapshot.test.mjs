@@ -192,3 +192,22 @@ test("a memory timeline of the profiler is drawn by category, with the figures o
   assert.deepEqual(await accessibilityFaults(page), []);
   await session.close();
 });
+
+test("of several devices the one that ran out of memory comes first, and is named as chosen", async () => {
+  const at = path.join(scratch(), "two.json");
+  const { segments: [segment], device_traces: [events] } = JSON.parse(leaking());
+  const oom = { action: "oom", size: 80 * MIB, device_free: 0, stream: 0, frames: [{ filename: "/app/train.py", line: 20, name: "forward" }], time_us: 99 };
+  const segments = [segment, { ...segment, device: 1 }];
+  fs.writeFileSync(at, JSON.stringify({ segments, device_traces: [events, [...events, oom]] }));
+  const session = await dropped(browser, [at]);
+  const { page } = session;
+  await id(page, "view-snapshot").waitFor(PATIENCE);
+  assert.match(await id(page, "view-snapshot").innerText(), /Device 1 ran out of memory: an allocation of 80\.0 MiB failed at \/app\/train\.py:20:forward/);
+  await moment(page, "Before event 18: 24.0 MiB requested");
+  assert.equal(await id(page, "charted").inputValue(), "1");
+  await id(page, "charted").selectOption("0");
+  const { peak_index } = JSON.parse(said(at, "--json")).devices["0"].replay;
+  await moment(page, `Before event ${peak_index}: 30.0 MiB requested`);
+  assert.equal(await id(page, "charted").inputValue(), "0");
+  await session.close();
+});

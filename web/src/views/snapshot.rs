@@ -77,6 +77,9 @@ fn pictures(props: &Props, charts: &[Charted], is_timeline: bool) -> Html {
     let chosen = looked.map_or(0, |looked| looked.device as usize);
     let Some(legend) = charts.get(chosen).map(|of| &of.legend) else { return html! {} };
     let (job, tasks) = (props.file.job, props.tasks.clone());
+    let device = |(place, of): (usize, &Charted)| {
+        html! { <option selected={place == chosen}>{ &of.device }</option> }
+    };
     let onchange = {
         let tasks = tasks.clone();
         Callback::from(move |event: Event| {
@@ -100,7 +103,7 @@ fn pictures(props: &Props, charts: &[Charted], is_timeline: bool) -> Html {
                 <label class="step-picker">
                     <span>{ "Device" }</span>
                     <select {onchange} data-testid="charted">
-                        { for charts.iter().map(|of| html! { <option>{ &of.device }</option> }) }
+                        { for charts.iter().enumerate().map(device) }
                     </select>
                 </label>
             }
