@@ -3,16 +3,38 @@
 //! The thresholds are heuristics of this project: no project publishes a level at which fragmentation matters. Each needs a gate in
 //! bytes, because the ratio alone is high on healthy runs.
 
-use report::units::count;
+use report::units::{count, plural};
 use report::{Confidence, Finding};
 
 use crate::amounts::{percent, size};
+use crate::classes::Class;
 use crate::model::Snapshot;
 use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
-use crate::site::{NO_STACK, Phase};
+use crate::site::NO_STACK;
 use crate::whatif::WhatIf;
 
 const GIB: i64 = 1 << 30;
+
+/// A class of memory is worth a finding from this share of the peak on, in percent.
+const LEAST_CLASS: f64 = 30.0;
+
+/// What makes a class of memory smaller.
+const LEVERS: &[(Class, &str)] = &[
+    (
+        Class::Activation,
+        "Checkpoint activations (torch.utils.checkpoint), starting with the call site that holds most; or reduce the batch or the \
+         sequence length.",
+    ),
+    (
+        Class::Gradient,
+        "Shard gradients across GPUs, or free them before the next forward pass: zero_grad(set_to_none=True).",
+    ),
+    (
+        Class::OptimizerState,
+        "Use an optimizer with 8-bit state, shard the state across GPUs, or offload it.",
+    ),
+    (Class::Parameter, "Load the weights in a lower precision, or shard them across GPUs."),
+];
 
 /// Every finding, the worst first per device.
 pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Finding> {
@@ -28,7 +50,7 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
         if let Some(timeline) = &figures.timeline {
             inconsistent(device, timeline, &mut findings);
             for oom in &timeline.ooms {
-                findings.push(out_of_memory(device, oom));
+                findings.push(out_of_memory(device, oom, timeline));
             }
             if timeline.replay.trace_matches_snapshot && timeline.replay.timeline_usable {
                 peak(device, timeline, &mut findings);
@@ -37,7 +59,6 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
         leaking(device, figures, &mut findings);
         let what_if = report.what_if.get(device);
         fragmentation(device, figures, is_expandable, what_if, &mut findings);
-        cached(device, figures, &mut findings);
         rounding(device, figures, &mut findings);
         if let Some(what_if) = what_if {
             findings.extend(crate::whatif::advice(device, what_if, is_windows(snapshot)));
@@ -103,7 +124,7 @@ fn inconsistent(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     });
 }
 
-fn out_of_memory(device: &str, oom: &OomRow) -> Finding {
+fn out_of_memory(device: &str, oom: &OomRow, timeline: &Timeline) -> Finding {
     let free = oom.device_free.map_or("an unrecorded amount".to_owned(), size);
     let observation = format!(
         "Device {device}, event {}: an allocation of {} failed at {}. Live (requested bytes): {}, reserved: {}, free on the device: \
@@ -124,17 +145,18 @@ fn out_of_memory(device: &str, oom: &OomRow) -> Finding {
         (
             "Fragmentation: the free ranges of the same stream and pool would hold the request if they were one range (upper \
              bound: the rounded size of blocks that were freed later is not recorded).",
-            "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or keep tensor shapes stable.",
+            "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or keep tensor shapes stable."
+                .to_owned(),
         )
     } else {
         (
             "Capacity: the free ranges of the same stream and pool together are smaller than the request.",
-            "Reduce live memory: a smaller batch, activation checkpointing, or sharded or offloaded optimizer state.",
+            less(timeline),
         )
     };
     Finding {
         hypothesis: hypothesis.to_owned(),
-        action: action.to_owned(),
+        action,
         validation: "The trace has no oom event.".to_owned(),
         evidence: vec![format!("devices.{device}.ooms")],
         ..finding(
@@ -145,52 +167,88 @@ fn out_of_memory(device: &str, oom: &OomRow) -> Finding {
     }
 }
 
+/// What makes the memory in use smaller, as far as the file tells what it is for.
+fn less(timeline: &Timeline) -> String {
+    let replay = &timeline.replay;
+    if let Some((class, bytes, ..)) = timeline.classes.largest()
+        && percent(bytes, replay.peak_requested) >= LEAST_CLASS
+        && let Some((_, action)) = LEVERS.iter().find(|lever| lever.0 == class)
+    {
+        return (*action).to_owned();
+    }
+    match replay.peak_by_site.first().filter(|top| top.site != NO_STACK) {
+        Some(top) => format!(
+            "Reduce the memory in use, first what {} holds: {} at the peak.",
+            top.site,
+            size(top.bytes)
+        ),
+        None => "Reduce the memory in use: a smaller batch, or shorter sequences.".to_owned(),
+    }
+}
+
 fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let replay = &timeline.replay;
     let peak = replay.peak_requested;
-    if let Some(top) = replay.peak_by_site.first()
-        && percent(top.bytes, peak) >= 30.0
-        && top.site != NO_STACK
-    {
-        let observation = format!(
-            "Device {device}: {} allocated {} of the {} alive at the peak ({:.0}%) in {} blocks.",
-            top.site,
-            size(top.bytes),
-            size(peak),
-            percent(top.bytes, peak),
-            count(top.count)
-        );
-        to.push(Finding {
-            hypothesis: "One site dominates the peak.".to_owned(),
-            action: "Reduce what this line keeps alive, first.".to_owned(),
-            validation: format!("peak_requested falls below {}.", size(peak)),
-            evidence: vec![format!("devices.{device}.replay.peak_by_site")],
-            ..finding("dominant-site", Confidence::High, observation)
-        });
+    let named = class_of_peak(device, timeline, to);
+    let Some(top) = replay.peak_by_site.first() else { return };
+    let share = percent(top.bytes, peak);
+    if share < LEAST_CLASS || top.site == NO_STACK || named.is_some_and(|site| *site == top.site) {
+        return;
     }
-    let largest = replay.peak_by_phase.iter().max_by_key(|(_, bytes)| **bytes);
-    let Some((phase, bytes)) = largest else { return };
-    let action = match phase {
-        Phase::Forward => "Checkpoint activations, or reduce the batch or the sequence length.",
-        Phase::Backward => "Shard or accumulate gradients, and free them with set_to_none=True.",
-        Phase::Optimizer => "Use 8-bit or sharded optimizer states.",
-        Phase::Unknown | Phase::Other => return,
-    };
     let observation = format!(
-        "Device {device}: stacks of the {} phase allocated {} of the {} alive at the peak ({:.0}%).",
-        phase.label(),
-        size(*bytes),
+        "Device {device}: {} allocated {} of the {} in use at the peak ({share:.0}%) in {}.",
+        top.site,
+        size(top.bytes),
         size(peak),
-        percent(*bytes, peak)
+        plural(top.count, "block", "blocks")
     );
+    let action = if top.site.starts_with('<') {
+        "The backward of this op holds these bytes: compute the op in parts, or on smaller inputs."
+    } else {
+        "Free what this line allocates earlier, or compute it in parts."
+    };
     to.push(Finding {
-        hypothesis: "The phase is read from the allocating stack (an estimate: stacks without Python frames are unknown)."
-            .to_owned(),
+        hypothesis: "One call site holds most of the peak.".to_owned(),
         action: action.to_owned(),
         validation: format!("peak_requested falls below {}.", size(peak)),
-        evidence: vec![format!("devices.{device}.replay.peak_by_phase")],
-        ..finding("peak-phase", Confidence::Medium, observation)
+        evidence: vec![format!("devices.{device}.replay.peak_by_site")],
+        ..finding("dominant-site", Confidence::High, observation)
     });
+}
+
+/// What most of the peak is for; returns the call site that it names.
+fn class_of_peak<'a>(
+    device: &str,
+    timeline: &'a Timeline,
+    to: &mut Vec<Finding>,
+) -> Option<&'a str> {
+    let peak = timeline.replay.peak_requested;
+    let (class, bytes, site, of_site) = timeline.classes.largest()?;
+    let (share, (_, action)) = (percent(bytes, peak), LEVERS.iter().find(|of| of.0 == class)?);
+    if share < LEAST_CLASS {
+        return None;
+    }
+    let most = match site {
+        NO_STACK => String::new(),
+        site if of_site == bytes => format!(", all from {site}"),
+        site => format!(", {} of them from {site}", size(of_site)),
+    };
+    let observation = format!(
+        "Device {device}: {} of the {} in use at the peak ({share:.0}%) are {}{most}.",
+        size(bytes),
+        size(peak),
+        class.label(),
+    );
+    to.push(Finding {
+        hypothesis: "An estimate: where memory is allocated and where it is freed tell what it is for. The table of what the \
+                     allocations are for names the facts."
+            .to_owned(),
+        action: (*action).to_owned(),
+        validation: format!("peak_requested falls below {}.", size(peak)),
+        evidence: vec![format!("classes.{device}")],
+        ..finding("peak-class", timeline.classes.confidence(class), observation)
+    });
+    Some(site)
 }
 
 fn leaking(device: &str, figures: &DeviceReport, to: &mut Vec<Finding>) {
@@ -227,6 +285,17 @@ fn fragmentation(
     if reserved < GIB || share < 10.0 {
         return;
     }
+    // The replay of the whole run has the exact answer, and a finding of its own.
+    if what_if.is_some_and(WhatIf::covers_the_run) {
+        return;
+    }
+    // What the peak of reserved memory has beyond the memory in use is all that can be gained.
+    let gain = figures.timeline.as_ref().filter(|it| it.replay.trace_matches_snapshot).map(|it| {
+        percent(it.replay.peak_reserved - it.replay.peak_requested, it.replay.peak_reserved)
+    });
+    if gain.is_some_and(|gain| gain < 10.0) {
+        return;
+    }
     let observation = format!(
         "Device {device}: {} of {} reserved ({share:.0}%) are free ranges that empty_cache cannot return, because other blocks \
          of their segments are in use. The largest free block has {}.",
@@ -237,9 +306,6 @@ fn fragmentation(
     let action = if expandable {
         "Expandable segments are already on: keep tensor shapes stable, or allocate long-lived tensors first. Do not add \
          max_split_size_mb: together they can grow reserved memory without bound (pytorch#193400)."
-    } else if what_if.is_some_and(WhatIf::rules_out_expandable) {
-        "Keep tensor shapes stable, or allocate long-lived tensors first. (A replay of this run under \
-         expandable_segments:True reserves as much.)"
     } else {
         "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or keep tensor shapes stable."
     };
@@ -250,31 +316,6 @@ fn fragmentation(
         validation: format!("inactive_split falls below {}.", size(figures.totals.inactive_split)),
         evidence: vec![format!("devices.{device}.totals.inactive_split")],
         ..finding("fragmentation", Confidence::Medium, observation)
-    });
-}
-
-fn cached(device: &str, figures: &DeviceReport, to: &mut Vec<Finding>) {
-    let (reserved, free) = (figures.totals.reserved, figures.free.releasable);
-    if reserved < GIB || percent(free, reserved) < 20.0 {
-        return;
-    }
-    // After a failure the tensors of the step are gone: the cache says nothing about the run.
-    if figures.timeline.as_ref().is_some_and(|timeline| !timeline.ooms.is_empty()) {
-        return;
-    }
-    let observation = format!(
-        "Device {device}: {} of {} reserved ({:.0}%) are cache that empty_cache returns to the driver.",
-        size(free),
-        size(reserved),
-        percent(free, reserved)
-    );
-    to.push(Finding {
-        hypothesis: "This is the allocator's cache, not a leak.".to_owned(),
-        action: "Call torch.cuda.empty_cache() at a change of phase only if another process or library needs the memory."
-            .to_owned(),
-        validation: "reserved falls.".to_owned(),
-        evidence: vec![format!("devices.{device}.totals.inactive")],
-        ..finding("returnable-cache", Confidence::High, observation)
     });
 }
 

@@ -15,6 +15,7 @@
 mod amounts;
 mod births;
 mod chart;
+mod classes;
 mod element;
 mod explore;
 mod findings;

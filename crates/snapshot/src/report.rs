@@ -7,6 +7,7 @@ use serde::Serialize;
 use report::Drawing;
 
 use crate::chart::Chart;
+use crate::classes::{ClassRow, Classes, Marks, classes};
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
 use crate::pictures;
@@ -30,6 +31,8 @@ pub struct SnapshotReport {
     pub format: FormatFacts,
     /// What was read and what was not.
     pub reading: Reading,
+    /// What the allocations are for, by the fact that tells it, by device whose events agree with its segments.
+    pub(crate) classes: BTreeMap<String, Vec<ClassRow>>,
     /// What other settings of the allocator would have reserved, by device with events.
     pub(crate) what_if: BTreeMap<String, WhatIf>,
     /// What follows.
@@ -89,6 +92,9 @@ pub(crate) struct Timeline {
     pub(crate) churn: Churn,
     pub(crate) alloc_by_site: Vec<SiteRow>,
     pub(crate) ooms: Vec<OomRow>,
+    /// What the allocations are for; empty where events and segments disagree.
+    #[serde(skip)]
+    pub(crate) classes: Classes,
     #[serde(skip)]
     pub(crate) levels: Levels,
     /// Memory over the events.
@@ -144,6 +150,7 @@ pub(crate) struct OomRow {
 /// The figures of a snapshot, without findings.
 pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
     let sites = Sites::of(&snapshot.stacks);
+    let marks = Marks::all(&snapshot.stacks, &sites);
     let mut devices: Vec<i64> = snapshot.segments.iter().map(|segment| segment.device).collect();
     let traced = snapshot.traces.iter().enumerate().filter(|(_, trace)| !trace.is_empty());
     devices.extend(traced.filter_map(|(device, _)| i64::try_from(device).ok()));
@@ -151,13 +158,18 @@ pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
     devices.dedup();
     let devices: BTreeMap<i64, DeviceReport> = devices
         .into_iter()
-        .map(|device| (device, device_report(snapshot, device, &sites)))
+        .map(|device| (device, device_report(snapshot, device, &sites, &marks)))
         .collect();
     let what_if = devices.iter().filter_map(|(device, figures)| {
         let replay = &figures.timeline.as_ref()?.replay;
         Some((device.to_string(), what_if(snapshot, *device, replay)))
     });
+    let classes = devices.iter().filter_map(|(device, figures)| {
+        let rows = &figures.timeline.as_ref()?.classes.rows;
+        (!rows.is_empty()).then(|| (device.to_string(), rows.clone()))
+    });
     SnapshotReport {
+        classes: classes.collect(),
         what_if: what_if.collect(),
         devices: devices.into_iter().map(|(device, it)| (device.to_string(), it)).collect(),
         format: format_facts(snapshot),
@@ -185,7 +197,7 @@ fn format_facts(snapshot: &Snapshot) -> FormatFacts {
     }
 }
 
-fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceReport {
+fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites, marks: &[Marks]) -> DeviceReport {
     let segments: Vec<&Segment> =
         snapshot.segments.iter().filter(|segment| segment.device == device).collect();
     let trace = snapshot.trace(device);
@@ -215,7 +227,7 @@ fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceRepor
             .map(|(action, count)| (snapshot.action_name(action).to_owned(), count))
             .collect(),
         events: trace.len(),
-        timeline: (!trace.is_empty()).then(|| timeline(snapshot, device, &segments, sites)),
+        timeline: (!trace.is_empty()).then(|| timeline(snapshot, device, &segments, sites, marks)),
         steps: leaks.as_ref().map(|leaks| leaks.steps),
         leaks: leaks.map(|leaks| leaks.leaks),
         free: free_bytes(snapshot, &segments),
@@ -257,9 +269,21 @@ fn violations(snapshot: &Snapshot, segments: &[&Segment]) -> BTreeMap<&'static s
     found
 }
 
-fn timeline(snapshot: &Snapshot, device: i64, segments: &[&Segment], sites: &Sites) -> Timeline {
+fn timeline(
+    snapshot: &Snapshot,
+    device: i64,
+    segments: &[&Segment],
+    sites: &Sites,
+    marks: &[Marks],
+) -> Timeline {
     let trace = snapshot.trace(device);
     let (replay, levels) = replay(snapshot, trace, segments, sites);
+    let is_told = replay.timeline_usable && replay.trace_matches_snapshot;
+    let classes = if is_told {
+        classes(snapshot, trace, segments, replay.peak_index, sites, marks)
+    } else {
+        Classes::default()
+    };
     let mut allocations = Sums::new(sites);
     for event in trace.iter().filter(|event| event.action == Action::Alloc) {
         allocations.add(event.stack, event.size);
@@ -268,6 +292,7 @@ fn timeline(snapshot: &Snapshot, device: i64, segments: &[&Segment], sites: &Sit
         churn: churn(trace, replay.peak_requested),
         alloc_by_site: allocations.rows(MOST_SITES),
         ooms: ooms(snapshot, device, &levels, sites),
+        classes,
         picture: pictures::over_events(
             &device.to_string(),
             &Chart::new(trace, levels.clone(), &replay, sites),

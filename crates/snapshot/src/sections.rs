@@ -107,7 +107,7 @@ impl SnapshotReport {
     /// The report in chapters.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
-        let Self { devices, format: _, reading, what_if, findings } = self;
+        let Self { devices, format: _, reading, classes: _, what_if, findings } = self;
         let mut summary = Section::new("memory", "Memory");
         let mut gaps = gaps_of(reading);
         if reading.is_partial() {
@@ -287,6 +287,8 @@ fn timeline_section(
         .iter()
         .map(|(phase, bytes)| PhaseRow { phase: phase.label().to_owned(), bytes: *bytes })
         .collect();
+    let classes = &timeline.classes.rows;
+    section.tables.push(Table::of("classes", "What the allocations are for (estimate)", classes));
     section.tables.extend([
         Table::of("peak-by-phase", "Alive at the peak by phase", &phases),
         Table::of(

@@ -228,7 +228,7 @@ fn runs_of_the_corpus_are_reproduced_or_withheld_with_the_reason() {
 }
 
 #[test]
-fn fragmentation_is_not_met_with_a_setting_that_gains_nothing() {
+fn fragmentation_that_costs_nothing_is_no_finding() {
     // 512 MiB each, live; a block of 8 MiB stays at the start of the first, 504 MiB behind it are free.
     let large = 512 * MIB;
     let (c, small) = (B + (1 << 40), 8 * MIB);
@@ -243,14 +243,18 @@ fn fragmentation_is_not_met_with_a_setting_that_gains_nothing() {
         segment(B, &[(large, true)]),
         segment(c, &[(large, true)]),
     ];
-    let report = run(&segments, &events, &defaults());
-    let findings = report["findings"].as_array().unwrap().iter();
-    let action = |rule: &str| {
-        findings.clone().find(|it| it["rule"] == rule).map(|it| it["action"].to_string())
+    let has = |report: &Value, rule: &str| {
+        report["findings"].as_array().unwrap().iter().any(|it| it["rule"] == rule)
     };
-    let said = action("fragmentation").unwrap();
-    assert!(said.contains("reserves as much") && !said.contains("Set PYTORCH"), "{said}");
-    assert_eq!(action("allocator-expandable-segments"), None);
+    let report = run(&segments, &events, &defaults());
+    assert!(!has(&report, "fragmentation") && rules(&report).is_empty(), "{report}");
+    // Where the replay does not apply, the heuristic speaks: of 1,536 MiB reserved 504 are free and cannot go back. But no more
+    // than what the peak of reserved memory has beyond the memory in use can be gained, and that is nothing here.
+    let mut settings = defaults();
+    settings["garbage_collection_threshold"] = json!(0.8);
+    assert!(!has(&run(&segments, &events, &settings), "fragmentation"));
+    // Without events nobody knows the peak.
+    assert!(has(&run(&segments, &[], &defaults()), "fragmentation"));
 }
 
 #[test]

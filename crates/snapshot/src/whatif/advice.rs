@@ -69,7 +69,6 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf, is_windows: bool) -> Vec<Fi
         if what_if.ooms > 0 {
             observation.push_str(" It leaves out the allocations that failed.");
         }
-        let is_whole = what_if.start_reserved == 0 && what_if.ooms == 0;
         let finding = Finding {
             rule: lever.rule.into(),
             observation,
@@ -80,7 +79,7 @@ pub(crate) fn advice(device: &str, what_if: &WhatIf, is_windows: bool) -> Vec<Fi
                 size(recorded),
                 size(run.peak_reserved)
             ),
-            confidence: if is_whole { Confidence::Medium } else { Confidence::Low },
+            confidence: if what_if.covers_the_run() { Confidence::Medium } else { Confidence::Low },
             evidence: vec![format!("what_if.{device}.runs")],
         };
         found.push((run.saved, finding));
@@ -124,14 +123,9 @@ fn change(saved: i64) -> String {
 }
 
 impl WhatIf {
-    /// Whether the whole run was replayed under expandable segments, and gained nothing that is worth a finding.
-    pub(crate) fn rules_out_expandable(&self) -> bool {
-        let recorded = self.recorded_peak_reserved;
-        self.start_reserved == 0
-            && self.runs.iter().any(|run| {
-                run.setting == "expandable_segments:True"
-                    && percent(run.saved, recorded) < LEAST_GAIN
-            })
+    /// Whether every allocation of the run was replayed under the other settings.
+    pub(crate) fn covers_the_run(&self) -> bool {
+        self.reproduced && self.start_reserved == 0 && self.ooms == 0
     }
 
     /// The figures as a chapter.

@@ -1,0 +1,320 @@
+//! What allocations are for: parameters, gradients, activations, states of the optimizer, temporaries.
+//!
+//! Files do not record it. Two facts tell it for most bytes: the phase of the stack that allocates, and the phase of the stack that
+//! frees ([`rules`]). What no rule tells is unknown, with the reason.
+
+mod rules;
+
+use std::collections::{BTreeMap, HashMap};
+
+use report::{Cell, Column, Confidence, Row, Unit};
+use serde::Serialize;
+
+use crate::amounts::amount;
+use crate::model::{Action, Event, Segment, Snapshot};
+use crate::site::{Phase, Sites};
+use crate::stacks::StackId;
+pub(crate) use rules::Marks;
+use rules::{RULES, Rule};
+
+/// What an allocation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Class {
+    Parameter,
+    Gradient,
+    OptimizerState,
+    Activation,
+    Temporary,
+    Unknown,
+}
+
+impl Class {
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Parameter => "parameters",
+            Self::Gradient => "gradients",
+            Self::OptimizerState => "optimizer state",
+            Self::Activation => "activations",
+            Self::Temporary => "temporaries",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// From an allocation to its free.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    /// The stack that allocated; `None` where the file does not have it.
+    birth: Option<Marks>,
+    /// The event; `None` before the first one.
+    born: Option<usize>,
+    /// The stack that freed; `None` while in use.
+    death: Option<Marks>,
+    size: i64,
+    site: usize,
+    /// Whether something of another phase than that of the birth happened in between.
+    spans_phases: bool,
+}
+
+/// What is known of the whole recording.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    /// Whether backward runs in threads whose stacks are not recorded, as when only Python frames are: much is allocated without
+    /// a stack, next to nothing in backward, and it is a training step.
+    has_nameless_backward: bool,
+    /// The phase of the last event that has one.
+    last: Option<Phase>,
+}
+
+/// The bytes that one rule tells.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ClassRow {
+    pub(crate) class: Class,
+    /// What tells it.
+    pub(crate) rule: &'static str,
+    pub(crate) confidence: &'static str,
+    /// Requested bytes in use at the peak.
+    pub(crate) peak_bytes: i64,
+    pub(crate) peak_count: u64,
+    /// Requested bytes of the recorded allocations.
+    pub(crate) allocated_bytes: i64,
+    pub(crate) allocations: u64,
+}
+
+/// The classes of a device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Classes {
+    /// In the order of the rules.
+    pub(crate) rows: Vec<ClassRow>,
+    /// Bytes in use at the peak by class and site, most first.
+    pub(crate) peak_sites: Vec<(Class, String, i64)>,
+}
+
+/// Sums the bytes by rule. The events must agree with the segments.
+pub(crate) fn classes(
+    snapshot: &Snapshot,
+    trace: &[Event],
+    segments: &[&Segment],
+    peak: usize,
+    sites: &Sites,
+    marks: &[Marks],
+) -> Classes {
+    let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
+    let run = Run::of(trace, &of);
+    let mut sums =
+        Sums { run, peak, rows: vec![(0, 0, 0, 0); RULES.len()], sites: BTreeMap::new() };
+    let mut open: HashMap<u64, usize> = HashMap::new();
+    let mut freed_by: HashMap<u64, StackId> = HashMap::new();
+    // The last event of each phase.
+    let mut seen: Vec<(Phase, usize)> = Vec::new();
+    let see = |phase: Option<Phase>, at: usize, seen: &mut Vec<(Phase, usize)>| {
+        let Some(phase) = phase else { return };
+        match seen.iter_mut().find(|(known, _)| *known == phase) {
+            Some((_, last)) => *last = at,
+            None => seen.push((phase, at)),
+        }
+    };
+    let spans = |birth: Option<Marks>, born: Option<usize>, seen: &[(Phase, usize)]| {
+        let own = birth.map(|marks| marks.phase);
+        let is_step = |phase: &Phase| !matches!(phase, Phase::Unknown | Phase::Other);
+        let mut others = seen.iter().filter(|(phase, _)| is_step(phase) && Some(*phase) != own);
+        others.any(|(_, at)| born.is_none_or(|born| *at > born))
+    };
+    for (at, event) in trace.iter().enumerate() {
+        match event.action {
+            Action::Alloc => {
+                open.insert(event.address, at);
+                see(of(event.stack).map(|marks| marks.phase), at, &mut seen);
+            }
+            Action::FreeRequested => {
+                freed_by.insert(event.address, event.stack);
+            }
+            Action::FreeCompleted => {
+                let born = open.remove(&event.address);
+                let stack = freed_by.remove(&event.address).unwrap_or(event.stack);
+                let allocated = born.and_then(|born| trace.get(born)).map(|event| event.stack);
+                let birth = allocated.and_then(of);
+                let death = of(stack);
+                let life = Life {
+                    birth,
+                    born,
+                    death: Some(death.unwrap_or_default()),
+                    size: event.size,
+                    site: sites.site(allocated.unwrap_or_default()),
+                    spans_phases: spans(birth, born, &seen),
+                };
+                sums.add(&life, Some(at));
+                see(death.map(|marks| marks.phase), at, &mut seen);
+            }
+            _ => {}
+        }
+    }
+    let blocks = segments.iter().flat_map(|segment| snapshot.blocks_of(segment));
+    for block in blocks.filter(|block| block.is_active()) {
+        let born = open.remove(&block.address);
+        let event = born.and_then(|born| trace.get(born));
+        let stack = event.map_or(block.stack, |event| event.stack);
+        let birth = of(stack);
+        let life = Life {
+            birth,
+            born,
+            death: None,
+            size: event.map_or(block.requested, |event| event.size),
+            site: sites.site(stack),
+            spans_phases: spans(birth, born, &seen),
+        };
+        sums.add(&life, None);
+    }
+    sums.finish(sites)
+}
+
+impl Run {
+    fn of(trace: &[Event], of: &impl Fn(StackId) -> Option<Marks>) -> Self {
+        let mut run = Self::default();
+        let (mut nameless, mut backward, mut is_training) = (0u64, 0u64, false);
+        for event in trace {
+            let is_birth = event.action == Action::Alloc;
+            let Some(marks) = of(event.stack) else {
+                nameless += u64::from(is_birth);
+                continue;
+            };
+            is_training |= matches!(marks.phase, Phase::Optimizer | Phase::Backward);
+            if is_birth || event.action == Action::FreeCompleted {
+                backward += u64::from(is_birth && marks.phase == Phase::Backward);
+                run.last = Some(marks.phase);
+            }
+        }
+        run.has_nameless_backward = is_training && nameless > 10 * backward;
+        run
+    }
+}
+
+struct Sums {
+    run: Run,
+    peak: usize,
+    /// Per rule: bytes and blocks at the peak, bytes and allocations in all.
+    rows: Vec<(i64, u64, i64, u64)>,
+    sites: BTreeMap<(Class, usize), i64>,
+}
+
+impl Sums {
+    fn add(&mut self, life: &Life, ended: Option<usize>) {
+        let Some(at) = RULES.iter().position(|rule| (rule.holds)(life, &self.run)) else { return };
+        let (Some(row), Some(rule)) = (self.rows.get_mut(at), RULES.get(at)) else { return };
+        if life.born.is_some() {
+            row.2 = row.2.saturating_add(life.size);
+            row.3 += 1;
+        }
+        let is_at_peak = life.born.is_none_or(|born| born < self.peak)
+            && ended.is_none_or(|ended| ended >= self.peak);
+        if is_at_peak {
+            row.0 = row.0.saturating_add(life.size);
+            row.1 += 1;
+            let sum = self.sites.entry((rule.class, life.site)).or_default();
+            *sum = sum.saturating_add(life.size);
+        }
+    }
+
+    fn finish(self, sites: &Sites) -> Classes {
+        let row = |(rule, sum): (&Rule, &(i64, u64, i64, u64))| ClassRow {
+            class: rule.class,
+            rule: rule.what,
+            confidence: match rule.class {
+                Class::Unknown => "none",
+                _ => rule.confidence.id(),
+            },
+            peak_bytes: sum.0,
+            peak_count: sum.1,
+            allocated_bytes: sum.2,
+            allocations: sum.3,
+        };
+        let is_used = |(_, sum): &(&Rule, &(i64, u64, i64, u64))| sum.1 + sum.3 > 0;
+        let rows = RULES.iter().zip(&self.rows).filter(is_used).map(row).collect();
+        let mut peak_sites: Vec<_> = self
+            .sites
+            .into_iter()
+            .map(|((class, site), bytes)| (class, sites.name(site).to_owned(), bytes))
+            .collect();
+        peak_sites.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, &a.1).cmp(&(b.0, &b.1))));
+        Classes { rows, peak_sites }
+    }
+}
+
+impl Classes {
+    /// The known class that stays and has most bytes at the peak, with its bytes, and the site that holds most of them.
+    pub(crate) fn largest(&self) -> Option<(Class, i64, &str, i64)> {
+        let mut sums: BTreeMap<Class, i64> = BTreeMap::new();
+        let stays = |class| !matches!(class, Class::Unknown | Class::Temporary);
+        for row in self.rows.iter().filter(|row| stays(row.class)) {
+            let sum = sums.entry(row.class).or_default();
+            *sum = sum.saturating_add(row.peak_bytes);
+        }
+        let (class, bytes) = sums.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+        let site = self.peak_sites.iter().find(|site| site.0 == class)?;
+        Some((class, bytes, &site.1, site.2))
+    }
+
+    /// The least confidence of the rules that tell a class at the peak.
+    pub(crate) fn confidence(&self, class: Class) -> Confidence {
+        let rules = RULES.iter().filter(|rule| {
+            let row = self.rows.iter().find(|row| row.rule == rule.what);
+            rule.class == class && row.is_some_and(|row| row.peak_bytes > 0)
+        });
+        rules.map(|rule| rule.confidence).min().unwrap_or(Confidence::Low)
+    }
+}
+
+impl Row for ClassRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "class",
+            title: "For",
+            unit: Unit::Text,
+            help: "What the allocations are for (an estimate; files do not record it).",
+            cell: |row| row.class.label().into(),
+        },
+        Column {
+            key: "rule",
+            title: "Told by",
+            unit: Unit::Text,
+            help: "The fact that tells it.",
+            cell: |row| row.rule.into(),
+        },
+        Column {
+            key: "confidence",
+            title: "Confidence",
+            unit: Unit::Text,
+            help: "How sure the fact is.",
+            cell: |row| row.confidence.into(),
+        },
+        Column {
+            key: "peak_bytes",
+            title: "At the peak",
+            unit: Unit::Bytes,
+            help: "Requested bytes in use at the peak. The rows add up to the peak.",
+            cell: |row| amount(row.peak_bytes),
+        },
+        Column {
+            key: "peak_count",
+            title: "Blocks",
+            unit: Unit::Count,
+            help: "Blocks in use at the peak.",
+            cell: |row| Cell::Count(row.peak_count),
+        },
+        Column {
+            key: "allocated_bytes",
+            title: "Allocated",
+            unit: Unit::Bytes,
+            help: "Requested bytes of all recorded allocations.",
+            cell: |row| amount(row.allocated_bytes),
+        },
+        Column {
+            key: "allocations",
+            title: "Allocations",
+            unit: Unit::Count,
+            help: "Recorded allocations.",
+            cell: |row| Cell::Count(row.allocations),
+        },
+    ];
+}

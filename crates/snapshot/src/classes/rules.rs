@@ -1,0 +1,252 @@
+//! The rules that tell what an allocation is for, and the frames that they look for.
+//!
+//! Sources: the phases of a training step in PyTorch (autograd saves what forward hands it and frees it in backward; `AccumulateGrad`
+//! keeps gradients until `zero_grad`; an optimizer keeps its state between steps).
+
+use report::Confidence;
+
+use super::{Class, Life, Run};
+use crate::site::{Phase, Sites};
+use crate::stacks::{Frame, StackId, Stacks};
+
+/// What one stack shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    pub(crate) phase: Phase,
+    pub(crate) has_frames: bool,
+    /// A frame that builds, loads or moves a module.
+    is_parameter: bool,
+    /// A frame of `zero_grad`.
+    is_zero_grad: bool,
+}
+
+impl Default for Marks {
+    /// Without frames.
+    fn default() -> Self {
+        Self { phase: Phase::Unknown, has_frames: false, is_parameter: false, is_zero_grad: false }
+    }
+}
+
+/// Frames that build, load or move modules: a part of the path, and the function (any, if empty).
+const PARAMETER_FRAMES: &[(&str, &str)] = &[
+    ("/torch/nn/modules/", "__init__"),
+    ("/torch/nn/modules/", "reset_parameters"),
+    ("/torch/nn/modules/module.py", "_apply"),
+    ("/torch/nn/modules/module.py", "_load_from_state_dict"),
+    ("/torch/nn/init.py", ""),
+    ("/torch/serialization.py", ""),
+    ("/safetensors/", ""),
+    ("/transformers/modeling_utils.py", ""),
+    ("/transformers/core_model_loading.py", ""),
+    ("/accelerate/utils/modeling.py", "set_module_tensor_to_device"),
+    ("/diffusers/models/model_loading_utils.py", ""),
+    ("/model_loader/", ""),
+];
+
+impl Marks {
+    /// Of every stack of a snapshot.
+    pub(crate) fn all(stacks: &Stacks, sites: &Sites) -> Vec<Self> {
+        let of = |stack: usize| {
+            let frames = stacks.frames(stack as StackId);
+            Self {
+                phase: sites.phase(stack as StackId),
+                has_frames: !frames.is_empty(),
+                is_parameter: frames.iter().any(|frame| is_parameter(stacks, frame)),
+                is_zero_grad: frames.iter().any(|frame| stacks.text(frame.name) == "zero_grad"),
+            }
+        };
+        (0..stacks.len()).map(of).collect()
+    }
+}
+
+fn is_parameter(stacks: &Stacks, frame: &Frame) -> bool {
+    let file = stacks.text(frame.filename).replace('\\', "/");
+    let name = stacks.text(frame.name);
+    PARAMETER_FRAMES
+        .iter()
+        .any(|(path, function)| file.contains(path) && (function.is_empty() || *function == name))
+}
+
+/// How one fact tells a class.
+pub(super) struct Rule {
+    pub(super) class: Class,
+    /// The fact, for people; unique.
+    pub(super) what: &'static str,
+    pub(super) confidence: Confidence,
+    pub(super) holds: fn(&Life, &Run) -> bool,
+}
+
+impl Life {
+    fn was_born(&self, phase: Phase) -> bool {
+        self.birth.is_some_and(|birth| birth.phase == phase)
+    }
+
+    fn has_ended(&self, phase: Phase) -> bool {
+        self.death.is_some_and(|death| death.phase == phase)
+    }
+
+    fn is_parameter(&self) -> bool {
+        self.birth.is_some_and(|birth| birth.is_parameter)
+    }
+
+    /// Allocated in the recording, by a stack without frames.
+    fn is_nameless(&self) -> bool {
+        self.born.is_some() && self.birth.is_none()
+    }
+
+    fn is_in_use(&self) -> bool {
+        self.death.is_none()
+    }
+}
+
+/// The first that holds counts; the last ones hold for every life.
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        class: Class::Gradient,
+        what: "freed by zero_grad",
+        confidence: Confidence::High,
+        holds: |life, _| life.death.is_some_and(|death| death.is_zero_grad),
+    },
+    Rule {
+        class: Class::Activation,
+        what: "allocated in forward, freed in backward",
+        confidence: Confidence::High,
+        holds: |life, _| life.was_born(Phase::Forward) && life.has_ended(Phase::Backward),
+    },
+    Rule {
+        class: Class::Activation,
+        what: "allocated outside modules, freed in backward",
+        confidence: Confidence::Medium,
+        holds: |life, _| life.was_born(Phase::Other) && life.has_ended(Phase::Backward),
+    },
+    Rule {
+        class: Class::Activation,
+        what: "allocated before the first event, freed in backward",
+        confidence: Confidence::Medium,
+        holds: |life, _| life.born.is_none() && life.has_ended(Phase::Backward),
+    },
+    Rule {
+        class: Class::Activation,
+        what: "allocated in forward, freed by a thread without Python frames, as that of autograd",
+        confidence: Confidence::Medium,
+        holds: |life, run| {
+            life.was_born(Phase::Forward)
+                && life.has_ended(Phase::Unknown)
+                && run.has_nameless_backward
+        },
+    },
+    Rule {
+        class: Class::Parameter,
+        what: "allocated while a module was built, loaded or moved, and still in use",
+        confidence: Confidence::Medium,
+        holds: |life, _| life.is_parameter() && life.is_in_use(),
+    },
+    Rule {
+        class: Class::Temporary,
+        what: "allocated and freed in backward",
+        confidence: Confidence::High,
+        holds: |life, _| life.was_born(Phase::Backward) && life.has_ended(Phase::Backward),
+    },
+    Rule {
+        class: Class::Gradient,
+        what: "allocated in backward, in use after it",
+        confidence: Confidence::Medium,
+        holds: |life, _| life.was_born(Phase::Backward) && (life.spans_phases || !life.is_in_use()),
+    },
+    Rule {
+        class: Class::Gradient,
+        what: "allocated in backward, in use at the end of the recording",
+        confidence: Confidence::Medium,
+        holds: |life, run| life.was_born(Phase::Backward) && run.last != Some(Phase::Backward),
+    },
+    Rule {
+        class: Class::Gradient,
+        what: "allocated by a thread without Python frames, as that of autograd, and freed in the optimizer",
+        confidence: Confidence::Medium,
+        holds: |life, run| {
+            life.is_nameless() && life.has_ended(Phase::Optimizer) && run.has_nameless_backward
+        },
+    },
+    Rule {
+        class: Class::OptimizerState,
+        what: "allocated in the optimizer, in use after its step",
+        confidence: Confidence::High,
+        holds: |life, _| life.was_born(Phase::Optimizer) && life.spans_phases,
+    },
+    Rule {
+        class: Class::OptimizerState,
+        what: "allocated in the optimizer, in use at the end of the recording",
+        confidence: Confidence::Medium,
+        holds: |life, _| life.was_born(Phase::Optimizer) && life.is_in_use(),
+    },
+    Rule {
+        class: Class::Temporary,
+        what: "allocated and freed in one step of the optimizer",
+        confidence: Confidence::High,
+        holds: |life, _| life.was_born(Phase::Optimizer) && life.has_ended(Phase::Optimizer),
+    },
+    Rule {
+        class: Class::OptimizerState,
+        what: "allocated before the first event, freed in the optimizer",
+        confidence: Confidence::Low,
+        holds: |life, _| life.born.is_none() && life.has_ended(Phase::Optimizer),
+    },
+    Rule {
+        class: Class::Temporary,
+        what: "allocated and freed in one forward pass",
+        confidence: Confidence::High,
+        holds: |life, _| {
+            life.was_born(Phase::Forward) && life.has_ended(Phase::Forward) && !life.spans_phases
+        },
+    },
+    Rule {
+        class: Class::Temporary,
+        what: "allocated and freed by threads without Python frames, as that of autograd",
+        confidence: Confidence::Medium,
+        holds: |life, run| {
+            life.is_nameless() && life.has_ended(Phase::Unknown) && run.has_nameless_backward
+        },
+    },
+    Rule {
+        class: Class::Unknown,
+        what: "allocated in forward, in use at the end of the recording",
+        confidence: Confidence::Low,
+        holds: |life, _| life.was_born(Phase::Forward) && life.is_in_use(),
+    },
+    Rule {
+        class: Class::Unknown,
+        what: "allocated in forward, freed later by other code",
+        confidence: Confidence::Low,
+        holds: |life, _| life.was_born(Phase::Forward),
+    },
+    Rule {
+        class: Class::Unknown,
+        what: "in use before the first event and after the last (weights, or state that is updated in place)",
+        confidence: Confidence::Low,
+        holds: |life, _| life.born.is_none() && life.birth.is_none() && life.is_in_use(),
+    },
+    Rule {
+        class: Class::Unknown,
+        what: "allocated before the first event, without a stack",
+        confidence: Confidence::Low,
+        holds: |life, _| life.born.is_none() && life.birth.is_none(),
+    },
+    Rule {
+        class: Class::Unknown,
+        what: "recorded without a stack",
+        confidence: Confidence::Low,
+        holds: |life, _| life.birth.is_none(),
+    },
+    Rule {
+        class: Class::Unknown,
+        what: "allocated in backward, in use when the recording ended in it",
+        confidence: Confidence::Low,
+        holds: |life, _| life.was_born(Phase::Backward),
+    },
+    Rule {
+        class: Class::Unknown,
+        what: "allocated outside forward, backward and optimizer",
+        confidence: Confidence::Low,
+        holds: |_, _| true,
+    },
+];

@@ -1,0 +1,192 @@
+//! What allocations are for: a training step by hand, and sums that hold for every snapshot of the corpus.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+use serde_json::{Value, json};
+use snapshot::{Reader, analyze};
+
+const MIB: i64 = 1 << 20;
+const A: i64 = 1 << 40;
+
+const MODULE: (&str, &str) = ("/py/site-packages/torch/nn/modules/module.py", "_call_impl");
+const ENGINE: (&str, &str) = ("/py/site-packages/torch/autograd/graph.py", "_engine_run_backward");
+const ADAM: (&str, &str) = ("/py/site-packages/torch/optim/adamw.py", "step");
+const ZERO: (&str, &str) = ("/py/site-packages/torch/optim/optimizer.py", "zero_grad");
+const MOVE: (&str, &str) = ("/py/site-packages/torch/nn/modules/module.py", "_apply");
+const LOOP: (&str, &str) = ("/app/train.py", "main");
+const NONE: (&str, &str) = ("", "");
+
+fn report(document: &[u8]) -> Value {
+    let mut reader = Reader::new();
+    reader.push(document).unwrap();
+    serde_json::to_value(analyze(&reader.finish().unwrap())).unwrap()
+}
+
+fn frames((file, name): (&str, &str)) -> Value {
+    match name {
+        "" => json!([]),
+        _ => {
+            json!([{"filename": file, "name": name, "line": 5}, {"filename": "/app/train.py", "name": "main", "line": 9}])
+        }
+    }
+}
+
+/// A run whose blocks lie one behind the other, each in a place of its own.
+#[derive(Default)]
+struct Run {
+    events: Vec<Value>,
+    /// Slot, MiB, stack of the allocation.
+    live: Vec<(i64, i64, (&'static str, &'static str))>,
+}
+
+impl Run {
+    fn alloc(&mut self, slot: i64, mib: i64, by: (&'static str, &'static str)) -> &mut Self {
+        let at = A + slot * 64 * MIB;
+        self.events.push(json!({"action": "alloc", "addr": at, "size": mib * MIB, "stream": 0, "frames": frames(by)}));
+        self.live.push((slot, mib, by));
+        self
+    }
+
+    /// In use before the first event.
+    fn old(&mut self, slot: i64, mib: i64) -> &mut Self {
+        self.live.push((slot, mib, NONE));
+        self
+    }
+
+    fn free(&mut self, slot: i64, by: (&str, &str)) -> &mut Self {
+        let place = self.live.iter().position(|live| live.0 == slot).unwrap();
+        let (_, mib, _) = self.live.remove(place);
+        let at = A + slot * 64 * MIB;
+        for action in ["free_requested", "free_completed"] {
+            self.events.push(json!({"action": action, "addr": at, "size": mib * MIB, "stream": 0, "frames": frames(by)}));
+        }
+        self
+    }
+
+    fn report(&self) -> Value {
+        let segments: Vec<Value> = (0..16)
+            .map(|slot| {
+                let used = self.live.iter().find(|live| live.0 == slot);
+                let (size, by) = used.map_or((0, NONE), |(_, mib, by)| (mib * MIB, *by));
+                let at = A + slot * 64 * MIB;
+                let mut blocks = vec![];
+                if size > 0 {
+                    blocks.push(json!({"address": at, "size": size, "requested_size": size, "state": "active_allocated", "frames": frames(by)}));
+                }
+                blocks.push(json!({"address": at + size, "size": 64 * MIB - size, "requested_size": 0, "state": "inactive", "frames": []}));
+                json!({"device": 0, "address": at, "total_size": 64 * MIB, "allocated_size": size, "active_size": size,
+                    "requested_size": size, "stream": 0, "segment_type": "large", "segment_pool_id": [0, 0],
+                    "is_expandable": false, "frames": [], "blocks": blocks})
+            })
+            .collect();
+        report(json!({"segments": segments, "device_traces": [self.events]}).to_string().as_bytes())
+    }
+}
+
+/// Class, MiB at the peak and MiB allocated, of the rules that hold for something.
+fn rows(report: &Value) -> Vec<(String, i64, i64)> {
+    let rows = report["classes"]["0"].as_array().unwrap().iter();
+    rows.map(|row| {
+        let mib = |key: &str| row[key].as_i64().unwrap() / MIB;
+        (row["class"].as_str().unwrap().to_owned(), mib("peak_bytes"), mib("allocated_bytes"))
+    })
+    .collect()
+}
+
+fn expected(rows: &[(&str, i64, i64)]) -> Vec<(String, i64, i64)> {
+    rows.iter().map(|(class, peak, all)| ((*class).to_owned(), *peak, *all)).collect()
+}
+
+#[test]
+fn a_training_step_is_told_by_who_allocates_and_who_frees() {
+    let mut run = Run::default();
+    run.old(0, 3).alloc(1, 10, MOVE);
+    run.alloc(2, 30, MODULE).alloc(3, 2, MODULE).free(3, MODULE); // An activation, a temporary.
+    run.alloc(4, 7, ENGINE).alloc(5, 11, ENGINE).free(5, ENGINE).free(2, ENGINE); // A gradient, a temporary.
+    run.alloc(6, 20, ADAM).alloc(7, 4, ADAM).free(7, ADAM); // A state, a temporary.
+    run.free(4, ZERO).alloc(8, 5, MODULE).free(8, LOOP); // The next step; an output.
+    let report = run.report();
+    assert_eq!(report["devices"]["0"]["replay"]["peak_requested"], 61 * MIB);
+    assert_eq!(
+        rows(&report),
+        expected(&[
+            ("gradient", 7, 7),
+            ("activation", 30, 30),
+            ("parameter", 10, 10),
+            ("temporary", 11, 11),
+            ("optimizer_state", 0, 20),
+            ("temporary", 0, 4),
+            ("temporary", 0, 2),
+            ("unknown", 0, 5),
+            ("unknown", 3, 0),
+        ])
+    );
+    let findings = report["findings"].as_array().unwrap();
+    let peak = findings.iter().find(|it| it["rule"] == "peak-class").unwrap();
+    assert_eq!(
+        peak["observation"],
+        "Device 0: 30.0 MiB of the 61.0 MiB in use at the peak (49%) are activations, all from /app/train.py:9:main."
+    );
+    assert!(peak["action"].as_str().unwrap().starts_with("Checkpoint activations"));
+}
+
+#[test]
+fn a_backward_thread_without_python_frames_is_known_by_its_work() {
+    let mut run = Run::default();
+    run.alloc(1, 30, MODULE).alloc(2, 6, NONE).alloc(3, 9, NONE).free(3, NONE).free(1, NONE);
+    run.alloc(6, 20, ADAM).free(2, ADAM).alloc(7, 1, MODULE).free(7, MODULE);
+    assert_eq!(
+        rows(&run.report()),
+        expected(&[
+            ("activation", 30, 30),
+            ("gradient", 6, 6),
+            ("optimizer_state", 0, 20),
+            ("temporary", 0, 1),
+            ("temporary", 9, 9),
+        ])
+    );
+}
+
+#[test]
+fn inference_has_no_advice_about_activations() {
+    let mut run = Run::default();
+    run.old(0, 40).alloc(1, 50, MODULE).free(1, MODULE).alloc(2, 5, MODULE);
+    let report = run.report();
+    assert_eq!(
+        rows(&report),
+        expected(&[("temporary", 50, 50), ("unknown", 0, 5), ("unknown", 40, 0)])
+    );
+    let findings = report["findings"].as_array().unwrap();
+    assert!(
+        findings.iter().all(|it| !it["action"].as_str().unwrap().contains("heckpoint")),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn classes_add_up_to_the_peak_and_to_all_allocations() {
+    let Some(shared) = testkit::shared("corpus/snapshots") else { return };
+    let mut told = 0;
+    let mut files: Vec<_> =
+        std::fs::read_dir(shared).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    for path in files.iter().filter(|path| path.to_string_lossy().ends_with(".json.gz")) {
+        let report = report(&std::fs::read(path).unwrap());
+        for (device, rows) in report["classes"].as_object().unwrap() {
+            let sum = |key: &str| {
+                rows.as_array().unwrap().iter().map(|row| row[key].as_i64().unwrap()).sum::<i64>()
+            };
+            let figures = &report["devices"][device];
+            for (key, whole) in [
+                ("peak_bytes", &figures["replay"]["peak_requested"]),
+                ("peak_count", &figures["replay"]["peak_live_count"]),
+                ("allocated_bytes", &figures["churn"]["alloc_bytes"]),
+                ("allocations", &figures["churn"]["alloc_count"]),
+            ] {
+                assert_eq!(sum(key), whole.as_i64().unwrap(), "{} {device} {key}", path.display());
+            }
+            told += 1;
+        }
+    }
+    assert!(told >= 15, "{told} devices");
+}
