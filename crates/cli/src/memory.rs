@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use kinetoscope::memory::{Comparison, compare};
 use kinetoscope::{
     AllocatorState, FileKind, NotASnapshot, Snapshot, SnapshotReader, SnapshotReport,
     TimelineReader, analyze_snapshot, state_before,
@@ -26,6 +27,9 @@ pub struct Arguments {
     /// Also print the state of each device at the peak of its requested memory.
     #[arg(long)]
     at_peak: bool,
+    /// Also print what changed since this earlier snapshot, by device and by call site.
+    #[arg(long, value_name = "EARLIER")]
+    against: Option<PathBuf>,
 }
 
 /// Prints the figures of a snapshot.
@@ -39,8 +43,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let report = analyze_snapshot(&snapshot);
     let states = states(arguments, &snapshot, &report)?;
+    let changes =
+        arguments.against.as_deref().map(|earlier| changes(earlier, &report)).transpose()?;
     let text = if arguments.json {
         let mut document = serde_json::to_value(&report)?;
+        if let (Some(document), Some(changes)) = (document.as_object_mut(), &changes) {
+            document.insert("comparison".to_owned(), serde_json::to_value(changes)?);
+        }
         if let (Some(document), true) =
             (document.as_object_mut(), arguments.at_peak || arguments.at_event.is_some())
         {
@@ -49,12 +58,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         format!("{}\n", serde_json::to_string_pretty(&document)?)
     } else {
         let name = arguments.snapshot.file_name().unwrap_or_default().to_string_lossy();
-        let mut sections = report.sections();
+        // What changed is what was asked for.
+        let mut sections = changes.iter().flat_map(Comparison::sections).collect::<Vec<_>>();
+        sections.extend(report.sections());
         sections.extend(states.iter().map(|(device, state)| state.section(device)));
         kinetoscope::report::document(&name, &sections)
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
+}
+
+/// What changed since an earlier snapshot.
+fn changes(earlier: &Path, later: &SnapshotReport) -> Result<Comparison> {
+    let earlier = analyze_snapshot(&read(earlier)?).summary();
+    Ok(compare(&earlier, &later.summary()))
 }
 
 /// Whether the file is a memory timeline.
@@ -66,8 +83,9 @@ fn is_timeline(error: &anyhow::Error) -> bool {
 
 /// Prints the figures of a memory timeline.
 fn timeline(arguments: &Arguments) -> Result<()> {
-    if arguments.at_peak || arguments.at_event.is_some() {
-        let what = "--at-event and --at-peak: a memory timeline has no blocks and no segments";
+    if arguments.at_peak || arguments.at_event.is_some() || arguments.against.is_some() {
+        let what =
+            "--at-event, --at-peak and --against: a memory timeline has no blocks and no segments";
         return Err(Usage(what.to_owned()).into());
     }
     let path = &arguments.snapshot;

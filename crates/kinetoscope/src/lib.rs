@@ -52,7 +52,9 @@ pub use repaired::{
 pub use scene;
 /// Questions about a memory snapshot while a person looks at its pictures.
 pub mod memory {
-    pub use snapshot::{By, Chart, Column, Explorer, Held, Layer, Mark, Range, Walk};
+    pub use snapshot::{
+        By, Chart, Column, Comparison, Explorer, Held, Layer, Mark, Range, Summary, Walk, compare,
+    };
 }
 pub use snapshot::{
     AllocatorState, MemoryTimeline, NotASnapshot, NotATimeline, Reader as SnapshotReader, Snapshot,

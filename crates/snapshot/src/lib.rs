@@ -16,6 +16,7 @@ mod amounts;
 mod births;
 mod chart;
 mod classes;
+mod compare;
 mod element;
 mod explore;
 mod findings;
@@ -38,6 +39,7 @@ mod walk;
 mod whatif;
 
 pub use chart::{By, Chart, Column, Layer, Mark, Stack};
+pub use compare::{Comparison, Summary, compare};
 pub use explore::Explorer;
 pub use model::{Action, Annotation, Block, BlockState, Event, Reading, Segment, Snapshot};
 pub use reader::{NotASnapshot, Reader};

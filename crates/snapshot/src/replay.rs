@@ -49,6 +49,9 @@ pub(crate) struct Replay {
     pub(crate) peak_untraced_bytes: i64,
     pub(crate) peak_by_phase: ByPhase,
     pub(crate) peak_by_site: Vec<SiteRow>,
+    /// All of them.
+    #[serde(skip)]
+    pub(crate) peak_sites: Vec<SiteRow>,
 }
 
 /// Live and reserved bytes before every event, and after the last one.
@@ -255,6 +258,7 @@ pub(crate) fn replay(
         peak_untraced_bytes: untraced,
         peak_by_phase: sums.phases.clone(),
         peak_by_site: sums.rows(20),
+        peak_sites: sums.rows(usize::MAX),
     };
     (replay, levels)
 }

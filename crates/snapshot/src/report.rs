@@ -68,6 +68,9 @@ pub struct DeviceReport {
     pub(crate) largest_segments: Vec<SegmentRow>,
     pub(crate) invariant_violations: BTreeMap<&'static str, u64>,
     pub(crate) live_by_site: Vec<SiteRow>,
+    /// All of them.
+    #[serde(skip)]
+    pub(crate) live_sites: Vec<SiteRow>,
     pub(crate) live_by_phase: ByPhase,
     pub(crate) actions: BTreeMap<String, u64>,
     pub(crate) events: usize,
@@ -221,6 +224,7 @@ fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites, marks: &[Marks
         largest_segments: largest(&segments),
         invariant_violations: violations(snapshot, &segments),
         live_by_site: live.rows(MOST_SITES),
+        live_sites: live.rows(usize::MAX),
         live_by_phase: live.phases.clone(),
         actions: actions
             .into_iter()

@@ -36,3 +36,32 @@ fn another_array_is_no_timeline() {
         refused.stderr
     );
 }
+
+#[test]
+fn a_snapshot_is_compared_with_an_earlier_one() {
+    let snapshot = |mib: u64| {
+        let size = mib << 20;
+        format!(
+            r#"{{"segments": [{{"device": 0, "address": 1048576, "total_size": {size}, "allocated_size": {size}, "active_size": {size},
+            "stream": 0, "segment_type": "large", "blocks": [{{"address": 1048576, "size": {size}, "requested_size": {size},
+            "state": "active_allocated", "frames": [{{"filename": "/app/a.py", "line": 3, "name": "load"}}]}}]}}], "device_traces": [[]]}}"#
+        )
+    };
+    let folder = Folder::new("memory-against");
+    folder.write("before.json", snapshot(64));
+    folder.write("after.json", snapshot(96));
+    let said = folder.run(&["memory", "after.json", "--against", "before.json"]).done().stdout;
+    let first = "Memory in use at the end of device 0: 96.0 MiB, 32.0 MiB more than before (64.0 MiB, +50.0%). The largest part: \
+                 32.0 MiB more from /app/a.py:3:load.";
+    assert!(said.contains(first), "{said}");
+    let found =
+        folder.run(&["memory", "after.json", "--against", "before.json", "--json"]).done().json();
+    assert_eq!(found["comparison"]["sites"]["0"][0]["end_change"], 32 << 20);
+    assert_eq!(
+        found["devices"]["0"]["totals"]["active"],
+        96 << 20,
+        "the figures of the file are those of the later one"
+    );
+    let refused = folder.run(&["memory", "after.json", "--against", "none.json"]);
+    assert!(refused.code == 1 && refused.stderr.contains("none.json"), "{}", refused.stderr);
+}
