@@ -135,6 +135,12 @@ pub enum Request {
     },
     /// A person did something to a picture. Its canvas comes with the first of these messages.
     Look { job: JobId, surface: Surface, input: Input },
+    /// Tell what changed since an earlier snapshot.
+    Changes {
+        job: JobId,
+        /// What the earlier one's [`Aside::Snapshot`] says for comparisons.
+        earlier: Vec<u8>,
+    },
     /// Make the artifacts.
     Artifacts {
         job: JobId,
@@ -174,6 +180,7 @@ impl Request {
             | Self::Window { job, .. }
             | Self::BenchmarkConfig { job, .. }
             | Self::Look { job, .. }
+            | Self::Changes { job, .. }
             | Self::Artifacts { job, .. } => *job,
         }
     }
@@ -196,7 +203,7 @@ impl Request {
             | Self::Window { .. }
             | Self::BenchmarkConfig { .. }
             | Self::Artifacts { .. } => Program::Triage,
-            Self::Look { .. } => Program::Snapshot,
+            Self::Look { .. } | Self::Changes { .. } => Program::Snapshot,
         }
     }
 
@@ -218,6 +225,7 @@ impl Request {
             | Self::Window { .. }
             | Self::BenchmarkConfig { .. }
             | Self::Look { .. }
+            | Self::Changes { .. }
             | Self::Artifacts { .. } => None,
         }
     }
@@ -240,6 +248,7 @@ impl Request {
             | Self::Repair { .. }
             | Self::BenchmarkConfig { .. }
             | Self::Look { .. }
+            | Self::Changes { .. }
             | Self::Window { .. } => false,
         }
     }
@@ -353,6 +362,12 @@ pub enum Response {
         job: JobId,
         /// Its figures.
         looked: Looked,
+    },
+    /// What changed since an earlier snapshot.
+    Changes {
+        job: JobId,
+        /// The chapters of the comparison.
+        chapters: Vec<Chapter>,
     },
     /// The job cannot go on.
     Failed {

@@ -211,3 +211,35 @@ test("of several devices the one that ran out of memory comes first, and is name
   assert.equal(await id(page, "charted").inputValue(), "0");
   await session.close();
 });
+
+test("two snapshots are compared as the command line compares them", async () => {
+  const [before, later] = ["before.json", "later.json"].map((name) => path.join(scratch(), name));
+  const whole = JSON.parse(leaking());
+  fs.writeFileSync(later, JSON.stringify(whole));
+  // The earlier one ends before the last step: one block less is kept.
+  const [events] = whole.device_traces;
+  const cut = events.slice(0, 14);
+  const segment = structuredClone(whole.segments[0]);
+  const last = segment.blocks.findLast((block) => block.state === "active_allocated");
+  last.state = "inactive";
+  segment.allocated_size -= last.size;
+  segment.active_size -= last.size;
+  fs.writeFileSync(before, JSON.stringify({ segments: [segment], device_traces: [cut] }));
+  const session = await dropped(browser, [before, later]);
+  const { page } = session;
+  await settled(page);
+  const cards = page.getByTestId("file-card");
+  await cards.filter({ hasText: "later.json" }).locator("button").first().click();
+  await id(page, "earlier").selectOption("before.json");
+  await id(page, "chapter-memory-compare").waitFor(PATIENCE);
+  const { comparison } = JSON.parse(said(later, "--against", before, "--json"));
+  const first = said(later, "--against", before).split("\n").find((line) => line.startsWith("Memory in use"));
+  assert.ok((await id(page, "chapter-memory-compare").innerText()).includes(first), first);
+  const shown = await rows(page, "memory-sites-0");
+  assert.ok(shown.length > 0);
+  assert.deepEqual(shown.map((row) => [row.site, Number(row.end_after)]), comparison.sites["0"].map((row) => [row.site, row.end_after]));
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await id(page, "earlier").selectOption("None");
+  assert.equal(await id(page, "chapter-memory-compare").count(), 0);
+  await session.close();
+});

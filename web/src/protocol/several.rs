@@ -50,6 +50,8 @@ pub enum Aside {
         chapters: Vec<Chapter>,
         /// The devices whose memory can be looked at.
         charts: Vec<Charted>,
+        /// What a comparison with a later snapshot needs, for that one's worker; empty for a memory timeline.
+        summed: Vec<u8>,
     },
 }
 

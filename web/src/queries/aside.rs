@@ -4,7 +4,7 @@ use kinetoscope::report::units;
 
 use super::roles;
 use crate::protocol::{Aside, CaptureFacts, JobId};
-use crate::state::{Role, State};
+use crate::state::{FileEntry, Role, State};
 
 /// Such a file, described.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,19 @@ pub fn title(aside: &Aside) -> (&'static str, String) {
         Aside::Snapshot { is_timeline: true, summary, .. } => ("Memory timeline", summary.clone()),
         Aside::Snapshot { summary, .. } => ("Memory snapshot", summary.clone()),
     }
+}
+
+/// The other open snapshots, to compare one with.
+#[must_use]
+pub fn other_snapshots(state: &State, job: JobId) -> Vec<(JobId, String)> {
+    let is_snapshot = |file: &FileEntry| {
+        matches!(file.aside.as_deref(), Some(Aside::Snapshot { is_timeline: false, .. }))
+    };
+    if !state.file(job).is_some_and(|file| is_snapshot(file)) {
+        return Vec::new();
+    }
+    let others = state.files.iter().filter(|file| file.job != job && is_snapshot(file));
+    others.map(|file| (file.job, file.name.to_string())).collect()
 }
 
 /// The file of a job, if it is such a one. (A memory snapshot has views of its own.)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::Remote;
 use super::ledger::Ledger;
 use crate::protocol::{
-    Analyses, Artifacts, Aside, Beside, Companion, Comparison, Diagnosis, Failure, JobId,
+    Analyses, Artifacts, Aside, Beside, Chapter, Companion, Comparison, Diagnosis, Failure, JobId,
     KernelDetails, Looked, Opened, OverlapWindow, Plan, Progress, Repaired, StepWindow, Triage,
 };
 use crate::shared::Shared;
@@ -91,6 +91,8 @@ pub struct FileEntry {
     pub aside: Option<Shared<Aside>>,
     /// What a person looks at in its pictures.
     pub looked: Option<Shared<Looked>>,
+    /// What changed since an earlier snapshot, and which.
+    pub changes: Option<(JobId, Remote<Vec<Chapter>>)>,
     /// There after decoding.
     pub opened: Option<Shared<Opened>>,
     /// There after the analyses.
@@ -134,6 +136,7 @@ impl FileEntry {
             comparison: None,
             aside: None,
             looked: None,
+            changes: None,
             opened: None,
             report: None,
             plan: None,

@@ -12,8 +12,8 @@ use super::ledger::{Asked, Made};
 use super::reduce::{Next, stage_of};
 use super::{CompanionEntry, CompanionPhase, FileEntry, PerfettoState, Phase, Remote, several};
 use crate::protocol::{
-    ArtifactFile, ArtifactWish, Artifacts, FILE, Failure, Format, JobId, KernelKey, LOG, Parts,
-    Plan, Program, Progress, Repaired, Request, RequestId, Stage, StepWindow, Triage,
+    ArtifactFile, ArtifactWish, Artifacts, Aside, FILE, Failure, Format, JobId, KernelKey, LOG,
+    Parts, Plan, Program, Progress, Repaired, Request, RequestId, Stage, StepWindow, Triage,
 };
 use crate::queries::roles;
 use crate::shared::Shared;
@@ -457,6 +457,21 @@ pub(super) fn kernel(next: &mut Next, job: JobId, key: KernelKey) {
 pub(super) fn window(next: &mut Next, job: JobId, event: u32) {
     let id = ask(next, Request::Window { job, event });
     next.update(job, |file| file.window = id.map_or(Remote::Idle, Remote::Pending));
+}
+
+/// Asks what changed since an earlier snapshot.
+pub(super) fn changes(next: &mut Next, job: JobId, earlier: Option<JobId>) {
+    let changes = earlier.and_then(|earlier| {
+        let Aside::Snapshot { summed, .. } = next.state.file(earlier)?.aside.as_deref()? else {
+            return None;
+        };
+        let request = Request::Changes { job, earlier: summed.clone() };
+        // (The worker of a snapshot runs as long as its file is open.)
+        let id = next.number();
+        next.effects.push(Effect::Post(id, request));
+        Some((earlier, Remote::Pending(id)))
+    });
+    next.update(job, |file| file.changes = changes);
 }
 
 #[cfg(test)]

@@ -83,6 +83,8 @@ pub enum Action {
     KernelAsked(JobId, KernelKey),
     /// What ran around an event is asked for.
     WindowAsked(JobId, u32),
+    /// An earlier snapshot was chosen to compare with, or none.
+    EarlierChosen(JobId, Option<JobId>),
     /// What a person told or chose for artifacts.
     FormSet(ArtifactForm),
     /// A benchmark's configuration was chosen; its digest is a run detail.
@@ -152,6 +154,7 @@ fn act(next: &mut Next, action: Action) {
         }
         Action::KernelAsked(job, key) => jobs::kernel(next, job, key),
         Action::WindowAsked(job, event) => jobs::window(next, job, event),
+        Action::EarlierChosen(job, earlier) => jobs::changes(next, job, earlier),
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
@@ -267,6 +270,11 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         Response::Repaired { job, repaired } => jobs::repaired(next, job, id, repaired),
         Response::Kernel { job, kernel } => next.update(job, |file| {
             file.kernel.answer(id, Ok(kernel));
+        }),
+        Response::Changes { job, chapters } => next.update(job, |file| {
+            if let Some((_, changes)) = &mut file.changes {
+                changes.answer(id, Ok(chapters));
+            }
         }),
         Response::Window { job, window } => next.update(job, |file| {
             file.window.answer(id, Ok(window));

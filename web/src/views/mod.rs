@@ -25,7 +25,7 @@ use yew::prelude::*;
 use crate::components::{
     About, DataTable, PickerKind, before_window, failure_card, icon, picker, record_link,
 };
-use crate::protocol::{Aside, Stage, Triage};
+use crate::protocol::{Aside, JobId, Stage, Triage};
 use crate::queries::aside::Described;
 use crate::queries::compare::Compare;
 use crate::queries::grid::TableSettings;
@@ -53,6 +53,8 @@ pub struct Props {
     pub aside: Option<Described>,
     /// What a person told and chose, for artifacts.
     pub form: ArtifactForm,
+    /// The other open snapshots, where the file is one.
+    pub other_snapshots: Vec<(JobId, String)>,
     /// A `server_args.json`.
     pub server_args: Option<ServerArgs>,
     /// How the tables are set.

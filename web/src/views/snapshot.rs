@@ -6,7 +6,8 @@ use yew::prelude::*;
 
 use super::{Props, heading};
 use crate::components::{Later, SurfaceView, drawing, finding_card, swatch};
-use crate::protocol::{Chapter, Charted, Input, Surface};
+use crate::protocol::{Chapter, Charted, Input, JobId, Surface};
+use crate::state::Action;
 use crate::tasks::browser::chosen_place;
 
 /// Buttons of the chart of memory.
@@ -47,6 +48,7 @@ pub fn view(props: &Props, chapters: &[Chapter], charts: &[Charted], is_timeline
             { heading("Memory", finding) }
             { for first.iter().skip(1).map(sentence) }
             { for cards.iter().map(card) }
+            { changes(props) }
             { pictures(props, charts, is_timeline) }
             { for more.iter().map(card) }
             <Later>{ for chapters.iter().skip(1).map(chapter) }</Later>
@@ -67,6 +69,45 @@ fn chapter(props: &Props, chapter: &Chapter) -> Html {
             { for chapter.intro.iter().map(sentence) }
             { for chapter.drawings.iter().map(drawing) }
             { for chapter.tables.iter().map(|table| props.table(table, None)) }
+        </section>
+    }
+}
+
+/// Which earlier snapshot to compare with, and what changed since.
+fn changes(props: &Props) -> Html {
+    let others = &props.other_snapshots;
+    if others.is_empty() {
+        return html! {};
+    }
+    let job = props.file.job;
+    // (The earlier one may have been closed.)
+    let is_open = |earlier: &JobId| others.iter().any(|(other, _)| other == earlier);
+    let changes = props.file.changes.as_ref().filter(|(earlier, _)| is_open(earlier));
+    let chosen = changes.map(|(earlier, _)| *earlier);
+    let found = changes.and_then(|(_, changes)| changes.ready());
+    let onchange = {
+        let (tasks, others) = (props.tasks.clone(), others.clone());
+        Callback::from(move |event: Event| {
+            let place = chosen_place(&event).and_then(|place| place.checked_sub(1));
+            let earlier = place.and_then(|place| others.get(place)).map(|(earlier, _)| *earlier);
+            tasks.dispatch(Action::EarlierChosen(job, earlier));
+        })
+    };
+    let option = |(earlier, name): &(JobId, String)| {
+        html! { <option selected={chosen == Some(*earlier)}>{ name }</option> }
+    };
+    html! {
+        <section data-testid="changes">
+            <label class="step-picker">
+                <span>{ "Compare with an earlier snapshot" }</span>
+                <select {onchange} data-testid="earlier">
+                    <option selected={chosen.is_none()}>{ "None" }</option>
+                    { for others.iter().map(option) }
+                </select>
+            </label>
+            if let Some(chapters) = found {
+                { for chapters.iter().map(|of| chapter(props, of)) }
+            }
         </section>
     }
 }

@@ -94,6 +94,7 @@ impl Page {
                 Request::BenchmarkConfig { .. } => "benchmark config",
                 Request::Diagnose { .. } => "diagnose",
                 Request::Look { .. } => "look",
+                Request::Changes { .. } => "changes",
                 Request::Artifacts { .. } => "artifacts",
             }),
             _ => None,
@@ -511,4 +512,38 @@ fn the_digest_of_a_configuration_is_a_run_detail() {
     assert_eq!(bytes, b"{}");
     page.hear(Response::BenchmarkConfig { job: JOB, digest: "sha256:1".into() });
     assert_eq!(page.state.form.facts["benchmark_config_hash"], "sha256:1");
+}
+
+#[test]
+fn changes_since_an_earlier_snapshot_are_asked_of_the_later_one() {
+    let mut page = Page::pair();
+    for (job, byte) in [(JOB, 1), (OTHER, 2)] {
+        let aside = Aside::Snapshot {
+            is_timeline: false,
+            summary: String::new(),
+            chapters: Vec::new(),
+            charts: Vec::new(),
+            summed: vec![byte],
+        };
+        page.hear(Response::Aside { job, aside });
+    }
+    page.act(Action::EarlierChosen(OTHER, Some(JOB)));
+    assert_eq!(page.posted(), ["changes"]);
+    let asked = page.effects.iter().find_map(|effect| match effect {
+        Effect::Post(_, Request::Changes { job, earlier }) => Some((*job, earlier.clone())),
+        _ => None,
+    });
+    assert_eq!(asked, Some((OTHER, vec![1])));
+    page.hear(Response::Changes { job: OTHER, chapters: Vec::new() });
+    assert!(
+        page.file(OTHER)
+            .changes
+            .as_ref()
+            .is_some_and(|(of, found)| *of == JOB && found.ready().is_some())
+    );
+    // Without a choice no answer is kept.
+    page.act(Action::EarlierChosen(OTHER, None));
+    assert!(page.file(OTHER).changes.is_none() && page.posted().is_empty());
+    page.hear(Response::Changes { job: OTHER, chapters: Vec::new() });
+    assert!(page.file(OTHER).changes.is_none());
 }

@@ -1,6 +1,6 @@
 //! Memory snapshots.
 
-use kinetoscope::memory::Chart;
+use kinetoscope::memory::{Chart, Summary, compare};
 use kinetoscope::report::units;
 use kinetoscope::scene::Ink;
 use kinetoscope::{
@@ -23,6 +23,8 @@ pub struct SnapshotSession(Option<Open>);
 
 struct Open {
     job: JobId,
+    /// What a comparison needs of it; `None` for a memory timeline.
+    summary: Option<Summary>,
     snapshot: Snapshot,
     look: Look,
 }
@@ -37,15 +39,20 @@ impl Session for SnapshotSession {
                         Ok(timeline) => {
                             port.send(Response::Aside { job, aside: aside_of(&timeline) });
                             let look = Look::of_timeline(&timeline);
-                            self.0 = Some(Open { job, snapshot: Snapshot::default(), look });
+                            self.0 = Some(Open {
+                                job,
+                                summary: None,
+                                snapshot: Snapshot::default(),
+                                look,
+                            });
                         }
                         Err(failure) => port.send(Response::Failed { job, failure }),
                     },
                     Ok(snapshot) => {
-                        let (aside, devices, first) = aside(&snapshot);
+                        let (aside, summary, devices, first) = aside(&snapshot);
                         port.send(Response::Aside { job, aside });
                         let look = Look::new(&snapshot, devices, first);
-                        self.0 = Some(Open { job, snapshot, look });
+                        self.0 = Some(Open { job, summary: Some(summary), snapshot, look });
                     }
                     Err(Unread::Failed(failure)) => {
                         port.send(Response::Failed { job, failure: *failure });
@@ -57,12 +64,22 @@ impl Session for SnapshotSession {
                     look.take(snapshot, surface, &input);
                 }
             }
+            Request::Changes { job, earlier } => {
+                let own = self.0.as_ref().and_then(|open| open.summary.as_ref());
+                let Some((own, earlier)) = own.zip(postcard::from_bytes::<Summary>(&earlier).ok())
+                else {
+                    return;
+                };
+                let sections = compare(&earlier, own).sections();
+                let chapters = sections.into_iter().map(Chapter::drawn).collect();
+                port.send(Response::Changes { job, chapters });
+            }
             _ => {}
         }
     }
 
     fn frame(&mut self, port: &mut dyn Port) -> Vec<(Surface, Vec<Ink>)> {
-        let Some(Open { job, snapshot, look }) = &mut self.0 else { return Vec::new() };
+        let Some(Open { job, snapshot, look, .. }) = &mut self.0 else { return Vec::new() };
         if let Some(looked) = look.news(snapshot) {
             port.send(Response::Looked { job: *job, looked });
         }
@@ -131,6 +148,7 @@ fn aside_of(timeline: &MemoryTimeline) -> Aside {
         summary: format!("peak {}", units::bytes(report.peak_bytes.max(0) as u64)),
         chapters: report.sections().into_iter().map(Chapter::drawn).collect(),
         charts: vec![charted(&chart, 0)],
+        summed: Vec::new(),
     }
 }
 
@@ -145,9 +163,11 @@ fn refused(error: &NotASnapshot) -> Failure {
     }
 }
 
-/// The report, the devices whose memory can be looked at, and which of them first.
-fn aside(snapshot: &Snapshot) -> (Aside, Vec<i64>, usize) {
+/// The report, what comparisons need of it, the devices whose memory can be looked at, and which of them first.
+fn aside(snapshot: &Snapshot) -> (Aside, Summary, Vec<i64>, usize) {
     let report = analyze_snapshot(snapshot);
+    let comparable = report.summary();
+    let summed = postcard::to_allocvec(&comparable).unwrap_or_default();
     let n = report.devices.len() as u64;
     let reserved = snapshot.segments.iter().map(|segment| segment.total_size.max(0) as u64).sum();
     let summary =
@@ -174,7 +194,8 @@ fn aside(snapshot: &Snapshot) -> (Aside, Vec<i64>, usize) {
         }
         chapters.push(Chapter::drawn(section));
     }
-    (Aside::Snapshot { is_timeline: false, summary, chapters, charts }, known, first.2)
+    let aside = Aside::Snapshot { is_timeline: false, summary, chapters, charts, summed };
+    (aside, comparable, known, first.2)
 }
 
 fn charted(chart: &Chart, device: i64) -> Charted {

@@ -164,6 +164,7 @@ impl Session for TriageSession {
             Request::Analyze { .. }
             | Request::PlanRepair { .. }
             | Request::Look { .. }
+            | Request::Changes { .. }
             | Request::Repair { .. } => {}
         }
     }
