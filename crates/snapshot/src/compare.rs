@@ -287,7 +287,7 @@ impl Row for SiteChange {
         Column {
             key: "site",
             title: "Call site",
-            unit: Unit::Text,
+            unit: Unit::Path,
             help: "File, line and function that allocated; as in the later snapshot, where it has it.",
             cell: |row| row.site.as_str().into(),
         },

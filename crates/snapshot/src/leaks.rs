@@ -30,7 +30,7 @@ const PROFILER: &str = "ProfilerStep#";
 const OPTIMIZER: &str = "Optimizer.step#";
 
 /// Ends of steps on a device, in us: those of the profiler, else those of the optimizer.
-fn step_ends(annotations: &[Annotation], device: i64) -> Vec<i64> {
+pub(crate) fn step_ends(annotations: &[Annotation], device: i64) -> Vec<i64> {
     let has_profiler = annotations.iter().any(|mark| mark.name.starts_with(PROFILER));
     let is_step = |mark: &&Annotation| {
         mark.is_end

@@ -33,6 +33,7 @@ mod site;
 mod spelling;
 mod stacks;
 mod state;
+mod steps;
 mod timeline;
 mod totals;
 mod walk;

@@ -14,6 +14,7 @@ use crate::pictures;
 use crate::replay::{Levels, Replay, replay};
 use crate::site::{ByPhase, SiteRow, Sites, Sums};
 use crate::state::{AllocatorState, states_before};
+use crate::steps::{StepRow, steps};
 use crate::totals::{FreeBytes, Totals, free_bytes, grouped, ratio, rounded, totals};
 use crate::whatif::{WhatIf, what_if};
 
@@ -33,6 +34,8 @@ pub struct SnapshotReport {
     pub reading: Reading,
     /// What the allocations are for, by the fact that tells it, by device whose events agree with its segments.
     pub(crate) classes: BTreeMap<String, Vec<ClassRow>>,
+    /// Memory by step, by device whose steps are marked.
+    pub(crate) memory_by_step: BTreeMap<String, Vec<StepRow>>,
     /// What other settings of the allocator would have reserved, by device with events.
     pub(crate) what_if: BTreeMap<String, WhatIf>,
     /// What follows.
@@ -98,6 +101,9 @@ pub(crate) struct Timeline {
     /// What the allocations are for; empty where events and segments disagree.
     #[serde(skip)]
     pub(crate) classes: Classes,
+    /// Memory by step; empty where no steps are marked, and where events and segments disagree.
+    #[serde(skip)]
+    pub(crate) by_step: Vec<StepRow>,
     #[serde(skip)]
     pub(crate) levels: Levels,
     /// Memory over the events.
@@ -171,7 +177,12 @@ pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
         let rows = &figures.timeline.as_ref()?.classes.rows;
         (!rows.is_empty()).then(|| (device.to_string(), rows.clone()))
     });
+    let memory_by_step = devices.iter().filter_map(|(device, figures)| {
+        let rows = &figures.timeline.as_ref()?.by_step;
+        (!rows.is_empty()).then(|| (device.to_string(), rows.clone()))
+    });
     SnapshotReport {
+        memory_by_step: memory_by_step.collect(),
         classes: classes.collect(),
         what_if: what_if.collect(),
         devices: devices.into_iter().map(|(device, it)| (device.to_string(), it)).collect(),
@@ -297,6 +308,7 @@ fn timeline(
         alloc_by_site: allocations.rows(MOST_SITES),
         ooms: ooms(snapshot, device, &levels, sites),
         classes,
+        by_step: if is_told { steps(snapshot, device, &levels) } else { Vec::new() },
         picture: pictures::over_events(
             &device.to_string(),
             &Chart::new(trace, levels.clone(), &replay, sites),

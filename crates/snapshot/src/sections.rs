@@ -107,7 +107,8 @@ impl SnapshotReport {
     /// The report in chapters.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
-        let Self { devices, format: _, reading, classes: _, what_if, findings } = self;
+        let Self { devices, format: _, reading, classes: _, memory_by_step: _, what_if, findings } =
+            self;
         let mut summary = Section::new("memory", "Memory");
         let mut gaps = gaps_of(reading);
         if reading.is_partial() {
@@ -289,6 +290,9 @@ fn timeline_section(
         .collect();
     let classes = &timeline.classes.rows;
     section.tables.push(Table::of("classes", "What the allocations are for (estimate)", classes));
+    if !timeline.by_step.is_empty() {
+        section.tables.push(Table::of("memory-by-step", "Memory by step", &timeline.by_step));
+    }
     section.tables.extend([
         Table::of("peak-by-phase", "Alive at the peak by phase", &phases),
         Table::of(

@@ -174,7 +174,12 @@ fn content(cell: &Cell, info: &TableColumn, text: String) -> Html {
         (cell, Unit::Category) => {
             html! { <>{ swatch(cell.text().unwrap_or_default()) }{ text }</> }
         }
-        (Cell::Text(_), Unit::Name | Unit::Path) => cut(&text),
+        (Cell::Text(_), Unit::Name) => cut(&text, TAIL_CHARS),
+        // Of a path the file stays, with its line and function.
+        (Cell::Text(_), Unit::Path) => {
+            let file = text.rsplit(['/', '\\']).next().map_or(0, |file| file.chars().count());
+            cut(&text, file.clamp(TAIL_CHARS, FILE_CHARS))
+        }
         (Cell::Percent(percent), Unit::Percent) => html! {
             <>
                 <svg class="share" width="40" height="10" aria-hidden="true">
@@ -191,14 +196,16 @@ fn content(cell: &Cell, info: &TableColumn, text: String) -> Html {
 /// Characters at the end of a name that stay when there is no room for all of it: what tells it from its neighbours is
 /// at the end as often as at the beginning.
 const TAIL_CHARS: usize = 16;
+/// As many stay of a path at most.
+const FILE_CHARS: usize = 40;
 
 /// A name that loses its middle, not its end, where it does not fit: the stylesheet shortens the first part alone.
-fn cut(text: &str) -> Html {
+fn cut(text: &str, tail: usize) -> Html {
     let n_chars = text.chars().count();
-    if n_chars < 2 * TAIL_CHARS {
+    if n_chars < tail + TAIL_CHARS {
         return html! { <>{ text }</> };
     }
-    let at = text.char_indices().nth(n_chars - TAIL_CHARS).map_or(text.len(), |(at, _)| at);
+    let at = text.char_indices().nth(n_chars - tail).map_or(text.len(), |(at, _)| at);
     let (head, tail) = text.split_at(at);
     html! { <span class="cut"><span>{ head }</span><span>{ tail }</span></span> }
 }

@@ -1,0 +1,129 @@
+//! Memory by step, where annotations mark the steps.
+
+use report::{Cell, Column, Row, Unit};
+use serde::Serialize;
+
+use crate::amounts::amount;
+use crate::leaks::step_ends;
+use crate::model::{Action, Event, Snapshot};
+use crate::replay::Levels;
+
+/// A step of a device; bytes of requested sizes, except those reserved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct StepRow {
+    /// From 1 on; 0 is what follows the last step.
+    pub(crate) step: u64,
+    pub(crate) events: u64,
+    pub(crate) peak_requested: i64,
+    pub(crate) peak_reserved: i64,
+    /// After its last event.
+    pub(crate) end_requested: i64,
+    pub(crate) allocations: u64,
+    pub(crate) allocated_bytes: i64,
+    /// Segments that came from the driver.
+    pub(crate) segment_allocs: u64,
+}
+
+/// The steps of a device, and what follows the last; none where no step ends, or where events have no time.
+pub(crate) fn steps(snapshot: &Snapshot, device: i64, levels: &Levels) -> Vec<StepRow> {
+    let trace = snapshot.trace(device);
+    let ends = step_ends(&snapshot.annotations, device);
+    if ends.is_empty() || !trace.iter().any(|event| event.time().is_some()) {
+        return Vec::new();
+    }
+    let mut rows = Vec::new();
+    let mut from = 0;
+    for (step, end) in ends.iter().enumerate() {
+        let is_inside = |event: &&Event| event.time().is_none_or(|time| time <= *end);
+        let n = trace.get(from..).unwrap_or_default().iter().take_while(is_inside).count();
+        rows.push(row(step as u64 + 1, trace, from, from + n, levels));
+        from += n;
+    }
+    if from < trace.len() {
+        rows.push(row(0, trace, from, trace.len(), levels));
+    }
+    rows
+}
+
+fn row(step: u64, trace: &[Event], from: usize, to: usize, levels: &Levels) -> StepRow {
+    let events = trace.get(from..to).unwrap_or_default();
+    let allocations = || events.iter().filter(|event| event.action == Action::Alloc);
+    let is_new = |event: &&Event| matches!(event.action, Action::SegmentAlloc | Action::SegmentMap);
+    let most = |levels: &[i64]| {
+        levels.get(from..=to).unwrap_or_default().iter().copied().max().unwrap_or_default()
+    };
+    StepRow {
+        step,
+        events: events.len() as u64,
+        peak_requested: most(&levels.requested),
+        peak_reserved: most(&levels.reserved),
+        end_requested: levels.requested.get(to).copied().unwrap_or_default(),
+        allocations: allocations().count() as u64,
+        allocated_bytes: allocations().fold(0, |sum, event| sum.saturating_add(event.size)),
+        segment_allocs: events.iter().filter(is_new).count() as u64,
+    }
+}
+
+impl Row for StepRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "step",
+            title: "Step",
+            unit: Unit::Text,
+            help: "In the order of the recording: a step ends with its ProfilerStep annotation, else with Optimizer.step.",
+            cell: |row| match row.step {
+                0 => "after the last".into(),
+                step => Cell::Text(step.to_string().into()),
+            },
+        },
+        Column {
+            key: "peak_requested",
+            title: "Peak in use",
+            unit: Unit::Bytes,
+            help: "The most requested bytes in use in the step.",
+            cell: |row| amount(row.peak_requested),
+        },
+        Column {
+            key: "peak_reserved",
+            title: "Peak reserved",
+            unit: Unit::Bytes,
+            help: "The most reserved bytes in the step.",
+            cell: |row| amount(row.peak_reserved),
+        },
+        Column {
+            key: "end_requested",
+            title: "In use at its end",
+            unit: Unit::Bytes,
+            help: "Requested bytes in use after the step. They grow from step to step where memory leaks.",
+            cell: |row| amount(row.end_requested),
+        },
+        Column {
+            key: "allocations",
+            title: "Allocations",
+            unit: Unit::Count,
+            help: "Allocations in the step.",
+            cell: |row| Cell::Count(row.allocations),
+        },
+        Column {
+            key: "allocated_bytes",
+            title: "Allocated",
+            unit: Unit::Bytes,
+            help: "Requested bytes of the allocations.",
+            cell: |row| amount(row.allocated_bytes),
+        },
+        Column {
+            key: "segment_allocs",
+            title: "From the driver",
+            unit: Unit::Count,
+            help: "Segments, or pages of expandable ones, that had to come from the driver. After the first steps there should be none.",
+            cell: |row| Cell::Count(row.segment_allocs),
+        },
+        Column {
+            key: "events",
+            title: "Events",
+            unit: Unit::Count,
+            help: "Recorded events of the step.",
+            cell: |row| Cell::Count(row.events),
+        },
+    ];
+}
