@@ -56,6 +56,10 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
                 peak(device, timeline, &mut findings);
             }
         }
+        if let Some(releases) = report.cache_releases.get(device) {
+            let has_failed = figures.timeline.as_ref().is_some_and(|it| !it.ooms.is_empty());
+            findings.extend(releases.findings(device, has_failed));
+        }
         leaking(device, figures, &mut findings);
         let what_if = report.what_if.get(device);
         fragmentation(device, figures, is_expandable, what_if, &mut findings);

@@ -26,6 +26,7 @@ mod leaks;
 mod model;
 mod pictures;
 mod reader;
+mod releases;
 mod replay;
 mod report;
 mod sections;

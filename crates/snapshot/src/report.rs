@@ -11,6 +11,7 @@ use crate::classes::{ClassRow, Classes, Marks, classes};
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
 use crate::pictures;
+use crate::releases::{Releases, releases};
 use crate::replay::{Levels, Replay, replay};
 use crate::site::{ByPhase, SiteRow, Sites, Sums};
 use crate::state::{AllocatorState, states_before};
@@ -34,6 +35,8 @@ pub struct SnapshotReport {
     pub reading: Reading,
     /// What the allocations are for, by the fact that tells it, by device whose events agree with its segments.
     pub(crate) classes: BTreeMap<String, Vec<ClassRow>>,
+    /// When cached segments went back to the driver, by device where they did.
+    pub(crate) cache_releases: BTreeMap<String, Releases>,
     /// Memory by step, by device whose steps are marked.
     pub(crate) memory_by_step: BTreeMap<String, Vec<StepRow>>,
     /// What other settings of the allocator would have reserved, by device with events.
@@ -181,7 +184,12 @@ pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
         let rows = &figures.timeline.as_ref()?.by_step;
         (!rows.is_empty()).then(|| (device.to_string(), rows.clone()))
     });
+    let cache_releases = devices.keys().filter_map(|device| {
+        let found = releases(snapshot, snapshot.trace(*device), &sites)?;
+        Some((device.to_string(), found))
+    });
     SnapshotReport {
+        cache_releases: cache_releases.collect(),
         memory_by_step: memory_by_step.collect(),
         classes: classes.collect(),
         what_if: what_if.collect(),

@@ -107,8 +107,7 @@ impl SnapshotReport {
     /// The report in chapters.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
-        let Self { devices, format: _, reading, classes: _, memory_by_step: _, what_if, findings } =
-            self;
+        let Self { devices, reading, what_if, findings, .. } = self;
         let mut summary = Section::new("memory", "Memory");
         let mut gaps = gaps_of(reading);
         if reading.is_partial() {

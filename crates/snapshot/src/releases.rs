@@ -1,0 +1,122 @@
+//! When cached segments go back to the driver: because the program asks (`empty_cache`), or because an allocation failed and the
+//! allocator makes room before it tries again.
+//!
+//! Source: `malloc` of `c10/cuda/CUDACachingAllocator.cpp` (`release_available_cached_blocks`, `release_cached_blocks`); such retries
+//! are `num_alloc_retries` of `torch.cuda.memory_stats`.
+
+use report::units::plural;
+use report::{Confidence, Finding};
+use serde::Serialize;
+
+use crate::amounts::size;
+use crate::model::{Action, Event, Snapshot};
+use crate::site::Sites;
+use crate::stacks::StackId;
+
+/// Calls of `empty_cache` are worth a finding from this number on.
+const MOST_CALLS: u64 = 3;
+
+/// The releases of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Releases {
+    /// Runs of releases that no call of `empty_cache` made, directly before segments from the driver or a failed allocation.
+    pub(crate) retries: u64,
+    pub(crate) retry_bytes: i64,
+    /// Runs of releases within `empty_cache`.
+    pub(crate) empty_cache_calls: u64,
+    pub(crate) empty_cache_bytes: i64,
+    /// Bytes that came from the driver between the first call of `empty_cache` and the end.
+    pub(crate) reserved_again_bytes: i64,
+    /// Where `empty_cache` was called first.
+    pub(crate) empty_cache_site: Option<String>,
+}
+
+/// Finds the releases; `None` where there are none.
+pub(crate) fn releases(snapshot: &Snapshot, trace: &[Event], sites: &Sites) -> Option<Releases> {
+    let asks = |stack: StackId| {
+        let mut frames = snapshot.stacks.frames(stack).iter();
+        frames.any(|frame| matches!(snapshot.stacks.text(frame.name), "empty_cache" | "emptyCache"))
+    };
+    let is_release =
+        |event: &Event| matches!(event.action, Action::SegmentFree | Action::SegmentUnmap);
+    let mut found = Releases::default();
+    let mut at = 0;
+    while let Some(event) = trace.get(at) {
+        if !is_release(event) {
+            let is_new = matches!(event.action, Action::SegmentAlloc | Action::SegmentMap);
+            if is_new && found.empty_cache_calls > 0 {
+                found.reserved_again_bytes = found.reserved_again_bytes.saturating_add(event.size);
+            }
+            at += 1;
+            continue;
+        }
+        let run = trace.get(at..).unwrap_or_default();
+        let n = run.iter().take_while(|event| is_release(event)).count();
+        let bytes = run.iter().take(n).fold(0i64, |sum, event| sum.saturating_add(event.size));
+        let next = trace.get(at + n).map(|event| event.action);
+        if asks(event.stack) {
+            found.empty_cache_calls += 1;
+            found.empty_cache_bytes = found.empty_cache_bytes.saturating_add(bytes);
+            found
+                .empty_cache_site
+                .get_or_insert_with(|| sites.name(sites.site(event.stack)).to_owned());
+        } else if matches!(next, Some(Action::SegmentAlloc | Action::SegmentMap | Action::Oom)) {
+            found.retries += 1;
+            found.retry_bytes = found.retry_bytes.saturating_add(bytes);
+        }
+        at += n;
+    }
+    (found.retries + found.empty_cache_calls > 0).then_some(found)
+}
+
+impl Releases {
+    /// What follows from them.
+    pub(crate) fn findings(&self, device: &str, has_failed: bool) -> Vec<Finding> {
+        let mut found = Vec::new();
+        let evidence = || vec![format!("cache_releases.{device}")];
+        // A run that failed has a finding that says more.
+        if self.retries > 0 && !has_failed {
+            found.push(Finding {
+                rule: "allocation-retries".into(),
+                observation: format!(
+                    "Device {device}: {} the driver had no memory left, and the allocator gave cached segments back before it tried \
+                     again ({} in all).",
+                    match self.retries {
+                        1 => "once".to_owned(),
+                        n => plural(n, "time", "times"),
+                    },
+                    size(self.retry_bytes)
+                ),
+                hypothesis: "The device is full. Each retry waits for all work on the GPU.".to_owned(),
+                action: "Leave more memory free: lower the peak by the largest class or call site, or the share of memory that a \
+                         server reserves in advance."
+                    .to_owned(),
+                validation: "num_alloc_retries of torch.cuda.memory_stats stays 0.".to_owned(),
+                confidence: Confidence::Medium,
+                evidence: evidence(),
+            });
+        }
+        let is_needless = self.reserved_again_bytes >= self.empty_cache_bytes / 2;
+        if self.empty_cache_calls >= MOST_CALLS && is_needless {
+            let site = self.empty_cache_site.as_deref().unwrap_or_default();
+            found.push(Finding {
+                rule: "empty-cache".into(),
+                observation: format!(
+                    "Device {device}: empty_cache, first called at {site}, gave memory back {} ({}), and {} came from the driver \
+                     afterwards.",
+                    plural(self.empty_cache_calls, "time", "times"),
+                    size(self.empty_cache_bytes),
+                    size(self.reserved_again_bytes)
+                ),
+                hypothesis: "The memory is needed again. Each call waits for all work on the GPU, and so does getting memory from the \
+                             driver."
+                    .to_owned(),
+                action: "Call torch.cuda.empty_cache() only where another process or library needs the memory.".to_owned(),
+                validation: "No segment_free events in the steady state.".to_owned(),
+                confidence: Confidence::High,
+                evidence: evidence(),
+            });
+        }
+        found
+    }
+}
