@@ -45,11 +45,15 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     if let Some(cold) = of(Rule::ColdStart, "cold_start") {
         return Some(format!("{} {}", cold.observation, cold.meaning));
     }
+    if let Some(lost) = of(Rule::Busy, "not_recorded") {
+        return Some(format!("{} {}", lost.observation, lost.meaning));
+    }
     if !facts.has_gpu() {
         let first = findings.iter().filter(|finding| finding.bound_ns.is_some());
         return first
             .max_by_key(|finding| finding.bound_ns)
-            .map(|finding| finding.observation.clone());
+            .map(|finding| finding.observation.clone())
+            .or_else(|| largest_op(facts));
     }
     let wall = &facts.wall;
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);
@@ -105,6 +109,23 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         text.push_str(" Recording Python stacks makes the CPU's part longer.");
     }
     Some(text)
+}
+
+/// The op with most time of its own, of a run on the CPU.
+fn largest_op(facts: &Facts<'_>) -> Option<String> {
+    let ops = &facts.host.cpu_ops;
+    // (Annotations are among them, and have no namespace.)
+    let op = ops.ops.iter().find(|op| op.name.contains("::")).filter(|_| ops.n_names > 1)?;
+    let share = 100.0 * op.self_ns as f64 / ops.sum_self_ns.max(1) as f64;
+    (share >= LEAST_PCT).then(|| {
+        format!(
+            "The file has no GPU work. {} takes {} of the CPU time of its ops ({} of {}).",
+            short_name(&op.name, NAME),
+            percent(share),
+            time(op.self_ns),
+            time(ops.sum_self_ns)
+        )
+    })
 }
 
 /// What most of the GPU's time goes to, where that is one kind of work, communication aside, which may run beside it.

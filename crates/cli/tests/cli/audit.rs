@@ -131,3 +131,29 @@ fn busy_shares_agree_in_triage_and_breakdown() {
     };
     assert_eq!(busy(&stdout), busy(&breakdown));
 }
+
+#[test]
+fn launches_without_gpu_work_are_a_fault_of_the_recording() {
+    let mut trace = Kineto::new();
+    for n in 0..3 {
+        trace.push(cpu("cpu_op", "aten::mm", n * 100, 60).arg("External id", n));
+        trace.push(cpu("cuda_runtime", "cudaLaunchKernel", n * 100 + 10, 5).arg("correlation", n));
+    }
+    let folder = Folder::new("audit-no-records");
+    folder.write("run.json", trace.text());
+    let said = folder.run(&["diagnose", "run.json"]).done().stdout;
+    let first = "The file has 3 launch calls and no GPU work: the profiler got no records of what ran on the GPU.";
+    assert!(said.contains(first) && !said.contains("of the CPU time of its ops"), "{said}");
+}
+
+#[test]
+fn a_run_on_the_cpu_is_told_by_its_ops() {
+    let mut trace = Kineto::new();
+    trace.push(cpu("cpu_op", "aten::mm", 0, 75).arg("External id", 1));
+    trace.push(cpu("cpu_op", "aten::add", 100, 25).arg("External id", 2));
+    let folder = Folder::new("audit-cpu");
+    folder.write("run.json", trace.text());
+    let said = folder.run(&["diagnose", "run.json"]).done().stdout;
+    let first = "The file has no GPU work. aten::mm takes 75.0% of the CPU time of its ops (75.0 µs of 100 µs).";
+    assert!(said.contains(first), "{said}");
+}

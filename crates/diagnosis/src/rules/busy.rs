@@ -1,14 +1,35 @@
 //! M1: how busy each device is in the time that its work spans.
 
+use host::class::Class;
 use host::verdicts::Window;
-use report::units::{percent, time};
+use report::units::{self, percent, time};
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
+/// A file without GPU work: of a run on the CPU, or one whose work the profiler did not get.
+fn no_gpu(facts: &Facts<'_>) -> Finding {
+    let launches =
+        facts.slices.calls.iter().filter(|call| facts.slices.class(call) == Class::Launch);
+    match launches.count() as u64 {
+        0 => {
+            let text = "The file has no GPU work: only the CPU's figures say something.";
+            Finding::fact(Rule::Busy, "no_gpu", text.to_owned())
+        }
+        n => {
+            let text = format!(
+                "The file has {} and no GPU work: the profiler got no records of what ran on the GPU.",
+                units::plural(n, "launch call", "launch calls")
+            );
+            Finding::fact(Rule::Busy, "not_recorded", text).means(
+                "Record again where CUPTI may record kernels: no other profiler attached, and a driver and a container that permit it.",
+            )
+        }
+    }
+}
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if !facts.has_gpu() {
-        let text = "The file has no GPU work: only the CPU's figures say something.";
-        return vec![Finding::fact(Rule::Busy, "no_gpu", text.to_owned())];
+        return vec![no_gpu(facts)];
     }
     facts.devices().filter_map(|device| {
         let (window, busy) = device.busy()?;
