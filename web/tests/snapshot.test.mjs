@@ -243,3 +243,23 @@ test("two snapshots are compared as the command line compares them", async () =>
   assert.equal(await id(page, "chapter-memory-compare").count(), 0);
   await session.close();
 });
+
+test("the layers of memory stand for call sites, purposes or phases", async () => {
+  const session = await dropped(browser, [file()]);
+  const { page } = session;
+  await id(page, "view-snapshot").waitFor(PATIENCE);
+  const heading = (text) => page.waitForFunction((text) => document.querySelector("[data-testid=stacked-by]")?.textContent.endsWith(text), text, PATIENCE);
+  const legend = () => page.locator("[data-testid=looking] .legend li").allInnerTexts();
+  await moment(page, "Before event");
+  await heading("by call site");
+  assert.ok((await legend()).some((label) => label.includes("train.py:30:log")));
+  await id(page, "surface-memory").focus();
+  await page.keyboard.press("l");
+  await heading("by purpose (an estimate)");
+  assert.deepEqual(await legend(), ["unknown"], "nothing in this file tells what its memory is for");
+  await page.getByRole("button", { name: "Site, purpose or phase" }).click();
+  await heading("by phase of the stack that allocated");
+  assert.deepEqual(await legend(), ["other"]);
+  await page.keyboard.press("l");
+  await session.close();
+});

@@ -53,7 +53,8 @@ pub use scene;
 /// Questions about a memory snapshot while a person looks at its pictures.
 pub mod memory {
     pub use snapshot::{
-        By, Chart, Column, Comparison, Explorer, Held, Layer, Mark, Range, Summary, Walk, compare,
+        By, Chart, Column, Comparison, Explorer, Held, Layer, Mark, Range, Stacking, Summary, Walk,
+        compare,
     };
 }
 pub use snapshot::{

@@ -50,6 +50,8 @@ pub enum Key {
     Peak,
     /// `T`: another axis.
     Axis,
+    /// `L`: other layers.
+    Layers,
     /// `Escape`.
     Clear,
 }

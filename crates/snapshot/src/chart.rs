@@ -175,6 +175,12 @@ impl Chart {
         }
     }
 
+    /// Stacks it by other layers: the layer and the change of every event, and the bytes before the first one.
+    pub(crate) fn stack_by(&mut self, layers: Vec<Layer>, steps: Vec<(u8, i64)>, start: Stack) {
+        self.kept = kept(&steps, start);
+        (self.layers, self.steps) = (layers, steps);
+    }
+
     /// The layers, from the bottom.
     #[must_use]
     pub fn layers(&self) -> &[Layer] {

@@ -44,14 +44,18 @@ impl Class {
 
 /// From an allocation to its free.
 #[derive(Clone, Copy, Debug)]
-struct Life {
+pub(crate) struct Life {
+    pub(crate) address: u64,
     /// The stack that allocated; `None` where the file does not have it.
     birth: Option<Marks>,
     /// The event; `None` before the first one.
-    born: Option<usize>,
+    pub(crate) born: Option<usize>,
     /// The stack that freed; `None` while in use.
     death: Option<Marks>,
-    size: i64,
+    /// The event of the free.
+    pub(crate) ended: Option<usize>,
+    /// Requested bytes.
+    pub(crate) size: i64,
     site: usize,
     /// Whether something of another phase than that of the birth happened in between.
     spans_phases: bool,
@@ -100,10 +104,36 @@ pub(crate) fn classes(
     sites: &Sites,
     marks: &[Marks],
 ) -> Classes {
+    let mut sums = Sums { peak, rows: vec![(0, 0, 0, 0); RULES.len()], sites: BTreeMap::new() };
+    told(snapshot, trace, segments, sites, marks, |life, rule| sums.add(life, rule));
+    sums.finish(sites)
+}
+
+/// Calls `each` with every life and its class.
+pub(crate) fn lives(
+    snapshot: &Snapshot,
+    trace: &[Event],
+    segments: &[&Segment],
+    sites: &Sites,
+    marks: &[Marks],
+    mut each: impl FnMut(&Life, Class),
+) {
+    told(snapshot, trace, segments, sites, marks, |life, rule| {
+        each(life, RULES.get(rule).map_or(Class::Unknown, |rule| rule.class));
+    });
+}
+
+/// Calls `each` with every life and the place of the rule that tells it.
+fn told(
+    snapshot: &Snapshot,
+    trace: &[Event],
+    segments: &[&Segment],
+    sites: &Sites,
+    marks: &[Marks],
+    mut each: impl FnMut(&Life, usize),
+) {
     let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
     let run = Run::of(trace, &of);
-    let mut sums =
-        Sums { run, peak, rows: vec![(0, 0, 0, 0); RULES.len()], sites: BTreeMap::new() };
     let mut open: HashMap<u64, usize> = HashMap::new();
     let mut freed_by: HashMap<u64, StackId> = HashMap::new();
     // The last event of each phase.
@@ -137,14 +167,16 @@ pub(crate) fn classes(
                 let birth = allocated.and_then(of);
                 let death = of(stack);
                 let life = Life {
+                    address: event.address,
                     birth,
                     born,
                     death: Some(death.unwrap_or_default()),
+                    ended: Some(at),
                     size: event.size,
                     site: sites.site(allocated.unwrap_or_default()),
                     spans_phases: spans(birth, born, &seen),
                 };
-                sums.add(&life, Some(at));
+                run.tell(&life, &mut each);
                 see(death.map(|marks| marks.phase), at, &mut seen);
             }
             _ => {}
@@ -157,19 +189,33 @@ pub(crate) fn classes(
         let stack = event.map_or(block.stack, |event| event.stack);
         let birth = of(stack);
         let life = Life {
+            address: block.address,
             birth,
             born,
             death: None,
+            ended: None,
             size: event.map_or(block.requested, |event| event.size),
             site: sites.site(stack),
             spans_phases: spans(birth, born, &seen),
         };
-        sums.add(&life, None);
+        run.tell(&life, &mut each);
     }
-    sums.finish(sites)
+}
+
+impl Life {
+    /// The phase of the stack that allocated.
+    pub(crate) fn birth_phase(&self) -> Phase {
+        self.birth.map_or(Phase::Unknown, |birth| birth.phase)
+    }
 }
 
 impl Run {
+    fn tell(&self, life: &Life, each: &mut impl FnMut(&Life, usize)) {
+        if let Some(rule) = RULES.iter().position(|rule| (rule.holds)(life, self)) {
+            each(life, rule);
+        }
+    }
+
     fn of(trace: &[Event], of: &impl Fn(StackId) -> Option<Marks>) -> Self {
         let mut run = Self::default();
         let (mut nameless, mut backward, mut is_training) = (0u64, 0u64, false);
@@ -191,7 +237,6 @@ impl Run {
 }
 
 struct Sums {
-    run: Run,
     peak: usize,
     /// Per rule: bytes and blocks at the peak, bytes and allocations in all.
     rows: Vec<(i64, u64, i64, u64)>,
@@ -199,15 +244,14 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, life: &Life, ended: Option<usize>) {
-        let Some(at) = RULES.iter().position(|rule| (rule.holds)(life, &self.run)) else { return };
+    fn add(&mut self, life: &Life, at: usize) {
         let (Some(row), Some(rule)) = (self.rows.get_mut(at), RULES.get(at)) else { return };
         if life.born.is_some() {
             row.2 = row.2.saturating_add(life.size);
             row.3 += 1;
         }
         let is_at_peak = life.born.is_none_or(|born| born < self.peak)
-            && ended.is_none_or(|ended| ended >= self.peak);
+            && life.ended.is_none_or(|ended| ended >= self.peak);
         if is_at_peak {
             row.0 = row.0.saturating_add(life.size);
             row.1 += 1;

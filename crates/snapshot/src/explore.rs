@@ -12,6 +12,7 @@ use crate::chart::{By, Chart, Stack};
 use crate::flame::flame;
 use crate::model::{Action, Event, Snapshot};
 use crate::site::{SiteRow, Sites, Sums};
+use crate::stacking::{Layers, Stacking, restack};
 use crate::stacks::StackId;
 use crate::timeline::{CategoryRow, MemoryTimeline};
 use crate::walk::{Held, Walk};
@@ -32,6 +33,9 @@ struct Events {
     walk: Walk,
     births: Births,
     sites: Sites,
+    stacking: Stacking,
+    /// The layer of each block; empty for call sites, whose layers follow from the stacks.
+    layers: Layers,
 }
 
 /// What a range of events did at a call site.
@@ -94,6 +98,8 @@ impl Explorer {
             walk: Walk::new(snapshot, device),
             births: Births::of(snapshot.trace(device)),
             sites: Sites::of(&snapshot.stacks),
+            stacking: Stacking::Site,
+            layers: Layers::default(),
         };
         Some(Self { chart, at: snapshot.trace(device).len(), events: Some(events) })
     }
@@ -103,6 +109,27 @@ impl Explorer {
     pub fn of_timeline(timeline: &MemoryTimeline) -> Self {
         let chart = timeline.chart();
         Self { at: chart.len().saturating_sub(1), chart, events: None }
+    }
+
+    /// What the layers of the chart stand for; of a memory timeline they are its categories.
+    #[must_use]
+    pub fn stacking(&self) -> Option<Stacking> {
+        Some(self.events.as_ref()?.stacking)
+    }
+
+    /// Stacks the chart by something else.
+    pub fn stack_by(&mut self, snapshot: &Snapshot, stacking: Stacking) {
+        let Some(events) = &mut self.events else { return };
+        if stacking == Stacking::Site {
+            if let Some(chart) = Chart::of(snapshot, events.device) {
+                self.chart = chart;
+            }
+            events.layers = Layers::default();
+        } else {
+            let chart = &mut self.chart;
+            events.layers = restack(chart, snapshot, events.device, &events.sites, stacking);
+        }
+        events.stacking = stacking;
     }
 
     /// Memory over its events.
@@ -133,6 +160,10 @@ impl Explorer {
     #[must_use]
     pub fn category(&self, held: &Held) -> &'static str {
         let layers = self.chart.layers();
+        if let Some(events) = self.events.as_ref().filter(|it| it.stacking != Stacking::Site) {
+            let layer = events.layers.of_block(held.birth, held.address);
+            return layer.and_then(|at| layers.get(at)).map_or("other", |layer| layer.category);
+        }
         let name = match held.birth {
             None => return layers.first().map_or("", |layer| layer.category),
             Some(_) => self.site(held.stack),

@@ -46,6 +46,7 @@ const KEYS: &[(&str, Key)] = &[
     ("f", Key::Fit),
     ("p", Key::Peak),
     ("t", Key::Axis),
+    ("l", Key::Layers),
     ("escape", Key::Clear),
 ];
 

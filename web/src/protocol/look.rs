@@ -36,6 +36,10 @@ impl Surface {
 pub struct Looked {
     /// The device, by its place in the list.
     pub device: u32,
+    /// What the layers stand for, in words after "by"; empty for a memory timeline.
+    pub stacked_by: String,
+    /// Categories and labels of the layers.
+    pub legend: Vec<(String, String)>,
     /// For the status bar and for people who do not see it.
     pub says: String,
     /// Its figures.

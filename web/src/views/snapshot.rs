@@ -21,6 +21,8 @@ const OF_MEMORY: &[(&str, &str, Key)] = &[
     ("Fit", "Show the selection: F", Key::Fit),
     ("Events or time", "Another axis: T", Key::Axis),
     ("Clear", "Clear the selection: Escape", Key::Clear),
+    // The last one: a memory timeline has it not.
+    ("Site, purpose or phase", "Other layers: L", Key::Layers),
 ];
 
 /// Buttons of the blocks.
@@ -117,6 +119,8 @@ fn pictures(props: &Props, charts: &[Charted], is_timeline: bool) -> Html {
     let looked = props.file.looked.as_deref();
     let chosen = looked.map_or(0, |looked| looked.device as usize);
     let Some(legend) = charts.get(chosen).map(|of| &of.legend) else { return html! {} };
+    let legend = looked.map_or(legend, |looked| &looked.legend);
+    let stacked_by = looked.map_or("call site", |looked| &looked.stacked_by);
     let (job, tasks) = (props.file.job, props.tasks.clone());
     let device = |(place, of): (usize, &Charted)| {
         html! { <option selected={place == chosen}>{ &of.device }</option> }
@@ -129,13 +133,19 @@ fn pictures(props: &Props, charts: &[Charted], is_timeline: bool) -> Html {
             }
         })
     };
+    let buttons =
+        OF_MEMORY.split_last().filter(|_| is_timeline).map_or(OF_MEMORY, |(_, rest)| rest);
     let surface = |surface, label: &'static str, buttons| {
         let tasks = props.tasks.clone();
         html! { <SurfaceView {job} {surface} {label} {buttons} theme={props.theme} {tasks} /> }
     };
     html! {
         <section class="looking" data-testid="looking">
-            <h2>{ if is_timeline { "Memory over time, by category" } else { "Memory over the recorded events, by call site" } }</h2>
+            if is_timeline {
+                <h2>{ "Memory over time, by category" }</h2>
+            } else {
+                <h2 data-testid="stacked-by">{ "Memory over the recorded events, by " }{ stacked_by.to_owned() }</h2>
+            }
             <p class="hint">
                 { "Drag to select a range, click to move the cursor. Ctrl and the wheel zoom." }
                 { if is_timeline { "" } else { " The line is reserved memory." } }
@@ -148,7 +158,7 @@ fn pictures(props: &Props, charts: &[Charted], is_timeline: bool) -> Html {
                     </select>
                 </label>
             }
-            { surface(Surface::Memory, "Memory over the recorded events. Arrow keys move the cursor.", OF_MEMORY) }
+            { surface(Surface::Memory, "Memory over the recorded events. Arrow keys move the cursor.", buttons) }
             <ul class="legend">
                 { for legend.iter().map(|(category, label)| html! { <li>{ swatch(category) }<span>{ label }</span></li> }) }
             </ul>

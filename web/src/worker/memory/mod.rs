@@ -5,7 +5,7 @@ mod blocks;
 mod chart;
 mod hint;
 
-use kinetoscope::memory::{By, Column, Explorer};
+use kinetoscope::memory::{By, Chart, Column, Explorer, Stacking};
 use kinetoscope::scene::{Ink, Input, Key, Pointer, Window};
 use kinetoscope::{MemoryTimeline, Snapshot};
 
@@ -230,6 +230,14 @@ impl Look {
                 self.by = if has_times && self.by == By::Event { By::Time } else { By::Event };
                 self.refresh();
             }
+            Key::Layers => {
+                if let Some(explorer) = &mut self.chosen
+                    && let Some(stacking) = explorer.stacking()
+                {
+                    explorer.stack_by(snapshot, stacking.next());
+                    (self.columns, self.is_news) = (None, true);
+                }
+            }
             Key::Clear => {
                 self.range = None;
                 self.is_news = true;
@@ -382,8 +390,21 @@ impl Look {
             None => format!("{says} {}", explorer.event(snapshot, self.cursor)),
         };
         let chapters = range.into_iter().chain([moment]).map(Chapter::drawn).collect();
-        Some(Looked { device: self.device as u32, says, chapters })
+        Some(Looked {
+            device: self.device as u32,
+            stacked_by: explorer.stacking().map_or("", Stacking::label).to_owned(),
+            legend: legend(explorer.chart()),
+            says,
+            chapters,
+        })
     }
+}
+
+/// Categories and labels of the layers that a person sees at the peak.
+pub(super) fn legend(chart: &Chart) -> Vec<(String, String)> {
+    let peak = chart.stack(chart.highest(0..chart.len()));
+    let shown = chart.layers().iter().zip(peak).filter(|(_, bytes)| *bytes > 0);
+    shown.map(|(of, _)| (of.category.to_owned(), of.label.clone())).collect()
 }
 
 #[cfg(test)]

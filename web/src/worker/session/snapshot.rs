@@ -8,7 +8,7 @@ use kinetoscope::{
     analyze_snapshot,
 };
 
-use super::super::memory::Look;
+use super::super::memory::{Look, legend};
 use super::{Files, Port, Session, Source, read_all};
 use crate::protocol::{
     Aside, Chapter, Charted, Failure, JobId, Progress, Request, Response, Stage, Surface,
@@ -199,11 +199,5 @@ fn aside(snapshot: &Snapshot) -> (Aside, Summary, Vec<i64>, usize) {
 }
 
 fn charted(chart: &Chart, device: i64) -> Charted {
-    let peak = chart.stack(chart.highest(0..chart.len()));
-    let shown = chart.layers().iter().zip(peak).filter(|(_, bytes)| *bytes > 0);
-    Charted {
-        device: device.to_string(),
-        legend: shown.map(|(of, _)| (of.category.to_owned(), of.label.clone())).collect(),
-        has_times: chart.has_times(),
-    }
+    Charted { device: device.to_string(), legend: legend(chart), has_times: chart.has_times() }
 }
