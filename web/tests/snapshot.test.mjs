@@ -249,7 +249,7 @@ test("the layers of memory stand for call sites, purposes or phases", async () =
   const { page } = session;
   await id(page, "view-snapshot").waitFor(PATIENCE);
   const heading = (text) => page.waitForFunction((text) => document.querySelector("[data-testid=stacked-by]")?.textContent.endsWith(text), text, PATIENCE);
-  const legend = () => page.locator("[data-testid=looking] .legend li").allInnerTexts();
+  const legend = () => page.locator("[data-testid=looking] > ul.legend > li").allInnerTexts();
   await moment(page, "Before event");
   await heading("by call site");
   assert.ok((await legend()).some((label) => label.includes("train.py:30:log")));
