@@ -198,6 +198,9 @@ fn rests(live: &BTreeMap<u64, (i64, bool)>, trace: &[Event]) -> BTreeMap<u64, i6
         .collect();
     let mut live: BTreeSet<u64> = live.keys().copied().collect();
     for event in trace {
+        if unsure.is_empty() {
+            break;
+        }
         match event.action {
             Action::Alloc => {
                 let before = live.range(..event.address).next_back();

@@ -3,6 +3,8 @@
 //! Sources: the phases of a training step in PyTorch (autograd saves what forward hands it and frees it in backward; `AccumulateGrad`
 //! keeps gradients until `zero_grad`; an optimizer keeps its state between steps).
 
+use std::collections::HashMap;
+
 use report::Confidence;
 
 use super::{Class, Life, Run};
@@ -46,12 +48,21 @@ const PARAMETER_FRAMES: &[(&str, &str)] = &[
 impl Marks {
     /// Of every stack of a snapshot.
     pub(crate) fn all(stacks: &Stacks, sites: &Sites) -> Vec<Self> {
+        // A file has few paths, and each is in many stacks.
+        let mut paths: HashMap<u32, Vec<&'static str>> = HashMap::new();
+        let mut is_parameter = |frame: &Frame| {
+            let known = paths
+                .entry(frame.filename)
+                .or_insert_with(|| functions(stacks.text(frame.filename)));
+            let name = stacks.text(frame.name);
+            known.iter().any(|function| function.is_empty() || *function == name)
+        };
         let of = |stack: usize| {
             let frames = stacks.frames(stack as StackId);
             Self {
                 phase: sites.phase(stack as StackId),
                 has_frames: !frames.is_empty(),
-                is_parameter: frames.iter().any(|frame| is_parameter(stacks, frame)),
+                is_parameter: frames.iter().any(&mut is_parameter),
                 is_zero_grad: frames.iter().any(|frame| stacks.text(frame.name) == "zero_grad"),
             }
         };
@@ -59,12 +70,11 @@ impl Marks {
     }
 }
 
-fn is_parameter(stacks: &Stacks, frame: &Frame) -> bool {
-    let file = stacks.text(frame.filename).replace('\\', "/");
-    let name = stacks.text(frame.name);
-    PARAMETER_FRAMES
-        .iter()
-        .any(|(path, function)| file.contains(path) && (function.is_empty() || *function == name))
+/// The functions of a file that build, load or move modules; an empty name is any function.
+fn functions(file: &str) -> Vec<&'static str> {
+    let file = file.replace('\\', "/");
+    let rows = PARAMETER_FRAMES.iter().filter(|(path, _)| file.contains(path));
+    rows.map(|(_, function)| *function).collect()
 }
 
 /// How one fact tells a class.
