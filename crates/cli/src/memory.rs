@@ -4,10 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use kinetoscope::memory::{Comparison, compare};
+use kinetoscope::memory::{Comparison, Step, compare};
+use kinetoscope::report::Section;
 use kinetoscope::{
-    AllocatorState, FileKind, NotASnapshot, Snapshot, SnapshotReader, SnapshotReport,
-    TimelineReader, analyze_snapshot, state_before,
+    AllocatorState, FileKind, HostIndex, MemoryChange, MemoryOverTime, MemoryTimeline,
+    NotASnapshot, Snapshot, SnapshotReader, SnapshotReport, TimelineReader, analyze_snapshot,
+    memory_over_time, state_before,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +18,8 @@ use crate::input;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A memory snapshot as JSON (.json or .json.gz), or a memory timeline (export_memory_timeline). A pickle is refused.
+    /// A memory snapshot as JSON (.json or .json.gz), a memory timeline (export_memory_timeline), or a trace with [memory] events
+    /// (profile_memory=True). A pickle is refused.
     snapshot: PathBuf,
     /// Print one JSON object instead of Markdown.
     #[arg(long)]
@@ -39,6 +42,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let snapshot = match read(&arguments.snapshot) {
         Err(error) if is_timeline(&error) => return timeline(arguments),
+        Err(error) if is_other_json(&error) => return of_trace(arguments, error),
         read => read?,
     };
     let report = analyze_snapshot(&snapshot);
@@ -81,13 +85,79 @@ fn is_timeline(error: &anyhow::Error) -> bool {
         .is_some_and(|other| other.kind == Some(FileKind::MemoryTimeline))
 }
 
-/// Prints the figures of a memory timeline.
-fn timeline(arguments: &Arguments) -> Result<()> {
+/// Whether the file is JSON that is no snapshot: a trace, maybe.
+fn is_other_json(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<NotASnapshot>().is_some_and(|other| other.kind.is_none())
+}
+
+/// Prints the memory of a trace, from its `[memory]` events.
+fn of_trace(arguments: &Arguments, error: anyhow::Error) -> Result<()> {
+    let path = &arguments.snapshot;
+    let version = input::Version::of(path)?;
+    let Ok(decoded) = input::decode(path) else { return Err(error) };
+    only_of_snapshots(arguments, "the [memory] events of a trace")?;
+    let details = input::details_of_host(path, &decoded, &version)?;
+    let devices = memory_over_time(&HostIndex::of(&decoded.trace).slices, &details);
+    if devices.is_empty() {
+        let what = "a trace without [memory] events. Record it with profile_memory=True, or write a memory snapshot";
+        return Err(anyhow::anyhow!(what).context(path.display().to_string()));
+    }
+    let (mut rows, mut sections) = (Vec::new(), Vec::new());
+    for of in devices {
+        let (device_type, device_id) = (of.device_type, of.device_id);
+        let name = device_name(&of);
+        let report = timeline_of(of).report();
+        rows.push(json!({ "device_type": device_type, "device_id": device_id, "memory": report }));
+        for mut section in report.sections() {
+            section.title = name.clone().into();
+            sections.push(section);
+        }
+    }
+    print(arguments, &json!({ "memory_events": rows }), &sections)
+}
+
+fn device_name(of: &MemoryOverTime) -> String {
+    match of.device_type {
+        Some(0) => "Memory of the CPU".to_owned(),
+        _ => format!("Memory of device {}", of.device_id.unwrap_or_default()),
+    }
+}
+
+fn timeline_of(of: MemoryOverTime) -> MemoryTimeline {
+    let step = |change: &MemoryChange| Step {
+        time_ns: change.at_ns,
+        label: change.label,
+        bytes: change.bytes,
+        reserved: change.reserved,
+    };
+    let steps = of.changes.iter().map(step).collect();
+    MemoryTimeline::of_events(of.labels, steps)
+}
+
+/// Refuses options that need blocks and segments.
+fn only_of_snapshots(arguments: &Arguments, what: &str) -> Result<()> {
     if arguments.at_peak || arguments.at_event.is_some() || arguments.against.is_some() {
         let what =
-            "--at-event, --at-peak and --against: a memory timeline has no blocks and no segments";
-        return Err(Usage(what.to_owned()).into());
+            format!("--at-event, --at-peak and --against: {what} have no blocks and no segments");
+        return Err(Usage(what).into());
     }
+    Ok(())
+}
+
+fn print(arguments: &Arguments, document: &Value, sections: &[Section]) -> Result<()> {
+    let text = if arguments.json {
+        format!("{}\n", serde_json::to_string_pretty(document)?)
+    } else {
+        let name = arguments.snapshot.file_name().unwrap_or_default().to_string_lossy();
+        kinetoscope::report::document(&name, sections)
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// Prints the figures of a memory timeline.
+fn timeline(arguments: &Arguments) -> Result<()> {
+    only_of_snapshots(arguments, "rows of a memory timeline")?;
     let path = &arguments.snapshot;
     let mut reader = TimelineReader::new();
     input::pieces(path, "reading", |piece| {
@@ -95,14 +165,7 @@ fn timeline(arguments: &Arguments) -> Result<()> {
         true
     })?;
     let report = reader.finish().with_context(|| path.display().to_string())?.report();
-    let text = if arguments.json {
-        format!("{}\n", serde_json::to_string_pretty(&json!({ "timeline": report }))?)
-    } else {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        kinetoscope::report::document(&name, &report.sections())
-    };
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    print(arguments, &json!({ "timeline": report }), &report.sections())
 }
 
 /// A snapshot from its file.

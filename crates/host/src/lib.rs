@@ -24,6 +24,7 @@ pub mod key_averages;
 mod lines;
 pub mod links;
 pub mod memory;
+pub mod memory_over_time;
 pub mod misaligned;
 pub mod modules;
 pub mod numbers;

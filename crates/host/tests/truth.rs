@@ -17,8 +17,45 @@ fn read(file: &[u8]) -> Value {
     for chunk in file.chunks(1 << 16) {
         reader.push(chunk);
     }
-    serde_json::to_value(host::host(&host::HostIndex::of(&decoded.trace), &reader.finish()))
-        .unwrap()
+    let (index, details) = (host::HostIndex::of(&decoded.trace), reader.finish());
+    let found = host::host(&index, &details);
+    memory_adds_up(
+        &found.memory,
+        &host::memory_over_time::memory_over_time(&index.slices, &details),
+    );
+    serde_json::to_value(found).unwrap()
+}
+
+/// Memory over time by what allocated it has the peak and the end that the events tell, and the reference with them.
+fn memory_adds_up(
+    rows: &[host::memory::MemoryRow],
+    over_time: &[host::memory_over_time::MemoryOverTime],
+) {
+    assert_eq!(rows.len(), over_time.len());
+    for row in rows {
+        let is_own = |of: &&host::memory_over_time::MemoryOverTime| {
+            (of.device_type, of.device_id) == (row.device_type, row.device_id)
+        };
+        let of = over_time.iter().find(is_own).unwrap();
+        let levels = of.changes.iter().scan(0_i64, |level, change| {
+            *level += change.bytes;
+            change.at_ns.map(|_| *level).or(Some(i64::MIN))
+        });
+        let levels: Vec<i64> = levels.filter(|level| *level != i64::MIN).collect();
+        // Without totals the level counts from the first event on.
+        let has_totals = row.peak_total_allocated.is_some();
+        assert_eq!(of.changes.first().is_some_and(|change| change.at_ns.is_none()), has_totals);
+        if has_totals {
+            assert_eq!(levels.iter().max().copied(), row.peak_total_allocated);
+            assert_eq!(levels.last().copied(), row.last.total_allocated);
+        } else {
+            assert_eq!(levels.last().copied(), Some(row.sum_alloc - row.sum_free));
+        }
+        let reserved = of.changes.iter().map(|change| change.reserved).max();
+        assert_eq!(reserved, row.peak_total_reserved.or(Some(0)));
+        assert!(of.changes.iter().all(|change| (change.label as usize) < of.labels.len()));
+        assert_eq!(levels.len(), row.n, "every change is recorded by an event");
+    }
 }
 
 /// Appends a line for each place where `found` is not `expected`. The reference cuts long lists; what it has comes first.

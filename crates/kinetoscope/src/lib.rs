@@ -41,6 +41,7 @@ pub use diagnosis::{
     StageWall, WallPart, WallRow, diagnose, diagnosis_json, scaling, scaling_section,
 };
 pub use host::benchmark::{NoScript, benchmark_script};
+pub use host::memory_over_time::{MemoryChange, MemoryOverTime, memory_over_time};
 pub use host::{HostIndex, HostReport, host, wants_inputs};
 pub use ingest::{FileKind, NotText, Reader, text_of_file};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
@@ -53,8 +54,8 @@ pub use scene;
 /// Questions about a memory snapshot while a person looks at its pictures.
 pub mod memory {
     pub use snapshot::{
-        By, Chart, Column, Comparison, Explorer, Held, Layer, Mark, Range, Stacking, Summary, Walk,
-        compare,
+        By, Chart, Column, Comparison, Explorer, Held, Layer, Mark, Range, Stacking, Step, Summary,
+        Walk, compare,
     };
 }
 pub use snapshot::{

@@ -10,11 +10,11 @@ use crate::replay::{self, Levels, Replay};
 use crate::site::Sites;
 
 /// Call sites with a layer of their own: those with most bytes at the peak.
-const SITES: usize = palette::SERIES;
+pub(crate) const SITES: usize = palette::SERIES;
 /// The layers below those of call sites.
-const BEFORE: usize = 0;
-const OTHER: usize = 1;
-const FIRST_SITE: usize = 2;
+pub(crate) const BEFORE: usize = 0;
+pub(crate) const OTHER: usize = 1;
+pub(crate) const FIRST_SITE: usize = 2;
 /// All layers.
 const LAYERS: usize = FIRST_SITE + SITES;
 /// The sums of the layers are kept before every event with a multiple of this number.
@@ -62,6 +62,8 @@ pub(crate) struct Change {
     pub(crate) layer: u8,
     /// By how much.
     pub(crate) bytes: i64,
+    /// Reserved bytes after it.
+    pub(crate) reserved: i64,
 }
 
 /// A moment that is marked.
@@ -111,7 +113,9 @@ impl Chart {
             level = level.saturating_add(change.bytes);
             requested.push(level);
         }
-        let reserved = vec![0; requested.len()];
+        let first_reserved = changes.first().map_or(0, |change| change.reserved);
+        let reserved = std::iter::once(first_reserved);
+        let reserved = reserved.chain(changes.iter().map(|change| change.reserved)).collect();
         let steps: Vec<(u8, i64)> = changes.iter().map(|of| (of.layer, of.bytes)).collect();
         let first = changes.iter().find_map(|change| change.time_ns).unwrap_or_default();
         // What was there before counts as there from the first time on.

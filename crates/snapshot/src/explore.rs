@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::amounts::{amount, size};
 use crate::births::Births;
-use crate::chart::{By, Chart, Stack};
+use crate::chart::{By, Chart};
 use crate::flame::flame;
 use crate::model::{Action, Event, Snapshot};
 use crate::site::{SiteRow, Sites, Sums};
@@ -24,6 +24,8 @@ pub struct Explorer {
     /// The state that was asked for last.
     at: usize,
     events: Option<Events>,
+    /// What is looked at, if not events of a snapshot.
+    timeline: MemoryTimeline,
 }
 
 /// What a snapshot has and a timeline of categories has not.
@@ -101,14 +103,16 @@ impl Explorer {
             stacking: Stacking::Site,
             layers: Layers::default(),
         };
-        Some(Self { chart, at: snapshot.trace(device).len(), events: Some(events) })
+        let at = snapshot.trace(device).len();
+        Some(Self { chart, at, events: Some(events), timeline: MemoryTimeline::default() })
     }
 
     /// Looks at a memory timeline, which has bytes by category and no blocks.
     #[must_use]
     pub fn of_timeline(timeline: &MemoryTimeline) -> Self {
         let chart = timeline.chart();
-        Self { at: chart.len().saturating_sub(1), chart, events: None }
+        let at = chart.len().saturating_sub(1);
+        Self { at, chart, events: None, timeline: timeline.clone() }
     }
 
     /// What the layers of the chart stand for; of a memory timeline they are its categories.
@@ -315,20 +319,30 @@ impl Explorer {
     /// Bytes by category at the state that was asked for last.
     fn categories(&self) -> Section {
         let mut section = Section::new("moment", "In use at the cursor");
+        let (allocated, reserved) = self.chart.level(self.at);
+        let also =
+            if reserved > 0 { format!(", {} reserved", size(reserved)) } else { String::new() };
         section.intro.push(format!(
-            "Before row {}{}: {}.",
+            "Before {} {}{}: {}{also}.",
+            self.words().2,
             count(self.at as u64),
             self.since(self.at),
-            size(self.chart.level(self.at).0)
+            size(allocated)
         ));
-        let rows: Vec<CategoryRow> = self.by_category(self.chart.stack(self.at));
-        section.tables.push(Table::of("alive", "In use by category", &rows));
+        let rows: Vec<CategoryRow> = self.timeline.by_label(self.at);
+        let is_by_site = self.timeline.is_by_site();
+        let title = if is_by_site { "In use by call site" } else { "In use by category" };
+        section.tables.push(Table::of("alive", title, &rows));
         section
     }
 
-    fn by_category(&self, stack: Stack) -> Vec<CategoryRow> {
-        let layers = self.chart.layers().iter().zip(stack).filter(|(_, bytes)| *bytes != 0);
-        layers.map(|(of, bytes)| CategoryRow { category: of.label.clone(), bytes }).collect()
+    /// The title of a range of a timeline, and what its changes and one of them are called.
+    fn words(&self) -> (&'static str, &'static str, &'static str) {
+        if self.timeline.is_by_site() {
+            ("The selected events", "Events", "event")
+        } else {
+            ("The selected rows", "Rows", "row")
+        }
     }
 
     /// When a state begins, where the file has times.
@@ -344,9 +358,10 @@ impl Explorer {
         let chart = &self.chart;
         let to = to.clamp(from, chart.len().saturating_sub(1));
         let highest = chart.highest(from..to + 1);
-        let mut section = Section::new("range", "The selected rows");
+        let (title, rows, row) = self.words();
+        let mut section = Section::new("range", title);
         section.intro.push(format!(
-            "Rows {} to {}: from {} to {}; the most is {}, before row {}.",
+            "{rows} {} to {}: from {} to {}; the most is {}, before {row} {}.",
             count(from as u64),
             count(to.saturating_sub(1).max(from) as u64),
             size(chart.level(from).0),
@@ -354,7 +369,7 @@ impl Explorer {
             size(chart.level(highest).0),
             count(highest as u64)
         ));
-        let table = |id, title, at: usize| Table::of(id, title, &self.by_category(chart.stack(at)));
+        let table = |id, title, at: usize| Table::of(id, title, &self.timeline.by_label(at));
         section.tables = vec![
             table("range-start", "Before the first of them", from),
             table("range-most", "At the most", highest),

@@ -50,7 +50,9 @@ pub use report::{DeviceReport, FormatFacts, SnapshotReport};
 pub use stacking::Stacking;
 pub use stacks::{Frame, StackId, Stacks};
 pub use state::{AllocatorState, state_before, states_before};
-pub use timeline::{CategoryRow, MemoryTimeline, NotATimeline, TimelineReader, TimelineReport};
+pub use timeline::{
+    CategoryRow, MemoryTimeline, NotATimeline, Step, TimelineReader, TimelineReport,
+};
 pub use walk::{Held, Range, Walk};
 
 /// Computes the figures of a snapshot and what follows from them.

@@ -2,16 +2,18 @@
 //!
 //! Two forms: rows `[t_ns, action, bytes, category]` (`.raw.json.gz`), whose bytes are signed, so that a plain sum is the level; and
 //! `[times_us, sizes]` (`.json`), whose rows of sizes are levels, a 0 first. Source: `torch/profiler/_memory_profiler.py`.
+//!
+//! The `[memory]` events of a trace are such a timeline, too, by what allocated: [`MemoryTimeline::of_events`].
 
 use std::fmt;
 
 use ingest::Unpacker;
-use report::units::{bytes, count, time};
+use report::units::{bytes, count, plural, time};
 use report::{Cell, Column, Row, Section, Table, Unit, palette};
 use scan::{Cursor, Stop, Value};
 use serde::Serialize;
 
-use crate::chart::{Change, Chart, Layer};
+use crate::chart::{BEFORE, Change, Chart, FIRST_SITE, Layer, OTHER, SITES};
 use crate::spelling::integer;
 
 /// The categories, in the order of their numbers.
@@ -50,11 +52,36 @@ impl fmt::Display for NotATimeline {
 
 impl std::error::Error for NotATimeline {}
 
+/// A change of the allocated bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When; `None` before the recording.
+    pub time_ns: Option<i64>,
+    /// The number of its label.
+    pub label: u32,
+    /// By how much.
+    pub bytes: i64,
+    /// Reserved bytes after it; 0 where they are not recorded.
+    pub reserved: i64,
+}
+
+/// What the labels of a timeline are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Labels {
+    /// Categories of the profiler.
+    #[default]
+    Categories,
+    /// What allocated: the first label is what was there before.
+    Sites,
+}
+
 /// A decoded memory timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryTimeline {
+    labels: Vec<String>,
+    kind: Labels,
     /// What changes, in file order.
-    changes: Vec<Change>,
+    changes: Vec<Step>,
     /// Rows of the file.
     rows: u64,
     /// Rows that could not be read.
@@ -94,7 +121,8 @@ impl TimelineReader {
         if is_too_large {
             return Err(NotATimeline::TooLarge);
         }
-        let mut timeline = MemoryTimeline::default();
+        let labels = CATEGORIES.map(str::to_owned).to_vec();
+        let mut timeline = MemoryTimeline { labels, ..MemoryTimeline::default() };
         let read = timeline.read(&mut Cursor::whole(&text));
         timeline.is_cut = read.is_err();
         timeline.damaged += end.faults.len() as u64;
@@ -126,9 +154,9 @@ fn numbers(array: &[u8]) -> Option<Vec<i64>> {
     Some(found)
 }
 
-/// The layer of a category: `unknown` for a number that has no name.
-fn layer(category: i64) -> u8 {
-    u8::try_from(category).ok().filter(|at| usize::from(*at) < CATEGORIES.len()).unwrap_or(7)
+/// The label of a category: `unknown` for a number that has no name.
+fn label(category: i64) -> u32 {
+    u32::try_from(category).ok().filter(|at| (*at as usize) < CATEGORIES.len()).unwrap_or(7)
 }
 
 impl MemoryTimeline {
@@ -178,7 +206,7 @@ impl MemoryTimeline {
         self.rows += 1;
         // -1: it was there before the recording.
         let time_ns = (at >= 0).then_some(at);
-        self.changes.push(Change { time_ns, layer: layer(category), bytes });
+        self.changes.push(Step { time_ns, label: label(category), bytes, reserved: 0 });
     }
 
     /// Levels by category as changes: what becomes less first, so that no level in between is above both.
@@ -207,7 +235,7 @@ impl MemoryTimeline {
             changes.sort_unstable();
             for (bytes, at) in changes.into_iter().filter(|(bytes, _)| *bytes != 0) {
                 let time_ns = Some(time.saturating_mul(1000));
-                self.changes.push(Change { time_ns, layer: at as u8, bytes });
+                self.changes.push(Step { time_ns, label: at as u32, bytes, reserved: 0 });
             }
             for (level, bytes) in last.iter_mut().zip(row.iter().skip(1)) {
                 *level = *bytes;
@@ -216,43 +244,121 @@ impl MemoryTimeline {
         Ok(())
     }
 
-    /// Bytes by category over the rows.
+    /// The `[memory]` events of a device, in order, by what allocated. The first label is what was allocated before them.
+    #[must_use]
+    pub fn of_events(labels: Vec<String>, changes: Vec<Step>) -> Self {
+        let rows = changes.iter().filter(|change| change.time_ns.is_some()).count() as u64;
+        Self { labels, kind: Labels::Sites, changes, rows, ..Self::default() }
+    }
+
+    /// Whether its labels are what allocated, and not categories of the profiler.
+    pub(crate) fn is_by_site(&self) -> bool {
+        self.kind == Labels::Sites
+    }
+
+    /// Bytes by label before a change, most first; labels without bytes are left out.
+    pub(crate) fn by_label(&self, at: usize) -> Vec<CategoryRow> {
+        let mut sums = vec![0_i64; self.labels.len()];
+        for change in self.changes.iter().take(at) {
+            if let Some(sum) = sums.get_mut(change.label as usize) {
+                *sum = sum.saturating_add(change.bytes);
+            }
+        }
+        let rows = self.labels.iter().zip(sums).filter(|(_, bytes)| *bytes != 0);
+        let mut rows: Vec<CategoryRow> =
+            rows.map(|(label, bytes)| CategoryRow { category: label.clone(), bytes }).collect();
+        if self.is_by_site() {
+            rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+        }
+        rows
+    }
+
+    /// The state with most bytes: the number of changes before it.
+    fn peak(&self) -> usize {
+        let (mut level, mut most, mut peak) = (0_i64, 0, 0);
+        for (at, change) in self.changes.iter().enumerate() {
+            level = level.saturating_add(change.bytes);
+            if level > most {
+                (most, peak) = (level, at + 1);
+            }
+        }
+        peak
+    }
+
+    /// The layers of the chart, and the layer of each label.
+    fn layers(&self) -> (Vec<Layer>, Vec<u8>) {
+        if !self.is_by_site() {
+            let layer = |(at, label): (usize, &String)| Layer {
+                label: label.clone(),
+                category: palette::series(at),
+            };
+            let layers: Vec<Layer> = self.labels.iter().enumerate().map(layer).collect();
+            return (layers, (0..self.labels.len() as u8).collect());
+        }
+        let before = self.labels.first().cloned().unwrap_or_default();
+        let mut layers = vec![
+            Layer { label: before.clone(), category: "" },
+            Layer { label: "other call sites".to_owned(), category: "other" },
+        ];
+        let of_peak = self.by_label(self.peak());
+        let top = of_peak.into_iter().filter(|row| row.category != before).take(SITES);
+        for (at, row) in top.enumerate() {
+            layers.push(Layer { label: row.category, category: palette::series(at) });
+        }
+        let place = |(at, label): (usize, &String)| {
+            let own = || layers.iter().skip(FIRST_SITE).position(|layer| layer.label == *label);
+            if at == 0 { BEFORE } else { own().map_or(OTHER, |place| FIRST_SITE + place) }
+        };
+        let of_label = self.labels.iter().enumerate().map(|of| place(of) as u8).collect();
+        (layers, of_label)
+    }
+
+    /// Bytes by category, or by what allocated, over the rows.
     #[must_use]
     pub fn chart(&self) -> Chart {
-        let layer = |(at, name): (usize, &&str)| Layer {
-            label: (*name).to_owned(),
-            category: palette::series(at),
+        let (layers, of_label) = self.layers();
+        let change = |step: &Step| Change {
+            time_ns: step.time_ns,
+            layer: of_label.get(step.label as usize).copied().unwrap_or_default(),
+            bytes: step.bytes,
+            reserved: step.reserved,
         };
-        Chart::of_changes(CATEGORIES.iter().enumerate().map(layer).collect(), &self.changes)
+        Chart::of_changes(layers, &self.changes.iter().map(change).collect::<Vec<_>>())
     }
 
     /// The figures.
     #[must_use]
     pub fn report(&self) -> TimelineReport {
-        let chart = self.chart();
-        let peak = chart.highest(0..chart.len());
-        let end = chart.len().saturating_sub(1);
-        let before = self.changes.iter().take_while(|change| change.time_ns.is_none()).count();
-        let by_category = |at: usize| {
-            let stack = chart.stack(at);
-            let rows = CATEGORIES.iter().zip(stack).filter(|(_, bytes)| *bytes != 0);
-            rows.map(|(category, bytes)| CategoryRow { category: (*category).to_owned(), bytes })
-                .collect()
+        let peak = self.peak();
+        let level = |at: usize| {
+            let changes = self.changes.iter().take(at);
+            changes.fold(0_i64, |sum, change| sum.saturating_add(change.bytes))
         };
+        let before = self.changes.iter().take_while(|change| change.time_ns.is_none()).count();
         let times = self.changes.iter().filter_map(|change| change.time_ns);
         let first = times.clone().next();
-        let of_peak = peak.checked_sub(1).and_then(|at| self.changes.get(at)?.time_ns);
+        let last_of_peak = peak.checked_sub(1).and_then(|at| self.changes.get(at));
+        let of_peak = last_of_peak.and_then(|change| change.time_ns);
+        let reserved = |of: i64| self.is_by_site().then_some(of);
         TimelineReport {
             rows: self.rows,
             damaged_rows: self.damaged,
             is_cut: self.is_cut,
             span_ns: times.max().zip(first).map(|(last, first)| last.saturating_sub(first)),
-            peak_bytes: chart.level(peak).0,
+            peak_bytes: level(peak),
             peak_time_ns: of_peak.zip(first).map(|(at, first)| at.saturating_sub(first)),
-            peak_by_category: by_category(peak),
-            preexisting_bytes: chart.level(before).0,
-            end_bytes: chart.level(end).0,
-            end_by_category: by_category(end),
+            peak_by_category: self.by_label(peak),
+            peak_reserved_bytes: last_of_peak.and_then(|change| reserved(change.reserved)),
+            most_reserved_bytes: self
+                .changes
+                .iter()
+                .map(|change| change.reserved)
+                .max()
+                .and_then(reserved),
+            preexisting_bytes: level(before),
+            is_since_first: self.is_by_site() && before == 0,
+            end_bytes: level(self.changes.len()),
+            end_by_category: self.by_label(self.changes.len()),
         }
     }
 }
@@ -274,8 +380,17 @@ pub struct TimelineReport {
     pub peak_time_ns: Option<i64>,
     /// What they were.
     pub peak_by_category: Vec<CategoryRow>,
+    /// Reserved bytes then, where they are recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_reserved_bytes: Option<i64>,
+    /// Most reserved bytes, where they are recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_reserved_bytes: Option<i64>,
     /// Bytes that were there before the recording.
     pub preexisting_bytes: i64,
+    /// Whether these are not recorded: then all levels count from the first event on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_since_first: bool,
     /// Bytes after the last row.
     pub end_bytes: i64,
     /// What they were.
@@ -295,9 +410,9 @@ impl Row for CategoryRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column {
             key: "category",
-            title: "Category",
-            unit: Unit::Text,
-            help: "What the profiler takes the memory for.",
+            title: "Category or call site",
+            unit: Unit::Path,
+            help: "What the profiler takes the memory for; of [memory] events the line of Python that allocated it, else the op.",
             cell: |row| row.category.as_str().into(),
         },
         Column {
@@ -314,42 +429,91 @@ impl TimelineReport {
     /// The report in chapters.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
-        let size = |of: i64| bytes(of.max(0) as u64);
         let mut section = Section::new("memory", "Memory");
-        let when = self.peak_time_ns.map_or_else(
-            || "before the first row with a time".to_owned(),
-            |ns| format!("{} after the first row", time(ns)),
-        );
-        let mut largest = self.peak_by_category.clone();
-        largest.sort_by_key(|row| std::cmp::Reverse(row.bytes));
-        let largest: Vec<String> = largest
-            .iter()
-            .take(3)
-            .map(|row| format!("{} {}", row.category, size(row.bytes)))
-            .collect();
-        section.intro.push(format!(
-            "The most memory is {}, {when}: {}.",
-            size(self.peak_bytes),
-            largest.join(", ")
-        ));
-        section.intro.push(format!(
-            "{} rows; {} were there before the recording, {} are left after it.",
-            count(self.rows),
-            size(self.preexisting_bytes),
-            size(self.end_bytes)
-        ));
+        section.intro =
+            if self.most_reserved_bytes.is_some() { self.of_events() } else { self.of_rows() };
         if self.damaged_rows > 0 {
             section.intro.push(format!("{} rows could not be read.", count(self.damaged_rows)));
         }
         if self.is_cut {
             section.intro.push("The file is cut: what follows its last row is missing.".to_owned());
         }
+        let is_of_events = self.most_reserved_bytes.is_some();
+        let last = if is_of_events { "After the last event" } else { "After the last row" };
         section.tables = vec![
             Table::of("peak-by-category", "At the peak", &self.peak_by_category),
-            Table::of("end-by-category", "After the last row", &self.end_by_category),
+            Table::of("end-by-category", last, &self.end_by_category),
         ];
         vec![section]
     }
+
+    /// The largest parts of the peak in words.
+    fn largest(&self) -> String {
+        let mut largest = self.peak_by_category.clone();
+        largest.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+        let largest = largest.iter().take(3);
+        let said: Vec<String> =
+            largest.map(|row| format!("{} {}", row.category, size(row.bytes))).collect();
+        said.join(", ")
+    }
+
+    fn of_rows(&self) -> Vec<String> {
+        let when = self.peak_time_ns.map_or_else(
+            || "before the first row with a time".to_owned(),
+            |ns| format!("{} after the first row", time(ns)),
+        );
+        vec![
+            format!("The most memory is {}, {when}: {}.", size(self.peak_bytes), self.largest()),
+            format!(
+                "{} rows; {} were there before the recording, {} are left after it.",
+                count(self.rows),
+                size(self.preexisting_bytes),
+                size(self.end_bytes)
+            ),
+        ]
+    }
+
+    fn of_events(&self) -> Vec<String> {
+        let when = self.peak_time_ns.map_or_else(
+            || "before the first event".to_owned(),
+            |ns| format!("{} after the first event", time(ns)),
+        );
+        let mut said = vec![format!(
+            "The most memory is {}, {when}: {}.",
+            size(self.peak_bytes),
+            self.largest()
+        )];
+        let reserved = self.peak_reserved_bytes.zip(self.most_reserved_bytes);
+        // (The CPU's memory has no reserve.)
+        let reserved = reserved.filter(|(_, most)| *most > 0);
+        if let Some((peak, most)) = reserved {
+            let at = if peak == most { String::new() } else { format!(", {} at most", size(most)) };
+            said.push(format!("Then {} is reserved{at}.", size(peak)));
+        }
+        let events = plural(self.rows, "[memory] event", "[memory] events");
+        said.push(if self.is_since_first {
+            format!(
+                "{events} without totals: what was allocated before the first one is not recorded, and every figure leaves it out."
+            )
+        } else {
+            format!(
+                "{events}; {} was allocated before the first one, {} after the last one.",
+                size(self.preexisting_bytes),
+                size(self.end_bytes)
+            )
+        });
+        if reserved.is_some() {
+            said.push(
+                "Sizes are those of blocks, rounded up by the allocator. A block counts as free when its tensor is."
+                    .to_owned(),
+            );
+        }
+        said
+    }
+}
+
+fn size(of: i64) -> String {
+    bytes(of.max(0) as u64)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ fn timelines_of_both_forms_are_read_as_what_they_are() {
         assert_eq!(figures["timeline"]["end_bytes"], 1_049_600, "{name}");
         let refused = folder.run(&["memory", name, "--at-peak"]);
         assert_eq!(refused.code, 2, "{}", refused.stderr);
-        assert!(refused.stderr.contains("a memory timeline has no blocks"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("a memory timeline have no blocks"), "{}", refused.stderr);
     }
 }
 
@@ -64,4 +64,62 @@ fn a_snapshot_is_compared_with_an_earlier_one() {
     );
     let refused = folder.run(&["memory", "after.json", "--against", "none.json"]);
     assert!(refused.code == 1 && refused.stderr.contains("none.json"), "{}", refused.stderr);
+}
+
+/// A weight from before, an activation of a line of Python, a buffer of an op that only allocates inside of one that does more, and
+/// a free of the weight.
+fn trace_with_memory(memory: bool) -> String {
+    let event = |ts: u32, address: u32, bytes: i64, total: i64| {
+        format!(
+            r#"{{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": {ts}, "args": {{
+            "Total Reserved": 8388608, "Total Allocated": {total}, "Bytes": {bytes}, "Addr": {address}, "Device Id": 0, "Device Type": 1}}}}"#
+        )
+    };
+    let slice = |cat: &str, name: &str, tid: u32, ts: u32, dur: u32| {
+        format!(
+            r#"{{"ph": "X", "cat": "{cat}", "name": "{name}", "pid": 1, "tid": {tid}, "ts": {ts}, "dur": {dur}, "args": {{}}}}"#
+        )
+    };
+    const MIB: i64 = 1 << 20;
+    let mut events = vec![
+        slice("python_function", "/app/train.py(12): forward", 1, 10, 30),
+        slice("cpu_op", "aten::relu", 1, 15, 20),
+        slice("cpu_op", "aten::mm", 1, 50, 20),
+        slice("cpu_op", "aten::empty", 1, 55, 5),
+    ];
+    if memory {
+        events.push(event(20, 4096, 2 * MIB, 3 * MIB));
+        events.push(event(57, 8192, 3 * MIB, 6 * MIB));
+        events.push(event(80, 4096, -2 * MIB, 4 * MIB));
+        events.push(event(90, 512, -MIB, 3 * MIB));
+    }
+    format!(r#"{{"traceEvents": [{}]}}"#, events.join(","))
+}
+
+#[test]
+fn memory_events_of_a_trace_are_told_by_what_allocated() {
+    let folder = Folder::new("memory-of-trace");
+    folder.write("trace.json", trace_with_memory(true));
+    folder.write("none.json", trace_with_memory(false));
+    let said = folder.run(&["memory", "trace.json"]).done().stdout;
+    let first = "The most memory is 6.00 MiB, 37.0 µs after the first event: aten::mm 3.00 MiB, /app/train.py:12 forward 2.00 MiB, \
+                 allocated before the first event 1.00 MiB.";
+    for wanted in ["## Memory of device 0", first, "Then 8.00 MiB is reserved."] {
+        assert!(said.replace('\\', "").contains(wanted), "{wanted}: {said}");
+    }
+    let found = folder.run(&["memory", "trace.json", "--json"]).done().json();
+    let memory = &found["memory_events"][0]["memory"];
+    assert_eq!(memory["preexisting_bytes"], 1 << 20);
+    assert_eq!(
+        memory["end_by_category"],
+        serde_json::json!([{ "category": "aten::mm", "bytes": 3 << 20 }])
+    );
+    let refused = folder.run(&["memory", "none.json"]);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("profile_memory=True"),
+        "{}",
+        refused.stderr
+    );
+    let refused = folder.run(&["memory", "trace.json", "--at-peak"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
 }
