@@ -30,7 +30,7 @@ pub use file::{Failure, Opened, ProblemCard, Severity};
 pub use kinetoscope::artifacts::Artifact;
 pub use kinetoscope::scene::Input;
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
-pub use look::{CANVAS, Charted, Looked, Surface};
+pub use look::{CANVAS, Charted, Looked, MemoryPictures, Surface};
 pub use progress::{Progress, Stage};
 pub use repair::{Format, Plan, Repaired};
 pub use report::{
@@ -135,6 +135,12 @@ pub enum Request {
     },
     /// A person did something to a picture. Its canvas comes with the first of these messages.
     Look { job: JobId, surface: Surface, input: Input },
+    /// Draw the memory of a trace. The worker has no file.
+    Memory {
+        job: JobId,
+        /// What [`Diagnosis::memory`] holds.
+        recorded: Vec<u8>,
+    },
     /// Tell what changed since an earlier snapshot.
     Changes {
         job: JobId,
@@ -180,6 +186,7 @@ impl Request {
             | Self::Window { job, .. }
             | Self::BenchmarkConfig { job, .. }
             | Self::Look { job, .. }
+            | Self::Memory { job, .. }
             | Self::Changes { job, .. }
             | Self::Artifacts { job, .. } => *job,
         }
@@ -203,7 +210,7 @@ impl Request {
             | Self::Window { .. }
             | Self::BenchmarkConfig { .. }
             | Self::Artifacts { .. } => Program::Triage,
-            Self::Look { .. } | Self::Changes { .. } => Program::Snapshot,
+            Self::Look { .. } | Self::Memory { .. } | Self::Changes { .. } => Program::Snapshot,
         }
     }
 
@@ -225,6 +232,7 @@ impl Request {
             | Self::Window { .. }
             | Self::BenchmarkConfig { .. }
             | Self::Look { .. }
+            | Self::Memory { .. }
             | Self::Changes { .. }
             | Self::Artifacts { .. } => None,
         }
@@ -248,6 +256,7 @@ impl Request {
             | Self::Repair { .. }
             | Self::BenchmarkConfig { .. }
             | Self::Look { .. }
+            | Self::Memory { .. }
             | Self::Changes { .. }
             | Self::Window { .. } => false,
         }
@@ -356,6 +365,12 @@ pub enum Response {
         job: JobId,
         /// Why, and what to do.
         failure: Failure,
+    },
+    /// The memory of a trace can be looked at.
+    Memory {
+        job: JobId,
+        /// What there is to see.
+        pictures: MemoryPictures,
     },
     /// What a person looks at.
     Looked {

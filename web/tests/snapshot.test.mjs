@@ -193,6 +193,51 @@ test("a memory timeline of the profiler is drawn by category, with the figures o
   await session.close();
 });
 
+/// A trace with a weight from before, an activation of a line of Python and a result of an op.
+function traceWithMemory() {
+  const slice = (cat, name, tid, ts, dur) => ({ ph: "X", cat, name, pid: 1, tid, ts, dur, args: {} });
+  const memory = (ts, address, bytes, total) => ({
+    ph: "i", cat: "cpu_instant_event", s: "t", name: "[memory]", pid: 1, tid: 1, ts,
+    args: { "Total Reserved": 32 * MIB, "Total Allocated": total, Bytes: bytes, Addr: address, "Device Id": 0, "Device Type": 1 },
+  });
+  return { traceEvents: [
+    slice("python_function", "/app/train.py(12): forward", 1, 10, 3000),
+    slice("cpu_op", "aten::relu", 1, 15, 2000), slice("cpu_op", "aten::mm", 1, 5000, 2000),
+    slice("cpu_op", "aten::empty", 1, 5500, 500), slice("kernel", "gemm", 7, 6000, 900),
+    memory(1000, 4096, 8 * MIB, 12 * MIB), memory(5700, 8192, 6 * MIB, 18 * MIB), memory(8000, 4096, -8 * MIB, 10 * MIB),
+  ] };
+}
+
+test("the memory events of a trace are drawn by what allocated, with the figures of the command line", async () => {
+  const at = path.join(scratch(), "profile_memory.json");
+  fs.writeFileSync(at, JSON.stringify(traceWithMemory()));
+  const session = await dropped(browser, [at]);
+  const { page } = session;
+  await settled(page);
+  await id(page, "nav-memory").click();
+  await id(page, "looking").waitFor(PATIENCE);
+  await moment(page, "Before event 3 (+4.70 ms): 18.0 MiB, 32.0 MiB reserved.");
+  const text = await id(page, "view-memory").innerText();
+  const [said0] = said(at).split("\n").filter((line) => line.startsWith("The most memory"));
+  assert.ok(text.includes(said0.replaceAll("\\", "")), said0);
+  const { peak_by_category } = JSON.parse(said(at, "--json")).memory_events[0].memory;
+  assert.deepEqual(peak_by_category.map((row) => row.category), ["/app/train.py:12 forward", "aten::mm", "allocated before the first event"]);
+  const shown = await rows(page, "alive");
+  assert.deepEqual(shown.map((row) => [row.category, Number(row.bytes)]), peak_by_category.map((row) => [row.category, row.bytes]));
+  await page.waitForFunction(() => document.querySelector("[data-testid=surface-memory]").width > 300);
+  assert.ok(await colours(page, "memory") >= 3, "it is drawn");
+  assert.equal(await id(page, "surface-blocks").count(), 0, "there are no blocks in it");
+  assert.deepEqual(await accessibilityFaults(page), []);
+  // Another view and back: a canvas is handed over once, so the new one is drawn on.
+  await id(page, "nav-triage").click();
+  await id(page, "nav-memory").click();
+  await id(page, "looking").waitFor(PATIENCE);
+  await page.waitForFunction(() => document.querySelector("[data-testid=surface-memory]").width > 300);
+  await page.keyboard.press("Home");
+  assert.ok(await colours(page, "memory") >= 3, "it is drawn again");
+  await session.close();
+});
+
 test("of several devices the one that ran out of memory comes first, and is named as chosen", async () => {
   const at = path.join(scratch(), "two.json");
   const { segments: [segment], device_traces: [events] } = JSON.parse(leaking());

@@ -121,6 +121,12 @@ impl Explorer {
         Some(self.events.as_ref()?.stacking)
     }
 
+    /// What its bytes are: those that were requested, or those of blocks, which `[memory]` events count.
+    #[must_use]
+    pub fn counts(&self) -> &'static str {
+        if self.timeline.is_by_site() { "allocated" } else { "requested" }
+    }
+
     /// Stacks the chart by something else.
     pub fn stack_by(&mut self, snapshot: &Snapshot, stacking: Stacking) {
         let Some(events) = &mut self.events else { return };

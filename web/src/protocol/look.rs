@@ -46,6 +46,15 @@ pub struct Looked {
     pub chapters: Vec<Chapter>,
 }
 
+/// The memory of a trace, from its `[memory]` events.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryPictures {
+    /// The devices.
+    pub charts: Vec<Charted>,
+    /// Their figures.
+    pub chapters: Vec<Chapter>,
+}
+
 /// A device whose memory can be looked at.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Charted {

@@ -92,6 +92,8 @@ pub struct Diagnosis {
     pub baseline: Vec<[String; 3]>,
     /// The steps that it can be narrowed to; empty where it is narrowed.
     pub steps: Vec<StepWindow>,
+    /// The memory of each device over time, for the program that draws it; empty where it is narrowed, or not recorded.
+    pub memory: Vec<u8>,
     /// The chapters of the report.
     pub chapters: Vec<Chapter>,
 }

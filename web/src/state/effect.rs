@@ -8,6 +8,8 @@ use crate::protocol::{Format, JobId, Program, Request, RequestId};
 pub enum Effect {
     /// Start the worker of a program and have it open the file.
     Start(JobId, Program),
+    /// Start the worker of a program without a file: all that it needs comes with its requests.
+    Load(JobId, Program),
     /// End the workers of a file.
     End(JobId),
     /// Post a request to the worker that answers it, under its number.

@@ -6,7 +6,8 @@ use super::Remote;
 use super::ledger::Ledger;
 use crate::protocol::{
     Analyses, Artifacts, Aside, Beside, Chapter, Companion, Comparison, Diagnosis, Failure, JobId,
-    KernelDetails, Looked, Opened, OverlapWindow, Plan, Progress, Repaired, StepWindow, Triage,
+    KernelDetails, Looked, MemoryPictures, Opened, OverlapWindow, Plan, Progress, Repaired,
+    StepWindow, Triage,
 };
 use crate::shared::Shared;
 
@@ -89,6 +90,10 @@ pub struct FileEntry {
     pub comparison: Option<(JobId, Remote<Comparison>)>,
     /// What it is, if it is no trace but tells of traces.
     pub aside: Option<Shared<Aside>>,
+    /// Its memory over time, for the program that draws it; of the last diagnosis of the whole file.
+    pub recorded_memory: Shared<Vec<u8>>,
+    /// The memory of a trace over time, once it is looked at.
+    pub memory: Remote<MemoryPictures>,
     /// What a person looks at in its pictures.
     pub looked: Option<Shared<Looked>>,
     /// What changed since an earlier snapshot, and which.
@@ -135,6 +140,8 @@ impl FileEntry {
             companions: Vec::new(),
             comparison: None,
             aside: None,
+            recorded_memory: Shared::default(),
+            memory: Remote::Idle,
             looked: None,
             changes: None,
             opened: None,

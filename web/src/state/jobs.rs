@@ -10,7 +10,9 @@ use kinetoscope::artifacts::{
 use super::effect::{BlobKey, Effect, PlanNumber, Purpose, Use, Written};
 use super::ledger::{Asked, Made};
 use super::reduce::{Next, stage_of};
-use super::{CompanionEntry, CompanionPhase, FileEntry, PerfettoState, Phase, Remote, several};
+use super::{
+    CompanionEntry, CompanionPhase, FileEntry, PerfettoState, Phase, Remote, View, several,
+};
 use crate::protocol::{
     ArtifactFile, ArtifactWish, Artifacts, Aside, FILE, Failure, Format, JobId, KernelKey, LOG,
     Parts, Plan, Program, Progress, Repaired, Request, RequestId, Stage, StepWindow, Triage,
@@ -129,6 +131,8 @@ pub(super) fn halt(next: &mut Next, job: JobId) {
     next.update(job, |file| {
         file.ledger.asked = Asked::default();
         file.diagnosis.give_up();
+        // (What was drawn went with its worker.)
+        (file.memory, file.looked) = (Remote::Idle, None);
         file.kernel.give_up();
         file.window.give_up();
         file.repair.give_up();
@@ -457,6 +461,20 @@ pub(super) fn kernel(next: &mut Next, job: JobId, key: KernelKey) {
 pub(super) fn window(next: &mut Next, job: JobId, event: u32) {
     let id = ask(next, Request::Window { job, event });
     next.update(job, |file| file.window = id.map_or(Remote::Idle, Remote::Pending));
+}
+
+/// Has the memory of the trace that is shown drawn, once it is there and the view of it is shown.
+pub(super) fn draw_memory(next: &mut Next) {
+    let shown = next.state.selected_file().filter(|_| next.state.view == View::Memory);
+    let Some(file) = shown.filter(|file| file.memory == Remote::Idle) else { return };
+    if file.recorded_memory.is_empty() || !file.ledger.asked.first_runs {
+        return;
+    }
+    let (job, recorded) = (file.job, file.recorded_memory.to_vec());
+    next.effects.push(Effect::Load(job, Program::Snapshot));
+    let id = next.number();
+    next.effects.push(Effect::Post(id, Request::Memory { job, recorded }));
+    next.update(job, |file| file.memory = Remote::Pending(id));
 }
 
 /// Asks what changed since an earlier snapshot.

@@ -127,6 +127,7 @@ pub fn reduce(state: &State, action: Action) -> (State, Vec<Effect>) {
     act(&mut next, action);
     if !is_progress {
         several::follow(&mut next);
+        jobs::draw_memory(&mut next);
     }
     (next.state, next.effects)
 }
@@ -256,8 +257,10 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         Response::Triage { job, triage } => jobs::triaged(next, job, id, triage),
         Response::Diagnosed { job, diagnosis } => next.update(job, |file| {
             let steps = diagnosis.steps.clone();
+            let memory = diagnosis.memory.clone();
             if file.diagnosis.answer(id, Ok(diagnosis)) && file.step.is_none() {
                 file.steps = Shared::new(steps);
+                file.recorded_memory = Shared::new(memory);
             }
         }),
         Response::Companion { job, companion, failure } => {
@@ -275,6 +278,9 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             if let Some((_, changes)) = &mut file.changes {
                 changes.answer(id, Ok(chapters));
             }
+        }),
+        Response::Memory { job, pictures } => next.update(job, |file| {
+            file.memory.answer(id, Ok(pictures));
         }),
         Response::Window { job, window } => next.update(job, |file| {
             file.window.answer(id, Ok(window));

@@ -95,7 +95,8 @@ impl Tasks {
 
     fn act(&self, effect: Effect) {
         match effect {
-            Effect::Start(job, program) => self.start(job, program),
+            Effect::Start(job, program) => self.start(job, program, true),
+            Effect::Load(job, program) => self.start(job, program, false),
             Effect::End(job) => {
                 self.of(job, Record::end);
             }
@@ -216,15 +217,17 @@ impl Tasks {
         });
     }
 
-    /// Starts the worker of a program, which opens the file first.
-    fn start(&self, job: JobId, program: Program) {
+    /// Starts the worker of a program, which may open the file first.
+    fn start(&self, job: JobId, program: Program, opens: bool) {
         let Some(file) = self.of(job, |record| record.file.clone()) else { return };
         let tasks = self.clone();
         let on_event = Callback::from(move |event| tasks.heard(job, event));
         match RunningWorker::start(program, on_event) {
             Ok(mut worker) => {
-                let open = Request::Open { job, name: file.name() };
-                worker.post(RequestId::default(), &open, Some(&file));
+                if opens {
+                    let open = Request::Open { job, name: file.name() };
+                    worker.post(RequestId::default(), &open, Some(&file));
+                }
                 self.of(job, |record| *record.worker_of(program) = Some(worker));
             }
             Err(detail) => {

@@ -2,7 +2,7 @@
 
 use yew::prelude::*;
 
-use super::{Props, heading};
+use super::{Props, heading, snapshot};
 use crate::components::{Later, drawing, finding_card};
 use crate::protocol::{Chapter, Diagnosis, StepWindow};
 use crate::state::Action;
@@ -93,7 +93,9 @@ pub fn modules(props: &Props) -> Option<Html> {
 
 /// Copies and memory.
 pub fn memory(props: &Props) -> Option<Html> {
-    chapters(props, &["copies", "memory"])
+    let of_trace = chapters(props, &["copies", "memory"])?;
+    let pictures = props.file.memory.ready().map(|memory| snapshot::of_trace(props, memory));
+    Some(html! { <>{ of_trace }{ pictures.unwrap_or_default() }</> })
 }
 
 /// Some chapters as a view: the first sentence of the first is the finding.

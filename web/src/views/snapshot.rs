@@ -6,7 +6,7 @@ use yew::prelude::*;
 
 use super::{Props, heading};
 use crate::components::{Later, SurfaceView, drawing, finding_card, swatch};
-use crate::protocol::{Chapter, Charted, Input, JobId, Surface};
+use crate::protocol::{Chapter, Charted, Input, JobId, MemoryPictures, Surface};
 use crate::state::Action;
 use crate::tasks::browser::chosen_place;
 
@@ -51,7 +51,7 @@ pub fn view(props: &Props, chapters: &[Chapter], charts: &[Charted], is_timeline
             { for first.iter().skip(1).map(sentence) }
             { for cards.iter().map(card) }
             { changes(props) }
-            { pictures(props, charts, is_timeline) }
+            { pictures(props, charts, if is_timeline { Pictured::Categories } else { Pictured::Snapshot }) }
             { for more.iter().map(card) }
             <Later>{ for chapters.iter().skip(1).map(chapter) }</Later>
         </article>
@@ -114,8 +114,29 @@ fn changes(props: &Props) -> Html {
     }
 }
 
+/// What the pictures are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pictured {
+    /// A snapshot: events, and the blocks at each.
+    Snapshot,
+    /// A memory timeline of the profiler, by its categories.
+    Categories,
+    /// The `[memory]` events of a trace.
+    Events,
+}
+
+/// The memory of a trace over time: the picture, and the figures of each device.
+pub fn of_trace(props: &Props, memory: &MemoryPictures) -> Html {
+    html! {
+        <>
+            { pictures(props, &memory.charts, Pictured::Events) }
+            { for memory.chapters.iter().map(|of| chapter(props, of)) }
+        </>
+    }
+}
+
 /// What a person looks at: memory over the events, the blocks at the cursor, and the figures of both.
-fn pictures(props: &Props, charts: &[Charted], is_timeline: bool) -> Html {
+fn pictures(props: &Props, charts: &[Charted], what: Pictured) -> Html {
     let looked = props.file.looked.as_deref();
     let chosen = looked.map_or(0, |looked| looked.device as usize);
     let Some(legend) = charts.get(chosen).map(|of| &of.legend) else { return html! {} };
@@ -133,22 +154,28 @@ fn pictures(props: &Props, charts: &[Charted], is_timeline: bool) -> Html {
             }
         })
     };
-    let buttons =
-        OF_MEMORY.split_last().filter(|_| is_timeline).map_or(OF_MEMORY, |(_, rest)| rest);
+    let buttons = OF_MEMORY
+        .split_last()
+        .filter(|_| what != Pictured::Snapshot)
+        .map_or(OF_MEMORY, |(_, rest)| rest);
     let surface = |surface, label: &'static str, buttons| {
         let tasks = props.tasks.clone();
         html! { <SurfaceView {job} {surface} {label} {buttons} theme={props.theme} {tasks} /> }
     };
     html! {
         <section class="looking" data-testid="looking">
-            if is_timeline {
-                <h2>{ "Memory over time, by category" }</h2>
-            } else {
-                <h2 data-testid="stacked-by">{ "Memory over the recorded events, by " }{ stacked_by.to_owned() }</h2>
+            {
+                match what {
+                    Pictured::Categories => html! { <h2>{ "Memory over time, by category" }</h2> },
+                    Pictured::Events => html! { <h2>{ "Memory over time, by call site" }</h2> },
+                    Pictured::Snapshot => html! {
+                        <h2 data-testid="stacked-by">{ "Memory over the recorded events, by " }{ stacked_by.to_owned() }</h2>
+                    },
+                }
             }
             <p class="hint">
                 { "Drag to select a range, click to move the cursor. Ctrl and the wheel zoom." }
-                { if is_timeline { "" } else { " The line is reserved memory." } }
+                { if what == Pictured::Categories { "" } else { " The line is reserved memory." } }
             </p>
             if charts.len() > 1 {
                 <label class="step-picker">
@@ -162,7 +189,7 @@ fn pictures(props: &Props, charts: &[Charted], is_timeline: bool) -> Html {
             <ul class="legend">
                 { for legend.iter().map(|(category, label)| html! { <li>{ swatch(category) }<span>{ label }</span></li> }) }
             </ul>
-            if !is_timeline {
+            if what == Pictured::Snapshot {
                 <h2>{ "Reserved memory and its blocks at the cursor" }</h2>
                 { surface(Surface::Blocks, "Blocks at the cursor. Arrow keys move the cursor.", OF_BLOCKS) }
             }

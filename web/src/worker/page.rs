@@ -146,6 +146,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
     let modules = found.modules.as_ref().map(|modules| modules.section());
     let iterations = found.iterations.as_ref().map(|iterations| iterations.section());
     Diagnosis {
+        memory: Vec::new(),
         headline: found.headline.clone(),
         bars: found.bars().map(bar).chain(found.stage_bars().map(of_stage)).collect(),
         actions: found.actions.iter().map(Action::finding).collect(),

@@ -6,8 +6,8 @@ use kinetoscope::artifacts::{ARCHIVE, KERNELS, SUMMARY};
 
 use super::*;
 use crate::protocol::{
-    Analyses, Aside, BeforeWindowSum, Companion, Comparison, Diagnosis, KernelDetails, Opened,
-    OverlapWindow, Response, StepWindow,
+    Analyses, Aside, BeforeWindowSum, Companion, Comparison, Diagnosis, KernelDetails,
+    MemoryPictures, Opened, OverlapWindow, Response, StepWindow,
 };
 use crate::state::testing::{said, step};
 use crate::state::{Action, Role, State};
@@ -94,6 +94,7 @@ impl Page {
                 Request::BenchmarkConfig { .. } => "benchmark config",
                 Request::Diagnose { .. } => "diagnose",
                 Request::Look { .. } => "look",
+                Request::Memory { .. } => "memory",
                 Request::Changes { .. } => "changes",
                 Request::Artifacts { .. } => "artifacts",
             }),
@@ -546,4 +547,30 @@ fn changes_since_an_earlier_snapshot_are_asked_of_the_later_one() {
     assert!(page.file(OTHER).changes.is_none() && page.posted().is_empty());
     page.hear(Response::Changes { job: OTHER, chapters: Vec::new() });
     assert!(page.file(OTHER).changes.is_none());
+}
+
+#[test]
+fn memory_of_a_trace_is_drawn_when_its_view_is_shown_and_again_by_a_new_worker() {
+    let mut page = Page::ready();
+    page.act(Action::Shown(View::Memory));
+    assert!(page.posted().is_empty(), "nothing is known of its memory");
+    let diagnosis = Diagnosis { memory: vec![7], ..Diagnosis::default() };
+    page.hear(Response::Diagnosed { job: JOB, diagnosis });
+    assert_eq!(page.posted(), ["memory"]);
+    let is_loaded = |page: &Page| page.effects.contains(&Effect::Load(JOB, Program::Snapshot));
+    assert!(is_loaded(&page));
+    page.act(Action::Shown(View::Memory));
+    assert!(page.posted().is_empty() && !is_loaded(&page), "it is drawn once");
+    page.hear(Response::Memory { job: JOB, pictures: MemoryPictures::default() });
+    assert!(page.file(JOB).memory.ready().is_some());
+    // A step has no memory of its own: that of the whole file stays.
+    let step = StepWindow { name: "s".into(), start_ns: 0, end_ns: 1 };
+    page.act(Action::StepShown(JOB, Some(step)));
+    page.hear(Response::Diagnosed { job: JOB, diagnosis: Diagnosis::default() });
+    assert_eq!(page.file(JOB).recorded_memory.to_vec(), [7]);
+    // Ended workers take the picture along; the next reading of the file brings it back.
+    page.act(Action::Cancelled(JOB));
+    assert!(page.file(JOB).memory == Remote::Idle && page.posted().is_empty());
+    page.act(Action::RepairAsked(JOB, Format::Json, Purpose::Download));
+    assert!(page.posted().contains(&"memory"), "{:?}", page.posted());
 }

@@ -136,7 +136,10 @@ impl Look {
             format!("Before event {}{when}", units::count(column.at as u64)),
             match column.reserved {
                 0 => size(requested),
-                reserved => format!("{} requested, {} reserved", size(requested), size(reserved)),
+                reserved => {
+                    let counts = explorer.counts();
+                    format!("{} {counts}, {} reserved", size(requested), size(reserved))
+                }
             },
         ];
         let mut largest: Vec<(i64, &str)> = column

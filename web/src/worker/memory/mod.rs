@@ -46,6 +46,8 @@ struct Place {
 /// What a person looks at.
 pub(super) struct Look {
     devices: Vec<i64>,
+    /// What is looked at, if not devices of a snapshot.
+    timelines: Vec<MemoryTimeline>,
     /// The device, by its place in the list.
     device: usize,
     chosen: Option<Explorer>,
@@ -72,6 +74,7 @@ impl Look {
     pub(super) fn new(snapshot: &Snapshot, devices: Vec<i64>, first: usize) -> Self {
         let mut look = Self {
             devices,
+            timelines: Vec::new(),
             device: 0,
             chosen: None,
             by: By::Event,
@@ -90,19 +93,21 @@ impl Look {
         look
     }
 
-    /// Looks at a memory timeline.
-    pub(super) fn of_timeline(timeline: &MemoryTimeline) -> Self {
+    /// Looks at the first of some memory timelines.
+    pub(super) fn of_timelines(timelines: Vec<MemoryTimeline>) -> Self {
         let nothing = Snapshot::default();
         let mut look = Self::new(&nothing, Vec::new(), 0);
-        look.look_at(&nothing, Explorer::of_timeline(timeline));
+        look.timelines = timelines;
+        look.choose(&nothing, 0);
         look
     }
 
     fn choose(&mut self, snapshot: &Snapshot, device: usize) {
         // (The last one goes first: each takes memory.)
         (self.chosen, self.device) = (None, device);
-        let explorer = self.devices.get(device).and_then(|of| Explorer::new(snapshot, *of));
-        if let Some(explorer) = explorer {
+        let of_timeline = self.timelines.get(device).map(Explorer::of_timeline);
+        let of_snapshot = || Explorer::new(snapshot, *self.devices.get(device)?);
+        if let Some(explorer) = of_timeline.or_else(of_snapshot) {
             self.look_at(snapshot, explorer);
         }
     }
@@ -112,7 +117,7 @@ impl Look {
         let at = marks.iter().rev().find(|mark| mark.is_oom).or_else(|| marks.first());
         self.cursor = at.map_or(0, |mark| mark.at);
         // Rows of a memory timeline have no meaning of their own; events of a snapshot are what a person steps through.
-        let by_time = self.devices.is_empty() && explorer.chart().has_times();
+        let by_time = !self.timelines.is_empty() && explorer.chart().has_times();
         (self.range, self.by) = (None, if by_time { By::Time } else { By::Event });
         self.chosen = Some(explorer);
         self.refresh();

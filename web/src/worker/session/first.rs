@@ -78,6 +78,7 @@ impl Session for FirstSession {
             | Request::Window { .. }
             | Request::BenchmarkConfig { .. }
             | Request::Look { .. }
+            | Request::Memory { .. }
             | Request::Changes { .. }
             | Request::Artifacts { .. } => {}
         }

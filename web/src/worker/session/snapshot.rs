@@ -1,17 +1,18 @@
 //! Memory snapshots.
 
-use kinetoscope::memory::{Chart, Summary, compare};
+use kinetoscope::memory::{Chart, Step, Summary, compare};
 use kinetoscope::report::units;
 use kinetoscope::scene::Ink;
 use kinetoscope::{
-    FileKind, MemoryTimeline, NotASnapshot, Snapshot, SnapshotReader, TimelineReader,
-    analyze_snapshot,
+    FileKind, MemoryChange, MemoryOverTime, MemoryTimeline, NotASnapshot, Snapshot, SnapshotReader,
+    TimelineReader, analyze_snapshot,
 };
 
 use super::super::memory::{Look, legend};
 use super::{Files, Port, Session, Source, read_all};
 use crate::protocol::{
-    Aside, Chapter, Charted, Failure, JobId, Progress, Request, Response, Stage, Surface,
+    Aside, Chapter, Charted, Failure, JobId, MemoryPictures, Progress, Request, Response, Stage,
+    Surface,
 };
 
 /// Pictures of the report that a person can look at in motion instead.
@@ -23,7 +24,7 @@ pub struct SnapshotSession(Option<Open>);
 
 struct Open {
     job: JobId,
-    /// What a comparison needs of it; `None` for a memory timeline.
+    /// What a comparison needs of it; `None` for what is no snapshot.
     summary: Option<Summary>,
     snapshot: Snapshot,
     look: Look,
@@ -38,7 +39,7 @@ impl Session for SnapshotSession {
                     Err(Unread::Timeline) => match read_timeline(job, source, port) {
                         Ok(timeline) => {
                             port.send(Response::Aside { job, aside: aside_of(&timeline) });
-                            let look = Look::of_timeline(&timeline);
+                            let look = Look::of_timelines(vec![timeline]);
                             self.0 = Some(Open {
                                 job,
                                 summary: None,
@@ -63,6 +64,15 @@ impl Session for SnapshotSession {
                 if let Some(Open { snapshot, look, .. }) = &mut self.0 {
                     look.take(snapshot, surface, &input);
                 }
+            }
+            Request::Memory { job, recorded } => {
+                let Ok(devices) = postcard::from_bytes::<Vec<MemoryOverTime>>(&recorded) else {
+                    return;
+                };
+                let (pictures, timelines) = pictures(devices);
+                port.send(Response::Memory { job, pictures });
+                let (snapshot, look) = (Snapshot::default(), Look::of_timelines(timelines));
+                self.0 = Some(Open { job, summary: None, snapshot, look });
             }
             Request::Changes { job, earlier } => {
                 let own = self.0.as_ref().and_then(|open| open.summary.as_ref());
@@ -138,6 +148,35 @@ fn read_timeline(
         advice: "Write it again with export_memory_timeline, or record a memory snapshot.".into(),
         excerpt: None,
     })
+}
+
+/// The memory of the devices of a trace, and what there is to see of it.
+fn pictures(devices: Vec<MemoryOverTime>) -> (MemoryPictures, Vec<MemoryTimeline>) {
+    let (mut pictures, mut timelines) = (MemoryPictures::default(), Vec::new());
+    for device in devices {
+        let name = match device.device_type {
+            Some(0) => "CPU".to_owned(),
+            _ => device.device_id.unwrap_or_default().to_string(),
+        };
+        let step = |change: &MemoryChange| Step {
+            time_ns: change.at_ns,
+            label: change.label,
+            bytes: change.bytes,
+            reserved: change.reserved,
+        };
+        let steps = device.changes.iter().map(step).collect();
+        let timeline = MemoryTimeline::of_events(device.labels, steps);
+        let chart = timeline.chart();
+        let (legend, has_times) = (legend(&chart), chart.has_times());
+        let title = if name == "CPU" { "CPU".to_owned() } else { format!("Device {name}") };
+        for mut section in timeline.report().sections() {
+            section.title = title.clone().into();
+            pictures.chapters.push(Chapter::drawn(section));
+        }
+        pictures.charts.push(Charted { device: name, legend, has_times });
+        timelines.push(timeline);
+    }
+    (pictures, timelines)
 }
 
 fn aside_of(timeline: &MemoryTimeline) -> Aside {

@@ -164,6 +164,7 @@ impl Session for TriageSession {
             Request::Analyze { .. }
             | Request::PlanRepair { .. }
             | Request::Look { .. }
+            | Request::Memory { .. }
             | Request::Changes { .. }
             | Request::Repair { .. } => {}
         }
@@ -181,6 +182,10 @@ impl OpenFile {
         let mut diagnosis = page::diagnosis(&found, &of_host);
         let steps = found.iterations.iter().filter(|_| !trace.is_part).flat_map(|all| &all.list);
         diagnosis.steps = steps.map(page::step_window).collect();
+        if !trace.is_part && !details.memory.is_empty() {
+            let memory = kinetoscope::memory_over_time(&index.slices, details);
+            diagnosis.memory = postcard::to_allocvec(&memory).unwrap_or_default();
+        }
         diagnosis
     }
 
