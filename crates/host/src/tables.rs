@@ -416,7 +416,10 @@ impl HostReport {
 
     fn memory_section(&self) -> Section {
         let mut section = Section::new("memory", "Memory");
-        for row in &self.memory {
+        // GPUs first: their memory is what runs out.
+        let mut rows: Vec<_> = self.memory.iter().collect();
+        rows.sort_by_key(|row| row.device_type == Some(0));
+        for row in rows {
             let Some(peak) = row.peak_total_allocated else { continue };
             let device = match (row.device_type, row.device_id) {
                 (Some(0), _) => "CPU".to_owned(),

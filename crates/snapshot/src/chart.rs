@@ -191,6 +191,18 @@ impl Chart {
         &self.layers
     }
 
+    /// Which layers have bytes at any moment.
+    #[must_use]
+    pub fn used_layers(&self) -> [bool; LAYERS] {
+        let mut used = self.stack(0).map(|bytes| bytes > 0);
+        for (layer, bytes) in &self.steps {
+            if let Some(used) = used.get_mut(usize::from(*layer)) {
+                *used |= *bytes > 0;
+            }
+        }
+        used
+    }
+
     /// The peak and where memory ran out.
     #[must_use]
     pub fn marks(&self) -> &[Mark] {

@@ -405,10 +405,9 @@ impl Look {
     }
 }
 
-/// Categories and labels of the layers that a person sees at the peak.
+/// Categories and labels of the layers that a person sees anywhere.
 pub(super) fn legend(chart: &Chart) -> Vec<(String, String)> {
-    let peak = chart.stack(chart.highest(0..chart.len()));
-    let shown = chart.layers().iter().zip(peak).filter(|(_, bytes)| *bytes > 0);
+    let shown = chart.layers().iter().zip(chart.used_layers()).filter(|(_, used)| *used);
     shown.map(|(of, _)| (of.category.to_owned(), of.label.clone())).collect()
 }
 
