@@ -213,6 +213,12 @@ test("a trace without GPU slices: one sentence, and how to record them", async (
   await settled(page);
   // What was recorded, and, with the diagnosis, what the CPU did.
   await page.waitForFunction(() => document.querySelector("[data-testid=finding-line]").textContent.startsWith("The file has no GPU work. aten::add takes 50.0%"), undefined, PATIENCE);
+  await id(page, "nav-diagnosis").click();
+  await id(page, "baseline").waitFor(PATIENCE);
+  const told = await id(page, "view-diagnosis").innerText();
+  assert.match(told, /Actions are about GPU time, and the file has none\./);
+  assert.doesNotMatch(told, /What costs time/, "no empty card");
+  await id(page, "nav-overview").click();
   for (const name of ["triage", "breakdown", "overlap", "fuse", "compare"]) assert.equal(await id(page, `nav-${name}`).count(), 0, name);
   await id(page, "how-to-record").click();
   await id(page, "dialog").waitFor();

@@ -18,7 +18,7 @@ use crate::input;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A memory snapshot as JSON (.json or .json.gz), a memory timeline (export_memory_timeline), or a trace with [memory] events
+    /// A memory snapshot as JSON (.json or .json.gz), a memory timeline (export_memory_timeline), or a trace with memory events
     /// (profile_memory=True). A pickle is refused.
     snapshot: PathBuf,
     /// Print one JSON object instead of Markdown.

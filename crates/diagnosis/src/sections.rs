@@ -96,6 +96,16 @@ fn bound(ns: Option<i64>) -> Cell<'static> {
 }
 
 impl Diagnosis {
+    /// What to say where there is no action.
+    #[must_use]
+    pub fn without_actions(&self) -> &'static str {
+        if self.wall.is_empty() {
+            "Actions are about GPU time, and the file has none."
+        } else {
+            "No action saves 1% of the recording."
+        }
+    }
+
     /// What to do first, then what was found.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
@@ -105,20 +115,23 @@ impl Diagnosis {
             .wall
             .iter()
             .any(|row| Some(&row.device) != self.wall.first().map(|row| &row.device));
-        let table =
-            Table::of("wall", "Wall time", &self.wall).when_empty("The file has no GPU work.");
-        wall.tables.push(if devices { table } else { table.without("device") });
+        let table = Table::of("wall", "Wall time", &self.wall);
+        // (Without GPU work the first sentence has said so.)
+        if !self.wall.is_empty() {
+            wall.tables.push(if devices { table } else { table.without("device") });
+        }
         wall.tables.extend(triage::stage_wall_table(&self.wall_stages));
         let mut actions = Section::new("actions", "What to do first");
-        let table = Table::of("actions", "Actions", &self.actions)
-            .when_empty("No action saves 1% of the recording.");
+        let table =
+            Table::of("actions", "Actions", &self.actions).when_empty(self.without_actions());
         actions.tables.push(table.preview(10));
         let (facts, found): (Vec<Finding>, Vec<Finding>) =
             self.findings.iter().cloned().partition(Finding::is_baseline);
         let mut findings = Section::new("diagnosis", "Findings");
-        findings
-            .tables
-            .push(Table::of("findings", "Findings", &found).when_empty("No rule found a cost."));
+        if !found.is_empty() || !self.wall.is_empty() {
+            let table = Table::of("findings", "Findings", &found);
+            findings.tables.push(table.when_empty("No rule found a cost."));
+        }
         let facts = Table::of("baseline", "What was recorded, and its figures", &facts);
         findings.tables.push(facts.without("bound_ns").without("confidence"));
         let iterations = self.iterations.as_ref().map(Iterations::section);

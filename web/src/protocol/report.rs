@@ -86,6 +86,8 @@ pub struct Diagnosis {
     pub bars: Vec<Bar>,
     /// What to do, the most wall time first.
     pub actions: Vec<Finding>,
+    /// What to say where there is nothing.
+    pub without_actions: String,
     /// Costs that the rules found: what each is about, what the file shows, what that means.
     pub findings: Vec<[String; 3]>,
     /// Figures of the run, in the same parts.

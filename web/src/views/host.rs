@@ -20,16 +20,18 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
             { step_picker(props) }
             <h2>{ "What to do first" }</h2>
             if diagnosis.actions.is_empty() {
-                <p>{ "No action saves 1% of the recording." }</p>
+                <p>{ &*diagnosis.without_actions }</p>
             }
             { for diagnosis.actions.iter().map(|action| finding_card(action, None)) }
-            <section class="card finding" data-testid="findings">
-                <h2>{ "What costs time" }</h2>
-                if diagnosis.findings.is_empty() {
-                    <p>{ "No rule found a cost." }</p>
-                }
-                <dl>{ for diagnosis.findings.iter().map(finding) }</dl>
-            </section>
+            if !diagnosis.findings.is_empty() || !diagnosis.bars.is_empty() {
+                <section class="card finding" data-testid="findings">
+                    <h2>{ "What costs time" }</h2>
+                    if diagnosis.findings.is_empty() {
+                        <p>{ "No rule found a cost." }</p>
+                    }
+                    <dl>{ for diagnosis.findings.iter().map(finding) }</dl>
+                </section>
+            }
             <section class="card finding" data-testid="baseline">
                 <h2>{ "What was recorded, and its figures" }</h2>
                 <dl>{ for diagnosis.baseline.iter().map(finding) }</dl>

@@ -147,6 +147,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
     let iterations = found.iterations.as_ref().map(|iterations| iterations.section());
     Diagnosis {
         memory: Vec::new(),
+        without_actions: found.without_actions().to_owned(),
         headline: found.headline.clone(),
         bars: found.bars().map(bar).chain(found.stage_bars().map(of_stage)).collect(),
         actions: found.actions.iter().map(Action::finding).collect(),

@@ -323,7 +323,7 @@ fn actions(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) -> 
         let actions = &known.diagnosis.actions;
         section.findings = actions.iter().map(Action::finding).collect();
         section.intro.push(match actions.len() {
-            0 => "No action saves 1% of the recording.".to_owned(),
+            0 => known.diagnosis.without_actions().to_owned(),
             _ => "The most wall time first. Bounds are estimates and overlap: they do not add up."
                 .to_owned(),
         });
