@@ -70,15 +70,16 @@ impl Sites {
     pub(crate) fn of(stacks: &Stacks) -> Self {
         let mut ids: BTreeMap<String, u32> = BTreeMap::new();
         let mut names = Vec::new();
+        let mut texts = Texts::of(stacks);
         let of_stack = (0..stacks.len())
             .map(|stack| {
                 let frames = stacks.frames(stack as StackId);
-                let name = site(stacks, frames);
+                let name = texts.site(frames);
                 let id = *ids.entry(name).or_insert_with_key(|name| {
                     names.push(name.clone());
                     (names.len() - 1) as u32
                 });
-                (id, phase(stacks, frames))
+                (id, texts.phase(frames))
             })
             .collect();
         Self { names, of_stack }
@@ -154,34 +155,6 @@ pub(crate) fn is_library(file: &str) -> bool {
         })
 }
 
-/// The innermost Python frame of the program; else the node of autograd, because the backward thread has no frame of the
-/// program; else the innermost Python frame; else the innermost C++ frame outside the allocator.
-fn site(stacks: &Stacks, frames: &[Frame]) -> String {
-    let file = |frame: &&Frame| stacks.text(frame.filename);
-    let own = |frame: &&Frame| is_python(file(frame)) && !is_library(file(frame));
-    let chosen = frames.iter().find(own);
-    if chosen.is_none() {
-        let node = frames.iter().find_map(|frame| autograd_node(stacks.text(frame.name)));
-        if let Some(node) = node {
-            return format!("<autograd> {node}");
-        }
-    }
-    let chosen =
-        chosen.or_else(|| frames.iter().find(|frame| is_python(file(frame)))).or_else(|| {
-            frames.iter().find(|frame| {
-                let name = stacks.text(frame.name);
-                !OMITTED.iter().any(|omitted| name.contains(omitted))
-            })
-        });
-    match chosen {
-        Some(frame) => {
-            let (file, name) = (stacks.text(frame.filename), stacks.text(frame.name));
-            format!("{file}:{}:{name}", frame.line)
-        }
-        None => NO_STACK.to_owned(),
-    }
-}
-
 /// `XBackward0` of `torch::autograd::generated::XBackward0::apply`, or `AccumulateGrad`.
 fn autograd_node(name: &str) -> Option<&str> {
     const NAMESPACE: &str = "torch::autograd::";
@@ -198,31 +171,112 @@ fn autograd_node(name: &str) -> Option<&str> {
     nodes.or_else(|| name.contains("AccumulateGrad").then_some("AccumulateGrad"))
 }
 
-fn phase(stacks: &Stacks, frames: &[Frame]) -> Phase {
-    if frames.is_empty() {
-        return Phase::Unknown;
+/// What one text shows as the path of a frame, and as its name. A snapshot has few texts, and each is in many stacks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shown {
+    is_python: bool,
+    is_library: bool,
+    /// Of the optimizers of PyTorch.
+    is_optimizer: bool,
+    /// Where backward is run from, whatever the function.
+    runs_backward: bool,
+    /// Where backward is run from, as a function of that name.
+    has_backward: bool,
+    /// Of a module.
+    is_module: bool,
+    /// As a name: of the engine of autograd.
+    is_engine: bool,
+    /// As a name: of the recording or the interpreter.
+    is_omitted: bool,
+}
+
+impl Shown {
+    fn of(text: &str) -> Self {
+        let path = text.replace('\\', "/");
+        let is_engine = text.contains("Engine") || text.to_lowercase().contains("python_engine");
+        Self {
+            is_python: is_python(text),
+            is_library: is_library(text),
+            is_optimizer: path.contains("/torch/optim/"),
+            runs_backward: path.contains("/torch/autograd/graph.py"),
+            has_backward: path.contains("/torch/autograd/__init__.py"),
+            is_module: path.contains("/nn/modules/module.py"),
+            is_engine: text.contains("torch::autograd::") && is_engine
+                || text == "_engine_run_backward",
+            is_omitted: OMITTED.iter().any(|omitted| text.contains(omitted)),
+        }
     }
-    let any = |test: &dyn Fn(&str, &str) -> bool| {
-        frames.iter().any(|frame| {
-            let file = stacks.text(frame.filename).replace('\\', "/");
-            test(&file, stacks.text(frame.name))
-        })
-    };
-    let is_backward = |file: &str, name: &str| {
-        let engine = name.contains("Engine") || name.to_lowercase().contains("python_engine");
-        name.contains("torch::autograd::") && engine
-            || file.contains("/torch/autograd/graph.py")
-            || name == "_engine_run_backward"
-            || file.contains("/torch/autograd/__init__.py") && name == "backward"
-    };
-    if any(&|file, _| file.contains("/torch/optim/")) {
-        Phase::Optimizer
-    } else if any(&is_backward) {
-        Phase::Backward
-    } else if any(&|file, _| file.contains("/nn/modules/module.py")) {
-        Phase::Forward
-    } else {
-        Phase::Other
+}
+
+/// The facts of every text, each looked at when it is asked for first.
+struct Texts<'a> {
+    stacks: &'a Stacks,
+    shown: Vec<Option<Shown>>,
+}
+
+impl<'a> Texts<'a> {
+    fn of(stacks: &'a Stacks) -> Self {
+        Self { stacks, shown: Vec::new() }
+    }
+
+    fn shown(&mut self, id: u32) -> Shown {
+        let at = id as usize;
+        if at >= self.shown.len() {
+            self.shown.resize(at + 1, None);
+        }
+        match self.shown.get_mut(at) {
+            Some(shown) => *shown.get_or_insert_with(|| Shown::of(self.stacks.text(id))),
+            None => Shown::default(),
+        }
+    }
+
+    fn phase(&mut self, frames: &[Frame]) -> Phase {
+        if frames.is_empty() {
+            return Phase::Unknown;
+        }
+        let (mut is_backward, mut is_forward) = (false, false);
+        for frame in frames {
+            let file = self.shown(frame.filename);
+            if file.is_optimizer {
+                return Phase::Optimizer;
+            }
+            is_backward |= file.runs_backward
+                || self.shown(frame.name).is_engine
+                || file.has_backward && self.stacks.text(frame.name) == "backward";
+            is_forward |= file.is_module;
+        }
+        match (is_backward, is_forward) {
+            (true, _) => Phase::Backward,
+            (false, true) => Phase::Forward,
+            (false, false) => Phase::Other,
+        }
+    }
+
+    /// The innermost Python frame of the program; else the node of autograd, because the backward thread has no frame of the
+    /// program; else the innermost Python frame; else the innermost C++ frame outside the allocator.
+    fn site(&mut self, frames: &[Frame]) -> String {
+        let stacks = self.stacks;
+        let is_own = |texts: &mut Self, frame: &Frame| {
+            let file = texts.shown(frame.filename);
+            file.is_python && !file.is_library
+        };
+        let chosen = frames.iter().find(|frame| is_own(self, frame));
+        if chosen.is_none() {
+            let node = frames.iter().find_map(|frame| autograd_node(stacks.text(frame.name)));
+            if let Some(node) = node {
+                return format!("<autograd> {node}");
+            }
+        }
+        let chosen = chosen
+            .or_else(|| frames.iter().find(|frame| self.shown(frame.filename).is_python))
+            .or_else(|| frames.iter().find(|frame| !self.shown(frame.name).is_omitted));
+        match chosen {
+            Some(frame) => {
+                let (file, name) = (stacks.text(frame.filename), stacks.text(frame.name));
+                format!("{file}:{}:{name}", frame.line)
+            }
+            None => NO_STACK.to_owned(),
+        }
     }
 }
 
