@@ -35,7 +35,8 @@ pub(super) fn settings(text: Option<&str>, is_recorded: &mut bool) -> Result<Set
 struct OfFile {
     max_split_size: Option<i64>,
     is_expandable: bool,
-    /// Whether `garbage_collection_threshold` is above 0.
+    /// Whether `garbage_collection_threshold` is above 0. (It acts only where a fraction of the device's memory was set, which is not
+    /// recorded: `malloc` in `c10/cuda/CUDACachingAllocator.cpp`.)
     collects: bool,
     /// Whether a size is rounded to a part of a power of two.
     rounds: bool,
