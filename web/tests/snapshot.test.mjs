@@ -257,6 +257,34 @@ test("of several devices the one that ran out of memory comes first, and is name
   await session.close();
 });
 
+test("a snapshot of 200 MB is read in the browser, and answers at once when it is looked at", async () => {
+  const at = path.join(scratch(), "large.json");
+  const frames = JSON.stringify(Array.from({ length: 24 }, (_, depth) => ({ filename: `/opt/venv/lib/python3.12/site-packages/torch/nn/modules/part_${depth}.py`, line: 100 + depth, name: "_call_impl" })));
+  const out = fs.openSync(at, "w");
+  fs.writeSync(out, '{"device_traces": [[');
+  let written = 0;
+  for (let n = 0; written < 200e6; n += 1) {
+    const address = (1 << 30) + (n % 7) * MIB;
+    const events = ["alloc", "free_requested", "free_completed"].map((action, of) => `{"action": "${action}", "addr": ${address}, "size": ${MIB}, "stream": 0, "time_us": ${3 * n + of + 1}, "frames": ${frames}}`);
+    written += fs.writeSync(out, `${n > 0 ? ", " : ""}${events.join(", ")}`);
+  }
+  const block = { address: 1 << 30, size: 8 * MIB, requested_size: 0, state: "inactive", frames: [] };
+  const segment = { device: 0, address: 1 << 30, total_size: 8 * MIB, allocated_size: 0, active_size: 0, stream: 0, segment_type: "large", blocks: [block] };
+  fs.writeSync(out, `]], "segments": [${JSON.stringify(segment)}]}`);
+  fs.closeSync(out);
+  const session = await dropped(browser, [at]);
+  const { page } = session;
+  await id(page, "view-snapshot").waitFor(PATIENCE);
+  await settled(page);
+  const [first] = said(at).split("\n").filter((line) => line.startsWith("Memory in use peaks at"));
+  assert.ok((await id(page, "view-snapshot").innerText()).includes(first.replaceAll("\\", "")), first);
+  await moment(page, "Before event 1: 1.00 MiB requested in 1 block");
+  await id(page, "surface-memory").press("End");
+  await page.waitForFunction(() => /^Before event .*: 0 B requested/.test(document.querySelector("[data-testid=chapter-moment] p")?.textContent), undefined, PATIENCE);
+  fs.rmSync(at);
+  await session.close();
+});
+
 test("two snapshots are compared as the command line compares them", async () => {
   const [before, later] = ["before.json", "later.json"].map((name) => path.join(scratch(), name));
   const whole = JSON.parse(leaking());
