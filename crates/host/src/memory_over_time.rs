@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use trace::{Details, Flags, MemoryEvent, Row};
 
 use crate::lines::Lines;
-use crate::slices::Slices;
+use crate::slices::{Slices, Thread, ThreadId};
 
 /// The label of what was allocated before the first event.
 pub const BEFORE: &str = "allocated before the first event";
@@ -124,7 +124,7 @@ impl Labels {
         for (row, event) in &details.memory {
             if trace.flags(*row).has(Flags::HAS_TS)
                 && event.bytes > 0
-                && let Some(thread) = slices.thread_of(trace.track(*row))
+                && let Some(thread) = thread_of(slices, *row)
             {
                 by_thread.entry(thread).or_default().push((trace.ts_ns(*row), *row));
             }
@@ -152,6 +152,18 @@ impl Labels {
     fn of_row(&self, row: Row) -> &str {
         self.0.get(&row).map_or(OUTSIDE, String::as_str)
     }
+}
+
+/// The thread of an event. Old files spell the ids of events as numbers and those of slices as text: what is spelled alike is one
+/// thread.
+fn thread_of(slices: &Slices<'_>, row: Row) -> Option<ThreadId> {
+    let (trace, track) = (slices.trace, slices.trace.track(row));
+    slices.thread_of(track).or_else(|| {
+        let pid = trace.process_of(track).pid.display(&trace.strings);
+        let tid = trace.track_info(track).tid.display(&trace.strings);
+        let is_own = |thread: &Thread| thread.pid == pid && thread.tid == tid;
+        slices.threads.iter().position(is_own).map(|at| at as ThreadId)
+    })
 }
 
 /// The innermost op around a moment that does more than allocate; the innermost one if none does.

@@ -420,7 +420,10 @@ impl Row for CategoryRow {
             title: "Bytes",
             unit: Unit::Bytes,
             help: "Bytes of the category at that moment.",
-            cell: |row| Cell::Bytes(row.bytes.max(0) as u64),
+            cell: |row| match u64::try_from(row.bytes) {
+                Ok(bytes) => Cell::Bytes(bytes),
+                Err(_) => Cell::missing("frees of what was allocated before the recording"),
+            },
         },
     ];
 }
@@ -450,6 +453,7 @@ impl TimelineReport {
     /// The largest parts of the peak in words.
     fn largest(&self) -> String {
         let mut largest = self.peak_by_category.clone();
+        largest.retain(|row| row.bytes > 0);
         largest.sort_by_key(|row| std::cmp::Reverse(row.bytes));
         let largest = largest.iter().take(3);
         let said: Vec<String> =
@@ -478,8 +482,9 @@ impl TimelineReport {
             || "before the first event".to_owned(),
             |ns| format!("{} after the first event", time(ns)),
         );
+        let what = if self.is_since_first { "added since the first event" } else { "memory" };
         let mut said = vec![format!(
-            "The most memory is {}, {when}: {}.",
+            "The most {what} is {}, {when}: {}.",
             size(self.peak_bytes),
             self.largest()
         )];
@@ -493,7 +498,8 @@ impl TimelineReport {
         let events = plural(self.rows, "[memory] event", "[memory] events");
         said.push(if self.is_since_first {
             format!(
-                "{events} without totals: what was allocated before the first one is not recorded, and every figure leaves it out."
+                "{events} without totals: what was allocated before the first one is not recorded. Every figure leaves it out, but \
+                 counts its frees."
             )
         } else {
             format!(

@@ -67,7 +67,7 @@ fn a_snapshot_is_compared_with_an_earlier_one() {
 }
 
 /// A weight from before, an activation of a line of Python, a buffer of an op that only allocates inside of one that does more, and
-/// a free of the weight.
+/// a free of the weight. Slices spell their thread as text and events as a number, as old files do.
 fn trace_with_memory(memory: bool) -> String {
     let event = |ts: u32, address: u32, bytes: i64, total: i64| {
         format!(
@@ -77,7 +77,7 @@ fn trace_with_memory(memory: bool) -> String {
     };
     let slice = |cat: &str, name: &str, tid: u32, ts: u32, dur: u32| {
         format!(
-            r#"{{"ph": "X", "cat": "{cat}", "name": "{name}", "pid": 1, "tid": {tid}, "ts": {ts}, "dur": {dur}, "args": {{}}}}"#
+            r#"{{"ph": "X", "cat": "{cat}", "name": "{name}", "pid": 1, "tid": "{tid}", "ts": {ts}, "dur": {dur}, "args": {{}}}}"#
         )
     };
     const MIB: i64 = 1 << 20;
