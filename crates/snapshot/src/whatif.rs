@@ -95,6 +95,13 @@ pub(crate) fn what_if(snapshot: &Snapshot, device: i64, replay: &Replay) -> What
         Ok(runs) => {
             answer.reproduced = true;
             answer.runs = runs;
+            // "No change" under every setting would look like a result.
+            if replay.start_reserved >= replay.peak_reserved {
+                answer.runs = Vec::new();
+                let why = "all reserved memory stands before the first event, and a setting changes only what is reserved later; \
+                           record from the start of the process";
+                answer.withheld = Some(why.to_owned());
+            }
         }
         Err((why, event)) => {
             answer.withheld = Some(why);
