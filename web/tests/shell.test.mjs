@@ -216,7 +216,7 @@ test("a trace without GPU slices: one sentence, and how to record them", async (
   await id(page, "nav-diagnosis").click();
   await id(page, "baseline").waitFor(PATIENCE);
   const told = await id(page, "view-diagnosis").innerText();
-  assert.match(told, /Actions are about GPU time, and the file has none\./);
+  assert.match(told, /No action: the file does not show where wall time on a GPU goes\./);
   assert.doesNotMatch(told, /What costs time/, "no empty card");
   await id(page, "nav-overview").click();
   for (const name of ["triage", "breakdown", "overlap", "fuse", "compare"]) assert.equal(await id(page, `nav-${name}`).count(), 0, name);

@@ -100,7 +100,7 @@ impl Diagnosis {
     #[must_use]
     pub fn without_actions(&self) -> &'static str {
         if self.wall.is_empty() {
-            "Actions are about GPU time, and the file has none."
+            "No action: the file does not show where wall time on a GPU goes."
         } else {
             "No action saves 1% of the recording."
         }
@@ -115,9 +115,10 @@ impl Diagnosis {
             .wall
             .iter()
             .any(|row| Some(&row.device) != self.wall.first().map(|row| &row.device));
-        let table = Table::of("wall", "Wall time", &self.wall);
-        // (Without GPU work the first sentence has said so.)
-        if !self.wall.is_empty() {
+        let table =
+            Table::of("wall", "Wall time", &self.wall).when_empty("The file has no GPU work.");
+        // (Where there is a first sentence, it has said what is missing.)
+        if !self.wall.is_empty() || self.headline.is_none() {
             wall.tables.push(if devices { table } else { table.without("device") });
         }
         wall.tables.extend(triage::stage_wall_table(&self.wall_stages));
