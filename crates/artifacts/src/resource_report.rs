@@ -10,8 +10,9 @@ mod sections;
 
 use diagnosis::{Diagnosis, Facts, diagnose};
 use host::{HostIndex, host};
+use joint::{SameRun, same_run};
 use report::{document, html_document};
-use snapshot::SnapshotReport;
+use snapshot::{RunFacts, SnapshotReport};
 use trace::{Details, Trace};
 use triage::TriageReport;
 
@@ -48,6 +49,8 @@ pub struct ReportedMemory<'a> {
     pub report: &'a SnapshotReport,
     /// The allocator's settings, as the file has them.
     pub settings: Option<&'a str>,
+    /// What a trace of the same run is recognised by.
+    pub facts: &'a RunFacts,
     /// The name of its file, without folders.
     pub name: &'a str,
 }
@@ -71,15 +74,18 @@ struct OfTrace<'a> {
     figures: CpuFigures,
     host: host::HostReport,
     diagnosis: Diagnosis,
+    /// Whether the snapshot is of the same run; `None` where there is no snapshot.
+    same_run: Option<SameRun>,
 }
 
 impl<'a> OfTrace<'a> {
-    fn of(given: ReportedTrace<'a>) -> Self {
+    fn of(given: ReportedTrace<'a>, memory: Option<&ReportedMemory<'_>>) -> Self {
         let ReportedTrace { trace, details, triage, name } = given;
         let index = HostIndex::of(trace);
         let host = host(&index, details);
         let diagnosis = diagnose(&Facts::of(&index, details, &host, triage));
-        Self { name, trace, triage, figures: CpuFigures::of(&host), host, diagnosis }
+        let same_run = memory.map(|memory| same_run(&index.slices, details, memory.facts));
+        Self { name, trace, triage, figures: CpuFigures::of(&host), host, diagnosis, same_run }
     }
 }
 
@@ -88,7 +94,7 @@ impl<'a> OfTrace<'a> {
 /// # Errors
 /// Never for these types; required by serde's signature.
 pub fn resource_report(order: &ReportOrder<'_>) -> Result<[Artifact; 3], serde_json::Error> {
-    let of_trace = order.trace.map(OfTrace::of);
+    let of_trace = order.trace.map(|trace| OfTrace::of(trace, order.memory.as_ref()));
     let names = of_trace.as_ref().map_or_else(Names::default, |known| {
         Names::of(&known.trace.metadata, order.options.keep_names)
     });

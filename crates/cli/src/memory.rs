@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use kinetoscope::memory::{Comparison, Step, compare};
+use kinetoscope::memory::{Comparison, compare, run_facts};
 use kinetoscope::report::Section;
 use kinetoscope::{
-    AllocatorState, FileKind, HostIndex, MemoryChange, MemoryOverTime, MemoryTimeline,
-    NotASnapshot, Snapshot, SnapshotReader, SnapshotReport, TimelineReader, analyze_snapshot,
-    memory_over_time, state_before,
+    AllocatorState, FileKind, HostIndex, NotASnapshot, SameRun, Snapshot, SnapshotReader,
+    SnapshotReport, TimelineReader, analyze_snapshot, device_name, memory_over_time, same_run,
+    state_before, timeline_of_events,
 };
 use serde_json::{Value, json};
 
@@ -33,6 +33,9 @@ pub struct Arguments {
     /// Also print what changed since this earlier snapshot, by device and by call site.
     #[arg(long, value_name = "EARLIER")]
     against: Option<PathBuf>,
+    /// Also say which ops of this trace of the same run allocated what the snapshot holds, and whether it is of the same run.
+    #[arg(long, value_name = "TRACE")]
+    trace: Option<PathBuf>,
 }
 
 /// Prints the figures of a snapshot.
@@ -49,8 +52,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let states = states(arguments, &snapshot, &report)?;
     let changes =
         arguments.against.as_deref().map(|earlier| changes(earlier, &report)).transpose()?;
+    let in_trace =
+        arguments.trace.as_deref().map(|path| of_same_run(path, &snapshot, &report)).transpose()?;
     let text = if arguments.json {
         let mut document = serde_json::to_value(&report)?;
+        if let (Some(document), Some((found, _))) = (document.as_object_mut(), &in_trace) {
+            document.insert("same_run".to_owned(), serde_json::to_value(found)?);
+        }
         if let (Some(document), Some(changes)) = (document.as_object_mut(), &changes) {
             document.insert("comparison".to_owned(), serde_json::to_value(changes)?);
         }
@@ -64,6 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let name = arguments.snapshot.file_name().unwrap_or_default().to_string_lossy();
         // What changed is what was asked for.
         let mut sections = changes.iter().flat_map(Comparison::sections).collect::<Vec<_>>();
+        sections.extend(in_trace.map(|(_, section)| section));
         sections.extend(report.sections());
         sections.extend(states.iter().map(|(device, state)| state.section(device)));
         kinetoscope::report::document(&name, &sections)
@@ -76,6 +85,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 fn changes(earlier: &Path, later: &SnapshotReport) -> Result<Comparison> {
     let earlier = analyze_snapshot(&read(earlier)?).summary();
     Ok(compare(&earlier, &later.summary()))
+}
+
+/// What a trace says of what the snapshot holds.
+fn of_same_run(
+    path: &Path,
+    snapshot: &Snapshot,
+    report: &SnapshotReport,
+) -> Result<(SameRun, Section)> {
+    let version = input::Version::of(path)?;
+    let decoded = input::decode(path)?;
+    let details = input::details_of_host(path, &decoded, &version)?;
+    let index = HostIndex::of(&decoded.trace);
+    let found = same_run(&index.slices, &details, &run_facts(snapshot, report));
+    let section = found.section(&path.file_name().unwrap_or_default().to_string_lossy());
+    Ok((found, section))
 }
 
 /// Whether the file is a memory timeline.
@@ -105,8 +129,11 @@ fn of_trace(arguments: &Arguments, error: anyhow::Error) -> Result<()> {
     let (mut rows, mut sections) = (Vec::new(), Vec::new());
     for of in devices {
         let (device_type, device_id) = (of.device_type, of.device_id);
-        let name = device_name(&of);
-        let report = timeline_of(of).report();
+        let name = match device_name(&of).as_str() {
+            "CPU" => "Memory of the CPU".to_owned(),
+            device => format!("Memory of device {device}"),
+        };
+        let report = timeline_of_events(of).report();
         rows.push(json!({ "device_type": device_type, "device_id": device_id, "memory": report }));
         for mut section in report.sections() {
             section.title = name.clone().into();
@@ -116,29 +143,13 @@ fn of_trace(arguments: &Arguments, error: anyhow::Error) -> Result<()> {
     print(arguments, &json!({ "memory_events": rows }), &sections)
 }
 
-fn device_name(of: &MemoryOverTime) -> String {
-    match of.device_type {
-        Some(0) => "Memory of the CPU".to_owned(),
-        _ => format!("Memory of device {}", of.device_id.unwrap_or_default()),
-    }
-}
-
-fn timeline_of(of: MemoryOverTime) -> MemoryTimeline {
-    let step = |change: &MemoryChange| Step {
-        time_ns: change.at_ns,
-        label: change.label,
-        bytes: change.bytes,
-        reserved: change.reserved,
-    };
-    let steps = of.changes.iter().map(step).collect();
-    MemoryTimeline::of_events(of.labels, steps)
-}
-
 /// Refuses options that need blocks and segments.
 fn only_of_snapshots(arguments: &Arguments, what: &str) -> Result<()> {
-    if arguments.at_peak || arguments.at_event.is_some() || arguments.against.is_some() {
-        let what =
-            format!("--at-event, --at-peak and --against: {what} have no blocks and no segments");
+    let has_moment = arguments.at_peak || arguments.at_event.is_some();
+    if has_moment || arguments.against.is_some() || arguments.trace.is_some() {
+        let what = format!(
+            "--at-event, --at-peak, --against and --trace: {what} have no blocks and no segments"
+        );
         return Err(Usage(what).into());
     }
     Ok(())

@@ -7,6 +7,7 @@ use kinetoscope::artifacts::{
     Artifact, ArtifactOptions, Part, ReportOrder, ReportedMemory, ReportedTrace, UserFacts,
     order_triage, resource_report,
 };
+use kinetoscope::memory::run_facts;
 use kinetoscope::{Sources, analyze_snapshot};
 
 use crate::guard::Guard;
@@ -57,9 +58,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let report = snapshot.as_ref().map(analyze_snapshot);
     let name = arguments.memory_json.as_deref().and_then(Path::file_name).unwrap_or_default();
     let name = name.to_string_lossy();
-    let memory = snapshot.as_ref().zip(report.as_ref()).map(|(snapshot, report)| ReportedMemory {
+    let read = snapshot.as_ref().zip(report.as_ref());
+    let facts = read.map(|(snapshot, report)| run_facts(snapshot, report)).unwrap_or_default();
+    let memory = read.map(|(snapshot, report)| ReportedMemory {
         report,
         settings: snapshot.settings.as_deref(),
+        facts: &facts,
         name: &name,
     });
     let files = match &arguments.cpu_trace {

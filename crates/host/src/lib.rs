@@ -16,6 +16,7 @@ pub mod class;
 mod columns;
 pub mod copies;
 pub mod custom_ops;
+pub mod doing;
 pub mod flops;
 pub mod frames;
 pub mod gaps;

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use trace::{Details, Flags, MemoryEvent, Row};
 
-use crate::lines::Lines;
-use crate::slices::{Slices, Thread, ThreadId};
+use crate::doing::{doing, thread_of};
+use crate::slices::Slices;
 
 /// The label of what was allocated before the first event.
 pub const BEFORE: &str = "allocated before the first event";
@@ -18,8 +18,6 @@ pub const BEFORE: &str = "allocated before the first event";
 pub const UNRECORDED: &str = "not recorded by events";
 /// The label of events outside of ops and frames.
 pub const OUTSIDE: &str = "outside of ops";
-/// Ops that only allocate: the op around them says for what.
-const ALLOCATE: [&str; 4] = ["aten::empty", "aten::new_empty", "aten::resize_", "aten::_resize"];
 
 /// The memory of a device over its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,55 +118,24 @@ struct Labels(HashMap<Row, String>);
 impl Labels {
     fn of(slices: &Slices<'_>, details: &Details) -> Self {
         let trace = slices.trace;
-        let mut by_thread: BTreeMap<_, Vec<(i64, Row)>> = BTreeMap::new();
+        let (mut rows, mut moments) = (Vec::new(), Vec::new());
         for (row, event) in &details.memory {
             if trace.flags(*row).has(Flags::HAS_TS)
                 && event.bytes > 0
                 && let Some(thread) = thread_of(slices, *row)
             {
-                by_thread.entry(thread).or_default().push((trace.ts_ns(*row), *row));
+                rows.push(*row);
+                moments.push((thread, trace.ts_ns(*row)));
             }
         }
-        let mut lines = Lines::of(trace);
-        let mut of_row = HashMap::new();
-        for (thread, mut events) in by_thread {
-            trace::sort(&mut events);
-            let instants = || events.iter().map(|(at, _)| *at);
-            let frames = slices.frames.innermost(thread, instants());
-            let ops = slices.ops.innermost(thread, instants());
-            for ((frame, op), (_, row)) in frames.into_iter().zip(ops).zip(&events) {
-                let line = frame.and_then(|at| lines.best(&slices.frames, at));
-                let label = match (line, op) {
-                    (Some(line), _) => lines.shown(line),
-                    (None, Some(op)) => said_op(slices, op).to_owned(),
-                    (None, None) => continue,
-                };
-                of_row.insert(*row, label);
-            }
-        }
-        Self(of_row)
+        let of_row = doing(slices, &moments).into_iter().zip(rows).filter_map(|(doing, row)| {
+            let op = || doing.op.map(str::to_owned);
+            Some((row, doing.line.clone().or_else(op)?))
+        });
+        Self(of_row.collect())
     }
 
     fn of_row(&self, row: Row) -> &str {
         self.0.get(&row).map_or(OUTSIDE, String::as_str)
     }
-}
-
-/// The thread of an event. Old files spell the ids of events as numbers and those of slices as text: what is spelled alike is one
-/// thread.
-fn thread_of(slices: &Slices<'_>, row: Row) -> Option<ThreadId> {
-    let (trace, track) = (slices.trace, slices.trace.track(row));
-    slices.thread_of(track).or_else(|| {
-        let pid = trace.process_of(track).pid.display(&trace.strings);
-        let tid = trace.track_info(track).tid.display(&trace.strings);
-        let is_own = |thread: &Thread| thread.pid == pid && thread.tid == tid;
-        slices.threads.iter().position(is_own).map(|at| at as ThreadId)
-    })
-}
-
-/// The innermost op around a moment that does more than allocate; the innermost one if none does.
-fn said_op<'a>(slices: &Slices<'a>, innermost: usize) -> &'a str {
-    let name = |at: usize| slices.name(&slices.ops.slices[at]);
-    let does_more = |at: &usize| !ALLOCATE.iter().any(|op| name(*at).starts_with(op));
-    name(slices.ops.chain(innermost).find(does_more).unwrap_or(innermost))
 }

@@ -44,6 +44,7 @@ pub use host::benchmark::{NoScript, benchmark_script};
 pub use host::memory_over_time::{MemoryChange, MemoryOverTime, memory_over_time};
 pub use host::{HostIndex, HostReport, host, wants_inputs};
 pub use ingest::{FileKind, NotText, Reader, text_of_file};
+pub use joint::{SameRun, device_name, same_run, timeline_of_events};
 pub use repair::{PlanOptions, Prediction, RepairPlan, plan as plan_repair};
 pub use repaired::{
     Crossings, DrawnLane, DrawnSlice, Fate, LogRow, Output, Place, ProblemRow, Proof, ProofRow,
@@ -54,8 +55,8 @@ pub use scene;
 /// Questions about a memory snapshot while a person looks at its pictures.
 pub mod memory {
     pub use snapshot::{
-        By, Chart, Column, Comparison, Explorer, Held, Layer, Mark, Range, Stacking, Step, Summary,
-        Walk, compare,
+        By, Chart, Column, Comparison, Explorer, Held, Layer, Mark, Range, RunFacts, Stacking,
+        Step, Summary, Walk, compare, run_facts,
     };
 }
 pub use snapshot::{

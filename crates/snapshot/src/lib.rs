@@ -29,6 +29,7 @@ mod reader;
 mod releases;
 mod replay;
 mod report;
+mod run;
 mod sections;
 mod site;
 mod spelling;
@@ -47,6 +48,7 @@ pub use explore::Explorer;
 pub use model::{Action, Annotation, Block, BlockState, Event, Reading, Segment, Snapshot};
 pub use reader::{NotASnapshot, Reader};
 pub use report::{DeviceReport, FormatFacts, SnapshotReport};
+pub use run::{Allocated, Asked, Question, RunFacts};
 pub use stacking::Stacking;
 pub use stacks::{Frame, StackId, Stacks};
 pub use state::{AllocatorState, state_before, states_before};
@@ -61,4 +63,10 @@ pub fn analyze(snapshot: &Snapshot) -> SnapshotReport {
     let figures = report::figures(snapshot);
     let findings = findings::findings(snapshot, &figures);
     SnapshotReport { findings, ..figures }
+}
+
+/// Writes down what a trace of the same run is recognised by, and what it is asked about. `report` is [`analyze`]'s of the snapshot.
+#[must_use]
+pub fn run_facts(snapshot: &Snapshot, report: &SnapshotReport) -> RunFacts {
+    run::run_facts(snapshot, report)
 }

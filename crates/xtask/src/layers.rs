@@ -44,6 +44,11 @@ const LAYERS: &[Layer] = &[
         kind: Kind::Core,
     },
     Layer {
+        name: "joint",
+        uses: &["trace", "report", "timeline", "host", "snapshot"],
+        kind: Kind::Core,
+    },
+    Layer {
         name: "repaired",
         uses: &["trace", "scan", "ingest", "decode", "catalog", "report", "repair"],
         kind: Kind::Core,
@@ -61,6 +66,7 @@ const LAYERS: &[Layer] = &[
             "host",
             "diagnosis",
             "snapshot",
+            "joint",
             "repair",
             "repaired",
         ],
@@ -84,6 +90,7 @@ const LAYERS: &[Layer] = &[
             "repaired",
             "artifacts",
             "snapshot",
+            "joint",
             "scene",
         ],
         kind: Kind::Core,

@@ -32,6 +32,9 @@ pub(super) fn json(
     if let Some(of_trace) = known.and_then(|known| memory(known)) {
         of_memory.insert("of_trace".to_owned(), of_trace);
     }
+    if let Some(found) = known.and_then(|known| known.same_run.as_ref()) {
+        of_memory.insert("same_run".to_owned(), serde_json::to_value(found)?);
+    }
     let of_memory = (!of_memory.is_empty()).then_some(Value::Object(of_memory));
     let diagnosis = known.map(|known| &known.diagnosis);
     let actions = diagnosis.map_or(&[][..], |diagnosis| &diagnosis.actions);

@@ -124,6 +124,8 @@ pub(super) fn sections(
         actions(known, memory),
     ];
     sections.extend(memory.map(super::memory::section));
+    let found = known.and_then(|known| Some((known.name, known.same_run.as_ref()?)));
+    sections.extend(found.map(|(name, found)| found.section(name)));
     let iterations = known.and_then(|known| known.diagnosis.iterations.as_ref());
     sections.extend(iterations.map(|iterations| iterations.section()));
     let modules = known.and_then(|known| known.diagnosis.modules.as_ref());
@@ -150,11 +152,8 @@ fn summary(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) -> 
             section.intro.push("CPU and GPU time are not available: no trace was given.".to_owned())
         }
     }
-    if known.is_some() && memory.is_some() {
-        section
-            .intro
-            .push("Whether the trace and the snapshot are of one run is not checked.".to_owned());
-    }
+    let found = known.and_then(|known| Some((known.name, known.same_run.as_ref()?)));
+    section.intro.extend(found.map(|(name, found)| found.sentence(name)));
     rows.extend(memory.iter().flat_map(|memory| super::memory::figures(memory)));
     section.tables.push(Table::of("figures", "Figures", &rows));
     section

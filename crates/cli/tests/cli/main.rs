@@ -19,6 +19,7 @@ mod overlap;
 mod perfetto_fix;
 mod places;
 mod report;
+mod same_run;
 mod scaling;
 mod step;
 mod triage;

@@ -1,11 +1,11 @@
 //! Memory snapshots.
 
-use kinetoscope::memory::{Chart, Step, Summary, compare};
+use kinetoscope::memory::{Chart, Summary, compare};
 use kinetoscope::report::units;
 use kinetoscope::scene::Ink;
 use kinetoscope::{
-    FileKind, MemoryChange, MemoryOverTime, MemoryTimeline, NotASnapshot, Snapshot, SnapshotReader,
-    TimelineReader, analyze_snapshot,
+    FileKind, MemoryOverTime, MemoryTimeline, NotASnapshot, Snapshot, SnapshotReader,
+    TimelineReader, analyze_snapshot, device_name, timeline_of_events,
 };
 
 use super::super::memory::{Look, legend};
@@ -154,18 +154,8 @@ fn read_timeline(
 fn pictures(devices: Vec<MemoryOverTime>) -> (MemoryPictures, Vec<MemoryTimeline>) {
     let (mut pictures, mut timelines) = (MemoryPictures::default(), Vec::new());
     for device in devices {
-        let name = match device.device_type {
-            Some(0) => "CPU".to_owned(),
-            _ => device.device_id.unwrap_or_default().to_string(),
-        };
-        let step = |change: &MemoryChange| Step {
-            time_ns: change.at_ns,
-            label: change.label,
-            bytes: change.bytes,
-            reserved: change.reserved,
-        };
-        let steps = device.changes.iter().map(step).collect();
-        let timeline = MemoryTimeline::of_events(device.labels, steps);
+        let name = device_name(&device);
+        let timeline = timeline_of_events(device);
         let chart = timeline.chart();
         let (legend, has_times) = (legend(&chart), chart.has_times());
         let title = if name == "CPU" { "CPU".to_owned() } else { format!("Device {name}") };
