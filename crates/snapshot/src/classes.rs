@@ -15,7 +15,7 @@ use crate::model::{Action, Event, Segment, Snapshot};
 use crate::site::{Phase, Sites};
 use crate::stacks::StackId;
 pub(crate) use rules::Marks;
-use rules::{RULES, Rule};
+use rules::{MAYBE_ACTIVATIONS, RULES, Rule};
 
 /// What an allocation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -25,6 +25,8 @@ pub(crate) enum Class {
     Gradient,
     OptimizerState,
     Activation,
+    /// A copy in a lower precision that autocast makes: of a weight, or of an input.
+    Cast,
     Temporary,
     Unknown,
 }
@@ -36,6 +38,7 @@ impl Class {
             Self::Gradient => "gradients",
             Self::OptimizerState => "optimizer state",
             Self::Activation => "activations",
+            Self::Cast => "copies by autocast",
             Self::Temporary => "temporaries",
             Self::Unknown => "unknown",
         }
@@ -93,6 +96,9 @@ pub(crate) struct Classes {
     pub(crate) rows: Vec<ClassRow>,
     /// Bytes in use at the peak by class and site, most first.
     pub(crate) peak_sites: Vec<(Class, String, i64)>,
+    /// Bytes in use at the peak of functions that compute attention and store its scores, by site, most first; empty where no
+    /// such function takes a softmax.
+    pub(crate) attention: Vec<(String, i64)>,
 }
 
 /// Sums the bytes by rule. The events must agree with the segments.
@@ -104,7 +110,13 @@ pub(crate) fn classes(
     sites: &Sites,
     marks: &[Marks],
 ) -> Classes {
-    let mut sums = Sums { peak, rows: vec![(0, 0, 0, 0); RULES.len()], sites: BTreeMap::new() };
+    let mut sums = Sums {
+        peak,
+        rows: vec![(0, 0, 0, 0); RULES.len()],
+        sites: BTreeMap::new(),
+        attention: BTreeMap::new(),
+        has_softmax: false,
+    };
     told(snapshot, trace, segments, sites, marks, |life, rule| sums.add(life, rule));
     sums.finish(sites)
 }
@@ -241,6 +253,8 @@ struct Sums {
     /// Per rule: bytes and blocks at the peak, bytes and allocations in all.
     rows: Vec<(i64, u64, i64, u64)>,
     sites: BTreeMap<(Class, usize), i64>,
+    attention: BTreeMap<usize, i64>,
+    has_softmax: bool,
 }
 
 impl Sums {
@@ -257,6 +271,11 @@ impl Sums {
             row.1 += 1;
             let sum = self.sites.entry((rule.class, life.site)).or_default();
             *sum = sum.saturating_add(life.size);
+            if let Some(birth) = life.birth.filter(Marks::is_attention) {
+                self.has_softmax |= birth.is_unfused_softmax();
+                let sum = self.attention.entry(life.site).or_default();
+                *sum = sum.saturating_add(life.size);
+            }
         }
     }
 
@@ -281,7 +300,11 @@ impl Sums {
             .map(|((class, site), bytes)| (class, sites.name(site).to_owned(), bytes))
             .collect();
         peak_sites.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, &a.1).cmp(&(b.0, &b.1))));
-        Classes { rows, peak_sites }
+        let attention = self.attention.into_iter().filter(|_| self.has_softmax);
+        let mut attention: Vec<_> =
+            attention.map(|(site, bytes)| (sites.name(site).to_owned(), bytes)).collect();
+        attention.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        Classes { rows, peak_sites, attention }
     }
 }
 
@@ -297,6 +320,12 @@ impl Classes {
         let (class, bytes) = sums.into_iter().max_by_key(|(_, bytes)| *bytes)?;
         let site = self.peak_sites.iter().find(|site| site.0 == class)?;
         Some((class, bytes, &site.1, site.2))
+    }
+
+    /// Whether unknown bytes at the peak may be of a class.
+    pub(crate) fn may_be_more(&self, class: Class) -> bool {
+        let is_open = |row: &ClassRow| row.peak_bytes > 0 && MAYBE_ACTIVATIONS.contains(&row.rule);
+        class == Class::Activation && self.rows.iter().any(is_open)
     }
 
     /// The least confidence of the rules that tell a class at the peak.

@@ -18,22 +18,38 @@ const GIB: i64 = 1 << 30;
 /// A class of memory is worth a finding from this share of the peak on, in percent.
 const LEAST_CLASS: f64 = 30.0;
 
-/// What makes a class of memory smaller.
-const LEVERS: &[(Class, &str)] = &[
+/// Attention that stores its scores is worth a finding from this share of the peak on, in percent.
+const LEAST_ATTENTION: f64 = 10.0;
+
+/// Why a class of memory is in use, and what makes it smaller.
+const LEVERS: &[(Class, &str, &str)] = &[
     (
         Class::Activation,
-        "Checkpoint activations (torch.utils.checkpoint), starting with the call site that holds most; or reduce the batch or the \
-         sequence length.",
+        "Autograd keeps what forward computes until backward has used it.",
+        "Checkpoint each layer of the model (torch.utils.checkpoint; in Transformers gradient_checkpointing_enable()). One checkpoint \
+         around the whole model would save nothing: backward computes all of it again at once. Or reduce the batch or the sequence \
+         length.",
     ),
     (
         Class::Gradient,
+        "Gradients stay in use from backward until zero_grad, or until the optimizer's step if it frees them.",
         "Shard gradients across GPUs, or free them before the next forward pass: zero_grad(set_to_none=True).",
     ),
     (
         Class::OptimizerState,
+        "The optimizer keeps it from step to step; Adam two values per parameter.",
         "Use an optimizer with 8-bit state, shard the state across GPUs, or offload it.",
     ),
-    (Class::Parameter, "Load the weights in a lower precision, or shard them across GPUs."),
+    (
+        Class::Cast,
+        "Autocast copies each weight once per forward pass, and autograd keeps the copies until backward has used them.",
+        "Hold the weights in the lower precision, so that autocast makes no copies; or checkpoint the modules.",
+    ),
+    (
+        Class::Parameter,
+        "Weights stay in use as long as the module.",
+        "Load the weights in a lower precision, or shard them across GPUs.",
+    ),
 ];
 
 /// Every finding, the worst first per device.
@@ -53,6 +69,7 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
                 findings.push(out_of_memory(device, oom, timeline));
             }
             if timeline.replay.trace_matches_snapshot && timeline.replay.timeline_usable {
+                attention(device, timeline, &mut findings);
                 peak(device, timeline, &mut findings);
             }
         }
@@ -176,7 +193,7 @@ fn less(timeline: &Timeline) -> String {
     let replay = &timeline.replay;
     if let Some((class, bytes, ..)) = timeline.classes.largest()
         && percent(bytes, replay.peak_requested) >= LEAST_CLASS
-        && let Some((_, action)) = LEVERS.iter().find(|lever| lever.0 == class)
+        && let Some((_, _, action)) = LEVERS.iter().find(|lever| lever.0 == class)
     {
         return (*action).to_owned();
     }
@@ -188,6 +205,38 @@ fn less(timeline: &Timeline) -> String {
         ),
         None => "Reduce the memory in use: a smaller batch, or shorter sequences.".to_owned(),
     }
+}
+
+/// How far the peak can fall. (Another moment may have nearly as much in use.)
+fn falls(peak: i64, by: i64) -> String {
+    format!("The peak in use falls from {}, by {} at most.", size(peak), size(by))
+}
+
+/// Attention that stores the scores of all pairs of positions.
+fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
+    let (sites, peak) = (&timeline.classes.attention, timeline.replay.peak_requested);
+    let bytes = sites.iter().fold(0_i64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    let share = percent(bytes, peak);
+    let Some((site, most)) = sites.first().filter(|_| share >= LEAST_ATTENTION) else { return };
+    let most = match bytes == *most {
+        true => format!("all from {site}"),
+        false => format!("{} of them from {site}", size(*most)),
+    };
+    let observation = format!(
+        "Device {device}: {} of the {} in use at the peak ({share:.0}%) were allocated in functions of attention that take a softmax, {most}.",
+        size(bytes),
+        size(peak),
+    );
+    to.push(Finding {
+        hypothesis: "The scores of all pairs of positions are stored: their memory grows with the square of the sequence length."
+            .to_owned(),
+        action: "Compute attention with torch.nn.functional.scaled_dot_product_attention: its fused kernels store no scores, where data \
+                 type, head size and mask permit them."
+            .to_owned(),
+        validation: falls(peak, bytes),
+        evidence: vec![format!("devices.{device}.replay.peak_by_site")],
+        ..finding("unfused-attention", Confidence::Medium, observation)
+    });
 }
 
 fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
@@ -212,9 +261,9 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         "Free what this line allocates earlier, or compute it in parts."
     };
     to.push(Finding {
-        hypothesis: "One call site holds most of the peak.".to_owned(),
+        hypothesis: "What the call site allocates stays in use until the peak.".to_owned(),
         action: action.to_owned(),
-        validation: format!("peak_requested falls below {}.", size(peak)),
+        validation: falls(peak, top.bytes),
         evidence: vec![format!("devices.{device}.replay.peak_by_site")],
         ..finding("dominant-site", Confidence::High, observation)
     });
@@ -228,7 +277,7 @@ fn class_of_peak<'a>(
 ) -> Option<&'a str> {
     let peak = timeline.replay.peak_requested;
     let (class, bytes, site, of_site) = timeline.classes.largest()?;
-    let (share, (_, action)) = (percent(bytes, peak), LEVERS.iter().find(|of| of.0 == class)?);
+    let (share, (_, why, action)) = (percent(bytes, peak), LEVERS.iter().find(|of| of.0 == class)?);
     if share < LEAST_CLASS {
         return None;
     }
@@ -237,18 +286,17 @@ fn class_of_peak<'a>(
         site if of_site == bytes => format!(", all from {site}"),
         site => format!(", {} of them from {site}", size(of_site)),
     };
+    let least = if timeline.classes.may_be_more(class) { "at least " } else { "" };
     let observation = format!(
-        "Device {device}: {} of the {} in use at the peak ({share:.0}%) are {}{most}.",
+        "Device {device}: {least}{} of the {} in use at the peak ({share:.0}%) are {}{most}.",
         size(bytes),
         size(peak),
         class.label(),
     );
     to.push(Finding {
-        hypothesis: "An estimate: where memory is allocated and where it is freed tell what it is for. The table of what the \
-                     allocations are for names the facts."
-            .to_owned(),
+        hypothesis: (*why).to_owned(),
         action: (*action).to_owned(),
-        validation: format!("peak_requested falls below {}.", size(peak)),
+        validation: falls(peak, bytes),
         evidence: vec![format!("classes.{device}")],
         ..finding("peak-class", timeline.classes.confidence(class), observation)
     });

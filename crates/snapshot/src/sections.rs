@@ -1,6 +1,6 @@
 //! The report on a snapshot as sections and tables.
 
-use report::units::count;
+use report::units::{count, plural};
 use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
@@ -264,22 +264,27 @@ fn timeline_section(
         "of the recording"
     };
     section.intro.push(format!(
-        "The peak {window} is {} requested, before event {} of {}; reserved memory peaks at {}. {} of the peak were allocated \
-         before the first event.",
+        "The peak {window} is {} requested, before event {} of {}; reserved memory peaks at {}.{}",
         size(replay.peak_requested),
         replay.peak_index,
         figures.events,
         size(replay.peak_reserved),
-        size(replay.peak_untraced_bytes)
+        match replay.peak_untraced_bytes {
+            0 => String::new(),
+            bytes => format!(" {} of the peak were allocated before the first event.", size(bytes)),
+        }
     ));
     section.drawings.extend(timeline.picture.clone());
     let churn = &timeline.churn;
-    if let Some(rate) = churn.cache_hit_rate {
+    if churn.alloc_count > 0 {
+        let of_driver = match churn.segment_allocs {
+            0 => "none needed memory of the driver".to_owned(),
+            n => format!("for them the driver was asked for memory {}", plural(n, "time", "times")),
+        };
         section.intro.push(format!(
-            "{} allocations of {} in all; {:.1}% were served from reserved memory.",
-            count(churn.alloc_count),
+            "{} of {} in all; {of_driver}.",
+            plural(churn.alloc_count, "allocation", "allocations"),
             size(churn.alloc_bytes),
-            100.0 * rate
         ));
     }
     let phases: Vec<PhaseRow> = replay

@@ -43,11 +43,12 @@ impl Stacking {
     }
 }
 
-const CLASSES: [Class; 6] = [
+const CLASSES: [Class; 7] = [
     Class::Parameter,
     Class::OptimizerState,
     Class::Gradient,
     Class::Activation,
+    Class::Cast,
     Class::Temporary,
     Class::Unknown,
 ];

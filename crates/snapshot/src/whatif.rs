@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::amounts::{percent, size};
 use crate::model::{Action, Event, Segment, Snapshot};
 use crate::replay::Replay;
 use crate::state::{Ranges, end, rounded};
@@ -66,6 +67,9 @@ pub(crate) struct Run {
     pub(crate) saved: i64,
 }
 
+/// Where more of the reserved memory stands before the first event, in percent, a replay says nothing of the settings.
+const MOST_STANDING: f64 = 90.0;
+
 /// Why the model does not apply, and the event that shows it.
 type Refusal = (String, Option<usize>);
 
@@ -96,11 +100,19 @@ pub(crate) fn what_if(snapshot: &Snapshot, device: i64, replay: &Replay) -> What
             answer.reproduced = true;
             answer.runs = runs;
             // "No change" under every setting would look like a result.
-            if replay.start_reserved >= replay.peak_reserved {
+            let standing = percent(replay.start_reserved, replay.peak_reserved);
+            if standing > MOST_STANDING {
                 answer.runs = Vec::new();
-                let why = "all reserved memory stands before the first event, and a setting changes only what is reserved later; \
-                           record from the start of the process";
-                answer.withheld = Some(why.to_owned());
+                let rest = replay.peak_reserved.saturating_sub(replay.start_reserved);
+                let part = if rest == 0 {
+                    "all reserved memory".to_owned()
+                } else {
+                    format!("all reserved memory but {}", size(rest))
+                };
+                answer.withheld = Some(format!(
+                    "{part} stands before the first event, and a setting changes only what is reserved later; record from the start of \
+                     the process"
+                ));
             }
         }
         Err((why, event)) => {

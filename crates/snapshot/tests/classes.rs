@@ -14,6 +14,8 @@ const ADAM: (&str, &str) = ("/py/site-packages/torch/optim/adamw.py", "step");
 const ZERO: (&str, &str) = ("/py/site-packages/torch/optim/optimizer.py", "zero_grad");
 const MOVE: (&str, &str) = ("/py/site-packages/torch/nn/modules/module.py", "_apply");
 const LOOP: (&str, &str) = ("/app/train.py", "main");
+const CAST: (&str, &str) =
+    ("??", "at::autocast::cached_cast(c10::ScalarType, at::Tensor const&, c10::DeviceType)");
 const NONE: (&str, &str) = ("", "");
 
 fn report(document: &[u8]) -> Value {
@@ -127,7 +129,68 @@ fn a_training_step_is_told_by_who_allocates_and_who_frees() {
         peak["observation"],
         "Device 0: 30.0 MiB of the 61.0 MiB in use at the peak (49%) are activations, all from /app/train.py:9:main."
     );
-    assert!(peak["action"].as_str().unwrap().starts_with("Checkpoint activations"));
+    assert!(peak["action"].as_str().unwrap().starts_with("Checkpoint each layer"));
+    assert_eq!(peak["validation"], "The peak in use falls from 61.0 MiB, by 30.0 MiB at most.");
+}
+
+#[test]
+fn copies_by_autocast_are_no_activations() {
+    let mut run = Run::default();
+    run.alloc(1, 30, CAST)
+        .alloc(2, 20, MODULE)
+        .alloc(3, 10, MODULE)
+        .free(1, ENGINE)
+        .free(2, ENGINE);
+    let report = run.report();
+    assert_eq!(
+        rows(&report),
+        expected(&[("cast", 30, 30), ("activation", 20, 20), ("unknown", 10, 10)])
+    );
+    let findings = report["findings"].as_array().unwrap();
+    let peak = findings.iter().find(|it| it["rule"] == "peak-class").unwrap();
+    assert!(
+        peak["observation"]
+            .as_str()
+            .unwrap()
+            .contains("30.0 MiB of the 60.0 MiB in use at the peak (50%) are copies by autocast"),
+        "{peak}"
+    );
+    // What forward allocated and nobody freed may be an activation, too.
+    let mut run = Run::default();
+    run.alloc(2, 20, MODULE).alloc(3, 10, MODULE).free(2, ENGINE);
+    let report = run.report();
+    assert!(
+        report["findings"][0]["observation"].as_str().unwrap().contains("at least 20.0 MiB"),
+        "{report:#}"
+    );
+}
+
+#[test]
+fn attention_that_stores_its_scores_is_found_unless_a_fused_kernel_ran() {
+    let found = |by: (&'static str, &'static str)| {
+        let mut run = Run::default();
+        run.alloc(1, 30, by).alloc(2, 20, MODULE).free(1, ENGINE).free(2, ENGINE);
+        let report = run.report();
+        let findings = report["findings"].as_array().unwrap();
+        findings.iter().find(|it| it["rule"] == "unfused-attention").cloned()
+    };
+    let own = found(("/app/model.py", "attention_softmax")).unwrap();
+    assert!(
+        own["observation"]
+            .as_str()
+            .unwrap()
+            .contains("30.0 MiB of the 50.0 MiB in use at the peak (60%)"),
+        "{own}"
+    );
+    // No softmax, no name of attention, a fused kernel, the op of a dispatcher.
+    for by in [
+        ("/app/model.py", "attention_projection"),
+        ("/app/model.py", "log_softmax"),
+        ("/app/model.py", "flash_attention_softmax"),
+        ("??", "at::_scaled_dot_product_attention_softmax(at::Tensor const&)"),
+    ] {
+        assert_eq!(found(by), None, "{by:?}");
+    }
 }
 
 #[test]

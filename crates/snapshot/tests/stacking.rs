@@ -40,6 +40,7 @@ fn layers_of_every_kind_add_up_to_the_level() {
                     "optimizer_state",
                     "gradient",
                     "activation",
+                    "cast",
                     "temporary",
                     "unknown",
                 ]

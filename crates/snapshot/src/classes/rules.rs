@@ -18,14 +18,30 @@ pub(crate) struct Marks {
     pub(crate) has_frames: bool,
     /// A frame that builds, loads or moves a module.
     is_parameter: bool,
-    /// A frame of `zero_grad`.
+    /// What the names of its functions show.
+    names: Names,
+}
+
+/// What names of functions show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Names {
+    /// `zero_grad`.
     is_zero_grad: bool,
+    /// Autocast makes a copy in another precision.
+    is_cast: bool,
+    /// A function that computes attention, by its name.
+    is_attention: bool,
+    /// A softmax.
+    is_softmax: bool,
+    /// An attention kernel that stores no scores.
+    is_fused: bool,
 }
 
 impl Default for Marks {
     /// Without frames.
     fn default() -> Self {
-        Self { phase: Phase::Unknown, has_frames: false, is_parameter: false, is_zero_grad: false }
+        let names = Names::default();
+        Self { phase: Phase::Unknown, has_frames: false, is_parameter: false, names }
     }
 }
 
@@ -57,16 +73,57 @@ impl Marks {
             let name = stacks.text(frame.name);
             known.iter().any(|function| function.is_empty() || *function == name)
         };
-        let of = |stack: usize| {
+        let mut names: HashMap<u32, Names> = HashMap::new();
+        let mut of = |stack: usize| {
             let frames = stacks.frames(stack as StackId);
             Self {
                 phase: sites.phase(stack as StackId),
                 has_frames: !frames.is_empty(),
                 is_parameter: frames.iter().any(&mut is_parameter),
-                is_zero_grad: frames.iter().any(|frame| stacks.text(frame.name) == "zero_grad"),
+                names: frames.iter().fold(Names::default(), |sum, frame| {
+                    let name = frame.name;
+                    sum.or(*names.entry(name).or_insert_with(|| Names::of(stacks.text(name))))
+                }),
             }
         };
-        (0..stacks.len()).map(of).collect()
+        (0..stacks.len()).map(&mut of).collect()
+    }
+
+    /// Whether it is attention that stores its scores: a function named so takes a softmax, without a fused kernel.
+    pub(crate) fn is_unfused_softmax(&self) -> bool {
+        self.names.is_attention && self.names.is_softmax && !self.names.is_fused
+    }
+
+    /// Whether a function that is named after attention is on the stack, and no fused kernel of it.
+    pub(crate) fn is_attention(&self) -> bool {
+        self.names.is_attention && !self.names.is_fused
+    }
+}
+
+impl Names {
+    fn of(function: &str) -> Self {
+        let has = |part: &str| function.contains(part);
+        // (C++ frames have signatures; a dispatcher's names of ops are not a model's.)
+        let is_cpp = has("::") || has("(");
+        Self {
+            is_zero_grad: function == "zero_grad",
+            // ATen/autocast_mode.cpp
+            is_cast: has("at::autocast::cached_cast"),
+            is_attention: !is_cpp && has("attention"),
+            is_softmax: has("softmax"),
+            // The ops behind scaled_dot_product_attention that are no composition, and packages of kernels.
+            is_fused: has("_scaled_dot_product_") || has("flash") || has("efficient_attention"),
+        }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            is_zero_grad: self.is_zero_grad || other.is_zero_grad,
+            is_cast: self.is_cast || other.is_cast,
+            is_attention: self.is_attention || other.is_attention,
+            is_softmax: self.is_softmax || other.is_softmax,
+            is_fused: self.is_fused || other.is_fused,
+        }
     }
 }
 
@@ -109,13 +166,26 @@ impl Life {
     }
 }
 
+/// Unknown bytes that may be activations: what these rules tell.
+pub(super) const MAYBE_ACTIVATIONS: [&str; 2] = [STILL_IN_USE, FREED_LATER];
+const STILL_IN_USE: &str = "allocated in forward, in use at the end of the recording";
+const FREED_LATER: &str = "allocated in forward, freed later by other code";
+
 /// The first that holds counts; the last ones hold for every life.
 pub(super) const RULES: &[Rule] = &[
     Rule {
         class: Class::Gradient,
         what: "freed by zero_grad",
         confidence: Confidence::High,
-        holds: |life, _| life.death.is_some_and(|death| death.is_zero_grad),
+        holds: |life, _| life.death.is_some_and(|death| death.names.is_zero_grad),
+    },
+    Rule {
+        class: Class::Cast,
+        what: "copied by autocast, freed in backward",
+        confidence: Confidence::High,
+        holds: |life, _| {
+            life.birth.is_some_and(|birth| birth.names.is_cast) && life.has_ended(Phase::Backward)
+        },
     },
     Rule {
         class: Class::Activation,
@@ -219,13 +289,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         class: Class::Unknown,
-        what: "allocated in forward, in use at the end of the recording",
+        what: STILL_IN_USE,
         confidence: Confidence::Low,
         holds: |life, _| life.was_born(Phase::Forward) && life.is_in_use(),
     },
     Rule {
         class: Class::Unknown,
-        what: "allocated in forward, freed later by other code",
+        what: FREED_LATER,
         confidence: Confidence::Low,
         holds: |life, _| life.was_born(Phase::Forward),
     },

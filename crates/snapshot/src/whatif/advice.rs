@@ -143,9 +143,8 @@ impl WhatIf {
             "default settings (none are recorded)"
         };
         section.intro.push(format!(
-            "A model of the allocator replayed the recorded allocations. Under {settings} it places every block at its recorded \
-             address and reserves {} at most, as the run did. The peaks below are estimates: the model does not know how much memory \
-             the device has, and each release in the run counts as one of the whole cache.",
+            "Estimates of a model of the allocator that reproduces the run: under {settings} it places every block at its recorded \
+             address and reserves {} at most. It does not know how much memory the device has.",
             size(self.recorded_peak_reserved)
         ));
         if self.start_reserved > 0 {
