@@ -147,6 +147,15 @@ pub enum Request {
         /// What the earlier one's [`Aside::Snapshot`] says for comparisons.
         earlier: Vec<u8>,
     },
+    /// Tell what the job's trace says of a snapshot.
+    InTrace {
+        /// The job of the trace.
+        job: JobId,
+        /// The job of the snapshot.
+        snapshot: JobId,
+        /// What the snapshot's [`Aside::Snapshot`] says of its run.
+        run: Vec<u8>,
+    },
     /// Make the artifacts.
     Artifacts {
         job: JobId,
@@ -188,6 +197,7 @@ impl Request {
             | Self::Look { job, .. }
             | Self::Memory { job, .. }
             | Self::Changes { job, .. }
+            | Self::InTrace { job, .. }
             | Self::Artifacts { job, .. } => *job,
         }
     }
@@ -209,6 +219,7 @@ impl Request {
             | Self::Kernel { .. }
             | Self::Window { .. }
             | Self::BenchmarkConfig { .. }
+            | Self::InTrace { .. }
             | Self::Artifacts { .. } => Program::Triage,
             Self::Look { .. } | Self::Memory { .. } | Self::Changes { .. } => Program::Snapshot,
         }
@@ -234,6 +245,7 @@ impl Request {
             | Self::Look { .. }
             | Self::Memory { .. }
             | Self::Changes { .. }
+            | Self::InTrace { .. }
             | Self::Artifacts { .. } => None,
         }
     }
@@ -258,6 +270,7 @@ impl Request {
             | Self::Look { .. }
             | Self::Memory { .. }
             | Self::Changes { .. }
+            | Self::InTrace { .. }
             | Self::Window { .. } => false,
         }
     }
@@ -383,6 +396,15 @@ pub enum Response {
         job: JobId,
         /// The chapters of the comparison.
         chapters: Vec<Chapter>,
+    },
+    /// What a trace says of a snapshot.
+    InTrace {
+        /// The job of the trace.
+        job: JobId,
+        /// The job of the snapshot.
+        snapshot: JobId,
+        /// What it says.
+        chapter: Chapter,
     },
     /// The job cannot go on.
     Failed {

@@ -317,6 +317,50 @@ test("two snapshots are compared as the command line compares them", async () =>
   await session.close();
 });
 
+test("a trace of the same run names the ops that allocated, as the command line does", async () => {
+  const [taken, run, other] = ["taken.json", "run.json", "other.json"].map((name) => path.join(scratch(), name));
+  const since = 1_700_000_000_000_000;
+  const whole = JSON.parse(leaking());
+  const [events] = whole.device_traces;
+  // 5 ms apart: every allocation has a time of its own.
+  for (const event of events) event.time_us = since + event.time_us * 5_000;
+  fs.writeFileSync(taken, JSON.stringify(whole));
+  const common = { pid: 1, tid: 1 };
+  const recorded = events.filter((event) => event.action === "alloc").flatMap(({ addr, size, time_us }) => [
+    { ph: "X", cat: "cpu_op", name: size === 4 * MIB ? "aten::cat" : "aten::mm", ts: time_us - since - 20, dur: 50, args: {}, ...common },
+    { ph: "i", s: "t", cat: "cpu_instant_event", name: "[memory]", ts: time_us - since + 2, args: { Bytes: size, Addr: addr, "Device Id": 0, "Device Type": 1 }, ...common },
+  ]);
+  const trace = (moved) => JSON.stringify({
+    baseTimeNanoseconds: since * 1_000,
+    traceEvents: recorded.map((event) => (event.args.Addr ? { ...event, args: { ...event.args, Addr: event.args.Addr + moved } } : event)),
+  });
+  fs.writeFileSync(run, trace(0));
+  fs.writeFileSync(other, trace(64));
+  const session = await dropped(browser, [taken, run, other]);
+  const { page } = session;
+  await settled(page);
+  await page.getByTestId("file-card").filter({ hasText: "taken.json" }).locator("button").first().click();
+  await id(page, "trace").selectOption("run.json");
+  await id(page, "chapter-same-run").waitFor(PATIENCE);
+  const sentence = (of) => said(taken, "--trace", of).split("\n").find((line) => line.startsWith(path.basename(of))).replaceAll("\\", "");
+  const shown = async () => (await id(page, "chapter-same-run").locator("p").first().innerText()).trim();
+  assert.equal(await shown(), sentence(run));
+  assert.match(await shown(), /is of the same run: \d+ of \d+ allocations/);
+  const { same_run: found } = JSON.parse(said(taken, "--trace", run, "--json"));
+  const table = await rows(page, "same-run-places");
+  assert.ok(found.places.some((row) => row.asked === "at_peak" && row.op === "aten::cat"));
+  assert.deepEqual(table.map((row) => [row.site, row.op]), found.places.map((row) => [row.site, row.op]));
+  assert.deepEqual(await accessibilityFaults(page), []);
+  // The trace of another process, at the same time.
+  await id(page, "trace").selectOption("other.json");
+  await page.waitForFunction(() => document.querySelector("[data-testid=chapter-same-run] p")?.textContent.includes("not shown"), undefined, PATIENCE);
+  assert.equal(await shown(), sentence(other));
+  assert.equal(await page.getByTestId("table-same-run-places").count(), 0);
+  await id(page, "trace").selectOption("None");
+  assert.equal(await id(page, "chapter-same-run").count(), 0);
+  await session.close();
+});
+
 test("the layers of memory stand for call sites, purposes or phases", async () => {
   const session = await dropped(browser, [file()]);
   const { page } = session;

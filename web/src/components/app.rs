@@ -17,7 +17,7 @@ use super::header::header;
 use super::nav::nav;
 use super::status_bar::status_bar;
 use crate::queries::address::Address;
-use crate::queries::aside::{described, other_snapshots};
+use crate::queries::aside::{described, other_snapshots, traces_beside};
 use crate::queries::cards::has_gpu;
 use crate::queries::compare::compare;
 use crate::queries::status::spoken_text;
@@ -109,7 +109,7 @@ pub fn App() -> Html {
                         <FileView file={file.clone()} view={state.view} compare={compare(&state, file.job)}
                             chosen={state.chosen()}
                             count_before_window={state.count_before_window} aside={described(&state, file.job)}
-                            other_snapshots={other_snapshots(&state, file.job)} form={state.form.clone()} server_args={state.server_args.clone()} tables={state.tables.clone()}
+                            other_snapshots={other_snapshots(&state, file.job)} traces_beside={traces_beside(&state, file.job)} form={state.form.clone()} server_args={state.server_args.clone()} tables={state.tables.clone()}
                             perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} theme={state.theme} tasks={tasks.clone()} />
                     } else {
                         { empty_state(&tasks) }

@@ -52,6 +52,8 @@ pub enum Aside {
         charts: Vec<Charted>,
         /// What a comparison with a later snapshot needs, for that one's worker; empty for a memory timeline.
         summed: Vec<u8>,
+        /// What a trace of the same run is recognised by, for that one's worker; empty for a memory timeline.
+        run: Vec<u8>,
     },
 }
 

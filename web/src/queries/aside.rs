@@ -47,6 +47,17 @@ pub fn other_snapshots(state: &State, job: JobId) -> Vec<(JobId, String)> {
     others.map(|file| (file.job, file.name.to_string())).collect()
 }
 
+/// The open traces, where a job is a snapshot: they may be of its run.
+#[must_use]
+pub fn traces_beside(state: &State, job: JobId) -> Vec<(JobId, String)> {
+    let is_snapshot = state
+        .file(job)
+        .and_then(|file| file.aside.as_deref())
+        .is_some_and(|aside| matches!(aside, Aside::Snapshot { is_timeline: false, .. }));
+    let traces = state.files.iter().filter(|file| is_snapshot && file.opened.is_some());
+    traces.map(|file| (file.job, file.name.to_string())).collect()
+}
+
 /// The file of a job, if it is such a one. (A memory snapshot has views of its own.)
 #[must_use]
 pub fn described(state: &State, job: JobId) -> Option<Described> {

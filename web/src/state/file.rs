@@ -98,6 +98,8 @@ pub struct FileEntry {
     pub looked: Option<Shared<Looked>>,
     /// What changed since an earlier snapshot, and which.
     pub changes: Option<(JobId, Remote<Vec<Chapter>>)>,
+    /// What a trace says of the snapshot, and which.
+    pub in_trace: Option<(JobId, Remote<Chapter>)>,
     /// There after decoding.
     pub opened: Option<Shared<Opened>>,
     /// There after the analyses.
@@ -144,6 +146,7 @@ impl FileEntry {
             memory: Remote::Idle,
             looked: None,
             changes: None,
+            in_trace: None,
             opened: None,
             report: None,
             plan: None,

@@ -492,5 +492,18 @@ pub(super) fn changes(next: &mut Next, job: JobId, earlier: Option<JobId>) {
     next.update(job, |file| file.changes = changes);
 }
 
+/// Asks what a trace says of a snapshot.
+pub(super) fn in_trace(next: &mut Next, job: JobId, trace: Option<JobId>) {
+    let said = trace.and_then(|trace| {
+        let Aside::Snapshot { run, .. } = next.state.file(job)?.aside.as_deref()? else {
+            return None;
+        };
+        let request = Request::InTrace { job: trace, snapshot: job, run: run.clone() };
+        let id = ask(next, request)?;
+        Some((trace, Remote::Pending(id)))
+    });
+    next.update(job, |file| file.in_trace = said);
+}
+
 #[cfg(test)]
 mod tests;

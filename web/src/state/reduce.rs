@@ -85,6 +85,8 @@ pub enum Action {
     WindowAsked(JobId, u32),
     /// An earlier snapshot was chosen to compare with, or none.
     EarlierChosen(JobId, Option<JobId>),
+    /// A trace was chosen that may say more of a snapshot, or none.
+    TraceChosen(JobId, Option<JobId>),
     /// What a person told or chose for artifacts.
     FormSet(ArtifactForm),
     /// A benchmark's configuration was chosen; its digest is a run detail.
@@ -156,6 +158,7 @@ fn act(next: &mut Next, action: Action) {
         Action::KernelAsked(job, key) => jobs::kernel(next, job, key),
         Action::WindowAsked(job, event) => jobs::window(next, job, event),
         Action::EarlierChosen(job, earlier) => jobs::changes(next, job, earlier),
+        Action::TraceChosen(job, trace) => jobs::in_trace(next, job, trace),
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
@@ -277,6 +280,11 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         Response::Changes { job, chapters } => next.update(job, |file| {
             if let Some((_, changes)) = &mut file.changes {
                 changes.answer(id, Ok(chapters));
+            }
+        }),
+        Response::InTrace { job, snapshot, chapter } => next.update(snapshot, |file| {
+            if let Some((_, said)) = file.in_trace.as_mut().filter(|(trace, _)| *trace == job) {
+                said.answer(id, Ok(chapter));
             }
         }),
         Response::Memory { job, pictures } => next.update(job, |file| {

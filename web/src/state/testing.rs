@@ -42,6 +42,7 @@ fn pending(state: &State, response: &Response) -> Option<RequestId> {
             .iter()
             .find_map(|file| file.comparison.as_ref().filter(|(with, _)| with == job)?.1.pending()),
         Response::Changes { job, .. } => file(job)?.changes.as_ref()?.1.pending(),
+        Response::InTrace { snapshot, .. } => file(snapshot)?.in_trace.as_ref()?.1.pending(),
         Response::Memory { job, .. } => file(job)?.memory.pending(),
         Response::Compared { job, .. } => file(job)?.comparison.as_ref()?.1.pending(),
         Response::Ready { .. }

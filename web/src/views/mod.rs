@@ -55,6 +55,8 @@ pub struct Props {
     pub form: ArtifactForm,
     /// The other open snapshots, where the file is one.
     pub other_snapshots: Vec<(JobId, String)>,
+    /// The open traces, where the file is a snapshot.
+    pub traces_beside: Vec<(JobId, String)>,
     /// A `server_args.json`.
     pub server_args: Option<ServerArgs>,
     /// How the tables are set.

@@ -7,7 +7,7 @@ use yew::prelude::*;
 use super::{Props, heading};
 use crate::components::{Later, SurfaceView, drawing, finding_card, swatch};
 use crate::protocol::{Chapter, Charted, Input, JobId, MemoryPictures, Surface};
-use crate::state::Action;
+use crate::state::{Action, Remote};
 use crate::tasks::browser::chosen_place;
 
 /// Buttons of the chart of memory.
@@ -51,6 +51,7 @@ pub fn view(props: &Props, chapters: &[Chapter], charts: &[Charted], is_timeline
             { for first.iter().skip(1).map(sentence) }
             { for cards.iter().map(card) }
             { changes(props) }
+            { in_trace(props) }
             { pictures(props, charts, if is_timeline { Pictured::Categories } else { Pictured::Snapshot }) }
             { for more.iter().map(card) }
             <Later>{ for chapters.iter().skip(1).map(chapter) }</Later>
@@ -77,40 +78,86 @@ fn chapter(props: &Props, chapter: &Chapter) -> Html {
 
 /// Which earlier snapshot to compare with, and what changed since.
 fn changes(props: &Props) -> Html {
-    let others = &props.other_snapshots;
-    if others.is_empty() {
-        return html! {};
-    }
     let job = props.file.job;
-    // (The earlier one may have been closed.)
-    let is_open = |earlier: &JobId| others.iter().any(|(other, _)| other == earlier);
-    let changes = props.file.changes.as_ref().filter(|(earlier, _)| is_open(earlier));
+    let changes = props.file.changes.as_ref();
     let chosen = changes.map(|(earlier, _)| *earlier);
     let found = changes.and_then(|(_, changes)| changes.ready());
-    let onchange = {
-        let (tasks, others) = (props.tasks.clone(), others.clone());
-        Callback::from(move |event: Event| {
-            let place = chosen_place(&event).and_then(|place| place.checked_sub(1));
-            let earlier = place.and_then(|place| others.get(place)).map(|(earlier, _)| *earlier);
-            tasks.dispatch(Action::EarlierChosen(job, earlier));
-        })
-    };
-    let option = |(earlier, name): &(JobId, String)| {
-        html! { <option selected={chosen == Some(*earlier)}>{ name }</option> }
-    };
+    let others = &props.other_snapshots;
+    let choice =
+        other_file(props, "earlier", "Compare with an earlier snapshot", others, chosen, {
+            move |earlier| Action::EarlierChosen(job, earlier)
+        });
     html! {
         <section data-testid="changes">
-            <label class="step-picker">
-                <span>{ "Compare with an earlier snapshot" }</span>
-                <select {onchange} data-testid="earlier">
-                    <option selected={chosen.is_none()}>{ "None" }</option>
-                    { for others.iter().map(option) }
-                </select>
-            </label>
-            if let Some(chapters) = found {
+            { choice }
+            // (The earlier one may have been closed.)
+            if let Some(chapters) = found.filter(|_| is_open(others, chosen)) {
                 { for chapters.iter().map(|of| chapter(props, of)) }
             }
         </section>
+    }
+}
+
+/// Which trace may be of the same run, and what it says.
+fn in_trace(props: &Props) -> Html {
+    let job = props.file.job;
+    let said = props.file.in_trace.as_ref();
+    let chosen = said.map(|(trace, _)| *trace);
+    let traces = &props.traces_beside;
+    let choice =
+        other_file(props, "trace", "Find the ops in a trace of the same run", traces, chosen, {
+            move |trace| Action::TraceChosen(job, trace)
+        });
+    let said = said.filter(|_| is_open(traces, chosen)).map(|(_, said)| said);
+    html! {
+        <section data-testid="in-trace">
+            { choice }
+            if said.is_some_and(|said| said.pending().is_some()) {
+                <p class="hint">{ "Reading the trace." }</p>
+            }
+            if let Some(of) = said.and_then(Remote::ready) {
+                { chapter(props, of) }
+            }
+        </section>
+    }
+}
+
+fn is_open(others: &[(JobId, String)], chosen: Option<JobId>) -> bool {
+    others.iter().any(|(other, _)| Some(*other) == chosen)
+}
+
+/// A choice of another open file; nothing where there is none.
+fn other_file(
+    props: &Props,
+    id: &'static str,
+    label: &'static str,
+    others: &[(JobId, String)],
+    chosen: Option<JobId>,
+    action: impl Fn(Option<JobId>) -> Action + 'static,
+) -> Html {
+    if others.is_empty() {
+        return html! {};
+    }
+    let chosen = chosen.filter(|_| is_open(others, chosen));
+    let onchange = {
+        let (tasks, others) = (props.tasks.clone(), others.to_vec());
+        Callback::from(move |event: Event| {
+            let place = chosen_place(&event).and_then(|place| place.checked_sub(1));
+            let other = place.and_then(|place| others.get(place)).map(|(other, _)| *other);
+            tasks.dispatch(action(other));
+        })
+    };
+    let option = |(other, name): &(JobId, String)| {
+        html! { <option selected={chosen == Some(*other)}>{ name }</option> }
+    };
+    html! {
+        <label class="step-picker">
+            <span>{ label }</span>
+            <select {onchange} data-testid={id}>
+                <option selected={chosen.is_none()}>{ "None" }</option>
+                { for others.iter().map(option) }
+            </select>
+        </label>
     }
 }
 

@@ -6,7 +6,7 @@ use kinetoscope::artifacts::{ARCHIVE, KERNELS, SUMMARY};
 
 use super::*;
 use crate::protocol::{
-    Analyses, Aside, BeforeWindowSum, Companion, Comparison, Diagnosis, KernelDetails,
+    Analyses, Aside, BeforeWindowSum, Chapter, Companion, Comparison, Diagnosis, KernelDetails,
     MemoryPictures, Opened, OverlapWindow, Response, StepWindow,
 };
 use crate::state::testing::{said, step};
@@ -96,6 +96,7 @@ impl Page {
                 Request::Look { .. } => "look",
                 Request::Memory { .. } => "memory",
                 Request::Changes { .. } => "changes",
+                Request::InTrace { .. } => "in trace",
                 Request::Artifacts { .. } => "artifacts",
             }),
             _ => None,
@@ -525,6 +526,7 @@ fn changes_since_an_earlier_snapshot_are_asked_of_the_later_one() {
             chapters: Vec::new(),
             charts: Vec::new(),
             summed: vec![byte],
+            run: Vec::new(),
         };
         page.hear(Response::Aside { job, aside });
     }
@@ -547,6 +549,36 @@ fn changes_since_an_earlier_snapshot_are_asked_of_the_later_one() {
     assert!(page.file(OTHER).changes.is_none() && page.posted().is_empty());
     page.hear(Response::Changes { job: OTHER, chapters: Vec::new() });
     assert!(page.file(OTHER).changes.is_none());
+}
+
+#[test]
+fn a_trace_is_asked_what_it_says_of_a_snapshot() {
+    let mut page = Page::pair();
+    let aside = Aside::Snapshot {
+        is_timeline: false,
+        summary: String::new(),
+        chapters: Vec::new(),
+        charts: Vec::new(),
+        summed: Vec::new(),
+        run: vec![7],
+    };
+    page.hear(Response::Aside { job: OTHER, aside });
+    page.act(Action::TraceChosen(OTHER, Some(JOB)));
+    let asked = page.effects.iter().find_map(|effect| match effect {
+        Effect::Post(_, Request::InTrace { job, snapshot, run }) => {
+            Some((*job, *snapshot, run.clone()))
+        }
+        _ => None,
+    });
+    assert_eq!(asked, Some((JOB, OTHER, vec![7])));
+    let answer = Response::InTrace { job: JOB, snapshot: OTHER, chapter: Chapter::default() };
+    page.hear(answer.clone());
+    let said = |page: &Page| page.file(OTHER).in_trace.as_ref().map(|of| of.1.ready().is_some());
+    assert_eq!(said(&page), Some(true));
+    page.act(Action::TraceChosen(OTHER, None));
+    assert_eq!(said(&page), None);
+    page.hear(answer);
+    assert_eq!(said(&page), None, "nobody asks any more");
 }
 
 #[test]

@@ -80,6 +80,7 @@ impl Session for FirstSession {
             | Request::Look { .. }
             | Request::Memory { .. }
             | Request::Changes { .. }
+            | Request::InTrace { .. }
             | Request::Artifacts { .. } => {}
         }
     }

@@ -1,6 +1,6 @@
 //! Memory snapshots.
 
-use kinetoscope::memory::{Chart, Summary, compare};
+use kinetoscope::memory::{Chart, Summary, compare, run_facts};
 use kinetoscope::report::units;
 use kinetoscope::scene::Ink;
 use kinetoscope::{
@@ -178,6 +178,7 @@ fn aside_of(timeline: &MemoryTimeline) -> Aside {
         chapters: report.sections().into_iter().map(Chapter::drawn).collect(),
         charts: vec![charted(&chart, 0)],
         summed: Vec::new(),
+        run: Vec::new(),
     }
 }
 
@@ -197,6 +198,7 @@ fn aside(snapshot: &Snapshot) -> (Aside, Summary, Vec<i64>, usize) {
     let report = analyze_snapshot(snapshot);
     let comparable = report.summary();
     let summed = postcard::to_allocvec(&comparable).unwrap_or_default();
+    let run = postcard::to_allocvec(&run_facts(snapshot, &report)).unwrap_or_default();
     let n = report.devices.len() as u64;
     let reserved = snapshot.segments.iter().map(|segment| segment.total_size.max(0) as u64).sum();
     let summary =
@@ -223,7 +225,7 @@ fn aside(snapshot: &Snapshot) -> (Aside, Summary, Vec<i64>, usize) {
         }
         chapters.push(Chapter::drawn(section));
     }
-    let aside = Aside::Snapshot { is_timeline: false, summary, chapters, charts, summed };
+    let aside = Aside::Snapshot { is_timeline: false, summary, chapters, charts, summed, run };
     (aside, comparable, known, first.2)
 }
 

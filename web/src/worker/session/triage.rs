@@ -1,6 +1,7 @@
 //! Triage, and what follows from it.
 
 use kinetoscope::artifacts::{ReportedTrace, UserFacts};
+use kinetoscope::memory::RunFacts;
 use kinetoscope::trace::Trace;
 use kinetoscope::{
     Decoded, Details, Facts, HostIndex, TriageReport, TriageSlices, overlap_windows,
@@ -9,8 +10,8 @@ use kinetoscope::{
 use super::others::{self, OpenCompanion};
 use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, page};
 use crate::protocol::{
-    ArtifactWish, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, Parts, Program,
-    Request, Response, Stage,
+    ArtifactWish, Chapter, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, Parts,
+    Program, Request, Response, Stage,
 };
 use crate::worker::artifacts::{self, Made};
 
@@ -108,6 +109,17 @@ impl Session for TriageSession {
                     }
                 };
                 port.send(Response::Diagnosed { job, diagnosis });
+            }
+            Request::InTrace { job, snapshot, run } => {
+                let Some(file) = &mut self.file else { return };
+                let Ok(facts) = postcard::from_bytes::<RunFacts>(&run) else { return };
+                file.read_details(job, files, port);
+                let none = Details::default();
+                let details = file.details.as_ref().unwrap_or(&none);
+                let index = HostIndex::of(&file.decoded.trace);
+                let found = kinetoscope::same_run(&index.slices, details, &facts);
+                let chapter = Chapter::drawn(found.section(&file.name));
+                port.send(Response::InTrace { job, snapshot, chapter });
             }
             Request::Describe { job } => {
                 let Some(file) = &mut self.file else { return };
