@@ -13,7 +13,7 @@ impl SameRun {
         let apart = |by: &i64| time(by.saturating_abs());
         match (&self.evidence, self.verdict) {
             (Evidence::Allocations { wanted, same, apart_ns }, Verdict::Shown) => format!(
-                "{trace} is of the same run: {} of {} allocations that both record have the same address at the same time ({} apart).",
+                "{trace} is of the same run: {} of {} allocations within the time that both record have the same address at the same time ({} apart).",
                 count(*same as u64),
                 count(*wanted as u64),
                 apart(apart_ns)
@@ -96,7 +96,7 @@ impl Row for Located {
             help: "Which memory of the snapshot.",
             cell: |row| match row.asked {
                 Asked::Failed => "allocation that failed".into(),
-                Asked::Peak => "allocation that reaches the peak".into(),
+                Asked::Peak => "the peak, by its last allocation".into(),
                 Asked::AtPeak => "in use at the peak".into(),
                 Asked::Grows => "grows from step to step".into(),
             },

@@ -108,7 +108,7 @@ fn addresses_show_that_two_files_are_of_one_run() {
     assert_eq!(found["evidence"]["same"], 4);
     assert_eq!(found["evidence"]["apart_ns"], 3_000);
     assert!(
-        text.contains("4 of 4 allocations that both record have the same address at the same time"),
+        text.contains("4 of 4 allocations within the time that both record have the same address at the same time"),
         "{text}"
     );
     let places = found["places"].as_array().expect("rows");
