@@ -102,7 +102,7 @@ impl Diagnosis {
         if self.wall.is_empty() {
             "No action: the file does not show where wall time on a GPU goes."
         } else {
-            "No action saves 1% of the recording."
+            "No rule estimates a saving of 1% of the recording."
         }
     }
 
@@ -129,9 +129,8 @@ impl Diagnosis {
         let (facts, found): (Vec<Finding>, Vec<Finding>) =
             self.findings.iter().cloned().partition(Finding::is_baseline);
         let mut findings = Section::new("diagnosis", "Findings");
-        if !found.is_empty() || !self.wall.is_empty() {
-            let table = Table::of("findings", "Findings", &found);
-            findings.tables.push(table.when_empty("No rule found a cost."));
+        if !found.is_empty() {
+            findings.tables.push(Table::of("findings", "Findings", &found));
         }
         let facts = Table::of("baseline", "What was recorded, and its figures", &facts);
         findings.tables.push(facts.without("bound_ns").without("confidence"));

@@ -23,12 +23,9 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
                 <p>{ &*diagnosis.without_actions }</p>
             }
             { for diagnosis.actions.iter().map(|action| finding_card(action, None)) }
-            if !diagnosis.findings.is_empty() || !diagnosis.bars.is_empty() {
+            if !diagnosis.findings.is_empty() {
                 <section class="card finding" data-testid="findings">
                     <h2>{ "What costs time" }</h2>
-                    if diagnosis.findings.is_empty() {
-                        <p>{ "No rule found a cost." }</p>
-                    }
                     <dl>{ for diagnosis.findings.iter().map(finding) }</dl>
                 </section>
             }

@@ -1,7 +1,7 @@
 //! M14: floating point operations by the sizes of inputs.
 
 use host::custom_ops::Bound;
-use report::units::{count, percent, time};
+use report::units::{count, percent, plural, time};
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
@@ -12,7 +12,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let flops = &facts.host.flops;
     let mut found = Vec::new();
     if flops.counted > 0 {
-        let mut text = format!("{} in {} ops", operations(flops.total), count(flops.counted));
+        let mut text =
+            format!("{} in {}", operations(flops.total), plural(flops.counted, "op", "ops"));
         let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
         let covered = flops.device_ns as f64 / busy.max(1) as f64;
         if let Some(rate) = flops.tflops {
@@ -49,7 +50,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let share = device.figures.graphs.share_n.unwrap_or_default();
         if share >= GRAPHS {
             let text = format!(
-                "Graphs launched {} of the kernels: their ops and modules are not in the file.",
+                "Graphs launched {} of the kernels: their ops are not in the file, and of their modules only the one that launched the graph.",
                 percent(100.0 * share)
             );
             found.push(
