@@ -54,8 +54,8 @@ impl Matched {
         match self {
             Self::SameLine => "same line",
             Self::LineMoved => "line moved",
-            Self::OnlyBefore => "only before",
-            Self::OnlyAfter => "only after",
+            Self::OnlyBefore => "holds nothing after",
+            Self::OnlyAfter => "held nothing before",
         }
     }
 }
@@ -116,7 +116,7 @@ impl DeviceSummary {
             ("in use at the peak (requested)", replay.map(|replay| replay.peak_requested)),
             ("reserved at the peak", replay.map(|replay| replay.peak_reserved)),
             ("in use before the first event (requested)", replay.map(|it| it.start_requested)),
-            ("in use at the end", Some(figures.totals.active)),
+            ("in use at the end (rounded sizes)", Some(figures.totals.active)),
             ("reserved at the end", Some(figures.totals.reserved)),
         ];
         Self {
