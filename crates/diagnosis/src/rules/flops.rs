@@ -37,8 +37,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found.extend(custom_ops(facts));
     found.extend(misaligned(facts));
     if flops.uncovered > 0 {
-        let text =
-            format!("{} ops with a formula have no usable input sizes.", count(flops.uncovered));
+        let mut rows: Vec<_> = flops.ops.iter().filter(|row| row.uncovered > 0).collect();
+        trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.uncovered));
+        let named = rows.iter().take(NAMED);
+        let named: Vec<String> =
+            named.map(|row| format!("{} {}", count(row.uncovered), row.name)).collect();
+        let text = format!(
+            "{} with a formula {} no usable input sizes{} {}.",
+            plural(flops.uncovered, "op", "ops"),
+            if flops.uncovered == 1 { "has" } else { "have" },
+            if rows.len() > NAMED { ", among them" } else { ":" },
+            named.join(", ")
+        );
         found.push(
             Finding::fact(Rule::Flops, "shapes_missing", text)
                 .confidence(Confidence::High)
