@@ -4,7 +4,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { samples, shared } from "./environment.mjs";
-import { accessibilityFaults, allowClipboard, drop, launch, open } from "./harness.mjs";
+import { accessibilityFaults, allowClipboard, copied, drop, launch, open } from "./harness.mjs";
 import { readTrace, textOf } from "./reference.mjs";
 
 const PATIENCE = { timeout: 60_000 };
@@ -26,18 +26,9 @@ async function opened(name, view, options) {
   return session;
 }
 
-/// What a button copies.
-async function copied(page, button) {
-  const read = () => page.evaluate(() => navigator.clipboard.readText());
-  await page.evaluate(() => navigator.clipboard.writeText("nothing yet"));
-  await button.click();
-  while (await read() === "nothing yet") await page.waitForTimeout(20);
-  return read();
-}
-
 /// A table as it is copied: one object per row.
 async function rows(page, name) {
-  const [head, ...lines] = (await copied(page, id(page, `copy-tsv-${name}`))).trimEnd().split("\n").map((line) => line.split("\t"));
+  const [head, ...lines] = (await copied(page, () => id(page, `copy-tsv-${name}`).click())).trimEnd().split("\n").map((line) => line.split("\t"));
   return lines.map((cells) => Object.fromEntries(head.map((key, at) => [key, cells[at]])));
 }
 
@@ -59,8 +50,8 @@ describe("details", { skip: shared() === undefined }, () => {
     const panel = await firstRow(page, "kernel-table");
     await id(page, "kernel-launches").waitFor(PATIENCE);
     const kernel = await id(page, "kernel-name").textContent();
-    assert.equal(await copied(page, id(page, "copy-kernel-name")), kernel, "the whole name");
-    const lines = (await copied(page, id(page, "copy-launches"))).trimEnd().split("\n").map((line) => line.split("\t"));
+    assert.equal(await copied(page, () => id(page, "copy-kernel-name").click()), kernel, "the whole name");
+    const lines = (await copied(page, () => id(page, "copy-launches").click())).trimEnd().split("\n").map((line) => line.split("\t"));
     const [head, ...rows] = lines;
     const launches = rows.map((cells) => Object.fromEntries(head.map((key, at) => [key, cells[at]])));
 

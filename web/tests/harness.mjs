@@ -138,6 +138,25 @@ export async function allowClipboard(context) {
   if (firefox() === undefined) await context.grantPermissions(["clipboard-read", "clipboard-write"]);
 }
 
+/// The text that `press` makes the page copy. Read once, after the page's own write is done: Firefox refuses a read during which
+/// the clipboard changes.
+export async function copied(page, press) {
+  await page.evaluate(() => {
+    const { clipboard } = navigator;
+    globalThis.textCopied = new Promise((resolve, reject) => {
+      clipboard.writeText = (text) => {
+        delete clipboard.writeText;
+        const written = clipboard.writeText(text);
+        written.then(resolve, reject);
+        return written;
+      };
+    });
+  });
+  await press();
+  await page.evaluate(() => globalThis.textCopied);
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
 /// What an automatic check of accessibility (WCAG 2.2 A and AA) finds wrong, one line each.
 export async function accessibilityFaults(page) {
   await page.evaluate(axe.source);

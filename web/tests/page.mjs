@@ -5,7 +5,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 
 import { cli, pageFolder, samples, scratch } from "./environment.mjs";
-import { allowClipboard, drop, open } from "./harness.mjs";
+import { allowClipboard, copied, drop, open } from "./harness.mjs";
 
 export const PATIENCE = { timeout: 60_000 };
 
@@ -30,11 +30,7 @@ export async function rows(page, name, { merged = false } = {}) {
     if (await id(page, `copy-${name}`).count() === 0) return [];
     await press(`copy-${name}`);
   }
-  const read = () => page.evaluate(() => navigator.clipboard.readText());
-  await page.evaluate(() => navigator.clipboard.writeText("nothing yet"));
-  await press(`copy-tsv-${name}`);
-  while (await read() === "nothing yet") await page.waitForTimeout(20);
-  const text = await read();
+  const text = await copied(page, () => press(`copy-tsv-${name}`));
   if (await id(page, `copy-${name}`).count() > 0) await page.keyboard.press("Escape");
   const [head, ...lines] = text.trimEnd().split("\n").map((line) => line.split("\t"));
   return lines.map((cells) => Object.fromEntries(head.map((key, at) => [key, cells[at]])));
