@@ -55,3 +55,9 @@ pub fn start_snapshot() {
     #[cfg(target_arch = "wasm32")]
     worker::start_drawing::<worker::SnapshotSession>();
 }
+
+/// Starts the worker of the lanes of a trace, which handles requests from then on.
+pub fn start_lanes() {
+    #[cfg(target_arch = "wasm32")]
+    worker::start_drawing::<worker::LanesSession>();
+}

@@ -30,7 +30,7 @@ pub use file::{Failure, Opened, ProblemCard, Severity};
 pub use kinetoscope::artifacts::Artifact;
 pub use kinetoscope::scene::Input;
 pub use kinetoscope::{BeforeWindowSum, CaptureFacts, DrawnLane, DrawnSlice, Fate, Place, Signs};
-pub use look::{CANVAS, Charted, Looked, MemoryPictures, Surface};
+pub use look::{CANVAS, Charted, LanesFacts, Looked, MemoryPictures, Surface};
 pub use progress::{Progress, Stage};
 pub use repair::{Format, Plan, Repaired};
 pub use report::{
@@ -174,6 +174,8 @@ pub enum Program {
     Triage,
     /// Memory snapshots. Loaded when one is dropped.
     Snapshot,
+    /// The lanes of a trace. Loaded when the timeline is shown.
+    Lanes,
 }
 
 impl Request {
@@ -221,7 +223,8 @@ impl Request {
             | Self::BenchmarkConfig { .. }
             | Self::InTrace { .. }
             | Self::Artifacts { .. } => Program::Triage,
-            Self::Look { .. } | Self::Memory { .. } | Self::Changes { .. } => Program::Snapshot,
+            Self::Look { surface, .. } => surface.program(),
+            Self::Memory { .. } | Self::Changes { .. } => Program::Snapshot,
         }
     }
 
@@ -385,9 +388,17 @@ pub enum Response {
         /// What there is to see.
         pictures: MemoryPictures,
     },
+    /// The lanes of a trace can be looked at.
+    Lanes {
+        job: JobId,
+        /// What they show; why there are none.
+        lanes: Result<LanesFacts, Failure>,
+    },
     /// What a person looks at.
     Looked {
         job: JobId,
+        /// The program that draws it.
+        program: Program,
         /// Its figures.
         looked: Looked,
     },

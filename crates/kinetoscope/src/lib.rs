@@ -23,6 +23,8 @@
 //! Constraints: no I/O, no clock, no environment; input arrives by `push`, results are values. The
 //! same bytes and options give the same results on every machine, native or wasm.
 
+pub use ::lanes;
+pub use ::lanes::lanes_of;
 pub use ::trace::Details;
 pub use analysis::{TraceReport, analyze, other_work};
 pub use artifacts::{

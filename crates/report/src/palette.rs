@@ -4,7 +4,7 @@
 //! ninth hue.
 
 /// One of the eight hues, and that of the host; the stylesheet has a token for each (`--hue-gemm`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hue {
     /// Matrix products, convolutions.
     Gemm,

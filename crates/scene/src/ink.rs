@@ -1,5 +1,7 @@
 //! What a canvas is filled with, in drawing order.
 
+use report::palette::Hue;
+
 /// A colour by what it means. The page knows the value, which the theme decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
@@ -21,6 +23,19 @@ pub enum Tone {
     Bad,
     /// The hue of a category of [`report::palette`].
     Category(&'static str),
+    /// A hue.
+    Hue(Hue),
+    /// Text on a hue: black or white, whichever has more contrast with it.
+    OnHue(Hue),
+}
+
+/// A bar of [`Ink::Bars`], one CSS pixel wide.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    /// Its hue.
+    pub hue: Hue,
+    /// How much of the height it fills, 0 to 1.
+    pub share: f32,
 }
 
 /// Which end of a text its position names.
@@ -37,6 +52,13 @@ pub enum Anchor {
 /// One stroke or text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ink {
+    /// Nothing is left of what was drawn before: what lies below the canvas is seen.
+    Clear {
+        /// To the right.
+        width: f32,
+        /// Down.
+        height: f32,
+    },
     /// A filled box.
     Box {
         /// Left edge.
@@ -49,6 +71,17 @@ pub enum Ink {
         height: f32,
         /// Its colour.
         tone: Tone,
+    },
+    /// Bars side by side from a common base, one for each CSS pixel, on the ground. It covers whatever was drawn there before.
+    Bars {
+        /// Left edge.
+        x: f32,
+        /// Top edge.
+        y: f32,
+        /// Down.
+        height: f32,
+        /// The bars, from left to right; `None` for no bar.
+        bars: Vec<Option<Bar>>,
     },
     /// A line through points, 1.5 px wide.
     Line {

@@ -54,6 +54,22 @@ pub enum Key {
     Layers,
     /// `Escape`.
     Clear,
+    /// `,`: to the previous slice of this name.
+    PreviousSame,
+    /// `.`: to the next slice of this name.
+    NextSame,
+    /// `[`: to what launched it.
+    Cause,
+    /// `]`: to what it launched.
+    Effect,
+    /// `R`: select the time of the slice.
+    Range,
+    /// `M`: mark the slice's time, or remove its mark.
+    Mark,
+    /// `Enter`: fold or unfold the track.
+    Fold,
+    /// To the next slice that is searched for; with Shift the previous one.
+    Found,
 }
 
 /// Something done to a picture. Positions are CSS pixels from its upper left corner.
@@ -99,4 +115,10 @@ pub enum Input {
     },
     /// Another device (of several) is chosen, by its place in the list.
     Device(u32),
+    /// A wheel turned, to scroll rows: down, in px.
+    Scroll(f32),
+    /// Slices whose names have this text are searched for; an empty one ends the search.
+    Find(String),
+    /// The slice of an event is to be shown, by the number of the event in the file.
+    Event(u32),
 }

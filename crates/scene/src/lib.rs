@@ -14,6 +14,6 @@ mod input;
 mod window;
 
 pub use axis::{Tick, Unit, ticks};
-pub use ink::{Anchor, Ink, Tone, shortened, text_width};
+pub use ink::{Anchor, Bar, Ink, Tone, shortened, text_width};
 pub use input::{Input, Key, Pointer};
 pub use window::Window;

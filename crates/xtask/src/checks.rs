@@ -24,6 +24,7 @@ const WASM_PACKAGES: &[&str] = &[
     "analysis",
     "triage",
     "snapshot",
+    "lanes",
     "artifacts",
     "kinetoscope",
     "web",

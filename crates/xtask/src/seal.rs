@@ -25,6 +25,8 @@ const UNHASHED: &[(&str, &str)] = &[
     ("triage_bg.wasm", "data-triage-wasm"),
     ("snapshot.js", "data-snapshot"),
     ("snapshot_bg.wasm", "data-snapshot-wasm"),
+    ("lanes.js", "data-lanes"),
+    ("lanes_bg.wasm", "data-lanes-wasm"),
 ];
 /// The files of the app begin so.
 const APP: &str = "app-";
@@ -119,7 +121,7 @@ mod tests {
     use std::fs;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const PAGE: &str = r#"<meta name="build" content="dev" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-js="./app-0f.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm" data-snapshot="snapshot.js" data-snapshot-wasm="snapshot_bg.wasm"></script>"#;
+    const PAGE: &str = r#"<meta name="build" content="dev" /><!-- styles --><link href="./a.css" /><!-- /styles --><script src="boot.js" data-js="./app-0f.js" data-worker="worker.js" data-worker-wasm="worker_bg.wasm" data-triage="triage.js" data-triage-wasm="triage_bg.wasm" data-snapshot="snapshot.js" data-snapshot-wasm="snapshot_bg.wasm" data-lanes="lanes.js" data-lanes-wasm="lanes_bg.wasm"></script>"#;
     const SERVICE_WORKER: &str = r#"const BUILD = "__BUILD__"; const FILES = new Map(__FILES__);"#;
 
     /// Tests run concurrently, each in its own folder.
@@ -141,6 +143,8 @@ mod tests {
             ("triage_bg.wasm", "u"),
             ("snapshot.js", "m"),
             ("snapshot_bg.wasm", "n"),
+            ("lanes.js", "o"),
+            ("lanes_bg.wasm", "p"),
         ] {
             fs::write(folder.join(name), text).unwrap();
         }

@@ -13,6 +13,7 @@ use crate::protocol::{CallSite, InstanceRow, KernelDetails, KernelKey};
 use crate::queries::grid::{CopyAs, copied};
 use crate::queries::palette::title;
 use crate::shared::Shared;
+use crate::state::Action;
 use crate::tasks::Tasks;
 
 /// Which kernel, and the worker's answer.
@@ -188,20 +189,27 @@ fn launches(found: &KernelDetails, tasks: &Tasks) -> Html {
                         <th scope="col" class="right" title="Time during which no other stream of the device ran anything">{ "Exposed" }</th>
                         <th scope="col">{ "Stream" }</th>
                     </tr></thead>
-                    <tbody>{ for found.instances.iter().map(|row| launch(row, zero_ns, most_ns)) }</tbody>
+                    <tbody>{ for found.instances.iter().map(|row| launch(row, zero_ns, most_ns, tasks)) }</tbody>
                 </table>
             </div>
         </section>
     }
 }
 
-fn launch(row: &InstanceRow, zero_ns: i64, most_ns: i64) -> Html {
+fn launch(row: &InstanceRow, zero_ns: i64, most_ns: i64, tasks: &Tasks) -> Html {
     let InstanceRow { number, start_ns, dur_ns, stream, queue_ns, exposed_ns, mark, event } = row;
     let cell = |cell: Cell| html! { <td class="right" title={cell.exact()}>{ cell.show() }</td> };
     let share = *dur_ns as f64 / most_ns.max(1) as f64;
+    let show = {
+        let (tasks, event) = (tasks.clone(), *event);
+        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::SliceShown(event)))
+    };
+    let label = format!("Show launch {number} in the timeline");
     html! {
         <tr class={classes!((!mark.is_empty()).then_some("marked"))} data-testid="launch" data-mark={mark.clone()}>
-            <td class="right" title={format!("event {} of the file", units::count(u64::from(*event)))}>{ units::count(*number) }</td>
+            <td class="right" title={format!("event {} of the file", units::count(u64::from(*event)))}>
+                <button class="link" onclick={show} aria-label={label} data-testid="show-slice">{ units::count(*number) }</button>
+            </td>
             <td class="right" title={Cell::Instant(*start_ns).exact()}>{ format!("+{}", units::time(start_ns.saturating_sub(zero_ns))) }</td>
             <td title={Cell::Ns(*dur_ns).exact()} data-exact={dur_ns.to_string()}>
                 <svg class="share" width="40" height="10" aria-hidden="true">

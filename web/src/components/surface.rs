@@ -20,6 +20,9 @@ use crate::tasks::Tasks;
 pub struct Props {
     pub job: JobId,
     pub surface: Surface,
+    /// What lies below it, on a canvas of its own, of the same size.
+    #[prop_or_default]
+    pub under: Option<Surface>,
     /// For people who do not see it.
     pub label: AttrValue,
     /// A buttons' label, its key, and what it does.
@@ -48,6 +51,13 @@ const KEYS: &[(&str, Key)] = &[
     ("t", Key::Axis),
     ("l", Key::Layers),
     ("escape", Key::Clear),
+    (",", Key::PreviousSame),
+    (".", Key::NextSame),
+    ("[", Key::Cause),
+    ("]", Key::Effect),
+    ("r", Key::Range),
+    ("m", Key::Mark),
+    ("enter", Key::Fold),
 ];
 
 /// Colours that are no hues of categories: class and name.
@@ -88,20 +98,32 @@ type Send = Rc<dyn Fn(Input)>;
 #[component]
 pub fn SurfaceView(props: &Props) -> Html {
     let canvas = use_node_ref();
-    let Props { job, surface, label, buttons, theme, tasks } = props.clone();
+    let below = use_node_ref();
+    let Props { job, surface, under, label, buttons, theme, tasks } = props.clone();
     let send: Send = {
         let tasks = tasks.clone();
-        Rc::new(move |input| tasks.look(job, surface, input, None))
+        Rc::new(move |input| {
+            if let (Some(under), Input::Size { .. } | Input::Colours(_)) = (under, &input) {
+                tasks.look(job, under, input.clone(), None);
+            }
+            tasks.look(job, surface, input, None);
+        })
     };
     // A canvas is handed over once: another picture or another theme has a new one.
     let key = format!("{}-{}-{}", job.0, surface.id(), theme.id());
     {
-        let (canvas, send) = (canvas.clone(), Rc::clone(&send));
+        let (canvas, below, send) = (canvas.clone(), below.clone(), Rc::clone(&send));
         use_effect_with(key.clone(), move |_| {
-            let heard = canvas.cast::<HtmlCanvasElement>().map(|canvas| {
+            let hand_over = |surface, canvas: &HtmlCanvasElement| {
                 if let Ok(handle) = canvas.transfer_control_to_offscreen() {
                     tasks.look(job, surface, Input::Colours(colours()), Some(handle.into()));
                 }
+            };
+            if let (Some(under), Some(below)) = (under, below.cast()) {
+                hand_over(under, &below);
+            }
+            let heard = canvas.cast::<HtmlCanvasElement>().map(|canvas| {
+                hand_over(surface, &canvas);
                 hear(&canvas, &send)
             });
             move || drop(heard)
@@ -117,8 +139,13 @@ pub fn SurfaceView(props: &Props) -> Html {
             <div class="surface-tools" role="toolbar" aria-label={label.clone()}>
                 { for buttons.iter().map(button) }
             </div>
-            <canvas {key} ref={canvas} class={surface.id()} tabindex="0"
-                role="application" aria-label={label} data-testid={format!("surface-{}", surface.id())} />
+            <div class="surface-stack">
+                if let Some(under) = under {
+                    <canvas key={format!("{key}-{}", under.id())} ref={below} class={under.id()} aria-hidden="true" />
+                }
+                <canvas {key} ref={canvas} class={surface.id()} tabindex="0"
+                    role="application" aria-label={label} data-testid={format!("surface-{}", surface.id())} />
+            </div>
         </div>
     }
 }
@@ -177,10 +204,15 @@ fn pointer(event: &Event, canvas: &HtmlCanvasElement, what: Pointer) -> Option<I
         let _captured = canvas.set_pointer_capture(event.pointer_id());
     }
     let (x, y) = (event.offset_x() as f32, event.offset_y() as f32);
-    Some(Input::Pointer { what, x, y, pans: event.shift_key() || event.button() == 1 })
+    Some(Input::Pointer { what, x, y, pans: pans(event) })
 }
 
-fn wheel(event: &Event, _: &HtmlCanvasElement) -> Option<Input> {
+/// Whether a drag moves the picture: with Shift, with the middle button, and with a finger on a picture that takes all of them.
+fn pans(event: &PointerEvent) -> bool {
+    event.shift_key() || event.button() == 1 || event.pointer_type() == "touch"
+}
+
+fn wheel(event: &Event, canvas: &HtmlCanvasElement) -> Option<Input> {
     let event: &WheelEvent = event.unchecked_ref();
     let zooms = event.ctrl_key() || event.meta_key();
     let (dx, dy) = (event.delta_x() as f32, event.delta_y() as f32);
@@ -192,6 +224,9 @@ fn wheel(event: &Event, _: &HtmlCanvasElement) -> Option<Input> {
         Input::Wheel { x, dx: dy, dy: 0.0 }
     } else if dx.abs() > dy.abs() {
         Input::Wheel { x, dx, dy: 0.0 }
+    } else if canvas.class_name() == Surface::Over.id() {
+        // Its rows are more than it has room for.
+        Input::Scroll(dy)
     } else {
         return None;
     };

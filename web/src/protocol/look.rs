@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Chapter;
+use super::{Chapter, Program};
 
 /// The name under which a canvas comes with its first message.
 pub const CANVAS: &str = "canvas";
@@ -15,11 +15,22 @@ pub enum Surface {
     Memory,
     /// The blocks of a snapshot at a moment.
     Blocks,
+    /// The lanes of a trace.
+    Lanes,
+    /// What lies over the lanes and changes with the pointer: the selection, arrows, the slice below the pointer. It takes what a
+    /// person does to both.
+    Over,
 }
 
 impl Surface {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Memory, Self::Blocks];
+    /// The program that draws it.
+    #[must_use]
+    pub fn program(self) -> Program {
+        match self {
+            Self::Memory | Self::Blocks => Program::Snapshot,
+            Self::Lanes | Self::Over => Program::Lanes,
+        }
+    }
 
     /// Stable id.
     #[must_use]
@@ -27,6 +38,8 @@ impl Surface {
         match self {
             Self::Memory => "memory",
             Self::Blocks => "blocks",
+            Self::Lanes => "lanes",
+            Self::Over => "over",
         }
     }
 }
@@ -44,6 +57,17 @@ pub struct Looked {
     pub says: String,
     /// Its figures.
     pub chapters: Vec<Chapter>,
+}
+
+/// What the lanes of a trace show.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LanesFacts {
+    /// Streams, threads and the steps.
+    pub n_tracks: u64,
+    /// Slices that are drawn.
+    pub n_slices: u64,
+    /// Events that are not: instants, counters, arrows, begins and ends.
+    pub n_other: u64,
 }
 
 /// The memory of a trace, from its `[memory]` events.

@@ -6,8 +6,8 @@ use super::Remote;
 use super::ledger::Ledger;
 use crate::protocol::{
     Analyses, Artifacts, Aside, Beside, Chapter, Companion, Comparison, Diagnosis, Failure, JobId,
-    KernelDetails, Looked, MemoryPictures, Opened, OverlapWindow, Plan, Progress, Repaired,
-    StepWindow, Triage,
+    KernelDetails, LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Plan, Progress,
+    Repaired, StepWindow, Triage,
 };
 use crate::shared::Shared;
 
@@ -96,6 +96,10 @@ pub struct FileEntry {
     pub memory: Remote<MemoryPictures>,
     /// What a person looks at in its pictures.
     pub looked: Option<Shared<Looked>>,
+    /// The lanes of a trace, once they are looked at.
+    pub lanes: Remote<LanesFacts>,
+    /// What a person looks at in them.
+    pub seen: Option<Shared<Looked>>,
     /// What changed since an earlier snapshot, and which.
     pub changes: Option<(JobId, Remote<Vec<Chapter>>)>,
     /// What a trace says of the snapshot, and which.
@@ -145,6 +149,8 @@ impl FileEntry {
             recorded_memory: Shared::default(),
             memory: Remote::Idle,
             looked: None,
+            lanes: Remote::Idle,
+            seen: None,
             changes: None,
             in_trace: None,
             opened: None,

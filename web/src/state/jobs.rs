@@ -14,8 +14,9 @@ use super::{
     CompanionEntry, CompanionPhase, FileEntry, PerfettoState, Phase, Remote, View, several,
 };
 use crate::protocol::{
-    ArtifactFile, ArtifactWish, Artifacts, Aside, FILE, Failure, Format, JobId, KernelKey, LOG,
-    Parts, Plan, Program, Progress, Repaired, Request, RequestId, Stage, StepWindow, Triage,
+    ArtifactFile, ArtifactWish, Artifacts, Aside, FILE, Failure, Format, Input, JobId, KernelKey,
+    LOG, Parts, Plan, Program, Progress, Repaired, Request, RequestId, Stage, StepWindow, Surface,
+    Triage,
 };
 use crate::queries::roles;
 use crate::shared::Shared;
@@ -42,7 +43,7 @@ fn start(next: &mut Next, job: JobId, program: Program) {
         Program::First => file.ledger.asked.first_runs = true,
         Program::Triage => file.ledger.asked.triage_runs = true,
         // Nothing is asked of it but to open the file.
-        Program::Snapshot => {}
+        Program::Snapshot | Program::Lanes => {}
     });
 }
 
@@ -133,6 +134,7 @@ pub(super) fn halt(next: &mut Next, job: JobId) {
         file.diagnosis.give_up();
         // (What was drawn went with its worker.)
         (file.memory, file.looked) = (Remote::Idle, None);
+        (file.lanes, file.seen) = (Remote::Idle, None);
         file.kernel.give_up();
         file.window.give_up();
         file.repair.give_up();
@@ -475,6 +477,29 @@ pub(super) fn draw_memory(next: &mut Next) {
     let id = next.number();
     next.effects.push(Effect::Post(id, Request::Memory { job, recorded }));
     next.update(job, |file| file.memory = Remote::Pending(id));
+}
+
+/// Has the lanes of the trace that is shown drawn, once it is read and the timeline is shown.
+pub(super) fn draw_lanes(next: &mut Next) {
+    let shown = next.state.selected_file().filter(|_| next.state.view == View::Timeline);
+    let Some(file) = shown.filter(|file| file.lanes == Remote::Idle) else { return };
+    if file.opened.is_none() || !file.ledger.asked.first_runs {
+        return;
+    }
+    let job = file.job;
+    let id = next.number();
+    next.update(job, |file| file.lanes = Remote::Pending(id));
+    start(next, job, Program::Lanes);
+}
+
+/// Shows a slice in the timeline, which is read first where it is not.
+pub(super) fn show_slice(next: &mut Next, event: u32) {
+    let Some(job) = next.state.selected else { return };
+    next.state.view = View::Timeline;
+    draw_lanes(next);
+    let look = Request::Look { job, surface: Surface::Over, input: Input::Event(event) };
+    let id = next.number();
+    next.effects.push(Effect::Post(id, look));
 }
 
 /// Asks what changed since an earlier snapshot.

@@ -8,8 +8,8 @@ use super::{
     jobs, several,
 };
 use crate::protocol::{
-    ArtifactWish, Aside, Failure, Format, JobId, KernelKey, Progress, RequestId, Response, Stage,
-    StepWindow,
+    ArtifactWish, Aside, Failure, Format, JobId, KernelKey, Program, Progress, RequestId, Response,
+    Stage, StepWindow,
 };
 use crate::queries::address::Address;
 use crate::queries::grid::TableSettings;
@@ -45,6 +45,8 @@ pub enum Action {
     StageShown(Option<String>),
     /// Another step of a file, or all of it.
     StepShown(JobId, Option<StepWindow>),
+    /// A slice of the file that is shown is to be shown in the timeline, by its event.
+    SliceShown(u32),
     /// Another device, or all.
     DeviceShown(Option<String>),
     /// What was launched before the window counts, or not.
@@ -130,6 +132,7 @@ pub fn reduce(state: &State, action: Action) -> (State, Vec<Effect>) {
     if !is_progress {
         several::follow(&mut next);
         jobs::draw_memory(&mut next);
+        jobs::draw_lanes(&mut next);
     }
     (next.state, next.effects)
 }
@@ -162,6 +165,7 @@ fn act(next: &mut Next, action: Action) {
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
+        Action::SliceShown(event) => jobs::show_slice(next, event),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,
         Action::Addressed(address) => page::apply(state, &address),
@@ -248,10 +252,19 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
             }
             several::stands_aside(&mut next.state, job, aside);
         }
-        Response::Looked { job, looked } => {
+        Response::Looked { job, program, looked } => {
             next.state.announcement.clone_from(&looked.says);
-            next.update(job, |file| file.looked = Some(Shared::new(looked)));
+            let looked = Some(Shared::new(looked));
+            next.update(job, |file| match program {
+                Program::Lanes => file.seen = looked,
+                _ => file.looked = looked,
+            });
         }
+        // (The worker opens one file, once.)
+        Response::Lanes { job, lanes } => next.update(job, |file| {
+            let id = file.lanes.pending().unwrap_or_default();
+            file.lanes.answer(id, lanes);
+        }),
         Response::Report { job, report } => next.update(job, |file| {
             file.report = Some(Shared::new(report));
             file.phase = Phase::Working(stage_of(file, Stage::Planning));

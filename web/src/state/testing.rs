@@ -44,6 +44,7 @@ fn pending(state: &State, response: &Response) -> Option<RequestId> {
         Response::Changes { job, .. } => file(job)?.changes.as_ref()?.1.pending(),
         Response::InTrace { snapshot, .. } => file(snapshot)?.in_trace.as_ref()?.1.pending(),
         Response::Memory { job, .. } => file(job)?.memory.pending(),
+        Response::Lanes { job, .. } => file(job)?.lanes.pending(),
         Response::Compared { job, .. } => file(job)?.comparison.as_ref()?.1.pending(),
         Response::Ready { .. }
         | Response::Progress { .. }

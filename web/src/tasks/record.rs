@@ -18,13 +18,22 @@ pub(super) struct Record {
     triage: Option<RunningWorker>,
     /// The worker of memory snapshots, if the file is one.
     snapshot: Option<RunningWorker>,
+    /// The worker of the timeline, which is started when that is shown.
+    lanes: Option<RunningWorker>,
     /// The blobs that came with the answer to a request, by name.
     pub(super) blobs: BTreeMap<RequestId, Vec<(String, Blob)>>,
 }
 
 impl Record {
     pub(super) fn new(file: File) -> Self {
-        Self { file, worker: None, triage: None, snapshot: None, blobs: BTreeMap::new() }
+        Self {
+            file,
+            worker: None,
+            triage: None,
+            snapshot: None,
+            lanes: None,
+            blobs: BTreeMap::new(),
+        }
     }
 
     /// The worker that runs a program.
@@ -33,6 +42,7 @@ impl Record {
             Program::First => &mut self.worker,
             Program::Triage => &mut self.triage,
             Program::Snapshot => &mut self.snapshot,
+            Program::Lanes => &mut self.lanes,
         }
     }
 
@@ -41,6 +51,7 @@ impl Record {
         self.worker = None;
         self.triage = None;
         self.snapshot = None;
+        self.lanes = None;
     }
 }
 

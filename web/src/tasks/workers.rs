@@ -148,6 +148,7 @@ fn bootstrap_url(program: Program) -> Result<String, String> {
         Program::First => ("data-worker", "data-worker-wasm"),
         Program::Triage => ("data-triage", "data-triage-wasm"),
         Program::Snapshot => ("data-snapshot", "data-snapshot-wasm"),
+        Program::Lanes => ("data-lanes", "data-lanes-wasm"),
     };
     // The worker inherits the page's policy of Trusted Types, and may load one script.
     let source = format!(

@@ -13,6 +13,7 @@ mod problems;
 mod repair;
 mod snapshot;
 mod table;
+mod timeline;
 mod triage;
 
 use std::collections::BTreeMap;

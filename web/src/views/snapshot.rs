@@ -63,7 +63,7 @@ fn sentence(text: &String) -> Html {
     html! { <p class="hint">{ text }</p> }
 }
 
-fn chapter(props: &Props, chapter: &Chapter) -> Html {
+pub(super) fn chapter(props: &Props, chapter: &Chapter) -> Html {
     html! {
         <section data-testid={format!("chapter-{}", chapter.id)}>
             if !chapter.title.is_empty() {

@@ -3,7 +3,9 @@
 
 use yew::prelude::Html;
 
-use super::{Props, breakdown, compare, downloads, fuse, host, overlap, overview, repair, triage};
+use super::{
+    Props, breakdown, compare, downloads, fuse, host, overlap, overview, repair, timeline, triage,
+};
 
 /// What the page knows of a view.
 pub struct ViewDef {
@@ -98,6 +100,11 @@ views! {
     Overview {
         id: "overview", former_ids: &[], title: "Overview", group: Group::Summary, key: Some('1'),
         needs: Needs::Events, main_table: None, render: overview::view,
+    }
+    /// When everything ran.
+    Timeline {
+        id: "timeline", former_ids: &[], title: "Timeline", group: Group::Summary, key: None,
+        needs: Needs::Events, main_table: None, render: timeline::view,
     }
     /// What the rules found, and what to do.
     Diagnosis {

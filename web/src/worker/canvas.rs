@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use kinetoscope::report::palette;
-use kinetoscope::scene::{Anchor, Ink, Input, Tone};
-use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{OffscreenCanvas, OffscreenCanvasRenderingContext2d};
+use kinetoscope::scene::{Anchor, Bar, Ink, Input, Tone};
+use wasm_bindgen::{Clamped, JsCast, JsValue};
+use web_sys::{ImageData, OffscreenCanvas, OffscreenCanvasRenderingContext2d};
 
 use crate::protocol::{CANVAS, Request, Surface};
 use crate::wire;
@@ -60,12 +60,22 @@ impl Canvases {
         context.set_line_width(1.5);
         let mut last = None;
         for ink in ink {
-            self.put(context, ink, &mut last);
+            self.put(context, *scale, ink, &mut last);
         }
     }
 
-    fn put(&self, context: &OffscreenCanvasRenderingContext2d, ink: &Ink, last: &mut Option<Tone>) {
+    fn put(
+        &self,
+        context: &OffscreenCanvasRenderingContext2d,
+        scale: f64,
+        ink: &Ink,
+        last: &mut Option<Tone>,
+    ) {
         match ink {
+            Ink::Clear { width, height } => {
+                context.clear_rect(0.0, 0.0, f64::from(*width), f64::from(*height));
+            }
+            Ink::Bars { x, y, height, bars } => self.bars(context, scale, (*x, *y, *height), bars),
             Ink::Box { x, y, width, height, tone } => {
                 self.fill(context, *tone, last);
                 let (x, y) = (f64::from(*x), f64::from(*y));
@@ -93,6 +103,43 @@ impl Canvases {
         }
     }
 
+    /// Pixels instead of boxes: a lane of bars is one call of the canvas and not one for each bar.
+    fn bars(
+        &self,
+        context: &OffscreenCanvasRenderingContext2d,
+        scale: f64,
+        (x, y, height): (f32, f32, f32),
+        bars: &[Option<Bar>],
+    ) {
+        let device = |length: f32| (f64::from(length) * scale).round();
+        let (width, height_px) = (device(bars.len() as f32) as usize, device(height) as usize);
+        let mut pixels = vec![0_u8; width * height_px * 4];
+        let ground = self.rgb(Tone::Ground);
+        for column in 0..width {
+            let bar = bars.get((column as f64 / scale) as usize).copied().flatten();
+            let filled = bar.map_or(0.0, |bar| f64::from(bar.share) * height_px as f64);
+            let empty = height_px - (filled.round() as usize).min(height_px);
+            let colour = bar.map_or(ground, |bar| self.rgb(Tone::Hue(bar.hue)));
+            for row in 0..height_px {
+                let [r, g, b] = if row < empty { ground } else { colour };
+                let at = (row * width + column) * 4;
+                pixels[at..at + 4].copy_from_slice(&[r, g, b, u8::MAX]);
+            }
+        }
+        let pixels = Clamped(pixels.as_slice());
+        if let Ok(image) = ImageData::new_with_u8_clamped_array(pixels, width as u32) {
+            let _drawn = context.put_image_data(&image, device(x), device(y));
+        }
+    }
+
+    /// A colour as the stylesheet computes it: `rgb(0, 114, 178)`.
+    fn rgb(&self, tone: Tone) -> [u8; 3] {
+        let text = self.colour(tone);
+        let numbers = text.split(|letter: char| !letter.is_ascii_digit());
+        let mut numbers = numbers.filter_map(|number| number.parse().ok());
+        [0; 3].map(|none| numbers.next().unwrap_or(none))
+    }
+
     /// Equal styles are set once.
     fn fill(
         &self,
@@ -117,7 +164,18 @@ impl Canvases {
             Tone::Accent => "accent",
             Tone::Bad => "bad",
             Tone::Category(category) => palette::paint(category).hue.id(),
+            Tone::Hue(hue) => hue.id(),
+            Tone::OnHue(hue) => return on(self.rgb(Tone::Hue(hue))),
         };
         self.colours.get(name).map_or("", String::as_str)
     }
+}
+
+/// Black or white, whichever has more contrast with a colour (relative luminance of WCAG 2, with the square in place of its
+/// curve).
+fn on(colour: [u8; 3]) -> &'static str {
+    let [r, g, b] = colour.map(|part| (f32::from(part) / 255.0).powi(2));
+    let luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    // (Contrast with white, 1.05 / (l + 0.05), is that with black, (l + 0.05) / 0.05, at 0.18.)
+    if luminance < 0.18 { "#fff" } else { "#000" }
 }

@@ -1,4 +1,4 @@
-//! The worker: decodes one file, analyses it with its related files, plans and writes its repair. It has three
+//! The worker: decodes one file, analyses it with its related files, plans and writes its repair. It has four
 //! programs ([`crate::protocol::Program`]), so that the first screen does not wait for what few files need.
 //!
 //! `session` is the whole worker without a browser, and runs in native tests; `port` connects it to the
@@ -6,10 +6,14 @@
 
 mod artifacts;
 mod canvas;
+mod hint;
+mod lanes;
 mod memory;
 mod page;
 mod port;
 mod session;
 
 pub use port::{start, start_drawing};
-pub use session::{Files, FirstSession, Port, Session, SnapshotSession, Source, TriageSession};
+pub use session::{
+    Files, FirstSession, LanesSession, Port, Session, SnapshotSession, Source, TriageSession,
+};

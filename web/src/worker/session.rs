@@ -1,12 +1,14 @@
-//! One file from request to request, without a browser: what both programs of the worker share.
+//! One file from request to request, without a browser: what the programs of the worker share.
 
 mod aside;
 mod first;
+mod lanes;
 mod others;
 mod snapshot;
 mod triage;
 
 pub use first::FirstSession;
+pub use lanes::LanesSession;
 pub use snapshot::SnapshotSession;
 pub use triage::TriageSession;
 

@@ -7,7 +7,7 @@ use kinetoscope::artifacts::{ARCHIVE, KERNELS, SUMMARY};
 use super::*;
 use crate::protocol::{
     Analyses, Aside, BeforeWindowSum, Chapter, Companion, Comparison, Diagnosis, KernelDetails,
-    MemoryPictures, Opened, OverlapWindow, Response, StepWindow,
+    LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Response, StepWindow,
 };
 use crate::state::testing::{said, step};
 use crate::state::{Action, Role, State};
@@ -605,4 +605,36 @@ fn memory_of_a_trace_is_drawn_when_its_view_is_shown_and_again_by_a_new_worker()
     assert!(page.file(JOB).memory == Remote::Idle && page.posted().is_empty());
     page.act(Action::RepairAsked(JOB, Format::Json, Purpose::Download));
     assert!(page.posted().contains(&"memory"), "{:?}", page.posted());
+}
+
+#[test]
+fn the_timeline_is_read_when_its_view_is_shown_and_again_by_a_new_worker() {
+    let mut page = Page::ready();
+    let starts = |page: &Page| page.effects.contains(&Effect::Start(JOB, Program::Lanes));
+    assert!(!starts(&page));
+    page.act(Action::Shown(View::Timeline));
+    assert!(starts(&page));
+    page.act(Action::Shown(View::Overview));
+    page.act(Action::Shown(View::Timeline));
+    assert!(!starts(&page), "it is read once");
+    let facts = LanesFacts { n_slices: 3, ..LanesFacts::default() };
+    page.hear(Response::Lanes { job: JOB, lanes: Ok(facts) });
+    assert_eq!(page.file(JOB).lanes.ready().map(|facts| facts.n_slices), Some(3));
+    let looked = Looked { says: "a slice".into(), ..Looked::default() };
+    page.hear(Response::Looked { job: JOB, program: Program::Lanes, looked });
+    assert!(page.file(JOB).seen.is_some() && page.file(JOB).looked.is_none());
+    page.act(Action::Cancelled(JOB));
+    assert!(page.file(JOB).lanes == Remote::Idle && page.file(JOB).seen.is_none());
+}
+
+#[test]
+fn a_slice_is_shown_in_the_timeline_which_is_read_first() {
+    let mut page = Page::ready();
+    page.act(Action::SliceShown(7));
+    assert_eq!(page.state.view, View::Timeline);
+    assert_eq!(page.effects[0], Effect::Start(JOB, Program::Lanes));
+    let look = Request::Look { job: JOB, surface: Surface::Over, input: Input::Event(7) };
+    assert!(matches!(&page.effects[1], Effect::Post(_, request) if *request == look));
+    page.act(Action::SliceShown(8));
+    assert_eq!(page.effects.len(), 1, "the worker runs");
 }

@@ -4,7 +4,7 @@ use kinetoscope::memory::{Explorer, Held, Range, Walk};
 use kinetoscope::report::units;
 use kinetoscope::scene::{Anchor, Ink, Tone, shortened};
 
-use super::hint::hint;
+use super::super::hint::hint;
 use super::{Look, Place};
 
 /// Height of a row with the gap below it.
@@ -139,7 +139,8 @@ impl Look {
             ink.push(Ink::Box { x, y, width: 4.0, height, tone: Tone::Muted });
         }
         if let Some((x, y)) = place.pointer {
-            hint(&mut ink, &place, &self.below((explorer, walk), x, y + self.top));
+            let size = (place.width, place.height);
+            hint(&mut ink, size, (x, y), &self.below((explorer, walk), x, y + self.top));
         }
         ink
     }

@@ -4,7 +4,7 @@ use kinetoscope::memory::{By, Chart, Column};
 use kinetoscope::report::units;
 use kinetoscope::scene::{Anchor, Ink, Tone, Unit, text_width, ticks};
 
-use super::hint::hint;
+use super::super::hint::hint;
 use super::{Look, Place};
 
 /// Room for the labels of the axis.
@@ -121,7 +121,7 @@ impl Look {
     }
 
     fn hover(&self, ink: &mut Vec<Ink>, place: &Place, columns: &[Column]) {
-        let (Some((x, _)), Some(explorer)) = (place.pointer, &self.chosen) else { return };
+        let (Some((x, y)), Some(explorer)) = (place.pointer, &self.chosen) else { return };
         let Some(column) = columns.get(x.max(0.0) as usize) else { return };
         let chart = explorer.chart();
         let requested: i64 = column.layers.iter().sum();
@@ -154,7 +154,7 @@ impl Look {
             largest.iter().take(3).map(|(bytes, site)| format!("{}  {site}", size(*bytes))),
         );
         ink.push(Ink::Line { points: vec![(x, 0.0), (x, place.height - AXIS)], tone: Tone::Muted });
-        hint(ink, place, &lines);
+        hint(ink, (place.width, place.height), (x, y), &lines);
     }
 }
 

@@ -3,7 +3,6 @@
 
 mod blocks;
 mod chart;
-mod hint;
 
 use kinetoscope::memory::{By, Chart, Column, Explorer, Stacking};
 use kinetoscope::scene::{Ink, Input, Key, Pointer, Window};
@@ -149,16 +148,16 @@ impl Look {
     fn place(&self, surface: Surface) -> &Place {
         let [memory, blocks] = &self.places;
         match surface {
-            Surface::Memory => memory,
             Surface::Blocks => blocks,
+            _ => memory,
         }
     }
 
     fn place_mut(&mut self, surface: Surface) -> &mut Place {
         let [memory, blocks] = &mut self.places;
         match surface {
-            Surface::Memory => memory,
             Surface::Blocks => blocks,
+            _ => memory,
         }
     }
 
@@ -176,6 +175,8 @@ impl Look {
             Input::Device(device) => self.choose(snapshot, device as usize),
             Input::Key { key, shift } => self.press(snapshot, surface, key, shift),
             Input::Wheel { x, dx, dy } => self.wheel(surface, x, dx, dy),
+            // Of slices.
+            Input::Scroll(_) | Input::Find(_) | Input::Event(_) => {}
             Input::Pointer { what, x, y, pans } => {
                 self.point(snapshot, surface, what, (x, y), pans)
             }
@@ -247,6 +248,8 @@ impl Look {
                 self.range = None;
                 self.is_news = true;
             }
+            // Keys of slices.
+            _ => {}
         }
         self.dirty();
     }
@@ -354,11 +357,11 @@ impl Look {
                 self.top = drag.top;
                 self.scroll(drag.y - y);
             }
-            (Surface::Memory, true) => {
+            (_, true) => {
                 self.window = drag.window;
                 self.window.pan(f64::from((drag.x - x) / self.place(surface).width.max(1.0)));
             }
-            (Surface::Memory, false) => {
+            (_, false) => {
                 let (a, b) = (self.state_at(drag.x), self.state_at(x));
                 self.range = Some((a.min(b), a.max(b)));
             }
@@ -368,15 +371,15 @@ impl Look {
     /// The pictures that have changed since they were asked for.
     pub(super) fn paint(&mut self) -> Vec<(Surface, Vec<Ink>)> {
         let mut painted = Vec::new();
-        for surface in Surface::ALL {
+        for surface in [Surface::Memory, Surface::Blocks] {
             let place = *self.place(surface);
             if place.is_dirty && place.width > 0.0 && place.height > 0.0 {
                 self.place_mut(surface).is_dirty = false;
                 painted.push((
                     surface,
                     match surface {
-                        Surface::Memory => self.chart(place),
                         Surface::Blocks => self.blocks(place),
+                        _ => self.chart(place),
                     },
                 ));
             }

@@ -11,8 +11,8 @@ use kinetoscope::{
 use super::super::memory::{Look, legend};
 use super::{Files, Port, Session, Source, read_all};
 use crate::protocol::{
-    Aside, Chapter, Charted, Failure, JobId, MemoryPictures, Progress, Request, Response, Stage,
-    Surface,
+    Aside, Chapter, Charted, Failure, JobId, MemoryPictures, Program, Progress, Request, Response,
+    Stage, Surface,
 };
 
 /// Pictures of the report that a person can look at in motion instead.
@@ -91,7 +91,7 @@ impl Session for SnapshotSession {
     fn frame(&mut self, port: &mut dyn Port) -> Vec<(Surface, Vec<Ink>)> {
         let Some(Open { job, snapshot, look, .. }) = &mut self.0 else { return Vec::new() };
         if let Some(looked) = look.news(snapshot) {
-            port.send(Response::Looked { job: *job, looked });
+            port.send(Response::Looked { job: *job, program: Program::Snapshot, looked });
         }
         look.paint()
     }

@@ -112,7 +112,7 @@ fn talk_beside(
                     }
                 }
             }
-            Program::Snapshot => {}
+            Program::Snapshot | Program::Lanes => {}
             Program::Triage => {
                 if let Some(open) = opened.take() {
                     triage.handle(open, &mut files, &mut heard);

@@ -2,26 +2,28 @@
 
 use kinetoscope::scene::{Anchor, Ink, Tone, shortened};
 
-use super::Place;
-
 const LINE: f32 = 16.0;
 const PAD: f32 = 7.0;
 /// Mean width of a character, as in [`shortened`].
 const CHARACTER: f32 = 6.6;
 
 /// Draws lines of text in a box beside the pointer, within the picture.
-pub(super) fn hint(ink: &mut Vec<Ink>, place: &Place, lines: &[String]) {
-    let Some((x, y)) = place.pointer else { return };
-    let most = place.width - 4.0 * PAD;
+pub(super) fn hint(
+    ink: &mut Vec<Ink>,
+    (all_width, all_height): (f32, f32),
+    (x, y): (f32, f32),
+    lines: &[String],
+) {
+    let most = all_width - 4.0 * PAD;
     let lines: Vec<String> = lines.iter().filter_map(|line| shortened(line, most)).collect();
     let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or_default();
     if longest == 0 {
         return;
     }
-    let width = (longest as f32 * CHARACTER + 2.0 * PAD).min(place.width);
+    let width = (longest as f32 * CHARACTER + 2.0 * PAD).min(all_width);
     let height = lines.len() as f32 * LINE + PAD;
-    let left = if x + 14.0 + width <= place.width { x + 14.0 } else { (x - 14.0 - width).max(0.0) };
-    let top = (y - height / 2.0).clamp(0.0, (place.height - height).max(0.0));
+    let left = if x + 14.0 + width <= all_width { x + 14.0 } else { (x - 14.0 - width).max(0.0) };
+    let top = (y - height / 2.0).clamp(0.0, (all_height - height).max(0.0));
     let around = [(0.0, 0.0), (width, 0.0), (width, height), (0.0, height), (0.0, 0.0)];
     ink.push(Ink::Box { x: left, y: top, width, height, tone: Tone::Ground });
     ink.push(Ink::Line {

@@ -1,0 +1,382 @@
+//! Sorts the slices of a trace into tracks and lanes.
+
+use std::collections::BTreeMap;
+
+use dialect::{Records, kineto};
+use report::palette::{self, Hue};
+use timeline::before_window::{duration_ns, is_gpu_slice};
+use timeline::gpu::Gpu;
+use timeline::intervals::{length, union};
+use timeline::streams::natural;
+use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_of, each_row};
+
+use crate::lane::Lane;
+
+/// Slices of a track of several lanes whose busy time is added up on request.
+const MOST_ADDED: usize = 20_000;
+
+/// What a track is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The steps of the profiler.
+    Steps,
+    /// Kernels, copies and fills of a GPU stream.
+    Stream,
+    /// What the profiler wrote around the work of a stream: annotations.
+    StreamAnnotations,
+    /// A thread of the CPU, or anything else with a tid.
+    Thread,
+}
+
+/// A track: a stream, a thread. Its slices nest or cross; each lane has those that lie side by side.
+#[derive(Clone, Debug)]
+pub struct Track {
+    /// What it is.
+    pub kind: Kind,
+    /// What a person reads: "GPU 0, stream 7".
+    pub label: String,
+    /// Lanes from the outermost slices to the innermost. A slice that crosses another one lies below it, too.
+    pub lanes: Vec<Lane>,
+    /// Slices that end after the one that they begin in: Perfetto drops or moves them.
+    pub n_crossing: usize,
+}
+
+impl Track {
+    /// Number of slices.
+    #[must_use]
+    pub fn n_slices(&self) -> usize {
+        self.lanes.iter().map(Lane::len).sum()
+    }
+}
+
+/// Where a slice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spot {
+    /// The track.
+    pub track: usize,
+    /// The lane in it.
+    pub lane: usize,
+    /// The slice in that.
+    pub at: usize,
+}
+
+/// All lanes of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Lanes {
+    /// The tracks: steps, streams by device, threads by process.
+    pub tracks: Vec<Track>,
+    /// When any stream is busy; without streams, when any thread is. Its slices are these times, not events.
+    pub overview: Lane,
+    /// First start and last end, in ns of the trace.
+    pub span: (i64, i64),
+    /// Events of other phases, or without a readable start, that no lane shows: instants, counters, arrows, begins and ends.
+    pub n_other: usize,
+    /// By track of the trace: the place of its kinds here.
+    places: BTreeMap<Key, usize>,
+}
+
+/// What slices of one track have in common; the order in which tracks are shown, but for names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    kind: Kind,
+    /// Of the stream, or of the track of the trace.
+    id: u32,
+}
+
+impl Lanes {
+    /// The lanes of a trace. `gpu` has its GPU slices with their categories.
+    #[inline(never)]
+    #[must_use]
+    pub fn of(trace: &Trace, gpu: &Gpu<'_>) -> Self {
+        let mut hues = vec![Hue::Other; gpu.n_works()];
+        for (work, hue) in hues.iter_mut().enumerate() {
+            *hue = palette::paint(gpu.work(work).category.id()).hue;
+        }
+        let host = trace.by_raw_category(hue_of_host);
+        let kinds = Kinds::of(trace);
+        let mut slices: BTreeMap<Key, Vec<(Row, Hue)>> = BTreeMap::new();
+        let mut at = 0;
+        gpu.each_row(|row| {
+            let hue = hues[gpu.slice(at).work];
+            slices.entry(kinds.key(trace, row)).or_default().push((row, hue));
+            at += 1;
+        });
+        let mut n_other = 0;
+        each_row(trace, |row| {
+            if is_gpu_slice(trace, row) {
+                return;
+            }
+            if !is_slice(trace, row) {
+                n_other += usize::from(trace.phase(row) != Phase::Metadata);
+                return;
+            }
+            let hue = *host.of(trace, row);
+            slices.entry(kinds.key(trace, row)).or_default().push((row, hue));
+            if kinds.is_step(trace, row) {
+                slices.entry(STEPS).or_default().push((row, hue));
+            }
+        });
+
+        let mut found = Self { n_other, ..Self::default() };
+        let mut span: Option<(i64, i64)> = None;
+        let mut tracks: Vec<(Key, Track)> = Vec::new();
+        for (key, mut slices) in slices {
+            let mut track = Track {
+                kind: key.kind,
+                label: label(trace, key),
+                lanes: Vec::new(),
+                n_crossing: 0,
+            };
+            pack(trace, &mut slices, &mut track, &mut span);
+            tracks.push((key, track));
+        }
+        trace::sort_by(&mut tracks, |(a, _), (b, _)| place(trace, *a).cmp(&place(trace, *b)));
+        for (key, track) in tracks {
+            found.places.insert(key, found.tracks.len());
+            found.tracks.push(track);
+        }
+        found.span = span.unwrap_or_default();
+        found.overview = found.busy_times();
+        found
+    }
+
+    /// When any stream is busy; without streams, when any thread is.
+    fn busy_times(&self) -> Lane {
+        let of_kind = |kind| self.tracks.iter().filter(move |track: &&Track| track.kind == kind);
+        let kind = if of_kind(Kind::Stream).next().is_some() { Kind::Stream } else { Kind::Thread };
+        // (Slices of a thread lie in its first lane, or below a slice of that.)
+        let lanes = |track: &'_ Track| if kind == Kind::Thread { 1 } else { track.lanes.len() };
+        let mut times = Vec::new();
+        for lane in of_kind(kind).flat_map(|track| &track.lanes[..lanes(track)]) {
+            times.extend((0..lane.len()).map(|at| lane.times(at)));
+        }
+        let mut overview = Lane::default();
+        for (start, end) in union(times) {
+            overview.push(0, start, end, Hue::Host);
+        }
+        overview
+    }
+
+    /// The time that the slices of a track cover from `from` to `to`; `None` where that would take long to add up.
+    #[must_use]
+    pub fn busy_ns(&self, track: usize, from: f64, to: f64) -> Option<f64> {
+        let lanes = &self.tracks.get(track)?.lanes;
+        if let [only] = lanes.as_slice() {
+            return Some(only.columns(from, to, 1)[0].map_or(0.0, |column| column.busy_ns));
+        }
+        let n: usize = lanes.iter().map(|lane| lane.slices(from, to).len()).sum();
+        let (first, last) = (from.ceil() as i64, to.floor() as i64);
+        let clipped = |(start, end): (i64, i64)| (start.max(first), end.min(last));
+        let times =
+            lanes.iter().flat_map(|lane| lane.slices(from, to).map(|at| clipped(lane.times(at))));
+        (n <= MOST_ADDED).then(|| length(&union(times.collect())) as f64)
+    }
+
+    /// Tracks before the first of streams and threads.
+    pub(crate) fn n_step_tracks(&self) -> usize {
+        self.tracks.iter().take_while(|track| track.kind == Kind::Steps).count()
+    }
+
+    /// A lane.
+    #[must_use]
+    pub fn lane(&self, track: usize, lane: usize) -> Option<&Lane> {
+        self.tracks.get(track)?.lanes.get(lane)
+    }
+
+    /// The event of a slice.
+    #[must_use]
+    pub fn row(&self, spot: Spot) -> Option<Row> {
+        let lane = self.lane(spot.track, spot.lane)?;
+        (spot.at < lane.len()).then(|| lane.row(spot.at))
+    }
+
+    /// When a slice begins and ends.
+    #[must_use]
+    pub fn times(&self, spot: Spot) -> Option<(i64, i64)> {
+        let lane = self.lane(spot.track, spot.lane)?;
+        (spot.at < lane.len()).then(|| lane.times(spot.at))
+    }
+
+    /// Where the slice of an event is; `None` of an event that is no slice.
+    #[must_use]
+    pub fn spot(&self, trace: &Trace, row: Row) -> Option<Spot> {
+        let track = *self.places.get(&Kinds::of_row(trace, row))?;
+        let start_ns = trace.ts_ns(row);
+        let lanes = self.tracks.get(track)?.lanes.iter().enumerate();
+        lanes
+            .filter_map(|(lane, of)| Some(Spot { track, lane, at: of.find(row, start_ns)? }))
+            .next()
+    }
+
+    /// The slices of the track that enclose one, from the nearest to the outermost.
+    #[must_use]
+    pub fn around(&self, spot: Spot) -> Vec<Spot> {
+        let Some((start, end)) = self.times(spot) else { return Vec::new() };
+        let mut found = Vec::new();
+        for lane in (0..spot.lane).rev() {
+            let Some(of) = self.lane(spot.track, lane) else { continue };
+            let holds = of.slices(start as f64, start as f64 + 1.0).find(|at| {
+                let (from, to) = of.times(*at);
+                from <= start && end <= to
+            });
+            found.extend(holds.map(|at| Spot { track: spot.track, lane, at }));
+        }
+        found
+    }
+
+    /// Number of slices.
+    #[must_use]
+    pub fn n_slices(&self) -> usize {
+        self.tracks.iter().map(Track::n_slices).sum()
+    }
+
+    /// Bytes of all lanes on the heap.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.tracks.iter().flat_map(|track| &track.lanes).map(Lane::heap_bytes).sum()
+    }
+}
+
+/// The steps of all threads.
+const STEPS: Key = Key { kind: Kind::Steps, id: 0 };
+
+/// What decides the track of a slice.
+struct Kinds {
+    is_step: Vec<bool>,
+}
+
+impl Kinds {
+    fn of(trace: &Trace) -> Self {
+        let names = 0..trace.strings.len() as u32;
+        Self { is_step: names.map(|id| kineto::is_step(trace.strings.get(StringId(id)))).collect() }
+    }
+
+    fn is_step(&self, trace: &Trace, row: Row) -> bool {
+        self.is_step.get(trace.name(row).0 as usize) == Some(&true)
+            && dialect::known(trace.raw_category_text(row)) != Some(Records::GpuAnnotation)
+    }
+
+    fn key(&self, trace: &Trace, row: Row) -> Key {
+        Self::of_row(trace, row)
+    }
+
+    /// The key of a slice.
+    fn of_row(trace: &Trace, row: Row) -> Key {
+        let TrackId(track) = trace.track(row);
+        let stream = || trace.stream(row).map(|stream| u32::from(stream.0));
+        if is_gpu_slice(trace, row) {
+            return match stream() {
+                Some(id) => Key { kind: Kind::Stream, id },
+                None => Key { kind: Kind::Thread, id: track },
+            };
+        }
+        let raw_category = trace.raw_category_text(row);
+        if dialect::records(raw_category) == Some(Records::GpuAnnotation) {
+            return Key { kind: Kind::StreamAnnotations, id: track };
+        }
+        Key { kind: Kind::Thread, id: track }
+    }
+}
+
+/// A complete slice with a start.
+fn is_slice(trace: &Trace, row: Row) -> bool {
+    trace.phase(row) == Phase::Complete && trace.flags(row).has(Flags::HAS_TS)
+}
+
+/// The hue of slices that are no GPU work.
+fn hue_of_host(raw_category: &str) -> Hue {
+    let id = match dialect::records(raw_category) {
+        Some(Records::Op) => "cpu_op",
+        Some(Records::Frame) => "python_function",
+        Some(Records::Annotation) => "user_annotation",
+        Some(Records::GpuAnnotation) => "gpu_user_annotation",
+        Some(Records::Call(_)) => "cuda_runtime",
+        Some(Records::Sync) => "cuda_sync",
+        _ => "",
+    };
+    palette::paint(id).hue
+}
+
+/// Puts slices into lanes: each below all slices that are not over when it begins.
+#[inline(never)]
+fn pack(
+    trace: &Trace,
+    slices: &mut [(Row, Hue)],
+    track: &mut Track,
+    span: &mut Option<(i64, i64)>,
+) {
+    let end = |row: Row| trace.ts_ns(row).saturating_add(duration_ns(trace, row));
+    trace::sort_by(slices, |(a, _), (b, _)| {
+        let starts = trace.ts_ns(*a).cmp(&trace.ts_ns(*b));
+        starts.then_with(|| end(*b).cmp(&end(*a))).then_with(|| a.cmp(b))
+    });
+    // The end of the last slice of each lane that may not be over.
+    let mut open: Vec<i64> = Vec::new();
+    each_of(slices, |(row, hue)| {
+        let (start, end) = (trace.ts_ns(row), end(row));
+        while open.last().is_some_and(|end| *end <= start) {
+            open.pop();
+        }
+        track.n_crossing += usize::from(open.last().is_some_and(|open| *open < end));
+        if track.lanes.len() == open.len() {
+            track.lanes.push(Lane::default());
+        }
+        if let Some(lane) = track.lanes.get_mut(open.len()) {
+            lane.push(row, start, end, hue);
+        }
+        open.push(end);
+        let (first, last) = span.get_or_insert((start, end));
+        (*first, *last) = ((*first).min(start), (*last).max(end));
+    });
+}
+
+/// In which order tracks are shown.
+type Place = (Kind, Vec<(bool, i64, String)>);
+
+fn place(trace: &Trace, key: Key) -> Place {
+    let text = |id: trace::IdToken| natural(&id.display(&trace.strings));
+    match key.kind {
+        Kind::Steps => (key.kind, Vec::new()),
+        Kind::Stream => {
+            let stream = &trace.streams[key.id as usize];
+            (Kind::Stream, vec![text(stream.device), text(stream.stream)])
+        }
+        Kind::StreamAnnotations | Kind::Thread => {
+            let track = trace.track_info(TrackId(key.id));
+            let process = trace.process_of(TrackId(key.id));
+            let sorted = |index: Option<i64>| (false, index.unwrap_or(0), String::new());
+            let order = vec![
+                sorted(process.sort_index),
+                text(process.pid),
+                sorted(track.sort_index),
+                text(track.tid),
+            ];
+            (key.kind, order)
+        }
+    }
+}
+
+fn label(trace: &Trace, key: Key) -> String {
+    match key.kind {
+        Kind::Steps => "Steps".to_owned(),
+        Kind::Stream => {
+            let stream = &trace.streams[key.id as usize];
+            let (device, stream) =
+                (stream.device.display(&trace.strings), stream.stream.display(&trace.strings));
+            format!("GPU {device}, stream {stream}")
+        }
+        Kind::StreamAnnotations => {
+            let track = trace.track_info(TrackId(key.id));
+            format!("Annotations, stream {}", track.tid.display(&trace.strings))
+        }
+        Kind::Thread => {
+            let track = trace.track_info(TrackId(key.id));
+            let tid = track.tid.display(&trace.strings);
+            match track.name.map(|name| trace.strings.get(name)) {
+                Some(name) if name.contains(&*tid) => name.to_owned(),
+                Some(name) => format!("{name} {tid}"),
+                None => format!("Thread {tid}"),
+            }
+        }
+    }
+}

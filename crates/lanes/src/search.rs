@@ -1,0 +1,103 @@
+//! Slices by their names.
+
+use std::collections::BTreeMap;
+
+use trace::{StringId, Trace};
+
+use crate::build::{Lanes, Spot};
+
+/// The slices whose names have a text.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// By track and lane: the slices, in time order.
+    of: BTreeMap<(usize, usize), Vec<u32>>,
+    /// How many.
+    pub n: usize,
+}
+
+impl Found {
+    /// The slices of a lane that are found, in time order.
+    #[must_use]
+    pub fn in_lane(&self, track: usize, lane: usize) -> &[u32] {
+        self.of.get(&(track, lane)).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Lanes {
+    /// Finds all slices whose names have `text`, in any letter case. (Steps are found on their threads only.)
+    #[inline(never)]
+    #[must_use]
+    pub fn search(&self, trace: &Trace, text: &str) -> Found {
+        let text = text.to_lowercase();
+        let mut found = Found::default();
+        if text.is_empty() {
+            return found;
+        }
+        let names: Vec<bool> = (0..trace.strings.len() as u32)
+            .map(|id| trace.strings.get(StringId(id)).to_lowercase().contains(&text))
+            .collect();
+        for (track, of) in self.tracks.iter().enumerate().skip(self.n_step_tracks()) {
+            for (lane, slices) in of.lanes.iter().enumerate() {
+                let is_found = |at: &u32| {
+                    let name = trace.name(slices.row(*at as usize));
+                    names.get(name.0 as usize) == Some(&true)
+                };
+                let own: Vec<u32> = (0..slices.len() as u32).filter(is_found).collect();
+                if !own.is_empty() {
+                    found.n += own.len();
+                    found.of.insert((track, lane), own);
+                }
+            }
+        }
+        found
+    }
+
+    /// The next slice that was found after a place in time, and the first of all behind the last one; the other way round if
+    /// `back`.
+    #[must_use]
+    pub fn next_found(&self, found: &Found, after: Option<Spot>, back: bool) -> Option<Spot> {
+        let key = |spot: Spot| Some((self.times(spot)?.0, spot.track, spot.lane, spot.at));
+        let from = after.and_then(key);
+        let spots = found.of.iter().filter_map(|((track, lane), slices)| {
+            let spot =
+                |place: usize| Spot { track: *track, lane: *lane, at: slices[place] as usize };
+            let is_before = |at: &u32| {
+                let own = key(Spot { track: *track, lane: *lane, at: *at as usize });
+                if back { own < from } else { own <= from }
+            };
+            let place = if from.is_some() { slices.partition_point(is_before) } else { 0 };
+            let place = if back { place.checked_sub(1)? } else { place };
+            (place < slices.len()).then(|| spot(place))
+        });
+        let next = if back {
+            spots.max_by_key(|spot| key(*spot))
+        } else {
+            spots.min_by_key(|spot| key(*spot))
+        };
+        next.or_else(|| {
+            let ends = found.of.iter().filter_map(|((track, lane), slices)| {
+                let at = if back { slices.last() } else { slices.first() };
+                Some(Spot { track: *track, lane: *lane, at: *at? as usize })
+            });
+            if back {
+                ends.max_by_key(|spot| key(*spot))
+            } else {
+                ends.min_by_key(|spot| key(*spot))
+            }
+        })
+    }
+
+    /// The next slice of the lane with the same name.
+    #[must_use]
+    pub fn next_same(&self, trace: &Trace, spot: Spot, back: bool) -> Option<Spot> {
+        let lane = self.lane(spot.track, spot.lane)?;
+        let name = trace.name(self.row(spot)?);
+        let is_same = |at: &usize| trace.name(lane.row(*at)) == name;
+        let at = if back {
+            (0..spot.at).rev().find(is_same)
+        } else {
+            (spot.at + 1..lane.len()).find(is_same)
+        };
+        at.map(|at| Spot { at, ..spot })
+    }
+}

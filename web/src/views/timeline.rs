@@ -1,0 +1,100 @@
+//! When everything ran: lanes that a worker draws, and what is selected in them.
+
+use kinetoscope::report::units;
+use kinetoscope::scene::Key;
+use web_sys::HtmlInputElement;
+use yew::prelude::*;
+
+use super::snapshot::chapter;
+use super::{Props, heading};
+use crate::components::{About, SurfaceView, failure_card};
+use crate::protocol::{Input, LanesFacts, Surface};
+use crate::state::Remote;
+
+/// Buttons of the timeline. Keys are Perfetto's where it has one.
+const BUTTONS: &[(&str, &str, Key)] = &[
+    ("Zoom in", "W or +", Key::ZoomIn),
+    ("Zoom out", "S or −", Key::ZoomOut),
+    ("←", "Move left: A", Key::PanLeft),
+    ("→", "Move right: D", Key::PanRight),
+    ("All", "Show all: 0", Key::Whole),
+    ("Fit", "Show the range, else the slice: F", Key::Fit),
+    ("Previous", "Previous slice of the lane: left arrow; Shift for ten", Key::Back),
+    ("Next", "Next slice of the lane: right arrow; Shift for ten", Key::Forward),
+    ("Same name ←", "Previous slice of the same name: comma", Key::PreviousSame),
+    ("Same name →", "Next slice of the same name: full stop", Key::NextSame),
+    ("Launched by", "The call that launched it, else what encloses it: [", Key::Cause),
+    ("Launches", "The first GPU slice that it launched: ]", Key::Effect),
+    ("Range", "Select the time of the slice: R", Key::Range),
+    ("Mark", "Mark the start of the slice, or remove its mark: M", Key::Mark),
+    ("Fold", "Fold or unfold the track: Enter", Key::Fold),
+    ("Clear", "Clear selection, range and marks: Escape", Key::Clear),
+];
+
+pub fn view(props: &Props) -> Option<Html> {
+    let facts = match &props.file.lanes {
+        Remote::Ready(facts) => facts,
+        Remote::Failed(failure) => {
+            return Some(html! {
+                <>
+                    { heading(props.view.title(), "") }
+                    { failure_card(failure, About::default(), &props.tasks) }
+                </>
+            });
+        }
+        Remote::Idle | Remote::Pending(_) => return None,
+    };
+    let (job, tasks) = (props.file.job, props.tasks.clone());
+    let seen = props.file.seen.as_deref();
+    Some(html! {
+        <>
+            { heading(props.view.title(), &finding(facts)) }
+            <p class="hint">
+                { "Click to select a slice, drag to select a range, Shift and drag to move. The wheel scrolls; with Ctrl it zooms." }
+            </p>
+            { search(props) }
+            <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} buttons={BUTTONS} theme={props.theme} {tasks}
+                label="Slices over time. Arrow keys select slices, W and S zoom." />
+            if let Some(seen) = seen {
+                <div data-testid="seen">{ for seen.chapters.iter().map(|of| chapter(props, of)) }</div>
+            }
+        </>
+    })
+}
+
+fn finding(facts: &LanesFacts) -> String {
+    let slices = units::plural(facts.n_slices, "slice", "slices");
+    let tracks = units::plural(facts.n_tracks, "track", "tracks");
+    match facts.n_other {
+        0 => format!("{slices} in {tracks}."),
+        n => format!(
+            "{slices} in {tracks}. {} without a duration (arrows, instants, counters) are not drawn.",
+            units::plural(n, "event", "events")
+        ),
+    }
+}
+
+/// A search by name.
+fn search(props: &Props) -> Html {
+    let (job, tasks) = (props.file.job, props.tasks.clone());
+    let look = move |input| tasks.look(job, Surface::Over, input, None);
+    let oninput = {
+        let look = look.clone();
+        Callback::from(move |event: InputEvent| {
+            if let Some(field) = event.target_dyn_into::<HtmlInputElement>() {
+                look(Input::Find(field.value()));
+            }
+        })
+    };
+    let onkeydown = Callback::from(move |event: KeyboardEvent| {
+        if event.key() == "Enter" {
+            look(Input::Key { key: Key::Found, shift: event.shift_key() });
+        }
+    });
+    html! {
+        <label class="step-picker">
+            <span>{ "Find" }</span>
+            <input type="search" {oninput} {onkeydown} placeholder="part of a name; Enter for the next" data-testid="find-slice" />
+        </label>
+    }
+}

@@ -1,0 +1,187 @@
+//! The lanes: slices where there is room for them, and how busy each column is where there is not.
+
+use kinetoscope::lanes::{Kind, Lane};
+use kinetoscope::report::palette::Hue;
+use kinetoscope::report::units;
+use kinetoscope::scene::{Anchor, Bar, Ink, Tone, Unit, shortened, text_width, ticks};
+
+use super::Look;
+use super::layout::{MINIMAP, Row, TOP};
+
+/// Boxes of a frame: more take longer to fill than columns.
+const MOST_BOXES: usize = 2_500;
+/// Slices of a lane that are looked through for wide ones, to be labelled.
+const MOST_SOUGHT: usize = 20_000;
+/// Labels of a frame.
+const MOST_LABELS: usize = 400;
+/// px from which on a slice has a label.
+const LABELLED: f32 = 26.0;
+/// px of the ticks of the axis.
+const TICK: f32 = 110.0;
+/// px that show that there is something, where it is less.
+const LEAST: f32 = 2.0;
+
+impl Look {
+    /// Everything but what lies over the lanes.
+    pub(super) fn draw(&self) -> Vec<Ink> {
+        let (width, height) = (self.width, self.height);
+        let mut ink = vec![Ink::Box { x: 0.0, y: 0.0, width, height, tone: Tone::Ground }];
+        let rows = self.layout.between(self.top, self.top + height - TOP);
+        let n_lanes = rows.iter().filter(|row| row.lane.is_some()).count().max(1);
+        let most = MOST_BOXES / n_lanes;
+        let mut labels = MOST_LABELS;
+        for row in rows {
+            let y = row.y - self.top + TOP;
+            match row.lane.and_then(|lane| self.lanes.lane(row.track, lane)) {
+                Some(lane) => self.lane(&mut ink, lane, (y, row.height), most, &mut labels),
+                None => self.head(&mut ink, row, y),
+            }
+        }
+        self.axis(&mut ink);
+        self.minimap(&mut ink);
+        ink
+    }
+
+    /// The name of a track, and how busy it is in the time shown.
+    fn head(&self, ink: &mut Vec<Ink>, row: &Row, y: f32) {
+        let Some(track) = self.lanes.tracks.get(row.track) else { return };
+        let (from, to) = self.shown();
+        ink.push(Ink::Box { x: 0.0, y, width: self.width, height: row.height, tone: Tone::Grid });
+        let fold = if self.folded.contains(&row.track) { "▸" } else { "▾" };
+        let label = format!("{fold} {}", track.label);
+        let label = shortened(&label, self.width - 8.0).unwrap_or_default();
+        let used = text_width(&label) + 24.0;
+        ink.push(text(8.0, y + 14.0, label, Tone::Text));
+        let mut facts = units::plural(track.n_slices() as u64, "slice", "slices");
+        if track.kind == Kind::Stream
+            && let Some(busy) = self.lanes.busy_ns(row.track, from, to)
+        {
+            let share = units::percent(100.0 * busy / (to - from));
+            facts = format!("{facts}, busy {share} of the time shown");
+        }
+        if used + text_width(&facts) < self.width {
+            ink.push(text(used, y + 14.0, facts, Tone::Muted));
+        }
+    }
+
+    fn lane(
+        &self,
+        ink: &mut Vec<Ink>,
+        lane: &Lane,
+        (y, height): (f32, f32),
+        most: usize,
+        labels: &mut usize,
+    ) {
+        let (from, to) = self.shown();
+        let slices = lane.slices(from, to);
+        if slices.is_empty() {
+            return;
+        }
+        let (y, height) = (y + 1.0, height - 2.0);
+        let has_boxes = slices.len() <= most;
+        if !has_boxes {
+            ink.push(Ink::Bars { x: 0.0, y, height, bars: self.bars(lane, height) });
+        }
+        if !has_boxes && slices.len() > MOST_SOUGHT {
+            return;
+        }
+        let least_ns = f64::from(LABELLED) * self.ns_per_px();
+        for at in slices {
+            let (start, end) = lane.times(at);
+            let is_wide = (end - start) as f64 >= least_ns;
+            if !has_boxes && !is_wide {
+                continue;
+            }
+            let left = self.x_of(start as f64).max(0.0);
+            let right = self.x_of(end as f64).min(self.width);
+            let hue = lane.hue(at);
+            // A pixel is left free on the right, so that slices side by side are told apart.
+            let room =
+                if right - left > 3.0 { right - left - 1.0 } else { (right - left).max(1.0) };
+            if has_boxes || is_wide {
+                ink.push(Ink::Box { x: left, y, width: room, height, tone: Tone::Hue(hue) });
+            }
+            if !has_boxes {
+                let x = left + room;
+                ink.push(Ink::Box { x, y, width: 1.0, height, tone: Tone::Ground });
+            }
+            if is_wide && *labels > 0 {
+                let name = self.trace.name_text(lane.row(at));
+                if let Some(name) = shortened(name, room - 8.0) {
+                    *labels -= 1;
+                    ink.push(text(left + 4.0, y + height / 2.0 + 4.0, name, Tone::OnHue(hue)));
+                }
+            }
+        }
+    }
+
+    /// How busy each column is: the height of a bar is the exact share of its time that slices cover.
+    fn bars(&self, lane: &Lane, height: f32) -> Vec<Option<Bar>> {
+        let (from, to) = self.shown();
+        let columns = lane.columns(from, to, self.width.max(1.0) as usize);
+        let ns = self.ns_per_px();
+        let least = LEAST / height;
+        let bar = |column: kinetoscope::lanes::Column| Bar {
+            hue: column.hue,
+            share: ((column.busy_ns / ns) as f32).clamp(least, 1.0),
+        };
+        columns.into_iter().map(|column| column.map(bar)).collect()
+    }
+
+    fn axis(&self, ink: &mut Vec<Ink>) {
+        let y = MINIMAP;
+        let height = TOP - MINIMAP;
+        ink.push(Ink::Box { x: 0.0, y, width: self.width, height, tone: Tone::Ground });
+        let most = (self.width / TICK) as usize;
+        for tick in ticks(self.window.from(), self.window.to(), most.max(2), Unit::Time) {
+            let x = (self.window.share(tick.at) * f64::from(self.width)) as f32;
+            ink.push(Ink::Box { x, y: y + 16.0, width: 1.0, height: 6.0, tone: Tone::Strong });
+            let fits = x + text_width(&tick.label) + 4.0 <= self.width;
+            let (x, anchor) = if fits { (x + 4.0, Anchor::Start) } else { (x - 4.0, Anchor::End) };
+            ink.push(Ink::Text { x, y: y + 15.0, anchor, text: tick.label, tone: Tone::Muted });
+        }
+        ink.push(Ink::Box {
+            x: 0.0,
+            y: TOP - 1.0,
+            width: self.width,
+            height: 1.0,
+            tone: Tone::Strong,
+        });
+    }
+
+    /// All of the trace, and which part of it is shown.
+    fn minimap(&self, ink: &mut Vec<Ink>) {
+        let (from, to) = (self.lanes.span.0 as f64, self.lanes.span.1 as f64);
+        let columns = self.lanes.overview.columns(from, to, self.width.max(1.0) as usize);
+        let ns = ((to - from) / f64::from(self.width.max(1.0))).max(f64::MIN_POSITIVE);
+        let bars = columns.into_iter().map(|column| {
+            column.map(|column| Bar {
+                hue: Hue::Host,
+                share: ((column.busy_ns / ns) as f32).clamp(LEAST / MINIMAP, 1.0),
+            })
+        });
+        ink.push(Ink::Bars { x: 0.0, y: 0.0, height: MINIMAP, bars: bars.collect() });
+        let whole = (to - from).max(1.0);
+        let x = (self.window.from() / whole) as f32 * self.width;
+        let width = ((self.window.span() / whole) as f32 * self.width).max(2.0);
+        if !self.window.is_whole() {
+            ink.push(Ink::Box { x, y: 0.0, width, height: MINIMAP, tone: Tone::Selected });
+            for edge in [x, x + width - 1.0] {
+                ink.push(Ink::Box {
+                    x: edge,
+                    y: 0.0,
+                    width: 1.0,
+                    height: MINIMAP,
+                    tone: Tone::Accent,
+                });
+            }
+        }
+        let edge = MINIMAP - 1.0;
+        ink.push(Ink::Box { x: 0.0, y: edge, width: self.width, height: 1.0, tone: Tone::Grid });
+    }
+}
+
+/// A text that begins at a place.
+pub(super) fn text(x: f32, y: f32, text: String, tone: Tone) -> Ink {
+    Ink::Text { x, y, anchor: Anchor::Start, text, tone }
+}

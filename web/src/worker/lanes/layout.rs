@@ -1,0 +1,77 @@
+//! Where tracks and lanes are, from the top.
+
+use std::collections::BTreeSet;
+
+use kinetoscope::lanes::{Kind, Lanes};
+
+/// px of the picture of the whole trace above the lanes.
+pub(super) const MINIMAP: f32 = 28.0;
+/// px of the axis below that.
+const AXIS: f32 = 22.0;
+/// px above the lanes.
+pub(super) const TOP: f32 = MINIMAP + AXIS;
+/// px of a track's head.
+const HEAD: f32 = 20.0;
+/// px of a lane of steps and streams; of a thread, whose lanes are many.
+const WIDE: f32 = 22.0;
+const NARROW: f32 = 16.0;
+/// px between tracks.
+const GAP: f32 = 6.0;
+
+/// A head or a lane.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Row {
+    /// px from the top of all lanes.
+    pub(super) y: f32,
+    pub(super) height: f32,
+    pub(super) track: usize,
+    /// `None` of a head.
+    pub(super) lane: Option<usize>,
+}
+
+/// All rows, from top to bottom.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layout {
+    pub(super) rows: Vec<Row>,
+    /// px of all.
+    pub(super) height: f32,
+}
+
+impl Layout {
+    /// Heads of all tracks, and the lanes of those that are not folded. A folded track shows its first lane.
+    pub(super) fn of(lanes: &Lanes, folded: &BTreeSet<usize>) -> Self {
+        let mut found = Self::default();
+        for (track, of) in lanes.tracks.iter().enumerate() {
+            found.push(track, None, HEAD);
+            let height = if of.kind == Kind::Thread { NARROW } else { WIDE };
+            let n = if folded.contains(&track) { of.lanes.len().min(1) } else { of.lanes.len() };
+            (0..n).for_each(|lane| found.push(track, Some(lane), height));
+            found.height += GAP;
+        }
+        found
+    }
+
+    fn push(&mut self, track: usize, lane: Option<usize>, height: f32) {
+        self.rows.push(Row { y: self.height, height, track, lane });
+        self.height += height;
+    }
+
+    /// The row of a lane, if it is not folded.
+    pub(super) fn lane(&self, track: usize, lane: usize) -> Option<&Row> {
+        let first = self.rows.partition_point(|row| row.track < track);
+        let own = self.rows[first..].iter().take_while(|row| row.track == track);
+        own.into_iter().find(|row| row.lane == Some(lane))
+    }
+
+    /// The rows between two heights.
+    pub(super) fn between(&self, from: f32, to: f32) -> &[Row] {
+        let first = self.rows.partition_point(|row| row.y + row.height <= from);
+        let last = self.rows.partition_point(|row| row.y < to);
+        &self.rows[first..last.max(first)]
+    }
+
+    /// The row at a height.
+    pub(super) fn at(&self, y: f32) -> Option<&Row> {
+        self.between(y, y + 0.5).first().filter(|row| row.y <= y)
+    }
+}

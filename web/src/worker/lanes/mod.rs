@@ -1,0 +1,262 @@
+//! A person looks at the lanes of a trace. Pure: what is done comes in as [`Input`], pictures go out as [`Ink`].
+
+mod draw;
+mod keys;
+mod layout;
+mod over;
+mod pointer;
+
+use std::collections::BTreeSet;
+
+use kinetoscope::lanes::{Arrows, Found, Lanes, Spot};
+use kinetoscope::scene::{Ink, Input, Window};
+use kinetoscope::trace::Trace;
+
+use self::layout::{Layout, TOP};
+use self::pointer::Drag;
+use crate::protocol::{Chapter, LanesFacts, Looked, Surface};
+
+/// The share of the width that a slice takes when it is shown from elsewhere.
+const SHOWN_SHARE: f64 = 0.1;
+/// Below this share of the width, it is enlarged.
+const LEAST_SHARE: f64 = 0.005;
+
+/// What a person looks at.
+pub(super) struct Look {
+    trace: Trace,
+    lanes: Lanes,
+    arrows: Arrows,
+    layout: Layout,
+    /// The time that is shown, in ns from the first slice.
+    window: Window,
+    /// px that the lanes are scrolled by.
+    top: f32,
+    width: f32,
+    height: f32,
+    pointer: Option<(f32, f32)>,
+    drag: Option<Drag>,
+    selected: Option<Spot>,
+    /// In ns from the first slice.
+    range: Option<(f64, f64)>,
+    /// The same.
+    marks: Vec<f64>,
+    found: Option<(String, Found)>,
+    folded: BTreeSet<usize>,
+    /// Whether the lanes changed, and what lies over them.
+    is_dirty: bool,
+    is_over_dirty: bool,
+    /// What the page has not heard of: a new selection; what was done, in words.
+    is_news: bool,
+    says: Option<String>,
+}
+
+impl Look {
+    /// Looks at all of a trace.
+    pub(super) fn new(trace: Trace) -> Self {
+        let (lanes, arrows) = kinetoscope::lanes_of(&trace);
+        let window = Window::of(0.0, lanes.span.1.saturating_sub(lanes.span.0) as f64);
+        let layout = Layout::of(&lanes, &BTreeSet::new());
+        Self {
+            trace,
+            lanes,
+            arrows,
+            layout,
+            window,
+            top: 0.0,
+            width: 0.0,
+            height: 0.0,
+            pointer: None,
+            drag: None,
+            selected: None,
+            range: None,
+            marks: Vec::new(),
+            found: None,
+            folded: BTreeSet::new(),
+            is_dirty: true,
+            is_over_dirty: true,
+            is_news: false,
+            says: None,
+        }
+    }
+
+    /// What there is.
+    pub(super) fn facts(&self) -> LanesFacts {
+        LanesFacts {
+            n_tracks: self.lanes.tracks.len() as u64,
+            n_slices: self.lanes.n_slices() as u64,
+            n_other: self.lanes.n_other as u64,
+        }
+    }
+
+    /// Something is done to a picture.
+    pub(super) fn take(&mut self, surface: Surface, input: &Input) {
+        self.is_over_dirty = true;
+        match input {
+            Input::Size { width, height, .. } => {
+                (self.width, self.height) = (*width, *height);
+                self.is_dirty = true;
+                self.scroll(0.0);
+            }
+            Input::Colours(_) => self.is_dirty = true,
+            Input::Pointer { what, x, y, pans } if surface == Surface::Over => {
+                self.point(*what, (*x, *y), *pans);
+            }
+            Input::Wheel { x, dx, dy } => self.wheel(*x, *dx, *dy),
+            Input::Scroll(dy) => self.scroll(*dy),
+            Input::Key { key, shift } => self.press(*key, *shift),
+            Input::Find(text) => self.find(text),
+            Input::Event(event) => self.show_event(*event),
+            Input::Pointer { .. } | Input::Device(_) => {}
+        }
+    }
+
+    /// The time at a place of the picture, in ns of the trace.
+    fn ns_at(&self, x: f32) -> f64 {
+        self.window.at(f64::from(x / self.width.max(1.0))) + self.origin()
+    }
+
+    /// The place of a time in the picture.
+    fn x_of(&self, ns: f64) -> f32 {
+        (self.window.share(ns - self.origin()) * f64::from(self.width)) as f32
+    }
+
+    /// The first start, in ns of the trace.
+    fn origin(&self) -> f64 {
+        self.lanes.span.0 as f64
+    }
+
+    /// ns that a px shows.
+    fn ns_per_px(&self) -> f64 {
+        self.window.span() / f64::from(self.width.max(1.0))
+    }
+
+    /// What is shown, in ns of the trace.
+    fn shown(&self) -> (f64, f64) {
+        (self.window.from() + self.origin(), self.window.to() + self.origin())
+    }
+
+    fn scroll(&mut self, by: f32) {
+        let room = (self.layout.height - (self.height - TOP)).max(0.0);
+        self.top = (self.top + by).clamp(0.0, room);
+        self.is_dirty = true;
+    }
+
+    fn wheel(&mut self, x: f32, dx: f32, dy: f32) {
+        const DOUBLES: f64 = 300.0;
+        let share = f64::from(x / self.width.max(1.0)).clamp(0.0, 1.0);
+        if dy != 0.0 {
+            self.window.zoom((f64::from(dy) / DOUBLES).clamp(-2.0, 2.0).exp2(), share);
+        }
+        if dx != 0.0 {
+            self.window.pan(f64::from(dx / self.width.max(1.0)));
+        }
+        self.is_dirty = true;
+    }
+
+    fn find(&mut self, text: &str) {
+        let found = self.lanes.search(&self.trace, text);
+        self.says = (!text.is_empty()).then(|| match found.n {
+            0 => format!("No slice has \u{201c}{text}\u{201d} in its name."),
+            1 => format!("1 slice has \u{201c}{text}\u{201d} in its name."),
+            n => format!("{n} slices have \u{201c}{text}\u{201d} in their names."),
+        });
+        self.found = (!text.is_empty()).then(|| (text.to_owned(), found));
+    }
+
+    fn show_event(&mut self, event: u32) {
+        if (event as usize) < self.trace.len()
+            && let Some(spot) = self.lanes.spot(&self.trace, event)
+        {
+            self.select(Some(spot));
+            self.reveal(spot);
+        } else {
+            self.says = Some("This event is not a slice of the timeline.".to_owned());
+        }
+    }
+
+    /// Another slice is the selected one.
+    fn select(&mut self, spot: Option<Spot>) {
+        self.selected = spot;
+        self.is_news = true;
+    }
+
+    /// Moves and zooms as little as shows a slice.
+    fn reveal(&mut self, spot: Spot) {
+        let Some((start, end)) = self.lanes.times(spot) else { return };
+        let (start, end) = (start as f64 - self.origin(), end as f64 - self.origin());
+        let share = (end - start) / self.window.span();
+        let is_off = start < self.window.from() || end > self.window.to();
+        if share > 1.0 || share < LEAST_SHARE {
+            let span = (end - start) / SHOWN_SHARE;
+            let middle = f64::midpoint(start, end);
+            self.window.show(middle - span / 2.0, middle + span / 2.0);
+        } else if is_off {
+            let span = self.window.span();
+            let middle = f64::midpoint(start, end);
+            self.window.show(middle - span / 2.0, middle + span / 2.0);
+        }
+        if self.folded.remove(&spot.track) {
+            self.layout = Layout::of(&self.lanes, &self.folded);
+        }
+        if let Some(row) = self.layout.lane(spot.track, spot.lane) {
+            let room = self.height - TOP;
+            if row.y < self.top {
+                self.top = row.y;
+            } else if row.y + row.height > self.top + room {
+                self.top = row.y + row.height - room;
+            }
+            self.scroll(0.0);
+        }
+        self.is_dirty = true;
+    }
+
+    fn fold(&mut self, track: usize) {
+        if !self.folded.remove(&track) {
+            self.folded.insert(track);
+        }
+        self.layout = Layout::of(&self.lanes, &self.folded);
+        self.scroll(0.0);
+    }
+
+    /// The pictures that have changed since they were asked for.
+    pub(super) fn paint(&mut self) -> Vec<(Surface, Vec<Ink>)> {
+        let mut painted = Vec::new();
+        if self.width <= 0.0 || self.height <= 0.0 {
+            return painted;
+        }
+        if std::mem::take(&mut self.is_dirty) {
+            self.is_over_dirty = true;
+            painted.push((Surface::Lanes, self.draw()));
+        }
+        if std::mem::take(&mut self.is_over_dirty) {
+            painted.push((Surface::Over, self.draw_over()));
+        }
+        painted
+    }
+
+    /// What the page is to say of the selection, once.
+    pub(super) fn news(&mut self) -> Option<Looked> {
+        let says = self.says.take();
+        let is_news = std::mem::take(&mut self.is_news);
+        if !is_news && says.is_none() {
+            return None;
+        }
+        let (from, to) = self.shown();
+        let mut sections = Vec::new();
+        if let Some((a, b)) = self.range {
+            let ns = |at: f64| (at + self.origin()) as i64;
+            sections.push(self.lanes.range(&self.trace, ns(a), ns(b)));
+        }
+        if let Some(spot) = self.selected {
+            sections.push(self.lanes.facts(&self.trace, &self.arrows, spot));
+            sections.push(self.lanes.lane_table(&self.trace, spot, from, to));
+        }
+        let first = sections.first().and_then(|section| section.intro.first());
+        let says = says.or_else(|| first.cloned()).unwrap_or_default();
+        let chapters = sections.into_iter().map(Chapter::from).collect();
+        Some(Looked { says, chapters, ..Looked::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

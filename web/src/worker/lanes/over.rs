@@ -1,0 +1,169 @@
+//! What lies over the lanes: the range, the selected slice and its arrows, what is searched for, marks, the slice below the
+//! pointer.
+
+use kinetoscope::lanes::Spot;
+use kinetoscope::report::units;
+use kinetoscope::scene::{Anchor, Ink, Tone};
+
+use super::super::hint::hint;
+use super::Look;
+use super::draw::text;
+use super::layout::{MINIMAP, TOP};
+
+/// Arrows from one slice.
+const MOST_ARROWS: usize = 64;
+/// px from a slice that still count as on it.
+const SLACK: f32 = 2.0;
+
+impl Look {
+    pub(super) fn draw_over(&self) -> Vec<Ink> {
+        let (width, height) = (self.width, self.height);
+        let mut ink = vec![Ink::Clear { width, height }];
+        self.searched(&mut ink);
+        self.arrows(&mut ink);
+        if let Some(spot) = self.selected {
+            self.outline(&mut ink, spot);
+        }
+        // (Arrows and outlines of lanes above the first row shown end at the axis.)
+        if let Some((a, b)) = self.range {
+            let (a, b) = (self.x_of(a + self.origin()), self.x_of(b + self.origin()));
+            let (x, right) = (a.max(0.0), b.min(width));
+            if x < right {
+                let (y, height) = (MINIMAP, height - MINIMAP);
+                ink.push(Ink::Box { x, y, width: right - x, height, tone: Tone::Selected });
+                let label = units::time(self.range.map_or(0, |(a, b)| (b - a) as i64));
+                ink.push(text(x + 4.0, TOP + 14.0, label, Tone::Text));
+            }
+        }
+        for mark in &self.marks {
+            let x = self.x_of(mark + self.origin());
+            if (0.0..=width).contains(&x) {
+                ink.push(Ink::Box {
+                    x,
+                    y: MINIMAP,
+                    width: 2.0,
+                    height: height - MINIMAP,
+                    tone: Tone::Bad,
+                });
+            }
+        }
+        self.pointed(&mut ink);
+        ink
+    }
+
+    /// Where a slice is in the picture: left, top, width, height; `None` where it is not shown.
+    fn place(&self, spot: Spot) -> Option<(f32, f32, f32, f32)> {
+        let row = self.layout.lane(spot.track, spot.lane)?;
+        let (start, end) = self.lanes.times(spot)?;
+        let (x, right) = (self.x_of(start as f64), self.x_of(end as f64));
+        let y = row.y - self.top + TOP;
+        Some((x, y, (right - x).max(1.0), row.height))
+    }
+
+    fn outline(&self, ink: &mut Vec<Ink>, spot: Spot) {
+        let Some((x, y, width, height)) = self.place(spot) else { return };
+        if y < TOP - height || y > self.height || x > self.width || x + width < 0.0 {
+            return;
+        }
+        let (left, right) = (x.max(-3.0) - 1.0, (x + width).min(self.width + 3.0));
+        let (top, bottom) = (y.max(TOP), (y + height - 1.0).max(TOP));
+        let points = vec![(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
+        ink.push(Ink::Line { points: points.clone(), tone: Tone::Ground });
+        let inset = |(x, y): (f32, f32)| (x, if y == top { y + 1.0 } else { y - 1.0 });
+        ink.push(Ink::Line { points: points.into_iter().map(inset).collect(), tone: Tone::Accent });
+    }
+
+    /// From launches to what they launched, of the selected slice or of those inside it.
+    fn arrows(&self, ink: &mut Vec<Ink>) {
+        let Some(selected) = self.selected else { return };
+        let mut drawn = 0;
+        let mut arrow = |from: Spot, to: Spot| {
+            if drawn == MOST_ARROWS {
+                return;
+            }
+            drawn += 1;
+            let (Some((x, y, _, height)), Some((to_x, to_y, _, to_height))) =
+                (self.place(from), self.place(to))
+            else {
+                return;
+            };
+            let (a, b) = (y + height / 2.0, to_y + to_height / 2.0);
+            let points = vec![(x, a.max(TOP)), (to_x, b.max(TOP))];
+            ink.push(Ink::Line { points, tone: Tone::Accent });
+        };
+        let launch = self.lanes.row(selected).and_then(|row| self.arrows.launch_of(row));
+        match launch.and_then(|launch| self.lanes.spot(&self.trace, launch)) {
+            Some(launch) => arrow(launch, selected),
+            None => self.lanes.each_launched(&self.trace, &self.arrows, selected, arrow),
+        }
+    }
+
+    /// What is searched for: a line below each slice, at most one a pixel.
+    fn searched(&self, ink: &mut Vec<Ink>) {
+        let Some((_, found)) = &self.found else { return };
+        let (from, to) = self.shown();
+        for row in self.layout.between(self.top, self.top + self.height - TOP) {
+            let Some((at, lane)) =
+                row.lane.and_then(|at| Some((at, self.lanes.lane(row.track, at)?)))
+            else {
+                continue;
+            };
+            let own = found.in_lane(row.track, at);
+            let shown = lane.slices(from, to);
+            let first = own.partition_point(|slice| (*slice as usize) < shown.start);
+            let y = row.y - self.top + TOP + row.height - 4.0;
+            let mut last = -1.0;
+            for slice in own[first..].iter().take_while(|slice| (**slice as usize) < shown.end) {
+                let (start, end) = lane.times(*slice as usize);
+                let x = self.x_of(start as f64).max(0.0).floor();
+                let right = self.x_of(end as f64).min(self.width).ceil();
+                if right <= last {
+                    continue;
+                }
+                last = right.max(x + 1.0);
+                ink.push(Ink::Box {
+                    x,
+                    y,
+                    width: (last - x).max(2.0),
+                    height: 4.0,
+                    tone: Tone::Bad,
+                });
+            }
+        }
+    }
+
+    /// The slice at a place of the picture.
+    pub(super) fn spot_at(&self, (x, y): (f32, f32)) -> Option<Spot> {
+        let row = self.layout.at(y - TOP + self.top).filter(|_| y >= TOP)?;
+        let lane = row.lane?;
+        let slack = f64::from(SLACK) * self.ns_per_px();
+        let at = self.lanes.lane(row.track, lane)?.at(self.ns_at(x), slack)?;
+        Some(Spot { track: row.track, lane, at })
+    }
+
+    fn pointed(&self, ink: &mut Vec<Ink>) {
+        let Some((x, y)) = self.pointer.filter(|_| self.drag.is_none()) else { return };
+        if y < MINIMAP {
+            return;
+        }
+        ink.push(Ink::Box { x, y: TOP, width: 1.0, height: self.height - TOP, tone: Tone::Strong });
+        let now = units::time((self.ns_at(x) - self.origin()).max(0.0) as i64);
+        let anchor = if x < self.width / 2.0 { Anchor::Start } else { Anchor::End };
+        let at = if x < self.width / 2.0 { x + 4.0 } else { x - 4.0 };
+        ink.push(Ink::Text { x: at, y: TOP + 12.0, anchor, text: now, tone: Tone::Text });
+        let Some(spot) = self.spot_at((x, y)) else { return };
+        let (Some(row), Some((start, end))) = (self.lanes.row(spot), self.lanes.times(spot)) else {
+            return;
+        };
+        let lines = [
+            self.trace.name_text(row).to_owned(),
+            format!(
+                "{} from {}",
+                units::time(end - start),
+                units::time(start.saturating_sub(self.lanes.span.0))
+            ),
+            self.trace.raw_category_text(row).to_owned(),
+        ];
+        hint(ink, (self.width, self.height), (x, y), &lines);
+    }
+}

@@ -1,0 +1,111 @@
+//! Mouse and touch.
+
+use kinetoscope::scene::{Pointer, Window};
+
+use super::Look;
+use super::layout::{MINIMAP, TOP};
+
+/// A pointer that moves less was a click.
+const SLOP: f32 = 5.0;
+
+/// Where a button went down, and what the drag does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drag {
+    x: f32,
+    y: f32,
+    does: Does,
+    /// What was shown where it began.
+    window: Window,
+    top: f32,
+    is_far: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    /// Select a range.
+    Select,
+    /// Move the picture.
+    Pan,
+    /// Show the part of the trace that the pointer is at.
+    Overview,
+}
+
+impl Look {
+    pub(super) fn point(&mut self, what: Pointer, at: (f32, f32), pans: bool) {
+        self.pointer = (what != Pointer::Leave).then_some(at);
+        match what {
+            Pointer::Hover | Pointer::Leave => {}
+            Pointer::Down => {
+                let does = match at.1 {
+                    y if y < MINIMAP => Does::Overview,
+                    _ if pans => Does::Pan,
+                    _ => Does::Select,
+                };
+                let (window, top) = (self.window, self.top);
+                self.drag = Some(Drag { x: at.0, y: at.1, does, window, top, is_far: false });
+                if does == Does::Overview {
+                    self.show_part(at.0);
+                }
+            }
+            Pointer::Drag => self.dragged(at),
+            Pointer::Up => match self.drag.take() {
+                Some(drag) if !drag.is_far && drag.does != Does::Overview => self.click(at),
+                Some(drag) => self.is_news |= drag.does == Does::Select,
+                None => {}
+            },
+            Pointer::Double => {
+                if let Some(spot) = self.spot_at(at)
+                    && let Some((start, end)) = self.lanes.times(spot)
+                {
+                    let origin = self.origin();
+                    let margin = (end - start) as f64 * 0.1;
+                    self.window.show(start as f64 - origin - margin, end as f64 - origin + margin);
+                    self.is_dirty = true;
+                }
+            }
+        }
+    }
+
+    fn click(&mut self, at: (f32, f32)) {
+        self.range = None;
+        let row = self.layout.at(at.1 - TOP + self.top).filter(|_| at.1 >= TOP).copied();
+        match row {
+            Some(row) if row.lane.is_none() => self.fold(row.track),
+            _ => {
+                let spot = self.spot_at(at);
+                self.select(spot);
+            }
+        }
+    }
+
+    fn dragged(&mut self, (x, y): (f32, f32)) {
+        let Some(mut drag) = self.drag else { return };
+        drag.is_far |= (x - drag.x).abs().max((y - drag.y).abs()) > SLOP;
+        self.drag = Some(drag);
+        match drag.does {
+            Does::Overview => self.show_part(x),
+            _ if !drag.is_far => {}
+            Does::Pan => {
+                self.window = drag.window;
+                self.window.pan(f64::from((drag.x - x) / self.width.max(1.0)));
+                self.top = drag.top;
+                self.scroll(drag.y - y);
+            }
+            Does::Select => {
+                let time = |x: f32| self.ns_at(x.clamp(0.0, self.width)) - self.origin();
+                let (a, b) = (time(drag.x), time(x));
+                // Whole nanoseconds: figures and picture are of the same range.
+                self.range = Some((a.min(b).round(), a.max(b).round()));
+            }
+        }
+    }
+
+    /// Shows as much time as now, around a place of the whole trace.
+    fn show_part(&mut self, x: f32) {
+        let whole = self.lanes.span.1.saturating_sub(self.lanes.span.0) as f64;
+        let middle = f64::from(x / self.width.max(1.0)) * whole;
+        let span = self.window.span();
+        self.window.show(middle - span / 2.0, middle + span / 2.0);
+        self.is_dirty = true;
+    }
+}

@@ -1,0 +1,174 @@
+use kinetoscope::Decoder;
+use kinetoscope::scene::{Key, Pointer};
+
+use super::*;
+
+/// Two launches inside a frame of Python, and their kernels on one stream.
+const TRACE: &str = r#"{"traceEvents":[
+{"ph":"X","cat":"python_function","name":"train.py(3): step","pid":1,"tid":1,"ts":0,"dur":100},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":10,"dur":5,"args":{"correlation":1}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":20,"dur":5,"args":{"correlation":2}},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":30,"dur":20,"args":{"device":0,"stream":7,"correlation":1}},
+{"ph":"X","cat":"kernel","name":"softmax","pid":0,"tid":7,"ts":60,"dur":40,"args":{"device":0,"stream":7,"correlation":2}}
+]}"#;
+
+fn look() -> Look {
+    let mut decoder = Decoder::new();
+    decoder.push(TRACE.as_bytes()).expect("it is a trace");
+    let mut look = Look::new(decoder.finish().expect("it is a trace").trace);
+    for surface in [Surface::Lanes, Surface::Over] {
+        look.take(surface, &Input::Size { width: 1000.0, height: 400.0, scale: 1.0 });
+    }
+    look
+}
+
+fn press(look: &mut Look, key: Key) -> String {
+    look.take(Surface::Over, &Input::Key { key, shift: false });
+    look.news().map(|looked| looked.says).unwrap_or_default()
+}
+
+fn point(look: &mut Look, what: Pointer, x: f32, y: f32) {
+    look.take(Surface::Over, &Input::Pointer { what, x, y, pans: false });
+}
+
+/// The middle of a lane in the picture.
+fn height_of(look: &Look, track: usize, lane: usize) -> f32 {
+    let row = look.layout.lane(track, lane).expect("it is shown");
+    row.y - look.top + TOP + row.height / 2.0
+}
+
+fn texts(ink: &[Ink]) -> Vec<&str> {
+    let text = |ink: &'_ Ink| match ink {
+        Ink::Text { text, .. } => Some(text.clone()),
+        _ => None,
+    };
+    ink.iter()
+        .filter(|ink| text(ink).is_some())
+        .map(|ink| if let Ink::Text { text, .. } = ink { text.as_str() } else { "" })
+        .collect()
+}
+
+#[test]
+fn tracks_and_slices_have_their_names() {
+    let mut look = look();
+    assert_eq!(look.facts(), LanesFacts { n_tracks: 2, n_slices: 5, n_other: 0 });
+    let painted = look.paint();
+    let (surface, ink) = &painted[0];
+    assert_eq!(*surface, Surface::Lanes);
+    let texts = texts(ink);
+    for wanted in [
+        "▾ GPU 0, stream 7",
+        "2 slices, busy 60.0% of the time shown",
+        "gemm",
+        "softmax",
+        "train.py(3): step",
+        "▾ Thread 1",
+    ] {
+        assert!(texts.contains(&wanted), "{wanted} in {texts:?}");
+    }
+    assert!(look.paint().is_empty(), "nothing changed");
+}
+
+#[test]
+fn a_click_selects_the_slice_below_it() {
+    let mut look = look();
+    let y = height_of(&look, 0, 0);
+    point(&mut look, Pointer::Down, 700.0, y);
+    point(&mut look, Pointer::Up, 700.0, y);
+    let looked = look.news().expect("something is selected");
+    assert_eq!(looked.says, "softmax: 40.0 µs at 60.0 µs on GPU 0, stream 7.");
+    let facts = &looked.chapters[0].intro[1];
+    assert_eq!(
+        facts,
+        "Launched by cudaLaunchKernel: it starts 40.0 µs after the call begins and 35.0 µs after the call returns."
+    );
+    let lines = look.paint().remove(0).1.len();
+    assert!(lines > 0);
+    point(&mut look, Pointer::Down, 550.0, y);
+    point(&mut look, Pointer::Up, 550.0, y);
+    assert!(look.selected.is_none(), "there is nothing");
+}
+
+#[test]
+fn keys_go_from_the_frame_to_its_kernels_and_back() {
+    let mut look = look();
+    assert!(press(&mut look, Key::Forward).starts_with("gemm"), "the first slice of all");
+    assert!(press(&mut look, Key::Forward).starts_with("softmax"));
+    assert!(press(&mut look, Key::Cause).starts_with("cudaLaunchKernel: 5.00 µs at 20.0 µs"));
+    assert!(press(&mut look, Key::PreviousSame).contains("at 10.0 µs"));
+    assert!(press(&mut look, Key::Cause).starts_with("train.py(3): step"), "what encloses it");
+    assert!(press(&mut look, Key::Effect).starts_with("gemm"), "the first kernel of the frame");
+    assert_eq!(press(&mut look, Key::PreviousSame), "No such slice.");
+    assert!(press(&mut look, Key::Up).starts_with("No such"), "nothing is above");
+    assert!(press(&mut look, Key::Down).starts_with("train.py"));
+}
+
+#[test]
+fn a_drag_selects_a_range_with_exact_figures() {
+    let mut look = look();
+    let y = height_of(&look, 0, 0);
+    point(&mut look, Pointer::Down, 400.0, y);
+    point(&mut look, Pointer::Drag, 800.0, y);
+    point(&mut look, Pointer::Up, 800.0, y);
+    let looked = look.news().expect("a range is selected");
+    assert_eq!(
+        looked.chapters[0].intro,
+        [
+            "40.0 µs from 40.0 µs to 80.0 µs.",
+            "GPU 0 is busy for 30.0 µs (75.0%) and idle for 10.0 µs."
+        ]
+    );
+    press(&mut look, Key::Fit);
+    assert_eq!((look.window.from(), look.window.to()), (40_000.0, 80_000.0));
+    press(&mut look, Key::Clear);
+    assert!(look.range.is_none());
+}
+
+#[test]
+fn a_search_finds_slices_by_a_part_of_their_names() {
+    let mut look = look();
+    look.take(Surface::Over, &Input::Find("LAUNCH".into()));
+    let says = look.news().map(|looked| looked.says);
+    assert_eq!(says.as_deref(), Some("2 slices have \u{201c}LAUNCH\u{201d} in their names."));
+    assert!(press(&mut look, Key::Found).contains("at 10.0 µs"));
+    assert!(press(&mut look, Key::Found).contains("at 20.0 µs"));
+    assert!(press(&mut look, Key::Found).contains("at 10.0 µs"), "from the first one again");
+    look.take(Surface::Over, &Input::Key { key: Key::Found, shift: true });
+    assert!(look.news().is_some_and(|looked| looked.says.contains("at 20.0 µs")));
+    look.take(Surface::Over, &Input::Find("moon".into()));
+    assert!(look.news().is_some_and(|looked| looked.says.starts_with("No slice has")));
+}
+
+#[test]
+fn an_event_is_shown_from_elsewhere() {
+    let mut look = look();
+    look.window.show(0.0, 1_000.0);
+    look.take(Surface::Over, &Input::Event(4));
+    assert!(look.news().is_some_and(|looked| looked.says.starts_with("softmax")));
+    assert!(look.window.from() <= 60_000.0 && look.window.to() >= 100_000.0, "{:?}", look.window);
+    look.take(Surface::Over, &Input::Event(99));
+    assert!(look.news().is_some_and(|looked| looked.says.starts_with("This event is not")));
+}
+
+#[test]
+fn a_folded_track_shows_its_first_lane() {
+    let mut look = look();
+    let n = look.layout.rows.len();
+    let head = look.layout.rows[2];
+    point(&mut look, Pointer::Down, 20.0, head.y + TOP + 4.0);
+    point(&mut look, Pointer::Up, 20.0, head.y + TOP + 4.0);
+    assert_eq!(look.layout.rows.len(), n - 1);
+    assert!(look.layout.lane(1, 1).is_none());
+    look.take(Surface::Over, &Input::Event(1));
+    assert!(look.layout.lane(1, 1).is_some(), "what is shown is unfolded");
+}
+
+#[test]
+fn the_overview_moves_what_is_shown() {
+    let mut look = look();
+    look.window.show(0.0, 10_000.0);
+    point(&mut look, Pointer::Down, 500.0, 5.0);
+    point(&mut look, Pointer::Up, 500.0, 5.0);
+    assert_eq!((look.window.from(), look.window.to()), (45_000.0, 55_000.0));
+    assert!(look.selected.is_none() && look.range.is_none());
+}

@@ -1,0 +1,136 @@
+// The timeline: what a worker draws, and what the page says of it, against a plain reading of the file.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { gunzipSync } from "node:zlib";
+import { after, before, test } from "node:test";
+
+import { accessibilityFaults, launch } from "./harness.mjs";
+import { PATIENCE, dropped, example, id, settled, view } from "./page.mjs";
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+const events = JSON.parse(gunzipSync(fs.readFileSync(example()))).traceEvents;
+const slices = events.filter((event) => event.ph === "X" && event.ts !== undefined);
+const isGpu = (event) => ["kernel", "gpu_memcpy", "gpu_memset"].includes(event.cat);
+const kernels = slices.filter((event) => event.cat === "kernel");
+
+async function opened(options) {
+  const session = await dropped(browser, [example()], options);
+  await settled(session.page);
+  await view(session.page, "timeline");
+  await id(session.page, "surface-over").waitFor(PATIENCE);
+  return session;
+}
+
+/// Presses keys in the picture and waits until the page says something of a slice with this name.
+async function press(page, key, name) {
+  await id(page, "surface-over").focus();
+  await page.keyboard.press(key);
+  await says(page, name);
+}
+
+const says = (page, start) => page.waitForFunction(
+  (start) => document.querySelector("[data-testid=chapter-slice] p")?.textContent.startsWith(start), start, PATIENCE);
+
+/// The colours of a canvas that a worker draws, with how many pixels each has.
+const colours = (page, name) => page.evaluate((name) => {
+  const drawn = document.querySelector(`canvas.${name}`);
+  const copy = Object.assign(document.createElement("canvas"), { width: drawn.width, height: drawn.height });
+  const context = copy.getContext("2d");
+  context.drawImage(drawn, 0, 0);
+  const { data } = context.getImageData(0, 0, copy.width, copy.height);
+  const found = {};
+  for (let at = 0; at < data.length; at += 4) {
+    if (data[at + 3] === 0) continue;
+    const colour = `${data[at]},${data[at + 1]},${data[at + 2]}`;
+    found[colour] = (found[colour] ?? 0) + 1;
+  }
+  return found;
+}, name);
+
+test("every slice is in a lane, and the picture has their colours", async () => {
+  const session = await opened();
+  const { page } = session;
+  const line = await id(page, "finding-line").textContent();
+  // The steps of the profiler have a track of their own, beside their thread.
+  const steps = slices.filter((event) => /^ProfilerStep/.test(event.name) && event.cat !== "gpu_user_annotation").length;
+  assert.equal(Number(line.split(" slices")[0].replaceAll("\u2009", "")), slices.length + steps);
+  await page.waitForFunction(() => document.querySelector("canvas.lanes").width > 300);
+  await page.waitForTimeout(300);
+  const drawn = await colours(page, "lanes");
+  assert.ok((drawn["0,114,178"] ?? 0) > 200, "GEMM is blue");
+  assert.ok(Object.keys(drawn).length > 5, `${Object.keys(drawn).length} colours`);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
+
+test("keys lead from a kernel to its launch and back", async () => {
+  const session = await opened();
+  const { page } = session;
+  const [longest] = [...kernels].sort((a, b) => b.dur - a.dur);
+  await id(page, "find-slice").fill(longest.name);
+  await page.keyboard.press("Enter");
+  await says(page, longest.name);
+  const of = kernels.filter((event) => event.name === longest.name);
+  const calls = slices.filter((event) => !isGpu(event) && event.cat !== "python_function" && event.args?.correlation !== undefined);
+  const first = [...of].sort((a, b) => a.ts - b.ts)[0];
+  const call = calls.find((event) => event.args.correlation === first.args.correlation && /unch/.test(event.name));
+  assert.ok(call, "its launch is recorded");
+  assert.match(await id(page, "chapter-slice").textContent(), new RegExp(`Launched by ${call.name}: it starts`));
+  await press(page, "[", call.name);
+  await press(page, "]", (await id(page, "chapter-slice").textContent()) && "");
+  await id(page, "surface-over").focus();
+  await page.keyboard.press("r");
+  await id(page, "chapter-range").waitFor(PATIENCE);
+  assert.match(await id(page, "chapter-range").textContent(), /GPU \d+ is busy for .* and idle for /);
+  assert.ok(await id(page, "table-lane-slices").locator("[role=gridcell]").count() > 0, "the lane as a table");
+  await page.keyboard.press("Escape");
+  await id(page, "chapter-range").waitFor({ state: "detached" });
+  await session.close();
+});
+
+test("a click selects a slice, a drag a range; another view and back keeps them", async () => {
+  const session = await opened();
+  const { page } = session;
+  const box = await id(page, "surface-over").boundingBox();
+  await page.mouse.move(box.x + box.width * 0.2, box.y + 120);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 120, { steps: 4 });
+  await page.mouse.up();
+  await id(page, "chapter-range").waitFor(PATIENCE);
+  const range = await id(page, "chapter-range").textContent();
+  await view(page, "breakdown");
+  await view(page, "timeline");
+  await id(page, "surface-over").waitFor(PATIENCE);
+  assert.equal(await id(page, "chapter-range").textContent(), range);
+  await page.waitForFunction(() => document.querySelector("canvas.lanes").width > 300);
+  await page.waitForTimeout(300);
+  assert.ok(Object.keys(await colours(page, "lanes")).length > 5, "it is drawn again");
+  await session.close();
+});
+
+test("a launch of a kernel is shown in the timeline from its table", async () => {
+  const session = await dropped(browser, [example()]);
+  const { page } = session;
+  await settled(page);
+  await view(page, "triage");
+  await id(page, "table-kernel-table").getByRole("gridcell").first().click();
+  await id(page, "kernel-launches").waitFor(PATIENCE);
+  const name = await id(page, "kernel-name").textContent();
+  await id(page, "show-slice").first().click();
+  await id(page, "view-timeline").waitFor(PATIENCE);
+  await says(page, name);
+  await session.close();
+});
+
+test("at 400 px in the dark nothing is cut, and the worker is asked for nothing else", async () => {
+  const session = await opened({ viewport: { width: 400, height: 800 }, colorScheme: "dark" });
+  const { page } = session;
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert.equal(wide, 0, "no sideways scrolling");
+  await press(page, "ArrowRight", "");
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
