@@ -67,8 +67,10 @@ pub struct Lanes {
     pub tracks: Vec<Track>,
     /// When any stream is busy; without streams, when any thread is. Its slices are these times, not events.
     pub overview: Lane,
-    /// First start and last end, in ns of the trace.
-    pub span: (i64, i64),
+    /// The first start, in ns of the trace. All other times are counted from it.
+    pub origin_ns: i64,
+    /// The last end.
+    pub span_ns: i64,
     /// Events of other phases, or without a readable start, that no lane shows: instants, counters, arrows, begins and ends.
     pub n_other: usize,
     /// By track of the trace: the place of its kinds here.
@@ -117,8 +119,9 @@ impl Lanes {
             }
         });
 
-        let mut found = Self { n_other, ..Self::default() };
-        let mut span: Option<(i64, i64)> = None;
+        let starts = slices.values().flatten().map(|(row, _)| trace.ts_ns(*row));
+        let origin_ns = starts.min().unwrap_or_default();
+        let mut found = Self { n_other, origin_ns, ..Self::default() };
         let mut tracks: Vec<(Key, Track)> = Vec::new();
         for (key, mut slices) in slices {
             let mut track = Track {
@@ -127,15 +130,16 @@ impl Lanes {
                 lanes: Vec::new(),
                 n_crossing: 0,
             };
-            pack(trace, &mut slices, &mut track, &mut span);
+            let last_ns = pack(trace, &mut slices, &mut track, origin_ns);
+            found.span_ns = found.span_ns.max(last_ns);
             tracks.push((key, track));
         }
-        trace::sort_by(&mut tracks, |(a, _), (b, _)| place(trace, *a).cmp(&place(trace, *b)));
+        let place = |(key, track): &(Key, Track)| place(trace, *key, track.n_slices());
+        trace::sort_by(&mut tracks, |a, b| place(a).cmp(&place(b)));
         for (key, track) in tracks {
             found.places.insert(key, found.tracks.len());
             found.tracks.push(track);
         }
-        found.span = span.unwrap_or_default();
         found.overview = found.busy_times();
         found
     }
@@ -201,7 +205,7 @@ impl Lanes {
     #[must_use]
     pub fn spot(&self, trace: &Trace, row: Row) -> Option<Spot> {
         let track = *self.places.get(&Kinds::of_row(trace, row))?;
-        let start_ns = trace.ts_ns(row);
+        let start_ns = trace.ts_ns(row).saturating_sub(self.origin_ns);
         let lanes = self.tracks.get(track)?.lanes.iter().enumerate();
         lanes
             .filter_map(|(lane, of)| Some(Spot { track, lane, at: of.find(row, start_ns)? }))
@@ -297,15 +301,12 @@ fn hue_of_host(raw_category: &str) -> Hue {
     palette::paint(id).hue
 }
 
-/// Puts slices into lanes: each below all slices that are not over when it begins.
+/// Puts slices into lanes: each below all slices that are not over when it begins. Returns the last end.
 #[inline(never)]
-fn pack(
-    trace: &Trace,
-    slices: &mut [(Row, Hue)],
-    track: &mut Track,
-    span: &mut Option<(i64, i64)>,
-) {
-    let end = |row: Row| trace.ts_ns(row).saturating_add(duration_ns(trace, row));
+fn pack(trace: &Trace, slices: &mut [(Row, Hue)], track: &mut Track, origin_ns: i64) -> i64 {
+    let start = |row: Row| trace.ts_ns(row).saturating_sub(origin_ns);
+    let end = |row: Row| start(row).saturating_add(duration_ns(trace, row));
+    let mut last_ns = 0;
     trace::sort_by(slices, |(a, _), (b, _)| {
         let starts = trace.ts_ns(*a).cmp(&trace.ts_ns(*b));
         starts.then_with(|| end(*b).cmp(&end(*a))).then_with(|| a.cmp(b))
@@ -313,7 +314,7 @@ fn pack(
     // The end of the last slice of each lane that may not be over.
     let mut open: Vec<i64> = Vec::new();
     each_of(slices, |(row, hue)| {
-        let (start, end) = (trace.ts_ns(row), end(row));
+        let (start, end) = (start(row), end(row));
         while open.last().is_some_and(|end| *end <= start) {
             open.pop();
         }
@@ -325,15 +326,15 @@ fn pack(
             lane.push(row, start, end, hue);
         }
         open.push(end);
-        let (first, last) = span.get_or_insert((start, end));
-        (*first, *last) = ((*first).min(start), (*last).max(end));
+        last_ns = last_ns.max(end);
     });
+    last_ns
 }
 
-/// In which order tracks are shown.
+/// In which order tracks are shown: by kind, then by these.
 type Place = (Kind, Vec<(bool, i64, String)>);
 
-fn place(trace: &Trace, key: Key) -> Place {
+fn place(trace: &Trace, key: Key, n_slices: usize) -> Place {
     let text = |id: trace::IdToken| natural(&id.display(&trace.strings));
     match key.kind {
         Kind::Steps => (key.kind, Vec::new()),
@@ -344,13 +345,11 @@ fn place(trace: &Trace, key: Key) -> Place {
         Kind::StreamAnnotations | Kind::Thread => {
             let track = trace.track_info(TrackId(key.id));
             let process = trace.process_of(TrackId(key.id));
-            let sorted = |index: Option<i64>| (false, index.unwrap_or(0), String::new());
-            let order = vec![
-                sorted(process.sort_index),
-                text(process.pid),
-                sorted(track.sort_index),
-                text(track.tid),
-            ];
+            let number = |number: i64| (false, number, String::new());
+            // Of a process the thread with most slices comes first: it launches the work, and others wait.
+            let fewer = number(-(n_slices as i64));
+            let sort_index = number(process.sort_index.unwrap_or(0));
+            let order = vec![sort_index, text(process.pid), fewer, text(track.tid)];
             (key.kind, order)
         }
     }

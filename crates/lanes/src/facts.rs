@@ -69,7 +69,7 @@ impl Lanes {
             "{}: {} at {} on {}.",
             trace.name_text(row),
             units::time(end - start),
-            units::time(start - self.span.0),
+            units::time(start),
             self.tracks[spot.track].label
         )
     }
@@ -186,7 +186,7 @@ impl Lanes {
         Some(Listed {
             name: trace.name_text(row).to_owned(),
             raw_category: trace.raw_category_text(row).to_owned(),
-            start_ns: start - self.span.0,
+            start_ns: start,
             dur_ns: end - start,
             event: u64::from(row),
         })

@@ -5,7 +5,8 @@
 //!
 //! * pure: it draws nothing and knows no pixels, only times and columns;
 //! * slices of one lane never overlap, and every slice of the trace with a readable start is in exactly one lane of its track;
-//! * times are ns of the trace, exact; what a column shows is the exact time that slices cover in it;
+//! * times are ns from the first start of the trace: a float holds them exactly, where 1.7e18 ns since 1970 lose 256 ns;
+//! * what a column shows is the exact time that slices cover in it;
 //! * 21 bytes a slice, and 9 sums of hues for every 64 slices.
 
 #![warn(unreachable_pub)]

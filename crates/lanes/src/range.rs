@@ -112,7 +112,7 @@ struct Device {
 }
 
 impl Lanes {
-    /// Busy and idle time of each stream and device from `from` to `to`, exposed communication, and the names that take most.
+    /// Busy and idle time of each stream and device from `from` to `to` (ns from the first start), exposed communication, and the names that take most.
     #[must_use]
     pub fn range(&self, trace: &Trace, from: i64, to: i64) -> Section {
         let mut section = Section::new("range", "Selected range");
@@ -153,8 +153,8 @@ impl Lanes {
         section.intro.push(format!(
             "{} from {} to {}.",
             units::time(span),
-            units::time(from - self.span.0),
-            units::time(to - self.span.0)
+            units::time(from),
+            units::time(to)
         ));
         section
             .intro

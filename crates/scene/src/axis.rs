@@ -52,7 +52,19 @@ pub fn ticks(from: f64, to: f64, most: usize, unit: Unit) -> Vec<Tick> {
         };
         Tick { at, label }
     };
-    (first..=last).map(tick).collect()
+    let mut found: Vec<Tick> = (first..=last).map(tick).collect();
+    if unit == Unit::Time && found.windows(2).any(|pair| pair[0].label == pair[1].label) {
+        found.iter_mut().for_each(|tick| tick.label = precise(tick.at, to, step));
+    }
+    found
+}
+
+/// A time with as many digits as tell it from the next tick, in the unit of the largest one.
+fn precise(at_ns: f64, largest_ns: f64, step_ns: f64) -> String {
+    const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+    let unit = UNITS.into_iter().find(|(ns, _)| largest_ns >= *ns).unwrap_or((1.0, "ns"));
+    let digits = (unit.0 / step_ns).log10().ceil().max(0.0) as usize;
+    format!("{:.digits$} {}", at_ns / unit.0, unit.1)
 }
 
 #[cfg(test)]
@@ -76,6 +88,15 @@ mod tests {
             labels(0.0, 3.5 * gib, 4, Unit::Bytes),
             ["0 B", "1.00 GiB", "2.00 GiB", "3.00 GiB"]
         );
+    }
+
+    #[test]
+    fn ticks_far_from_the_start_are_told_apart() {
+        assert_eq!(
+            labels(30_812_000.0, 30_842_000.0, 3, Unit::Time),
+            ["30.82 ms", "30.83 ms", "30.84 ms"]
+        );
+        assert_eq!(labels(1_000_000_002.0, 1_000_000_006.0, 2, Unit::Time).len(), 3);
     }
 
     #[test]

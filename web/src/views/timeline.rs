@@ -94,7 +94,7 @@ fn search(props: &Props) -> Html {
     html! {
         <label class="step-picker">
             <span>{ "Find" }</span>
-            <input type="search" {oninput} {onkeydown} placeholder="part of a name; Enter for the next" data-testid="find-slice" />
+            <input type="search" {oninput} {onkeydown} placeholder="Part of a name" data-testid="find-slice" />
         </label>
     }
 }

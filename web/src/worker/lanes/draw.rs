@@ -106,8 +106,9 @@ impl Look {
                 ink.push(Ink::Box { x, y, width: 1.0, height, tone: Tone::Ground });
             }
             if is_wide && *labels > 0 {
-                let name = self.trace.name_text(lane.row(at));
-                if let Some(name) = shortened(name, room - 8.0) {
+                let name = self.name(lane.row(at));
+                // (Letters of some names are wider than the mean.)
+                if let Some(name) = shortened(&name, room * 0.94 - 6.0) {
                     *labels -= 1;
                     ink.push(text(left + 4.0, y + height / 2.0 + 4.0, name, Tone::OnHue(hue)));
                 }
@@ -151,7 +152,7 @@ impl Look {
 
     /// All of the trace, and which part of it is shown.
     fn minimap(&self, ink: &mut Vec<Ink>) {
-        let (from, to) = (self.lanes.span.0 as f64, self.lanes.span.1 as f64);
+        let (from, to) = (0.0, self.lanes.span_ns as f64);
         let columns = self.lanes.overview.columns(from, to, self.width.max(1.0) as usize);
         let ns = ((to - from) / f64::from(self.width.max(1.0))).max(f64::MIN_POSITIVE);
         let bars = columns.into_iter().map(|column| {

@@ -39,8 +39,7 @@ impl Look {
             Key::Fit => self.fit(),
             Key::Range => {
                 let times = self.selected.and_then(|spot| self.lanes.times(spot));
-                let origin = self.origin();
-                self.range = times.map(|(start, end)| (start as f64 - origin, end as f64 - origin));
+                self.range = times.map(|(start, end)| (start as f64, end as f64));
                 self.is_news = true;
             }
             Key::Mark => self.mark(),
@@ -68,9 +67,10 @@ impl Look {
     /// Zooms at the selected slice, at the pointer, or in the middle.
     fn zoom(&mut self, factor: f64) {
         let of_pointer = self.pointer.map(|(x, _)| f64::from(x / self.width.max(1.0)));
-        let of_slice = self.selected.and_then(|spot| self.lanes.times(spot)).map(|(start, end)| {
-            self.window.share(f64::midpoint(start as f64, end as f64) - self.origin())
-        });
+        let of_slice = self
+            .selected
+            .and_then(|spot| self.lanes.times(spot))
+            .map(|(start, end)| self.window.share(f64::midpoint(start as f64, end as f64)));
         let is_shown = |share: &f64| (0.0..=1.0).contains(share);
         let share = of_pointer.or(of_slice).filter(is_shown).unwrap_or(0.5);
         self.window.zoom(factor, share);
@@ -155,11 +155,10 @@ impl Look {
 
     /// Shows the range, else the selected slice.
     fn fit(&mut self) {
-        let origin = self.origin();
         let of_slice = || {
             let (start, end) = self.lanes.times(self.selected?)?;
             let margin = (end - start) as f64 * 0.05;
-            Some((start as f64 - origin - margin, end as f64 - origin + margin))
+            Some((start as f64 - margin, end as f64 + margin))
         };
         if let Some((from, to)) = self.range.or_else(of_slice) {
             self.window.show(from, to);
@@ -170,7 +169,7 @@ impl Look {
         let Some((start, _)) = self.selected.and_then(|spot| self.lanes.times(spot)) else {
             return;
         };
-        let at = start as f64 - self.origin();
+        let at = start as f64;
         match self.marks.iter().position(|mark| *mark == at) {
             Some(place) => {
                 self.marks.remove(place);

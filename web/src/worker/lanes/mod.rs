@@ -6,11 +6,14 @@ mod layout;
 mod over;
 mod pointer;
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use kinetoscope::lanes::{Arrows, Found, Lanes, Spot};
+use kinetoscope::report::short_name;
 use kinetoscope::scene::{Ink, Input, Window};
-use kinetoscope::trace::Trace;
+use kinetoscope::trace::{Flags, Row, StringId, Trace};
 
 use self::layout::{Layout, TOP};
 use self::pointer::Drag;
@@ -20,6 +23,9 @@ use crate::protocol::{Chapter, LanesFacts, Looked, Surface};
 const SHOWN_SHARE: f64 = 0.1;
 /// Below this share of the width, it is enlarged.
 const LEAST_SHARE: f64 = 0.005;
+
+/// Letters of a name in the picture.
+const MOST_LETTERS: usize = 80;
 
 /// What a person looks at.
 pub(super) struct Look {
@@ -41,6 +47,8 @@ pub(super) struct Look {
     /// The same.
     marks: Vec<f64>,
     found: Option<(String, Found)>,
+    /// Names of kernels as they are drawn.
+    names: RefCell<BTreeMap<StringId, Rc<str>>>,
     folded: BTreeSet<usize>,
     /// Whether the lanes changed, and what lies over them.
     is_dirty: bool,
@@ -54,7 +62,7 @@ impl Look {
     /// Looks at all of a trace.
     pub(super) fn new(trace: Trace) -> Self {
         let (lanes, arrows) = kinetoscope::lanes_of(&trace);
-        let window = Window::of(0.0, lanes.span.1.saturating_sub(lanes.span.0) as f64);
+        let window = Window::of(0.0, lanes.span_ns as f64);
         let layout = Layout::of(&lanes, &BTreeSet::new());
         Self {
             trace,
@@ -71,6 +79,7 @@ impl Look {
             range: None,
             marks: Vec::new(),
             found: None,
+            names: RefCell::default(),
             folded: BTreeSet::new(),
             is_dirty: true,
             is_over_dirty: true,
@@ -110,19 +119,14 @@ impl Look {
         }
     }
 
-    /// The time at a place of the picture, in ns of the trace.
+    /// The time at a place of the picture, in ns from the first slice.
     fn ns_at(&self, x: f32) -> f64 {
-        self.window.at(f64::from(x / self.width.max(1.0))) + self.origin()
+        self.window.at(f64::from(x / self.width.max(1.0)))
     }
 
     /// The place of a time in the picture.
     fn x_of(&self, ns: f64) -> f32 {
-        (self.window.share(ns - self.origin()) * f64::from(self.width)) as f32
-    }
-
-    /// The first start, in ns of the trace.
-    fn origin(&self) -> f64 {
-        self.lanes.span.0 as f64
+        (self.window.share(ns) * f64::from(self.width)) as f32
     }
 
     /// ns that a px shows.
@@ -130,9 +134,20 @@ impl Look {
         self.window.span() / f64::from(self.width.max(1.0))
     }
 
-    /// What is shown, in ns of the trace.
+    /// What is shown, in ns from the first slice.
     fn shown(&self) -> (f64, f64) {
-        (self.window.from() + self.origin(), self.window.to() + self.origin())
+        (self.window.from(), self.window.to())
+    }
+
+    /// The name of a slice for reading: types and namespaces of kernels take more room than a slice has.
+    fn name(&self, row: Row) -> Rc<str> {
+        let id = self.trace.name(row);
+        if !self.trace.flags(row).has(Flags::KERNEL) {
+            return self.trace.strings.get(id).into();
+        }
+        let mut names = self.names.borrow_mut();
+        let short = || short_name(self.trace.strings.get(id), MOST_LETTERS).into();
+        Rc::clone(names.entry(id).or_insert_with(short))
     }
 
     fn scroll(&mut self, by: f32) {
@@ -183,7 +198,7 @@ impl Look {
     /// Moves and zooms as little as shows a slice.
     fn reveal(&mut self, spot: Spot) {
         let Some((start, end)) = self.lanes.times(spot) else { return };
-        let (start, end) = (start as f64 - self.origin(), end as f64 - self.origin());
+        let (start, end) = (start as f64, end as f64);
         let share = (end - start) / self.window.span();
         let is_off = start < self.window.from() || end > self.window.to();
         if share > 1.0 || share < LEAST_SHARE {
@@ -244,8 +259,7 @@ impl Look {
         let (from, to) = self.shown();
         let mut sections = Vec::new();
         if let Some((a, b)) = self.range {
-            let ns = |at: f64| (at + self.origin()) as i64;
-            sections.push(self.lanes.range(&self.trace, ns(a), ns(b)));
+            sections.push(self.lanes.range(&self.trace, a as i64, b as i64));
         }
         if let Some(spot) = self.selected {
             sections.push(self.lanes.facts(&self.trace, &self.arrows, spot));

@@ -26,7 +26,7 @@ impl Look {
         }
         // (Arrows and outlines of lanes above the first row shown end at the axis.)
         if let Some((a, b)) = self.range {
-            let (a, b) = (self.x_of(a + self.origin()), self.x_of(b + self.origin()));
+            let (a, b) = (self.x_of(a), self.x_of(b));
             let (x, right) = (a.max(0.0), b.min(width));
             if x < right {
                 let (y, height) = (MINIMAP, height - MINIMAP);
@@ -36,7 +36,7 @@ impl Look {
             }
         }
         for mark in &self.marks {
-            let x = self.x_of(mark + self.origin());
+            let x = self.x_of(*mark);
             if (0.0..=width).contains(&x) {
                 ink.push(Ink::Box {
                     x,
@@ -87,6 +87,10 @@ impl Look {
             else {
                 return;
             };
+            // (A line that leaves the picture says nothing and crosses names. The text has the times.)
+            if !(0.0..=self.width).contains(&x) || !(0.0..=self.width).contains(&to_x) {
+                return;
+            }
             let (a, b) = (y + height / 2.0, to_y + to_height / 2.0);
             let points = vec![(x, a.max(TOP)), (to_x, b.max(TOP))];
             ink.push(Ink::Line { points, tone: Tone::Accent });
@@ -147,7 +151,7 @@ impl Look {
             return;
         }
         ink.push(Ink::Box { x, y: TOP, width: 1.0, height: self.height - TOP, tone: Tone::Strong });
-        let now = units::time((self.ns_at(x) - self.origin()).max(0.0) as i64);
+        let now = units::time(self.ns_at(x).max(0.0) as i64);
         let anchor = if x < self.width / 2.0 { Anchor::Start } else { Anchor::End };
         let at = if x < self.width / 2.0 { x + 4.0 } else { x - 4.0 };
         ink.push(Ink::Text { x: at, y: TOP + 12.0, anchor, text: now, tone: Tone::Text });
@@ -156,12 +160,8 @@ impl Look {
             return;
         };
         let lines = [
-            self.trace.name_text(row).to_owned(),
-            format!(
-                "{} from {}",
-                units::time(end - start),
-                units::time(start.saturating_sub(self.lanes.span.0))
-            ),
+            self.name(row).to_string(),
+            format!("{} from {}", units::time(end - start), units::time(start)),
             self.trace.raw_category_text(row).to_owned(),
         ];
         hint(ink, (self.width, self.height), (x, y), &lines);

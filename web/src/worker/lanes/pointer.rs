@@ -57,9 +57,8 @@ impl Look {
                 if let Some(spot) = self.spot_at(at)
                     && let Some((start, end)) = self.lanes.times(spot)
                 {
-                    let origin = self.origin();
                     let margin = (end - start) as f64 * 0.1;
-                    self.window.show(start as f64 - origin - margin, end as f64 - origin + margin);
+                    self.window.show(start as f64 - margin, end as f64 + margin);
                     self.is_dirty = true;
                 }
             }
@@ -92,7 +91,7 @@ impl Look {
                 self.scroll(drag.y - y);
             }
             Does::Select => {
-                let time = |x: f32| self.ns_at(x.clamp(0.0, self.width)) - self.origin();
+                let time = |x: f32| self.ns_at(x.clamp(0.0, self.width));
                 let (a, b) = (time(drag.x), time(x));
                 // Whole nanoseconds: figures and picture are of the same range.
                 self.range = Some((a.min(b).round(), a.max(b).round()));
@@ -102,7 +101,7 @@ impl Look {
 
     /// Shows as much time as now, around a place of the whole trace.
     fn show_part(&mut self, x: f32) {
-        let whole = self.lanes.span.1.saturating_sub(self.lanes.span.0) as f64;
+        let whole = self.lanes.span_ns as f64;
         let middle = f64::from(x / self.width.max(1.0)) * whole;
         let span = self.window.span();
         self.window.show(middle - span / 2.0, middle + span / 2.0);
