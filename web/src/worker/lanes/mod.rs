@@ -201,12 +201,12 @@ impl Look {
         let (start, end) = (start as f64, end as f64);
         let share = (end - start) / self.window.span();
         let is_off = start < self.window.from() || end > self.window.to();
-        if share > 1.0 || share < LEAST_SHARE {
-            let span = (end - start) / SHOWN_SHARE;
-            let middle = f64::midpoint(start, end);
-            self.window.show(middle - span / 2.0, middle + span / 2.0);
-        } else if is_off {
-            let span = self.window.span();
+        let span = match share {
+            // (Too short or too long to be seen.)
+            share if !(LEAST_SHARE..=1.0).contains(&share) => Some((end - start) / SHOWN_SHARE),
+            _ => is_off.then_some(self.window.span()),
+        };
+        if let Some(span) = span {
             let middle = f64::midpoint(start, end);
             self.window.show(middle - span / 2.0, middle + span / 2.0);
         }

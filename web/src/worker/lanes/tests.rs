@@ -38,14 +38,11 @@ fn height_of(look: &Look, track: usize, lane: usize) -> f32 {
 }
 
 fn texts(ink: &[Ink]) -> Vec<&str> {
-    let text = |ink: &'_ Ink| match ink {
-        Ink::Text { text, .. } => Some(text.clone()),
+    let texts = ink.iter().filter_map(|ink| match ink {
+        Ink::Text { text, .. } => Some(text.as_str()),
         _ => None,
-    };
-    ink.iter()
-        .filter(|ink| text(ink).is_some())
-        .map(|ink| if let Ink::Text { text, .. } = ink { text.as_str() } else { "" })
-        .collect()
+    });
+    texts.collect()
 }
 
 #[test]
