@@ -89,6 +89,7 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         WallPart::Allocation => "waits while the CPU allocates or frees memory",
         WallPart::Loading => "waits while the CPU loads code and sets libraries up",
         WallPart::Profiler => "waits for the profiler",
+        WallPart::Between => "stands still in its own pauses between queued kernels",
         WallPart::Queued => {
             "stands still with work queued, which waits for something that may not be in the file"
         }

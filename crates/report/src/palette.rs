@@ -91,6 +91,7 @@ const PAINTS: &[(&str, Hue, Hatch)] = &[
     ("allocation", Hue::Memory, Hatch::Cross),
     ("loading", Hue::Attention, Hatch::Cross),
     ("profiler", Hue::Norm, Hatch::Cross),
+    ("between_kernels", Hue::Other, Hatch::Dots),
     ("queued", Hue::Other, Hatch::Lines),
     ("unexplained", Hue::Other, Hatch::Cross),
     // Raw categories of the file, for slices that are no kernels.

@@ -48,6 +48,8 @@ pub(crate) enum Cover {
     BlockingCopy,
     /// The call of a copy from or to pageable memory, or to the host.
     HostCopy,
+    /// The same without copies to pinned memory, whose calls return at once.
+    WaitingCopy,
     /// Any call of a copy.
     Copy,
     /// A launch of a kernel or a graph.
@@ -293,11 +295,16 @@ impl Host {
     }
 
     /// Adds the calls of [`host_copies`].
-    pub(crate) fn add_host_copies(&mut self, calls: &[Wait]) {
-        let known = &mut self.covers[Cover::HostCopy as usize];
-        known.extend(calls.iter().map(|call| (call.start_ns, call.end_ns)));
-        *known = union(std::mem::take(known));
-        self.waits.extend(calls);
+    pub(crate) fn add_host_copies(&mut self, calls: &[HostCopy]) {
+        let waiting = || calls.iter().filter(|call| call.waits).map(|call| call.call);
+        let mut add = |cover: Cover, calls: &mut dyn Iterator<Item = Wait>| {
+            let known = &mut self.covers[cover as usize];
+            known.extend(calls.map(|call| (call.start_ns, call.end_ns)));
+            *known = union(std::mem::take(known));
+        };
+        add(Cover::HostCopy, &mut calls.iter().map(|call| call.call));
+        add(Cover::WaitingCopy, &mut waiting());
+        self.waits.extend(waiting());
         trace::sort(&mut self.waits);
         self.waits.dedup();
     }
@@ -308,9 +315,17 @@ impl Host {
     }
 }
 
+/// The call of a copy from or to the host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostCopy {
+    call: Wait,
+    /// Whether it waits for the copy: an asynchronous one to pinned memory does not.
+    waits: bool,
+}
+
 /// The calls of copies from or to pageable memory, and to the host: the copies say what they are.
 #[inline(never)]
-pub(crate) fn host_copies(gpu: &Gpu<'_>, launches: &Launches) -> Vec<Wait> {
+pub(crate) fn host_copies(gpu: &Gpu<'_>, launches: &Launches) -> Vec<HostCopy> {
     let mut calls = Vec::new();
     for at in 0..gpu.len() {
         let work = &gpu.works[gpu.slice(at).work];
@@ -321,12 +336,13 @@ pub(crate) fn host_copies(gpu: &Gpu<'_>, launches: &Launches) -> Vec<Wait> {
         if (name.contains("Pageable") || name.contains("DtoH"))
             && let Some(launch) = launches.of_slice(at)
         {
-            calls.push(Wait {
+            let call = Wait {
                 track: gpu.trace.track(launch),
                 start_ns: gpu.trace.ts_ns(launch),
                 end_ns: gpu.trace.end_ns(launch),
                 row: launch,
-            });
+            };
+            calls.push(HostCopy { call, waits: !name.contains("Pinned") });
         }
     }
     calls

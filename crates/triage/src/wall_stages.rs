@@ -127,7 +127,7 @@ macro_rules! part {
 }
 
 /// Columns that are left out where no stage has the part.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "compute",
     "communication",
     "copies",
@@ -138,6 +138,7 @@ const PARTS: [&str; 12] = [
     "allocation",
     "loading",
     "profiler",
+    "between_kernels",
     "queued",
     "unexplained",
 ];
@@ -182,6 +183,7 @@ impl Row for StageWall {
         part!(Allocation, "allocation"),
         part!(Loading, "loading"),
         part!(Profiler, "profiler"),
+        part!(Between, "between_kernels"),
         part!(Queued, "queued"),
         part!(Unexplained, "unexplained"),
     ];

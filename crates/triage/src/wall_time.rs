@@ -37,6 +37,8 @@ pub enum WallPart {
     Loading,
     /// Idle: the profiler.
     Profiler,
+    /// Idle: the device's own pauses between two pieces of queued work.
+    Between,
     /// Idle: what comes next had been launched; it waits for other work.
     Queued,
     /// Idle: nothing is recorded.
@@ -45,7 +47,7 @@ pub enum WallPart {
 
 impl WallPart {
     /// Every part, in the order of the bar.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Compute,
         Self::Communication,
         Self::Copies,
@@ -56,6 +58,7 @@ impl WallPart {
         Self::Allocation,
         Self::Loading,
         Self::Profiler,
+        Self::Between,
         Self::Queued,
         Self::Unexplained,
     ];
@@ -74,6 +77,7 @@ impl WallPart {
             Self::Allocation => "allocation",
             Self::Loading => "loading",
             Self::Profiler => "profiler",
+            Self::Between => "between_kernels",
             Self::Queued => "queued",
             Self::Unexplained => "unexplained",
         }
@@ -93,6 +97,7 @@ impl WallPart {
             Self::Allocation => "Idle: memory allocation",
             Self::Loading => "Idle: loading and set-up",
             Self::Profiler => "Idle: profiler",
+            Self::Between => "Idle: between queued kernels",
             Self::Queued => "Idle: work was queued",
             Self::Unexplained => "Idle: unexplained",
         }
@@ -118,6 +123,9 @@ impl WallPart {
             Self::Allocation => "the CPU allocates or frees memory of the driver",
             Self::Loading => "the CPU loads code or sets a library up",
             Self::Profiler => "the profiler works",
+            Self::Between => {
+                "a gap below 50 µs whose next kernel or copy was queued long before, or is a node of the same graph"
+            }
             Self::Queued => {
                 "the next kernel or copy had been launched: it waits for other work, which the file may not hold"
             }
@@ -134,6 +142,7 @@ impl WallPart {
     fn of(cause: Cause) -> Self {
         match cause {
             Cause::Queued => Self::Queued,
+            Cause::Between => Self::Between,
             Cause::DataLoader => Self::DataLoading,
             Cause::SetUp => Self::Loading,
             Cause::Allocation => Self::Allocation,

@@ -193,6 +193,7 @@ impl Row for Iteration {
         part!(Allocation, "allocation"),
         part!(Loading, "loading"),
         part!(Profiler, "profiler"),
+        part!(Between, "between_kernels"),
         part!(Queued, "queued"),
         part!(Unexplained, "unexplained"),
         Column {

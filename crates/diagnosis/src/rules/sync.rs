@@ -3,6 +3,8 @@
 
 use report::units::{percent, plural, time};
 
+use triage::WallPart;
+
 use crate::{Facts, Finding, Level, Rule};
 
 /// Waits of less than this share of the window are not worth a word.
@@ -24,11 +26,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 return None;
             }
             let cover = &idle.cover_ns;
-            let covered = cover.sync.max(cover.blocking_memcpy).min(waited);
+            // (What the device does not wait for the CPU for is no cost of the wait: pauses between queued kernels.)
+            let caused = device.wall(WallPart::HostWaits).map_or(0, |row| row.total_ns);
+            let covered = cover.sync.max(cover.blocking_memcpy).min(waited).min(caused);
             let share = covered as f64 / window;
             let path = format!("verdicts.devices.{}.idle.cover_ns", device.name);
             let text = format!(
-                "The CPU waits for the GPU in {} for {}; {} stands still for {} of that.",
+                "The CPU waits for the GPU in {} for {}; {} stands still for {} because of that.",
                 plural(n, "call", "calls"),
                 time(waited),
                 if facts.gpu.devices.len() == 1 { "the GPU".to_owned() } else { device.title() },

@@ -19,6 +19,8 @@ pub(crate) const WAITING_PCT: f64 = 20.0;
 pub(crate) enum Cause {
     /// The next work was launched already.
     Queued,
+    /// The same in gaps so short that the device itself takes them between two pieces of queued work.
+    Between,
     /// The CPU was in a data loader.
     DataLoader,
     /// The CPU loaded GPU code or set up libraries.
@@ -130,6 +132,7 @@ pub(crate) fn deal(
     let mut left = Left { idle: idle.idle.clone(), found: Vec::new() };
     left.take(Cause::Queued, queued);
     left.take(Cause::Queued, &super::union(parts(gaps, Gap::queued)));
+    left.take(Cause::Between, &parts(gaps, Gap::between));
     left.take(Cause::DataLoader, host.cover(Cover::DataLoader));
     for cover in [Cover::ModuleLoad, Cover::LongLaunch, Cover::SetUp] {
         left.take(Cause::SetUp, host.cover(cover));
@@ -138,7 +141,7 @@ pub(crate) fn deal(
     let allocation = if first_run { Cause::SetUp } else { Cause::Allocation };
     left.take(allocation, host.cover(Cover::Allocation));
     left.take(Cause::Overhead, host.cover(Cover::Overhead));
-    for cover in [Cover::Sync, Cover::BlockingCopy, Cover::HostCopy] {
+    for cover in [Cover::Sync, Cover::BlockingCopy, Cover::WaitingCopy] {
         left.take(Cause::Sync, host.cover(cover));
     }
     if first_run {
@@ -221,6 +224,6 @@ fn times_of(
             let late = both(&idle.idle, &super::union(parts(gaps, Gap::until_launch)));
             without_all(late, &[Cover::DataLoader, Cover::Allocation])
         }
-        Cause::SetUp | Cause::Sync => dealt,
+        Cause::SetUp | Cause::Sync | Cause::Between => dealt,
     }
 }

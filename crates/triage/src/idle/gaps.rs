@@ -27,6 +27,8 @@ pub(crate) struct Gap {
     pub(crate) launch: Option<Row>,
     /// Whether the launch launches a graph.
     pub(crate) graph: bool,
+    /// Whether the slice before it comes from the same launch: both are nodes of one graph.
+    pub(crate) within: bool,
     /// Whether the launch was over only after the gap had begun: nothing was queued.
     pub(crate) late: bool,
     /// When the launch was over.
@@ -60,6 +62,14 @@ impl Gap {
         queued.then_some((since_ns, self.times.1))
     }
 
+    /// All of a short gap whose next work was queued long before: nodes of one graph, or a launch that was over before the gap
+    /// began and [`LAUNCH_NS`] before its end. Whatever the CPU does meanwhile, it is not what the device waits for.
+    pub(crate) fn between(&self) -> Option<Interval> {
+        let early = |launched_ns: i64| self.times.1.saturating_sub(launched_ns) >= LAUNCH_NS;
+        let was_queued = self.within || !self.late && self.launched_ns.is_some_and(early);
+        (was_queued && self.ns() < LAUNCH_NS).then_some(self.times)
+    }
+
     /// What of it comes before the end of a late launch.
     pub(crate) fn until_launch(&self) -> Option<Interval> {
         let until_ns = self.launched_ns?;
@@ -85,6 +95,7 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
         }
         let next = Some(at).filter(|at| *at < gpu.len() && gpu.slice(*at).start_ns == times.1);
         let launch = next.and_then(|at| launches.of_slice(at).filter(|_| launches.is_sure(at)));
+        let before = at.checked_sub(1).and_then(|before| launches.of_slice(before));
         let late = launch.is_some_and(|launch| trace.end_ns(launch) > times.0);
         let drained_ns = launch.and_then(|launch| {
             let key = (trace.track(launch), times.0);
@@ -99,6 +110,7 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
             next,
             launch,
             graph: launch.is_some_and(|launch| launches_graph(trace.name_text(launch))),
+            within: launch.is_some() && launch == before,
             late,
             launched_ns: launch.map(|launch| trace.end_ns(launch)),
             drained_ns,

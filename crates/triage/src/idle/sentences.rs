@@ -106,6 +106,7 @@ impl Device<'_, '_> {
             if ns == idle_ns { "it".to_owned() } else { format!("{} of it", units::time(ns)) };
         match cause {
             Cause::Queued => self.queued(&part),
+            Cause::Between => self.between(&part),
             Cause::DataLoader => format!("; for {part} the CPU is in the data loader."),
             Cause::SetUp if warm => {
                 format!("; in {part} the CPU loads kernels or sets up libraries.")
@@ -191,6 +192,26 @@ impl Device<'_, '_> {
         format!(
             "; for {part} work is already queued.{graph} What the GPU waits for is not recorded: work of another process or \
              device, or a kernel that the profiler missed. The busy share is not meaningful here."
+        )
+    }
+
+    /// Idle time between two pieces of queued work.
+    fn between(&self, part: &str) -> String {
+        let (mut n, mut within_ns) = (0_u64, 0_i64);
+        for gap in self.gaps.all.iter().filter(|gap| gap.between().is_some()) {
+            n += 1;
+            if gap.within {
+                within_ns = within_ns.saturating_add(gap.ns());
+            }
+        }
+        let graphs = match within_ns {
+            0 => String::new(),
+            ns => format!(", {} of that between the nodes of one graph", units::time(ns)),
+        };
+        format!(
+            "; {part} is in {} between kernels or copies that were queued long before{graphs}. The CPU does not cause them: only \
+             fewer kernels (fusion) or programmatic dependent launch shorten them.",
+            units::plural(n, "pause", "pauses")
         )
     }
 

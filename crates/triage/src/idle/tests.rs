@@ -185,6 +185,49 @@ fn each_kind_of_slice_is_a_cause() {
     assert_eq!(cause_of(during("user_annotation", "epoch")), (Cause::Unknown, 90 * MS - 1000));
 }
 
+/// A graph of many nodes with pauses of 2 us, while a thread of the CPU waits for it.
+#[test]
+fn pauses_between_the_nodes_of_a_graph_are_not_the_cpus() {
+    let mut fixture = Fixture::default();
+    fixture.push(slice("cuda_runtime", "cudaGraphLaunch").on(1, 1).at(0, 5_000).link(1));
+    fixture.push(slice("cuda_runtime", "cudaEventSynchronize").on(1, 1).at(6_000, MS).link(2));
+    for node in 0..100_i64 {
+        fixture.push(kernel("node").at(4_000 + node * 10_000, 8_000).link(1));
+    }
+    let (cause, ns) = cause_of(fixture);
+    assert_eq!((cause, ns), (Cause::Between, 99 * 2_000));
+}
+
+/// The launches of a stream that is far ahead, and one that is not.
+#[test]
+fn a_pause_after_an_early_launch_is_the_devices_and_after_a_late_one_the_cpus() {
+    let early = |launched_ns: i64| {
+        let mut fixture = Fixture::default();
+        for (link, launched_ns, start_ns) in [(1, 0, 10_000), (2, launched_ns, 1_020_000)] {
+            fixture.push(
+                slice("cuda_runtime", "cudaLaunchKernel")
+                    .on(1, 1)
+                    .at(launched_ns, 1_000)
+                    .link(link),
+            );
+            fixture.push(kernel("k").at(start_ns, MS / 20).link(link));
+        }
+        fixture.push(kernel("other").on(0, 8).at(60_000, 955_000).link(3));
+        fixture.push(slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(5_000, 1_000).link(3));
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, Platform::Cuda, &before, &Options::default());
+        let launches = Launches::of(&gpu);
+        let idle = Idle::of(&gpu, &[]);
+        let host = Host::of(&trace);
+        let gaps = Gaps::of(&gpu, &launches, &idle, &host);
+        gaps.all.iter().map(|gap| gap.between().is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(early(100_000), [true], "launched 0.9 ms before");
+    assert_eq!(early(1_016_000), [false], "launched within the gap");
+    assert_eq!(early(1_000_000), [false], "launched just before: its way to the device");
+}
+
 #[test]
 fn gaps_that_are_as_long_as_the_longest_stand_with_it() {
     // Kernels of 10 ms, 4.5 to 5 ms apart; in each gap but the last the CPU is in one op.

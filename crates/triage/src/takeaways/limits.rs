@@ -39,7 +39,8 @@ impl Limits {
         several: bool,
     ) -> Option<Self> {
         // (In a first run, and where work was queued, launches come late for other reasons.)
-        let other = matches!(cause, Cause::SetUp | Cause::Allocation | Cause::Queued);
+        let other =
+            matches!(cause, Cause::SetUp | Cause::Allocation | Cause::Queued | Cause::Between);
         if other || percent(coverage.gpu_blocked_ns, span_ns) >= BLOCKED_PCT {
             return None;
         }
