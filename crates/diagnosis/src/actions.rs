@@ -198,6 +198,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Sync, "sync_bound") => &["fewer-waits"],
         (Rule::Copies, "h2d_pageable") if !advises_pinned(facts) => &["pin-loader-memory"],
         (Rule::DataLoader, _) => &["loader-workers", "loader-capacity"],
+        (Rule::Communication, "short_collectives") => &["custom-all-reduce"],
         (Rule::Communication, _) => &["earlier-communication"],
         (Rule::Allocator, _) => &["steady-sizes"],
         _ => &[],

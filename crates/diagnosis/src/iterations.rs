@@ -16,7 +16,7 @@ use host::numbers::Stats;
 use host::{HostSlice, Slices};
 use serde::Serialize;
 use serde_json::Value;
-use timeline::intervals::{Interval, length, union};
+use timeline::intervals::{Interval, both, length, union};
 use timeline::percent;
 use trace::{Details, Trace};
 use triage::{TriageReport, WallPart, WallRow, WallTimes};
@@ -110,6 +110,9 @@ pub struct Iteration {
     /// When it is, on the clock of the trace.
     #[serde(skip)]
     window: Interval,
+    /// Whether most of the GPU work that it launched runs after it: the parts are those of other work.
+    #[serde(skip)]
+    is_ahead: bool,
 }
 
 impl Iteration {
@@ -228,17 +231,22 @@ fn iteration(
     let parts = times.map_or_else(Vec::new, |times| times.within(slice.interval()));
     let told: i64 = parts.iter().map(|(_, ns)| ns).sum();
     let name = run.slices.name(slice).to_owned();
+    let n_launched = launched.len();
+    let own = union(launched);
+    let within = length(&both(&own, &[slice.interval()]));
+    let is_ahead = within.saturating_mul(2) < length(&own);
     Iteration {
         class: find::class(&name),
         name,
         ts_ns: timeline::absolute_ns(run.trace, slice.start_ns),
         dur_ns: slice.dur_ns(),
-        launched: launched.len(),
+        launched: n_launched,
         gpu_span_ns: first.zip(last).map(|(first, last)| last - first),
-        gpu_busy_ns: length(&union(launched)),
+        gpu_busy_ns: length(&own),
         cold: None,
         parts: parts.into_iter().map(|(part, ns)| (part.id(), ns)).collect(),
         window: slice.interval(),
+        is_ahead,
         outside_ns: if times.is_some() { slice.dur_ns() - told } else { 0 },
     }
 }
@@ -308,6 +316,10 @@ fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowe
         return None;
     }
     let (slow, median) = (list.get(at)?, list.get(median_at)?);
+    // (Its time on the CPU delays nothing, and what the GPU does meanwhile is not its work.)
+    if slow.is_ahead || median.is_ahead {
+        return None;
+    }
     let of = |one: &Iteration, part: WallPart| one.parts.get(part.id()).copied().unwrap_or(0);
     let grew = WallPart::ALL.into_iter().map(|part| (part, of(slow, part) - of(median, part)));
     let part = grew.filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns);

@@ -100,6 +100,49 @@ fn exposed_communication_counts_without_what_runs_beside_it() {
     assert!(verdicts(&with(true), "M10").is_empty());
 }
 
+/// Decode passes whose graphs run long after their launches, with many small collectives.
+fn passes_ahead(launch_ns: impl Fn(i64) -> i64) -> Fixture {
+    let mut fixture = Fixture::default();
+    let mut called = 0;
+    for pass in 0..6_i64 {
+        let dur = launch_ns(pass);
+        let name = "execute_context_0(0)_generation_1(1)";
+        fixture.push(slice("user_annotation", name).at(called, dur).on(1, 1));
+        let call = slice("cuda_runtime", "cudaGraphLaunch").at(called + 1_000, dur - 2_000);
+        fixture.push(call.on(1, 1).link(pass + 1));
+        called += dur;
+        for node in 0..50_i64 {
+            let at = 100_000_000 + pass * 1_000_000 + node * 20_000;
+            let name = if node % 2 == 0 { "gemm" } else { "ncclDevKernel_AllReduce_Sum_f32" };
+            fixture.push(kernel(name).at(at, 18_000).link(pass + 1));
+        }
+    }
+    fixture
+}
+
+#[test]
+fn small_collectives_of_graphs_are_not_to_be_started_earlier() {
+    let found = diagnosis(passes_ahead(|_| 400_000));
+    let finding = found.findings.iter().find(|finding| finding.rule.id() == "M10").unwrap();
+    assert_eq!(finding.verdict, "short_collectives");
+    assert!(finding.meaning.starts_with("It is 150 collectives with a median of 18.0 µs"));
+    assert!(found.actions.iter().all(|action| action.remedy != "earlier-communication"));
+    // What lies between the nodes is nobody's on the CPU.
+    let idle: Vec<_> = found.wall.iter().filter(|row| row.part.is_idle()).collect();
+    assert_eq!(idle.len(), 1);
+    assert_eq!((idle[0].part, idle[0].total_ns), (WallPart::Between, 6 * 50 * 2_000 - 2_000));
+}
+
+#[test]
+fn a_pass_that_is_slow_on_the_cpu_while_its_work_is_queued_is_not_the_slowest() {
+    let found = diagnosis(passes_ahead(|pass| if pass == 4 { 2_000_000 } else { 400_000 }));
+    let section = found.iterations.unwrap().section();
+    assert!(section.intro.iter().all(|text| !text.starts_with("The slowest")), "{section:?}");
+    assert!(section.intro.iter().any(|text| text.starts_with("The CPU launches ahead")));
+    let keys = |table: &report::Table| table.columns.iter().any(|of| of.key == "compute");
+    assert!(!section.tables.iter().any(keys));
+}
+
 #[test]
 fn equal_collectives_that_differ_tell_how_long_they_wait() {
     let with = |collectives: bool| {

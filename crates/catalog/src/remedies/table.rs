@@ -621,7 +621,27 @@ pub const REMEDIES: &[Remedy] = &[
                  is no transfer.",
         why: "A collective needs few compute units, so that compute can run at the same time.",
         check: "In a new trace, the exposed time of communication is shorter.",
-        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+        // (A graph has its order from its capture, and engines capture one op after the other.)
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            executions: &[Execution::Eager, Execution::Compiled],
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "custom-all-reduce",
+        what: "all-reduce for small messages",
+        action: "Check that the engine's custom all-reduce is on for messages of this size (vLLM: disable_custom_all_reduce; SGLang: \
+                 --disable-custom-all-reduce), and that these collectives can use it. First compare ranks: what a rank waits for others \
+                 is no transfer.",
+        why: "The time of a small collective is latency, which a kernel that reads the other GPUs' memory directly has less of.",
+        check: "In a new trace, the exposed time of communication is shorter, and so is its median kernel.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: &[Stack::Vllm, Stack::Sglang],
+            executions: &[Execution::Graph],
+            ..OPEN
+        },
     },
     Remedy {
         id: "cuda-graph",

@@ -206,6 +206,18 @@ impl Row for Iteration {
     ];
 }
 
+/// A share of the difference, in brackets; nothing where it grew by more, because others shrank.
+fn of_difference(ns: i64, longer_ns: i64) -> String {
+    if ns > longer_ns {
+        return String::new();
+    }
+    format!(" ({} of the difference)", percent(100.0 * ns as f64 / longer_ns.max(1) as f64))
+}
+
+/// Why parts of the wall time are left out.
+const AHEAD: &str = "The CPU launches ahead: most GPU work of an iteration runs after the iteration has ended on the CPU. What the GPU \
+                     does meanwhile belongs to earlier ones and is left out.";
+
 impl Iterations {
     /// What they are, the classes, and each of them.
     #[must_use]
@@ -213,7 +225,12 @@ impl Iterations {
         let mut section = Section::new("iterations", "Iterations");
         section.intro.push(self.sentence());
         section.intro.extend(self.slowest_sentence());
-        section.drawings.extend(self.drawing());
+        let is_ahead = self.is_ahead();
+        if is_ahead {
+            section.intro.push(AHEAD.to_owned());
+        } else {
+            section.drawings.extend(self.drawing());
+        }
         let parts: Vec<&str> = WallPart::ALL.iter().map(|part| part.id()).collect();
         let unused: Vec<&str> = parts
             .into_iter()
@@ -223,7 +240,7 @@ impl Iterations {
                     "outside_ns" => one.outside_ns,
                     id => one.parts.get(id).copied().unwrap_or(0),
                 };
-                self.list.iter().all(|one| ns(one) == 0)
+                is_ahead || self.list.iter().all(|one| ns(one) == 0)
             })
             .collect();
         let no_gpu: &[&str] =
@@ -240,6 +257,12 @@ impl Iterations {
             classes.without_missing(&["gpu_p50_ns", "gpu_p90_ns", "p90_ns", "p99_ns", "std_ns"]);
         section.tables = vec![classes, list];
         section
+    }
+
+    /// Whether the GPU does the work of most iterations after them.
+    fn is_ahead(&self) -> bool {
+        let n = self.list.iter().filter(|one| one.is_ahead).count();
+        n.saturating_mul(2) > self.list.len()
     }
 
     fn sentence(&self) -> String {
@@ -272,28 +295,32 @@ impl Iterations {
     pub fn slowest_sentence(&self) -> Option<String> {
         let slowest = self.slowest.as_ref()?;
         let (slow, median) = (self.list.get(slowest.at)?, self.list.get(slowest.median_at)?);
+        // (Passes of an engine may all have one name.)
+        let named =
+            |at: usize, one: &Iteration| match one.name == slow.name && one.name == median.name {
+                true => format!("number {} ({})", at + 1, one.name),
+                false => one.name.clone(),
+            };
         let mut text = format!(
-            "The slowest, {}, takes {} on the CPU, {} more than the median one ({})",
-            slow.name,
+            "The slowest, {}, takes {} on the CPU, {} more than the median one, {}",
+            named(slowest.at, slow),
             time(slow.dur_ns),
             time(slowest.longer_ns),
-            median.name
+            named(slowest.median_at, median)
         );
         if let Some((part, ns)) = slowest.part {
-            let share = 100.0 * ns as f64 / slowest.longer_ns.max(1) as f64;
+            let share = of_difference(ns, slowest.longer_ns);
             text.push_str(&format!(
-                "; the part that grew most is \u{201c}{}\u{201d}, by {} ({} of the difference)",
+                "; the part that grew most is \u{201c}{}\u{201d}, by {}{share}",
                 part.title(),
                 time(ns),
-                percent(share)
             ));
         }
         if let Some((op, ns)) = &slowest.op {
-            let share = 100.0 * *ns as f64 / slowest.longer_ns.max(1) as f64;
             text.push_str(&format!(
-                "; the op whose own CPU time grew most is {op}, by {} ({} of the difference)",
+                "; the op whose own CPU time grew most is {op}, by {}{}",
                 time(*ns),
-                percent(share)
+                of_difference(*ns, slowest.longer_ns)
             ));
         }
         if slowest.part.is_none() && slowest.op.is_none() {

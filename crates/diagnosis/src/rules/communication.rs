@@ -12,6 +12,8 @@ use crate::{Facts, Finding, Level, Rule};
 const LEAST_SHARE: f64 = 0.05;
 /// Equal collectives from which their shortest is a measure.
 const FEWEST: usize = 3;
+/// A collective below this is mostly latency: NVLink moves 20 MB in that time.
+const SHORT_NS: i64 = 50_000;
 /// Of the exposed time: a smaller difference between equal collectives is not worth a word.
 const LEAST_EXCESS: f64 = 0.1;
 
@@ -39,8 +41,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 || "Part of it may be waiting for other ranks: only their traces tell.".to_owned(),
                 |excess| excess.sentence(),
             );
+            let short = Short::of(facts, &device).filter(|_| facts.has_graphs());
+            let (verdict, meaning) = match short {
+                Some(short) => ("short_collectives", format!("{} {meaning}", short.sentence())),
+                None => ("exposed", meaning),
+            };
             Some(
-                Finding::fact(Rule::Communication, "exposed", text)
+                Finding::fact(Rule::Communication, verdict, text)
                     .level(Level::of_share(share))
                     .on(device.name)
                     .bound(bound)
@@ -53,6 +60,30 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             )
         })
         .collect()
+}
+
+/// Collectives of which most are too short to transfer much.
+struct Short {
+    n: usize,
+    median_ns: i64,
+}
+
+impl Short {
+    fn of(facts: &Facts<'_>, device: &Device<'_>) -> Option<Self> {
+        let own = facts.gpu.on(device.id()).filter(|one| one.is_communication);
+        let mut times: Vec<i64> = own.map(|one| one.slice.dur_ns()).collect();
+        let n = times.len();
+        let median_ns = timeline::median(&mut times)?;
+        (median_ns < SHORT_NS).then_some(Self { n, median_ns })
+    }
+
+    fn sentence(&self) -> String {
+        format!(
+            "It is {} collectives with a median of {}: latency and waiting, hardly transfer.",
+            count(self.n as u64),
+            time(self.median_ns)
+        )
+    }
 }
 
 /// How much longer equal collectives take than the shortest of them.

@@ -7,6 +7,8 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Kernels of graphs from this share on: their ops are not in the file.
 const GRAPHS: f64 = 0.5;
+/// And from this share on no other op is worth a word.
+const NEARLY_ALL: f64 = 0.8;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let flops = &facts.host.flops;
@@ -36,7 +38,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     found.extend(custom_ops(facts));
     found.extend(misaligned(facts));
-    if flops.uncovered > 0 {
+    // (Where graphs launch nearly all work, sizes of the few other ops would tell of nothing.)
+    let in_graphs = facts
+        .devices()
+        .any(|device| device.figures.graphs.share_n.is_some_and(|share| share >= NEARLY_ALL));
+    if flops.uncovered > 0 && !in_graphs {
         let mut rows: Vec<_> = flops.ops.iter().filter(|row| row.uncovered > 0).collect();
         trace::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.uncovered));
         let named = rows.iter().take(NAMED);

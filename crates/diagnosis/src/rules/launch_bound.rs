@@ -5,6 +5,9 @@ use report::units::{percent, time};
 
 use crate::{Facts, Finding, Level, Rule};
 
+/// Waiting for launches below this share of the window is not worth a word, in percent.
+const LEAST_PCT: f64 = 1.0;
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter(|device| device.is_launch_bound()).filter_map(|device| {
         let figures = &device.figures.launches;
@@ -19,6 +22,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             time(kernel.ns() as i64),
         );
         let (bound, late_pct) = device.late();
+        // (Where the GPU waits for something else, its launches cost nothing.)
+        if late_pct < LEAST_PCT {
+            return None;
+        }
         Some(
             Finding::fact(Rule::LaunchBound, "launch_bound", observation)
                 .level(Level::of_share(late_pct / 100.0))

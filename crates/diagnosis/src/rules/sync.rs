@@ -31,12 +31,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let covered = cover.sync.max(cover.blocking_memcpy).min(waited).min(caused);
             let share = covered as f64 / window;
             let path = format!("verdicts.devices.{}.idle.cover_ns", device.name);
+            let gpu =
+                if facts.gpu.devices.len() == 1 { "the GPU".to_owned() } else { device.title() };
+            let cost = match covered {
+                0 => format!("{gpu} never stands still because of that"),
+                ns => format!("{gpu} stands still for {} because of that", time(ns)),
+            };
             let text = format!(
-                "The CPU waits for the GPU in {} for {}; {} stands still for {} because of that.",
+                "The CPU waits for the GPU in {} for {}; {cost}.",
                 plural(n, "call", "calls"),
                 time(waited),
-                if facts.gpu.devices.len() == 1 { "the GPU".to_owned() } else { device.title() },
-                time(covered),
             );
             let finding = if share >= COSTS_SHARE && device.is_starved() {
                 Finding::fact(Rule::Sync, "sync_bound", text)
