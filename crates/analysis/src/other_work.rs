@@ -8,6 +8,7 @@ use report::units;
 use trace::{Phase, Producer, Row, Trace, each_row};
 
 use timeline::before_window::is_gpu_slice;
+use timeline::device;
 use timeline::recorded::{Recorded, recorded};
 
 const ONNX_RUNTIME: &str =
@@ -49,7 +50,7 @@ pub fn other_work(trace: &Trace) -> Option<String> {
         .collect();
     if counts.gpu == 0 {
         match trace.producer {
-            Producer::Torch => said.extend(counts.without_gpu()),
+            Producer::Torch => said.extend(counts.without_gpu(!device::devices(trace).is_empty())),
             Producer::OnnxRuntime => said.insert(0, ONNX_RUNTIME.to_owned()),
             Producer::Xla => said.insert(0, XLA.to_owned()),
         }
@@ -87,8 +88,8 @@ impl Counts {
         counts
     }
 
-    /// Why there are no figures of a GPU, and what to record.
-    fn without_gpu(&self) -> Vec<String> {
+    /// Why there are no figures of a GPU, and what to record. `has_device`: the file lists a GPU of the machine.
+    fn without_gpu(&self, has_device: bool) -> Vec<String> {
         let mut parts: Vec<String> = [
             (self.ops, "PyTorch op", "PyTorch ops"),
             (self.frames, "Python frame", "Python frames"),
@@ -110,6 +111,12 @@ impl Counts {
             said.push(
                 "A GPU was in use, but what it ran was not recorded. Check that no other tool uses CUPTI or rocprofiler at the \
                  same time, and that no performance counters (range profiling) are requested; then record again."
+                    .to_owned(),
+            );
+        } else if has_device {
+            said.push(
+                "The machine has a GPU, and this process made no call to it. If another process runs the model (the workers of an \
+                 engine), open its trace. Otherwise, record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
                     .to_owned(),
             );
         } else if self.on_device.is_empty() {

@@ -96,6 +96,14 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         WallPart::Unexplained => "stands still while nothing is recorded on the CPU",
     };
     let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}).");
+    let no_cpu = facts.host.cpu_ops.ops.is_empty() && facts.slices.annotations.is_empty();
+    if most.part == WallPart::Unexplained && no_cpu {
+        // (Calls alone are what a recording of the GPU has.)
+        return Some(format!(
+            "{gpu} stands still for {share} of {whole} ({ns}), and the file does not show why: no ops were recorded. Record with \
+             activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], after a few warm-up iterations."
+        ));
+    }
     let left_out = left_out(facts);
     if !left_out.is_empty() {
         text.push_str(&left_out);
