@@ -120,6 +120,8 @@ pub enum Request {
         key: KernelKey,
         /// Whether what was launched before the window counts, too.
         count_before_window: bool,
+        /// Only in this step.
+        step: Option<StepWindow>,
     },
     /// Tell what ran around an event.
     Window {

@@ -1,7 +1,9 @@
 // Why the time is lost: the bar, the actions and the CPU's views, against what the command line says of the same file.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
+import { gunzipSync } from "node:zlib";
 
 import { cli, ownTrace } from "./environment.mjs";
 import { accessibilityFaults, allowClipboard, launch } from "./harness.mjs";
@@ -147,6 +149,27 @@ test("a step that is chosen narrows the views of the diagnosis to it", async () 
   const ops = await rows(page, "ops");
   assert.deepEqual(Object.fromEntries(ops.map((op) => [op.name, Number(op.count)])), Object.fromEntries(Object.entries(cpu.key_averages).map(([op, { count }]) => [op, count])));
   assert.deepEqual(await accessibilityFaults(page), []);
+  const sentence = `All figures are of ${name} alone`;
+  for (const of_triage of ["triage", "overlap", "fuse"]) {
+    await view(page, of_triage);
+    assert.ok((await id(page, "finding-line").textContent()).startsWith(sentence), of_triage);
+    assert.equal(await id(page, "before-window").count(), 0, "work of earlier steps is in no table of a step");
+  }
+  await view(page, "triage");
+  assert.deepEqual(await accessibilityFaults(page), []);
+  // A plain sum over the file: the GPU slices whose launch calls begin in the step.
+  const events = JSON.parse(gunzipSync(readFileSync(example()))).traceEvents.filter(({ ph }) => ph === "X");
+  const step = events.find((event) => event.name === name && event.cat !== "gpu_user_annotation");
+  const launched = new Set(events.filter(({ cat, ts }) => /^(cuda|hip)_(runtime|driver)$/.test(cat) && ts >= step.ts && ts < step.ts + step.dur).map(({ args }) => args.correlation));
+  const sums = {};
+  for (const { name: kernel, dur } of events.filter(({ cat, args }) => ["kernel", "gpu_memcpy", "gpu_memset"].includes(cat) && launched.has(args.correlation))) {
+    sums[kernel] = (sums[kernel] ?? 0) + Math.round(dur * 1000);
+  }
+  const shown = {};
+  for (const { kernel_name, total_ns } of await rows(page, "kernel-table")) shown[kernel_name] = (shown[kernel_name] ?? 0) + Number(total_ns);
+  assert.deepEqual(shown, sums);
+  await view(page, "breakdown");
+  assert.match(await id(page, "whole").textContent(), /of the whole trace/);
   await view(page, "steps");
   assert.equal((await rows(page, "iterations")).length, 1);
   await id(page, "step").selectOption({ label: "All" });

@@ -95,7 +95,8 @@ impl RunFacts {
             busy: match window_ns {
                 0 => "This trace contains no GPU slices.".to_owned(),
                 _ => format!(
-                    "GPU busy {} of {} {}{}.",
+                    "{}GPU busy {} of {} {}{}.",
+                    triage.step.as_ref().map_or_else(String::new, |step| format!("{step}: ")),
                     units::percent(100.0 * busy_ns as f64 / window_ns as f64),
                     match triage.devices().len() {
                         0 | 1 => "the GPU span of".to_owned(),

@@ -58,6 +58,7 @@ impl OverlapDocument<'_> {
         let names = Names::of(self.metadata, self.keep_names);
         let mut section = Section::new("overlap", "Overlap");
         section.intro.push(format!("Mode: {}.", self.mode));
+        section.intro.extend(self.report.step_sentence());
         section.intro.push(overlap_note.clone());
         section.tables.push(Table::of("figures", "Figures", &figures(concurrency, coverage)));
         let advised: Vec<OverlapRow> =

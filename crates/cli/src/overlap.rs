@@ -9,6 +9,7 @@ use kinetoscope::{OverlapDocument, Stage, TriageReport, overlap_windows};
 
 use crate::companions::{self, Kept};
 use crate::input::Opened;
+use crate::step;
 use crate::traces::{self, Chosen};
 use crate::triage::{Facts, Given, How, guard, triage_only};
 
@@ -32,6 +33,8 @@ pub struct Arguments {
     /// Show only this stage: extend, decode, mixed, capture, forward, backward, weight-grad, optimizer, all (no stage).
     #[arg(long, value_parser = stage_of_word)]
     stage: Option<Stage>,
+    #[command(flatten)]
+    step: step::Step,
     /// Rows to draw, by priority.
     #[arg(long, default_value_t = ROWS)]
     rows: usize,
@@ -52,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     guard(&given, &chosen, &arguments.companions, &arguments.facts).allow_stdout()?;
     let mut companions = Kept::new(&arguments.companions);
     let mut stdout = std::io::stdout();
-    let how = How { stage: arguments.stage, ..How::default() };
+    let how = How { stage: arguments.stage, step: arguments.step.clone(), ..How::default() };
     for (at, Chosen { path, .. }) in chosen.iter().enumerate() {
         let given = Given {
             path,

@@ -11,11 +11,11 @@ use kinetoscope::{Decoded, Details, Facts, HostIndex, Iterations, Sources, host,
 const NAMED: usize = 8;
 
 /// What narrows a report to one iteration.
-#[derive(Default, clap::Args)]
+#[derive(Clone, Default, clap::Args)]
 pub struct Step {
     /// Only this iteration: its name as `diagnose` lists it, such as `ProfilerStep#3`. What the CPU did in it, and the GPU work that
     /// it launched; the first one of that name.
-    #[arg(long = "step", value_name = "NAME")]
+    #[arg(id = "step", long, value_name = "NAME")]
     name: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Step {
             bail!("{}: it has no steps, passes or ranges that come again", path.display());
         };
         match iterations.list.iter().find(|one| one.name == *name) {
-            Some(iteration) => Ok(Some(narrow(trace, iteration.window()))),
+            Some(iteration) => Ok(Some(narrow(trace, iteration.window(), name))),
             None => bail!(
                 "{}: it has no iteration {name:?}; it has {}",
                 path.display(),

@@ -19,7 +19,7 @@ use crate::input::{self, Opened};
 use crate::interrupt::Interrupt;
 use crate::output::{OutputFolder, Pending, say_replaced};
 use crate::traces::{self, Chosen};
-use crate::{overlap, perfetto_fix};
+use crate::{overlap, perfetto_fix, step};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -27,14 +27,15 @@ pub struct Arguments {
     traces: traces::Wanted,
     #[command(flatten)]
     companions: companions::Beside,
-    /// Also write a kernel map (JSON that --map reads); one trace only.
-    #[arg(long, value_name = "FILE")]
+    /// Also write a kernel map (JSON that --map reads); one trace only, and not with --step.
+    #[arg(long, value_name = "FILE", conflicts_with = "step")]
     export_map: Option<PathBuf>,
     /// Also print the neighbours of the top overlap rows, drawn as text.
     #[arg(long)]
     timeline: bool,
-    /// Also write the artifacts and the repaired trace to this folder; with several traces, one folder each.
-    #[arg(long, value_name = "DIR")]
+    /// Also write the artifacts and the repaired trace to this folder; with several traces, one folder each. Not with --step: artifacts
+    /// are of the whole trace.
+    #[arg(long, value_name = "DIR", conflicts_with = "step")]
     out: Option<PathBuf>,
     /// With --out: also write all files as one zip archive.
     #[arg(long, requires = "out")]
@@ -49,8 +50,10 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1.0, value_parser = cutoff_of_text)]
     cutoff: f64,
     /// Include kernels launched before profiling started. Excluded by default: they belong to an earlier step.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "step")]
     count_before_window: bool,
+    #[command(flatten)]
+    step: step::Step,
     #[command(flatten)]
     facts: Facts,
 }
@@ -99,6 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             device: arguments.device.clone(),
             cutoff_pct: arguments.cutoff,
             count_before_window: arguments.count_before_window,
+            step: arguments.step.clone(),
         };
         let keep_names = arguments.facts.keep_names;
         let given = Given { path: &one.path, companions, facts: &facts, keep_names };
@@ -199,6 +203,8 @@ pub struct How {
     pub cutoff_pct: f64,
     /// Whether what was launched before the window counts.
     pub count_before_window: bool,
+    /// Only this step.
+    pub step: step::Step,
 }
 
 impl How {
@@ -242,7 +248,8 @@ pub fn triage_only(given: &Given<'_>, how: &How) -> Result<(Opened, Details, Tri
     let read = input::read(path, Role::Formal)?;
     let details = input::details(path, &read)?;
     let name = path.to_string_lossy();
-    let trace = &read.decoded.trace;
+    let narrowed = how.step.trace(path, &read.decoded, &details)?;
+    let trace = narrowed.as_ref().unwrap_or(&read.decoded.trace);
     let part = how.part();
     let found = companions
         .with(Some(&details), |others| order_triage(trace, &name, others, facts, part))

@@ -14,6 +14,8 @@ use crate::recorded::{is_gpu, recorded};
 /// Which GPU slices were launched before profiling started.
 pub struct BeforeWindowSlices {
     launches: Correlations,
+    /// Whether the file has launch calls, also outside the step that the trace is narrowed to.
+    has_launches: bool,
     /// All GPU slices, in file order.
     pub gpu_rows: Vec<Row>,
     /// Counted separately.
@@ -50,8 +52,10 @@ impl BeforeWindowSlices {
                 gpu_rows.push(row);
             }
         });
-        let mut found = Self { launches, gpu_rows, summary: BeforeWindow::default() };
-        let mut summary = BeforeWindow { n_launches: found.launches.len(), ..Default::default() };
+        let n_launches = launches.len();
+        let has_launches = n_launches > 0 || trace.part.as_ref().is_some_and(|of| of.has_launches);
+        let mut summary = BeforeWindow { n_launches, ..Default::default() };
+        let mut found = Self { launches, has_launches, gpu_rows, summary: summary.clone() };
         let mut any_linked = false;
         each_of(&found.gpu_rows, |row| {
             let kernel = trace.flags(row).has(Flags::KERNEL);
@@ -68,7 +72,7 @@ impl BeforeWindowSlices {
             *n += 1;
             *ns = ns.saturating_add(duration_ns(trace, row));
         });
-        if found.launches.len() == 0 {
+        if !has_launches {
             summary.unknown = Some(
                 if any_linked {
                     "no launch call is in the file (only the GPU was recorded)"
@@ -85,7 +89,7 @@ impl BeforeWindowSlices {
     /// Whether the GPU slice `row` was launched before the window. Never, when no launch at all is in the
     /// file: then every kernel would be, and that would say nothing.
     pub fn contains(&self, trace: &Trace, row: Row) -> bool {
-        self.launches.len() > 0
+        self.has_launches
             && trace.link(row).is_some_and(|correlation| !self.launches.contains(correlation))
     }
 }

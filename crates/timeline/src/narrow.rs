@@ -1,12 +1,11 @@
-//! A trace narrowed to a part of its time, such as one step: every analysis then tells of that part alone.
+//! A trace narrowed to one step: every analysis then reports that step alone.
 //!
 //! Rows keep their numbers, so that arguments that were read of the whole trace hold. What is left out becomes an event without a
 //! phase, which every analysis passes over.
 
-use dialect::Records;
-use trace::{Flags, Phase, Row, Trace, each_row};
+use trace::{Flags, Phase, Row, Trace, TracePart, each_row};
 
-use crate::before_window::is_gpu_slice;
+use crate::before_window::{each_launch, is_gpu_slice};
 use crate::intervals::Interval;
 
 /// The trace within `window`, on the clock of the trace:
@@ -14,28 +13,31 @@ use crate::intervals::Interval;
 /// * of the CPU the slices that overlap it, cut at its edges, and other events in it;
 /// * of the GPU what calls in it launched, whenever that runs, and what began in it;
 /// * all metadata.
+///
+/// A call that begins before `window` keeps the time that it has in it, but launches nothing there: what it launched belongs to the
+/// step in which it begins. So each GPU slice with a launch call belongs to one of the steps that do not overlap. `name` is that of
+/// the step.
 #[must_use]
-pub fn narrow(trace: &Trace, window: Interval) -> Trace {
+pub fn narrow(trace: &Trace, window: Interval, name: &str) -> Trace {
     let (start, end) = window;
-    let launches =
-        trace.by_raw_category(|raw| matches!(dialect::known(raw), Some(Records::Call(_))));
     let begins_in = |row: Row| (start..end).contains(&trace.ts_ns(row));
     let mut launched: Vec<i64> = Vec::new();
-    each_row(trace, |row| {
-        let is_call = trace.phase(row) == Phase::Complete
-            && trace.flags(row).has(Flags::HAS_TS)
-            && *launches.of(trace, row);
-        if is_call && begins_in(row) {
-            launched.extend(trace.link(row));
+    let mut has_launches = false;
+    each_launch(trace, |row, correlation| {
+        has_launches = true;
+        if trace.flags(row).has(Flags::HAS_TS) && begins_in(row) {
+            launched.push(correlation);
         }
     });
     launched.sort_unstable();
     let mut narrowed = trace.clone();
-    narrowed.is_part = true;
+    let mut file_start_ns = None;
     each_row(trace, |row| {
         if trace.phase(row) == Phase::Metadata || !trace.flags(row).has(Flags::HAS_TS) {
             return;
         }
+        let ts_ns = trace.ts_ns(row);
+        file_start_ns = Some(file_start_ns.map_or(ts_ns, |first: i64| first.min(ts_ns)));
         if is_gpu_slice(trace, row) {
             let is_launched = trace.link(row).is_some_and(|id| launched.binary_search(&id).is_ok());
             if !is_launched && !begins_in(row) {
@@ -48,6 +50,9 @@ pub fn narrow(trace: &Trace, window: Interval) -> Trace {
             }
             if to > from {
                 narrowed.set_time(row, from, to - from);
+                if !begins_in(row) {
+                    narrowed.unlink(row);
+                }
             } else {
                 narrowed.hide(row);
             }
@@ -55,6 +60,8 @@ pub fn narrow(trace: &Trace, window: Interval) -> Trace {
             narrowed.hide(row);
         }
     });
+    let file_start_ns = file_start_ns.unwrap_or_default();
+    narrowed.part = Some(TracePart { name: name.to_owned(), file_start_ns, has_launches });
     narrowed
 }
 
@@ -87,7 +94,7 @@ mod tests {
         fixture.push(kernel("own").at(300, 10).link(2));
         fixture.push(kernel("later").at(310, 10).link(3));
         let trace = fixture.finish();
-        let found = narrow(&trace, (100, 200));
+        let found = narrow(&trace, (100, 200), "step 1");
         assert_eq!(
             left(&found),
             [
@@ -100,6 +107,25 @@ mod tests {
             ]
         );
         assert_eq!(found.len(), trace.len(), "rows keep their numbers");
+        let part = found.part.unwrap();
+        assert_eq!((&*part.name, part.file_start_ns, part.has_launches), ("step 1", 0, true));
+    }
+
+    #[test]
+    fn a_call_across_the_edge_launches_only_in_the_step_in_which_it_begins() {
+        let mut fixture = Fixture::default();
+        let call = slice("cuda_runtime", "cudaGraphLaunch").on(1, 1);
+        fixture.push(call.at(90, 40).link(1));
+        fixture.push(kernel("k").at(110, 40).link(1));
+        let trace = fixture.finish();
+        let early = |window: Interval| {
+            let part = narrow(&trace, window, "");
+            let summary = crate::before_window::BeforeWindowSlices::of(&part).summary;
+            (left(&part).len(), summary.n_kernels)
+        };
+        assert_eq!(early((0, 100)), (2, 0));
+        // (No other call is in this step, and still the kernel is known to be of an earlier one.)
+        assert_eq!(early((100, 200)), (2, 1));
     }
 
     #[test]
@@ -108,6 +134,6 @@ mod tests {
         fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(5, 50));
         fixture.push(kernel("k").at(60, 10).link(9));
         let trace = fixture.finish();
-        assert_eq!(left(&narrow(&trace, (i64::MIN, i64::MAX))), left(&trace));
+        assert_eq!(left(&narrow(&trace, (i64::MIN, i64::MAX), "")), left(&trace));
     }
 }

@@ -35,7 +35,7 @@ pub use strings::{BuildIdHasher, IdHasher, StringId, StringTable};
 pub use track::{IdToken, Process, ProcessId, Stream, StreamId, Track, TrackId};
 
 mod store;
-pub use store::{ByRawCategory, Row, Trace, TraceBuilder};
+pub use store::{ByRawCategory, Row, Trace, TraceBuilder, TracePart};
 
 /// A point in time or a length of time in integer nanoseconds.
 ///

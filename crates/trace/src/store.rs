@@ -25,6 +25,17 @@ const PHASE_SHIFT: u32 = 27;
 /// Events per span base: the start of an event is its block's base plus a u32.
 const SPAN_BLOCK: usize = 1 << 10;
 
+/// The step that a trace is narrowed to, and what analyses of it need of the whole file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracePart {
+    /// The name of the step, as people read it.
+    pub name: String,
+    /// When the first event of the file begins: there Perfetto's timeline does.
+    pub file_start_ns: TimeNs,
+    /// Whether the file has launch calls: without one, no GPU slice is known to be launched before the step.
+    pub has_launches: bool,
+}
+
 /// A decoded trace: every event of the file in file order, as columns.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
@@ -44,8 +55,8 @@ pub struct Trace {
     pub producer: Producer,
     /// Times in the columns are the file's times minus this. 0 unless the file's own do not fit `i64` ns.
     pub origin_ns: i128,
-    /// Whether it is a part of the time of its file: work from before it was launched in the file, too.
-    pub is_part: bool,
+    /// What it is narrowed to, if it is not the whole file.
+    pub part: Option<TracePart>,
     ts_ns: Segmented<i64>,
     dur: Segmented<u32>,
     name: Segmented<u32>,
@@ -160,6 +171,11 @@ impl Trace {
             LONG_DUR => find(&self.long_durs, row).unwrap_or_default(),
             short => i64::from(short),
         }
+    }
+
+    /// Removes the correlation of `row`.
+    pub fn unlink(&mut self, row: Row) {
+        self.link.set(row as usize, NO_LINK);
     }
 
     /// Makes `row` an event that analyses pass over. Its span and its arguments stay.
@@ -303,7 +319,7 @@ impl Trace {
             metadata: _,
             producer: _,
             origin_ns: _,
-            is_part: _,
+            part: _,
             ts_ns,
             dur,
             name,

@@ -43,6 +43,7 @@ mod roles;
 mod shapes;
 mod site;
 mod stages;
+mod step;
 mod tables;
 mod takeaways;
 mod text_timeline;
@@ -155,7 +156,10 @@ pub fn triage_kept(
     let before = BeforeWindowSlices::of(trace);
     let platform = timeline::device::platform(trace);
     let mut linker = Linker::of(trace, sources.details);
-    let mut gpu = Gpu::new(trace, platform, &before, &options.slices);
+    let mut slices = options.slices.clone();
+    // (What an earlier step launched belongs to no table of a step.)
+    slices.without_before_window |= trace.part.is_some();
+    let mut gpu = Gpu::new(trace, platform, &before, &slices);
     by_op::classify(&mut gpu, &linker);
     let arch = arch::observed(&gpu, platform);
     let devices = gpu.by_device();
@@ -166,9 +170,10 @@ pub fn triage_kept(
     let peak = precision::peak(trace);
     let steps = idle::until_last_work(trace, idle::cpu_steps(trace));
     let mut host = Host::of(trace);
-    let zero_ns = first_ns(trace);
+    let first_ns = first_ns(trace);
+    let zero_ns = trace.part.as_ref().map_or(first_ns, |part| part.file_start_ns);
     let asked = Asked { options, given: &given, framework, run, peak, steps, zero_ns };
-    let Found { mut tables, coverage, slices, time, idle } =
+    let Found { mut tables, coverage, slices: kept, time, idle } =
         on_devices(&devices, &asked, &mut linker, &mut host);
     let several = devices.len() > 1;
     let facts = &asked.run.facts;
@@ -196,7 +201,7 @@ pub fn triage_kept(
     });
     // (Steps hold what comes before their first kernel.)
     let of_steps = idle.as_ref().is_some_and(|said| said.of_steps);
-    let lead = lead::lead(&devices, zero_ns).filter(|_| !of_steps);
+    let lead = lead::lead(&devices, first_ns).filter(|_| !of_steps && trace.part.is_none());
     let seen = Seen {
         before: lead
             .map(|lead| lead::before_work(trace, &mut linker, &host, lead, time.span_ns))
@@ -215,7 +220,7 @@ pub fn triage_kept(
         takeaways.insert(0, text);
     }
     takeaways.extend(analysis::other_work(trace));
-    let counted = !options.slices.without_before_window;
+    let counted = !slices.without_before_window;
     let before_window = BeforeWindowSum::of(&before.summary, counted);
     let report = tables.report(Run {
         coverage,
@@ -224,8 +229,9 @@ pub fn triage_kept(
         arch,
         framework: asked.framework,
         facts: asked.run.facts,
+        step: trace.part.as_ref().map(|part| part.name.clone()),
     });
-    (report, slices)
+    (report, kept)
 }
 
 /// When the first event of the trace begins: there Perfetto's timeline does.

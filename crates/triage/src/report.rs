@@ -25,6 +25,8 @@ use timeline::percent;
 /// Everything triage found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TriageReport {
+    /// The step that all figures are of; `None` for the whole file.
+    pub step: Option<String>,
     /// The stages, in order.
     pub stages: Vec<StageRow>,
     /// Kernels by stage, most time first.
@@ -81,8 +83,8 @@ impl BeforeWindowSum {
         Self { n_slices: n_kernels + n_memory_ops, total_ns, counted }
     }
 
-    /// The sentence about them.
-    fn sentence(&self) -> Option<String> {
+    /// The sentence about them, in a trace or in a step of it.
+    fn sentence(&self, of_step: bool) -> Option<String> {
         let what = units::plural(self.n_slices, "GPU slice was", "GPU slices were");
         let told = if self.counted {
             "the tables include them"
@@ -90,9 +92,10 @@ impl BeforeWindowSum {
             "the tables leave them out, shares of the GPU span include them"
         };
         let time = units::time(self.total_ns);
+        let since = if of_step { "this step" } else { "profiling" };
         (self.n_slices > 0).then(|| {
             format!(
-                "{what} launched before profiling started ({time}) as part of an earlier step: {told}."
+                "{what} launched before {since} started ({time}) as part of an earlier step: {told}."
             )
         })
     }
@@ -371,6 +374,7 @@ impl TriageReport {
     pub fn sections(&self, cutoff_pct: f64) -> Vec<Section> {
         // Architecture and framework stand among the facts of the run, beside these chapters.
         let Self {
+            step,
             // The diagnosis has it.
             wall: _,
             wall_times: _,
@@ -394,9 +398,11 @@ impl TriageReport {
             run_facts: _,
         } = self;
         let several = self.devices().len() > 1;
+        let of_step = self.step_sentence();
         let table_of = |table: Table| if several { table } else { table.without("device") };
 
         let mut triage = Section::new("triage", "Triage");
+        triage.intro.extend(of_step.clone());
         triage.intro.extend(takeaways.iter().cloned());
         triage.intro.extend(coverage.sentence());
         triage.intro.extend(coverage.captures_sentence());
@@ -408,7 +414,7 @@ impl TriageReport {
         );
 
         let mut table = Section::new("kernel-table", "Kernel table");
-        table.intro.extend(before_window.sentence());
+        table.intro.extend(before_window.sentence(step.is_some()));
         // Of no kernel nothing is said.
         if !kernels.is_empty() {
             table.intro.extend(Some(launch_note.clone()).filter(|note| !note.is_empty()));
@@ -416,6 +422,7 @@ impl TriageReport {
         table.tables.push(table_of(self.by_stage_table(cutoff_pct)));
 
         let mut chances = Section::new("overlap", "Overlap opportunities");
+        chances.intro.extend(of_step.clone());
         if !overlap_note.is_empty() {
             chances.intro.push(overlap_note.clone());
         }
@@ -426,6 +433,7 @@ impl TriageReport {
                 .when_empty("None is advised."),
         );
         let mut patterns = Section::new("fuse", "Fuse opportunities");
+        patterns.intro.extend(of_step);
         patterns.tables.push(
             table_of(Table::of("fuse", "Fuse opportunities", fuse))
                 .printing(fuse.iter().map(FuseRow::is_advice))

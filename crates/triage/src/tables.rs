@@ -68,8 +68,9 @@ impl DeviceTables {
 
     /// The report of these tables and of what holds for the whole run.
     pub(crate) fn report(self, run: Run) -> TriageReport {
-        let Run { coverage, before_window, takeaways, arch, framework, facts } = run;
+        let Run { coverage, before_window, takeaways, arch, framework, facts, step } = run;
         TriageReport {
+            step,
             wall: self.wall,
             wall_times: self.wall_times,
             wall_stages: self.wall_stages,
@@ -100,4 +101,6 @@ pub(crate) struct Run {
     pub(crate) arch: ObservedArch,
     pub(crate) framework: FrameworkVote,
     pub(crate) facts: RunFacts,
+    /// The step that it is of.
+    pub(crate) step: Option<String>,
 }

@@ -123,7 +123,7 @@ fn of_file(state: &State, file: &FileEntry) -> Vec<Entry> {
     }
     let wish = file.triage.as_ref().and_then(|_| {
         let counts = state.count_before_window;
-        let narrowed = narrowed(file, &state.chosen());
+        let narrowed = narrowed(file.triage.as_deref(), &state.chosen());
         wish(&state.form, state.server_args.as_ref(), &narrowed, counts, file.told_by()).ok()
     });
     if let Some(wish) = wish {

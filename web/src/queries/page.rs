@@ -5,7 +5,7 @@ use yew::AttrValue;
 
 use super::address::Address;
 use super::stages::Narrowed;
-use crate::protocol::Choice;
+use crate::protocol::{Choice, Triage};
 use crate::state::{FileEntry, State, View};
 
 /// The title of the page: view and file first, as a row of tabs shows only the beginning.
@@ -56,10 +56,10 @@ pub fn apply(state: &mut State, address: &Address) {
     }
 }
 
-/// What is shown of a file: a stage or device that it does not have counts as none.
+/// What is shown of a triage: a stage or device that it does not have counts as none.
 #[must_use]
-pub fn narrowed(file: &FileEntry, chosen: &Narrowed) -> Narrowed {
-    let Some(triage) = &file.triage else { return Narrowed::default() };
+pub fn narrowed(triage: Option<&Triage>, chosen: &Narrowed) -> Narrowed {
+    let Some(triage) = triage else { return Narrowed::default() };
     let of = |chosen: &Option<String>, all: &[Choice]| {
         chosen.clone().filter(|id| all.iter().any(|of| of.id == *id))
     };

@@ -114,9 +114,9 @@ pub struct FileEntry {
     pub triage: Option<Shared<Triage>>,
     /// Why the run is slow; asked for after triage.
     pub diagnosis: Remote<Diagnosis>,
-    /// The steps that the diagnosis can be narrowed to; of the last one of the whole file.
+    /// The steps that diagnosis and triage can be narrowed to; of the last diagnosis of the whole file.
     pub steps: Shared<Vec<StepWindow>>,
-    /// The step that it is narrowed to.
+    /// The step that they are narrowed to.
     pub step: Option<StepWindow>,
     /// The kernel that was asked for last.
     pub kernel: Remote<KernelDetails>,
@@ -201,6 +201,15 @@ impl FileEntry {
             let before = &triage.before_window;
             before.n_slices > 0 && before.counted != count_before_window
         })
+    }
+
+    /// The triage that is shown: of the step that is chosen, or of the whole file.
+    #[must_use]
+    pub fn shown_triage(&self) -> Option<&Triage> {
+        match self.step {
+            Some(_) => self.diagnosis.ready()?.triage.as_ref(),
+            None => self.triage.as_deref(),
+        }
     }
 
     /// The files that tell of it.

@@ -268,13 +268,13 @@ fn diagnose(next: &mut Next, job: JobId) {
     next.update(job, |file| file.diagnosis = id.map_or(Remote::Idle, Remote::Pending));
 }
 
-/// Narrows the diagnosis to a step, or to none.
+/// Narrows diagnosis and triage to a step, or to none.
 pub(super) fn show_step(next: &mut Next, job: JobId, step: Option<StepWindow>) {
     let Some(file) = next.state.file(job) else { return };
     if file.step == step || file.triage.is_none() {
         return;
     }
-    next.update(job, |file| file.step = step);
+    next.update(job, |file| (file.step, file.kernel) = (step, Remote::Idle));
     diagnose(next, job);
 }
 
@@ -455,7 +455,8 @@ pub(super) fn benchmark_config(next: &mut Next, bytes: Vec<u8>) {
 /// Asks for a kernel's launches and places.
 pub(super) fn kernel(next: &mut Next, job: JobId, key: KernelKey) {
     let count_before_window = next.state.count_before_window;
-    let id = ask(next, Request::Kernel { job, key, count_before_window });
+    let step = next.state.file(job).and_then(|file| file.step.clone());
+    let id = ask(next, Request::Kernel { job, key, count_before_window, step });
     next.update(job, |file| file.kernel = id.map_or(Remote::Idle, Remote::Pending));
 }
 

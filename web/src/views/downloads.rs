@@ -13,6 +13,7 @@ use yew::prelude::*;
 use super::{Props, heading};
 use crate::components::{About, FactsForm, TextField, failure_card, icon, text_field};
 use crate::protocol::{ArtifactWish, Artifacts};
+use crate::queries::page::narrowed;
 use crate::queries::status::{percent_read, progress_text};
 use crate::queries::wish::{CUTOFF, SERVER_ARGS, wish};
 use crate::state::{Action, ArtifactForm, Remote, Use};
@@ -48,7 +49,7 @@ const MAP: (&str, &str) = (
 
 pub fn view(props: &Props) -> Option<Html> {
     let triage = props.file.triage.as_ref()?;
-    let narrowed = props.narrowed();
+    let narrowed = narrowed(Some(triage), &props.chosen);
     let counts = props.count_before_window;
     let beside = props.file.told_by();
     let wanted = wish(&props.form, props.server_args.as_ref(), &narrowed, counts, beside);

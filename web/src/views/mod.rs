@@ -78,18 +78,28 @@ impl Props {
         self.table_with(table, default_sort, true, false)
     }
 
-    /// What is shown of this file.
+    /// What is shown of this file, or of the step that is chosen.
     fn narrowed(&self) -> Narrowed {
-        narrowed(&self.file, &self.chosen)
+        narrowed(self.file.shown_triage(), &self.chosen)
+    }
+
+    /// What is not narrowed to the step that is chosen.
+    fn whole(&self, what: &str) -> Html {
+        self.file.step.as_ref().map_or_else(Html::default, |step| {
+            html! { <p class="hint" data-testid="whole">{ format!("{what} of the whole trace, not of {} alone.", step.name) }</p> }
+        })
     }
 
     /// The selectors, the switch and the note on the recording that all views of triage share.
     fn choices(&self, triage: &Triage) -> Html {
         html! {
             <>
-                { self.lacks(triage) }
+                { self.lacks(self.file.triage.as_deref().unwrap_or(triage)) }
+                { host::step_picker(self) }
                 { self.pickers(triage) }
-                { before_window(&triage.before_window, self.count_before_window, &self.tasks) }
+                if self.file.step.is_none() {
+                    { before_window(&triage.before_window, self.count_before_window, &self.tasks) }
+                }
             </>
         }
     }
@@ -191,6 +201,9 @@ pub fn FileView(props: &Props) -> Html {
                 { heading(&file.name, "") }
             }
             { trouble }
+            if matches!(view, View::Breakdown | View::Compare | View::Downloads) {
+                { props.whole("This view is") }
+            }
             { content.unwrap_or_else(|| if bare { html! {} } else { pending(props) }) }
         </article>
     }

@@ -98,12 +98,13 @@ fn wall(props: &Props) -> Html {
     };
     html! {
         <>
-            if let Some(triage) = props.file.triage.as_deref().filter(|_| has_stages) {
+            if let Some(triage) = props.file.shown_triage().filter(|_| has_stages) {
                 { props.pickers(triage) }
             }
             { super::host::step_picker(props) }
             { for diagnosis.bars.iter().filter(is_of).map(bar) }
             { for diagnosis.actions.iter().take(FIRST_ACTIONS).map(card) }
+            { props.whole("What follows is") }
         </>
     }
 }

@@ -9,11 +9,11 @@ use crate::queries::stages::{KERNELS, MERGED, Narrowed};
 
 /// The kernels of the whole file are there before triage is.
 pub fn view(props: &Props) -> Option<Html> {
-    triaged(props).or_else(|| of_file::view(props))
+    triaged(props).or_else(|| of_file::view(props).filter(|_| props.file.step.is_none()))
 }
 
 fn triaged(props: &Props) -> Option<Html> {
-    let triage = props.file.triage.as_ref()?;
+    let triage = props.file.shown_triage()?;
     let chapter = triage.chapter("triage")?;
     let mut intro = chapter.intro.iter();
     Some(html! {
@@ -60,7 +60,7 @@ fn stages(props: &Props, triage: &Triage, chapter: &Chapter) -> Html {
 
 /// A chapter of triage as a view: its finding, its notes, its tables.
 pub fn chapter(props: &Props, id: &str, rows: &Rows) -> Option<Html> {
-    let triage = props.file.triage.as_ref()?;
+    let triage = props.file.shown_triage()?;
     let chapter = triage.chapter(id)?;
     let mut intro = chapter.intro.iter();
     Some(html! {

@@ -146,6 +146,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
     let modules = found.modules.as_ref().map(|modules| modules.section());
     let iterations = found.iterations.as_ref().map(|iterations| iterations.section());
     Diagnosis {
+        triage: None,
         memory: Vec::new(),
         without_actions: found.without_actions().to_owned(),
         headline: found.headline.clone(),

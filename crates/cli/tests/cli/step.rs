@@ -52,6 +52,38 @@ fn a_step_has_its_own_ops_and_the_work_that_it_launched() {
 }
 
 #[test]
+fn triage_and_overlap_are_of_the_step_and_say_so() {
+    let folder = Folder::new("step-triage");
+    folder.write("run.json", steps());
+    let step = ["--step", "ProfilerStep#1"];
+    // (Markdown escapes the number sign.)
+    let sentence = r"All figures are of ProfilerStep\#1 alone";
+    let triage = folder.run(&[&["triage", "run.json"][..], &step].concat()).done().stdout;
+    assert!(triage.contains(sentence), "{triage}");
+    assert!(
+        triage.contains(r"ProfilerStep\#1: GPU busy 100.0% of the GPU span of 3.00 ms"),
+        "{triage}"
+    );
+    let whole = folder.run(&["triage", "run.json"]).done().stdout;
+    assert!(whole.contains("GPU busy 39.1% of the GPU span of 23.0 ms"), "{whole}");
+    let overlap = folder.run(&[&["overlap", "run.json"][..], &step].concat()).done().stdout;
+    assert!(overlap.contains(sentence), "{overlap}");
+}
+
+#[test]
+fn artifacts_are_of_the_whole_trace_and_are_refused_for_a_step() {
+    let folder = Folder::new("step-artifacts");
+    folder.write("run.json", steps());
+    for (option, value) in [("--out", "made"), ("--export-map", "map.json")] {
+        let refused =
+            folder.run(&["triage", "run.json", "--step", "ProfilerStep#1", option, value]);
+        assert_ne!(refused.code, 0);
+        assert!(refused.stderr.contains("cannot be used with"), "{}", refused.stderr);
+        assert!(!folder.path().join(value).exists());
+    }
+}
+
+#[test]
 fn a_step_that_is_not_there_is_refused_with_those_that_are() {
     let folder = Folder::new("step-missing");
     folder.write("run.json", steps());

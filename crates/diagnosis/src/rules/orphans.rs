@@ -9,7 +9,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if links.orphans == 0 || links.linked == 0 {
         return Vec::new();
     }
-    let since = if facts.trace.is_part { "this step" } else { "profiling started" };
+    let since = if facts.trace.part.is_some() { "this step" } else { "profiling started" };
     let text = format!(
         "{} of {} GPU slices ({}) were launched before {since}: they belong to an earlier step.",
         count(links.orphans as u64),

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use catalog::OverlapClass;
-use trace::{Details, Trace};
+use trace::{Details, Row, Trace};
 
 use crate::{Confidence, RoleGuess, Signs, Sources, Stage, TriageOptions, TriageReport};
 use crate::{guess_roles, triage};
-use timeline::before_window::BeforeWindowSlices;
+use timeline::before_window::{BeforeWindowSlices, duration_ns, each_launch, is_gpu_slice};
 use timeline::gpu::Gpu;
+use timeline::narrow::narrow;
 
 fn read(file: &[u8]) -> (Trace, Details) {
     let mut decoder = decode::Decoder::new();
@@ -35,6 +36,60 @@ fn counted(trace: &Trace) -> (u64, i64) {
 
 fn sums(rows: impl Iterator<Item = (u64, i64)>) -> (u64, i64) {
     rows.fold((0, 0), |(n, ns), (more, more_ns)| (n + more, ns + more_ns))
+}
+
+/// GPU time by kernel name, without names that have none.
+fn by_name<'a>(slices: impl Iterator<Item = (&'a str, i64)>) -> BTreeMap<String, i64> {
+    let mut sums = BTreeMap::new();
+    for (name, ns) in slices.filter(|(_, ns)| *ns > 0) {
+        *sums.entry(name.to_owned()).or_default() += ns;
+    }
+    sums
+}
+
+#[test]
+fn the_kernels_of_a_step_are_a_plain_sum_of_the_events_that_it_launched() {
+    let mut n_tried = 0;
+    for sample in testkit::trace_samples() {
+        let (name, (trace, details)) = (sample.stem(), read(&sample.bytes()));
+        let sources = Sources { details: Some(&details), ..Sources::default() };
+        let table = |trace: &Trace| {
+            let kernels = triage(trace, &TriageOptions::default(), &sources).kernels;
+            by_name(kernels.iter().map(|row| (row.kernel_name.as_str(), row.total_ns)))
+        };
+        let mut calls: Vec<(i64, i64)> = Vec::new();
+        each_launch(&trace, |row, correlation| calls.push((correlation, trace.ts_ns(row))));
+        calls.sort_unstable();
+        let launched = |row: &Row| {
+            let wanted = trace.link(*row)?;
+            let at = calls.partition_point(|(correlation, _)| *correlation < wanted);
+            calls.get(at).filter(|(correlation, _)| *correlation == wanted).map(|call| call.1)
+        };
+        let gpu: Vec<Row> = trace.rows().filter(|row| is_gpu_slice(&trace, *row)).collect();
+        let edge = |ns: Option<i64>| ns.unwrap_or_default();
+        let (first, last) = (
+            edge(trace.rows().map(|row| trace.ts_ns(row)).min()),
+            edge(trace.rows().map(|row| trace.end_ns(row)).max()),
+        );
+        let third = last.saturating_sub(first) / 3;
+        let bounds = [first, first + third, first + 2 * third, last.saturating_add(1)];
+        for window in bounds.windows(2).filter(|_| !gpu.is_empty()) {
+            let is_in = |at: i64| (window[0]..window[1]).contains(&at);
+            // Without a recorded launch, a slice belongs to where it begins, unless others show that its launch was earlier.
+            let counts = |row: &&Row| match launched(row) {
+                Some(at) => is_in(at),
+                None => {
+                    (trace.link(**row).is_none() || calls.is_empty()) && is_in(trace.ts_ns(**row))
+                }
+            };
+            let slice = |row: &Row| (trace.name_text(*row), duration_ns(&trace, *row));
+            let expected = by_name(gpu.iter().filter(counts).map(slice));
+            let step = narrow(&trace, (window[0], window[1]), "step");
+            assert_eq!(table(&step), expected, "{name} {window:?}");
+            n_tried += usize::from(!expected.is_empty());
+        }
+    }
+    assert!(n_tried > 10, "{n_tried}");
 }
 
 #[test]

@@ -190,7 +190,13 @@ fn a_step_asks_for_the_diagnosis_again_and_the_list_of_steps_stays() {
     let stale = Response::Diagnosed { job: JOB, diagnosis: Diagnosis::default() };
     page.act(Action::Received(first, Box::new(stale)));
     assert!(page.file(JOB).diagnosis.ready().is_none(), "that of another step");
-    page.hear(Response::Diagnosed { job: JOB, diagnosis: Diagnosis::default() });
+    assert!(page.file(JOB).shown_triage().is_none(), "not that of the whole file");
+    let triage = Some(Triage { blocked_ns: 7, ..Triage::default() });
+    page.hear(Response::Diagnosed {
+        job: JOB,
+        diagnosis: Diagnosis { triage, ..Diagnosis::default() },
+    });
+    assert_eq!(page.file(JOB).shown_triage().map(|triage| triage.blocked_ns), Some(7));
     assert!(page.file(JOB).diagnosis.ready().is_some());
     assert_eq!(page.file(JOB).steps.len(), 2, "a narrowed one has none");
     page.act(Action::StepShown(JOB, Some(step("b"))));

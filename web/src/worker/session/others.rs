@@ -16,6 +16,7 @@ use super::{
 };
 use crate::protocol::{
     ArtifactWish, Beside, Companion, Comparison, Failure, JobId, Parts, Progress, Response, Stage,
+    StepWindow,
 };
 use crate::worker::artifacts::{self, Made, Of};
 
@@ -139,12 +140,25 @@ impl OpenFile {
         count_before_window: bool,
     ) -> TriageReport {
         let (report, slices) = self.triage_of(&self.decoded.trace, companions, count_before_window);
-        self.slices = Some(slices);
+        self.slices = Some((slices, None));
         report
     }
 
+    /// The same of a step, with the trace that is narrowed to it.
+    pub(super) fn triage_step(
+        &mut self,
+        companions: &[OpenCompanion],
+        step: StepWindow,
+    ) -> (Trace, TriageReport) {
+        let part =
+            kinetoscope::narrow(&self.decoded.trace, (step.start_ns, step.end_ns), &step.name);
+        let (report, slices) = self.triage_of(&part, companions, false);
+        self.slices = Some((slices, Some(step)));
+        (part, report)
+    }
+
     /// Triage of the trace, or of a part of it.
-    pub(super) fn triage_of(
+    fn triage_of(
         &self,
         trace: &Trace,
         companions: &[OpenCompanion],

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::protocol::{
-    ArtifactWish, Aside, Beside, CaptureFacts, Companion, Format, Parts, Program,
+    ArtifactWish, Aside, Beside, CaptureFacts, Companion, Format, KernelKey, Parts, Program,
+    StepWindow,
 };
 use crate::shared::Shared;
 use kinetoscope::report::Table;
@@ -399,6 +400,45 @@ fn work_from_before_the_window_counts_on_request() {
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), [(1, 1, 5_000, false), (2, 1, 5_000, true)]);
+}
+
+#[test]
+fn a_step_has_its_own_triage_and_details_of_its_kernels() {
+    // Two steps with a kernel each, which runs in the step after its launch.
+    let file = r#"{"traceEvents":[
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":11,"dur":2,"args":{"correlation":1}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":111,"dur":2,"args":{"correlation":2}},
+{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":110,"dur":5,"args":{"stream":7,"correlation":1}},
+{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":210,"dur":6,"args":{"stream":7,"correlation":2}}
+]}"#;
+    let step = StepWindow { name: "second".into(), start_ns: 100_000, end_ns: 200_000 };
+    let count_before_window = false;
+    let kernel = |step: Option<StepWindow>| {
+        let key = KernelKey { kernel_name: "k".into(), ..KernelKey::default() };
+        Request::Kernel { job: JOB, key, count_before_window, step }
+    };
+    let of_step = Some(step);
+    let diagnose = Request::Diagnose { job: JOB, count_before_window, step: of_step.clone() };
+    let requests = [open(), triage(), kernel(None), diagnose, kernel(of_step), kernel(None)];
+    let heard = talk(file, requests);
+    let launches = heard.responses.iter().filter_map(|response| match response {
+        Response::Kernel { kernel, .. } => Some(kernel.n),
+        _ => None,
+    });
+    assert_eq!(launches.collect::<Vec<_>>(), [2, 1, 2]);
+    let found = heard.responses.iter().find_map(|response| match response {
+        Response::Diagnosed { diagnosis, .. } => diagnosis.triage.as_ref(),
+        _ => None,
+    });
+    let found = found.unwrap();
+    assert_eq!(found.before_window.n_slices, 1, "it began in the step that did not launch it");
+    for chapter in ["triage", "overlap", "fuse"] {
+        let first = &found.chapter(chapter).unwrap().intro[0];
+        assert!(first.starts_with("All figures are of second alone"), "{first}");
+    }
+    let table = found.chapter("kernel-table").unwrap().table("kernel-table").unwrap();
+    let total = table.cell(0, table.column("total_ns").unwrap()).unwrap();
+    assert_eq!((table.n_rows(), total.raw()), (1, "6000".to_owned()));
 }
 
 #[test]

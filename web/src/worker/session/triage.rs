@@ -11,7 +11,7 @@ use super::others::{self, OpenCompanion};
 use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, page};
 use crate::protocol::{
     ArtifactWish, Chapter, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, Parts,
-    Program, Request, Response, Stage,
+    Program, Request, Response, Stage, StepWindow, Triage,
 };
 use crate::worker::artifacts::{self, Made};
 
@@ -30,8 +30,8 @@ pub(super) struct OpenFile {
     pub(super) decoded: Decoded,
     /// Arguments from the second reading, which the first triage asks for.
     pub(super) details: Option<Details>,
-    /// What triage knows of every GPU slice.
-    pub(super) slices: Option<TriageSlices>,
+    /// What triage knows of every GPU slice, and the step that it is of.
+    pub(super) slices: Option<(TriageSlices, Option<StepWindow>)>,
     /// The last triage, for the diagnosis.
     pub(super) report: Option<TriageReport>,
 }
@@ -82,10 +82,7 @@ impl Session for TriageSession {
                 let Some(file) = &mut self.file else { return };
                 file.read_details(job, files, port);
                 let report = file.triage(&self.companions, count_before_window);
-                let mut sections = report.sections(EVERY_ROW);
-                sections.extend(page::merged(&report));
-                let has_stacks = file.decoded.trace.strings.find(PYTHON_FUNCTION).is_some();
-                let triage = page::triage(&report, sections, has_stacks);
+                let triage = file.shown(&report);
                 file.report = Some(report);
                 port.send(Response::Triage { job, triage });
             }
@@ -94,11 +91,9 @@ impl Session for TriageSession {
                 file.read_details(job, files, port);
                 let diagnosis = match step {
                     Some(step) => {
-                        let window = (step.start_ns, step.end_ns);
-                        let part = kinetoscope::narrow(&file.decoded.trace, window);
-                        let (report, _) =
-                            file.triage_of(&part, &self.companions, count_before_window);
-                        file.diagnose(&part, &report)
+                        let (part, report) = file.triage_step(&self.companions, step);
+                        let triage = Some(file.shown(&report));
+                        Diagnosis { triage, ..file.diagnose(&part, &report) }
                     }
                     None => {
                         let report = file
@@ -134,14 +129,17 @@ impl Session for TriageSession {
                 let comparison = own.and_then(|own| others::compare(&own, &run));
                 port.send(Response::Compared { job, with, comparison });
             }
-            Request::Kernel { job, key, count_before_window } => {
+            Request::Kernel { job, key, count_before_window, step } => {
                 let Some(file) = &mut self.file else { return };
-                // A worker that was ended and started again has not triaged yet.
-                if file.slices.is_none() {
+                // A worker that was ended and started again has not triaged yet; another may have triaged another step.
+                if file.slices.as_ref().is_none_or(|(_, known)| *known != step) {
                     file.read_details(job, files, port);
-                    file.triage(&self.companions, count_before_window);
+                    match step {
+                        Some(step) => drop(file.triage_step(&self.companions, step)),
+                        None => drop(file.triage(&self.companions, count_before_window)),
+                    }
                 }
-                let slices = file.slices.as_ref();
+                let slices = file.slices.as_ref().map(|(slices, _)| slices);
                 let trace = &file.decoded.trace;
                 let kernel = slices.and_then(|slices| slices.kernel(trace, &key, FIRST_LAUNCHES));
                 let kernel = kernel.unwrap_or_else(|| KernelDetails { key, ..Default::default() });
@@ -184,6 +182,14 @@ impl Session for TriageSession {
 }
 
 impl OpenFile {
+    /// A triage as the page shows it.
+    fn shown(&self, report: &TriageReport) -> Triage {
+        let mut sections = report.sections(EVERY_ROW);
+        sections.extend(page::merged(report));
+        let has_stacks = self.decoded.trace.strings.find(PYTHON_FUNCTION).is_some();
+        page::triage(report, sections, has_stacks)
+    }
+
     /// Why the run is slow, and what the CPU did. Without arguments there are fewer figures.
     fn diagnose(&self, trace: &Trace, report: &TriageReport) -> Diagnosis {
         let none = Details::default();
@@ -192,9 +198,10 @@ impl OpenFile {
         let of_host = kinetoscope::host(&index, details);
         let found = kinetoscope::diagnose(&Facts::of(&index, details, &of_host, report));
         let mut diagnosis = page::diagnosis(&found, &of_host);
-        let steps = found.iterations.iter().filter(|_| !trace.is_part).flat_map(|all| &all.list);
+        let steps =
+            found.iterations.iter().filter(|_| trace.part.is_none()).flat_map(|all| &all.list);
         diagnosis.steps = steps.map(page::step_window).collect();
-        if !trace.is_part && !details.memory.is_empty() {
+        if trace.part.is_none() && !details.memory.is_empty() {
             let memory = kinetoscope::memory_over_time(&index.slices, details);
             diagnosis.memory = postcard::to_allocvec(&memory).unwrap_or_default();
         }
