@@ -1,7 +1,7 @@
 //! A memory snapshot, from its bytes to its figures and to what a person looks at.
 
-use kinetoscope::memory::{By, Explorer};
-use kinetoscope::{Snapshot, SnapshotReader, analyze_snapshot};
+use kinetoscope::memory::{By, Explorer, complete, figures};
+use kinetoscope::{Snapshot, SnapshotReader, SnapshotReport};
 use wasm_bindgen::JsError;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -10,12 +10,13 @@ use super::out_of_order;
 /// Columns of a frame: a wide window.
 const COLUMNS: usize = 1400;
 
-/// One snapshot. Call in order: `push`\*, `finish`, `analyze`, `look`, then `frame`\*.
+/// One snapshot. Call in order: `push`\*, `finish`, `figures`, `look`, `complete`, then `frame`\*.
 #[derive(Default)]
 #[wasm_bindgen]
 pub struct SnapshotJob {
     reader: Option<SnapshotReader>,
     snapshot: Option<Snapshot>,
+    report: Option<SnapshotReport>,
     explorer: Option<Explorer>,
 }
 
@@ -49,23 +50,35 @@ impl SnapshotJob {
         Ok(n as f64)
     }
 
-    /// Computes the report; returns the number of its tables.
+    /// Computes what the page shows first, which is what the reference program computes; returns the number of its tables.
     ///
     /// # Errors
     /// Before `finish`.
-    pub fn analyze(&self) -> Result<f64, JsError> {
-        let report = analyze_snapshot(self.snapshot.as_ref().ok_or_else(out_of_order)?);
-        Ok(report.sections().iter().map(|section| section.tables.len()).sum::<usize>() as f64)
+    pub fn figures(&mut self) -> Result<f64, JsError> {
+        let report = figures(self.snapshot.as_ref().ok_or_else(out_of_order)?);
+        Ok(n_tables(self.report.insert(report)))
+    }
+
+    /// Computes the rest of the report; returns the number of all tables.
+    ///
+    /// # Errors
+    /// Before `figures`.
+    pub fn complete(&mut self) -> Result<f64, JsError> {
+        let snapshot = self.snapshot.as_ref().ok_or_else(out_of_order)?;
+        let first = self.report.take().ok_or_else(out_of_order)?;
+        Ok(n_tables(self.report.insert(complete(snapshot, first))))
     }
 
     /// Prepares what a person looks at; returns the number of states.
     ///
     /// # Errors
-    /// Before `finish`, and for a file whose events cannot be charted.
+    /// Before `figures`, and for a file whose events cannot be charted.
     pub fn look(&mut self) -> Result<f64, JsError> {
         let snapshot = self.snapshot.as_ref().ok_or_else(out_of_order)?;
         let device = snapshot.traces.iter().position(|trace| !trace.is_empty()).unwrap_or_default();
-        self.explorer = Explorer::new(snapshot, device as i64);
+        let report = self.report.as_ref().ok_or_else(out_of_order)?;
+        let chart = report.chart(snapshot, device as i64).ok_or_else(out_of_order)?;
+        self.explorer = Some(Explorer::of_chart(snapshot, device as i64, chart));
         let explorer = self.explorer.as_ref().ok_or_else(out_of_order)?;
         Ok(explorer.chart().len() as f64)
     }
@@ -83,4 +96,8 @@ impl SnapshotJob {
         explorer.go(snapshot, middle);
         Ok(explorer.walk().map_or(0, |walk| walk.held().count()) as f64)
     }
+}
+
+fn n_tables(report: &SnapshotReport) -> f64 {
+    report.sections().iter().map(|section| section.tables.len()).sum::<usize>() as f64
 }

@@ -58,7 +58,7 @@ pub use scene;
 pub mod memory {
     pub use snapshot::{
         By, Chart, Column, Comparison, Explorer, Held, Layer, Mark, Range, RunFacts, Stacking,
-        Step, Summary, Walk, compare, run_facts,
+        Step, Summary, Walk, compare, complete, figures, run_facts,
     };
 }
 pub use snapshot::{

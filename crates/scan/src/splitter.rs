@@ -16,6 +16,8 @@ pub enum Part<'a> {
         list: usize,
         /// Its text, braces included.
         bytes: &'a [u8],
+        /// The place of its text in the document.
+        at: u64,
     },
     /// The key of a wanted array, before its first element.
     Array {
@@ -85,6 +87,8 @@ pub struct Splitter {
     key: Vec<u8>,
     array: Option<usize>,
     list: usize,
+    /// Where the current element starts in the document.
+    start: u64,
     is_too_long: bool,
     /// Bytes before the current chunk.
     n_before: u64,
@@ -112,6 +116,7 @@ impl Splitter {
             key: Vec::new(),
             array: None,
             list: 0,
+            start: 0,
             is_too_long: false,
             n_before: 0,
             is_complete: false,
@@ -138,11 +143,12 @@ impl Splitter {
         self.n_after
     }
 
-    /// The beginning of an element that the end of the file cuts: which array, which inner array, and the text so far.
+    /// The beginning of an element that the end of the file cuts.
     #[must_use]
-    pub fn cut_element(&self) -> Option<(usize, usize, &[u8])> {
+    pub fn cut_element(&self) -> Option<Part<'_>> {
         let array = self.array.filter(|_| self.unit == Unit::Element)?;
-        Some((array, self.list.saturating_sub(1), &self.carry))
+        let (list, bytes, at) = (self.list.saturating_sub(1), &*self.carry, self.start);
+        Some(Part::Element { array, list, bytes, at })
     }
 
     /// Reads the next bytes.
@@ -182,6 +188,7 @@ impl Splitter {
                 b'{' | b'[' => {
                     if self.opens_element(byte) {
                         self.unit = Unit::Element;
+                        self.start = self.n_before + at as u64;
                         from = at;
                     }
                     self.open();
@@ -285,6 +292,8 @@ impl Splitter {
     fn start_value(&mut self, sink: &mut dyn PartSink) {
         self.array = self.wanted.iter().position(|wanted| wanted.key.as_bytes() == self.key);
         self.list = 0;
+        // (Also where the key is missing.)
+        self.expects_key = false;
         match self.array {
             Some(array) => sink.part(Part::Array { array }),
             None => self.unit = Unit::Value,
@@ -298,7 +307,8 @@ impl Splitter {
 
     fn end_element(&mut self, bytes: &[u8], sink: &mut dyn PartSink) {
         let (array, list) = (self.array.unwrap_or_default(), self.list.saturating_sub(1));
-        self.end(bytes, &mut |bytes| sink.part(Part::Element { array, list, bytes }));
+        let at = self.start;
+        self.end(bytes, &mut |bytes| sink.part(Part::Element { array, list, bytes, at }));
     }
 
     /// Hands over a unit of which `bytes` are in the current chunk.
@@ -326,21 +336,23 @@ mod tests {
     fn parts(text: &str, size: usize) -> Vec<String> {
         let mut splitter = Splitter::new(&[("a", 2), ("t", 3)]);
         let mut parts = Vec::new();
-        for chunk in text.as_bytes().chunks(size) {
+        let bytes = text.as_bytes();
+        for chunk in bytes.chunks(size) {
             splitter.push(chunk, &mut |part: Part<'_>| {
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                 parts.push(match part {
                     Part::Array { array } => format!("array {array}"),
-                    Part::Element { array, list, bytes } => {
-                        format!("{array}/{list} {}", text(bytes))
+                    Part::Element { array, list, bytes: found, at } => {
+                        let bytes = &bytes[at as usize..];
+                        assert!(bytes.starts_with(found), "{at}: {}", text(found));
+                        format!("{array}/{list} {}", text(found))
                     }
                     Part::Member { key, value } => format!("{}={}", text(key), text(value).trim()),
                 });
             });
         }
-        let cut = splitter.cut_element().map(|(array, list, text)| (array, list, text.to_vec()));
-        if let Some((array, list, bytes)) = cut {
-            parts.push(format!("cut {array}/{list} {}", String::from_utf8_lossy(&bytes)));
+        if let Some(Part::Element { array, list, bytes, .. }) = splitter.cut_element() {
+            parts.push(format!("cut {array}/{list} {}", String::from_utf8_lossy(bytes)));
         }
         parts.push(format!("{} {}", splitter.is_complete(), splitter.n_after()));
         parts
@@ -396,6 +408,18 @@ mod tests {
         ];
         for size in 1..=text.len() {
             assert_eq!(parts(text, size), expected, "chunks of {size}");
+        }
+    }
+
+    #[test]
+    fn a_text_behind_a_missing_key_is_a_value_in_any_chunking() {
+        let text = r#"{"v": 1, :un "w": 2, "x": 3}"#;
+        for size in 1..=text.len() {
+            assert_eq!(
+                parts(text, size),
+                ["v=1", r#"=un "w": 2"#, "x=3", "true 0"],
+                "chunks of {size}"
+            );
         }
     }
 

@@ -136,6 +136,7 @@ pub(crate) fn lives(
 }
 
 /// Calls `each` with every life and the place of the rule that tells it.
+#[inline(never)]
 fn told(
     snapshot: &Snapshot,
     trace: &[Event],

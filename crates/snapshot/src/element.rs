@@ -54,6 +54,7 @@ impl Snapshot {
     }
 
     /// Reads a segment as far as it goes.
+    #[inline(never)]
     pub(crate) fn read_segment(&mut self, bytes: &[u8]) {
         let first_block = self.blocks.len();
         let mut segment = Segment { segment_type: "unknown".to_owned(), ..Segment::default() };
@@ -232,6 +233,7 @@ impl Snapshot {
     }
 
     /// Reads an event of a device. One that is cut is left out.
+    #[inline(never)]
     pub(crate) fn read_event(&mut self, device: usize, bytes: &[u8]) {
         let mut device_free = None;
         match self.event_members(&mut Cursor::whole(bytes), &mut device_free) {
@@ -309,6 +311,7 @@ impl Snapshot {
     }
 
     /// Reads an annotation. One that is damaged is left out.
+    #[inline(never)]
     pub(crate) fn read_annotation(&mut self, bytes: &[u8]) {
         let mut annotation =
             Annotation { is_end: false, name: String::new(), device: None, time_us: 0 };

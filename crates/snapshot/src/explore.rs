@@ -94,7 +94,12 @@ impl Explorer {
     /// Looks at a device; `None` where it has no events, or events that contradict the segments.
     #[must_use]
     pub fn new(snapshot: &Snapshot, device: i64) -> Option<Self> {
-        let chart = Chart::of(snapshot, device)?;
+        Some(Self::of_chart(snapshot, device, Chart::of(snapshot, device)?))
+    }
+
+    /// Looks at a device whose chart is already there.
+    #[must_use]
+    pub fn of_chart(snapshot: &Snapshot, device: i64, chart: Chart) -> Self {
         let events = Events {
             device,
             walk: Walk::new(snapshot, device),
@@ -104,7 +109,7 @@ impl Explorer {
             layers: Layers::default(),
         };
         let at = snapshot.trace(device).len();
-        Some(Self { chart, at, events: Some(events), timeline: MemoryTimeline::default() })
+        Self { chart, at, events: Some(events), timeline: MemoryTimeline::default() }
     }
 
     /// Looks at a memory timeline, which has bytes by category and no blocks.

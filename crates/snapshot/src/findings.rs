@@ -91,6 +91,7 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
 }
 
 /// Whether a stack has a path with a drive letter. (The file records no platform.)
+#[inline(never)]
 fn is_windows(snapshot: &Snapshot) -> bool {
     let blocks = snapshot.blocks.iter().map(|block| block.stack);
     let events = snapshot.traces.iter().flatten().map(|event| event.stack);

@@ -42,7 +42,7 @@ pub(crate) fn headline(report: &SnapshotReport) -> Option<String> {
 
 impl Timeline {
     /// Whether levels and peaks can be told.
-    fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         self.replay.trace_matches_snapshot && self.replay.timeline_usable
     }
 }

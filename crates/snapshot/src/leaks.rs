@@ -44,6 +44,7 @@ pub(crate) fn step_ends(annotations: &[Annotation], device: i64) -> Vec<i64> {
 }
 
 /// Live bytes per site at the end of each step.
+#[inline(never)]
 fn rows(trace: &[Event], ends: &[i64], sites: &Sites) -> Vec<Vec<i64>> {
     let mut current = vec![0i64; sites.len()];
     let mut live: HashMap<u64, (usize, i64)> = HashMap::new();
@@ -82,6 +83,7 @@ fn mean(sum: i64, count: i64) -> i64 {
 }
 
 /// The sites whose live bytes grow in every step but the first, in which parameters and optimizer states are made.
+#[inline(never)]
 pub(crate) fn leaks(snapshot: &Snapshot, device: i64, sites: &Sites) -> Option<Leaks> {
     let trace = snapshot.trace(device);
     let ends = step_ends(&snapshot.annotations, device);

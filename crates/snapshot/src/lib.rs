@@ -8,7 +8,7 @@
 //! * sizes of events are requested bytes, sizes of blocks are rounded bytes; they are never added to each other;
 //! * a timeline that contradicts the segments is reported as inconsistent.
 //!
-//! [`Reader`] decodes, [`analyze`] answers.
+//! [`Reader`] decodes, [`figures`] answers first, [`analyze`] in full.
 
 #![warn(unreachable_pub)]
 
@@ -29,6 +29,7 @@ mod reader;
 mod releases;
 mod replay;
 mod report;
+mod rest;
 mod run;
 mod sections;
 mod site;
@@ -60,9 +61,19 @@ pub use walk::{Held, Range, Walk};
 /// Computes the figures of a snapshot and what follows from them.
 #[must_use]
 pub fn analyze(snapshot: &Snapshot) -> SnapshotReport {
-    let figures = report::figures(snapshot);
-    let findings = findings::findings(snapshot, &figures);
-    SnapshotReport { findings, ..figures }
+    complete(snapshot, figures(snapshot))
+}
+
+/// Computes what a person asks first: totals, call sites, the peak, failed allocations. [`complete`] adds the rest.
+#[must_use]
+pub fn figures(snapshot: &Snapshot) -> SnapshotReport {
+    report::figures(snapshot)
+}
+
+/// Adds to [`figures`] of the same snapshot what the allocations are for, other settings of the allocator, pictures and findings.
+#[must_use]
+pub fn complete(snapshot: &Snapshot, figures: SnapshotReport) -> SnapshotReport {
+    rest::complete(snapshot, figures)
 }
 
 /// Writes down what a trace of the same run is recognised by, and what it is asked about. `report` is [`analyze`]'s of the snapshot.

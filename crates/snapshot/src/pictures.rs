@@ -25,6 +25,7 @@ const ROW: f32 = 17.0;
 const LEAST: f32 = 0.75;
 
 /// Memory over the events of a device, if it has two levels or more.
+#[inline(never)]
 pub(crate) fn over_events(device: &str, chart: &Chart, replay: &Replay) -> Option<Drawing> {
     let n = chart.len();
     let top = replay.peak_requested.max(replay.peak_reserved);
@@ -95,6 +96,7 @@ pub(crate) fn over_events(device: &str, chart: &Chart, replay: &Replay) -> Optio
 }
 
 /// The boxes of one layer; neighbours of one height are one box.
+#[inline(never)]
 fn add_layer(
     shapes: &mut Vec<Shape>,
     columns: &[Column],
@@ -132,6 +134,7 @@ fn add_layer(
 }
 
 /// The segments of a device with their blocks, the largest first.
+#[inline(never)]
 pub(crate) fn segments(
     device: &str,
     snapshot: &Snapshot,

@@ -131,7 +131,10 @@ impl PartSink for Parts<'_> {
         match part {
             Part::Array { array: ANNOTATIONS } => snapshot.reading.has_annotations = true,
             Part::Array { .. } => **is_snapshot = true,
-            Part::Element { array, list, bytes } => element(snapshot, array, list, bytes),
+            Part::Element { array, list, bytes, at } => {
+                snapshot.stacks.element_at(at);
+                element(snapshot, array, list, bytes);
+            }
             Part::Member { key: b"allocator_settings", value } => {
                 snapshot.settings = Some(String::from_utf8_lossy(value).trim().to_owned());
             }
@@ -202,11 +205,14 @@ impl Document {
 
     /// The element that the end of the file cuts: of a segment its whole blocks are read, an event is left out.
     fn cut(&mut self) {
-        let Some((array, list, bytes)) = self.splitter.cut_element() else { return };
-        element(&mut self.snapshot, array, list, bytes);
+        let Self { splitter, snapshot, is_snapshot, .. } = self;
+        if let Some(part) = splitter.cut_element() {
+            Parts { snapshot, is_snapshot }.part(part);
+        }
     }
 }
 
+#[inline(never)]
 fn element(snapshot: &mut Snapshot, array: usize, list: usize, bytes: &[u8]) {
     match array {
         SEGMENTS => snapshot.read_segment(bytes),

@@ -32,6 +32,7 @@ pub(crate) struct Releases {
 }
 
 /// Finds the releases; `None` where there are none.
+#[inline(never)]
 pub(crate) fn releases(snapshot: &Snapshot, trace: &[Event], sites: &Sites) -> Option<Releases> {
     let asks = |stack: StackId| {
         let mut frames = snapshot.stacks.frames(stack).iter();

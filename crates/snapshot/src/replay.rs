@@ -1,6 +1,9 @@
 //! The timeline: a walk from the final state of the allocator back to the first event.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::iter::{Copied, Peekable};
+use std::slice::Iter;
 
 use serde::Serialize;
 
@@ -71,78 +74,116 @@ struct Faults {
     ignored: Vec<usize>,
 }
 
+/// Events that are walked in one call. (V8 replaces a function by its optimised code between calls, not while it runs.)
+const PIECE: usize = 2048;
+
+#[derive(Default)]
 struct Forward {
     live: HashMap<u64, usize>,
     double_alloc: u64,
     unknown_free: u64,
 }
 
+#[inline(never)]
 fn forward(trace: &[Event]) -> Forward {
-    let mut end = Forward { live: HashMap::new(), double_alloc: 0, unknown_free: 0 };
-    for (index, event) in trace.iter().enumerate() {
-        match event.action {
-            Action::Alloc => {
-                end.double_alloc += u64::from(end.live.insert(event.address, index).is_some());
-            }
-            Action::FreeCompleted => {
-                end.unknown_free += u64::from(end.live.remove(&event.address).is_none());
-            }
-            _ => {}
-        }
+    let mut end = Forward::default();
+    for (piece, events) in trace.chunks(PIECE).enumerate() {
+        end.walk(piece * PIECE, events);
     }
     end
 }
 
-/// Requested bytes of the active blocks by address, with the allocating stack.
-fn final_blocks(snapshot: &Snapshot, segments: &[&Segment]) -> HashMap<u64, (i64, StackId)> {
+impl Forward {
+    #[inline(never)]
+    fn walk(&mut self, first: usize, events: &[Event]) {
+        for (index, event) in (first..).zip(events) {
+            match event.action {
+                Action::Alloc => {
+                    let before = self.live.insert(event.address, index);
+                    self.double_alloc += u64::from(before.is_some());
+                }
+                Action::FreeCompleted => {
+                    let birth = self.live.remove(&event.address);
+                    self.unknown_free += u64::from(birth.is_none());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Live blocks by address: requested bytes and, where the segments have it, the allocating stack.
+type Live = HashMap<u64, (i64, StackId)>;
+
+/// The blocks that are live at the end.
+#[inline(never)]
+fn final_blocks(snapshot: &Snapshot, segments: &[&Segment]) -> Live {
     let blocks = segments.iter().flat_map(|segment| snapshot.blocks_of(segment));
     let active = blocks.filter(|block| block.is_active());
     active.map(|block| (block.address, (block.requested, block.stack))).collect()
 }
 
-fn walk_back(trace: &[Event], mut live: HashMap<u64, i64>, end: (i64, i64)) -> (Levels, Faults) {
-    let (mut requested, mut reserved) = end;
+/// The walk from the end to the first event.
+struct Back {
+    live: Live,
+    requested: i64,
+    reserved: i64,
+    levels: Levels,
+    faults: Faults,
+}
+
+#[inline(never)]
+fn walk_back(trace: &[Event], live: Live, (requested, reserved): (i64, i64)) -> (Levels, Faults) {
     let n = trace.len();
-    let mut levels = Levels { requested: vec![requested; n + 1], reserved: vec![reserved; n + 1] };
-    let mut faults = Faults::default();
-    for (index, event) in trace.iter().enumerate().rev() {
-        match event.action {
-            Action::Alloc => match live.remove(&event.address) {
-                None => {
-                    faults.orphans += 1;
-                    faults.ignored.push(index);
+    let levels = Levels { requested: vec![requested; n + 1], reserved: vec![reserved; n + 1] };
+    let mut back = Back { live, requested, reserved, levels, faults: Faults::default() };
+    for (piece, events) in trace.chunks(PIECE).enumerate().rev() {
+        back.walk(piece * PIECE, events);
+    }
+    (back.levels, back.faults)
+}
+
+impl Back {
+    #[inline(never)]
+    fn walk(&mut self, first: usize, events: &[Event]) {
+        for (at, event) in events.iter().enumerate().rev() {
+            let index = first + at;
+            match event.action {
+                Action::Alloc => match self.live.remove(&event.address) {
+                    None => {
+                        self.faults.orphans += 1;
+                        self.faults.ignored.push(index);
+                    }
+                    Some((size, _)) => {
+                        self.faults.mismatches += u64::from(size != event.size);
+                        self.requested = self.requested.saturating_sub(size);
+                    }
+                },
+                Action::FreeCompleted => {
+                    if let Entry::Vacant(place) = self.live.entry(event.address) {
+                        place.insert((event.size, 0));
+                        self.requested = self.requested.saturating_add(event.size);
+                    } else {
+                        self.faults.double_frees += 1;
+                        self.faults.ignored.push(index);
+                    }
                 }
-                Some(size) => {
-                    faults.mismatches += u64::from(size != event.size);
-                    requested = requested.saturating_sub(size);
+                Action::SegmentAlloc | Action::SegmentMap => {
+                    self.reserved = self.reserved.saturating_sub(event.size);
                 }
-            },
-            Action::FreeCompleted => {
-                if let std::collections::hash_map::Entry::Vacant(place) = live.entry(event.address)
-                {
-                    place.insert(event.size);
-                    requested = requested.saturating_add(event.size);
-                } else {
-                    faults.double_frees += 1;
-                    faults.ignored.push(index);
+                Action::SegmentFree | Action::SegmentUnmap => {
+                    self.reserved = self.reserved.saturating_add(event.size);
                 }
+                _ => {}
             }
-            Action::SegmentAlloc | Action::SegmentMap => {
-                reserved = reserved.saturating_sub(event.size);
+            if let Some(level) = self.levels.requested.get_mut(index) {
+                *level = self.requested;
             }
-            Action::SegmentFree | Action::SegmentUnmap => {
-                reserved = reserved.saturating_add(event.size);
+            if let Some(level) = self.levels.reserved.get_mut(index) {
+                *level = self.reserved;
             }
-            _ => {}
-        }
-        if let Some(level) = levels.requested.get_mut(index) {
-            *level = requested;
-        }
-        if let Some(level) = levels.reserved.get_mut(index) {
-            *level = reserved;
         }
     }
-    (levels, faults)
 }
 
 /// The first index of the largest level, and that level.
@@ -156,15 +197,28 @@ fn peak(levels: &[i64]) -> (usize, i64) {
     peak
 }
 
-/// What is alive before the event `at`: bytes and, for a block that the segments still have, its stack.
-fn live_at(
-    trace: &[Event],
-    at: usize,
-    mut live: HashMap<u64, (i64, StackId)>,
-    ignored: &[usize],
-) -> HashMap<u64, (i64, StackId)> {
+/// What is alive before the event `at`.
+#[inline(never)]
+fn live_at(trace: &[Event], at: usize, mut live: Live, ignored: &[usize]) -> Live {
     let mut ignored = ignored.iter().copied().peekable();
-    for (index, event) in trace.iter().enumerate().skip(at).rev() {
+    for (piece, events) in trace.chunks(PIECE).enumerate().skip(at / PIECE).rev() {
+        let first = piece * PIECE;
+        undo(&mut live, first, at.saturating_sub(first), events, &mut ignored);
+    }
+    live
+}
+
+/// Takes back the events of a piece from its event `from` on.
+#[inline(never)]
+fn undo(
+    live: &mut Live,
+    first: usize,
+    from: usize,
+    events: &[Event],
+    ignored: &mut Peekable<Copied<Iter<'_, usize>>>,
+) {
+    for (at, event) in events.iter().enumerate().skip(from).rev() {
+        let index = first + at;
         while ignored.next_if(|ignored| *ignored > index).is_some() {}
         if ignored.peek() == Some(&index) {
             continue;
@@ -180,10 +234,10 @@ fn live_at(
             _ => {}
         }
     }
-    live
 }
 
 /// Replays the events of a device.
+#[inline(never)]
 pub(crate) fn replay(
     snapshot: &Snapshot,
     trace: &[Event],
@@ -202,8 +256,7 @@ pub(crate) fn replay(
     final_live.sort_unstable();
     let requested = final_live.iter().fold(0i64, |sum, (_, size)| sum.saturating_add(*size));
     let reserved = segments.iter().fold(0i64, |sum, s| sum.saturating_add(s.total_size));
-    let (levels, faults) =
-        walk_back(trace, final_live.into_iter().collect(), (requested, reserved));
+    let (levels, faults) = walk_back(trace, end.clone(), (requested, reserved));
     let pairs = levels.requested.iter().zip(&levels.reserved);
     let over = pairs.map(|(live, reserved)| live.saturating_sub(*reserved)).max();
     let over = over.unwrap_or_default().max(0);

@@ -7,17 +7,16 @@ use serde::Serialize;
 use report::Drawing;
 
 use crate::chart::Chart;
-use crate::classes::{ClassRow, Classes, Marks, classes};
+use crate::classes::{ClassRow, Classes};
 use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
-use crate::pictures;
-use crate::releases::{Releases, releases};
+use crate::releases::Releases;
 use crate::replay::{Levels, Replay, replay};
 use crate::site::{ByPhase, SiteRow, Sites, Sums};
 use crate::state::{AllocatorState, states_before};
-use crate::steps::{StepRow, steps};
+use crate::steps::StepRow;
 use crate::totals::{FreeBytes, Totals, free_bytes, grouped, ratio, rounded, totals};
-use crate::whatif::{WhatIf, what_if};
+use crate::whatif::WhatIf;
 
 /// Rows of a list of sites.
 const MOST_SITES: usize = 20;
@@ -43,6 +42,9 @@ pub struct SnapshotReport {
     pub(crate) what_if: BTreeMap<String, WhatIf>,
     /// What follows.
     pub findings: Vec<report::Finding>,
+    /// Whether it has more than the figures of the reference program.
+    #[serde(skip)]
+    pub(crate) is_complete: bool,
 }
 
 /// What the file records.
@@ -159,47 +161,29 @@ pub(crate) struct OomRow {
     pub(crate) cached_free_same_pool: i64,
 }
 
-/// The figures of a snapshot, without findings.
+/// The figures of the reference program: what a person asks first, and what everything else is computed from.
 pub(crate) fn figures(snapshot: &Snapshot) -> SnapshotReport {
     let sites = Sites::of(&snapshot.stacks);
-    let marks = Marks::all(&snapshot.stacks, &sites);
     let mut devices: Vec<i64> = snapshot.segments.iter().map(|segment| segment.device).collect();
     let traced = snapshot.traces.iter().enumerate().filter(|(_, trace)| !trace.is_empty());
     devices.extend(traced.filter_map(|(device, _)| i64::try_from(device).ok()));
     devices.sort_unstable();
     devices.dedup();
-    let devices: BTreeMap<i64, DeviceReport> = devices
-        .into_iter()
-        .map(|device| (device, device_report(snapshot, device, &sites, &marks)))
-        .collect();
-    let what_if = devices.iter().filter_map(|(device, figures)| {
-        let replay = &figures.timeline.as_ref()?.replay;
-        Some((device.to_string(), what_if(snapshot, *device, replay)))
-    });
-    let classes = devices.iter().filter_map(|(device, figures)| {
-        let rows = &figures.timeline.as_ref()?.classes.rows;
-        (!rows.is_empty()).then(|| (device.to_string(), rows.clone()))
-    });
-    let memory_by_step = devices.iter().filter_map(|(device, figures)| {
-        let rows = &figures.timeline.as_ref()?.by_step;
-        (!rows.is_empty()).then(|| (device.to_string(), rows.clone()))
-    });
-    let cache_releases = devices.keys().filter_map(|device| {
-        let found = releases(snapshot, snapshot.trace(*device), &sites)?;
-        Some((device.to_string(), found))
-    });
+    let report = |device: i64| (device.to_string(), device_report(snapshot, device, &sites));
     SnapshotReport {
-        cache_releases: cache_releases.collect(),
-        memory_by_step: memory_by_step.collect(),
-        classes: classes.collect(),
-        what_if: what_if.collect(),
-        devices: devices.into_iter().map(|(device, it)| (device.to_string(), it)).collect(),
+        devices: devices.into_iter().map(report).collect(),
         format: format_facts(snapshot),
         reading: snapshot.reading.clone(),
+        cache_releases: BTreeMap::new(),
+        memory_by_step: BTreeMap::new(),
+        classes: BTreeMap::new(),
+        what_if: BTreeMap::new(),
         findings: Vec::new(),
+        is_complete: false,
     }
 }
 
+#[inline(never)]
 fn format_facts(snapshot: &Snapshot) -> FormatFacts {
     let mut pools: Vec<(i64, i64)> = snapshot.segments.iter().map(|segment| segment.pool).collect();
     pools.sort_unstable();
@@ -219,7 +203,8 @@ fn format_facts(snapshot: &Snapshot) -> FormatFacts {
     }
 }
 
-fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites, marks: &[Marks]) -> DeviceReport {
+#[inline(never)]
+fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceReport {
     let segments: Vec<&Segment> =
         snapshot.segments.iter().filter(|segment| segment.device == device).collect();
     let trace = snapshot.trace(device);
@@ -250,14 +235,15 @@ fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites, marks: &[Marks
             .map(|(action, count)| (snapshot.action_name(action).to_owned(), count))
             .collect(),
         events: trace.len(),
-        timeline: (!trace.is_empty()).then(|| timeline(snapshot, device, &segments, sites, marks)),
+        timeline: (!trace.is_empty()).then(|| timeline(snapshot, device, &segments, sites)),
         steps: leaks.as_ref().map(|leaks| leaks.steps),
         leaks: leaks.map(|leaks| leaks.leaks),
         free: free_bytes(snapshot, &segments),
-        segments_picture: pictures::segments(&device.to_string(), snapshot, &segments),
+        segments_picture: None,
     }
 }
 
+#[inline(never)]
 fn largest(segments: &[&Segment]) -> Vec<SegmentRow> {
     let mut segments = segments.to_vec();
     segments.sort_by_key(|segment| (std::cmp::Reverse(segment.total_size), segment.address));
@@ -274,6 +260,7 @@ fn largest(segments: &[&Segment]) -> Vec<SegmentRow> {
 }
 
 /// Segments whose own sums differ from those of their blocks.
+#[inline(never)]
 fn violations(snapshot: &Snapshot, segments: &[&Segment]) -> BTreeMap<&'static str, u64> {
     let mut found = BTreeMap::new();
     for segment in segments {
@@ -292,21 +279,10 @@ fn violations(snapshot: &Snapshot, segments: &[&Segment]) -> BTreeMap<&'static s
     found
 }
 
-fn timeline(
-    snapshot: &Snapshot,
-    device: i64,
-    segments: &[&Segment],
-    sites: &Sites,
-    marks: &[Marks],
-) -> Timeline {
+#[inline(never)]
+fn timeline(snapshot: &Snapshot, device: i64, segments: &[&Segment], sites: &Sites) -> Timeline {
     let trace = snapshot.trace(device);
     let (replay, levels) = replay(snapshot, trace, segments, sites);
-    let is_told = replay.timeline_usable && replay.trace_matches_snapshot;
-    let classes = if is_told {
-        classes(snapshot, trace, segments, replay.peak_index, sites, marks)
-    } else {
-        Classes::default()
-    };
     let mut allocations = Sums::new(sites);
     for event in trace.iter().filter(|event| event.action == Action::Alloc) {
         allocations.add(event.stack, event.size);
@@ -315,18 +291,15 @@ fn timeline(
         churn: churn(trace, replay.peak_requested),
         alloc_by_site: allocations.rows(MOST_SITES),
         ooms: ooms(snapshot, device, &levels, sites),
-        classes,
-        by_step: if is_told { steps(snapshot, device, &levels) } else { Vec::new() },
-        picture: pictures::over_events(
-            &device.to_string(),
-            &Chart::new(trace, levels.clone(), &replay, sites),
-            &replay,
-        ),
+        classes: Classes::default(),
+        by_step: Vec::new(),
+        picture: None,
         replay,
         levels,
     }
 }
 
+#[inline(never)]
 fn churn(trace: &[Event], peak: i64) -> Churn {
     let mut times = trace.iter().filter_map(Event::time);
     let span_us = match (times.next(), times.next_back()) {
@@ -353,6 +326,7 @@ fn churn(trace: &[Event], peak: i64) -> Churn {
     }
 }
 
+#[inline(never)]
 fn ooms(snapshot: &Snapshot, device: i64, levels: &Levels, sites: &Sites) -> Vec<OomRow> {
     let trace = snapshot.trace(device);
     let failed: Vec<usize> = trace
@@ -400,6 +374,17 @@ impl SnapshotReport {
         let replay = &self.devices.get(device)?.timeline.as_ref()?.replay;
         (replay.timeline_usable && !self.reading.is_partial() && replay.trace_matches_snapshot)
             .then_some(replay.peak_index)
+    }
+
+    /// The chart of a device; `None` where it has no events, or events that contradict the segments.
+    #[must_use]
+    pub fn chart(&self, snapshot: &Snapshot, device: i64) -> Option<Chart> {
+        let timeline = self.devices.get(&device.to_string())?.timeline.as_ref()?;
+        let Timeline { replay, levels, .. } = timeline;
+        let sites = Sites::of(&snapshot.stacks);
+        timeline
+            .is_usable()
+            .then(|| Chart::new(snapshot.trace(device), levels.clone(), replay, &sites))
     }
 
     /// Number of events of a device.

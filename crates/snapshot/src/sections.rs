@@ -107,7 +107,7 @@ impl SnapshotReport {
     /// The report in chapters.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
-        let Self { devices, reading, what_if, findings, .. } = self;
+        let Self { devices, reading, what_if, findings, is_complete, .. } = self;
         let mut summary = Section::new("memory", "Memory");
         let mut gaps = gaps_of(reading);
         if reading.is_partial() {
@@ -120,12 +120,23 @@ impl SnapshotReport {
             summary.intro.push("The snapshot has no segment and no event.".to_owned());
         }
         summary.intro.append(&mut gaps);
+        if !is_complete {
+            summary
+                .intro
+                .push("Findings and other allocator settings are being computed.".to_owned());
+        }
         summary.findings.clone_from(findings);
         let mut sections = vec![summary];
         for (device, figures) in devices {
             sections.push(totals_section(device, figures));
             if let Some(timeline) = &figures.timeline {
-                sections.push(timeline_section(device, figures, timeline, reading.is_partial()));
+                let is_partial = reading.is_partial();
+                sections.push(timeline_section(
+                    device,
+                    figures,
+                    timeline,
+                    (is_partial, *is_complete),
+                ));
             }
             if let Some(what_if) = what_if.get(device) {
                 sections.push(what_if.section(device));
@@ -229,7 +240,7 @@ fn timeline_section(
     device: &str,
     figures: &DeviceReport,
     timeline: &Timeline,
-    is_partial: bool,
+    (is_partial, is_complete): (bool, bool),
 ) -> Section {
     let mut section = Section::new("timeline", "");
     section.id = format!("timeline-{device}").into();
@@ -293,7 +304,10 @@ fn timeline_section(
         .map(|(phase, bytes)| PhaseRow { phase: phase.label().to_owned(), bytes: *bytes })
         .collect();
     let classes = &timeline.classes.rows;
-    section.tables.push(Table::of("classes", "What the allocations are for (estimate)", classes));
+    if is_complete {
+        let title = "What the allocations are for (estimate)";
+        section.tables.push(Table::of("classes", title, classes));
+    }
     if !timeline.by_step.is_empty() {
         section.tables.push(Table::of("memory-by-step", "Memory by step", &timeline.by_step));
     }

@@ -25,17 +25,46 @@ pub struct Frame {
 /// A stack whose text is longer is read without a guess.
 const MOST_TEXT: usize = 64 << 10;
 
-/// Whether two texts are equal. (The comparison of the library goes byte by byte in WebAssembly.)
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Whether two texts are equal. (The comparison of the library goes byte by byte in WebAssembly. A function of its own, as others
+/// here that go over text, because V8 replaces a function between calls and not while it runs.)
+#[inline(never)]
 fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let differs =
+        |(a, b): (&[u8; 16], &[u8; 16])| u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b);
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
-    a.len() == b.len()
-        && a.iter().zip(b).all(|(a, b)| u128::from_le_bytes(*a) == u128::from_le_bytes(*b))
+    // Four at a time, because a branch per word takes as long as the comparison.
+    let ((fours, words), (b_fours, b_words)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
+    let is_same =
+        |(a, b): (&[_; 4], &[_; 4])| a.iter().zip(b).fold(0, |sum, pair| sum | differs(pair)) == 0;
+    fours.iter().zip(b_fours).all(is_same)
+        && words.iter().zip(b_words).all(|pair| differs(pair) == 0)
         && a_rest == b_rest
 }
 
+/// Places of the words that [`spot`] looks at. Stacks differ in their inner frames or, if they have frames of C++, behind them.
+const SPOTS: [usize; 8] = [32, 80, 128, 192, 256, 384, 512, 768];
+
+/// Stacks that are found by [`spot`].
+const MOST_SPOTTED: usize = 1 << 12;
+
+/// A number below [`MOST_SPOTTED`] by a few words of a text; `None` if it is short.
+fn spot(text: &[u8]) -> Option<usize> {
+    let mut sum = 0_u64;
+    for at in SPOTS {
+        let word = text.get(at..)?.first_chunk::<8>()?;
+        sum = (sum.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(ODD);
+    }
+    Some((sum >> 52) as usize)
+}
+
 /// A number that differs for most texts that differ; equal ones are compared.
+#[inline(never)]
 fn fingerprint(text: &[u8]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let (words, rest) = text.as_chunks::<16>();
     let (mut a, mut b) = (text.len() as u64, ODD);
     let half = |word: &[u8]| word.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
@@ -53,8 +82,8 @@ fn fingerprint(text: &[u8]) -> u64 {
 /// The interned stacks.
 ///
 /// JSON repeats the frames of every event: 71 to 99% of a file. A stack whose text was seen before is found without reading it:
-/// most often it is the one that followed the previous stack the last time; else its end is guessed and its text looked up. A
-/// complete array is no prefix of another one, so equal text is an equal stack.
+/// most often it is the one that followed the previous stack the last time, or the last one with the same words in a few places;
+/// else its end is guessed and its text looked up. A complete array is no prefix of another one, so equal text is an equal stack.
 #[derive(Debug)]
 pub struct Stacks {
     texts: Vec<Box<str>>,
@@ -68,6 +97,12 @@ pub struct Stacks {
     raw_ids: HashMap<u64, StackId>,
     /// The stack that [`Stacks::known_at`] found last: the element that has it is read after that.
     seen: StackId,
+    /// Where it found a stack last, and which. (Reading an element changes `seen`.)
+    found: (u64, StackId),
+    /// Where the element starts that is read.
+    element_at: u64,
+    /// By [`spot`], the stack that was found last.
+    spotted: Vec<StackId>,
     /// Where the next stack may be looked for: behind what the last search that found nothing has read.
     not_before: u64,
     /// Per stack, which one came after it the last time.
@@ -85,6 +120,9 @@ impl Default for Stacks {
             raw: vec![Box::from(&b"[]"[..])],
             raw_ids: HashMap::new(),
             seen: 0,
+            found: (u64::MAX, 0),
+            element_at: 0,
+            spotted: Vec::new(),
             not_before: 0,
             following: vec![0],
             last: 0,
@@ -126,6 +164,12 @@ impl Stacks {
         self.raw_ids = HashMap::new();
         self.raw = Vec::new();
         self.following = Vec::new();
+        self.spotted = Vec::new();
+    }
+
+    /// The element that is read next starts here.
+    pub(crate) fn element_at(&mut self, at: u64) {
+        self.element_at = at;
     }
 
     fn known(&self, rest: &[u8], stack: StackId) -> bool {
@@ -146,27 +190,50 @@ impl Stacks {
     }
 
     /// How many bytes the stack at the beginning of `rest` has, if its text was seen before; else 0.
+    #[inline(never)]
     pub(crate) fn known_at(&mut self, rest: &[u8], at: u64) -> usize {
         let guess = self.following.get(self.seen as usize).copied().unwrap_or_default();
         let mut found = [guess, self.seen].into_iter().find(|stack| self.known(rest, *stack));
+        let spot = if found.is_none() { spot(rest) } else { None };
+        if let Some(stack) = spot.and_then(|spot| self.spotted.get(spot)) {
+            // (A comparison ends where the texts differ, before the end of this one.)
+            found = Some(*stack).filter(|stack| *stack != 0 && self.known(rest, *stack));
+        }
         // Each byte of the file is searched once at most, whatever is in it.
         if found.is_none() && rest.starts_with(b"[{") && at >= self.not_before {
             let near = rest.get(..MOST_TEXT).unwrap_or(rest);
             let end = memchr_iter(b']', near).find(|end| near.get(end - 1) == Some(&b'}'));
             let text = end.map_or(near, |end| near.get(..=end).unwrap_or_default());
             found = self.by_text(text);
-            if found.is_none() {
-                self.not_before = at + text.len() as u64;
+            match found {
+                Some(found) => self.remember(spot, found),
+                None => self.not_before = at + text.len() as u64,
             }
         }
         let Some(found) = found else { return 0 };
-        self.seen = found;
+        (self.seen, self.found) = (found, (at, found));
         self.raw.get(found as usize).map_or(0, |raw| raw.len())
     }
 
+    fn remember(&mut self, spot: Option<usize>, stack: StackId) {
+        if self.spotted.is_empty() {
+            self.spotted = vec![0; MOST_SPOTTED];
+        }
+        if let Some(place) = spot.and_then(|spot| self.spotted.get_mut(spot)) {
+            *place = stack;
+        }
+    }
+
     /// Reads the array of frames at the cursor.
+    #[inline(never)]
     pub(crate) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<StackId, Stop> {
         cursor.skip_ws();
+        let (found_at, found) = self.found;
+        if found_at == self.element_at + cursor.pos() as u64 {
+            cursor.advance(self.raw.get(found as usize).map_or(0, |raw| raw.len()));
+            self.seen = found;
+            return Ok(self.follow(found));
+        }
         let rest = cursor.rest();
         let guess = self.following.get(self.last as usize).copied().unwrap_or_default();
         for stack in [self.seen, guess, self.last, 0] {
@@ -197,6 +264,7 @@ impl Stacks {
         stack
     }
 
+    #[inline(never)]
     fn add(&mut self, raw: &[u8]) -> StackId {
         let mut cursor = Cursor::whole(raw);
         let before = self.frames.len();

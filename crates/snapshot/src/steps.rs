@@ -25,6 +25,7 @@ pub(crate) struct StepRow {
 }
 
 /// The steps of a device, and what follows the last; none where no step ends, or where events have no time.
+#[inline(never)]
 pub(crate) fn steps(snapshot: &Snapshot, device: i64, levels: &Levels) -> Vec<StepRow> {
     let trace = snapshot.trace(device);
     let ends = step_ends(&snapshot.annotations, device);

@@ -51,6 +51,7 @@ pub(crate) fn ratio(part: i64, whole: i64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
+#[inline(never)]
 pub(crate) fn totals<'a>(
     snapshot: &Snapshot,
     segments: impl IntoIterator<Item = &'a Segment>,
@@ -93,6 +94,7 @@ pub(crate) fn totals<'a>(
 }
 
 /// The totals per value of `key`.
+#[inline(never)]
 pub(crate) fn grouped(
     snapshot: &Snapshot,
     segments: &[&Segment],
@@ -122,6 +124,7 @@ pub(crate) struct FreeBytes {
 
 /// The free bytes of segments, with the page rule for expandable ones: a gap gives back the pages that lie in it as a whole,
 /// counted from the start of the mapping.
+#[inline(never)]
 pub(crate) fn free_bytes(snapshot: &Snapshot, segments: &[&Segment]) -> FreeBytes {
     let mut free = FreeBytes::default();
     for segment in segments {

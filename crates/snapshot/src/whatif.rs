@@ -83,6 +83,7 @@ struct Start {
 }
 
 /// Computes the peaks of a device.
+#[inline(never)]
 pub(crate) fn what_if(snapshot: &Snapshot, device: i64, replay: &Replay) -> WhatIf {
     let trace = snapshot.trace(device);
     let mut answer = WhatIf {
@@ -123,6 +124,7 @@ pub(crate) fn what_if(snapshot: &Snapshot, device: i64, replay: &Replay) -> What
     answer
 }
 
+#[inline(never)]
 fn runs(
     snapshot: &Snapshot,
     device: i64,
@@ -185,6 +187,7 @@ fn alternatives(recorded: Settings, starts_empty: bool) -> Vec<(String, Settings
     others
 }
 
+#[inline(never)]
 fn start(snapshot: &Snapshot, device: i64, segments: &[&Segment], trace: &[Event]) -> Start {
     let mut ranges = Ranges::at_end(snapshot, device);
     let blocks = segments.iter().flat_map(|segment| snapshot.blocks_of(segment));
@@ -208,6 +211,7 @@ fn start(snapshot: &Snapshot, device: i64, segments: &[&Segment], trace: &[Event
 }
 
 /// A request gets the start of a free block: the first block that is placed behind another one shows where that one ends.
+#[inline(never)]
 fn rests(live: &BTreeMap<u64, (i64, bool)>, trace: &[Event]) -> BTreeMap<u64, i64> {
     let mut rests = BTreeMap::new();
     let mut unsure: BTreeMap<u64, u64> = live
@@ -286,6 +290,7 @@ impl Start {
 }
 
 /// Replays the run under its own settings and compares every event; returns the peak of reserved memory.
+#[inline(never)]
 fn check(trace: &[Event], start: &Start, settings: Settings) -> Result<i64, Refusal> {
     let mut pools = start.pools(settings)?;
     let mut peak = pools.reserved;
@@ -341,6 +346,7 @@ fn check(trace: &[Event], start: &Start, settings: Settings) -> Result<i64, Refu
 }
 
 /// The peak of reserved memory under other settings; `None` if a free has no allocation.
+#[inline(never)]
 fn peak_under(trace: &[Event], start: &Start, settings: Settings) -> Option<i64> {
     let mut pools = start.pools(settings).ok()?;
     let mut peak = pools.reserved;

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
 use serde_json::Value;
-use snapshot::{By, Chart, Reader, Snapshot, TimelineReader, Walk, analyze, state_before};
+use snapshot::{By, Chart, Reader, Snapshot, TimelineReader, Walk, analyze, figures, state_before};
 
 fn read(file: &[u8], size: usize) -> Snapshot {
     let mut reader = Reader::new();
@@ -69,11 +69,14 @@ fn figures_equal_those_of_the_reference() {
         let Some(stem) = name.strip_suffix(".json.gz") else { continue };
         let truth = shared.parent().unwrap().join(format!("truth/snapshot_{stem}.truth.json"));
         let truth: Value = serde_json::from_slice(&std::fs::read(truth).unwrap()).unwrap();
-        let report = analyze(&read(&std::fs::read(&path).unwrap(), 1 << 16));
+        let snapshot = read(&std::fs::read(&path).unwrap(), 1 << 16);
+        let first = serde_json::to_value(figures(&snapshot)).unwrap();
+        let report = analyze(&snapshot);
         assert_eq!(report.reading.damaged_elements, 0, "{name}");
         assert_eq!(report.reading.unreadable_numbers, 0, "{name}");
         let found = serde_json::to_value(report).unwrap();
         for key in ["devices", "format"] {
+            assert!(first[key] == found[key], "{name}: the first answer has other {key}");
             differences(&format!("{stem}.{key}"), &truth[key], &found[key], &mut lines);
         }
         n += 1;

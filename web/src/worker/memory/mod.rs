@@ -69,8 +69,12 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Looks at one of some devices, at its peak; at the last failed allocation, if there is one.
-    pub(super) fn new(snapshot: &Snapshot, devices: Vec<i64>, first: usize) -> Self {
+    /// Looks at one of some devices, of which the chart is given, at its peak; at the last failed allocation, if there is one.
+    pub(super) fn new(
+        snapshot: &Snapshot,
+        devices: Vec<i64>,
+        first: Option<(usize, Chart)>,
+    ) -> Self {
         let mut look = Self {
             devices,
             timelines: Vec::new(),
@@ -88,14 +92,20 @@ impl Look {
             rows: blocks::Rows::default(),
             is_news: false,
         };
-        look.choose(snapshot, first);
+        if let Some((device, chart)) = first
+            && let Some(number) = look.devices.get(device)
+        {
+            let explorer = Explorer::of_chart(snapshot, *number, chart);
+            look.device = device;
+            look.look_at(snapshot, explorer);
+        }
         look
     }
 
     /// Looks at the first of some memory timelines.
     pub(super) fn of_timelines(timelines: Vec<MemoryTimeline>) -> Self {
         let nothing = Snapshot::default();
-        let mut look = Self::new(&nothing, Vec::new(), 0);
+        let mut look = Self::new(&nothing, Vec::new(), None);
         look.timelines = timelines;
         look.choose(&nothing, 0);
         look

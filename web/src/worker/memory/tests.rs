@@ -20,7 +20,8 @@ fn looking() -> (Snapshot, Look) {
     let mut reader = SnapshotReader::new();
     reader.push(SNAPSHOT.as_bytes()).expect("a snapshot");
     let snapshot = reader.finish().expect("a snapshot");
-    let mut look = Look::new(&snapshot, vec![0], 0);
+    let first = Chart::of(&snapshot, 0).map(|chart| (0, chart));
+    let mut look = Look::new(&snapshot, vec![0], first);
     for surface in [Surface::Memory, Surface::Blocks] {
         look.take(&snapshot, surface, &Input::Size { width: 600.0, height: 200.0, scale: 2.0 });
     }

@@ -1,11 +1,11 @@
 //! Memory snapshots.
 
-use kinetoscope::memory::{Chart, Summary, compare, run_facts};
+use kinetoscope::memory::{Chart, Summary, compare, complete, figures, run_facts};
 use kinetoscope::report::units;
 use kinetoscope::scene::Ink;
 use kinetoscope::{
     FileKind, MemoryOverTime, MemoryTimeline, NotASnapshot, Snapshot, SnapshotReader,
-    TimelineReader, analyze_snapshot, device_name, timeline_of_events,
+    SnapshotReport, TimelineReader, device_name, timeline_of_events,
 };
 
 use super::super::memory::{Look, legend};
@@ -50,10 +50,15 @@ impl Session for SnapshotSession {
                         Err(failure) => port.send(Response::Failed { job, failure }),
                     },
                     Ok(snapshot) => {
-                        let (aside, summary, devices, first) = aside(&snapshot);
-                        port.send(Response::Aside { job, aside });
-                        let look = Look::new(&snapshot, devices, first);
-                        self.0 = Some(Open { job, summary: Some(summary), snapshot, look });
+                        let report = figures(&snapshot);
+                        let known = Known::of(&snapshot, &report);
+                        port.send(Response::Aside { job, aside: known.aside(&report) });
+                        // The rest takes longer than what a person asks first.
+                        let report = complete(&snapshot, report);
+                        port.send(Response::Aside { job, aside: known.aside(&report) });
+                        let look = Look::new(&snapshot, known.devices, known.first);
+                        let summary = Some(report.summary());
+                        self.0 = Some(Open { job, summary, snapshot, look });
                     }
                     Err(Unread::Failed(failure)) => {
                         port.send(Response::Failed { job, failure: *failure });
@@ -193,40 +198,68 @@ fn refused(error: &NotASnapshot) -> Failure {
     }
 }
 
-/// The report, what comparisons need of it, the devices whose memory can be looked at, and which of them first.
-fn aside(snapshot: &Snapshot) -> (Aside, Summary, Vec<i64>, usize) {
-    let report = analyze_snapshot(snapshot);
-    let comparable = report.summary();
-    let summed = postcard::to_allocvec(&comparable).unwrap_or_default();
-    let run = postcard::to_allocvec(&run_facts(snapshot, &report)).unwrap_or_default();
-    let n = report.devices.len() as u64;
-    let reserved = snapshot.segments.iter().map(|segment| segment.total_size.max(0) as u64).sum();
-    let summary =
-        format!("{}, {} reserved", units::plural(n, "device", "devices"), units::bytes(reserved));
-    let devices = report.devices.keys().filter_map(|device| device.parse::<i64>().ok());
-    // Levels of a part of a file are those of no run.
-    let devices = devices.filter(|_| !snapshot.reading.is_partial());
-    let (mut known, mut charts, mut first) = (Vec::new(), Vec::new(), (false, 0, 0));
-    for device in devices {
-        let Some(chart) = Chart::of(snapshot, device) else { continue };
-        // The one that ran out of memory, else the fullest.
-        let has_oom = chart.marks().iter().any(|mark| mark.is_oom);
-        let most = (has_oom, chart.most_reserved(0..chart.len()));
-        if charts.is_empty() || most > (first.0, first.1) {
-            first = (most.0, most.1, charts.len());
+/// What the page hears of a snapshot with each report on it.
+struct Known {
+    summary: String,
+    summed: Vec<u8>,
+    run: Vec<u8>,
+    charts: Vec<Charted>,
+    /// The devices of the charts.
+    devices: Vec<i64>,
+    /// Which of them to look at first, and its chart.
+    first: Option<(usize, Chart)>,
+}
+
+impl Known {
+    fn of(snapshot: &Snapshot, report: &SnapshotReport) -> Self {
+        let n = report.devices.len() as u64;
+        let of_segments = snapshot.segments.iter();
+        let reserved = of_segments.map(|segment| segment.total_size.max(0) as u64).sum();
+        let devices = units::plural(n, "device", "devices");
+        let mut known = Self {
+            summary: format!("{devices}, {} reserved", units::bytes(reserved)),
+            summed: postcard::to_allocvec(&report.summary()).unwrap_or_default(),
+            run: postcard::to_allocvec(&run_facts(snapshot, report)).unwrap_or_default(),
+            charts: Vec::new(),
+            devices: Vec::new(),
+            first: None,
+        };
+        let devices = report.devices.keys().filter_map(|device| device.parse::<i64>().ok());
+        // Levels of a part of a file are those of no run.
+        let devices = devices.filter(|_| !snapshot.reading.is_partial());
+        let mut highest = (false, 0);
+        for device in devices {
+            let Some(chart) = report.chart(snapshot, device) else { continue };
+            // The one that ran out of memory, else the fullest.
+            let has_oom = chart.marks().iter().any(|mark| mark.is_oom);
+            let most = (has_oom, chart.most_reserved(0..chart.len()));
+            known.devices.push(device);
+            known.charts.push(charted(&chart, device));
+            if known.first.is_none() || most > highest {
+                highest = most;
+                known.first = Some((known.devices.len() - 1, chart));
+            }
         }
-        known.push(device);
-        charts.push(charted(&chart, device));
+        known
     }
-    let mut chapters: Vec<Chapter> = Vec::new();
-    for mut section in report.sections() {
-        if !charts.is_empty() {
-            section.drawings.retain(|drawing| !REPLACED.contains(&&*drawing.id));
+
+    fn aside(&self, report: &SnapshotReport) -> Aside {
+        let mut chapters: Vec<Chapter> = Vec::new();
+        for mut section in report.sections() {
+            if !self.charts.is_empty() {
+                section.drawings.retain(|drawing| !REPLACED.contains(&&*drawing.id));
+            }
+            chapters.push(Chapter::drawn(section));
         }
-        chapters.push(Chapter::drawn(section));
+        Aside::Snapshot {
+            is_timeline: false,
+            summary: self.summary.clone(),
+            chapters,
+            charts: self.charts.clone(),
+            summed: self.summed.clone(),
+            run: self.run.clone(),
+        }
     }
-    let aside = Aside::Snapshot { is_timeline: false, summary, chapters, charts, summed, run };
-    (aside, comparable, known, first.2)
 }
 
 fn charted(chart: &Chart, device: i64) -> Charted {

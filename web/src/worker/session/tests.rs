@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::protocol::{
-    ArtifactWish, Aside, Beside, CaptureFacts, Companion, Format, KernelKey, Parts, Program,
-    StepWindow,
+    ArtifactWish, Aside, Beside, CaptureFacts, Chapter, Companion, Format, KernelKey, Parts,
+    Program, StepWindow,
 };
 use crate::shared::Shared;
 use kinetoscope::report::Table;
@@ -544,4 +544,45 @@ fn a_benchmark_configuration_has_a_digest_without_an_open_file() {
     };
     let digits = digest.strip_prefix("sha256:").unwrap();
     assert!(digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()), "{digest}");
+}
+
+/// One block that is allocated and stays.
+const SNAPSHOT: &str = r#"{"segments": [{"device": 0, "address": 4096, "total_size": 2048, "allocated_size": 1024,
+    "active_size": 1024, "stream": 0, "segment_type": "small", "blocks": [
+    {"address": 4096, "size": 1024, "requested_size": 1000, "state": "active_allocated", "frames": []},
+    {"address": 5120, "size": 1024, "requested_size": 0, "state": "inactive", "frames": []}]}], "device_traces": [[
+    {"action": "segment_alloc", "addr": 4096, "size": 2048, "stream": 0, "frames": []},
+    {"action": "alloc", "addr": 4096, "size": 1000, "stream": 0, "frames": []}]]}"#;
+
+#[test]
+fn a_snapshot_is_answered_by_its_figures_first_and_then_in_full() {
+    let heard = talk(SNAPSHOT, [open()]);
+    let asides: Vec<&Aside> = heard
+        .responses
+        .iter()
+        .filter_map(|response| match response {
+            Response::Aside { aside, .. } => Some(aside),
+            _ => None,
+        })
+        .collect();
+    let [
+        Aside::Snapshot { chapters: first, charts, summed, run, .. },
+        Aside::Snapshot {
+            chapters: all, charts: later, summed: later_summed, run: later_run, ..
+        },
+    ] = asides[..]
+    else {
+        panic!("{asides:?}")
+    };
+    let is_waiting = |chapters: &[Chapter]| {
+        chapters[0].intro.iter().any(|line| line.contains("are being computed"))
+    };
+    assert_eq!((is_waiting(first), is_waiting(all)), (true, false));
+    assert_eq!(first[0].intro[0], all[0].intro[0]);
+    let has_settings =
+        |chapters: &[Chapter]| chapters.iter().any(|chapter| chapter.id == "what-if-0");
+    assert_eq!((has_settings(first), has_settings(all)), (false, true));
+    // The pictures and the questions of other files need no more than the figures.
+    assert_eq!((charts, summed, run), (later, later_summed, later_run));
+    assert!(!charts.is_empty() && !summed.is_empty() && !run.is_empty());
 }

@@ -1,0 +1,66 @@
+//! What a report has beyond the figures of the reference program: purposes, steps, releases, other settings, pictures, findings.
+//!
+//! It takes longer than those figures, and nothing of them depends on it. A page shows them first.
+
+use crate::chart::Chart;
+use crate::classes::{Marks, classes};
+use crate::findings::findings;
+use crate::model::{Segment, Snapshot};
+use crate::pictures;
+use crate::releases::releases;
+use crate::report::{SnapshotReport, Timeline};
+use crate::site::Sites;
+use crate::steps::steps;
+use crate::whatif::what_if;
+
+/// Adds the rest to the figures of the same snapshot.
+pub(crate) fn complete(snapshot: &Snapshot, mut report: SnapshotReport) -> SnapshotReport {
+    if report.is_complete {
+        return report;
+    }
+    report.is_complete = true;
+    let sites = Sites::of(&snapshot.stacks);
+    let marks = Marks::all(&snapshot.stacks, &sites);
+    let SnapshotReport {
+        devices, classes, memory_by_step, what_if: replays, cache_releases, ..
+    } = &mut report;
+    for (name, figures) in devices {
+        let Ok(device) = name.parse() else { continue };
+        let segments: Vec<&Segment> =
+            snapshot.segments.iter().filter(|segment| segment.device == device).collect();
+        figures.segments_picture = pictures::segments(name, snapshot, &segments);
+        if let Some(found) = releases(snapshot, snapshot.trace(device), &sites) {
+            cache_releases.insert(name.clone(), found);
+        }
+        let Some(timeline) = &mut figures.timeline else { continue };
+        add(timeline, snapshot, (name, device), &segments, (&sites, &marks));
+        replays.insert(name.clone(), what_if(snapshot, device, &timeline.replay));
+        if !timeline.classes.rows.is_empty() {
+            classes.insert(name.clone(), timeline.classes.rows.clone());
+        }
+        if !timeline.by_step.is_empty() {
+            memory_by_step.insert(name.clone(), timeline.by_step.clone());
+        }
+    }
+    report.findings = findings(snapshot, &report);
+    report
+}
+
+/// What the events of a device show beyond their levels.
+#[inline(never)]
+fn add(
+    timeline: &mut Timeline,
+    snapshot: &Snapshot,
+    (name, device): (&str, i64),
+    segments: &[&Segment],
+    (sites, marks): (&Sites, &[Marks]),
+) {
+    let trace = snapshot.trace(device);
+    if timeline.is_usable() {
+        let peak = timeline.replay.peak_index;
+        timeline.classes = classes(snapshot, trace, segments, peak, sites, marks);
+        timeline.by_step = steps(snapshot, device, &timeline.levels);
+    }
+    let chart = Chart::new(trace, timeline.levels.clone(), &timeline.replay, sites);
+    timeline.picture = pictures::over_events(name, &chart, &timeline.replay);
+}
