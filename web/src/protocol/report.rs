@@ -97,7 +97,7 @@ pub struct Diagnosis {
     /// The memory of each device over time, for the program that draws it; empty where it is narrowed, or not recorded.
     pub memory: Vec<u8>,
     /// The triage of the step that it is narrowed to.
-    pub triage: Option<Triage>,
+    pub triage: Option<Box<Triage>>,
     /// The chapters of the report.
     pub chapters: Vec<Chapter>,
 }

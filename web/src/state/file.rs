@@ -207,7 +207,7 @@ impl FileEntry {
     #[must_use]
     pub fn shown_triage(&self) -> Option<&Triage> {
         match self.step {
-            Some(_) => self.diagnosis.ready()?.triage.as_ref(),
+            Some(_) => self.diagnosis.ready()?.triage.as_deref(),
             None => self.triage.as_deref(),
         }
     }

@@ -194,7 +194,7 @@ fn a_step_asks_for_the_diagnosis_again_and_the_list_of_steps_stays() {
     let triage = Some(Triage { blocked_ns: 7, ..Triage::default() });
     page.hear(Response::Diagnosed {
         job: JOB,
-        diagnosis: Diagnosis { triage, ..Diagnosis::default() },
+        diagnosis: Diagnosis { triage: triage.map(Box::new), ..Diagnosis::default() },
     });
     assert_eq!(page.file(JOB).shown_triage().map(|triage| triage.blocked_ns), Some(7));
     assert!(page.file(JOB).diagnosis.ready().is_some());

@@ -92,7 +92,7 @@ impl Session for TriageSession {
                 let diagnosis = match step {
                     Some(step) => {
                         let (part, report) = file.triage_step(&self.companions, step);
-                        let triage = Some(file.shown(&report));
+                        let triage = Some(Box::new(file.shown(&report)));
                         Diagnosis { triage, ..file.diagnose(&part, &report) }
                     }
                     None => {
