@@ -15,6 +15,9 @@ use crate::lane::Lane;
 /// Slices of a track of several lanes whose busy time is added up on request.
 const MOST_ADDED: usize = 20_000;
 
+/// Lanes of a track. Real traces have some hundred frames of Python at most; Perfetto draws 512.
+const MOST_LANES: usize = 512;
+
 /// What a track is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -37,6 +40,8 @@ pub struct Track {
     pub label: String,
     /// Lanes from the outermost slices to the innermost. A slice that crosses another one lies below it, too.
     pub lanes: Vec<Lane>,
+    /// Slices that lie deeper than the last lane, and are not drawn.
+    pub n_deep: usize,
     /// Slices that end after the one that they begin in: Perfetto drops or moves them.
     pub n_crossing: usize,
 }
@@ -128,6 +133,7 @@ impl Lanes {
                 kind: key.kind,
                 label: label(trace, key),
                 lanes: Vec::new(),
+                n_deep: 0,
                 n_crossing: 0,
             };
             let last_ns = pack(trace, &mut slices, &mut track, origin_ns);
@@ -319,11 +325,12 @@ fn pack(trace: &Trace, slices: &mut [(Row, Hue)], track: &mut Track, origin_ns: 
             open.pop();
         }
         track.n_crossing += usize::from(open.last().is_some_and(|open| *open < end));
-        if track.lanes.len() == open.len() {
+        if track.lanes.len() == open.len() && open.len() < MOST_LANES {
             track.lanes.push(Lane::default());
         }
-        if let Some(lane) = track.lanes.get_mut(open.len()) {
-            lane.push(row, start, end, hue);
+        match track.lanes.get_mut(open.len()) {
+            Some(lane) => lane.push(row, start, end, hue),
+            None => track.n_deep += 1,
         }
         open.push(end);
         last_ns = last_ns.max(end);
@@ -377,5 +384,43 @@ fn label(trace: &Trace, key: Key) -> String {
                 None => format!("Thread {tid}"),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fixture::{Fixture, slice};
+    use trace::Row;
+
+    use super::*;
+    use crate::lanes_of;
+
+    #[test]
+    fn slices_that_lie_too_deep_are_counted() {
+        let mut fixture = Fixture::default();
+        let n = MOST_LANES as i64 + 40;
+        for depth in 0..n {
+            fixture.push(slice("cpu_op", "op").on(1, 1).at(depth, 4 * n - 2 * depth));
+        }
+        let (lanes, _) = lanes_of(&fixture.finish());
+        let track = &lanes.tracks[0];
+        assert_eq!(
+            (track.lanes.len(), track.n_slices(), track.n_deep),
+            (MOST_LANES, MOST_LANES, 40)
+        );
+    }
+
+    #[test]
+    fn the_thread_with_most_slices_comes_first_of_its_process() {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cpu_op", "waits").on(1, 5).at(0, 10));
+        for at in 0..3 {
+            fixture.push(slice("cpu_op", "works").on(1, 9).at(at * 10, 5));
+        }
+        let trace = fixture.finish();
+        let (lanes, _) = lanes_of(&trace);
+        let first = lanes.tracks[0].lanes[0].row(0);
+        assert_eq!(trace.name_text(first), "works");
+        assert_eq!(lanes.spot(&trace, 0 as Row).map(|spot| spot.track), Some(1));
     }
 }

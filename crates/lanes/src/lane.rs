@@ -83,14 +83,14 @@ impl Lane {
     /// The slices that lie in a part of the time, or reach into it. One without a duration lies where it begins.
     #[must_use]
     pub fn slices(&self, from: f64, to: f64) -> Range<usize> {
-        let first = self.ends.partition_point(|end| (*end as f64) <= from);
-        // Slices without a duration that begin at `from` end there, too.
-        let mut first = first;
-        while first > 0 && self.starts[first - 1] as f64 >= from {
-            first -= 1;
-        }
+        let first = gallop(0, self.len(), |slice| self.is_before(slice, from));
         let last = self.starts.partition_point(|start| (*start as f64) < to);
         first..last.max(first)
+    }
+
+    /// Whether a slice is over at a time. (One without a duration is over after the time at which it lies.)
+    fn is_before(&self, slice: usize, ns: f64) -> bool {
+        self.ends[slice] as f64 <= ns && (self.starts[slice] as f64) < ns
     }
 
     /// The slice at a point, else the nearest within `slack` ns; of equally near ones the longest.
@@ -168,9 +168,7 @@ impl Lane {
         let column = |place: usize| {
             let (left, right) = (from + place as f64 * width, from + (place + 1) as f64 * width);
             // Both ends only move to the right, so the next one is near.
-            first = gallop(first, shown.end, |slice| {
-                (self.ends[slice] as f64) <= left && (self.starts[slice] as f64) < left
-            });
+            first = gallop(first, shown.end, |slice| self.is_before(slice, left));
             let last = gallop(first, shown.end, |slice| (self.starts[slice] as f64) < right);
             if first == last {
                 return None;

@@ -68,6 +68,8 @@ pub struct LanesFacts {
     pub n_slices: u64,
     /// Events that are not: instants, counters, arrows, begins and ends.
     pub n_other: u64,
+    /// Slices that lie too deep to be drawn.
+    pub n_deep: u64,
 }
 
 /// The memory of a trace, from its `[memory]` events.

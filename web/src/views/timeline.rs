@@ -65,13 +65,18 @@ pub fn view(props: &Props) -> Option<Html> {
 fn finding(facts: &LanesFacts) -> String {
     let slices = units::plural(facts.n_slices, "slice", "slices");
     let tracks = units::plural(facts.n_tracks, "track", "tracks");
-    match facts.n_other {
-        0 => format!("{slices} in {tracks}."),
-        n => format!(
-            "{slices} in {tracks}. {} without a duration (arrows, instants, counters) are not drawn.",
-            units::plural(n, "event", "events")
-        ),
+    let mut text = format!("{slices} in {tracks}.");
+    if facts.n_other > 0 {
+        let events = units::plural(facts.n_other, "event", "events");
+        text.push_str(&format!(
+            " {events} without a duration (arrows, instants, counters) are not drawn."
+        ));
     }
+    if facts.n_deep > 0 {
+        let slices = units::plural(facts.n_deep, "slice", "slices");
+        text.push_str(&format!(" {slices} below 512 others are not drawn."));
+    }
+    text
 }
 
 /// A search by name.

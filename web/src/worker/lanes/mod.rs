@@ -94,6 +94,7 @@ impl Look {
             n_tracks: self.lanes.tracks.len() as u64,
             n_slices: self.lanes.n_slices() as u64,
             n_other: self.lanes.n_other as u64,
+            n_deep: self.lanes.tracks.iter().map(|track| track.n_deep as u64).sum(),
         }
     }
 
