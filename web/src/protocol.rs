@@ -135,6 +135,12 @@ pub enum Request {
         /// The file's content.
         bytes: Vec<u8>,
     },
+    /// Write the script that times an op alone.
+    Benchmark {
+        job: JobId,
+        /// The op.
+        op: String,
+    },
     /// A person did something to a picture. Its canvas comes with the first of these messages.
     Look { job: JobId, surface: Surface, input: Input },
     /// Draw the memory of a trace. The worker has no file.
@@ -198,6 +204,7 @@ impl Request {
             | Self::Kernel { job, .. }
             | Self::Window { job, .. }
             | Self::BenchmarkConfig { job, .. }
+            | Self::Benchmark { job, .. }
             | Self::Look { job, .. }
             | Self::Memory { job, .. }
             | Self::Changes { job, .. }
@@ -223,6 +230,7 @@ impl Request {
             | Self::Kernel { .. }
             | Self::Window { .. }
             | Self::BenchmarkConfig { .. }
+            | Self::Benchmark { .. }
             | Self::InTrace { .. }
             | Self::Artifacts { .. } => Program::Triage,
             Self::Look { surface, .. } => surface.program(),
@@ -247,6 +255,7 @@ impl Request {
             | Self::Kernel { .. }
             | Self::Window { .. }
             | Self::BenchmarkConfig { .. }
+            | Self::Benchmark { .. }
             | Self::Look { .. }
             | Self::Memory { .. }
             | Self::Changes { .. }
@@ -272,6 +281,7 @@ impl Request {
             | Self::PlanRepair { .. }
             | Self::Repair { .. }
             | Self::BenchmarkConfig { .. }
+            | Self::Benchmark { .. }
             | Self::Look { .. }
             | Self::Memory { .. }
             | Self::Changes { .. }
@@ -371,6 +381,14 @@ pub enum Response {
         job: JobId,
         /// `sha256:` and the digest.
         digest: String,
+    },
+    /// The script that times an op alone.
+    Benchmark {
+        job: JobId,
+        /// The op.
+        op: String,
+        /// The script, or why there is none.
+        script: Result<String, String>,
     },
     /// The artifacts are made; their blobs come with this message.
     Artifacts {

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
 import { cli, ownTrace } from "./environment.mjs";
-import { accessibilityFaults, allowClipboard, launch } from "./harness.mjs";
+import { accessibilityFaults, allowClipboard, copied, launch } from "./harness.mjs";
 import { PATIENCE, dropped, example, id, rows, settled, view } from "./page.mjs";
 
 let browser;
@@ -176,6 +176,28 @@ test("a step that is chosen narrows the views of the diagnosis to it", async () 
   await page.waitForFunction((n) => document.querySelectorAll("[data-testid=table-iterations] tbody tr").length >= n, Math.min(3, all.length), PATIENCE);
   await view(page, "overview");
   assert.equal(await id(page, "wall").locator("h2").textContent(), whole);
+  await session.close();
+});
+
+test("the benchmark of an op is copied as the command line prints it", async () => {
+  const file = ownTrace("cpu_mlp_train");
+  const session = await diagnosed(file);
+  const { page } = session;
+  await view(page, "cpu");
+  const open = async (name) => {
+    await id(page, "filter-ops").fill(name);
+    await id(page, "table-ops").getByRole("gridcell", { name, exact: true }).first().dblclick();
+  };
+  for (const op of ["aten::mm", "aten::addmm"]) {
+    await open(op);
+    const text = await copied(page, () => id(page, "copy-benchmark").click());
+    assert.equal(text, execFileSync(cli(), ["bench-op", file, "--op", op], { encoding: "utf8" }), op);
+  }
+  assert.deepEqual(await accessibilityFaults(page), []);
+  // An annotation is no op.
+  await open("## forward ##");
+  await id(page, "details-ops").waitFor();
+  assert.equal(await id(page, "copy-benchmark").count(), 0);
   await session.close();
 });
 

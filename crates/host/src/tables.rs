@@ -1,7 +1,7 @@
 //! The tables of the host, for the page and for Markdown.
 
 use report::units::{bytes, count, time};
-use report::{Cell, Column, Row, Section, Table, Unit};
+use report::{Cell, Column, Row, RowKey, Section, Table, Unit};
 use serde::Serialize;
 
 use crate::calls::CallRow;
@@ -41,6 +41,11 @@ impl Row for AverageRow {
         device_ns "GPU, total" Time "GPU time of what was launched in it, each GPU slice once." |row| or_missing(row.device_ns, Cell::Ns);
         kernels "GPU slices" Count "Kernels, copies and fills of the GPU time." |row| or_missing(row.kernels, Cell::Count);
     };
+
+    fn key(&self) -> Option<RowKey<'_>> {
+        // (Annotations have no namespace, and `torch.ops` finds no op without one.)
+        self.name.contains("::").then_some(RowKey::Op(&self.name))
+    }
 }
 
 impl Row for ThreadRow {

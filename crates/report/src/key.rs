@@ -14,4 +14,6 @@ pub enum RowKey<'a> {
         /// The kernel's name.
         name: &'a str,
     },
+    /// All calls of an op, by its name.
+    Op(&'a str),
 }

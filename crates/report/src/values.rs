@@ -34,7 +34,8 @@ const MISSING: u8 = 9;
 const KEY_EVENT: u8 = 10;
 const KEY_KERNEL: u8 = 11;
 const KEY_KERNEL_OF_DEVICE: u8 = 12;
-const NO_KEY: u8 = 13;
+const KEY_OP: u8 = 13;
+const NO_KEY: u8 = 14;
 
 impl Values {
     pub(crate) fn with_capacity(n: usize) -> Self {
@@ -100,6 +101,7 @@ impl Values {
     pub(crate) fn push_key(&mut self, key: Option<RowKey<'_>>, texts: &mut TextsBuilder) {
         let (kind, bits) = match key {
             None => (NO_KEY, 0),
+            Some(RowKey::Op(name)) => (KEY_OP, texts.triple(["", "", name]).into()),
             Some(RowKey::Event(event)) => (KEY_EVENT, u64::from(event)),
             Some(RowKey::Kernel { stage, device: None, name }) => {
                 (KEY_KERNEL, texts.triple([stage, "", name]).into())
@@ -114,6 +116,7 @@ impl Values {
     pub(crate) fn key<'a>(&self, row: usize, texts: &'a Texts) -> Option<RowKey<'a>> {
         let (kind, bits) = self.at(row)?;
         match kind {
+            KEY_OP => texts.triple(bits).map(|[_, _, name]| RowKey::Op(name)),
             KEY_EVENT => Some(RowKey::Event(u32::try_from(bits).ok()?)),
             KEY_KERNEL | KEY_KERNEL_OF_DEVICE => {
                 let [stage, device, name] = texts.triple(bits)?;

@@ -178,7 +178,7 @@ fn kernel_key(table: &Table, row: u32) -> Option<KernelKey> {
             device: device.map(str::to_owned),
             kernel_name: name.to_owned(),
         }),
-        RowKey::Event(_) => None,
+        RowKey::Event(_) | RowKey::Op(_) => None,
     }
 }
 
@@ -186,6 +186,6 @@ fn kernel_key(table: &Table, row: u32) -> Option<KernelKey> {
 fn event_of(table: &Table, row: u32) -> Option<u32> {
     match table.key(row as usize)? {
         RowKey::Event(event) => Some(event),
-        RowKey::Kernel { .. } => None,
+        RowKey::Kernel { .. } | RowKey::Op(_) => None,
     }
 }

@@ -18,6 +18,8 @@ pub enum Effect {
     Save(BlobKey, String),
     /// Copy the text of a blob.
     Copy(BlobKey),
+    /// Copy a text, and say so in the second.
+    CopyText(String, String),
     /// Give a blob of this name to the Perfetto window.
     HandOver(BlobKey, String),
     /// Apply and keep a theme.

@@ -2,6 +2,7 @@
 //! out.
 
 mod artifacts;
+mod benchmark;
 mod effect;
 mod file;
 mod jobs;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::effect::{Effect, Purpose, Use};
 use super::{
     ArtifactForm, Dialog, FileEntry, PerfettoState, Phase, Role, ServerArgs, State, Theme, View,
-    jobs, several,
+    benchmark, jobs, several,
 };
 use crate::protocol::{
     ArtifactWish, Aside, Failure, Format, JobId, KernelKey, Program, Progress, RequestId, Response,
@@ -93,6 +93,8 @@ pub enum Action {
     FormSet(ArtifactForm),
     /// A benchmark's configuration was chosen; its digest is a run detail.
     BenchmarkConfigChosen(Vec<u8>),
+    /// A benchmark of an op is to be copied.
+    BenchmarkAsked(String),
     /// The launch flags of a server were taken away.
     ServerArgsCleared,
     /// Something failed that belongs to no file.
@@ -188,6 +190,7 @@ fn act(next: &mut Next, action: Action) {
         Action::PerfettoMoved(to) => state.perfetto = to,
         Action::FormSet(form) => state.form = form,
         Action::BenchmarkConfigChosen(bytes) => jobs::benchmark_config(next, bytes),
+        Action::BenchmarkAsked(op) => benchmark::ask(next, op),
         Action::ServerArgsDropped(flags) => state.server_args = Some(flags),
         Action::ServerArgsCleared => state.server_args = None,
         Action::Noticed(failure) => state.notices.push(failure),
@@ -306,6 +309,7 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         Response::Window { job, window } => next.update(job, |file| {
             file.window.answer(id, Ok(window));
         }),
+        Response::Benchmark { job: _, op, script } => benchmark::written(next, &op, script),
         Response::BenchmarkConfig { job: _, digest } => {
             next.state.form.facts.insert("benchmark_config_hash".to_owned(), digest);
         }

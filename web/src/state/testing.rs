@@ -51,6 +51,7 @@ fn pending(state: &State, response: &Response) -> Option<RequestId> {
         | Response::Opened { .. }
         | Response::NoTrace { .. }
         | Response::BenchmarkConfig { .. }
+        | Response::Benchmark { .. }
         | Response::Aside { .. }
         | Response::Companion { .. }
         | Response::Looked { .. }

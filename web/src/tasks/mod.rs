@@ -111,6 +111,7 @@ impl Tasks {
                     self.copy_blob(&blob, key.name);
                 }
             }
+            Effect::CopyText(text, done) => self.copy(text, done),
             Effect::HandOver(key, name) => {
                 if let Some(blob) = self.blob(&key) {
                     self.hand_over(key.job, &blob, name);

@@ -116,7 +116,19 @@ fn details(
     source: &mut dyn Source,
     port: &mut dyn Port,
 ) -> Option<Details> {
-    let mut reader = DetailsReader::with_host(decoded, kinetoscope::wants_inputs);
+    details_of(job, stage, decoded, source, port, kinetoscope::wants_inputs)
+}
+
+/// The same, with strides and values of the ops that `wants` chooses.
+fn details_of(
+    job: JobId,
+    stage: Stage,
+    decoded: &Decoded,
+    source: &mut dyn Source,
+    port: &mut dyn Port,
+    wants: impl Fn(&str) -> bool,
+) -> Option<Details> {
+    let mut reader = DetailsReader::with_host(decoded, wants);
     let read = read_all(source, |bytes, done, total| {
         reader.push(bytes);
         let progress = Progress { stage, done, total, n_events: 0 };

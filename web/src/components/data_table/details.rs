@@ -1,13 +1,14 @@
 //! One row in full: why and what to do first, then every column in the table's units, and what its words mean.
 
 use gloo::utils::window;
-use kinetoscope::report::{Cell, Table, Unit, units::Scale};
+use kinetoscope::report::{Cell, RowKey, Table, Unit, units::Scale};
 use web_sys::HtmlElement;
 use yew::prelude::*;
 
 use crate::components::icon;
 use crate::queries::panel;
 use crate::shared::Shared;
+use crate::state::Action;
 use crate::tasks::Tasks;
 
 #[derive(Clone, PartialEq, Properties)]
@@ -80,6 +81,9 @@ pub fn RowDetails(props: &Props) -> Html {
                 { icon("close") }
             </button>
             { props.extra.clone() }
+            if let Some(RowKey::Op(op)) = table.key(row) {
+                { benchmark_button(&props.tasks, op) }
+            }
             <dl>{ for entries }</dl>
         </section>
     }
@@ -93,6 +97,18 @@ fn shown(cell: &Cell, scale: Scale) -> String {
             format!("{} {}", cell.show_in(scale), scale.suffix())
         }
         cell => cell.show(),
+    }
+}
+
+/// A button that copies the script which times an op alone; a worker writes it.
+fn benchmark_button(tasks: &Tasks, op: &str) -> Html {
+    let (tasks, op) = (tasks.clone(), op.to_owned());
+    let ask =
+        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::BenchmarkAsked(op.clone())));
+    html! {
+        <button onclick={ask} data-testid="copy-benchmark" title="A PyTorch script that times this op alone, as kinetoscope bench-op prints it">
+            { "Copy a benchmark" }
+        </button>
     }
 }
 

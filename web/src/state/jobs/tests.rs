@@ -92,6 +92,7 @@ impl Page {
                 Request::Kernel { .. } => "kernel",
                 Request::Window { .. } => "window",
                 Request::BenchmarkConfig { .. } => "benchmark config",
+                Request::Benchmark { .. } => "benchmark",
                 Request::Diagnose { .. } => "diagnose",
                 Request::Look { .. } => "look",
                 Request::Memory { .. } => "memory",
@@ -201,6 +202,21 @@ fn a_step_asks_for_the_diagnosis_again_and_the_list_of_steps_stays() {
     assert_eq!(page.file(JOB).steps.len(), 2, "a narrowed one has none");
     page.act(Action::StepShown(JOB, Some(step("b"))));
     assert!(page.posted().is_empty(), "it is shown already");
+}
+
+#[test]
+fn a_benchmark_is_copied_or_the_reason_is_said() {
+    let mut page = Page::ready();
+    let asked = || Action::BenchmarkAsked("aten::mm".into());
+    page.act(asked());
+    assert_eq!(page.posted(), ["benchmark"]);
+    let said = |script| Response::Benchmark { job: JOB, op: "aten::mm".into(), script };
+    page.hear(said(Err("no sizes".into())));
+    assert!(page.effects.is_empty());
+    assert_eq!(page.state.notices[0].what, "aten::mm: no sizes.");
+    page.act(asked()).hear(said(Ok("script".into())));
+    let copy = Effect::CopyText("script".into(), "Copied a benchmark of aten::mm".into());
+    assert_eq!(page.effects, [copy]);
 }
 
 #[test]

@@ -77,6 +77,7 @@ impl Session for FirstSession {
             | Request::Kernel { .. }
             | Request::Window { .. }
             | Request::BenchmarkConfig { .. }
+            | Request::Benchmark { .. }
             | Request::Look { .. }
             | Request::Memory { .. }
             | Request::Changes { .. }

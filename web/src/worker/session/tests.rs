@@ -442,6 +442,26 @@ fn a_step_has_its_own_triage_and_details_of_its_kernels() {
 }
 
 #[test]
+fn a_benchmark_is_written_or_the_reason_is_said() {
+    let file = r#"{"traceEvents":[
+{"ph":"X","cat":"cpu_op","name":"aten::relu","pid":1,"tid":1,"ts":1,"dur":2,"args":{"Input Dims":[[2,3]],"Input type":["float"]}},
+{"ph":"X","cat":"cpu_op","name":"aten::abs","pid":1,"tid":1,"ts":4,"dur":2}
+]}"#;
+    let ask = |op: &str| Request::Benchmark { job: JOB, op: op.into() };
+    let heard = talk(file, [open(), ask("aten::relu"), ask("aten::abs")]);
+    let scripts = heard.responses.iter().filter_map(|response| match response {
+        Response::Benchmark { op, script, .. } => Some((op.as_str(), script.as_deref())),
+        _ => None,
+    });
+    let [(_, Ok(script)), (_, Err(reason))] = scripts.collect::<Vec<_>>()[..] else { panic!() };
+    assert!(
+        script.starts_with("# aten::relu alone") && script.contains("tensor([2,3], None"),
+        "{script}"
+    );
+    assert!(reason.contains("record_shapes=True"), "{reason}");
+}
+
+#[test]
 fn a_file_says_what_part_it_can_play() {
     let signs = |file: &str| {
         let heard = talk(file, [open()]);

@@ -8,7 +8,7 @@ use kinetoscope::{
 };
 
 use super::others::{self, OpenCompanion};
-use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, page};
+use super::{EVERY_ROW, Files, Port, Session, aside, decode, details, details_of, page};
 use crate::protocol::{
     ArtifactWish, Chapter, Diagnosis, FIRST_LAUNCHES, Failure, JobId, KernelDetails, Parts,
     Program, Request, Response, Stage, StepWindow, Triage,
@@ -34,6 +34,9 @@ pub(super) struct OpenFile {
     pub(super) slices: Option<(TriageSlices, Option<StepWindow>)>,
     /// The last triage, for the diagnosis.
     pub(super) report: Option<TriageReport>,
+    /// The last op whose benchmark was asked for, and the script. (A browser may refuse to copy what was asked for long ago; then
+    /// the next answer comes at once.)
+    benchmark: Option<(String, Result<String, String>)>,
 }
 
 impl Session for TriageSession {
@@ -49,6 +52,7 @@ impl Session for TriageSession {
                             details: None,
                             slices: None,
                             report: None,
+                            benchmark: None,
                         });
                     }
                     Err(refused) if aside::reader(&refused) == Some(Program::Triage) => {
@@ -158,6 +162,11 @@ impl Session for TriageSession {
                 let digest = facts.benchmark_config_hash.unwrap_or_default();
                 port.send(Response::BenchmarkConfig { job, digest });
             }
+            Request::Benchmark { job, op } => {
+                let Some(file) = &mut self.file else { return };
+                let script = file.benchmark(job, &op, files, port);
+                port.send(Response::Benchmark { job, op, script });
+            }
             Request::Artifacts { job, wish, parts } => {
                 let Some(file) = &mut self.file else { return };
                 file.read_details(job, files, port);
@@ -206,6 +215,29 @@ impl OpenFile {
             diagnosis.memory = postcard::to_allocvec(&memory).unwrap_or_default();
         }
         diagnosis
+    }
+
+    /// The script that times an op alone: the same bytes as those of the command line.
+    fn benchmark(
+        &mut self,
+        job: JobId,
+        op: &str,
+        files: &mut dyn Files,
+        port: &mut dyn Port,
+    ) -> Result<String, String> {
+        if let Some((_, script)) = self.benchmark.as_ref().filter(|(known, _)| known == op) {
+            return script.clone();
+        }
+        let source = files.source(job).ok_or("the file was closed")?;
+        // (Of most ops the arguments are not kept.)
+        let wants = |name: &str| name == op;
+        let details = details_of(job, Stage::Triaging, &self.decoded, source, port, wants);
+        let details = details.ok_or("the file cannot be read any more")?;
+        let HostIndex { slices, gpu } = HostIndex::of(&self.decoded.trace);
+        let script = kinetoscope::benchmark_script(&slices, &gpu, &details, op, 0);
+        let script = script.map_err(|reason| reason.to_string());
+        self.benchmark = Some((op.to_owned(), script.clone()));
+        script
     }
 
     /// The report on resources: the same bytes as those of the command line.
