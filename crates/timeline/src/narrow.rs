@@ -11,7 +11,8 @@ use crate::intervals::Interval;
 /// The trace within `window`, on the clock of the trace:
 ///
 /// * of the CPU the slices that overlap it, cut at its edges, and other events in it;
-/// * of the GPU what calls in it launched, whenever that runs, and what began in it;
+/// * of the GPU what calls in it launched, whenever that runs, and what began in it; of what an earlier step launched and still runs,
+///   the time in it, so that the GPU is not idle then;
 /// * all metadata.
 ///
 /// A call that begins before `window` keeps the time that it has in it, but launches nothing there: what it launched belongs to the
@@ -40,7 +41,14 @@ pub fn narrow(trace: &Trace, window: Interval, name: &str) -> Trace {
         file_start_ns = Some(file_start_ns.map_or(ts_ns, |first: i64| first.min(ts_ns)));
         if is_gpu_slice(trace, row) {
             let is_launched = trace.link(row).is_some_and(|id| launched.binary_search(&id).is_ok());
-            if !is_launched && !begins_in(row) {
+            if is_launched || begins_in(row) {
+                return;
+            }
+            // (Without the launch call of an earlier step it would count as work of this one.)
+            let is_earlier = has_launches && trace.link(row).is_some() && ts_ns < start;
+            if is_earlier && trace.end_ns(row) > start {
+                narrowed.set_time(row, start, trace.end_ns(row).min(end) - start);
+            } else {
                 narrowed.hide(row);
             }
         } else if trace.phase(row) == Phase::Complete {
@@ -90,6 +98,7 @@ mod tests {
         fixture.push(call(120, 2));
         fixture.push(slice("cpu_op", "aten::across").on(1, 1).at(190, 30));
         fixture.push(call(215, 3));
+        fixture.push(kernel("still").at(90, 15).link(1));
         fixture.push(kernel("earlier").at(105, 40).link(1));
         fixture.push(kernel("own").at(300, 10).link(2));
         fixture.push(kernel("later").at(310, 10).link(3));
@@ -102,6 +111,7 @@ mod tests {
                 ("aten::mm", 110, 50),
                 ("cudaLaunchKernel", 120, 5),
                 ("aten::across", 190, 10),
+                ("still", 100, 5),
                 ("earlier", 105, 40),
                 ("own", 300, 10),
             ]
