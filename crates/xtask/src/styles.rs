@@ -23,8 +23,7 @@ pub fn join(folder: &Path, page: &str) -> Result<String> {
         let address = link.split_once("href=\"").and_then(|(_, rest)| rest.split_once('"'));
         let (address, _) = address.with_context(|| format!("no link to a stylesheet: {link}"))?;
         let path = folder.join(address.rsplit('/').next().unwrap_or(address));
-        joined.push_str(&read(&path)?);
-        joined.push('\n');
+        joined.push_str(&without_comments(&read(&path)?));
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     ensure!(!joined.is_empty(), missing());
@@ -38,10 +37,29 @@ pub fn join(folder: &Path, page: &str) -> Result<String> {
     Ok(format!("{before}{link}{after}"))
 }
 
+/// A stylesheet without comments, indentation and empty lines. (Ours have no text with a comment's mark in it.)
+fn without_comments(sheet: &str) -> String {
+    let mut text = String::new();
+    let mut rest = sheet;
+    while let Some((before, comment)) = rest.split_once("/*") {
+        text.push_str(before);
+        rest = comment.split_once("*/").map_or("", |(_, after)| after);
+    }
+    text.push_str(rest);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::join;
+    use super::{join, without_comments};
     use std::fs;
+
+    #[test]
+    fn comments_and_indentation_are_not_served() {
+        let sheet = "/* One\n   two. */\np {\n  color: red; /* warm */\n}\n\n/* end";
+        assert_eq!(without_comments(sheet), "p {\ncolor: red;\n}\n");
+    }
 
     #[test]
     fn the_order_of_the_links_is_that_of_the_one_sheet() {

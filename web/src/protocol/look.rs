@@ -62,14 +62,8 @@ pub struct Looked {
 /// What the lanes of a trace show.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LanesFacts {
-    /// Streams, threads and the steps.
-    pub n_tracks: u64,
-    /// Slices that are drawn.
-    pub n_slices: u64,
-    /// Events that are not: instants, counters, arrows, begins and ends.
-    pub n_other: u64,
-    /// Slices that lie too deep to be drawn.
-    pub n_deep: u64,
+    /// How many slices and tracks, and what is not drawn.
+    pub says: String,
 }
 
 /// The memory of a trace, from its `[memory]` events.

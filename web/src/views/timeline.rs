@@ -1,6 +1,5 @@
 //! When everything ran: lanes that a worker draws, and what is selected in them.
 
-use kinetoscope::report::units;
 use kinetoscope::scene::Key;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
@@ -8,7 +7,7 @@ use yew::prelude::*;
 use super::snapshot::chapter;
 use super::{Props, heading};
 use crate::components::{About, SurfaceView, failure_card};
-use crate::protocol::{Input, LanesFacts, Surface};
+use crate::protocol::{Input, Surface};
 use crate::state::Remote;
 
 /// Buttons of the timeline. Keys are Perfetto's where it has one.
@@ -48,7 +47,7 @@ pub fn view(props: &Props) -> Option<Html> {
     let seen = props.file.seen.as_deref();
     Some(html! {
         <>
-            { heading(props.view.title(), &finding(facts)) }
+            { heading(props.view.title(), &facts.says) }
             <p class="hint">
                 { "Click to select a slice, drag to select a range, Shift and drag to move. The wheel scrolls; with Ctrl it zooms." }
             </p>
@@ -60,23 +59,6 @@ pub fn view(props: &Props) -> Option<Html> {
             }
         </>
     })
-}
-
-fn finding(facts: &LanesFacts) -> String {
-    let slices = units::plural(facts.n_slices, "slice", "slices");
-    let tracks = units::plural(facts.n_tracks, "track", "tracks");
-    let mut text = format!("{slices} in {tracks}.");
-    if facts.n_other > 0 {
-        let events = units::plural(facts.n_other, "event", "events");
-        text.push_str(&format!(
-            " {events} without a duration (arrows, instants, counters) are not drawn."
-        ));
-    }
-    if facts.n_deep > 0 {
-        let slices = units::plural(facts.n_deep, "slice", "slices");
-        text.push_str(&format!(" {slices} below 512 others are not drawn."));
-    }
-    text
 }
 
 /// A search by name.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use kinetoscope::lanes::{Arrows, Found, Lanes, Spot};
-use kinetoscope::report::short_name;
+use kinetoscope::report::{short_name, units};
 use kinetoscope::scene::{Ink, Input, Window};
 use kinetoscope::trace::{Flags, Row, StringId, Trace};
 
@@ -88,14 +88,23 @@ impl Look {
         }
     }
 
-    /// What there is.
+    /// What there is, and what is not drawn.
     pub(super) fn facts(&self) -> LanesFacts {
-        LanesFacts {
-            n_tracks: self.lanes.tracks.len() as u64,
-            n_slices: self.lanes.n_slices() as u64,
-            n_other: self.lanes.n_other as u64,
-            n_deep: self.lanes.tracks.iter().map(|track| track.n_deep as u64).sum(),
+        let slices = units::plural(self.lanes.n_slices() as u64, "slice", "slices");
+        let tracks = units::plural(self.lanes.tracks.len() as u64, "track", "tracks");
+        let mut says = format!("{slices} in {tracks}.");
+        if self.lanes.n_other > 0 {
+            let events = units::plural(self.lanes.n_other as u64, "event", "events");
+            says += &format!(
+                " {events} without a duration (arrows, instants, counters) are not drawn."
+            );
         }
+        let n_deep: usize = self.lanes.tracks.iter().map(|track| track.n_deep).sum();
+        if n_deep > 0 {
+            let slices = units::plural(n_deep as u64, "slice", "slices");
+            says += &format!(" {slices} below 512 others are not drawn.");
+        }
+        LanesFacts { says }
     }
 
     /// Something is done to a picture.

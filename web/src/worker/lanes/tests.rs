@@ -48,7 +48,7 @@ fn texts(ink: &[Ink]) -> Vec<&str> {
 #[test]
 fn tracks_and_slices_have_their_names() {
     let mut look = look();
-    assert_eq!(look.facts(), LanesFacts { n_tracks: 2, n_slices: 5, n_other: 0, n_deep: 0 });
+    assert_eq!(look.facts().says, "5 slices in 2 tracks.");
     let painted = look.paint();
     let (surface, ink) = &painted[0];
     assert_eq!(*surface, Surface::Lanes);
