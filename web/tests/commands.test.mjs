@@ -63,7 +63,7 @@ test("arrows move, words filter, and a screen reader is told which line is meant
   });
   assert.equal(await active(), "Go to Overview");
   await page.keyboard.press("ArrowDown");
-  assert.equal(await active(), "Go to Diagnosis");
+  assert.equal(await active(), "Go to Timeline");
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("ArrowUp");
   assert.equal(await active(), (await titles(page)).at(-1), "from the first to the last");
