@@ -631,9 +631,8 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "custom-all-reduce",
         what: "all-reduce for small messages",
-        action: "Check that the engine's custom all-reduce is on for messages of this size (vLLM: disable_custom_all_reduce; SGLang: \
-                 --disable-custom-all-reduce), and that these collectives can use it. First compare ranks: what a rank waits for others \
-                 is no transfer.",
+        action: "Check that the engine's custom all-reduce is on (disable_custom_all_reduce is not set) and that it takes messages of \
+                 this size. First compare ranks: what a rank waits for others is no transfer.",
         why: "The time of a small collective is latency, which a kernel that reads the other GPUs' memory directly has less of.",
         check: "In a new trace, the exposed time of communication is shorter, and so is its median kernel.",
         gates: Gates {
