@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
+import { gunzipSync } from "node:zlib";
 
 import { cli, pageFolder, samples, scratch } from "./environment.mjs";
 import { allowClipboard, copied, drop, open } from "./harness.mjs";
@@ -41,6 +42,12 @@ export const sample = (name) => samples("traces").find((file) => path.basename(f
 
 /// The trace that comes with the page: a prompt and a generation, with graphs, on two streams.
 export const example = () => path.join(pageFolder(), "assets", "example.json.gz");
+
+/// Its events. (PyTorch writes NaN, which is no JSON.)
+export function exampleEvents() {
+  const text = gunzipSync(fs.readFileSync(example())).toString();
+  return JSON.parse(text.replace(/\bNaN\b/g, "null")).traceEvents;
+}
 
 /// A page where these files were dropped together.
 export async function dropped(browser, files, options) {

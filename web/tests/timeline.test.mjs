@@ -1,18 +1,15 @@
 // The timeline: what a worker draws, and what the page says of it, against a plain reading of the file.
 import assert from "node:assert/strict";
-import fs from "node:fs";
-import { gunzipSync } from "node:zlib";
 import { after, before, test } from "node:test";
 
 import { accessibilityFaults, launch } from "./harness.mjs";
-import { PATIENCE, dropped, example, id, settled, view } from "./page.mjs";
+import { PATIENCE, dropped, example, exampleEvents, id, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
 after(() => browser?.close());
 
-// (PyTorch writes NaN, which is no JSON.)
-const events = JSON.parse(gunzipSync(fs.readFileSync(example())).toString().replace(/\bNaN\b/g, "null")).traceEvents;
+const events = exampleEvents();
 const slices = events.filter((event) => event.ph === "X" && event.ts !== undefined);
 const isGpu = (event) => ["kernel", "gpu_memcpy", "gpu_memset"].includes(event.cat);
 const kernels = slices.filter((event) => event.cat === "kernel");

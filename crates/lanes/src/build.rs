@@ -42,8 +42,6 @@ pub struct Track {
     pub lanes: Vec<Lane>,
     /// Slices that lie deeper than the last lane, and are not drawn.
     pub n_deep: usize,
-    /// Slices that end after the one that they begin in: Perfetto drops or moves them.
-    pub n_crossing: usize,
 }
 
 impl Track {
@@ -99,13 +97,16 @@ impl Lanes {
         for (work, hue) in hues.iter_mut().enumerate() {
             *hue = palette::paint(gpu.work(work).category.id()).hue;
         }
-        let host = trace.by_raw_category(hue_of_host);
-        let kinds = Kinds::of(trace);
+        // (Texts are looked at once a category and once a name, not once a slice.)
+        let host = trace.by_raw_category(|raw| (hue_of_host(raw), is_gpu_annotation(raw)));
+        let names = 0..trace.strings.len() as u32;
+        let is_step: Vec<bool> =
+            names.map(|id| kineto::is_step(trace.strings.get(StringId(id)))).collect();
         let mut slices: BTreeMap<Key, Vec<(Row, Hue)>> = BTreeMap::new();
         let mut at = 0;
         gpu.each_row(|row| {
             let hue = hues[gpu.slice(at).work];
-            slices.entry(kinds.key(trace, row)).or_default().push((row, hue));
+            slices.entry(Key::of(trace, row, false)).or_default().push((row, hue));
             at += 1;
         });
         let mut n_other = 0;
@@ -117,9 +118,9 @@ impl Lanes {
                 n_other += usize::from(trace.phase(row) != Phase::Metadata);
                 return;
             }
-            let hue = *host.of(trace, row);
-            slices.entry(kinds.key(trace, row)).or_default().push((row, hue));
-            if kinds.is_step(trace, row) {
+            let (hue, of_gpu) = *host.of(trace, row);
+            slices.entry(Key::of(trace, row, of_gpu)).or_default().push((row, hue));
+            if !of_gpu && is_step.get(trace.name(row).0 as usize) == Some(&true) {
                 slices.entry(STEPS).or_default().push((row, hue));
             }
         });
@@ -129,13 +130,8 @@ impl Lanes {
         let mut found = Self { n_other, origin_ns, ..Self::default() };
         let mut tracks: Vec<(Key, Track)> = Vec::new();
         for (key, mut slices) in slices {
-            let mut track = Track {
-                kind: key.kind,
-                label: label(trace, key),
-                lanes: Vec::new(),
-                n_deep: 0,
-                n_crossing: 0,
-            };
+            let mut track =
+                Track { kind: key.kind, label: label(trace, key), lanes: Vec::new(), n_deep: 0 };
             let last_ns = pack(trace, &mut slices, &mut track, origin_ns);
             found.span_ns = found.span_ns.max(last_ns);
             tracks.push((key, track));
@@ -210,7 +206,8 @@ impl Lanes {
     /// Where the slice of an event is; `None` of an event that is no slice.
     #[must_use]
     pub fn spot(&self, trace: &Trace, row: Row) -> Option<Spot> {
-        let track = *self.places.get(&Kinds::of_row(trace, row))?;
+        let of_gpu = is_gpu_annotation(trace.raw_category_text(row));
+        let track = *self.places.get(&Key::of(trace, row, of_gpu))?;
         let start_ns = trace.ts_ns(row).saturating_sub(self.origin_ns);
         let lanes = self.tracks.get(track)?.lanes.iter().enumerate();
         lanes
@@ -239,53 +236,26 @@ impl Lanes {
     pub fn n_slices(&self) -> usize {
         self.tracks.iter().map(Track::n_slices).sum()
     }
-
-    /// Bytes of all lanes on the heap.
-    #[must_use]
-    pub fn heap_bytes(&self) -> usize {
-        self.tracks.iter().flat_map(|track| &track.lanes).map(Lane::heap_bytes).sum()
-    }
 }
 
 /// The steps of all threads.
 const STEPS: Key = Key { kind: Kind::Steps, id: 0 };
 
-/// What decides the track of a slice.
-struct Kinds {
-    is_step: Vec<bool>,
+impl Key {
+    /// The key of a slice. `of_gpu`: it is the profiler's annotation around work on the GPU.
+    fn of(trace: &Trace, row: Row, of_gpu: bool) -> Self {
+        let TrackId(track) = trace.track(row);
+        match trace.stream(row).filter(|_| is_gpu_slice(trace, row)) {
+            Some(stream) => Self { kind: Kind::Stream, id: u32::from(stream.0) },
+            None if of_gpu => Self { kind: Kind::StreamAnnotations, id: track },
+            None => Self { kind: Kind::Thread, id: track },
+        }
+    }
 }
 
-impl Kinds {
-    fn of(trace: &Trace) -> Self {
-        let names = 0..trace.strings.len() as u32;
-        Self { is_step: names.map(|id| kineto::is_step(trace.strings.get(StringId(id)))).collect() }
-    }
-
-    fn is_step(&self, trace: &Trace, row: Row) -> bool {
-        self.is_step.get(trace.name(row).0 as usize) == Some(&true)
-            && dialect::known(trace.raw_category_text(row)) != Some(Records::GpuAnnotation)
-    }
-
-    fn key(&self, trace: &Trace, row: Row) -> Key {
-        Self::of_row(trace, row)
-    }
-
-    /// The key of a slice.
-    fn of_row(trace: &Trace, row: Row) -> Key {
-        let TrackId(track) = trace.track(row);
-        let stream = || trace.stream(row).map(|stream| u32::from(stream.0));
-        if is_gpu_slice(trace, row) {
-            return match stream() {
-                Some(id) => Key { kind: Kind::Stream, id },
-                None => Key { kind: Kind::Thread, id: track },
-            };
-        }
-        let raw_category = trace.raw_category_text(row);
-        if dialect::records(raw_category) == Some(Records::GpuAnnotation) {
-            return Key { kind: Kind::StreamAnnotations, id: track };
-        }
-        Key { kind: Kind::Thread, id: track }
-    }
+/// Whether events of a raw category are the profiler's annotations around work on the GPU.
+fn is_gpu_annotation(raw_category: &str) -> bool {
+    dialect::records(raw_category) == Some(Records::GpuAnnotation)
 }
 
 /// A complete slice with a start.
@@ -324,7 +294,6 @@ fn pack(trace: &Trace, slices: &mut [(Row, Hue)], track: &mut Track, origin_ns: 
         while open.last().is_some_and(|end| *end <= start) {
             open.pop();
         }
-        track.n_crossing += usize::from(open.last().is_some_and(|open| *open < end));
         if track.lanes.len() == open.len() && open.len() < MOST_LANES {
             track.lanes.push(Lane::default());
         }

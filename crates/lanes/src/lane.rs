@@ -142,14 +142,10 @@ impl Lane {
     /// Adds the ns of all slices before one, by hue.
     fn add_before(&self, sum: &mut [i64; HUES], slice: usize) {
         let block = slice / BLOCK;
-        if let Some(known) = self.sums.get(block) {
-            for (sum, known) in sum.iter_mut().zip(known) {
-                *sum = sum.saturating_add(*known);
-            }
-            self.add_to(sum, block * BLOCK..slice);
-        } else {
-            self.add_to(sum, 0..slice);
+        for (sum, known) in sum.iter_mut().zip(self.sums[block]) {
+            *sum = sum.saturating_add(known);
         }
+        self.add_to(sum, block * BLOCK..slice);
     }
 
     fn add_to(&self, sum: &mut [i64; HUES], slices: Range<usize>) {
@@ -185,16 +181,6 @@ impl Lane {
             Some(Column { busy_ns: covered.iter().sum(), hue, n_slices: last - first })
         };
         (0..n).map(column).collect()
-    }
-
-    /// Bytes on the heap.
-    #[must_use]
-    pub fn heap_bytes(&self) -> usize {
-        self.starts.capacity() * 8
-            + self.ends.capacity() * 8
-            + self.rows.capacity() * 4
-            + self.hues.capacity()
-            + self.sums.capacity() * size_of::<[i64; HUES]>()
     }
 }
 

@@ -4,7 +4,8 @@
 //! Constraints of this crate:
 //!
 //! * pure: it draws nothing and knows no pixels, only times and columns;
-//! * slices of one lane never overlap, and every slice of the trace with a readable start is in exactly one lane of its track;
+//! * slices of one lane never overlap; every slice of the trace with a readable start is in exactly one lane of its track, or
+//!   counted as lying too deep;
 //! * times are ns from the first start of the trace: a float holds them exactly, where 1.7e18 ns since 1970 lose 256 ns;
 //! * what a column shows is the exact time that slices cover in it;
 //! * 21 bytes a slice, and 9 sums of hues for every 64 slices.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kinetoscope::report::palette;
+use kinetoscope::report::palette::{self, Hue};
 use kinetoscope::scene::{Anchor, Bar, Ink, Input, Tone};
 use wasm_bindgen::{Clamped, JsCast, JsValue};
 use web_sys::{ImageData, OffscreenCanvas, OffscreenCanvasRenderingContext2d};
@@ -115,11 +115,12 @@ impl Canvases {
         let (width, height_px) = (device(bars.len() as f32) as usize, device(height) as usize);
         let mut pixels = vec![0_u8; width * height_px * 4];
         let ground = self.rgb(Tone::Ground);
+        let hues = Hue::ALL.map(|hue| self.rgb(Tone::Hue(hue)));
         for column in 0..width {
             let bar = bars.get((column as f64 / scale) as usize).copied().flatten();
             let filled = bar.map_or(0.0, |bar| f64::from(bar.share) * height_px as f64);
             let empty = height_px - (filled.round() as usize).min(height_px);
-            let colour = bar.map_or(ground, |bar| self.rgb(Tone::Hue(bar.hue)));
+            let colour = bar.map_or(ground, |bar| hues[bar.hue as usize]);
             for row in 0..height_px {
                 let [r, g, b] = if row < empty { ground } else { colour };
                 let at = (row * width + column) * 4;

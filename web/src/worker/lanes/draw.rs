@@ -98,9 +98,7 @@ impl Look {
             // A pixel is left free on the right, so that slices side by side are told apart.
             let room =
                 if right - left > 3.0 { right - left - 1.0 } else { (right - left).max(1.0) };
-            if has_boxes || is_wide {
-                ink.push(Ink::Box { x: left, y, width: room, height, tone: Tone::Hue(hue) });
-            }
+            ink.push(Ink::Box { x: left, y, width: room, height, tone: Tone::Hue(hue) });
             if !has_boxes {
                 let x = left + room;
                 ink.push(Ink::Box { x, y, width: 1.0, height, tone: Tone::Ground });

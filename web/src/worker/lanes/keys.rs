@@ -52,7 +52,7 @@ impl Look {
                 let next = self
                     .found
                     .as_ref()
-                    .and_then(|(_, found)| self.lanes.next_found(found, self.selected, shift));
+                    .and_then(|found| self.lanes.next_found(found, self.selected, shift));
                 self.arrive(next);
             }
             Key::Clear => {

@@ -46,7 +46,7 @@ pub(super) struct Look {
     range: Option<(f64, f64)>,
     /// The same.
     marks: Vec<f64>,
-    found: Option<(String, Found)>,
+    found: Option<Found>,
     /// Names of kernels as they are drawn.
     names: RefCell<BTreeMap<StringId, Rc<str>>>,
     folded: BTreeSet<usize>,
@@ -185,7 +185,7 @@ impl Look {
             1 => format!("1 slice has \u{201c}{text}\u{201d} in its name."),
             n => format!("{n} slices have \u{201c}{text}\u{201d} in their names."),
         });
-        self.found = (!text.is_empty()).then(|| (text.to_owned(), found));
+        self.found = (!text.is_empty()).then_some(found);
     }
 
     fn show_event(&mut self, event: u32) {

@@ -104,7 +104,7 @@ impl Look {
 
     /// What is searched for: a line below each slice, at most one a pixel.
     fn searched(&self, ink: &mut Vec<Ink>) {
-        let Some((_, found)) = &self.found else { return };
+        let Some(found) = &self.found else { return };
         let (from, to) = self.shown();
         for row in self.layout.between(self.top, self.top + self.height - TOP) {
             let Some((at, lane)) =

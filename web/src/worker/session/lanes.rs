@@ -10,8 +10,6 @@ use crate::protocol::{JobId, Program, Repaired, Request, Response, Stage, Surfac
 #[derive(Default)]
 pub struct LanesSession {
     open: Option<(JobId, Look)>,
-    /// What was done to the pictures before there were any.
-    before: Vec<(Surface, kinetoscope::scene::Input)>,
 }
 
 impl Session for LanesSession {
@@ -23,10 +21,7 @@ impl Session for LanesSession {
                 let decoded = decode(job, Stage::Reading, source, &mut Silent);
                 let lanes = match decoded {
                     Ok(decoded) => {
-                        let mut look = Look::new(decoded.trace);
-                        for (surface, input) in self.before.drain(..) {
-                            look.take(surface, &input);
-                        }
+                        let look = Look::new(decoded.trace);
                         let facts = look.facts();
                         self.open = Some((job, look));
                         Ok(facts)
@@ -35,10 +30,12 @@ impl Session for LanesSession {
                 };
                 port.send(Response::Lanes { job, lanes });
             }
-            Request::Look { surface, input, .. } => match &mut self.open {
-                Some((_, look)) => look.take(surface, &input),
-                None => self.before.push((surface, input)),
-            },
+            // (The page opens the file before anything else: without lanes it could not be read.)
+            Request::Look { surface, input, .. } => {
+                if let Some((_, look)) = &mut self.open {
+                    look.take(surface, &input);
+                }
+            }
             _ => {}
         }
     }
