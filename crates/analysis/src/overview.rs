@@ -155,14 +155,16 @@ fn window(trace: &Trace) -> (u64, i64) {
     (n, if n == 0 { 0 } else { last.saturating_sub(first) })
 }
 
-/// How long the GPU ran nothing but communication.
+/// How long the GPU ran communication and no other kernel: copies and fills beside it hide nothing.
 #[inline(never)]
 fn only_communication_ns(gpu: &Gpu<'_>) -> i64 {
     let (mut communication, mut rest) = (Collector::default(), Collector::default());
     gpu.each_slice(|slice| {
-        let communicates = gpu.works[slice.work].category == Category::Communication;
-        let times = if communicates { &mut communication } else { &mut rest };
-        times.add(slice.start_ns, slice.end_ns());
+        if gpu.works[slice.work].category == Category::Communication {
+            communication.add(slice.start_ns, slice.end_ns());
+        } else if gpu.is_kernel(&slice) {
+            rest.add(slice.start_ns, slice.end_ns());
+        }
     });
     length(&without(&communication.union(), &rest.union()))
 }

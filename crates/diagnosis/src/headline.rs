@@ -80,7 +80,7 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let ns = time(most.total_ns);
     let what = match most.part {
         WallPart::Compute => return None,
-        WallPart::Communication => "runs nothing but communication",
+        WallPart::Communication => "runs no kernel but communication",
         WallPart::Copies => "runs nothing but copies",
         WallPart::DataLoading => "waits for the data loader",
         WallPart::HostCompute => "waits for work on the CPU",

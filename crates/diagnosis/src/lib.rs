@@ -83,6 +83,25 @@ impl Diagnosis {
     }
 }
 
+impl Diagnosis {
+    /// The findings that neither the first sentence nor an action has said already: those that cost time, and the figures of
+    /// the run. `findings` has all.
+    #[must_use]
+    pub fn further(&self) -> (Vec<&Finding>, Vec<&Finding>) {
+        let headline = self.headline.as_deref().unwrap_or_default();
+        let is_said = |finding: &Finding| {
+            headline.contains(&finding.observation)
+                || self.actions.iter().any(|action| {
+                    action.rule == finding.rule.id()
+                        && action.device == finding.device
+                        && action.observation == finding.observation
+                })
+        };
+        let rest = self.findings.iter().filter(|finding| !is_said(finding));
+        rest.partition(|finding| !finding.is_baseline())
+    }
+}
+
 /// Applies every rule.
 #[must_use]
 pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {

@@ -126,11 +126,14 @@ impl Diagnosis {
         let table =
             Table::of("actions", "Actions", &self.actions).when_empty(self.without_actions());
         actions.tables.push(table.preview(10));
-        let (facts, found): (Vec<Finding>, Vec<Finding>) =
-            self.findings.iter().cloned().partition(Finding::is_baseline);
+        let (found, facts) = self.further();
+        let owned = |of: Vec<&Finding>| of.into_iter().cloned().collect::<Vec<Finding>>();
+        let (found, facts) = (owned(found), owned(facts));
         let mut findings = Section::new("diagnosis", "Findings");
         if !found.is_empty() {
-            findings.tables.push(Table::of("findings", "Findings", &found));
+            let bounded = found.iter().any(|finding| finding.bound_ns.is_some());
+            let table = Table::of("findings", "Findings", &found);
+            findings.tables.push(if bounded { table } else { table.without("bound_ns") });
         }
         let facts = Table::of("baseline", "What was recorded, and its figures", &facts);
         findings.tables.push(facts.without("bound_ns").without("confidence"));

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
 
-use diagnosis::{Diagnosis, Facts, WallPart, diagnose};
+use diagnosis::{Diagnosis, Facts, Finding, WallPart, diagnose};
 use fixture::{Fixture, kernel, slice};
 use trace::Details;
 use triage::{Sources, TriageOptions, triage};
@@ -219,17 +219,46 @@ fn the_stages_share_the_wall_time_and_idle_time_has_the_stage_of_what_comes_next
 
 #[test]
 fn figures_of_the_run_stand_apart_from_costs() {
-    let sections = diagnosis(paced(50_000)).sections();
-    let section = sections.iter().find(|section| section.id == "diagnosis").unwrap();
-    let rules = |id: &str| -> Vec<String> {
-        let table = section.tables.iter().find(|table| table.id == id).unwrap();
-        table.cells(0).map(|cell| format!("{cell:?}")).collect()
-    };
-    let has =
-        |rows: &[String], rule: &str| rows.iter().any(|row| row.contains(&format!("\"{rule}\"")));
-    let (costs, figures) = (rules("findings"), rules("baseline"));
+    let mut found = diagnosis(paced(50_000));
+    found.actions.clear();
+    let (costs, figures) = found.further();
+    let has = |rows: &[&Finding], rule: &str| rows.iter().any(|row| row.rule.id() == rule);
     assert!(has(&costs, "M2") && !has(&figures, "M2"), "{costs:?} {figures:?}");
     assert!(has(&figures, "M1") && has(&figures, "M17"), "{figures:?}");
+}
+
+#[test]
+fn what_an_action_says_is_not_said_again() {
+    let found = diagnosis(paced(50_000));
+    assert_eq!(found.actions[0].rule, "M2");
+    let (costs, figures) = found.further();
+    assert_eq!(costs.len() + figures.len() + found.actions.len(), found.findings.len());
+    assert!(costs.iter().chain(&figures).all(|finding| finding.rule.id() != "M2"));
+}
+
+#[test]
+fn a_first_launch_that_loads_a_module_is_told_apart_from_the_others() {
+    let cost = |fixture: Fixture| {
+        let found = diagnosis(fixture);
+        let own = found.findings.iter().find(|finding| finding.verdict == "no_graph").unwrap();
+        own.meaning.clone()
+    };
+    assert_eq!(
+        cost(paced(50_000)),
+        "The launching calls take the CPU 40.0 µs, 2.00 µs each on average."
+    );
+    let mut fixture = Fixture::default();
+    let call = slice("cuda_runtime", "cudaLaunchKernel").at(0, 6_990_000).on(1, 1);
+    fixture.push(call.link(100));
+    fixture.push(kernel("first").at(6_991_000, 5_000).link(100));
+    for n in 0..20 {
+        launch(&mut fixture, "k", n + 1, 7_000_000 + n * 500_000, 7_004_000 + n * 500_000, 5_000);
+    }
+    assert_eq!(
+        cost(fixture),
+        "The launching calls take the CPU 7.03 ms: 1 takes most of it (6.99 ms), the others 2.00 µs each (median). \
+         A first launch loads the kernel's module."
+    );
 }
 
 #[test]

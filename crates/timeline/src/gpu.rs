@@ -282,7 +282,7 @@ impl<'a> Gpu<'a> {
 
     /// Whether the slice is a kernel (and neither copy nor fill).
     pub fn is_kernel(&self, slice: &GpuSlice) -> bool {
-        self.works[slice.work].kind == RawKind::Kernel
+        self.work(slice.work).kind == RawKind::Kernel
     }
 }
 

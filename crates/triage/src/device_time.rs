@@ -19,7 +19,7 @@ pub(crate) struct DeviceTime {
     pub(crate) by_category: Vec<(Category, i64)>,
     /// The same without what the tables do not count.
     pub(crate) shown: Vec<(Category, i64)>,
-    /// Communication with nothing else running.
+    /// Communication with no other kernel beside it.
     pub(crate) exposed_communication_ns: i64,
 }
 
@@ -44,7 +44,11 @@ impl DeviceTime {
             add_to(&mut time.by_category, category, slice.dur_ns);
             all.add(start, end);
             let communicates = category == Category::Communication;
-            if communicates { communication.add(start, end) } else { rest.add(start, end) }
+            if communicates {
+                communication.add(start, end);
+            } else if gpu.is_kernel(slice) {
+                rest.add(start, end);
+            }
         };
         gpu.each_slice(|slice| {
             add(&slice);

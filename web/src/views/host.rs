@@ -25,7 +25,7 @@ pub fn diagnosis(props: &Props) -> Option<Html> {
             { for diagnosis.actions.iter().map(|action| finding_card(action, None)) }
             if !diagnosis.findings.is_empty() {
                 <section class="card finding" data-testid="findings">
-                    <h2>{ "What costs time" }</h2>
+                    <h2>{ "What else costs time" }</h2>
                     <dl>{ for diagnosis.findings.iter().map(finding) }</dl>
                 </section>
             }

@@ -140,9 +140,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
         let title = finding.rule.title().to_owned();
         [title, finding.observation.clone(), finding.meaning.clone()]
     };
-    let of = |baseline: bool| {
-        found.findings.iter().filter(move |finding| finding.is_baseline() == baseline).map(texts)
-    };
+    let (costs, figures) = found.further();
     let modules = found.modules.as_ref().map(|modules| modules.section());
     let iterations = found.iterations.as_ref().map(|iterations| iterations.section());
     Diagnosis {
@@ -152,8 +150,8 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
         headline: found.headline.clone(),
         bars: found.bars().map(bar).chain(found.stage_bars().map(of_stage)).collect(),
         actions: found.actions.iter().map(Action::finding).collect(),
-        findings: of(false).collect(),
-        baseline: of(true).collect(),
+        findings: costs.into_iter().map(texts).collect(),
+        baseline: figures.into_iter().map(texts).collect(),
         steps: Vec::new(),
         chapters: chapters.chain(iterations).chain(modules).map(Chapter::drawn).collect(),
     }

@@ -28,7 +28,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 return None;
             }
             let text = format!(
-                "{} runs nothing but communication for {} ({} of its span).",
+                "{} runs no kernel but communication for {} ({} of its span).",
                 device.title(),
                 time(exposed),
                 percent(100.0 * share)

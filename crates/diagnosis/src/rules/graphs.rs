@@ -6,6 +6,8 @@ use report::units::{count, percent, plural, time};
 use crate::{Facts, Finding, Rule};
 
 const MOST: f64 = 0.5;
+/// A launch that takes this many times the median is told apart: a first launch loads the module of its kernel.
+const OUTLIER: i64 = 100;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts
@@ -38,14 +40,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             );
             let calls =
                 facts.host.runtime.classes.get(&Class::Launch).filter(|calls| calls.count > 0);
-            let cost = calls.map(|calls| {
-                let mean = calls.total_ns / calls.count as i64;
-                format!(
-                    "The launching calls take the CPU {}, {} each on average.",
-                    time(calls.total_ns),
-                    time(mean)
-                )
-            });
+            let cost = calls.map(|calls| cost(facts, calls.total_ns, calls.count as u64));
             Some(
                 Finding::fact(Rule::Graphs, "no_graph", text)
                     .on(device.name)
@@ -54,4 +49,26 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             )
         })
         .collect()
+}
+
+/// What the launching calls take, the slow ones apart: a mean over both describes neither.
+fn cost(facts: &Facts<'_>, total_ns: i64, n: u64) -> String {
+    let launches =
+        facts.slices.calls.iter().filter(|call| facts.slices.class(call) == Class::Launch);
+    let mut times: Vec<i64> = launches.map(|call| call.dur_ns()).collect();
+    let median = timeline::median(&mut times).unwrap_or_default();
+    let slow = times.iter().filter(|ns| **ns > OUTLIER.saturating_mul(median.max(1)));
+    let (n_slow, slow_ns) =
+        slow.fold((0_u64, 0_i64), |(n, sum), ns| (n + 1, sum.saturating_add(*ns)));
+    let all = format!("The launching calls take the CPU {}", time(total_ns));
+    if slow_ns.saturating_mul(2) < total_ns {
+        return format!("{all}, {} each on average.", time(total_ns / n.max(1) as i64));
+    }
+    format!(
+        "{all}: {} {} ({}), the others {} each (median). A first launch loads the kernel's module.",
+        count(n_slow),
+        if n_slow == 1 { "takes most of it" } else { "take most of it" },
+        time(slow_ns),
+        time(median)
+    )
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use catalog::Platform;
+use catalog::{Category, Platform};
 use dialect::rocm;
 use report::units::{count, percent, time};
 use timeline::device::platform;
@@ -119,14 +119,27 @@ fn under_filled(
         percent(100.0 * idle),
         named.join(", ")
     );
+    let named = rows.iter().take(NAMED).map(|(id, _)| facts.trace.strings.get(*id));
+    let meaning = if named.into_iter().all(|name| is_product(facts, name)) {
+        "A part of the GPU has no work meanwhile: a larger batch or split-K gives it more blocks."
+    } else {
+        "A part of the GPU has no work meanwhile."
+    };
     Some(
         Finding::fact(Rule::Occupancy, "under_filled", text)
             .level(Level::of_share(of_wall * idle))
             .on(name)
             .confidence(Confidence::Medium)
-            .means("A part of the GPU has no work meanwhile: a larger batch, split-K, or other work on a second stream fills it.")
+            .means(meaning)
             .with("triage", "time in which only such kernels run", time(alone)),
     )
+}
+
+/// Whether a kernel multiplies matrices: the work of others (a reduction over parts, a choice of the largest, a scan) cannot be
+/// divided into more blocks.
+fn is_product(facts: &Facts<'_>, kernel: &str) -> bool {
+    let rows = &facts.triage.merged;
+    rows.iter().any(|row| row.kernel_name == kernel && row.category == Category::Gemm)
 }
 
 /// Blocks of a kernel's grid, if it is recorded: with the kernel, or on ROCm with the launching call. Some calls of ROCm count
