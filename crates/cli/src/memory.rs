@@ -1,6 +1,7 @@
 //! `kinetoscope memory`.
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -31,11 +32,25 @@ pub struct Arguments {
     #[arg(long)]
     at_peak: bool,
     /// Also print what changed since this earlier snapshot, by device and by call site.
-    #[arg(long, value_name = "EARLIER")]
+    #[arg(long, value_name = "EARLIER", conflicts_with = "events")]
     against: Option<PathBuf>,
     /// Also say which ops of this trace of the same run allocated what the snapshot holds, and whether it is of the same run.
     #[arg(long, value_name = "TRACE")]
     trace: Option<PathBuf>,
+    /// Keep only these events of each device, as FROM..TO, FROM.. or ..TO (0 is the first, TO is excluded): a large snapshot then takes less memory.
+    #[arg(long, value_name = "FROM..TO", value_parser = events)]
+    events: Option<Range<usize>>,
+}
+
+/// Reads `FROM..TO`, of which either may be missing.
+fn events(text: &str) -> Result<Range<usize>, String> {
+    let number = |text: &str, missing: usize| match text {
+        "" => Ok(missing),
+        text => text.parse().map_err(|_| format!("{text:?} is no number of an event")),
+    };
+    let (from, to) = text.split_once("..").ok_or("expected FROM..TO, as 1000..2000")?;
+    let range = number(from, 0)?..number(to, usize::MAX)?;
+    if range.is_empty() { Err("the range has no event".to_owned()) } else { Ok(range) }
 }
 
 /// Prints the figures of a snapshot.
@@ -43,11 +58,14 @@ pub struct Arguments {
 /// # Errors
 /// When the file cannot be read or is no snapshot, no device has the event, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let snapshot = match read(&arguments.snapshot) {
+    let snapshot = match read_events(&arguments.snapshot, arguments.events.clone()) {
         Err(error) if is_timeline(&error) => return timeline(arguments),
         Err(error) if is_other_json(&error) => return of_trace(arguments, error),
         read => read?,
     };
+    if arguments.events.is_some() && snapshot.traces.iter().all(Vec::is_empty) {
+        return Err(Usage("--events: no device has as many events".to_owned()).into());
+    }
     let report = analyze_snapshot(&snapshot);
     let states = states(arguments, &snapshot, &report)?;
     let changes =
@@ -146,9 +164,10 @@ fn of_trace(arguments: &Arguments, error: anyhow::Error) -> Result<()> {
 /// Refuses options that need blocks and segments.
 fn only_of_snapshots(arguments: &Arguments, what: &str) -> Result<()> {
     let has_moment = arguments.at_peak || arguments.at_event.is_some();
-    if has_moment || arguments.against.is_some() || arguments.trace.is_some() {
+    let has_file = arguments.against.is_some() || arguments.trace.is_some();
+    if has_moment || has_file || arguments.events.is_some() {
         let what = format!(
-            "--at-event, --at-peak, --against and --trace: {what} have no blocks and no segments"
+            "--at-event, --at-peak, --against, --trace and --events: {what} have no blocks and no segments"
         );
         return Err(Usage(what).into());
     }
@@ -184,7 +203,12 @@ fn timeline(arguments: &Arguments) -> Result<()> {
 /// # Errors
 /// When the file cannot be read or is no snapshot.
 pub fn read(path: &Path) -> Result<Snapshot> {
-    let mut reader = SnapshotReader::new();
+    read_events(path, None)
+}
+
+/// A snapshot from its file, with all or some of its events.
+fn read_events(path: &Path, events: Option<Range<usize>>) -> Result<Snapshot> {
+    let mut reader = events.map_or_else(SnapshotReader::new, SnapshotReader::of_events);
     let mut failed = None;
     input::pieces(path, "reading", |piece| {
         failed = reader.push(piece).err();

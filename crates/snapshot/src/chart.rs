@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use report::palette;
 
 use crate::births::Births;
-use crate::model::{Action, Event, Segment, Snapshot};
+use crate::model::{Action, Event, Snapshot};
 use crate::replay::{self, Levels, Replay};
 use crate::site::Sites;
 
@@ -97,10 +97,8 @@ impl Chart {
     #[must_use]
     pub fn of(snapshot: &Snapshot, device: i64) -> Option<Self> {
         let sites = Sites::of(&snapshot.stacks);
-        let segments: Vec<&Segment> =
-            snapshot.segments.iter().filter(|segment| segment.device == device).collect();
         let trace = snapshot.trace(device);
-        let (replay, levels) = replay::replay(snapshot, trace, &segments, &sites);
+        let (replay, levels) = replay::replay(snapshot, device, &sites);
         (replay.timeline_usable && replay.trace_matches_snapshot)
             .then(|| Self::new(trace, levels, &replay, &sites))
     }

@@ -11,7 +11,7 @@ use report::{Cell, Column, Confidence, Row, Unit};
 use serde::Serialize;
 
 use crate::amounts::amount;
-use crate::model::{Action, Event, Segment, Snapshot};
+use crate::model::{Action, Event, Snapshot};
 use crate::site::{Phase, Sites};
 use crate::stacks::StackId;
 pub(crate) use rules::Marks;
@@ -104,8 +104,7 @@ pub(crate) struct Classes {
 /// Sums the bytes by rule. The events must agree with the segments.
 pub(crate) fn classes(
     snapshot: &Snapshot,
-    trace: &[Event],
-    segments: &[&Segment],
+    device: i64,
     peak: usize,
     sites: &Sites,
     marks: &[Marks],
@@ -117,20 +116,19 @@ pub(crate) fn classes(
         attention: BTreeMap::new(),
         has_softmax: false,
     };
-    told(snapshot, trace, segments, sites, marks, |life, rule| sums.add(life, rule));
+    told(snapshot, device, sites, marks, |life, rule| sums.add(life, rule));
     sums.finish(sites)
 }
 
 /// Calls `each` with every life and its class.
 pub(crate) fn lives(
     snapshot: &Snapshot,
-    trace: &[Event],
-    segments: &[&Segment],
+    device: i64,
     sites: &Sites,
     marks: &[Marks],
     mut each: impl FnMut(&Life, Class),
 ) {
-    told(snapshot, trace, segments, sites, marks, |life, rule| {
+    told(snapshot, device, sites, marks, |life, rule| {
         each(life, RULES.get(rule).map_or(Class::Unknown, |rule| rule.class));
     });
 }
@@ -139,12 +137,12 @@ pub(crate) fn lives(
 #[inline(never)]
 fn told(
     snapshot: &Snapshot,
-    trace: &[Event],
-    segments: &[&Segment],
+    device: i64,
     sites: &Sites,
     marks: &[Marks],
     mut each: impl FnMut(&Life, usize),
 ) {
+    let trace = snapshot.trace(device);
     let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
     let run = Run::of(trace, &of);
     let mut open: HashMap<u64, usize> = HashMap::new();
@@ -195,8 +193,7 @@ fn told(
             _ => {}
         }
     }
-    let blocks = segments.iter().flat_map(|segment| snapshot.blocks_of(segment));
-    for block in blocks.filter(|block| block.is_active()) {
+    for block in snapshot.live_at_end(device) {
         let born = open.remove(&block.address);
         let event = born.and_then(|born| trace.get(born));
         let stack = event.map_or(block.stack, |event| event.stack);

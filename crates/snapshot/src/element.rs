@@ -236,13 +236,24 @@ impl Snapshot {
     #[inline(never)]
     pub(crate) fn read_event(&mut self, device: usize, bytes: &[u8]) {
         let mut device_free = None;
-        match self.event_members(&mut Cursor::whole(bytes), &mut device_free) {
-            Ok(event) => {
+        let Some(trace) = self.traces.get(device) else { return };
+        let left_out = self.reading.left_out.get(&device).copied().unwrap_or_default();
+        let index = trace.len() as u64 + left_out.before + left_out.behind;
+        let chosen = self.chosen.clone().unwrap_or(0..usize::MAX);
+        let is_before = index < chosen.start as u64;
+        let is_kept = !is_before && index < chosen.end as u64;
+        match self.event_members(&mut Cursor::whole(bytes), &mut device_free, is_kept) {
+            Ok(event) if is_kept => {
                 let Some(trace) = self.traces.get_mut(device) else { return };
                 if let Some(free) = device_free {
                     self.device_free.insert((device, trace.len()), free);
                 }
                 trace.push(event);
+            }
+            Ok(_) if is_before => self.reading.left_out.entry(device).or_default().before += 1,
+            Ok(event) => {
+                self.reading.left_out.entry(device).or_default().behind += 1;
+                self.later.entry(device).or_default().take(event);
             }
             Err(_) => self.reading.damaged_elements += 1,
         }
@@ -252,6 +263,7 @@ impl Snapshot {
         &mut self,
         cursor: &mut Cursor<'_>,
         device_free: &mut Option<i64>,
+        wants_stack: bool,
     ) -> Result<Event, Stop> {
         let mut event = Event {
             action: Action::Other(0),
@@ -267,7 +279,12 @@ impl Snapshot {
         while let Some(key) = cursor.next_key(first)? {
             first = false;
             if key.raw == b"frames" {
-                event.stack = self.stacks.read(cursor)?;
+                // Of an event that is left out, no stack takes memory.
+                if wants_stack {
+                    event.stack = self.stacks.read(cursor)?;
+                } else {
+                    cursor.skip_value()?;
+                }
                 continue;
             }
             let value = cursor.value()?;

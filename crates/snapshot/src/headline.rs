@@ -23,7 +23,7 @@ pub(crate) fn headline(report: &SnapshotReport) -> Option<String> {
     }
     let usable = timelines().filter(|(_, it)| it.is_usable());
     if let Some((device, timeline)) = usable.max_by_key(|(_, it)| it.replay.peak_requested) {
-        return Some(peak(device, timeline));
+        return Some(peak(device, timeline, report));
     }
     let mut contradicted = timelines().filter(|(_, it)| it.replay.timeline_usable);
     if let Some((device, _)) = contradicted.next() {
@@ -66,16 +66,17 @@ fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
     text
 }
 
-fn peak(device: &str, timeline: &Timeline) -> String {
+fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
     let replay = &timeline.replay;
     let at = match replay.peak_index {
         0 => "before the first event".to_owned(),
         index => format!("at event {}", count(index as u64)),
     };
     format!(
-        "Memory in use peaks at {} on device {device}, {at} of {}{}.",
+        "Memory in use peaks at {} on device {device}, {at} of {}{}{}.",
         size(replay.peak_requested),
         count(timeline.levels.requested.len().saturating_sub(1) as u64),
+        if report.reading.left_out_of(device).is_some() { " in the chosen range" } else { "" },
         holder(&replay.peak_by_site, replay.peak_requested)
     )
 }

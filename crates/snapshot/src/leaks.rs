@@ -29,8 +29,10 @@ pub(crate) struct Leaks {
 const PROFILER: &str = "ProfilerStep#";
 const OPTIMIZER: &str = "Optimizer.step#";
 
-/// Ends of steps on a device, in us: those of the profiler, else those of the optimizer.
-pub(crate) fn step_ends(annotations: &[Annotation], device: i64) -> Vec<i64> {
+/// Ends of steps on a device, in us: those of the profiler, else those of the optimizer. If only a range of the events was read, those
+/// within its times.
+pub(crate) fn step_ends(snapshot: &Snapshot, device: i64) -> Vec<i64> {
+    let annotations = &snapshot.annotations;
     let has_profiler = annotations.iter().any(|mark| mark.name.starts_with(PROFILER));
     let is_step = |mark: &&Annotation| {
         mark.is_end
@@ -40,6 +42,12 @@ pub(crate) fn step_ends(annotations: &[Annotation], device: i64) -> Vec<i64> {
     };
     let mut ends: Vec<i64> = annotations.iter().filter(is_step).map(|mark| mark.time_us).collect();
     ends.sort_unstable();
+    if usize::try_from(device).is_ok_and(|device| snapshot.reading.left_out.contains_key(&device)) {
+        let mut times = snapshot.trace(device).iter().filter_map(Event::time);
+        let first = times.next().unwrap_or(i64::MAX);
+        let last = times.next_back().unwrap_or(first);
+        ends.retain(|end| (first..=last).contains(end));
+    }
     ends
 }
 
@@ -86,7 +94,7 @@ fn mean(sum: i64, count: i64) -> i64 {
 #[inline(never)]
 pub(crate) fn leaks(snapshot: &Snapshot, device: i64, sites: &Sites) -> Option<Leaks> {
     let trace = snapshot.trace(device);
-    let ends = step_ends(&snapshot.annotations, device);
+    let ends = step_ends(snapshot, device);
     if ends.len() < 3 || !trace.iter().any(|event| event.time().is_some()) {
         return None;
     }

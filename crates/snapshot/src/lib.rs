@@ -22,6 +22,7 @@ mod explore;
 mod findings;
 mod flame;
 mod headline;
+mod later;
 mod leaks;
 mod model;
 mod pictures;
@@ -46,7 +47,9 @@ mod whatif;
 pub use chart::{By, Chart, Column, Layer, Mark, Stack};
 pub use compare::{Comparison, Summary, compare};
 pub use explore::Explorer;
-pub use model::{Action, Annotation, Block, BlockState, Event, Reading, Segment, Snapshot};
+pub use model::{
+    Action, Annotation, Block, BlockState, Event, LeftOut, Reading, Segment, Snapshot,
+};
 pub use reader::{NotASnapshot, Reader};
 pub use report::{DeviceReport, FormatFacts, SnapshotReport};
 pub use run::{Allocated, Asked, Question, RunFacts};

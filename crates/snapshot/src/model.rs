@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::later::Later;
 use crate::stacks::{StackId, Stacks};
 
 /// A decoded snapshot.
@@ -21,6 +22,10 @@ pub struct Snapshot {
     pub settings: Option<String>,
     /// The call stacks.
     pub stacks: Stacks,
+    /// What the events behind the chosen ones did, by device.
+    pub(crate) later: BTreeMap<usize, Later>,
+    /// The events of each device that are kept, while reading; `None` for all.
+    pub(crate) chosen: Option<std::ops::Range<usize>>,
     /// What was read and what was not.
     pub reading: Reading,
 }
@@ -185,9 +190,26 @@ pub struct Reading {
     pub unknown_actions: Vec<String>,
     /// States of blocks that this crate does not know, with how often they occur; such blocks count as active.
     pub unknown_states: BTreeMap<String, u64>,
+    /// Events that were left out because only a range was asked for, by device; empty where all were read.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<usize, LeftOut>,
+}
+
+/// The events of a device that were not kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct LeftOut {
+    /// Before the chosen range.
+    pub before: u64,
+    /// Behind the chosen range.
+    pub behind: u64,
 }
 
 impl Reading {
+    /// The events of a device that were left out, if some were.
+    pub(crate) fn left_out_of(&self, device: &str) -> Option<LeftOut> {
+        self.left_out.get(&device.parse().ok()?).copied()
+    }
+
     /// Whether a part of the file is missing or damaged, so that sums are too small and levels unreliable.
     #[must_use]
     pub fn is_partial(&self) -> bool {
@@ -206,6 +228,23 @@ impl Snapshot {
     #[must_use]
     pub fn trace(&self, device: i64) -> &[Event] {
         usize::try_from(device).ok().and_then(|device| self.traces.get(device)).map_or(&[], |t| t)
+    }
+
+    /// The blocks in use after the last kept event of a device, those of the segments first. The rounded size of a block that was freed
+    /// behind the chosen range is a lower bound.
+    pub(crate) fn live_at_end(&self, device: i64) -> Vec<Block> {
+        let segments = self.segments.iter().filter(|segment| segment.device == device);
+        let blocks = segments.flat_map(|segment| self.blocks_of(segment));
+        let active = blocks.copied().filter(Block::is_active);
+        match self.later_of(device) {
+            Some(later) => later.live_before(active),
+            None => active.collect(),
+        }
+    }
+
+    /// What the events behind the chosen range did on a device.
+    pub(crate) fn later_of(&self, device: i64) -> Option<&Later> {
+        self.later.get(&usize::try_from(device).ok()?)
     }
 
     /// The spelling of an action.

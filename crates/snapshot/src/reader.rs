@@ -80,6 +80,15 @@ impl Reader {
         }
     }
 
+    /// At the start of a file of which only these events of each device are kept. What the others did to the memory in use is still
+    /// exact.
+    #[must_use]
+    pub fn of_events(events: std::ops::Range<usize>) -> Self {
+        let mut reader = Self::new();
+        reader.document.snapshot.chosen = Some(events);
+        reader
+    }
+
     /// Reads the next bytes of the file, compressed or not.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::slice::Iter;
 
 use serde::Serialize;
 
-use crate::model::{Action, Event, Segment, Snapshot};
+use crate::model::{Action, Block, Event, Snapshot};
 use crate::site::{ByPhase, SiteRow, Sites, Sums};
 use crate::stacks::StackId;
 
@@ -115,12 +115,11 @@ impl Forward {
 /// Live blocks by address: requested bytes and, where the segments have it, the allocating stack.
 type Live = HashMap<u64, (i64, StackId)>;
 
-/// The blocks that are live at the end.
+/// The blocks that are live after the last event.
 #[inline(never)]
-fn final_blocks(snapshot: &Snapshot, segments: &[&Segment]) -> Live {
-    let blocks = segments.iter().flat_map(|segment| snapshot.blocks_of(segment));
-    let active = blocks.filter(|block| block.is_active());
-    active.map(|block| (block.address, (block.requested, block.stack))).collect()
+fn final_blocks(snapshot: &Snapshot, device: i64) -> Live {
+    let blocks = snapshot.live_at_end(device).into_iter();
+    blocks.map(|block| (block.address, (block.requested, block.stack))).collect()
 }
 
 /// The walk from the end to the first event.
@@ -238,13 +237,10 @@ fn undo(
 
 /// Replays the events of a device.
 #[inline(never)]
-pub(crate) fn replay(
-    snapshot: &Snapshot,
-    trace: &[Event],
-    segments: &[&Segment],
-    sites: &Sites,
-) -> (Replay, Levels) {
-    let end = final_blocks(snapshot, segments);
+pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay, Levels) {
+    let trace = snapshot.trace(device);
+    let segments = || snapshot.segments.iter().filter(|segment| segment.device == device);
+    let end = final_blocks(snapshot, device);
     let Forward { live: traced, double_alloc, unknown_free } = forward(trace);
     let mut traced: Vec<(u64, usize)> = traced.into_iter().collect();
     traced.sort_unstable();
@@ -255,7 +251,11 @@ pub(crate) fn replay(
     let mut final_live: Vec<(u64, i64)> = end.iter().map(|(a, block)| (*a, block.0)).collect();
     final_live.sort_unstable();
     let requested = final_live.iter().fold(0i64, |sum, (_, size)| sum.saturating_add(*size));
-    let reserved = segments.iter().fold(0i64, |sum, s| sum.saturating_add(s.total_size));
+    let reserved = segments().fold(0i64, |sum, segment| sum.saturating_add(segment.total_size));
+    let later = snapshot.later_of(device);
+    let reserved = later.map_or(reserved, |later| later.reserved_before(reserved));
+    let blocks = segments().flat_map(|segment| snapshot.blocks_of(segment)).copied();
+    let later_faults = later.map_or(0, |later| later.faults(blocks.filter(Block::is_active)));
     let (levels, faults) = walk_back(trace, end.clone(), (requested, reserved));
     let pairs = levels.requested.iter().zip(&levels.reserved);
     let over = pairs.map(|(live, reserved)| live.saturating_sub(*reserved)).max();
@@ -283,6 +283,7 @@ pub(crate) fn replay(
         }
     }
     let faulty = double_alloc + faults.orphans + faults.double_frees + faults.mismatches > 0
+        || later_faults > 0
         || negative > 0
         || over > 0;
     let replay = Replay {

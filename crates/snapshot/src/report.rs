@@ -235,7 +235,7 @@ fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceRepor
             .map(|(action, count)| (snapshot.action_name(action).to_owned(), count))
             .collect(),
         events: trace.len(),
-        timeline: (!trace.is_empty()).then(|| timeline(snapshot, device, &segments, sites)),
+        timeline: (!trace.is_empty()).then(|| timeline(snapshot, device, sites)),
         steps: leaks.as_ref().map(|leaks| leaks.steps),
         leaks: leaks.map(|leaks| leaks.leaks),
         free: free_bytes(snapshot, &segments),
@@ -280,9 +280,9 @@ fn violations(snapshot: &Snapshot, segments: &[&Segment]) -> BTreeMap<&'static s
 }
 
 #[inline(never)]
-fn timeline(snapshot: &Snapshot, device: i64, segments: &[&Segment], sites: &Sites) -> Timeline {
+fn timeline(snapshot: &Snapshot, device: i64, sites: &Sites) -> Timeline {
     let trace = snapshot.trace(device);
-    let (replay, levels) = replay(snapshot, trace, segments, sites);
+    let (replay, levels) = replay(snapshot, device, sites);
     let mut allocations = Sums::new(sites);
     for event in trace.iter().filter(|event| event.action == Action::Alloc) {
         allocations.add(event.stack, event.size);

@@ -33,7 +33,7 @@ pub(crate) fn complete(snapshot: &Snapshot, mut report: SnapshotReport) -> Snaps
             cache_releases.insert(name.clone(), found);
         }
         let Some(timeline) = &mut figures.timeline else { continue };
-        add(timeline, snapshot, (name, device), &segments, (&sites, &marks));
+        add(timeline, snapshot, (name, device), (&sites, &marks));
         replays.insert(name.clone(), what_if(snapshot, device, &timeline.replay));
         if !timeline.classes.rows.is_empty() {
             classes.insert(name.clone(), timeline.classes.rows.clone());
@@ -52,13 +52,12 @@ fn add(
     timeline: &mut Timeline,
     snapshot: &Snapshot,
     (name, device): (&str, i64),
-    segments: &[&Segment],
     (sites, marks): (&Sites, &[Marks]),
 ) {
     let trace = snapshot.trace(device);
     if timeline.is_usable() {
         let peak = timeline.replay.peak_index;
-        timeline.classes = classes(snapshot, trace, segments, peak, sites, marks);
+        timeline.classes = classes(snapshot, device, peak, sites, marks);
         timeline.by_step = steps(snapshot, device, &timeline.levels);
     }
     let chart = Chart::new(trace, timeline.levels.clone(), &timeline.replay, sites);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::amounts::{amount, percent, size};
 use crate::headline::headline;
-use crate::model::Reading;
+use crate::model::{LeftOut, Reading};
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
 use crate::site::SiteRow;
 use crate::state::AllocatorState;
@@ -115,6 +115,10 @@ impl SnapshotReport {
             summary.intro.append(&mut gaps);
         }
         summary.intro.extend(headline(self));
+        summary.intro.extend(reading.left_out.iter().map(|(device, left_out)| {
+            let kept = self.n_events(&device.to_string());
+            ranged(*device, *left_out, kept as u64)
+        }));
         summary.intro.extend(devices.iter().map(|(device, figures)| state(device, figures)));
         if devices.is_empty() {
             summary.intro.push("The snapshot has no segment and no event.".to_owned());
@@ -130,13 +134,10 @@ impl SnapshotReport {
         for (device, figures) in devices {
             sections.push(totals_section(device, figures));
             if let Some(timeline) = &figures.timeline {
+                let is_ranged = reading.left_out_of(device).is_some();
                 let is_partial = reading.is_partial();
-                sections.push(timeline_section(
-                    device,
-                    figures,
-                    timeline,
-                    (is_partial, *is_complete),
-                ));
+                let scope = Scope { is_partial, is_complete: *is_complete, is_ranged };
+                sections.push(timeline_section(device, figures, timeline, scope));
             }
             if let Some(what_if) = what_if.get(device) {
                 sections.push(what_if.section(device));
@@ -144,6 +145,22 @@ impl SnapshotReport {
         }
         sections
     }
+}
+
+/// What a chosen range leaves out, and what that means for the figures.
+fn ranged(device: usize, LeftOut { before, behind }: LeftOut, kept: u64) -> String {
+    let all = count(before + kept + behind);
+    if kept == 0 {
+        return format!("Device {device}: no event of its {all} is in the chosen range.");
+    }
+    format!(
+        "Device {device}: only events {} to {} of {all} were kept, {} before and {} behind them left out. Peak, states, call sites and \
+         findings are those of this range; its events are numbered from 0, its steps from 1. Segments and blocks are those at the time of the snapshot.",
+        count(before),
+        count(before + kept - 1),
+        count(before),
+        count(behind)
+    )
 }
 
 fn state(device: &str, figures: &DeviceReport) -> String {
@@ -236,11 +253,22 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
     section
 }
 
+/// Of what the figures of a device are.
+#[derive(Clone, Copy, Debug)]
+struct Scope {
+    /// A part of the file is missing.
+    is_partial: bool,
+    /// All figures are there.
+    is_complete: bool,
+    /// Only a range of the events was kept.
+    is_ranged: bool,
+}
+
 fn timeline_section(
     device: &str,
     figures: &DeviceReport,
     timeline: &Timeline,
-    (is_partial, is_complete): (bool, bool),
+    Scope { is_partial, is_complete, is_ranged }: Scope,
 ) -> Section {
     let mut section = Section::new("timeline", "");
     section.id = format!("timeline-{device}").into();
@@ -269,7 +297,9 @@ fn timeline_section(
         );
         return section;
     }
-    let window = if replay.free_of_untraced > 0 || replay.start_requested > 0 {
+    let window = if is_ranged {
+        "of the chosen range"
+    } else if replay.free_of_untraced > 0 || replay.start_requested > 0 {
         "in the recorded window (memory was in use before its first event)"
     } else {
         "of the recording"

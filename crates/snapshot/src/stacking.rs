@@ -6,7 +6,7 @@ use report::palette;
 
 use crate::chart::{Chart, Layer, Stack};
 use crate::classes::{Class, Life, Marks, lives};
-use crate::model::{Action, Segment, Snapshot};
+use crate::model::{Action, Snapshot};
 use crate::site::{Phase, Sites};
 
 /// What the layers of a chart stand for.
@@ -84,13 +84,11 @@ pub(crate) fn restack(
     stacking: Stacking,
 ) -> Layers {
     let trace = snapshot.trace(device);
-    let segments: Vec<&Segment> =
-        snapshot.segments.iter().filter(|segment| segment.device == device).collect();
     let marks = Marks::all(&snapshot.stacks, sites);
     let mut layers = Layers { of_event: vec![0; trace.len()], before: HashMap::new() };
     let mut steps = vec![(0u8, 0i64); trace.len()];
     let mut start: Stack = Stack::default();
-    lives(snapshot, trace, &segments, sites, &marks, |life: &Life, class| {
+    lives(snapshot, device, sites, &marks, |life: &Life, class| {
         let layer = match stacking {
             Stacking::Phase => {
                 let phase = life.birth_phase();

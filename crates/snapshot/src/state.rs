@@ -40,7 +40,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// The ranges at the end of the recording.
+    /// The ranges after the last kept event.
     pub(crate) fn at_end(snapshot: &Snapshot, device: i64) -> Self {
         let mut segments: Vec<&Segment> =
             snapshot.segments.iter().filter(|segment| segment.device == device).collect();
@@ -52,6 +52,9 @@ impl Ranges {
             let high = end(segment.address, segment.total_size);
             // Segments of cudaMalloc may touch each other and stay separate.
             ranges.add(segment.address, high, tag, is_expandable);
+        }
+        if let Some(later) = snapshot.later_of(device) {
+            later.undo_ranges(&mut ranges);
         }
         ranges
     }
@@ -164,10 +167,8 @@ pub fn state_before(snapshot: &Snapshot, device: i64, index: usize) -> Allocator
 pub fn states_before(snapshot: &Snapshot, device: i64, indexes: &[usize]) -> Vec<AllocatorState> {
     let trace = snapshot.trace(device);
     let mut ranges = Ranges::at_end(snapshot, device);
-    let segments = snapshot.segments.iter().filter(|segment| segment.device == device);
-    let blocks = segments.flat_map(|segment| snapshot.blocks_of(segment));
-    let mut live: BTreeMap<u64, i64> =
-        blocks.filter(|block| block.is_active()).map(|block| (block.address, block.size)).collect();
+    let blocks = snapshot.live_at_end(device).into_iter();
+    let mut live: BTreeMap<u64, i64> = blocks.map(|block| (block.address, block.size)).collect();
     let mut wanted = indexes.iter().rev().peekable();
     let mut states = Vec::new();
     let mut at = trace.len();

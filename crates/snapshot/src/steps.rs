@@ -28,7 +28,7 @@ pub(crate) struct StepRow {
 #[inline(never)]
 pub(crate) fn steps(snapshot: &Snapshot, device: i64, levels: &Levels) -> Vec<StepRow> {
     let trace = snapshot.trace(device);
-    let ends = step_ends(&snapshot.annotations, device);
+    let ends = step_ends(snapshot, device);
     if ends.is_empty() || !trace.iter().any(|event| event.time().is_some()) {
         return Vec::new();
     }

@@ -72,21 +72,19 @@ impl Walk {
         let trace = snapshot.trace(device);
         let births = Births::of(trace);
         let mut held = BTreeMap::new();
-        let segments = snapshot.segments.iter().filter(|segment| segment.device == device);
-        for block in segments.flat_map(|segment| snapshot.blocks_of(segment)) {
-            if block.is_active() {
-                let birth = births.of_block(block.address);
-                let event = birth.and_then(|birth| trace.get(birth));
-                let of = Held {
-                    address: block.address,
-                    size: block.size,
-                    is_exact: true,
-                    requested: block.requested,
-                    stack: event.map_or(block.stack, |event| event.stack),
-                    birth,
-                };
-                held.insert(block.address, of);
-            }
+        let later = snapshot.later_of(device);
+        for block in snapshot.live_at_end(device) {
+            let birth = births.of_block(block.address);
+            let event = birth.and_then(|birth| trace.get(birth));
+            let of = Held {
+                address: block.address,
+                size: block.size,
+                is_exact: later.is_none_or(|later| !later.touches(block.address)),
+                requested: block.requested,
+                stack: event.map_or(block.stack, |event| event.stack),
+                birth,
+            };
+            held.insert(block.address, of);
         }
         let end = State { at: trace.len(), ranges: Ranges::at_end(snapshot, device), held };
         let mut walk = Self { device, births, now: end.clone(), kept: vec![end] };

@@ -135,6 +135,9 @@ fn runs(
     if snapshot.reading.is_partial() {
         return refuse("a part of the file is missing or damaged");
     }
+    if snapshot.later_of(device).is_some() {
+        return refuse("events behind the chosen range were left out");
+    }
     if !replay.timeline_usable {
         return refuse("the file records no timeline");
     }

@@ -123,3 +123,54 @@ fn memory_events_of_a_trace_are_told_by_what_allocated() {
     let refused = folder.run(&["memory", "trace.json", "--at-peak"]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
 }
+
+#[test]
+fn a_range_of_the_events_is_told_and_the_rest_is_counted() {
+    let events: Vec<String> = (0..6)
+        .map(|at| {
+            let address = 1_048_576 + at * 1024;
+            format!(r#"{{"action": "alloc", "addr": {address}, "size": 1000, "stream": 0, "frames": []}}"#)
+        })
+        .collect();
+    let blocks: Vec<String> = (0..6)
+        .map(|at| {
+            let address = 1_048_576 + at * 1024;
+            format!(
+                r#"{{"address": {address}, "size": 1024, "requested_size": 1000, "state": "active_allocated", "frames": []}}"#
+            )
+        })
+        .collect();
+    let folder = Folder::new("memory-events");
+    let snapshot = format!(
+        r#"{{"segments": [{{"device": 0, "address": 1048576, "total_size": 6144, "allocated_size": 6144, "active_size": 6144,
+        "stream": 0, "segment_type": "small", "blocks": [{}]}}], "device_traces": [[{}]]}}"#,
+        blocks.join(", "),
+        events.join(", ")
+    );
+    folder.write("a.json", snapshot);
+    let said = folder.run(&["memory", "a.json", "--events", "1..3", "--at-peak"]).done().stdout;
+    for part in [
+        "Memory in use peaks at 2.93 KiB on device 0, at event 2 of 2 in the chosen range",
+        "Device 0: only events 1 to 2 of 6 were kept, 1 before and 3 behind them left out.",
+        "The peak of the chosen range is 2.93 KiB",
+        "Device 0: before event 2",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let found = folder.run(&["memory", "a.json", "--events", "..2", "--json"]).done().json();
+    assert_eq!(found["reading"]["left_out"]["0"]["behind"], 4);
+    assert_eq!(found["devices"]["0"]["replay"]["peak_requested"], 2000);
+    assert!(
+        folder.run(&["memory", "a.json", "--json"]).done().json()["reading"]["left_out"].is_null()
+    );
+    for (range, why) in [
+        ("6..9", "no device has as many events"),
+        ("3..3", "the range has no event"),
+        ("3", "expected FROM..TO"),
+        ("a..3", "is no number of an event"),
+    ] {
+        let refused = folder.run(&["memory", "a.json", "--events", range]);
+        assert_eq!(refused.code, 2, "{range}: {}", refused.stderr);
+        assert!(refused.stderr.contains(why), "{range}: {}", refused.stderr);
+    }
+}
