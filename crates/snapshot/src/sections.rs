@@ -8,7 +8,7 @@ use crate::amounts::{amount, percent, size};
 use crate::headline::headline;
 use crate::model::{LeftOut, Reading};
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
-use crate::site::SiteRow;
+use crate::site::{Phase, SiteRow};
 use crate::state::AllocatorState;
 use crate::totals::Totals;
 
@@ -120,6 +120,13 @@ impl SnapshotReport {
             ranged(*device, *left_out, kept as u64)
         }));
         summary.intro.extend(devices.iter().map(|(device, figures)| state(device, figures)));
+        if devices.values().any(runs_modules) {
+            summary.intro.push(
+                "Call sites are lines of code. Stacks do not name modules, and all modules of one class share their lines, so memory \
+                 by module is not recorded."
+                    .to_owned(),
+            );
+        }
         if devices.is_empty() {
             summary.intro.push("The snapshot has no segment and no event.".to_owned());
         }
@@ -145,6 +152,12 @@ impl SnapshotReport {
         }
         sections
     }
+}
+
+/// Whether modules allocated some of the memory at the peak.
+fn runs_modules(figures: &DeviceReport) -> bool {
+    let timeline = figures.timeline.as_ref().filter(|timeline| timeline.is_usable());
+    timeline.is_some_and(|timeline| timeline.replay.peak_by_phase.contains_key(&Phase::Forward))
 }
 
 /// What a chosen range leaves out, and what that means for the figures.
