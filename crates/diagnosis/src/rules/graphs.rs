@@ -40,7 +40,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             );
             let calls =
                 facts.host.runtime.classes.get(&Class::Launch).filter(|calls| calls.count > 0);
-            let cost = calls.map(|calls| cost(facts, calls.total_ns, calls.count as u64));
+            let cost = calls.map(|calls| cost(facts, calls.total_ns, calls.count));
             Some(
                 Finding::fact(Rule::Graphs, "no_graph", text)
                     .on(device.name)
