@@ -447,7 +447,7 @@ impl Field {
             Arg::Occupancy => Self::Occupancy,
             Arg::BlocksPerSm => Self::BlocksPerSm,
             Arg::WarpsPerSm => Self::WarpsPerSm,
-            Arg::InputDims => Self::InputDims,
+            Arg::InputDims | Arg::InputDimsLower => Self::InputDims,
             Arg::InputType => Self::InputType,
             Arg::SequenceNumber => Self::SequenceNumber,
             Arg::ForwardThread => Self::ForwardThread,

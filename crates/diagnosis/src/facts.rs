@@ -308,6 +308,13 @@ impl Device<'_> {
         rows.fold((0, 0.0), |(ns, pct), row| (ns + row.total_ns, pct + row.share_pct))
     }
 
+    /// The same with the way of the late launches to the device, which goes away with the launches.
+    #[must_use]
+    pub fn late_with_start(&self) -> (i64, f64) {
+        let (ns, pct) = self.late();
+        self.wall(WallPart::Start).map_or((ns, pct), |row| (ns + row.total_ns, pct + row.share_pct))
+    }
+
     /// The innermost line of Python that is open for most of the time in which it waits for the launching threads.
     #[must_use]
     pub fn waits_at(&self) -> Option<&IdlePlace> {

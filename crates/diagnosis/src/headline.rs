@@ -85,6 +85,7 @@ pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         WallPart::DataLoading => "waits for the data loader",
         WallPart::HostCompute => "waits for work on the CPU",
         WallPart::Launch => "stands still in the gaps between launches",
+        WallPart::Start => "stands still between the launch of a kernel and its start",
         WallPart::HostWaits => "stands still because the CPU waited for it",
         WallPart::Allocation => "waits while the CPU allocates or frees memory",
         WallPart::Loading => "waits while the CPU loads code and sets libraries up",

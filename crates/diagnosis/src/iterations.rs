@@ -2,7 +2,7 @@
 //! are cold, and why the slowest is slow.
 //!
 //! Rules, in order: two steps of the profiler or more; at least three passes of a serving engine, by their annotations; at least
-//! three ranges of one name that fill 80% of the time from the first to the last; a single step. Ranges must hold half of the
+//! three steps of an optimizer, by PyTorch's annotations; at least three ranges of one name that fill 80% of the time from the first to the last; a single step. Ranges must hold half of the
 //! launches (of the ops, without a GPU). Nothing is told from the rhythm of kernels.
 
 mod cold;
@@ -113,6 +113,9 @@ pub struct Iteration {
     /// Whether most of the GPU work that it launched runs after it: the parts are those of other work.
     #[serde(skip)]
     is_ahead: bool,
+    /// From the first GPU work that it launched to the end of the last, on the clock of the trace.
+    #[serde(skip)]
+    on_gpu: Option<Interval>,
 }
 
 impl Iteration {
@@ -162,11 +165,26 @@ impl Iterations {
         self.list.iter().filter(|one| one.cold.is_none())
     }
 
-    /// When the warm ones are, on the clock of the trace, if there are cold ones and at least three warm ones.
+    /// When the warm ones are, on the clock of the trace, if there are cold ones and at least three warm ones. Where the CPU is ahead
+    /// in most of them, that is when the GPU runs what they launched: on the CPU they are over before.
     #[must_use]
     pub(crate) fn warm_windows(&self) -> Option<Vec<Interval>> {
-        let warm: Vec<Interval> = self.warm().map(|one| one.window).collect();
-        (warm.len() < self.list.len() && warm.len() >= FEWEST).then(|| union(warm))
+        let n_warm = self.warm().count();
+        if n_warm == self.list.len() || n_warm < FEWEST {
+            return None;
+        }
+        let n_ahead = self.warm().filter(|one| one.is_ahead).count();
+        if 2 * n_ahead <= n_warm {
+            return Some(union(self.warm().map(|one| one.window).collect()));
+        }
+        let mut windows: Vec<Interval> = self.warm().filter_map(|one| one.on_gpu).collect();
+        // (Between two that follow each other the GPU waits for the second one.)
+        let warm = |one: &Iteration| one.on_gpu.filter(|_| one.cold.is_none());
+        windows.extend(self.list.windows(2).filter_map(|pair| {
+            let (before, after) = (warm(&pair[0])?, warm(&pair[1])?);
+            (before.1 < after.0).then_some((before.1, after.0))
+        }));
+        Some(union(windows))
     }
 
     /// Cold ones.
@@ -242,6 +260,7 @@ fn iteration(
         dur_ns: slice.dur_ns(),
         launched: n_launched,
         gpu_span_ns: first.zip(last).map(|(first, last)| last - first),
+        on_gpu: first.zip(last),
         gpu_busy_ns: length(&own),
         cold: None,
         parts: parts.into_iter().map(|(part, ns)| (part.id(), ns)).collect(),

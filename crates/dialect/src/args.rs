@@ -89,6 +89,8 @@ args! {
     // Ops: the same file as frames.
     /// Shapes of the inputs.
     InputDims b"Input Dims";
+    /// The same, as the profilers of early 2021 spell it.
+    InputDimsLower b"Input dims";
     /// Types of the inputs.
     InputType b"Input type";
     /// Strides of the inputs.

@@ -45,10 +45,10 @@ fn category(slices: &Slices<'_>, one: &GpuSlice) -> Option<dialect::Records> {
 pub struct Copies {
     /// Ops that copy.
     pub ops: Vec<CopyOp>,
-    /// `aten::copy_` by what it was for.
+    /// `aten::copy_` by what it was for. One inside another counts in both, with its GPU time.
     #[serde(rename = "copy__diag")]
     pub copy_diag: BTreeMap<Purpose, PurposeSum>,
-    /// The same copies by where they are made, most GPU time first.
+    /// The same copies by where they are made, most GPU time first. GPU work counts once, for the innermost one around it.
     #[serde(skip)]
     pub copy_places: BTreeMap<Purpose, Vec<CopyPlace>>,
     /// `aten::cat` by how it ran.
@@ -203,6 +203,8 @@ pub struct Reads {
 struct OpWork<'a> {
     /// By op: its GPU slices, those of ops inside it included; only of ops in the tables above.
     gpu: BTreeMap<usize, Vec<&'a GpuSlice>>,
+    /// By `aten::copy_`: its GPU slices without those of an `aten::copy_` inside it.
+    own: BTreeMap<usize, Vec<&'a GpuSlice>>,
     /// By op: whether an `aten::copy_` lies in it, or it is one.
     copies: Vec<bool>,
 }
@@ -212,9 +214,14 @@ impl<'a> OpWork<'a> {
         let nested = &slices.ops;
         let name = |at: usize| slices.name(&nested.slices[at]);
         let wanted = |at: &usize| COPY_OPS.contains(&name(*at)) || READING_OPS.contains(&name(*at));
-        let mut found = Self { gpu: BTreeMap::new(), copies: vec![false; nested.slices.len()] };
+        let copies = vec![false; nested.slices.len()];
+        let mut found = Self { gpu: BTreeMap::new(), own: BTreeMap::new(), copies };
         for one in gpu.linked() {
-            let chain = one.owner.into_iter().flat_map(|owner| nested.chain(owner));
+            let chain = || one.owner.into_iter().flat_map(|owner| nested.chain(owner));
+            if let Some(at) = chain().find(|at| name(*at) == COPY_OPS[0]) {
+                found.own.entry(at).or_default().push(one);
+            }
+            let chain = chain();
             for at in chain.filter(wanted) {
                 found.gpu.entry(at).or_default().push(one);
             }
@@ -260,13 +267,16 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
     for at in of_name(COPY_OPS[0]) {
         let own = work.of_op(at);
         let purpose = purpose(slices, details, &all[at], own);
-        let device_ns = own.iter().map(|one| one.slice.dur_ns()).sum::<i64>();
         let sum = copy_diag.entry(purpose).or_default();
         sum.count += 1;
         sum.cpu_ns += all[at].dur_ns();
-        sum.device_ns += device_ns;
+        sum.device_ns += own.iter().map(|one| one.slice.dur_ns()).sum::<i64>();
+    }
+    for (at, own) in &work.own {
+        let device_ns = own.iter().map(|one| one.slice.dur_ns()).sum::<i64>();
         if device_ns > 0 {
-            made.push(Made { at, purpose, device_ns });
+            let purpose = purpose(slices, details, &all[*at], own);
+            made.push(Made { at: *at, purpose, device_ns });
         }
     }
     let mut cat_diag = BTreeMap::new();

@@ -180,7 +180,7 @@ impl Cell<'_> {
             Self::Text(text) => text.clone().into_owned(),
             Self::Ns(ns) | Self::Instant(ns) => ns.to_string(),
             Self::Count(n) | Self::Bytes(n) | Self::FileBytes(n) => n.to_string(),
-            Self::Percent(percent) if percent.is_finite() => percent.to_string(),
+            Self::Percent(percent) if percent.is_finite() => crate::units::shortest(*percent),
             Self::Flag(flag) => flag.to_string(),
             Self::Word { id, .. } => id.clone().into_owned(),
             Self::Percent(_) | Self::Missing { .. } => String::new(),

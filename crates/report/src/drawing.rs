@@ -144,7 +144,7 @@ pub fn fits(text: &str, width: f32) -> bool {
 
 /// A coordinate with two digits at most, and no sign of zero.
 fn number(value: f32) -> String {
-    let text = format!("{value:.2}");
+    let text = crate::units::fixed(value.into(), 2);
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }

@@ -87,6 +87,7 @@ const PAINTS: &[(&str, Hue, Hatch)] = &[
     ("data_loading", Hue::Attention, Hatch::Lines),
     ("host_compute", Hue::Elementwise, Hatch::Lines),
     ("launch", Hue::Quant, Hatch::Lines),
+    ("start", Hue::Quant, Hatch::Dots),
     ("host_waits", Hue::Norm, Hatch::Lines),
     ("allocation", Hue::Memory, Hatch::Cross),
     ("loading", Hue::Attention, Hatch::Cross),

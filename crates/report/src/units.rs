@@ -121,8 +121,85 @@ pub fn percent(value: f64) -> String {
     } else if value > 0.0 && value < 0.1 {
         "<0.1%".to_owned()
     } else {
-        format!("{value:.1}%")
+        format!("{}%", fixed(value, 1))
     }
+}
+
+/// `value` with this many decimals, as `{value:.n}` prints it: the exact value, rounded half to even. `-` where it is no number, or as
+/// large as no share, time or coordinate can be. At most 12 decimals.
+///
+/// (The library's printing of floats has tables of 15 kB, which would be a part of the first download. Here a float is what it is:
+/// a whole number times a power of two.)
+#[must_use]
+pub fn fixed(value: f64, decimals: u32) -> String {
+    let decimals = decimals.min(12);
+    match Binary::of(value).and_then(|binary| binary.rounded(decimals)) {
+        Some((digits, _)) => decimal_text(value, digits, decimals),
+        None => MISSING.to_owned(),
+    }
+}
+
+/// `value` with as few decimals as tell it from every other float, as `{value}` prints it; numbers too small for 20 decimals are cut
+/// there. `-` as for [`fixed`].
+#[must_use]
+pub fn shortest(value: f64) -> String {
+    let Some(binary) = Binary::of(value) else { return MISSING.to_owned() };
+    let each = (0..=20).filter_map(|decimals| Some((decimals, binary.rounded(decimals)?)));
+    let mut last = None;
+    for (decimals, (digits, is_it)) in each {
+        last = Some((decimals, digits));
+        if is_it {
+            break;
+        }
+    }
+    last.map_or_else(
+        || MISSING.to_owned(),
+        |(decimals, digits)| decimal_text(value, digits, decimals),
+    )
+}
+
+/// A float: `mantissa` times two to the power of `-down`.
+#[derive(Clone, Copy)]
+struct Binary {
+    mantissa: u128,
+    down: i32,
+}
+
+impl Binary {
+    /// `None` where it is no number.
+    fn of(value: f64) -> Option<Self> {
+        let bits = value.abs().to_bits();
+        let (exponent, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
+        // (Numbers without the hidden bit are so small that it makes no difference.)
+        let mantissa = if exponent == 0 { fraction } else { fraction | 1 << 52 };
+        value.is_finite().then_some(Self { mantissa: mantissa.into(), down: 1075 - exponent })
+    }
+
+    /// The number of units of the last decimal, and whether no other float is as near to that. `None` where it is too large.
+    fn rounded(self, decimals: u32) -> Option<(u128, bool)> {
+        let unit = 10_u128.pow(decimals);
+        let scaled = self.mantissa * unit;
+        if self.down <= 0 {
+            let whole = scaled.checked_mul(1_u128.checked_shl(self.down.unsigned_abs())?)?;
+            return Some((whole, true));
+        }
+        let Some(one) = 1_u128.checked_shl(self.down.unsigned_abs()).filter(|one| *one >> 127 == 0)
+        else {
+            return Some((0, self.mantissa == 0));
+        };
+        let (whole, rest) = (scaled / one, scaled % one);
+        let up = rest > one / 2 || (rest == one / 2 && whole % 2 == 1);
+        let off = if up { one - rest } else { rest };
+        Some((whole + u128::from(up), off < unit / 2 || off == 0))
+    }
+}
+
+fn decimal_text(value: f64, digits: u128, decimals: u32) -> String {
+    let digits = format!("{digits:0width$}", width = decimals as usize + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - decimals as usize);
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let point = if decimals == 0 { "" } else { "." };
+    format!("{sign}{whole}{point}{fraction}")
 }
 
 /// A number of digits with at most one point. The nearest float, as long as there are 15 digits at most: both parts of the division
@@ -222,6 +299,51 @@ mod tests {
             (i64::MIN, "-9\u{2009}223\u{2009}372\u{2009}037 s"),
         ] {
             assert_eq!(time(ns), text, "{ns}");
+        }
+    }
+
+    #[test]
+    fn a_float_has_the_digits_of_the_library() {
+        for (value, decimals, text) in [
+            (0.25, 1, "0.2"),
+            (0.35, 1, "0.3"),
+            (-0.0, 2, "-0.00"),
+            (99.95, 1, "100.0"),
+            (7.5, 0, "8"),
+        ] {
+            assert_eq!(fixed(value, decimals), text);
+            assert_eq!(fixed(value, decimals), format!("{value:.*}", decimals as usize));
+        }
+        for value in [f64::NAN, f64::INFINITY, f64::MAX] {
+            assert_eq!(
+                (fixed(value, 1), shortest(value)),
+                (MISSING.to_owned(), MISSING.to_owned())
+            );
+        }
+        for value in [0.0, 0.1, 100.0, 1.0 / 3.0, 12.3, 99.999_999_999_999_99, 1e-5] {
+            assert_eq!(shortest(value), value.to_string());
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_float_has_the_digits_of_the_library(value in -1e24..1e24_f64, scale in -40..1_i32, decimals in 0..=12_u32) {
+            let value = value * 10_f64.powi(scale);
+            proptest::prop_assert_eq!(fixed(value, decimals), format!("{value:.*}", decimals as usize));
+        }
+
+        #[test]
+        fn a_share_is_printed_in_full_as_by_the_library(part in 0..u64::MAX, whole in 1..u64::MAX) {
+            let share = 100.0 * part as f64 / whole as f64;
+            proptest::prop_assume!((1e-3..1e15).contains(&share));
+            proptest::prop_assert_eq!(shortest(share).parse::<f64>().ok(), Some(share));
+            proptest::prop_assert!(shortest(share).len() <= share.to_string().len());
+        }
+
+        #[test]
+        fn a_tie_is_rounded_to_even(eighths in -80_000..80_000_i32, decimals in 0..=3_u32) {
+            let value = f64::from(eighths) / 8.0;
+            proptest::prop_assert_eq!(fixed(value, decimals), format!("{value:.*}", decimals as usize));
         }
     }
 

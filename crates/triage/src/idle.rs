@@ -26,6 +26,9 @@ const LONG_NS: i64 = 1_000_000;
 /// nothing to have a context.
 const LONG_ALLOCATION_NS: i64 = 100_000_000;
 
+/// An op that takes this long and launches nothing computes on the CPU, in ns.
+const LONG_OP_NS: i64 = 50_000;
+
 /// The first call of an op is a set-up if it takes [`LONG_NS`] or more, and this many times the mean of its later calls.
 const FIRST_CALL: i64 = 10;
 /// Of fewer calls the mean says nothing.
@@ -71,10 +74,12 @@ pub(crate) enum Cover {
     Python,
     /// A range around code of `torch.compile`, which holds its ops and calls.
     Compiled,
+    /// An op of [`LONG_OP_NS`] or more in which nothing is launched: it works on tensors of the CPU.
+    OnCpu,
 }
 
 impl Cover {
-    const COUNT: usize = Self::Compiled as usize + 1;
+    const COUNT: usize = Self::OnCpu as usize + 1;
 }
 
 /// The slices of the CPU that may explain idle time: for each kind the union of its times.
@@ -222,6 +227,8 @@ impl Host {
         let mut calls = vec![Calls::default(); names.len()];
         let mut waits = Vec::new();
         let mut frees = Vec::new();
+        let mut long_ops: Vec<Wait> = Vec::new();
+        let mut launches: Vec<(TrackId, i64)> = Vec::new();
         let warm = names.iter().any(|name| name.step_number > 0);
         each_row(trace, |row| {
             let flags = trace.flags(row);
@@ -243,6 +250,10 @@ impl Host {
                 Kind::Op => {
                     add(Cover::Op);
                     add(Cover::Work);
+                    if end.saturating_sub(start) >= LONG_OP_NS {
+                        let track = trace.track(row);
+                        long_ops.push(Wait { track, start_ns: start, end_ns: end, row });
+                    }
                     calls[trace.name(row).0 as usize].add(start, end);
                 }
                 Kind::Python => add(Cover::Python),
@@ -256,6 +267,9 @@ impl Host {
                     add(Cover::Runtime);
                     if let Some(call) = name.call {
                         add(call);
+                    }
+                    if matches!(name.call, Some(Cover::Launch | Cover::Copy)) || name.other_call {
+                        launches.push((trace.track(row), start));
                     }
                     if name.frees {
                         frees.push(start);
@@ -288,6 +302,14 @@ impl Host {
         });
         for (start, end) in calls.iter().filter_map(Calls::set_up) {
             covers[Cover::FirstCall as usize].add(start, end);
+        }
+        trace::sort(&mut launches);
+        let has_launch = |op: &Wait| {
+            let before = launches.partition_point(|launch| *launch < (op.track, op.start_ns));
+            launches.get(before).is_some_and(|launch| *launch < (op.track, op.end_ns))
+        };
+        for op in long_ops.iter().filter(|op| !has_launch(op)) {
+            covers[Cover::OnCpu as usize].add(op.start_ns, op.end_ns);
         }
         trace::sort(&mut waits);
         trace::sort(&mut frees);

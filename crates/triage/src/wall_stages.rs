@@ -127,13 +127,14 @@ macro_rules! part {
 }
 
 /// Columns that are left out where no stage has the part.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "compute",
     "communication",
     "copies",
     "data_loading",
     "host_compute",
     "launch",
+    "start",
     "host_waits",
     "allocation",
     "loading",
@@ -179,6 +180,7 @@ impl Row for StageWall {
         part!(DataLoading, "data_loading"),
         part!(HostCompute, "host_compute"),
         part!(Launch, "launch"),
+        part!(Start, "start"),
         part!(HostWaits, "host_waits"),
         part!(Allocation, "allocation"),
         part!(Loading, "loading"),

@@ -29,6 +29,8 @@ pub enum WallPart {
     HostCompute,
     /// Idle: the next launch, in short gaps.
     Launch,
+    /// Idle: the way of a late launch to the device.
+    Start,
     /// Idle: the CPU waited for the GPU, and launched late.
     HostWaits,
     /// Idle: memory is allocated or freed.
@@ -47,13 +49,14 @@ pub enum WallPart {
 
 impl WallPart {
     /// Every part, in the order of the bar.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Compute,
         Self::Communication,
         Self::Copies,
         Self::DataLoading,
         Self::HostCompute,
         Self::Launch,
+        Self::Start,
         Self::HostWaits,
         Self::Allocation,
         Self::Loading,
@@ -73,6 +76,7 @@ impl WallPart {
             Self::DataLoading => "data_loading",
             Self::HostCompute => "host_compute",
             Self::Launch => "launch",
+            Self::Start => "start",
             Self::HostWaits => "host_waits",
             Self::Allocation => "allocation",
             Self::Loading => "loading",
@@ -93,6 +97,7 @@ impl WallPart {
             Self::DataLoading => "Idle: data loading",
             Self::HostCompute => "Idle: CPU work",
             Self::Launch => "Idle: gaps between launches",
+            Self::Start => "Idle: from launch to start",
             Self::HostWaits => "Idle: CPU waited for the GPU",
             Self::Allocation => "Idle: memory allocation",
             Self::Loading => "Idle: loading and set-up",
@@ -112,13 +117,16 @@ impl WallPart {
             Self::Copies => "copies or fills run, and no kernel",
             Self::DataLoading => "the CPU is in a data loader",
             Self::HostCompute => {
-                "the CPU runs ops, Python, compiled code or other calls, in gaps of 1 ms or more"
+                "the CPU runs ops, Python, compiled code or other calls, in gaps of 1 ms or more; in shorter gaps ops of 50 µs or more that launch nothing"
             }
             Self::Launch => {
-                "a gap below 1 ms: ops, Python and the launching calls until a launch that came late, and the delay until its start"
+                "a gap below 1 ms: ops, Python and the launching calls until a launch that came late is over"
+            }
+            Self::Start => {
+                "a gap below 1 ms: the launch that came late is over, and the GPU has yet to start what it launched"
             }
             Self::HostWaits => {
-                "the CPU is in a call that waits for the GPU, or was and then launched"
+                "the CPU is in a call that waits for the GPU, or was, for as long again"
             }
             Self::Allocation => "the CPU allocates or frees memory of the driver",
             Self::Loading => "the CPU loads code or sets a library up",
@@ -149,6 +157,7 @@ impl WallPart {
             Cause::Overhead => Self::Profiler,
             Cause::Sync => Self::HostWaits,
             Cause::Paced => Self::Launch,
+            Cause::Start => Self::Start,
             Cause::Op | Cause::Python | Cause::Compiled | Cause::Runtime => Self::HostCompute,
             Cause::Unknown => Self::Unexplained,
         }
@@ -344,6 +353,14 @@ mod tests {
         for n in 0..10 {
             launch(&mut fixture, "k", n + 1, n * 50_000, n * 50_000 + 5_000, 10_000);
         }
-        assert_eq!(parts(fixture), [(WallPart::Compute, 100_000), (WallPart::Launch, 360_000)]);
+        assert_eq!(
+            parts(fixture),
+            [
+                (WallPart::Compute, 100_000),
+                // 35 µs up to the launch, 2 µs in its call, 3 µs until the kernel starts.
+                (WallPart::Launch, 9 * 37_000),
+                (WallPart::Start, 9 * 3_000),
+            ]
+        );
     }
 }

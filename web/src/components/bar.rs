@@ -67,7 +67,7 @@ fn segment(part: &Part, x: f64) -> Html {
     );
     html! {
         // An inner svg clips its text.
-        <svg x={format!("{x:.4}%")} width={format!("{:.4}%", part.share_pct)} height="44">
+        <svg x={format!("{}%", units::fixed(x, 4))} width={format!("{}%", units::fixed(part.share_pct, 4))} height="44">
             <title>{ text }</title>
             <rect width="100%" height="100%" class={classes!("segment", paint.class())} />
             if let Some(fill) = paint.hatch_fill() {

@@ -181,7 +181,7 @@ fn FileCard(props: &CardProps) -> Html {
                 { role_question(question, tasks) }
             }
             if let Some(progress) = file.progress() {
-                <progress class="file-card-progress" max="100" value={format!("{:.1}", percent_read(&progress))}
+                <progress class="file-card-progress" max="100" value={units::fixed(percent_read(&progress), 1)}
                     aria-label={format!("{}: {}", file.name, progress.stage.label())} />
             }
         </li>

@@ -214,7 +214,7 @@ fn launch(row: &InstanceRow, zero_ns: i64, most_ns: i64, tasks: &Tasks) -> Html 
             <td title={Cell::Ns(*dur_ns).exact()} data-exact={dur_ns.to_string()}>
                 <svg class="share" width="40" height="10" aria-hidden="true">
                     <rect class="share-track" width="40" height="10" rx="2" />
-                    <rect class="share-fill" width={format!("{:.1}", share * 40.0)} height="10" rx="2" />
+                    <rect class="share-fill" width={units::fixed(share * 40.0, 1)} height="10" rx="2" />
                 </svg>
                 { units::time(*dur_ns) }
                 if !mark.is_empty() {

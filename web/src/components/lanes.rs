@@ -26,7 +26,7 @@ struct Props {
 }
 
 /// Height of one level of nesting, gap included.
-const LEVEL_PX: f64 = 20.0;
+const LEVEL_PX: u32 = 20;
 /// Narrower slices have no room for an edge.
 const EDGE_FROM_PCT: f64 = 0.5;
 /// Narrower slices have no room for a name.
@@ -86,7 +86,7 @@ pub fn lanes_under_ruler(lanes: &[DrawnLane], dur_ns: i64, ruler_ns: &[i64]) -> 
 
 fn row(lane: &DrawnLane, dur_ns: i64) -> Html {
     let levels = lane.slices.iter().map(|slice| slice.depth).max().unwrap_or(0) + 1;
-    let height = f64::from(levels) * LEVEL_PX;
+    let height = u32::from(levels) * LEVEL_PX;
     let words: Vec<String> = lane
         .slices
         .iter()
@@ -126,8 +126,9 @@ fn drawn(slice: &DrawnSlice, dur_ns: i64) -> Html {
     let to = ((slice.start_ns + slice.dur_ns) as f64 / whole * 100.0).clamp(from, 100.0);
     let width = (to - from).max(0.15);
     let paint = paint(&slice.category);
-    let (x, width_text) = (format!("{from:.4}%"), format!("{width:.4}%"));
-    let (y, height) = (f64::from(slice.depth) * LEVEL_PX, LEVEL_PX - 2.0);
+    let (x, width_text) =
+        (format!("{}%", units::fixed(from, 4)), format!("{}%", units::fixed(width, 4)));
+    let (y, height) = (u32::from(slice.depth) * LEVEL_PX, LEVEL_PX - 2);
     let class = classes!("slice", paint.class());
     if slice.fate == Fate::Kept && width < EDGE_FROM_PCT {
         // There may be hundreds of these: one element each, and no title, since nobody can point at them.

@@ -22,8 +22,8 @@ pub fn progress_text(progress: &Progress) -> String {
     match progress.stage {
         stage if is_counted(progress, stage) => {
             let mut text = format!(
-                "{label} {:.0}%, {} of {}",
-                percent_read(progress).floor(),
+                "{label} {}%, {} of {}",
+                percent_read(progress) as u8,
                 units::file_bytes(progress.done),
                 units::file_bytes(progress.total)
             );
@@ -84,8 +84,8 @@ pub fn spoken_text(file: &FileEntry) -> String {
     }
     match (file.progress(), &file.phase) {
         (Some(progress), _) if is_counted(&progress, progress.stage) => {
-            let tens = (percent_read(&progress) / 10.0).floor() * 10.0;
-            format!("{name}: {} {tens:.0}%", progress.stage.label())
+            let tens = percent_read(&progress) as u8 / 10 * 10;
+            format!("{name}: {} {tens}%", progress.stage.label())
         }
         (Some(progress), _) => format!("{name}: {}…", progress.stage.label()),
         (None, Phase::Failed(failure)) => format!("{name}: {}", failure.title),

@@ -180,7 +180,7 @@ fn state(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
     match &props.file.artifacts {
         Remote::Pending(_) => html! {
             <p class="write-progress" data-testid="making">
-                <progress max="100" value={format!("{:.1}", percent_read(&props.file.making))} aria-label="Generating the files" />
+                <progress max="100" value={units::fixed(percent_read(&props.file.making), 1)} aria-label="Generating the files" />
                 <span>{ progress_text(&props.file.making) }</span>
             </p>
         },

@@ -137,7 +137,7 @@ fn repair_state(props: &Props) -> Html {
         Remote::Idle => html! {},
         Remote::Pending(_) => html! {
             <p class="write-progress" data-testid="writing">
-                <progress max="100" value={format!("{:.1}", percent_read(&props.file.making))} aria-label="Writing the repaired file" />
+                <progress max="100" value={units::fixed(percent_read(&props.file.making), 1)} aria-label="Writing the repaired file" />
                 <span>{ progress_text(&props.file.making) }</span>
             </p>
         },

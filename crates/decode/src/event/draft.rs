@@ -93,6 +93,7 @@ impl Field {
             | Arg::WaitOnStream
             | Arg::WaitOnRecord
             | Arg::InputDims
+            | Arg::InputDimsLower
             | Arg::InputType
             | Arg::SequenceNumber
             | Arg::ForwardThread

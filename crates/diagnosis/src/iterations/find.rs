@@ -26,6 +26,9 @@ const OF_PYTORCH: [&str; 7] = [
     "autograd::",
 ];
 
+/// What PyTorch names the steps of its optimizers.
+const OPTIMIZER: &str = "Optimizer.step#";
+
 /// What iterations are told by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -34,6 +37,8 @@ pub enum Kind {
     ProfilerSteps,
     /// A serving engine's annotations.
     EnginePasses,
+    /// From the end of one step of the optimizer to the end of the next.
+    OptimizerSteps,
     /// A range of one name that comes again and again.
     RepeatedRange,
 }
@@ -47,6 +52,7 @@ pub(super) fn iterations(run: &Run<'_>) -> Option<(Kind, Vec<HostSlice>)> {
     }
     let of_ranges = passes(run)
         .map(|slices| (Kind::EnginePasses, slices))
+        .or_else(|| to_optimizer(run).map(|slices| (Kind::OptimizerSteps, slices)))
         .or_else(|| repeated(run).map(|slices| (Kind::RepeatedRange, slices)));
     of_ranges.or_else(|| (!steps.is_empty()).then_some((Kind::ProfilerSteps, steps)))
 }
@@ -85,6 +91,25 @@ fn passes(run: &Run<'_>) -> Option<Vec<HostSlice>> {
     let mut outermost = outermost(of_one_thread(run, own));
     outermost.retain(|slice| slice.dur_ns() > 0);
     is_most(run, &outermost).then_some(outermost)
+}
+
+/// From the end of one step of the optimizer to the end of the next; the first from the first op or annotation of its thread.
+fn to_optimizer(run: &Run<'_>) -> Option<Vec<HostSlice>> {
+    let slices = run.slices;
+    let is_step = |slice: &&HostSlice| slices.name(slice).starts_with(OPTIMIZER);
+    // (Profilers before 2021 write annotations as ops.)
+    let all = || slices.annotations.iter().chain(&slices.ops.slices);
+    let own = outermost(of_one_thread(run, all().filter(is_step).copied().collect()));
+    let first = own.first()?;
+    let thread = slices.thread(first.row);
+    let begun = all().filter(|slice| slices.thread(slice.row) == thread).map(|slice| slice.start_ns);
+    let mut start_ns = begun.min()?;
+    let until = |step: &HostSlice| {
+        let from_ns = std::mem::replace(&mut start_ns, step.end_ns);
+        HostSlice { start_ns: from_ns, ..*step }
+    };
+    let own: Vec<HostSlice> = own.iter().map(until).collect();
+    is_most(run, &own).then_some(own)
 }
 
 /// The ranges of one name without its numbers that tile their time; of several such names the one that holds most.

@@ -189,6 +189,7 @@ impl Row for Iteration {
         part!(DataLoading, "data_loading"),
         part!(HostCompute, "host_compute"),
         part!(Launch, "launch"),
+        part!(Start, "start"),
         part!(HostWaits, "host_waits"),
         part!(Allocation, "allocation"),
         part!(Loading, "loading"),
@@ -272,6 +273,11 @@ impl Iterations {
             Kind::EnginePasses => {
                 plural(n, "pass of prefill or decode", "passes of prefill or decode")
             }
+            Kind::OptimizerSteps => plural(
+                n,
+                "iteration, up to the end of the optimizer's step",
+                "iterations, each up to the end of the optimizer's step",
+            ),
             Kind::RepeatedRange => {
                 let name = self.classes.first().map_or("", |class| &class.name);
                 format!("{} called {name}", plural(n, "range", "ranges"))

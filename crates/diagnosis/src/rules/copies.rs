@@ -21,7 +21,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let share = |ns: i64| ns as f64 / busy as f64;
     let copies = &facts.host.copies;
     let mut found = Vec::new();
-    for (purpose, sum) in &copies.copy_diag {
+    // (By place, because there a copy inside a copy counts once.)
+    for (purpose, places_of) in &facts.host.copy_places {
+        let sum = Sum::of(places_of);
         let Some((verdict, what, meaning)) = words(*purpose) else { continue };
         if share(sum.device_ns) < LEAST_SHARE {
             continue;
@@ -75,6 +77,20 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         );
     }
     found
+}
+
+/// Copies of one purpose.
+struct Sum {
+    count: u64,
+    device_ns: i64,
+}
+
+impl Sum {
+    fn of(places: &[CopyPlace]) -> Self {
+        let sum = |each: fn(&CopyPlace) -> i64| places.iter().map(each).sum::<i64>();
+        let count = places.iter().map(|place| place.count).sum();
+        Self { count, device_ns: sum(|place| place.device_ns) }
+    }
 }
 
 /// What the copies of DistributedDataParallel's reducer are named.

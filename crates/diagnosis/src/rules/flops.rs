@@ -14,8 +14,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let flops = &facts.host.flops;
     let mut found = Vec::new();
     if flops.counted > 0 {
-        let mut text =
-            format!("{} in {}", operations(flops.total), plural(flops.counted, "op", "ops"));
+        let mut text = counted(facts);
         let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
         let covered = flops.device_ns as f64 / busy.max(1) as f64;
         if let Some(rate) = flops.tflops {
@@ -58,7 +57,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         found.push(
             Finding::fact(Rule::Flops, "shapes_missing", text)
                 .confidence(Confidence::High)
-                .means("Record with record_shapes=True.")
+                .means(shapes_advice(facts))
                 .with("flops.uncovered", "ops", count(flops.uncovered)),
         );
     }
@@ -82,6 +81,36 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// The operations of ops that launched GPU work, and those of ops that launched none: on tensors of the CPU, without data, or of which
+/// the recording lost the work.
+fn counted(facts: &Facts<'_>) -> String {
+    let flops = &facts.host.flops;
+    let with_gpu: u64 = flops.ops.iter().map(|row| row.counted_with_device).sum();
+    let of = |flops: i128, n: u64| format!("{} in {}", operations(flops), plural(n, "op", "ops"));
+    let (rest, n_rest) = (flops.total - flops.flops_with_device, flops.counted - with_gpu);
+    match (with_gpu, n_rest) {
+        _ if !facts.has_gpu() => of(flops.total, flops.counted),
+        (_, 0) => of(flops.total, flops.counted),
+        (0, _) => format!("{}, which launched no GPU work in this file", of(rest, n_rest)),
+        _ => format!(
+            "{} that launched GPU work ({} more launched none)",
+            of(flops.flops_with_device, with_gpu),
+            of(rest, n_rest)
+        ),
+    }
+}
+
+/// Recording sizes helps where none are in the file; profilers of 2021 write no strides and no padding with them.
+fn shapes_advice(facts: &Facts<'_>) -> &'static str {
+    let has_sizes = facts.slices.ops.slices.iter().any(|op| facts.details.inputs(op.row).is_some());
+    if has_sizes {
+        "Sizes are recorded, but not all that the formula needs (strides and padding of convolutions): older profilers of PyTorch do \
+         not write it."
+    } else {
+        "Record with record_shapes=True."
+    }
 }
 
 /// Ops that the sentence names.

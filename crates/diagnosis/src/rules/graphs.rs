@@ -7,7 +7,7 @@ use crate::{Facts, Finding, Rule};
 
 const MOST: f64 = 0.5;
 /// A launch that takes this many times the median is told apart: a first launch loads the module of its kernel.
-const OUTLIER: i64 = 100;
+const OUTLIER: i64 = 20;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts

@@ -21,7 +21,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             time(delay.ns() as i64),
             time(kernel.ns() as i64),
         );
-        let (bound, late_pct) = device.late();
+        let (bound, late_pct) = device.late_with_start();
         // (Where the GPU waits for something else, its launches cost nothing.)
         if late_pct < LEAST_PCT {
             return None;
@@ -38,7 +38,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .with(path.clone(), "GPU busy", percent(100.0 * share))
                 .with(path.clone(), "median delay", time(delay.ns() as i64))
                 .with(path, "median kernel", time(kernel.ns() as i64))
-                .with("wall", "idle until late launches", time(bound)),
+                .with("wall", "idle until late launches have started", time(bound)),
         )
     }).collect()
 }

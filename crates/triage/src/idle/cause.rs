@@ -31,8 +31,10 @@ pub(crate) enum Cause {
     Overhead,
     /// The CPU waited in a call, or had waited in one until nothing was queued.
     Sync,
-    /// From one launch to the next: gaps of less than [`super::gaps::SHORT_NS`].
+    /// From one launch to the next: gaps of less than [`super::gaps::SHORT_NS`], up to the end of the launch.
     Paced,
+    /// From the end of such a launch to the start of what it launched.
+    Start,
     /// The CPU ran ops.
     Op,
     /// The CPU ran Python outside any op.
@@ -148,7 +150,9 @@ pub(crate) fn deal(
         left.take(Cause::SetUp, host.cover(Cover::FirstCall));
     }
     left.take(Cause::Sync, &parts(gaps, Gap::drained));
-    left.take(Cause::Paced, &parts(gaps, Gap::paced));
+    left.take(Cause::Op, host.cover(Cover::OnCpu));
+    left.take(Cause::Paced, &parts(gaps, Gap::until_launch));
+    left.take(Cause::Start, &parts(gaps, Gap::starting));
     left.take(Cause::Op, host.cover(Cover::Work));
     left.take(Cause::Python, host.cover(Cover::Python));
     left.take(Cause::Compiled, host.cover(Cover::Compiled));
@@ -224,6 +228,6 @@ fn times_of(
             let late = both(&idle.idle, &super::union(parts(gaps, Gap::until_launch)));
             without_all(late, &[Cover::DataLoader, Cover::Allocation])
         }
-        Cause::SetUp | Cause::Sync | Cause::Between => dealt,
+        Cause::SetUp | Cause::Sync | Cause::Between | Cause::Start => dealt,
     }
 }

@@ -33,8 +33,8 @@ pub(crate) struct Gap {
     pub(crate) late: bool,
     /// When the launch was over.
     pub(crate) launched_ns: Option<i64>,
-    /// When the call was over in which the launching thread waited for the GPU when the gap began; `None` if there is none.
-    pub(crate) drained_ns: Option<i64>,
+    /// The call in which the launching thread waited for the GPU when the gap began; `None` if there is none.
+    pub(crate) drained_by: Option<Interval>,
 }
 
 impl Gap {
@@ -42,17 +42,23 @@ impl Gap {
         self.times.1.saturating_sub(self.times.0)
     }
 
-    /// Whether only the pace of the launches explains it: it is short, and the CPU had not waited for the GPU.
+    /// Whether the pace of the launches explains it, or what a wait of the CPU leaves of it: it is short.
     pub(crate) fn is_paced(&self) -> bool {
-        self.late && self.drained_ns.is_none() && self.ns() < SHORT_NS
+        self.late && self.ns() < SHORT_NS && self.drained().is_none_or(|own| own.1 < self.times.1)
     }
 
-    /// What of it a wait of the CPU for the GPU explains: all of a short one, because nothing was queued when the wait was
-    /// over; of a longer one what comes before the end of the wait.
+    /// What of it a wait of the CPU for the GPU explains: what comes before the end of the wait, and of a short gap as much again
+    /// as the wait took. Without the wait, the CPU would have come that much sooner, and no more.
     pub(crate) fn drained(&self) -> Option<Interval> {
-        let until_ns = self.drained_ns?;
-        let short = self.ns() < SHORT_NS;
-        Some((self.times.0, if short { self.times.1 } else { self.times.1.min(until_ns) }))
+        let (from_ns, until_ns) = self.drained_by?;
+        let again = if self.ns() < SHORT_NS { until_ns.saturating_sub(from_ns) } else { 0 };
+        let until_ns = until_ns.max(self.times.0).saturating_add(again);
+        Some((self.times.0, until_ns.min(self.times.1)))
+    }
+
+    /// When the part begins that no wait of the CPU explains.
+    fn undrained_ns(&self) -> i64 {
+        self.drained().map_or(self.times.0, |own| own.1)
     }
 
     /// What of it comes after the launch of the work that ends it: that work was queued. `None` below [`LAUNCH_NS`].
@@ -72,14 +78,18 @@ impl Gap {
 
     /// What of it comes before the end of a late launch.
     pub(crate) fn until_launch(&self) -> Option<Interval> {
-        let until_ns = self.launched_ns?;
-        self.is_paced().then_some((self.times.0, self.times.1.min(until_ns)))
+        let until_ns = self.launched_ns?.min(self.times.1);
+        let from_ns = self.undrained_ns();
+        (self.is_paced() && from_ns < until_ns).then_some((from_ns, until_ns))
     }
 
-    /// What of it a late launch explains: up to its end, and its way to the device.
-    pub(crate) fn paced(&self) -> Option<Interval> {
-        let until_ns = self.launched_ns?.saturating_add(LAUNCH_NS);
-        self.is_paced().then_some((self.times.0, self.times.1.min(until_ns)))
+    /// What of it comes after the end of a late launch: the way of the launch to the device. What takes longer than [`LAUNCH_NS`] is
+    /// queued work.
+    pub(crate) fn starting(&self) -> Option<Interval> {
+        let launched_ns = self.launched_ns?;
+        let from_ns = self.undrained_ns().max(launched_ns);
+        let until_ns = launched_ns.saturating_add(LAUNCH_NS).min(self.times.1);
+        (self.is_paced() && from_ns < until_ns).then_some((from_ns, until_ns))
     }
 }
 
@@ -97,13 +107,13 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
         let launch = next.and_then(|at| launches.of_slice(at).filter(|_| launches.is_sure(at)));
         let before = at.checked_sub(1).and_then(|before| launches.of_slice(before));
         let late = launch.is_some_and(|launch| trace.end_ns(launch) > times.0);
-        let drained_ns = launch.and_then(|launch| {
+        let drained_by = launch.and_then(|launch| {
             let key = (trace.track(launch), times.0);
             let begun = host.waits.partition_point(|wait| (wait.track, wait.start_ns) <= key);
-            let Wait { track, end_ns, row, .. } = *host.waits.get(begun.checked_sub(1)?)?;
+            let Wait { track, start_ns, end_ns, row } = *host.waits.get(begun.checked_sub(1)?)?;
             // (The launch of a copy that blocks is the wait itself.)
             let drains = track == key.0 && end_ns >= times.0 && row != launch;
-            (drains && late).then_some(end_ns)
+            (drains && late).then_some((start_ns, end_ns))
         });
         found.push(Gap {
             times: *times,
@@ -113,7 +123,7 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
             within: launch.is_some() && launch == before,
             late,
             launched_ns: launch.map(|launch| trace.end_ns(launch)),
-            drained_ns,
+            drained_by,
         });
     }
     found

@@ -76,6 +76,7 @@ impl Device<'_, '_> {
             cause,
             Cause::Sync
                 | Cause::Paced
+                | Cause::Start
                 | Cause::Op
                 | Cause::Python
                 | Cause::Compiled
@@ -131,6 +132,9 @@ impl Device<'_, '_> {
             Cause::Paced => format!(
                 "; {part} is in {} shorter than 1 ms, each before a late launch.",
                 self.paced_gaps(),
+            ),
+            Cause::Start => format!(
+                "; {part} is from the end of a launch that came late to the start of what it launched."
             ),
             Cause::Op => format!("; for {part} the CPU runs PyTorch ops."),
             Cause::Python => format!("; for {part} the CPU runs Python code outside any op."),

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use kinetoscope::report::{Align, Cell, Table, TableColumn, Unit, units::Scale};
+use kinetoscope::report::units::{self, Scale};
+use kinetoscope::report::{Align, Cell, Table, TableColumn, Unit};
 use yew::prelude::*;
 
 use super::Rows;
@@ -63,7 +64,7 @@ pub fn table_body(
         }
         html! {
             <tr class="spacer" aria-hidden="true">
-                <td colspan={layout.columns.len().to_string()} height={format!("{px:.0}")}></td>
+                <td colspan={layout.columns.len().to_string()} height={units::fixed(px, 0)}></td>
             </tr>
         }
     };
@@ -184,7 +185,7 @@ fn content(cell: &Cell, info: &TableColumn, text: String) -> Html {
             <>
                 <svg class="share" width="40" height="10" aria-hidden="true">
                     <rect class="share-track" width="40" height="10" rx="2" />
-                    <rect class="share-fill" width={format!("{:.1}", percent.clamp(0.0, 100.0) * 0.4)} height="10" rx="2" />
+                    <rect class="share-fill" width={units::fixed(percent.clamp(0.0, 100.0) * 0.4, 1)} height="10" rx="2" />
                 </svg>
                 { text }
             </>
