@@ -66,10 +66,10 @@ families! {
         "op#dtensor", "batched_transpose_#x#_", "im2d2col", "col2im2d", "naive_conv", "gcnasmconv", "sp3asm",
         "transpose_nchw", "transpose_cnhw", "transpose_packed"
     ] }
-    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_", "<rnn_", "convolve_sgemm"] }
+    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_", "<rnn_", "convolve_sgemm", "<flip_filter", "<fft2d_r2c_", "<fft2d_c2r_"] }
     CuBlas { "cublas", "cuBLAS", [
         "nvjet", "xmma", "cublas", "gemv2", "gemvx", "gemvnsp", "dot_kernel", "reduce_1block", "gemmk1_", "^ampere_",
-        "^volta_", "^turing_", "^maxwell_", "^hopper_", "splitkreduce_kernel", "<scal_kernel"
+        "^volta_", "^turing_", "^maxwell_", "^hopper_", "splitkreduce_kernel", "<scal_kernel", "<sgemm_largek_lds64", "<gemmsn_"
     ] }
     DeepGemm { "deepgemm", "DeepGEMM", ["deep_gemm::", "sm90_fp8_gemm_#d", "sm100_fp8_gemm_#d"] }
     DeepEp { "deepep", "DeepEP", ["deep_ep::", "<dpsk::ep::"] }
@@ -80,7 +80,7 @@ families! {
     // vLLM's rotary embedding is in its namespace; sgl_kernel's is in none.
     Vllm { "vllm", "vLLM", ["vllm", "paged_attention_ll4mi", "<wvsplitk", "<llgemm1_"] }
     Sglang { "sglang", "SGLang", [
-        "sgl_", "sglang", "store_kvcache", "_future_token", "<clamp_position_kernel", "create_flashinfer_kv",
+        "sgl_", "sglang", "<store_kvcache\\<", "_future_token", "<clamp_position_kernel", "create_flashinfer_kv",
         "^void rotary_embedding_kernel", "<per_token_group_quant_8bit_", "<moe_fused_gate_kernel"
     ] }
     TrtLlm { "trtllm_flashinfer", "TRT-LLM / FlashInfer", [

@@ -347,8 +347,15 @@ impl Device<'_> {
             };
             format!("{} ({}{inside})", place.name, time(place.total_ns))
         };
-        let named: Vec<String> = self.waits_at_each().take(PLACES).map(of).collect();
         let waits: Option<&IdlePlaces> = self.facts.host.idle_places.get(self.name);
+        // (The places are those of the whole recording: where cold iterations are most of it, they are theirs.)
+        let (late_ns, _) = self.late_with_start();
+        let is_cold = self.facts.warm.is_some()
+            && waits.is_some_and(|waits| waits.host_ns > late_ns.saturating_mul(2));
+        if is_cold {
+            return String::new();
+        }
+        let named: Vec<String> = self.waits_at_each().take(PLACES).map(of).collect();
         match (named.is_empty(), waits) {
             (false, Some(waits)) => format!(
                 "Of the {} in which it waits for the CPU, the launching thread is in {}.",
@@ -374,14 +381,15 @@ impl Device<'_> {
         (length(&without(&of(true), &of(false))), self.span_ns())
     }
 
-    /// The part of its span in which no communication runs.
+    /// The time in which other kernels run and no communication: all that communication can hide behind.
     #[must_use]
-    pub fn without_communication(&self) -> i64 {
-        let those = self.facts.gpu.on(self.id).filter(|one| one.is_kernel && one.is_communication);
-        let communication = union(those.map(|one| one.slice.interval()).collect());
-        let busy = self.facts.gpu.busy(self.id);
-        let span = busy.first().zip(busy.last()).map_or(0, |(first, last)| last.1 - first.0);
-        span - length(&communication)
+    pub fn exposed_compute(&self) -> i64 {
+        let of = |communication: bool| {
+            let those = self.facts.gpu.on(self.id);
+            let those = those.filter(|one| one.is_kernel && one.is_communication == communication);
+            union(those.map(|one| one.slice.interval()).collect())
+        };
+        length(&without(&of(false), &of(true)))
     }
 
     /// Whether its busy share says something: the work that the file's calls launched is in the file.

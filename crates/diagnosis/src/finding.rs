@@ -79,6 +79,10 @@ rules! {
     KernelChoice "kernel_choice" "Kernels that do not suit the GPU or the sizes";
     /// Work that was launched before profiling started.
     Orphans "orphans" "Work from before the recording";
+    /// Launches of which the work is missing.
+    Lost "lost" "Work that is not in the file";
+    /// Work that begins before its launch.
+    Clocks "clocks" "Clocks of CPU and GPU";
 }
 
 impl Serialize for Rule {

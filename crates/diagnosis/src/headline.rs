@@ -34,8 +34,17 @@ fn lower(title: &str) -> String {
 }
 
 /// What a person would repeat to a colleague: the largest part of the wall time that is not compute, or what the recording cannot
-/// tell.
+/// tell; and that its clocks disagree, where they do.
 pub fn headline(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
+    let text = largest(facts, findings)?;
+    let clocks = findings.iter().find(|finding| finding.rule == Rule::Clocks);
+    Some(match clocks {
+        Some(clocks) => format!("{text} {}", clocks.observation),
+        None => text,
+    })
+}
+
+fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let of = |rule: Rule, verdict: &str| {
         findings.iter().find(|finding| finding.rule == rule && finding.verdict == verdict)
     };

@@ -164,7 +164,7 @@ fn on_device(
         concurrency: overlap.concurrency,
         fuse: fuse.rows,
         fuse_note: fuse.note,
-        precision: precision::sentence(gpu, &places, &ground, &fuse.attention),
+        plain_products: precision::plain_products(gpu, &places, &ground, &fuse.attention),
         span: Some(wall.span()),
     };
     let exposed_ns = overlap.per_slice.exclusive_ns;

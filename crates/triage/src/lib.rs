@@ -78,6 +78,7 @@ pub use overlap::{
     WindowSlice, overlap_windows,
 };
 pub use placed::kernel_map;
+pub use precision::PlainProducts;
 pub use priority::Priority;
 pub use replay::{CaptureFacts, CaptureUse};
 pub use report::{BeforeWindowSum, Coverage, TriageReport};
@@ -173,7 +174,7 @@ pub fn triage_kept(
     let first_ns = first_ns(trace);
     let zero_ns = trace.part.as_ref().map_or(first_ns, |part| part.file_start_ns);
     let asked = Asked { options, given: &given, framework, run, peak, steps, zero_ns };
-    let Found { mut tables, coverage, slices: kept, time, idle } =
+    let Found { tables, coverage, slices: kept, time, idle } =
         on_devices(&devices, &asked, &mut linker, &mut host);
     let several = devices.len() > 1;
     let facts = &asked.run.facts;
@@ -215,7 +216,7 @@ pub fn triage_kept(
             .and_then(|details| devices.iter().find_map(|gpu| collectives::waiting(gpu, details))),
     };
     let mut takeaways = takeaways::takeaways(&tables, &seen, limits.as_ref(), idle);
-    takeaways.extend(tables.precision.take());
+    takeaways.extend(tables.plain_products.as_ref().map(PlainProducts::text));
     if let Some(text) = unrecorded::sentence(trace, &before) {
         takeaways.insert(0, text);
     }

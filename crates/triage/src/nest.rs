@@ -6,6 +6,9 @@ use trace::{Flags, Row, SmallIndex, Trace, TrackId, each_of, each_row};
 /// overlap without nesting can make a chain of all of them.
 pub(crate) const DEPTH: usize = 2_000;
 
+/// Frames between the parent that the profiler filed a frame under and the one that called it, at most.
+const MISFILED: usize = 256;
+
 /// A call may end this much after the op that it is in, in ns: old profilers cut starts and durations to whole microseconds,
 /// each by itself.
 const ROUNDING_NS: i64 = 1_000;
@@ -122,7 +125,9 @@ fn by_track(trace: &Trace, rows: &[Row]) -> (Vec<Row>, Vec<(TrackId, u32)>) {
 
 /// What lies around each: by `Python parent id` where the file has it (ids count within a process, and a frame is
 /// called on its own thread); else the slice that was open. Frames of one thread overlap without nesting in real
-/// traces, so the ids are worth more than the times.
+/// traces, so the ids are worth more than the times. But the profiler finds some frames open when it starts, and files what is called
+/// next under one of the outer ones: where the open slice holds all of a frame and is itself within the frame's parent, the parent
+/// cannot have called it.
 #[inline(never)]
 fn around(trace: &Trace, rows: &[Row]) -> Vec<Option<SmallIndex>> {
     let ids = |row: Row| trace.flags(row).has(Flags::PYTHON_IDS);
@@ -152,7 +157,19 @@ fn around(trace: &Trace, rows: &[Row]) -> Vec<Option<SmallIndex>> {
                 .map(|found| by_id[found].1)
                 // (Whatever a file says, what lies around comes earlier: so every chain ends.)
                 .filter(|parent| *parent < at);
-            found.push(parent.or(open.last().copied()).and_then(SmallIndex::new));
+            let around = |at: u32| found.get(at as usize).copied().flatten().map(SmallIndex::at);
+            let by_time = open.last().copied();
+            let inner = by_time.filter(|time| {
+                let holds = trace.end_ns(rows[*time as usize]) >= trace.end_ns(row);
+                let mut chain =
+                    std::iter::successors(Some(*time as usize), |at| around(*at as u32));
+                parent.is_some_and(|parent| {
+                    holds
+                        && parent < *time
+                        && chain.by_ref().take(MISFILED).any(|at| at == parent as usize)
+                })
+            });
+            found.push(inner.or(parent).or(by_time).and_then(SmallIndex::new));
             open.push(at);
         });
     }
@@ -181,6 +198,28 @@ mod tests {
         let expected = ["a", "b", "c", "b", "a", "d", "a"].map(|name| Some(name.to_owned()));
         assert_eq!(named[..7], expected);
         assert_eq!(named[7], None);
+    }
+
+    #[test]
+    fn a_frame_filed_under_an_outer_one_is_in_the_inner_one_that_holds_it() {
+        let mut fixture = Fixture::default();
+        let mut frame = |name: &str, at: i64, dur: i64, id: i64, parent: Option<i64>| {
+            let slice = slice("python_function", name).at(at, dur).on(1, 1);
+            fixture.push(slice.python(id, parent));
+        };
+        frame("main", 0, 100, 1, None);
+        frame("forward", 1, 98, 2, Some(1));
+        frame("linear", 10, 5, 3, Some(1));
+        // (Not in `forward` as a whole.)
+        frame("crossing", 95, 10, 4, Some(1));
+        let trace = fixture.finish();
+        let nest = Nest::of(&trace, |_| true);
+        let caller = |ns| {
+            let found = nest.innermost(trace.track(0), ns)?;
+            Some(trace.name_text(nest.rows[nest.around(found)?]).to_owned())
+        };
+        assert_eq!(caller(12).as_deref(), Some("forward"));
+        assert_eq!(caller(99).as_deref(), Some("main"));
     }
 
     #[test]

@@ -149,8 +149,8 @@ impl PlainTime {
         }
     }
 
-    /// The sentence about what is gained; `None` where it is too little to measure.
-    fn gain(&self, wall: &Wall, faster: Faster) -> Option<String> {
+    /// The sentence about what is gained, and the wall time that it is; `None` where it is too little to measure.
+    fn gain(&self, wall: &Wall, faster: Faster) -> Option<(String, Option<i64>)> {
         let saved_ns = wall.saved_ns(&self.removed);
         let shorter_ns = self.removed.iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
         // (Less than that is hidden by the noise between two runs.)
@@ -159,22 +159,30 @@ impl PlainTime {
             return None;
         }
         let ratio = faster.ratio();
+        let part = percent(saved_ns, shorter_ns);
         // (Where all of it is saved, no wait is in the way.)
-        let is_vague = wall.is_vague() && percent(saved_ns, shorter_ns) < ALL_PCT;
-        Some(if is_vague {
-            format!(
+        if wall.is_vague() && part < ALL_PCT {
+            let text = format!(
                 "If they become faster by {ratio}, GPU time is {} shorter. How much sooner the run ends is not estimated: the CPU \
                  waits for work of several streams, and which of them each wait is for is not recorded.",
                 units::time(shorter_ns)
-            )
-        } else {
-            format!(
-                "If they become faster by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.",
-                units::time(saved_ns),
-                units::percent(percent(saved_ns, wall.span_ns)),
-                wall.span(),
-            )
-        })
+            );
+            return Some((text, None));
+        }
+        let less = match part < ALL_PCT {
+            true => format!(
+                " The GPU works {} less; the rest it waits for launches and other work of the CPU.",
+                units::time(shorter_ns)
+            ),
+            false => String::new(),
+        };
+        let text = format!(
+            "If they become faster by {ratio}, this saves {} ({} of {}); where memory limits them, it saves less.{less}",
+            units::time(saved_ns),
+            units::percent(percent(saved_ns, wall.span_ns)),
+            wall.span(),
+        );
+        Some((text, Some(saved_ns)))
     }
 
     /// The sentence about what a fused attention would replace, after a space.
@@ -189,17 +197,41 @@ impl PlainTime {
     }
 }
 
+/// Products of 32-bit floats that run without tensor cores on a device that is faster with them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainProducts {
+    /// The device.
+    pub device: String,
+    /// What they take, in a sentence.
+    pub observation: String,
+    /// What to do.
+    pub action: &'static str,
+    /// What is gained, and what of it another advice shares.
+    pub gain: String,
+    /// Their GPU time, in ns.
+    pub total_ns: i64,
+    /// Wall time that goes away at most, in ns; `None` where it cannot be told.
+    pub saved_ns: Option<i64>,
+}
+
+impl PlainProducts {
+    /// All of it.
+    pub(crate) fn text(&self) -> String {
+        format!("{} {} {}", self.observation, self.action, self.gain)
+    }
+}
+
 /// What plain 32-bit products and convolutions take, and what to do about it. `None` where that is below a fifth of the
 /// device's GPU time, where the device has nothing faster, or where its rates are not known.
 ///
 /// `attention` are the slices of attention that is advised to be fused.
 #[inline(never)]
-pub(super) fn sentence(
+pub(super) fn plain_products(
     gpu: &Gpu<'_>,
     places: &Attribution,
     ground: &Ground<'_>,
     attention: &[u32],
-) -> Option<String> {
+) -> Option<PlainProducts> {
     let Ground { run, wall, exposed_ns, peak, .. } = ground;
     let peak = peak.filter(|_| run.facts.platform == Platform::Cuda)?;
     let faster = Faster::of(peak)?;
@@ -211,13 +243,20 @@ pub(super) fn sentence(
     if percent(total_ns, all_ns) < LEAST_PCT {
         return None;
     }
-    let (what, how, shared) = (plain.what(), faster.how(), plain.shared());
-    let gain = plain.gain(wall, faster)?;
-    Some(format!(
-        "{what} of 32-bit floats run without tensor cores for {} ({} of GPU time). {how} {gain}{shared}",
-        units::time(total_ns),
-        units::percent(percent(total_ns, all_ns)),
-    ))
+    let (gain, saved_ns) = plain.gain(wall, faster)?;
+    Some(PlainProducts {
+        device: gpu.device().to_owned(),
+        observation: format!(
+            "{} of 32-bit floats run without tensor cores for {} ({} of GPU time).",
+            plain.what(),
+            units::time(total_ns),
+            units::percent(percent(total_ns, all_ns)),
+        ),
+        action: faster.how(),
+        gain: format!("{gain}{}", plain.shared()),
+        total_ns,
+        saved_ns,
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Everything triage found, and how it reads.
 
+use crate::precision::PlainProducts;
 use std::collections::BTreeMap;
 
 use catalog::remedies::RunFacts;
@@ -45,6 +46,8 @@ pub struct TriageReport {
     pub fuse: Vec<FuseRow>,
     /// What was left out of that.
     pub fuse_note: Option<String>,
+    /// Products that a faster number format would shorten.
+    pub plain_products: Option<PlainProducts>,
     /// How much GPU time maps to ops and Python lines.
     pub coverage: Coverage,
     /// What was launched before the window.
@@ -375,7 +378,8 @@ impl TriageReport {
         // Architecture and framework stand among the facts of the run, beside these chapters.
         let Self {
             step,
-            // The diagnosis has it.
+            // The diagnosis has it, and the takeaways.
+            plain_products: _,
             wall: _,
             wall_times: _,
             wall_stages: _,

@@ -5,6 +5,7 @@ use crate::framework::FrameworkVote;
 use crate::fuse::FuseRow;
 use crate::kernel_row::KernelTableRow;
 use crate::overlap::{Concurrency, OverlapRow};
+use crate::precision::PlainProducts;
 use crate::report::{BeforeWindowSum, Coverage, TriageReport};
 use crate::stages::StageRow;
 use crate::wall_stages::StageWall;
@@ -27,7 +28,7 @@ pub(crate) struct DeviceTables {
     pub(crate) fuse: Vec<FuseRow>,
     pub(crate) fuse_note: Option<String>,
     /// What the number format of the matrix products costs.
-    pub(crate) precision: Option<String>,
+    pub(crate) plain_products: Option<PlainProducts>,
     /// What shares of advice are of, if not of the GPU span.
     pub(crate) span: Option<String>,
 }
@@ -48,7 +49,7 @@ impl DeviceTables {
             all.concurrency.add(of.concurrency);
             all.fuse.extend(of.fuse);
             // (Of several GPUs the first one with a finding speaks: they run the same program.)
-            all.precision = all.precision.or(of.precision);
+            all.plain_products = all.plain_products.or(of.plain_products);
             all.span = all.span.or(of.span);
             for (note, of_device) in [
                 (&mut all.launch_note, of.launch_note),
@@ -83,6 +84,7 @@ impl DeviceTables {
             concurrency: self.concurrency,
             fuse: self.fuse,
             fuse_note: self.fuse_note,
+            plain_products: self.plain_products,
             coverage,
             before_window,
             takeaways,

@@ -102,7 +102,8 @@ fn to_optimizer(run: &Run<'_>) -> Option<Vec<HostSlice>> {
     let own = outermost(of_one_thread(run, all().filter(is_step).copied().collect()));
     let first = own.first()?;
     let thread = slices.thread(first.row);
-    let begun = all().filter(|slice| slices.thread(slice.row) == thread).map(|slice| slice.start_ns);
+    let begun =
+        all().filter(|slice| slices.thread(slice.row) == thread).map(|slice| slice.start_ns);
     let mut start_ns = begun.min()?;
     let until = |step: &HostSlice| {
         let from_ns = std::mem::replace(&mut start_ns, step.end_ns);

@@ -33,8 +33,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 time(exposed),
                 percent(100.0 * share)
             );
-            // (Communication hides at most behind the time in which none runs.)
-            let bound = exposed.min(device.without_communication());
+            // (Communication hides at most behind the kernels that run without it.)
+            let bound = exposed.min(device.exposed_compute());
             let excess = excess(facts, &device)
                 .filter(|excess| excess.ns as f64 >= LEAST_EXCESS * exposed as f64);
             let meaning = excess.map_or_else(

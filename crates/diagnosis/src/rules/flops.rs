@@ -19,8 +19,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let covered = flops.device_ns as f64 / busy.max(1) as f64;
         if let Some(rate) = flops.tflops {
             text.push_str(&format!(
-                "; while these run ({} of the busy time) {rate:.1} TFLOP/s",
-                percent(100.0 * covered.min(1.0))
+                "; while these run ({} of the busy time) {}",
+                percent(100.0 * covered.min(1.0)),
+                per_second(rate)
             ));
         }
         text.push('.');
@@ -125,9 +126,9 @@ fn largest(facts: &Facts<'_>, busy: i64) -> String {
         let of = row.peak_pct.map(|pct| format!(", {} of the dense peak", percent(pct)));
         let format = row.format.map(|format| format!(" in {format}")).unwrap_or_default();
         format!(
-            "{}{format} {:.1} TFLOP/s for {}{}",
+            "{}{format} {} for {}{}",
             row.name,
-            row.tflops,
+            per_second(row.tflops),
             time(row.device_ns),
             of.unwrap_or_default()
         )
@@ -208,6 +209,14 @@ pub(super) fn misaligned(facts: &Facts<'_>) -> Option<Finding> {
             .means("Tensor cores load 16 bytes at a time: pad these sizes to a multiple of 8 values of 16 bits, and measure.")
             .with("misaligned", "GPU time of such products", time(ns)),
     )
+}
+
+/// `5.8 TFLOP/s`, `3.9 GFLOP/s`.
+fn per_second(tflops: f64) -> String {
+    match tflops {
+        ..0.1 => format!("{:.1} GFLOP/s", tflops * 1e3),
+        _ => format!("{tflops:.1} TFLOP/s"),
+    }
 }
 
 /// `5.761 TFLOP`, `8.19 GFLOP`, `820 kFLOP`.

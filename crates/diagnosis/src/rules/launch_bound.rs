@@ -14,13 +14,18 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let (delay, kernel) = (figures.median_q_ns?, figures.median_kernel_ns?);
         let share = figures.busy_share?;
         let path = format!("verdicts.devices.{}.M2", device.name);
-        let observation = format!(
-            "{} waits for launches: it is busy {}, a kernel starts {} after its launch and takes {} (medians).",
-            device.title(),
-            percent(100.0 * share),
-            time(delay.ns() as i64),
-            time(kernel.ns() as i64),
-        );
+        let (title, busy) = (device.title(), percent(100.0 * share));
+        let (delay_ns, kernel_ns) = (delay.ns() as i64, time(kernel.ns() as i64));
+        // (A kernel that starts before its launch call returns has no delay.)
+        let observation = match delay_ns {
+            ..0 => format!(
+                "{title} waits for launches: it is busy {busy}, and a kernel takes {kernel_ns} (median)."
+            ),
+            _ => format!(
+                "{title} waits for launches: it is busy {busy}, a kernel starts {} after its launch and takes {kernel_ns} (medians).",
+                time(delay_ns)
+            ),
+        };
         let (bound, late_pct) = device.late_with_start();
         // (Where the GPU waits for something else, its launches cost nothing.)
         if late_pct < LEAST_PCT {

@@ -3,6 +3,7 @@
 mod allocator;
 mod bandwidth;
 mod busy;
+mod clocks;
 mod cold_start;
 mod communication;
 mod compilation;
@@ -14,6 +15,7 @@ mod graphs;
 mod host_bound;
 mod kernel_choice;
 mod launch_bound;
+mod lost;
 mod memory;
 mod modules;
 mod occupancy;
@@ -55,6 +57,8 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
         Rule::KernelChoice => kernel_choice::check,
         Rule::Profiler => profiler::check,
         Rule::Orphans => orphans::check,
+        Rule::Lost => lost::check,
+        Rule::Clocks => clocks::check,
     }
 }
 

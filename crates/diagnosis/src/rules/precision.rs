@@ -7,6 +7,8 @@ use crate::{Facts, Finding, Level, Rule};
 
 /// From this share of the busy time on.
 const LEAST_SHARE: f64 = 0.1;
+/// The GPU is busy for this part of the wall time at least.
+const LEAST_BUSY: f64 = 0.5;
 /// Parts of kernel names that tell TF32: cuBLAS and cutlass, by the shape of the instruction.
 const TF32: [&str; 3] = ["tf32", "s1688", "s16816gemm_f32"];
 
@@ -49,12 +51,22 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         text.push_str(&format!("; {} of it runs as TF32", time(tf32)));
     }
     text.push('.');
-    vec![
-        Finding::fact(Rule::Precision, if tf32 > 0 { "fp32_tf32" } else { "fp32" }, text)
-            .level(Level::Medium)
-            .means("bf16 or fp16 (torch.autocast) runs such products faster on GPUs with matrix units.")
-            .with("flops.device_ns", "GPU time of 32-bit products", time(floats)),
-    ]
+    let verdict = if tf32 > 0 { "fp32_tf32" } else { "fp32" };
+    let finding = Finding::fact(Rule::Precision, verdict, text).with(
+        "flops.device_ns",
+        "GPU time of 32-bit products",
+        time(floats),
+    );
+    // (Where the GPU waits for most of the time, faster products shorten nothing, and an advice of triage says more than this.)
+    let computes = (busy as f64) >= LEAST_BUSY * facts.wall_ns() as f64;
+    let is_advised = facts.triage.plain_products.is_some();
+    vec![if computes && !is_advised {
+        finding.level(Level::Medium).means(
+            "bf16 or fp16 (torch.autocast) runs such products faster on GPUs with matrix units.",
+        )
+    } else {
+        finding
+    }]
 }
 
 /// Whether the first tensors of an op are 32-bit floats.

@@ -51,8 +51,15 @@ pub(super) fn least_ns(
         * (scores.m as f64 * scores.k as f64 + scores.k as f64 * scores.n as f64)
         + values.batch as f64
             * (values.k as f64 * values.n as f64 + values.m as f64 * values.n as f64);
-    let (tflops, bytes) =
-        if half { (peak.half_tflops, 2.0) } else { (peak.tf32_tflops.max(peak.f32_tflops), 4.0) };
+    let gpu = lanes.gpu;
+    let name = gpu.trace.strings.get(gpu.works[gpu.slice(*first as usize).work].name);
+    // (A fused kernel keeps the format: plain 32-bit products stay plain.)
+    let plain = catalog::is_f32_without_tensor_cores(name);
+    let (tflops, bytes) = match (half, plain) {
+        (true, _) => (peak.half_tflops, 2.0),
+        (false, true) => (peak.f32_tflops, 4.0),
+        (false, false) => (peak.tf32_tflops.max(peak.f32_tflops), 4.0),
+    };
     let by_flop = (flop(scores) + flop(values)) / (tflops * 1e12);
     let by_bytes = elements * bytes / (peak.gb_per_s * 1e9);
     let ns = by_flop.max(by_bytes) * 1e9;

@@ -12,6 +12,9 @@ use crate::site::Attribution;
 use crate::wall::Removed;
 use timeline::launches::Launches;
 
+/// A launch that takes this many times the median from one launch to the next sets something up.
+const FIRST: i64 = 100;
+
 /// Longer pauses between two parts are no launch gaps, in ns.
 const MOST_GAP_NS: i64 = 20_000;
 
@@ -175,7 +178,10 @@ impl<'a> Fusion<'a> {
         // (cuBLAS launches the fill of its GEMM itself, in next to no time.)
         let gone = !is_kept && !self.split_k && is_launched;
         let spacing_ns = wall.spacing_ns(at);
+        // (The first launch of a kernel loads its code, and so does that of a fused one.)
+        let loads = |median_ns: i64| spacing_ns > FIRST.saturating_mul(median_ns);
         match self.launch_ns.filter(|_| gone) {
+            Some(median_ns) if loads(median_ns) => median_ns,
             Some(_) if self.is_next(at, next) => spacing_ns,
             median_ns => median_ns.unwrap_or_default().min(spacing_ns),
         }

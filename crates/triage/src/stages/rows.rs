@@ -247,7 +247,7 @@ impl Stages {
                     Evidence::Near => "the nearest annotation within 20 ms".to_owned(),
                     Evidence::FileName => "the file's name".to_owned(),
                     Evidence::LaunchedBefore => "launched before profiling started".to_owned(),
-                    Evidence::Nothing => self.nothing(strings),
+                    Evidence::Nothing => self.nothing(n, strings),
                 };
                 if several { format!("{what} ({})", units::count(n)) } else { what }
             })
@@ -255,16 +255,20 @@ impl Stages {
         parts.join("; ")
     }
 
-    /// Why a stage is not known.
-    fn nothing(&self, strings: &StringTable) -> String {
-        let Some((name, _)) = self.around.first() else {
+    /// Why a stage is not known, of `n` slices.
+    fn nothing(&self, n: u64, strings: &StringTable) -> String {
+        let Some((name, n_in_it)) = self.around.first() else {
             return "nothing that tells the stage".to_owned();
         };
         let more = match self.around.len() {
             1 => String::new(),
             n => format!(" and {}", units::plural(n as u64 - 1, "other", "others")),
         };
-        format!("no annotation of a stage; launched in {}{more}", strings.get(*name))
+        let part = match *n_in_it {
+            own if own == n || self.around.len() > 1 => String::new(),
+            own => format!("{} of {}: ", units::count(own), units::count(n)),
+        };
+        format!("no annotation of a stage; {part}launched in {}{more}", strings.get(*name))
     }
 
     /// The annotation or op that names most slices of a stage, and how many others do.

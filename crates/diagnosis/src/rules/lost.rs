@@ -1,0 +1,33 @@
+//! Launches without GPU work in the file: the profiler lost it, or stopped before it had run. Nothing counts it.
+
+use host::class::Class;
+use report::units::{count, percent};
+
+use crate::{Facts, Finding, Rule};
+
+/// Of all launches; fewer are those of the last moments of a recording.
+const LEAST_SHARE: f64 = 0.01;
+
+pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let links = &facts.host.links;
+    let lost = links.runtime_calls_without_gpu_slice.get(&Class::Launch).copied().unwrap_or(0);
+    let calls = facts.slices.calls.iter();
+    let all = calls.filter(|call| facts.slices.class(call) == Class::Launch).count() as u64;
+    let share = lost as f64 / all.max(1) as f64;
+    // (While a graph is captured, and where nothing is recorded of the GPU, other rules say so.)
+    if !facts.has_gpu() || facts.is_capture() || lost == 0 || share < LEAST_SHARE {
+        return Vec::new();
+    }
+    let text = format!(
+        "{} of {} launch calls ({}) have no GPU work in the file.",
+        count(lost),
+        count(all),
+        percent(100.0 * share)
+    );
+    let meaning = "The profiler lost it, it ran after the recording, or a graph was captured. No figure of the GPU counts it.";
+    vec![Finding::fact(Rule::Lost, "no_gpu_work", text).means(meaning).with(
+        "links.runtime_calls_without_gpu_slice.launch",
+        "launch calls",
+        count(lost),
+    )]
+}
