@@ -149,6 +149,12 @@ pub enum Request {
         /// What [`Diagnosis::memory`] holds.
         recorded: Vec<u8>,
     },
+    /// Draw why each device of a trace stands still.
+    Bands {
+        job: JobId,
+        /// What [`Diagnosis::bands`] holds.
+        recorded: Vec<u8>,
+    },
     /// Tell what changed since an earlier snapshot.
     Changes {
         job: JobId,
@@ -206,6 +212,7 @@ impl Request {
             | Self::BenchmarkConfig { job, .. }
             | Self::Benchmark { job, .. }
             | Self::Look { job, .. }
+            | Self::Bands { job, .. }
             | Self::Memory { job, .. }
             | Self::Changes { job, .. }
             | Self::InTrace { job, .. }
@@ -235,6 +242,7 @@ impl Request {
             | Self::Artifacts { .. } => Program::Triage,
             Self::Look { surface, .. } => surface.program(),
             Self::Memory { .. } | Self::Changes { .. } => Program::Snapshot,
+            Self::Bands { .. } => Program::Lanes,
         }
     }
 
@@ -257,6 +265,7 @@ impl Request {
             | Self::BenchmarkConfig { .. }
             | Self::Benchmark { .. }
             | Self::Look { .. }
+            | Self::Bands { .. }
             | Self::Memory { .. }
             | Self::Changes { .. }
             | Self::InTrace { .. }
@@ -284,6 +293,7 @@ impl Request {
             | Self::Benchmark { .. }
             | Self::Look { .. }
             | Self::Memory { .. }
+            | Self::Bands { .. }
             | Self::Changes { .. }
             | Self::InTrace { .. }
             | Self::Window { .. } => false,

@@ -3,6 +3,7 @@
 use catalog::remedies::{Execution, Phase, RunFacts, applicable};
 use host::verdicts::Window;
 use serde::Serialize;
+use triage::{WallPart, WallRow};
 
 use crate::{Confidence, Facts, Finding, Rule};
 
@@ -48,6 +49,8 @@ pub enum Whole {
     WarmIterations,
     /// From the first GPU work to the last.
     GpuSpan,
+    /// The same without the time in which code is loaded and libraries are set up.
+    WithoutSetUp,
 }
 
 impl Whole {
@@ -58,6 +61,7 @@ impl Whole {
             Self::Steps => "the steps",
             Self::WarmIterations => "the warm iterations",
             Self::GpuSpan => "the GPU span",
+            Self::WithoutSetUp => "the GPU span without set-up",
         }
     }
 }
@@ -169,8 +173,18 @@ fn window(facts: &Facts<'_>) -> (i64, Whole) {
     };
     let bars = facts.wall.chunk_by(|a, b| a.device == b.device);
     let bars = bars.filter_map(|rows| {
-        let ns = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
-        Some((ns, whole(rows.first()?.of_steps)))
+        let sum = |of: &mut dyn Iterator<Item = &WallRow>| {
+            of.fold(0_i64, |sum, row| sum.saturating_add(row.total_ns))
+        };
+        let ns = sum(&mut rows.iter());
+        let set_up_ns = sum(&mut rows.iter().filter(|row| row.part == WallPart::Loading));
+        // (A first run's set-up is in no later one: beside it everything else looks small.)
+        match whole(rows.first()?.of_steps) {
+            Whole::GpuSpan if set_up_ns.saturating_mul(10) >= ns => {
+                Some((ns.saturating_sub(set_up_ns), Whole::WithoutSetUp))
+            }
+            whole => Some((ns, whole)),
+        }
     });
     let of_devices = facts.devices().filter_map(|device| {
         let (window, busy) = device.busy()?;

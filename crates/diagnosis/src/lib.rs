@@ -27,7 +27,7 @@ pub use iterations::{Class, Cold, Input, Iteration, Iterations, Kind, Slowest};
 pub use module_tree::{ModuleTree, TreeRow};
 pub use report::Confidence;
 pub use scaling::{ScalingRow, scaling, scaling_section};
-pub use triage::{StageWall, WallPart, WallRow};
+pub use triage::{StageWall, WallPart, WallRow, WallTimes};
 
 /// What is said of a run.
 #[derive(Clone, Debug, PartialEq)]

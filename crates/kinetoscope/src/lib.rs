@@ -40,7 +40,7 @@ pub use decode::{
 };
 pub use diagnosis::{
     Action, Diagnosis, Facts, Finding as DiagnosisFinding, Iteration, Iterations, ScalingRow,
-    StageWall, WallPart, WallRow, diagnose, diagnosis_json, scaling, scaling_section,
+    StageWall, WallPart, WallRow, WallTimes, diagnose, diagnosis_json, scaling, scaling_section,
 };
 pub use host::benchmark::{NoScript, benchmark_script};
 pub use host::memory_over_time::{MemoryChange, MemoryOverTime, memory_over_time};
@@ -65,8 +65,8 @@ pub use snapshot::{
     AllocatorState, MemoryTimeline, NotASnapshot, NotATimeline, Reader as SnapshotReader, Snapshot,
     SnapshotReport, TimelineReader, TimelineReport, analyze as analyze_snapshot, state_before,
 };
-pub use timeline::Options;
 pub use timeline::narrow::narrow;
+pub use timeline::{Options, absolute_ns};
 pub use triage::{
     BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, CategoryReason, Concurrency, Confidence,
     Coverage, FuseRow, InstanceRow, KernelDetails, KernelKey, KernelLine, KernelMap,

@@ -13,13 +13,16 @@
 #![warn(unreachable_pub)]
 
 mod arrows;
+mod bands;
 mod build;
 mod facts;
+mod flame;
 mod lane;
 mod range;
 mod search;
 
 pub use arrows::Arrows;
+pub use bands::{Band, Recorded as RecordedBand, RecordedPart};
 pub use build::{Kind, Lanes, Spot, Track};
 pub use lane::{Column, Lane};
 pub use search::Found;

@@ -8,7 +8,9 @@ use timeline::intervals::{length, union, without};
 use timeline::percent;
 use trace::{StringId, Trace};
 
-use crate::build::{Kind, Lanes, Track};
+use crate::bands::{self, Band};
+use crate::build::{Kind, Lanes, Spot, Track};
+use crate::flame::flame;
 
 /// Names in the table of a range.
 const MOST_NAMES: usize = 20;
@@ -112,9 +114,16 @@ struct Device {
 }
 
 impl Lanes {
-    /// Busy and idle time of each stream and device from `from` to `to` (ns from the first start), exposed communication, and the names that take most.
+    /// Busy and idle time of each stream and device from `from` to `to` (ns from the first start), where their time goes by `bands`,
+    /// exposed communication, the names that take most, and the calls of a thread: that of the selected slice, else the busiest.
     #[must_use]
-    pub fn range(&self, trace: &Trace, from: i64, to: i64) -> Section {
+    pub fn range(
+        &self,
+        trace: &Trace,
+        bands: &[Band],
+        selected: Option<Spot>,
+        (from, to): (i64, i64),
+    ) -> Section {
         let mut section = Section::new("range", "Selected range");
         let span = to.saturating_sub(from);
         let mut devices: BTreeMap<&str, Device> = BTreeMap::new();
@@ -178,9 +187,18 @@ impl Lanes {
             ));
             rows.truncate(MOST_NAMES);
         }
+        section.tables.extend(bands::table(bands, from, to));
         if !streams.is_empty() {
             section.tables.push(Table::of("range-streams", "Streams", &streams));
             section.tables.push(Table::of("range-names", "GPU work", &rows));
+        }
+        match flame(self, trace, selected.map(|spot| spot.track), (from, to)) {
+            Some(Ok((drawing, table))) => {
+                section.drawings.push(drawing);
+                section.tables.push(table);
+            }
+            Some(Err(text)) => section.intro.push(text),
+            None => {}
         }
         section
     }

@@ -121,4 +121,6 @@ pub enum Input {
     Find(String),
     /// The slice of an event is to be shown, by the number of the event in the file.
     Event(u32),
+    /// Shows a moment, in ns on the clock of the file, and what begins there.
+    Moment(i64),
 }

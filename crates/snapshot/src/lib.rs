@@ -22,7 +22,6 @@ mod explore;
 mod findings;
 mod flame;
 mod headline;
-mod later;
 mod leaks;
 mod model;
 mod pictures;

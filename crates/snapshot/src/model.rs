@@ -1,8 +1,11 @@
 //! A memory snapshot as data.
 
+mod later;
+
 use std::collections::BTreeMap;
 
-use crate::later::Later;
+use later::Later;
+
 use crate::stacks::{StackId, Stacks};
 
 /// A decoded snapshot.
@@ -256,4 +259,9 @@ impl Snapshot {
         }
         ACTIONS.iter().find(|(_, known)| *known == action).map_or("", |(name, _)| *name)
     }
+}
+
+/// The least bytes that a request takes.
+pub(crate) fn rounded(requested: i64) -> i64 {
+    (requested.saturating_add(511) / 512 * 512).max(512)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::{Action, Event, Segment, Snapshot};
+use crate::model::{Action, Event, Segment, Snapshot, rounded};
 
 const MIB: i64 = 1 << 20;
 
@@ -54,7 +54,7 @@ impl Ranges {
             ranges.add(segment.address, high, tag, is_expandable);
         }
         if let Some(later) = snapshot.later_of(device) {
-            later.undo_ranges(&mut ranges);
+            later.segments_back().for_each(|event| ranges.undo(event));
         }
         ranges
     }
@@ -197,11 +197,6 @@ fn undo(event: &Event, ranges: &mut Ranges, live: &mut BTreeMap<u64, i64>) {
         }
         _ => ranges.undo(event),
     }
-}
-
-/// The least bytes that a request takes.
-pub(crate) fn rounded(requested: i64) -> i64 {
-    (requested.saturating_add(511) / 512 * 512).max(512)
 }
 
 fn state(index: usize, ranges: &Ranges, live: &BTreeMap<u64, i64>) -> AllocatorState {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::births::Births;
+use crate::model::rounded;
 use crate::model::{Action, Snapshot};
 use crate::stacks::StackId;
-use crate::state::{Ranges, rounded};
+use crate::state::Ranges;
 
 /// A reserved range: a segment, or a mapped run of an expandable one.
 #[derive(Clone, Debug, PartialEq, Eq)]

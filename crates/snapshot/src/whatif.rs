@@ -13,9 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::amounts::{percent, size};
+use crate::model::rounded;
 use crate::model::{Action, Event, Segment, Snapshot};
 use crate::replay::Replay;
-use crate::state::{Ranges, end, rounded};
+use crate::state::{Ranges, end};
 use pools::{Pool, Pools};
 
 pub(crate) use advice::advice;

@@ -27,7 +27,7 @@ use crate::takeaways::BLOCKED_PCT;
 use crate::wall::{Lost, Wall};
 use crate::wall_stages;
 use crate::wall_time;
-use crate::{TriageOptions, blocked, precision};
+use crate::{TriageOptions, WallPart, blocked, precision};
 use timeline::gpu::Gpu;
 use timeline::intervals::Interval;
 
@@ -106,7 +106,7 @@ fn on_device(
 
     let blocked = blocked::blocked(gpu, &launches);
     host.add_host_copies(&idle::host_copies(gpu, &launches));
-    let idle = Idle::of(gpu, steps);
+    let idle = Idle::of(gpu, steps, host.first_ns());
     let gaps = Gaps::of(gpu, &launches, &idle, host);
     let dealt = cause::deal(&idle, host, &gaps, &blocked);
     let wall_times = wall_time::wall_times(gpu, &idle, &dealt);
@@ -149,13 +149,15 @@ fn on_device(
         gaps: &gaps,
         loader: host.cover(idle::Cover::DataLoader),
         allocations: host.cover(idle::Cover::Allocation),
+        set_up: wall_times.part(WallPart::Loading),
         is_blocked: timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT,
     };
+    let stage_rows = stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, waits);
     let tables = DeviceTables {
         wall: wall_time::wall_rows(&wall_times, &idle),
         wall_stages: wall_stages::stage_walls(gpu, &stage_of, &idle.window, &wall_times),
         wall_times: vec![wall_times],
-        stages: stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, waits),
+        stages: stage_rows,
         kernels,
         merged,
         launch_note: Some(arguments::note(sources.details, &arguments)),

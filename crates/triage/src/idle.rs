@@ -331,6 +331,12 @@ impl Host {
         self.waits.dedup();
     }
 
+    /// When the first call, op or frame begins; `None` without any.
+    pub(crate) fn first_ns(&self) -> Option<i64> {
+        let recorded = [Cover::Runtime, Cover::Op, Cover::Python];
+        recorded.into_iter().filter_map(|cover| Some(self.cover(cover).first()?.0)).min()
+    }
+
     /// The times of one kind.
     pub(crate) fn cover(&self, cover: Cover) -> &[Interval] {
         &self.covers[cover as usize]
@@ -437,11 +443,20 @@ impl Idle {
 
     /// Idle time within the GPU span. Within the profiler's steps on the CPU where that is more by a tenth of them: a step
     /// begins before its first kernel, and what the GPU waits for there counts.
+    ///
+    /// `recorded_ns` is when recording of the CPU begins. Before it the file may have the end of earlier work, and then nothing, for
+    /// which nothing in it can be the cause: where that is a tenth of the span, the span begins there.
     #[inline(never)]
-    pub(crate) fn of(gpu: &Gpu<'_>, steps: &[Interval]) -> Self {
+    pub(crate) fn of(gpu: &Gpu<'_>, steps: &[Interval], recorded_ns: Option<i64>) -> Self {
         let busy = busy(gpu);
-        let span = busy.first().zip(busy.last()).map(|(first, last)| (first.0, last.1));
-        let span: Vec<Interval> = span.into_iter().collect();
+        let span = busy.first().zip(busy.last()).map(|(first, last)| {
+            let (from, until) = (first.0, last.1);
+            let recorded_ns = recorded_ns.filter(|ns| (from..until).contains(ns)).unwrap_or(from);
+            let before_ns = length(&without(&[(from, recorded_ns)], &busy));
+            let is_long = before_ns.saturating_mul(10) >= until.saturating_sub(from);
+            (if is_long { recorded_ns } else { from }, until)
+        });
+        let span: Vec<Interval> = span.filter(|(from, until)| from < until).into_iter().collect();
         let idle = without(&span, &busy);
         let of_span =
             Self { window_ns: length(&span), of_steps: false, window: span.clone(), idle };

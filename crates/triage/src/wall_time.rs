@@ -226,6 +226,12 @@ pub struct WallTimes {
 }
 
 impl WallTimes {
+    /// When a part is.
+    #[must_use]
+    pub fn part(&self, part: WallPart) -> &[Interval] {
+        self.parts.iter().find(|(of, _)| *of == part).map_or(&[], |(_, times)| times)
+    }
+
     /// The parts within a window, in ns, in the order of the bar; those of 0 are left out.
     #[must_use]
     pub fn within(&self, window: Interval) -> Vec<(WallPart, i64)> {
@@ -345,6 +351,21 @@ mod tests {
             ]
         );
         assert_eq!(found.iter().map(|(_, ns)| ns).sum::<i64>(), 5_040_000 - 5_000);
+    }
+
+    #[test]
+    fn what_nothing_is_recorded_of_is_no_idle_time() {
+        let mut fixture = Fixture::default();
+        // The end of an earlier step, and nothing for 80 ms; then two kernels.
+        fixture.push(kernel("before").at(0, 20_000_000).link(99));
+        launch(&mut fixture, "k", 1, 100_000_000, 100_004_000, 10_000_000);
+        launch(&mut fixture, "k", 2, 100_010_000, 110_004_000, 10_000_000);
+        let found = parts(fixture);
+        assert_eq!(
+            found,
+            [(WallPart::Compute, 20_000_000), (WallPart::Launch, 2_000), (WallPart::Start, 2_000)],
+            "from the first call on"
+        );
     }
 
     #[test]

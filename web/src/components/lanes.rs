@@ -86,7 +86,7 @@ pub fn lanes_under_ruler(lanes: &[DrawnLane], dur_ns: i64, ruler_ns: &[i64]) -> 
 
 fn row(lane: &DrawnLane, dur_ns: i64) -> Html {
     let levels = lane.slices.iter().map(|slice| slice.depth).max().unwrap_or(0) + 1;
-    let height = u32::from(levels) * LEVEL_PX;
+    let height = levels * LEVEL_PX;
     let words: Vec<String> = lane
         .slices
         .iter()
@@ -128,7 +128,7 @@ fn drawn(slice: &DrawnSlice, dur_ns: i64) -> Html {
     let paint = paint(&slice.category);
     let (x, width_text) =
         (format!("{}%", units::fixed(from, 4)), format!("{}%", units::fixed(width, 4)));
-    let (y, height) = (u32::from(slice.depth) * LEVEL_PX, LEVEL_PX - 2);
+    let (y, height) = (slice.depth * LEVEL_PX, LEVEL_PX - 2);
     let class = classes!("slice", paint.class());
     if slice.fate == Fate::Kept && width < EDGE_FROM_PCT {
         // There may be hundreds of these: one element each, and no title, since nobody can point at them.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use kinetoscope::artifacts::{
     ARCHIVE, FIXED_TRACE, KERNEL_MAP, REPORT_HTML, REPORT_JSON, REPORT_MD,
 };
+use kinetoscope::scene::Key;
 
 use super::effect::{BlobKey, Effect, PlanNumber, Purpose, Use, Written};
 use super::ledger::{Asked, Made};
@@ -491,16 +492,46 @@ pub(super) fn draw_lanes(next: &mut Next) {
     let id = next.number();
     next.update(job, |file| file.lanes = Remote::Pending(id));
     start(next, job, Program::Lanes);
+    draw_bands(next, job);
 }
 
-/// Shows a slice in the timeline, which is read first where it is not.
-pub(super) fn show_slice(next: &mut Next, event: u32) {
+/// Has the program that draws lanes draw why the devices stand still, once both are there.
+pub(super) fn draw_bands(next: &mut Next, job: JobId) {
+    let Some(file) = next.state.file(job).filter(|file| file.lanes != Remote::Idle) else { return };
+    if file.recorded_bands.is_empty() {
+        return;
+    }
+    let recorded = file.recorded_bands.to_vec();
+    let id = next.number();
+    next.effects.push(Effect::Post(id, Request::Bands { job, recorded }));
+}
+
+/// What is to be shown in the timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// The slice of an event, by its number in the file.
+    Event(u32),
+    /// A moment, in ns on the clock of the file.
+    Moment(i64),
+    /// The first slice with this name, and where the others are.
+    Name(String),
+}
+
+/// Shows something in the timeline, which is read first where it is not.
+pub(super) fn show_in_timeline(next: &mut Next, sought: Sought) {
     let Some(job) = next.state.selected else { return };
     next.state.view = View::Timeline;
     draw_lanes(next);
-    let look = Request::Look { job, surface: Surface::Over, input: Input::Event(event) };
-    let id = next.number();
-    next.effects.push(Effect::Post(id, look));
+    let inputs = match sought {
+        Sought::Event(event) => vec![Input::Event(event)],
+        Sought::Moment(ns) => vec![Input::Moment(ns)],
+        Sought::Name(name) => vec![Input::Find(name), Input::Key { key: Key::Found, shift: false }],
+    };
+    for input in inputs {
+        let look = Request::Look { job, surface: Surface::Over, input };
+        let id = next.number();
+        next.effects.push(Effect::Post(id, look));
+    }
 }
 
 /// Asks what changed since an earlier snapshot.

@@ -20,6 +20,7 @@ use std::rc::Rc;
 pub use artifacts::{ArtifactForm, ServerArgs};
 pub use effect::{BlobKey, Effect, Purpose, Use};
 pub use file::{CompanionEntry, CompanionPhase, FileEntry, Phase, Role};
+pub use jobs::Sought;
 pub use reduce::{Action, reduce};
 pub use remote::Remote;
 pub use view::{Dialog, Theme};

@@ -45,8 +45,8 @@ pub enum Action {
     StageShown(Option<String>),
     /// Another step of a file, or all of it.
     StepShown(JobId, Option<StepWindow>),
-    /// A slice of the file that is shown is to be shown in the timeline, by its event.
-    SliceShown(u32),
+    /// Something is to be shown in the timeline.
+    InTimeline(jobs::Sought),
     /// Another device, or all.
     DeviceShown(Option<String>),
     /// What was launched before the window counts, or not.
@@ -167,7 +167,7 @@ fn act(next: &mut Next, action: Action) {
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
-        Action::SliceShown(event) => jobs::show_slice(next, event),
+        Action::InTimeline(sought) => jobs::show_in_timeline(next, sought),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,
         Action::Addressed(address) => page::apply(state, &address),
@@ -274,14 +274,19 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         }),
         Response::RepairPlanned { job, plan } => jobs::planned(next, job, id, plan),
         Response::Triage { job, triage } => jobs::triaged(next, job, id, triage),
-        Response::Diagnosed { job, diagnosis } => next.update(job, |file| {
+        Response::Diagnosed { job, mut diagnosis } => {
             let steps = diagnosis.steps.clone();
-            let memory = diagnosis.memory.clone();
-            if file.diagnosis.answer(id, Ok(diagnosis)) && file.step.is_none() {
-                file.steps = Shared::new(steps);
-                file.recorded_memory = Shared::new(memory);
-            }
-        }),
+            let memory = std::mem::take(&mut diagnosis.memory);
+            let bands = std::mem::take(&mut diagnosis.bands);
+            next.update(job, |file| {
+                if file.diagnosis.answer(id, Ok(diagnosis)) && file.step.is_none() {
+                    file.steps = Shared::new(steps);
+                    file.recorded_memory = Shared::new(memory);
+                    file.recorded_bands = Shared::new(bands);
+                }
+            });
+            jobs::draw_bands(next, job);
+        }
         Response::Companion { job, companion, failure } => {
             several::answered(next, job, companion, failure);
         }

@@ -1,9 +1,10 @@
 //! Converts results of the facade to the page's messages.
 
+use kinetoscope::lanes::{RecordedBand, RecordedPart};
 use kinetoscope::report::Section;
 use kinetoscope::{
     Action, Comparability, Decoded, HostReport, Iteration, Proof, RepairReport, Stage, StageRow,
-    StageWall, TraceReport, TriageReport, WallPart, WallRow,
+    StageWall, TraceReport, TriageReport, WallPart, WallRow, WallTimes,
 };
 
 use crate::protocol::{
@@ -146,6 +147,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
     Diagnosis {
         triage: None,
         memory: Vec::new(),
+        bands: Vec::new(),
         without_actions: found.without_actions().to_owned(),
         headline: found.headline.clone(),
         bars: found.bars().map(bar).chain(found.stage_bars().map(of_stage)).collect(),
@@ -155,6 +157,17 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
         steps: Vec::new(),
         chapters: chapters.chain(iterations).chain(modules).map(Chapter::drawn).collect(),
     }
+}
+
+/// The wall time of a device, for the program that draws lanes.
+pub fn band(times: &WallTimes) -> RecordedBand {
+    let parts = times
+        .parts
+        .iter()
+        .map(|(part, own)| RecordedPart::new(part.id(), part.title(), part.is_idle(), own));
+    let label =
+        if times.device.is_empty() { "GPU".to_owned() } else { format!("GPU {}", times.device) };
+    RecordedBand { label, parts: parts.collect() }
 }
 
 /// An iteration that the diagnosis can be narrowed to.

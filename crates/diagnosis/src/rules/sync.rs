@@ -28,7 +28,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let cover = &idle.cover_ns;
             // (What the device does not wait for the CPU for is no cost of the wait: pauses between queued kernels.)
             let caused = device.wall(WallPart::HostWaits).map_or(0, |row| row.total_ns);
-            let covered = cover.sync.max(cover.blocking_memcpy).min(waited).min(caused);
+            let covered = if cover.sync.max(cover.blocking_memcpy) > 0 { caused } else { 0 };
             let share = covered as f64 / window;
             let path = format!("verdicts.devices.{}.idle.cover_ns", device.name);
             let gpu =

@@ -87,7 +87,7 @@ impl Settings {
             let floor = requested.checked_ilog2().map_or(1, |log| 1i64 << log);
             return round_up(requested, (floor / parts).max(1));
         }
-        crate::state::rounded(requested)
+        crate::model::rounded(requested)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::wall::Removed;
 use timeline::launches::Launches;
 
 /// A launch that takes this many times the median from one launch to the next sets something up.
-const FIRST: i64 = 100;
+const FIRST: i64 = 20;
 
 /// Longer pauses between two parts are no launch gaps, in ns.
 const MOST_GAP_NS: i64 = 20_000;

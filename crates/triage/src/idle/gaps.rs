@@ -183,7 +183,7 @@ impl Gaps {
     /// The gaps of the GPU span, of a trace alone.
     #[cfg(test)]
     pub(crate) fn alone(gpu: &Gpu<'_>, launches: &Launches) -> Self {
-        let idle = super::Idle::of(gpu, &[]);
+        let idle = super::Idle::of(gpu, &[], None);
         Self::of(gpu, launches, &idle, &Host::of(gpu.trace))
     }
 

@@ -105,7 +105,7 @@ fn each_moment_of_idle_time_has_one_cause() {
         let launches = Launches::of(&gpu);
         let mut host = Host::of(&trace);
         host.add_host_copies(&host_copies(&gpu, &launches));
-        let idle = Idle::of(&gpu, &cpu_steps(&trace));
+        let idle = Idle::of(&gpu, &cpu_steps(&trace), None);
         let gaps = Gaps::of(&gpu, &launches, &idle, &host);
         let dealt = deal(&idle, &host, &gaps, &blocked::blocked(&gpu, &launches));
         let mut times: Vec<Interval> = dealt.into_iter().flat_map(|(_, times)| times).collect();
@@ -136,7 +136,7 @@ fn cause_of(fixture: Fixture) -> (Cause, i64) {
     let launches = Launches::of(&gpu);
     let mut host = Host::of(&trace);
     host.add_host_copies(&host_copies(&gpu, &launches));
-    let idle = Idle::of(&gpu, &cpu_steps(&trace));
+    let idle = Idle::of(&gpu, &cpu_steps(&trace), None);
     let gaps = Gaps::of(&gpu, &launches, &idle, &host);
     let found =
         explain(&idle, &host, &gaps, deal(&idle, &host, &gaps, &blocked::blocked(&gpu, &launches)))
@@ -218,7 +218,7 @@ fn a_pause_after_an_early_launch_is_the_devices_and_after_a_late_one_the_cpus() 
         let before = BeforeWindowSlices::of(&trace);
         let gpu = Gpu::new(&trace, Platform::Cuda, &before, &Options::default());
         let launches = Launches::of(&gpu);
-        let idle = Idle::of(&gpu, &[]);
+        let idle = Idle::of(&gpu, &[], None);
         let host = Host::of(&trace);
         let gaps = Gaps::of(&gpu, &launches, &idle, &host);
         gaps.all.iter().map(|gap| gap.between().is_some()).collect::<Vec<_>>()

@@ -14,7 +14,7 @@ use dialect::calls::launches_graph;
 
 use crate::idle::gaps::Gaps;
 use timeline::gpu::{Extent, Gpu};
-use timeline::intervals::{Interval, length, without};
+use timeline::intervals::{Interval, both, length, touching, without};
 use timeline::launches::Launches;
 use timeline::median;
 use timeline::percent;
@@ -69,6 +69,8 @@ pub(crate) struct Waits<'a> {
     pub(crate) loader: &'a [Interval],
     /// When the CPU allocates or frees memory, sorted.
     pub(crate) allocations: &'a [Interval],
+    /// When the device waits for code to be loaded and libraries to be set up, sorted: a part of no stage's pace.
+    pub(crate) set_up: &'a [Interval],
     /// Whether work is queued for so much of the time that the pace of launches says nothing.
     pub(crate) is_blocked: bool,
 }
@@ -82,7 +84,7 @@ impl Stages {
         launches: &Launches,
         stage: Stage,
         extent: &Extent,
-        Waits { gaps, loader, allocations, .. }: Waits<'_>,
+        Waits { gaps, loader, allocations, set_up, .. }: Waits<'_>,
     ) -> Pace {
         let (mut waits, mut durations) = (Vec::new(), Vec::new());
         let (mut n_kernels, mut graphs) = (0, false);
@@ -105,7 +107,8 @@ impl Stages {
         let (mut own_ns, mut late) = (extent.busy_ns, Vec::new());
         for gap in &gaps.all {
             if gap.next.is_some_and(|at| self.stage(at) == stage) && !gaps.is_pause(gap) {
-                own_ns = own_ns.saturating_add(gap.ns());
+                let set_up_ns = length(&both(touching(set_up, gap.times), &[gap.times]));
+                own_ns = own_ns.saturating_add(gap.ns()).saturating_sub(set_up_ns);
                 late.extend(gap.until_launch());
             }
         }

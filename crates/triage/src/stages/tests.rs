@@ -36,7 +36,7 @@ fn table(stages: &Stages, gpu: &Gpu<'_>, exposed_ns: &[i64]) -> Vec<StageRow> {
     let (launches, host) = (Launches::of(gpu), Host::of(gpu.trace));
     let gaps = Gaps::alone(gpu, &launches);
     let (loader, allocations) = (host.cover(Cover::DataLoader), host.cover(Cover::Allocation));
-    let waits = pace::Waits { gaps: &gaps, loader, allocations, is_blocked: false };
+    let waits = pace::Waits { gaps: &gaps, loader, allocations, set_up: &[], is_blocked: false };
     stages.rows(gpu, &launches, exposed_ns, waits)
 }
 

@@ -8,7 +8,7 @@ use yew::prelude::*;
 use crate::components::icon;
 use crate::queries::panel;
 use crate::shared::Shared;
-use crate::state::Action;
+use crate::state::{Action, Sought};
 use crate::tasks::Tasks;
 
 #[derive(Clone, PartialEq, Properties)]
@@ -84,6 +84,9 @@ pub fn RowDetails(props: &Props) -> Html {
             if let Some(RowKey::Op(op)) = table.key(row) {
                 { benchmark_button(&props.tasks, op) }
             }
+            if let Some(sought) = sought(table, row) {
+                { timeline_button(&props.tasks, sought) }
+            }
             <dl>{ for entries }</dl>
         </section>
     }
@@ -98,6 +101,26 @@ fn shown(cell: &Cell, scale: Scale) -> String {
         }
         cell => cell.show(),
     }
+}
+
+/// What of a row the timeline can show: the moment of its first time, else slices of the op that it is of.
+fn sought(table: &Table, row: usize) -> Option<Sought> {
+    let moment = (0..table.columns.len()).find_map(|at| match table.cell(row, at)? {
+        Cell::Instant(ns) => Some(Sought::Moment(ns)),
+        _ => None,
+    });
+    moment.or_else(|| match table.key(row)? {
+        RowKey::Event(event) => Some(Sought::Event(event)),
+        RowKey::Kernel { name, .. } | RowKey::Op(name) => Some(Sought::Name(name.to_owned())),
+    })
+}
+
+/// A button that leads to the timeline.
+fn timeline_button(tasks: &Tasks, sought: Sought) -> Html {
+    let tasks = tasks.clone();
+    let show =
+        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::InTimeline(sought.clone())));
+    html! { <button onclick={show} data-testid="in-timeline">{ "Show in the timeline" }</button> }
 }
 
 /// A button that copies the script which times an op alone; a worker writes it.

@@ -11,7 +11,7 @@ mod toolbar;
 use gloo::events::EventListener;
 use gloo::timers::callback::Timeout;
 use gloo::utils::window;
-use kinetoscope::report::{Table, units};
+use kinetoscope::report::Table;
 use web_sys::HtmlElement;
 use yew::prelude::*;
 
@@ -143,7 +143,7 @@ pub fn DataTable(props: &Props) -> Html {
         let (grid, layout) = (grid.clone(), layout.clone());
         use_effect_with(layout, move |layout| {
             if let Some(element) = grid.cast::<HtmlElement>() {
-                let width = format!("{}px", units::fixed(layout.least_px, 1));
+                let width = format!("{}px", layout.least_px);
                 let _set = element.style().set_property("min-width", &width);
             }
         });
@@ -309,7 +309,7 @@ pub fn DataTable(props: &Props) -> Html {
                         aria-rowcount={(shown.rows.len() + 1).to_string()} aria-colcount={layout.columns.len().to_string()}
                         aria-multiselectable="true" aria-activedescendant={active} {onkeydown}>
                         <colgroup>
-                            { for layout.widths_px.iter().map(|width| html! { <col width={width.map(|px| units::fixed(px, 1))} /> }) }
+                            { for layout.widths_px.iter().map(|width| html! { <col width={width.map(|px| px.to_string())} /> }) }
                         </colgroup>
                         { table_head(table, &layout, settings.sort.as_ref().unwrap_or(&default), active_head, &on_sort) }
                         { table_body(table, &shown, &window, &layout, &selection, &on_pick) }

@@ -10,7 +10,7 @@ use crate::protocol::{
     LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Response, StepWindow,
 };
 use crate::state::testing::{said, step};
-use crate::state::{Action, Role, State};
+use crate::state::{Action, Role, Sought, State};
 
 const JOB: JobId = JobId(1);
 const OTHER: JobId = JobId(2);
@@ -96,6 +96,7 @@ impl Page {
                 Request::Diagnose { .. } => "diagnose",
                 Request::Look { .. } => "look",
                 Request::Memory { .. } => "memory",
+                Request::Bands { .. } => "bands",
                 Request::Changes { .. } => "changes",
                 Request::InTrace { .. } => "in trace",
                 Request::Artifacts { .. } => "artifacts",
@@ -652,11 +653,36 @@ fn the_timeline_is_read_when_its_view_is_shown_and_again_by_a_new_worker() {
 #[test]
 fn a_slice_is_shown_in_the_timeline_which_is_read_first() {
     let mut page = Page::ready();
-    page.act(Action::SliceShown(7));
+    page.act(Action::InTimeline(Sought::Event(7)));
     assert_eq!(page.state.view, View::Timeline);
     assert_eq!(page.effects[0], Effect::Start(JOB, Program::Lanes));
     let look = Request::Look { job: JOB, surface: Surface::Over, input: Input::Event(7) };
     assert!(matches!(&page.effects[1], Effect::Post(_, request) if *request == look));
-    page.act(Action::SliceShown(8));
+    page.act(Action::InTimeline(Sought::Event(8)));
     assert_eq!(page.effects.len(), 1, "the worker runs");
+}
+
+#[test]
+fn why_devices_stand_still_goes_to_the_lanes_once_both_are_there() {
+    let diagnosis = || Diagnosis { bands: vec![1, 2], ..Diagnosis::default() };
+    let mut page = Page::ready();
+    page.act(Action::Shown(View::Diagnosis));
+    page.hear(Response::Diagnosed { job: JOB, diagnosis: diagnosis() });
+    assert!(!page.posted().contains(&"bands"), "nothing draws lanes yet");
+    page.act(Action::Shown(View::Timeline));
+    assert_eq!(page.posted(), ["bands"]);
+
+    let mut page = Page::ready();
+    page.act(Action::Shown(View::Timeline));
+    assert!(page.posted().is_empty());
+    page.act(Action::Shown(View::Diagnosis));
+    page.hear(Response::Diagnosed { job: JOB, diagnosis: diagnosis() });
+    assert!(page.posted().contains(&"bands"));
+}
+
+#[test]
+fn a_name_is_sought_in_the_timeline_and_its_first_slice_is_shown() {
+    let mut page = Page::ready();
+    page.act(Action::InTimeline(Sought::Name("gemm".to_owned())));
+    assert_eq!(page.posted(), ["look", "look"]);
 }

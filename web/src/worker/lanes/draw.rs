@@ -1,12 +1,14 @@
 //! The lanes: slices where there is room for them, and how busy each column is where there is not.
 
+use std::rc::Rc;
+
 use kinetoscope::lanes::{Kind, Lane};
 use kinetoscope::report::palette::Hue;
 use kinetoscope::report::units;
 use kinetoscope::scene::{Anchor, Bar, Ink, Tone, Unit, shortened, text_width, ticks};
 
 use super::Look;
-use super::layout::{MINIMAP, Row, TOP};
+use super::layout::{BAND, MINIMAP, MOST_BANDS, Row, TOP};
 
 /// Boxes of a frame: more take longer to fill than columns.
 const MOST_BOXES: usize = 2_500;
@@ -26,20 +28,42 @@ impl Look {
     pub(super) fn draw(&self) -> Vec<Ink> {
         let (width, height) = (self.width, self.height);
         let mut ink = vec![Ink::Box { x: 0.0, y: 0.0, width, height, tone: Tone::Ground }];
-        let rows = self.layout.between(self.top, self.top + height - TOP);
+        let rows = self.layout.between(self.top, self.top + height - self.ceiling());
         let n_lanes = rows.iter().filter(|row| row.lane.is_some()).count().max(1);
         let most = MOST_BOXES / n_lanes;
         let mut labels = MOST_LABELS;
         for row in rows {
-            let y = row.y - self.top + TOP;
+            let y = row.y - self.top + self.ceiling();
             match row.lane.and_then(|lane| self.lanes.lane(row.track, lane)) {
                 Some(lane) => self.lane(&mut ink, lane, (y, row.height), most, &mut labels),
                 None => self.head(&mut ink, row, y),
             }
         }
         self.axis(&mut ink);
+        self.bands(&mut ink);
         self.minimap(&mut ink);
         ink
+    }
+
+    /// Why each device stands still, below the axis: the height is the exact share of a column, the colour the part that is most of
+    /// it.
+    fn bands(&self, ink: &mut Vec<Ink>) {
+        let mut labels = MOST_LABELS;
+        for (band, y) in self.bands.iter().zip((0..MOST_BANDS).map(|at| TOP + BAND * at as f32)) {
+            let ground =
+                Ink::Box { x: 0.0, y, width: self.width, height: BAND, tone: Tone::Ground };
+            ink.push(ground);
+            let place = (y, BAND - 1.0);
+            // (All of the band is idle time.)
+            let name = |at: usize| {
+                let title = band.title(at);
+                Rc::from(title.strip_prefix("Idle: ").unwrap_or(title))
+            };
+            self.boxes(ink, &band.idle, place, MOST_BOXES / MOST_BANDS, &mut labels, &name);
+            let edge = y + BAND - 1.0;
+            let width = self.width;
+            ink.push(Ink::Box { x: 0.0, y: edge, width, height: 1.0, tone: Tone::Grid });
+        }
     }
 
     /// The name of a track, and how busy it is in the time shown.
@@ -68,9 +92,21 @@ impl Look {
         &self,
         ink: &mut Vec<Ink>,
         lane: &Lane,
+        place: (f32, f32),
+        most: usize,
+        labels: &mut usize,
+    ) {
+        self.boxes(ink, lane, place, most, labels, &|at| self.name(lane.row(at)));
+    }
+
+    fn boxes(
+        &self,
+        ink: &mut Vec<Ink>,
+        lane: &Lane,
         (y, height): (f32, f32),
         most: usize,
         labels: &mut usize,
+        name: &dyn Fn(usize) -> Rc<str>,
     ) {
         let (from, to) = self.shown();
         let slices = lane.slices(from, to);
@@ -104,7 +140,7 @@ impl Look {
                 ink.push(Ink::Box { x, y, width: 1.0, height, tone: Tone::Ground });
             }
             if is_wide && *labels > 0 {
-                let name = self.name(lane.row(at));
+                let name = name(at);
                 // (Letters of some names are wider than the mean.)
                 if let Some(name) = shortened(&name, room * 0.94 - 6.0) {
                     *labels -= 1;

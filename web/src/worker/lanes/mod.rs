@@ -10,12 +10,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use kinetoscope::lanes::{Arrows, Found, Lanes, Spot};
+use kinetoscope::absolute_ns;
+use kinetoscope::lanes::{Arrows, Band, Found, Lanes, RecordedBand, Spot};
 use kinetoscope::report::{short_name, units};
 use kinetoscope::scene::{Ink, Input, Window};
 use kinetoscope::trace::{Flags, Row, StringId, Trace};
 
-use self::layout::{Layout, TOP};
+use self::layout::{BAND, Layout, MOST_BANDS, TOP};
 use self::pointer::Drag;
 use crate::protocol::{Chapter, LanesFacts, Looked, Surface};
 
@@ -32,6 +33,8 @@ pub(super) struct Look {
     trace: Trace,
     lanes: Lanes,
     arrows: Arrows,
+    /// Why each device stands still; empty until another program has found out.
+    bands: Vec<Band>,
     layout: Layout,
     /// The time that is shown, in ns from the first slice.
     window: Window,
@@ -68,6 +71,7 @@ impl Look {
             trace,
             lanes,
             arrows,
+            bands: Vec::new(),
             layout,
             window,
             top: 0.0,
@@ -86,6 +90,20 @@ impl Look {
             is_news: false,
             says: None,
         }
+    }
+
+    /// Why the devices stand still is known.
+    pub(super) fn add_bands(&mut self, recorded: &[RecordedBand]) {
+        let origin_ns = self.lanes.origin_ns;
+        self.bands = recorded.iter().map(|band| Band::of(band, origin_ns)).collect();
+        self.is_dirty = true;
+        self.is_news = self.range.is_some();
+        self.scroll(0.0);
+    }
+
+    /// px above the lanes: the whole trace, the axis, and why the first devices stand still.
+    fn ceiling(&self) -> f32 {
+        TOP + BAND * self.bands.len().min(MOST_BANDS) as f32
     }
 
     /// What there is, and what is not drawn.
@@ -125,6 +143,7 @@ impl Look {
             Input::Key { key, shift } => self.press(*key, *shift),
             Input::Find(text) => self.find(text),
             Input::Event(event) => self.show_event(*event),
+            Input::Moment(ns) => self.show_moment(*ns),
             Input::Pointer { .. } | Input::Device(_) => {}
         }
     }
@@ -161,7 +180,7 @@ impl Look {
     }
 
     fn scroll(&mut self, by: f32) {
-        let room = (self.layout.height - (self.height - TOP)).max(0.0);
+        let room = (self.layout.height - (self.height - self.ceiling())).max(0.0);
         self.top = (self.top + by).clamp(0.0, room);
         self.is_dirty = true;
     }
@@ -199,6 +218,29 @@ impl Look {
         }
     }
 
+    /// Shows a moment of the file's clock. Where a device begins to stand still there, that time is the range.
+    fn show_moment(&mut self, ns: i64) {
+        let Some(origin_ns) = absolute_ns(&self.trace, self.lanes.origin_ns) else { return };
+        let at = ns.saturating_sub(origin_ns);
+        let begins = |band: &Band| {
+            let first = band.idle.slices(at as f64, at as f64 + 1.0).next()?;
+            let (start, end) = band.idle.times(first);
+            // (What one cause begins, another may go on with: up to the next work of the device.)
+            (start == at).then(|| (start, band.until(first, end)))
+        };
+        let (from, to) = self.bands.iter().find_map(begins).unwrap_or((at, at));
+        let span = if from < to { (to - from) as f64 * 2.0 } else { self.window.span() };
+        let middle = f64::midpoint(from as f64, to as f64);
+        self.window.show(middle - span / 2.0, middle + span / 2.0);
+        if from < to {
+            self.range = Some((from as f64, to as f64));
+        } else {
+            self.marks = vec![at as f64];
+        }
+        (self.is_dirty, self.is_news) = (true, true);
+        self.says = Some(format!("Shown: {} after the first slice.", units::time(at)));
+    }
+
     /// Another slice is the selected one.
     fn select(&mut self, spot: Option<Spot>) {
         self.selected = spot;
@@ -224,7 +266,7 @@ impl Look {
             self.layout = Layout::of(&self.lanes, &self.folded);
         }
         if let Some(row) = self.layout.lane(spot.track, spot.lane) {
-            let room = self.height - TOP;
+            let room = self.height - self.ceiling();
             if row.y < self.top {
                 self.top = row.y;
             } else if row.y + row.height > self.top + room {
@@ -269,7 +311,8 @@ impl Look {
         let (from, to) = self.shown();
         let mut sections = Vec::new();
         if let Some((a, b)) = self.range {
-            sections.push(self.lanes.range(&self.trace, a as i64, b as i64));
+            let range = (a as i64, b as i64);
+            sections.push(self.lanes.range(&self.trace, &self.bands, self.selected, range));
         }
         if let Some(spot) = self.selected {
             sections.push(self.lanes.facts(&self.trace, &self.arrows, spot));
@@ -277,7 +320,7 @@ impl Look {
         }
         let first = sections.first().and_then(|section| section.intro.first());
         let says = says.or_else(|| first.cloned()).unwrap_or_default();
-        let chapters = sections.into_iter().map(Chapter::from).collect();
+        let chapters = sections.into_iter().map(Chapter::drawn).collect();
         Some(Looked { says, chapters, ..Looked::default() })
     }
 }

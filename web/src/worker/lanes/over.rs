@@ -1,14 +1,14 @@
 //! What lies over the lanes: the range, the selected slice and its arrows, what is searched for, marks, the slice below the
 //! pointer.
 
-use kinetoscope::lanes::Spot;
+use kinetoscope::lanes::{Band, Spot};
 use kinetoscope::report::units;
 use kinetoscope::scene::{Anchor, Ink, Tone};
 
 use super::super::hint::hint;
 use super::Look;
 use super::draw::text;
-use super::layout::{MINIMAP, TOP};
+use super::layout::{BAND, MINIMAP, TOP};
 
 /// Arrows from one slice.
 const MOST_ARROWS: usize = 64;
@@ -32,7 +32,7 @@ impl Look {
                 let (y, height) = (MINIMAP, height - MINIMAP);
                 ink.push(Ink::Box { x, y, width: right - x, height, tone: Tone::Selected });
                 let label = units::time(self.range.map_or(0, |(a, b)| (b - a) as i64));
-                ink.push(text(x + 4.0, TOP + 14.0, label, Tone::Text));
+                ink.push(text(x + 4.0, self.ceiling() + 14.0, label, Tone::Text));
             }
         }
         for mark in &self.marks {
@@ -56,17 +56,18 @@ impl Look {
         let row = self.layout.lane(spot.track, spot.lane)?;
         let (start, end) = self.lanes.times(spot)?;
         let (x, right) = (self.x_of(start as f64), self.x_of(end as f64));
-        let y = row.y - self.top + TOP;
+        let y = row.y - self.top + self.ceiling();
         Some((x, y, (right - x).max(1.0), row.height))
     }
 
     fn outline(&self, ink: &mut Vec<Ink>, spot: Spot) {
         let Some((x, y, width, height)) = self.place(spot) else { return };
-        if y < TOP - height || y > self.height || x > self.width || x + width < 0.0 {
+        let top_px = self.ceiling();
+        if y < top_px - height || y > self.height || x > self.width || x + width < 0.0 {
             return;
         }
         let (left, right) = (x.max(-3.0) - 1.0, (x + width).min(self.width + 3.0));
-        let (top, bottom) = (y.max(TOP), (y + height - 1.0).max(TOP));
+        let (top, bottom) = (y.max(top_px), (y + height - 1.0).max(top_px));
         let points = vec![(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
         ink.push(Ink::Line { points: points.clone(), tone: Tone::Ground });
         let inset = |(x, y): (f32, f32)| (x, if y == top { y + 1.0 } else { y - 1.0 });
@@ -92,7 +93,7 @@ impl Look {
                 return;
             }
             let (a, b) = (y + height / 2.0, to_y + to_height / 2.0);
-            let points = vec![(x, a.max(TOP)), (to_x, b.max(TOP))];
+            let points = vec![(x, a.max(self.ceiling())), (to_x, b.max(self.ceiling()))];
             ink.push(Ink::Line { points, tone: Tone::Accent });
         };
         let launch = self.lanes.row(selected).and_then(|row| self.arrows.launch_of(row));
@@ -106,7 +107,7 @@ impl Look {
     fn searched(&self, ink: &mut Vec<Ink>) {
         let Some(found) = &self.found else { return };
         let (from, to) = self.shown();
-        for row in self.layout.between(self.top, self.top + self.height - TOP) {
+        for row in self.layout.between(self.top, self.top + self.height - self.ceiling()) {
             let Some((at, lane)) =
                 row.lane.and_then(|at| Some((at, self.lanes.lane(row.track, at)?)))
             else {
@@ -115,7 +116,7 @@ impl Look {
             let own = found.in_lane(row.track, at);
             let shown = lane.slices(from, to);
             let first = own.partition_point(|slice| (*slice as usize) < shown.start);
-            let y = row.y - self.top + TOP + row.height - 4.0;
+            let y = row.y - self.top + self.ceiling() + row.height - 4.0;
             let mut last = -1.0;
             for slice in own[first..].iter().take_while(|slice| (**slice as usize) < shown.end) {
                 let (start, end) = lane.times(*slice as usize);
@@ -136,9 +137,18 @@ impl Look {
         }
     }
 
+    /// The piece of idle time at a place of the picture, and its device.
+    pub(super) fn band_at(&self, (x, y): (f32, f32)) -> Option<(&Band, usize)> {
+        let nth = ((y - TOP) / BAND).floor();
+        let band = self.bands.get(nth as usize).filter(|_| nth >= 0.0 && y < self.ceiling())?;
+        let slack = f64::from(SLACK) * self.ns_per_px();
+        Some((band, band.idle.at(self.ns_at(x), slack)?))
+    }
+
     /// The slice at a place of the picture.
     pub(super) fn spot_at(&self, (x, y): (f32, f32)) -> Option<Spot> {
-        let row = self.layout.at(y - TOP + self.top).filter(|_| y >= TOP)?;
+        let top_px = self.ceiling();
+        let row = self.layout.at(y - top_px + self.top).filter(|_| y >= top_px)?;
         let lane = row.lane?;
         let slack = f64::from(SLACK) * self.ns_per_px();
         let at = self.lanes.lane(row.track, lane)?.at(self.ns_at(x), slack)?;
@@ -154,7 +164,17 @@ impl Look {
         let now = units::time(self.ns_at(x).max(0.0) as i64);
         let anchor = if x < self.width / 2.0 { Anchor::Start } else { Anchor::End };
         let at = if x < self.width / 2.0 { x + 4.0 } else { x - 4.0 };
-        ink.push(Ink::Text { x: at, y: TOP + 12.0, anchor, text: now, tone: Tone::Text });
+        let y_of_time = self.ceiling() + 12.0;
+        ink.push(Ink::Text { x: at, y: y_of_time, anchor, text: now, tone: Tone::Text });
+        if let Some((band, at)) = self.band_at((x, y)) {
+            let (start, end) = band.idle.times(at);
+            let lines = [
+                band.title(at).to_owned(),
+                format!("{} from {}", units::time(end - start), units::time(start)),
+                band.label.clone(),
+            ];
+            return hint(ink, (self.width, self.height), (x, y), &lines);
+        }
         let Some(spot) = self.spot_at((x, y)) else { return };
         let (Some(row), Some((start, end))) = (self.lanes.row(spot), self.lanes.times(spot)) else {
             return;

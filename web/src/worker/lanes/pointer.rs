@@ -3,7 +3,7 @@
 use kinetoscope::scene::{Pointer, Window};
 
 use super::Look;
-use super::layout::{MINIMAP, TOP};
+use super::layout::MINIMAP;
 
 /// A pointer that moves less was a click.
 const SLOP: f32 = 5.0;
@@ -66,8 +66,15 @@ impl Look {
     }
 
     fn click(&mut self, at: (f32, f32)) {
+        if let Some((band, piece)) = self.band_at(at) {
+            let (start, end) = band.idle.times(piece);
+            self.range = Some((start as f64, end as f64));
+            self.is_news = true;
+            return;
+        }
         self.range = None;
-        let row = self.layout.at(at.1 - TOP + self.top).filter(|_| at.1 >= TOP).copied();
+        let top_px = self.ceiling();
+        let row = self.layout.at(at.1 - top_px + self.top).filter(|_| at.1 >= top_px).copied();
         match row {
             Some(row) if row.lane.is_none() => self.fold(row.track),
             _ => {

@@ -1,4 +1,5 @@
 use kinetoscope::Decoder;
+use kinetoscope::lanes::RecordedPart;
 use kinetoscope::scene::{Key, Pointer};
 
 use super::*;
@@ -34,7 +35,7 @@ fn point(look: &mut Look, what: Pointer, x: f32, y: f32) {
 /// The middle of a lane in the picture.
 fn height_of(look: &Look, track: usize, lane: usize) -> f32 {
     let row = look.layout.lane(track, lane).expect("it is shown");
-    row.y - look.top + TOP + row.height / 2.0
+    row.y - look.top + look.ceiling() + row.height / 2.0
 }
 
 fn texts(ink: &[Ink]) -> Vec<&str> {
@@ -168,4 +169,79 @@ fn the_overview_moves_what_is_shown() {
     point(&mut look, Pointer::Up, 500.0, 5.0);
     assert_eq!((look.window.from(), look.window.to()), (45_000.0, 55_000.0));
     assert!(look.selected.is_none() && look.range.is_none());
+}
+
+/// The device computes, waits for launches from 50 to 60 us, and computes.
+fn with_bands() -> Look {
+    let mut look = look();
+    let us = |from: i64, to: i64| (from * 1_000, to * 1_000);
+    let parts = [
+        RecordedPart::new("compute", "Compute", false, &[us(30, 50), us(60, 100)]),
+        RecordedPart::new("launch", "Idle: gaps between launches", true, &[us(50, 57)]),
+        RecordedPart::new("start", "Idle: from launch to start", true, &[us(57, 60)]),
+    ];
+    look.add_bands(&[RecordedBand { label: "GPU 0".to_owned(), parts: parts.into() }]);
+    look
+}
+
+#[test]
+fn a_band_says_why_the_device_stands_still() {
+    let mut look = with_bands();
+    let painted = look.paint();
+    let drawn = texts(&painted[0].1);
+    assert!(drawn.iter().any(|text| text.starts_with("gaps")), "7 us are 70 px: {drawn:?}");
+    point(&mut look, Pointer::Hover, 535.0, TOP + 5.0);
+    let over = look.draw_over();
+    let hint = texts(&over);
+    assert!(
+        hint.contains(&"Idle: gaps between launches") && hint.contains(&"7.00 µs from 50.0 µs"),
+        "{hint:?}"
+    );
+    point(&mut look, Pointer::Down, 535.0, TOP + 5.0);
+    point(&mut look, Pointer::Up, 535.0, TOP + 5.0);
+    assert_eq!(look.range, Some((50_000.0, 57_000.0)));
+    // Lanes lie below the bands: a click on the kernel selects it, and nothing of the band.
+    let y = height_of(&look, 0, 0);
+    point(&mut look, Pointer::Down, 400.0, y);
+    point(&mut look, Pointer::Up, 400.0, y);
+    assert!(look.selected.is_some());
+}
+
+#[test]
+fn a_range_has_its_parts_and_the_calls_of_the_thread() {
+    let mut look = with_bands();
+    point(&mut look, Pointer::Down, 150.0, 390.0);
+    point(&mut look, Pointer::Drag, 600.0, 390.0);
+    point(&mut look, Pointer::Up, 600.0, 390.0);
+    let range = look.range.expect("it is dragged");
+    let looked = look.news().expect("there is a range");
+    let chapter = &looked.chapters[0];
+    let table = |id: &str| chapter.tables.iter().find(|table| table.id == id).expect("it is there");
+    let cell = |id: &str, row: usize, key: &str| {
+        let at = table(id).columns.iter().position(|column| column.key == key).expect("it is one");
+        table(id).cell(row, at).map(|cell| cell.raw()).unwrap_or_default()
+    };
+    let rows = 0..table("range-wall").n_rows();
+    let sum: i64 =
+        rows.map(|row| cell("range-wall", row, "total_ns").parse::<i64>().expect("a time")).sum();
+    // What lies before the first work of the device is in no part.
+    assert_eq!(sum, (range.1 - 30_000.0) as i64);
+    assert_eq!(chapter.drawings.len(), 1, "the calls of thread 1");
+    assert_eq!(cell("range-calls", 0, "name"), "train.py(3): step");
+    // From 15 to 60 us without the second launch of 5 us.
+    assert_eq!(
+        cell("range-calls", 0, "self_ns").parse::<f64>().ok(),
+        Some(range.1 - range.0 - 5_000.0)
+    );
+}
+
+#[test]
+fn a_moment_at_which_the_device_begins_to_wait_is_shown_as_a_range() {
+    let mut look = with_bands();
+    look.take(Surface::Over, &Input::Moment(50_000));
+    assert_eq!(look.range, Some((50_000.0, 60_000.0)), "up to the next kernel");
+    let says = look.news().expect("it is said").says;
+    assert!(says.contains("50.0 µs"), "{says}");
+    look.take(Surface::Over, &Input::Moment(35_000));
+    assert_eq!(look.marks, [35_000.0]);
 }

@@ -80,6 +80,7 @@ impl Session for FirstSession {
             | Request::Benchmark { .. }
             | Request::Look { .. }
             | Request::Memory { .. }
+            | Request::Bands { .. }
             | Request::Changes { .. }
             | Request::InTrace { .. }
             | Request::Artifacts { .. } => {}

@@ -1,5 +1,6 @@
 //! The lanes of a trace.
 
+use kinetoscope::lanes::RecordedBand;
 use kinetoscope::scene::Ink;
 
 use super::super::lanes::Look;
@@ -34,6 +35,12 @@ impl Session for LanesSession {
             Request::Look { surface, input, .. } => {
                 if let Some((_, look)) = &mut self.open {
                     look.take(surface, &input);
+                }
+            }
+            Request::Bands { recorded, .. } => {
+                let read = postcard::from_bytes::<Vec<RecordedBand>>(&recorded);
+                if let (Some((_, look)), Ok(bands)) = (&mut self.open, read) {
+                    look.add_bands(&bands);
                 }
             }
             _ => {}

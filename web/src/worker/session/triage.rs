@@ -1,6 +1,7 @@
 //! Triage, and what follows from it.
 
 use kinetoscope::artifacts::{ReportedTrace, UserFacts};
+use kinetoscope::lanes::RecordedBand;
 use kinetoscope::memory::RunFacts;
 use kinetoscope::trace::Trace;
 use kinetoscope::{
@@ -184,6 +185,7 @@ impl Session for TriageSession {
             | Request::PlanRepair { .. }
             | Request::Look { .. }
             | Request::Memory { .. }
+            | Request::Bands { .. }
             | Request::Changes { .. }
             | Request::Repair { .. } => {}
         }
@@ -210,6 +212,10 @@ impl OpenFile {
         let steps =
             found.iterations.iter().filter(|_| trace.part.is_none()).flat_map(|all| &all.list);
         diagnosis.steps = steps.map(page::step_window).collect();
+        if trace.part.is_none() {
+            let bands: Vec<RecordedBand> = report.wall_times.iter().map(page::band).collect();
+            diagnosis.bands = postcard::to_allocvec(&bands).unwrap_or_default();
+        }
         if trace.part.is_none() && !details.memory.is_empty() {
             let memory = kinetoscope::memory_over_time(&index.slices, details);
             diagnosis.memory = postcard::to_allocvec(&memory).unwrap_or_default();

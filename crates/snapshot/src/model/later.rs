@@ -6,8 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::model::{Action, Block, BlockState, Event};
-use crate::state::{Ranges, rounded};
+use super::{Action, Block, BlockState, Event, rounded};
 
 /// Requested bytes of a block; `None` where there is none.
 type Live = Option<i64>;
@@ -83,14 +82,14 @@ impl Later {
         self.faults + self.touched.iter().filter(differs).count() as u64
     }
 
-    /// Takes back what these events did to the reserved ranges.
-    pub(crate) fn undo_ranges(&self, ranges: &mut Ranges) {
-        self.segments.iter().rev().for_each(|event| ranges.undo(event));
+    /// The events of segments, the last one first.
+    pub(crate) fn segments_back(&self) -> impl Iterator<Item = &Event> {
+        self.segments.iter().rev()
     }
 
     /// Reserved bytes before these events, by those after them.
     pub(crate) fn reserved_before(&self, after: i64) -> i64 {
-        self.segments.iter().rev().fold(after, |reserved, event| match event.action {
+        self.segments_back().fold(after, |reserved, event| match event.action {
             Action::SegmentAlloc | Action::SegmentMap => reserved.saturating_sub(event.size),
             _ => reserved.saturating_add(event.size),
         })

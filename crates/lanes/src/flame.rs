@@ -1,0 +1,291 @@
+//! What a thread did in a range of time: ops, calls and frames of Python by the path on which they were called, as wide as their time.
+
+use std::collections::BTreeMap;
+
+use report::drawing::{Anchor, Shape, fits};
+use report::{Cell, Column, Drawing, Row as TableRow, Table, Unit, units};
+use timeline::percent;
+use trace::{StringId, Trace};
+
+use crate::build::{Kind, Lanes};
+
+const WIDTH: f32 = 1000.0;
+const LEVEL: f32 = 20.0;
+/// Narrower boxes are not drawn.
+const LEAST: f32 = 1.0;
+/// Levels that are drawn. Frames of Python alone take some twenty.
+const LEVELS: usize = 60;
+/// Width of a letter, and of the room beside a label, in units of the drawing.
+const LETTER: f32 = 7.6;
+const MARGIN: f32 = 12.0;
+/// A shorter name says nothing.
+const FEWEST_LETTERS: usize = 4;
+/// Slices that are added up: more make a person wait.
+const MOST_SLICES: usize = 300_000;
+/// Rows of the table.
+const MOST_NAMES: usize = 50;
+
+/// Something that ran, on one path of calls.
+struct Node {
+    name: StringId,
+    /// A slice of it, for its category.
+    row: trace::Row,
+    total_ns: i64,
+    /// Of that, what nothing below it covers.
+    self_ns: i64,
+    below: Vec<usize>,
+}
+
+/// The calls of a thread in a range of time.
+struct Calls {
+    nodes: Vec<Node>,
+    roots: Vec<usize>,
+}
+
+/// A slice of the lane above, with its node.
+type Above = (i64, i64, usize);
+
+impl Calls {
+    /// Adds up the slices of a track between two moments. A slice lies below the slice of the lane above that holds its start.
+    fn of(lanes: &Lanes, trace: &Trace, track: usize, (from, to): (i64, i64)) -> Self {
+        let mut found = Self { nodes: Vec::new(), roots: Vec::new() };
+        let mut known: BTreeMap<(Option<usize>, StringId), usize> = BTreeMap::new();
+        let mut above: Vec<Above> = Vec::new();
+        let all = lanes.tracks.get(track).map_or(&[][..], |track| &track.lanes);
+        for lane in all {
+            let slices = lane.slices(from as f64, to as f64);
+            if slices.is_empty() {
+                break;
+            }
+            let mut own: Vec<Above> = Vec::with_capacity(slices.len());
+            let mut at_above = 0;
+            for at in slices {
+                let (start, end) = lane.times(at);
+                while above.get(at_above).is_some_and(|(_, end, _)| *end <= start) {
+                    at_above += 1;
+                }
+                let parent =
+                    above.get(at_above).filter(|(begun, ..)| *begun <= start).map(|of| of.2);
+                let (row, name) = (lane.row(at), trace.name(lane.row(at)));
+                let ns = end.min(to).saturating_sub(start.max(from)).max(0);
+                let node = *known.entry((parent, name)).or_insert_with(|| {
+                    let node = found.nodes.len();
+                    let below = Vec::new();
+                    found.nodes.push(Node { name, row, total_ns: 0, self_ns: 0, below });
+                    match parent {
+                        Some(parent) => found.nodes[parent].below.push(node),
+                        None => found.roots.push(node),
+                    }
+                    node
+                });
+                found.nodes[node].total_ns += ns;
+                found.nodes[node].self_ns += ns;
+                if let Some(parent) = parent {
+                    found.nodes[parent].self_ns -= ns;
+                }
+                own.push((start, end, node));
+            }
+            above = own;
+        }
+        let by_time = |nodes: &[Node], list: &mut Vec<usize>| {
+            trace::sort_by_key(list, |at| std::cmp::Reverse(nodes[*at].total_ns));
+        };
+        for at in 0..found.nodes.len() {
+            let mut below = std::mem::take(&mut found.nodes[at].below);
+            by_time(&found.nodes, &mut below);
+            found.nodes[at].below = below;
+        }
+        by_time(&found.nodes, &mut found.roots);
+        found
+    }
+
+    /// A self time below zero is that of slices that cross: what lies below reaches out.
+    fn by_name(&self, trace: &Trace) -> Vec<NameRow> {
+        let mut sums: BTreeMap<StringId, (i64, i64)> = BTreeMap::new();
+        for node in &self.nodes {
+            let sum = sums.entry(node.name).or_default();
+            *sum = (sum.0 + node.self_ns.max(0), sum.1.max(node.total_ns));
+        }
+        let all: i64 = sums.values().map(|sum| sum.0).sum();
+        let row = |(name, (self_ns, _)): (StringId, (i64, i64))| NameRow {
+            name: trace.strings.get(name).to_owned(),
+            self_ns,
+            share_pct: percent(self_ns, all),
+        };
+        let mut rows: Vec<NameRow> =
+            sums.into_iter().map(row).filter(|row| row.self_ns > 0).collect();
+        trace::sort_by(&mut rows, |a, b| {
+            b.self_ns.cmp(&a.self_ns).then_with(|| a.name.cmp(&b.name))
+        });
+        rows
+    }
+
+    fn drawing(&self, trace: &Trace, label: &str) -> Option<Drawing> {
+        let whole: i64 = self.roots.iter().map(|root| self.nodes[*root].total_ns).sum();
+        if whole <= 0 {
+            return None;
+        }
+        let mut drawn =
+            Drawn { calls: self, trace, whole, shapes: Vec::new(), deepest: 0, omitted: 0 };
+        drawn.add(&self.roots, 0.0, 0);
+        let Drawn { shapes, deepest, omitted, .. } = drawn;
+        let more =
+            if omitted > 0 { " Boxes below a thousandth of the width are not drawn." } else { "" };
+        Some(Drawing {
+            id: "range-flame".into(),
+            title: format!("Calls of {label} in the range, as wide as their time.{more}"),
+            says: format!(
+                "The calls of {label}: {} in all. The table has the time of each name.",
+                units::time(whole)
+            ),
+            width: WIDTH,
+            height: (deepest + 1) as f32 * LEVEL,
+            shapes,
+            legend: Vec::new(),
+        })
+    }
+}
+
+struct Drawn<'a> {
+    calls: &'a Calls,
+    trace: &'a Trace,
+    whole: i64,
+    shapes: Vec<Shape>,
+    deepest: usize,
+    omitted: u64,
+}
+
+impl Drawn<'_> {
+    fn add(&mut self, nodes: &[usize], left: f32, level: usize) {
+        let mut x = left;
+        for at in nodes {
+            let node = &self.calls.nodes[*at];
+            let width = (f64::from(WIDTH) * node.total_ns as f64 / self.whole as f64) as f32;
+            if width < LEAST || level >= LEVELS {
+                self.omitted += 1;
+                continue;
+            }
+            let name = self.trace.strings.get(node.name);
+            let category = self.trace.raw_category_text(node.row).to_owned();
+            let y = level as f32 * LEVEL;
+            self.shapes.push(Shape::Bar {
+                x,
+                y,
+                width,
+                height: LEVEL - 1.0,
+                category: category.clone().into(),
+                title: format!(
+                    "{name}: {}, {} of its own",
+                    units::time(node.total_ns),
+                    units::time(node.self_ns.max(0))
+                ),
+            });
+            if let Some(text) = shortened(name, width) {
+                self.shapes.push(Shape::Text {
+                    x: x + 5.0,
+                    y: y + 14.0,
+                    anchor: Anchor::Start,
+                    text,
+                    on: category.into(),
+                });
+            }
+            self.deepest = self.deepest.max(level);
+            self.add(&node.below, x, level + 1);
+            x += width;
+        }
+    }
+}
+
+/// As much of a name as fits; `None` where that is too little to read.
+fn shortened(name: &str, width: f32) -> Option<String> {
+    if fits(name, width) {
+        return Some(name.to_owned());
+    }
+    let letters = ((width - MARGIN) / LETTER) as usize;
+    (letters > FEWEST_LETTERS).then(|| name.chars().take(letters - 1).chain(['…']).collect())
+}
+
+/// The thread whose calls are shown: that of the selected slice, else the one that is busy for most of the range.
+fn thread(lanes: &Lanes, selected: Option<usize>, (from, to): (f64, f64)) -> Option<usize> {
+    let is_thread =
+        |track: &usize| lanes.tracks.get(*track).is_some_and(|of| of.kind == Kind::Thread);
+    let busy = |track: &usize| {
+        let first = lanes.lane(*track, 0)?;
+        first.columns(from, to, 1)[0].map(|column| column.busy_ns)
+    };
+    let threads = (0..lanes.tracks.len()).filter(is_thread);
+    let busiest = || {
+        threads
+            .filter_map(|track| Some((busy(&track)?, track)))
+            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
+    };
+    selected.filter(is_thread).or_else(|| Some(busiest()?.1))
+}
+
+/// The calls of a thread in a range: a picture, and the time of each name. `None` where no thread has a slice in it; the sentence
+/// where there are too many.
+pub(crate) fn flame(
+    lanes: &Lanes,
+    trace: &Trace,
+    selected: Option<usize>,
+    (from, to): (i64, i64),
+) -> Option<Result<(Drawing, Table), String>> {
+    let track = thread(lanes, selected, (from as f64, to as f64))?;
+    let of = lanes.tracks.get(track)?;
+    let n: usize = of.lanes.iter().map(|lane| lane.slices(from as f64, to as f64).len()).sum();
+    if n > MOST_SLICES {
+        return Some(Err(format!(
+            "{} has {} in the range: select a shorter one to see its calls.",
+            of.label,
+            units::plural(n as u64, "slice", "slices")
+        )));
+    }
+    let calls = Calls::of(lanes, trace, track, (from, to));
+    let drawing = calls.drawing(trace, &of.label)?;
+    let mut rows = calls.by_name(trace);
+    let n = rows.len();
+    rows.truncate(MOST_NAMES);
+    let title = match n > MOST_NAMES {
+        true => format!(
+            "Calls of {}: the {MOST_NAMES} of {n} names with most time of their own",
+            of.label
+        ),
+        false => format!("Calls of {}, by time of their own", of.label),
+    };
+    let mut table = Table::of("range-calls", "", &rows);
+    table.title = title.into();
+    Some(Ok((drawing, table)))
+}
+
+/// A name with its own time.
+struct NameRow {
+    name: String,
+    self_ns: i64,
+    share_pct: f64,
+}
+
+impl TableRow for NameRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "name",
+            title: "Name",
+            unit: Unit::Name,
+            help: "Op, call, annotation or frame of Python.",
+            cell: |row| row.name.as_str().into(),
+        },
+        Column {
+            key: "self_ns",
+            title: "Own time",
+            unit: Unit::Time,
+            help: "Its time in the range without what it called.",
+            cell: |row| Cell::Ns(row.self_ns),
+        },
+        Column {
+            key: "share_pct",
+            title: "Share",
+            unit: Unit::Percent,
+            help: "Own time as a share of the thread's time in calls.",
+            cell: |row| Cell::Percent(row.share_pct),
+        },
+    ];
+}
