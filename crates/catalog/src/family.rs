@@ -96,7 +96,7 @@ families! {
         "<linearize_index_kernel", "<permute_2d_lengths", "<block_bucketize"
     ] }
     RocPrimCub { "rocprim_cub", "rocPRIM / CUB", ["rocprim", "hipcub", "cub::", "thrust"] }
-    Aten { "aten", "PyTorch ATen", ["<at::", "at_cuda", "c10::", "_zn2at", "<indexing_backward_kernel", "<cunn_", "::softmax_warp_forward", "::softmax_warp_backward"] }
+    Aten { "aten", "PyTorch ATen", ["<at::", "at_cuda", "c10::", "_zn2at", "<indexing_backward_kernel", "<cunn_", "::softmax_warp_forward", "::softmax_warp_backward", "elementwise_kernel_with_index"] }
     // Apex, and DeepSpeed's copy of it; PyTorch's own are in at::native.
     Apex { "apex", "Apex, DeepSpeed", ["multi_tensor_apply_kernel"] }
     Triton { "triton", "Triton / bare name", [] }

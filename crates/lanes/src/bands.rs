@@ -8,6 +8,9 @@ use timeline::percent;
 
 use crate::lane::Lane;
 
+/// Pieces of idle time that are added up in each frame.
+const MOST_ADDED: usize = 20_000;
+
 /// The wall time of a device as it goes from one program to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
@@ -132,6 +135,27 @@ impl Band {
                 .slices(after_ns, span)
                 .find(|at| self.idle.times(*at).0 as f64 >= after_ns),
         }
+    }
+
+    /// The parts of the idle time between two moments with the most time; empty where that would take long to add up.
+    #[must_use]
+    pub fn largest(&self, from: f64, to: f64) -> Vec<(&str, i64)> {
+        let own = self.idle.slices(from, to);
+        if own.len() > MOST_ADDED {
+            return Vec::new();
+        }
+        let mut sums = vec![0_i64; self.titles.len()];
+        for at in own {
+            let (start, end) = self.idle.times(at);
+            let part = ((end as f64).min(to) - (start as f64).max(from)).max(0.0);
+            if let Some(sum) = sums.get_mut(self.idle.row(at) as usize) {
+                *sum = sum.saturating_add(part as i64);
+            }
+        }
+        let named = self.titles.iter().map(String::as_str).zip(sums);
+        let mut named: Vec<(&str, i64)> = named.filter(|(_, ns)| *ns > 0).collect();
+        trace::sort_by_key(&mut named, |(_, ns)| std::cmp::Reverse(*ns));
+        named
     }
 
     /// The parts between two moments, in the order of the bar.

@@ -319,13 +319,14 @@ impl Host {
     /// Adds the calls of [`host_copies`].
     pub(crate) fn add_host_copies(&mut self, calls: &[HostCopy]) {
         let waiting = || calls.iter().filter(|call| call.waits).map(|call| call.call);
+        let idle = || calls.iter().filter(|call| call.waits && !call.stages).map(|call| call.call);
         let mut add = |cover: Cover, calls: &mut dyn Iterator<Item = Wait>| {
             let known = &mut self.covers[cover as usize];
             known.extend(calls.map(|call| (call.start_ns, call.end_ns)));
             *known = union(std::mem::take(known));
         };
         add(Cover::HostCopy, &mut calls.iter().map(|call| call.call));
-        add(Cover::WaitingCopy, &mut waiting());
+        add(Cover::WaitingCopy, &mut idle());
         self.waits.extend(waiting());
         trace::sort(&mut self.waits);
         self.waits.dedup();
@@ -349,6 +350,8 @@ pub(crate) struct HostCopy {
     call: Wait,
     /// Whether it waits for the copy: an asynchronous one to pinned memory does not.
     waits: bool,
+    /// Whether the CPU works in it while the device stands still: it moves pageable memory to where the device can read it.
+    stages: bool,
 }
 
 /// The calls of copies from or to pageable memory, and to the host: the copies say what they are.
@@ -370,7 +373,8 @@ pub(crate) fn host_copies(gpu: &Gpu<'_>, launches: &Launches) -> Vec<HostCopy> {
                 end_ns: gpu.trace.end_ns(launch),
                 row: launch,
             };
-            calls.push(HostCopy { call, waits: !name.contains("Pinned") });
+            let (waits, stages) = (!name.contains("Pinned"), name.contains("HtoD"));
+            calls.push(HostCopy { call, waits, stages });
         }
     }
     calls

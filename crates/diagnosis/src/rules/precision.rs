@@ -29,6 +29,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
     let share = floats as f64 / (all as f64).max(1.0);
+    if all == 0 {
+        return by_kernels(facts, busy).into_iter().collect();
+    }
     if (floats as f64) < LEAST_SHARE * busy as f64 || floats == 0 {
         return Vec::new();
     }
@@ -67,6 +70,29 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     } else {
         finding
     }]
+}
+
+/// Without types of inputs: kernels whose names say that they multiply 32-bit floats without tensor cores.
+fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
+    let rows = &facts.triage.merged;
+    let plain = rows.iter().filter(|row| catalog::is_f32_without_tensor_cores(&row.kernel_name));
+    let ns: i64 = plain.map(|row| row.total_ns).sum();
+    let is_advised = facts.triage.plain_products.is_some();
+    if ns == 0 || (ns as f64) < LEAST_SHARE * busy as f64 || is_advised {
+        return None;
+    }
+    let text = format!(
+        "Matrix products of 32-bit floats run without tensor cores for {} ({} of the busy time).",
+        time(ns),
+        percent(100.0 * ns as f64 / busy.max(1) as f64)
+    );
+    let finding = Finding::fact(Rule::Precision, "fp32", text).with(
+        "triage",
+        "GPU time of such kernels",
+        time(ns),
+    );
+    let computes = (busy as f64) >= LEAST_BUSY * facts.wall_ns() as f64;
+    Some(if computes { finding.level(Level::Medium) } else { finding })
 }
 
 /// Whether the first tensors of an op are 32-bit floats.

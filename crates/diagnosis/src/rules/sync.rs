@@ -9,6 +9,8 @@ use crate::{Facts, Finding, Level, Rule};
 
 /// Waits of less than this share of the window are not worth a word.
 const LEAST_SHARE: f64 = 0.01;
+/// Where the GPU is busy for less of its window, a wait is not a time in which it works.
+const LEAST_BUSY: f64 = 0.5;
 /// They cost time from this share of the window on.
 const COSTS_SHARE: f64 = 0.05;
 
@@ -47,7 +49,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     .level(Level::of_share(share))
                     .bound(covered)
             } else {
-                let meaning = if share < COSTS_SHARE {
+                let works = device.busy_share() >= LEAST_BUSY;
+                let meaning = if share < COSTS_SHARE && works {
                     "The GPU works meanwhile: a wait costs time only where the CPU has work to do that the GPU waits for later."
                 } else {
                     ""

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use kinetoscope::lanes::{Kind, Lane};
+use kinetoscope::lanes::{Band, Kind, Lane};
 use kinetoscope::report::palette::Hue;
 use kinetoscope::report::units;
 use kinetoscope::scene::{Anchor, Bar, Ink, Tone, Unit, shortened, text_width, ticks};
 
 use super::Look;
-use super::layout::{BAND, MINIMAP, MOST_BANDS, Row, TOP};
+use super::layout::{BAND, HEAD, MINIMAP, MOST_BANDS, Row, TOP};
 
 /// Boxes of a frame: more take longer to fill than columns.
 const MOST_BOXES: usize = 2_500;
@@ -16,6 +16,8 @@ const MOST_BOXES: usize = 2_500;
 const MOST_SOUGHT: usize = 20_000;
 /// Labels of a frame.
 const MOST_LABELS: usize = 400;
+/// Parts of idle time that the head of a device names.
+const NAMED_PARTS: usize = 3;
 /// px from which on a slice has a label.
 const LABELLED: f32 = 26.0;
 /// px of the ticks of the axis.
@@ -50,10 +52,12 @@ impl Look {
     fn bands(&self, ink: &mut Vec<Ink>) {
         let mut labels = MOST_LABELS;
         for (band, y) in self.bands.iter().zip((0..MOST_BANDS).map(|at| TOP + BAND * at as f32)) {
-            let ground =
-                Ink::Box { x: 0.0, y, width: self.width, height: BAND, tone: Tone::Ground };
-            ink.push(ground);
-            let place = (y, BAND - 1.0);
+            let width = self.width;
+            ink.push(Ink::Box { x: 0.0, y, width, height: BAND, tone: Tone::Ground });
+            ink.push(Ink::Box { x: 0.0, y, width, height: HEAD, tone: Tone::Grid });
+            let label = shortened(&self.idle_of(band), width - 16.0).unwrap_or_default();
+            ink.push(text(8.0, y + 14.0, label, Tone::Text));
+            let place = (y + HEAD, BAND - HEAD - 1.0);
             // (All of the band is idle time.)
             let name = |at: usize| {
                 let title = band.title(at);
@@ -61,9 +65,23 @@ impl Look {
             };
             self.boxes(ink, &band.idle, place, MOST_BOXES / MOST_BANDS, &mut labels, &name);
             let edge = y + BAND - 1.0;
-            let width = self.width;
             ink.push(Ink::Box { x: 0.0, y: edge, width, height: 1.0, tone: Tone::Grid });
         }
+    }
+
+    /// How long a device stands still in the time shown, and the largest parts of that.
+    fn idle_of(&self, band: &Band) -> String {
+        let (from, to) = self.shown();
+        let idle = band.idle.columns(from, to, 1)[0].map_or(0.0, |column| column.busy_ns);
+        let share = |ns: f64| units::percent(100.0 * ns / (to - from));
+        let mut said = format!("{} stands still for {} of the time shown", band.label, share(idle));
+        let largest = band.largest(from, to);
+        for (nth, (title, ns)) in largest.iter().take(NAMED_PARTS).enumerate() {
+            let title = title.strip_prefix("Idle: ").unwrap_or(title);
+            let mark = if nth == 0 { ':' } else { ',' };
+            said += &format!("{mark} {title} {}", share(*ns as f64));
+        }
+        said
     }
 
     /// The name of a track, and how busy it is in the time shown.

@@ -10,11 +10,11 @@ pub(super) const MINIMAP: f32 = 28.0;
 const AXIS: f32 = 22.0;
 /// px above the lanes.
 pub(super) const TOP: f32 = MINIMAP + AXIS;
-/// px of a device's idle time below the axis, and how many devices have it.
-pub(super) const BAND: f32 = 18.0;
-pub(super) const MOST_BANDS: usize = 4;
 /// px of a track's head.
-const HEAD: f32 = 20.0;
+pub(super) const HEAD: f32 = 20.0;
+/// px of a device's idle time below the axis with its head, and how many devices have it.
+pub(super) const BAND: f32 = HEAD + 18.0;
+pub(super) const MOST_BANDS: usize = 3;
 /// px of a lane of steps and streams; of a thread, whose lanes are many.
 const WIDE: f32 = 22.0;
 const NARROW: f32 = 16.0;

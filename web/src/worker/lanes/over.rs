@@ -8,7 +8,7 @@ use kinetoscope::scene::{Anchor, Ink, Tone};
 use super::super::hint::hint;
 use super::Look;
 use super::draw::text;
-use super::layout::{BAND, MINIMAP, TOP};
+use super::layout::{BAND, HEAD, MINIMAP, TOP};
 
 /// Arrows from one slice.
 const MOST_ARROWS: usize = 64;
@@ -140,7 +140,9 @@ impl Look {
     /// The piece of idle time at a place of the picture, and its device.
     pub(super) fn band_at(&self, (x, y): (f32, f32)) -> Option<(&Band, usize)> {
         let nth = ((y - TOP) / BAND).floor();
-        let band = self.bands.get(nth as usize).filter(|_| nth >= 0.0 && y < self.ceiling())?;
+        let is_head = y - TOP - nth * BAND < HEAD;
+        let band = self.bands.get(nth as usize);
+        let band = band.filter(|_| nth >= 0.0 && y < self.ceiling() && !is_head)?;
         let slack = f64::from(SLACK) * self.ns_per_px();
         Some((band, band.idle.at(self.ns_at(x), slack)?))
     }

@@ -2,6 +2,7 @@ use kinetoscope::Decoder;
 use kinetoscope::lanes::RecordedPart;
 use kinetoscope::scene::{Key, Pointer};
 
+use super::layout::HEAD;
 use super::*;
 
 /// Two launches inside a frame of Python, and their kernels on one stream.
@@ -190,15 +191,17 @@ fn a_band_says_why_the_device_stands_still() {
     let painted = look.paint();
     let drawn = texts(&painted[0].1);
     assert!(drawn.iter().any(|text| text.starts_with("gaps")), "7 us are 70 px: {drawn:?}");
-    point(&mut look, Pointer::Hover, 535.0, TOP + 5.0);
+    let head = "GPU 0 stands still for 10.0% of the time shown: gaps between launches 7.0%, from launch to start 3.0%";
+    assert!(drawn.contains(&head), "{drawn:?}");
+    point(&mut look, Pointer::Hover, 535.0, TOP + HEAD + 5.0);
     let over = look.draw_over();
     let hint = texts(&over);
     assert!(
         hint.contains(&"Idle: gaps between launches") && hint.contains(&"7.00 µs from 50.0 µs"),
         "{hint:?}"
     );
-    point(&mut look, Pointer::Down, 535.0, TOP + 5.0);
-    point(&mut look, Pointer::Up, 535.0, TOP + 5.0);
+    point(&mut look, Pointer::Down, 535.0, TOP + HEAD + 5.0);
+    point(&mut look, Pointer::Up, 535.0, TOP + HEAD + 5.0);
     assert_eq!(look.range, Some((50_000.0, 57_000.0)));
     // Lanes lie below the bands: a click on the kernel selects it, and nothing of the band.
     let y = height_of(&look, 0, 0);
