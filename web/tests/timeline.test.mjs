@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { accessibilityFaults, launch } from "./harness.mjs";
-import { PATIENCE, dropped, example, exampleEvents, id, settled, view } from "./page.mjs";
+import { PATIENCE, dropped, example, exampleEvents, id, rows, settled, view } from "./page.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -120,6 +120,48 @@ test("a launch of a kernel is shown in the timeline from its table", async () =>
   await id(page, "show-slice").first().click();
   await id(page, "view-timeline").waitFor(PATIENCE);
   await says(page, name);
+  await session.close();
+});
+
+test("a gap of the GPU leads to the timeline, whose range has the parts of the bar and the calls of a thread", async () => {
+  const session = await dropped(browser, [example()]);
+  const { page } = session;
+  await settled(page);
+  await view(page, "diagnosis");
+  await id(page, "baseline").waitFor(PATIENCE);
+  await view(page, "gaps");
+  const gap = (await rows(page, "gaps"))[0];
+  await id(page, "table-gaps").getByRole("gridcell").first().dblclick();
+  await id(page, "in-timeline").click();
+  await id(page, "chapter-range").waitFor(PATIENCE);
+  // The parts of the range are those of the gap: all of it is idle time.
+  await page.waitForFunction(() => document.querySelector("[data-testid=table-range-wall]"), null, PATIENCE);
+  const parts = await rows(page, "range-wall");
+  const sum = parts.reduce((sum, part) => sum + Number(part.total_ns), 0);
+  assert.equal(sum, Number(gap.dur_ns), JSON.stringify(parts));
+  assert.ok(parts.every((part) => part.part.startsWith("Idle: ")), JSON.stringify(parts));
+  assert.match(await id(page, "chapter-range").textContent(), /busy for 0 ns \(0\.0%\)/);
+  const calls = await rows(page, "range-calls");
+  assert.ok(calls.length > 0 && calls.every((call) => Number(call.self_ns) <= Number(gap.dur_ns)));
+  assert.ok(await id(page, "chapter-range").locator("svg[role=img] rect").count() > 0, "the calls are drawn");
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
+
+test("Perfetto is opened at the time of the selected slice", async () => {
+  const session = await opened();
+  const { page } = session;
+  const [longest] = [...kernels].sort((a, b) => b.dur - a.dur);
+  await id(page, "find-slice").fill(longest.name);
+  await page.keyboard.press("Enter");
+  await says(page, longest.name);
+  await page.evaluate(() => { window.open = (url) => { window.opened = url; return null; }; });
+  await id(page, "perfetto-at").click();
+  await page.waitForFunction(() => window.opened);
+  const [, from, to] = /#!\/\?visStart=(\d+)&visEnd=(\d+)$/.exec(await page.evaluate(() => window.opened));
+  const first = kernels.filter((event) => event.name === longest.name).sort((a, b) => a.ts - b.ts)[0];
+  assert.ok(Math.abs(Number(from) - first.ts * 1000) <= 1000, `${from} is ${first.ts} us`);
+  assert.ok(Math.abs(Number(to) - Number(from) - first.dur * 1000) <= 1000);
   await session.close();
 });
 

@@ -74,7 +74,7 @@ fn hand_over(props: &Props, job: JobId, close: &Callback<MouseEvent>) -> Html {
         Callback::from(move |event: MouseEvent| {
             close.emit(event);
             tasks.dispatch(Action::PerfettoKnown);
-            tasks.open_in_perfetto(job, &url);
+            tasks.go_to_perfetto(job, &url);
         })
     };
     html! {

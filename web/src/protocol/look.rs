@@ -55,6 +55,8 @@ pub struct Looked {
     pub legend: Vec<(String, String)>,
     /// For the status bar and for people who do not see it.
     pub says: String,
+    /// The range, else the slice that is selected, in ns on the clock of the file.
+    pub times: Option<(i64, i64)>,
     /// Its figures.
     pub chapters: Vec<Chapter>,
 }

@@ -45,6 +45,8 @@ struct Inner {
     next_job: Cell<u32>,
     records: RefCell<BTreeMap<JobId, Record>>,
     perfetto: RefCell<Option<perfetto::Handover>>,
+    /// The time that its window is to show.
+    perfetto_shows: Cell<Option<(i64, i64)>>,
 }
 
 impl PartialEq for Tasks {
@@ -65,6 +67,7 @@ impl Tasks {
             next_job: Cell::new(1),
             records: RefCell::default(),
             perfetto: RefCell::default(),
+            perfetto_shows: Cell::default(),
         }))
     }
 

@@ -36,6 +36,18 @@ impl Tasks {
     /// Opens Perfetto's window (call this inside the click) and hands the repaired file over when it is
     /// written. A stored address is shown first.
     pub fn open_in_perfetto(&self, job: JobId, url: &str) {
+        self.0.perfetto_shows.set(None);
+        self.go_to_perfetto(job, url);
+    }
+
+    /// The same, with this time shown, in ns on the clock of the file.
+    pub fn show_in_perfetto(&self, job: JobId, url: &str, shown_ns: (i64, i64)) {
+        self.0.perfetto_shows.set(Some(shown_ns));
+        self.go_to_perfetto(job, url);
+    }
+
+    /// Opens the window for what was asked for last.
+    pub fn go_to_perfetto(&self, job: JobId, url: &str) {
         let Some(origin) = origin_of(url) else {
             self.notice(Failure {
                 title: "Invalid Perfetto address".into(),
@@ -49,7 +61,9 @@ impl Tasks {
             self.dispatch(Action::DialogOpened(Dialog::HandOver(job)));
             return;
         }
-        let opened = window().open_with_url_and_target(url, "_blank").ok().flatten();
+        let shown = self.0.perfetto_shows.take();
+        let url = shown.map_or_else(|| url.to_owned(), |shown_ns| at_time(url, shown_ns));
+        let opened = window().open_with_url_and_target(&url, "_blank").ok().flatten();
         let blocked = opened.is_none();
         *self.0.perfetto.borrow_mut() =
             opened.map(|window| Handover { window, origin, _ping: None, _listener: None });
@@ -144,6 +158,12 @@ fn trace_message(buffer: &ArrayBuffer, name: &str) -> Object {
     let outer = Object::new();
     let _set = Reflect::set(&outer, &"perfetto".into(), &inner);
     outer
+}
+
+/// The address with the time to show, by the parameters that Perfetto's documentation of deep links has.
+fn at_time(url: &str, (from_ns, to_ns): (i64, i64)) -> String {
+    let url = url.split('#').next().unwrap_or_default();
+    format!("{url}#!/?visStart={from_ns}&visEnd={to_ns}")
 }
 
 /// The origin of an http or https address.

@@ -7,7 +7,7 @@ use yew::prelude::*;
 use super::snapshot::chapter;
 use super::{Props, heading};
 use crate::components::{About, SurfaceView, failure_card};
-use crate::protocol::{Input, Surface};
+use crate::protocol::{Input, Looked, Surface};
 use crate::state::Remote;
 
 /// Buttons of the timeline. Keys are Perfetto's where it has one.
@@ -55,10 +55,21 @@ pub fn view(props: &Props) -> Option<Html> {
             <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} buttons={BUTTONS} theme={props.theme} {tasks}
                 label="Slices over time. Arrow keys select slices, W and S zoom." />
             if let Some(seen) = seen {
+                { in_perfetto(props, seen) }
                 <div data-testid="seen">{ for seen.chapters.iter().map(|of| chapter(props, of)) }</div>
             }
         </>
     })
+}
+
+/// A button that shows the selected time in Perfetto, in the repaired file.
+fn in_perfetto(props: &Props, seen: &Looked) -> Html {
+    let Some(times) = seen.times else { return html! {} };
+    let (job, tasks, url) = (props.file.job, props.tasks.clone(), props.perfetto_url.clone());
+    let show = Callback::from(move |_: MouseEvent| tasks.show_in_perfetto(job, &url, times));
+    html! {
+        <p class="card-actions"><button onclick={show} data-testid="perfetto-at">{ "Show this time in Perfetto" }</button></p>
+    }
 }
 
 /// A search by name.

@@ -321,7 +321,15 @@ impl Look {
         let first = sections.first().and_then(|section| section.intro.first());
         let says = says.or_else(|| first.cloned()).unwrap_or_default();
         let chapters = sections.into_iter().map(Chapter::drawn).collect();
-        Some(Looked { says, chapters, ..Looked::default() })
+        Some(Looked { says, chapters, times: self.times_of_file(), ..Looked::default() })
+    }
+
+    /// When the range is, else the selected slice, on the clock of the file.
+    fn times_of_file(&self) -> Option<(i64, i64)> {
+        let of_range = self.range.map(|(from, to)| (from as i64, to as i64));
+        let (from, to) = of_range.or_else(|| self.lanes.times(self.selected?))?;
+        let origin_ns = absolute_ns(&self.trace, self.lanes.origin_ns)?;
+        Some((origin_ns.saturating_add(from), origin_ns.saturating_add(to)))
     }
 }
 

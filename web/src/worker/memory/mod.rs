@@ -413,6 +413,7 @@ impl Look {
             stacked_by: explorer.stacking().map_or("", Stacking::label).to_owned(),
             legend: legend(explorer.chart()),
             says,
+            times: None,
             chapters,
         })
     }
