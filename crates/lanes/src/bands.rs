@@ -124,16 +124,42 @@ impl Band {
             .unwrap_or(end_ns)
     }
 
-    /// The next piece of idle time after a moment, or the one before it.
+    /// The first time of at least `least_ns` in which the device stands still, from a moment on, whatever the causes.
     #[must_use]
-    pub fn next(&self, after_ns: f64, back: bool) -> Option<usize> {
-        let span = f64::MAX;
-        match back {
-            true => self.idle.slices(-span, after_ns).next_back(),
-            false => self
-                .idle
-                .slices(after_ns, span)
-                .find(|at| self.idle.times(*at).0 as f64 >= after_ns),
+    pub fn after(&self, ns: f64, least_ns: f64) -> Option<Interval> {
+        let mut at =
+            self.idle.slices(ns, f64::MAX).find(|at| self.idle.times(*at).0 as f64 >= ns)?;
+        while at < self.idle.len() {
+            let (start, end) = self.idle.times(at);
+            let until = self.until(at, end);
+            if (until - start) as f64 >= least_ns {
+                return Some((start, until));
+            }
+            while at < self.idle.len() && self.idle.times(at).1 <= until {
+                at += 1;
+            }
+        }
+        None
+    }
+
+    /// The last such time that is over at a moment.
+    #[must_use]
+    pub fn before(&self, ns: f64, least_ns: f64) -> Option<Interval> {
+        let mut rest =
+            self.idle.slices(f64::MIN, ns).rev().filter(|at| self.idle.times(*at).1 as f64 <= ns);
+        let mut open: Option<Interval> = None;
+        loop {
+            let next = rest.next().map(|at| self.idle.times(at));
+            match (open, next) {
+                (Some((start, until)), Some((from, end))) if end == start => {
+                    open = Some((from, until))
+                }
+                (Some((start, until)), _) if (until - start) as f64 >= least_ns => {
+                    return Some((start, until));
+                }
+                (_, None) => return None,
+                (_, Some(next)) => open = Some(next),
+            }
         }
     }
 

@@ -46,26 +46,27 @@ struct Calls {
 type Above = (i64, i64, usize);
 
 impl Calls {
-    /// Adds up the slices of a track between two moments. A slice lies below the slice of the lane above that holds its start.
+    /// Adds up the slices of a track between two moments. A slice lies below the nearest slice of the lanes above that holds its
+    /// start.
     fn of(lanes: &Lanes, trace: &Trace, track: usize, (from, to): (i64, i64)) -> Self {
         let mut found = Self { nodes: Vec::new(), roots: Vec::new() };
         let mut known: BTreeMap<(Option<usize>, StringId), usize> = BTreeMap::new();
-        let mut above: Vec<Above> = Vec::new();
+        let mut above: Vec<Vec<Above>> = Vec::new();
         let all = lanes.tracks.get(track).map_or(&[][..], |track| &track.lanes);
         for lane in all {
             let slices = lane.slices(from as f64, to as f64);
-            if slices.is_empty() {
-                break;
-            }
             let mut own: Vec<Above> = Vec::with_capacity(slices.len());
-            let mut at_above = 0;
+            // (A lane has its slices in time order, so each lane above is walked once.)
+            let mut places = vec![0; above.len()];
             for at in slices {
                 let (start, end) = lane.times(at);
-                while above.get(at_above).is_some_and(|(_, end, _)| *end <= start) {
-                    at_above += 1;
-                }
-                let parent =
-                    above.get(at_above).filter(|(begun, ..)| *begun <= start).map(|of| of.2);
+                let holding = above.iter().zip(&mut places).rev().find_map(|(lane, place)| {
+                    while lane.get(*place).is_some_and(|(_, end, _)| *end <= start) {
+                        *place += 1;
+                    }
+                    lane.get(*place).filter(|(begun, ..)| *begun <= start)
+                });
+                let parent = holding.map(|of| of.2);
                 let (row, name) = (lane.row(at), trace.name(lane.row(at)));
                 let ns = end.min(to).saturating_sub(start.max(from)).max(0);
                 let node = *known.entry((parent, name)).or_insert_with(|| {
@@ -85,7 +86,9 @@ impl Calls {
                 }
                 own.push((start, end, node));
             }
-            above = own;
+            if !own.is_empty() {
+                above.push(own);
+            }
         }
         let by_time = |nodes: &[Node], list: &mut Vec<usize>| {
             trace::sort_by_key(list, |at| std::cmp::Reverse(nodes[*at].total_ns));
@@ -108,7 +111,7 @@ impl Calls {
         }
         let all: i64 = sums.values().map(|sum| sum.0).sum();
         let row = |(name, (self_ns, _)): (StringId, (i64, i64))| NameRow {
-            name: trace.strings.get(name).to_owned(),
+            name: readable(trace.strings.get(name)),
             self_ns,
             share_pct: percent(self_ns, all),
         };
@@ -165,7 +168,7 @@ impl Drawn<'_> {
                 self.omitted += 1;
                 continue;
             }
-            let name = self.trace.strings.get(node.name);
+            let name = &*readable(self.trace.strings.get(node.name));
             let category = self.trace.raw_category_text(node.row).to_owned();
             let y = level as f32 * LEVEL;
             self.shapes.push(Shape::Bar {
@@ -194,6 +197,17 @@ impl Drawn<'_> {
             x += width;
         }
     }
+}
+
+/// A frame of Python as `file:line function`, as everywhere; other names as they are.
+fn readable(name: &str) -> String {
+    let parts = name.rsplit_once("): ").and_then(|(place, function)| {
+        let (file, line) = place.rsplit_once('(')?;
+        line.bytes()
+            .all(|digit| digit.is_ascii_digit())
+            .then(|| format!("{file}:{line} {function}"))
+    });
+    parts.unwrap_or_else(|| name.to_owned())
 }
 
 /// As much of a name as fits; `None` where that is too little to read.
@@ -269,7 +283,7 @@ impl TableRow for NameRow {
         Column {
             key: "name",
             title: "Name",
-            unit: Unit::Name,
+            unit: Unit::Path,
             help: "Op, call, annotation or frame of Python.",
             cell: |row| row.name.as_str().into(),
         },
@@ -288,4 +302,72 @@ impl TableRow for NameRow {
             cell: |row| Cell::Percent(row.share_pct),
         },
     ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fixture::{Fixture, slice};
+
+    /// A frame with two ops, of which one crosses the end of the frame: a lane of its own.
+    fn found() -> (Trace, Lanes) {
+        let mut fixture = Fixture::default();
+        for (category, name, at, dur) in [
+            ("python_function", "a.py(3): f", 0, 100),
+            ("cpu_op", "aten::mm", 10, 20),
+            ("cpu_op", "aten::mm", 40, 20),
+            ("cuda_runtime", "cudaLaunchKernel", 45, 5),
+            ("cpu_op", "crossing", 90, 30),
+            ("python_function", "a.py(9): g", 120, 50),
+            ("cuda_runtime", "cudaLaunchKernel", 130, 5),
+        ] {
+            fixture.push(slice(category, name).at(at * 1_000, dur * 1_000).on(1, 1));
+        }
+        let trace = fixture.finish();
+        let (lanes, _) = crate::lanes_of(&trace);
+        (trace, lanes)
+    }
+
+    #[test]
+    fn own_times_are_those_of_the_calls_and_add_up_to_the_thread() {
+        let (trace, lanes) = found();
+        let calls = Calls::of(&lanes, &trace, 0, (0, 170_000));
+        let rows = calls.by_name(&trace);
+        let own: Vec<(&str, i64)> = rows.iter().map(|row| (&*row.name, row.self_ns)).collect();
+        let expected = [
+            ("a.py:9 g", 45_000),
+            ("aten::mm", 35_000),
+            ("a.py:3 f", 30_000),
+            ("crossing", 30_000),
+        ];
+        assert_eq!(own[..4], expected);
+        assert_eq!(own[4], ("cudaLaunchKernel", 10_000));
+    }
+
+    #[test]
+    fn a_range_cuts_what_reaches_out_of_it() {
+        let (trace, lanes) = found();
+        let calls = Calls::of(&lanes, &trace, 0, (15_000, 50_000));
+        let total: i64 = calls.roots.iter().map(|root| calls.nodes[*root].total_ns).sum();
+        assert_eq!(total, 35_000);
+        let mm = calls.by_name(&trace).into_iter().find(|row| row.name == "aten::mm").unwrap();
+        assert_eq!(mm.self_ns, 15_000 + 10_000 - 5_000);
+    }
+
+    #[test]
+    fn the_selected_thread_is_drawn_else_the_busiest() {
+        let (trace, lanes) = found();
+        let (drawing, table) = flame(&lanes, &trace, None, (0, 170_000)).unwrap().unwrap();
+        assert!(table.title.ends_with("by time of their own"), "{}", table.title);
+        let texts: Vec<&str> = drawing
+            .shapes
+            .iter()
+            .filter_map(|shape| match shape {
+                Shape::Text { text, .. } => Some(&**text),
+                _ => None,
+            })
+            .collect();
+        assert!(texts.contains(&"a.py:3 f") && texts.contains(&"aten::mm"), "{texts:?}");
+        assert!(flame(&lanes, &trace, None, (300_000, 400_000)).is_none(), "nothing runs there");
+    }
 }

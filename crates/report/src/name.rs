@@ -17,6 +17,9 @@ use self::cpp::Namespaces;
 /// name belongs in tooltips, JSON and TSV.
 #[must_use]
 pub fn short_name(name: &str, max: usize) -> String {
+    if let Some(kernel) = cutlass(name) {
+        return elide(kernel.to_owned(), max);
+    }
     if let Some(path) = mangled::path(name, max) {
         return elide(path, max);
     }
@@ -47,6 +50,20 @@ pub fn short_name(name: &str, max: usize) -> String {
     let fewer = [4, 3, 2].iter().find_map(|depth| cpp::first_arguments(&plain, *depth, max));
     fewer
         .unwrap_or_else(|| elide(cpp::function(&plain, Namespaces::Terse, 2).unwrap_or(plain), max))
+}
+
+/// What CUTLASS's wrapper `cutlass::Kernel<...>` launches, mangled or not: its argument says all, `cutlass_80_simt_sgemm_128x64_8x5_nn_align1`.
+fn cutlass(name: &str) -> Option<&str> {
+    const WRAPPERS: [&str; 3] = ["void cutlass::Kernel", "cutlass::Kernel", "_ZN7cutlass"];
+    const ARGUMENT: &str = "cutlass_";
+    let is_wrapper = WRAPPERS.iter().any(|wrapper| name.starts_with(wrapper));
+    let at = name.find(ARGUMENT).filter(|_| is_wrapper && name.contains("Kernel"))?;
+    let (before, rest) = (name.get(..at)?, name.get(at..)?);
+    // (A mangled name says how long it is.)
+    let digits = before.len() - before.trim_end_matches(|of: char| of.is_ascii_digit()).len();
+    let length = before.get(at - digits..).and_then(|length| length.parse().ok());
+    let word = || rest.find(|of: char| !of.is_ascii_alphanumeric() && of != '_');
+    rest.get(..length.or_else(word).unwrap_or(rest.len()))
 }
 
 /// [`short_name`] for the names of one table, which must stay apart: names that differ do not read the same. Where they
@@ -117,6 +134,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_kernel_in_cutlass_wrapper_is_the_name() {
+        for name in [
+            "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_tn_align1>(cutlass_80_simt_sgemm_256x128_8x4_tn_align1::Params)",
+            "_ZN7cutlass7Kernel2I43cutlass_80_simt_sgemm_256x128_8x4_tn_align1EEvNT_6ParamsE",
+        ] {
+            assert_eq!(short_name(name, 60), "cutlass_80_simt_sgemm_256x128_8x4_tn_align1");
+        }
+        assert!(short_name("_ZN7cutlass7Kernel2I99cutlass_80", 60).contains("Kernel2"), "cut off");
+    }
+
+    #[test]
     fn what_tells_kernels_apart_stays() {
         for (name, short) in [
             (
@@ -133,7 +161,7 @@ mod tests {
             ),
             (
                 "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>(cutlass_80::Params)",
-                "cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>",
+                "cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8",
             ),
             ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
             (

@@ -64,6 +64,8 @@ pub enum Key {
     Effect,
     /// `R`: select the time of the slice.
     Range,
+    /// `G`: select the next time in which a device stands still; with Shift the one before.
+    Gap,
     /// `M`: mark the slice's time, or remove its mark.
     Mark,
     /// `Enter`: fold or unfold the track.

@@ -53,6 +53,7 @@ const KEYS: &[(&str, Key)] = &[
     ("escape", Key::Clear),
     (",", Key::PreviousSame),
     (".", Key::NextSame),
+    ("g", Key::Gap),
     ("[", Key::Cause),
     ("]", Key::Effect),
     ("r", Key::Range),

@@ -24,6 +24,11 @@ const BUTTONS: &[(&str, &str, Key)] = &[
     ("Same name →", "Next slice of the same name: full stop", Key::NextSame),
     ("Launched by", "The call that launched it, else what encloses it: [", Key::Cause),
     ("Launches", "The first GPU slice that it launched: ]", Key::Effect),
+    (
+        "Next gap",
+        "Select the next time in which a GPU stands still for two px or more: G; Shift for the one before",
+        Key::Gap,
+    ),
     ("Range", "Select the time of the slice: R", Key::Range),
     ("Mark", "Mark the start of the slice, or remove its mark: M", Key::Mark),
     ("Fold", "Fold or unfold the track: Enter", Key::Fold),

@@ -1,6 +1,6 @@
 //! Keys and buttons. Perfetto's keys where it has one.
 
-use kinetoscope::lanes::Spot;
+use kinetoscope::lanes::{Band, Spot};
 use kinetoscope::scene::Key;
 
 use super::Look;
@@ -11,6 +11,8 @@ const ZOOM: f64 = 0.5;
 const PAN: f64 = 0.2;
 /// Slices that an arrow with Shift passes.
 const STRIDE: usize = 10;
+/// px of a gap that is worth a look.
+const LEAST_GAP: f64 = 2.0;
 /// px that an arrow scrolls where nothing is selected.
 const SCROLL: f32 = 60.0;
 
@@ -42,6 +44,7 @@ impl Look {
                 self.range = times.map(|(start, end)| (start as f64, end as f64));
                 self.is_news = true;
             }
+            Key::Gap => self.gap(shift),
             Key::Mark => self.mark(),
             Key::Fold => {
                 if let Some(spot) = self.selected {
@@ -163,6 +166,37 @@ impl Look {
         if let Some((from, to)) = self.range.or_else(of_slice) {
             self.window.show(from, to);
         }
+    }
+
+    /// Selects the next time in which a device stands still, of those that can be seen at this zoom.
+    fn gap(&mut self, back: bool) {
+        let of_slice =
+            || self.lanes.times(self.selected?).map(|(from, to)| (from as f64, to as f64));
+        let (from, to) = self.range.or_else(of_slice).unwrap_or_else(|| match back {
+            true => (self.window.to(), self.window.to()),
+            false => (self.window.from(), self.window.from()),
+        });
+        let least_ns = LEAST_GAP * self.ns_per_px();
+        let of_band = |band: &Band| match back {
+            true => band.before(from, least_ns),
+            false => band.after(to, least_ns),
+        };
+        let gaps = self.bands.iter().filter_map(of_band);
+        let next = if back { gaps.max_by_key(|gap| gap.1) } else { gaps.min_by_key(|gap| gap.0) };
+        let Some((from, to)) = next else {
+            self.says = Some(match self.bands.is_empty() {
+                true => "Why the GPU stands still is not known yet.".to_owned(),
+                false => "No such time, of two px or more at this zoom.".to_owned(),
+            });
+            return;
+        };
+        let (from, to) = (from as f64, to as f64);
+        if from < self.window.from() || to > self.window.to() {
+            let (middle, span) = (f64::midpoint(from, to), self.window.span());
+            self.window.show(middle - span / 2.0, middle + span / 2.0);
+        }
+        self.range = Some((from, to));
+        self.is_news = true;
     }
 
     fn mark(&mut self) {

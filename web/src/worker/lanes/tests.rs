@@ -230,7 +230,7 @@ fn a_range_has_its_parts_and_the_calls_of_the_thread() {
     // What lies before the first work of the device is in no part.
     assert_eq!(sum, (range.1 - 30_000.0) as i64);
     assert_eq!(chapter.drawings.len(), 1, "the calls of thread 1");
-    assert_eq!(cell("range-calls", 0, "name"), "train.py(3): step");
+    assert_eq!(cell("range-calls", 0, "name"), "train.py:3 step");
     // From 15 to 60 us without the second launch of 5 us.
     assert_eq!(
         cell("range-calls", 0, "self_ns").parse::<f64>().ok(),
@@ -247,4 +247,27 @@ fn a_moment_at_which_the_device_begins_to_wait_is_shown_as_a_range() {
     assert!(says.contains("50.0 µs"), "{says}");
     look.take(Surface::Over, &Input::Moment(35_000));
     assert_eq!(look.marks, [35_000.0]);
+}
+
+#[test]
+fn g_selects_one_gap_after_the_other_and_shift_goes_back() {
+    let mut look = look();
+    assert!(press(&mut look, Key::Gap).contains("not known yet"));
+    let us = |from: i64, to: i64| (from * 1_000, to * 1_000);
+    let parts = [
+        RecordedPart::new("launch", "Idle: gaps between launches", true, &[us(10, 20), us(50, 57)]),
+        RecordedPart::new("start", "Idle: from launch to start", true, &[us(57, 60)]),
+        // 0.1 us is less than 2 px of 100 ns.
+        RecordedPart::new("queued", "Idle: work was queued", true, &[(30_000, 30_100)]),
+    ];
+    look.add_bands(&[RecordedBand { label: "GPU 0".to_owned(), parts: parts.into() }]);
+    let mut go = |shift: bool| {
+        look.take(Surface::Over, &Input::Key { key: Key::Gap, shift });
+        (look.range, look.news().expect("it is said").says)
+    };
+    assert_eq!(go(false).0, Some((10_000.0, 20_000.0)));
+    assert_eq!(go(false).0, Some((50_000.0, 60_000.0)), "both causes");
+    assert!(go(false).1.contains("No such time"));
+    assert_eq!(go(true).0, Some((10_000.0, 20_000.0)));
+    assert!(go(true).1.contains("No such time"));
 }
