@@ -219,21 +219,19 @@ fn shortened(name: &str, width: f32) -> Option<String> {
     (letters > FEWEST_LETTERS).then(|| name.chars().take(letters - 1).chain(['…']).collect())
 }
 
-/// The thread whose calls are shown: that of the selected slice, else the one that is busy for most of the range.
+/// The thread whose calls are shown: that of the selected slice, else the one with most slices in the range. (What is open for all of it
+/// may be no thread: the profiler has a track of its own.)
 fn thread(lanes: &Lanes, selected: Option<usize>, (from, to): (f64, f64)) -> Option<usize> {
     let is_thread =
         |track: &usize| lanes.tracks.get(*track).is_some_and(|of| of.kind == Kind::Thread);
-    let busy = |track: &usize| {
-        let first = lanes.lane(*track, 0)?;
-        first.columns(from, to, 1)[0].map(|column| column.busy_ns)
+    let n = |track: &usize| -> usize {
+        let lanes = lanes.tracks.get(*track).map_or(&[][..], |of| &of.lanes);
+        lanes.iter().map(|lane| lane.slices(from, to).len()).sum()
     };
     let threads = (0..lanes.tracks.len()).filter(is_thread);
-    let busiest = || {
-        threads
-            .filter_map(|track| Some((busy(&track)?, track)))
-            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
-    };
-    selected.filter(is_thread).or_else(|| Some(busiest()?.1))
+    let most = threads.map(|track| (n(&track), track)).filter(|(n, _)| *n > 0);
+    let most = most.max_by_key(|(n, track)| (*n, std::cmp::Reverse(*track)));
+    selected.filter(is_thread).or_else(|| Some(most?.1))
 }
 
 /// The calls of a thread in a range: a picture, and the time of each name. `None` where no thread has a slice in it; the sentence
@@ -355,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_selected_thread_is_drawn_else_the_busiest() {
+    fn the_thread_with_most_slices_is_drawn() {
         let (trace, lanes) = found();
         let (drawing, table) = flame(&lanes, &trace, None, (0, 170_000)).unwrap().unwrap();
         assert!(table.title.ends_with("by time of their own"), "{}", table.title);

@@ -115,7 +115,7 @@ struct Device {
 
 impl Lanes {
     /// Busy and idle time of each stream and device from `from` to `to` (ns from the first start), where their time goes by `bands`,
-    /// exposed communication, the names that take most, and the calls of a thread: that of the selected slice, else the busiest.
+    /// exposed communication, the names that take most, and the calls of a thread: that of the selected slice, else the one with most slices.
     #[must_use]
     pub fn range(
         &self,

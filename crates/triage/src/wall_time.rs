@@ -98,7 +98,7 @@ impl WallPart {
             Self::HostCompute => "Idle: CPU work",
             Self::Launch => "Idle: gaps between launches",
             Self::Start => "Idle: from launch to start",
-            Self::HostWaits => "Idle: CPU waited for the GPU",
+            Self::HostWaits => "Idle: in or after waits for the GPU",
             Self::Allocation => "Idle: memory allocation",
             Self::Loading => "Idle: loading and set-up",
             Self::Profiler => "Idle: profiler",

@@ -5,6 +5,7 @@
 
 mod repeat;
 mod snapshot;
+mod timeline;
 mod triage;
 
 use std::env;
@@ -48,6 +49,8 @@ pub enum Only {
     Pairs,
     /// Memory snapshots.
     Snapshots,
+    /// Frames of the timeline.
+    Timeline,
 }
 
 /// Measures each file, triage of pairs and snapshots; false if a target was missed.
@@ -57,8 +60,14 @@ pub fn bench(workspace: &Workspace, files: &[String], only: Option<Only>) -> Res
     if files.is_empty() && only.is_none() {
         files.push(default_file(workspace, &scratch)?);
     }
-    let driver = Driver::build(workspace, !files.is_empty())?;
+    let driver = Driver::build(workspace, !files.is_empty() || only == Some(Only::Timeline))?;
     let mut missed = Vec::new();
+    if only == Some(Only::Timeline) {
+        let trace = files.pop().map_or_else(|| default_file(workspace, &scratch), Ok)?;
+        let mut report = Report { missed: Vec::new() };
+        timeline::measure(workspace, &driver, &trace, &mut report)?;
+        return Ok(said(&report.missed));
+    }
     for file in &files {
         println!("\n==== {}", file.display());
         let mut report = Report { missed: Vec::new() };
@@ -73,14 +82,19 @@ pub fn bench(workspace: &Workspace, files: &[String], only: Option<Only>) -> Res
         snapshot::measure(workspace, &driver, &mut report)?;
     }
     missed.append(&mut report.missed);
+    Ok(said(&missed))
+}
+
+/// Prints what was missed; whether that is nothing.
+fn said(missed: &[String]) -> bool {
     println!();
-    for what in &missed {
+    for what in missed {
         println!("MISSED {what}");
     }
     if missed.is_empty() {
         println!("Every target is met.");
     }
-    Ok(missed.is_empty())
+    missed.is_empty()
 }
 
 fn default_file(workspace: &Workspace, scratch: &Scratch) -> Result<PathBuf> {

@@ -41,10 +41,12 @@ Commands:
                                --only runs the named checks; --list lists them; --allow-missing
                                skips checks that cannot run
   dist                         build dist/kinetoscope/, a static folder for any web host and path, and its zip
-  bench [--pairs|--snapshots] [FILE]...
+  bench [--pairs|--snapshots|--timeline] [FILE]...
                                compare speed with Perfetto's on a trace, and measure memory; compare triage of pairs
                                with the SGLang skill's (--pairs: only this), and memory snapshots with Python
-                               (--snapshots: only this); fails if a target is missed
+                               (--snapshots: only this); frames of the timeline with those of speedscope and of naive
+                               drawing (--timeline: only this, and only if asked for); fails if a target is missed
+  pictures                     take the pictures of the documentation from the running page
   golden                       run the tests and write their output as the expected output
   layers                       check the dependencies between crates
   advisories                   check the dependencies for known faults; needs the network
@@ -108,12 +110,14 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
                 None => None,
                 Some("--pairs") => Some(bench::Only::Pairs),
                 Some("--snapshots") => Some(bench::Only::Snapshots),
+                Some("--timeline") => Some(bench::Only::Timeline),
                 Some(option) => bail!("unexpected argument {option:?}\n\n{USAGE}"),
             };
             let met = bench::bench(&workspace, &files, only)?;
             return Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         "dist" => Options::parse(rest, &[], &[]).and_then(|_| dist::dist(&workspace)),
+        "pictures" => Options::parse(rest, &[], &[]).and_then(|_| node::pictures(&workspace)),
         "golden" => Options::parse(rest, &[], &[]).and_then(|_| checks::golden(&workspace)),
         "layers" => Options::parse(rest, &[], &[]).and_then(|_| layers::check(&workspace)),
         "advisories" => Options::parse(rest, &[], &[]).and_then(|_| checks::advisories(&workspace)),

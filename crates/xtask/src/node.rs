@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use crate::browser;
 use crate::checks;
+use crate::page;
 use crate::shell;
 use crate::workspace::Workspace;
 
@@ -50,6 +51,21 @@ pub fn run_tests(
         tests.env("KINETOSCOPE_SHARED", shared);
     }
     shell::run(&mut tests)
+}
+
+/// Takes the pictures of the documentation from the running page; they replace those in `docs/`.
+///
+/// # Errors
+/// When the page cannot be built, or there is no Node or no Chromium.
+pub fn pictures(workspace: &Workspace) -> Result<()> {
+    let node = ensure(workspace).map_err(anyhow::Error::msg)?;
+    let chromium = browser::ensure().map_err(anyhow::Error::msg)?;
+    let built = workspace.tested_page();
+    page::build(workspace, &built)?;
+    let mut take = Command::new(node);
+    take.current_dir(tests_folder(workspace)).arg("pictures.mjs").arg(workspace.root.join("docs"));
+    take.env("KINETOSCOPE_PAGE", built).env("KINETOSCOPE_CHROMIUM", chromium);
+    shell::run(&mut take)
 }
 
 fn tests_folder(workspace: &Workspace) -> PathBuf {
