@@ -46,8 +46,8 @@ struct Calls {
 type Above = (i64, i64, usize);
 
 impl Calls {
-    /// Adds up the slices of a track between two moments. A slice lies below the nearest slice of the lanes above that holds its
-    /// start.
+    /// Adds up the slices of a track between two moments. A slice lies below the nearest slice of the lanes above that holds all of
+    /// it; one that crosses all of them was called by none.
     fn of(lanes: &Lanes, trace: &Trace, track: usize, (from, to): (i64, i64)) -> Self {
         let mut found = Self { nodes: Vec::new(), roots: Vec::new() };
         let mut known: BTreeMap<(Option<usize>, StringId), usize> = BTreeMap::new();
@@ -64,7 +64,7 @@ impl Calls {
                     while lane.get(*place).is_some_and(|(_, end, _)| *end <= start) {
                         *place += 1;
                     }
-                    lane.get(*place).filter(|(begun, ..)| *begun <= start)
+                    lane.get(*place).filter(|(begun, over, _)| *begun <= start && *over >= end)
                 });
                 let parent = holding.map(|of| of.2);
                 let (row, name) = (lane.row(at), trace.name(lane.row(at)));
@@ -102,7 +102,6 @@ impl Calls {
         found
     }
 
-    /// A self time below zero is that of slices that cross: what lies below reaches out.
     fn by_name(&self, trace: &Trace) -> Vec<NameRow> {
         let mut sums: BTreeMap<StringId, (i64, i64)> = BTreeMap::new();
         for node in &self.nodes {
@@ -327,15 +326,15 @@ mod tests {
     }
 
     #[test]
-    fn own_times_are_those_of_the_calls_and_add_up_to_the_thread() {
+    fn own_times_are_those_of_the_calls() {
         let (trace, lanes) = found();
         let calls = Calls::of(&lanes, &trace, 0, (0, 170_000));
         let rows = calls.by_name(&trace);
         let own: Vec<(&str, i64)> = rows.iter().map(|row| (&*row.name, row.self_ns)).collect();
         let expected = [
+            ("a.py:3 f", 60_000),
             ("a.py:9 g", 45_000),
             ("aten::mm", 35_000),
-            ("a.py:3 f", 30_000),
             ("crossing", 30_000),
         ];
         assert_eq!(own[..4], expected);
