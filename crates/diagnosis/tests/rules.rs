@@ -497,3 +497,71 @@ fn kernels_for_an_earlier_generation_are_a_hypothesis() {
     }
     assert!(verdicts(&product_by(ampere, H100, 40_000), "kernel_choice").is_empty());
 }
+
+#[test]
+fn work_that_begins_before_its_launch_means_that_the_clocks_disagree() {
+    let found = |early_ns: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..20 {
+            launch(&mut fixture, "k", n + 1, n * 50_000 + early_ns, n * 50_000 + 4_000, 5_000);
+        }
+        diagnosis(fixture)
+    };
+    assert!(verdicts(&found(0), "clocks").is_empty());
+    // Old files cut times to whole microseconds.
+    assert!(verdicts(&found(5_500), "clocks").is_empty());
+    let drifted = found(34_000);
+    assert_eq!(verdicts(&drifted, "clocks"), ["disagree"]);
+    let headline = drifted.headline.unwrap();
+    assert!(
+        headline.contains(
+            "20 of 20 GPU slices begin before the call that launched them, by up to 30.0 µs"
+        ),
+        "{headline}"
+    );
+}
+
+#[test]
+fn launches_without_work_in_the_file_are_counted() {
+    let mut fixture = paced(50_000);
+    assert!(verdicts(&diagnosis(paced(50_000)), "lost").is_empty());
+    for n in 0..2 {
+        let call = slice("cuda_runtime", "cudaLaunchKernel").at(1_000_000 + n * 10_000, 2_000);
+        fixture.push(call.on(1, 1).link(100 + n));
+    }
+    let found = diagnosis(fixture);
+    assert_eq!(verdicts(&found, "lost"), ["no_gpu_work"]);
+    let lost = found.findings.iter().find(|finding| finding.rule.id() == "lost").unwrap();
+    assert_eq!(lost.observation, "2 of 22 launch calls (9.1%) have no GPU work in the file.");
+}
+
+#[test]
+fn steps_of_an_optimizer_are_iterations_up_to_their_ends() {
+    let run = |n_steps: i64| {
+        let mut fixture = Fixture::default();
+        for n in 0..n_steps {
+            let at = n * 1_000_000;
+            fixture.push(slice("cpu_op", "aten::mm").at(at, 100_000).on(1, 1));
+            launch(&mut fixture, "k", n + 1, at + 10_000, at + 20_000, 5_000);
+            let step = slice("user_annotation", "Optimizer.step#SGD.step");
+            fixture.push(step.at(at + 500_000, 100_000).on(1, 1));
+        }
+        diagnosis(fixture).iterations
+    };
+    let found = run(4).unwrap();
+    assert_eq!(found.kind, diagnosis::Kind::OptimizerSteps);
+    let windows: Vec<(i64, i64)> = found.list.iter().map(|one| one.window()).collect();
+    assert_eq!(windows[..2], [(0, 600_000), (600_000, 1_600_000)]);
+    assert!(run(2).is_none(), "two are too few");
+}
+
+#[test]
+fn communication_hides_behind_other_kernels_and_not_behind_idle_time() {
+    let mut fixture = Fixture::default();
+    launch(&mut fixture, "ncclDevKernel_AllReduce_Sum", 1, 0, 10_000, 8_000_000);
+    launch(&mut fixture, "gemm", 2, 5_000, 8_010_000, 1_000_000);
+    launch(&mut fixture, "gemm", 3, 90_000_000, 90_010_000, 1_000_000);
+    let found = diagnosis(fixture);
+    let own = found.findings.iter().find(|finding| finding.rule.id() == "M10").unwrap();
+    assert_eq!(own.bound_ns, Some(2_000_000));
+}
