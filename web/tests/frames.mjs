@@ -107,11 +107,12 @@ function serve(folder) {
 async function journey(page, box, workers, pans) {
   const of = async (act) => {
     const clear = () => { globalThis.frames_of_test = globalThis.frames_of_test && []; };
-    await Promise.all([page, ...workers].map((where) => where.evaluate(clear)));
+    // (A worker may have ended.)
+    await Promise.all([page, ...workers].map((where) => where.evaluate(clear).catch(() => null)));
     await act();
     await page.waitForTimeout(200);
     const taken = () => globalThis.frames_of_test ?? [];
-    const [main, ...others] = await Promise.all([page, ...workers].map((where) => where.evaluate(taken)));
+    const [main, ...others] = await Promise.all([page, ...workers].map((where) => where.evaluate(taken).catch(() => [])));
     return { main: figures(main), worker: figures(others.flat()) };
   };
   const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];

@@ -258,7 +258,7 @@ fn a_first_launch_that_loads_a_module_is_told_apart_from_the_others() {
     assert_eq!(
         cost(fixture),
         "The launching calls take the CPU 7.03 ms: 1 takes most of it (6.99 ms), the others 2.00 µs each (median). \
-         A first launch loads the kernel's module."
+         Slow ones load code, or wait for room in the launch queue."
     );
 }
 
@@ -553,6 +553,24 @@ fn steps_of_an_optimizer_are_iterations_up_to_their_ends() {
     let windows: Vec<(i64, i64)> = found.list.iter().map(|one| one.window()).collect();
     assert_eq!(windows[..2], [(0, 600_000), (600_000, 1_600_000)]);
     assert!(run(2).is_none(), "two are too few");
+    // A second optimizer that steps right after the first.
+    let mut fixture = Fixture::default();
+    for n in 0..4_i64 {
+        let at = n * 1_000_000;
+        fixture.push(slice("cpu_op", "aten::mm").at(at, 100_000).on(1, 1));
+        for k in 0..3 {
+            let called = at + 10_000 + k * 10_000;
+            launch(&mut fixture, "k", 3 * n + k + 1, called, called + 5_000, 5_000);
+        }
+        for (name, from) in
+            [("Optimizer.step#Muon.step", 500_000), ("Optimizer.step#AdamW.step", 610_000)]
+        {
+            fixture.push(slice("user_annotation", name).at(at + from, 100_000).on(1, 1));
+        }
+    }
+    let both = diagnosis(fixture).iterations.unwrap();
+    let windows: Vec<(i64, i64)> = both.list.iter().map(|one| one.window()).collect();
+    assert_eq!(windows[..2], [(0, 710_000), (710_000, 1_710_000)]);
 }
 
 #[test]

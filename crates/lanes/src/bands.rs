@@ -104,6 +104,12 @@ impl Band {
         }
     }
 
+    /// Whether nothing is known of a time: it lies outside of the window of which the wall time is.
+    #[must_use]
+    pub fn is_outside(&self, from: f64, to: f64) -> bool {
+        self.idle.slices(from, to).is_empty() && self.work.slices(from, to).is_empty()
+    }
+
     /// What a piece of idle time is.
     #[must_use]
     pub fn title(&self, at: usize) -> &str {
@@ -122,6 +128,20 @@ impl Band {
             })
             .last()
             .unwrap_or(end_ns)
+    }
+
+    /// The whole time around a piece in which the device stands still, whatever the causes.
+    #[must_use]
+    pub fn whole(&self, piece: usize) -> Interval {
+        let (mut start, end) = self.idle.times(piece);
+        for at in (0..piece).rev() {
+            let (before, over) = self.idle.times(at);
+            if over != start {
+                break;
+            }
+            start = before;
+        }
+        (start, self.until(piece, end))
     }
 
     /// The first time of at least `least_ns` in which the device stands still, from a moment on, whatever the causes.
@@ -251,7 +271,7 @@ impl TableRow for PartRow {
             key: "share_pct",
             title: "Share of the range",
             unit: Unit::Percent,
-            help: "Time in percent of the range. What is missing lies before the first or after the last work of the device.",
+            help: "Time in percent of the range. What is missing lies outside the steps, or outside the recorded work of the device.",
             cell: |row| Cell::Percent(row.share_pct),
         },
     ];

@@ -127,12 +127,24 @@ impl Calls {
         if whole <= 0 {
             return None;
         }
-        let mut drawn =
-            Drawn { calls: self, trace, whole, shapes: Vec::new(), deepest: 0, omitted: 0 };
+        let mut drawn = Drawn {
+            calls: self,
+            trace,
+            whole,
+            shapes: Vec::new(),
+            deepest: 0,
+            omitted: 0,
+            too_deep: 0,
+        };
         drawn.add(&self.roots, 0.0, 0);
-        let Drawn { shapes, deepest, omitted, .. } = drawn;
-        let more =
-            if omitted > 0 { " Boxes below a thousandth of the width are not drawn." } else { "" };
+        let Drawn { shapes, deepest, omitted, too_deep, .. } = drawn;
+        let mut more = String::new();
+        if omitted > 0 {
+            more.push_str(" Boxes below a thousandth of the width are not drawn.");
+        }
+        if too_deep > 0 {
+            more.push_str(&format!(" Calls below {LEVELS} others are not drawn."));
+        }
         Some(Drawing {
             id: "range-flame".into(),
             title: format!("Calls of {label} in the range, as wide as their time.{more}"),
@@ -155,6 +167,7 @@ struct Drawn<'a> {
     shapes: Vec<Shape>,
     deepest: usize,
     omitted: u64,
+    too_deep: u64,
 }
 
 impl Drawn<'_> {
@@ -163,8 +176,12 @@ impl Drawn<'_> {
         for at in nodes {
             let node = &self.calls.nodes[*at];
             let width = (f64::from(WIDTH) * node.total_ns as f64 / self.whole as f64) as f32;
-            if width < LEAST || level >= LEVELS {
+            if width < LEAST {
                 self.omitted += 1;
+                continue;
+            }
+            if level >= LEVELS {
+                self.too_deep += 1;
                 continue;
             }
             let name = &*readable(self.trace.strings.get(node.name));
@@ -230,7 +247,7 @@ fn thread(lanes: &Lanes, selected: Option<usize>, (from, to): (f64, f64)) -> Opt
     let threads = (0..lanes.tracks.len()).filter(is_thread);
     let most = threads.map(|track| (n(&track), track)).filter(|(n, _)| *n > 0);
     let most = most.max_by_key(|(n, track)| (*n, std::cmp::Reverse(*track)));
-    selected.filter(is_thread).or_else(|| Some(most?.1))
+    selected.filter(|track| is_thread(track) && n(track) > 0).or_else(|| Some(most?.1))
 }
 
 /// The calls of a thread in a range: a picture, and the time of each name. `None` where no thread has a slice in it; the sentence

@@ -53,17 +53,23 @@ pub fn short_name(name: &str, max: usize) -> String {
 }
 
 /// What CUTLASS's wrapper `cutlass::Kernel<...>` launches, mangled or not: its argument says all, `cutlass_80_simt_sgemm_128x64_8x5_nn_align1`.
+/// `None` of any other name, and where the argument is a template or in a namespace.
 fn cutlass(name: &str) -> Option<&str> {
-    const WRAPPERS: [&str; 3] = ["void cutlass::Kernel", "cutlass::Kernel", "_ZN7cutlass"];
-    const ARGUMENT: &str = "cutlass_";
-    let is_wrapper = WRAPPERS.iter().any(|wrapper| name.starts_with(wrapper));
-    let at = name.find(ARGUMENT).filter(|_| is_wrapper && name.contains("Kernel"))?;
-    let (before, rest) = (name.get(..at)?, name.get(at..)?);
-    // (A mangled name says how long it is.)
-    let digits = before.len() - before.trim_end_matches(|of: char| of.is_ascii_digit()).len();
-    let length = before.get(at - digits..).and_then(|length| length.parse().ok());
-    let word = || rest.find(|of: char| !of.is_ascii_alphanumeric() && of != '_');
-    rest.get(..length.or_else(word).unwrap_or(rest.len()))
+    const PLAIN: [&str; 2] = ["cutlass::Kernel<", "cutlass::Kernel2<"];
+    const MANGLED: [&str; 2] = ["_ZN7cutlass6KernelI", "_ZN7cutlass7Kernel2I"];
+    let bare = name.strip_prefix("void ").unwrap_or(name);
+    let argument = match PLAIN.iter().find_map(|wrapper| bare.strip_prefix(wrapper)) {
+        Some(rest) => rest.split('>').next()?,
+        None => {
+            let rest = MANGLED.iter().find_map(|wrapper| name.strip_prefix(wrapper))?;
+            let digits = rest.len() - rest.trim_start_matches(|of: char| of.is_ascii_digit()).len();
+            // (A mangled name says how long it is, and ends there.)
+            let end = digits.checked_add(rest.get(..digits)?.parse().ok()?)?;
+            rest.get(digits..end).filter(|_| rest.get(end..end + 1) == Some("E"))?
+        }
+    };
+    let is_word = argument.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    (is_word && argument.starts_with("cutlass_")).then_some(argument)
 }
 
 /// [`short_name`] for the names of one table, which must stay apart: names that differ do not read the same. Where they
@@ -141,7 +147,14 @@ mod tests {
         ] {
             assert_eq!(short_name(name, 60), "cutlass_80_simt_sgemm_256x128_8x4_tn_align1");
         }
-        assert!(short_name("_ZN7cutlass7Kernel2I99cutlass_80", 60).contains("Kernel2"), "cut off");
+        for other in [
+            "_ZN7cutlass7Kernel2I99cutlass_80",
+            "_ZN7cutlass7Kernel2I0cutlass_80",
+            "_ZN7cutlass13device_kernelIN4vllm15cutlass_3x_gemmIfE10GemmKernelEEEvNT_6ParamsE",
+            "void cutlass::Kernel<my_cutlass_ops::Foo>(int)",
+        ] {
+            assert_eq!(cutlass(other), None, "{other}");
+        }
     }
 
     #[test]

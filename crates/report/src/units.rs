@@ -139,8 +139,8 @@ pub fn fixed(value: f64, decimals: u32) -> String {
     }
 }
 
-/// `value` with as few decimals as tell it from every other float, as `{value}` prints it; numbers too small for 20 decimals are cut
-/// there. `-` as for [`fixed`].
+/// `value` with as few decimals as tell it from every other float, as `{value}` prints it below 2^53; numbers too small for 20 decimals are
+/// cut there. `-` as for [`fixed`].
 #[must_use]
 pub fn shortest(value: f64) -> String {
     let Some(binary) = Binary::of(value) else { return MISSING.to_owned() };

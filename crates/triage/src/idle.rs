@@ -15,7 +15,7 @@ use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
 use crate::facts::is_compiled;
 use timeline::gpu::Gpu;
-use timeline::intervals::{Collector, Interval, length, union, without};
+use timeline::intervals::{Collector, Interval, both, length, union, without};
 use timeline::launches::Launches;
 use timeline::recorded::is_gpu;
 
@@ -28,6 +28,9 @@ const LONG_ALLOCATION_NS: i64 = 100_000_000;
 
 /// An op that takes this long and launches nothing computes on the CPU, in ns.
 const LONG_OP_NS: i64 = 50_000;
+
+/// Ops that are looked at before a moment for one that holds it: ops nest a few levels.
+const ENCLOSING: usize = 16;
 
 /// The first call of an op is a set-up if it takes [`LONG_NS`] or more, and this many times the mean of its later calls.
 const FIRST_CALL: i64 = 10;
@@ -74,12 +77,10 @@ pub(crate) enum Cover {
     Python,
     /// A range around code of `torch.compile`, which holds its ops and calls.
     Compiled,
-    /// An op of [`LONG_OP_NS`] or more in which nothing is launched: it works on tensors of the CPU.
-    OnCpu,
 }
 
 impl Cover {
-    const COUNT: usize = Self::OnCpu as usize + 1;
+    const COUNT: usize = Self::Compiled as usize + 1;
 }
 
 /// The slices of the CPU that may explain idle time: for each kind the union of its times.
@@ -87,6 +88,8 @@ pub(crate) struct Host {
     covers: [Vec<Interval>; Cover::COUNT],
     /// Calls that wait for the GPU, by thread and start.
     pub(crate) waits: Vec<Wait>,
+    /// Ops of [`LONG_OP_NS`] or more in which nothing is launched, by thread and start: they work on tensors of the CPU.
+    on_cpu: Vec<Wait>,
     /// Starts of calls that give memory back to the driver, sorted.
     pub(crate) frees: Vec<i64>,
     /// Whether a profiler step after the first is recorded: the run is warm.
@@ -308,12 +311,11 @@ impl Host {
             let before = launches.partition_point(|launch| *launch < (op.track, op.start_ns));
             launches.get(before).is_some_and(|launch| *launch < (op.track, op.end_ns))
         };
-        for op in long_ops.iter().filter(|op| !has_launch(op)) {
-            covers[Cover::OnCpu as usize].add(op.start_ns, op.end_ns);
-        }
+        let mut on_cpu: Vec<Wait> = long_ops.iter().filter(|op| !has_launch(op)).copied().collect();
+        trace::sort(&mut on_cpu);
         trace::sort(&mut waits);
         trace::sort(&mut frees);
-        Self { covers: covers.map(Collector::union), waits, frees, warm }
+        Self { covers: covers.map(Collector::union), waits, on_cpu, frees, warm }
     }
 
     /// Adds the calls of [`host_copies`].
@@ -330,6 +332,17 @@ impl Host {
         self.waits.extend(waiting());
         trace::sort(&mut self.waits);
         self.waits.dedup();
+    }
+
+    /// When a thread computes on tensors of the CPU between two moments: sorted and disjoint.
+    pub(crate) fn on_cpu(&self, track: TrackId, times: Interval) -> Vec<Interval> {
+        let first = self.on_cpu.partition_point(|op| (op.track, op.start_ns) < (track, times.0));
+        // (An op that began before may hold the begin; those further back are its callers, or over.)
+        let from = first.saturating_sub(ENCLOSING);
+        let own =
+            self.on_cpu[from..].iter().take_while(|op| (op.track, op.start_ns) < (track, times.1));
+        let own = own.filter(|op| op.track == track && op.end_ns > times.0);
+        both(&union(own.map(|op| (op.start_ns, op.end_ns)).collect()), &[times])
     }
 
     /// When the first call, op or frame begins; `None` without any.

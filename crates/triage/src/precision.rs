@@ -171,7 +171,7 @@ impl PlainTime {
         }
         let less = match part < ALL_PCT {
             true => format!(
-                " The GPU works {} less; the rest it waits for launches and other work of the CPU.",
+                " GPU time falls by {}: the rest of that does not shorten the run.",
                 units::time(shorter_ns)
             ),
             false => String::new(),

@@ -126,7 +126,7 @@ impl WallPart {
                 "a gap below 1 ms: the launch that came late is over, and the GPU has yet to start what it launched"
             }
             Self::HostWaits => {
-                "the CPU is in a call that waits for the GPU, or was, for as long again"
+                "the CPU is in a call that waits for the GPU; in gaps below 1 ms also after it, for as long as the call took at most"
             }
             Self::Allocation => "the CPU allocates or frees memory of the driver",
             Self::Loading => "the CPU loads code or sets a library up",

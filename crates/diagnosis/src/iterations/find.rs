@@ -29,6 +29,9 @@ const OF_PYTORCH: [&str; 7] = [
 /// What PyTorch names the steps of its optimizers.
 const OPTIMIZER: &str = "Optimizer.step#";
 
+/// Steps of optimizers with this part of an iteration's launches between them, or less, belong to one iteration.
+const BETWEEN: usize = 20;
+
 /// What iterations are told by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -99,7 +102,31 @@ fn to_optimizer(run: &Run<'_>) -> Option<Vec<HostSlice>> {
     let is_step = |slice: &&HostSlice| slices.name(slice).starts_with(OPTIMIZER);
     // (Profilers before 2021 write annotations as ops.)
     let all = || slices.annotations.iter().chain(&slices.ops.slices);
-    let own = outermost(of_one_thread(run, all().filter(is_step).copied().collect()));
+    let mut own = outermost(of_one_thread(run, all().filter(is_step).copied().collect()));
+    // Several optimizers step one after the other in one iteration: what launches next to nothing in between is one.
+    let launches: Vec<i64> = {
+        let mut all: Vec<i64> =
+            run.gpu.linked().filter_map(|one| Some(one.launch?.start_ns)).collect();
+        trace::sort(&mut all);
+        all
+    };
+    let n_between = |from: i64, to: i64| {
+        launches.partition_point(|at| *at < to) - launches.partition_point(|at| *at < from)
+    };
+    let per_step = launches.len() / own.len().max(1);
+    let mut merged: Vec<HostSlice> = Vec::with_capacity(own.len());
+    for step in own.drain(..) {
+        match merged.last_mut() {
+            Some(last)
+                if !launches.is_empty()
+                    && n_between(last.end_ns, step.start_ns) * BETWEEN <= per_step =>
+            {
+                last.end_ns = step.end_ns;
+            }
+            _ => merged.push(step),
+        }
+    }
+    let own = merged;
     let first = own.first()?;
     let thread = slices.thread(first.row);
     let begun =

@@ -11,7 +11,7 @@ const ROUNDING_NS: i64 = 2_000;
 const LEAST_SHARE: f64 = 0.01;
 
 /// How many GPU slices begin before their launch, of how many, and by how much at most.
-pub fn early(facts: &Facts<'_>) -> Option<(u64, u64, i64)> {
+fn early(facts: &Facts<'_>) -> Option<(u64, u64, i64)> {
     let (mut n, mut all, mut most) = (0_u64, 0_u64, 0_i64);
     for one in facts.gpu.linked() {
         let Some(launch) = one.launch else { continue };

@@ -96,7 +96,7 @@ fn counted(facts: &Facts<'_>) -> String {
         (_, 0) => of(flops.total, flops.counted),
         (0, _) => format!("{}, which launched no GPU work in this file", of(rest, n_rest)),
         _ => format!(
-            "{} that launched GPU work ({} more launched none)",
+            "{} that launched GPU work (another {} launched none)",
             of(flops.flops_with_device, with_gpu),
             of(rest, n_rest)
         ),

@@ -6,7 +6,7 @@ use report::units::{count, percent, plural, time};
 use crate::{Facts, Finding, Rule};
 
 const MOST: f64 = 0.5;
-/// A launch that takes this many times the median is told apart: a first launch loads the module of its kernel.
+/// A launch that takes this many times the median is told apart: it loads the code of its kernel, or waits for room in the launch queue.
 const OUTLIER: i64 = 20;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
@@ -65,7 +65,7 @@ fn cost(facts: &Facts<'_>, total_ns: i64, n: u64) -> String {
         return format!("{all}, {} each on average.", time(total_ns / n.max(1) as i64));
     }
     format!(
-        "{all}: {} {} ({}), the others {} each (median). A first launch loads the kernel's module.",
+        "{all}: {} {} ({}), the others {} each (median). Slow ones load code, or wait for room in the launch queue.",
         count(n_slow),
         if n_slow == 1 { "takes most of it" } else { "take most of it" },
         time(slow_ns),

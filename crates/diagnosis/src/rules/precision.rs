@@ -60,10 +60,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         "GPU time of 32-bit products",
         time(floats),
     );
-    // (Where the GPU waits for most of the time, faster products shorten nothing, and an advice of triage says more than this.)
-    let computes = (busy as f64) >= LEAST_BUSY * facts.wall_ns() as f64;
-    let is_advised = facts.triage.plain_products.is_some();
-    vec![if computes && !is_advised {
+    vec![if computes(facts) && !is_advised(facts) {
         finding.level(Level::Medium).means(
             "bf16 or fp16 (torch.autocast) runs such products faster on GPUs with matrix units.",
         )
@@ -72,13 +69,23 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }]
 }
 
+/// Whether the GPUs work for most of the time: else faster products shorten nothing.
+fn computes(facts: &Facts<'_>) -> bool {
+    facts.devices().all(|device| device.busy_share() >= LEAST_BUSY)
+}
+
+/// Whether an action says more than this rule.
+fn is_advised(facts: &Facts<'_>) -> bool {
+    let saves = facts.triage.plain_products.as_ref().is_some_and(|plain| plain.saved_ns.is_some());
+    saves && facts.devices().all(|device| device.is_told())
+}
+
 /// Without types of inputs: kernels whose names say that they multiply 32-bit floats without tensor cores.
 fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
     let rows = &facts.triage.merged;
     let plain = rows.iter().filter(|row| catalog::is_f32_without_tensor_cores(&row.kernel_name));
     let ns: i64 = plain.map(|row| row.total_ns).sum();
-    let is_advised = facts.triage.plain_products.is_some();
-    if ns == 0 || (ns as f64) < LEAST_SHARE * busy as f64 || is_advised {
+    if ns == 0 || (ns as f64) < LEAST_SHARE * busy as f64 || is_advised(facts) {
         return None;
     }
     let text = format!(
@@ -91,8 +98,7 @@ fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
         "GPU time of such kernels",
         time(ns),
     );
-    let computes = (busy as f64) >= LEAST_BUSY * facts.wall_ns() as f64;
-    Some(if computes { finding.level(Level::Medium) } else { finding })
+    Some(if computes(facts) { finding.level(Level::Medium) } else { finding })
 }
 
 /// Whether the first tensors of an op are 32-bit floats.

@@ -1,5 +1,5 @@
-//! M5: calls that wait for the GPU. They explain idle time only by the part of it that they cover; a wait under a busy GPU is a
-//! symptom. Waits at the edges of the recording do not count.
+//! M5: calls that wait for the GPU. They explain the idle time that the bar gives them: in a wait, and in a short gap after it for as
+//! long as the wait took; a wait under a busy GPU is a symptom. Waits at the edges of the recording do not count.
 
 use report::units::{percent, plural, time};
 
@@ -27,17 +27,15 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             if (waited as f64) < LEAST_SHARE * window {
                 return None;
             }
-            let cover = &idle.cover_ns;
             // (What the device does not wait for the CPU for is no cost of the wait: pauses between queued kernels.)
             let caused = device.wall(WallPart::HostWaits).map_or(0, |row| row.total_ns);
-            let covered = if cover.sync.max(cover.blocking_memcpy) > 0 { caused } else { 0 };
+            let covered = caused;
             let share = covered as f64 / window;
-            let path = format!("verdicts.devices.{}.idle.cover_ns", device.name);
             let gpu =
                 if facts.gpu.devices.len() == 1 { "the GPU".to_owned() } else { device.title() };
             let cost = match covered {
-                0 => format!("{gpu} never stands still because of that"),
-                ns => format!("{gpu} stands still for {} because of that", time(ns)),
+                0 => format!("{gpu} never stands still in or after them"),
+                ns => format!("{gpu} stands still for {} in or after them", time(ns)),
             };
             let text = format!(
                 "The CPU waits for the GPU in {} for {}; {cost}.",
@@ -67,8 +65,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 None => finding,
             };
             Some(finding.on(device.name).with("runtime.sync.trimmed", "waits", time(waited)).with(
-                path,
-                "idle time in them",
+                "wall",
+                "idle time in or after them",
                 percent(100.0 * share),
             ))
         })

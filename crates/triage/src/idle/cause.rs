@@ -150,7 +150,7 @@ pub(crate) fn deal(
         left.take(Cause::SetUp, host.cover(Cover::FirstCall));
     }
     left.take(Cause::Sync, &parts(gaps, Gap::drained));
-    left.take(Cause::Op, host.cover(Cover::OnCpu));
+    left.take(Cause::Op, &gaps.on_cpu);
     left.take(Cause::Paced, &parts(gaps, Gap::until_launch));
     left.take(Cause::Start, &parts(gaps, Gap::starting));
     left.take(Cause::Op, host.cover(Cover::Work));

@@ -132,6 +132,8 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
 /// How a device's idle time is spread over gaps.
 pub(crate) struct Gaps {
     pub(crate) all: Vec<Gap>,
+    /// When in them the thread that launches next computes on tensors of the CPU, sorted.
+    pub(crate) on_cpu: Vec<Interval>,
     /// The window of the idle time.
     pub(crate) window_ns: i64,
     /// Time in which a launching thread waited for the GPU, in the window without its pauses.
@@ -146,8 +148,16 @@ impl Gaps {
     #[inline(never)]
     pub(crate) fn of(gpu: &Gpu<'_>, launches: &Launches, idle: &super::Idle, host: &Host) -> Self {
         let all = gaps(gpu, launches, &idle.idle, host);
-        let mut found =
-            Self { all, window_ns: idle.window_ns, waiting_ns: 0, waits: Vec::new(), n_at_end: 0 };
+        let of_gap = |gap: &Gap| Some(host.on_cpu(gpu.trace.track(gap.launch?), gap.times));
+        let on_cpu = all.iter().filter_map(of_gap).flatten().collect();
+        let mut found = Self {
+            all,
+            on_cpu,
+            window_ns: idle.window_ns,
+            waiting_ns: 0,
+            waits: Vec::new(),
+            n_at_end: 0,
+        };
         let mut threads: Vec<trace::TrackId> =
             (0..gpu.len()).filter_map(|at| Some(gpu.trace.track(launches.of_slice(at)?))).collect();
         trace::sort(&mut threads);

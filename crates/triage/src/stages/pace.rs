@@ -3,8 +3,8 @@
 //! Judged by time: what short gaps of the GPU have before the end of a launch that came too late is a fifth of the stage's
 //! time or more. (What follows the end of the launch is queue delay. Time in a data loader is the loader's, and time in which
 //! the CPU allocates memory is the allocator's.) The stage's time is the time in which it ran anything, with the gaps before
-//! its kernels but without pauses. A gap that begins while the launching thread waits for the GPU is the wait's, not the
-//! launches'. Where the CPU waits for the GPU for a fifth of the time or more, it is not behind, unless such gaps are half of
+//! its kernels but without pauses, and without the time in which code is loaded and libraries are set up. Of a gap that begins while the
+//! launching thread waits for the GPU, the wait and as much time again is the wait's, not the launches'. Where the CPU waits for the GPU for a fifth of the time or more, it is not behind, unless such gaps are half of
 //! the stage's time: then the CPU waits in other stages.
 //!
 //! Communication kernels do not count: they wait for other ranks. A stage that mostly communicates is not judged.
@@ -112,7 +112,8 @@ impl Stages {
                 late.extend(gap.until_launch());
             }
         }
-        let late_ns = length(&without(&without(&late, loader), allocations));
+        let late = without(&without(&late, loader), allocations);
+        let late_ns = length(&without(&late, set_up));
         Pace {
             late_ns,
             late_pct: percent(late_ns, own_ns),

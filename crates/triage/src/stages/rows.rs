@@ -390,7 +390,7 @@ impl Row for StageRow {
             key: "late_pct",
             title: "Short gaps before late launches, share of stage time with gaps",
             unit: Unit::Percent,
-            help: "100 * Short gaps before late launches / (Busy + all idle time of the device that ends with a slice of the stage). Pauses are in neither part: idle time of 1 ms or more at once, and of 10% of the GPU span (or of the profiler's steps) or more.",
+            help: "100 * Short gaps before late launches / (Busy + all idle time of the device that ends with a slice of the stage). Set-up and pauses are in neither part. A pause is idle time of 1 ms or more at once, and of 10% of the GPU span (or of the profiler's steps) or more.",
             cell: |row| {
                 let known = row.wait_p50_ns.map(|_| row.late_pct);
                 Cell::or_missing(known, Cell::Percent, NO_CALLS)
@@ -400,7 +400,7 @@ impl Row for StageRow {
             key: "late_ns",
             title: "Short gaps before late launches",
             unit: Unit::Time,
-            help: "Time in which the GPU waits for the next launch, in gaps of less than 1 ms: from the start of the gap to the end of the launch call. Without time in a data loader, without time in which the CPU allocates or frees memory, and without gaps that begin while the CPU waits for the GPU.",
+            help: "Time in which the GPU waits for the next launch, in gaps of less than 1 ms: from the start of the gap to the end of the launch call. Without time in a data loader, without time in which the CPU allocates or frees memory, loads code or sets libraries up, and without what a wait for the GPU explains.",
             cell: |row| Cell::or_missing(row.wait_p50_ns.map(|_| row.late_ns), Cell::Ns, NO_CALLS),
         },
         columns::busy_ns("Time during which at least one slice of the stage ran.", |row| {

@@ -74,6 +74,9 @@ impl Look {
         let (from, to) = self.shown();
         let idle = band.idle.columns(from, to, 1)[0].map_or(0.0, |column| column.busy_ns);
         let share = |ns: f64| units::percent(100.0 * ns / (to - from));
+        if band.is_outside(from, to) {
+            return format!("{}: the time shown is outside its recorded work", band.label);
+        }
         let mut said = format!("{} stands still for {} of the time shown", band.label, share(idle));
         let largest = band.largest(from, to);
         for (nth, (title, ns)) in largest.iter().take(NAMED_PARTS).enumerate() {

@@ -176,6 +176,15 @@ impl Look {
             true => (self.window.to(), self.window.to()),
             false => (self.window.from(), self.window.from()),
         });
+        // (The range may be a piece of a gap: the next one is another gap.)
+        let whole = |ns: f64| {
+            let own = |band: &Band| Some(band.whole(band.idle.slices(ns, ns + 1.0).next()?));
+            self.bands.iter().find_map(own)
+        };
+        let is_range = self.range.is_some();
+        let around = whole(from)
+            .filter(|around| is_range && around.0 as f64 <= from && to <= around.1 as f64);
+        let (from, to) = around.map_or((from, to), |(from, to)| (from as f64, to as f64));
         let least_ns = LEAST_GAP * self.ns_per_px();
         let of_band = |band: &Band| match back {
             true => band.before(from, least_ns),

@@ -35,6 +35,8 @@ pub(super) struct Look {
     arrows: Arrows,
     /// Why each device stands still; empty until another program has found out.
     bands: Vec<Band>,
+    /// A moment that was to be shown before they were there.
+    sought_ns: Option<i64>,
     layout: Layout,
     /// The time that is shown, in ns from the first slice.
     window: Window,
@@ -72,6 +74,7 @@ impl Look {
             lanes,
             arrows,
             bands: Vec::new(),
+            sought_ns: None,
             layout,
             window,
             top: 0.0,
@@ -97,8 +100,12 @@ impl Look {
         let origin_ns = self.lanes.origin_ns;
         self.bands = recorded.iter().map(|band| Band::of(band, origin_ns)).collect();
         self.is_dirty = true;
-        self.is_news = self.range.is_some();
+        self.is_news |= self.range.is_some();
         self.scroll(0.0);
+        // (It was asked for before the bands were there.)
+        if let Some(ns) = self.sought_ns.take() {
+            self.show_moment(ns);
+        }
     }
 
     /// px above the lanes: the whole trace, the axis, and why the first devices stand still.
@@ -222,6 +229,7 @@ impl Look {
     fn show_moment(&mut self, ns: i64) {
         let Some(origin_ns) = absolute_ns(&self.trace, self.lanes.origin_ns) else { return };
         let at = ns.saturating_sub(origin_ns);
+        self.sought_ns = self.bands.is_empty().then_some(ns);
         let begins = |band: &Band| {
             let first = band.idle.slices(at as f64, at as f64 + 1.0).next()?;
             let (start, end) = band.idle.times(first);
@@ -235,7 +243,10 @@ impl Look {
         if from < to {
             self.range = Some((from as f64, to as f64));
         } else {
-            self.marks = vec![at as f64];
+            self.range = None;
+            if !self.marks.contains(&(at as f64)) {
+                self.marks.push(at as f64);
+            }
         }
         (self.is_dirty, self.is_news) = (true, true);
         self.says = Some(format!("Shown: {} after the first slice.", units::time(at)));

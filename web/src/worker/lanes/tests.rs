@@ -271,3 +271,34 @@ fn g_selects_one_gap_after_the_other_and_shift_goes_back() {
     assert_eq!(go(true).0, Some((10_000.0, 20_000.0)));
     assert!(go(true).1.contains("No such time"));
 }
+
+#[test]
+fn from_a_piece_of_a_gap_g_goes_to_another_gap() {
+    let mut look = look();
+    let us = |from: i64, to: i64| (from * 1_000, to * 1_000);
+    let parts = [
+        RecordedPart::new("launch", "Idle: gaps between launches", true, &[us(10, 20), us(50, 57)]),
+        RecordedPart::new("start", "Idle: from launch to start", true, &[us(57, 60), us(80, 90)]),
+    ];
+    look.add_bands(&[RecordedBand { label: "GPU 0".to_owned(), parts: parts.into() }]);
+    for (piece, shift, found) in [
+        ((50_000.0, 57_000.0), false, (80_000.0, 90_000.0)),
+        ((57_000.0, 60_000.0), false, (80_000.0, 90_000.0)),
+        ((57_000.0, 60_000.0), true, (10_000.0, 20_000.0)),
+    ] {
+        look.range = Some(piece);
+        look.take(Surface::Over, &Input::Key { key: Key::Gap, shift });
+        assert_eq!(look.range, Some(found), "{piece:?}, {shift}");
+    }
+}
+
+#[test]
+fn a_moment_that_is_sought_before_the_bands_are_there_is_found_when_they_come() {
+    let mut look = look();
+    look.take(Surface::Over, &Input::Moment(50_000));
+    assert_eq!(look.range, None);
+    let parts =
+        [RecordedPart::new("launch", "Idle: gaps between launches", true, &[(50_000, 60_000)])];
+    look.add_bands(&[RecordedBand { label: "GPU 0".to_owned(), parts: parts.into() }]);
+    assert_eq!(look.range, Some((50_000.0, 60_000.0)));
+}
