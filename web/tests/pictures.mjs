@@ -24,7 +24,8 @@ await id(page, "wall").waitFor(PATIENCE);
 await take("screenshot");
 
 await view(page, "gaps");
-await id(page, "table-gaps").getByRole("gridcell").first().dblclick();
+await id(page, "table-gaps").getByRole("gridcell").first().click();
+await page.keyboard.press("Enter");
 await id(page, "in-timeline").waitFor(PATIENCE);
 await take("tour-gap");
 
