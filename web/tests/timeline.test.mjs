@@ -32,6 +32,16 @@ async function press(page, key, name) {
 const says = (page, start) => page.waitForFunction(
   (start) => document.querySelector("[data-testid=chapter-slice] p")?.textContent.startsWith(start), start, PATIENCE);
 
+/// Searches for the longest kernel: that, and the first one of its name, which is then selected.
+async function found(page) {
+  const [longest] = [...kernels].sort((a, b) => b.dur - a.dur);
+  await id(page, "find-slice").fill(longest.name);
+  await page.keyboard.press("Enter");
+  await says(page, longest.name);
+  const [first] = kernels.filter((event) => event.name === longest.name).sort((a, b) => a.ts - b.ts);
+  return { longest, first };
+}
+
 /// The colours of a canvas that a worker draws, with how many pixels each has.
 const colours = (page, name) => page.evaluate((name) => {
   const drawn = document.querySelector(`canvas.${name}`);
@@ -67,13 +77,8 @@ test("every slice is in a lane, and the picture has their colours", async () => 
 test("keys lead from a kernel to its launch and back", async () => {
   const session = await opened();
   const { page } = session;
-  const [longest] = [...kernels].sort((a, b) => b.dur - a.dur);
-  await id(page, "find-slice").fill(longest.name);
-  await page.keyboard.press("Enter");
-  await says(page, longest.name);
-  const of = kernels.filter((event) => event.name === longest.name);
+  const { longest, first } = await found(page);
   const calls = slices.filter((event) => !isGpu(event) && event.cat !== "python_function" && event.args?.correlation !== undefined);
-  const first = [...of].sort((a, b) => a.ts - b.ts)[0];
   const call = calls.find((event) => event.args.correlation === first.args.correlation && /unch/.test(event.name));
   assert.ok(call, "its launch is recorded");
   assert.match(await id(page, "chapter-slice").textContent(), new RegExp(`Launched by ${call.name}: it starts`));
@@ -152,15 +157,11 @@ test("a gap of the GPU leads to the timeline, whose range has the parts of the b
 test("Perfetto is opened at the time of the selected slice", async () => {
   const session = await opened();
   const { page } = session;
-  const [longest] = [...kernels].sort((a, b) => b.dur - a.dur);
-  await id(page, "find-slice").fill(longest.name);
-  await page.keyboard.press("Enter");
-  await says(page, longest.name);
+  const { longest, first } = await found(page);
   await page.evaluate(() => { window.open = (url) => { window.opened = url; return null; }; });
   await id(page, "perfetto-at").click();
   await page.waitForFunction(() => window.opened);
   const [, from, to] = /#!\/\?visStart=(\d+)&visEnd=(\d+)$/.exec(await page.evaluate(() => window.opened));
-  const first = kernels.filter((event) => event.name === longest.name).sort((a, b) => a.ts - b.ts)[0];
   assert.ok(Math.abs(Number(from) - first.ts * 1000) <= 1000, `${from} is ${first.ts} us`);
   assert.ok(Math.abs(Number(to) - Number(from) - first.dur * 1000) <= 1000);
   await session.close();

@@ -373,23 +373,20 @@ impl Device<'_> {
     /// Communication that no other kernel hides, and the span of the device.
     #[must_use]
     pub fn exposed_communication(&self) -> (i64, i64) {
-        let of = |communication: bool| {
-            let those = self.facts.gpu.on(self.id);
-            let those = those.filter(|one| one.is_kernel && one.is_communication == communication);
-            union(those.map(|one| one.slice.interval()).collect())
-        };
-        (length(&without(&of(true), &of(false))), self.span_ns())
+        (length(&without(&self.kernels(true), &self.kernels(false))), self.span_ns())
+    }
+
+    /// When its kernels run that communicate, or those that do not.
+    fn kernels(&self, communicate: bool) -> Vec<Interval> {
+        let those = self.facts.gpu.on(self.id);
+        let those = those.filter(|one| one.is_kernel && one.is_communication == communicate);
+        union(those.map(|one| one.slice.interval()).collect())
     }
 
     /// The time in which other kernels run and no communication: all that communication can hide behind.
     #[must_use]
     pub fn exposed_compute(&self) -> i64 {
-        let of = |communication: bool| {
-            let those = self.facts.gpu.on(self.id);
-            let those = those.filter(|one| one.is_kernel && one.is_communication == communication);
-            union(those.map(|one| one.slice.interval()).collect())
-        };
-        length(&without(&of(false), &of(true)))
+        length(&without(&self.kernels(false), &self.kernels(true)))
     }
 
     /// Whether its busy share says something: the work that the file's calls launched is in the file.

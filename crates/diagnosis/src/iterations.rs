@@ -2,8 +2,9 @@
 //! are cold, and why the slowest is slow.
 //!
 //! Rules, in order: two steps of the profiler or more; at least three passes of a serving engine, by their annotations; at least
-//! three steps of an optimizer, by PyTorch's annotations; at least three ranges of one name that fill 80% of the time from the first to the last; a single step. Ranges must hold half of the
-//! launches (of the ops, without a GPU). Nothing is told from the rhythm of kernels.
+//! three steps of an optimizer, by PyTorch's annotations; at least three ranges of one name that fill 80% of the time from the first to
+//! the last; a single step. Ranges must hold half of the launches (of the ops, without a GPU). Nothing is told from the rhythm of
+//! kernels.
 
 mod cold;
 mod find;

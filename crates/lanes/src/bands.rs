@@ -24,13 +24,13 @@ pub struct Recorded {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedPart {
     /// Its id, which the palette knows.
-    pub id: String,
+    id: String,
     /// What a person reads.
-    pub title: String,
+    title: String,
     /// Whether the device stands still.
-    pub is_idle: bool,
+    is_idle: bool,
     /// Its times: how long after the end of the one before each begins, and how long it is, in ns. Small numbers take few bytes.
-    pub times: Vec<(i64, i64)>,
+    times: Vec<(i64, i64)>,
 }
 
 impl RecordedPart {
@@ -190,32 +190,30 @@ impl Band {
         if own.len() > MOST_ADDED {
             return Vec::new();
         }
-        let mut sums = vec![0_i64; self.titles.len()];
-        for at in own {
-            let (start, end) = self.idle.times(at);
-            let part = ((end as f64).min(to) - (start as f64).max(from)).max(0.0);
-            if let Some(sum) = sums.get_mut(self.idle.row(at) as usize) {
-                *sum = sum.saturating_add(part as i64);
-            }
-        }
-        let named = self.titles.iter().map(String::as_str).zip(sums);
+        let named = self.titles.iter().map(String::as_str).zip(self.sums(&[&self.idle], from, to));
         let mut named: Vec<(&str, i64)> = named.filter(|(_, ns)| *ns > 0).collect();
         trace::sort_by_key(&mut named, |(_, ns)| std::cmp::Reverse(*ns));
         named
     }
 
-    /// The parts between two moments, in the order of the bar.
-    fn within(&self, from: i64, to: i64) -> Vec<PartRow> {
+    /// The time of each part between two moments.
+    fn sums(&self, lanes: &[&Lane], from: f64, to: f64) -> Vec<i64> {
         let mut sums = vec![0_i64; self.titles.len()];
-        for lane in [&self.work, &self.idle] {
-            for at in lane.slices(from as f64, to as f64) {
+        for lane in lanes {
+            for at in lane.slices(from, to) {
                 let (start, end) = lane.times(at);
-                let ns = end.min(to).saturating_sub(start.max(from)).max(0);
+                let ns = ((end as f64).min(to) - (start as f64).max(from)).max(0.0);
                 if let Some(sum) = sums.get_mut(lane.row(at) as usize) {
-                    *sum = sum.saturating_add(ns);
+                    *sum = sum.saturating_add(ns as i64);
                 }
             }
         }
+        sums
+    }
+
+    /// The parts between two moments, in the order of the bar.
+    fn within(&self, from: i64, to: i64) -> Vec<PartRow> {
+        let sums = self.sums(&[&self.work, &self.idle], from as f64, to as f64);
         let span = to.saturating_sub(from);
         let rows = sums.into_iter().zip(&self.titles).filter(|(ns, _)| *ns > 0);
         rows.map(|(total_ns, title)| PartRow {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use catalog::python::frame_parts;
 use report::drawing::{Anchor, Shape, fits};
 use report::{Cell, Column, Drawing, Row as TableRow, Table, Unit, units};
 use timeline::percent;
@@ -217,13 +218,10 @@ impl Drawn<'_> {
 
 /// A frame of Python as `file:line function`, as everywhere; other names as they are.
 fn readable(name: &str) -> String {
-    let parts = name.rsplit_once("): ").and_then(|(place, function)| {
-        let (file, line) = place.rsplit_once('(')?;
-        line.bytes()
-            .all(|digit| digit.is_ascii_digit())
-            .then(|| format!("{file}:{line} {function}"))
-    });
-    parts.unwrap_or_else(|| name.to_owned())
+    frame_parts(name).map_or_else(
+        || name.to_owned(),
+        |(path, line, function)| format!("{path}:{line} {function}"),
+    )
 }
 
 /// As much of a name as fits; `None` where that is too little to read.
@@ -235,19 +233,23 @@ fn shortened(name: &str, width: f32) -> Option<String> {
     (letters > FEWEST_LETTERS).then(|| name.chars().take(letters - 1).chain(['…']).collect())
 }
 
-/// The thread whose calls are shown: that of the selected slice, else the one with most slices in the range. (What is open for all of it
-/// may be no thread: the profiler has a track of its own.)
-fn thread(lanes: &Lanes, selected: Option<usize>, (from, to): (f64, f64)) -> Option<usize> {
-    let is_thread =
-        |track: &usize| lanes.tracks.get(*track).is_some_and(|of| of.kind == Kind::Thread);
-    let n = |track: &usize| -> usize {
-        let lanes = lanes.tracks.get(*track).map_or(&[][..], |of| &of.lanes);
-        lanes.iter().map(|lane| lane.slices(from, to).len()).sum()
-    };
-    let threads = (0..lanes.tracks.len()).filter(is_thread);
-    let most = threads.map(|track| (n(&track), track)).filter(|(n, _)| *n > 0);
-    let most = most.max_by_key(|(n, track)| (*n, std::cmp::Reverse(*track)));
-    selected.filter(|track| is_thread(track) && n(track) > 0).or_else(|| Some(most?.1))
+/// The thread whose calls are shown, and how many slices it has in the range: that of the selected slice, else the one with most. (What
+/// is open for all of it may be no thread: the profiler has a track of its own.)
+fn thread(
+    lanes: &Lanes,
+    selected: Option<usize>,
+    (from, to): (f64, f64),
+) -> Option<(usize, usize)> {
+    let threads = lanes.tracks.iter().enumerate().filter(|(_, of)| of.kind == Kind::Thread);
+    let counted = threads.map(|(track, of)| {
+        let n: usize = of.lanes.iter().map(|lane| lane.slices(from, to).len()).sum();
+        (n, track)
+    });
+    let there: Vec<(usize, usize)> = counted.filter(|(n, _)| *n > 0).collect();
+    let chosen = there.iter().find(|(_, track)| Some(*track) == selected);
+    let most = || there.iter().max_by_key(|(n, track)| (*n, std::cmp::Reverse(*track)));
+    let (n, track) = *chosen.or_else(most)?;
+    Some((track, n))
 }
 
 /// The calls of a thread in a range: a picture, and the time of each name. `None` where no thread has a slice in it; the sentence
@@ -258,9 +260,8 @@ pub(crate) fn flame(
     selected: Option<usize>,
     (from, to): (i64, i64),
 ) -> Option<Result<(Drawing, Table), String>> {
-    let track = thread(lanes, selected, (from as f64, to as f64))?;
+    let (track, n) = thread(lanes, selected, (from as f64, to as f64))?;
     let of = lanes.tracks.get(track)?;
-    let n: usize = of.lanes.iter().map(|lane| lane.slices(from as f64, to as f64).len()).sum();
     if n > MOST_SLICES {
         return Some(Err(format!(
             "{} has {} in the range: select a shorter one to see its calls.",

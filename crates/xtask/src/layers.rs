@@ -23,7 +23,11 @@ const LAYERS: &[Layer] = &[
     Layer { name: "repair", uses: &["scan", "trace", "dialect"], kind: Kind::Core },
     Layer { name: "snapshot", uses: &["scan", "ingest", "report"], kind: Kind::Core },
     Layer { name: "timeline", uses: &["trace", "dialect", "catalog", "report"], kind: Kind::Core },
-    Layer { name: "lanes", uses: &["trace", "dialect", "report", "timeline"], kind: Kind::Core },
+    Layer {
+        name: "lanes",
+        uses: &["trace", "dialect", "catalog", "report", "timeline"],
+        kind: Kind::Core,
+    },
     Layer {
         name: "analysis",
         uses: &["trace", "dialect", "catalog", "report", "timeline"],

@@ -102,31 +102,10 @@ fn to_optimizer(run: &Run<'_>) -> Option<Vec<HostSlice>> {
     let is_step = |slice: &&HostSlice| slices.name(slice).starts_with(OPTIMIZER);
     // (Profilers before 2021 write annotations as ops.)
     let all = || slices.annotations.iter().chain(&slices.ops.slices);
-    let mut own = outermost(of_one_thread(run, all().filter(is_step).copied().collect()));
-    // Several optimizers step one after the other in one iteration: what launches next to nothing in between is one.
-    let launches: Vec<i64> = {
-        let mut all: Vec<i64> =
-            run.gpu.linked().filter_map(|one| Some(one.launch?.start_ns)).collect();
-        trace::sort(&mut all);
-        all
-    };
-    let n_between = |from: i64, to: i64| {
-        launches.partition_point(|at| *at < to) - launches.partition_point(|at| *at < from)
-    };
-    let per_step = launches.len() / own.len().max(1);
-    let mut merged: Vec<HostSlice> = Vec::with_capacity(own.len());
-    for step in own.drain(..) {
-        match merged.last_mut() {
-            Some(last)
-                if !launches.is_empty()
-                    && n_between(last.end_ns, step.start_ns) * BETWEEN <= per_step =>
-            {
-                last.end_ns = step.end_ns;
-            }
-            _ => merged.push(step),
-        }
-    }
-    let own = merged;
+    let own = one_an_iteration(
+        run,
+        outermost(of_one_thread(run, all().filter(is_step).copied().collect())),
+    );
     let first = own.first()?;
     let thread = slices.thread(first.row);
     let begun =
@@ -138,6 +117,28 @@ fn to_optimizer(run: &Run<'_>) -> Option<Vec<HostSlice>> {
     };
     let own: Vec<HostSlice> = own.iter().map(until).collect();
     is_most(run, &own).then_some(own)
+}
+
+/// Several optimizers step one after the other in one iteration: steps with next to no launch between them become one.
+fn one_an_iteration(run: &Run<'_>, steps: Vec<HostSlice>) -> Vec<HostSlice> {
+    let mut launches: Vec<i64> =
+        run.gpu.linked().filter_map(|one| Some(one.launch?.start_ns)).collect();
+    trace::sort(&mut launches);
+    let n_between = |from: i64, to: i64| {
+        launches.partition_point(|at| *at < to) - launches.partition_point(|at| *at < from)
+    };
+    let per_step = launches.len() / steps.len().max(1);
+    let goes_on = |last: &HostSlice, step: &HostSlice| {
+        !launches.is_empty() && n_between(last.end_ns, step.start_ns) * BETWEEN <= per_step
+    };
+    let mut merged: Vec<HostSlice> = Vec::with_capacity(steps.len());
+    for step in steps {
+        match merged.last_mut() {
+            Some(last) if goes_on(last, &step) => last.end_ns = step.end_ns,
+            _ => merged.push(step),
+        }
+    }
+    merged
 }
 
 /// The ranges of one name without its numbers that tile their time; of several such names the one that holds most.

@@ -11,8 +11,7 @@ const LEAST_SHARE: f64 = 0.01;
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let links = &facts.host.links;
     let lost = links.runtime_calls_without_gpu_slice.get(&Class::Launch).copied().unwrap_or(0);
-    let calls = facts.slices.calls.iter();
-    let all = calls.filter(|call| facts.slices.class(call) == Class::Launch).count() as u64;
+    let all = facts.host.runtime.classes.get(&Class::Launch).map_or(0, |calls| calls.count);
     let share = lost as f64 / all.max(1) as f64;
     // (While a graph is captured, and where nothing is recorded of the GPU, other rules say so.)
     if !facts.has_gpu() || facts.is_capture() || lost == 0 || share < LEAST_SHARE {

@@ -4,7 +4,8 @@
 //! time or more. (What follows the end of the launch is queue delay. Time in a data loader is the loader's, and time in which
 //! the CPU allocates memory is the allocator's.) The stage's time is the time in which it ran anything, with the gaps before
 //! its kernels but without pauses, and without the time in which code is loaded and libraries are set up. Of a gap that begins while the
-//! launching thread waits for the GPU, the wait and as much time again is the wait's, not the launches'. Where the CPU waits for the GPU for a fifth of the time or more, it is not behind, unless such gaps are half of
+//! launching thread waits for the GPU, the wait and as much time again is the wait's, not the launches'. Where the CPU waits for the GPU
+//! for a fifth of the time or more, it is not behind, unless such gaps are half of
 //! the stage's time: then the CPU waits in other stages.
 //!
 //! Communication kernels do not count: they wait for other ranks. A stage that mostly communicates is not judged.

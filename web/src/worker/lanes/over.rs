@@ -8,7 +8,7 @@ use kinetoscope::scene::{Anchor, Ink, Tone};
 use super::super::hint::hint;
 use super::Look;
 use super::draw::text;
-use super::layout::{BAND, HEAD, MINIMAP, TOP};
+use super::layout::{BAND, HEAD, MINIMAP, Row, TOP};
 
 /// Arrows from one slice.
 const MOST_ARROWS: usize = 64;
@@ -147,10 +147,15 @@ impl Look {
         Some((band, band.idle.at(self.ns_at(x), slack)?))
     }
 
+    /// The head or lane at a height of the picture.
+    pub(super) fn row_at(&self, y: f32) -> Option<&Row> {
+        let top_px = self.ceiling();
+        self.layout.at(y - top_px + self.top).filter(|_| y >= top_px)
+    }
+
     /// The slice at a place of the picture.
     pub(super) fn spot_at(&self, (x, y): (f32, f32)) -> Option<Spot> {
-        let top_px = self.ceiling();
-        let row = self.layout.at(y - top_px + self.top).filter(|_| y >= top_px)?;
+        let row = self.row_at(y)?;
         let lane = row.lane?;
         let slack = f64::from(SLACK) * self.ns_per_px();
         let at = self.lanes.lane(row.track, lane)?.at(self.ns_at(x), slack)?;

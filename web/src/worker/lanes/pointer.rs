@@ -73,9 +73,7 @@ impl Look {
             return;
         }
         self.range = None;
-        let top_px = self.ceiling();
-        let row = self.layout.at(at.1 - top_px + self.top).filter(|_| at.1 >= top_px).copied();
-        match row {
+        match self.row_at(at.1).copied() {
             Some(row) if row.lane.is_none() => self.fold(row.track),
             _ => {
                 let spot = self.spot_at(at);
