@@ -107,7 +107,9 @@ impl TraceReport {
 
         let mut first = Section::new("overview", "Overview");
         first.intro.push(overview.verdict.clone());
-        first.tables.push(Table::of("figures", "Figures", &overview.figures()));
+        let figures = overview.figures();
+        let said = figures.iter().map(FigureRow::is_said);
+        first.tables.push(Table::of("figures", "Figures", &figures).printing(said));
         first.tables.push(
             Table::of("devices", "Devices", devices)
                 .summing(&["n_slices", "n_kernels", "total_ns"])
@@ -117,6 +119,8 @@ impl TraceReport {
             Table::of("streams", "Streams", streams)
                 .summing(&["n_slices", "n_kernels", "total_ns"])
                 .preview(PREVIEW)
+                // With one stream each, the devices say the same.
+                .only_on_page(streams.len() <= devices.len())
                 .when_empty("This trace contains no GPU slices."),
         );
         first.findings.extend(findings::before_window(overview, steps));
@@ -141,6 +145,8 @@ impl TraceReport {
             Table::of("matrix", "Categories by family, from kernel names", matrix)
                 .summing(&summed)
                 .preview(PREVIEW)
+                // Categories and families stand above; where one library has the whole of each category, both say it.
+                .only_on_page(matrix.len() <= categories.len().max(families.len()))
                 .when_empty(nothing),
         );
 
@@ -156,6 +162,7 @@ impl TraceReport {
                     "before_window_ns",
                 ])
                 .preview(PREVIEW)
+                .without_zero(&["before_window_launches", "before_window_ns"])
                 .when_empty("No kernel is in this trace."),
         );
 
@@ -163,7 +170,10 @@ impl TraceReport {
         list.intro.extend(step_facts.sentences());
         let summary = step_summary(steps, step_facts);
         if !summary.is_empty() {
-            list.tables.push(Table::of("step-summary", "Step durations", &summary));
+            // Of one step the list says it.
+            let one_each = summary.iter().all(|row| row.n_steps == 1);
+            let summary = Table::of("step-summary", "Step durations", &summary);
+            list.tables.push(summary.only_on_page(one_each));
         }
         list.tables.push(
             Table::of("steps", "Profiler steps", steps)

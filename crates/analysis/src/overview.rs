@@ -236,6 +236,11 @@ impl FigureRow {
     fn number(figure: &str, value: Option<i64>, note: &str) -> Self {
         Self::text(figure, value.map(|value| value.to_string()), note)
     }
+
+    /// Whether it says more than that there is none.
+    pub(crate) fn is_said(&self) -> bool {
+        !self.value.is_missing() && self.value.number() != Some(0.0)
+    }
 }
 
 impl Overview {

@@ -243,13 +243,17 @@ fn gate_facts(facts: &Facts<'_>) -> RunFacts {
 fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
     let remedy = *applicable(remedies(facts, finding), &gate_facts(facts)).first()?;
     let evidence = finding.evidence.first()?;
+    let hypothesis = match REDUCES_OVERHEAD.contains(&remedy.id) {
+        true => format!("{}{}", finding.meaning, broken_by_reads(facts)),
+        false => finding.meaning.clone(),
+    };
     Some(Action {
         rule: finding.rule.id().to_owned(),
         device: finding.device.clone(),
         observation: finding.observation.clone(),
         action: remedy.action.to_owned(),
         remedy: remedy.id,
-        hypothesis: finding.meaning.clone(),
+        hypothesis,
         bound_ns: finding.bound_ns?,
         bound_pct: 0.0,
         bound_of: Whole::Steps,
@@ -262,6 +266,26 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
             now: evidence.value.clone(),
         },
     })
+}
+
+/// What keeps a graph from being captured: a capture ends with an error where the CPU reads a value (documentation of `torch.cuda.graph`),
+/// and torch.compile splits its graph there.
+fn broken_by_reads(facts: &Facts<'_>) -> String {
+    let reads = &facts.host.copies.item_family;
+    let n: u64 = ["aten::item", "aten::nonzero"]
+        .into_iter()
+        .filter_map(|name| reads.get(name))
+        .map(|row| row.with_gpu_memcpy)
+        .sum();
+    match n {
+        0 => String::new(),
+        1 => " No graph can be captured over the value that the CPU reads from the GPU (M6)."
+            .to_owned(),
+        n => format!(
+            " No graph can be captured over the {} values that the CPU reads from the GPU (M6).",
+            report::units::count(n)
+        ),
+    }
 }
 
 /// Where the launching thread is for most of the time in which the device waits for it; empty where no place stands out.

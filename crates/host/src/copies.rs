@@ -197,6 +197,15 @@ pub struct Reads {
     pub cpu_total_ns: i64,
     /// The copies by name and call.
     pub memcpy: BTreeMap<String, u64>,
+    /// The longest of those with a copy, and the median of the others, in ns.
+    #[serde(skip)]
+    pub longest_ns: i64,
+    #[allow(missing_docs, reason = "said above")]
+    #[serde(skip)]
+    pub others_median_ns: Option<i64>,
+    /// Where those with a copy are made, and how many there: most of them first.
+    #[serde(skip)]
+    pub places: Vec<(String, u64)>,
 }
 
 /// What is known of each op that copies or reads.
@@ -317,22 +326,13 @@ struct Made {
 }
 
 /// Where copies are made.
-fn places(slices: &Slices<'_>, mut made: Vec<Made>) -> BTreeMap<Purpose, Vec<CopyPlace>> {
-    let ops = &slices.ops;
-    let mut lines = Lines::of(slices.trace);
-    let thread = |one: &Made| slices.thread(ops.slices[one.at].row);
-    trace::sort_by_key(&mut made, |one| (thread(one), ops.slices[one.at].start_ns));
+fn places(slices: &Slices<'_>, made: Vec<Made>) -> BTreeMap<Purpose, Vec<CopyPlace>> {
     let mut sums: BTreeMap<(Purpose, String), (u64, i64)> = BTreeMap::new();
-    for of_thread in made.chunk_by(|a, b| thread(a) == thread(b)) {
-        let Some(first) = of_thread.first() else { continue };
-        let instants = of_thread.iter().map(|one| ops.slices[one.at].start_ns);
-        let frames = slices.frames.innermost(thread(first), instants);
-        for (one, frame) in of_thread.iter().zip(frames) {
-            let line = frame.and_then(|frame| lines.best(&slices.frames, frame));
-            let place = line.map_or_else(|| caller(slices, one.at), |line| lines.shown(line));
-            let sum = sums.entry((one.purpose, place)).or_default();
-            *sum = (sum.0 + 1, sum.1 + one.device_ns);
-        }
+    let by_op: BTreeMap<usize, Made> = made.into_iter().map(|one| (one.at, one)).collect();
+    for (at, place) in place_of_each(slices, by_op.keys().copied().collect()) {
+        let Some(one) = by_op.get(&at) else { continue };
+        let sum = sums.entry((one.purpose, place)).or_default();
+        *sum = (sum.0 + 1, sum.1 + one.device_ns);
     }
     let mut found: BTreeMap<Purpose, Vec<CopyPlace>> = BTreeMap::new();
     for ((purpose, place), (count, device_ns)) in sums {
@@ -340,6 +340,26 @@ fn places(slices: &Slices<'_>, mut made: Vec<Made>) -> BTreeMap<Purpose, Vec<Cop
     }
     for places in found.values_mut() {
         trace::sort_by(places, |a, b| b.device_ns.cmp(&a.device_ns));
+    }
+    found
+}
+
+/// The line of Python around each of these ops; where no frame says one, the op around it that is no copy.
+fn place_of_each(slices: &Slices<'_>, mut ops: Vec<usize>) -> Vec<(usize, String)> {
+    let all = &slices.ops.slices;
+    let mut lines = Lines::of(slices.trace);
+    let thread = |at: usize| slices.thread(all[at].row);
+    trace::sort_by_key(&mut ops, |at| (thread(*at), all[*at].start_ns));
+    let mut found = Vec::with_capacity(ops.len());
+    for of_thread in ops.chunk_by(|a, b| thread(*a) == thread(*b)) {
+        let Some(first) = of_thread.first() else { continue };
+        let instants = of_thread.iter().map(|at| all[*at].start_ns);
+        let frames = slices.frames.innermost(thread(*first), instants);
+        for (at, frame) in of_thread.iter().zip(frames) {
+            let line = frame.and_then(|frame| lines.best(&slices.frames, frame));
+            let place = line.map_or_else(|| caller(slices, *at), |line| lines.shown(line));
+            found.push((*at, place));
+        }
     }
     found
 }
@@ -353,22 +373,37 @@ fn caller(slices: &Slices<'_>, at: usize) -> String {
     };
     let mut around = slices.ops.chain(at).map(name);
     // (Profilers before 1.10 record steps as ops.)
-    let says = |name: &&str| !COPY_OPS.contains(name) && !is_step(name);
+    let says =
+        |name: &&str| !COPY_OPS.contains(name) && !READING_OPS.contains(name) && !is_step(name);
     around.find(says).unwrap_or_else(outermost).to_owned()
 }
 
 fn reads(slices: &Slices<'_>, work: &OpWork<'_>, ops: &[usize]) -> Reads {
     let mut found = Reads { count: ops.len() as u64, ..Reads::default() };
+    let mut reading = Vec::new();
     for at in ops {
         found.cpu_total_ns += slices.ops.slices[*at].dur_ns();
         let copies = || work.of_op(*at).iter().filter(|one| is_copy(slices, one));
-        found.with_gpu_memcpy += u64::from(copies().next().is_some());
+        if copies().next().is_some() {
+            found.with_gpu_memcpy += 1;
+            reading.push(*at);
+        }
         for one in copies() {
             let Some(launch) = one.launch else { continue };
             let kind = format!("{} <- {}", slices.name(&one.slice), slices.name(&launch));
             *found.memcpy.entry(kind).or_default() += 1;
         }
     }
+    let mut times: Vec<i64> = reading.iter().map(|at| slices.ops.slices[*at].dur_ns()).collect();
+    trace::sort_by_key(&mut times, |ns| *ns);
+    found.longest_ns = times.pop().unwrap_or_default();
+    found.others_median_ns = timeline::median(&mut times);
+    let mut places: BTreeMap<String, u64> = BTreeMap::new();
+    for (_, place) in place_of_each(slices, reading) {
+        *places.entry(place).or_default() += 1;
+    }
+    found.places = places.into_iter().collect();
+    trace::sort_by_key(&mut found.places, |(_, n)| std::cmp::Reverse(*n));
     found
 }
 

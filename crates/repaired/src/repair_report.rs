@@ -53,16 +53,21 @@ impl RepairReport {
     pub fn new(decoded: &Decoded, plan: &RepairPlan) -> Self {
         let trace = &decoded.trace;
         let text = TextFaults::of(decoded);
+        let damaged = !plan.is_identity() || is_damaged_gzip(decoded);
+        // Of a file without problems the verdict says all.
+        let is_whole = !damaged && plan.before.is_clean() && text.is_none();
+        let lanes = lanes(trace, plan);
+        let no_lane = lanes.is_empty();
         Self {
-            damaged: !plan.is_identity() || is_damaged_gzip(decoded),
+            damaged,
             verdict: verdict(plan, &text, is_damaged_gzip(decoded)),
-            predictions: predictions(plan, &text),
+            predictions: predictions(plan, &text).only_on_page(is_whole),
             drops_before: plan.before.drops_v51_v56(),
             drops_after: plan.after.drops_v51_v56(),
             clean_after: plan.after.is_clean(),
             time_base: time_base(trace, plan),
-            rules: rules(plan),
-            lanes: lanes(trace, plan),
+            rules: rules(plan).only_on_page(is_whole),
+            lanes: lanes.only_on_page(no_lane),
             log: log(trace, plan),
             n_changes: plan.changes().len() as u64,
             impossible: impossible(trace, plan),

@@ -41,7 +41,7 @@ fn push_section(out: &mut String, section: &Section) {
         out.push_str(&format!("<p>{}</p>\n", escaped(sentence)));
     }
     section.drawings.iter().for_each(|drawing| push_drawing(out, drawing));
-    section.tables.iter().for_each(|table| push_table(out, table));
+    section.printed_tables().for_each(|table| push_table(out, table));
     section.findings.iter().for_each(|finding| push_finding(out, finding));
     out.push_str("</section>\n");
 }

@@ -18,7 +18,7 @@ pub fn document(title: &str, sections: &[Section]) -> String {
         for sentence in &section.intro {
             out.push_str(&format!("\n{}\n", inline(sentence)));
         }
-        for table in &section.tables {
+        for table in section.printed_tables() {
             out.push_str(&titled(table));
         }
         for finding in &section.findings {
@@ -38,7 +38,9 @@ fn titled(table: &Table) -> String {
         return out;
     }
     // The totals cover the whole table, including rows that are not printed.
-    out.push_str(&rows_under_header(&view, &table.view()));
+    let mut summed = table.view();
+    summed.columns.clone_from(&view.columns);
+    out.push_str(&rows_under_header(&view, &summed));
     if rest > 0 {
         let rest = units::plural(rest as u64, "more row", "more rows");
         out.push_str(&format!("\n{rest}, included in the totals.\n"));
@@ -209,6 +211,13 @@ mod tests {
     fn a_document_prints_the_rows_that_are_meant_for_it() {
         let second = titled(&fruits().printing([false, true, false]));
         assert!(second.contains("fig") && !second.contains("pear"), "{second}");
+        assert!(!second.contains("Seeds"), "no row that is printed has a value there: {second}");
+        let mut section = Section::new("meal", "The meal");
+        section.tables =
+            vec![fruits().only_on_page(true), fruits().without_zero(&["seeds", "eaten_ns"])];
+        let document = document("Report", &[section]);
+        assert_eq!(document.matches("### Fruits").count(), 1, "{document}");
+        assert!(document.contains("| Seeds |"), "not all are 0: {document}");
         let none = titled(&fruits().printing([false; 3]).when_empty("None is ripe."));
         assert!(none.contains("None is ripe.") && !none.contains("fig"), "{none}");
     }

@@ -30,6 +30,11 @@ impl Section {
     pub fn new(id: &'static str, title: &'static str) -> Self {
         Self { id: id.into(), title: title.into(), ..Self::default() }
     }
+
+    /// The tables that documents print.
+    pub fn printed_tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.iter().filter(|table| !table.page_only)
+    }
 }
 
 /// The confidence of a finding.

@@ -48,6 +48,9 @@ pub struct Table {
     /// The rows that a Markdown document prints, where these are not the first ones. The page shows all.
     #[serde(skip)]
     pub printed: Option<Vec<u32>>,
+    /// Whether documents leave it out, because it says there what stands elsewhere. The page shows it.
+    #[serde(skip)]
+    pub page_only: bool,
     /// Shown in place of an empty table: why it is empty.
     pub when_empty: Cow<'static, str>,
     /// Keys of the columns that the page shows first: see [`Row::SHOWN`].
@@ -137,6 +140,7 @@ impl Table {
             stored,
             preview: None,
             printed: None,
+            page_only: false,
             when_empty: "Nothing to show.".into(),
             shown: R::SHOWN.iter().map(|key| (*key).into()).collect(),
         }
@@ -272,12 +276,21 @@ impl Table {
 
     /// Leaves out those of the columns called `keys` that have no value in any row.
     #[must_use]
-    pub fn without_missing(mut self, keys: &[&str]) -> Self {
-        let is_empty = |at: usize| self.cells(at).all(|cell| cell.is_missing());
-        let gone: Vec<&str> =
-            keys.iter().filter(|key| self.column(key).is_some_and(is_empty)).copied().collect();
-        for key in gone {
-            self = self.without(key);
+    pub fn without_missing(self, keys: &[&str]) -> Self {
+        self.without_where(keys, |cell| cell.is_missing())
+    }
+
+    /// Leaves out those of the columns called `keys` that are 0 in every row.
+    #[must_use]
+    pub fn without_zero(self, keys: &[&str]) -> Self {
+        self.without_where(keys, |cell| cell.number() == Some(0.0))
+    }
+
+    fn without_where(mut self, keys: &[&str], says_nothing: fn(&Cell<'_>) -> bool) -> Self {
+        for key in keys {
+            if self.column(key).is_some_and(|at| self.cells(at).all(|cell| says_nothing(&cell))) {
+                self = self.without(key);
+            }
         }
         self
     }
@@ -287,6 +300,13 @@ impl Table {
     pub fn printing(mut self, is_printed: impl IntoIterator<Item = bool>) -> Self {
         let rows = (0..).zip(is_printed);
         self.printed = Some(rows.filter(|(_, printed)| *printed).map(|(row, _)| row).collect());
+        self
+    }
+
+    /// Leaves the table out of documents if `is_so`.
+    #[must_use]
+    pub fn only_on_page(mut self, is_so: bool) -> Self {
+        self.page_only = is_so;
         self
     }
 

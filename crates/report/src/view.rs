@@ -28,7 +28,8 @@ impl Table {
         View::new(self)
     }
 
-    /// The rows that a document prints, and how many it leaves out.
+    /// The rows and columns that a document prints, and how many rows it leaves out. A column in which no row says
+    /// anything is left out.
     #[must_use]
     pub fn printed_view(&self) -> (View<'_>, usize) {
         let mut view = self.view();
@@ -39,6 +40,12 @@ impl Table {
         let all = view.rows.len();
         let shown = self.preview.map_or(all, |rows| all.min(rows as usize));
         view.rows.truncate(shown);
+        let says = |column: &u32| {
+            let mut cells =
+                view.rows.iter().filter_map(|row| self.cell(*row as usize, *column as usize));
+            cells.any(|cell| !cell.is_missing() && cell.text() != Some(""))
+        };
+        view.columns = view.columns.iter().copied().filter(says).collect();
         (view, all - shown)
     }
 }

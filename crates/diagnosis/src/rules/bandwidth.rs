@@ -9,6 +9,8 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 const LEAST_PCT: f64 = 70.0;
 /// Above this a cache serves the bytes: the memory is not what limits.
 const MOST_PCT: f64 = 100.0;
+/// Of an op's time: from this part on in calls that a cache serves, the mean of these and of the others says nothing.
+const MOST_CACHED: f64 = 0.1;
 /// Of the busy time, for one op.
 const LEAST_SHARE: f64 = 0.01;
 /// Ops that the sentence names.
@@ -24,6 +26,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .iter()
         .filter(|row| row.device_ns as f64 >= LEAST_SHARE * busy as f64)
         .filter(|row| row.bandwidth_pct.is_some_and(|pct| (LEAST_PCT..=MOST_PCT).contains(&pct)))
+        .filter(|row| (row.cached_ns as f64) < MOST_CACHED * row.device_ns as f64)
         .collect();
     if limited.is_empty() || busy <= 0 {
         return Vec::new();

@@ -69,12 +69,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             time(ns),
             time(exposed)
         );
-        found.push(
-            Finding::fact(Rule::Copies, "d2d", text)
-                .level(Level::of_share(of_window(exposed)))
-                .bound(exposed)
-                .with("copies.memcpy_kinds", "copies on the GPU", count(n)),
+        let finding = Finding::fact(Rule::Copies, "d2d", text).with(
+            "copies.memcpy_kinds",
+            "copies on the GPU",
+            count(n),
         );
+        let share = of_window(exposed);
+        found.push(match share < LEAST_SHARE {
+            true => finding,
+            false => finding.level(Level::of_share(share)).bound(exposed),
+        });
     }
     found
 }

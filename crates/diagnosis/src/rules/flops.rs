@@ -66,7 +66,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let share = device.figures.graphs.share_n.unwrap_or_default();
         if share >= GRAPHS {
             let text = format!(
-                "Graphs launched {} of the kernels: their ops are not in the file, and of their modules only the one that launched the graph.",
+                "No operations are counted for the {} of the kernels that graphs launched: their ops, and the modules inside the one \
+                 that launched the graph, are not in the file.",
                 percent(100.0 * share)
             );
             found.push(

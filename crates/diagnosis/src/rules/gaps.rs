@@ -14,10 +14,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let gaps = &device.gaps.all;
         let (_, busy) = device.busy()?;
         let observation = format!(
-            "{} has {} gaps of {} in all: for {} of it the CPU had not launched what comes next, for {} it had.",
+            "{} has {} gaps of {} in all{}: for {} of it the CPU had not launched what comes next, for {} it had.",
             device.title(),
             count(gaps.n as u64),
             time(gaps.total_ns),
+            lengths(gaps),
             time(gaps.host_ns),
             time(gaps.queued_ns),
         );
@@ -50,4 +51,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             .with(path.clone(), "before the launch", time(gaps.host_ns))
             .with(path, "share of the window", percent(100.0 * share)))
     }).collect()
+}
+
+/// Whether a few long gaps make up the time, or many short ones.
+fn lengths(gaps: &host::gaps::Gaps) -> String {
+    let Some(longest) = gaps.ten.first().filter(|_| gaps.n > 1) else { return String::new() };
+    let long = gaps.bins.gt_100us;
+    let above = match long.n {
+        0 => "none above 100 µs".to_owned(),
+        n if n == gaps.n => "all above 100 µs".to_owned(),
+        n => format!("{} above 100 µs with {}", count(n as u64), time(long.ns)),
+    };
+    format!(" (the longest {}, {above})", time(longest.dur_ns))
 }

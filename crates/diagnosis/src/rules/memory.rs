@@ -31,7 +31,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 if flat { ", which does not change" } else { "" }
             );
             let of_device = row.device_id.and_then(|id| installed(facts, id));
-            let meaning = of_device.map(|all| room(all, reserved)).unwrap_or_default();
+            let meaning = of_device.map(|all| room(facts, all, reserved)).unwrap_or_default();
             found.push(
                 Finding::fact(Rule::Memory, "peak", text)
                     .means(meaning)
@@ -47,7 +47,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
-/// Below this share of the device, in percent, memory does not keep a batch from being larger.
+/// Below this share of the device, in percent, memory does not keep a batch from being larger; below this share of the peak it pays.
 const HALF: f64 = 50.0;
 
 /// Memory of a device in bytes, as the file has it.
@@ -55,10 +55,13 @@ fn installed(facts: &Facts<'_>, id: i64) -> Option<u64> {
     facts.properties(&id.to_string())?.memory_bytes
 }
 
-/// How much of the device PyTorch leaves free. (Other processes, and libraries beside PyTorch, may use a part of that.)
-fn room(all: u64, reserved: i64) -> String {
+/// How much of the device PyTorch leaves free. (Other processes, and libraries beside PyTorch, may use a part of that.) Where the
+/// ops with most time reach half of the peak already, a larger batch does little more work in the same time.
+fn room(facts: &Facts<'_>, all: u64, reserved: i64) -> String {
     let share = 100.0 * reserved.max(0) as f64 / all.max(1) as f64;
-    let batch = if share < HALF { " A larger batch has room." } else { "" };
+    let near_peak = facts.host.rates.rows.first().and_then(|row| row.peak_pct);
+    let gains = near_peak.is_none_or(|pct| pct < HALF);
+    let batch = if share < HALF && gains { " A larger batch has room." } else { "" };
     format!("PyTorch reserves {} of the device's {}.{batch}", percent(share), bytes(all))
 }
 

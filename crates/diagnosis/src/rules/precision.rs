@@ -60,14 +60,17 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         "GPU time of 32-bit products",
         time(floats),
     );
-    vec![if computes(facts) && !is_advised(facts) {
-        finding.level(Level::Medium).means(
+    vec![match (computes(facts), is_advised(facts)) {
+        (true, false) => finding.level(Level::Medium).means(
             "bf16 or fp16 (torch.autocast) runs such products faster on GPUs with matrix units.",
-        )
-    } else {
-        finding
+        ),
+        (true, true) => finding,
+        (false, _) => finding.means(WAITS),
     }]
 }
+
+/// What faster products bring where the GPUs stand still for most of the time.
+const WAITS: &str = "The GPU stands still for most of the time: faster products shorten the run only once it does not.";
 
 /// Whether the GPUs work for most of the time: else faster products shorten nothing.
 fn computes(facts: &Facts<'_>) -> bool {
@@ -98,7 +101,7 @@ fn by_kernels(facts: &Facts<'_>, busy: i64) -> Option<Finding> {
         "GPU time of such kernels",
         time(ns),
     );
-    Some(if computes(facts) { finding.level(Level::Medium) } else { finding })
+    Some(if computes(facts) { finding.level(Level::Medium) } else { finding.means(WAITS) })
 }
 
 /// Whether the first tensors of an op are 32-bit floats.

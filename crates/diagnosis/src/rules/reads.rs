@@ -1,7 +1,9 @@
 //! M6: ops that read a value from the GPU and wait for it. `aten::item` and the op inside it are one event, and only those with
 //! a copy on the GPU wait.
 
-use report::units::{count, time};
+use std::collections::BTreeMap;
+
+use report::units::{count, plural, time};
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -37,8 +39,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             .filter(|(_, row)| row.with_gpu_memcpy > 0)
             .map(|(name, row)| format!("{} {name}", count(row.with_gpu_memcpy)))
             .collect();
-        let text =
-            format!("{} read from the GPU ({} on the CPU).", names.join(" and "), time(spent));
+        let text = format!(
+            "{} read from the GPU ({} on the CPU{}){}.",
+            names.join(" and "),
+            time(spent),
+            slow_one(&rows),
+            places(&rows)
+        );
         let finding = Finding::fact(
             Rule::Reads,
             if share < LEAST_SHARE { "negligible" } else { "reads_gpu" },
@@ -65,4 +72,39 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             .means("On a GPU each would wait for all that was launched before.")
             .with("copies.item_family", "reads", count(calls)),
     ]
+}
+
+/// One read that takes most of the time loads code, or waits for all work before it: a sum over it and the others describes neither.
+fn slow_one(rows: &[(&str, &host::copies::Reads)]) -> String {
+    let [(_, row)] = rows else { return String::new() };
+    match row.others_median_ns {
+        Some(median) if row.longest_ns.saturating_mul(2) >= row.cpu_total_ns => {
+            format!("; one takes {}, the others {} (median)", time(row.longest_ns), time(median))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Places that the sentence names.
+const PLACES: usize = 2;
+
+/// Where they are made.
+fn places(rows: &[(&str, &host::copies::Reads)]) -> String {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for (place, n) in
+        rows.iter().flat_map(|(_, row)| &row.places).filter(|(place, _)| !place.is_empty())
+    {
+        *sums.entry(place).or_default() += n;
+    }
+    let mut all: Vec<(&str, u64)> = sums.into_iter().collect();
+    trace::sort_by_key(&mut all, |(_, n)| std::cmp::Reverse(*n));
+    let named: Vec<&str> = all.iter().take(PLACES).map(|(place, _)| *place).collect();
+    match (named.is_empty(), all.len().saturating_sub(PLACES)) {
+        (true, _) => String::new(),
+        (false, 0) => format!(", in {}", named.join(" and ")),
+        (false, more) => {
+            let more = plural(more as u64, "other place", "other places");
+            format!(", in {} and {more}", named.join(", "))
+        }
+    }
 }

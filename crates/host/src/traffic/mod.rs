@@ -51,6 +51,9 @@ pub struct TrafficRow {
     pub gb_per_s: f64,
     /// The same in percent of the device's memory bandwidth; above 100 where a cache has a part of the bytes.
     pub bandwidth_pct: Option<f64>,
+    /// GPU time of the calls that move more than the bandwidth allows: a cache has a part of their bytes.
+    #[serde(skip)]
+    pub cached_ns: i64,
 }
 
 /// Kernels of one op without a figure.
@@ -131,7 +134,7 @@ pub fn traffic(
         }
     }
     let mut states = without_operations(slices, details);
-    let mut sums: BTreeMap<&str, (u64, i64, i128)> = BTreeMap::new();
+    let mut sums: BTreeMap<&str, (u64, i64, i128, i64)> = BTreeMap::new();
     let mut known: BTreeMap<([StringId; 4], &str), Option<i128>> = BTreeMap::new();
     for (at, op) in nested.slices.iter().enumerate().filter(|(at, _)| kernels_ns[*at] > 0) {
         let name = slices.name(op);
@@ -155,14 +158,21 @@ pub fn traffic(
         states[at] = match bytes {
             Some(bytes) => {
                 let sum = sums.entry(name).or_default();
-                *sum =
-                    (sum.0 + 1, sum.1.saturating_add(kernels_ns[at]), sum.2.saturating_add(bytes));
+                let ns = kernels_ns[at];
+                let is_cached = roof.is_some_and(|roof| bytes as f64 / ns as f64 > roof.gb_per_s);
+                let cached_ns = if is_cached { ns } else { 0 };
+                *sum = (
+                    sum.0 + 1,
+                    sum.1.saturating_add(ns),
+                    sum.2.saturating_add(bytes),
+                    sum.3.saturating_add(cached_ns),
+                );
                 None
             }
             None => Some(Why::NoSizes),
         };
     }
-    let row = |(name, (calls, device_ns, bytes)): (&str, (u64, i64, i128))| {
+    let row = |(name, (calls, device_ns, bytes, cached_ns)): (&str, (u64, i64, i128, i64))| {
         let gb_per_s = bytes as f64 / device_ns.max(1) as f64;
         TrafficRow {
             name: name.to_owned(),
@@ -171,6 +181,7 @@ pub fn traffic(
             bytes_at_least: bytes,
             gb_per_s,
             bandwidth_pct: roof.map(|roof| 100.0 * gb_per_s / roof.gb_per_s),
+            cached_ns,
         }
     };
     let mut rows: Vec<TrafficRow> = sums.into_iter().map(row).collect();

@@ -28,6 +28,16 @@ fn movable_ns(gpu: &Gpu<'_>, stage_of: &[Stage], stage: Stage) -> i64 {
     moves.fold(0, |sum, slice| sum.saturating_add(slice.dur_ns))
 }
 
+/// Time in which copies from or to pageable memory run alone.
+fn pageable_alone_ns(gpu: &Gpu<'_>, per_slice: &SliceOverlap) -> i64 {
+    let is_pageable = |at: &usize| {
+        let work = &gpu.works[gpu.slice(*at).work];
+        work.category == Category::Memcpy && gpu.trace.strings.get(work.name).contains("Pageable")
+    };
+    let alone = (0..gpu.len()).filter(is_pageable).map(|at| per_slice.exclusive_ns[at]);
+    alone.fold(0, i64::saturating_add)
+}
+
 /// The sentences above the table, which has these `rows`.
 #[inline(never)]
 pub(super) fn note(
@@ -74,6 +84,20 @@ pub(super) fn note(
         ));
     } else if stages.iter().any(|stage| stage.n_streams > 1) {
         sentences.push("Streams never ran at the same time.".to_owned());
+    }
+    let advised = rows.iter().any(OverlapRow::is_advice);
+    if !advised {
+        let pageable_ns = pageable_alone_ns(gpu, per_slice);
+        if at_least(pageable_ns, LEAST_PCT, busy_ns) {
+            sentences.push(format!(
+                "Copies of pageable memory run alone for {}: only those of pinned memory can run beside kernels.",
+                units::time(pageable_ns)
+            ));
+        }
+    }
+    // Where nothing is advised, no time of a single trace stands below that needs its source.
+    if !advised && !options.pair && !options.captures {
+        return sentences.join(" ");
     }
     let sites = attribution.map_or(&[][..], |attribution| &attribution.sites);
     sentences.push(

@@ -115,6 +115,8 @@ fn a_stream_that_does_next_to_nothing_is_no_second_one() {
     assert!(found.rows.iter().all(|row| row.priority.is_none()), "{:?}", found.rows);
     let said = "No second stream that does 1% of the work: only communication and copies";
     assert!(found.note.starts_with(said), "{}", found.note);
+    let alone = "Copies of pageable memory run alone for 3.00 ms";
+    assert!(found.note.contains(alone) && !small.note.contains("pageable"), "{}", found.note);
     assert!(
         found.note.contains("Two or more streams ran at the same time for 100 µs"),
         "{}",
