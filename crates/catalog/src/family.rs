@@ -66,7 +66,7 @@ families! {
         "op#dtensor", "batched_transpose_#x#_", "im2d2col", "col2im2d", "naive_conv", "gcnasmconv", "sp3asm",
         "transpose_nchw", "transpose_cnhw", "transpose_packed"
     ] }
-    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_", "<rnn_", "convolve_sgemm", "<flip_filter", "<fft2d_r2c_", "<fft2d_c2r_"] }
+    CuDnn { "cudnn", "cuDNN", ["cudnn", "wgrad_alg#", "dgrad_alg#", "dgrad#d_alg#", "wgrad#d_alg#", "<cask_", "<rnn_", "convolve_sgemm", "<convolve_common_engine", "<converttensor_kernel", "<flip_filter", "<fft2d_r2c_", "<fft2d_c2r_"] }
     CuBlas { "cublas", "cuBLAS", [
         "nvjet", "xmma", "cublas", "gemv2", "gemvx", "gemvnsp", "dot_kernel", "reduce_1block", "gemmk1_", "^ampere_",
         "^volta_", "^turing_", "^maxwell_", "^hopper_", "splitkreduce_kernel", "<scal_kernel", "<sgemm_largek_lds64", "<gemmsn_"

@@ -5,6 +5,7 @@ use host::verdicts::Window;
 use serde::Serialize;
 use triage::{WallPart, WallRow};
 
+use crate::rules::copies::small_reads;
 use crate::{Confidence, Facts, Finding, Rule};
 
 /// Something to do.
@@ -209,6 +210,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::HostBound, _) => {
             &["larger-graphs", "vllm-batch-graph", "sglang-batch-graph", "earlier-launches"]
         }
+        (Rule::Sync, "sync_bound") if small_reads(facts).is_some() => &["copy-once"],
         (Rule::Sync, "sync_bound") => &["fewer-waits"],
         (Rule::Copies, "h2d_pageable") if !advises_pinned(facts) => &["pin-loader-memory"],
         (Rule::DataLoader, _) => &["loader-workers", "loader-capacity"],
@@ -275,7 +277,7 @@ fn broken_by_reads(facts: &Facts<'_>) -> String {
     let n: u64 = ["aten::item", "aten::nonzero"]
         .into_iter()
         .filter_map(|name| reads.get(name))
-        .map(|row| row.with_gpu_memcpy)
+        .map(|row| row.with_gpu_memcpy - row.compiling)
         .sum();
     match n {
         0 => String::new(),

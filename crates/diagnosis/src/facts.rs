@@ -15,6 +15,7 @@ use triage::{TriageReport, WallPart, WallRow};
 
 use crate::iterations::{Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
+use crate::rules::compilation::compiling;
 
 /// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
 /// where other launches take 2 to 10 us).
@@ -45,7 +46,7 @@ pub struct Facts<'a> {
     pub slices: &'a Slices<'a>,
     /// GPU slices and their launches.
     pub gpu: &'a GpuSide,
-    /// Calls that load code, or allocate or free: what first calls do.
+    /// When code is compiled or loaded, or memory allocated or freed: what first calls do.
     cold: Vec<Interval>,
     /// The iterations of the run, where it has any.
     pub iterations: Option<Iterations>,
@@ -73,7 +74,10 @@ impl<'a> Facts<'a> {
             Class::ModuleLoad | Class::Malloc | Class::Free => true,
             _ => false,
         };
-        let cold = union(slices.calls.iter().filter(is_cold).map(HostSlice::interval).collect());
+        let mut cold: Vec<Interval> =
+            slices.calls.iter().filter(is_cold).map(HostSlice::interval).collect();
+        cold.extend(compiling(slices));
+        let cold = union(cold);
         let wall = triage.wall.clone();
         let (iterations, warm) = (None, None);
         let modules = ModuleTree::of(trace, slices, gpu, details);
@@ -348,14 +352,11 @@ impl Device<'_> {
             format!("{} ({}{inside})", place.name, time(place.total_ns))
         };
         let waits: Option<&IdlePlaces> = self.facts.host.idle_places.get(self.name);
-        // (The places are those of the whole recording: where cold iterations are most of it, they are theirs.)
+        // (The places are those of the whole recording: where set-up, or cold iterations, are most of it, they are theirs.)
         let (late_ns, _) = self.late_with_start();
-        let is_cold = self.facts.warm.is_some()
-            && waits.is_some_and(|waits| waits.host_ns > late_ns.saturating_mul(2));
-        if is_cold {
-            return String::new();
-        }
-        let named: Vec<String> = self.waits_at_each().take(PLACES).map(of).collect();
+        let of_others = waits.is_some_and(|waits| waits.host_ns > late_ns.saturating_mul(2));
+        let places = self.waits_at_each().take(if of_others { 0 } else { PLACES });
+        let named: Vec<String> = places.map(of).collect();
         match (named.is_empty(), waits) {
             (false, Some(waits)) => format!(
                 "Of the {} in which it waits for the CPU, the launching thread is in {}.",

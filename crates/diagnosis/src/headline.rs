@@ -8,6 +8,7 @@ use report::short_name;
 use report::units::{percent, time};
 use triage::{KernelTableRow, WallPart};
 
+use crate::rules::compilation::compiling_ns;
 use crate::{Facts, Finding, Rule};
 
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
@@ -95,15 +96,20 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         WallPart::HostCompute => "waits for work on the CPU",
         WallPart::Launch => "stands still in the gaps between launches",
         WallPart::Start => "stands still between the launch of a kernel and its start",
-        WallPart::HostWaits => "stands still because the CPU waited for it",
+        WallPart::HostWaits => {
+            "stands still in and right after calls in which the CPU waits for it,"
+        }
         WallPart::Allocation => "waits while the CPU allocates or frees memory",
+        WallPart::Loading if compiling_ns(facts).saturating_mul(2) >= most.total_ns => {
+            "waits while torch.compile compiles, code is loaded and libraries are set up"
+        }
         WallPart::Loading => "waits while the CPU loads code and sets libraries up",
         WallPart::Profiler => "waits for the profiler",
         WallPart::Between => "stands still in its own pauses between queued kernels",
         WallPart::Queued => {
             "stands still with work queued, which waits for something that may not be in the file"
         }
-        WallPart::Unexplained => "stands still while nothing is recorded on the CPU",
+        WallPart::Unexplained => "stands still while no op, call or frame is recorded on the CPU",
     };
     let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}).");
     let no_cpu = facts.host.cpu_ops.ops.is_empty() && facts.slices.annotations.is_empty();

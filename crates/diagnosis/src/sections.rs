@@ -2,7 +2,7 @@
 
 use report::{Cell, Column, Row, Section, Table, Unit};
 
-use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree};
+use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree, Rule};
 
 impl Row for Finding {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -101,8 +101,11 @@ impl Diagnosis {
     pub fn without_actions(&self) -> &'static str {
         if self.wall.is_empty() {
             "No action: the file does not show where wall time on a GPU goes."
+        } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
+            "First record again, after a few warm-up iterations: this recording is of a first run, and what it would take to shorten a \
+             later one it does not tell."
         } else {
-            "No rule estimates a saving of 1% of the recording."
+            "No remedy that the rules know fits this recording and saves 1% of it."
         }
     }
 

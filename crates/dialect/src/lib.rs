@@ -15,6 +15,7 @@ pub mod accelerators;
 mod args;
 pub mod calls;
 pub mod cuda;
+pub mod inductor;
 pub mod kineto;
 pub mod onnxruntime;
 pub mod rocm;

@@ -4,9 +4,10 @@ mod sections;
 
 use std::collections::BTreeMap;
 
+use dialect::inductor::compiles;
 use serde::Serialize;
 use serde_json::Value;
-use timeline::intervals::{Interval, both, length, touching, union};
+use timeline::intervals::{Interval, both, holds, length, touching, union};
 use trace::Details;
 
 use crate::lines::Lines;
@@ -206,6 +207,9 @@ pub struct Reads {
     /// Where those with a copy are made, and how many there: most of them first.
     #[serde(skip)]
     pub places: Vec<(String, u64)>,
+    /// Those with a copy that the compiler of `torch.compile` makes, which no later run has. The three figures above leave them out.
+    #[serde(skip)]
+    pub compiling: u64,
 }
 
 /// What is known of each op that copies or reads.
@@ -380,13 +384,19 @@ fn caller(slices: &Slices<'_>, at: usize) -> String {
 
 fn reads(slices: &Slices<'_>, work: &OpWork<'_>, ops: &[usize]) -> Reads {
     let mut found = Reads { count: ops.len() as u64, ..Reads::default() };
+    let is_compiling = slices.annotations.iter().filter(|one| compiles(slices.name(one)));
+    let compiling = union(is_compiling.map(HostSlice::interval).collect());
     let mut reading = Vec::new();
     for at in ops {
         found.cpu_total_ns += slices.ops.slices[*at].dur_ns();
         let copies = || work.of_op(*at).iter().filter(|one| is_copy(slices, one));
         if copies().next().is_some() {
             found.with_gpu_memcpy += 1;
-            reading.push(*at);
+            if holds(&compiling, slices.ops.slices[*at].start_ns) {
+                found.compiling += 1;
+            } else {
+                reading.push(*at);
+            }
         }
         for one in copies() {
             let Some(launch) = one.launch else { continue };

@@ -207,7 +207,10 @@ fn by_line(
         }
     }
     let place = |(name, sum): (StringId, &LineSum)| {
-        let inside = sum.inside.iter().max_by_key(|(_, ns)| **ns).map(|(inside, _)| *inside);
+        // (What takes less than half of it is not where it mostly is.)
+        let most = sum.inside.iter().max_by_key(|(_, ns)| **ns);
+        let inside = most.filter(|(_, ns)| ns.saturating_mul(2) >= sum.total_ns);
+        let inside = inside.map(|(inside, _)| *inside);
         IdlePlace {
             name: lines.shown(name),
             total_ns: sum.total_ns,

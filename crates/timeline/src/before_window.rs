@@ -3,10 +3,13 @@
 //! A kernel carries the correlation of the runtime call that launched it. When no such call is in the file,
 //! the call was made before profiling started: the kernel belongs to earlier work. In three real traces these
 //! are 30% of the GPU time. The start of the CPU's `ProfilerStep` does not identify them (8 of 463 start
-//! before it); the correlation does.
+//! before it); the correlation does, and the order of a stream: a kernel that comes after one whose launch is in the file was launched
+//! later (profilers before 2.2 record no launches of Triton's kernels).
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use trace::{Flags, Phase, Row, Trace, each_of, each_row};
+use trace::{Flags, Phase, Row, Trace, TrackId, each_of, each_row};
 
 use crate::recorded::Recorded::{Annotation, GpuAnnotation, Sync};
 use crate::recorded::{is_gpu, recorded};
@@ -14,6 +17,9 @@ use crate::recorded::{is_gpu, recorded};
 /// Which GPU slices were launched before profiling started.
 pub struct BeforeWindowSlices {
     launches: Correlations,
+    /// By stream: the start of the first slice whose launch is in the file. A stream runs its work in the order of the launches, so
+    /// what comes later was launched while profiling, even if its launch is not in the file.
+    linked_ns: BTreeMap<TrackId, i64>,
     /// Whether the file has launch calls, also outside the step that the trace is narrowed to.
     has_launches: bool,
     /// All GPU slices, in file order.
@@ -55,7 +61,15 @@ impl BeforeWindowSlices {
         let n_launches = launches.len();
         let has_launches = n_launches > 0 || trace.part.as_ref().is_some_and(|of| of.has_launches);
         let mut summary = BeforeWindow { n_launches, ..Default::default() };
-        let mut found = Self { launches, has_launches, gpu_rows, summary: summary.clone() };
+        let mut linked_ns: BTreeMap<TrackId, i64> = BTreeMap::new();
+        each_of(&gpu_rows, |row| {
+            if trace.link(row).is_some_and(|correlation| launches.contains(correlation)) {
+                let first = linked_ns.entry(trace.track(row)).or_insert(i64::MAX);
+                *first = (*first).min(trace.ts_ns(row));
+            }
+        });
+        let mut found =
+            Self { launches, linked_ns, has_launches, gpu_rows, summary: summary.clone() };
         let mut any_linked = false;
         each_of(&found.gpu_rows, |row| {
             let kernel = trace.flags(row).has(Flags::KERNEL);
@@ -89,8 +103,13 @@ impl BeforeWindowSlices {
     /// Whether the GPU slice `row` was launched before the window. Never, when no launch at all is in the
     /// file: then every kernel would be, and that would say nothing.
     pub fn contains(&self, trace: &Trace, row: Row) -> bool {
+        let is_first = || {
+            let linked_ns = self.linked_ns.get(&trace.track(row));
+            linked_ns.is_none_or(|linked_ns| trace.ts_ns(row) <= *linked_ns)
+        };
         self.has_launches
             && trace.link(row).is_some_and(|correlation| !self.launches.contains(correlation))
+            && is_first()
     }
 }
 
@@ -184,9 +203,9 @@ mod tests {
         let mut fixture = Fixture::default();
         fixture.push(slice("cuda_runtime", "cudaLaunchKernel").at(0, 5).link(1));
         fixture.push(kernel("k").at(10, 3).link(1));
-        fixture.push(kernel("k").at(20, 4).link(2));
+        fixture.push(kernel("k").at(2, 4).link(2));
         fixture.push(kernel("k").at(30, 5));
-        fixture.push(slice("gpu_memcpy", "Memcpy HtoD").at(40, 6).link(3));
+        fixture.push(slice("gpu_memcpy", "Memcpy HtoD").at(4, 6).link(3));
         fixture.push(slice("cuda_sync", "Stream Sync").at(50, 6).link(2));
         let summary = BeforeWindowSlices::of(&fixture.finish()).summary;
         assert_eq!(
@@ -204,13 +223,27 @@ mod tests {
     }
 
     #[test]
+    fn what_follows_a_launched_kernel_on_its_stream_was_launched_later() {
+        let mut fixture = Fixture::default();
+        fixture.push(slice("cuda_runtime", "cudaLaunchKernel").at(0, 5).link(1));
+        fixture.push(kernel("k").at(10, 3).link(1));
+        // (The driver call is not in the file.)
+        fixture.push(kernel("triton_poi_fused_add_0").at(20, 4).link(2));
+        fixture.push(kernel("k").on(0, 9).at(20, 4).link(3));
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        assert_eq!(before.summary.n_kernels, 1, "only that of the other stream may be earlier");
+        assert!(!before.contains(&trace, before.gpu_rows[1]));
+    }
+
+    #[test]
     fn correlations_far_apart_are_found_too() {
         let mut fixture = Fixture::default();
         for correlation in [i64::MIN, -7, 0, 1 << 40, i64::MAX] {
             fixture.push(slice("cuda_runtime", "cudaLaunchKernel").link(correlation));
             fixture.push(kernel("k").at(1, 1).link(correlation));
         }
-        fixture.push(kernel("k").at(9, 1).link(1));
+        fixture.push(kernel("k").at(0, 1).link(1));
         let summary = BeforeWindowSlices::of(&fixture.finish()).summary;
         assert_eq!((summary.n_launches, summary.n_kernels), (5, 1));
 

@@ -77,10 +77,12 @@ pub(crate) enum Cover {
     Python,
     /// A range around code of `torch.compile`, which holds its ops and calls.
     Compiled,
+    /// A range or a frame of its compiler.
+    Compiling,
 }
 
 impl Cover {
-    const COUNT: usize = Self::Compiled as usize + 1;
+    const COUNT: usize = Self::Compiling as usize + 1;
 }
 
 /// The slices of the CPU that may explain idle time: for each kind the union of its times.
@@ -146,6 +148,8 @@ struct Named {
     annotation: bool,
     /// A range around compiled code.
     compiled: bool,
+    /// The compiler works.
+    compiles: bool,
     /// Of a profiler step; 0 if it is none.
     step_number: u64,
     /// Gives memory back to the driver.
@@ -206,6 +210,7 @@ fn named(name: &str) -> Named {
         other_call: does.is_none(),
         graph: does == Some(Does::LaunchGraph),
         annotation: name.starts_with("Optimizer."),
+        compiles: dialect::inductor::compiles(name),
         compiled: is_compiled(name) || name.contains("CompiledFunction"),
         step_number: number.and_then(|number| number.parse().ok()).unwrap_or_default(),
         frees: calls::FREES.contains(&name),
@@ -298,6 +303,9 @@ impl Host {
                 }
                 Kind::Annotation => {}
                 Kind::GpuAnnotation | Kind::Other => return,
+            }
+            if name.compiles {
+                covers[Cover::Compiling as usize].add(start, end);
             }
             if name.loader && matches!(kind, Kind::Op | Kind::Annotation) {
                 covers[Cover::DataLoader as usize].add(start, end);

@@ -607,6 +607,14 @@ pub const REMEDIES: &[Remedy] = &[
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },
     },
     Remedy {
+        id: "copy-once",
+        what: "one copy for all values",
+        action: "Copy the tensor to the CPU once and read its values there, in place of a copy for each of them.",
+        why: "Each copy waits for the GPU, however few bytes it moves.",
+        check: "In a new trace, far fewer copies go to the CPU.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
         id: "steady-sizes",
         what: "equal sizes from step to step",
         action: "Keep sizes from step to step, so that PyTorch's cache can serve them; do not call empty_cache in the step.",

@@ -112,10 +112,11 @@ rules! { DATA:
       source: "Triton, TRT-LLM" }
     // A transposing pack is a change of layout, not a copy.
     { id: "layout.transpose", category: Layout, scope: Head,
-      any: ["transpose", "permute", "nchw", "nhwc", "<roll_"],
+      any: ["transpose", "permute", "nchw", "nhwc", "<roll_", "<converttensor_kernel"],
       examples: [
         "batched_transpose_16x64_pack_1x4_ediv_1x2_half", "transpose_CNHW2NCHW_V2_2D_WG_off64",
         "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(int)",
+        "void cudnn::engines_precompiled::convertTensor_kernel<float, float, float, (cudnnKernelDataType_t)2>(float)",
       ],
       source: "MIOpen, cuDNN" }
     { id: "copy.name", category: Copy, scope: Name,

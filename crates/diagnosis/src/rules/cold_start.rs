@@ -2,13 +2,19 @@
 
 use report::units::{percent, time};
 
+use super::compilation::compiling_ns;
 use crate::{Facts, Finding, Level, Rule};
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter_map(|device| {
         let (covered, idle) = device.cold()?;
+        let what = match compiling_ns(facts).saturating_mul(2) >= covered {
+            true => "torch.compile, and calls that load code, allocate or free, take",
+            false => "Calls that load code, allocate or free cover",
+        };
         let text = format!(
-            "Calls that load code, allocate or free cover {} of the {} in which {} stands still ({}).",
+            "{} {} of the {} in which {} stands still ({}).",
+            what,
             time(covered),
             time(idle),
             if facts.gpu.devices.len() == 1 { "the GPU".to_owned() } else { device.title() },

@@ -2,20 +2,29 @@
 
 use report::units::{count, time};
 
+use timeline::intervals::{Interval, length, union};
+
 use crate::{Facts, Finding, Level, Rule};
 use host::class::Class;
 
-/// Functions of PyTorch that compile. (Frames of `aot_autograd.py` also run compiled code.)
-const COMPILERS: [&str; 2] = ["torch/_dynamo/convert_frame.py", "compile_fx_inner"];
+/// When ranges and frames of the compiler run.
+pub fn compiling(slices: &host::Slices<'_>) -> Vec<Interval> {
+    let frames = slices.frames.slices.iter();
+    let compiling = frames
+        .chain(&slices.annotations)
+        .filter(|slice| dialect::inductor::compiles(slices.name(slice)))
+        .map(host::HostSlice::interval);
+    union(compiling.collect())
+}
+
+/// How long they run.
+pub fn compiling_ns(facts: &Facts<'_>) -> i64 {
+    length(&compiling(facts.slices))
+}
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let frames = facts.slices.frames.slices.iter();
-    let compiling: Vec<_> = frames
-        .filter(|frame| COMPILERS.iter().any(|name| facts.slices.name(frame).contains(name)))
-        .map(host::HostSlice::interval)
-        .collect();
-    let ns = timeline::intervals::length(&timeline::intervals::union(compiling));
+    let ns = compiling_ns(facts);
     if ns > 0 {
         found.push(
             Finding::fact(
@@ -24,8 +33,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 format!("torch.compile compiles for {} of the recording.", time(ns)),
             )
             .level(Level::Medium)
-            .means("The steps in which it compiles are no steady state.")
-            .with("python.frames", "in the compiler", time(ns)),
+            .means("Iterations in which it compiles are no steady state: compile in a warm-up before the recording.")
+            .with("python", "in the compiler", time(ns)),
         );
     }
     if let Some(loads) = facts.host.runtime.classes.get(&Class::ModuleLoad) {

@@ -1,7 +1,7 @@
 //! M7: copies are a symptom; what they are for decides what helps.
 
 use host::copies::{CopyPlace, Purpose};
-use report::units::{count, percent, plural, time};
+use report::units::{self, count, percent, plural, time};
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -28,6 +28,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         if share(sum.device_ns) < LEAST_SHARE {
             continue;
         }
+        let of_loop = one_by_one(facts, *purpose);
+        let meaning = of_loop.as_deref().unwrap_or(meaning);
+        let exposed_ns = exposed(facts, *purpose).map_or(sum.device_ns, |ns| ns.min(sum.device_ns));
         let text = format!(
             "{} aten::copy_ {what}: {} of GPU time ({} of the busy time).{}",
             count(sum.count),
@@ -50,9 +53,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .level(Level::of_share(of_window(place.device_ns)))
                 .bound(place.device_ns)
                 .means(format!("The {} of the reducer: {BUCKETS}", count(place.count))),
+            // (What a kernel hides costs nothing.)
+            None if of_window(exposed_ns) < LEAST_SHARE => finding.means(meaning),
             None => finding
-                .level(Level::of_share(of_window(sum.device_ns)))
-                .bound(sum.device_ns)
+                .level(Level::of_share(of_window(exposed_ns)))
+                .bound(exposed_ns)
                 .means(meaning),
         });
     }
@@ -81,6 +86,43 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         });
     }
     found
+}
+
+/// Copies to the CPU from this many on are those of a loop.
+const MANY: u64 = 100;
+/// A copy of fewer bytes takes as long as one of a single byte: it is its call that takes time.
+const SMALL: i64 = 4096;
+
+/// Many small copies to pageable memory of the CPU: how many, and the bytes of each on average.
+pub fn small_reads(facts: &Facts<'_>) -> Option<(u64, u64)> {
+    let kinds = facts.host.copies.memcpy_kinds.iter();
+    let own = kinds.filter(|kind| kind.kind.contains("DtoH") && kind.kind.contains("Pageable"));
+    let (n, bytes) = own.fold((0, 0), |(n, bytes), kind| (n + kind.n_bytes, bytes + kind.bytes));
+    let mean = bytes / i64::try_from(n).ok().filter(|n| *n > 0)?;
+    (n >= MANY && mean <= SMALL).then_some((n, mean.unsigned_abs()))
+}
+
+/// What small copies to the CPU are: a loop over the values of a tensor.
+fn one_by_one(facts: &Facts<'_>, purpose: Purpose) -> Option<String> {
+    let (_, mean) = small_reads(facts).filter(|_| purpose == Purpose::ToHostPageable)?;
+    let each = units::bytes(mean);
+    Some(format!(
+        "The CPU waits for each of them, and each moves {each} on average: copy all values at once."
+    ))
+}
+
+/// The time of copies of one purpose in which no kernel runs beside them; `None` where their names do not tell the purpose.
+fn exposed(facts: &Facts<'_>, purpose: Purpose) -> Option<i64> {
+    let (direction, memory) = match purpose {
+        Purpose::ToDevicePageable => ("HtoD", "Pageable"),
+        Purpose::ToDevicePinned => ("HtoD", "Pinned"),
+        Purpose::ToHostPageable => ("DtoH", "Pageable"),
+        Purpose::ToHostPinned => ("DtoH", "Pinned"),
+        _ => return None,
+    };
+    let kinds = facts.host.copies.memcpy_kinds.iter();
+    let own = kinds.filter(|kind| kind.kind.contains(direction) && kind.kind.contains(memory));
+    Some(own.map(|kind| kind.exposed_ns).sum())
 }
 
 /// Copies of one purpose.
@@ -156,7 +198,15 @@ fn words(purpose: Purpose) -> Option<(&'static str, &'static str, &'static str)>
         Purpose::ToDevice => {
             ("h2d", "go to the GPU", "The file does not say whether from pinned memory.")
         }
-        Purpose::ToHostPageable | Purpose::ToHostPinned | Purpose::ToHost => (
+        Purpose::ToHostPinned => (
+            "d2h",
+            "go to pinned memory of the CPU",
+            "With non_blocking=True the CPU does not wait for them.",
+        ),
+        Purpose::ToHostPageable => {
+            ("d2h", "go to pageable memory of the CPU", "The CPU waits for each of them.")
+        }
+        Purpose::ToHost => (
             "d2h",
             "go to the CPU",
             "The CPU waits for such a copy unless it is asynchronous and into pinned memory.",

@@ -43,8 +43,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             finding("queued")
                 .confidence(Confidence::Medium)
                 .means("What ends them had been launched: it waited for other work, which may not be in the file.")
-        } else {
+        } else if part(gaps.no_launch_ns) {
             finding("no_launch").confidence(Confidence::Low).means("The launches of what ends them are not in the file.")
+        } else {
+            finding("mixed")
         };
         Some(finding
             .with(path.clone(), "gaps", count(gaps.n as u64))

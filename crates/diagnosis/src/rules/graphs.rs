@@ -34,10 +34,17 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             if graphs.graph_launch_calls > 0 || !device.is_starved() {
                 return None;
             }
-            let text = format!(
-                "No graph runs: each of {} kernels has a launch of its own.",
-                count(graphs.kernels_linked as u64)
-            );
+            let linked = graphs.kernels_linked;
+            let all = device.slices().filter(|one| one.is_kernel).count();
+            let text = if all == linked {
+                format!("No graph runs: each of {} kernels has a launch of its own.", count(all as u64))
+            } else {
+                format!(
+                    "No graph runs: each of the {} kernels, of {}, whose launch is in the file has its own.",
+                    count(linked as u64),
+                    count(all as u64)
+                )
+            };
             let calls =
                 facts.host.runtime.classes.get(&Class::Launch).filter(|calls| calls.count > 0);
             let cost = calls.map(|calls| cost(facts, calls.total_ns, calls.count));

@@ -18,15 +18,19 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if share < LEAST_SHARE {
         return Vec::new();
     }
-    let graphs =
-        facts.devices().any(|device| device.figures.graphs.share_n.unwrap_or_default() >= 0.5);
+    // (Of a graph the file has one launch, and no frame around each kernel.)
+    let of_graphs = facts.gpu.linked().filter(|one| {
+        one.launch.is_some_and(|launch| dialect::calls::launches_graph(facts.slices.name(&launch)))
+    });
+    let of_graphs: i64 = of_graphs.map(|one| one.slice.dur_ns()).sum();
+    let graphs = of_graphs.saturating_mul(2) >= modules.linked_gpu_outside_ns;
     let text = format!(
         "{} of GPU time ({}) was launched outside the frames of modules.",
         time(modules.linked_gpu_outside_ns),
         percent(100.0 * share)
     );
     let (verdict, mut meaning) = if graphs {
-        let text = "Graphs launched it: a trace of their capture has the modules.";
+        let text = "Graphs launched most of it: a trace of their capture has the modules.";
         ("not_coverable", text.to_owned())
     } else {
         ("outside_modules", outside(facts))
@@ -57,10 +61,18 @@ fn outside(facts: &Facts<'_>) -> String {
         one.is_communication && launched.is_some_and(|at_ns| !holds(&modules, at_ns))
     });
     match communication.map(|one| one.slice.dur_ns()).sum::<i64>() {
+        0 if !trains(facts) => String::new(),
         0 => "The backward pass and the optimizer run outside the modules' frames.".to_owned(),
+        ns if !trains(facts) => format!("{} of it is communication.", time(ns)),
         ns => format!(
             "{} of it is communication; the backward pass and the optimizer run outside the modules' frames, too.",
             time(ns)
         ),
     }
+}
+
+/// Whether the file has a backward pass or an optimizer's step.
+fn trains(facts: &Facts<'_>) -> bool {
+    let is = |part: &str| facts.slices.names_with(part).contains(&true);
+    is("autograd::engine::evaluate_function") || is("Optimizer.step")
 }

@@ -100,7 +100,11 @@ fn of_device(
         ("activations", forward, "What the forward pass keeps for the backward pass (activations)"),
         ("gradients", backward, "What the backward pass leaves (gradients)"),
         ("states", optimizer.unwrap_or(0), "What the optimizer's step leaves (states)"),
-        ("before", start, "What is there before the step (parameters, optimizer states)"),
+        (
+            "before",
+            start,
+            "What is there when the step begins (parameters and optimizer states are a part of it)",
+        ),
     ];
     let of_peak = |verdict: &'static str, text: String| {
         let peak = bytes(peak.max(0) as u64);

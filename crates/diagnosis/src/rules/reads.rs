@@ -24,7 +24,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     // (`aten::masked_select` calls `aten::nonzero`.)
     .filter(|(name, _)| *name != "aten::nonzero" || of("aten::masked_select").is_none())
     .collect();
-    let on_gpu: u64 = rows.iter().map(|(_, row)| row.with_gpu_memcpy).sum();
+    let on_gpu: u64 = rows.iter().map(|(_, row)| row.with_gpu_memcpy - row.compiling).sum();
     let n_steps = facts.slices.steps.len().max(1) as u64;
     if facts.has_gpu() {
         if on_gpu == 0 {
@@ -36,8 +36,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let share = spent as f64 / window.max(1) as f64;
         let names: Vec<String> = rows
             .iter()
-            .filter(|(_, row)| row.with_gpu_memcpy > 0)
-            .map(|(name, row)| format!("{} {name}", count(row.with_gpu_memcpy)))
+            .map(|(name, row)| (name, row.with_gpu_memcpy - row.compiling))
+            .filter(|(_, n)| *n > 0)
+            .map(|(name, n)| format!("{} {name}", count(n)))
             .collect();
         let text = format!(
             "{} read from the GPU ({} on the CPU{}){}.",

@@ -16,8 +16,9 @@ const COSTS_SHARE: f64 = 0.05;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let calls = &facts.host.runtime;
-    let n = calls.sync.trimmed.n + calls.blocking_memcpy.all.n;
-    let waited = calls.sync.trimmed.total_ns + calls.blocking_memcpy.all.total_ns;
+    let (n_copies, copies_ns) = waiting_copies(facts);
+    let n = calls.sync.trimmed.n + calls.blocking_memcpy.all.n + n_copies;
+    let waited = calls.sync.trimmed.total_ns + calls.blocking_memcpy.all.total_ns + copies_ns;
     facts
         .devices()
         .filter(|device| device.is_told() && device.cold().is_none())
@@ -71,4 +72,17 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             ))
         })
         .collect()
+}
+
+/// Calls that are asynchronous by their name and wait nevertheless, because the copy goes to pageable memory of the host; and their
+/// time ("API synchronization behavior" in NVIDIA's CUDA Runtime API).
+fn waiting_copies(facts: &Facts<'_>) -> (u64, i64) {
+    let calls = facts.gpu.slices.iter().filter_map(|one| {
+        let name = facts.slices.name(&one.slice);
+        let to_host = !one.is_kernel && name.contains("DtoH") && name.contains("Pageable");
+        let launch = one.launch.filter(|_| to_host)?;
+        let counted = dialect::calls::blocks(facts.slices.name(&launch));
+        (!counted).then(|| launch.dur_ns())
+    });
+    calls.fold((0, 0), |(n, sum), ns| (n + 1, sum.saturating_add(ns)))
 }

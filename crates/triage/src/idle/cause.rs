@@ -23,7 +23,7 @@ pub(crate) enum Cause {
     Between,
     /// The CPU was in a data loader.
     DataLoader,
-    /// The CPU loaded GPU code or set up libraries.
+    /// The CPU compiled or loaded code, or set up libraries.
     SetUp,
     /// The CPU allocated or freed memory.
     Allocation,
@@ -43,7 +43,7 @@ pub(crate) enum Cause {
     Compiled,
     /// The CPU was in another call of the runtime.
     Runtime,
-    /// Nothing is recorded.
+    /// No op, call or frame is recorded.
     Unknown,
 }
 
@@ -63,6 +63,8 @@ pub(crate) struct Explained {
     pub(crate) n_frees: u64,
     /// Whether a profiler step after the first is recorded.
     pub(crate) warm: bool,
+    /// Whether the compiler of `torch.compile` works in some of it.
+    pub(crate) compiles: bool,
 }
 
 impl Explained {
@@ -115,7 +117,18 @@ pub(crate) fn explain(
     };
     let n_frees = host.frees.iter().filter(within).count() as u64;
     let (of_steps, warm) = (idle.of_steps, host.warm);
-    Some(Explained { cause, times, idle_ns, window_ns, of_steps, loader_ns, n_frees, warm })
+    let compiles = !both(&times, host.cover(Cover::Compiling)).is_empty();
+    Some(Explained {
+        cause,
+        times,
+        idle_ns,
+        window_ns,
+        of_steps,
+        loader_ns,
+        n_frees,
+        warm,
+        compiles,
+    })
 }
 
 /// A part of each gap that has it.
@@ -136,7 +149,7 @@ pub(crate) fn deal(
     left.take(Cause::Queued, &super::union(parts(gaps, Gap::queued)));
     left.take(Cause::Between, &parts(gaps, Gap::between));
     left.take(Cause::DataLoader, host.cover(Cover::DataLoader));
-    for cover in [Cover::ModuleLoad, Cover::LongLaunch, Cover::SetUp] {
+    for cover in [Cover::Compiling, Cover::ModuleLoad, Cover::LongLaunch, Cover::SetUp] {
         left.take(Cause::SetUp, host.cover(cover));
     }
     let first_run = is_first_run(&left, host, idle.ns());

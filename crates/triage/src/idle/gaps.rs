@@ -27,6 +27,8 @@ pub(crate) struct Gap {
     pub(crate) launch: Option<Row>,
     /// Whether the launch launches a graph.
     pub(crate) graph: bool,
+    /// Whether that slice was launched before the recording: it was queued all the time.
+    pub(crate) before: bool,
     /// Whether the slice before it comes from the same launch: both are nodes of one graph.
     pub(crate) within: bool,
     /// Whether the launch was over only after the gap had begun: nothing was queued.
@@ -63,6 +65,9 @@ impl Gap {
 
     /// What of it comes after the launch of the work that ends it: that work was queued. `None` below [`LAUNCH_NS`].
     pub(crate) fn queued(&self) -> Option<Interval> {
+        if self.before {
+            return Some(self.times);
+        }
         let since_ns = self.launched_ns?.max(self.times.0);
         let queued = self.times.1.saturating_sub(since_ns) >= LAUNCH_NS;
         queued.then_some((since_ns, self.times.1))
@@ -98,11 +103,17 @@ impl Gap {
 pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: &Host) -> Vec<Gap> {
     let trace = gpu.trace;
     let mut at = 0;
+    // (Slices that were launched before may be left out; they end gaps nevertheless.)
+    let mut beside = 0;
     let mut found = Vec::with_capacity(idle.len());
     for times in idle {
         while at < gpu.len() && gpu.slice(at).start_ns < times.1 {
             at += 1;
         }
+        while beside < gpu.n_beside() && gpu.slice_beside(beside).start_ns < times.1 {
+            beside += 1;
+        }
+        let left_out = beside < gpu.n_beside() && gpu.slice_beside(beside).start_ns == times.1;
         let next = Some(at).filter(|at| *at < gpu.len() && gpu.slice(*at).start_ns == times.1);
         let launch = next.and_then(|at| launches.of_slice(at).filter(|_| launches.is_sure(at)));
         let before = at.checked_sub(1).and_then(|before| launches.of_slice(before));
@@ -120,6 +131,7 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
             next,
             launch,
             graph: launch.is_some_and(|launch| launches_graph(trace.name_text(launch))),
+            before: next.map_or(left_out, |at| gpu.slice(at).before_window),
             within: launch.is_some() && launch == before,
             late,
             launched_ns: launch.map(|launch| trace.end_ns(launch)),

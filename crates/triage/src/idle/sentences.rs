@@ -110,11 +110,15 @@ impl Device<'_, '_> {
             Cause::Between => self.between(&part),
             Cause::DataLoader => format!("; for {part} the CPU is in the data loader."),
             Cause::SetUp if warm => {
-                format!("; in {part} the CPU loads kernels or sets up libraries.")
+                format!(
+                    "; in {part} the CPU {}loads kernels or sets up libraries.",
+                    self.compiles()
+                )
             }
             Cause::SetUp => format!(
-                "; in {part} the CPU loads kernels or sets up libraries and memory, as in a first run. Profile after a few \
-                 warm-up iterations: later ones do not wait for this."
+                "; in {part} the CPU {}loads kernels or sets up libraries and memory, as in a first run. Profile after a few \
+                 warm-up iterations: later ones do not wait for this.",
+                self.compiles()
             ),
             Cause::Allocation if n_frees >= FREES => format!(
                 "; for {part} the CPU allocates or frees GPU memory, with {} calls that give memory back to the driver: PyTorch's \
@@ -142,8 +146,13 @@ impl Device<'_, '_> {
                 "; for {part} the CPU is in compiled code, between its recorded ops and runtime calls."
             ),
             Cause::Runtime => format!("; for {part} the CPU is in runtime calls."),
-            Cause::Unknown => format!("; no CPU activity is recorded for {part}."),
+            Cause::Unknown => format!("; no op, call or frame of the CPU is recorded for {part}."),
         }
+    }
+
+    /// That the compiler works in a part of the set-up; empty where it does not.
+    fn compiles(&self) -> &'static str {
+        if self.explained.compiles { "compiles, " } else { "" }
     }
 
     fn paced_gaps(&self) -> String {

@@ -157,6 +157,8 @@ fn each_kind_of_slice_is_a_cause() {
             "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
             Cause::DataLoader,
         ),
+        ("user_annotation", "_compile.compile_inner (dynamo_timed)", Cause::SetUp),
+        ("python_function", "torch/_dynamo/convert_frame.py(1023): __call__", Cause::SetUp),
         ("cuda_runtime", "cuModuleLoadData", Cause::SetUp),
         ("cuda_runtime", "cudaLaunchKernel", Cause::SetUp),
         ("cuda_runtime", "cudaFuncGetAttributes", Cause::SetUp),
@@ -183,6 +185,18 @@ fn each_kind_of_slice_is_a_cause() {
     }
     // A range that somebody named explains nothing by itself.
     assert_eq!(cause_of(during("user_annotation", "epoch")), (Cause::Unknown, 90 * MS - 1000));
+}
+
+/// Before the first launch in the file, work of an earlier step was queued, whatever the CPU does meanwhile.
+#[test]
+fn a_gap_before_work_of_an_earlier_step_is_no_late_launch() {
+    let mut fixture = Fixture::default();
+    fixture.push(slice("cpu_op", "aten::mm").on(1, 1).at(0, 90 * MS));
+    fixture.push(kernel("k").at(0, MS).link(7));
+    fixture.push(kernel("k").at(80 * MS, MS).link(8));
+    fixture.push(slice("cuda_runtime", "cudaLaunchKernel").on(1, 1).at(80 * MS, 5_000).link(9));
+    fixture.push(kernel("k").at(81 * MS, MS).link(9));
+    assert_eq!(cause_of(fixture), (Cause::Queued, 79 * MS));
 }
 
 /// A graph of many nodes with pauses of 2 us, while a thread of the CPU waits for it.
@@ -271,7 +285,7 @@ fn the_first_sentence_names_the_largest_cause() {
     quiet.push(kernel("sgemm").at(50 * MS, 10 * MS));
     assert_eq!(
         said(quiet)[0],
-        "The GPU is idle for 40.0 ms (66.7% of the GPU span); no CPU activity is recorded for it."
+        "The GPU is idle for 40.0 ms (66.7% of the GPU span); no op, call or frame of the CPU is recorded for it."
     );
     let mut busy = Fixture::default();
     busy.push(kernel("sgemm").at(0, 10 * MS));

@@ -72,7 +72,7 @@ pub(super) fn reason(figures: &Figures<'_>) -> String {
         }
         // (Which kernels read it, no file records; near or far, they wait for it.)
         Lever::Copy if figures.advised.is_some() => sentences.push(
-            "Kernels wait for what it copies, so it can only move if the CPU has the data earlier."
+            "Work that reads what it copies cannot begin before it ends, so it can only move if the CPU has the data earlier."
                 .to_owned(),
         ),
         _ => {}

@@ -1,6 +1,6 @@
 //! Windows with a stage: CPU annotations, their GPU copies, and runs of the autograd engine.
 
-use dialect::{calls, kineto};
+use dialect::{calls, inductor::compiles, kineto};
 use trace::{Flags, Phase, StringId, Trace, TrackId, each_row};
 
 use super::Stage;
@@ -99,6 +99,8 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
     let mut has_step = vec![false; trace.tracks.len()];
     let mut step_bounds: Vec<(u32, i64)> = Vec::new();
     let mut ops: Vec<(TrackId, i64, i64)> = Vec::new();
+    // The compiler of torch.compile traces forward and backward passes, on the thread of the script: none of it is one.
+    let mut compiling: Vec<(TrackId, i64, i64)> = Vec::new();
     // What an op's name says as an annotation: read once a name, not once an event.
     let mut of_op: Vec<Option<Option<Reading>>> = vec![None; trace.strings.len()];
     each_row(trace, |row| {
@@ -118,6 +120,10 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
             let process = trace.track_info(trace.track(row)).process.0;
             step_bounds.extend([(process, start_ns), (process, end_ns())]);
             has_step[trace.track(row).0 as usize] |= what == Recorded::Annotation;
+            return;
+        }
+        if matches!(what, Recorded::Annotation | Recorded::GpuAnnotation) && compiles(text) {
+            compiling.push((trace.track(row), start_ns, end_ns()));
             return;
         }
         let (side, reading) = match what {
@@ -154,6 +160,13 @@ pub(crate) fn windows(trace: &Trace) -> Windows {
         }
     });
 
+    if !compiling.is_empty() {
+        let compiling: Vec<StageWindow> = {
+            trace::sort(&mut compiling);
+            runs(&compiling, |_, _, _| false).collect()
+        };
+        ops.retain(|(track, start_ns, _)| !holds(&compiling, *track, *start_ns));
+    }
     trace::sort(&mut ops);
     let is_engine = engine_threads(trace, &windows, &ops, &has_step);
     let breaks = script_activity(trace, &windows, &ops, &is_engine);
@@ -182,6 +195,13 @@ fn ends_of_steps(trace: &Trace, windows: &[StageWindow]) -> Vec<(u32, i64)> {
     };
     let updates = ends(&|it| it.side == Side::Cpu && it.stage == Stage::Optimizer && it.is_pass);
     if updates.is_empty() { ends(&|it| it.side == Side::Engine) } else { updates }
+}
+
+/// Whether one of these runs, sorted, holds a moment of a track.
+fn holds(runs: &[StageWindow], track: TrackId, ns: i64) -> bool {
+    let at = runs.partition_point(|run| (run.track, run.start_ns) <= (track, ns));
+    let before = at.checked_sub(1).and_then(|at| runs.get(at));
+    before.is_some_and(|run| run.track == track && ns <= run.end_ns)
 }
 
 /// What the name of an op says, if it may be an annotation.
@@ -273,14 +293,7 @@ fn engine_threads(
         runs(ops, |_, end_ns, start_ns| start_ns.saturating_sub(end_ns) <= PAUSE_NS).collect();
     for window in windows.iter().filter(|window| window.side == Side::Cpu) {
         // A forward pass within a run of the engine computes again what was not kept.
-        let again = window.stage == Stage::Forward && {
-            let at = runs.partition_point(|run| {
-                (run.track, run.start_ns) <= (window.track, window.start_ns)
-            });
-            at.checked_sub(1)
-                .and_then(|at| runs.get(at))
-                .is_some_and(|run| run.track == window.track && window.start_ns <= run.end_ns)
-        };
+        let again = window.stage == Stage::Forward && holds(&runs, window.track, window.start_ns);
         if !matches!(window.stage, Stage::Backward | Stage::WeightGrad) && !again {
             is_engine[window.track.0 as usize] = false;
         }

@@ -159,6 +159,23 @@ fn compiled(call: &str) -> Vec<StageRow> {
     rows(fixture)
 }
 
+/// The compiler traces a backward pass with tensors that have no data: on the thread of the script, and it is none.
+#[test]
+fn what_the_compiler_traces_is_no_backward_pass() {
+    let mut fixture = Fixture::default();
+    let compiling = "aot_trace_joint_graph (dynamo_timed)";
+    fixture.push(slice("user_annotation", compiling).on(PID, 1).at(0, 10 * MS));
+    fixture.push(cpu("backward._backward_impl (dynamo_timed)", 1).at(0, 10 * MS));
+    let node = "autograd::engine::evaluate_function: ReluBackward0";
+    fixture.push(slice("cpu_op", node).on(PID, 1).at(MS, MS));
+    let engine = "autograd::engine::evaluate_function: CompiledFunctionBackward";
+    fixture.push(slice("cpu_op", engine).on(PID, 2).at(30 * MS, 10 * MS));
+    launched(&mut fixture, 1, 1, 20, 20);
+    launched(&mut fixture, 2, 2, 32, 32);
+    let found: Vec<_> = rows(fixture).iter().map(|row| (row.stage, row.n_slices)).collect();
+    assert_eq!(found, [(Stage::Forward, 1), (Stage::Backward, 1)]);
+}
+
 #[test]
 fn names_of_the_compiler_say_nothing_of_the_pass() {
     for call in ["cuLaunchKernel", "cudaGraphLaunch"] {

@@ -1,0 +1,27 @@
+//! How `torch.compile` spells its work.
+
+/// Ends the name of a range that PyTorch puts around a phase of its compiler (`torch/_dynamo/utils.py`, `dynamo_timed`; from 2.6 on
+/// they are in the profile).
+const TIMED: &str = "(dynamo_timed)";
+
+/// Functions of PyTorch that compile. (Frames of `aot_autograd.py` also run compiled code.)
+const FRAMES: [&str; 2] = ["torch/_dynamo/convert_frame.py", "compile_fx_inner"];
+
+/// Whether a range or a frame of this name compiles.
+#[must_use]
+pub fn compiles(name: &str) -> bool {
+    name.ends_with(TIMED) || FRAMES.iter().any(|frame| name.contains(frame))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_and_frames_of_the_compiler() {
+        assert!(compiles("bytecode_tracing (dynamo_timed)"));
+        assert!(compiles("torch/_dynamo/convert_frame.py(1023): __call__"));
+        assert!(!compiles("torch/_dynamo/eval_frame.py(410): _fn"));
+        assert!(!compiles("Torch-Compiled Region: 0/0"));
+    }
+}
