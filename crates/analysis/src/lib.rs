@@ -136,11 +136,15 @@ impl TraceReport {
         let summed = ["n_slices", "total_ns", "share_pct"];
         let nothing = "This trace contains no GPU slices.";
         breakdown.tables.push(
-            Table::of("categories", "Categories", categories).summing(&summed).when_empty(nothing),
+            Table::of("categories", "Categories, from kernel names", categories)
+                .summing(&summed)
+                .when_empty(nothing),
         );
-        breakdown
-            .tables
-            .push(Table::of("families", "Families", families).summing(&summed).when_empty(nothing));
+        breakdown.tables.push(
+            Table::of("families", "Families, from kernel names", families)
+                .summing(&summed)
+                .when_empty(nothing),
+        );
         breakdown.tables.push(
             Table::of("matrix", "Categories by family, from kernel names", matrix)
                 .summing(&summed)

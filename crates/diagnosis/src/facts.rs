@@ -13,7 +13,7 @@ use timeline::intervals::{Interval, both, holds, length, union, without};
 use trace::{Details, Trace};
 use triage::{TriageReport, WallPart, WallRow};
 
-use crate::iterations::{Iterations, Run, wall_within};
+use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
 use crate::rules::compilation::compiling;
 
@@ -132,6 +132,22 @@ impl<'a> Facts<'a> {
         let bars = bars.map(|rows| rows.iter().map(|row| row.total_ns).sum::<i64>());
         let busy = || self.devices().filter_map(|device| Some(device.busy()?.1.window_ns)).max();
         bars.max().or_else(busy).unwrap_or_default().max(1)
+    }
+
+    /// That one iteration of several has most of these parts of the wall time; empty where none does.
+    #[must_use]
+    pub fn in_one_iteration(&self, parts: &[WallPart]) -> String {
+        let list = self.iterations.as_ref().map_or(&[][..], |iterations| &iterations.list);
+        let of = |one: &Iteration| {
+            let ns = parts.iter().filter_map(|part| one.parts.get(part.id()));
+            ns.sum::<i64>()
+        };
+        let all: i64 = list.iter().map(of).sum();
+        let most = list.iter().max_by_key(|one| of(one)).filter(|_| list.len() > 2);
+        match most.filter(|one| of(one).saturating_mul(2) > all) {
+            None => String::new(),
+            Some(one) => format!(" {} alone has {} of it.", one.name, time(of(one))),
+        }
     }
 
     /// What shares of the wall time are of: "the steps".

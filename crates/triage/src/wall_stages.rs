@@ -1,11 +1,12 @@
-//! The wall time of each stage: each moment of the window belongs to the stage of the work that runs, or that ends the idle time.
+//! The wall time of each stage: each moment of the window belongs to the stage of the work that runs, or that ends the idle time; that
+//! in which the data loader keeps the device waiting to none.
 
 use std::collections::BTreeMap;
 
 use report::{Cell, Column, Row, Table, Unit};
 use serde::Serialize;
 use timeline::gpu::Gpu;
-use timeline::intervals::{Interval, both, length};
+use timeline::intervals::{Interval, both, length, union, without};
 use timeline::percent;
 
 use crate::stages::Stage;
@@ -43,7 +44,8 @@ pub(crate) fn stage_walls(
     window: &[Interval],
     times: &WallTimes,
 ) -> Vec<StageWall> {
-    let stages = times_of_stages(gpu, stage_of, window);
+    let mut stages = times_of_stages(gpu, stage_of, window);
+    outside(&mut stages, times.part(WallPart::DataLoading));
     if stages.len() < 2 {
         return Vec::new();
     }
@@ -59,6 +61,27 @@ pub(crate) fn stage_walls(
         StageWall { device: times.device.clone(), stage, total_ns, share_pct, parts }
     };
     stages.into_iter().map(wall).collect()
+}
+
+/// Gives these times to no stage: what the data loader keeps waiting is the step, and no stage of it.
+fn outside(stages: &mut Vec<(Stage, Vec<Interval>)>, times: &[Interval]) {
+    if times.is_empty() {
+        return;
+    }
+    let mut taken = Vec::new();
+    for (_, own) in stages.iter_mut().filter(|(stage, _)| *stage != Stage::All) {
+        taken.extend(both(own, times));
+        *own = without(own, times);
+    }
+    match stages.iter_mut().find(|(stage, _)| *stage == Stage::All) {
+        Some((_, own)) => {
+            own.extend(taken);
+            *own = union(std::mem::take(own));
+        }
+        None if !taken.is_empty() => stages.push((Stage::All, union(taken))),
+        None => {}
+    }
+    stages.retain(|(_, own)| !own.is_empty());
 }
 
 /// When each stage is. Of slices that run at once, the one that began first has the moment; idle time has the stage of the next.
@@ -157,7 +180,7 @@ impl Row for StageWall {
             key: "stage",
             title: "Stage",
             unit: Unit::Text,
-            help: "The stage of the work that runs, or that ends the idle time.",
+            help: "The stage of the work that runs, or that ends the idle time; waiting for the data loader is of none.",
             cell: |row| words::of_stage(Some(row.stage)),
         },
         Column {

@@ -286,7 +286,7 @@ impl Iterations {
         let cold = self.n_cold() as u64;
         let cold = match (self.list.len(), cold) {
             (1, 0) => String::new(),
-            (..=3, 0) => "; whether the first is cold, three after it would tell".to_owned(),
+            (..=3, 0) => "; they are too few to tell whether the first is cold".to_owned(),
             (_, 0) => "; none is cold".to_owned(),
             (_, 1) => "; 1, at the beginning, is cold, and the figures leave it out".to_owned(),
             (_, cold) => {

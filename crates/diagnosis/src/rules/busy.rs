@@ -49,6 +49,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         );
         if let Some(of_steps) = device.busy_of_steps() {
             observation.push_str(&format!(", and {} of {}", percent(of_steps), facts.whole()));
+        } else if let Some(text) = of_bar(facts, device.name, share) {
+            observation.push_str(&text);
         }
         observation.push('.');
         if device.missing_ns().is_some() {
@@ -87,4 +89,19 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             .with(path, "busy share", percent(100.0 * share));
         Some(if share < 0.8 { finding.bound(idle) } else { finding })
     }).collect()
+}
+
+/// Shares that differ by more are told both.
+const DIFFER: f64 = 0.05;
+
+/// The busy share of the bar, where it is far from the other: gaps between steps are in no step's span.
+fn of_bar(facts: &Facts<'_>, device: &str, share: f64) -> Option<String> {
+    let one = facts.gpu.devices.len() == 1;
+    let own = || facts.wall.iter().filter(|row| one || row.device == device);
+    let sum = |busy: bool| {
+        own().filter(|row| !busy || !row.part.is_idle()).map(|row| row.total_ns).sum::<i64>()
+    };
+    let of_bar = sum(true) as f64 / sum(false).max(1) as f64;
+    let text = || format!(", and {} of {}", percent(100.0 * of_bar), facts.whole());
+    (sum(false) > 0 && (of_bar - share).abs() > DIFFER).then(text)
 }

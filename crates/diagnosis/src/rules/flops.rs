@@ -182,7 +182,7 @@ fn custom_ops(facts: &Facts<'_>) -> Option<Finding> {
     ))
 }
 
-/// Of the busy time, all misaligned products together.
+/// Of the busy time, and of the wall time: all misaligned products together.
 const MISALIGNED: f64 = 0.01;
 
 /// Products whose rows are no multiple of 16 bytes, where they take a part of the run.
@@ -192,7 +192,7 @@ pub(super) fn misaligned(facts: &Facts<'_>) -> Option<Finding> {
     let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
     let ns: i64 = rows.iter().map(|row| row.device_ns).sum();
     let share = ns as f64 / busy.max(1) as f64;
-    if busy <= 0 || share < MISALIGNED {
+    if busy <= 0 || share < MISALIGNED || (ns as f64) < MISALIGNED * facts.wall_ns() as f64 {
         return None;
     }
     let text = format!(

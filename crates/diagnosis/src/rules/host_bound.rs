@@ -1,6 +1,7 @@
 //! M3: the GPU waits for work of the CPU that is not the launches themselves. Gaps count with the part before the launch.
 
 use report::units::{percent, time};
+use triage::WallPart;
 
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
@@ -45,7 +46,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                     "gaps above 100 µs",
                     time(gaps.bins.gt_100us.ns),
                 );
-            Some(finding.means(device.where_it_waits()))
+            let late = [WallPart::Launch, WallPart::HostCompute];
+            let text = format!("{}{}", device.where_it_waits(), facts.in_one_iteration(&late));
+            Some(finding.means(text.trim()))
         })
         .collect()
 }

@@ -2,11 +2,15 @@
 //! below 20 us; ROCm's least delay is 14 to 16 us.
 
 use report::units::{percent, time};
+use triage::WallPart;
 
 use crate::{Facts, Finding, Level, Rule};
 
 /// Waiting for launches below this share of the window is not worth a word, in percent.
 const LEAST_PCT: f64 = 1.0;
+
+/// The parts of the bar that its bound counts.
+const LATE: [WallPart; 3] = [WallPart::Launch, WallPart::HostCompute, WallPart::Start];
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter(|device| device.is_launch_bound()).filter_map(|device| {
@@ -37,7 +41,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .on(device.name)
                 .bound(bound)
                 .means(format!(
-                    "Fewer or cheaper launches shorten the run; faster kernels do not. {}",
+                    "Fewer or cheaper launches shorten the run; faster kernels do not.{} {}",
+                    facts.in_one_iteration(&LATE),
                     device.where_it_waits()
                 ).trim_end())
                 .with(path.clone(), "GPU busy", percent(100.0 * share))

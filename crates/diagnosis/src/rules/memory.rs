@@ -47,6 +47,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
+/// Of the wall time in percent: from this on a run waits for its data.
+const LEAST_LOADING: f64 = 10.0;
 /// Below this share of the device, in percent, memory does not keep a batch from being larger; below this share of the peak it pays.
 const HALF: f64 = 50.0;
 
@@ -60,7 +62,10 @@ fn installed(facts: &Facts<'_>, id: i64) -> Option<u64> {
 fn room(facts: &Facts<'_>, all: u64, reserved: i64) -> String {
     let share = 100.0 * reserved.max(0) as f64 / all.max(1) as f64;
     let near_peak = facts.host.rates.rows.first().and_then(|row| row.peak_pct);
-    let gains = near_peak.is_none_or(|pct| pct < HALF);
+    // (Nor where the data loader keeps the GPU waiting.)
+    let mut loading = facts.wall.iter().filter(|row| row.part == triage::WallPart::DataLoading);
+    let gains = near_peak.is_none_or(|pct| pct < HALF)
+        && !loading.any(|row| row.share_pct >= LEAST_LOADING);
     let batch = if share < HALF && gains { " A larger batch has room." } else { "" };
     format!("PyTorch reserves {} of the device's {}.{batch}", percent(share), bytes(all))
 }
