@@ -164,6 +164,9 @@ fn arguments(trace: &Trace, row: Row, patch: &mut Patch<'_>) {
     }
 }
 
+/// 2^53.
+const MOST_WHOLE: f64 = 9_007_199_254_740_992.0;
+
 /// The number that a string holds, as JSON spells it.
 fn number_in(value: &[u8]) -> Option<String> {
     let text = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
@@ -173,8 +176,9 @@ fn number_in(value: &[u8]) -> Option<String> {
     {
         return Some(text);
     }
-    let number = text.parse::<f64>().ok().filter(|number| number.is_finite())?;
-    Some(number.to_string())
+    // (`+7` and `007`: JSON has no such spelling. A place in an order is a whole number, as large as a double tells apart.)
+    let number = text.parse::<f64>().ok().filter(|number| number.abs() <= MOST_WHOLE)?;
+    (number.trunc() == number).then(|| (number as i64).to_string())
 }
 
 fn join(key: &[u8], value: &[u8]) -> String {

@@ -164,7 +164,9 @@ impl Cell<'_> {
             Self::Bytes(bytes) | Self::FileBytes(bytes) => {
                 format!("{} bytes", units::count(*bytes))
             }
-            Self::Percent(percent) if percent.is_finite() => format!("{percent}%"),
+            Self::Percent(percent) if percent.is_finite() => {
+                format!("{}%", units::shortest(*percent))
+            }
             Self::Missing { reason } => reason.clone().into_owned(),
             Self::Word { label, meaning, .. } if !meaning.is_empty() => {
                 format!("{label}: {meaning}")

@@ -139,6 +139,15 @@ pub fn fixed(value: f64, decimals: u32) -> String {
     }
 }
 
+/// `value`, or the bound that it is beyond; `least` for what is no number.
+///
+/// (`f64::clamp` prints its bounds where they are wrong, and brings the library's printing of floats: see [`fixed`].)
+#[must_use]
+#[allow(clippy::manual_clamp, reason = "said above")]
+pub fn between(value: f64, least: f64, most: f64) -> f64 {
+    value.max(least).min(most)
+}
+
 /// `value` with as few decimals as tell it from every other float, as `{value}` prints it below 2^53; numbers too small for 20 decimals are
 /// cut there. `-` as for [`fixed`].
 #[must_use]

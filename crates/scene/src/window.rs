@@ -1,5 +1,7 @@
 //! The part of an axis that is shown.
 
+use report::units::between;
+
 /// A part of an axis, in units of the axis. It never leaves the whole axis and never is narrower than [`Window::LEAST`] units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
@@ -58,9 +60,9 @@ impl Window {
     /// Shows a part, as far as the axis has it.
     pub fn show(&mut self, from: f64, to: f64) {
         let whole = self.whole.1 - self.whole.0;
-        let span = (to - from).clamp(Self::LEAST.min(whole), whole);
+        let span = between(to - from, Self::LEAST.min(whole), whole);
         let middle = f64::midpoint(from, to);
-        let from = (middle - span / 2.0).clamp(self.whole.0, self.whole.1 - span);
+        let from = between(middle - span / 2.0, self.whole.0, self.whole.1 - span);
         (self.from, self.to) = (from, from + span);
         if span >= whole {
             (self.from, self.to) = self.whole;
@@ -70,7 +72,7 @@ impl Window {
     /// Shows `factor` times as many units; the one at a share of the width stays where it is.
     pub fn zoom(&mut self, factor: f64, share: f64) {
         let whole = self.whole.1 - self.whole.0;
-        let span = (self.span() * factor).clamp(Self::LEAST.min(whole), whole);
+        let span = between(self.span() * factor, Self::LEAST.min(whole), whole);
         let from = self.at(share) - span * share;
         self.show(from, from + span);
     }

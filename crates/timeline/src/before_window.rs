@@ -6,10 +6,8 @@
 //! before it); the correlation does, and the order of a stream: a kernel that comes after one whose launch is in the file was launched
 //! later (profilers before 2.2 record no launches of Triton's kernels).
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-use trace::{Flags, Phase, Row, Trace, TrackId, each_of, each_row};
+use trace::{Flags, Phase, Row, Trace, each_of, each_row};
 
 use crate::recorded::Recorded::{Annotation, GpuAnnotation, Sync};
 use crate::recorded::{is_gpu, recorded};
@@ -17,9 +15,9 @@ use crate::recorded::{is_gpu, recorded};
 /// Which GPU slices were launched before profiling started.
 pub struct BeforeWindowSlices {
     launches: Correlations,
-    /// By stream: the start of the first slice whose launch is in the file. A stream runs its work in the order of the launches, so
+    /// By track: the start of the first slice whose launch is in the file. A stream runs its work in the order of the launches, so
     /// what comes later was launched while profiling, even if its launch is not in the file.
-    linked_ns: BTreeMap<TrackId, i64>,
+    linked_ns: Vec<i64>,
     /// Whether the file has launch calls, also outside the step that the trace is narrowed to.
     has_launches: bool,
     /// All GPU slices, in file order.
@@ -61,10 +59,12 @@ impl BeforeWindowSlices {
         let n_launches = launches.len();
         let has_launches = n_launches > 0 || trace.part.as_ref().is_some_and(|of| of.has_launches);
         let mut summary = BeforeWindow { n_launches, ..Default::default() };
-        let mut linked_ns: BTreeMap<TrackId, i64> = BTreeMap::new();
+        let mut linked_ns = vec![i64::MAX; trace.tracks.len()];
         each_of(&gpu_rows, |row| {
-            if trace.link(row).is_some_and(|correlation| launches.contains(correlation)) {
-                let first = linked_ns.entry(trace.track(row)).or_insert(i64::MAX);
+            let is_linked =
+                trace.link(row).is_some_and(|correlation| launches.contains(correlation));
+            let first = linked_ns.get_mut(trace.track(row).0 as usize).filter(|_| is_linked);
+            if let Some(first) = first {
                 *first = (*first).min(trace.ts_ns(row));
             }
         });
@@ -104,7 +104,7 @@ impl BeforeWindowSlices {
     /// file: then every kernel would be, and that would say nothing.
     pub fn contains(&self, trace: &Trace, row: Row) -> bool {
         let is_first = || {
-            let linked_ns = self.linked_ns.get(&trace.track(row));
+            let linked_ns = self.linked_ns.get(trace.track(row).0 as usize);
             linked_ns.is_none_or(|linked_ns| trace.ts_ns(row) <= *linked_ns)
         };
         self.has_launches

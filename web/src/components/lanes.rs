@@ -122,8 +122,8 @@ fn fate_word(fate: Fate) -> &'static str {
 
 fn drawn(slice: &DrawnSlice, dur_ns: i64) -> Html {
     let whole = dur_ns.max(1) as f64;
-    let from = (slice.start_ns as f64 / whole * 100.0).clamp(0.0, 100.0);
-    let to = ((slice.start_ns + slice.dur_ns) as f64 / whole * 100.0).clamp(from, 100.0);
+    let from = units::between(slice.start_ns as f64 / whole * 100.0, 0.0, 100.0);
+    let to = units::between((slice.start_ns + slice.dur_ns) as f64 / whole * 100.0, from, 100.0);
     let width = (to - from).max(0.15);
     let paint = paint(&slice.category);
     let (x, width_text) =

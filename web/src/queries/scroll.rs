@@ -1,5 +1,7 @@
 //! The rows of a long table that are visible, and their positions.
 
+use kinetoscope::report::units::between;
+
 /// Height of a row. Fixed, so that no row has to be measured.
 pub const ROW_PX: f64 = 28.0;
 
@@ -40,12 +42,12 @@ pub fn window(n_rows: usize, scroll_px: f64, viewport_px: f64) -> Window {
         };
     }
     let travel = (TALLEST_PX - viewport_px).max(1.0);
-    let ratio = (scroll_px / travel).clamp(0.0, 1.0);
+    let ratio = between(scroll_px / travel, 0.0, 1.0);
     let last_top = n_rows.saturating_sub(visible - 1);
     let first = (ratio * last_top as f64).round() as usize;
     let end = (first + visible).min(n_rows);
     let drawn = (end - first) as f64 * ROW_PX;
-    let above_px = scroll_px.clamp(0.0, TALLEST_PX - drawn);
+    let above_px = between(scroll_px, 0.0, TALLEST_PX - drawn);
     Window { first, end, above_px, below_px: TALLEST_PX - drawn - above_px }
 }
 

@@ -185,7 +185,7 @@ fn content(cell: &Cell, info: &TableColumn, text: String) -> Html {
             <>
                 <svg class="share" width="40" height="10" aria-hidden="true">
                     <rect class="share-track" width="40" height="10" rx="2" />
-                    <rect class="share-fill" width={units::fixed(percent.clamp(0.0, 100.0) * 0.4, 1)} height="10" rx="2" />
+                    <rect class="share-fill" width={units::fixed(units::between(*percent, 0.0, 100.0) * 0.4, 1)} height="10" rx="2" />
                 </svg>
                 { text }
             </>

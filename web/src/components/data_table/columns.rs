@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use kinetoscope::report::{Cell, Table, Unit, short_name, short_names, units::Scale};
+use kinetoscope::report::{
+    Cell, Table, Unit, short_name, short_names,
+    units::{Scale, between},
+};
 
 use crate::queries::columns::{fitting, shown};
 
@@ -192,7 +195,7 @@ fn width(table: &Table, column: usize, scale: Scale) -> u32 {
         Unit::Path => PATH_MOST_PX,
         _ => MOST_PX,
     };
-    px.clamp(LEAST_PX, most) as u32
+    between(px, LEAST_PX, most) as u32
 }
 
 #[cfg(test)]
