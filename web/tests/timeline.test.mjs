@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { accessibilityFaults, launch } from "./harness.mjs";
+import { accessibilityFaults, download, launch } from "./harness.mjs";
 import { PATIENCE, dropped, example, exampleEvents, id, rows, settled, view } from "./page.mjs";
 
 let browser;
@@ -174,5 +174,74 @@ test("at 400 px in the dark nothing is cut, and the worker is asked for nothing 
   assert.equal(wide, 0, "no sideways scrolling");
   await press(page, "ArrowRight", "");
   assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
+
+test("the timeline stands below another view, and a row of a table moves it", async () => {
+  const session = await dropped(browser, [example()]);
+  const { page } = session;
+  await settled(page);
+  await view(page, "triage");
+  await page.locator("main h1").focus();
+  await page.keyboard.press("t");
+  await id(page, "dock").waitFor(PATIENCE);
+  await id(page, "surface-over").waitFor(PATIENCE);
+  await page.waitForFunction(() => document.querySelector(".dock canvas.lanes").width > 300);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await id(page, "table-kernel-table").getByRole("gridcell").first().click();
+  await id(page, "kernel-launches").waitFor(PATIENCE);
+  const name = await id(page, "kernel-name").textContent();
+  await id(page, "show-slice").first().click();
+  await says(page, name);
+  assert.equal(await id(page, "view-triage").count(), 1, "the view stays");
+  // Another view keeps it, the timeline itself needs none, and it is there again after that.
+  await view(page, "fuse");
+  await says(page, name);
+  await view(page, "timeline");
+  await id(page, "surface-over").waitFor(PATIENCE);
+  assert.equal(await id(page, "dock").count(), 0);
+  await says(page, name);
+  await view(page, "breakdown");
+  await id(page, "dock-close").click();
+  await id(page, "dock").waitFor({ state: "detached" });
+  await session.close();
+});
+
+test("the page with a timeline below its view fits a narrow window", async () => {
+  const session = await dropped(browser, [example()], { viewport: { width: 400, height: 800 } });
+  const { page } = session;
+  await settled(page);
+  await page.locator("main h1").focus();
+  await page.keyboard.press("t");
+  await id(page, "surface-over").waitFor(PATIENCE);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing is wider than the window");
+  assert.ok(await page.locator("main").evaluate((main) => main.clientHeight) > 120, "the view has room");
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await session.close();
+});
+
+test("the picture is saved as it is seen", async () => {
+  const session = await opened();
+  const { page } = session;
+  await page.waitForFunction(() => document.querySelector("canvas.lanes").width > 300);
+  await page.waitForTimeout(300);
+  const shown = await colours(page, "lanes");
+  const saved = await download(page, () => id(page, "picture-over").click());
+  assert.match(saved.name, /^example-lanes\.png$/);
+  assert.equal(saved.bytes.subarray(1, 4).toString(), "PNG");
+  const read = await page.evaluate(async (base64) => {
+    const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+    const image = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+    const copy = Object.assign(document.createElement("canvas"), { width: image.width, height: image.height });
+    const context = copy.getContext("2d");
+    context.drawImage(image, 0, 0);
+    const { data } = context.getImageData(0, 0, copy.width, copy.height);
+    let gemm = 0;
+    for (let at = 0; at < data.length; at += 4) gemm += data[at] === 0 && data[at + 1] === 114 && data[at + 2] === 178;
+    return { gemm, size: [image.width, image.height] };
+  }, saved.bytes.toString("base64"));
+  const size = await page.evaluate(() => { const { width, height } = document.querySelector("canvas.lanes"); return [width, height]; });
+  assert.deepEqual(read.size, size);
+  assert.ok(Math.abs(read.gemm - shown["0,114,178"]) <= 0.01 * shown["0,114,178"], `${read.gemm} of ${shown["0,114,178"]} blue pixels`);
   await session.close();
 });

@@ -24,7 +24,7 @@ use crate::queries::status::spoken_text;
 use crate::queries::{commands, page, roles};
 use crate::state::{Action, Dialog, State};
 use crate::tasks::{Tasks, artifacts, files, keys, settings};
-use crate::views::FileView;
+use crate::views::{self, FileView};
 
 /// The page.
 #[component]
@@ -85,6 +85,25 @@ pub fn App() -> Html {
         let on_close = Callback::from(move |()| closing.dispatch(Action::NoticeClosed(place)));
         failure_card(failure, About { on_close: Some(on_close), ..About::default() }, &tasks)
     });
+    let shown = selected.as_ref().map(|file| views::Props {
+        file: file.clone(),
+        view: state.view,
+        compare: compare(&state, file.job),
+        chosen: state.chosen(),
+        count_before_window: state.count_before_window,
+        aside: described(&state, file.job),
+        form: state.form.clone(),
+        other_snapshots: other_snapshots(&state, file.job),
+        traces_beside: traces_beside(&state, file.job),
+        server_args: state.server_args.clone(),
+        tables: state.tables.clone(),
+        perfetto: state.perfetto.clone(),
+        perfetto_url: state.perfetto_url.clone().into(),
+        theme: state.theme,
+        tasks: tasks.clone(),
+    });
+    let with_nav = selected.as_ref().is_some_and(|file| file.has_views());
+    let dock = shown.as_ref().filter(|_| state.docked && with_nav).and_then(views::docked);
     html! {
         <>
             <a class="skip-link" href="#main" onclick={Callback::from(skip)}>{ "Skip to the content" }</a>
@@ -99,22 +118,19 @@ pub fn App() -> Html {
                     <FileCards files={state.files.clone()} selected={state.selected} choices={roles::all_choices(&state)} questions={roles::questions(&state)} tasks={tasks.clone()} />
                 }
             </section>
-            <div class={classes!("body", selected.as_ref().is_some_and(|file| file.has_views()).then_some("with-nav"))}>
+            <div class={classes!("body", with_nav.then_some("with-nav"), dock.is_some().then_some("with-dock"))}>
                 if let Some(file) = selected.as_ref().filter(|file| file.has_views()) {
                     { nav(state.view, has_gpu(file), &page::badges(file), &tasks) }
                 }
                 <main id="main" tabindex="-1">
                     { for notices }
-                    if let Some(file) = &selected {
-                        <FileView file={file.clone()} view={state.view} compare={compare(&state, file.job)}
-                            chosen={state.chosen()}
-                            count_before_window={state.count_before_window} aside={described(&state, file.job)}
-                            other_snapshots={other_snapshots(&state, file.job)} traces_beside={traces_beside(&state, file.job)} form={state.form.clone()} server_args={state.server_args.clone()} tables={state.tables.clone()}
-                            perfetto={state.perfetto.clone()} perfetto_url={state.perfetto_url.clone()} theme={state.theme} tasks={tasks.clone()} />
+                    if let Some(shown) = shown {
+                        <FileView ..shown />
                     } else {
                         { empty_state(&tasks) }
                     }
                 </main>
+                { dock.unwrap_or_default() }
             </div>
             { status_bar(&selected.as_ref().map_or_else(String::new, |file| spoken_text(file)), &state.announcement) }
             { dialog(&state, &tasks) }

@@ -93,6 +93,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Ctrl/⌘ K", "Find a command, a view or a file"),
     ("Ctrl/⌘ O", "Choose files"),
     ("/", "Filter the table"),
+    ("T", "Show or remove the timeline below the view"),
     ("?", "This help"),
     ("Esc", "Close, or clear the filter"),
     ("↑ ↓ ← →", "In a table: move; hold Shift to select rows"),

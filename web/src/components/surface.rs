@@ -13,7 +13,7 @@ use yew::prelude::*;
 
 use crate::protocol::{JobId, Surface};
 use crate::state::Theme;
-use crate::tasks::Tasks;
+use crate::tasks::{Tasks, picture};
 
 /// What it shows.
 #[derive(Clone, PartialEq, Properties)]
@@ -23,6 +23,8 @@ pub struct Props {
     /// What lies below it, on a canvas of its own, of the same size.
     #[prop_or_default]
     pub under: Option<Surface>,
+    /// What its file is called, for a picture that is saved.
+    pub name: AttrValue,
     /// For people who do not see it.
     pub label: AttrValue,
     /// A buttons' label, its key, and what it does.
@@ -100,7 +102,7 @@ type Send = Rc<dyn Fn(Input)>;
 pub fn SurfaceView(props: &Props) -> Html {
     let canvas = use_node_ref();
     let below = use_node_ref();
-    let Props { job, surface, under, label, buttons, theme, tasks } = props.clone();
+    let Props { job, surface, under, name, label, buttons, theme, tasks } = props.clone();
     let send: Send = {
         let tasks = tasks.clone();
         Rc::new(move |input| {
@@ -130,6 +132,17 @@ pub fn SurfaceView(props: &Props) -> Html {
             move || drop(heard)
         });
     }
+    let stack = use_node_ref();
+    let save = {
+        // (`run.json.gz` is saved as `run-lanes.png`.)
+        let of = name.split('.').next().unwrap_or_default();
+        let (stack, name) = (stack.clone(), format!("{of}-{}.png", under.unwrap_or(surface).id()));
+        Callback::from(move |_: MouseEvent| {
+            if let Some(stack) = stack.cast() {
+                let _saved = picture::save(&stack, name.clone());
+            }
+        })
+    };
     let button = |(text, title, key): &(&'static str, &'static str, Key)| {
         let (send, key) = (Rc::clone(&send), *key);
         let onclick = Callback::from(move |_: MouseEvent| send(Input::Key { key, shift: false }));
@@ -139,8 +152,9 @@ pub fn SurfaceView(props: &Props) -> Html {
         <div class="surface">
             <div class="surface-tools" role="toolbar" aria-label={label.clone()}>
                 { for buttons.iter().map(button) }
+                <button onclick={save} title="Save what is shown as a PNG" data-testid={format!("picture-{}", surface.id())}>{ "Picture" }</button>
             </div>
-            <div class="surface-stack">
+            <div class="surface-stack" ref={stack}>
                 if let Some(under) = under {
                     <canvas key={format!("{key}-{}", under.id())} ref={below} class={under.id()} aria-hidden="true" />
                 }

@@ -8,6 +8,9 @@ use crate::shared::Shared;
 use crate::state::{Dialog, FileEntry, State, Theme};
 use crate::views::{Group, View};
 
+/// The key that shows and removes the timeline below the views.
+pub const DOCK_KEY: &str = "t";
+
 /// Something to do, without its effect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -23,6 +26,8 @@ pub enum Command {
     Select(JobId),
     /// Go to the filter of the table.
     Filter,
+    /// Show the timeline below the other views, or no longer.
+    Dock(bool),
     /// Light, dark or the system's.
     Use(Theme),
     /// Open a dialog.
@@ -154,6 +159,13 @@ fn of_page(state: &State) -> Vec<Entry> {
     ];
     if state.selected.is_some() {
         entries.push(keyed("Filter the table", Command::Filter, "/"));
+    }
+    if state.selected_file().is_some_and(|file| has_gpu(file) && file.has_views()) {
+        let title = match state.docked {
+            true => "Remove the timeline below the views",
+            false => "Show the timeline below the views",
+        };
+        entries.push(keyed(title, Command::Dock(!state.docked), DOCK_KEY));
     }
     let themes = Theme::ALL.into_iter().filter(|theme| *theme != state.theme);
     entries.extend(themes.map(|theme| {

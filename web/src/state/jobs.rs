@@ -483,7 +483,7 @@ pub(super) fn draw_memory(next: &mut Next) {
 
 /// Has the lanes of the trace that is shown drawn, once it is read and the timeline is shown.
 pub(super) fn draw_lanes(next: &mut Next) {
-    let shown = next.state.selected_file().filter(|_| next.state.view == View::Timeline);
+    let shown = next.state.selected_file().filter(|_| next.state.shows_timeline());
     let Some(file) = shown.filter(|file| file.lanes == Remote::Idle) else { return };
     if file.opened.is_none() || !file.ledger.asked.first_runs {
         return;
@@ -517,10 +517,12 @@ pub enum Sought {
     Name(String),
 }
 
-/// Shows something in the timeline, which is read first where it is not.
+/// Shows something in the timeline, which is read first where it is not. One that stands below the view is enough.
 pub(super) fn show_in_timeline(next: &mut Next, sought: Sought) {
     let Some(job) = next.state.selected else { return };
-    next.state.view = View::Timeline;
+    if !next.state.docked {
+        next.state.view = View::Timeline;
+    }
     draw_lanes(next);
     let inputs = match sought {
         Sought::Event(event) => vec![Input::Event(event)],

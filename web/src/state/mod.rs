@@ -50,6 +50,8 @@ pub struct State {
     pub server_args: Option<ServerArgs>,
     /// The view.
     pub view: View,
+    /// Whether the timeline stands below the other views, too.
+    pub docked: bool,
     /// The stage that the tables of triage show; `None` for all. Files without it show all.
     pub stage: Option<String>,
     /// The device that the tables of triage show; `None` for all.
@@ -110,6 +112,7 @@ impl Default for State {
             guesses: Vec::new(),
             server_args: None,
             view: View::Overview,
+            docked: false,
             stage: None,
             device: None,
             count_before_window: false,
@@ -140,6 +143,12 @@ impl State {
     #[must_use]
     pub fn chosen(&self) -> Narrowed {
         Narrowed { stage: self.stage.clone(), device: self.device.clone() }
+    }
+
+    /// Whether the timeline of the shown file is on the page: as its view, or below another one.
+    #[must_use]
+    pub fn shows_timeline(&self) -> bool {
+        self.view == View::Timeline || self.docked
     }
 
     /// The file whose views are shown.

@@ -47,6 +47,8 @@ pub enum Action {
     StepShown(JobId, Option<StepWindow>),
     /// Something is to be shown in the timeline.
     InTimeline(jobs::Sought),
+    /// The timeline stands below the other views, or no longer.
+    Docked(bool),
     /// Another device, or all.
     DeviceShown(Option<String>),
     /// What was launched before the window counts, or not.
@@ -167,6 +169,7 @@ fn act(next: &mut Next, action: Action) {
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
+        Action::Docked(docked) => state.docked = docked,
         Action::InTimeline(sought) => jobs::show_in_timeline(next, sought),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,

@@ -4,7 +4,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, KeyboardEvent};
 
 use super::Tasks;
-use crate::queries::commands::Command;
+use crate::queries::commands::{Command, DOCK_KEY};
 use crate::state::{Dialog, State, View};
 
 /// Where a key is pressed.
@@ -36,6 +36,7 @@ pub fn command(key: &str, modified: bool, place: Place, state: &State) -> Option
     match key {
         "?" => Some(Command::Open(Dialog::Help)),
         "/" => Some(Command::Filter),
+        DOCK_KEY => state.selected_file().map(|_| Command::Dock(!state.docked)),
         _ => {
             state.selected_file()?;
             View::by_key(key).map(Command::Show)
@@ -80,6 +81,7 @@ mod tests {
         assert_eq!(command("?", false, Place::Page, &state), Some(Command::Open(Dialog::Help)));
         assert_eq!(command("?", false, Place::Field, &state), None);
         assert_eq!(command("2", false, Place::Page, &state), Some(Command::Show(View::Triage)));
+        assert_eq!(command("t", false, Place::Page, &state), Some(Command::Dock(true)));
         assert_eq!(command("8", false, Place::Page, &state), Some(Command::Show(View::Downloads)));
         assert_eq!(command("9", false, Place::Page, &state), None);
         assert_eq!(command("0", false, Place::Page, &state), None);

@@ -10,6 +10,7 @@ pub mod example;
 pub mod files;
 pub mod keys;
 pub mod perfetto;
+pub mod picture;
 mod record;
 pub mod settings;
 mod storage;

@@ -28,6 +28,7 @@ use crate::components::{
 };
 use crate::protocol::{Aside, JobId, Stage, Triage};
 use crate::queries::aside::Described;
+use crate::queries::cards::has_gpu;
 use crate::queries::compare::Compare;
 use crate::queries::grid::TableSettings;
 use crate::queries::page::narrowed;
@@ -207,6 +208,13 @@ pub fn FileView(props: &Props) -> Html {
             { content.unwrap_or_else(|| if bare { html! {} } else { pending(props) }) }
         </article>
     }
+}
+
+/// The timeline below the view of a trace; `None` where the view is the timeline, or there is none.
+#[must_use]
+pub fn docked(props: &Props) -> Option<Html> {
+    let shown = props.view != View::Timeline && has_gpu(&props.file) && props.file.opened.is_some();
+    shown.then(|| timeline::dock(props))
 }
 
 /// A view about GPU slices of a trace that has none.

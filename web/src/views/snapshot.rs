@@ -207,7 +207,7 @@ fn pictures(props: &Props, charts: &[Charted], what: Pictured) -> Html {
         .map_or(OF_MEMORY, |(_, rest)| rest);
     let surface = |surface, label: &'static str, buttons| {
         let tasks = props.tasks.clone();
-        html! { <SurfaceView {job} {surface} {label} {buttons} theme={props.theme} {tasks} /> }
+        html! { <SurfaceView {job} {surface} name={props.file.name.clone()} {label} {buttons} theme={props.theme} {tasks} /> }
     };
     html! {
         <section class="looking" data-testid="looking">

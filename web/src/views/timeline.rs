@@ -5,10 +5,10 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use super::snapshot::chapter;
-use super::{Props, heading};
-use crate::components::{About, SurfaceView, failure_card};
+use super::{Props, View, heading};
+use crate::components::{About, SurfaceView, failure_card, icon};
 use crate::protocol::{Input, Looked, Surface};
-use crate::state::Remote;
+use crate::state::{Action, Remote};
 
 /// Buttons of the timeline. Keys are Perfetto's where it has one.
 const BUTTONS: &[(&str, &str, Key)] = &[
@@ -35,6 +35,25 @@ const BUTTONS: &[(&str, &str, Key)] = &[
     ("Clear", "Clear selection, range and marks: Escape", Key::Clear),
 ];
 
+/// Those of the timeline below another view: what has no key that everybody knows, and what selects.
+const FEW_BUTTONS: &[(&str, &str, Key)] = &[
+    ("All", "Show all: 0", Key::Whole),
+    ("Fit", "Show the range, else the slice: F", Key::Fit),
+    ("Previous", "Previous slice of the lane: left arrow; Shift for ten", Key::Back),
+    ("Next", "Next slice of the lane: right arrow; Shift for ten", Key::Forward),
+    ("Launched by", "The call that launched it, else what encloses it: [", Key::Cause),
+    ("Launches", "The first GPU slice that it launched: ]", Key::Effect),
+    (
+        "Next gap",
+        "Select the next time in which a GPU stands still for two px or more: G",
+        Key::Gap,
+    ),
+    ("Clear", "Clear selection, range and marks: Escape", Key::Clear),
+];
+
+/// What a screen reader says of the picture.
+const LABEL: &str = "Slices over time. Arrow keys select slices, W and S zoom.";
+
 pub fn view(props: &Props) -> Option<Html> {
     let facts = match &props.file.lanes {
         Remote::Ready(facts) => facts,
@@ -50,21 +69,72 @@ pub fn view(props: &Props) -> Option<Html> {
     };
     let (job, tasks) = (props.file.job, props.tasks.clone());
     let seen = props.file.seen.as_deref();
+    let below = {
+        let tasks = tasks.clone();
+        Callback::from(move |_: MouseEvent| {
+            tasks.dispatch(Action::Docked(true));
+            tasks.dispatch(Action::Shown(View::Overview));
+        })
+    };
     Some(html! {
         <>
             { heading(props.view.title(), &facts.says) }
             <p class="hint">
+                <button class="link" onclick={below} data-testid="dock-open">{ "Show it below the other views" }</button>{ " (T). " }
                 { "Click to select a slice, drag to select a range, Shift and drag to move. The wheel scrolls; with Ctrl it zooms." }
             </p>
             { search(props) }
-            <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} buttons={BUTTONS} theme={props.theme} {tasks}
-                label="Slices over time. Arrow keys select slices, W and S zoom." />
+            <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} name={props.file.name.clone()} buttons={BUTTONS} theme={props.theme} {tasks}
+                label={LABEL} />
             if let Some(seen) = seen {
                 { in_perfetto(props, seen) }
                 <div data-testid="seen">{ for seen.chapters.iter().map(|of| chapter(props, of)) }</div>
             }
         </>
     })
+}
+
+/// The timeline below another view.
+pub fn dock(props: &Props) -> Html {
+    let (job, tasks) = (props.file.job, props.tasks.clone());
+    let close = {
+        let tasks = tasks.clone();
+        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::Docked(false)))
+    };
+    let whole = {
+        let tasks = tasks.clone();
+        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::Shown(View::Timeline)))
+    };
+    let content = match &props.file.lanes {
+        Remote::Ready(_) => html! {
+            <div class="dock-body">
+                <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} name={props.file.name.clone()} buttons={FEW_BUTTONS} theme={props.theme} {tasks}
+                    label={LABEL} />
+                <div class="dock-side" data-testid="dock-seen" tabindex="0" role="region" aria-label="What is selected in the timeline">
+                    if let Some(seen) = props.file.seen.as_deref() {
+                        { in_perfetto(props, seen) }
+                        { for seen.chapters.iter().map(|of| chapter(props, of)) }
+                    } else {
+                        <p class="hint">{ "Click a slice, drag a range." }</p>
+                    }
+                </div>
+            </div>
+        },
+        Remote::Failed(failure) => failure_card(failure, About::default(), &props.tasks),
+        Remote::Idle | Remote::Pending(_) => {
+            html! { <p class="hint">{ "Laying out the slices …" }</p> }
+        }
+    };
+    html! {
+        <section class="dock" aria-label="Timeline below the view" data-testid="dock">
+            <div class="dock-head">
+                <h2>{ View::Timeline.title() }</h2>
+                <button class="link" onclick={whole}>{ "As a view" }</button>
+                <button class="icon-button" onclick={close} aria-label="Remove the timeline below the view" data-testid="dock-close">{ icon("close") }</button>
+            </div>
+            { content }
+        </section>
+    }
 }
 
 /// A button that shows the selected time in Perfetto, in the repaired file.

@@ -663,6 +663,20 @@ fn a_slice_is_shown_in_the_timeline_which_is_read_first() {
 }
 
 #[test]
+fn a_timeline_below_the_view_is_read_and_keeps_the_view() {
+    let mut page = Page::ready();
+    page.act(Action::Shown(View::Triage));
+    page.act(Action::Docked(true));
+    assert!(page.effects.contains(&Effect::Start(JOB, Program::Lanes)));
+    page.act(Action::InTimeline(Sought::Event(7)));
+    assert_eq!(page.state.view, View::Triage);
+    assert_eq!(page.posted(), ["look"]);
+    page.act(Action::Docked(false));
+    page.act(Action::InTimeline(Sought::Event(7)));
+    assert_eq!(page.state.view, View::Timeline);
+}
+
+#[test]
 fn why_devices_stand_still_goes_to_the_lanes_once_both_are_there() {
     let diagnosis = || Diagnosis { bands: vec![1, 2], ..Diagnosis::default() };
     let mut page = Page::ready();
