@@ -115,8 +115,8 @@ impl Counts {
             );
         } else if has_device {
             said.push(
-                "The machine has a GPU, and this process made no call to it. If another process runs the model (the workers of an \
-                 engine), open its trace. Otherwise, record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
+                "The machine has a GPU, and the file no call to it. Record with activities=[ProfilerActivity.CPU, \
+                 ProfilerActivity.CUDA]; if another process runs the model (the workers of an engine), open its trace."
                     .to_owned(),
             );
         } else if self.on_device.is_empty() {

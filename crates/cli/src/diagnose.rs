@@ -4,7 +4,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use kinetoscope::artifacts::{Part, UserFacts, order_triage};
-use kinetoscope::{Diagnosis, Facts, HostIndex, Sources, diagnose, diagnosis_json, host};
+use kinetoscope::report::units;
+use kinetoscope::{
+    Diagnosis, Facts, HostIndex, Problem, ProblemKind, Sources, diagnose, diagnosis_json, host,
+};
 
 use crate::{input, step, traces};
 
@@ -28,12 +31,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
-    let diagnosis = diagnosis_of(path, &arguments.step)?;
+    let (diagnosis, damage) = read(path, &arguments.step)?;
     if arguments.json {
         return Ok(diagnosis_json(&diagnosis)?);
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(kinetoscope::report::document(&name, &diagnosis.sections()))
+    let mut sections = diagnosis.sections();
+    if let Some(first) = sections.first_mut() {
+        first.intro.extend(damage);
+    }
+    Ok(kinetoscope::report::document(&name, &sections))
 }
 
 /// What is said of a trace.
@@ -41,6 +48,22 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
 /// # Errors
 /// When the file cannot be read or is no trace, or has no such step.
 pub fn diagnosis_of(path: &Path, step: &step::Step) -> Result<Diagnosis> {
+    read(path, step).map(|(diagnosis, _)| diagnosis)
+}
+
+/// That events are not readable: what figures lack has that cause first.
+fn damage(problems: &[Problem]) -> Option<String> {
+    let problem = problems.iter().find(|problem| problem.kind == ProblemKind::Malformed)?;
+    Some(format!(
+        "The file is damaged: {}, from byte {} on, and no figure counts {}.",
+        units::plural(problem.count, "event is not readable", "events are not readable"),
+        units::count(problem.first_offset),
+        if problem.count == 1 { "it" } else { "them" },
+    ))
+}
+
+/// The same, and whether the file is damaged.
+fn read(path: &Path, step: &step::Step) -> Result<(Diagnosis, Option<String>)> {
     let version = input::Version::of(path)?;
     let decoded = input::decode(path)?;
     let details = input::details_of_host(path, &decoded, &version)?;
@@ -51,5 +74,6 @@ pub fn diagnosis_of(path: &Path, step: &step::Step) -> Result<Diagnosis> {
     let sources = Sources { details: Some(&details), ..Sources::default() };
     let (name, facts) = (path.to_string_lossy(), UserFacts::default());
     let triaged = order_triage(trace, &name, &sources, &facts, Part::default())?;
-    Ok(diagnose(&Facts::of(&index, &details, &report, &triaged)))
+    let diagnosis = diagnose(&Facts::of(&index, &details, &report, &triaged));
+    Ok((diagnosis, damage(&decoded.problems)))
 }

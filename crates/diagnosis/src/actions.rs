@@ -212,7 +212,9 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         }
         (Rule::Sync, "sync_bound") if small_reads(facts).is_some() => &["copy-once"],
         (Rule::Sync, "sync_bound") => &["fewer-waits"],
-        (Rule::Copies, "h2d_pageable") if !advises_pinned(facts) => &["pin-loader-memory"],
+        (Rule::Copies, "h2d_pageable") if advises_pinned(facts) => &[],
+        (Rule::Copies, "h2d_pageable") if has_loader(facts) => &["pin-loader-memory"],
+        (Rule::Copies, "h2d_pageable") => &["pin-memory"],
         (Rule::DataLoader, _) => &["loader-workers", "loader-capacity"],
         (Rule::Communication, "short_collectives") => &["custom-all-reduce"],
         (Rule::Communication, _) => &["earlier-communication"],
@@ -297,6 +299,11 @@ fn place(facts: &Facts<'_>, finding: &Finding) -> String {
     }
     let device = facts.devices().find(|device| Some(device.name) == finding.device.as_deref());
     device.and_then(|device| Some(device.waits_at()?.name.clone())).unwrap_or_default()
+}
+
+/// Whether a data loader of PyTorch runs in the file.
+fn has_loader(facts: &Facts<'_>) -> bool {
+    facts.slices.names_with("DataLoader").contains(&true)
 }
 
 /// Whether a row of the overlap table advises pinned memory already, with gates of its own.

@@ -425,7 +425,7 @@ fn a_grid_smaller_than_the_device_counts_where_nothing_else_runs() {
     let found = with(40, 100_000, false);
     assert_eq!(verdicts(&found, "M20"), ["under_filled"]);
     let finding = found.findings.iter().find(|finding| finding.rule.id() == "M20").unwrap();
-    assert!(finding.observation.contains("multiprocessors (132)"), "{}", finding.observation);
+    assert!(finding.observation.contains("of the 132 multiprocessors"), "{}", finding.observation);
     assert!(verdicts(&with(132, 100_000, false), "M20").is_empty());
     assert!(verdicts(&with(40, 9_000, false), "M20").is_empty());
     assert!(verdicts(&with(40, 100_000, true), "M20").is_empty());
@@ -582,4 +582,92 @@ fn communication_hides_behind_other_kernels_and_not_behind_idle_time() {
     let found = diagnosis(fixture);
     let own = found.findings.iter().find(|finding| finding.rule.id() == "M10").unwrap();
     assert_eq!(own.bound_ns, Some(2_000_000));
+}
+
+/// A loop that reads values one by one: an op, a copy of 4 bytes and its call.
+fn reads(n: i64, bytes: i64) -> Diagnosis {
+    let mut fixture = Fixture::default();
+    let mut details = Details::default();
+    for at in 0..n {
+        let from = at * 40_000;
+        fixture.push(slice("cpu_op", "aten::copy_").at(from, 30_000).on(1, 1));
+        fixture.push(
+            slice("cuda_runtime", "cudaMemcpyAsync").at(from + 1_000, 20_000).on(1, 1).link(at + 1),
+        );
+        fixture.push(
+            slice("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)")
+                .at(from + 15_000, 3_000)
+                .link(at + 1),
+        );
+        details.copied_bytes.push((3 * at as u32 + 2, bytes));
+    }
+    diagnosed(fixture, H100, &details)
+}
+
+#[test]
+fn values_read_one_by_one_are_to_be_copied_at_once() {
+    let found = reads(200, 4);
+    let waits = found.findings.iter().find(|finding| finding.rule.id() == "M5").unwrap();
+    assert!(
+        waits.observation.starts_with("The CPU waits for the GPU in 200 calls for 4.00 ms"),
+        "{}",
+        waits.observation
+    );
+    let advice = |found: &Diagnosis| {
+        found
+            .actions
+            .iter()
+            .any(|action| action.action.starts_with("Copy the tensor to the CPU once"))
+    };
+    assert!(advice(&found), "{:?}", found.actions);
+    assert!(!advice(&reads(200, 1 << 20)), "large copies are no loop over values");
+    assert!(!advice(&reads(50, 4)), "fifty are few");
+}
+
+#[test]
+fn work_whose_call_is_not_in_the_file_is_of_no_earlier_step() {
+    let mut fixture = paced(50_000);
+    fixture.push(kernel("triton_poi_fused_add_0").at(2_000_000, 5_000).link(99));
+    let found = diagnosis(fixture);
+    let orphans = found.findings.iter().find(|finding| finding.verdict == "carried_over").unwrap();
+    assert!(
+        orphans
+            .observation
+            .starts_with("Of 1 of 21 GPU slices (5.00 µs) the launch is not in the file"),
+        "{}",
+        orphans.observation
+    );
+    let mut fixture = paced(50_000);
+    fixture.push(kernel("k").at(1_000, 2_000).link(99));
+    let found = diagnosis(fixture);
+    let orphans = found.findings.iter().find(|finding| finding.verdict == "carried_over").unwrap();
+    assert!(orphans.observation.contains("belong to an earlier step"), "{}", orphans.observation);
+}
+
+#[test]
+fn time_in_the_compiler_is_told_and_a_last_empty_step_is_none() {
+    let mut fixture = Fixture::default();
+    fixture.push(
+        slice("user_annotation", "_compile.compile_inner (dynamo_timed)")
+            .at(10_000, 80_000_000)
+            .on(1, 1),
+    );
+    launch(&mut fixture, "k", 1, 0, 4_000, 5_000);
+    launch(&mut fixture, "k", 2, 80_500_000, 80_504_000, 5_000);
+    for (n, at, dur) in [(0, 0, 90_000_000), (1, 90_000_000, 30_000)] {
+        fixture.push(slice("user_annotation", &format!("ProfilerStep#{n}")).at(at, dur).on(1, 1));
+    }
+    let found = diagnosis(fixture);
+    assert_eq!(verdicts(&found, "M18"), ["compiling"]);
+    assert!(
+        found.headline.as_deref().unwrap().starts_with("torch.compile, and calls that load code"),
+        "{:?}",
+        found.headline
+    );
+    let steps = found.findings.iter().find(|finding| finding.rule.id() == "M13").unwrap();
+    assert!(
+        steps.observation.starts_with("One step of 90.0 ms on the CPU. A last one"),
+        "{}",
+        steps.observation
+    );
 }

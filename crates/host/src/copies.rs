@@ -198,6 +198,9 @@ pub struct Reads {
     pub cpu_total_ns: i64,
     /// The copies by name and call.
     pub memcpy: BTreeMap<String, u64>,
+    /// Time on the host of those with a copy, in ns.
+    #[serde(skip)]
+    pub reading_ns: i64,
     /// The longest of those with a copy, and the median of the others, in ns.
     #[serde(skip)]
     pub longest_ns: i64,
@@ -207,7 +210,7 @@ pub struct Reads {
     /// Where those with a copy are made, and how many there: most of them first.
     #[serde(skip)]
     pub places: Vec<(String, u64)>,
-    /// Those with a copy that the compiler of `torch.compile` makes, which no later run has. The three figures above leave them out.
+    /// Those with a copy that the compiler of `torch.compile` makes, which no later run has. The figures above leave them out.
     #[serde(skip)]
     pub compiling: u64,
 }
@@ -406,6 +409,7 @@ fn reads(slices: &Slices<'_>, work: &OpWork<'_>, ops: &[usize]) -> Reads {
     }
     let mut times: Vec<i64> = reading.iter().map(|at| slices.ops.slices[*at].dur_ns()).collect();
     trace::sort_by_key(&mut times, |ns| *ns);
+    found.reading_ns = times.iter().sum();
     found.longest_ns = times.pop().unwrap_or_default();
     found.others_median_ns = timeline::median(&mut times);
     let mut places: BTreeMap<String, u64> = BTreeMap::new();

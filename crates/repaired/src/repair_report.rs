@@ -147,10 +147,18 @@ fn outcome(plan: &RepairPlan, text: &TextFaults) -> String {
     let n_aside = plan.counts.get(&Rule::SetAside).copied().unwrap_or_default();
     let n_outliers = plan.counts.get(&Rule::Outlier).copied().unwrap_or_default();
     let mut limits = Vec::new();
+    if text.unreadable > 0 {
+        let events = units::plural(text.unreadable, "unreadable event", "unreadable events");
+        limits.push(format!("{events} left out"));
+    }
     if n_aside > 0 {
         limits.push(format!(
             "{} set aside",
-            units::plural(n_aside, "unreadable event", "unreadable events")
+            units::plural(
+                n_aside,
+                "event that Perfetto cannot read",
+                "events that Perfetto cannot read"
+            )
         ));
     }
     if n_outliers > 0 {

@@ -14,6 +14,8 @@ pub(crate) struct TextFaults {
     pub risks: Vec<&'static str>,
     /// The file has events of phases that Perfetto does not show, also after the repair.
     pub ignored_phases: bool,
+    /// Events that are not readable: the repaired file has none of them.
+    pub unreadable: u64,
 }
 
 impl TextFaults {
@@ -44,7 +46,9 @@ impl TextFaults {
             (ProblemKind::FrameJunk, "text outside the events that is not a key and value"),
             (ProblemKind::IgnoredPhase, "events of phases that Perfetto does not show"),
         ];
+        let of_kind = |kind| decoded.problems.iter().filter(move |problem| problem.kind == kind);
         Self {
+            unreadable: of_kind(ProblemKind::Malformed).map(|problem| problem.count).sum(),
             refused: refused.iter().find(|(kind, _)| has(*kind)).map(|(_, what)| *what),
             ignored_phases: has(ProblemKind::IgnoredPhase),
             risks: risks.iter().filter(|(kind, _)| has(*kind)).map(|(_, what)| *what).collect(),

@@ -573,6 +573,15 @@ pub const REMEDIES: &[Remedy] = &[
         gates: Gates { pinned: Some(false), to_device: Some(true), ..OPEN },
     },
     Remedy {
+        id: "pin-memory",
+        what: "pinned memory",
+        action: "Copy from pinned memory: tensor.pin_memory() and .to(device, non_blocking=True). A tensor that the CPU only generates can \
+                 be made on the GPU (device=\"cuda\").",
+        why: "A copy from pageable memory blocks the CPU.",
+        check: "In a new trace, the copies are named \"Pinned -> Device\", or there are none.",
+        gates: Gates { pinned: Some(false), to_device: Some(true), ..OPEN },
+    },
+    Remedy {
         id: "earlier-launches",
         what: "less work on the CPU before launches",
         action: "Shorten what the CPU does before these launches: move it out of the step, into another process, or launch ahead of \

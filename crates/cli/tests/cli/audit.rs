@@ -2,7 +2,7 @@
 
 use testkit::{Kineto, KinetoEvent, event};
 
-use crate::common::Folder;
+use crate::common::{Folder, sound};
 
 const US: i64 = 1_000;
 
@@ -156,4 +156,27 @@ fn a_run_on_the_cpu_is_told_by_its_ops() {
     let said = folder.run(&["diagnose", "run.json"]).done().stdout;
     let first = "The file has no GPU work. aten::mm takes 75.0% of the CPU time of its ops (75.0 µs of 100 µs).";
     assert!(said.contains(first), "{said}");
+}
+
+/// Two processes wrote one file: an event is cut inside a string, and the next one begins there. That one is read, and the cut
+/// one is told by every report that has figures.
+#[test]
+fn a_damaged_file_is_told_and_loses_only_what_is_cut() {
+    let folder = Folder::new("audit-damaged");
+    let text = sound();
+    let at = text.find("\"ph\"").and_then(|at| text[..at].rfind('{')).unwrap();
+    let cut = "{\"ph\": \"X\", \"cat\": \"Ker\n  ";
+    let damaged = format!("{}{cut}{}", &text[..at], &text[at..]);
+    folder.write("run.json", &text);
+    folder.write("damaged.json", &damaged);
+    let count = |name: &str| {
+        let json = folder.run(&["breakdown", "--json", name]).done().stdout;
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        value["overview"]["n_events"].clone()
+    };
+    assert_eq!(count("damaged.json"), count("run.json"));
+    let said = folder.run(&["diagnose", "damaged.json"]).done().stdout;
+    assert!(said.contains("The file is damaged: 1 event is not readable"), "{said}");
+    let said = folder.run(&["breakdown", "damaged.json"]).done().stdout;
+    assert!(said.contains("not as recorded: 1 unreadable event left out"), "{said}");
 }

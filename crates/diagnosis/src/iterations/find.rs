@@ -49,7 +49,7 @@ pub enum Kind {
 /// The iterations, by start.
 pub(super) fn iterations(run: &Run<'_>) -> Option<(Kind, Vec<HostSlice>)> {
     // (A file merged from several ranks has the steps of each: those of the thread with most are told of.)
-    let steps = of_one_thread(run, run.slices.steps.clone());
+    let steps = without_empty_end(run, of_one_thread(run, run.slices.steps.clone()));
     if steps.len() >= 2 {
         return Some((Kind::ProfilerSteps, steps));
     }
@@ -58,6 +58,20 @@ pub(super) fn iterations(run: &Run<'_>) -> Option<(Kind, Vec<HostSlice>)> {
         .or_else(|| to_optimizer(run).map(|slices| (Kind::OptimizerSteps, slices)))
         .or_else(|| repeated(run).map(|slices| (Kind::RepeatedRange, slices)));
     of_ranges.or_else(|| (!steps.is_empty()).then_some((Kind::ProfilerSteps, steps)))
+}
+
+/// Without a last step in which nothing begins: `prof.step()` after the last iteration begins one more.
+fn without_empty_end(run: &Run<'_>, mut steps: Vec<HostSlice>) -> Vec<HostSlice> {
+    let slices = run.slices;
+    let begins = |step: &HostSlice| {
+        let all = slices.ops.slices.iter().chain(&slices.calls);
+        // (Profilers before 1.10 record steps as ops.)
+        all.filter(|one| one.row != step.row).any(|one| step.holds(one.start_ns))
+    };
+    if steps.len() > 1 && steps.last().is_some_and(|last| !begins(last)) {
+        steps.pop();
+    }
+    steps
 }
 
 /// The class of an iteration: the stage of an engine's pass, else the name without its numbers.

@@ -158,11 +158,7 @@ impl ModuleTree {
     }
 
     fn sentence(&self) -> String {
-        let mut text = format!(
-            "{} in {}",
-            plural(self.n_modules, "module", "modules"),
-            plural(self.rows.len() as u64, "row", "rows")
-        );
+        let mut text = plural(self.n_modules, "module", "modules");
         if self.device_ns > 0 {
             let of = |ns: i64| format!("{} ({})", time(ns), percent(share(ns, self.device_ns)));
             let in_modules = self.device_ns - self.outside_ns - self.unlinked_ns;

@@ -1,6 +1,7 @@
-//! Work that was launched before profiling started: it belongs to an earlier step.
+//! Work without its launch: it was launched before profiling started, or the file lacks the call.
 
 use report::units::{count, time};
+use timeline::before_window::BeforeWindowSlices;
 
 use crate::{Facts, Finding, Rule};
 
@@ -9,13 +10,29 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if links.orphans == 0 || links.linked == 0 {
         return Vec::new();
     }
+    let before = BeforeWindowSlices::of(facts.trace).summary;
+    let (n_before, before_ns) =
+        (before.n_kernels + before.n_memory_ops, before.kernel_ns.saturating_add(before.memory_ns));
     let since = if facts.trace.part.is_some() { "this step" } else { "profiling started" };
-    let text = format!(
-        "{} of {} GPU slices ({}) were launched before {since}: they belong to an earlier step.",
-        count(links.orphans as u64),
-        count(links.gpu as u64),
-        time(links.orphan_ns)
-    );
+    let of = |n: u64, ns: i64| {
+        format!("{} of {} GPU slices ({})", count(n), count(links.gpu as u64), time(ns))
+    };
+    let mut said = Vec::new();
+    if n_before > 0 {
+        said.push(format!(
+            "{} were launched before {since}: they belong to an earlier step.",
+            of(n_before, before_ns)
+        ));
+    }
+    let n_rest = (links.orphans as u64).saturating_sub(n_before);
+    if n_rest > 0 {
+        said.push(format!(
+            "Of {} the launch is not in the file, and an earlier launch on their stream is: the profiler did not record the call, or its event \
+             is lost.",
+            of(n_rest, links.orphan_ns.saturating_sub(before_ns))
+        ));
+    }
+    let text = said.join(" ");
     vec![Finding::fact(Rule::Orphans, "carried_over", text).with(
         "links.orphans",
         "GPU slices",

@@ -64,8 +64,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         (true, false) => finding.level(Level::Medium).means(
             "bf16 or fp16 (torch.autocast) runs such products faster on GPUs with matrix units.",
         ),
-        (true, true) => finding,
-        (false, _) => finding.means(WAITS),
+        (_, true) => finding,
+        (false, false) => finding.means(WAITS),
     }]
 }
 

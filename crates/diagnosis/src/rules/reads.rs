@@ -30,7 +30,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         if on_gpu == 0 {
             return Vec::new();
         }
-        let spent: i64 = rows.iter().map(|(_, row)| row.cpu_total_ns).sum();
+        let spent: i64 = rows.iter().map(|(_, row)| row.reading_ns).sum();
         let window: i64 =
             facts.devices().map(|device| device.figures.idle.window_ns).max().unwrap_or(1);
         let share = spent as f64 / window.max(1) as f64;
@@ -79,7 +79,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 fn slow_one(rows: &[(&str, &host::copies::Reads)]) -> String {
     let [(_, row)] = rows else { return String::new() };
     match row.others_median_ns {
-        Some(median) if row.longest_ns.saturating_mul(2) >= row.cpu_total_ns => {
+        Some(median) if row.longest_ns.saturating_mul(2) >= row.reading_ns => {
             format!("; one takes {}, the others {} (median)", time(row.longest_ns), time(median))
         }
         _ => String::new(),

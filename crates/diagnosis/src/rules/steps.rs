@@ -1,14 +1,18 @@
 //! M13: durations of steps. P90 needs ten steps, P99 a hundred.
 
+use host::numbers::Stats;
 use report::units::{count, percent, time};
 
+use crate::iterations::Kind;
 use crate::{Facts, Finding, Level, Rule};
 
 /// Durations that spread more than this around their mean are not steady.
 const SPREAD: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    let stats = &facts.host.steps.cpu_dur;
+    let all = &facts.host.steps.cpu_dur;
+    let without_end = without_empty_end(facts, all.n);
+    let stats = without_end.as_ref().unwrap_or(all);
     let Some(figures) = &stats.figures else { return Vec::new() };
     let n = stats.n;
     let mut text = if n == 1 {
@@ -31,6 +35,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     if n > 1 {
         text.push('.');
+    }
+    if without_end.is_some() {
+        text.push_str(" A last one, in which nothing begins, is left out.");
     }
     let (verdict, meaning) = match n {
         1 => (
@@ -63,4 +70,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         ));
     }
     found
+}
+
+/// The durations without a last step in which nothing begins, as the iterations leave it out; `None` where all count.
+fn without_empty_end(facts: &Facts<'_>, n: usize) -> Option<Stats> {
+    let iterations = facts.iterations.as_ref()?;
+    let left_out = iterations.kind == Kind::ProfilerSteps && iterations.list.len() + 1 == n;
+    let durations = || iterations.list.iter().map(|one| one.dur_ns).collect();
+    left_out.then(|| Stats::of(durations()))
 }

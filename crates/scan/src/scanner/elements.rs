@@ -98,7 +98,11 @@ impl Scanner {
         let rest = input.rest();
         let start = input.offset();
         let skipped = match stop {
-            Stop::Malformed => at.max(1),
+            Stop::Malformed => match swallowed(rest, at, input.last, sink) {
+                Found::At(brace) => brace,
+                Found::Perhaps(_) => return Step::Wait,
+                Found::No => at.max(1),
+            },
             Stop::Incomplete if !input.last && rest.len() < ELEMENT_MAX => return Step::Wait,
             Stop::Incomplete => {
                 self.endless += 1;
@@ -170,6 +174,30 @@ enum Found {
     No,
 }
 
+/// A string that a cut left open ends with the quote of the next element's first key, and holds its brace: `"cat": "Ker { "ph": "X"`.
+/// That element begins before the place, `at`, where reading stopped.
+fn swallowed(bytes: &[u8], at: usize, last: bool, sink: &impl Sink) -> Found {
+    let Some(read) = bytes.get(..at) else { return Found::No };
+    let Some(brace) = read.iter().rposition(|byte| *byte == b'{').filter(|brace| *brace > 0) else {
+        return Found::No;
+    };
+    if read[brace + 1..].trim_ascii() != b"\"" {
+        return Found::No;
+    }
+    let mut cursor = Cursor::new(&bytes[brace..]);
+    cursor.enter();
+    match cursor.next_key(true) {
+        Ok(Some(key)) if sink.is_element_key(key.raw) => Found::At(brace),
+        Err(Stop::Incomplete) if !last && bytes.len() - brace < LONGEST_KEY => {
+            Found::Perhaps(brace)
+        }
+        _ => Found::No,
+    }
+}
+
+/// A key is short: a long string is not one.
+const LONGEST_KEY: usize = 256;
+
 /// Finds the next `{ "key" :` that may be an element: not the value of a member (no colon before it),
 /// and with a key that elements have.
 fn next_element(bytes: &[u8], from: usize, mut before: u8, last: bool, sink: &impl Sink) -> Found {
@@ -184,8 +212,7 @@ fn next_element(bytes: &[u8], from: usize, mut before: u8, last: bool, sink: &im
             cursor.enter();
             match cursor.next_key(true) {
                 Ok(Some(key)) if sink.is_element_key(key.raw) => return Found::At(brace),
-                // A key is short: a long string is not one.
-                Err(Stop::Incomplete) if !last && bytes.len() - brace < 256 => {
+                Err(Stop::Incomplete) if !last && bytes.len() - brace < LONGEST_KEY => {
                     return Found::Perhaps(brace);
                 }
                 _ => {}

@@ -322,3 +322,19 @@ fn a_carry_of_any_length_is_read_once_it_is_whole() {
         assert_eq!(scan(long.as_bytes(), size), whole);
     }
 }
+
+#[test]
+fn an_event_that_is_cut_in_a_string_takes_none_of_the_next() {
+    check(
+        "[{\"ph\":\"X\",\"cat\":\"Ker\n{\"ph\":\"i\"},{\"n\":1}]",
+        &[
+            "0 start object=false",
+            "1 open",
+            "1 Malformed Among len=21 count=1",
+            "22 {\"ph\":\"i\"}",
+            "33 {\"n\":1}",
+            "40 close",
+            "41 end",
+        ],
+    );
+}
