@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { firefox } from "./environment.mjs";
+import { firefox, own } from "./environment.mjs";
 import { accessibilityFaults, download, drop, launch } from "./harness.mjs";
 import { PATIENCE, dropped, example, exampleEvents, id, rows, settled, view } from "./page.mjs";
 import { processMegabytes } from "./processes.mjs";
@@ -278,5 +278,30 @@ test("ten traces opened and removed with the timeline shown leave no memory behi
   assert.equal(page.workers().length, 0, "no worker is left");
   assert.ok(after.scripts <= 1.1 * before.scripts + 0.2, `scripts: ${before.scripts} MB, then ${after.scripts} MB`);
   assert.ok(after.processes <= 1.1 * before.processes, `processes: ${before.processes} MB, then ${after.processes} MB`);
+  await session.close();
+});
+
+test("tracks are filtered by name and kept at the top", async () => {
+  const session = await opened();
+  const { page } = session;
+  await found(page);
+  await id(page, "find-track").fill("gpu");
+  const said = await page.waitForFunction(() => /^\d+ of \d+ tracks shown\.$/.exec(document.querySelector(".status-bar").textContent.match(/\d+ of \d+ tracks shown\./)?.[0] ?? "")?.[0], null, PATIENCE);
+  const [shown, all] = (await said.jsonValue()).match(/\d+/g).map(Number);
+  assert.ok(shown > 0 && shown < all, `${shown} of ${all}`);
+  await id(page, "surface-over").focus();
+  await page.keyboard.press("b");
+  await page.getByRole("button", { name: "Pin" }).click();
+  await session.close();
+});
+
+test("a damaged place of the repair is shown in the timeline", async () => {
+  const session = await dropped(browser, [own("traces").find((file) => file.endsWith("dependent_launch.json.gz"))]);
+  const { page } = session;
+  await settled(page);
+  await view(page, "repair");
+  await id(page, "place-in-timeline").first().click();
+  await id(page, "view-timeline").waitFor(PATIENCE);
+  await id(page, "chapter-slice").waitFor(PATIENCE);
   await session.close();
 });

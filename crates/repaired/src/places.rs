@@ -20,6 +20,8 @@ const N_SLICES: usize = 400;
 pub struct Place {
     /// Where it is and what happens there.
     pub title: String,
+    /// A slice that the repair moves there: its event, by the number in the file.
+    pub event: u32,
     /// When it starts, on the file's clock, in ns.
     pub start_ns: i64,
     /// How long it is, in ns.
@@ -129,7 +131,8 @@ fn place(trace: &Trace, plan: &RepairPlan, group: &CrossingGroup) -> Option<Plac
             units::plural(group.pairs as u64, "crossing pair", "crossing pairs"),
             units::plural(rows.len() as u64, "slice", "slices"),
         ),
-        start_ns: from,
+        event: first,
+        start_ns: i64::try_from(trace.origin_ns + i128::from(from)).unwrap_or(from),
         dur_ns: to - from,
         before: vec![nested(DrawnLane { name: home.clone(), slices: before })],
         after: after

@@ -70,6 +70,8 @@ pub enum Key {
     Mark,
     /// `Enter`: fold or unfold the track.
     Fold,
+    /// `B`: keep the track at the top, or no longer.
+    Pin,
     /// To the next slice that is searched for; with Shift the previous one.
     Found,
 }
@@ -121,6 +123,8 @@ pub enum Input {
     Scroll(f32),
     /// Slices whose names have this text are searched for; an empty one ends the search.
     Find(String),
+    /// Only tracks whose names have this text are shown; an empty one shows all.
+    Tracks(String),
     /// The slice of an event is to be shown, by the number of the event in the file.
     Event(u32),
     /// Shows a moment, in ns on the clock of the file, and what begins there.

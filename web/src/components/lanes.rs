@@ -7,13 +7,15 @@ use super::Later;
 use crate::protocol::{DrawnLane, DrawnSlice, Fate, Place};
 use crate::queries::palette::paint;
 use crate::shared::Shared;
+use crate::state::{Action, Sought};
+use crate::tasks::Tasks;
 
 /// The places, the worst first, drawn one after the other: each may have hundreds of slices, and drawing all at once
 /// would block the page.
-pub fn place_list(places: &[Shared<Place>]) -> Html {
+pub fn place_list(places: &[Shared<Place>], tasks: &Tasks) -> Html {
     html! {
         <Later>
-            { for places.iter().map(|place| html! { <PlaceView place={place.clone()} /> }) }
+            { for places.iter().map(|place| html! { <PlaceView place={place.clone()} tasks={tasks.clone()} /> }) }
         </Later>
     }
 }
@@ -23,6 +25,8 @@ pub fn place_list(places: &[Shared<Place>]) -> Html {
 struct Props {
     /// Its lanes before and after.
     place: Shared<Place>,
+    /// Effects.
+    tasks: Tasks,
 }
 
 /// Height of one level of nesting, gap included.
@@ -38,6 +42,12 @@ fn PlaceView(props: &Props) -> Html {
     let place = &props.place;
     let dropped = count(&place.before, Fate::Dropped);
     let moved = count(&place.after, Fate::Moved);
+    let show = {
+        let (tasks, event) = (props.tasks.clone(), place.event);
+        Callback::from(move |_: MouseEvent| {
+            tasks.dispatch(Action::InTimeline(Sought::Event(event)));
+        })
+    };
     html! {
         <figure class="place" data-testid="place">
             <figcaption>
@@ -45,6 +55,7 @@ fn PlaceView(props: &Props) -> Html {
                 <span class="place-meta">
                     { format!("{} from {} µs", units::time(place.dur_ns), units::instant(place.start_ns)) }
                 </span>
+                <button class="link" onclick={show} data-testid="place-in-timeline">{ "Show in the timeline" }</button>
             </figcaption>
             { half("Before", &format!("Perfetto v51–v56 drop {}", units::plural(dropped, "slice", "slices")), &place.before, place.dur_ns) }
             { half("After", &format!("{} moved to a new lane, none dropped", units::plural(moved, "slice", "slices")), &place.after, place.dur_ns) }

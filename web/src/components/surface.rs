@@ -61,6 +61,7 @@ const KEYS: &[(&str, Key)] = &[
     ("r", Key::Range),
     ("m", Key::Mark),
     ("enter", Key::Fold),
+    ("b", Key::Pin),
 ];
 
 /// Colours that are no hues of categories: class and name.

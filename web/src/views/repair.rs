@@ -52,7 +52,7 @@ pub fn view(props: &Props) -> Option<Html> {
                                 <span class="lane-legend-moved">{ "moved to a new lane" }</span>
                             </p>
                         </div>
-                        { place_list(&plan.places) }
+                        { place_list(&plan.places, &props.tasks) }
                     </section>
                 }
                 { impossible(props, plan) }

@@ -32,6 +32,7 @@ const BUTTONS: &[(&str, &str, Key)] = &[
     ("Range", "Select the time of the slice: R", Key::Range),
     ("Mark", "Mark the start of the slice, or remove its mark: M", Key::Mark),
     ("Fold", "Fold or unfold the track: Enter", Key::Fold),
+    ("Pin", "Keep the track at the top, or no longer: B", Key::Pin),
     ("Clear", "Clear selection, range and marks: Escape", Key::Clear),
 ];
 
@@ -83,7 +84,10 @@ pub fn view(props: &Props) -> Option<Html> {
                 <button class="link" onclick={below} data-testid="dock-open">{ "Show it below the other views" }</button>{ " (T). " }
                 { "Click to select a slice, drag to select a range, Shift and drag to move. The wheel scrolls; with Ctrl it zooms." }
             </p>
-            { search(props) }
+            <div class="pickers">
+                { search(props) }
+                { tracks(props) }
+            </div>
             <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} name={props.file.name.clone()} buttons={BUTTONS} theme={props.theme} {tasks}
                 label={LABEL} />
             if let Some(seen) = seen {
@@ -144,6 +148,22 @@ fn in_perfetto(props: &Props, seen: &Looked) -> Html {
     let show = Callback::from(move |_: MouseEvent| tasks.show_in_perfetto(job, &url, times));
     html! {
         <p class="card-actions"><button onclick={show} data-testid="perfetto-at">{ "Show this time in Perfetto" }</button></p>
+    }
+}
+
+/// Which tracks are shown.
+fn tracks(props: &Props) -> Html {
+    let (job, tasks) = (props.file.job, props.tasks.clone());
+    let oninput = Callback::from(move |event: InputEvent| {
+        if let Some(field) = event.target_dyn_into::<HtmlInputElement>() {
+            tasks.look(job, Surface::Over, Input::Tracks(field.value()), None);
+        }
+    });
+    html! {
+        <label class="step-picker">
+            <span>{ "Tracks" }</span>
+            <input type="search" {oninput} placeholder="Part of a track's name" data-testid="find-track" />
+        </label>
     }
 }
 

@@ -93,7 +93,8 @@ impl Look {
         let (from, to) = self.shown();
         ink.push(Ink::Box { x: 0.0, y, width: self.width, height: row.height, tone: Tone::Grid });
         let fold = if self.folded.contains(&row.track) { "▸" } else { "▾" };
-        let label = format!("{fold} {}", track.label);
+        let pinned = if self.pinned.contains(&row.track) { " (pinned)" } else { "" };
+        let label = format!("{fold} {}{pinned}", track.label);
         let label = shortened(&label, self.width - 8.0).unwrap_or_default();
         let used = text_width(&label) + 24.0;
         ink.push(text(8.0, y + 14.0, label, Tone::Text));

@@ -51,6 +51,12 @@ impl Look {
                     self.fold(spot.track);
                 }
             }
+            Key::Pin => {
+                if let Some(spot) = self.selected {
+                    self.pin(spot.track);
+                    self.reveal(spot);
+                }
+            }
             Key::Found => {
                 let next = self
                     .found
@@ -82,7 +88,7 @@ impl Look {
     /// To another slice of the lane; the first slice of all where none is selected.
     fn step(&mut self, to: impl Fn(usize) -> Option<usize>) {
         let Some(spot) = self.selected else {
-            let first = (0..self.lanes.tracks.len()).find_map(|track| {
+            let first = self.order().into_iter().find_map(|track| {
                 let is_shown = self.lanes.lane(track, 0).is_some_and(|lane| !lane.is_empty());
                 is_shown.then_some(Spot { track, lane: 0, at: 0 })
             });

@@ -41,10 +41,10 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Heads of all tracks, and the lanes of those that are not folded. A folded track shows its first lane.
-    pub(super) fn of(lanes: &Lanes, folded: &BTreeSet<usize>) -> Self {
+    /// Heads of the tracks of an order, and the lanes of those that are not folded. A folded track shows its first lane.
+    pub(super) fn of(lanes: &Lanes, order: &[usize], folded: &BTreeSet<usize>) -> Self {
         let mut found = Self::default();
-        for (track, of) in lanes.tracks.iter().enumerate() {
+        for (track, of) in order.iter().filter_map(|at| Some((*at, lanes.tracks.get(*at)?))) {
             found.push(track, None, HEAD);
             let height = if of.kind == Kind::Thread { NARROW } else { WIDE };
             let n = if folded.contains(&track) { of.lanes.len().min(1) } else { of.lanes.len() };
@@ -59,11 +59,9 @@ impl Layout {
         self.height += height;
     }
 
-    /// The row of a lane, if it is not folded.
+    /// The row of a lane, if it is shown.
     pub(super) fn lane(&self, track: usize, lane: usize) -> Option<&Row> {
-        let first = self.rows.partition_point(|row| row.track < track);
-        let own = self.rows[first..].iter().take_while(|row| row.track == track);
-        own.into_iter().find(|row| row.lane == Some(lane))
+        self.rows.iter().find(|row| row.track == track && row.lane == Some(lane))
     }
 
     /// The rows between two heights.

@@ -55,6 +55,10 @@ pub(super) struct Look {
     /// Names of kernels as they are drawn.
     names: RefCell<BTreeMap<StringId, Rc<str>>>,
     folded: BTreeSet<usize>,
+    /// Tracks that are kept at the top, in the order in which they were.
+    pinned: Vec<usize>,
+    /// What names of other tracks have to have, in small letters.
+    wanted: String,
     /// Whether the lanes changed, and what lies over them.
     is_dirty: bool,
     is_over_dirty: bool,
@@ -68,7 +72,8 @@ impl Look {
     pub(super) fn new(trace: Trace) -> Self {
         let (lanes, arrows) = kinetoscope::lanes_of(&trace);
         let window = Window::of(0.0, lanes.span_ns as f64);
-        let layout = Layout::of(&lanes, &BTreeSet::new());
+        let order: Vec<usize> = (0..lanes.tracks.len()).collect();
+        let layout = Layout::of(&lanes, &order, &BTreeSet::new());
         Self {
             trace,
             lanes,
@@ -88,6 +93,8 @@ impl Look {
             found: None,
             names: RefCell::default(),
             folded: BTreeSet::new(),
+            pinned: Vec::new(),
+            wanted: String::new(),
             is_dirty: true,
             is_over_dirty: true,
             is_news: false,
@@ -149,6 +156,7 @@ impl Look {
             Input::Scroll(dy) => self.scroll(*dy),
             Input::Key { key, shift } => self.press(*key, *shift),
             Input::Find(text) => self.find(text),
+            Input::Tracks(text) => self.want(text),
             Input::Event(event) => self.show_event(*event),
             Input::Moment(ns) => self.show_moment(*ns),
             Input::Pointer { .. } | Input::Device(_) => {}
@@ -273,8 +281,12 @@ impl Look {
             let middle = f64::midpoint(start, end);
             self.window.show(middle - span / 2.0, middle + span / 2.0);
         }
-        if self.folded.remove(&spot.track) {
-            self.layout = Layout::of(&self.lanes, &self.folded);
+        let was_hidden = !self.order().contains(&spot.track);
+        if was_hidden {
+            self.pinned.push(spot.track);
+        }
+        if self.folded.remove(&spot.track) || was_hidden {
+            self.lay_out();
         }
         if let Some(row) = self.layout.lane(spot.track, spot.lane) {
             let room = self.height - self.ceiling();
@@ -292,7 +304,43 @@ impl Look {
         if !self.folded.remove(&track) {
             self.folded.insert(track);
         }
-        self.layout = Layout::of(&self.lanes, &self.folded);
+        self.lay_out();
+    }
+
+    /// Keeps a track at the top, or no longer.
+    fn pin(&mut self, track: usize) {
+        match self.pinned.iter().position(|pinned| *pinned == track) {
+            Some(at) => {
+                self.pinned.remove(at);
+            }
+            None => self.pinned.push(track),
+        }
+        self.lay_out();
+    }
+
+    /// Shows only tracks with this text in their names.
+    fn want(&mut self, text: &str) {
+        self.wanted = text.trim().to_lowercase();
+        self.lay_out();
+        let n = self.order().len();
+        self.says = Some(format!(
+            "{n} of {} shown.",
+            units::plural(self.lanes.tracks.len() as u64, "track", "tracks")
+        ));
+    }
+
+    /// The tracks that are shown, from the top: the pinned ones, then those that are wanted.
+    fn order(&self) -> Vec<usize> {
+        let is_wanted = |track: &usize| {
+            let label = self.lanes.tracks.get(*track).map(|track| track.label.to_lowercase());
+            !self.pinned.contains(track) && label.is_some_and(|label| label.contains(&self.wanted))
+        };
+        let all = (0..self.lanes.tracks.len()).filter(is_wanted);
+        self.pinned.iter().copied().chain(all).collect()
+    }
+
+    fn lay_out(&mut self) {
+        self.layout = Layout::of(&self.lanes, &self.order(), &self.folded);
         self.scroll(0.0);
     }
 

@@ -163,6 +163,30 @@ fn a_folded_track_shows_its_first_lane() {
 }
 
 #[test]
+fn tracks_are_filtered_and_pinned_and_what_is_sought_is_shown_nevertheless() {
+    let mut look = look();
+    let order = |look: &Look| -> Vec<usize> {
+        let heads = look.layout.rows.iter().filter(|row| row.lane.is_none());
+        heads.map(|row| row.track).collect()
+    };
+    assert_eq!(order(&look), [0, 1]);
+    look.take(Surface::Over, &Input::Event(1));
+    press(&mut look, Key::Pin);
+    assert_eq!(order(&look), [1, 0], "the thread is kept at the top");
+    assert!(texts(&look.draw()).iter().any(|text| text.ends_with("(pinned)")));
+    press(&mut look, Key::Pin);
+    assert_eq!(order(&look), [0, 1]);
+    look.take(Surface::Over, &Input::Tracks("gpu".to_owned()));
+    assert_eq!(look.news().map(|looked| looked.says).as_deref(), Some("1 of 2 tracks shown."));
+    assert_eq!(order(&look), [0]);
+    look.take(Surface::Over, &Input::Event(1));
+    assert_eq!(order(&look), [1, 0], "a slice of a track that is filtered out pins it");
+    look.take(Surface::Over, &Input::Tracks(String::new()));
+    press(&mut look, Key::Pin);
+    assert_eq!(order(&look), [0, 1]);
+}
+
+#[test]
 fn the_overview_moves_what_is_shown() {
     let mut look = look();
     look.window.show(0.0, 10_000.0);

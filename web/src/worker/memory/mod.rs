@@ -186,7 +186,11 @@ impl Look {
             Input::Key { key, shift } => self.press(snapshot, surface, key, shift),
             Input::Wheel { x, dx, dy } => self.wheel(surface, x, dx, dy),
             // Of slices.
-            Input::Scroll(_) | Input::Find(_) | Input::Event(_) | Input::Moment(_) => {}
+            Input::Scroll(_)
+            | Input::Find(_)
+            | Input::Tracks(_)
+            | Input::Event(_)
+            | Input::Moment(_) => {}
             Input::Pointer { what, x, y, pans } => {
                 self.point(snapshot, surface, what, (x, y), pans)
             }
