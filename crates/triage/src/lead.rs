@@ -28,8 +28,12 @@ pub(crate) fn before_work(
     lead: Interval,
     span_ns: i64,
 ) -> Before {
-    let lead_ns = length(&[lead]);
     let loads = host.cover(Cover::DataLoader);
+    // (The profiler's own span, from its start on, is no work of the program.)
+    let first_ns =
+        [host.first_ns(), loads.first().map(|first| first.0)].into_iter().flatten().min();
+    let lead = (first_ns.unwrap_or(lead.0).clamp(lead.0, lead.1.max(lead.0)), lead.1);
+    let lead_ns = length(&[lead]);
     let found = places(trace, &[(lead, None)], lead_ns.saturating_add(span_ns));
     let Place { call, range, frame } = found.first().copied().unwrap_or_default();
     let covers = |row: &Row| {

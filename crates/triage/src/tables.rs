@@ -56,7 +56,7 @@ impl DeviceTables {
                 (&mut all.overlap_note, of.overlap_note),
                 (&mut all.fuse_note, of.fuse_note),
             ] {
-                let Some(text) = of_device else { continue };
+                let Some(text) = of_device.filter(|text| !text.is_empty()) else { continue };
                 let text = if several { format!("Device {device}: {text}") } else { text };
                 *note = Some(match note.take() {
                     Some(before) => format!("{before} {text}"),

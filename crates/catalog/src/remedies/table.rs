@@ -587,7 +587,7 @@ pub const REMEDIES: &[Remedy] = &[
         action: "Shorten what the CPU does before these launches: move it out of the step, into another process, or launch ahead of \
                  it.",
         why: "The GPU has nothing to do until the next launch.",
-        check: "In a new trace, the table of waiting by line has less time for these lines.",
+        check: "In a new trace, the GPU stands still for less time before late launches.",
         gates: Gates { executions: &[Execution::Eager, Execution::Compiled], ..OPEN },
     },
     Remedy {
@@ -595,7 +595,7 @@ pub const REMEDIES: &[Remedy] = &[
         what: "more of the step in graphs",
         action: "Graphs run already: shorten what the CPU does outside them, or put more of the step into them.",
         why: "Outside graphs the GPU waits for the CPU.",
-        check: "In a new trace, the table of waiting by line has less time for these lines.",
+        check: "In a new trace, the GPU stands still for less time before late launches.",
         gates: Gates { executions: &[Execution::Graph], ..OPEN },
     },
     Remedy {

@@ -11,7 +11,7 @@ const LEAST_PCT: f64 = 70.0;
 const MOST_PCT: f64 = 100.0;
 /// Of an op's time: from this part on in calls that a cache serves, the mean of these and of the others says nothing.
 const MOST_CACHED: f64 = 0.1;
-/// Of the busy time, for one op.
+/// Of the busy time and of the wall time, for one op.
 const LEAST_SHARE: f64 = 0.01;
 /// Ops that the sentence names.
 const NAMED: usize = 3;
@@ -25,6 +25,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .rows
         .iter()
         .filter(|row| row.device_ns as f64 >= LEAST_SHARE * busy as f64)
+        // (Of a run that stands still, it is not the memory that limits.)
+        .filter(|row| row.device_ns as f64 >= LEAST_SHARE * facts.wall_ns() as f64)
         .filter(|row| row.bandwidth_pct.is_some_and(|pct| (LEAST_PCT..=MOST_PCT).contains(&pct)))
         .filter(|row| (row.cached_ns as f64) < MOST_CACHED * row.device_ns as f64)
         .collect();

@@ -10,7 +10,15 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 fn no_gpu(facts: &Facts<'_>) -> Finding {
     let launches =
         facts.slices.calls.iter().filter(|call| facts.slices.class(call) == Class::Launch);
+    // (Its allocator wrote of its memory.)
+    let used = facts.host.memory.iter().any(|row| row.device_type.is_some_and(|kind| kind != 0));
     match launches.count() as u64 {
+        0 if used => {
+            let text = "A GPU was used, as the memory events say, and nothing that ran on it was recorded.";
+            Finding::fact(Rule::Busy, "not_recorded", text.to_owned()).means(
+                "Record again with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: ops that wait for the GPU look like work of the CPU.",
+            )
+        }
         0 => {
             let text = "The file has no GPU work: only the CPU's figures say something.";
             Finding::fact(Rule::Busy, "no_gpu", text.to_owned())
