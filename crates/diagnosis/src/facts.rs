@@ -15,7 +15,6 @@ use triage::{TriageReport, WallPart, WallRow};
 
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
-use crate::rules::compilation::compiling;
 
 /// A launch call that takes this long loads the code of its kernel first (measured: 130 to 330 ms on MI300X, 6.5 ms on MI250,
 /// where other launches take 2 to 10 us).
@@ -56,6 +55,16 @@ pub struct Facts<'a> {
     pub wall: Vec<WallRow>,
     /// When the warm iterations are, if only these count.
     warm: Option<Vec<Interval>>,
+}
+
+/// When ranges and frames of the compiler run.
+pub fn compiling(slices: &Slices<'_>) -> Vec<Interval> {
+    let frames = slices.frames.slices.iter();
+    let compiling = frames
+        .chain(&slices.annotations)
+        .filter(|slice| dialect::inductor::compiles(slices.name(slice)))
+        .map(HostSlice::interval);
+    union(compiling.collect())
 }
 
 impl<'a> Facts<'a> {

@@ -2,22 +2,13 @@
 
 use report::units::{count, time};
 
-use timeline::intervals::{Interval, length, union};
+use timeline::intervals::length;
 
+use crate::facts::compiling;
 use crate::{Facts, Finding, Level, Rule};
 use host::class::Class;
 
-/// When ranges and frames of the compiler run.
-pub fn compiling(slices: &host::Slices<'_>) -> Vec<Interval> {
-    let frames = slices.frames.slices.iter();
-    let compiling = frames
-        .chain(&slices.annotations)
-        .filter(|slice| dialect::inductor::compiles(slices.name(slice)))
-        .map(host::HostSlice::interval);
-    union(compiling.collect())
-}
-
-/// How long they run.
+/// How long ranges and frames of the compiler run.
 pub fn compiling_ns(facts: &Facts<'_>) -> i64 {
     length(&compiling(facts.slices))
 }

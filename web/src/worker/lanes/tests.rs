@@ -1,6 +1,6 @@
 use kinetoscope::Decoder;
 use kinetoscope::lanes::RecordedPart;
-use kinetoscope::scene::{Key, Pointer};
+use kinetoscope::scene::{Bar, Key, Pointer};
 
 use super::layout::HEAD;
 use super::*;
@@ -325,4 +325,54 @@ fn a_moment_that_is_sought_before_the_bands_are_there_is_found_when_they_come() 
         [RecordedPart::new("launch", "Idle: gaps between launches", true, &[(50_000, 60_000)])];
     look.add_bands(&[RecordedBand { label: "GPU 0".to_owned(), parts: parts.into() }]);
     assert_eq!(look.range, Some((50_000.0, 60_000.0)));
+}
+
+/// Drawing orders, one a line, as they are checked in: what changes a picture changes this text.
+#[track_caller]
+fn assert_drawn(name: &str, ink: &[Ink]) {
+    let lines: String = ink.iter().map(|ink| format!("{}\n", line(ink))).collect();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/worker/lanes/golden/");
+    testkit::assert_golden(format!("{path}{name}.txt"), &lines);
+}
+
+/// Places to a tenth of a px; bars as how many of each hue in a row, with their shares in percent.
+fn line(ink: &Ink) -> String {
+    match ink {
+        Ink::Clear { width, height } => format!("clear {width:.1} x {height:.1}"),
+        Ink::Box { x, y, width, height, tone } => {
+            format!("box {x:.1},{y:.1} {width:.1} x {height:.1} {tone:?}")
+        }
+        Ink::Bars { x, y, height, bars } => {
+            let runs = bars.chunk_by(|a, b| a == b).map(|run| {
+                let n = run.len();
+                match run[0] {
+                    Some(Bar { hue, share }) => format!("{n} {} {:.0}%", hue.id(), share * 100.0),
+                    None => format!("{n} none"),
+                }
+            });
+            format!("bars {x:.1},{y:.1} x {height:.1}: {}", runs.collect::<Vec<_>>().join(", "))
+        }
+        Ink::Line { points, tone } => format!("line {points:.1?} {tone:?}"),
+        Ink::Text { x, y, text, tone, anchor } => {
+            format!("text {x:.1},{y:.1} {anchor:?} {tone:?}: {text}")
+        }
+    }
+}
+
+#[test]
+fn pictures_are_drawn_as_checked_in() {
+    let mut look = with_bands();
+    assert_drawn("whole", &look.draw());
+    look.window.show(0.0, 20_000.0);
+    assert_drawn("near", &look.draw());
+    look.window.show(0.0, 1e9);
+    look.take(Surface::Over, &Input::Event(4));
+    press(&mut look, Key::Range);
+    press(&mut look, Key::Mark);
+    let y = height_of(&look, 0, 0);
+    point(&mut look, Pointer::Hover, 400.0, y);
+    assert_drawn("over", &look.draw_over());
+    look.take(Surface::Over, &Input::Tracks("thread".to_owned()));
+    press(&mut look, Key::Pin);
+    assert_drawn("pinned", &look.draw());
 }
