@@ -38,5 +38,14 @@ await take("tour-timeline");
 await id(page, "chapter-range").locator("svg[role=img]").first().scrollIntoViewIfNeeded();
 await take("tour-calls");
 
+await view(page, "triage");
+await page.locator("main h1").focus();
+await page.keyboard.press("t");
+await id(page, "table-kernel-table").getByRole("gridcell").first().click();
+await id(page, "kernel-launches").waitFor(PATIENCE);
+await id(page, "show-slice").first().click();
+await page.waitForFunction(() => document.querySelector(".dock canvas.lanes")?.width > 300);
+await take("tour-dock");
+
 await session.close();
 await browser.close();

@@ -291,7 +291,10 @@ test("tracks are filtered by name and kept at the top", async () => {
   assert.ok(shown > 0 && shown < all, `${shown} of ${all}`);
   await id(page, "surface-over").focus();
   await page.keyboard.press("b");
+  const status = (text) => page.waitForFunction((text) => document.querySelector(".status-bar").textContent.includes(text), text, PATIENCE);
+  await status("is kept at the top.");
   await page.getByRole("button", { name: "Pin" }).click();
+  await status("is in its place again.");
   await session.close();
 });
 

@@ -149,7 +149,7 @@ impl TraceReport {
             Table::of("matrix", "Categories by family, from kernel names", matrix)
                 .summing(&summed)
                 .preview(PREVIEW)
-                // Categories and families stand above; where one library has the whole of each category, both say it.
+                // (Where hardly any category has several families, the table of kernels, which has both, says enough.)
                 .only_on_page(matrix.len() <= categories.len().max(families.len()))
                 .when_empty(nothing),
         );

@@ -115,7 +115,7 @@ impl Counts {
             );
         } else if has_device {
             said.push(
-                "The machine has a GPU, and the file no call to it. Record with activities=[ProfilerActivity.CPU, \
+                "The machine has a GPU, but the file has no call to it. Record with activities=[ProfilerActivity.CPU, \
                  ProfilerActivity.CUDA]; if another process runs the model (the workers of an engine), open its trace."
                     .to_owned(),
             );

@@ -38,7 +38,7 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut sections = diagnosis.sections();
     if let Some(first) = sections.first_mut() {
-        first.intro.extend(damage);
+        first.intro.splice(..0, damage);
     }
     Ok(kinetoscope::report::document(&name, &sections))
 }
@@ -51,14 +51,17 @@ pub fn diagnosis_of(path: &Path, step: &step::Step) -> Result<Diagnosis> {
     read(path, step).map(|(diagnosis, _)| diagnosis)
 }
 
-/// That events are not readable: what figures lack has that cause first.
+/// That parts of the file are not readable: what figures lack has that cause first.
 fn damage(problems: &[Problem]) -> Option<String> {
-    let problem = problems.iter().find(|problem| problem.kind == ProblemKind::Malformed)?;
+    let is_cut = |problem: &&Problem| {
+        matches!(problem.kind, ProblemKind::Malformed | ProblemKind::Truncated)
+    };
+    let first = problems.iter().filter(is_cut).map(|problem| problem.first_offset).min()?;
+    let n = problems.iter().filter(is_cut).map(|problem| problem.count).sum();
     Some(format!(
-        "The file is damaged: {}, from byte {} on, and no figure counts {}.",
-        units::plural(problem.count, "event is not readable", "events are not readable"),
-        units::count(problem.first_offset),
-        if problem.count == 1 { "it" } else { "them" },
+        "The file is damaged: {}, the first at byte {}. No figure counts the events there.",
+        units::plural(n, "place is not readable", "places are not readable"),
+        units::count(first),
     ))
 }
 

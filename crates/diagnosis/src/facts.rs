@@ -47,6 +47,8 @@ pub struct Facts<'a> {
     pub gpu: &'a GpuSide,
     /// When code is compiled or loaded, or memory allocated or freed: what first calls do.
     cold: Vec<Interval>,
+    /// When the compiler of torch.compile runs.
+    compiling: Vec<Interval>,
     /// The iterations of the run, where it has any.
     pub iterations: Option<Iterations>,
     /// The modules, where their frames are recorded.
@@ -55,16 +57,6 @@ pub struct Facts<'a> {
     pub wall: Vec<WallRow>,
     /// When the warm iterations are, if only these count.
     warm: Option<Vec<Interval>>,
-}
-
-/// When ranges and frames of the compiler run.
-pub fn compiling(slices: &Slices<'_>) -> Vec<Interval> {
-    let frames = slices.frames.slices.iter();
-    let compiling = frames
-        .chain(&slices.annotations)
-        .filter(|slice| dialect::inductor::compiles(slices.name(slice)))
-        .map(HostSlice::interval);
-    union(compiling.collect())
 }
 
 impl<'a> Facts<'a> {
@@ -85,7 +77,8 @@ impl<'a> Facts<'a> {
         };
         let mut cold: Vec<Interval> =
             slices.calls.iter().filter(is_cold).map(HostSlice::interval).collect();
-        cold.extend(compiling(slices));
+        let compiling = slices.compiling();
+        cold.extend(&compiling);
         let cold = union(cold);
         let wall = triage.wall.clone();
         let (iterations, warm) = (None, None);
@@ -98,6 +91,7 @@ impl<'a> Facts<'a> {
             slices,
             gpu,
             cold,
+            compiling,
             iterations,
             modules,
             wall,
@@ -109,6 +103,12 @@ impl<'a> Facts<'a> {
             facts.wall = wall_within(&triage.wall_times, warm);
         }
         facts
+    }
+
+    /// How long the compiler of torch.compile runs.
+    #[must_use]
+    pub fn compiling_ns(&self) -> i64 {
+        length(&self.compiling)
     }
 
     /// How many iterations are left out as cold, and how many there are, if the bar is of the others.
@@ -146,12 +146,15 @@ impl<'a> Facts<'a> {
     /// That one iteration of several has most of these parts of the wall time; empty where none does.
     #[must_use]
     pub fn in_one_iteration(&self, parts: &[WallPart]) -> String {
-        let list = self.iterations.as_ref().map_or(&[][..], |iterations| &iterations.list);
+        // (Of the iterations that the bar is of.)
+        let list = self.iterations.iter().flat_map(|iterations| &iterations.list);
+        let list: Vec<&Iteration> =
+            list.filter(|one| self.warm.is_none() || one.cold.is_none()).collect();
         let of = |one: &Iteration| {
             let ns = parts.iter().filter_map(|part| one.parts.get(part.id()));
             ns.sum::<i64>()
         };
-        let all: i64 = list.iter().map(of).sum();
+        let all: i64 = list.iter().map(|one| of(one)).sum();
         let most = list.iter().max_by_key(|one| of(one)).filter(|_| list.len() > 2);
         match most.filter(|one| of(one).saturating_mul(2) > all) {
             None => String::new(),
@@ -287,13 +290,22 @@ impl Device<'_> {
         (ns as f64 >= MISSING_SHARE * busy.window_ns as f64 && ns > 0).then_some(ns)
     }
 
+    /// Its gaps, those of warm iterations where only these count.
+    fn gaps_told(&self) -> Vec<Interval> {
+        let gaps = host::gaps::between(self.facts.gpu.busy(self.id));
+        self.facts.warm.as_ref().map_or_else(|| gaps.clone(), |warm| both(&gaps, warm))
+    }
+
+    /// The time in its gaps in which torch.compile compiles.
+    #[must_use]
+    pub fn compiling_ns(&self) -> i64 {
+        length(&both(&self.gaps_told(), &self.facts.compiling))
+    }
+
     /// The time in its gaps that first calls cover, and all of it, if these are what the recording shows.
     #[must_use]
     pub fn cold(&self) -> Option<(i64, i64)> {
-        let mut gaps = host::gaps::between(self.facts.gpu.busy(self.id));
-        if let Some(warm) = &self.facts.warm {
-            gaps = both(&gaps, warm);
-        }
+        let gaps = self.gaps_told();
         let (covered, all) = (length(&both(&gaps, &self.facts.cold)), length(&gaps));
         (covered as f64 >= COLD_SHARE * all as f64 && covered >= COLD_LAUNCH_NS)
             .then_some((covered, all))

@@ -8,7 +8,6 @@ use report::short_name;
 use report::units::{percent, time};
 use triage::{KernelTableRow, WallPart};
 
-use crate::rules::compilation::compiling_ns;
 use crate::{Facts, Finding, Rule};
 
 /// A part of the wall time is worth the first sentence from this share of the window on, in percent.
@@ -100,7 +99,9 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
             "stands still in and right after calls in which the CPU waits for it,"
         }
         WallPart::Allocation => "waits while the CPU allocates or frees memory",
-        WallPart::Loading if compiling_ns(facts).saturating_mul(2) >= most.total_ns => {
+        WallPart::Loading
+            if compiling_ns(facts, &most.device).saturating_mul(2) >= most.total_ns =>
+        {
             "waits while torch.compile compiles, code is loaded and libraries are set up"
         }
         WallPart::Loading => "waits while the CPU loads code and sets libraries up",
@@ -176,6 +177,13 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
         }
     };
     format!(" {} takes {} of the GPU's time{kernel}.", category.title(), percent(share))
+}
+
+/// The time in which a device stands still and torch.compile compiles.
+fn compiling_ns(facts: &Facts<'_>, device: &str) -> i64 {
+    let one = facts.gpu.devices.len() == 1;
+    let own = facts.devices().find(|own| one || own.name == device);
+    own.map_or(0, |own| own.compiling_ns())
 }
 
 /// Where the launching thread is for most of the largest part, where that is one place.

@@ -102,8 +102,7 @@ impl Diagnosis {
         if self.wall.is_empty() {
             "No action: the file does not show where wall time on a GPU goes."
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
-            "First record again, after a few warm-up iterations: this recording is of a first run, and what it would take to shorten a \
-             later one it does not tell."
+            "First record again, after a few warm-up iterations: this recording is of a first run, and does not show how to shorten later ones."
         } else {
             "No remedy that the rules know fits this recording and saves 1% of it."
         }

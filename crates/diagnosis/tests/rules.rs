@@ -629,11 +629,11 @@ fn work_whose_call_is_not_in_the_file_is_of_no_earlier_step() {
     let mut fixture = paced(50_000);
     fixture.push(kernel("triton_poi_fused_add_0").at(2_000_000, 5_000).link(99));
     let found = diagnosis(fixture);
-    let orphans = found.findings.iter().find(|finding| finding.verdict == "carried_over").unwrap();
+    let orphans = found.findings.iter().find(|finding| finding.verdict == "launch_lost").unwrap();
     assert!(
         orphans
             .observation
-            .starts_with("Of 1 of 21 GPU slices (5.00 µs) the launch is not in the file"),
+            .starts_with("The launches of 1 of 21 GPU slices (5.00 µs) are not in the file"),
         "{}",
         orphans.observation
     );

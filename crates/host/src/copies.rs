@@ -4,7 +4,6 @@ mod sections;
 
 use std::collections::BTreeMap;
 
-use dialect::inductor::compiles;
 use serde::Serialize;
 use serde_json::Value;
 use timeline::intervals::{Interval, both, holds, length, touching, union};
@@ -309,9 +308,10 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
         };
         *cat_diag.entry(id).or_default() += 1;
     }
+    let compiling = slices.compiling();
     let reads = |name: &'static str| {
         let own = of_name(name);
-        (!own.is_empty()).then(|| (name, reads(slices, &work, &own)))
+        (!own.is_empty()).then(|| (name, reads(slices, &work, &compiling, &own)))
     };
     Copies {
         ops: COPY_OPS.into_iter().filter_map(copy_op).collect(),
@@ -385,17 +385,15 @@ fn caller(slices: &Slices<'_>, at: usize) -> String {
     around.find(says).unwrap_or_else(outermost).to_owned()
 }
 
-fn reads(slices: &Slices<'_>, work: &OpWork<'_>, ops: &[usize]) -> Reads {
+fn reads(slices: &Slices<'_>, work: &OpWork<'_>, compiling: &[Interval], ops: &[usize]) -> Reads {
     let mut found = Reads { count: ops.len() as u64, ..Reads::default() };
-    let is_compiling = slices.annotations.iter().filter(|one| compiles(slices.name(one)));
-    let compiling = union(is_compiling.map(HostSlice::interval).collect());
     let mut reading = Vec::new();
     for at in ops {
         found.cpu_total_ns += slices.ops.slices[*at].dur_ns();
         let copies = || work.of_op(*at).iter().filter(|one| is_copy(slices, one));
         if copies().next().is_some() {
             found.with_gpu_memcpy += 1;
-            if holds(&compiling, slices.ops.slices[*at].start_ns) {
+            if holds(compiling, slices.ops.slices[*at].start_ns) {
                 found.compiling += 1;
             } else {
                 reading.push(*at);

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use dialect::{Records, kineto};
 use timeline::before_window::{duration_ns, is_gpu_slice};
+use timeline::intervals::{Interval, union};
 use trace::{Flags, Phase, Row, SmallIndex, StringId, Trace, TrackId, each_row};
 
 use crate::class::{Class, is_blocking_copy};
@@ -195,6 +196,18 @@ impl<'a> Slices<'a> {
 
     fn call_name(&self, call: &HostSlice) -> Option<(Class, bool)> {
         self.call_names.get(self.trace.name(call.row).0 as usize).copied().flatten()
+    }
+
+    /// When ranges and frames of torch.compile's compiler run, on any thread.
+    #[must_use]
+    pub fn compiling(&self) -> Vec<Interval> {
+        let mut known: Vec<Option<bool>> = vec![None; self.trace.strings.len()];
+        let all = self.annotations.iter().chain(&self.frames.slices);
+        let own = all.filter(|slice| {
+            let id = self.trace.name(slice.row).0 as usize;
+            *known[id].get_or_insert_with(|| dialect::inductor::compiles(self.name(slice)))
+        });
+        union(own.map(HostSlice::interval).collect())
     }
 
     /// Whether each name has `part` in it, by name.

@@ -69,7 +69,7 @@ impl Lanes {
             "{}: {} at {} on {}.",
             trace.name_text(row),
             units::time(end - start),
-            units::time(start),
+            units::moment(start, end - start),
             self.tracks[spot.track].label
         )
     }

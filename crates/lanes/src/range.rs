@@ -162,8 +162,8 @@ impl Lanes {
         section.intro.push(format!(
             "{} from {} to {}.",
             units::time(span),
-            units::time(from),
-            units::time(to)
+            units::moment(from, span),
+            units::moment(to, span)
         ));
         section
             .intro

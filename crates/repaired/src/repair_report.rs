@@ -148,8 +148,8 @@ fn outcome(plan: &RepairPlan, text: &TextFaults) -> String {
     let n_outliers = plan.counts.get(&Rule::Outlier).copied().unwrap_or_default();
     let mut limits = Vec::new();
     if text.unreadable > 0 {
-        let events = units::plural(text.unreadable, "unreadable event", "unreadable events");
-        limits.push(format!("{events} left out"));
+        let places = units::plural(text.unreadable, "unreadable place", "unreadable places");
+        limits.push(format!("{places} left out"));
     }
     if n_aside > 0 {
         limits.push(format!(

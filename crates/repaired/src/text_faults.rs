@@ -14,7 +14,7 @@ pub(crate) struct TextFaults {
     pub risks: Vec<&'static str>,
     /// The file has events of phases that Perfetto does not show, also after the repair.
     pub ignored_phases: bool,
-    /// Events that are not readable: the repaired file has none of them.
+    /// Places that are not readable, of one event or several: the repaired file has none of them.
     pub unreadable: u64,
 }
 

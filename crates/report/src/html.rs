@@ -85,7 +85,8 @@ fn push_table(out: &mut String, table: &Table) {
         out.push_str(&format!("<p>{}</p>\n", escaped(&table.when_empty)));
         return;
     }
-    view.columns = table.shown_columns().into_iter().map(|column| column as u32).collect();
+    let shown = table.shown_columns().into_iter().map(|column| column as u32);
+    view.columns = shown.filter(|column| view.columns.contains(column)).collect();
     let mut summed = table.view();
     summed.columns.clone_from(&view.columns);
     // A part that scrolls can be reached by keyboard.

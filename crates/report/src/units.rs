@@ -85,6 +85,23 @@ pub fn time(ns: i64) -> String {
     format!("{} {}", scale.number(ns.unsigned_abs(), ns < 0), scale.suffix())
 }
 
+/// A moment, as [`time`], with as many decimals as tell a hundredth of `span_ns` apart: what lies near others is told from them.
+#[must_use]
+pub fn moment(ns: i64, span_ns: i64) -> String {
+    let scale = Scale::time(ns.unsigned_abs());
+    let Some((name, unit)) = scale.unit() else { return time(ns) };
+    let least = (span_ns.unsigned_abs() / 100).max(1);
+    let (mut step, mut decimals) = (unit, 0);
+    while step > least && step > 1 {
+        step /= 10;
+        decimals += 1;
+    }
+    let text = format!("{} {name}", fixed(ns as f64 / unit as f64, decimals));
+    // (Three digits are never too many.)
+    let short = time(ns);
+    if short.len() >= text.len() { short } else { text }
+}
+
 /// A point on the file's clock: exact microseconds with three decimals, as the file spells them.
 #[must_use]
 pub fn instant(ns: i64) -> String {

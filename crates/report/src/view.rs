@@ -39,13 +39,14 @@ impl Table {
         }
         let all = view.rows.len();
         let shown = self.preview.map_or(all, |rows| all.min(rows as usize));
-        view.rows.truncate(shown);
+        // (Rows that are cut off are in the totals.)
         let says = |column: &u32| {
             let mut cells =
                 view.rows.iter().filter_map(|row| self.cell(*row as usize, *column as usize));
             cells.any(|cell| !cell.is_missing() && cell.text() != Some(""))
         };
         view.columns = view.columns.iter().copied().filter(says).collect();
+        view.rows.truncate(shown);
         (view, all - shown)
     }
 }

@@ -29,11 +29,11 @@ pub struct BeforeWindowSlices {
 /// GPU work that was launched before profiling started, counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeforeWindow {
-    /// Kernels whose launch is not in the file.
+    /// Kernels whose launch is not in the file, nor an earlier one on their stream.
     pub n_kernels: u64,
     /// The sum of their durations.
     pub kernel_ns: i64,
-    /// Copies and fills whose launch is not in the file.
+    /// Copies and fills of that kind.
     pub n_memory_ops: u64,
     /// The sum of their durations.
     pub memory_ns: i64,

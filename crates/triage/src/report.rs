@@ -13,7 +13,7 @@ use super::fuse::FuseRow;
 use super::kernel_line::{FROM_ARGUMENTS, KernelLine, above_cutoff};
 use super::kernel_row::KernelTableRow;
 use super::mapping::MappedByName;
-use super::overlap::{Concurrency, OverlapRow};
+use super::overlap::{Concurrency, OverlapRow, without_source};
 use super::replay::{CaptureUse, Replayed};
 use super::site::Confidence;
 use super::stages::{Stage, StageRow};
@@ -427,8 +427,11 @@ impl TriageReport {
 
         let mut chances = Section::new("overlap", "Overlap opportunities");
         chances.intro.extend(of_step.clone());
-        if !overlap_note.is_empty() {
-            chances.intro.push(overlap_note.clone());
+        // (A document prints rows of advice only.)
+        let advised = overlap.iter().any(OverlapRow::is_advice);
+        let note = if advised { overlap_note } else { without_source(overlap_note) };
+        if !note.is_empty() {
+            chances.intro.push(note.to_owned());
         }
         chances.tables.push(
             table_of(Table::of("overlap", "Overlap opportunities", overlap))

@@ -45,10 +45,11 @@ pub(crate) fn stage_walls(
     times: &WallTimes,
 ) -> Vec<StageWall> {
     let mut stages = times_of_stages(gpu, stage_of, window);
-    outside(&mut stages, times.part(WallPart::DataLoading));
     if stages.len() < 2 {
         return Vec::new();
     }
+    outside(&mut stages, times.part(WallPart::DataLoading));
+    trace::sort_by_key(&mut stages, |(_, own)| own.first().copied());
     let whole = length(window);
     let wall = |(stage, own): (Stage, Vec<Interval>)| {
         let mut parts = BTreeMap::new();

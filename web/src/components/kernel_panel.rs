@@ -13,7 +13,7 @@ use crate::protocol::{CallSite, InstanceRow, KernelDetails, KernelKey};
 use crate::queries::grid::{CopyAs, copied};
 use crate::queries::palette::title;
 use crate::shared::Shared;
-use crate::state::{Action, Sought};
+use crate::state::Sought;
 use crate::tasks::Tasks;
 
 /// Which kernel, and the worker's answer.
@@ -202,9 +202,7 @@ fn launch(row: &InstanceRow, zero_ns: i64, most_ns: i64, tasks: &Tasks) -> Html 
     let share = *dur_ns as f64 / most_ns.max(1) as f64;
     let show = {
         let (tasks, event) = (tasks.clone(), *event);
-        Callback::from(move |_: MouseEvent| {
-            tasks.dispatch(Action::InTimeline(Sought::Event(event)))
-        })
+        Callback::from(move |_: MouseEvent| tasks.show_in_timeline(Sought::Event(event)))
     };
     let label = format!("Show launch {number} in the timeline");
     html! {

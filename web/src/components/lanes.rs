@@ -7,7 +7,7 @@ use super::Later;
 use crate::protocol::{DrawnLane, DrawnSlice, Fate, Place};
 use crate::queries::palette::paint;
 use crate::shared::Shared;
-use crate::state::{Action, Sought};
+use crate::state::Sought;
 use crate::tasks::Tasks;
 
 /// The places, the worst first, drawn one after the other: each may have hundreds of slices, and drawing all at once
@@ -45,7 +45,7 @@ fn PlaceView(props: &Props) -> Html {
     let show = {
         let (tasks, event) = (props.tasks.clone(), place.event);
         Callback::from(move |_: MouseEvent| {
-            tasks.dispatch(Action::InTimeline(Sought::Event(event)));
+            tasks.show_in_timeline(Sought::Event(event));
         })
     };
     html! {

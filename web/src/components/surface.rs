@@ -136,7 +136,7 @@ pub fn SurfaceView(props: &Props) -> Html {
     let stack = use_node_ref();
     let save = {
         // (`run.json.gz` is saved as `run-lanes.png`.)
-        let of = name.split('.').next().unwrap_or_default();
+        let of = name.trim_end_matches(".gz").trim_end_matches(".json");
         let (stack, name) = (stack.clone(), format!("{of}-{}.png", under.unwrap_or(surface).id()));
         Callback::from(move |_: MouseEvent| {
             if let Some(stack) = stack.cast() {

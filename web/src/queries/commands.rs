@@ -160,7 +160,7 @@ fn of_page(state: &State) -> Vec<Entry> {
     if state.selected.is_some() {
         entries.push(keyed("Filter the table", Command::Filter, "/"));
     }
-    if state.selected_file().is_some_and(|file| has_gpu(file) && file.has_views()) {
+    if state.selected_file().is_some_and(|file| file.has_views()) {
         let title = match state.docked {
             true => "Remove the timeline below the views",
             false => "Show the timeline below the views",

@@ -8,7 +8,7 @@ use web_sys::HtmlElement;
 
 use super::{Tasks, files};
 use crate::queries::commands::Command;
-use crate::state::{Action, Use};
+use crate::state::{Action, Sought, Use};
 
 impl Tasks {
     /// Does it; `false` if there was nothing to do.
@@ -37,6 +37,30 @@ impl Tasks {
         }
         true
     }
+}
+
+impl Tasks {
+    /// Shows something in the timeline; keys go to its picture, unless it stands below the view.
+    pub fn show_in_timeline(&self, sought: Sought) {
+        self.dispatch(Action::InTimeline(sought));
+        if !self.state().docked {
+            to_picture(TRIES);
+        }
+    }
+}
+
+/// The picture is there once the slices are laid out: how often it is looked for, every 100 ms.
+const TRIES: u32 = 50;
+
+/// Gives the picture the focus, if nothing else has it by then.
+fn to_picture(tries: u32) {
+    Timeout::new(100, move || {
+        let is_free = document().active_element().is_none_or(|active| active.tag_name() == "BODY");
+        if is_free && !focus("main canvas.over") && tries > 0 {
+            to_picture(tries - 1);
+        }
+    })
+    .forget();
 }
 
 /// A screen reader goes on from the heading of the view, and Tab to what follows it. The heading is there once the page

@@ -28,7 +28,6 @@ use crate::components::{
 };
 use crate::protocol::{Aside, JobId, Stage, Triage};
 use crate::queries::aside::Described;
-use crate::queries::cards::has_gpu;
 use crate::queries::compare::Compare;
 use crate::queries::grid::TableSettings;
 use crate::queries::page::narrowed;
@@ -213,7 +212,7 @@ pub fn FileView(props: &Props) -> Html {
 /// The timeline below the view of a trace; `None` where the view is the timeline, or there is none.
 #[must_use]
 pub fn docked(props: &Props) -> Option<Html> {
-    let shown = props.view != View::Timeline && has_gpu(&props.file) && props.file.opened.is_some();
+    let shown = props.view != View::Timeline && props.file.opened.is_some();
     shown.then(|| timeline::dock(props))
 }
 

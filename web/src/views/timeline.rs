@@ -7,8 +7,9 @@ use yew::prelude::*;
 use super::snapshot::chapter;
 use super::{Props, View, heading};
 use crate::components::{About, SurfaceView, failure_card, icon};
-use crate::protocol::{Input, Looked, Surface};
+use crate::protocol::{Input, JobId, Looked, Surface};
 use crate::state::{Action, Remote};
+use crate::tasks::Tasks;
 
 /// Buttons of the timeline. Keys are Perfetto's where it has one.
 const BUTTONS: &[(&str, &str, Key)] = &[
@@ -86,7 +87,7 @@ pub fn view(props: &Props) -> Option<Html> {
             </p>
             <div class="pickers">
                 { search(props) }
-                { tracks(props) }
+                <TrackField {job} tasks={tasks.clone()} />
             </div>
             <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} name={props.file.name.clone()} buttons={BUTTONS} theme={props.theme} {tasks}
                 label={LABEL} />
@@ -151,9 +152,23 @@ fn in_perfetto(props: &Props, seen: &Looked) -> Html {
     }
 }
 
-/// Which tracks are shown.
-fn tracks(props: &Props) -> Html {
-    let (job, tasks) = (props.file.job, props.tasks.clone());
+#[derive(Clone, PartialEq, Properties)]
+struct TrackFieldProps {
+    job: JobId,
+    tasks: Tasks,
+}
+
+/// Which tracks are shown; all of them once the field is gone.
+#[component]
+fn TrackField(props: &TrackFieldProps) -> Html {
+    let TrackFieldProps { job, tasks } = props.clone();
+    {
+        let tasks = tasks.clone();
+        use_effect_with(job, move |job| {
+            let job = *job;
+            move || tasks.look(job, Surface::Over, Input::Tracks(String::new()), None)
+        });
+    }
     let oninput = Callback::from(move |event: InputEvent| {
         if let Some(field) = event.target_dyn_into::<HtmlInputElement>() {
             tasks.look(job, Surface::Over, Input::Tracks(field.value()), None);

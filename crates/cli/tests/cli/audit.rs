@@ -176,7 +176,10 @@ fn a_damaged_file_is_told_and_loses_only_what_is_cut() {
     };
     assert_eq!(count("damaged.json"), count("run.json"));
     let said = folder.run(&["diagnose", "damaged.json"]).done().stdout;
-    assert!(said.contains("The file is damaged: 1 event is not readable"), "{said}");
+    assert!(
+        said.contains("\nThe file is damaged: 1 place is not readable, the first at byte "),
+        "{said}"
+    );
     let said = folder.run(&["breakdown", "damaged.json"]).done().stdout;
-    assert!(said.contains("not as recorded: 1 unreadable event left out"), "{said}");
+    assert!(said.contains("not as recorded: 1 unreadable place left out"), "{said}");
 }

@@ -68,7 +68,8 @@ fn without_empty_end(run: &Run<'_>, mut steps: Vec<HostSlice>) -> Vec<HostSlice>
         // (Profilers before 1.10 record steps as ops.)
         all.filter(|one| one.row != step.row).any(|one| step.holds(one.start_ns))
     };
-    if steps.len() > 1 && steps.last().is_some_and(|last| !begins(last)) {
+    let is_empty = steps.last().is_some_and(|last| !begins(last));
+    if steps.len() > 1 && is_empty && steps.iter().any(begins) {
         steps.pop();
     }
     steps

@@ -6,12 +6,19 @@ use report::units::{self, percent, time};
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
+/// Types of devices that are GPUs, as PyTorch numbers them (`c10/core/DeviceType.h`): CUDA and HIP.
+const GPUS: [i64; 2] = [1, 6];
+
 /// A file without GPU work: of a run on the CPU, or one whose work the profiler did not get.
 fn no_gpu(facts: &Facts<'_>) -> Finding {
     let launches =
         facts.slices.calls.iter().filter(|call| facts.slices.class(call) == Class::Launch);
     // (Its allocator wrote of its memory.)
-    let used = facts.host.memory.iter().any(|row| row.device_type.is_some_and(|kind| kind != 0));
+    let used = facts
+        .host
+        .memory
+        .iter()
+        .any(|row| row.device_type.is_some_and(|kind| GPUS.contains(&kind)));
     match launches.count() as u64 {
         0 if used => {
             let text = "A GPU was used, as the memory events say, and nothing that ran on it was recorded.";

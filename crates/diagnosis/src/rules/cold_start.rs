@@ -2,13 +2,12 @@
 
 use report::units::{percent, time};
 
-use super::compilation::compiling_ns;
 use crate::{Facts, Finding, Level, Rule};
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter_map(|device| {
         let (covered, idle) = device.cold()?;
-        let what = match compiling_ns(facts).saturating_mul(2) >= covered {
+        let what = match device.compiling_ns().saturating_mul(2) >= covered {
             true => "torch.compile, and calls that load code, allocate or free, take",
             false => "Calls that load code, allocate or free cover",
         };

@@ -2,20 +2,12 @@
 
 use report::units::{count, time};
 
-use timeline::intervals::length;
-
-use crate::facts::compiling;
 use crate::{Facts, Finding, Level, Rule};
 use host::class::Class;
 
-/// How long ranges and frames of the compiler run.
-pub fn compiling_ns(facts: &Facts<'_>) -> i64 {
-    length(&compiling(facts.slices))
-}
-
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let ns = compiling_ns(facts);
+    let ns = facts.compiling_ns();
     if ns > 0 {
         found.push(
             Finding::fact(

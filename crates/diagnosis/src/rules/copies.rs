@@ -88,18 +88,20 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
-/// Copies to the CPU from this many on are those of a loop.
+/// From this many copies to the CPU in an iteration on they are those of a loop.
 const MANY: u64 = 100;
 /// A copy of fewer bytes takes as long as one of a single byte: it is its call that takes time.
 const SMALL: i64 = 4096;
 
-/// Many small copies to pageable memory of the CPU: how many, and the bytes of each on average.
+/// Many small copies to pageable memory of the CPU, in each iteration where the file has any: how many, and the bytes of each on average.
 pub fn small_reads(facts: &Facts<'_>) -> Option<(u64, u64)> {
     let kinds = facts.host.copies.memcpy_kinds.iter();
     let own = kinds.filter(|kind| kind.kind.contains("DtoH") && kind.kind.contains("Pageable"));
     let (n, bytes) = own.fold((0, 0), |(n, bytes), kind| (n + kind.n_bytes, bytes + kind.bytes));
     let mean = bytes / i64::try_from(n).ok().filter(|n| *n > 0)?;
-    (n >= MANY && mean <= SMALL).then_some((n, mean.unsigned_abs()))
+    let list = facts.iterations.as_ref().map_or(0, |iterations| iterations.list.len());
+    let per_iteration = n / list.max(1) as u64;
+    (per_iteration >= MANY && mean <= SMALL).then_some((n, mean.unsigned_abs()))
 }
 
 /// What small copies to the CPU are: a loop over the values of a tensor.

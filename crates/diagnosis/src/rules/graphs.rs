@@ -37,10 +37,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let linked = graphs.kernels_linked;
             let all = device.slices().filter(|one| one.is_kernel).count();
             let text = if all == linked {
-                format!("No graph runs: each of {} kernels has a launch of its own.", count(all as u64))
+                format!(
+                    "No graph runs: each of {} kernels has a launch of its own.",
+                    count(all as u64)
+                )
             } else {
                 format!(
-                    "No graph runs: each of the {} kernels, of {}, whose launch is in the file has its own.",
+                    "No graph runs: the launches of {} of {} kernels are in the file, one each.",
                     count(linked as u64),
                     count(all as u64)
                 )

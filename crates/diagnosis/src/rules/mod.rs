@@ -6,7 +6,7 @@ mod busy;
 mod clocks;
 mod cold_start;
 mod communication;
-pub(crate) mod compilation;
+mod compilation;
 pub(crate) mod copies;
 mod data_loader;
 mod flops;

@@ -1,7 +1,7 @@
 //! M15: which GPU time belongs to modules.
 
 use report::units::{percent, time};
-use timeline::intervals::{holds, union};
+use timeline::intervals::{Interval, holds, union};
 
 use crate::{Facts, Finding, Rule};
 
@@ -19,8 +19,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     // (Of a graph the file has one launch, and no frame around each kernel.)
+    let modules_ns = module_times(facts);
     let of_graphs = facts.gpu.linked().filter(|one| {
-        one.launch.is_some_and(|launch| dialect::calls::launches_graph(facts.slices.name(&launch)))
+        one.launch.is_some_and(|launch| {
+            dialect::calls::launches_graph(facts.slices.name(&launch))
+                && !holds(&modules_ns, launch.start_ns)
+        })
     });
     let of_graphs: i64 = of_graphs.map(|one| one.slice.dur_ns()).sum();
     let graphs = of_graphs.saturating_mul(2) >= modules.linked_gpu_outside_ns;
@@ -51,11 +55,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     )]
 }
 
-/// What runs outside the frames of modules: communication apart from the rest.
-fn outside(facts: &Facts<'_>) -> String {
+/// When frames of modules run.
+fn module_times(facts: &Facts<'_>) -> Vec<Interval> {
     let is_module = |frame: &&host::HostSlice| facts.slices.name(frame).starts_with("nn.Module: ");
     let frames = facts.slices.frames.slices.iter().filter(is_module);
-    let modules = union(frames.map(host::HostSlice::interval).collect());
+    union(frames.map(host::HostSlice::interval).collect())
+}
+
+/// What runs outside the frames of modules: communication apart from the rest.
+fn outside(facts: &Facts<'_>) -> String {
+    let modules = module_times(facts);
     let communication = facts.gpu.linked().filter(|one| {
         let launched = one.launch.map(|launch| launch.start_ns);
         one.is_communication && launched.is_some_and(|at_ns| !holds(&modules, at_ns))

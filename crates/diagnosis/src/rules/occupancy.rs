@@ -111,7 +111,7 @@ fn under_filled(
         _ => "multiprocessors",
     };
     let text = format!(
-        "Kernels longer than 10 µs with blocks for three quarters of the {} {unit} at most run alone for {} ({} of the busy time, {}) and leave {} of the {unit} without a block; most time: {}.",
+        "Kernels longer than 10 µs with three blocks or fewer for every four of the {} {unit} run alone for {} ({} of the busy time, {}) and leave {} of the {unit} without a block; most time: {}.",
         count(units),
         time(alone),
         percent(100.0 * share),

@@ -27,13 +27,14 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let n_rest = (links.orphans as u64).saturating_sub(n_before);
     if n_rest > 0 {
         said.push(format!(
-            "Of {} the launch is not in the file, and an earlier launch on their stream is: the profiler did not record the call, or its event \
-             is lost.",
+            "The launches of {} are not in the file, though an earlier launch on their stream is: the profiler did not record the calls, or \
+             their events are lost.",
             of(n_rest, links.orphan_ns.saturating_sub(before_ns))
         ));
     }
     let text = said.join(" ");
-    vec![Finding::fact(Rule::Orphans, "carried_over", text).with(
+    let verdict = if n_before > 0 { "carried_over" } else { "launch_lost" };
+    vec![Finding::fact(Rule::Orphans, verdict, text).with(
         "links.orphans",
         "GPU slices",
         count(links.orphans as u64),

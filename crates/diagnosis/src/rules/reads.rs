@@ -75,11 +75,17 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     ]
 }
 
+/// One that takes as many times the median is no read like the others.
+const FAR: i64 = 5;
+
 /// One read that takes most of the time loads code, or waits for all work before it: a sum over it and the others describes neither.
 fn slow_one(rows: &[(&str, &host::copies::Reads)]) -> String {
     let [(_, row)] = rows else { return String::new() };
     match row.others_median_ns {
-        Some(median) if row.longest_ns.saturating_mul(2) >= row.reading_ns => {
+        Some(median)
+            if row.longest_ns.saturating_mul(2) >= row.reading_ns
+                && row.longest_ns >= median.saturating_mul(FAR) =>
+        {
             format!("; one takes {}, the others {} (median)", time(row.longest_ns), time(median))
         }
         _ => String::new(),
@@ -100,12 +106,17 @@ fn places(rows: &[(&str, &host::copies::Reads)]) -> String {
     let mut all: Vec<(&str, u64)> = sums.into_iter().collect();
     trace::sort_by_key(&mut all, |(_, n)| std::cmp::Reverse(*n));
     let named: Vec<&str> = all.iter().take(PLACES).map(|(place, _)| *place).collect();
-    match (named.is_empty(), all.len().saturating_sub(PLACES)) {
+    let n: u64 = rows.iter().map(|(_, row)| row.with_gpu_memcpy - row.compiling).sum();
+    let placed: u64 = all.iter().map(|(_, n)| *n).sum();
+    // (Of reads without a frame or an op around them no place is known.)
+    let mostly = if placed < n { "mostly " } else { "" };
+    match (placed.saturating_mul(2) < n, all.len().saturating_sub(PLACES)) {
+        _ if named.is_empty() => String::new(),
         (true, _) => String::new(),
-        (false, 0) => format!(", in {}", named.join(" and ")),
+        (false, 0) => format!(", {mostly}in {}", named.join(" and ")),
         (false, more) => {
             let more = plural(more as u64, "other place", "other places");
-            format!(", in {} and {more}", named.join(", "))
+            format!(", {mostly}in {} and {more}", named.join(", "))
         }
     }
 }

@@ -75,7 +75,14 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 /// The durations without a last step in which nothing begins, as the iterations leave it out; `None` where all count.
 fn without_empty_end(facts: &Facts<'_>, n: usize) -> Option<Stats> {
     let iterations = facts.iterations.as_ref()?;
-    let left_out = iterations.kind == Kind::ProfilerSteps && iterations.list.len() + 1 == n;
+    // (Steps of several threads are left out for another reason.)
+    let slices = facts.slices;
+    let one_thread = slices
+        .steps
+        .windows(2)
+        .all(|pair| slices.thread(pair[0].row) == slices.thread(pair[1].row));
+    let left_out =
+        iterations.kind == Kind::ProfilerSteps && one_thread && iterations.list.len() + 1 == n;
     let durations = || iterations.list.iter().map(|one| one.dur_ns).collect();
     left_out.then(|| Stats::of(durations()))
 }

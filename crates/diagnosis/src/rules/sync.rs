@@ -1,6 +1,8 @@
 //! M5: calls that wait for the GPU. They explain the idle time that the bar gives them: in a wait, and in a short gap after it for as
 //! long as the wait took; a wait under a busy GPU is a symptom. Waits at the edges of the recording do not count.
 
+use std::collections::BTreeMap;
+
 use report::units::{percent, plural, time};
 
 use triage::WallPart;
@@ -81,8 +83,11 @@ fn waiting_copies(facts: &Facts<'_>) -> (u64, i64) {
         let name = facts.slices.name(&one.slice);
         let to_host = !one.is_kernel && name.contains("DtoH") && name.contains("Pageable");
         let launch = one.launch.filter(|_| to_host)?;
-        let counted = dialect::calls::blocks(facts.slices.name(&launch));
-        (!counted).then(|| launch.dur_ns())
+        let call = facts.slices.name(&launch);
+        // (The launch of a graph waits for none of its copies, and the others are counted already.)
+        let counts = !dialect::calls::blocks(call) && !dialect::calls::launches_graph(call);
+        counts.then(|| (launch.row, launch.dur_ns()))
     });
-    calls.fold((0, 0), |(n, sum), ns| (n + 1, sum.saturating_add(ns)))
+    let calls: BTreeMap<trace::Row, i64> = calls.collect();
+    (calls.len() as u64, calls.values().fold(0, |sum, ns| sum.saturating_add(*ns)))
 }

@@ -97,9 +97,13 @@ impl Scanner {
     ) -> Step {
         let rest = input.rest();
         let start = input.offset();
+        let mut was_string = false;
         let skipped = match stop {
             Stop::Malformed => match swallowed(rest, at, input.last, sink) {
-                Found::At(brace) => brace,
+                Found::At(brace) => {
+                    was_string = true;
+                    brace
+                }
                 Found::Perhaps(_) => return Step::Wait,
                 Found::No => at.max(1),
             },
@@ -122,7 +126,8 @@ impl Scanner {
         self.state = State::Damaged(Damage {
             start,
             excerpt: rest[..skipped.min(EXCERPT)].to_vec(),
-            last: last.copied().unwrap_or(b'{'),
+            // (A colon of a string is before no value: `"name": "at::{"ph"`.)
+            last: if was_string { b'"' } else { last.copied().unwrap_or(b'{') },
         });
         input.at += skipped;
         Step::Go

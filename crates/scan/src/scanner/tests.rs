@@ -338,3 +338,18 @@ fn an_event_that_is_cut_in_a_string_takes_none_of_the_next() {
         ],
     );
 }
+
+#[test]
+fn an_event_that_is_cut_behind_a_colon_takes_none_of_the_next() {
+    check(
+        "[{\"ph\":\"X\",\"name\":\"void at::{\"ph\":\"i\"}]",
+        &[
+            "0 start object=false",
+            "1 open",
+            "1 Malformed Among len=27 count=1",
+            "28 {\"ph\":\"i\"}",
+            "38 close",
+            "39 end",
+        ],
+    );
+}

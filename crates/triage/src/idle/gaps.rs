@@ -66,7 +66,7 @@ impl Gap {
     /// What of it comes after the launch of the work that ends it: that work was queued. `None` below [`LAUNCH_NS`].
     pub(crate) fn queued(&self) -> Option<Interval> {
         if self.before {
-            return Some(self.times);
+            return (self.ns() >= LAUNCH_NS).then_some(self.times);
         }
         let since_ns = self.launched_ns?.max(self.times.0);
         let queued = self.times.1.saturating_sub(since_ns) >= LAUNCH_NS;
@@ -77,7 +77,8 @@ impl Gap {
     /// began and [`LAUNCH_NS`] before its end. Whatever the CPU does meanwhile, it is not what the device waits for.
     pub(crate) fn between(&self) -> Option<Interval> {
         let early = |launched_ns: i64| self.times.1.saturating_sub(launched_ns) >= LAUNCH_NS;
-        let was_queued = self.within || !self.late && self.launched_ns.is_some_and(early);
+        let was_queued =
+            self.before || self.within || !self.late && self.launched_ns.is_some_and(early);
         (was_queued && self.ns() < LAUNCH_NS).then_some(self.times)
     }
 
@@ -105,6 +106,9 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
     let mut at = 0;
     // (Slices that were launched before may be left out; they end gaps nevertheless.)
     let mut beside = 0;
+    // (After the first launch in the file, a launch that is not there may be a call that profilers do not record.)
+    let first = (0..gpu.len()).find(|at| launches.of_slice(*at).is_some());
+    let first_ns = first.map_or(i64::MAX, |at| gpu.slice(at).start_ns);
     let mut found = Vec::with_capacity(idle.len());
     for times in idle {
         while at < gpu.len() && gpu.slice(at).start_ns < times.1 {
@@ -131,7 +135,7 @@ pub(crate) fn gaps(gpu: &Gpu<'_>, launches: &Launches, idle: &[Interval], host: 
             next,
             launch,
             graph: launch.is_some_and(|launch| launches_graph(trace.name_text(launch))),
-            before: next.map_or(left_out, |at| gpu.slice(at).before_window),
+            before: times.1 <= first_ns && next.map_or(left_out, |at| gpu.slice(at).before_window),
             within: launch.is_some() && launch == before,
             late,
             launched_ns: launch.map(|launch| trace.end_ns(launch)),

@@ -28,6 +28,19 @@ fn movable_ns(gpu: &Gpu<'_>, stage_of: &[Stage], stage: Stage) -> i64 {
     moves.fold(0, |sum, slice| sum.saturating_add(slice.dur_ns))
 }
 
+/// Where the times of a single trace are from.
+const OF_ONE_TRACE: [&str; 3] = [
+    "Single trace: times include the overhead of recording ops and stacks.",
+    "Single trace: times include the overhead of recording ops.",
+    "Single trace.",
+];
+
+/// The note without its last sentence, where that says whence the times of a single trace are: above no time it is of no use.
+pub(crate) fn without_source(note: &str) -> &str {
+    let known = OF_ONE_TRACE.into_iter().find_map(|source| note.strip_suffix(source));
+    known.map_or(note, str::trim_end)
+}
+
 /// Time in which copies from or to pageable memory run alone.
 fn pageable_alone_ns(gpu: &Gpu<'_>, per_slice: &SliceOverlap) -> i64 {
     let is_pageable = |at: &usize| {
@@ -95,10 +108,6 @@ pub(super) fn note(
             ));
         }
     }
-    // Where nothing is advised, no time of a single trace stands below that needs its source.
-    if !advised && !options.pair && !options.captures {
-        return sentences.join(" ");
-    }
     let sites = attribution.map_or(&[][..], |attribution| &attribution.sites);
     sentences.push(
         if options.pair {
@@ -106,11 +115,11 @@ pub(super) fn note(
         } else if options.captures {
             "Times are from this trace, Python lines of graph kernels from their capture traces."
         } else if sites.iter().any(|site| site.location.is_some()) {
-            "Single trace: times include the overhead of recording ops and stacks."
+            OF_ONE_TRACE[0]
         } else if sites.iter().any(|site| site.cpu_op.is_some()) {
-            "Single trace: times include the overhead of recording ops."
+            OF_ONE_TRACE[1]
         } else {
-            "Single trace."
+            OF_ONE_TRACE[2]
         }
         .to_owned(),
     );

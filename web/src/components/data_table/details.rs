@@ -118,8 +118,7 @@ fn sought(table: &Table, row: usize) -> Option<Sought> {
 /// A button that leads to the timeline.
 fn timeline_button(tasks: &Tasks, sought: Sought) -> Html {
     let tasks = tasks.clone();
-    let show =
-        Callback::from(move |_: MouseEvent| tasks.dispatch(Action::InTimeline(sought.clone())));
+    let show = Callback::from(move |_: MouseEvent| tasks.show_in_timeline(sought.clone()));
     html! { <button onclick={show} data-testid="in-timeline">{ "Show in the timeline" }</button> }
 }
 

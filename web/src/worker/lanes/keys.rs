@@ -54,7 +54,6 @@ impl Look {
             Key::Pin => {
                 if let Some(spot) = self.selected {
                     self.pin(spot.track);
-                    self.reveal(spot);
                 }
             }
             Key::Found => {

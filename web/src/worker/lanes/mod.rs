@@ -59,6 +59,8 @@ pub(super) struct Look {
     pinned: Vec<usize>,
     /// What names of other tracks have to have, in small letters.
     wanted: String,
+    /// Tracks that are shown without that, because a slice of them was sought.
+    sought: BTreeSet<usize>,
     /// Whether the lanes changed, and what lies over them.
     is_dirty: bool,
     is_over_dirty: bool,
@@ -95,6 +97,7 @@ impl Look {
             folded: BTreeSet::new(),
             pinned: Vec::new(),
             wanted: String::new(),
+            sought: BTreeSet::new(),
             is_dirty: true,
             is_over_dirty: true,
             is_news: false,
@@ -226,6 +229,8 @@ impl Look {
         if (event as usize) < self.trace.len()
             && let Some(spot) = self.lanes.spot(&self.trace, event)
         {
+            // (A range that was selected before is of something else.)
+            self.range = None;
             self.select(Some(spot));
             self.reveal(spot);
         } else {
@@ -283,7 +288,7 @@ impl Look {
         }
         let was_hidden = !self.order().contains(&spot.track);
         if was_hidden {
-            self.pinned.push(spot.track);
+            self.sought.insert(spot.track);
         }
         if self.folded.remove(&spot.track) || was_hidden {
             self.lay_out();
@@ -315,13 +320,23 @@ impl Look {
             }
             None => self.pinned.push(track),
         }
+        let is_pinned = self.pinned.contains(&track);
+        let label = self.lanes.tracks.get(track).map_or("", |track| track.label.as_str());
+        self.says = Some(match is_pinned {
+            true => format!("{label} is kept at the top."),
+            false => format!("{label} is in its place again."),
+        });
         self.lay_out();
     }
 
     /// Shows only tracks with this text in their names.
     fn want(&mut self, text: &str) {
         self.wanted = text.trim().to_lowercase();
+        self.sought.clear();
         self.lay_out();
+        if self.wanted.is_empty() {
+            return;
+        }
         let n = self.order().len();
         self.says = Some(format!(
             "{n} of {} shown.",
@@ -333,7 +348,8 @@ impl Look {
     fn order(&self) -> Vec<usize> {
         let is_wanted = |track: &usize| {
             let label = self.lanes.tracks.get(*track).map(|track| track.label.to_lowercase());
-            !self.pinned.contains(track) && label.is_some_and(|label| label.contains(&self.wanted))
+            let is_wanted = label.is_some_and(|label| label.contains(&self.wanted));
+            !self.pinned.contains(track) && (is_wanted || self.sought.contains(track))
         };
         let all = (0..self.lanes.tracks.len()).filter(is_wanted);
         self.pinned.iter().copied().chain(all).collect()

@@ -177,7 +177,7 @@ impl Look {
             let (start, end) = band.idle.times(at);
             let lines = [
                 band.title(at).to_owned(),
-                format!("{} from {}", units::time(end - start), units::time(start)),
+                format!("{} from {}", units::time(end - start), units::moment(start, end - start)),
                 band.label.clone(),
             ];
             return hint(ink, (self.width, self.height), (x, y), &lines);
@@ -188,7 +188,7 @@ impl Look {
         };
         let lines = [
             self.name(row).to_string(),
-            format!("{} from {}", units::time(end - start), units::time(start)),
+            format!("{} from {}", units::time(end - start), units::moment(start, end - start)),
             self.trace.raw_category_text(row).to_owned(),
         ];
         hint(ink, (self.width, self.height), (x, y), &lines);

@@ -93,8 +93,8 @@ fn keys_go_from_the_frame_to_its_kernels_and_back() {
     let mut look = look();
     assert!(press(&mut look, Key::Forward).starts_with("gemm"), "the first slice of all");
     assert!(press(&mut look, Key::Forward).starts_with("softmax"));
-    assert!(press(&mut look, Key::Cause).starts_with("cudaLaunchKernel: 5.00 µs at 20.0 µs"));
-    assert!(press(&mut look, Key::PreviousSame).contains("at 10.0 µs"));
+    assert!(press(&mut look, Key::Cause).starts_with("cudaLaunchKernel: 5.00 µs at 20.00 µs"));
+    assert!(press(&mut look, Key::PreviousSame).contains("at 10.00 µs"));
     assert!(press(&mut look, Key::Cause).starts_with("train.py(3): step"), "what encloses it");
     assert!(press(&mut look, Key::Effect).starts_with("gemm"), "the first kernel of the frame");
     assert_eq!(press(&mut look, Key::PreviousSame), "No such slice.");
@@ -129,11 +129,11 @@ fn a_search_finds_slices_by_a_part_of_their_names() {
     look.take(Surface::Over, &Input::Find("LAUNCH".into()));
     let says = look.news().map(|looked| looked.says);
     assert_eq!(says.as_deref(), Some("2 slices have \u{201c}LAUNCH\u{201d} in their names."));
-    assert!(press(&mut look, Key::Found).contains("at 10.0 µs"));
-    assert!(press(&mut look, Key::Found).contains("at 20.0 µs"));
-    assert!(press(&mut look, Key::Found).contains("at 10.0 µs"), "from the first one again");
+    assert!(press(&mut look, Key::Found).contains("at 10.00 µs"));
+    assert!(press(&mut look, Key::Found).contains("at 20.00 µs"));
+    assert!(press(&mut look, Key::Found).contains("at 10.00 µs"), "from the first one again");
     look.take(Surface::Over, &Input::Key { key: Key::Found, shift: true });
-    assert!(look.news().is_some_and(|looked| looked.says.contains("at 20.0 µs")));
+    assert!(look.news().is_some_and(|looked| looked.says.contains("at 20.00 µs")));
     look.take(Surface::Over, &Input::Find("moon".into()));
     assert!(look.news().is_some_and(|looked| looked.says.starts_with("No slice has")));
 }
@@ -142,7 +142,9 @@ fn a_search_finds_slices_by_a_part_of_their_names() {
 fn an_event_is_shown_from_elsewhere() {
     let mut look = look();
     look.window.show(0.0, 1_000.0);
+    look.range = Some((0.0, 500.0));
     look.take(Surface::Over, &Input::Event(4));
+    assert_eq!(look.range, None);
     assert!(look.news().is_some_and(|looked| looked.says.starts_with("softmax")));
     assert!(look.window.from() <= 60_000.0 && look.window.to() >= 100_000.0, "{:?}", look.window);
     look.take(Surface::Over, &Input::Event(99));
@@ -180,9 +182,13 @@ fn tracks_are_filtered_and_pinned_and_what_is_sought_is_shown_nevertheless() {
     assert_eq!(look.news().map(|looked| looked.says).as_deref(), Some("1 of 2 tracks shown."));
     assert_eq!(order(&look), [0]);
     look.take(Surface::Over, &Input::Event(1));
-    assert_eq!(order(&look), [1, 0], "a slice of a track that is filtered out pins it");
-    look.take(Surface::Over, &Input::Tracks(String::new()));
+    assert_eq!(order(&look), [0, 1], "a slice of a track that is filtered out shows it");
+    assert!(press(&mut look, Key::Pin).ends_with("is kept at the top."));
+    look.take(Surface::Over, &Input::Tracks("gpu".to_owned()));
+    assert_eq!(order(&look), [1, 0]);
     press(&mut look, Key::Pin);
+    assert_eq!(order(&look), [0]);
+    look.take(Surface::Over, &Input::Tracks(String::new()));
     assert_eq!(order(&look), [0, 1]);
 }
 
@@ -221,7 +227,7 @@ fn a_band_says_why_the_device_stands_still() {
     let over = look.draw_over();
     let hint = texts(&over);
     assert!(
-        hint.contains(&"Idle: gaps between launches") && hint.contains(&"7.00 µs from 50.0 µs"),
+        hint.contains(&"Idle: gaps between launches") && hint.contains(&"7.00 µs from 50.00 µs"),
         "{hint:?}"
     );
     point(&mut look, Pointer::Down, 535.0, TOP + HEAD + 5.0);
