@@ -142,6 +142,9 @@ test("a gap of the GPU leads to the timeline, whose range has the parts of the b
   await page.keyboard.press("Enter");
   await id(page, "in-timeline").click();
   await id(page, "chapter-range").waitFor(PATIENCE);
+  // Keys go to the picture. (Here Escape is to close menus, and not to clear the range.)
+  await page.waitForFunction(() => document.activeElement.matches("canvas.over"), null, PATIENCE);
+  await page.locator("main h1").focus();
   // The parts of the range are those of the gap: all of it is idle time.
   await page.waitForFunction(() => document.querySelector("[data-testid=table-range-wall]"), null, PATIENCE);
   const parts = await rows(page, "range-wall");
