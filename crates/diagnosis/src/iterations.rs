@@ -51,6 +51,9 @@ pub struct Iterations {
     pub kind: Kind,
     /// The device whose time is told of; `None` without a GPU.
     pub device: Option<String>,
+    /// Whether the file has work of other devices, too.
+    #[serde(skip)]
+    pub is_one_of_several: bool,
     /// By class, in order of first appearance.
     pub classes: Vec<Class>,
     /// By start.
@@ -156,9 +159,10 @@ impl Iterations {
         cold::mark(&mut list);
         let classes = classes(&list);
         let slowest = slowest(run, &list, &classes);
+        let is_one_of_several = run.gpu.devices.len() > 1;
         let device = device.and_then(|device| run.gpu.devices.get(device as usize).cloned());
         let input = input(run, &list);
-        Some(Self { kind, device, classes, list, slowest, input })
+        Some(Self { kind, device, is_one_of_several, classes, list, slowest, input })
     }
 
     /// Those that are not cold.

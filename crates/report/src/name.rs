@@ -23,7 +23,7 @@ pub fn short_name(name: &str, max: usize) -> String {
     if let Some(path) = mangled::path(name, max) {
         return elide(path, max);
     }
-    if !(name.contains('<') || name.contains('(') || name.contains("::")) {
+    if !(name.contains('<') || name.contains('(') || name.contains("::")) || is_spoken(name) {
         return elide(name.to_owned(), max);
     }
     let mut plain = name.to_owned();
@@ -50,6 +50,16 @@ pub fn short_name(name: &str, max: usize) -> String {
     let fewer = [4, 3, 2].iter().find_map(|depth| cpp::first_arguments(&plain, *depth, max));
     fewer
         .unwrap_or_else(|| elide(cpp::function(&plain, Namespaces::Terse, 2).unwrap_or(plain), max))
+}
+
+/// Whether brackets in a name are no parameter list: a frame of Python (`graphs.py(139): replay`), or a name that goes on behind them
+/// (`execute_32_context_0(0)_generation_32(32)`).
+fn is_spoken(name: &str) -> bool {
+    let after = name.find(')').map(|at| &name[at + 1..]);
+    !name.contains('<')
+        && !name.contains("::")
+        && after.is_some_and(|rest| rest.starts_with(['_', ':']))
+        || name.contains(".py(")
 }
 
 /// What CUTLASS's wrapper `cutlass::Kernel<...>` launches, mangled or not: its argument says all, `cutlass_80_simt_sgemm_128x64_8x5_nn_align1`.
@@ -155,6 +165,16 @@ mod tests {
         ] {
             assert_eq!(cutlass(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn brackets_of_frames_and_annotations_are_no_parameter_list() {
+        for name in
+            ["torch/cuda/graphs.py(139): replay", "execute_32_context_0(0)_generation_32(32)"]
+        {
+            assert_eq!(short_name(name, 60), name);
+        }
+        assert_eq!(short_name("void gemm(int) [clone .kd]", 60), short_name("void gemm(int)", 60));
     }
 
     #[test]

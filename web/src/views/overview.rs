@@ -104,6 +104,9 @@ fn wall(props: &Props) -> Html {
             { super::host::step_picker(props) }
             { for diagnosis.bars.iter().filter(is_of).map(bar) }
             { for diagnosis.actions.iter().take(FIRST_ACTIONS).map(card) }
+            if diagnosis.actions.is_empty() && !diagnosis.bars.is_empty() {
+                <p class="hint" data-testid="no-action">{ &diagnosis.without_actions }</p>
+            }
             { props.whole("What follows is") }
         </>
     }

@@ -293,7 +293,15 @@ impl Iterations {
                 format!("; {cold}, at the beginning, are cold, and the figures leave them out")
             }
         };
-        format!("{what}{cold}.")
+        let of_device = match &self.device {
+            Some(device) if self.is_one_of_several => {
+                format!(
+                    " Figures of the GPU are those of device {device}, which has most of their work."
+                )
+            }
+            _ => String::new(),
+        };
+        format!("{what}{cold}.{of_device}")
     }
 
     /// How the slowest differs from the median one.
