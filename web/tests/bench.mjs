@@ -13,6 +13,8 @@
 import fs from "node:fs";
 import { createRequire } from "node:module";
 
+import { descendants, readStat } from "./processes.mjs";
+
 // As large as the page's worker takes them (web/src/worker/session.rs).
 const pieceBytes = (total) => Math.min(Math.max(Math.floor(total / 40), 256 << 10), 4 << 20);
 const PERFETTO_PIECE_BYTES = 32 << 20;
@@ -173,39 +175,14 @@ async function perfetto(file) {
 // CPU seconds of every process that descends from this one, this one not counted: all of the browser; and of its threads
 // that are dedicated workers.
 function browserCpu() {
-  const all = new Map();
-  for (const name of fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    const stat = readStat(`/proc/${name}/stat`);
-    if (stat !== undefined) all.set(Number(name), stat);
-  }
-  const isOurs = (pid) => {
-    for (let at = all.get(pid)?.parent; at > 1; at = all.get(at)?.parent) if (at === process.pid) return true;
-    return false;
-  };
   const sum = { all: 0, workers: 0 };
-  for (const [pid, { seconds }] of all) {
-    if (!isOurs(pid)) continue;
+  for (const [pid, { seconds }] of descendants()) {
     sum.all += seconds;
     const tasks = `/proc/${pid}/task`;
     const threads = fs.existsSync(tasks) ? fs.readdirSync(tasks).map((id) => readStat(`${tasks}/${id}/stat`)) : [];
     for (const thread of threads) if (thread?.name.startsWith("DedicatedWorker")) sum.workers += thread.seconds;
   }
   return sum;
-}
-
-// proc(5) stat; nothing if it ended meanwhile. The second field is a name in brackets, which may hold blanks and brackets.
-function readStat(file) {
-  let stat;
-  try {
-    stat = fs.readFileSync(file, "utf8");
-  } catch {
-    return undefined;
-  }
-  const end = stat.lastIndexOf(")");
-  const fields = stat.slice(end + 2).split(" ");
-  // Linux reports these in 1/100 s, whatever its own tick is.
-  const seconds = (Number(fields[11]) + Number(fields[12])) / 100;
-  return { name: stat.slice(stat.indexOf("(") + 1, end), parent: Number(fields[1]), seconds };
 }
 
 async function page(file) {

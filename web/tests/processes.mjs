@@ -1,27 +1,40 @@
 // What the processes that descend from this one, which are the browser's, use.
 import fs from "node:fs";
 
-// The parent of each process: proc(5) stat. The second field is a name in brackets, which may hold blanks and brackets.
-function parents() {
-  const found = new Map();
-  for (const name of fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    try {
-      const text = fs.readFileSync(`/proc/${name}/stat`, "utf8");
-      found.set(Number(name), Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[1]));
-    } catch { /* It ended meanwhile. */ }
+/// proc(5) stat; nothing if the process or thread ended meanwhile. The second field is a name in brackets, which may hold blanks and
+/// brackets.
+export function readStat(file) {
+  let stat;
+  try {
+    stat = fs.readFileSync(file, "utf8");
+  } catch {
+    return undefined;
   }
-  return found;
+  const end = stat.lastIndexOf(")");
+  const fields = stat.slice(end + 2).split(" ");
+  // Linux reports these in 1/100 s, whatever its own tick is.
+  const seconds = (Number(fields[11]) + Number(fields[12])) / 100;
+  return { name: stat.slice(stat.indexOf("(") + 1, end), parent: Number(fields[1]), seconds };
+}
+
+/// Their numbers, each with its stat.
+export function descendants() {
+  const all = new Map();
+  for (const name of fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    const stat = readStat(`/proc/${name}/stat`);
+    if (stat !== undefined) all.set(Number(name), stat);
+  }
+  const isOurs = (pid) => {
+    for (let at = all.get(pid)?.parent; at > 1; at = all.get(at)?.parent) if (at === process.pid) return true;
+    return false;
+  };
+  return [...all].filter(([pid]) => isOurs(pid));
 }
 
 /// Their memory in MB, what they share counted once.
 export function processMegabytes() {
-  const parent = parents();
-  const isOurs = (pid) => {
-    for (let at = parent.get(pid); at > 1; at = parent.get(at)) if (at === process.pid) return true;
-    return false;
-  };
   let kilobytes = 0;
-  for (const pid of [...parent.keys()].filter(isOurs)) {
+  for (const [pid] of descendants()) {
     try {
       kilobytes += Number(/^Pss:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))[1]);
     } catch { /* It ended meanwhile. */ }

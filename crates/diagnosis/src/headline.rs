@@ -179,19 +179,21 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
     format!(" {} takes {} of the GPU's time{kernel}.", category.title(), percent(share))
 }
 
+/// The device of a row of the bar. (The only one may have no name there.)
+fn of_row<'f>(facts: &'f Facts<'_>, name: &str) -> Option<crate::facts::Device<'f>> {
+    let one = facts.gpu.devices.len() == 1;
+    facts.devices().find(|device| one || device.name == name)
+}
+
 /// The time in which a device stands still and torch.compile compiles.
 fn compiling_ns(facts: &Facts<'_>, device: &str) -> i64 {
-    let one = facts.gpu.devices.len() == 1;
-    let own = facts.devices().find(|own| one || own.name == device);
-    own.map_or(0, |own| own.compiling_ns())
+    of_row(facts, device).map_or(0, |own| own.compiling_ns())
 }
 
 /// Where the launching thread is for most of the largest part, where that is one place.
 fn at_line(facts: &Facts<'_>, most: &triage::WallRow) -> String {
     let of_cpu = [WallPart::HostCompute, WallPart::DataLoading].contains(&most.part);
-    let one = facts.gpu.devices.len() == 1;
-    let device = facts.devices().find(|device| one || device.name == most.device);
-    match device.as_ref().and_then(crate::facts::Device::waits_at) {
+    match of_row(facts, &most.device).as_ref().and_then(crate::facts::Device::waits_at) {
         Some(place) if of_cpu && place.total_ns.saturating_mul(2) >= most.total_ns => format!(
             " For {} of the time in which it waits for the CPU, the launching thread is in {}.",
             time(place.total_ns),

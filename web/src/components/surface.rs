@@ -29,6 +29,9 @@ pub struct Props {
     pub label: AttrValue,
     /// A buttons' label, its key, and what it does.
     pub buttons: &'static [(&'static str, &'static str, Key)],
+    /// Which of them there is room for, by key; `None` for all.
+    #[prop_or_default]
+    pub only: Option<&'static [Key]>,
     pub theme: Theme,
     pub tasks: Tasks,
 }
@@ -103,7 +106,7 @@ type Send = Rc<dyn Fn(Input)>;
 pub fn SurfaceView(props: &Props) -> Html {
     let canvas = use_node_ref();
     let below = use_node_ref();
-    let Props { job, surface, under, name, label, buttons, theme, tasks } = props.clone();
+    let Props { job, surface, under, name, label, buttons, only, theme, tasks } = props.clone();
     let send: Send = {
         let tasks = tasks.clone();
         Rc::new(move |input| {
@@ -144,6 +147,9 @@ pub fn SurfaceView(props: &Props) -> Html {
             }
         })
     };
+    let has_room = |(_, _, key): &&(&'static str, &'static str, Key)| {
+        only.is_none_or(|only| only.contains(key))
+    };
     let button = |(text, title, key): &(&'static str, &'static str, Key)| {
         let (send, key) = (Rc::clone(&send), *key);
         let onclick = Callback::from(move |_: MouseEvent| send(Input::Key { key, shift: false }));
@@ -152,7 +158,7 @@ pub fn SurfaceView(props: &Props) -> Html {
     html! {
         <div class="surface">
             <div class="surface-tools" role="toolbar" aria-label={label.clone()}>
-                { for buttons.iter().map(button) }
+                { for buttons.iter().filter(has_room).map(button) }
                 <button onclick={save} title="Save what is shown as a PNG" data-testid={format!("picture-{}", surface.id())}>{ "Picture" }</button>
             </div>
             <div class="surface-stack" ref={stack}>

@@ -38,20 +38,8 @@ const BUTTONS: &[(&str, &str, Key)] = &[
 ];
 
 /// Those of the timeline below another view: what has no key that everybody knows, and what selects.
-const FEW_BUTTONS: &[(&str, &str, Key)] = &[
-    ("All", "Show all: 0", Key::Whole),
-    ("Fit", "Show the range, else the slice: F", Key::Fit),
-    ("Previous", "Previous slice of the lane: left arrow; Shift for ten", Key::Back),
-    ("Next", "Next slice of the lane: right arrow; Shift for ten", Key::Forward),
-    ("Launched by", "The call that launched it, else what encloses it: [", Key::Cause),
-    ("Launches", "The first GPU slice that it launched: ]", Key::Effect),
-    (
-        "Next gap",
-        "Select the next time in which a GPU stands still for two px or more: G",
-        Key::Gap,
-    ),
-    ("Clear", "Clear selection, range and marks: Escape", Key::Clear),
-];
+const FEW: &[Key] =
+    &[Key::Whole, Key::Fit, Key::Back, Key::Forward, Key::Cause, Key::Effect, Key::Gap, Key::Clear];
 
 /// What a screen reader says of the picture.
 const LABEL: &str = "Slices over time. Arrow keys select slices, W and S zoom.";
@@ -113,7 +101,7 @@ pub fn dock(props: &Props) -> Html {
     let content = match &props.file.lanes {
         Remote::Ready(_) => html! {
             <div class="dock-body">
-                <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} name={props.file.name.clone()} buttons={FEW_BUTTONS} theme={props.theme} {tasks}
+                <SurfaceView {job} surface={Surface::Over} under={Some(Surface::Lanes)} name={props.file.name.clone()} buttons={BUTTONS} only={Some(FEW)} theme={props.theme} {tasks}
                     label={LABEL} />
                 <div class="dock-side" data-testid="dock-seen" tabindex="0" role="region" aria-label="What is selected in the timeline">
                     if let Some(seen) = props.file.seen.as_deref() {

@@ -1,7 +1,6 @@
 //! Work without its launch: it was launched before profiling started, or the file lacks the call.
 
 use report::units::{count, time};
-use timeline::before_window::BeforeWindowSlices;
 
 use crate::{Facts, Finding, Rule};
 
@@ -10,9 +9,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     if links.orphans == 0 || links.linked == 0 {
         return Vec::new();
     }
-    let before = BeforeWindowSlices::of(facts.trace).summary;
-    let (n_before, before_ns) =
-        (before.n_kernels + before.n_memory_ops, before.kernel_ns.saturating_add(before.memory_ns));
+    let before = facts.triage.before_window;
+    let (n_before, before_ns) = (before.n_slices, before.total_ns);
     let since = if facts.trace.part.is_some() { "this step" } else { "profiling started" };
     let of = |n: u64, ns: i64| {
         format!("{} of {} GPU slices ({})", count(n), count(links.gpu as u64), time(ns))

@@ -87,7 +87,7 @@ impl Look {
     /// To another slice of the lane; the first slice of all where none is selected.
     fn step(&mut self, to: impl Fn(usize) -> Option<usize>) {
         let Some(spot) = self.selected else {
-            let first = self.order().into_iter().find_map(|track| {
+            let first = self.layout.tracks().find_map(|track| {
                 let is_shown = self.lanes.lane(track, 0).is_some_and(|lane| !lane.is_empty());
                 is_shown.then_some(Spot { track, lane: 0, at: 0 })
             });

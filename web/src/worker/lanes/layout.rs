@@ -59,6 +59,11 @@ impl Layout {
         self.height += height;
     }
 
+    /// The tracks that are shown, from the top.
+    pub(super) fn tracks(&self) -> impl Iterator<Item = usize> {
+        self.rows.iter().filter(|row| row.lane.is_none()).map(|row| row.track)
+    }
+
     /// The row of a lane, if it is shown.
     pub(super) fn lane(&self, track: usize, lane: usize) -> Option<&Row> {
         self.rows.iter().find(|row| row.track == track && row.lane == Some(lane))

@@ -286,7 +286,7 @@ impl Look {
             let middle = f64::midpoint(start, end);
             self.window.show(middle - span / 2.0, middle + span / 2.0);
         }
-        let was_hidden = !self.order().contains(&spot.track);
+        let was_hidden = !self.layout.tracks().any(|track| track == spot.track);
         if was_hidden {
             self.sought.insert(spot.track);
         }
@@ -314,17 +314,16 @@ impl Look {
 
     /// Keeps a track at the top, or no longer.
     fn pin(&mut self, track: usize) {
-        match self.pinned.iter().position(|pinned| *pinned == track) {
+        let label = self.lanes.tracks.get(track).map_or("", |track| track.label.as_str());
+        self.says = Some(match self.pinned.iter().position(|pinned| *pinned == track) {
             Some(at) => {
                 self.pinned.remove(at);
+                format!("{label} is in its place again.")
             }
-            None => self.pinned.push(track),
-        }
-        let is_pinned = self.pinned.contains(&track);
-        let label = self.lanes.tracks.get(track).map_or("", |track| track.label.as_str());
-        self.says = Some(match is_pinned {
-            true => format!("{label} is kept at the top."),
-            false => format!("{label} is in its place again."),
+            None => {
+                self.pinned.push(track);
+                format!("{label} is kept at the top.")
+            }
         });
         self.lay_out();
     }
@@ -337,7 +336,7 @@ impl Look {
         if self.wanted.is_empty() {
             return;
         }
-        let n = self.order().len();
+        let n = self.layout.tracks().count();
         self.says = Some(format!(
             "{n} of {} shown.",
             units::plural(self.lanes.tracks.len() as u64, "track", "tracks")
