@@ -149,10 +149,10 @@ pub enum Request {
         /// What [`Diagnosis::memory`] holds.
         recorded: Vec<u8>,
     },
-    /// Draw why each device of a trace stands still.
-    Bands {
+    /// Draw what the program that draws lanes does not find out by itself.
+    Told {
         job: JobId,
-        /// What [`Diagnosis::bands`] holds.
+        /// What [`Diagnosis::told`] holds.
         recorded: Vec<u8>,
     },
     /// Tell what changed since an earlier snapshot.
@@ -212,7 +212,7 @@ impl Request {
             | Self::BenchmarkConfig { job, .. }
             | Self::Benchmark { job, .. }
             | Self::Look { job, .. }
-            | Self::Bands { job, .. }
+            | Self::Told { job, .. }
             | Self::Memory { job, .. }
             | Self::Changes { job, .. }
             | Self::InTrace { job, .. }
@@ -242,7 +242,7 @@ impl Request {
             | Self::Artifacts { .. } => Program::Triage,
             Self::Look { surface, .. } => surface.program(),
             Self::Memory { .. } | Self::Changes { .. } => Program::Snapshot,
-            Self::Bands { .. } => Program::Lanes,
+            Self::Told { .. } => Program::Lanes,
         }
     }
 
@@ -265,7 +265,7 @@ impl Request {
             | Self::BenchmarkConfig { .. }
             | Self::Benchmark { .. }
             | Self::Look { .. }
-            | Self::Bands { .. }
+            | Self::Told { .. }
             | Self::Memory { .. }
             | Self::Changes { .. }
             | Self::InTrace { .. }
@@ -293,7 +293,7 @@ impl Request {
             | Self::Benchmark { .. }
             | Self::Look { .. }
             | Self::Memory { .. }
-            | Self::Bands { .. }
+            | Self::Told { .. }
             | Self::Changes { .. }
             | Self::InTrace { .. }
             | Self::Window { .. } => false,

@@ -69,7 +69,7 @@ pub use timeline::narrow::narrow;
 pub use timeline::{Options, absolute_ns};
 pub use triage::{
     BeforeWindowSum, CallSite, CaptureFacts, CaptureUse, CategoryReason, Concurrency, Confidence,
-    Coverage, FuseRow, InstanceRow, KernelDetails, KernelKey, KernelLine, KernelMap,
+    Coverage, Elsewhere, FuseRow, InstanceRow, KernelDetails, KernelKey, KernelLine, KernelMap,
     KernelTableRow, MappedByName, NextTo, Note, OverlapContext, OverlapRow, OverlapWindow,
     RoleGuess, Signs, Sources, Stage, StageRow, TriageOptions, TriageReport, TriageSlices,
     WindowLane, WindowSlice, above_cutoff, gpu_text, guess_map, guess_roles, kernel_map, map_names,

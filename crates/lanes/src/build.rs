@@ -11,6 +11,7 @@ use timeline::streams::natural;
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_of, each_row};
 
 use crate::lane::Lane;
+use crate::levels::{self, Levels};
 
 /// Slices of a track of several lanes whose busy time is added up on request.
 const MOST_ADDED: usize = 20_000;
@@ -27,6 +28,8 @@ pub enum Kind {
     Stream,
     /// What the profiler wrote around the work of a stream: annotations.
     StreamAnnotations,
+    /// The memory of a device.
+    Memory,
     /// A thread of the CPU, or anything else with a tid.
     Thread,
 }
@@ -42,9 +45,15 @@ pub struct Track {
     pub lanes: Vec<Lane>,
     /// Slices that lie deeper than the last lane, and are not drawn.
     pub n_deep: usize,
+    /// The memory of a device: a track of one lane without slices.
+    pub levels: Option<Levels>,
 }
 
 impl Track {
+    fn new(kind: Kind, label: String) -> Self {
+        Self { kind, label, lanes: Vec::new(), n_deep: 0, levels: None }
+    }
+
     /// Number of slices.
     #[must_use]
     pub fn n_slices(&self) -> usize {
@@ -130,8 +139,7 @@ impl Lanes {
         let mut found = Self { n_other, origin_ns, ..Self::default() };
         let mut tracks: Vec<(Key, Track)> = Vec::new();
         for (key, mut slices) in slices {
-            let mut track =
-                Track { kind: key.kind, label: label(trace, key), lanes: Vec::new(), n_deep: 0 };
+            let mut track = Track::new(key.kind, label(trace, key));
             let last_ns = pack(trace, &mut slices, &mut track, origin_ns);
             found.span_ns = found.span_ns.max(last_ns);
             tracks.push((key, track));
@@ -144,6 +152,17 @@ impl Lanes {
         }
         found.overview = found.busy_times();
         found
+    }
+
+    /// Adds the memory of devices as tracks, behind all others; those that were added before go.
+    pub fn add_memory(&mut self, recorded: &[levels::Recorded]) {
+        self.tracks.retain(|track| track.kind != Kind::Memory);
+        for one in recorded {
+            let levels = Levels::of(one, self.origin_ns);
+            let track = Track::new(Kind::Memory, levels.label.clone());
+            let lanes = vec![Lane::default()];
+            self.tracks.push(Track { lanes, levels: Some(levels), ..track });
+        }
     }
 
     /// When any stream is busy; without streams, when any thread is.
@@ -313,7 +332,8 @@ type Place = (Kind, Vec<(bool, i64, String)>);
 fn place(trace: &Trace, key: Key, n_slices: usize) -> Place {
     let text = |id: trace::IdToken| natural(&id.display(&trace.strings));
     match key.kind {
-        Kind::Steps => (key.kind, Vec::new()),
+        // (No slice is of memory.)
+        Kind::Steps | Kind::Memory => (key.kind, Vec::new()),
         Kind::Stream => {
             let stream = &trace.streams[key.id as usize];
             (Kind::Stream, vec![text(stream.device), text(stream.stream)])
@@ -333,7 +353,7 @@ fn place(trace: &Trace, key: Key, n_slices: usize) -> Place {
 
 fn label(trace: &Trace, key: Key) -> String {
     match key.kind {
-        Kind::Steps => "Steps".to_owned(),
+        Kind::Steps | Kind::Memory => "Steps".to_owned(),
         Kind::Stream => {
             let stream = &trace.streams[key.id as usize];
             let (device, stream) =

@@ -5,6 +5,7 @@ use trace::{Row, Trace};
 
 use crate::arrows::Arrows;
 use crate::build::{Kind, Lanes, Spot};
+use crate::told::Places;
 
 /// Rows of a table of slices.
 const MOST_ROWS: usize = 500;
@@ -16,6 +17,19 @@ struct Listed {
     start_ns: i64,
     dur_ns: i64,
     event: u64,
+}
+
+/// A call of Python that leads to a place.
+struct Call(String);
+
+impl TableRow for Call {
+    const COLUMNS: &'static [Column<Self>] = &[Column {
+        key: "call",
+        title: "Call",
+        unit: Unit::Name,
+        help: "File, line and function.",
+        cell: |row| row.0.as_str().into(),
+    }];
 }
 
 impl TableRow for Listed {
@@ -76,7 +90,7 @@ impl Lanes {
 
     /// What is known about a slice: where it was launched from, what it launched, and what encloses it.
     #[must_use]
-    pub fn facts(&self, trace: &Trace, arrows: &Arrows, spot: Spot) -> Section {
+    pub fn facts(&self, trace: &Trace, arrows: &Arrows, places: &Places, spot: Spot) -> Section {
         let mut section = Section::new("slice", "Selected slice");
         let Some(row) = self.row(spot) else { return section };
         section.intro.push(self.sentence(trace, spot));
@@ -98,6 +112,15 @@ impl Lanes {
             let rows: Vec<_> =
                 around.into_iter().filter_map(|spot| self.listed(trace, spot)).collect();
             section.tables.push(Table::of("around-slice", title, &rows));
+        }
+        if let Some(place) = places.place(row) {
+            section.intro.insert(1, place.sentence());
+            let calls: Vec<Call> = place.stack.iter().map(|call| Call(call.clone())).collect();
+            if !calls.is_empty() {
+                let table =
+                    Table::of("place-calls", "Calls that lead there, innermost first", &calls);
+                section.tables.insert(0, table);
+            }
         }
         section
     }

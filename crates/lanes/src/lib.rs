@@ -18,14 +18,18 @@ mod build;
 mod facts;
 mod flame;
 mod lane;
+mod levels;
 mod range;
 mod search;
+mod told;
 
 pub use arrows::Arrows;
 pub use bands::{Band, Recorded as RecordedBand, RecordedPart};
 pub use build::{Kind, Lanes, Spot, Track};
 pub use lane::{Column, Lane};
+pub use levels::{Levels, Recorded as RecordedLevels};
 pub use search::Found;
+pub use told::{Place, Places, RecordedPlaces, Told};
 
 use timeline::Options;
 use timeline::before_window::BeforeWindowSlices;

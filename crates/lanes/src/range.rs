@@ -11,6 +11,7 @@ use trace::{StringId, Trace};
 use crate::bands::{self, Band};
 use crate::build::{Kind, Lanes, Spot, Track};
 use crate::flame::flame;
+use crate::levels;
 
 /// Names in the table of a range.
 const MOST_NAMES: usize = 20;
@@ -188,6 +189,8 @@ impl Lanes {
             rows.truncate(MOST_NAMES);
         }
         section.tables.extend(bands::table(bands, from, to));
+        let levels = self.tracks.iter().filter_map(|track| track.levels.as_ref());
+        section.tables.extend(levels::table(levels, from, to));
         if !streams.is_empty() {
             section.tables.push(Table::of("range-streams", "Streams", &streams));
             section.tables.push(Table::of("range-names", "GPU work", &rows));

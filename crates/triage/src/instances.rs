@@ -236,24 +236,22 @@ impl TriageSlices {
         let mut sites: Vec<(u32, (i64, u64))> = by_site.into_iter().collect();
         sites.sort_by_key(|(site, (ns, n))| (std::cmp::Reverse((*ns, *n)), *site));
         let left_out = sites.len().saturating_sub(MOST_SITES) as u64;
-        let told = sites.into_iter().take(MOST_SITES).map(|(site, (ns, n))| {
-            let Site { cpu_op, launch, location, modules, stack, forward_op, confidence, graph } =
-                &self.sites[site as usize];
-            CallSite {
-                n,
-                share_pct: percent(ns, total_ns),
-                launch: launch.clone(),
-                cpu_op: cpu_op.clone(),
-                location: location.as_ref().map(ToString::to_string),
-                full_path: location.as_ref().and_then(|line| line.full_path.clone()),
-                modules: modules.clone(),
-                stack: stack.iter().rev().cloned().collect(),
-                forward_op: forward_op.clone(),
-                confidence: *confidence,
-                graph: *graph,
-            }
+        let told = sites.into_iter().take(MOST_SITES).map(|(site, (ns, n))| CallSite {
+            n,
+            share_pct: percent(ns, total_ns),
+            ..CallSite::of(&self.sites[site as usize])
         });
         (told.collect(), left_out)
+    }
+
+    /// Every place once.
+    pub(crate) fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// The events of GPU slices with the numbers of their places.
+    pub(crate) fn numbers_of_sites(&self) -> impl Iterator<Item = (Row, u32)> {
+        self.rows.iter().copied().zip(self.site_of.iter().copied())
     }
 
     fn instances(&self, trace: &Trace, all: &[usize], most: usize) -> Vec<InstanceRow> {
@@ -295,6 +293,26 @@ impl TriageSlices {
             })
             .map(|(number, at)| row(number, *at))
             .collect()
+    }
+}
+
+impl CallSite {
+    /// A place without launches.
+    pub(crate) fn of(site: &Site) -> Self {
+        let Site { cpu_op, launch, location, modules, stack, forward_op, confidence, graph } = site;
+        Self {
+            n: 0,
+            share_pct: 0.0,
+            launch: launch.clone(),
+            cpu_op: cpu_op.clone(),
+            location: location.as_ref().map(ToString::to_string),
+            full_path: location.as_ref().and_then(|line| line.full_path.clone()),
+            modules: modules.clone(),
+            stack: stack.iter().rev().cloned().collect(),
+            forward_op: forward_op.clone(),
+            confidence: *confidence,
+            graph: *graph,
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod by_op;
 mod collectives;
 mod device;
 mod device_time;
+mod elsewhere;
 mod facts;
 mod framework;
 mod fuse;
@@ -63,6 +64,7 @@ mod tests {
 
 pub use arch::{ArchMatch, ArchRelation, ArchVerdict, ObservedArch};
 pub use autograd::backward_links;
+pub use elsewhere::Elsewhere;
 pub use framework::{Framework, FrameworkVote};
 pub use fuse::{FuseRow, FuseStatus, GainConfidence, PatternConfidence};
 pub use instances::{

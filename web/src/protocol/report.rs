@@ -96,8 +96,9 @@ pub struct Diagnosis {
     pub steps: Vec<StepWindow>,
     /// The memory of each device over time, for the program that draws it; empty where it is narrowed, or not recorded.
     pub memory: Vec<u8>,
-    /// When each device does what, and why it stands still, for the program that draws lanes; empty where it is narrowed.
-    pub bands: Vec<u8>,
+    /// What the program that draws lanes does not find out by itself: why each device stands still, memory, places of replayed kernels;
+    /// empty where it is narrowed.
+    pub told: Vec<u8>,
     /// The triage of the step that it is narrowed to.
     pub triage: Option<Box<Triage>>,
     /// The chapters of the report.

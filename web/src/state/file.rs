@@ -92,8 +92,8 @@ pub struct FileEntry {
     pub aside: Option<Shared<Aside>>,
     /// Its memory over time, for the program that draws it; of the last diagnosis of the whole file.
     pub recorded_memory: Shared<Vec<u8>>,
-    /// What its devices do and why they stand still, in the same way.
-    pub recorded_bands: Shared<Vec<u8>>,
+    /// What the program that draws lanes does not find out by itself, in the same way.
+    pub recorded_told: Shared<Vec<u8>>,
     /// The memory of a trace over time, once it is looked at.
     pub memory: Remote<MemoryPictures>,
     /// What a person looks at in its pictures.
@@ -149,7 +149,7 @@ impl FileEntry {
             comparison: None,
             aside: None,
             recorded_memory: Shared::default(),
-            recorded_bands: Shared::default(),
+            recorded_told: Shared::default(),
             memory: Remote::Idle,
             looked: None,
             lanes: Remote::Idle,

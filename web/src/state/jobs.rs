@@ -492,18 +492,18 @@ pub(super) fn draw_lanes(next: &mut Next) {
     let id = next.number();
     next.update(job, |file| file.lanes = Remote::Pending(id));
     start(next, job, Program::Lanes);
-    draw_bands(next, job);
+    tell_lanes(next, job);
 }
 
-/// Has the program that draws lanes draw why the devices stand still, once both are there.
-pub(super) fn draw_bands(next: &mut Next, job: JobId) {
+/// Tells the program that draws lanes what it does not find out by itself, once both are there.
+pub(super) fn tell_lanes(next: &mut Next, job: JobId) {
     let Some(file) = next.state.file(job).filter(|file| file.lanes != Remote::Idle) else { return };
-    if file.recorded_bands.is_empty() {
+    if file.recorded_told.is_empty() {
         return;
     }
-    let recorded = file.recorded_bands.to_vec();
+    let recorded = file.recorded_told.to_vec();
     let id = next.number();
-    next.effects.push(Effect::Post(id, Request::Bands { job, recorded }));
+    next.effects.push(Effect::Post(id, Request::Told { job, recorded }));
 }
 
 /// What is to be shown in the timeline.

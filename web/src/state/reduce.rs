@@ -280,15 +280,15 @@ fn receive(next: &mut Next, id: RequestId, response: Response) {
         Response::Diagnosed { job, mut diagnosis } => {
             let steps = diagnosis.steps.clone();
             let memory = std::mem::take(&mut diagnosis.memory);
-            let bands = std::mem::take(&mut diagnosis.bands);
+            let told = std::mem::take(&mut diagnosis.told);
             next.update(job, |file| {
                 if file.diagnosis.answer(id, Ok(diagnosis)) && file.step.is_none() {
                     file.steps = Shared::new(steps);
                     file.recorded_memory = Shared::new(memory);
-                    file.recorded_bands = Shared::new(bands);
+                    file.recorded_told = Shared::new(told);
                 }
             });
-            jobs::draw_bands(next, job);
+            jobs::tell_lanes(next, job);
         }
         Response::Companion { job, companion, failure } => {
             several::answered(next, job, companion, failure);

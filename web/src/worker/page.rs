@@ -1,10 +1,11 @@
 //! Converts results of the facade to the page's messages.
 
-use kinetoscope::lanes::{RecordedBand, RecordedPart};
+use kinetoscope::lanes::{Place, RecordedBand, RecordedLevels, RecordedPart, RecordedPlaces, Told};
 use kinetoscope::report::Section;
 use kinetoscope::{
-    Action, Comparability, Decoded, HostReport, Iteration, Proof, RepairReport, Stage, StageRow,
-    StageWall, TraceReport, TriageReport, WallPart, WallRow, WallTimes,
+    Action, CallSite, Comparability, Decoded, Elsewhere, HostReport, Iteration, MemoryOverTime,
+    Proof, RepairReport, Stage, StageRow, StageWall, TraceReport, TriageReport, WallPart, WallRow,
+    WallTimes,
 };
 
 use crate::protocol::{
@@ -147,7 +148,7 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
     Diagnosis {
         triage: None,
         memory: Vec::new(),
-        bands: Vec::new(),
+        told: Vec::new(),
         without_actions: found.without_actions().to_owned(),
         headline: found.headline.clone(),
         bars: found.bars().map(bar).chain(found.stage_bars().map(of_stage)).collect(),
@@ -159,8 +160,46 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
     }
 }
 
-/// The wall time of a device, for the program that draws lanes.
-pub fn band(times: &WallTimes) -> RecordedBand {
+/// What the program that draws lanes does not find out by itself.
+pub fn told(report: &TriageReport, memory: &[MemoryOverTime], elsewhere: Elsewhere) -> Told {
+    let place = |site: CallSite| Place {
+        how: site.confidence.in_words().to_owned(),
+        op: site.cpu_op,
+        forward_op: site.forward_op,
+        line: site.location,
+        modules: site.modules,
+        stack: site.stack,
+    };
+    let places = elsewhere.sites.into_iter().map(place).collect();
+    Told {
+        bands: report.wall_times.iter().map(band).collect(),
+        memory: memory.iter().map(levels).collect(),
+        places: RecordedPlaces::new(places, elsewhere.of),
+    }
+}
+
+/// The memory of a device.
+fn levels(memory: &MemoryOverTime) -> RecordedLevels {
+    let device = match kinetoscope::device_name(memory).as_str() {
+        "CPU" => "the CPU".to_owned(),
+        number => format!("GPU {number}"),
+    };
+    let (mut first, mut allocated) = ((0, 0), 0_i64);
+    let mut levels = Vec::with_capacity(memory.changes.len());
+    for change in &memory.changes {
+        allocated = allocated.saturating_add(change.bytes);
+        match change.at_ns {
+            Some(at_ns) => levels.push((at_ns, allocated, change.reserved)),
+            None => first = (allocated, change.reserved),
+        }
+    }
+    let has_totals = memory.changes.first().is_some_and(|change| change.at_ns.is_none());
+    let since = if has_totals { "" } else { " since the first event" };
+    RecordedLevels::new(format!("Memory of {device}{since}"), first, &levels)
+}
+
+/// The wall time of a device.
+fn band(times: &WallTimes) -> RecordedBand {
     let parts = times
         .parts
         .iter()

@@ -96,7 +96,7 @@ impl Page {
                 Request::Diagnose { .. } => "diagnose",
                 Request::Look { .. } => "look",
                 Request::Memory { .. } => "memory",
-                Request::Bands { .. } => "bands",
+                Request::Told { .. } => "told",
                 Request::Changes { .. } => "changes",
                 Request::InTrace { .. } => "in trace",
                 Request::Artifacts { .. } => "artifacts",
@@ -678,20 +678,20 @@ fn a_timeline_below_the_view_is_read_and_keeps_the_view() {
 
 #[test]
 fn why_devices_stand_still_goes_to_the_lanes_once_both_are_there() {
-    let diagnosis = || Diagnosis { bands: vec![1, 2], ..Diagnosis::default() };
+    let diagnosis = || Diagnosis { told: vec![1, 2], ..Diagnosis::default() };
     let mut page = Page::ready();
     page.act(Action::Shown(View::Diagnosis));
     page.hear(Response::Diagnosed { job: JOB, diagnosis: diagnosis() });
-    assert!(!page.posted().contains(&"bands"), "nothing draws lanes yet");
+    assert!(!page.posted().contains(&"told"), "nothing draws lanes yet");
     page.act(Action::Shown(View::Timeline));
-    assert_eq!(page.posted(), ["bands"]);
+    assert_eq!(page.posted(), ["told"]);
 
     let mut page = Page::ready();
     page.act(Action::Shown(View::Timeline));
     assert!(page.posted().is_empty());
     page.act(Action::Shown(View::Diagnosis));
     page.hear(Response::Diagnosed { job: JOB, diagnosis: diagnosis() });
-    assert!(page.posted().contains(&"bands"));
+    assert!(page.posted().contains(&"told"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use kinetoscope::lanes::{Band, Kind, Lane};
+use kinetoscope::lanes::{Band, Kind, Lane, Levels};
 use kinetoscope::report::palette::Hue;
 use kinetoscope::report::units;
 use kinetoscope::scene::{Anchor, Bar, Ink, Tone, Unit, shortened, text_width, ticks};
@@ -36,7 +36,11 @@ impl Look {
         let mut labels = MOST_LABELS;
         for row in rows {
             let y = row.y - self.top + self.ceiling();
+            let levels = self.lanes.tracks.get(row.track).and_then(|track| track.levels.as_ref());
             match row.lane.and_then(|lane| self.lanes.lane(row.track, lane)) {
+                Some(_) if levels.is_some() => {
+                    ink.extend(levels.map(|levels| self.levels(levels, (y, row.height))));
+                }
                 Some(lane) => self.lane(&mut ink, lane, (y, row.height), most, &mut labels),
                 None => self.head(&mut ink, row, y),
             }
@@ -99,7 +103,11 @@ impl Look {
         let used = text_width(&label) + 24.0;
         ink.push(text(8.0, y + 14.0, label, Tone::Text));
         let mut facts = units::plural(track.n_slices() as u64, "slice", "slices");
-        if track.kind == Kind::Stream
+        if let Some(levels) = &track.levels {
+            let bytes = |level: i64| units::bytes(level.max(0).unsigned_abs());
+            let highest = bytes(levels.highest(from, to));
+            facts = format!("at most {highest} of {} in the time shown", bytes(levels.most));
+        } else if track.kind == Kind::Stream
             && let Some(busy) = self.lanes.busy_ns(row.track, from, to)
         {
             let share = units::percent(100.0 * busy / (to - from));
@@ -170,6 +178,19 @@ impl Look {
                 }
             }
         }
+    }
+
+    /// The allocated memory: the height of a bar is the highest level of its column, of the highest of all.
+    fn levels(&self, levels: &Levels, (y, height): (f32, f32)) -> Ink {
+        let (from, to) = self.shown();
+        let (y, height) = (y + 1.0, height - 2.0);
+        let most = (levels.most as f64).max(1.0);
+        let bar = |level: i64| {
+            let share = (level as f64 / most) as f32;
+            (level > 0).then_some(Bar { hue: Hue::Memory, share: share.min(1.0) })
+        };
+        let columns = levels.columns(from, to, self.width.max(1.0) as usize);
+        Ink::Bars { x: 0.0, y, height, bars: columns.into_iter().map(bar).collect() }
     }
 
     /// How busy each column is: the height of a bar is the exact share of its time that slices cover.

@@ -18,6 +18,8 @@ pub(super) const MOST_BANDS: usize = 3;
 /// px of a lane of steps and streams; of a thread, whose lanes are many.
 const WIDE: f32 = 22.0;
 const NARROW: f32 = 16.0;
+/// px of the memory of a device, whose level is a height.
+const HIGH: f32 = 40.0;
 /// px between tracks.
 const GAP: f32 = 6.0;
 
@@ -46,7 +48,11 @@ impl Layout {
         let mut found = Self::default();
         for (track, of) in order.iter().filter_map(|at| Some((*at, lanes.tracks.get(*at)?))) {
             found.push(track, None, HEAD);
-            let height = if of.kind == Kind::Thread { NARROW } else { WIDE };
+            let height = match of.kind {
+                Kind::Thread => NARROW,
+                Kind::Memory => HIGH,
+                _ => WIDE,
+            };
             let n = if folded.contains(&track) { of.lanes.len().min(1) } else { of.lanes.len() };
             (0..n).for_each(|lane| found.push(track, Some(lane), height));
             found.height += GAP;

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use kinetoscope::absolute_ns;
-use kinetoscope::lanes::{Arrows, Band, Found, Lanes, RecordedBand, Spot};
+use kinetoscope::lanes::{Arrows, Band, Found, Kind, Lanes, Places, Spot, Told};
 use kinetoscope::report::{short_name, units};
 use kinetoscope::scene::{Ink, Input, Window};
 use kinetoscope::trace::{Flags, Row, StringId, Trace};
@@ -35,6 +35,8 @@ pub(super) struct Look {
     arrows: Arrows,
     /// Why each device stands still; empty until another program has found out.
     bands: Vec<Band>,
+    /// Where replayed kernels come from; empty until then, too.
+    places: Places,
     /// A moment that was to be shown before they were there.
     sought_ns: Option<i64>,
     layout: Layout,
@@ -74,15 +76,14 @@ impl Look {
     pub(super) fn new(trace: Trace) -> Self {
         let (lanes, arrows) = kinetoscope::lanes_of(&trace);
         let window = Window::of(0.0, lanes.span_ns as f64);
-        let order: Vec<usize> = (0..lanes.tracks.len()).collect();
-        let layout = Layout::of(&lanes, &order, &BTreeSet::new());
-        Self {
+        let mut look = Self {
             trace,
             lanes,
             arrows,
             bands: Vec::new(),
+            places: Places::default(),
             sought_ns: None,
-            layout,
+            layout: Layout::default(),
             window,
             top: 0.0,
             width: 0.0,
@@ -102,16 +103,20 @@ impl Look {
             is_over_dirty: true,
             is_news: false,
             says: None,
-        }
+        };
+        look.lay_out();
+        look
     }
 
-    /// Why the devices stand still is known.
-    pub(super) fn add_bands(&mut self, recorded: &[RecordedBand]) {
+    /// Another program has found out why the devices stand still, where replayed kernels come from, and how much memory is in use.
+    pub(super) fn add_told(&mut self, told: Told) {
         let origin_ns = self.lanes.origin_ns;
-        self.bands = recorded.iter().map(|band| Band::of(band, origin_ns)).collect();
+        self.bands = told.bands.iter().map(|band| Band::of(band, origin_ns)).collect();
+        self.places = Places::of(told.places);
+        self.lanes.add_memory(&told.memory);
         self.is_dirty = true;
-        self.is_news |= self.range.is_some();
-        self.scroll(0.0);
+        self.is_news |= self.range.is_some() || self.selected.is_some();
+        self.lay_out();
         // (It was asked for before the bands were there.)
         if let Some(ns) = self.sought_ns.take() {
             self.show_moment(ns);
@@ -350,7 +355,12 @@ impl Look {
             let is_wanted = label.is_some_and(|label| label.contains(&self.wanted));
             !self.pinned.contains(track) && (is_wanted || self.sought.contains(track))
         };
-        let all = (0..self.lanes.tracks.len()).filter(is_wanted);
+        // (Memory stands between the devices and the threads, and is known last.)
+        let of = |is_thread: bool| {
+            let tracks = self.lanes.tracks.iter().enumerate();
+            tracks.filter(move |(_, track)| (track.kind == Kind::Thread) == is_thread)
+        };
+        let all = of(false).chain(of(true)).map(|(at, _)| at).filter(is_wanted);
         self.pinned.iter().copied().chain(all).collect()
     }
 
@@ -389,7 +399,7 @@ impl Look {
             sections.push(self.lanes.range(&self.trace, &self.bands, self.selected, range));
         }
         if let Some(spot) = self.selected {
-            sections.push(self.lanes.facts(&self.trace, &self.arrows, spot));
+            sections.push(self.lanes.facts(&self.trace, &self.arrows, &self.places, spot));
             sections.push(self.lanes.lane_table(&self.trace, spot, from, to));
         }
         let first = sections.first().and_then(|section| section.intro.first());

@@ -1,7 +1,7 @@
 //! What lies over the lanes: the range, the selected slice and its arrows, what is searched for, marks, the slice below the
 //! pointer.
 
-use kinetoscope::lanes::{Band, Spot};
+use kinetoscope::lanes::{Band, Place, Spot};
 use kinetoscope::report::units;
 use kinetoscope::scene::{Anchor, Ink, Tone};
 
@@ -162,6 +162,19 @@ impl Look {
         Some(Spot { track: row.track, lane, at })
     }
 
+    /// The memory of a device at a place of the picture, in words.
+    fn memory_at(&self, (x, y): (f32, f32)) -> Option<Vec<String>> {
+        let row = self.row_at(y).filter(|row| row.lane.is_some())?;
+        let levels = self.lanes.tracks.get(row.track)?.levels.as_ref()?;
+        let (allocated, reserved) = levels.at(self.ns_at(x));
+        let bytes = |level: i64| units::bytes(level.max(0).unsigned_abs());
+        let mut lines = vec![format!("{} allocated", bytes(allocated)), levels.label.clone()];
+        if reserved > 0 {
+            lines.insert(1, format!("{} reserved", bytes(reserved)));
+        }
+        Some(lines)
+    }
+
     fn pointed(&self, ink: &mut Vec<Ink>) {
         let Some((x, y)) = self.pointer.filter(|_| self.drag.is_none()) else { return };
         if y < MINIMAP {
@@ -182,15 +195,20 @@ impl Look {
             ];
             return hint(ink, (self.width, self.height), (x, y), &lines);
         }
+        if let Some(lines) = self.memory_at((x, y)) {
+            return hint(ink, (self.width, self.height), (x, y), &lines);
+        }
         let Some(spot) = self.spot_at((x, y)) else { return };
         let (Some(row), Some((start, end))) = (self.lanes.row(spot), self.lanes.times(spot)) else {
             return;
         };
-        let lines = [
+        let mut lines = vec![
             self.name(row).to_string(),
             format!("{} from {}", units::time(end - start), units::moment(start, end - start)),
             self.trace.raw_category_text(row).to_owned(),
         ];
+        let place = self.places.place(row).and_then(Place::short);
+        lines.extend(place.map(ToOwned::to_owned));
         hint(ink, (self.width, self.height), (x, y), &lines);
     }
 }

@@ -1,5 +1,5 @@
 use kinetoscope::Decoder;
-use kinetoscope::lanes::RecordedPart;
+use kinetoscope::lanes::{Place, RecordedBand, RecordedLevels, RecordedPart, RecordedPlaces};
 use kinetoscope::scene::{Bar, Key, Pointer};
 
 use super::layout::HEAD;
@@ -22,6 +22,11 @@ fn look() -> Look {
         look.take(surface, &Input::Size { width: 1000.0, height: 400.0, scale: 1.0 });
     }
     look
+}
+
+/// Why the device stands still is known.
+fn told_of(parts: Vec<RecordedPart>) -> Told {
+    Told { bands: vec![RecordedBand { label: "GPU 0".to_owned(), parts }], ..Told::default() }
 }
 
 fn press(look: &mut Look, key: Key) -> String {
@@ -211,7 +216,7 @@ fn with_bands() -> Look {
         RecordedPart::new("launch", "Idle: gaps between launches", true, &[us(50, 57)]),
         RecordedPart::new("start", "Idle: from launch to start", true, &[us(57, 60)]),
     ];
-    look.add_bands(&[RecordedBand { label: "GPU 0".to_owned(), parts: parts.into() }]);
+    look.add_told(told_of(parts.into()));
     look
 }
 
@@ -290,7 +295,7 @@ fn g_selects_one_gap_after_the_other_and_shift_goes_back() {
         // 0.1 us is less than 2 px of 100 ns.
         RecordedPart::new("queued", "Idle: work was queued", true, &[(30_000, 30_100)]),
     ];
-    look.add_bands(&[RecordedBand { label: "GPU 0".to_owned(), parts: parts.into() }]);
+    look.add_told(told_of(parts.into()));
     let mut go = |shift: bool| {
         look.take(Surface::Over, &Input::Key { key: Key::Gap, shift });
         (look.range, look.news().expect("it is said").says)
@@ -310,7 +315,7 @@ fn from_a_piece_of_a_gap_g_goes_to_another_gap() {
         RecordedPart::new("launch", "Idle: gaps between launches", true, &[us(10, 20), us(50, 57)]),
         RecordedPart::new("start", "Idle: from launch to start", true, &[us(57, 60), us(80, 90)]),
     ];
-    look.add_bands(&[RecordedBand { label: "GPU 0".to_owned(), parts: parts.into() }]);
+    look.add_told(told_of(parts.into()));
     for (piece, shift, found) in [
         ((50_000.0, 57_000.0), false, (80_000.0, 90_000.0)),
         ((57_000.0, 60_000.0), false, (80_000.0, 90_000.0)),
@@ -329,7 +334,7 @@ fn a_moment_that_is_sought_before_the_bands_are_there_is_found_when_they_come() 
     assert_eq!(look.range, None);
     let parts =
         [RecordedPart::new("launch", "Idle: gaps between launches", true, &[(50_000, 60_000)])];
-    look.add_bands(&[RecordedBand { label: "GPU 0".to_owned(), parts: parts.into() }]);
+    look.add_told(told_of(parts.into()));
     assert_eq!(look.range, Some((50_000.0, 60_000.0)));
 }
 
@@ -381,4 +386,67 @@ fn pictures_are_drawn_as_checked_in() {
     look.take(Surface::Over, &Input::Tracks("thread".to_owned()));
     press(&mut look, Key::Pin);
     assert_drawn("pinned", &look.draw());
+}
+
+#[test]
+fn memory_is_a_track_above_the_threads() {
+    let mut look = look();
+    let levels =
+        [(20_000, 1 << 20, 1 << 21), (50_000, 3 << 20, 1 << 22), (70_000, 1 << 20, 1 << 22)];
+    let memory = RecordedLevels::new("Memory of GPU 0".to_owned(), (1 << 19, 1 << 21), &levels);
+    look.add_told(Told { memory: vec![memory], ..Told::default() });
+    let heads: Vec<&str> =
+        look.layout.tracks().map(|track| look.lanes.tracks[track].label.as_str()).collect();
+    assert_eq!(heads, ["GPU 0, stream 7", "Memory of GPU 0", "Thread 1"]);
+    let painted = look.paint();
+    assert!(texts(&painted[0].1).contains(&"at most 3.00 MiB of 3.00 MiB in the time shown"));
+    let bars = painted[0].1.iter().find_map(|ink| match ink {
+        Ink::Bars { bars, height: 38.0, .. } => Some(bars),
+        _ => None,
+    });
+    let share = |x: usize| bars.and_then(|bars| bars[x].map(|bar: Bar| bar.share));
+    let shares = [0, 199, 200, 499, 500, 699, 700, 999].map(share);
+    let third = Some(1.0 / 3.0);
+    assert_eq!(
+        shares,
+        [Some(0.5 / 3.0), Some(0.5 / 3.0), third, third, Some(1.0), Some(1.0), third, third]
+    );
+    let y = height_of(&look, 2, 0);
+    point(&mut look, Pointer::Hover, 600.0, y);
+    let painted = look.paint();
+    let hint = texts(&painted[0].1);
+    assert!(
+        hint.contains(&"3.00 MiB allocated") && hint.contains(&"4.00 MiB reserved"),
+        "{hint:?}"
+    );
+    point(&mut look, Pointer::Down, 100.0, y);
+    point(&mut look, Pointer::Drag, 600.0, y);
+    point(&mut look, Pointer::Up, 600.0, y);
+    let looked = look.news().expect("a range");
+    let table = looked.chapters[0].table("range-memory").expect("it has memory");
+    assert_eq!(table.n_rows(), 1);
+}
+
+#[test]
+fn a_replayed_kernel_tells_where_it_was_captured() {
+    let mut look = look();
+    let place = Place {
+        op: Some("aten::mm".to_owned()),
+        line: Some("model.py:7 forward".to_owned()),
+        stack: vec!["model.py(7): forward".to_owned()],
+        how: "matched by name".to_owned(),
+        ..Place::default()
+    };
+    // (The event of the first kernel.)
+    let places = RecordedPlaces::new(vec![place], vec![(3, 0)]);
+    look.take(Surface::Over, &Input::Event(3));
+    look.add_told(Told { places, ..Told::default() });
+    let looked = look.news().expect("there is more to say");
+    let intro = &looked.chapters[0].intro[1];
+    assert_eq!(intro, "Op aten::mm, line model.py:7 forward (matched by name).");
+    assert!(looked.chapters[0].table("place-calls").is_some());
+    let y = height_of(&look, 0, 0);
+    point(&mut look, Pointer::Hover, 400.0, y);
+    let (_, over) = look.paint().pop().expect("the pointer moved");
+    assert!(texts(&over).contains(&"model.py:7 forward"));
 }

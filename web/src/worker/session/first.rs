@@ -80,7 +80,7 @@ impl Session for FirstSession {
             | Request::Benchmark { .. }
             | Request::Look { .. }
             | Request::Memory { .. }
-            | Request::Bands { .. }
+            | Request::Told { .. }
             | Request::Changes { .. }
             | Request::InTrace { .. }
             | Request::Artifacts { .. } => {}

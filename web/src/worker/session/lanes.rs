@@ -1,6 +1,6 @@
 //! The lanes of a trace.
 
-use kinetoscope::lanes::RecordedBand;
+use kinetoscope::lanes::Told;
 use kinetoscope::scene::Ink;
 
 use super::super::lanes::Look;
@@ -37,10 +37,10 @@ impl Session for LanesSession {
                     look.take(surface, &input);
                 }
             }
-            Request::Bands { recorded, .. } => {
-                let read = postcard::from_bytes::<Vec<RecordedBand>>(&recorded);
-                if let (Some((_, look)), Ok(bands)) = (&mut self.open, read) {
-                    look.add_bands(&bands);
+            Request::Told { recorded, .. } => {
+                let read = postcard::from_bytes::<Told>(&recorded);
+                if let (Some((_, look)), Ok(told)) = (&mut self.open, read) {
+                    look.add_told(told);
                 }
             }
             _ => {}

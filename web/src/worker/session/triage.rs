@@ -1,7 +1,6 @@
 //! Triage, and what follows from it.
 
 use kinetoscope::artifacts::{ReportedTrace, UserFacts};
-use kinetoscope::lanes::RecordedBand;
 use kinetoscope::memory::RunFacts;
 use kinetoscope::trace::Trace;
 use kinetoscope::{
@@ -101,10 +100,12 @@ impl Session for TriageSession {
                         Diagnosis { triage, ..file.diagnose(&part, &report) }
                     }
                     None => {
-                        let report = file
-                            .report
-                            .take()
-                            .unwrap_or_else(|| file.triage(&self.companions, count_before_window));
+                        // (What is known of slices may be of a step that was looked at since.)
+                        let is_whole = file.slices.as_ref().is_some_and(|(_, step)| step.is_none());
+                        let report =
+                            file.report.take().filter(|_| is_whole).unwrap_or_else(|| {
+                                file.triage(&self.companions, count_before_window)
+                            });
                         file.diagnose(&file.decoded.trace, &report)
                     }
                 };
@@ -185,7 +186,7 @@ impl Session for TriageSession {
             | Request::PlanRepair { .. }
             | Request::Look { .. }
             | Request::Memory { .. }
-            | Request::Bands { .. }
+            | Request::Told { .. }
             | Request::Changes { .. }
             | Request::Repair { .. } => {}
         }
@@ -213,12 +214,14 @@ impl OpenFile {
             found.iterations.iter().filter(|_| trace.part.is_none()).flat_map(|all| &all.list);
         diagnosis.steps = steps.map(page::step_window).collect();
         if trace.part.is_none() {
-            let bands: Vec<RecordedBand> = report.wall_times.iter().map(page::band).collect();
-            diagnosis.bands = postcard::to_allocvec(&bands).unwrap_or_default();
-        }
-        if trace.part.is_none() && !details.memory.is_empty() {
             let memory = kinetoscope::memory_over_time(&index.slices, details);
-            diagnosis.memory = postcard::to_allocvec(&memory).unwrap_or_default();
+            let whole = self.slices.as_ref().filter(|(_, step)| step.is_none());
+            let elsewhere = whole.map(|(slices, _)| slices.elsewhere()).unwrap_or_default();
+            let told = page::told(report, &memory, elsewhere);
+            diagnosis.told = postcard::to_allocvec(&told).unwrap_or_default();
+            if !memory.is_empty() {
+                diagnosis.memory = postcard::to_allocvec(&memory).unwrap_or_default();
+            }
         }
         diagnosis
     }
