@@ -48,6 +48,10 @@ pub struct MemoryChange {
 /// The memory of each device, GPUs first.
 #[must_use]
 pub fn memory_over_time(slices: &Slices<'_>, details: &Details) -> Vec<MemoryOverTime> {
+    // (What stands around events is looked up in all slices.)
+    if details.memory.is_empty() {
+        return Vec::new();
+    }
     let mut by_device: BTreeMap<_, Vec<(i64, Row, MemoryEvent)>> = BTreeMap::new();
     for (row, event) in &details.memory {
         if slices.trace.flags(*row).has(Flags::HAS_TS) {

@@ -11,7 +11,7 @@ const BLOCK: usize = 64;
 /// The memory of a device as it goes from one program to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// The device and what the level is: "GPU 0, memory".
+    /// The device and what the level is: "Memory of GPU 0".
     pub label: String,
     /// Allocated and reserved bytes before the first change.
     first: (i64, i64),
@@ -78,18 +78,6 @@ impl Levels {
         let of_block = |block: &[i64]| block.iter().copied().max().unwrap_or_default();
         found.highest = found.allocated.chunks(BLOCK).map(of_block).collect();
         found
-    }
-
-    /// Number of changes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.times.len()
-    }
-
-    /// Whether nothing changes.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.times.is_empty()
     }
 
     /// Allocated and reserved bytes at a moment.
