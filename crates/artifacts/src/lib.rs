@@ -47,7 +47,7 @@ pub use metadata::{
 pub use number::{Micros, Percent};
 pub use order::{
     ArtifactOrder, ExportedMap, NotMade, Part, order_artifacts, order_kernel_map, order_triage,
-    ordered_artifacts,
+    ordered_artifacts, triage_all,
 };
 pub use overlap_document::OverlapDocument;
 pub use privacy::STRIPPED;

@@ -103,11 +103,7 @@ pub fn order_triage(
     part: Part<'_>,
 ) -> Result<TriageReport, NotMade> {
     let Part { stage, device, count_before_window } = part;
-    let (model, tp) = facts.model_and_tp(&trace.metadata);
-    let file_name = Some(file_name.to_owned());
-    let slices = Options { without_before_window: !count_before_window, ..Options::default() };
-    let options = TriageOptions { slices, file_name, model, tp };
-    let mut found = triage(trace, &options, others);
+    let mut found = triage_all(trace, file_name, others, facts, count_before_window);
     if let Some(wanted) = device {
         if !found.devices().contains(&wanted) {
             let known = found.devices().into_iter().map(str::to_owned).collect();
@@ -123,6 +119,21 @@ pub fn order_triage(
         Some(wanted) => Ok(found.only(wanted)),
         None => Ok(found),
     }
+}
+
+/// Triages a trace, or a part of it, with all its devices and stages.
+#[must_use]
+pub fn triage_all(
+    trace: &Trace,
+    file_name: &str,
+    others: &Sources<'_>,
+    facts: &UserFacts,
+    count_before_window: bool,
+) -> TriageReport {
+    let (model, tp) = facts.model_and_tp(&trace.metadata);
+    let file_name = Some(file_name.to_owned());
+    let slices = Options { without_before_window: !count_before_window, ..Options::default() };
+    triage(trace, &TriageOptions { slices, file_name, model, tp }, others)
 }
 
 /// Triages a trace and writes the artifacts of it, all but the repaired trace, in the order of the archive.

@@ -8,7 +8,7 @@ mod json;
 mod memory;
 mod sections;
 
-use diagnosis::{Diagnosis, Facts, diagnose};
+use diagnosis::{Diagnosis, Facts, diagnose_ranks};
 use host::{HostIndex, host};
 use joint::{SameRun, same_run};
 use report::{document, html_document};
@@ -38,6 +38,8 @@ pub struct ReportedTrace<'a> {
     pub details: &'a Details,
     /// Its triage.
     pub triage: &'a TriageReport,
+    /// Triages a part of it in the same way.
+    pub triage_of: &'a dyn Fn(&Trace) -> TriageReport,
     /// The name of its file, without folders.
     pub name: &'a str,
 }
@@ -80,10 +82,10 @@ struct OfTrace<'a> {
 
 impl<'a> OfTrace<'a> {
     fn of(given: ReportedTrace<'a>, memory: Option<&ReportedMemory<'_>>) -> Self {
-        let ReportedTrace { trace, details, triage, name } = given;
+        let ReportedTrace { trace, details, triage, triage_of, name } = given;
         let index = HostIndex::of(trace);
         let host = host(&index, details);
-        let diagnosis = diagnose(&Facts::of(&index, details, &host, triage));
+        let diagnosis = diagnose_ranks(&Facts::of(&index, details, &host, triage), triage_of);
         let same_run = memory.map(|memory| same_run(&index.slices, details, memory.facts));
         Self { name, trace, triage, figures: CpuFigures::of(&host), host, diagnosis, same_run }
     }

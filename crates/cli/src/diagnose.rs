@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use anyhow::Result;
-use kinetoscope::artifacts::{Part, UserFacts, order_triage};
+use kinetoscope::artifacts::{UserFacts, triage_all};
 use kinetoscope::report::units;
+use kinetoscope::trace::Trace;
 use kinetoscope::{
-    Diagnosis, Facts, HostIndex, Problem, ProblemKind, Sources, diagnose, diagnosis_json, host,
+    Diagnosis, Facts, HostIndex, Problem, ProblemKind, Sources, diagnose_ranks, diagnosis_json,
+    host,
 };
 
 use crate::{input, step, traces};
@@ -76,7 +78,8 @@ fn read(path: &Path, step: &step::Step) -> Result<(Diagnosis, Option<String>)> {
     let report = host(&index, &details);
     let sources = Sources { details: Some(&details), ..Sources::default() };
     let (name, facts) = (path.to_string_lossy(), UserFacts::default());
-    let triaged = order_triage(trace, &name, &sources, &facts, Part::default())?;
-    let diagnosis = diagnose(&Facts::of(&index, &details, &report, &triaged));
+    let triage_of = |part: &Trace| triage_all(part, &name, &sources, &facts, false);
+    let triaged = triage_of(trace);
+    let diagnosis = diagnose_ranks(&Facts::of(&index, &details, &report, &triaged), &triage_of);
     Ok((diagnosis, damage(&decoded.problems)))
 }

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use kinetoscope::artifacts::{
-    Artifact, ArtifactOptions, Part, ReportOrder, ReportedMemory, ReportedTrace, UserFacts,
-    order_triage, resource_report,
+    Artifact, ArtifactOptions, ReportOrder, ReportedMemory, ReportedTrace, UserFacts,
+    resource_report, triage_all,
 };
 use kinetoscope::memory::run_facts;
+use kinetoscope::trace::Trace;
 use kinetoscope::{Sources, analyze_snapshot};
 
 use crate::guard::Guard;
@@ -99,9 +100,15 @@ fn with_trace(
     let details = input::details_of_host(path, &decoded, &version)?;
     let sources = Sources { details: Some(&details), ..Sources::default() };
     let (whole, facts) = (path.to_string_lossy(), UserFacts::default());
-    let triage = order_triage(&decoded.trace, &whole, &sources, &facts, Part::default())?;
+    let triage_of = |part: &Trace| triage_all(part, &whole, &sources, &facts, false);
+    let triage = triage_of(&decoded.trace);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let trace =
-        ReportedTrace { trace: &decoded.trace, details: &details, triage: &triage, name: &name };
+    let trace = ReportedTrace {
+        trace: &decoded.trace,
+        details: &details,
+        triage: &triage,
+        triage_of: &triage_of,
+        name: &name,
+    };
     Ok(resource_report(&ReportOrder { trace: Some(trace), memory, options })?)
 }

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use kinetoscope::artifacts::{Part, UserFacts, order_triage};
+use kinetoscope::artifacts::{UserFacts, triage_all};
 use kinetoscope::trace::Trace;
-use kinetoscope::{Decoded, Details, Facts, HostIndex, Iterations, Sources, host, narrow};
+use kinetoscope::{
+    Decoded, Details, Facts, HostIndex, Iterations, Sources, diagnose_ranks, host, narrow,
+};
 
 /// Iterations that a message names.
 const NAMED: usize = 8;
@@ -36,8 +38,10 @@ impl Step {
         let report = host(&index, details);
         let sources = Sources { details: Some(details), ..Sources::default() };
         let (file, facts) = (path.to_string_lossy(), UserFacts::default());
-        let triaged = order_triage(trace, &file, &sources, &facts, Part::default())?;
-        let found = Facts::of(&index, details, &report, &triaged).iterations;
+        let triage_of = |part: &Trace| triage_all(part, &file, &sources, &facts, false);
+        let triaged = triage_of(trace);
+        let whole = Facts::of(&index, details, &report, &triaged);
+        let found = diagnose_ranks(&whole, &triage_of).iterations;
         let Some(iterations) = found else {
             bail!("{}: it has no steps, passes or ranges that come again", path.display());
         };

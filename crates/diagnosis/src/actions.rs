@@ -153,14 +153,23 @@ pub fn ranked(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Action> {
     all.extend(
         of_triage(facts).into_iter().filter(|action| !(compiles && action.remedy == COMPILE)),
     );
-    let (span, whole) = window(facts);
-    all.retain(|action| action.bound_ns as f64 >= LEAST_SHARE * span as f64);
-    for action in &mut all {
-        action.bound_pct = timeline::percent(action.bound_ns, span);
-        action.bound_of = whole;
-    }
+    let whole = window(facts);
+    let mut all: Vec<Action> =
+        all.into_iter().filter_map(|action| worth_it(action, whole)).collect();
     trace::sort_by_key(&mut all, |action| std::cmp::Reverse(action.bound_ns));
     all
+}
+
+/// What to do about one finding, where that pays.
+pub(crate) fn of_one(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
+    worth_it(of_finding(facts, finding)?, window(facts))
+}
+
+/// The action with its share of the whole; `None` where that is too little.
+fn worth_it(action: Action, (span, whole): (i64, Whole)) -> Option<Action> {
+    let is_worth_it = action.bound_ns as f64 >= LEAST_SHARE * span as f64;
+    let bound_pct = timeline::percent(action.bound_ns, span);
+    is_worth_it.then_some(Action { bound_pct, bound_of: whole, ..action })
 }
 
 /// What bounds are shares of: the longest bar of a device, which is what the first sentence tells of; without bars the window of
@@ -217,10 +226,19 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Copies, "h2d_pageable") => &["pin-memory"],
         (Rule::DataLoader, _) => &["loader-workers", "loader-capacity"],
         (Rule::Communication, "short_collectives") => &["custom-all-reduce"],
+        (Rule::LateRank, _) => &["even-ranks"],
+        (Rule::Communication, "waiting") => &[],
+        // (What is waiting is told apart there.)
+        (Rule::Communication, _) if is_matched(facts, finding) => &["earlier-transfer"],
         (Rule::Communication, _) => &["earlier-communication"],
         (Rule::Allocator, _) => &["steady-sizes"],
         _ => &[],
     }
+}
+
+/// Whether the file tells what collectives of the device wait for others.
+fn is_matched(facts: &Facts<'_>, finding: &Finding) -> bool {
+    finding.device.as_ref().is_some_and(|device| facts.matched.device(device).is_some())
 }
 
 /// What the gates of these remedies ask for.

@@ -13,6 +13,7 @@ use timeline::intervals::{Interval, both, holds, length, union, without};
 use trace::{Details, Trace};
 use triage::{TriageReport, WallPart, WallRow};
 
+use crate::collectives::Matched;
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
 
@@ -57,6 +58,10 @@ pub struct Facts<'a> {
     pub wall: Vec<WallRow>,
     /// When the warm iterations are, if only these count.
     warm: Option<Vec<Interval>>,
+    /// What collectives of several devices tell of each other.
+    pub matched: Matched,
+    /// Whether the file has devices of other ranks.
+    has_others: bool,
 }
 
 impl<'a> Facts<'a> {
@@ -96,6 +101,8 @@ impl<'a> Facts<'a> {
             modules,
             wall,
             warm,
+            matched: Matched::of(gpu, details),
+            has_others: false,
         };
         facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
         facts.warm = facts.iterations.as_ref().and_then(Iterations::warm_windows);
@@ -103,6 +110,24 @@ impl<'a> Facts<'a> {
             facts.wall = wall_within(&triage.wall_times, warm);
         }
         facts
+    }
+
+    /// The same as one rank of a file with several, whose collectives `matched` has.
+    #[must_use]
+    pub fn among(self, matched: Matched) -> Self {
+        Self { matched, has_others: true, ..self }
+    }
+
+    /// Whether these are the facts of all ranks of the file.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        !self.has_others
+    }
+
+    /// Whether the file has one device.
+    #[must_use]
+    pub fn has_one_device(&self) -> bool {
+        self.gpu.devices.len() == 1 && !self.has_others
     }
 
     /// How long the compiler of torch.compile runs.
@@ -259,11 +284,7 @@ impl Device<'_> {
     /// `Device 2`; `The GPU` where there is one.
     #[must_use]
     pub fn title(&self) -> String {
-        if self.facts.gpu.devices.len() == 1 {
-            "The GPU".into()
-        } else {
-            format!("Device {}", self.name)
-        }
+        if self.facts.has_one_device() { "The GPU".into() } else { format!("Device {}", self.name) }
     }
 
     /// The window that its busy share is told of: what the steps launched, else the span of work with a launch, else of all.

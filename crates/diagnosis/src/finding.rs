@@ -51,6 +51,8 @@ rules! {
     DataLoader "M9" "Data loading";
     /// Communication that nothing hides.
     Communication "M10" "Exposed communication";
+    /// The rank for which others wait.
+    LateRank "late_rank" "A rank that comes late";
     /// Allocations.
     Allocator "M11" "Allocations";
     /// Memory.

@@ -67,8 +67,13 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     let wall = &facts.wall;
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);
     let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct))?;
-    let several = wall.iter().any(|row| row.device != most.device);
-    let gpu = if several { format!("GPU {}", most.device) } else { "The GPU".to_owned() };
+    let gpu = match facts.has_one_device() {
+        true => "The GPU".to_owned(),
+        false => of_row(facts, &most.device).map_or_else(
+            || format!("GPU {}", most.device),
+            |device| format!("GPU {}", device.name),
+        ),
+    };
     let whole = facts.whole();
     if most.share_pct < LEAST_PCT {
         let computes =

@@ -54,6 +54,9 @@ pub struct Iterations {
     /// Whether the file has work of other devices, too.
     #[serde(skip)]
     pub is_one_of_several: bool,
+    /// Ranks in the file, of which these are the iterations of one; 1 where it has no others.
+    #[serde(skip)]
+    pub n_ranks: usize,
     /// By class, in order of first appearance.
     pub classes: Vec<Class>,
     /// By start.
@@ -162,7 +165,7 @@ impl Iterations {
         let is_one_of_several = run.gpu.devices.len() > 1;
         let device = device.and_then(|device| run.gpu.devices.get(device as usize).cloned());
         let input = input(run, &list);
-        Some(Self { kind, device, is_one_of_several, classes, list, slowest, input })
+        Some(Self { kind, device, is_one_of_several, n_ranks: 1, classes, list, slowest, input })
     }
 
     /// Those that are not cold.

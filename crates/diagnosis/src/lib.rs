@@ -9,35 +9,42 @@
 //! * ids of rules and verdicts are a contract (docs/formats.md); sentences are not.
 
 mod actions;
+mod collectives;
+mod devices;
 mod document;
 mod facts;
 mod finding;
 mod headline;
 mod iterations;
 mod module_tree;
+mod ranks;
 mod rules;
 mod scaling;
 mod sections;
 
 pub use actions::{Action, Place, Whole};
+pub use collectives::{Matched, Waits};
 pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};
 pub use iterations::{Class, Cold, Input, Iteration, Iterations, Kind, Slowest};
 pub use module_tree::{ModuleTree, TreeRow};
+pub use ranks::diagnose_ranks;
 pub use report::Confidence;
 pub use scaling::{ScalingRow, scaling, scaling_section};
 pub use triage::{StageWall, WallPart, WallRow, WallTimes};
 
+use std::collections::BTreeMap;
+
 /// What is said of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnosis {
     /// The first sentence: what a person would repeat to a colleague. `None` where the file shows nothing worth one.
     pub headline: Option<String>,
     /// Where the wall time of each device goes; the parts of a device add up to its window.
     pub wall: Vec<WallRow>,
-    /// Iterations left out of the bar as cold, and all of them; `None` where the bar is of the whole window.
-    pub left_out: Option<(usize, usize)>,
+    /// By device: iterations left out of its bar as cold, and all of them. A device whose bar is of the whole window has none.
+    pub left_out: BTreeMap<String, (usize, usize)>,
     /// The same of each stage, of the whole window; empty where no device has several.
     pub wall_stages: Vec<StageWall>,
     /// The iterations, where the file has any.
@@ -58,7 +65,7 @@ impl Diagnosis {
         self.wall.chunk_by(|a, b| a.device == b.device).filter_map(|rows| {
             let first = rows.first()?;
             let window = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
-            let of = match self.left_out {
+            let of = match self.left_out.get(&first.device) {
                 Some((cold, all)) => format!("of {} warm iterations", all - cold),
                 None if first.of_steps => "of steps".to_owned(),
                 None => "from the first GPU work to the last".to_owned(),
@@ -84,10 +91,10 @@ impl Diagnosis {
 }
 
 impl Diagnosis {
-    /// The findings that neither the first sentence nor an action has said already: those that cost time, and the figures of
-    /// the run. `findings` has all.
+    /// The findings that neither the first sentence nor an action has said already: those that cost time, each kind once for all
+    /// devices, and the figures of the run. `findings` has all.
     #[must_use]
-    pub fn further(&self) -> (Vec<&Finding>, Vec<&Finding>) {
+    pub fn further(&self) -> (Vec<Finding>, Vec<Finding>) {
         let headline = self.headline.as_deref().unwrap_or_default();
         let is_said = |finding: &Finding| {
             headline.contains(&finding.observation)
@@ -97,12 +104,19 @@ impl Diagnosis {
                         && action.observation == finding.observation
                 })
         };
-        let rest = self.findings.iter().filter(|finding| !is_said(finding));
-        rest.partition(|finding| !finding.is_baseline())
+        let rest = self.findings.iter().filter(|finding| !is_said(finding)).cloned();
+        let (costs, figures) = rest.partition(|finding| !finding.is_baseline());
+        (devices::once(costs), figures)
+    }
+
+    /// The actions, each once for all devices. `actions` has all.
+    #[must_use]
+    pub fn told_actions(&self) -> Vec<Action> {
+        devices::once(self.actions.clone())
     }
 }
 
-/// Applies every rule.
+/// Applies every rule. Of a file with several ranks [`diagnose_ranks`] does so for each by itself.
 #[must_use]
 pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     let findings = rules::all(facts);
@@ -112,7 +126,9 @@ pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     let wall = if facts.is_capture() { Vec::new() } else { facts.wall.clone() };
     let wall_stages =
         if facts.is_capture() { Vec::new() } else { facts.triage.wall_stages.clone() };
-    let (iterations, left_out) = (facts.iterations.clone(), facts.left_out());
+    let iterations = facts.iterations.clone();
+    let of_device = |row: &WallRow| Some((row.device.clone(), facts.left_out()?));
+    let left_out = wall.iter().filter_map(of_device).collect();
     let modules = facts.modules.clone();
     Diagnosis { headline, wall, wall_stages, left_out, iterations, modules, findings, actions }
 }

@@ -125,12 +125,10 @@ impl Diagnosis {
         }
         wall.tables.extend(triage::stage_wall_table(&self.wall_stages));
         let mut actions = Section::new("actions", "What to do first");
-        let table =
-            Table::of("actions", "Actions", &self.actions).when_empty(self.without_actions());
+        let told = self.told_actions();
+        let table = Table::of("actions", "Actions", &told).when_empty(self.without_actions());
         actions.tables.push(table.preview(10));
         let (found, facts) = self.further();
-        let owned = |of: Vec<&Finding>| of.into_iter().cloned().collect::<Vec<Finding>>();
-        let (found, facts) = (owned(found), owned(facts));
         let mut findings = Section::new("diagnosis", "Findings");
         if !found.is_empty() {
             let bounded = found.iter().any(|finding| finding.bound_ns.is_some());

@@ -186,6 +186,18 @@ pub struct Fills {
     pub time_ns: i64,
 }
 
+/// A read that takes as many times the median is no read like the others.
+const FAR: i64 = 5;
+
+/// How many take [`FAR`] times the median or more, their sum, and the median of the others.
+fn slow(mut times: Vec<i64>) -> Option<(u64, i64, i64)> {
+    trace::sort(&mut times);
+    let median = *times.get(times.len().checked_sub(1)? / 2)?;
+    let mut far = times.split_off(times.partition_point(|ns| *ns < median.saturating_mul(FAR)));
+    let sum = far.drain(..).fold((0, 0_i64), |(n, ns), one| (n + 1, ns.saturating_add(one)));
+    Some((sum.0, sum.1, timeline::median(&mut times)?)).filter(|(n, ..)| *n > 0)
+}
+
 /// Ops of one name that read from the GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reads {
@@ -200,12 +212,9 @@ pub struct Reads {
     /// Time on the host of those with a copy, in ns.
     #[serde(skip)]
     pub reading_ns: i64,
-    /// The longest of those with a copy, and the median of the others, in ns.
+    /// Those with a copy that take [`FAR`] times the median or more, their time, and the median of the others, in ns.
     #[serde(skip)]
-    pub longest_ns: i64,
-    #[allow(missing_docs, reason = "said above")]
-    #[serde(skip)]
-    pub others_median_ns: Option<i64>,
+    pub slow: Option<(u64, i64, i64)>,
     /// Where those with a copy are made, and how many there: most of them first.
     #[serde(skip)]
     pub places: Vec<(String, u64)>,
@@ -408,8 +417,7 @@ fn reads(slices: &Slices<'_>, work: &OpWork<'_>, compiling: &[Interval], ops: &[
     let mut times: Vec<i64> = reading.iter().map(|at| slices.ops.slices[*at].dur_ns()).collect();
     trace::sort_by_key(&mut times, |ns| *ns);
     found.reading_ns = times.iter().sum();
-    found.longest_ns = times.pop().unwrap_or_default();
-    found.others_median_ns = timeline::median(&mut times);
+    found.slow = slow(times);
     let mut places: BTreeMap<String, u64> = BTreeMap::new();
     for (_, place) in place_of_each(slices, reading) {
         *places.entry(place).or_default() += 1;

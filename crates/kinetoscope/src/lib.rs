@@ -40,7 +40,8 @@ pub use decode::{
 };
 pub use diagnosis::{
     Action, Diagnosis, Facts, Finding as DiagnosisFinding, Iteration, Iterations, ScalingRow,
-    StageWall, WallPart, WallRow, WallTimes, diagnose, diagnosis_json, scaling, scaling_section,
+    StageWall, WallPart, WallRow, WallTimes, diagnose, diagnose_ranks, diagnosis_json, scaling,
+    scaling_section,
 };
 pub use host::benchmark::{NoScript, benchmark_script};
 pub use host::memory_over_time::{MemoryChange, MemoryOverTime, memory_over_time};

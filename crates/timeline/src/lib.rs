@@ -15,6 +15,7 @@ pub mod gpu;
 pub mod intervals;
 pub mod launches;
 pub mod narrow;
+pub mod ranks;
 pub mod recorded;
 pub mod streams;
 pub mod versions;

@@ -69,7 +69,7 @@ pub fn narrow(trace: &Trace, window: Interval, name: &str) -> Trace {
         }
     });
     let file_start_ns = file_start_ns.unwrap_or_default();
-    narrowed.part = Some(TracePart { name: name.to_owned(), file_start_ns, has_launches });
+    narrowed.part = Some(TracePart { step: Some(name.to_owned()), file_start_ns, has_launches });
     narrowed
 }
 
@@ -118,7 +118,10 @@ mod tests {
         );
         assert_eq!(found.len(), trace.len(), "rows keep their numbers");
         let part = found.part.unwrap();
-        assert_eq!((&*part.name, part.file_start_ns, part.has_launches), ("step 1", 0, true));
+        assert_eq!(
+            (part.step.as_deref(), part.file_start_ns, part.has_launches),
+            (Some("step 1"), 0, true)
+        );
     }
 
     #[test]

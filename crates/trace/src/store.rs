@@ -25,11 +25,11 @@ const PHASE_SHIFT: u32 = 27;
 /// Events per span base: the start of an event is its block's base plus a u32.
 const SPAN_BLOCK: usize = 1 << 10;
 
-/// The step that a trace is narrowed to, and what analyses of it need of the whole file.
+/// The step or the rank that a trace is narrowed to, and what analyses of it need of the whole file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracePart {
-    /// The name of the step, as people read it.
-    pub name: String,
+    /// The name of the step, as people read it; `None` where it is all of a rank.
+    pub step: Option<String>,
     /// When the first event of the file begins: there Perfetto's timeline does.
     pub file_start_ns: TimeNs,
     /// Whether the file has launch calls: without one, no GPU slice is known to be launched before the step.

@@ -12,13 +12,14 @@ use crate::framework::FrameworkVote;
 use crate::fuse::{self, FuseContext, Ground};
 use crate::idle::cause::{self, Cause, Explained};
 use crate::idle::gaps::Gaps;
-use crate::idle::{self, Host, Idle};
+use crate::idle::{self, Idle};
 use crate::instances::TriageSlices;
 use crate::kernel_row::KernelTableRow;
 use crate::kernel_table::{Facts, kernel_table};
 use crate::overlap::{self, OverlapOptions};
 use crate::placed::{Given, Placed};
 use crate::report::{Coverage, knows_op};
+use crate::sides::{Side, Sides};
 use crate::site::Attribution;
 use crate::stages::Stage;
 use crate::stages::pace::Waits;
@@ -29,7 +30,6 @@ use crate::wall_stages;
 use crate::wall_time;
 use crate::{TriageOptions, WallPart, blocked, precision};
 use timeline::gpu::Gpu;
-use timeline::intervals::Interval;
 
 /// What the triage of each device goes by.
 pub(crate) struct Asked<'a> {
@@ -39,8 +39,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) run: RunContext,
     /// What the devices can do at most, if all have one name that is known.
     pub(crate) peak: Option<&'static Peak>,
-    /// The profiler's steps on the CPU.
-    pub(crate) steps: Vec<Interval>,
     /// When the first event of the trace begins.
     pub(crate) zero_ns: i64,
 }
@@ -60,7 +58,7 @@ pub(crate) fn on_devices<'a>(
     devices: &'a [Gpu<'_>],
     asked: &Asked<'_>,
     linker: &mut Linker<'_>,
-    host: &mut Host,
+    sides: &mut Sides,
 ) -> Found<'a> {
     let mut coverage = Coverage::default();
     let mut time = DeviceTime::default();
@@ -69,7 +67,7 @@ pub(crate) fn on_devices<'a>(
     let mut idle: Option<(&str, Explained, Gaps)> = None;
     for gpu in devices {
         let Triaged { tables: of_device, slices: own, gaps, idle: of_gpu, blocked_ns } =
-            on_device(gpu, asked, linker, host, &mut coverage);
+            on_device(gpu, asked, linker, sides.of_device(gpu.device()), &mut coverage);
         coverage.gpu_blocked_ns = coverage.gpu_blocked_ns.saturating_add(blocked_ns);
         if let Some(found) = of_gpu
             && idle.as_ref().is_none_or(|(_, known, _)| found.ns() > known.ns())
@@ -91,10 +89,11 @@ fn on_device(
     gpu: &Gpu<'_>,
     asked: &Asked<'_>,
     linker: &mut Linker<'_>,
-    host: &mut Host,
+    side: &mut Side,
     coverage: &mut Coverage,
 ) -> Triaged {
-    let Asked { options, given, framework, run, peak, steps, zero_ns } = asked;
+    let Asked { options, given, framework, run, peak, zero_ns } = asked;
+    let Side { host, steps, .. } = side;
     let sources = given.sources;
     let Placed { launches, places, stages, arguments, replayed, by_name } =
         Placed::of(gpu, linker, options.file_name.as_deref(), given);

@@ -42,6 +42,7 @@ mod replay;
 mod report;
 mod roles;
 mod shapes;
+mod sides;
 mod site;
 mod stages;
 mod step;
@@ -97,9 +98,9 @@ use trace::{Details, Flags, Phase, Trace, each_row};
 use self::attribution::Linker;
 use self::device::{Asked, Found, on_devices};
 use self::facts::RunContext;
-use self::idle::Host;
 use self::idle::sentences;
 use self::placed::Given;
+use self::sides::Sides;
 use self::tables::Run;
 use self::takeaways::{IdleSaid, Limits, Seen};
 use timeline::before_window::BeforeWindowSlices;
@@ -161,7 +162,8 @@ pub fn triage_kept(
     let mut linker = Linker::of(trace, sources.details);
     let mut slices = options.slices.clone();
     // (What an earlier step launched belongs to no table of a step.)
-    slices.without_before_window |= trace.part.is_some();
+    let step = trace.part.as_ref().and_then(|part| part.step.clone());
+    slices.without_before_window |= step.is_some();
     let mut gpu = Gpu::new(trace, platform, &before, &slices);
     by_op::classify(&mut gpu, &linker);
     let arch = arch::observed(&gpu, platform);
@@ -171,13 +173,12 @@ pub fn triage_kept(
     let mut run = RunContext::of(trace, platform, framework.framework);
     run.facts.sm = arch.observed_arch.strip_prefix("sm_").and_then(|digits| digits.parse().ok());
     let peak = precision::peak(trace);
-    let steps = idle::until_last_work(trace, idle::cpu_steps(trace));
-    let mut host = Host::of(trace);
+    let mut sides = Sides::of(trace);
     let first_ns = first_ns(trace);
     let zero_ns = trace.part.as_ref().map_or(first_ns, |part| part.file_start_ns);
-    let asked = Asked { options, given: &given, framework, run, peak, steps, zero_ns };
+    let asked = Asked { options, given: &given, framework, run, peak, zero_ns };
     let Found { tables, coverage, slices: kept, time, idle } =
-        on_devices(&devices, &asked, &mut linker, &mut host);
+        on_devices(&devices, &asked, &mut linker, &mut sides);
     let several = devices.len() > 1;
     let facts = &asked.run.facts;
     // (While a graph is captured, the GPU has nothing to do.)
@@ -204,10 +205,10 @@ pub fn triage_kept(
     });
     // (Steps hold what comes before their first kernel.)
     let of_steps = idle.as_ref().is_some_and(|said| said.of_steps);
-    let lead = lead::lead(&devices, first_ns).filter(|_| !of_steps && trace.part.is_none());
+    let lead = lead::lead(&devices, first_ns).filter(|_| !of_steps && step.is_none());
     let seen = Seen {
         before: lead
-            .map(|lead| lead::before_work(trace, &mut linker, &host, lead, time.span_ns))
+            .map(|lead| lead::before_work(trace, &mut linker, sides.whole(), lead, time.span_ns))
             .unwrap_or_default(),
         time: &time,
         n_devices: devices.len(),
@@ -232,7 +233,7 @@ pub fn triage_kept(
         arch,
         framework: asked.framework,
         facts: asked.run.facts,
-        step: trace.part.as_ref().map(|part| part.name.clone()),
+        step,
     });
     (report, kept)
 }

@@ -152,9 +152,9 @@ pub fn diagnosis(found: &kinetoscope::Diagnosis, of_host: &HostReport) -> Diagno
         without_actions: found.without_actions().to_owned(),
         headline: found.headline.clone(),
         bars: found.bars().map(bar).chain(found.stage_bars().map(of_stage)).collect(),
-        actions: found.actions.iter().map(Action::finding).collect(),
-        findings: costs.into_iter().map(texts).collect(),
-        baseline: figures.into_iter().map(texts).collect(),
+        actions: found.told_actions().iter().map(Action::finding).collect(),
+        findings: costs.iter().map(texts).collect(),
+        baseline: figures.iter().map(texts).collect(),
         steps: Vec::new(),
         chapters: chapters.chain(iterations).chain(modules).map(Chapter::drawn).collect(),
     }

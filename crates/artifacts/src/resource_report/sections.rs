@@ -319,7 +319,7 @@ fn findings(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) ->
 fn actions(known: Option<&OfTrace<'_>>, memory: Option<&ReportedMemory<'_>>) -> Section {
     let mut section = Section::new("actions", "Prioritised actions");
     if let Some(known) = known {
-        let actions = &known.diagnosis.actions;
+        let actions = known.diagnosis.told_actions();
         section.findings = actions.iter().map(Action::finding).collect();
         section.intro.push(match actions.len() {
             0 => known.diagnosis.without_actions().to_owned(),

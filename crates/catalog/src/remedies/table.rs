@@ -646,6 +646,27 @@ pub const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "earlier-transfer",
+        what: "communication beside compute",
+        action: "Start the communication earlier, so that kernels run beside it.",
+        why: "A collective needs few compute units, so that compute can run at the same time.",
+        check: "In a new trace, the exposed time of communication is shorter.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            executions: &[Execution::Eager, Execution::Compiled],
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "even-ranks",
+        what: "ranks that come to their collectives at the same time",
+        action: "Give every rank the same work (batch, sequence lengths, data loading), and look for what this one does longer than the \
+                 others before its collectives.",
+        why: "A collective ends when the last rank has joined; until then the GPUs of the others wait.",
+        check: "In a new trace, no rank is the last to join most collectives.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
         id: "custom-all-reduce",
         what: "all-reduce for small messages",
         action: "Check that the engine's custom all-reduce is on (disable_custom_all_reduce is not set) and that it takes messages of \

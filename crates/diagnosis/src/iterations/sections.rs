@@ -294,6 +294,10 @@ impl Iterations {
             }
         };
         let of_device = match &self.device {
+            Some(device) if self.n_ranks > 1 => format!(
+                " These are the iterations of the rank with device {device}, one of {} in the file.",
+                self.n_ranks
+            ),
             Some(device) if self.is_one_of_several => {
                 format!(
                     " Figures of the GPU are those of device {device}, which has most of their work."

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use report::units::{count, percent, time};
+use report::units::{count, percent, plural, time};
 use trace::StringId;
 
+use crate::collectives::Waits;
 use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
@@ -33,16 +34,22 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 time(exposed),
                 percent(100.0 * share)
             );
-            // (Communication hides at most behind the kernels that run without it.)
-            let bound = exposed.min(device.exposed_compute());
+            // (Communication hides at most behind the kernels that run without it; waiting for another rank hides behind none.)
+            let waits = facts.matched.device(device.name);
+            let transfer = exposed - waits.map_or(0, |waits| waits.exposed_ns);
+            let bound = transfer.min(device.exposed_compute());
             let excess = excess(facts, &device)
                 .filter(|excess| excess.ns as f64 >= LEAST_EXCESS * exposed as f64);
-            let meaning = excess.map_or_else(
-                || "Part of it may be waiting for other ranks: only their traces tell.".to_owned(),
-                |excess| excess.sentence(),
-            );
+            let meaning = match (waits, excess) {
+                (Some(waits), _) => waiting(waits, exposed),
+                (None, Some(excess)) => excess.sentence(),
+                (None, None) => {
+                    "Part of it may be waiting for other ranks: only their traces tell.".to_owned()
+                }
+            };
             let short = Short::of(facts, &device).filter(|_| facts.has_graphs());
             let (verdict, meaning) = match short {
+                _ if (transfer as f64) < LEAST_SHARE * span as f64 => ("waiting", meaning),
                 Some(short) => ("short_collectives", format!("{} {meaning}", short.sentence())),
                 None => ("exposed", meaning),
             };
@@ -60,6 +67,28 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             )
         })
         .collect()
+}
+
+/// What of the exposed time is waiting for ranks of this file, and what is not.
+fn waiting(waits: &Waits, exposed: i64) -> String {
+    let most = waits.exposed_for.iter().max_by_key(|(_, ns)| **ns).filter(|(_, ns)| **ns > 0);
+    let n = plural(waits.n as u64, "collective", "collectives");
+    match most {
+        None => {
+            format!("In {n} that were matched with the other devices' it waits for none of them.")
+        }
+        Some((last, ns)) => {
+            let whom = match *ns == waits.exposed_ns {
+                true => format!("device {last}, which joins later"),
+                false => format!("devices that join later ({} for device {last})", time(*ns)),
+            };
+            format!(
+                "{} of it is waiting for {whom}, as {n} matched with the other devices' show; {} is transfer and what was not matched.",
+                time(waits.exposed_ns),
+                time(exposed - waits.exposed_ns)
+            )
+        }
+    }
 }
 
 /// Collectives of which most are too short to transfer much.

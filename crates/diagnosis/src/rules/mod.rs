@@ -14,6 +14,7 @@ mod gaps;
 mod graphs;
 mod host_bound;
 mod kernel_choice;
+pub(crate) mod late_rank;
 mod launch_bound;
 mod lost;
 mod memory;
@@ -43,6 +44,7 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
         Rule::ColdStart => cold_start::check,
         Rule::DataLoader => data_loader::check,
         Rule::Communication => communication::check,
+        Rule::LateRank => late_rank::check,
         Rule::Allocator => allocator::check,
         Rule::Memory => memory::check,
         Rule::Steps => steps::check,
@@ -64,5 +66,17 @@ fn check(rule: Rule) -> fn(&Facts<'_>) -> Vec<Finding> {
 
 /// What every rule says.
 pub fn all(facts: &Facts<'_>) -> Vec<Finding> {
-    Rule::ALL.iter().flat_map(|rule| check(*rule)(facts)).collect()
+    let all = Rule::ALL.iter().flat_map(|rule| check(*rule)(facts));
+    all.map(|finding| if facts.has_one_device() { finding } else { named(finding) }).collect()
+}
+
+/// A finding of one of several devices names it.
+fn named(finding: Finding) -> Finding {
+    match &finding.device {
+        Some(device) if !finding.observation.contains(&format!("evice {device}")) => {
+            let observation = format!("Device {device}: {}", finding.observation);
+            Finding { observation, ..finding }
+        }
+        _ => finding,
+    }
 }

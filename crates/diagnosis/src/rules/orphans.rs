@@ -11,7 +11,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     }
     let before = facts.triage.before_window;
     let (n_before, before_ns) = (before.n_slices, before.total_ns);
-    let since = if facts.trace.part.is_some() { "this step" } else { "profiling started" };
+    let since = if facts.trace.part.as_ref().is_some_and(|part| part.step.is_some()) {
+        "this step"
+    } else {
+        "profiling started"
+    };
     let of = |n: u64, ns: i64| {
         format!("{} of {} GPU slices ({})", count(n), count(links.gpu as u64), time(ns))
     };

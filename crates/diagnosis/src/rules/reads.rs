@@ -75,18 +75,15 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     ]
 }
 
-/// One that takes as many times the median is no read like the others.
-const FAR: i64 = 5;
-
-/// One read that takes most of the time loads code, or waits for all work before it: a sum over it and the others describes neither.
+/// Reads that take most of the time load code, or wait for all work before them: a sum over them and the others describes neither.
 fn slow_one(rows: &[(&str, &host::copies::Reads)]) -> String {
     let [(_, row)] = rows else { return String::new() };
-    match row.others_median_ns {
-        Some(median)
-            if row.longest_ns.saturating_mul(2) >= row.reading_ns
-                && row.longest_ns >= median.saturating_mul(FAR) =>
-        {
-            format!("; one takes {}, the others {} (median)", time(row.longest_ns), time(median))
+    match row.slow {
+        Some((1, ns, median)) if ns.saturating_mul(2) >= row.reading_ns => {
+            format!("; one takes {}, the others {} (median)", time(ns), time(median))
+        }
+        Some((n, ns, median)) if ns.saturating_mul(2) >= row.reading_ns => {
+            format!("; {} take {}, the others {} each (median)", count(n), time(ns), time(median))
         }
         _ => String::new(),
     }

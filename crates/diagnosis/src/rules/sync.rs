@@ -35,7 +35,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let covered = caused;
             let share = covered as f64 / window;
             let gpu =
-                if facts.gpu.devices.len() == 1 { "the GPU".to_owned() } else { device.title() };
+                if facts.has_one_device() { "the GPU".to_owned() } else { device.title() };
             let cost = match covered {
                 0 => format!("{gpu} never stands still in or after them"),
                 ns => format!("{gpu} stands still for {} in or after them", time(ns)),

@@ -1,8 +1,8 @@
 //! Related files in the worker: traces, maps and other runs.
 
 use kinetoscope::artifacts::{
-    Artifact, ArtifactOptions, ArtifactOrder, Part, ReportOrder, ReportedTrace, Role, SourceDigest,
-    SourceFile, UserFacts, order_artifacts, order_triage, resource_report,
+    Artifact, ArtifactOptions, ArtifactOrder, ReportOrder, ReportedTrace, Role, SourceDigest,
+    SourceFile, UserFacts, order_artifacts, resource_report, triage_all,
 };
 use kinetoscope::trace::Trace;
 use kinetoscope::{
@@ -158,7 +158,7 @@ impl OpenFile {
     }
 
     /// Triage of the trace, or of a part of it.
-    fn triage_of(
+    pub(super) fn triage_of(
         &self,
         trace: &Trace,
         companions: &[OpenCompanion],
@@ -230,9 +230,9 @@ impl OpenFile {
         let trace = &self.decoded.trace;
         let sources = Sources { details: Some(details), ..Sources::default() };
         let facts = UserFacts::default();
-        let triage = order_triage(trace, &self.name, &sources, &facts, Part::default());
-        let triage = triage.map_err(|error| fault(&error))?;
-        let trace = ReportedTrace { trace, details, triage: &triage, name: &self.name };
+        let triage_of = |part: &Trace| triage_all(part, &self.name, &sources, &facts, false);
+        let (triage, triage_of) = (triage_of(trace), &triage_of);
+        let trace = ReportedTrace { trace, details, triage: &triage, triage_of, name: &self.name };
         let order =
             ReportOrder { trace: Some(trace), memory: None, options: ArtifactOptions::default() };
         resource_report(&order).map_err(|error| fault(&error))

@@ -97,7 +97,10 @@ impl Session for TriageSession {
                     Some(step) => {
                         let (part, report) = file.triage_step(&self.companions, step);
                         let triage = Some(Box::new(file.shown(&report)));
-                        Diagnosis { triage, ..file.diagnose(&part, &report) }
+                        Diagnosis {
+                            triage,
+                            ..file.diagnose(&part, &report, &self.companions, false)
+                        }
                     }
                     None => {
                         // (What is known of slices may be of a step that was looked at since.)
@@ -106,7 +109,8 @@ impl Session for TriageSession {
                             file.report.take().filter(|_| is_whole).unwrap_or_else(|| {
                                 file.triage(&self.companions, count_before_window)
                             });
-                        file.diagnose(&file.decoded.trace, &report)
+                        let trace = &file.decoded.trace;
+                        file.diagnose(trace, &report, &self.companions, count_before_window)
                     }
                 };
                 port.send(Response::Diagnosed { job, diagnosis });
@@ -203,12 +207,20 @@ impl OpenFile {
     }
 
     /// Why the run is slow, and what the CPU did. Without arguments there are fewer figures.
-    fn diagnose(&self, trace: &Trace, report: &TriageReport) -> Diagnosis {
+    fn diagnose(
+        &self,
+        trace: &Trace,
+        report: &TriageReport,
+        companions: &[OpenCompanion],
+        count_before_window: bool,
+    ) -> Diagnosis {
         let none = Details::default();
         let details = self.details.as_ref().unwrap_or(&none);
         let index = HostIndex::of(trace);
         let of_host = kinetoscope::host(&index, details);
-        let found = kinetoscope::diagnose(&Facts::of(&index, details, &of_host, report));
+        let triage_of = |part: &Trace| self.triage_of(part, companions, count_before_window).0;
+        let facts = Facts::of(&index, details, &of_host, report);
+        let found = kinetoscope::diagnose_ranks(&facts, &triage_of);
         let mut diagnosis = page::diagnosis(&found, &of_host);
         let steps =
             found.iterations.iter().filter(|_| trace.part.is_none()).flat_map(|all| &all.list);
@@ -259,7 +271,9 @@ impl OpenFile {
         let none = Details::default();
         let details = self.details.as_ref().unwrap_or(&none);
         let trace = &self.decoded.trace;
-        let trace = ReportedTrace { trace, details, triage: &triage, name: &self.name };
+        let triage_of = |part: &Trace| self.triage_of(part, companions, wish.count_before_window).0;
+        let (triage, triage_of) = (&triage, &triage_of);
+        let trace = ReportedTrace { trace, details, triage, triage_of, name: &self.name };
         artifacts::report(trace, wish)
     }
 

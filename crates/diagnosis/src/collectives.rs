@@ -1,0 +1,221 @@
+//! Collectives of several devices in one file, matched: which device comes last, and how long the others wait for it.
+//!
+//! A kernel of a collective runs until every rank of its group has joined. The devices of a group call the same collectives in the
+//! same order, so the nth call of a kind on one device belongs to the nth of that kind on each of the others. Until the last one
+//! starts, a kernel waits; what it takes after that is transfer (`kineto::record_param_comms` names kind, group and ranks).
+//!
+//! Gates: all ranks of the group are in the file, each called the kind equally often, and the kernels of a match run at the same time
+//! at some moment and end together: that shows that the matches are right, and that the devices have one clock. Kinds in which a rank need not wait for
+//! all others (broadcast, send and receive) tell nothing.
+
+use std::collections::BTreeMap;
+
+use host::links::GpuSide;
+use timeline::intervals::{Interval, both, length, union, without};
+use trace::Details;
+
+/// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
+const ALL_WAIT: [&str; 4] = ["allreduce", "allgather", "reducescatter", "alltoall"];
+/// Of the matches of a kind so many percent may not run at the same time: clocks differ a little. Above that none of it counts.
+const LEAST_TOGETHER_PCT: usize = 90;
+
+/// The kernels of a match end together: at most so far apart, in ns (measured on four MI300: up to 21 us), or this part of the
+/// longest waiting. Where they do not, their clocks may differ, and who comes last is not known.
+const LEAST_APART_NS: i64 = 50_000;
+const APART_PART: i64 = 5;
+
+/// What collectives of one device wait for others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Collectives that were matched.
+    pub n: usize,
+    /// How often this device comes last.
+    pub n_last: usize,
+    /// Time in which only communication runs here and a later device has not joined, in ns.
+    pub exposed_ns: i64,
+    /// The same by the device that comes last.
+    pub exposed_for: BTreeMap<String, i64>,
+    /// By how much this device comes later than the next to last, where it comes last: a sum, in ns.
+    pub behind_ns: i64,
+}
+
+/// The same of every device of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matched(BTreeMap<String, Waits>);
+
+/// What calls of one kind have in common: name, number format, group and its ranks.
+type Kind<'a> = (&'a str, &'a str);
+
+/// One call: when its kernel runs.
+type Calls = Vec<Interval>;
+
+impl Matched {
+    /// Matches the collectives of a file.
+    #[must_use]
+    pub fn of(gpu: &GpuSide, details: &Details) -> Self {
+        if gpu.devices.len() < 2 || details.collectives.is_empty() {
+            return Self::default();
+        }
+        let mut kinds: BTreeMap<Kind<'_>, (i64, BTreeMap<usize, Calls>)> = BTreeMap::new();
+        for one in gpu.slices.iter().filter(|one| one.is_communication) {
+            let known = details.collective(one.slice.row);
+            let Some(of) = known.and_then(|at| details.collectives.get(at as usize)) else {
+                continue;
+            };
+            let name = details.texts.get(of.name);
+            let plain: String = name.to_lowercase().replace(['_', ' '], "");
+            if !ALL_WAIT.iter().any(|part| plain.contains(part)) {
+                continue;
+            }
+            // (Sizes may differ by rank: `all_to_allv`.)
+            let kind = details.texts.get(of.kind);
+            let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
+            let (_, calls) =
+                kinds.entry((name, group)).or_insert_with(|| (of.group_size, BTreeMap::new()));
+            calls.entry(one.device as usize).or_default().push(one.slice.interval());
+        }
+        let mut waits = vec![Waits::default(); gpu.devices.len()];
+        let mut waiting: Vec<BTreeMap<usize, Vec<Interval>>> =
+            vec![BTreeMap::new(); gpu.devices.len()];
+        for (group_size, mut calls) in kinds.into_values() {
+            calls.values_mut().for_each(|own| own.sort_unstable());
+            for of_all in matches(group_size, &calls) {
+                let starts = || of_all.iter().map(|(device, call)| (call.0, *device));
+                let Some((last_ns, last)) = starts().max() else { continue };
+                let before = starts().filter(|(_, device)| *device != last).map(|(ns, _)| ns).max();
+                waits[last].n_last += 1;
+                waits[last].behind_ns += last_ns - before.unwrap_or(last_ns);
+                for (device, (start, end)) in of_all {
+                    waits[device].n += 1;
+                    if device != last {
+                        let times = waiting[device].entry(last).or_default();
+                        times.push((start, last_ns.min(end)));
+                    }
+                }
+            }
+        }
+        for (device, waiting) in waiting.into_iter().enumerate() {
+            let exposed = exposed(gpu, device);
+            let own = &mut waits[device];
+            for (last, times) in waiting {
+                let ns = length(&both(&exposed, &union(times)));
+                own.exposed_ns += ns;
+                own.exposed_for.insert(gpu.devices[last].clone(), ns);
+            }
+        }
+        let known = gpu.devices.iter().cloned().zip(waits).filter(|(_, waits)| waits.n > 0);
+        Self(known.collect())
+    }
+
+    /// What a device waits for others; `None` where none of its collectives could be matched.
+    #[must_use]
+    pub fn device(&self, name: &str) -> Option<&Waits> {
+        self.0.get(name)
+    }
+
+    /// The devices, with what they wait.
+    pub fn devices(&self) -> impl Iterator<Item = (&str, &Waits)> {
+        self.0.iter().map(|(name, waits)| (name.as_str(), waits))
+    }
+
+    /// The device for which the others wait most, if that is most of what they wait: with the sum of the others' waits for it.
+    #[must_use]
+    pub fn latest(&self) -> Option<(&str, i64)> {
+        let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+        for (last, ns) in self.0.values().flat_map(|waits| &waits.exposed_for) {
+            *sums.entry(last).or_default() += ns;
+        }
+        let all: i64 = sums.values().sum();
+        let (device, ns) = sums.into_iter().max_by_key(|(_, ns)| *ns)?;
+        (ns > 0 && ns.saturating_mul(2) > all).then_some((device, ns))
+    }
+}
+
+/// The matches of one kind: of each call its kernel on every device. Empty where a gate is shut.
+fn matches(group_size: i64, calls: &BTreeMap<usize, Calls>) -> Vec<Vec<(usize, Interval)>> {
+    let n = calls.values().map(Vec::len).max().unwrap_or_default();
+    let is_whole = i64::try_from(calls.len()) == Ok(group_size) && group_size > 1;
+    if !is_whole || calls.values().any(|own| own.len() != n) {
+        return Vec::new();
+    }
+    let of_all = |nth: usize| -> Vec<(usize, Interval)> {
+        calls.iter().map(|(device, own)| (*device, own[nth])).collect()
+    };
+    let run_together = |of_all: &Vec<(usize, Interval)>| {
+        let starts = || of_all.iter().map(|(_, call)| call.0);
+        let ends = || of_all.iter().map(|(_, call)| call.1);
+        let (first_start, last_start) = (starts().min(), starts().max());
+        let (first_end, last_end) = (ends().min(), ends().max());
+        let (waiting, apart) = (last_start.zip(first_start), last_end.zip(first_end));
+        let (waiting, apart) = (waiting.map_or(0, |(a, b)| a - b), apart.map_or(0, |(a, b)| a - b));
+        last_start <= first_end && apart <= LEAST_APART_NS.max(waiting / APART_PART)
+    };
+    let together: Vec<_> = (0..n).map(of_all).filter(run_together).collect();
+    if together.len() * 100 < n * LEAST_TOGETHER_PCT { Vec::new() } else { together }
+}
+
+/// When a device runs no kernel but communication.
+fn exposed(gpu: &GpuSide, device: usize) -> Vec<Interval> {
+    let kernels = |communicate: bool| {
+        let own = gpu.slices.iter().filter(|one| one.device as usize == device);
+        let own = own.filter(|one| one.is_kernel && one.is_communication == communicate);
+        union(own.map(|one| one.slice.interval()).collect())
+    };
+    without(&kernels(true), &kernels(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use fixture::{Fixture, kernel, slice};
+    use host::HostIndex;
+    use trace::{Collective, Row};
+
+    use super::*;
+
+    const RING: &str = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+
+    /// Calls as (device, start, duration) in a group of `group_size` ranks, and a product of device 0 from 0 to 10.
+    fn matched(name: &str, group_size: i64, calls: &[(i64, i64, i64)]) -> Matched {
+        let (mut fixture, mut details) = (Fixture::default(), Details::default());
+        let (name, kind) =
+            (details.texts.intern(name), details.texts.intern("Float;0;[0, 1];[];[];"));
+        let all = Collective { name, kind, in_elements: 8, out_elements: 8, group_size };
+        details.collectives.push(all);
+        for ((device, at, dur), row) in calls.iter().zip(0_u32..) {
+            fixture.push(kernel(RING).on(*device, 9).at(*at, *dur));
+            details.collective_of.push((row as Row, 0));
+        }
+        fixture.push(kernel("gemm").on(0, 7).at(0, 10));
+        fixture.push(slice("cpu_op", "aten::mm").on(9, 9).at(0, 10));
+        let trace = fixture.finish();
+        let index = HostIndex::of(&trace);
+        Matched::of(&index.gpu, &details)
+    }
+
+    #[test]
+    fn a_device_waits_until_the_last_one_joins() {
+        // Device 1 comes 20 later the first time, and 5 earlier the second time.
+        let calls = [(0, 5, 40), (1, 25, 20), (0, 100, 10), (1, 95, 15)];
+        let found = matched("allreduce", 2, &calls);
+        let of = |device| found.device(device).cloned().unwrap_or_default();
+        let (first, second) = (of("0"), of("1"));
+        assert_eq!((first.n, first.n_last, first.behind_ns), (2, 1, 5));
+        // From 5 to 10 a product runs beside it.
+        assert_eq!(first.exposed_ns, 15);
+        assert_eq!((second.n, second.n_last, second.exposed_ns), (2, 1, 5));
+        assert_eq!(second.behind_ns, 20);
+        assert_eq!(found.latest(), Some(("1", 15)));
+    }
+
+    #[test]
+    fn without_all_ranks_equal_counts_or_one_clock_nothing_is_matched() {
+        let calls = [(0, 5, 40), (1, 25, 20)];
+        let none = Matched::default();
+        assert_eq!(matched("allreduce", 3, &calls), none, "a rank is in another file");
+        assert_eq!(matched("broadcast", 2, &calls), none, "the root need not wait");
+        let uneven = [(0, 5, 40), (1, 25, 20), (0, 100, 10)];
+        assert_eq!(matched("allreduce", 2, &uneven), none, "one call is missing");
+        let apart = [(0, 5, 10), (1, 25, 20)];
+        assert_eq!(matched("allreduce", 2, &apart), none, "one ends before the other starts");
+    }
+}

@@ -1,0 +1,112 @@
+//! Several ranks in one file: each is diagnosed by itself, and what their collectives tell is said of all.
+
+use host::{HostIndex, host};
+use report::units::{count, percent, time};
+use timeline::ranks::{narrow_to, ranks};
+use trace::Trace;
+use triage::{TriageReport, WallPart, WallRow};
+
+use crate::devices::title;
+use crate::rules::late_rank;
+use crate::{Diagnosis, Facts, Finding, actions, diagnose};
+
+/// A diagnosis of each rank, put together; of a file with one rank its diagnosis. `triage_of` triages a part of the trace as `facts`
+/// were.
+#[must_use]
+pub fn diagnose_ranks(facts: &Facts<'_>, triage_of: &dyn Fn(&Trace) -> TriageReport) -> Diagnosis {
+    let ranks = ranks(facts.trace);
+    if ranks.is_empty() {
+        return diagnose(facts);
+    }
+    let of_rank = |rank: timeline::ranks::Rank| {
+        let trace = narrow_to(facts.trace, &rank);
+        let index = HostIndex::of(&trace);
+        let of_host = host(&index, facts.details);
+        let triage = triage_of(&trace);
+        let own = Facts::of(&index, facts.details, &of_host, &triage);
+        let own = own.among(facts.matched.clone());
+        (rank.devices, diagnose(&own))
+    };
+    together(facts, ranks.into_iter().map(of_rank).collect())
+}
+
+fn together(facts: &Facts<'_>, parts: Vec<(Vec<String>, Diagnosis)>) -> Diagnosis {
+    let mut all = Diagnosis { modules: facts.modules.clone(), ..Diagnosis::default() };
+    all.headline = headline(facts, &parts);
+    let n = parts.len();
+    for (devices, part) in parts {
+        all.wall.extend(part.wall);
+        all.wall_stages.extend(part.wall_stages);
+        all.left_out.extend(part.left_out);
+        all.actions.extend(part.actions);
+        let of_rank = |finding: Finding| match &finding.device {
+            Some(_) => finding,
+            // (Of the rank as a whole.)
+            None => Finding {
+                device: Some(devices.join(", ")),
+                observation: format!("{}: {}", title(&devices), finding.observation),
+                ..finding
+            },
+        };
+        all.findings.extend(part.findings.into_iter().map(of_rank));
+        if all.iterations.is_none() {
+            all.iterations = part.iterations;
+        }
+    }
+    if let Some(iterations) = &mut all.iterations {
+        iterations.n_ranks = n;
+    }
+    if let Some(late) = late_rank::finding(&facts.matched, &all.wall) {
+        all.actions.extend(actions::of_one(facts, &late));
+        all.findings.push(late);
+    }
+    trace::sort_by_key(&mut all.findings, |finding| finding.rule);
+    trace::sort_by_key(&mut all.actions, |action| std::cmp::Reverse(action.bound_ns));
+    all
+}
+
+/// Waiting for a late device is worth the first sentence from this share of the waiting device's wall time on.
+const LEAST_WAITING: f64 = 0.1;
+
+/// The rank that keeps the others waiting, where one does, else the one with the largest loss.
+fn headline(facts: &Facts<'_>, parts: &[(Vec<String>, Diagnosis)]) -> Option<String> {
+    let largest = |rows: &[WallRow]| {
+        let lost = rows.iter().filter(|row| row.part != WallPart::Compute);
+        lost.map(|row| row.share_pct).fold(0.0, f64::max)
+    };
+    let late = facts.matched.latest().and_then(|(device, _)| {
+        let own = parts.iter().find(|(devices, _)| devices.iter().any(|id| id == device))?;
+        Some((own, late_sentence(facts, device)?))
+    });
+    match late {
+        Some(((_, part), sentence)) => {
+            Some([&*sentence, part.headline.as_deref().unwrap_or_default()].join(" "))
+        }
+        None => parts
+            .iter()
+            .reduce(|a, b| if largest(&b.1.wall) > largest(&a.1.wall) { b } else { a })
+            .and_then(|(_, part)| part.headline.clone()),
+    }
+}
+
+/// That the other devices wait for one, where that is much of the wall time.
+fn late_sentence(facts: &Facts<'_>, device: &str) -> Option<String> {
+    let late = facts.matched.device(device)?;
+    let waits = facts
+        .matched
+        .devices()
+        .filter_map(|(name, waits)| Some((*waits.exposed_for.get(device)?, name)));
+    let (most, name) = waits.max()?;
+    let of_it = |row: &&WallRow| row.device == name;
+    let whole: i64 = facts.wall.iter().filter(of_it).map(|row| row.total_ns).sum();
+    let is_much = whole > 0 && most as f64 >= LEAST_WAITING * whole as f64;
+    is_much.then(|| {
+        format!(
+            "The other GPUs wait for GPU {device}, the last to join {} of {} collectives: GPU {name} for {} ({} of its wall time).",
+            count(late.n_last as u64),
+            count(late.n as u64),
+            time(most),
+            percent(timeline::percent(most, whole))
+        )
+    })
+}

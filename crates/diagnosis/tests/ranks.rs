@@ -1,0 +1,83 @@
+//! Several ranks in one file.
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+use diagnosis::{Facts, WallPart};
+use fixture::{Fixture, Slice, kernel, slice};
+use host::HostIndex;
+use trace::{Collective, Details, Trace};
+use triage::{Sources, TriageOptions, triage};
+
+/// Two ranks in one file that call three collectives of all. The second one launches its products later each time, because its
+/// thread is busy.
+fn two_ranks() -> (Fixture, Details) {
+    let (mut fixture, mut details) = (Fixture::default(), Details::default());
+    let (name, kind) =
+        (details.texts.intern("allreduce"), details.texts.intern("Float;0;[0, 1];[];[];"));
+    let all = Collective { name, kind, in_elements: 8, out_elements: 8, group_size: 2 };
+    details.collectives.push(all);
+    let (mut row, mut id) = (0_u32, 1_i64);
+    let mut push = |fixture: &mut Fixture, slice: Slice<'_>| {
+        fixture.push(slice);
+        row += 1;
+        row - 1
+    };
+    for step in 0..3 {
+        for (rank, late) in [(0, 0), (1, 400_000)] {
+            let at = step * 1_000_000;
+            let on = |name| slice("cuda_runtime", name).on(70 + rank, 1);
+            push(&mut fixture, on("cudaLaunchKernel").at(at + late, 5_000).link(id));
+            push(&mut fixture, kernel("gemm").on(rank, 7).at(at + late + 10_000, 100_000).link(id));
+            push(&mut fixture, on("cudaLaunchKernel").at(at + late + 10_000, 5_000).link(id + 1));
+            let ring = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+            let start = at + late + 110_000;
+            let ring = kernel(ring).on(rank, 9).at(start, at + 600_000 - start).link(id + 1);
+            let row = push(&mut fixture, ring);
+            details.collective_of.push((row, 0));
+            // (The first rank waits in a call while the second one works.)
+            if rank == 0 {
+                push(&mut fixture, on("cudaStreamSynchronize").at(at + 20_000, 590_000));
+            }
+            id += 2;
+        }
+    }
+    (fixture, details)
+}
+
+#[test]
+fn each_rank_of_a_file_is_told_of_by_its_own_threads_and_the_late_one_is_named() {
+    let (fixture, details) = two_ranks();
+    let trace = fixture.finish();
+    let triage_of = |part: &Trace| {
+        let sources = Sources { details: Some(&details), ..Sources::default() };
+        triage(part, &TriageOptions::default(), &sources)
+    };
+    let index = HostIndex::of(&trace);
+    let report = host::host(&index, &details);
+    let triaged = triage_of(&trace);
+    let found =
+        diagnosis::diagnose_ranks(&Facts::of(&index, &details, &report, &triaged), &triage_of);
+    // Only device 0 stands still after a call of its own thread.
+    let waits = |device: &str| {
+        let mut rows = found.wall.iter().filter(|row| row.device == device);
+        rows.find(|row| row.part == WallPart::HostWaits).map_or(0, |row| row.total_ns)
+    };
+    assert!(waits("0") > 0, "{:?}", found.wall);
+    assert_eq!(waits("1"), 0);
+    assert_eq!(
+        found.headline.as_deref().and_then(|text| text.split_once(". ")).map(|(first, _)| first),
+        Some(
+            "The other GPUs wait for GPU 1, the last to join 3 of 3 collectives: GPU 0 for 1.20 ms (46.3% of its wall time)"
+        )
+    );
+    let late = found.findings.iter().find(|one| one.rule.id() == "late_rank").expect("it is late");
+    assert_eq!((late.device.as_deref(), late.bound_ns), (Some("1"), Some(1_200_000)));
+    let exposed: Vec<(&str, &str, Option<i64>)> = found
+        .findings
+        .iter()
+        .filter(|one| one.rule.id() == "M10")
+        .filter_map(|one| Some((one.device.as_deref()?, one.verdict, one.bound_ns)))
+        .collect();
+    // Device 0 communicates alone for 490 us a step, 400 of it until device 1 joins.
+    assert_eq!(exposed, [("0", "exposed", Some(270_000)), ("1", "exposed", Some(270_000))]);
+}

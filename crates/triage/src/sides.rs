@@ -1,0 +1,56 @@
+//! The CPU's side of each device: what its own rank's threads did.
+
+use timeline::intervals::Interval;
+use timeline::ranks::{narrow_to, ranks};
+use trace::Trace;
+
+use crate::idle::{self, Host};
+
+/// What the threads of one rank did.
+pub(crate) struct Side {
+    /// Its devices; empty where the file is of one rank.
+    devices: Vec<String>,
+    /// What may explain idle time.
+    pub(crate) host: Host,
+    /// The profiler's steps on the CPU.
+    pub(crate) steps: Vec<Interval>,
+}
+
+impl Side {
+    fn of(trace: &Trace, devices: Vec<String>) -> Self {
+        let steps = idle::until_last_work(trace, idle::cpu_steps(trace));
+        Self { devices, host: Host::of(trace), steps }
+    }
+}
+
+/// The sides of a file: one, or one for each rank.
+pub(crate) struct Sides {
+    /// All threads.
+    whole: Side,
+    of_ranks: Vec<Side>,
+}
+
+impl Sides {
+    #[inline(never)]
+    pub(crate) fn of(trace: &Trace) -> Self {
+        let of_rank = |rank: timeline::ranks::Rank| {
+            let part = narrow_to(trace, &rank);
+            Side::of(&part, rank.devices)
+        };
+        Self {
+            whole: Side::of(trace, Vec::new()),
+            of_ranks: ranks(trace).into_iter().map(of_rank).collect(),
+        }
+    }
+
+    /// The side of all threads.
+    pub(crate) fn whole(&self) -> &Host {
+        &self.whole.host
+    }
+
+    /// The side of a device.
+    pub(crate) fn of_device(&mut self, device: &str) -> &mut Side {
+        let own = self.of_ranks.iter_mut().find(|side| side.devices.iter().any(|id| id == device));
+        own.unwrap_or(&mut self.whole)
+    }
+}
