@@ -66,7 +66,8 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
     }
     let wall = &facts.wall;
     let lost = wall.iter().filter(|row| row.part != WallPart::Compute);
-    let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct))?;
+    // (Where nothing is lost, of the first device.)
+    let most = lost.max_by(|a, b| a.share_pct.total_cmp(&b.share_pct)).or(wall.first())?;
     let gpu = match facts.has_one_device() {
         true => "The GPU".to_owned(),
         false => of_row(facts, &most.device).map_or_else(
@@ -75,10 +76,10 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         ),
     };
     let whole = facts.whole();
-    if most.share_pct < LEAST_PCT {
+    if most.share_pct < LEAST_PCT || most.part == WallPart::Compute {
         let computes =
             wall.iter().find(|row| row.device == most.device && row.part == WallPart::Compute)?;
-        let rest = if most.share_pct < SECOND_PCT {
+        let rest = if most.share_pct < SECOND_PCT || most.part == WallPart::Compute {
             ": only less or faster GPU work makes it shorter.".to_owned()
         } else {
             format!("; next is {} with {}.", lower(most.part.title()), percent(most.share_pct))

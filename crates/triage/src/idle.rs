@@ -467,7 +467,8 @@ impl Idle {
     }
 
     /// Idle time within the GPU span. Within the profiler's steps on the CPU where that is more by a tenth of them: a step
-    /// begins before its first kernel, and what the GPU waits for there counts.
+    /// begins before its first kernel, and what the GPU waits for there counts. Where most of the GPU's work runs outside the steps,
+    /// within its span.
     ///
     /// `recorded_ns` is when recording of the CPU begins. Before it the file may have the end of earlier work, and then nothing, for
     /// which nothing in it can be the cause: where that is a tenth of the span, the span begins there.
@@ -485,6 +486,11 @@ impl Idle {
         let idle = without(&span, &busy);
         let of_span =
             Self { window_ns: length(&span), of_steps: false, window: span.clone(), idle };
+        // (Where the CPU is so far ahead that most of the work runs after the steps, they say nothing of the device.)
+        let in_steps = length(&both(&busy, steps)).saturating_mul(2) >= length(&busy);
+        if !in_steps {
+            return of_span;
+        }
         let of_steps = Self { of_steps: true, ..Self::within(gpu, steps) };
         let outside = without(&of_steps.idle, &span);
         if length(&outside).saturating_mul(10) >= of_steps.window_ns && of_steps.window_ns > 0 {

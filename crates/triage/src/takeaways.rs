@@ -285,6 +285,8 @@ fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option
             )
         }
         Some(_) => String::new(),
+        // (Of ranks in one file the diagnosis compares the collectives themselves.)
+        None if *n_devices > 1 => " It may include waiting for the slowest rank.".to_owned(),
         None => " It may include waiting for the slowest rank, which this trace does not show."
             .to_owned(),
     };

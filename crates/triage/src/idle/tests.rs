@@ -502,3 +502,21 @@ fn queued_work_that_a_graph_launch_ends_is_told() {
         "{said:?}"
     );
 }
+
+/// The CPU launches all of its steps before the first kernel starts: the GPU's window is its span, and it is busy.
+#[test]
+fn steps_that_end_before_the_work_they_launch_are_no_window() {
+    let mut fixture = Fixture::default();
+    for step in 0..3 {
+        let name = format!("ProfilerStep#{step}");
+        fixture.push(slice("user_annotation", &name).at(step * 100, 90).on(1, 1));
+        let call = slice("cuda_runtime", "cudaLaunchKernel").at(step * 100 + 10, 5).on(1, 1);
+        fixture.push(call.link(step + 1));
+        fixture.push(kernel("gemm").at(1_000 + step * 1_000, 1_000).link(step + 1));
+    }
+    let trace = fixture.finish();
+    let before = BeforeWindowSlices::of(&trace);
+    let gpu = Gpu::new(&trace, Platform::Cuda, &before, &Options::default());
+    let idle = Idle::of(&gpu, &cpu_steps(&trace), None);
+    assert_eq!((idle.of_steps, idle.window_ns, idle.ns()), (false, 3_000, 0));
+}
