@@ -18,7 +18,9 @@ const COSTS_SHARE: f64 = 0.05;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let calls = &facts.host.runtime;
-    let (n_copies, copies_ns) = waiting_copies(facts);
+    let copies = waiting_copies(facts);
+    let n_copies = copies.len() as u64;
+    let copies_ns = copies.values().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
     let n = calls.sync.trimmed.n + calls.blocking_memcpy.all.n + n_copies;
     let waited = calls.sync.trimmed.total_ns + calls.blocking_memcpy.all.total_ns + copies_ns;
     facts
@@ -58,12 +60,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 };
                 Finding::fact(Rule::Sync, "host_blocked", text).means(meaning)
             };
-            let longest = calls.sync.longest.first();
-            let finding = match longest {
-                Some(call) => finding.with(
+            let finding = match longest(facts, &copies) {
+                Some((name, ns)) => finding.with(
                     "runtime.sync.longest",
                     "the longest",
-                    format!("{} {}", call.name, time(call.dur_ns)),
+                    format!("{name} {}", time(ns)),
                 ),
                 None => finding,
             };
@@ -76,9 +77,21 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Calls that are asynchronous by their name and wait nevertheless, because the copy goes to pageable memory of the host; and their
-/// time ("API synchronization behavior" in NVIDIA's CUDA Runtime API).
-fn waiting_copies(facts: &Facts<'_>) -> (u64, i64) {
+/// The longest of the calls that are counted: those that wait by their name, copies that block by theirs, and copies to pageable memory.
+fn longest<'a>(
+    facts: &Facts<'a>,
+    copies: &BTreeMap<trace::Row, (&'a str, i64)>,
+) -> Option<(String, i64)> {
+    let waits = facts.host.runtime.sync.longest.iter().map(|call| (call.name.as_str(), call.dur_ns));
+    let blocking = facts.slices.calls.iter().filter(|call| facts.slices.blocks(call));
+    let blocking = blocking.map(|call| (facts.slices.name(call), call.dur_ns()));
+    let all = waits.chain(blocking).chain(copies.values().copied());
+    all.max_by_key(|(_, ns)| *ns).map(|(name, ns)| (name.to_owned(), ns))
+}
+
+/// Calls that are asynchronous by their name and wait nevertheless, because the copy goes to pageable memory of the host: names and
+/// times ("API synchronization behavior" in NVIDIA's CUDA Runtime API).
+fn waiting_copies<'a>(facts: &Facts<'a>) -> BTreeMap<trace::Row, (&'a str, i64)> {
     let calls = facts.gpu.slices.iter().filter_map(|one| {
         let name = facts.slices.name(&one.slice);
         let to_host = !one.is_kernel && name.contains("DtoH") && name.contains("Pageable");
@@ -86,8 +99,7 @@ fn waiting_copies(facts: &Facts<'_>) -> (u64, i64) {
         let call = facts.slices.name(&launch);
         // (The launch of a graph waits for none of its copies, and the others are counted already.)
         let counts = !dialect::calls::blocks(call) && !dialect::calls::launches_graph(call);
-        counts.then(|| (launch.row, launch.dur_ns()))
+        counts.then(|| (launch.row, (call, launch.dur_ns())))
     });
-    let calls: BTreeMap<trace::Row, i64> = calls.collect();
-    (calls.len() as u64, calls.values().fold(0, |sum, ns| sum.saturating_add(*ns)))
+    calls.collect()
 }
