@@ -432,7 +432,13 @@ impl Device<'_> {
     /// Communication that no other kernel hides, and the span of the device.
     #[must_use]
     pub fn exposed_communication(&self) -> (i64, i64) {
-        (length(&without(&self.kernels(true), &self.kernels(false))), self.span_ns())
+        (length(&self.exposed()), self.span_ns())
+    }
+
+    /// When communication runs that no other kernel hides.
+    #[must_use]
+    pub fn exposed(&self) -> Vec<Interval> {
+        without(&self.kernels(true), &self.kernels(false))
     }
 
     /// When its kernels run that communicate, or those that do not.

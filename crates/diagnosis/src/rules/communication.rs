@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use report::units::{count, percent, plural, time};
+use timeline::intervals::{Interval, both, length, union};
 use trace::StringId;
 
 use crate::collectives::Waits;
 use crate::facts::Device;
-use crate::{Facts, Finding, Level, Rule};
+use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// From this share of the device's span on.
 const LEAST_SHARE: f64 = 0.05;
@@ -36,10 +37,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             );
             // (Communication hides at most behind the kernels that run without it; waiting for another rank hides behind none.)
             let waits = facts.matched.device(device.name);
-            let transfer = exposed - waits.map_or(0, |waits| waits.exposed_ns);
-            let bound = transfer.min(device.exposed_compute());
             let excess = excess(facts, &device)
                 .filter(|excess| excess.ns as f64 >= LEAST_EXCESS * exposed as f64);
+            let waiting_ns = match (waits, &excess) {
+                (Some(waits), _) => waits.exposed_ns,
+                (None, Some(excess)) => excess.exposed_ns,
+                (None, None) => 0,
+            };
+            let transfer = exposed - waiting_ns;
+            let is_estimate = waits.is_none() && excess.is_some();
+            let bound = transfer.min(device.exposed_compute());
             let meaning = match (waits, excess) {
                 (Some(waits), _) => waiting(waits, exposed),
                 (None, Some(excess)) => excess.sentence(),
@@ -49,13 +56,16 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             };
             let short = Short::of(facts, &device).filter(|_| facts.has_graphs());
             let (verdict, meaning) = match short {
-                _ if (transfer as f64) < LEAST_SHARE * span as f64 => ("waiting", meaning),
+                _ if waits.is_some() && (transfer as f64) < LEAST_SHARE * span as f64 => {
+                    ("waiting", meaning)
+                }
                 Some(short) => ("short_collectives", format!("{} {meaning}", short.sentence())),
                 None => ("exposed", meaning),
             };
             Some(
                 Finding::fact(Rule::Communication, verdict, text)
                     .level(Level::of_share(share))
+                    .confidence(if is_estimate { Confidence::Medium } else { Confidence::High })
                     .on(device.name)
                     .bound(bound)
                     .means(meaning)
@@ -119,6 +129,8 @@ impl Short {
 struct Excess {
     /// The sum over all sizes.
     ns: i64,
+    /// What of it no other kernel hides, as if each waited first.
+    exposed_ns: i64,
     /// Kernels of the group with the most of it, its shortest and its longest.
     most: (usize, i64, i64),
 }
@@ -128,29 +140,38 @@ impl Excess {
         let (n, shortest, longest) = self.most;
         format!(
             "Equal collectives differ: {} of one kind and size take {} to {}. Above the shortest of each size they take {} in all: \
-             what they wait for other ranks or share a link with. The traces of the other ranks tell which.",
+             what they wait for other ranks or share a link with. The traces of the other ranks tell which. An \
+             estimate: {} of that is exposed, and the bound leaves it out.",
             count(n as u64),
             time(shortest),
             time(longest),
-            time(self.ns)
+            time(self.ns),
+            time(self.exposed_ns)
         )
     }
 }
 
 /// Collectives of one kernel, kind, group and size count as equal. `None` where sizes are not recorded.
 fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
-    let mut equal: BTreeMap<(StringId, u32), Vec<i64>> = BTreeMap::new();
+    let mut equal: BTreeMap<(StringId, u32), Vec<Interval>> = BTreeMap::new();
     for one in facts.gpu.on(device.id()).filter(|one| one.is_communication) {
         let Some(collective) = facts.details.collective(one.slice.row) else { continue };
         let key = (facts.trace.name(one.slice.row), collective);
-        equal.entry(key).or_default().push(one.slice.dur_ns());
+        equal.entry(key).or_default().push(one.slice.interval());
     }
-    let of_group = |times: &Vec<i64>| {
-        let (shortest, longest) = (*times.iter().min()?, *times.iter().max()?);
-        let ns: i64 = times.iter().map(|ns| ns - shortest).sum();
+    let of_group = |times: &Vec<Interval>| {
+        let durations = || times.iter().map(|(start, end)| end - start);
+        let (shortest, longest) = (durations().min()?, durations().max()?);
+        let ns: i64 = durations().map(|ns| ns - shortest).sum();
         (times.len() >= FEWEST).then_some((ns, (times.len(), shortest, longest)))
     };
-    let groups: Vec<_> = equal.values().filter_map(of_group).collect();
-    let (_, most) = groups.iter().max_by_key(|(ns, _)| *ns)?;
-    Some(Excess { ns: groups.iter().map(|(ns, _)| ns).sum(), most: *most })
+    let groups: Vec<_> =
+        equal.values().filter_map(|times| Some((times, of_group(times)?))).collect();
+    let (_, (_, most)) = groups.iter().max_by_key(|(_, (ns, _))| *ns)?;
+    let waits = groups.iter().flat_map(|(times, (_, (_, shortest, _)))| {
+        times.iter().map(move |(start, end)| (*start, end - shortest))
+    });
+    let waits = union(waits.filter(|(start, end)| start < end).collect());
+    let exposed_ns = length(&both(&waits, &device.exposed()));
+    Some(Excess { ns: groups.iter().map(|(_, (ns, _))| ns).sum(), exposed_ns, most: *most })
 }

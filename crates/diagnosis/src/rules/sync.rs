@@ -82,7 +82,8 @@ fn longest<'a>(
     facts: &Facts<'a>,
     copies: &BTreeMap<trace::Row, (&'a str, i64)>,
 ) -> Option<(String, i64)> {
-    let waits = facts.host.runtime.sync.longest.iter().map(|call| (call.name.as_str(), call.dur_ns));
+    let waits =
+        facts.host.runtime.sync.longest.iter().map(|call| (call.name.as_str(), call.dur_ns));
     let blocking = facts.slices.calls.iter().filter(|call| facts.slices.blocks(call));
     let blocking = blocking.map(|call| (facts.slices.name(call), call.dur_ns()));
     let all = waits.chain(blocking).chain(copies.values().copied());
