@@ -98,7 +98,14 @@ families! {
     RocPrimCub { "rocprim_cub", "rocPRIM / CUB", ["rocprim", "hipcub", "cub::", "thrust"] }
     Aten { "aten", "PyTorch ATen", ["<at::", "at_cuda", "c10::", "_zn2at", "<indexing_backward_kernel", "<cunn_", "::softmax_warp_forward", "::softmax_warp_backward", "elementwise_kernel_with_index"] }
     // Apex, and DeepSpeed's copy of it; PyTorch's own are in at::native.
-    Apex { "apex", "Apex, DeepSpeed", ["multi_tensor_apply_kernel"] }
+    Apex { "apex", "Apex, DeepSpeed", [
+        "multi_tensor_apply_kernel", "<cuapplylayernorm", "<cuapplyrmsnorm", "<cucomputegradinput",
+        "<cucomputepartgradgammabeta", "<cucomputegradgammabeta"
+    ] }
+    // Its fused softmax kernels: Apex has a copy of them.
+    Megatron { "megatron", "Megatron-LM", [
+        "<scaled_softmax_warp", "<scaled_masked_softmax_warp", "<scaled_upper_triang_masked_softmax_warp"
+    ] }
     Triton { "triton", "Triton / bare name", [] }
     Custom { "custom", "Custom", [] }
 }
@@ -121,6 +128,11 @@ pub(crate) fn of_name(name: &str, platform: Platform) -> Family {
         named => named,
     };
     match named {
+        // PyTorch's number formats are arguments of kernels of any library, too.
+        Some(Family::Aten) if !is_of(Family::Aten, &path(name)) => {
+            let mut others = [Family::Apex, Family::Megatron].into_iter();
+            others.find(|other| is_of(*other, &path(name))).unwrap_or(Family::Aten)
+        }
         // RCCL kept NCCL's symbol names. Without a known platform, one name decides: only RCCL
         // has a "Generic" kernel.
         Some(Family::Nccl) => match platform {
@@ -253,6 +265,18 @@ mod tests {
             (
                 "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>, float>(int)",
                 Family::Apex,
+            ),
+            (
+                "void (anonymous namespace)::cuApplyLayerNorm<c10::Half, float, c10::Half>(c10::Half*, float*)",
+                Family::Apex,
+            ),
+            (
+                "void at::native::(anonymous namespace)::cuComputeGradInput<float, float>(float const*)",
+                Family::Aten,
+            ),
+            (
+                "void (anonymous namespace)::scaled_upper_triang_masked_softmax_warp_forward<c10::Half, c10::Half, float, 11>(c10::Half*)",
+                Family::Megatron,
             ),
         ] {
             assert_eq!(of_name(&name.to_ascii_lowercase(), Platform::Cuda), family, "{name}");

@@ -190,7 +190,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K04",
         title: "Unfused attention",
         what: "a GEMM, scale or mask, softmax and a second GEMM",
-        remedies: &["hf-sdpa", "sdpa", "flash-attention"],
+        remedies: &["hf-sdpa", "sdpa-causal", "sdpa", "flash-attention"],
         chains: &["gemm ~fill? aten|copy|fill|mask* softmax aten|copy|random|mask* ~fill? gemm"],
         priority: 80,
         ..BASE
@@ -311,7 +311,7 @@ pub const CHAINS: &[FuseChain] = &[
         id: "K15",
         title: "Small collectives in a row",
         what: "three or more collectives, 500 µs or less each,",
-        remedies: &["larger-buckets"],
+        remedies: &["larger-buckets", "coalesced-collectives"],
         keeps: Keeps::AllButLatency,
         chains: &["comm{3}"],
         max_us: Some(500),

@@ -165,6 +165,23 @@ pub const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "sdpa-causal",
+        what: "torch.nn.functional.scaled_dot_product_attention",
+        action: "Call torch.nn.functional.scaled_dot_product_attention in place of the two matrix products and the softmax, with \
+                 is_causal=True, and scale=1.0 if the model does not scale the scores.",
+        why: "One kernel computes the attention without writing the scores to memory.",
+        check: "In a new trace, an attention kernel (flash, efficient, fmha or attn_fwd) replaces the softmax and both bmm kernels.",
+        gates: Gates {
+            since: Some(PYTORCH_2_0),
+            platforms: KNOWN_GPU,
+            stacks: OWN_CODE,
+            phases: FORWARD,
+            masks: &[Mask::Causal],
+            executions: NOT_COMPILED,
+            ..OPEN
+        },
+    },
+    Remedy {
         id: "sdpa",
         what: "torch.nn.functional.scaled_dot_product_attention",
         action: "Call torch.nn.functional.scaled_dot_product_attention in place of the two matrix products and the softmax, with \
@@ -177,7 +194,7 @@ pub const REMEDIES: &[Remedy] = &[
             platforms: KNOWN_GPU,
             stacks: OWN_CODE,
             phases: FORWARD,
-            masks: &[Mask::None, Mask::Causal, Mask::Boolean, Mask::Additive],
+            masks: &[Mask::None, Mask::Boolean, Mask::Additive],
             executions: NOT_COMPILED,
             ..OPEN
         },
@@ -499,9 +516,18 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "larger-buckets",
         what: "larger buckets (bucket_cap_mb of DistributedDataParallel)",
-        action: "Coalesce the collectives: flatten the tensors into buckets, or raise bucket_cap_mb of DistributedDataParallel.",
+        action: "Coalesce the collectives: raise bucket_cap_mb of DistributedDataParallel.",
         why: "Each collective has a latency of its own; one larger one pays it once.",
         check: "In a new trace, fewer collectives run, and their sum is shorter.",
+        gates: Gates { runs: TRAINING, ddp: Some(true), ..OPEN },
+    },
+    Remedy {
+        id: "coalesced-collectives",
+        what: "one collective for many tensors",
+        action: "Coalesce the collectives: flatten the tensors of several into one buffer, and call one collective for it.",
+        why: "Each collective has a latency of its own; one larger one pays it once.",
+        check: "In a new trace, fewer collectives run, and their sum is shorter.",
+        // (Of DistributedDataParallel the remedy above comes first.)
         gates: Gates { runs: TRAINING, ..OPEN },
     },
     Remedy {

@@ -139,7 +139,7 @@ const MANY: usize = 64;
 /// Half of them are this short, in ns: they move little.
 const SMALL_NS: i64 = 100_000;
 /// What helps many small collectives.
-const MANY_SMALL: &[&str] = &["larger-buckets"];
+const MANY_SMALL: &[&str] = &["larger-buckets", "coalesced-collectives"];
 
 /// What goes away if many small all-reduces become a few: the latency of each, which the shortest show, and the CPU time of its
 /// launch. `None` where they are few or large.
