@@ -1,16 +1,18 @@
 //! What the rules read.
 
+use std::collections::BTreeMap;
+
 use host::class::Class;
 use host::gaps::DeviceGaps;
 use host::idle::{IdlePlace, IdlePlaces};
-use host::links::{DeviceId, GpuSide};
+use host::links::{DeviceId, GpuSide, GpuSlice};
 use host::slices::is_step;
 use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
 use report::units::time;
 use timeline::device::{Device as Properties, devices};
 use timeline::intervals::{Interval, both, holds, length, union, without};
-use trace::{Details, Trace};
+use trace::{Details, Row, StringId, Trace};
 use triage::{TriageReport, WallPart, WallRow};
 
 use crate::collectives::Matched;
@@ -31,6 +33,23 @@ const MISSING_SHARE: f64 = 0.2;
 const PLACE_SHARE: f64 = 0.1;
 /// Places that a sentence names.
 const PLACES: usize = 3;
+
+/// Launches of kernels that ran on their device before: they load no code. Sorted.
+pub(crate) fn again(trace: &Trace, gpu: &GpuSide) -> Vec<Row> {
+    let mut first_ns: BTreeMap<(StringId, DeviceId), i64> = BTreeMap::new();
+    let work = |one: &GpuSlice| (trace.name(one.slice.row), one.device);
+    for one in gpu.slices.iter().filter(|one| one.is_kernel) {
+        let first = first_ns.entry(work(one)).or_insert(i64::MAX);
+        *first = (*first).min(one.slice.start_ns);
+    }
+    let again = gpu.slices.iter().filter_map(|one| {
+        let launch = one.launch?;
+        (first_ns.get(&work(one))? < &launch.start_ns).then_some(launch.row)
+    });
+    let mut again: Vec<Row> = again.collect();
+    trace::sort(&mut again);
+    again
+}
 
 /// A run, with every figure that a rule reads.
 pub struct Facts<'a> {
@@ -75,8 +94,11 @@ impl<'a> Facts<'a> {
     ) -> Self {
         let HostIndex { slices, gpu } = index;
         let trace = slices.trace;
+        let again = again(trace, gpu);
         let is_cold = |call: &&HostSlice| match slices.class(call) {
-            Class::Launch => call.dur_ns() >= COLD_LAUNCH_NS,
+            Class::Launch => {
+                call.dur_ns() >= COLD_LAUNCH_NS && again.binary_search(&call.row).is_err()
+            }
             Class::ModuleLoad | Class::Malloc | Class::Free => true,
             _ => false,
         };

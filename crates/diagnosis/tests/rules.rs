@@ -258,7 +258,7 @@ fn a_first_launch_that_loads_a_module_is_told_apart_from_the_others() {
     assert_eq!(
         cost(fixture),
         "The launching calls take the CPU 7.03 ms: 1 takes most of it (6.99 ms), the others 2.00 µs each (median). \
-         Slow ones load code, or wait for room in the launch queue."
+         It is the first launch of its kernel and loads its code."
     );
 }
 

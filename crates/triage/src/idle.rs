@@ -6,6 +6,7 @@
 
 pub(crate) mod cause;
 pub(crate) mod gaps;
+mod loading;
 pub(crate) mod place;
 pub(crate) mod sentences;
 
@@ -13,6 +14,7 @@ use dialect::calls::{self, Does};
 use dialect::{Accelerator, Records, kineto};
 use trace::{Flags, Phase, Row, StringId, Trace, TrackId, each_row};
 
+use self::loading::{LongLaunch, loading};
 use crate::facts::is_compiled;
 use timeline::gpu::Gpu;
 use timeline::intervals::{Collector, Interval, both, length, union, without};
@@ -60,7 +62,7 @@ pub(crate) enum Cover {
     Copy,
     /// A launch of a kernel or a graph.
     Launch,
-    /// A launch call of [`LONG_NS`] or more: the first launch of a kernel loads its code.
+    /// A launch call of [`LONG_NS`] or more, of a kernel that did not run before: its first launch loads its code.
     LongLaunch,
     /// Any other call of [`LONG_NS`] or more, such as `cudaFuncGetAttributes` or `cudaStreamCreate`: it sets the runtime
     /// up. Also what the profiler records as lazy loading.
@@ -237,6 +239,7 @@ impl Host {
         let mut frees = Vec::new();
         let mut long_ops: Vec<Wait> = Vec::new();
         let mut launches: Vec<(TrackId, i64)> = Vec::new();
+        let mut long_launches: Vec<LongLaunch> = Vec::new();
         let warm = names.iter().any(|name| name.step_number > 0);
         each_row(trace, |row| {
             let flags = trace.flags(row);
@@ -288,7 +291,10 @@ impl Host {
                     let dur_ns = end.saturating_sub(start);
                     if dur_ns >= LONG_NS {
                         match name.call {
-                            Some(Cover::Launch) if !name.graph => add(Cover::LongLaunch),
+                            Some(Cover::Launch) if !name.graph => {
+                                let link = trace.link(row);
+                                long_launches.push(LongLaunch { link, times: (start, end) });
+                            }
                             Some(Cover::Allocation) if dur_ns >= LONG_ALLOCATION_NS => {
                                 add(Cover::SetUp);
                             }
@@ -311,6 +317,9 @@ impl Host {
                 covers[Cover::DataLoader as usize].add(start, end);
             }
         });
+        for (start, end) in loading(trace, &long_launches) {
+            covers[Cover::LongLaunch as usize].add(start, end);
+        }
         for (start, end) in calls.iter().filter_map(Calls::set_up) {
             covers[Cover::FirstCall as usize].add(start, end);
         }

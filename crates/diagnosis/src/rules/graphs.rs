@@ -1,13 +1,17 @@
 //! M17: whether graphs launch the kernels.
 
 use host::class::Class;
+use host::links::GpuSlice;
 use report::units::{count, percent, plural, time};
 
+use crate::facts::again;
 use crate::{Facts, Finding, Rule};
 
 const MOST: f64 = 0.5;
-/// A launch that takes this many times the median is told apart: it loads the code of its kernel, or waits for room in the launch queue.
+/// A launch that takes this many times the median is told apart.
 const OUTLIER: i64 = 20;
+/// From so many launches that have not run on, the queue counts as full (CUDA holds 1024; other drivers hold fewer).
+const QUEUE: usize = 512;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts
@@ -67,7 +71,8 @@ fn cost(facts: &Facts<'_>, total_ns: i64, n: u64) -> String {
         facts.slices.calls.iter().filter(|call| facts.slices.class(call) == Class::Launch);
     let mut times: Vec<i64> = launches.map(|call| call.dur_ns()).collect();
     let median = timeline::median(&mut times).unwrap_or_default();
-    let slow = times.iter().filter(|ns| **ns > OUTLIER.saturating_mul(median.max(1)));
+    let is_slow = |ns: i64| ns > OUTLIER.saturating_mul(median.max(1));
+    let slow = times.iter().filter(|ns| is_slow(**ns));
     let (n_slow, slow_ns) =
         slow.fold((0_u64, 0_i64), |(n, sum), ns| (n + 1, sum.saturating_add(*ns)));
     let all = format!("The launching calls take the CPU {}", time(total_ns));
@@ -75,10 +80,59 @@ fn cost(facts: &Facts<'_>, total_ns: i64, n: u64) -> String {
         return format!("{all}, {} each on average.", time(total_ns / n.max(1) as i64));
     }
     format!(
-        "{all}: {} {} ({}), the others {} each (median). Slow ones load code, or wait for room in the launch queue.",
+        "{all}: {} {} ({}), the others {} each (median).{}",
         count(n_slow),
         if n_slow == 1 { "takes most of it" } else { "take most of it" },
         time(slow_ns),
-        time(median)
+        time(median),
+        why_slow(facts, &is_slow)
     )
+}
+
+/// What the slow launches may do, where the file tells: the first of a kernel loads its code; others wait where many are pending, or were
+/// interrupted.
+fn why_slow(facts: &Facts<'_>, is_slow: &dyn Fn(i64) -> bool) -> String {
+    let again = again(facts.trace, facts.gpu);
+    let linked: Vec<&GpuSlice> = facts.gpu.linked().collect();
+    let mut launches: Vec<i64> =
+        linked.iter().filter_map(|one| Some(one.launch?.start_ns)).collect();
+    let mut ends: Vec<i64> = linked.iter().map(|one| one.slice.end_ns).collect();
+    trace::sort(&mut launches);
+    trace::sort(&mut ends);
+    let is_full = |at_ns: i64| {
+        let launched = launches.partition_point(|ns| *ns < at_ns);
+        launched.saturating_sub(ends.partition_point(|ns| *ns <= at_ns)) >= QUEUE
+    };
+    let slow = linked.iter().filter_map(|one| one.launch).filter(|call| is_slow(call.dur_ns()));
+    let (mut first, mut full, mut other) = (0_u64, 0_u64, 0_u64);
+    for call in slow {
+        match again.binary_search(&call.row) {
+            Err(_) => first += 1,
+            Ok(_) if is_full(call.start_ns) => full += 1,
+            Ok(_) => other += 1,
+        }
+    }
+    let parts = [
+        (
+            first,
+            "is the first launch of its kernel and loads its code",
+            "are first launches of their kernels and load their code",
+        ),
+        (full, "finds the launch queue full", "find the launch queue full"),
+        (
+            other,
+            "is of a kernel that ran before, with room in the queue: the thread was probably interrupted",
+            "are of kernels that ran before, with room in the queue: the thread was probably interrupted",
+        ),
+    ];
+    let parts: Vec<_> = parts.into_iter().filter(|(n, ..)| *n > 0).collect();
+    match parts[..] {
+        [] => String::new(),
+        [(1, one, _)] => format!(" It {one}."),
+        _ => {
+            let parts: Vec<String> =
+                parts.into_iter().map(|(n, one, many)| plural(n, one, many)).collect();
+            format!(" Of these {}.", parts.join(", "))
+        }
+    }
 }

@@ -437,7 +437,8 @@ fn a_first_run_is_told_and_its_launches_are_no_limit() {
         fixture.push(cpu("cpu_op", "aten::conv2d").at(begun, op_ns));
         let launched = begun + op_ns - call_ns - US;
         fixture.push(cpu("cuda_runtime", "cudaLaunchKernel").link(n + 1).at(launched, call_ns));
-        fixture.push(kernel("conv").at(begun + op_ns, 5 * US).link(n + 1));
+        let name = if n < 3 { format!("conv{n}") } else { "conv".to_owned() };
+        fixture.push(kernel(&name).at(begun + op_ns, 5 * US).link(n + 1));
     }
     // (What nobody waits for is not part of it.)
     let mut quick = Fixture::default();
@@ -446,7 +447,8 @@ fn a_first_run_is_told_and_its_launches_are_no_limit() {
             if n < 4 { (5 * MS, n * 6 * MS) } else { (4 * US, 24 * MS + n * 90 * US) };
         quick.push(cpu("cpu_op", "aten::conv2d").at(begun, call_ns + 2 * US));
         quick.push(cpu("cuda_runtime", "cudaLaunchKernel").link(n + 1).at(begun + US, call_ns));
-        quick.push(kernel("conv").at(begun + call_ns + 4 * US, 5 * US).link(n + 1));
+        let name = if n < 4 { format!("conv{n}") } else { "conv".to_owned() };
+        quick.push(kernel(&name).at(begun + call_ns + 4 * US, 5 * US).link(n + 1));
     }
     let said = takeaways_of(quick);
     assert!(said[0].contains("as in a first run"), "{said:?}");
