@@ -124,6 +124,7 @@ pub(super) fn progress(a: Option<&RunPlan>, b: Option<&RunPlan>) -> Progress {
     let mut sentences = vec![steps_sentence(a.steps, b.steps)];
     let (wall, note) = wall(a, b);
     sentences.extend(note);
+    sentences.extend(pace(a, b, &wall));
     Progress { sentences, plan: plan(a, b), wall }
 }
 
@@ -157,6 +158,40 @@ fn steps_sentence(a: Option<Steps>, b: Option<Steps>) -> String {
         }
     });
     text
+}
+
+/// Where the GPU is busy for this share of its window in both runs, in percent, it sets their pace.
+const BUSY_PCT: f64 = 80.0;
+
+/// What a step takes the GPU, where it sets the pace of both runs: the CPU may be far ahead, and its steps say little then.
+fn pace(a: &RunPlan, b: &RunPlan, wall: &[WallDeltaRow]) -> Option<String> {
+    let is_idle = |row: &&WallDeltaRow| {
+        triage::WallPart::ALL.into_iter().any(|part| part.is_idle() && part.id() == row.part)
+    };
+    let busy = |share: fn(&WallDeltaRow) -> f64| {
+        100.0 - wall.iter().filter(is_idle).map(share).sum::<f64>()
+    };
+    let (a_busy, b_busy) = (busy(|row| row.a_share_pct), busy(|row| row.b_share_pct));
+    let (a_steps, b_steps) = (a.steps?, b.steps?);
+    if wall.is_empty() || a_busy < BUSY_PCT || b_busy < BUSY_PCT || a_steps.n == 0 || b_steps.n == 0
+    {
+        return None;
+    }
+    // (Times of steps are of one step already.)
+    let is_of_steps = |run: &RunPlan| run.wall.iter().all(|row| row.of_steps);
+    let of_one = is_of_steps(a) && is_of_steps(b);
+    let per = |ns: i64, steps: Steps| if of_one { ns as f64 } else { ns as f64 / steps.n as f64 };
+    let a_ns = per(wall.iter().map(|row| row.a_ns).sum(), a_steps);
+    let b_ns = per(wall.iter().map(|row| row.b_ns).sum(), b_steps);
+    let change = if a_ns > 0.0 { 100.0 * (b_ns - a_ns) / a_ns } else { 0.0 };
+    let how = if of_one { "" } else { "; the GPU's span divided by the steps" };
+    Some(format!(
+        "The GPU sets the pace of both runs (it is busy {} and {} of the time): a step takes it {} in A and {} in B ({change:+.1}%{how}).",
+        units::percent(a_busy),
+        units::percent(b_busy),
+        units::time(a_ns as i64),
+        units::time(b_ns as i64),
+    ))
 }
 
 /// The parts of the device with the longest window of each run.
@@ -447,6 +482,20 @@ mod tests {
             said.contains("the difference is not more than twice") && said.contains("566 µs"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn where_the_gpu_sets_the_pace_its_time_for_a_step_is_told() {
+        let sentences = |a: i64, b: i64| {
+            let of = |launch_ns| run(4, 1e6, Some(1e3), launch_ns);
+            progress(Some(&of(a)), Some(&of(b))).sentences
+        };
+        let said = sentences(50_000, 40_000);
+        let expected = "The GPU sets the pace of both runs (it is busy 99.5% and 99.6% of the time): a step takes it 10.0 ms in A \
+                        and 10.0 ms in B (+0.0%).";
+        assert_eq!(said.last().map(String::as_str), Some(expected));
+        let said = sentences(50_000, 4_000_000);
+        assert!(!said.iter().any(|text| text.contains("pace")), "{said:?}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The JSON of the report. Keys of `memory` and `cpu` follow the analyser that the report stands in for (docs/formats.md);
 //! times with `_us` are microseconds, those with `_ns` are exact.
 
-use diagnosis::{Action, Finding, WallRow};
+use diagnosis::{Action, Diagnosis, Finding, Kind, WallRow};
+use host::numbers::Stats;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -56,9 +57,15 @@ pub(super) fn json(
     })
 }
 
-/// The steps on the CPU; `None` where there are none. The spread needs two.
+/// The steps on the CPU that the bar is of: of one rank, and without cold ones where these are left out; `None` where there are none.
+/// The spread needs two.
 fn steps(known: &OfTrace<'_>) -> Option<Value> {
-    let steps = &known.host.steps.cpu_dur;
+    let Diagnosis { iterations, left_out, .. } = &known.diagnosis;
+    let own = iterations.as_ref().filter(|own| own.kind == Kind::ProfilerSteps).map(|own| {
+        let told = own.list.iter().filter(|one| left_out.is_empty() || one.cold.is_none());
+        Stats::of(told.map(|one| one.dur_ns).collect())
+    });
+    let steps = own.as_ref().unwrap_or(&known.host.steps.cpu_dur);
     let figures = steps.figures.as_ref()?;
     Some(json!({"n": steps.n, "mean_ns": figures.mean_ns, "std_ns": figures.std_sample_ns}))
 }
