@@ -11,6 +11,7 @@
 
 pub mod before_window;
 pub mod device;
+pub mod equal;
 pub mod gpu;
 pub mod intervals;
 pub mod launches;

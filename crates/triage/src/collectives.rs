@@ -1,19 +1,13 @@
 //! Collectives that wait for other ranks: of equal calls, what the slow ones take more than the fast ones.
 //!
-//! A kernel of a collective runs until every rank has joined. Calls with the same sizes, number format and group move the same
-//! bytes, so what one takes above the fastest is mostly waiting for a rank that comes later. It is an estimate: other traffic on
-//! the link, and kernels that run at the same time, slow a collective, too.
+//! [`timeline::equal`] has the rule and its limits.
 
 use std::collections::BTreeMap;
 
 use trace::Details;
 
+use timeline::equal::equal;
 use timeline::gpu::Gpu;
-
-/// Fewer equal calls say little about how long such a call takes without waiting.
-const LEAST_CALLS: usize = 5;
-/// Of the equal calls, the one that counts as not waiting: one in ten is faster, so that of fewer than ten it is the fastest.
-const FAST_SHARE: usize = 10;
 
 /// What collectives wait for other ranks: an estimate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +22,7 @@ pub(crate) struct Waiting {
     pub(crate) name: String,
 }
 
-/// Compares the collectives of a device whose sizes are recorded. `None` where no five calls are equal, or none takes longer than
+/// Compares the collectives of a device whose sizes are recorded. `None` where no three calls are equal, or none takes longer than
 /// another.
 #[inline(never)]
 pub(crate) fn waiting(gpu: &Gpu<'_>, details: &Details) -> Option<Waiting> {
@@ -36,31 +30,22 @@ pub(crate) fn waiting(gpu: &Gpu<'_>, details: &Details) -> Option<Waiting> {
         return None;
     }
     // By collective and kernel: another algorithm takes another time.
-    let mut equal: BTreeMap<(u32, usize), Vec<i64>> = BTreeMap::new();
-    for at in 0..gpu.len() {
-        if let Some(collective) = details.collective(gpu.row(at)) {
-            let slice = gpu.slice(at);
-            equal.entry((collective, slice.work)).or_default().push(slice.dur_ns);
-        }
-    }
+    let calls = (0..gpu.len()).filter_map(|at| {
+        let slice = gpu.slice(at);
+        let key = (details.collective(gpu.row(at))?, slice.work);
+        Some((key, (slice.start_ns, slice.end_ns())))
+    });
     let mut all = Waiting { n_calls: 0, total_ns: 0, excess_ns: 0, name: String::new() };
     let mut by_name: BTreeMap<&str, i64> = BTreeMap::new();
-    for ((collective, _), mut times) in equal {
-        if times.len() < LEAST_CALLS {
-            continue;
-        }
-        trace::sort(&mut times);
-        let fast_ns = times.get(times.len() / FAST_SHARE).copied().unwrap_or_default();
-        let total_ns = times.iter().copied().fold(0_i64, i64::saturating_add);
-        let excess_ns =
-            times.iter().map(|ns| (ns - fast_ns).max(0)).fold(0_i64, i64::saturating_add);
-        all.n_calls += times.len() as u64;
-        all.total_ns = all.total_ns.saturating_add(total_ns);
-        all.excess_ns = all.excess_ns.saturating_add(excess_ns);
+    for group in equal(calls) {
+        all.n_calls += group.n as u64;
+        all.total_ns = all.total_ns.saturating_add(group.total_ns);
+        all.excess_ns = all.excess_ns.saturating_add(group.excess_ns);
+        let (collective, _) = group.key;
         let name =
             details.collectives.get(collective as usize).map(|of| details.texts.get(of.name));
         let sum = by_name.entry(name.unwrap_or_default()).or_default();
-        *sum = sum.saturating_add(excess_ns);
+        *sum = sum.saturating_add(group.excess_ns);
     }
     let most = by_name.into_iter().max_by_key(|(_, excess_ns)| *excess_ns);
     all.name = most.map(|(name, _)| name.to_owned()).unwrap_or_default();
@@ -115,8 +100,8 @@ mod tests {
             name: "all_to_allv".to_owned(),
         };
         assert_eq!(of(&calls), Some(expected));
-        assert_eq!(of(&calls[..4]), None, "four calls");
-        let other = [(2048, 10), (4096, 3_000), (2048, 12), (2048, 11), (2048, 800)];
+        assert_eq!(of(&calls[..2]), None, "two calls");
+        let other = [(2048, 10), (4096, 3_000), (2048, 12)];
         assert_eq!(of(&other), None, "one moves more");
         assert_eq!(of(&[(2048, 10); 6]), None, "all alike");
         assert_eq!(of(&[]), None);

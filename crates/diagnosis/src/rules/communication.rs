@@ -1,10 +1,8 @@
 //! M10: communication that no other kernel of the device hides, and how far equal collectives differ.
 
-use std::collections::BTreeMap;
-
 use report::units::{count, percent, plural, time};
-use timeline::intervals::{Interval, both, length, union};
-use trace::StringId;
+use timeline::equal::equal;
+use timeline::intervals::{both, length, union};
 
 use crate::collectives::Waits;
 use crate::facts::Device;
@@ -12,8 +10,6 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// From this share of the device's span on.
 const LEAST_SHARE: f64 = 0.05;
-/// Equal collectives from which their shortest is a measure.
-const FEWEST: usize = 3;
 /// A collective below this is mostly latency: NVLink moves 20 MB in that time.
 const SHORT_NS: i64 = 50_000;
 /// Of the exposed time: a smaller difference between equal collectives is not worth a word.
@@ -125,7 +121,7 @@ impl Short {
     }
 }
 
-/// How much longer equal collectives take than the shortest of them.
+/// How much longer equal collectives take than the fast ones among them ([`timeline::equal`]).
 struct Excess {
     /// The sum over all sizes.
     ns: i64,
@@ -139,7 +135,7 @@ impl Excess {
     fn sentence(&self) -> String {
         let (n, shortest, longest) = self.most;
         format!(
-            "Equal collectives differ: {} of one kind and size take {} to {}. Above the shortest of each size they take {} in all: \
+            "Equal collectives differ: {} of one kind and size take {} to {}. Above the fast ones of each size they take {} in all: \
              what they wait for other ranks or share a link with. The traces of the other ranks tell which. An \
              estimate: {} of that is exposed, and the bound leaves it out.",
             count(n as u64),
@@ -153,25 +149,17 @@ impl Excess {
 
 /// Collectives of one kernel, kind, group and size count as equal. `None` where sizes are not recorded.
 fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
-    let mut equal: BTreeMap<(StringId, u32), Vec<Interval>> = BTreeMap::new();
-    for one in facts.gpu.on(device.id()).filter(|one| one.is_communication) {
-        let Some(collective) = facts.details.collective(one.slice.row) else { continue };
-        let key = (facts.trace.name(one.slice.row), collective);
-        equal.entry(key).or_default().push(one.slice.interval());
-    }
-    let of_group = |times: &Vec<Interval>| {
-        let durations = || times.iter().map(|(start, end)| end - start);
-        let (shortest, longest) = (durations().min()?, durations().max()?);
-        let ns: i64 = durations().map(|ns| ns - shortest).sum();
-        (times.len() >= FEWEST).then_some((ns, (times.len(), shortest, longest)))
-    };
-    let groups: Vec<_> =
-        equal.values().filter_map(|times| Some((times, of_group(times)?))).collect();
-    let (_, (_, most)) = groups.iter().max_by_key(|(_, (ns, _))| *ns)?;
-    let waits = groups.iter().flat_map(|(times, (_, (_, shortest, _)))| {
-        times.iter().map(move |(start, end)| (*start, end - shortest))
+    let own = facts.gpu.on(device.id()).filter(|one| one.is_communication);
+    let calls = own.filter_map(|one| {
+        let collective = facts.details.collective(one.slice.row)?;
+        Some(((facts.trace.name(one.slice.row), collective), one.slice.interval()))
     });
-    let waits = union(waits.filter(|(start, end)| start < end).collect());
-    let exposed_ns = length(&both(&waits, &device.exposed()));
-    Some(Excess { ns: groups.iter().map(|(_, (ns, _))| ns).sum(), exposed_ns, most: *most })
+    let groups = equal(calls);
+    let most = groups.iter().max_by_key(|group| group.excess_ns)?;
+    let waits = union(groups.iter().flat_map(|group| group.waits.iter().copied()).collect());
+    Some(Excess {
+        ns: groups.iter().map(|group| group.excess_ns).sum(),
+        exposed_ns: length(&both(&waits, &device.exposed())),
+        most: (most.n, most.shortest_ns, most.longest_ns),
+    })
 }
