@@ -8,8 +8,6 @@
 //! at some moment and end together: that shows that the matches are right, and that the devices have one clock. Kinds in which a rank need not wait for
 //! all others (broadcast, send and receive) tell nothing.
 
-use std::collections::BTreeMap;
-
 use host::links::GpuSide;
 use timeline::intervals::{Interval, both, length, union, without};
 use trace::Details;
@@ -33,21 +31,33 @@ pub struct Waits {
     pub n_last: usize,
     /// Time in which only communication runs here and a later device has not joined, in ns.
     pub exposed_ns: i64,
-    /// The same by the device that comes last.
-    pub exposed_for: BTreeMap<String, i64>,
+    /// The same by the device that comes last, of those for which it waits, in their order.
+    pub exposed_for: Vec<(String, i64)>,
     /// By how much this device comes later than the next to last, where it comes last: a sum, in ns.
     pub behind_ns: i64,
 }
 
-/// The same of every device of a file.
+impl Waits {
+    /// What it waits for one device.
+    #[must_use]
+    pub fn exposed_for(&self, last: &str) -> Option<i64> {
+        self.exposed_for.iter().find(|(device, _)| device == last).map(|(_, ns)| *ns)
+    }
+}
+
+/// The same of every device of a file, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matched(BTreeMap<String, Waits>);
+pub struct Matched(Vec<(String, Waits)>);
 
-/// What calls of one kind have in common: name, number format, group and its ranks.
-type Kind<'a> = (&'a str, &'a str);
-
-/// One call: when its kernel runs.
-type Calls = Vec<Interval>;
+/// One call.
+struct Call<'a> {
+    /// What calls of one kind have in common: name; number format, group and its ranks.
+    kind: (&'a str, &'a str),
+    group_size: i64,
+    device: usize,
+    /// When its kernel runs.
+    times: Interval,
+}
 
 impl Matched {
     /// Matches the collectives of a file.
@@ -56,7 +66,7 @@ impl Matched {
         if gpu.devices.len() < 2 || details.collectives.is_empty() {
             return Self::default();
         }
-        let mut kinds: BTreeMap<Kind<'_>, (i64, BTreeMap<usize, Calls>)> = BTreeMap::new();
+        let mut calls: Vec<Call<'_>> = Vec::new();
         for one in gpu.slices.iter().filter(|one| one.is_communication) {
             let known = details.collective(one.slice.row);
             let Some(of) = known.and_then(|at| details.collectives.get(at as usize)) else {
@@ -64,43 +74,48 @@ impl Matched {
             };
             let name = details.texts.get(of.name);
             let plain: String = name.to_lowercase().replace(['_', ' '], "");
-            if !ALL_WAIT.iter().any(|part| plain.contains(part)) {
-                continue;
+            if ALL_WAIT.iter().any(|part| plain.contains(part)) {
+                // (Sizes may differ by rank: `all_to_allv`.)
+                let kind = details.texts.get(of.kind);
+                let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
+                calls.push(Call {
+                    kind: (name, group),
+                    group_size: of.group_size,
+                    device: one.device as usize,
+                    times: one.slice.interval(),
+                });
             }
-            // (Sizes may differ by rank: `all_to_allv`.)
-            let kind = details.texts.get(of.kind);
-            let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
-            let (_, calls) =
-                kinds.entry((name, group)).or_insert_with(|| (of.group_size, BTreeMap::new()));
-            calls.entry(one.device as usize).or_default().push(one.slice.interval());
         }
-        let mut waits = vec![Waits::default(); gpu.devices.len()];
-        let mut waiting: Vec<BTreeMap<usize, Vec<Interval>>> =
-            vec![BTreeMap::new(); gpu.devices.len()];
-        for (group_size, mut calls) in kinds.into_values() {
-            calls.values_mut().for_each(|own| own.sort_unstable());
-            for of_all in matches(group_size, &calls) {
-                let starts = || of_all.iter().map(|(device, call)| (call.0, *device));
+        let key = |call: &Call<'_>| (call.device, call.times);
+        trace::sort_by(&mut calls, |a, b| a.kind.cmp(&b.kind).then_with(|| key(a).cmp(&key(b))));
+        let n = gpu.devices.len();
+        let mut waits = vec![Waits::default(); n];
+        // By waiting device and then by the last one.
+        let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
+        for calls in calls.chunk_by(|a, b| a.kind == b.kind) {
+            for of_all in matches(calls) {
+                let starts = || of_all.iter().map(|call| (call.times.0, call.device));
                 let Some((last_ns, last)) = starts().max() else { continue };
                 let before = starts().filter(|(_, device)| *device != last).map(|(ns, _)| ns).max();
                 waits[last].n_last += 1;
                 waits[last].behind_ns += last_ns - before.unwrap_or(last_ns);
-                for (device, (start, end)) in of_all {
-                    waits[device].n += 1;
-                    if device != last {
-                        let times = waiting[device].entry(last).or_default();
-                        times.push((start, last_ns.min(end)));
+                for Call { device, times: (start, end), .. } in of_all {
+                    waits[*device].n += 1;
+                    if *device != last {
+                        waiting[device * n + last].push((*start, last_ns.min(*end)));
                     }
                 }
             }
         }
-        for (device, waiting) in waiting.into_iter().enumerate() {
+        for (device, own) in waits.iter_mut().enumerate().filter(|(_, own)| own.n > 0) {
             let exposed = exposed(gpu, device);
-            let own = &mut waits[device];
-            for (last, times) in waiting {
-                let ns = length(&both(&exposed, &union(times)));
-                own.exposed_ns += ns;
-                own.exposed_for.insert(gpu.devices[last].clone(), ns);
+            for last in 0..n {
+                let times = std::mem::take(&mut waiting[device * n + last]);
+                if !times.is_empty() {
+                    let ns = length(&both(&exposed, &union(times)));
+                    own.exposed_ns += ns;
+                    own.exposed_for.push((gpu.devices[last].clone(), ns));
+                }
             }
         }
         let known = gpu.devices.iter().cloned().zip(waits).filter(|(_, waits)| waits.n > 0);
@@ -110,7 +125,7 @@ impl Matched {
     /// What a device waits for others; `None` where none of its collectives could be matched.
     #[must_use]
     pub fn device(&self, name: &str) -> Option<&Waits> {
-        self.0.get(name)
+        self.0.iter().find(|(device, _)| device == name).map(|(_, waits)| waits)
     }
 
     /// The devices, with what they wait.
@@ -121,29 +136,33 @@ impl Matched {
     /// The device for which the others wait most, if that is most of what they wait: with the sum of the others' waits for it.
     #[must_use]
     pub fn latest(&self) -> Option<(&str, i64)> {
-        let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
-        for (last, ns) in self.0.values().flat_map(|waits| &waits.exposed_for) {
-            *sums.entry(last).or_default() += ns;
-        }
-        let all: i64 = sums.values().sum();
-        let (device, ns) = sums.into_iter().max_by_key(|(_, ns)| *ns)?;
+        let sum = |last: &str| {
+            self.0.iter().filter_map(|(_, waits)| waits.exposed_for(last)).sum::<i64>()
+        };
+        let all: i64 = self.0.iter().map(|(_, waits)| waits.exposed_ns).sum();
+        let sums = self.0.iter().map(|(device, _)| (device.as_str(), sum(device)));
+        let (device, ns) = sums.max_by_key(|(_, ns)| *ns)?;
         (ns > 0 && ns.saturating_mul(2) > all).then_some((device, ns))
     }
 }
 
-/// The matches of one kind: of each call its kernel on every device. Empty where a gate is shut.
-fn matches(group_size: i64, calls: &BTreeMap<usize, Calls>) -> Vec<Vec<(usize, Interval)>> {
-    let n = calls.values().map(Vec::len).max().unwrap_or_default();
-    let is_whole = i64::try_from(calls.len()) == Ok(group_size) && group_size > 1;
-    if !is_whole || calls.values().any(|own| own.len() != n) {
+/// The matches of one kind, by device and start: of each call its kernels on all devices. Empty where a gate is shut.
+fn matches<'c, 'a>(calls: &'c [Call<'a>]) -> Vec<Vec<&'c Call<'a>>> {
+    let of_devices: Vec<&[Call<'_>]> = calls.chunk_by(|a, b| a.device == b.device).collect();
+    let (Some(group_size), Some(n)) =
+        (calls.first().map(|call| call.group_size), of_devices.iter().map(|own| own.len()).max())
+    else {
+        return Vec::new();
+    };
+    let is_whole = i64::try_from(of_devices.len()) == Ok(group_size) && group_size > 1;
+    if !is_whole || of_devices.iter().any(|own| own.len() != n) {
         return Vec::new();
     }
-    let of_all = |nth: usize| -> Vec<(usize, Interval)> {
-        calls.iter().map(|(device, own)| (*device, own[nth])).collect()
-    };
-    let run_together = |of_all: &Vec<(usize, Interval)>| {
-        let starts = || of_all.iter().map(|(_, call)| call.0);
-        let ends = || of_all.iter().map(|(_, call)| call.1);
+    let of_all =
+        |nth: usize| -> Vec<&Call<'_>> { of_devices.iter().map(|own| &own[nth]).collect() };
+    let run_together = |of_all: &Vec<&Call<'_>>| {
+        let starts = || of_all.iter().map(|call| call.times.0);
+        let ends = || of_all.iter().map(|call| call.times.1);
         let (first_start, last_start) = (starts().min(), starts().max());
         let (first_end, last_end) = (ends().min(), ends().max());
         let (waiting, apart) = (last_start.zip(first_start), last_end.zip(first_end));

@@ -1,7 +1,5 @@
 //! What several devices show alike, said once: of the device with the largest bound, with the others named after it.
 
-use std::collections::BTreeMap;
-
 use report::units::time;
 
 use crate::{Action, Finding, Rule};
@@ -75,14 +73,13 @@ fn joined(text: &str, sentence: &str) -> String {
 
 /// Each kind once, in the order of the rows that stay. What a device has twice stays as it is: these are two things.
 pub(crate) fn once<T: OfDevice>(all: Vec<T>) -> Vec<T> {
-    let mut kinds: BTreeMap<T::Key, Vec<usize>> = BTreeMap::new();
-    for (at, one) in all.iter().enumerate() {
-        kinds.entry(one.key()).or_default().push(at);
-    }
+    let keys: Vec<T::Key> = all.iter().map(OfDevice::key).collect();
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    trace::sort_by(&mut order, |a, b| keys[*a].cmp(&keys[*b]));
     let mut kept: Vec<Option<T>> = all.iter().cloned().map(Some).collect();
-    for members in kinds.into_values().filter(|members| members.len() > 1) {
+    for members in order.chunk_by(|a, b| keys[*a] == keys[*b]).filter(|members| members.len() > 1) {
         let mut devices: Vec<&str> = members.iter().filter_map(|at| all[*at].device()).collect();
-        devices.sort_unstable();
+        trace::sort(&mut devices);
         devices.dedup();
         if devices.len() < members.len() {
             continue;
@@ -104,7 +101,7 @@ pub(crate) fn once<T: OfDevice>(all: Vec<T>) -> Vec<T> {
         let mut told = all[most].clone();
         told.add(&format!("{} {show} the same{at_most}.", title(&names)));
         for at in members {
-            kept[at] = None;
+            kept[*at] = None;
         }
         kept[most] = Some(told);
     }

@@ -1,7 +1,5 @@
 //! What the rules read.
 
-use std::collections::BTreeMap;
-
 use host::class::Class;
 use host::gaps::DeviceGaps;
 use host::idle::{IdlePlace, IdlePlaces};
@@ -11,8 +9,9 @@ use host::verdicts::{Busy, DeviceFigures, Window, loading};
 use host::{HostIndex, HostReport, HostSlice, Slices};
 use report::units::time;
 use timeline::device::{Device as Properties, devices};
+use timeline::first::First;
 use timeline::intervals::{Interval, both, holds, length, union, without};
-use trace::{Details, Row, StringId, Trace};
+use trace::{Details, Row, Trace};
 use triage::{TriageReport, WallPart, WallRow};
 
 use crate::collectives::Matched;
@@ -36,15 +35,12 @@ const PLACES: usize = 3;
 
 /// Launches of kernels that ran on their device before: they load no code. Sorted.
 pub(crate) fn again(trace: &Trace, gpu: &GpuSide) -> Vec<Row> {
-    let mut first_ns: BTreeMap<(StringId, DeviceId), i64> = BTreeMap::new();
-    let work = |one: &GpuSlice| (trace.name(one.slice.row), one.device);
-    for one in gpu.slices.iter().filter(|one| one.is_kernel) {
-        let first = first_ns.entry(work(one)).or_insert(i64::MAX);
-        *first = (*first).min(one.slice.start_ns);
-    }
+    let work = |one: &GpuSlice| (trace.name(one.slice.row).0, one.device);
+    let kernels = gpu.slices.iter().filter(|one| one.is_kernel);
+    let first = First::of(kernels.map(|one| (work(one), one.slice.start_ns)).collect());
     let again = gpu.slices.iter().filter_map(|one| {
         let launch = one.launch?;
-        (first_ns.get(&work(one))? < &launch.start_ns).then_some(launch.row)
+        (first.of_key(&work(one))? < launch.start_ns).then_some(launch.row)
     });
     let mut again: Vec<Row> = again.collect();
     trace::sort(&mut again);
@@ -86,6 +82,7 @@ pub struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// The facts of a run.
     #[must_use]
+    #[inline(never)]
     pub fn of(
         index: &'a HostIndex<'a>,
         details: &'a Details,

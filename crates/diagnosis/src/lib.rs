@@ -34,8 +34,6 @@ pub use report::Confidence;
 pub use scaling::{ScalingRow, scaling, scaling_section};
 pub use triage::{StageWall, WallPart, WallRow, WallTimes};
 
-use std::collections::BTreeMap;
-
 /// What is said of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnosis {
@@ -44,7 +42,7 @@ pub struct Diagnosis {
     /// Where the wall time of each device goes; the parts of a device add up to its window.
     pub wall: Vec<WallRow>,
     /// By device: iterations left out of its bar as cold, and all of them. A device whose bar is of the whole window has none.
-    pub left_out: BTreeMap<String, (usize, usize)>,
+    pub left_out: Vec<(String, (usize, usize))>,
     /// The same of each stage, of the whole window; empty where no device has several.
     pub wall_stages: Vec<StageWall>,
     /// The iterations, where the file has any.
@@ -65,8 +63,9 @@ impl Diagnosis {
         self.wall.chunk_by(|a, b| a.device == b.device).filter_map(|rows| {
             let first = rows.first()?;
             let window = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.total_ns));
-            let of = match self.left_out.get(&first.device) {
-                Some((cold, all)) => format!("of {} warm iterations", all - cold),
+            let left_out = self.left_out.iter().find(|(device, _)| *device == first.device);
+            let of = match left_out {
+                Some((_, (cold, all))) => format!("of {} warm iterations", all - cold),
                 None if first.of_steps => "of steps".to_owned(),
                 None => "from the first GPU work to the last".to_owned(),
             };
@@ -118,6 +117,7 @@ impl Diagnosis {
 
 /// Applies every rule. Of a file with several ranks [`diagnose_ranks`] does so for each by itself.
 #[must_use]
+#[inline(never)]
 pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     let findings = rules::all(facts);
     let actions = actions::ranked(facts, &findings);
@@ -127,8 +127,9 @@ pub fn diagnose(facts: &Facts<'_>) -> Diagnosis {
     let wall_stages =
         if facts.is_capture() { Vec::new() } else { facts.triage.wall_stages.clone() };
     let iterations = facts.iterations.clone();
+    let bars = wall.chunk_by(|a, b| a.device == b.device).filter_map(<[WallRow]>::first);
     let of_device = |row: &WallRow| Some((row.device.clone(), facts.left_out()?));
-    let left_out = wall.iter().filter_map(of_device).collect();
+    let left_out = bars.filter_map(of_device).collect();
     let modules = facts.modules.clone();
     Diagnosis { headline, wall, wall_stages, left_out, iterations, modules, findings, actions }
 }

@@ -13,6 +13,7 @@ use crate::{Diagnosis, Facts, Finding, actions, diagnose};
 /// A diagnosis of each rank, put together; of a file with one rank its diagnosis. `triage_of` triages a part of the trace as `facts`
 /// were.
 #[must_use]
+#[inline(never)]
 pub fn diagnose_ranks(facts: &Facts<'_>, triage_of: &dyn Fn(&Trace) -> TriageReport) -> Diagnosis {
     let ranks = ranks(facts.trace);
     if ranks.is_empty() {
@@ -95,7 +96,7 @@ fn late_sentence(facts: &Facts<'_>, device: &str) -> Option<String> {
     let waits = facts
         .matched
         .devices()
-        .filter_map(|(name, waits)| Some((*waits.exposed_for.get(device)?, name)));
+        .filter_map(|(name, waits)| Some((waits.exposed_for(device)?, name)));
     let (most, name) = waits.max()?;
     let of_it = |row: &&WallRow| row.device == name;
     let whole: i64 = facts.wall.iter().filter(of_it).map(|row| row.total_ns).sum();

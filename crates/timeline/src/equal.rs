@@ -4,8 +4,6 @@
 //! bytes, so what one takes above the fast ones is mostly waiting for a rank that comes later. It is an estimate: other traffic on the
 //! link, and kernels that run at the same time, slow a collective, too.
 
-use std::collections::BTreeMap;
-
 use crate::intervals::{Interval, union};
 
 /// Fewer equal calls do not show how long such a call takes without waiting.
@@ -33,17 +31,17 @@ pub struct Equal<K> {
 }
 
 /// The groups of three equal calls or more, in the order of their keys.
-pub fn equal<K: Ord>(calls: impl Iterator<Item = (K, Interval)>) -> Vec<Equal<K>> {
-    let mut groups: BTreeMap<K, Vec<Interval>> = BTreeMap::new();
-    for (key, call) in calls {
-        groups.entry(key).or_default().push(call);
-    }
-    let groups = groups.into_iter().filter_map(|(key, calls)| {
-        let mut times: Vec<i64> = calls.iter().map(|(start, end)| end - start).collect();
+pub fn equal<K: Ord + Copy>(calls: impl Iterator<Item = (K, Interval)>) -> Vec<Equal<K>> {
+    let mut all: Vec<(K, Interval)> = calls.collect();
+    trace::sort(&mut all);
+    let groups = all.chunk_by(|(a, _), (b, _)| a == b).filter_map(|calls| {
+        let (key, _) = *calls.first()?;
+        let calls = || calls.iter().map(|(_, call)| *call);
+        let mut times: Vec<i64> = calls().map(|(start, end)| end - start).collect();
         trace::sort(&mut times);
         let fast_ns = *times.get(times.len() / FAST_SHARE)?;
         let sum = |times: &mut dyn Iterator<Item = i64>| times.fold(0, i64::saturating_add);
-        let waits = calls.into_iter().map(|(start, end)| (start, end - fast_ns));
+        let waits = calls().map(|(start, end)| (start, end - fast_ns));
         let group = Equal {
             key,
             n: times.len(),

@@ -12,6 +12,7 @@
 pub mod before_window;
 pub mod device;
 pub mod equal;
+pub mod first;
 pub mod gpu;
 pub mod intervals;
 pub mod launches;

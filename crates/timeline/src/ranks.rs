@@ -53,6 +53,7 @@ impl Joined {
 /// The ranks of a trace, in the order of their devices; empty where the file has fewer than two. A device belongs to the processes
 /// that launch its work, and processes that share a device are one rank.
 #[must_use]
+#[inline(never)]
 pub fn ranks(trace: &Trace) -> Vec<Rank> {
     if trace.processes.len() < 2 || trace.streams.len() < 2 {
         return Vec::new();
@@ -109,6 +110,7 @@ pub fn ranks(trace: &Trace) -> Vec<Rank> {
 /// The trace without the work of other ranks. Rows keep their numbers, so that arguments that were read of the whole trace hold;
 /// metadata stays.
 #[must_use]
+#[inline(never)]
 pub fn narrow_to(trace: &Trace, rank: &Rank) -> Trace {
     let mut narrowed = trace.clone();
     let mut file_start_ns = None;

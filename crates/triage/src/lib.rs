@@ -152,6 +152,7 @@ pub fn triage(trace: &Trace, options: &TriageOptions, sources: &Sources<'_>) -> 
 
 /// Triage of a trace, and what it knows of every GPU slice, for questions about single kernels.
 #[must_use]
+#[inline(never)]
 pub fn triage_kept(
     trace: &Trace,
     options: &TriageOptions,

@@ -77,7 +77,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 
 /// What of the exposed time is waiting for ranks of this file, and what is not.
 fn waiting(waits: &Waits, exposed: i64) -> String {
-    let most = waits.exposed_for.iter().max_by_key(|(_, ns)| **ns).filter(|(_, ns)| **ns > 0);
+    let most = waits.exposed_for.iter().max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0);
     let n = plural(waits.n as u64, "collective", "collectives");
     match most {
         None => {

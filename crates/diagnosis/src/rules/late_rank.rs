@@ -1,7 +1,5 @@
 //! `late_rank`: the device for which the others wait in collectives, and what it does longer than they do.
 
-use std::collections::BTreeMap;
-
 use report::units::{count, time};
 use triage::{WallPart, WallRow};
 
@@ -22,7 +20,7 @@ pub(crate) fn finding(matched: &Matched, wall: &[WallRow]) -> Option<Finding> {
     let (device, _) = matched.latest()?;
     let late = matched.device(device)?;
     let waits = matched.devices().filter_map(|(name, waits)| {
-        Some((name, *waits.exposed_for.get(device)?)).filter(|(_, ns)| *ns > 0)
+        Some((name, waits.exposed_for(device)?)).filter(|(_, ns)| *ns > 0)
     });
     let waits: Vec<(&str, i64)> = waits.collect();
     let most = waits.iter().map(|(_, ns)| *ns).max()?;
@@ -47,19 +45,17 @@ pub(crate) fn finding(matched: &Matched, wall: &[WallRow]) -> Option<Finding> {
 
 /// The part of the wall time of which the device has most more than the others do, in a sentence.
 fn longer(wall: &[WallRow], device: &str) -> String {
-    let mut parts: BTreeMap<WallPart, (i64, Vec<i64>)> = BTreeMap::new();
     let mut devices: Vec<&str> = wall.iter().map(|row| &*row.device).collect();
     devices.dedup();
-    for part in WallPart::ALL.into_iter().filter(|part| *part != WallPart::Communication) {
+    let parts = WallPart::ALL.into_iter().filter(|part| *part != WallPart::Communication);
+    let more = parts.filter_map(|part| {
         let of = |device: &str| {
             let row = wall.iter().find(|row| row.part == part && row.device == device);
             row.map_or(0, |row| row.total_ns)
         };
         let others = devices.iter().filter(|other| **other != device).map(|other| of(other));
-        parts.insert(part, (of(device), others.collect()));
-    }
-    let more = parts.into_iter().filter_map(|(part, (own, mut others))| {
-        let median = timeline::median(&mut others)?;
+        let own = of(device);
+        let median = timeline::median(&mut others.collect::<Vec<i64>>())?;
         Some((own - median, part, own, median))
     });
     match more.max_by_key(|(more, ..)| *more) {

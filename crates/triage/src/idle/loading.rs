@@ -1,7 +1,6 @@
 //! Which long launches load code.
 
-use std::collections::BTreeMap;
-
+use timeline::first::First;
 use timeline::intervals::Interval;
 use trace::{Flags, Phase, Row, StreamId, Trace, each_row};
 
@@ -30,23 +29,25 @@ pub(super) fn loading(trace: &Trace, long: &[LongLaunch]) -> Vec<Interval> {
         (0..trace.streams.len()).map(|stream| device(StreamId(stream as u16))).collect();
     let work = |row: Row| {
         let stream = trace.stream(row).and_then(|stream| devices.get(usize::from(stream.0)));
-        (trace.name(row).0, stream.copied().flatten())
+        (trace.name(row).0, stream.copied().flatten().map_or(u32::MAX, |at| at as u32))
     };
-    let mut launched = BTreeMap::new();
-    let mut first_ns: BTreeMap<_, i64> = BTreeMap::new();
+    let mut launched: Vec<(i64, (u32, u32))> = Vec::new();
+    let mut times: Vec<((u32, u32), i64)> = Vec::new();
     each_row(trace, |row| {
         if !trace.flags(row).has(Flags::KERNEL) || trace.phase(row) != Phase::Complete {
             return;
         }
-        let first = first_ns.entry(work(row)).or_insert(i64::MAX);
-        *first = (*first).min(trace.ts_ns(row));
+        times.push((work(row), trace.ts_ns(row)));
         if let Some(link) = trace.link(row).filter(|link| links.binary_search(link).is_ok()) {
-            launched.insert(link, work(row));
+            launched.push((link, work(row)));
         }
     });
+    trace::sort(&mut launched);
+    let first = First::of(times);
     let ran_before = |one: &&LongLaunch| {
-        let first = one.link.and_then(|link| first_ns.get(launched.get(&link)?));
-        first.is_some_and(|first| *first < one.times.0)
+        let at = launched.binary_search_by_key(&one.link, |(link, _)| Some(*link));
+        let own = at.ok().and_then(|at| first.of_key(&launched.get(at)?.1));
+        own.is_some_and(|first| first < one.times.0)
     };
     long.iter().filter(|one| !ran_before(one)).map(|one| one.times).collect()
 }
