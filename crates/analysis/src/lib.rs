@@ -28,7 +28,7 @@ pub use breakdown::{CategoryRow, FamilyRow, MatrixRow};
 pub use contract::BreakdownJson;
 pub use kernels::KernelRow;
 pub use other_work::other_work;
-pub use overview::{FigureRow, GpuTotals, Overview, only_communication};
+pub use overview::{FigureRow, GpuTotals, Overview, only_communication, summed};
 pub use step_facts::{Queued, StepFacts};
 use steps::step_summary;
 pub use steps::{StepRow, StepSummaryRow};
@@ -74,7 +74,13 @@ pub fn analyze(trace: &Trace, options: &Options) -> TraceReport {
     let (devices, streams) = streams::streams(&gpu);
     let (steps, step_facts) = steps::steps(&gpu);
     TraceReport {
-        overview: overview::overview(&gpu, platform, &before_window, &breakdown.categories),
+        overview: overview::overview(
+            &gpu,
+            platform,
+            &before_window,
+            &breakdown.categories,
+            &devices,
+        ),
         devices,
         streams,
         kernels: kernels::kernels(&gpu),

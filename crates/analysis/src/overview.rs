@@ -7,6 +7,7 @@ use trace::{Flags, Phase, Trace, each_row};
 
 use crate::breakdown::CategoryRow;
 use crate::other_work::other_work;
+use crate::streams::DeviceRow;
 use timeline::absolute_ns;
 use timeline::before_window::{BeforeWindow, BeforeWindowSlices, duration_ns};
 use timeline::device::{self, Device};
@@ -84,6 +85,7 @@ pub(crate) fn overview(
     platform: Platform,
     before_window: &BeforeWindowSlices,
     categories: &[CategoryRow],
+    devices: &[DeviceRow],
 ) -> Overview {
     let trace = gpu.trace;
     let totals = totals(gpu);
@@ -91,7 +93,7 @@ pub(crate) fn overview(
     let (rank, world_size, backend) = device::distributed(trace);
     let (n_slices, window_ns) = window(trace);
     Overview {
-        verdict: verdict(trace, &totals, only_communication_ns, categories),
+        verdict: verdict(trace, &totals, only_communication_ns, categories, devices),
         platform: device::platform_id(platform).to_owned(),
         runtime: device::runtime(trace),
         rank,
@@ -184,17 +186,21 @@ fn verdict(
     gpu: &GpuTotals,
     only_communication_ns: i64,
     categories: &[CategoryRow],
+    devices: &[DeviceRow],
 ) -> String {
     let other = other_work(trace);
     if gpu.n_gpu_events == 0 {
         return other.unwrap_or_else(|| "This trace contains no GPU slices.".to_owned());
     }
-    let mut text = format!(
-        "GPU busy {} of {}{}",
-        units::percent(percent(gpu.busy_ns, gpu.span_ns)),
-        units::time(gpu.span_ns),
-        only_communication(only_communication_ns, gpu.busy_ns, gpu.span_ns)
-    );
+    let mut text = match devices {
+        [_, _, ..] => busy_of_each(devices),
+        _ => format!(
+            "GPU busy {} of {}{}",
+            units::percent(percent(gpu.busy_ns, gpu.span_ns)),
+            units::time(gpu.span_ns),
+            only_communication(only_communication_ns, gpu.busy_ns, gpu.span_ns)
+        ),
+    };
     if let Some(top) = categories.first().filter(|row| row.total_ns > 0) {
         text.push_str(&format!(
             "; largest category by kernel name: {}, {} of GPU time",
@@ -208,6 +214,29 @@ fn verdict(
         text.push_str(&other);
     }
     text
+}
+
+/// How busy several devices are: that any of them is busy says little of each.
+fn busy_of_each(devices: &[DeviceRow]) -> String {
+    let (busy_ns, span_ns) = summed(devices);
+    let shares = || devices.iter().map(|row| row.busy_pct);
+    let (least, most) = (shares().fold(f64::MAX, f64::min), shares().fold(0.0, f64::max));
+    format!(
+        "{} GPUs busy {} of their spans, summed ({} to {} each)",
+        devices.len(),
+        units::percent(percent(busy_ns, span_ns)),
+        units::percent(least),
+        units::percent(most)
+    )
+}
+
+/// Busy times and spans of the devices, summed.
+#[must_use]
+pub fn summed(devices: &[DeviceRow]) -> (i64, i64) {
+    let add = |(busy, span): (i64, i64), row: &DeviceRow| {
+        (busy.saturating_add(row.busy_ns), span.saturating_add(row.span_ns))
+    };
+    devices.iter().fold((0, 0), add)
 }
 
 /// One figure of the overview: a name and a value of any kind.

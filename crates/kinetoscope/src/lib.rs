@@ -26,7 +26,7 @@
 pub use ::lanes;
 pub use ::lanes::lanes_of;
 pub use ::trace::Details;
-pub use analysis::{TraceReport, analyze, other_work};
+pub use analysis::{TraceReport, analyze, other_work, summed};
 pub use artifacts::{
     BREAKDOWN_SCHEMA, CPU_SCHEMA, Comparability, Comparison, DeltaRow, FuseDeltaRow, Guard,
     GuardRow, KERNEL_MAP_VERSION, KernelMapFacts, NotAKernelMap, NotAnArtifact, NotDetails,

@@ -18,11 +18,13 @@ pub struct Analyses {
     pub rank: Option<i64>,
     /// The finding in one sentence.
     pub verdict: String,
-    /// Time in which the GPU did something, in percent of its span; `None` without GPU slices.
+    /// GPUs.
+    pub n_gpus: u64,
+    /// Time in which the GPU did something, in percent of its span, of several GPUs summed; `None` without GPU slices.
     pub busy_pct: Option<f64>,
     /// From the first start to the last end of a GPU slice.
     pub span_ns: i64,
-    /// Time in which the GPU did something.
+    /// Time in which the GPU did something, of several GPUs summed.
     pub busy_ns: i64,
     /// Kernels.
     pub n_kernels: u64,

@@ -176,6 +176,7 @@ fn figures(props: &Props, report: &Analyses) -> Html {
     let missing = "no GPU slice in this trace";
     let blocked_ns = props.file.triage.as_ref().map_or(0, |triage| triage.blocked_ns);
     let busy = match blocked_ns {
+        0 if report.n_gpus > 1 => format!("of the spans of {} GPUs, summed", report.n_gpus),
         0 => format!("{} busy", units::time(report.busy_ns)),
         ns => format!("not meaningful: idle {} with work queued", units::time(ns)),
     };

@@ -58,13 +58,19 @@ pub fn analyses(report: &TraceReport, sections: Vec<Section>) -> Analyses {
         (None, "rocm") => "ROCm".to_owned(),
         (None, _) => String::new(),
     };
+    // (That any of several devices is busy says little of each.)
+    let (busy_ns, of_ns) = match report.devices[..] {
+        [_, _, ..] => kinetoscope::summed(&report.devices),
+        _ => (gpu.busy_ns, gpu.span_ns),
+    };
     Analyses {
         platform,
         rank: overview.rank,
         verdict: overview.verdict.clone(),
-        busy_pct: (gpu.span_ns > 0).then(|| 100.0 * gpu.busy_ns as f64 / gpu.span_ns as f64),
+        busy_pct: (of_ns > 0).then(|| 100.0 * busy_ns as f64 / of_ns as f64),
         span_ns: gpu.span_ns,
-        busy_ns: gpu.busy_ns,
+        busy_ns,
+        n_gpus: report.devices.len() as u64,
         n_kernels: gpu.n_kernels,
         n_kernel_names: gpu.n_kernel_names,
         kernel_sum_ns: gpu.kernel_sum_ns,
