@@ -52,6 +52,23 @@ pub const FILE: &str = "file";
 /// The name under which the log of the repair comes with its message.
 pub const LOG: &str = "log";
 
+/// Events of a memory snapshot: of each device those from a number on, up to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRange {
+    /// The first that is kept; 0 is the first of the file.
+    pub from: u64,
+    /// The first that is not kept any more; `None` for all that follow.
+    pub to: Option<u64>,
+}
+
+impl EventRange {
+    /// Whether it is all events.
+    #[must_use]
+    pub fn is_all(self) -> bool {
+        self == Self::default()
+    }
+}
+
 /// From the page to the worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
@@ -60,6 +77,8 @@ pub enum Request {
         job: JobId,
         /// The file's name, for titles and for the name of the repaired file.
         name: String,
+        /// The events to keep of each device, if it is a memory snapshot; `None` for all.
+        events: Option<EventRange>,
     },
     /// Also read the file that comes with this message: it tells of the job's own.
     AddCompanion {

@@ -156,6 +156,45 @@ test("a snapshot at 400 pixels in the dark has nothing cut, and a trace beside i
   await session.close();
 });
 
+test("some events of a snapshot are read, as the command line reads them, and all of them again", async () => {
+  const snapshot = file();
+  const session = await dropped(browser, [snapshot]);
+  const { page } = session;
+  await id(page, "view-snapshot").waitFor(PATIENCE);
+  await settled(page);
+  assert.equal(await id(page, "read-all").count(), 0, "all are there");
+  const told = (options) => said(snapshot, ...options).split("\n").find((line) => line.startsWith("The peak"));
+  const shows = (sentence) => page.waitForFunction((sentence) => document.querySelector("[data-testid=view-snapshot]")?.innerText.includes(sentence), sentence, PATIENCE);
+  await id(page, "events-from").fill("2");
+  await id(page, "events-to").fill("5");
+  await id(page, "events-to").press("Enter");
+  const part = said(snapshot, "--events", "2..5");
+  const kept = part.split("\n").find((line) => line.includes("only events 2 to 4 of"));
+  assert.ok(kept, part);
+  await shows(kept.replaceAll("\\", ""));
+  await settled(page);
+  assert.deepEqual([await id(page, "events-from").inputValue(), await id(page, "events-to").inputValue()], ["2", "5"]);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  await id(page, "read-all").click();
+  await shows(told([]));
+  await session.close();
+});
+
+test("a snapshot that is too large for a tab is read once a person says how much of it", async () => {
+  const at = path.join(scratch(), "huge.json");
+  fs.writeFileSync(at, leaking());
+  // (Nothing but its size is read of the rest.)
+  fs.truncateSync(at, 5 * 1024 ** 3);
+  const session = await dropped(browser, [at]);
+  const { page } = session;
+  await id(page, "large-snapshot").waitFor(PATIENCE);
+  assert.ok((await id(page, "large-snapshot").innerText()).includes("huge.json has 5.0 GiB"), await id(page, "large-snapshot").innerText());
+  assert.equal(await id(page, "read-all").count(), 1);
+  assert.deepEqual(await accessibilityFaults(page), []);
+  fs.rmSync(at);
+  await session.close();
+});
+
 test("a snapshot that is cut is read as far as it goes, and says so", async () => {
   const at = path.join(scratch(), "cut.json");
   fs.writeFileSync(at, leaking().slice(0, 700));

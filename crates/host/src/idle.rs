@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use timeline::intervals::{Interval, length, union, without};
+use timeline::intervals::{Interval, both, length, union, without};
 use trace::StringId;
 
 use crate::by_name::ByName;
@@ -130,10 +130,14 @@ fn parts(slices: &Slices<'_>, gpu: &GpuSide, device: DeviceId) -> BTreeMap<Threa
 }
 
 /// The time of the steps before the first work of a device and after its last, where that is a tenth of the steps or more: then
-/// the bar of the wall time is of the steps, too.
+/// the bar of the wall time is of the steps, too. Not where most of its work runs outside the steps.
 fn edges(slices: &Slices<'_>, busy: &[Interval]) -> Option<(Interval, Interval)> {
     let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
     let (first, last) = (busy.first()?.0, busy.last()?.1);
+    // (Of work that runs after the steps, they are no window.)
+    if length(&both(busy, &steps)).saturating_mul(2) < length(busy) {
+        return None;
+    }
     let outside = without(&steps, &[(first, last)]);
     let before = (steps.first()?.0.min(first), first);
     let after = (last, steps.last()?.1.max(last));

@@ -306,8 +306,8 @@ impl HostReport {
         let mut text = format!(
             "{n} steps on the CPU: mean {}, standard deviation {}, median {}",
             time(figures.mean_ns as i64),
-            time(figures.std_pop_ns as i64),
-            time(figures.p50_ns)
+            time(figures.std_sample_ns.unwrap_or(figures.std_pop_ns) as i64),
+            time(figures.p50_lin_ns as i64)
         );
         if n >= 10 {
             text.push_str(&format!(", P90 {}", time(figures.p90_ns)));

@@ -200,12 +200,7 @@ pub(crate) fn note(details: Option<&Details>, arguments: &Arguments) -> String {
 
 /// The launch with its grid in blocks.
 fn in_blocks(mut config: LaunchConfig, call: &str) -> LaunchConfig {
-    if rocm::GRID_IN_THREADS.contains(&call) {
-        config.grid = config.grid.zip(config.block).and_then(|(threads, block)| {
-            let blocks = |at: usize| (block[at] > 0).then(|| threads[at].div_ceil(block[at]));
-            Some([blocks(0)?, blocks(1)?, blocks(2)?])
-        });
-    }
+    (config.grid, config.block) = rocm::grid_and_block(config.grid, config.block, call);
     config
 }
 

@@ -236,6 +236,6 @@ fn mood(file: &FileEntry) -> (Option<&'static str>, Option<&'static str>) {
         Phase::Failed(_) => (Some("failed"), Some("error")),
         Phase::Cancelled => (Some("stopped"), None),
         Phase::Ready => (Some("ready"), None),
-        Phase::Working(_) => (None, None),
+        Phase::Working(_) | Phase::Asking => (None, None),
     }
 }

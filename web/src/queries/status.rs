@@ -56,6 +56,7 @@ pub fn card_text(file: &FileEntry) -> String {
     }
     match &file.phase {
         Phase::Cancelled => "Stopped".to_owned(),
+        Phase::Asking => "Waits for you: how much of it is read?".to_owned(),
         Phase::Failed(failure) => failure.title.clone(),
         Phase::Working(_) | Phase::Ready => {
             if let Some(aside) = &file.aside {
@@ -90,6 +91,7 @@ pub fn spoken_text(file: &FileEntry) -> String {
         (Some(progress), _) => format!("{name}: {}…", progress.stage.label()),
         (None, Phase::Failed(failure)) => format!("{name}: {}", failure.title),
         (None, Phase::Cancelled) => format!("{name}: stopped"),
+        (None, Phase::Asking) => format!("{name}: a large snapshot; how much of it is read?"),
         (None, Phase::Working(_) | Phase::Ready) => {
             if let Some(aside) = &file.aside {
                 let (title, what) = aside::title(aside);

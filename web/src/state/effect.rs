@@ -1,13 +1,15 @@
 //! What an action has `tasks` do. Plain data: the reducer decides, `tasks` only carries it out.
 
 use super::Theme;
-use crate::protocol::{Format, JobId, Program, Request, RequestId};
+use crate::protocol::{EventRange, Format, JobId, Program, Request, RequestId};
 
 /// Something to do outside of the state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Start the worker of a program and have it open the file.
     Start(JobId, Program),
+    /// Start the worker of memory snapshots and have it open these events of the file.
+    StartEvents(JobId, EventRange),
     /// Start the worker of a program without a file: all that it needs comes with its requests.
     Load(JobId, Program),
     /// End the workers of a file.

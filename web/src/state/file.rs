@@ -5,9 +5,9 @@ use std::rc::Rc;
 use super::Remote;
 use super::ledger::Ledger;
 use crate::protocol::{
-    Analyses, Artifacts, Aside, Beside, Chapter, Companion, Comparison, Diagnosis, Failure, JobId,
-    KernelDetails, LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Plan, Progress,
-    Repaired, StepWindow, Triage,
+    Analyses, Artifacts, Aside, Beside, Chapter, Companion, Comparison, Diagnosis, EventRange,
+    Failure, JobId, KernelDetails, LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Plan,
+    Progress, Repaired, StepWindow, Triage,
 };
 use crate::shared::Shared;
 
@@ -22,6 +22,8 @@ pub enum Phase {
     Cancelled,
     /// It cannot go on.
     Failed(Rc<Failure>),
+    /// It is a large memory snapshot: a person says how much of it is read.
+    Asking,
 }
 
 /// What a file is for.
@@ -88,6 +90,10 @@ pub struct FileEntry {
     pub companions: Vec<CompanionEntry>,
     /// The comparison with another file.
     pub comparison: Option<(JobId, Remote<Comparison>)>,
+    /// Whether it is a memory snapshot, or another file of the program that reads them.
+    pub is_snapshot: bool,
+    /// The events that a person chose of it; `None` before one chose.
+    pub events: Option<EventRange>,
     /// What it is, if it is no trace but tells of traces.
     pub aside: Option<Shared<Aside>>,
     /// Its memory over time, for the program that draws it; of the last diagnosis of the whole file.
@@ -147,6 +153,8 @@ impl FileEntry {
             role: None,
             companions: Vec::new(),
             comparison: None,
+            is_snapshot: false,
+            events: None,
             aside: None,
             recorded_memory: Shared::default(),
             recorded_told: Shared::default(),
@@ -227,7 +235,7 @@ impl FileEntry {
     pub fn progress(&self) -> Option<Progress> {
         match &self.phase {
             Phase::Working(progress) => Some(*progress),
-            Phase::Ready | Phase::Cancelled | Phase::Failed(_) => {
+            Phase::Ready | Phase::Cancelled | Phase::Failed(_) | Phase::Asking => {
                 self.is_making().then_some(self.making)
             }
         }

@@ -15,9 +15,9 @@ use super::{
     CompanionEntry, CompanionPhase, FileEntry, PerfettoState, Phase, Remote, View, several,
 };
 use crate::protocol::{
-    ArtifactFile, ArtifactWish, Artifacts, Aside, FILE, Failure, Format, Input, JobId, KernelKey,
-    LOG, Parts, Plan, Program, Progress, Repaired, Request, RequestId, Stage, StepWindow, Surface,
-    Triage,
+    ArtifactFile, ArtifactWish, Artifacts, Aside, EventRange, FILE, Failure, Format, Input, JobId,
+    KernelKey, LOG, Parts, Plan, Program, Progress, Repaired, Request, RequestId, Stage,
+    StepWindow, Surface, Triage,
 };
 use crate::queries::roles;
 use crate::shared::Shared;
@@ -34,8 +34,40 @@ pub(super) fn begin(next: &mut Next, job: JobId) {
 pub(super) fn read_aside(next: &mut Next, job: JobId, reader: Program) {
     // What the first one read is of no use.
     next.effects.push(Effect::End(job));
-    next.update(job, |file| file.ledger.asked = Asked::default());
-    start(next, job, reader);
+    next.update(job, |file| {
+        file.ledger.asked = Asked::default();
+        file.is_snapshot = reader == Program::Snapshot;
+    });
+    let chosen = next.state.file(job).filter(|file| file.is_snapshot).and_then(|file| file.events);
+    let is_large = next.state.file(job).is_some_and(|file| file.is_snapshot && is_large(file));
+    match chosen {
+        Some(events) => next.effects.push(Effect::StartEvents(job, events)),
+        None if is_large => next.update(job, |file| file.phase = Phase::Asking),
+        None => start(next, job, reader),
+    }
+}
+
+/// A snapshot of this size on the disk may not fit in the memory of a tab: a person chooses how much of it is read. (A million events
+/// take 182 MB of wasm memory and 2.5 GB of JSON, of which gzip leaves one part in forty and less.)
+const LARGE: u64 = 4 << 30;
+const LARGE_COMPRESSED: u64 = 100 << 20;
+
+fn is_large(file: &FileEntry) -> bool {
+    let is_compressed = file.name.to_ascii_lowercase().ends_with(".gz");
+    file.size >= if is_compressed { LARGE_COMPRESSED } else { LARGE }
+}
+
+/// Reads these events of a snapshot, from the beginning.
+pub(super) fn read_events(next: &mut Next, job: JobId, events: EventRange) {
+    if !next.state.file(job).is_some_and(|file| file.is_snapshot) {
+        return;
+    }
+    next.effects.push(Effect::End(job));
+    next.update(job, |file| {
+        let fresh = FileEntry::new(job, file.name.clone(), file.size);
+        *file = FileEntry { role: file.role, is_snapshot: true, events: Some(events), ..fresh };
+    });
+    next.effects.push(Effect::StartEvents(job, events));
 }
 
 fn start(next: &mut Next, job: JobId, program: Program) {
@@ -174,7 +206,7 @@ pub(super) fn restart(next: &mut Next, job: JobId) {
         let fresh = FileEntry::new(job, file.name.clone(), file.size);
         let mut companions = std::mem::take(&mut file.companions);
         companions.iter_mut().for_each(|known| known.phase = CompanionPhase::Waiting);
-        *file = FileEntry { role: file.role, companions, ..fresh };
+        *file = FileEntry { role: file.role, companions, events: file.events, ..fresh };
     });
     next.state.guesses = roles::guesses(&next.state);
     begin(next, job);

@@ -8,8 +8,8 @@ use super::{
     benchmark, jobs, several,
 };
 use crate::protocol::{
-    ArtifactWish, Aside, Failure, Format, JobId, KernelKey, Program, Progress, RequestId, Response,
-    Stage, StepWindow,
+    ArtifactWish, Aside, EventRange, Failure, Format, JobId, KernelKey, Program, Progress,
+    RequestId, Response, Stage, StepWindow,
 };
 use crate::queries::address::Address;
 use crate::queries::grid::TableSettings;
@@ -87,6 +87,8 @@ pub enum Action {
     KernelAsked(JobId, KernelKey),
     /// What ran around an event is asked for.
     WindowAsked(JobId, u32),
+    /// Events of a snapshot were chosen: it is read again.
+    EventsChosen(JobId, EventRange),
     /// An earlier snapshot was chosen to compare with, or none.
     EarlierChosen(JobId, Option<JobId>),
     /// A trace was chosen that may say more of a snapshot, or none.
@@ -164,6 +166,7 @@ fn act(next: &mut Next, action: Action) {
         }
         Action::KernelAsked(job, key) => jobs::kernel(next, job, key),
         Action::WindowAsked(job, event) => jobs::window(next, job, event),
+        Action::EventsChosen(job, events) => jobs::read_events(next, job, events),
         Action::EarlierChosen(job, earlier) => jobs::changes(next, job, earlier),
         Action::TraceChosen(job, trace) => jobs::in_trace(next, job, trace),
         Action::Shown(view) => state.view = view,

@@ -25,7 +25,8 @@ use web_sys::File;
 use yew::Callback;
 
 use crate::protocol::{
-    ArtifactWish, Failure, Format, Input, JobId, KernelKey, Program, Request, RequestId, Surface,
+    ArtifactWish, EventRange, Failure, Format, Input, JobId, KernelKey, Program, Request,
+    RequestId, Surface,
 };
 use crate::state::{Action, Effect, Purpose, State, Use, reduce};
 use record::Record;
@@ -99,8 +100,11 @@ impl Tasks {
 
     fn act(&self, effect: Effect) {
         match effect {
-            Effect::Start(job, program) => self.start(job, program, true),
-            Effect::Load(job, program) => self.start(job, program, false),
+            Effect::Start(job, program) => self.start(job, program, Some(None)),
+            Effect::StartEvents(job, events) => {
+                self.start(job, Program::Snapshot, Some(Some(events)));
+            }
+            Effect::Load(job, program) => self.start(job, program, None),
             Effect::End(job) => {
                 self.of(job, Record::end);
             }
@@ -222,15 +226,15 @@ impl Tasks {
         });
     }
 
-    /// Starts the worker of a program, which may open the file first.
-    fn start(&self, job: JobId, program: Program, opens: bool) {
+    /// Starts the worker of a program, which may open the file first, or some events of it.
+    fn start(&self, job: JobId, program: Program, opens: Option<Option<EventRange>>) {
         let Some(file) = self.of(job, |record| record.file.clone()) else { return };
         let tasks = self.clone();
         let on_event = Callback::from(move |event| tasks.heard(job, event));
         match RunningWorker::start(program, on_event) {
             Ok(mut worker) => {
-                if opens {
-                    let open = Request::Open { job, name: file.name() };
+                if let Some(events) = opens {
+                    let open = Request::Open { job, name: file.name(), events };
                     worker.post(RequestId::default(), &open, Some(&file));
                 }
                 self.of(job, |record| *record.worker_of(program) = Some(worker));

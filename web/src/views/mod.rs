@@ -177,14 +177,20 @@ pub fn FileView(props: &Props) -> Html {
         let tasks = tasks.clone();
         Callback::from(move |()| tasks.retry(job))
     };
-    let stopped = matches!(file.phase, Phase::Failed(_) | Phase::Cancelled);
+    let stopped = matches!(file.phase, Phase::Failed(_) | Phase::Cancelled | Phase::Asking);
     let content = empty_without_gpu(props).or_else(|| (view.def().render)(props));
     // Of what could not be read at all there is only the name.
     let bare = stopped && content.is_none();
     let trouble = match &file.phase {
         Phase::Failed(failure) => {
             let file = (!bare).then_some(&*file.name);
-            failure_card(failure, About { file, on_retry: Some(retry), ..About::default() }, tasks)
+            let about = About { file, on_retry: Some(retry), ..About::default() };
+            html! {
+                <>
+                    { failure_card(failure, about, tasks) }
+                    { snapshot::part_of_failed(props) }
+                </>
+            }
         }
         Phase::Cancelled => html! {
             <section class="card stopped" data-testid="stopped">
@@ -193,6 +199,7 @@ pub fn FileView(props: &Props) -> Html {
                 <p class="card-actions"><button onclick={retry.reform(|_: MouseEvent| ())}>{ "Read it again" }</button></p>
             </section>
         },
+        Phase::Asking => snapshot::question(props),
         Phase::Working(_) | Phase::Ready => html! {},
     };
     html! {

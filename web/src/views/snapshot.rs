@@ -1,11 +1,11 @@
 //! A memory snapshot: what is wrong, the pictures, and the tables.
 
-use kinetoscope::report::Finding;
+use kinetoscope::report::{Finding, units};
 use kinetoscope::scene::Key;
 use yew::prelude::*;
 
 use super::{Props, heading};
-use crate::components::{Later, SurfaceView, drawing, finding_card, swatch};
+use crate::components::{EventRangeForm, Later, SurfaceView, drawing, finding_card, swatch};
 use crate::protocol::{Chapter, Charted, Input, JobId, MemoryPictures, Surface};
 use crate::state::{Action, Remote};
 use crate::tasks::browser::chosen_place;
@@ -54,8 +54,54 @@ pub fn view(props: &Props, chapters: &[Chapter], charts: &[Charted], is_timeline
             { in_trace(props) }
             { pictures(props, charts, if is_timeline { Pictured::Categories } else { Pictured::Snapshot }) }
             { for more.iter().map(card) }
-            <Later>{ for chapters.iter().skip(1).map(chapter) }</Later>
+            <Later>
+                { for chapters.iter().skip(1).map(chapter) }
+                if !is_timeline {
+                    <section>
+                        <h2>{ "Read a part of it" }</h2>
+                        <p class="hint">{ "What other events did to the memory in use stays exact." }</p>
+                        { range(props, false) }
+                    </section>
+                }
+            </Later>
         </article>
+    }
+}
+
+fn range(props: &Props, asks: bool) -> Html {
+    let file = &props.file;
+    html! { <EventRangeForm job={file.job} events={file.events} {asks} tasks={props.tasks.clone()} /> }
+}
+
+/// How much of a large snapshot is to be read.
+pub(super) fn question(props: &Props) -> Html {
+    html! {
+        <section class="card" data-testid="large-snapshot">
+            <h2>{ "How much of this snapshot is read?" }</h2>
+            <p>
+                {
+                    format!(
+                        "{} has {}. All of its events may not fit in the memory of a browser tab; a million take about 200 MB.",
+                        props.file.name,
+                        units::file_bytes(props.file.size)
+                    )
+                }
+            </p>
+            { range(props, true) }
+        </section>
+    }
+}
+
+/// A part of a snapshot that could not be read as a whole.
+pub(super) fn part_of_failed(props: &Props) -> Html {
+    if !props.file.is_snapshot {
+        return html! {};
+    }
+    html! {
+        <section class="card" data-testid="part-of-failed">
+            <h2>{ "Read a part of it" }</h2>
+            { range(props, false) }
+        </section>
     }
 }
 

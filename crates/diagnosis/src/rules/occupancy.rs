@@ -142,21 +142,13 @@ fn is_product(facts: &Facts<'_>, kernel: &str) -> bool {
     rows.iter().any(|row| row.kernel_name == kernel && row.category == Category::Gemm)
 }
 
-/// Blocks of a kernel's grid, if it is recorded: with the kernel, or on ROCm with the launching call. Some calls of ROCm count
-/// threads, not blocks.
+/// Blocks of a kernel's grid, if it is recorded: with the kernel, or on ROCm with the launching call.
 fn blocks(facts: &Facts<'_>, one: &host::links::GpuSlice) -> Option<u64> {
     let of = |row| facts.details.launch(row).copied().unwrap_or_default();
     let own = of(one.slice.row);
     let by_call = one.launch.map(|launch| of(launch.row)).unwrap_or_default();
-    let grid = own.grid.or(by_call.grid)?;
-    let in_threads = one
-        .launch
-        .is_some_and(|launch| rocm::GRID_IN_THREADS.contains(&facts.slices.name(&launch)));
-    let per_block = match in_threads {
-        true => own.block.or(by_call.block)?,
-        false => [1; 3],
-    };
-    grid.iter().zip(per_block).try_fold(1_u64, |all, (n, size)| {
-        all.checked_mul(u64::from(if size > 0 { n.div_ceil(size) } else { return None }))
-    })
+    let call = one.launch.map_or("", |launch| facts.slices.name(&launch));
+    let (grid, _) =
+        rocm::grid_and_block(own.grid.or(by_call.grid), own.block.or(by_call.block), call);
+    grid?.iter().try_fold(1_u64, |all, n| all.checked_mul(u64::from(*n)))
 }

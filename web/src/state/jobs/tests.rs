@@ -6,8 +6,8 @@ use kinetoscope::artifacts::{ARCHIVE, KERNELS, SUMMARY};
 
 use super::*;
 use crate::protocol::{
-    Analyses, Aside, BeforeWindowSum, Chapter, Companion, Comparison, Diagnosis, KernelDetails,
-    LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Response, StepWindow,
+    Analyses, Aside, BeforeWindowSum, Chapter, Companion, Comparison, Diagnosis, EventRange,
+    KernelDetails, LanesFacts, Looked, MemoryPictures, Opened, OverlapWindow, Response, StepWindow,
 };
 use crate::state::testing::{said, step};
 use crate::state::{Action, Role, Sought, State};
@@ -525,6 +525,42 @@ fn a_file_that_is_no_trace_is_read_by_the_second_worker_and_then_needs_none() {
     page.hear(Response::Aside { job: JOB, aside });
     assert_eq!(page.effects, [Effect::End(JOB)]);
     assert!(!page.file(JOB).is_busy());
+}
+
+#[test]
+fn a_large_snapshot_is_read_once_a_person_says_how_much_of_it() {
+    let mut page = Page::new();
+    page.act(Action::Added(JOB, "large.json.gz".into(), 200 << 20));
+    page.hear(Response::NoTrace { job: JOB, reader: Program::Snapshot });
+    assert_eq!(page.effects, [Effect::End(JOB)]);
+    assert_eq!(page.file(JOB).phase, Phase::Asking);
+    let events = EventRange { from: 0, to: Some(500) };
+    page.act(Action::EventsChosen(JOB, events));
+    assert_eq!(page.effects, [Effect::End(JOB), Effect::StartEvents(JOB, events)]);
+    assert!(page.file(JOB).is_busy());
+    // A second try reads the same part.
+    page.lose(JOB);
+    page.act(Action::Restarted(JOB));
+    page.hear(Response::NoTrace { job: JOB, reader: Program::Snapshot });
+    assert_eq!(page.effects, [Effect::End(JOB), Effect::StartEvents(JOB, events)]);
+    // All of it is a choice, too.
+    page.act(Action::EventsChosen(JOB, EventRange::default()));
+    assert_eq!(page.effects[1], Effect::StartEvents(JOB, EventRange::default()));
+}
+
+#[test]
+fn a_small_snapshot_is_read_at_once_and_a_part_of_it_when_asked() {
+    let mut page = Page::new();
+    page.act(Action::Added(JOB, "small.json.gz".into(), 1 << 20));
+    page.hear(Response::NoTrace { job: JOB, reader: Program::Snapshot });
+    assert_eq!(page.effects, [Effect::End(JOB), Effect::Start(JOB, Program::Snapshot)]);
+    let events = EventRange { from: 3, to: None };
+    page.act(Action::EventsChosen(JOB, events));
+    assert_eq!(page.effects, [Effect::End(JOB), Effect::StartEvents(JOB, events)]);
+    // Of a trace there are no such events.
+    page.act(Action::Added(OTHER, "run.json".into(), 1 << 20));
+    page.act(Action::EventsChosen(OTHER, events));
+    assert!(page.effects.is_empty());
 }
 
 #[test]

@@ -26,7 +26,7 @@ struct OpenFile {
 impl Session for FirstSession {
     fn handle(&mut self, request: Request, files: &mut dyn Files, port: &mut dyn Port) {
         match request {
-            Request::Open { job, name } => {
+            Request::Open { job, name, .. } => {
                 let Some(source) = files.source(job) else { return };
                 match decode(job, Stage::Reading, source, port) {
                     Ok(decoded) => {

@@ -11,8 +11,8 @@ use kinetoscope::{
 use super::super::memory::{Look, legend};
 use super::{Files, Port, Session, Source, read_all};
 use crate::protocol::{
-    Aside, Chapter, Charted, Failure, JobId, MemoryPictures, Program, Progress, Request, Response,
-    Stage, Surface,
+    Aside, Chapter, Charted, EventRange, Failure, JobId, MemoryPictures, Program, Progress,
+    Request, Response, Stage, Surface,
 };
 
 /// Pictures of the report that a person can look at in motion instead.
@@ -33,9 +33,9 @@ struct Open {
 impl Session for SnapshotSession {
     fn handle(&mut self, request: Request, files: &mut dyn Files, port: &mut dyn Port) {
         match request {
-            Request::Open { job, .. } => {
+            Request::Open { job, events, .. } => {
                 let Some(source) = files.source(job) else { return };
-                match read(job, source, port) {
+                match read(job, source, events.filter(|events| !events.is_all()), port) {
                     Err(Unread::Timeline) => match read_timeline(job, source, port) {
                         Ok(timeline) => {
                             port.send(Response::Aside { job, aside: aside_of(&timeline) });
@@ -110,8 +110,19 @@ enum Unread {
     Failed(Box<Failure>),
 }
 
-fn read(job: JobId, source: &mut dyn Source, port: &mut dyn Port) -> Result<Snapshot, Unread> {
-    let mut reader = SnapshotReader::new();
+fn read(
+    job: JobId,
+    source: &mut dyn Source,
+    events: Option<EventRange>,
+    port: &mut dyn Port,
+) -> Result<Snapshot, Unread> {
+    let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let mut reader = match events {
+        None => SnapshotReader::new(),
+        Some(EventRange { from, to }) => {
+            SnapshotReader::of_events(number(from)..to.map_or(usize::MAX, number))
+        }
+    };
     let mut other = None;
     let read = read_all(source, |bytes, done, total| {
         reader.push(bytes).map_err(|error| {

@@ -126,7 +126,7 @@ fn talk_beside(
 }
 
 fn open() -> Request {
-    Request::Open { job: JOB, name: "run.json".into() }
+    Request::Open { job: JOB, name: "run.json".into(), events: None }
 }
 
 fn plan() -> Request {

@@ -42,7 +42,7 @@ pub(super) struct OpenFile {
 impl Session for TriageSession {
     fn handle(&mut self, request: Request, files: &mut dyn Files, port: &mut dyn Port) {
         match request {
-            Request::Open { job, name } => {
+            Request::Open { job, name, .. } => {
                 let Some(source) = files.source(job) else { return };
                 match decode(job, Stage::Triaging, source, port) {
                     Ok(decoded) => {
