@@ -226,6 +226,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Copies, "h2d_pageable") => &["pin-memory"],
         (Rule::DataLoader, _) => &["loader-workers", "loader-capacity"],
         (Rule::Communication, "short_collectives") => &["custom-all-reduce"],
+        (Rule::LateRank, "late_cpu") => &["late-cpu"],
         (Rule::LateRank, _) => &["even-ranks"],
         (Rule::Communication, "waiting") => &[],
         // (What is waiting is told apart there.)

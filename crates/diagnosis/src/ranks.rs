@@ -57,7 +57,7 @@ fn together(facts: &Facts<'_>, parts: Vec<(Vec<String>, Diagnosis)>) -> Diagnosi
     if let Some(iterations) = &mut all.iterations {
         iterations.n_ranks = n;
     }
-    if let Some(late) = late_rank::finding(&facts.matched, &all.wall) {
+    if let Some(late) = late_rank::finding(&facts.matched, &all.wall, facts.gpu) {
         all.actions.extend(actions::of_one(facts, &late));
         all.findings.push(late);
     }

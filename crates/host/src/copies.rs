@@ -156,6 +156,8 @@ pub struct CopyPlace {
     pub count: u64,
     /// GPU time, in ns.
     pub device_ns: i64,
+    /// The part of it in which nothing else runs on the device, in ns.
+    pub exposed_ns: i64,
 }
 
 /// Copies on the GPU of one name.
@@ -296,11 +298,13 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
         sum.cpu_ns += all[at].dur_ns();
         sum.device_ns += own.iter().map(|one| one.slice.dur_ns()).sum::<i64>();
     }
+    let beside = Beside::of(slices, gpu);
     for (at, own) in &work.own {
         let device_ns = own.iter().map(|one| one.slice.dur_ns()).sum::<i64>();
         if device_ns > 0 {
             let purpose = purpose(slices, details, &all[*at], own);
-            made.push(Made { at: *at, purpose, device_ns });
+            let exposed_ns = own.iter().map(|one| beside.exposed_ns(slices, one)).sum();
+            made.push(Made { at: *at, purpose, device_ns, exposed_ns });
         }
     }
     let mut cat_diag = BTreeMap::new();
@@ -339,20 +343,55 @@ struct Made {
     at: usize,
     purpose: Purpose,
     device_ns: i64,
+    exposed_ns: i64,
+}
+
+/// What runs on the other streams of each device.
+struct Beside {
+    /// By device and stream: when the other streams are busy.
+    of: BTreeMap<(u32, Option<u16>), Vec<Interval>>,
+}
+
+impl Beside {
+    fn of(slices: &Slices<'_>, gpu: &GpuSide) -> Self {
+        let mut own: BTreeMap<(u32, Option<u16>), Vec<Interval>> = BTreeMap::new();
+        for one in &gpu.slices {
+            own.entry(Self::key(slices, one)).or_default().push(one.slice.interval());
+        }
+        let others = |key: &(u32, Option<u16>)| {
+            let others = own.iter().filter(|(other, _)| other.0 == key.0 && *other != key);
+            union(others.flat_map(|(_, times)| times.iter().copied()).collect())
+        };
+        let mut of = BTreeMap::new();
+        of.extend(own.keys().map(|key| (*key, others(key))));
+        Self { of }
+    }
+
+    fn key(slices: &Slices<'_>, one: &GpuSlice) -> (u32, Option<u16>) {
+        (one.device, slices.trace.stream(one.slice.row).map(|stream| stream.0))
+    }
+
+    /// The time of a slice in which no other stream is busy.
+    fn exposed_ns(&self, slices: &Slices<'_>, one: &GpuSlice) -> i64 {
+        let own = one.slice.interval();
+        let others = self.of.get(&Self::key(slices, one)).map_or(&[][..], Vec::as_slice);
+        one.slice.dur_ns() - length(&both(touching(others, own), &[own]))
+    }
 }
 
 /// Where copies are made.
 fn places(slices: &Slices<'_>, made: Vec<Made>) -> BTreeMap<Purpose, Vec<CopyPlace>> {
-    let mut sums: BTreeMap<(Purpose, String), (u64, i64)> = BTreeMap::new();
+    let mut sums: BTreeMap<(Purpose, String), (u64, i64, i64)> = BTreeMap::new();
     let by_op: BTreeMap<usize, Made> = made.into_iter().map(|one| (one.at, one)).collect();
     for (at, place) in place_of_each(slices, by_op.keys().copied().collect()) {
         let Some(one) = by_op.get(&at) else { continue };
         let sum = sums.entry((one.purpose, place)).or_default();
-        *sum = (sum.0 + 1, sum.1 + one.device_ns);
+        *sum = (sum.0 + 1, sum.1 + one.device_ns, sum.2 + one.exposed_ns);
     }
     let mut found: BTreeMap<Purpose, Vec<CopyPlace>> = BTreeMap::new();
-    for ((purpose, place), (count, device_ns)) in sums {
-        found.entry(purpose).or_default().push(CopyPlace { place, count, device_ns });
+    for ((purpose, place), (count, device_ns, exposed_ns)) in sums {
+        let place = CopyPlace { place, count, device_ns, exposed_ns };
+        found.entry(purpose).or_default().push(place);
     }
     for places in found.values_mut() {
         trace::sort_by(places, |a, b| b.device_ns.cmp(&a.device_ns));

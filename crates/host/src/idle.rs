@@ -115,7 +115,7 @@ fn parts(slices: &Slices<'_>, gpu: &GpuSide, device: DeviceId) -> BTreeMap<Threa
         }
     };
     let busy = gpu.busy(device);
-    let (before, after) = edges(slices, busy).unzip();
+    let (before, after) = edges(slices, gpu, busy).unzip();
     for (start, end) in before.into_iter().chain(between(busy)) {
         if let Some(launch) = starts.at(end).and_then(|next| next.launch) {
             add(&launch, start, launch.end_ns.min(end));
@@ -131,8 +131,9 @@ fn parts(slices: &Slices<'_>, gpu: &GpuSide, device: DeviceId) -> BTreeMap<Threa
 
 /// The time of the steps before the first work of a device and after its last, where that is a tenth of the steps or more: then
 /// the bar of the wall time is of the steps, too. Not where most of its work runs outside the steps.
-fn edges(slices: &Slices<'_>, busy: &[Interval]) -> Option<(Interval, Interval)> {
+fn edges(slices: &Slices<'_>, gpu: &GpuSide, busy: &[Interval]) -> Option<(Interval, Interval)> {
     let steps = union(slices.steps.iter().map(HostSlice::interval).collect());
+    let steps = until_last_work(slices, gpu, steps);
     let (first, last) = (busy.first()?.0, busy.last()?.1);
     // (Of work that runs after the steps, they are no window.)
     if length(&both(busy, &steps)).saturating_mul(2) < length(busy) {
@@ -142,6 +143,23 @@ fn edges(slices: &Slices<'_>, busy: &[Interval]) -> Option<(Interval, Interval)>
     let before = (steps.first()?.0.min(first), first);
     let after = (last, steps.last()?.1.max(last));
     (length(&outside).saturating_mul(10) >= length(&steps)).then_some((before, after))
+}
+
+/// The steps without what the profiler does at the end of the last one: up to the last op, call or GPU slice that begins in it. (The
+/// profiler waits for the GPU when it stops.)
+fn until_last_work(slices: &Slices<'_>, gpu: &GpuSide, mut steps: Vec<Interval>) -> Vec<Interval> {
+    let Some(last) = steps.last_mut() else { return steps };
+    let (from, until) = *last;
+    let calls = slices.calls.iter();
+    let calls = calls.filter(|call| !dialect::calls::synchronizes_device(slices.name(call)));
+    let on_gpu = gpu.slices.iter().map(|one| &one.slice);
+    let work = slices.ops.slices.iter().chain(calls).chain(on_gpu);
+    let begun = work.filter(|one| from <= one.start_ns && one.start_ns < until);
+    let last_ns = begun.map(|one| one.end_ns.min(until)).max().unwrap_or(until);
+    if last_ns > from {
+        last.1 = last_ns;
+    }
+    steps
 }
 
 /// Time of the parts in each slice of a thread that no slice inside has; with the number of the slice, where there is any.
@@ -337,8 +355,9 @@ mod tests {
         let mut fixture = waits();
         fixture.push(slice("user_annotation", "ProfilerStep#1").on(1, 1).at(-40, 240));
         let found = places(fixture);
-        // 50 until the first launch is over, and 50 after the last kernel.
-        assert_eq!(found.host_ns, 105 + 50 + 50);
-        assert_eq!(found.lines[0].name, "train.py:3 main");
+        // 50 until the first launch is over; after the last kernel only the profiler works.
+        assert_eq!(found.host_ns, 105 + 50);
+        let main = found.lines.iter().find(|line| line.name == "train.py:3 main").unwrap();
+        assert_eq!(main.total_ns, 10 + 50);
     }
 }

@@ -58,8 +58,19 @@ fn is_spoken(name: &str) -> bool {
     let after = name.find(')').map(|at| &name[at + 1..]);
     !name.contains('<')
         && !name.contains("::")
-        && after.is_some_and(|rest| rest.starts_with(['_', ':']))
+        && (after.is_some_and(|rest| rest.starts_with(['_', ':'])) || is_marked(name))
         || name.contains(".py(")
+}
+
+/// Whether a name ends with a letter in brackets, as people mark parts of a step: `dispatch(F)`. (No type of C++ is so short and
+/// begins with a capital.)
+fn is_marked(name: &str) -> bool {
+    let inside = name.strip_suffix(')').and_then(|rest| rest.split_once('('));
+    inside.is_some_and(|(_, mark)| {
+        (1..=2).contains(&mark.len())
+            && mark.starts_with(|first: char| first.is_ascii_uppercase())
+            && mark.chars().all(char::is_alphanumeric)
+    })
 }
 
 /// What CUTLASS's wrapper `cutlass::Kernel<...>` launches, mangled or not: its argument says all, `cutlass_80_simt_sgemm_128x64_8x5_nn_align1`.

@@ -188,15 +188,13 @@ impl Coverage {
         // (Of collectives nobody asks which op they are of.)
         let known_ns = self.collective_ns;
         let lost = |ns: i64| {
-            let lost_ns = self.total_ns.saturating_sub(ns).saturating_sub(known_ns);
-            percent(lost_ns.max(0), self.total_ns)
+            let asked_ns = self.total_ns.saturating_sub(known_ns);
+            percent(asked_ns.saturating_sub(ns).max(0), asked_ns)
         };
+        let of = if known_ns == 0 { "of GPU time" } else { "of GPU time without collectives" };
         if self.graph_slices > 0 && self.graph_mapped == 0 {
             let only = if lost(self.op_ns) >= LOST_PCT {
-                format!(
-                    " ({} of GPU time does not map to a PyTorch op)",
-                    units::percent(lost(self.op_ns))
-                )
+                format!(" ({} {of} does not map to a PyTorch op)", units::percent(lost(self.op_ns)))
             } else {
                 String::new()
             };
@@ -225,14 +223,14 @@ impl Coverage {
             );
         } else if lost(self.op_ns) >= LOST_PCT {
             said.push(format!(
-                "{} of GPU time does not map to a PyTorch op.",
+                "{} {of} does not map to a PyTorch op.",
                 units::percent(lost(self.op_ns))
             ));
         }
         let python = self.python_ns > 0 && self.graph_slices == 0;
         if python && lost(self.python_ns) >= LOST_PCT {
             said.push(format!(
-                "{} of GPU time maps to no Python function.",
+                "{} {of} maps to no Python function.",
                 units::percent(lost(self.python_ns))
             ));
         }

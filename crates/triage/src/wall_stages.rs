@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use catalog::{Category, RawKind};
 use report::{Cell, Column, Row, Table, Unit};
 use serde::Serialize;
 use timeline::gpu::Gpu;
@@ -85,7 +86,8 @@ fn outside(stages: &mut Vec<(Stage, Vec<Interval>)>, times: &[Interval]) {
     stages.retain(|(_, own)| !own.is_empty());
 }
 
-/// When each stage is. Of slices that run at once, the one that began first has the moment; idle time has the stage of the next.
+/// When each stage is. Of slices that run at once, compute has the moment before communication and copies, and of these the one that
+/// began first; idle time has the stage of the next.
 fn times_of_stages(
     gpu: &Gpu<'_>,
     stage_of: &dyn Fn(usize) -> Stage,
@@ -103,29 +105,25 @@ fn times_of_stages(
     });
     let mut slices: Vec<(i64, i64, Option<usize>)> = own.chain(earlier).collect();
     trace::sort(&mut slices);
-    let mut found: Vec<(Stage, Vec<Interval>)> = Vec::new();
-    let mut since = first.0;
-    let mut add = |stage: Stage, start: i64, end: i64| {
-        let at = found.iter().position(|(known, _)| *known == stage).unwrap_or_else(|| {
-            found.push((stage, Vec::new()));
-            found.len() - 1
-        });
-        match found[at].1.last_mut() {
-            Some(last) if last.1 == start => last.1 = end,
-            _ => found[at].1.push((start, end)),
-        }
+    let is_compute = |at: Option<usize>| {
+        at.is_some_and(|at| {
+            let work = gpu.work(gpu.slice(at).work);
+            work.kind == RawKind::Kernel && work.category != Category::Communication
+        })
     };
-    let mut last_stage = None;
-    for (_, end, at) in slices {
-        let stage = at.map_or(Stage::All, stage_of);
-        last_stage = Some(stage);
-        if end > since {
-            add(stage, since, end);
-            since = end;
+    let compute = slices.iter().filter(|(.., at)| is_compute(*at)).copied().collect();
+    let compute = claimed(compute, stage_of);
+    let of_compute = union(compute.iter().flat_map(|(_, times)| times.iter().copied()).collect());
+    let mut found: Vec<(Stage, Vec<Interval>)> = compute;
+    for (stage, times) in rest(&slices, stage_of, (first.0, last.1)) {
+        let times = without(&times, &of_compute);
+        match found.iter_mut().find(|(known, _)| *known == stage) {
+            Some((_, own)) => {
+                own.extend(times);
+                *own = union(std::mem::take(own));
+            }
+            None => found.push((stage, times)),
         }
-    }
-    if let Some(stage) = last_stage.filter(|_| last.1 > since) {
-        add(stage, since, last.1);
     }
     for (_, times) in &mut found {
         *times = both(times, window);
@@ -134,6 +132,57 @@ fn times_of_stages(
     found
 }
 
+/// When slices run, by stage: of those that run at once, the one that began first has the moment.
+fn claimed(
+    slices: Vec<(i64, i64, Option<usize>)>,
+    stage_of: &dyn Fn(usize) -> Stage,
+) -> Vec<(Stage, Vec<Interval>)> {
+    let mut found: Vec<(Stage, Vec<Interval>)> = Vec::new();
+    let mut since = i64::MIN;
+    for (start, end, at) in slices {
+        let stage = at.map_or(Stage::All, stage_of);
+        if end > since.max(start) {
+            add(&mut found, stage, (since.max(start), end));
+        }
+        since = since.max(end);
+    }
+    found
+}
+
+/// Adds a time that follows those that are there.
+fn add(found: &mut Vec<(Stage, Vec<Interval>)>, stage: Stage, (start, end): Interval) {
+    let at = found.iter().position(|(known, _)| *known == stage).unwrap_or_else(|| {
+        found.push((stage, Vec::new()));
+        found.len() - 1
+    });
+    match found[at].1.last_mut() {
+        Some(last) if last.1 == start => last.1 = end,
+        _ => found[at].1.push((start, end)),
+    }
+}
+
+/// The whole window by stage, as if no kernel computed.
+fn rest(
+    slices: &[(i64, i64, Option<usize>)],
+    stage_of: &dyn Fn(usize) -> Stage,
+    (first, last): Interval,
+) -> Vec<(Stage, Vec<Interval>)> {
+    let mut found: Vec<(Stage, Vec<Interval>)> = Vec::new();
+    let mut since = first;
+    let mut last_stage = None;
+    for (_, end, at) in slices {
+        let stage = at.map_or(Stage::All, stage_of);
+        last_stage = Some(stage);
+        if *end > since {
+            add(&mut found, stage, (since, *end));
+            since = *end;
+        }
+    }
+    if let Some(stage) = last_stage.filter(|_| last > since) {
+        add(&mut found, stage, (since, last));
+    }
+    found
+}
 /// A column with a part of the wall time.
 macro_rules! part {
     ($part:ident, $key:literal) => {

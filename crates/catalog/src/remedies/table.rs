@@ -684,6 +684,15 @@ pub const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "late-cpu",
+        what: "a CPU that launches as early as those of the other ranks",
+        action: "Find what slows the CPU of this rank down: cores that it shares or that are far from its GPU (numactl), other processes, \
+                 and what only this rank does in Python.",
+        why: "A collective ends when the last rank has joined; until then the GPUs of the others wait.",
+        check: "In a new trace, no rank is the last to join most collectives.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
         id: "even-ranks",
         what: "ranks that come to their collectives at the same time",
         action: "Give every rank the same work (batch, sequence lengths, data loading), and look for what this one does longer than the \

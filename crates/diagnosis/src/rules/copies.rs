@@ -30,7 +30,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         }
         let of_loop = one_by_one(facts, *purpose);
         let meaning = of_loop.as_deref().unwrap_or(meaning);
-        let exposed_ns = exposed(facts, *purpose).map_or(sum.device_ns, |ns| ns.min(sum.device_ns));
+        let exposed_ns = sum.exposed_ns;
         let text = format!(
             "{} aten::copy_ {what}: {} of GPU time ({} of the busy time).{}",
             count(sum.count),
@@ -49,13 +49,13 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 "h2d_pageable" => finding.means(meaning),
                 _ => finding,
             },
-            Some(place) => finding
-                .level(Level::of_share(of_window(place.device_ns)))
-                .bound(place.device_ns)
+            Some(place) if of_window(place.exposed_ns) >= LEAST_SHARE => finding
+                .level(Level::of_share(of_window(place.exposed_ns)))
+                .bound(place.exposed_ns)
                 .means(format!("The {} of the reducer: {BUCKETS}", count(place.count))),
             // (What a kernel hides costs nothing.)
-            None if of_window(exposed_ns) < LEAST_SHARE => finding.means(meaning),
-            None => finding
+            _ if of_window(exposed_ns) < LEAST_SHARE => finding.means(meaning),
+            _ => finding
                 .level(Level::of_share(of_window(exposed_ns)))
                 .bound(exposed_ns)
                 .means(meaning),
@@ -113,31 +113,22 @@ fn one_by_one(facts: &Facts<'_>, purpose: Purpose) -> Option<String> {
     ))
 }
 
-/// The time of copies of one purpose in which no kernel runs beside them; `None` where their names do not tell the purpose.
-fn exposed(facts: &Facts<'_>, purpose: Purpose) -> Option<i64> {
-    let (direction, memory) = match purpose {
-        Purpose::ToDevicePageable => ("HtoD", "Pageable"),
-        Purpose::ToDevicePinned => ("HtoD", "Pinned"),
-        Purpose::ToHostPageable => ("DtoH", "Pageable"),
-        Purpose::ToHostPinned => ("DtoH", "Pinned"),
-        _ => return None,
-    };
-    let kinds = facts.host.copies.memcpy_kinds.iter();
-    let own = kinds.filter(|kind| kind.kind.contains(direction) && kind.kind.contains(memory));
-    Some(own.map(|kind| kind.exposed_ns).sum())
-}
-
 /// Copies of one purpose.
 struct Sum {
     count: u64,
     device_ns: i64,
+    exposed_ns: i64,
 }
 
 impl Sum {
     fn of(places: &[CopyPlace]) -> Self {
         let sum = |each: fn(&CopyPlace) -> i64| places.iter().map(each).sum::<i64>();
         let count = places.iter().map(|place| place.count).sum();
-        Self { count, device_ns: sum(|place| place.device_ns) }
+        Self {
+            count,
+            device_ns: sum(|place| place.device_ns),
+            exposed_ns: sum(|place| place.exposed_ns),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! M14: floating point operations by the sizes of inputs.
 
-use host::custom_ops::Bound;
+use host::custom_ops::{Bound, CustomOpRow};
 use report::units::{count, percent, plural, time};
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
@@ -150,7 +150,12 @@ fn largest(facts: &Facts<'_>, busy: i64) -> String {
 
 /// Operations of custom ops that ran, apart from those of PyTorch's ops; what is a bound is told as one.
 fn custom_ops(facts: &Facts<'_>) -> Option<Finding> {
-    let rows = || facts.host.custom_ops.rows.iter().filter(|row| row.device_ns > 0);
+    // (More than the device can do in that time is no bound.)
+    let is_above = |row: &CustomOpRow| {
+        row.tflops.zip(row.peak_tflops).is_some_and(|(tflops, peak)| tflops > peak)
+    };
+    let told = |row: &&CustomOpRow| row.device_ns > 0 && !is_above(row);
+    let rows = || facts.host.custom_ops.rows.iter().filter(told);
     let of = |bound: Bound| {
         let flops: i128 =
             rows().filter(|row| row.bound == bound).map(|row| row.flops_with_device).sum();

@@ -1,5 +1,6 @@
 //! `late_rank`: the device for which the others wait in collectives, and what it does longer than they do.
 
+use host::links::GpuSide;
 use report::units::{count, time};
 use triage::{WallPart, WallRow};
 
@@ -8,23 +9,24 @@ use crate::{Facts, Finding, Level, Rule};
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     // (Of one rank by itself nothing tells of the others.)
-    let found = finding(&facts.matched, &facts.wall).filter(|_| facts.is_whole());
+    let found = finding(&facts.matched, &facts.wall, facts.gpu).filter(|_| facts.is_whole());
     found.into_iter().collect()
 }
 
 /// The finding; `None` where the devices wait for no one device for most of their waiting.
 ///
 /// Its bound: by how much the device comes later than the next to last, summed over the collectives in which it is the last, and never
-/// more than another device waits for it without other kernels. If it joined as early as the next to last, so much would go away.
-pub(crate) fn finding(matched: &Matched, wall: &[WallRow]) -> Option<Finding> {
+/// more than any other device waits for it without other kernels. If it joined as early as the next to last, so much would go away.
+pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Option<Finding> {
     let (device, _) = matched.latest()?;
     let late = matched.device(device)?;
     let waits = matched.devices().filter_map(|(name, waits)| {
         Some((name, waits.exposed_for(device)?)).filter(|(_, ns)| *ns > 0)
     });
     let waits: Vec<(&str, i64)> = waits.collect();
-    let most = waits.iter().map(|(_, ns)| *ns).max()?;
-    let bound = late.behind_ns.min(most);
+    // (Then the one that waited least keeps the others waiting.)
+    let least = waits.iter().map(|(_, ns)| *ns).min()?;
+    let bound = late.behind_ns.min(least);
     let whole: i64 = wall.iter().filter(|row| row.device == device).map(|row| row.total_ns).sum();
     let each: Vec<String> =
         waits.iter().map(|(name, ns)| format!("device {name} for {}", time(*ns))).collect();
@@ -34,13 +36,38 @@ pub(crate) fn finding(matched: &Matched, wall: &[WallRow]) -> Option<Finding> {
         count(late.n as u64),
         each.join(", ")
     );
-    let found = Finding::fact(Rule::LateRank, "late", text)
+    let same = same_kernels(gpu, device);
+    let verdict = if same { "late_cpu" } else { "late" };
+    let meaning = match (longer(wall, device), same) {
+        (text, false) => text,
+        (text, true) => format!("It runs as many kernels as they do. {text}").trim_end().to_owned(),
+    };
+    let found = Finding::fact(Rule::LateRank, verdict, text)
         .level(Level::of_share(bound as f64 / whole.max(1) as f64))
         .on(device)
         .bound(bound)
-        .means(longer(wall, device))
+        .means(meaning)
         .with("collectives", "collectives that it is the last to join", late.n_last);
     (whole > 0).then_some(found)
+}
+
+/// Kernels may differ by this part of them: a sum or a copy that one rank does for all.
+const ALIKE_PART: usize = 50;
+
+/// Whether the device runs as many kernels as another one, and takes no longer for them but for communication: its GPU has no more to do.
+fn same_kernels(gpu: &GpuSide, device: &str) -> bool {
+    let of = |at: usize| {
+        let own = gpu.slices.iter().filter(move |one| one.device as usize == at);
+        let own = own.filter(|one| one.is_kernel && !one.is_communication);
+        own.fold((0_usize, 0_i64), |(n, ns), one| (n + 1, ns + one.slice.dur_ns()))
+    };
+    let Some(late) = gpu.devices.iter().position(|name| name == device) else { return false };
+    let (n, ns) = of(late);
+    let mut others = (0..gpu.devices.len()).filter(|other| *other != late).map(of);
+    others.any(|(m, other_ns)| {
+        n.abs_diff(m).saturating_mul(ALIKE_PART) <= n
+            && ns <= other_ns.saturating_add(other_ns / 10)
+    })
 }
 
 /// The part of the wall time of which the device has most more than the others do, in a sentence.
