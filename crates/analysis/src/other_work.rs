@@ -7,6 +7,7 @@ use dialect::{Accelerator, Records};
 use report::units;
 use trace::{Phase, Producer, Row, Trace, each_row};
 
+use timeline::before_kineto::before_kineto;
 use timeline::before_window::is_gpu_slice;
 use timeline::device;
 use timeline::recorded::{Recorded, recorded};
@@ -49,6 +50,10 @@ pub fn other_work(trace: &Trace) -> Option<String> {
         })
         .collect();
     if counts.gpu == 0 {
+        if let Some(text) = before_kineto(trace) {
+            said.push(text);
+            return Some(said.join(" "));
+        }
         match trace.producer {
             Producer::Torch => said.extend(counts.without_gpu(!device::devices(trace).is_empty())),
             Producer::OnnxRuntime => said.insert(0, ONNX_RUNTIME.to_owned()),

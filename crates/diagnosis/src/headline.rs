@@ -55,7 +55,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         return Some(format!("{} {}", cold.observation, cold.meaning));
     }
     if let Some(lost) = of(Rule::Busy, "not_recorded") {
-        return Some(format!("{} {}", lost.observation, lost.meaning));
+        return Some(format!("{} {}", lost.observation, lost.meaning).trim_end().to_owned());
     }
     if !facts.has_gpu() {
         let first = findings.iter().filter(|finding| finding.bound_ns.is_some());

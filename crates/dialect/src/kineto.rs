@@ -29,6 +29,10 @@ pub(crate) const RAW_CATEGORIES: &[RawCategory] = &[
     row("driver", Records::Call(Accelerator::Gpu)),
 ];
 
+/// Processes in which the profiler of autograd writes what it recorded, in a format without raw categories
+/// (`torch/csrc/autograd/profiler_legacy.cpp` and `EventList.export_chrome_trace`, PyTorch 1.8 and before): the CPU and the GPU.
+pub const BEFORE_KINETO: [&str; 2] = ["CPU functions", "CUDA functions"];
+
 /// Raw category of the arrows from an op to its backward op (`torch/csrc/autograd/profiler_kineto.cpp`).
 pub const FORWARD_BACKWARD: &str = "fwdbwd";
 

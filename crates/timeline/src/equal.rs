@@ -2,7 +2,10 @@
 //!
 //! A kernel of a collective runs until every rank has joined. Calls with the same sizes, number format and group move the same
 //! bytes, so what one takes above the fast ones is mostly waiting for a rank that comes later. It is an estimate: other traffic on the
-//! link, and kernels that run at the same time, slow a collective, too.
+//! link, and kernels that run at the same time, slow a collective, too. Where all calls of a size wait, the best rate that any large call
+//! of equally many ranks reaches is the measure.
+
+use trace::{Collective, Details};
 
 use crate::intervals::{Interval, union};
 
@@ -10,6 +13,11 @@ use crate::intervals::{Interval, union};
 const LEAST_CALLS: usize = 3;
 /// Of the equal calls, the one that counts as not waiting: one in ten is faster, so that of fewer than eleven it is the fastest.
 const FAST_SHARE: usize = 10;
+
+/// Calls of this many bytes or more show the rate of the links: latency is a small part of them.
+const LARGE: i64 = 4 << 20;
+/// Calls that take as many times what the best rate of their group allows all wait, if they vary by half: their fastest is no measure.
+const FAR: i64 = 2;
 
 /// Equal calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,39 +38,99 @@ pub struct Equal<K> {
     pub waits: Vec<Interval>,
 }
 
+/// One call.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<K> {
+    /// What equal calls have in common.
+    pub key: K,
+    /// When its kernel runs.
+    pub times: Interval,
+    /// Ranks that take part. Calls of equally many go over the same links.
+    pub n_ranks: i64,
+    /// Bytes that cross the link; 0 where the sizes are not recorded.
+    pub bytes: i64,
+}
+
 /// The groups of three equal calls or more, in the order of their keys.
-pub fn equal<K: Ord + Copy>(calls: impl Iterator<Item = (K, Interval)>) -> Vec<Equal<K>> {
-    let mut all: Vec<(K, Interval)> = calls.collect();
-    trace::sort(&mut all);
-    let groups = all.chunk_by(|(a, _), (b, _)| a == b).filter_map(|calls| {
-        let (key, _) = *calls.first()?;
-        let calls = || calls.iter().map(|(_, call)| *call);
-        let mut times: Vec<i64> = calls().map(|(start, end)| end - start).collect();
-        trace::sort(&mut times);
-        let fast_ns = *times.get(times.len() / FAST_SHARE)?;
-        let sum = |times: &mut dyn Iterator<Item = i64>| times.fold(0, i64::saturating_add);
-        let waits = calls().map(|(start, end)| (start, end - fast_ns));
-        let group = Equal {
-            key,
-            n: times.len(),
-            total_ns: sum(&mut times.iter().copied()),
-            shortest_ns: *times.first()?,
-            longest_ns: *times.last()?,
-            excess_ns: sum(&mut times.iter().map(|ns| (ns - fast_ns).max(0))),
-            waits: union(waits.filter(|(start, end)| start < end).collect()),
+#[must_use]
+pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<K>>) -> Vec<Equal<K>> {
+    trace::sort_by(&mut calls, |a, b| (a.key, a.times).cmp(&(b.key, b.times)));
+    let floor = |of: &Call<K>| {
+        let like = calls.iter().filter(|call| call.n_ranks == of.n_ranks && call.bytes >= LARGE);
+        let best = like.map(rate).fold(0.0, f64::max);
+        if best > 0.0 && of.bytes >= LARGE { (of.bytes as f64 / best) as i64 } else { 0 }
+    };
+    let groups = calls.chunk_by(|a, b| a.key == b.key).filter_map(|calls| {
+        let first = calls.first().filter(|_| calls.len() >= LEAST_CALLS)?;
+        let times = || calls.iter().map(|call| call.times);
+        let mut durations: Vec<i64> = times().map(|(start, end)| end - start).collect();
+        trace::sort(&mut durations);
+        let fast_ns = *durations.get(durations.len() / FAST_SHARE)?;
+        // (Where all of them wait, the fast one does, too.)
+        let floor_ns = floor(first);
+        let (shortest_ns, longest_ns) = (*durations.first()?, *durations.last()?);
+        let varies = longest_ns.saturating_mul(2) >= shortest_ns.saturating_mul(3);
+        let fast_ns = match varies && floor_ns.saturating_mul(FAR) < fast_ns && floor_ns > 0 {
+            true => floor_ns,
+            false => fast_ns,
         };
-        (group.n >= LEAST_CALLS).then_some(group)
+        let sum = |times: &mut dyn Iterator<Item = i64>| times.fold(0, i64::saturating_add);
+        let waits = times().map(|(start, end)| (start, end - fast_ns));
+        Some(Equal {
+            key: first.key,
+            n: durations.len(),
+            total_ns: sum(&mut durations.iter().copied()),
+            shortest_ns,
+            longest_ns,
+            excess_ns: sum(&mut durations.iter().map(|ns| (ns - fast_ns).max(0))),
+            waits: union(waits.filter(|(start, end)| start < end).collect()),
+        })
     });
     groups.collect()
+}
+
+/// Bytes a nanosecond.
+fn rate<K>(call: &Call<K>) -> f64 {
+    let (start, end) = call.times;
+    call.bytes as f64 / (end - start).max(1) as f64
+}
+
+/// The bytes that a recorded collective moves over the links; 0 where they are not known.
+#[must_use]
+pub fn bytes_of(details: &Details, of: &Collective) -> i64 {
+    let kind = details.texts.get(of.kind);
+    let format = kind.split(';').next().unwrap_or_default();
+    bytes(details.texts.get(of.name), format, of.in_elements.max(of.out_elements))
+}
+
+/// The bytes that a collective moves over the links, by its name, number format and elements, as PyTorch records them; 0 where the format
+/// is not known. (An all-reduce sends what a reduce-scatter and an all-gather send.)
+fn bytes(name: &str, format: &str, elements: i64) -> i64 {
+    let size = match format {
+        "Double" | "Long" => 8,
+        "Float" | "Int" => 4,
+        "Half" | "BFloat16" | "Short" => 2,
+        "Byte" | "Char" | "Bool" => 1,
+        format if format.starts_with("Float8") => 1,
+        _ => 0,
+    };
+    let name = name.to_lowercase().replace('_', "");
+    let times = if name.contains("allreduce") { 2 } else { 1 };
+    elements.saturating_mul(size).saturating_mul(times)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn call(key: &'static str, times: Interval, bytes: i64) -> Call<&'static str> {
+        Call { key, times, n_ranks: 8, bytes }
+    }
+
     #[test]
     fn what_equal_calls_take_above_the_fast_ones_comes_first() {
-        let of = |calls: &[Interval]| equal(calls.iter().map(|call| ("all", *call)));
+        let of =
+            |calls: &[Interval]| equal(calls.iter().map(|times| call("all", *times, 0)).collect());
         let found = of(&[(0, 10), (20, 50), (60, 72)]);
         assert_eq!((found[0].n, found[0].total_ns, found[0].excess_ns), (3, 52, 22));
         assert_eq!((found[0].shortest_ns, found[0].longest_ns), (10, 30));
@@ -72,5 +140,29 @@ mod tests {
         let many: Vec<Interval> =
             (0..20).map(|n| (n * 100, n * 100 + if n < 2 { 1 } else { 50 })).collect();
         assert_eq!(of(&many)[0].excess_ns, 0);
+    }
+
+    #[test]
+    fn where_all_calls_of_a_size_wait_the_best_rate_of_the_group_is_the_floor() {
+        let mut calls = vec![call("other", (0, 1_000), 10 << 20)];
+        calls.extend(
+            [(0, 5), (10, 15), (20, 28)]
+                .map(|(from, to)| call("slow", (from * 1_000, to * 1_000), 10 << 20)),
+        );
+        assert_eq!(equal(calls.clone())[0].excess_ns, 4_000 + 4_000 + 7_000);
+        // A group of other ranks goes over other links.
+        calls[0].n_ranks = 2;
+        assert_eq!(equal(calls.clone())[0].excess_ns, 3_000);
+        // What always takes as long is slow, and does not wait.
+        calls[0].n_ranks = 8;
+        calls[3].times.1 -= 3_000;
+        assert_eq!(equal(calls)[0].excess_ns, 0);
+    }
+
+    #[test]
+    fn bytes_follow_from_the_format() {
+        assert_eq!(bytes("_allgather_base", "BFloat16", 8), 16);
+        assert_eq!(bytes("allreduce", "Float", 8), 64);
+        assert_eq!(bytes("allreduce", "ComplexFloat", 8), 0);
     }
 }

@@ -9,6 +9,7 @@
 
 #![warn(unreachable_pub)]
 
+pub mod before_kineto;
 pub mod before_window;
 pub mod device;
 pub mod equal;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use trace::Details;
 
-use timeline::equal::equal;
+use timeline::equal::{Call, bytes_of, equal};
 use timeline::gpu::Gpu;
 
 /// What collectives wait for other ranks: an estimate.
@@ -32,12 +32,18 @@ pub(crate) fn waiting(gpu: &Gpu<'_>, details: &Details) -> Option<Waiting> {
     // By collective and kernel: another algorithm takes another time.
     let calls = (0..gpu.len()).filter_map(|at| {
         let slice = gpu.slice(at);
-        let key = (details.collective(gpu.row(at))?, slice.work);
-        Some((key, (slice.start_ns, slice.end_ns())))
+        let collective = details.collective(gpu.row(at))?;
+        let of = details.collectives.get(collective as usize);
+        Some(Call {
+            key: (collective, slice.work),
+            times: (slice.start_ns, slice.end_ns()),
+            n_ranks: of.map_or(0, |of| of.group_size),
+            bytes: of.map_or(0, |of| bytes_of(details, of)),
+        })
     });
     let mut all = Waiting { n_calls: 0, total_ns: 0, excess_ns: 0, name: String::new() };
     let mut by_name: BTreeMap<&str, i64> = BTreeMap::new();
-    for group in equal(calls) {
+    for group in equal(calls.collect()) {
         all.n_calls += group.n as u64;
         all.total_ns = all.total_ns.saturating_add(group.total_ns);
         all.excess_ns = all.excess_ns.saturating_add(group.excess_ns);

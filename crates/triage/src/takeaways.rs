@@ -279,7 +279,7 @@ fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option
         {
             format!(
                 " {} of it is probably waiting for other ranks, most of it in {name}: an estimate from {}, by what each takes \
-                 longer than the fastest of the same size.",
+                 longer than the fast ones of its size, or than the best rate of its group allows.",
                 units::time(*excess_ns),
                 units::plural(*n_calls, "collective", "collectives"),
             )

@@ -310,11 +310,13 @@ pub const CHAINS: &[FuseChain] = &[
     FuseChain {
         id: "K15",
         title: "Small collectives in a row",
-        what: "three or more collectives, 500 µs or less each,",
+        what: "three or more collectives by one kernel, 500 µs or less each,",
         remedies: &["larger-buckets", "coalesced-collectives"],
         keeps: Keeps::AllButLatency,
         chains: &["comm{3}"],
         max_us: Some(500),
+        // (Collectives of two kinds or number formats are no one collective.)
+        same_name: true,
         priority: 20,
         ..BASE
     },

@@ -3,6 +3,7 @@
 use host::class::Class;
 use host::verdicts::Window;
 use report::units::{self, percent, time};
+use timeline::before_kineto::before_kineto;
 
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
@@ -11,6 +12,9 @@ const GPUS: [i64; 2] = [1, 6];
 
 /// A file without GPU work: of a run on the CPU, or one whose work the profiler did not get.
 fn no_gpu(facts: &Facts<'_>) -> Finding {
+    if let Some(text) = before_kineto(facts.trace) {
+        return Finding::fact(Rule::Busy, "not_recorded", text);
+    }
     let launches =
         facts.slices.calls.iter().filter(|call| facts.slices.class(call) == Class::Launch);
     // (Its allocator wrote of its memory.)

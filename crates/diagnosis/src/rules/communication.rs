@@ -1,7 +1,7 @@
 //! M10: communication that no other kernel of the device hides, and how far equal collectives differ.
 
 use report::units::{count, percent, plural, time};
-use timeline::equal::equal;
+use timeline::equal::{Call, bytes_of, equal};
 use timeline::intervals::{both, length, union};
 
 use crate::collectives::Waits;
@@ -152,9 +152,15 @@ fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
     let own = facts.gpu.on(device.id()).filter(|one| one.is_communication);
     let calls = own.filter_map(|one| {
         let collective = facts.details.collective(one.slice.row)?;
-        Some(((facts.trace.name(one.slice.row), collective), one.slice.interval()))
+        let of = facts.details.collectives.get(collective as usize);
+        Some(Call {
+            key: (facts.trace.name(one.slice.row), collective),
+            times: one.slice.interval(),
+            n_ranks: of.map_or(0, |of| of.group_size),
+            bytes: of.map_or(0, |of| bytes_of(facts.details, of)),
+        })
     });
-    let groups = equal(calls);
+    let groups = equal(calls.collect());
     let most = groups.iter().max_by_key(|group| group.excess_ns)?;
     let waits = union(groups.iter().flat_map(|group| group.waits.iter().copied()).collect());
     Some(Excess {

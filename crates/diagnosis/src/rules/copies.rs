@@ -43,22 +43,23 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             "such copies",
             count(sum.count),
         );
-        // (Of a run that waits for something else, they are a figure.)
-        found.push(match of_reducer(facts, *purpose) {
-            _ if of_window(sum.device_ns) < LEAST_SHARE => match verdict {
+        // (Those of the reducer have a cure of their own.)
+        let (exposed_ns, meaning) = match of_reducer(facts, *purpose) {
+            Some(place) => {
+                (place.exposed_ns, format!("The {} of the reducer: {BUCKETS}", count(place.count)))
+            }
+            None => (exposed_ns, meaning.to_owned()),
+        };
+        // (Of a run that waits for something else, they are a figure; and what another stream hides costs nothing.)
+        found.push(if of_window(sum.device_ns) < LEAST_SHARE {
+            match verdict {
                 "h2d_pageable" => finding.means(meaning),
                 _ => finding,
-            },
-            Some(place) if of_window(place.exposed_ns) >= LEAST_SHARE => finding
-                .level(Level::of_share(of_window(place.exposed_ns)))
-                .bound(place.exposed_ns)
-                .means(format!("The {} of the reducer: {BUCKETS}", count(place.count))),
-            // (What a kernel hides costs nothing.)
-            _ if of_window(exposed_ns) < LEAST_SHARE => finding.means(meaning),
-            _ => finding
-                .level(Level::of_share(of_window(exposed_ns)))
-                .bound(exposed_ns)
-                .means(meaning),
+            }
+        } else if of_window(exposed_ns) < LEAST_SHARE {
+            finding.means(meaning)
+        } else {
+            finding.level(Level::of_share(of_window(exposed_ns))).bound(exposed_ns).means(meaning)
         });
     }
     // (Copies that other ops make, such as those into the buckets of DistributedDataParallel.)

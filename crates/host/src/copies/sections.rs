@@ -91,7 +91,7 @@ pub(crate) fn section(copies: &Copies, places: &BTreeMap<Purpose, Vec<CopyPlace>
     let rows: Vec<CopyTableRow> = copies.memcpy_kinds.iter().map(CopyTableRow::of).collect();
     let kinds = Table::of("copy_kinds", "Copies on the GPU", &rows)
         .without_missing(&["bytes"])
-        .when_empty("The file has no copies on a GPU.");
+        .when_empty("The file has no copy that the copy engines of a GPU ran (Memcpy). Kernels that copy stand among the kernels.");
     section.tables.push(kinds.preview(PREVIEW));
     let rows: Vec<PurposeRow> = copies
         .copy_diag
