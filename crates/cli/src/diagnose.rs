@@ -1,5 +1,6 @@
 //! `kinetoscope diagnose`.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
@@ -7,8 +8,8 @@ use kinetoscope::artifacts::{UserFacts, triage_all};
 use kinetoscope::report::units;
 use kinetoscope::trace::Trace;
 use kinetoscope::{
-    Diagnosis, Facts, HostIndex, Problem, ProblemKind, Sources, diagnose_ranks, diagnosis_json,
-    host,
+    Diagnosis, Facts, HostIndex, Matched, Problem, ProblemKind, RankCalls, Sources, diagnose_ranks,
+    diagnosis_json, host,
 };
 
 use crate::{input, step, traces};
@@ -29,7 +30,35 @@ pub struct Arguments {
 /// # Errors
 /// When a file cannot be read or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.traces.choice.all_ranks && !arguments.json {
+        compare_ranks(&arguments.traces)?;
+    }
     traces::print_each(&arguments.traces, arguments.json, |path| of_trace(path, arguments))
+}
+
+/// Prints what the collectives of the ranks tell of each other, where there are several.
+fn compare_ranks(wanted: &traces::Wanted) -> Result<()> {
+    let mut calls = Vec::new();
+    for chosen in wanted.chosen()? {
+        let Some(rank) = traces::rank_of(&chosen.path) else { continue };
+        let version = input::Version::of(&chosen.path)?;
+        let decoded = input::decode(&chosen.path)?;
+        let details = input::details_of_host(&chosen.path, &decoded, &version)?;
+        let index = HostIndex::of(&decoded.trace);
+        calls.push((
+            rank,
+            RankCalls::of(&decoded.trace, &index.gpu, &details, format!("rank {rank}")),
+        ));
+    }
+    if calls.len() < 2 {
+        return Ok(());
+    }
+    calls.sort_by_key(|(rank, _)| *rank);
+    let calls: Vec<RankCalls> = calls.into_iter().map(|(_, calls)| calls).collect();
+    let title = format!("{} ranks", calls.len());
+    let text = kinetoscope::report::document(&title, &[Matched::of_ranks(&calls).section()]);
+    std::io::stdout().write_all(format!("{text}\n").as_bytes())?;
+    Ok(())
 }
 
 fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {

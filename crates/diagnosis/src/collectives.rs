@@ -8,9 +8,9 @@
 //! at some moment and end together: that shows that the matches are right, and that the devices have one clock. Kinds in which a rank need not wait for
 //! all others (broadcast, send and receive) tell nothing.
 
-use host::links::GpuSide;
+use host::links::{GpuSide, GpuSlice};
 use timeline::intervals::{Interval, both, length, union, without};
-use trace::Details;
+use trace::{Details, Trace};
 
 /// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
 const ALL_WAIT: [&str; 4] = ["allreduce", "allgather", "reducescatter", "alltoall"];
@@ -21,6 +21,9 @@ const LEAST_TOGETHER_PCT: usize = 90;
 /// longest waiting. Where they do not, their clocks may differ, and who comes last is not known.
 const LEAST_APART_NS: i64 = 50_000;
 const APART_PART: i64 = 5;
+
+/// The member of the file that its times are relative to, in ns since 1970 (Kineto since 2024).
+const BASE_TIME: &str = "baseTimeNanoseconds";
 
 /// What collectives of one device wait for others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,81 +48,143 @@ impl Waits {
     }
 }
 
-/// The same of every device of a file, in their order.
+/// The same of every device of a file, or of every rank of a run, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched(Vec<(String, Waits)>);
 
-/// One call.
-struct Call<'a> {
-    /// What calls of one kind have in common: name; number format, group and its ranks.
-    kind: (&'a str, &'a str),
-    group_size: i64,
-    device: usize,
-    /// When its kernel runs.
-    times: Interval,
+/// The collectives of one device, or of one rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RankCalls {
+    name: String,
+    kinds: Vec<Kind>,
+    /// When it runs no kernel but communication.
+    exposed: Vec<Interval>,
 }
 
-impl Matched {
-    /// Matches the collectives of a file.
+/// Calls of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kind {
+    /// What they have in common: name, number format, group and its ranks.
+    key: String,
+    group_size: i64,
+    /// When their kernels run, by start.
+    calls: Vec<Interval>,
+}
+
+impl RankCalls {
+    /// Those of a trace of one rank, on the clock that `baseTimeNanoseconds` and the times of the file give: that of the machine.
     #[must_use]
-    pub fn of(gpu: &GpuSide, details: &Details) -> Self {
-        if gpu.devices.len() < 2 || details.collectives.is_empty() {
-            return Self::default();
-        }
-        let mut calls: Vec<Call<'_>> = Vec::new();
-        for one in gpu.slices.iter().filter(|one| one.is_communication) {
+    pub fn of(trace: &Trace, gpu: &GpuSide, details: &Details, name: String) -> Self {
+        let base = trace.metadata.int(BASE_TIME).map_or(0, i128::from);
+        let shift = i64::try_from(base.saturating_add(trace.origin_ns)).unwrap_or(0);
+        Self::within(gpu, details, name, None, shift)
+    }
+
+    /// Those of a device, or of all.
+    fn within(
+        gpu: &GpuSide,
+        details: &Details,
+        name: String,
+        device: Option<usize>,
+        shift: i64,
+    ) -> Self {
+        let own = || {
+            let all = gpu.slices.iter().filter(|one| one.is_kernel);
+            all.filter(|one| device.is_none_or(|device| one.device as usize == device))
+        };
+        let times = |one: &GpuSlice| {
+            let (start, end) = one.slice.interval();
+            (start.saturating_add(shift), end.saturating_add(shift))
+        };
+        let all_times = |communicate: bool| {
+            let those = own().filter(|one| one.is_communication == communicate);
+            union(those.map(times).collect())
+        };
+        let mut kinds: Vec<Kind> = Vec::new();
+        for one in own().filter(|one| one.is_communication) {
             let known = details.collective(one.slice.row);
             let Some(of) = known.and_then(|at| details.collectives.get(at as usize)) else {
                 continue;
             };
             let name = details.texts.get(of.name);
             let plain: String = name.to_lowercase().replace(['_', ' '], "");
-            if ALL_WAIT.iter().any(|part| plain.contains(part)) {
-                // (Sizes may differ by rank: `all_to_allv`.)
-                let kind = details.texts.get(of.kind);
-                let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
-                calls.push(Call {
-                    kind: (name, group),
-                    group_size: of.group_size,
-                    device: one.device as usize,
-                    times: one.slice.interval(),
-                });
+            if !ALL_WAIT.iter().any(|part| plain.contains(part)) {
+                continue;
+            }
+            // (Sizes may differ by rank: `all_to_allv`.)
+            let kind = details.texts.get(of.kind);
+            let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
+            let key = format!("{name};{group}");
+            match kinds.iter_mut().find(|kind| kind.key == key) {
+                Some(kind) => kind.calls.push(times(one)),
+                None => {
+                    let (group_size, calls) = (of.group_size, vec![times(one)]);
+                    kinds.push(Kind { key, group_size, calls });
+                }
             }
         }
-        let key = |call: &Call<'_>| (call.device, call.times);
-        trace::sort_by(&mut calls, |a, b| a.kind.cmp(&b.kind).then_with(|| key(a).cmp(&key(b))));
-        let n = gpu.devices.len();
+        kinds.iter_mut().for_each(|kind| kind.calls.sort_unstable());
+        Self { name, kinds, exposed: without(&all_times(true), &all_times(false)) }
+    }
+}
+
+impl Matched {
+    /// Matches the collectives of a file with several devices.
+    #[must_use]
+    pub fn of(gpu: &GpuSide, details: &Details) -> Self {
+        if gpu.devices.len() < 2 || details.collectives.is_empty() {
+            return Self::default();
+        }
+        let of = |(device, name): (usize, &String)| {
+            RankCalls::within(gpu, details, name.clone(), Some(device), 0)
+        };
+        let ranks: Vec<RankCalls> = gpu.devices.iter().enumerate().map(of).collect();
+        Self::of_ranks(&ranks)
+    }
+
+    /// Matches the collectives of several ranks, whose times are of one clock.
+    #[must_use]
+    pub fn of_ranks(ranks: &[RankCalls]) -> Self {
+        let n = ranks.len();
         let mut waits = vec![Waits::default(); n];
-        // By waiting device and then by the last one.
+        // By waiting rank and then by the last one.
         let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
-        for calls in calls.chunk_by(|a, b| a.kind == b.kind) {
-            for of_all in matches(calls) {
-                let starts = || of_all.iter().map(|call| (call.times.0, call.device));
+        let mut keys: Vec<&str> =
+            ranks.iter().flat_map(|rank| &rank.kinds).map(|kind| kind.key.as_str()).collect();
+        trace::sort(&mut keys);
+        keys.dedup();
+        for key in keys {
+            let of_ranks = ranks.iter().enumerate().filter_map(|(at, rank)| {
+                Some((at, rank.kinds.iter().find(|kind| kind.key == key)?))
+            });
+            for of_all in matches(&of_ranks.collect::<Vec<_>>()) {
+                let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
                 let Some((last_ns, last)) = starts().max() else { continue };
-                let before = starts().filter(|(_, device)| *device != last).map(|(ns, _)| ns).max();
-                waits[last].n_last += 1;
-                waits[last].behind_ns += last_ns - before.unwrap_or(last_ns);
-                for Call { device, times: (start, end), .. } in of_all {
-                    waits[*device].n += 1;
-                    if *device != last {
-                        waiting[device * n + last].push((*start, last_ns.min(*end)));
+                let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
+                let own = &mut waits[last];
+                own.n_last += 1;
+                let behind_ns = last_ns.saturating_sub(before.unwrap_or(last_ns));
+                own.behind_ns = own.behind_ns.saturating_add(behind_ns);
+                for (at, (start, end)) in of_all {
+                    waits[at].n += 1;
+                    if at != last {
+                        waiting[at * n + last].push((start, last_ns.min(end)));
                     }
                 }
             }
         }
-        for (device, own) in waits.iter_mut().enumerate().filter(|(_, own)| own.n > 0) {
-            let exposed = exposed(gpu, device);
+        for (at, own) in waits.iter_mut().enumerate().filter(|(_, own)| own.n > 0) {
             for last in 0..n {
-                let times = std::mem::take(&mut waiting[device * n + last]);
+                let times = std::mem::take(&mut waiting[at * n + last]);
                 if !times.is_empty() {
-                    let ns = length(&both(&exposed, &union(times)));
-                    own.exposed_ns += ns;
-                    own.exposed_for.push((gpu.devices[last].clone(), ns));
+                    let ns = length(&both(&ranks[at].exposed, &union(times)));
+                    own.exposed_ns = own.exposed_ns.saturating_add(ns);
+                    own.exposed_for.push((ranks[last].name.clone(), ns));
                 }
             }
         }
-        let known = gpu.devices.iter().cloned().zip(waits).filter(|(_, waits)| waits.n > 0);
-        Self(known.collect())
+        let known = ranks.iter().map(|rank| rank.name.clone()).zip(waits);
+        Self(known.filter(|(_, waits)| waits.n > 0).collect())
     }
 
     /// What a device waits for others; `None` where none of its collectives could be matched.
@@ -146,41 +211,29 @@ impl Matched {
     }
 }
 
-/// The matches of one kind, by device and start: of each call its kernels on all devices. Empty where a gate is shut.
-fn matches<'c, 'a>(calls: &'c [Call<'a>]) -> Vec<Vec<&'c Call<'a>>> {
-    let of_devices: Vec<&[Call<'_>]> = calls.chunk_by(|a, b| a.device == b.device).collect();
-    let (Some(group_size), Some(n)) =
-        (calls.first().map(|call| call.group_size), of_devices.iter().map(|own| own.len()).max())
-    else {
-        return Vec::new();
-    };
-    let is_whole = i64::try_from(of_devices.len()) == Ok(group_size) && group_size > 1;
-    if !is_whole || of_devices.iter().any(|own| own.len() != n) {
+/// The matches of one kind: of each call when its kernel runs on every rank. Empty where a gate is shut.
+fn matches(of_ranks: &[(usize, &Kind)]) -> Vec<Vec<(usize, Interval)>> {
+    let Some((_, Kind { group_size, calls, .. })) = of_ranks.first() else { return Vec::new() };
+    let n = calls.len();
+    let is_whole = i64::try_from(of_ranks.len()) == Ok(*group_size) && *group_size > 1;
+    if !is_whole || of_ranks.iter().any(|(_, kind)| kind.calls.len() != n) {
         return Vec::new();
     }
-    let of_all =
-        |nth: usize| -> Vec<&Call<'_>> { of_devices.iter().map(|own| &own[nth]).collect() };
-    let run_together = |of_all: &Vec<&Call<'_>>| {
-        let starts = || of_all.iter().map(|call| call.times.0);
-        let ends = || of_all.iter().map(|call| call.times.1);
+    let of_all = |nth: usize| -> Vec<(usize, Interval)> {
+        of_ranks.iter().map(|(at, kind)| (*at, kind.calls[nth])).collect()
+    };
+    let run_together = |of_all: &Vec<(usize, Interval)>| {
+        let starts = || of_all.iter().map(|(_, call)| call.0);
+        let ends = || of_all.iter().map(|(_, call)| call.1);
         let (first_start, last_start) = (starts().min(), starts().max());
         let (first_end, last_end) = (ends().min(), ends().max());
         let (waiting, apart) = (last_start.zip(first_start), last_end.zip(first_end));
-        let (waiting, apart) = (waiting.map_or(0, |(a, b)| a - b), apart.map_or(0, |(a, b)| a - b));
-        last_start <= first_end && apart <= LEAST_APART_NS.max(waiting / APART_PART)
+        let difference = |of: Option<(i64, i64)>| of.map_or(0, |(a, b)| a.saturating_sub(b));
+        let most_apart = LEAST_APART_NS.max(difference(waiting) / APART_PART);
+        last_start <= first_end && difference(apart) <= most_apart
     };
     let together: Vec<_> = (0..n).map(of_all).filter(run_together).collect();
     if together.len() * 100 < n * LEAST_TOGETHER_PCT { Vec::new() } else { together }
-}
-
-/// When a device runs no kernel but communication.
-fn exposed(gpu: &GpuSide, device: usize) -> Vec<Interval> {
-    let kernels = |communicate: bool| {
-        let own = gpu.slices.iter().filter(|one| one.device as usize == device);
-        let own = own.filter(|one| one.is_kernel && one.is_communication == communicate);
-        union(own.map(|one| one.slice.interval()).collect())
-    };
-    without(&kernels(true), &kernels(false))
 }
 
 #[cfg(test)]

@@ -21,9 +21,10 @@ mod ranks;
 mod rules;
 mod scaling;
 mod sections;
+mod several;
 
 pub use actions::{Action, Place, Whole};
-pub use collectives::{Matched, Waits};
+pub use collectives::{Matched, RankCalls, Waits};
 pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};

@@ -39,9 +39,9 @@ pub use decode::{
     Decoded, Decoder, DetailsReader, NotATrace, Problem, ProblemKind, Severity, Source,
 };
 pub use diagnosis::{
-    Action, Diagnosis, Facts, Finding as DiagnosisFinding, Iteration, Iterations, ScalingRow,
-    StageWall, WallPart, WallRow, WallTimes, diagnose, diagnose_ranks, diagnosis_json, scaling,
-    scaling_section,
+    Action, Diagnosis, Facts, Finding as DiagnosisFinding, Iteration, Iterations, Matched,
+    RankCalls, ScalingRow, StageWall, WallPart, WallRow, WallTimes, diagnose, diagnose_ranks,
+    diagnosis_json, scaling, scaling_section,
 };
 pub use host::benchmark::{NoScript, benchmark_script};
 pub use host::memory_over_time::{MemoryChange, MemoryOverTime, memory_over_time};

@@ -1,0 +1,117 @@
+//! What the collectives of several traces of one run tell: one trace a rank.
+
+use report::units::{count, time};
+use report::{Cell, Column, Row, Section, Table, Unit};
+
+use crate::collectives::Matched;
+
+/// One rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RankRow {
+    rank: String,
+    n: u64,
+    n_last: u64,
+    behind_ns: i64,
+    exposed_ns: i64,
+    most: String,
+}
+
+impl Row for RankRow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            key: "rank",
+            title: "Rank",
+            unit: Unit::Text,
+            help: "The rank.",
+            cell: |row| row.rank.as_str().into(),
+        },
+        Column {
+            key: "n",
+            title: "Collectives",
+            unit: Unit::Count,
+            help: "Collectives that were matched with those of the other ranks.",
+            cell: |row| Cell::Count(row.n),
+        },
+        Column {
+            key: "n_last",
+            title: "Last to join",
+            unit: Unit::Count,
+            help: "Those that this rank joins last.",
+            cell: |row| Cell::Count(row.n_last),
+        },
+        Column {
+            key: "behind_ns",
+            title: "Later than the next to last",
+            unit: Unit::Time,
+            help: "By how much, summed over those.",
+            cell: |row| Cell::Ns(row.behind_ns),
+        },
+        Column {
+            key: "exposed_ns",
+            title: "Waits",
+            unit: Unit::Time,
+            help: "Time in which only communication runs on this rank and a later one has not joined.",
+            cell: |row| Cell::Ns(row.exposed_ns),
+        },
+        Column {
+            key: "most",
+            title: "Most of it for",
+            unit: Unit::Text,
+            help: "The rank for which it waits most.",
+            cell: |row| row.most.as_str().into(),
+        },
+    ];
+}
+
+impl Matched {
+    /// What the collectives of the ranks of a run tell of each other.
+    #[must_use]
+    pub fn section(&self) -> Section {
+        let mut section = Section::new("ranks", "Ranks");
+        let rows = self.devices().map(|(rank, waits)| RankRow {
+            rank: rank.to_owned(),
+            n: waits.n as u64,
+            n_last: waits.n_last as u64,
+            behind_ns: waits.behind_ns,
+            exposed_ns: waits.exposed_ns,
+            most: waits
+                .exposed_for
+                .iter()
+                .filter(|(_, ns)| *ns > 0)
+                .max_by_key(|(_, ns)| *ns)
+                .map(|(last, ns)| format!("{last} ({})", time(*ns)))
+                .unwrap_or_default(),
+        });
+        let rows: Vec<RankRow> = rows.collect();
+        section.intro.push(self.sentence());
+        let table = Table::of("ranks", "Ranks, by the collectives that all of them call", &rows);
+        section.tables.push(table.when_empty("No collective could be matched."));
+        section
+    }
+
+    fn sentence(&self) -> String {
+        let none = || {
+            "No collective could be matched: ranks are missing, call them unequally often, or have no common clock."
+                .to_owned()
+        };
+        let late = self.latest().and_then(|(name, _)| Some((name, self.device(name)?)));
+        match late {
+            Some((name, late)) => {
+                let waits = self.devices().filter_map(|(_, waits)| waits.exposed_for(name));
+                let (least, most) =
+                    waits.fold((i64::MAX, 0), |(least, most), ns| (least.min(ns), most.max(ns)));
+                format!(
+                    "The other ranks wait for {name}, the last to join {} of {} collectives: {} to {} each.",
+                    count(late.n_last as u64),
+                    count(late.n as u64),
+                    time(least),
+                    time(most)
+                )
+            }
+            None if self.devices().next().is_some() => {
+                "No rank keeps the others waiting for most of the time that they wait.".to_owned()
+            }
+            None => none(),
+        }
+    }
+}
