@@ -165,6 +165,13 @@ test("some events of a snapshot are read, as the command line reads them, and al
   assert.equal(await id(page, "read-all").count(), 0, "all are there");
   const told = (options) => said(snapshot, ...options).split("\n").find((line) => line.startsWith("The peak"));
   const shows = (sentence) => page.waitForFunction((sentence) => document.querySelector("[data-testid=view-snapshot]")?.innerText.includes(sentence), sentence, PATIENCE);
+  // Nothing is read of what is no range.
+  for (const [from, to] of [["5", "2"], ["0", "1e1"]]) {
+    await id(page, "events-from").fill(from);
+    await id(page, "events-to").fill(to);
+    await id(page, "read-events").click();
+    assert.equal(await id(page, "read-all").count(), 0, `${from}..${to}`);
+  }
   await id(page, "events-from").fill("2");
   await id(page, "events-to").fill("5");
   await id(page, "events-to").press("Enter");

@@ -56,7 +56,7 @@ fn compare_ranks(wanted: &traces::Wanted) -> Result<()> {
     calls.sort_by_key(|(rank, _)| *rank);
     let calls: Vec<RankCalls> = calls.into_iter().map(|(_, calls)| calls).collect();
     let title = format!("{} ranks", calls.len());
-    let text = kinetoscope::report::document(&title, &[Matched::of_ranks(&calls).section()]);
+    let text = kinetoscope::report::document(&title, &[Matched::of_ranks(&calls, None).section()]);
     std::io::stdout().write_all(format!("{text}\n").as_bytes())?;
     Ok(())
 }

@@ -9,7 +9,7 @@
 //! all others (broadcast, send and receive) tell nothing.
 
 use host::links::{GpuSide, GpuSlice};
-use timeline::intervals::{Interval, both, length, union, without};
+use timeline::intervals::{Interval, both, holds, length, union, without};
 use trace::{Details, Trace};
 
 /// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
@@ -24,6 +24,9 @@ const APART_PART: i64 = 5;
 
 /// The member of the file that its times are relative to, in ns since 1970 (Kineto since 2024).
 const BASE_TIME: &str = "baseTimeNanoseconds";
+
+/// More devices than a machine has, or ranks than a person compares, are not matched.
+const MOST_RANKS: usize = 256;
 
 /// What collectives of one device wait for others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,23 +132,26 @@ impl RankCalls {
 }
 
 impl Matched {
-    /// Matches the collectives of a file with several devices.
+    /// Matches the collectives of a file with several devices: those that the last device joins within these times, or all.
     #[must_use]
-    pub fn of(gpu: &GpuSide, details: &Details) -> Self {
-        if gpu.devices.len() < 2 || details.collectives.is_empty() {
+    pub fn of(gpu: &GpuSide, details: &Details, within: Option<&[Interval]>) -> Self {
+        if !(2..=MOST_RANKS).contains(&gpu.devices.len()) || details.collectives.is_empty() {
             return Self::default();
         }
         let of = |(device, name): (usize, &String)| {
             RankCalls::within(gpu, details, name.clone(), Some(device), 0)
         };
         let ranks: Vec<RankCalls> = gpu.devices.iter().enumerate().map(of).collect();
-        Self::of_ranks(&ranks)
+        Self::of_ranks(&ranks, within)
     }
 
     /// Matches the collectives of several ranks, whose times are of one clock.
     #[must_use]
-    pub fn of_ranks(ranks: &[RankCalls]) -> Self {
+    pub fn of_ranks(ranks: &[RankCalls], within: Option<&[Interval]>) -> Self {
         let n = ranks.len();
+        if n > MOST_RANKS {
+            return Self::default();
+        }
         let mut waits = vec![Waits::default(); n];
         // By waiting rank and then by the last one.
         let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
@@ -160,6 +166,9 @@ impl Matched {
             for of_all in matches(&of_ranks.collect::<Vec<_>>()) {
                 let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
                 let Some((last_ns, last)) = starts().max() else { continue };
+                if within.is_some_and(|windows| !holds(windows, last_ns)) {
+                    continue;
+                }
                 let before = starts().filter(|(_, at)| *at != last).map(|(ns, _)| ns).max();
                 let own = &mut waits[last];
                 own.n_last += 1;
@@ -174,14 +183,17 @@ impl Matched {
             }
         }
         for (at, own) in waits.iter_mut().enumerate().filter(|(_, own)| own.n > 0) {
+            let mut all = Vec::new();
             for last in 0..n {
-                let times = std::mem::take(&mut waiting[at * n + last]);
+                let times = union(std::mem::take(&mut waiting[at * n + last]));
                 if !times.is_empty() {
-                    let ns = length(&both(&ranks[at].exposed, &union(times)));
-                    own.exposed_ns = own.exposed_ns.saturating_add(ns);
+                    let ns = length(&both(&ranks[at].exposed, &times));
                     own.exposed_for.push((ranks[last].name.clone(), ns));
+                    all.extend(times);
                 }
             }
+            // (It may wait for two at once, on two streams.)
+            own.exposed_ns = length(&both(&ranks[at].exposed, &union(all)));
         }
         let known = ranks.iter().map(|rank| rank.name.clone()).zip(waits);
         Self(known.filter(|(_, waits)| waits.n > 0).collect())
@@ -204,7 +216,8 @@ impl Matched {
         let sum = |last: &str| {
             self.0.iter().filter_map(|(_, waits)| waits.exposed_for(last)).sum::<i64>()
         };
-        let all: i64 = self.0.iter().map(|(_, waits)| waits.exposed_ns).sum();
+        let all: i64 =
+            self.0.iter().flat_map(|(_, waits)| &waits.exposed_for).map(|(_, ns)| ns).sum();
         let sums = self.0.iter().map(|(device, _)| (device.as_str(), sum(device)));
         let (device, ns) = sums.max_by_key(|(_, ns)| *ns)?;
         (ns > 0 && ns.saturating_mul(2) > all).then_some((device, ns))
@@ -261,7 +274,7 @@ mod tests {
         fixture.push(slice("cpu_op", "aten::mm").on(9, 9).at(0, 10));
         let trace = fixture.finish();
         let index = HostIndex::of(&trace);
-        Matched::of(&index.gpu, &details)
+        Matched::of(&index.gpu, &details, None)
     }
 
     #[test]

@@ -7,6 +7,8 @@ use crate::{Action, Finding, Rule};
 /// `Device 5`, `Devices 4 and 5`.
 pub(crate) fn title(devices: &[impl AsRef<str>]) -> String {
     match devices {
+        // (A rank with several has them in one text.)
+        [one] if one.as_ref().contains(", ") => format!("Devices {}", one.as_ref()),
         [one] => format!("Device {}", one.as_ref()),
         [rest @ .., last] => {
             let rest: Vec<&str> = rest.iter().map(AsRef::as_ref).collect();

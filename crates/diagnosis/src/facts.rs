@@ -120,11 +120,13 @@ impl<'a> Facts<'a> {
             modules,
             wall,
             warm,
-            matched: Matched::of(gpu, details),
+            matched: Matched::default(),
             has_others: false,
         };
         facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
         facts.warm = facts.iterations.as_ref().and_then(Iterations::warm_windows);
+        // (Of the time that the bar is of.)
+        facts.matched = Matched::of(gpu, details, facts.warm.as_deref());
         if let Some(warm) = &facts.warm {
             facts.wall = wall_within(&triage.wall_times, warm);
         }

@@ -97,7 +97,9 @@ impl Diagnosis {
     pub fn further(&self) -> (Vec<Finding>, Vec<Finding>) {
         let headline = self.headline.as_deref().unwrap_or_default();
         let is_said = |finding: &Finding| {
-            headline.contains(&finding.observation)
+            let bare = finding.observation.split_once(": ");
+            let bare = bare.filter(|(of, _)| of.starts_with("Device")).map(|(_, text)| text);
+            headline.contains(bare.unwrap_or(&finding.observation))
                 || self.actions.iter().any(|action| {
                     action.rule == finding.rule.id()
                         && action.device == finding.device

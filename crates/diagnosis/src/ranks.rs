@@ -8,7 +8,7 @@ use triage::{TriageReport, WallPart, WallRow};
 
 use crate::devices::title;
 use crate::rules::late_rank;
-use crate::{Diagnosis, Facts, Finding, actions, diagnose};
+use crate::{Action, Diagnosis, Facts, Finding, actions, diagnose};
 
 /// A diagnosis of each rank, put together; of a file with one rank its diagnosis. `triage_of` triages a part of the trace as `facts`
 /// were.
@@ -39,7 +39,15 @@ fn together(facts: &Facts<'_>, parts: Vec<(Vec<String>, Diagnosis)>) -> Diagnosi
         all.wall.extend(part.wall);
         all.wall_stages.extend(part.wall_stages);
         all.left_out.extend(part.left_out);
-        all.actions.extend(part.actions);
+        let action_of_rank = |action: Action| match &action.device {
+            Some(_) => action,
+            None => Action {
+                device: Some(devices.join(", ")),
+                observation: format!("{}: {}", title(&devices), action.observation),
+                ..action
+            },
+        };
+        all.actions.extend(part.actions.into_iter().map(action_of_rank));
         let of_rank = |finding: Finding| match &finding.device {
             Some(_) => finding,
             // (Of the rank as a whole.)
@@ -103,7 +111,8 @@ fn late_sentence(facts: &Facts<'_>, device: &str) -> Option<String> {
     let is_much = whole > 0 && most as f64 >= LEAST_WAITING * whole as f64;
     is_much.then(|| {
         format!(
-            "The other GPUs wait for GPU {device}, the last to join {} of {} collectives: GPU {name} for {} ({} of its wall time).",
+            "{} for GPU {device}, the last to join {} of {} collectives: GPU {name} for {} ({} of its wall time).",
+            if facts.matched.devices().count() > 2 { "The other GPUs wait" } else { "The other GPU waits" },
             count(late.n_last as u64),
             count(late.n as u64),
             time(most),

@@ -31,7 +31,8 @@ pub fn grid_and_block(
     call: &str,
 ) -> (Option<[u32; 3]>, Option<[u32; 3]>) {
     let (Some(first), Some(second)) = (grid, block) else { return (grid, block) };
-    let n_threads = |sizes: [u32; 3]| sizes.iter().map(|n| u64::from(*n)).product::<u64>();
+    let n_threads =
+        |sizes: [u32; 3]| sizes.iter().fold(1_u64, |all, n| all.saturating_mul(u64::from(*n)));
     let divided = |threads: [u32; 3], by: [u32; 3]| {
         let blocks = |at: usize| (by[at] > 0).then(|| threads[at].div_ceil(by[at]));
         Some([blocks(0)?, blocks(1)?, blocks(2)?])

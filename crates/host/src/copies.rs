@@ -303,7 +303,7 @@ pub fn copies(slices: &Slices<'_>, gpu: &GpuSide, details: &Details, ops: &Ops) 
         let device_ns = own.iter().map(|one| one.slice.dur_ns()).sum::<i64>();
         if device_ns > 0 {
             let purpose = purpose(slices, details, &all[*at], own);
-            let exposed_ns = own.iter().map(|one| beside.exposed_ns(slices, one)).sum();
+            let exposed_ns = own.iter().map(|one| beside.exposed_ns(one)).sum();
             made.push(Made { at: *at, purpose, device_ns, exposed_ns });
         }
     }
@@ -346,36 +346,40 @@ struct Made {
     exposed_ns: i64,
 }
 
-/// What runs on the other streams of each device.
-struct Beside {
-    /// By device and stream: when the other streams are busy.
-    of: BTreeMap<(u32, Option<u16>), Vec<Interval>>,
-}
+/// By device: when two streams or more are busy.
+struct Beside(Vec<Vec<Interval>>);
 
 impl Beside {
     fn of(slices: &Slices<'_>, gpu: &GpuSide) -> Self {
-        let mut own: BTreeMap<(u32, Option<u16>), Vec<Interval>> = BTreeMap::new();
-        for one in &gpu.slices {
-            own.entry(Self::key(slices, one)).or_default().push(one.slice.interval());
-        }
-        let others = |key: &(u32, Option<u16>)| {
-            let others = own.iter().filter(|(other, _)| other.0 == key.0 && *other != key);
-            union(others.flat_map(|(_, times)| times.iter().copied()).collect())
+        let of_device = |device: u32| {
+            let stream = |one: &GpuSlice| slices.trace.stream(one.slice.row).map(|stream| stream.0);
+            let mut own: Vec<(Option<u16>, Interval)> =
+                gpu.on(device).map(|one| (stream(one), one.slice.interval())).collect();
+            own.sort_unstable();
+            // (Slices of one stream may overlap: they are one busy time.)
+            let mut edges: Vec<(i64, i32)> = Vec::new();
+            for of_stream in own.chunk_by(|(a, _), (b, _)| a == b) {
+                let busy = union(of_stream.iter().map(|(_, times)| *times).collect());
+                edges.extend(busy.into_iter().flat_map(|(start, end)| [(start, 1), (end, -1)]));
+            }
+            edges.sort_unstable();
+            let (mut n, mut since, mut several) = (0, 0, Vec::new());
+            for (at_ns, step) in edges {
+                if n >= 2 && at_ns > since {
+                    several.push((since, at_ns));
+                }
+                (n, since) = (n + step, at_ns);
+            }
+            union(several)
         };
-        let mut of = BTreeMap::new();
-        of.extend(own.keys().map(|key| (*key, others(key))));
-        Self { of }
-    }
-
-    fn key(slices: &Slices<'_>, one: &GpuSlice) -> (u32, Option<u16>) {
-        (one.device, slices.trace.stream(one.slice.row).map(|stream| stream.0))
+        Self((0..gpu.devices.len() as u32).map(of_device).collect())
     }
 
     /// The time of a slice in which no other stream is busy.
-    fn exposed_ns(&self, slices: &Slices<'_>, one: &GpuSlice) -> i64 {
+    fn exposed_ns(&self, one: &GpuSlice) -> i64 {
         let own = one.slice.interval();
-        let others = self.of.get(&Self::key(slices, one)).map_or(&[][..], Vec::as_slice);
-        one.slice.dur_ns() - length(&both(touching(others, own), &[own]))
+        let several = self.0.get(one.device as usize).map_or(&[][..], Vec::as_slice);
+        one.slice.dur_ns().saturating_sub(length(&both(touching(several, own), &[own])))
     }
 }
 
@@ -386,7 +390,8 @@ fn places(slices: &Slices<'_>, made: Vec<Made>) -> BTreeMap<Purpose, Vec<CopyPla
     for (at, place) in place_of_each(slices, by_op.keys().copied().collect()) {
         let Some(one) = by_op.get(&at) else { continue };
         let sum = sums.entry((one.purpose, place)).or_default();
-        *sum = (sum.0 + 1, sum.1 + one.device_ns, sum.2 + one.exposed_ns);
+        let exposed_ns = sum.2.saturating_add(one.exposed_ns);
+        *sum = (sum.0 + 1, sum.1 + one.device_ns, exposed_ns);
     }
     let mut found: BTreeMap<Purpose, Vec<CopyPlace>> = BTreeMap::new();
     for ((purpose, place), (count, device_ns, exposed_ns)) in sums {

@@ -3,7 +3,7 @@
 //! A kernel of a collective runs until every rank has joined. Calls with the same sizes, number format and group move the same
 //! bytes, so what one takes above the fast ones is mostly waiting for a rank that comes later. It is an estimate: other traffic on the
 //! link, and kernels that run at the same time, slow a collective, too. Where all calls of a size wait, the best rate that any large call
-//! of equally many ranks reaches is the measure.
+//! of the same ranks reaches is the measure.
 
 use trace::{Collective, Details};
 
@@ -11,7 +11,7 @@ use crate::intervals::{Interval, union};
 
 /// Fewer equal calls do not show how long such a call takes without waiting.
 const LEAST_CALLS: usize = 3;
-/// Of the equal calls, the one that counts as not waiting: one in ten is faster, so that of fewer than eleven it is the fastest.
+/// Of the equal calls, the one that counts as not waiting: one in ten is faster, so that of fewer than ten it is the fastest.
 const FAST_SHARE: usize = 10;
 
 /// Calls of this many bytes or more show the rate of the links: latency is a small part of them.
@@ -40,30 +40,32 @@ pub struct Equal<K> {
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<K> {
+pub struct Call<'a, K> {
     /// What equal calls have in common.
     pub key: K,
     /// When its kernel runs.
     pub times: Interval,
-    /// Ranks that take part. Calls of equally many go over the same links.
-    pub n_ranks: i64,
-    /// Bytes that cross the link; 0 where the sizes are not recorded.
+    /// The group of ranks that take part: its calls go over the same links.
+    pub group: &'a str,
+    /// Bytes that cross the links; 0 where that is not known.
     pub bytes: i64,
 }
 
 /// The groups of three equal calls or more, in the order of their keys.
 #[must_use]
-pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<K>>) -> Vec<Equal<K>> {
+pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<'_, K>>) -> Vec<Equal<K>> {
     trace::sort_by(&mut calls, |a, b| (a.key, a.times).cmp(&(b.key, b.times)));
-    let floor = |of: &Call<K>| {
-        let like = calls.iter().filter(|call| call.n_ranks == of.n_ranks && call.bytes >= LARGE);
-        let best = like.map(rate).fold(0.0, f64::max);
-        if best > 0.0 && of.bytes >= LARGE { (of.bytes as f64 / best) as i64 } else { 0 }
+    let best = best_rates(&calls);
+    let floor = |of: &Call<'_, K>| {
+        let known = best.binary_search_by(|(group, _)| (*group).cmp(of.group));
+        let rate = known.ok().filter(|_| of.bytes >= LARGE).map(|at| best[at].1);
+        rate.filter(|rate| *rate > 0.0).map_or(0, |rate| (of.bytes as f64 / rate) as i64)
     };
     let groups = calls.chunk_by(|a, b| a.key == b.key).filter_map(|calls| {
         let first = calls.first().filter(|_| calls.len() >= LEAST_CALLS)?;
         let times = || calls.iter().map(|call| call.times);
-        let mut durations: Vec<i64> = times().map(|(start, end)| end - start).collect();
+        let mut durations: Vec<i64> =
+            times().map(|(start, end)| end.saturating_sub(start)).collect();
         trace::sort(&mut durations);
         let fast_ns = *durations.get(durations.len() / FAST_SHARE)?;
         // (Where all of them wait, the fast one does, too.)
@@ -75,7 +77,7 @@ pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<K>>) -> Vec<Equal<K>> {
             false => fast_ns,
         };
         let sum = |times: &mut dyn Iterator<Item = i64>| times.fold(0, i64::saturating_add);
-        let waits = times().map(|(start, end)| (start, end - fast_ns));
+        let waits = times().map(|(start, end)| (start, end.saturating_sub(fast_ns)));
         Some(Equal {
             key: first.key,
             n: durations.len(),
@@ -89,10 +91,28 @@ pub fn equal<K: Ord + Copy>(mut calls: Vec<Call<K>>) -> Vec<Equal<K>> {
     groups.collect()
 }
 
-/// Bytes a nanosecond.
-fn rate<K>(call: &Call<K>) -> f64 {
-    let (start, end) = call.times;
-    call.bytes as f64 / (end - start).max(1) as f64
+/// The best rate of the large calls of each group, in bytes a nanosecond; by group.
+fn best_rates<'a, K>(calls: &[Call<'a, K>]) -> Vec<(&'a str, f64)> {
+    let large = calls.iter().filter(|call| call.bytes >= LARGE);
+    let rate = |call: &Call<'a, K>| {
+        let (start, end) = call.times;
+        (call.group, call.bytes as f64 / end.saturating_sub(start).max(1) as f64)
+    };
+    let mut rates: Vec<(&str, f64)> = large.map(rate).collect();
+    trace::sort_by(&mut rates, |a, b| a.0.cmp(b.0).then_with(|| b.1.total_cmp(&a.1)));
+    rates.dedup_by(|later, best| later.0 == best.0);
+    rates
+}
+
+/// The group of ranks of a recorded collective: its name and its ranks.
+#[must_use]
+pub fn group_of<'a>(details: &'a Details, of: &Collective) -> &'a str {
+    let kind = details.texts.get(of.kind);
+    let mut signs = kind.match_indices(';').map(|(at, _)| at);
+    match (signs.next(), signs.nth(1)) {
+        (Some(from), Some(to)) => &kind[from..to],
+        _ => kind,
+    }
 }
 
 /// The bytes that a recorded collective moves over the links; 0 where they are not known.
@@ -115,7 +135,12 @@ fn bytes(name: &str, format: &str, elements: i64) -> i64 {
         _ => 0,
     };
     let name = name.to_lowercase().replace('_', "");
-    let times = if name.contains("allreduce") { 2 } else { 1 };
+    let times = match () {
+        () if name.contains("allreduce") => 2,
+        () if name.contains("allgather") || name.contains("reducescatter") => 1,
+        // (Of others not all that a rank gives crosses the links.)
+        () => 0,
+    };
     elements.saturating_mul(size).saturating_mul(times)
 }
 
@@ -123,8 +148,8 @@ fn bytes(name: &str, format: &str, elements: i64) -> i64 {
 mod tests {
     use super::*;
 
-    fn call(key: &'static str, times: Interval, bytes: i64) -> Call<&'static str> {
-        Call { key, times, n_ranks: 8, bytes }
+    fn call(key: &'static str, times: Interval, bytes: i64) -> Call<'static, &'static str> {
+        Call { key, times, group: "tp", bytes }
     }
 
     #[test]
@@ -150,11 +175,11 @@ mod tests {
                 .map(|(from, to)| call("slow", (from * 1_000, to * 1_000), 10 << 20)),
         );
         assert_eq!(equal(calls.clone())[0].excess_ns, 4_000 + 4_000 + 7_000);
-        // A group of other ranks goes over other links.
-        calls[0].n_ranks = 2;
+        // Another group goes over other links.
+        calls[0].group = "dp";
         assert_eq!(equal(calls.clone())[0].excess_ns, 3_000);
         // What always takes as long is slow, and does not wait.
-        calls[0].n_ranks = 8;
+        calls[0].group = "tp";
         calls[3].times.1 -= 3_000;
         assert_eq!(equal(calls)[0].excess_ns, 0);
     }
@@ -164,5 +189,6 @@ mod tests {
         assert_eq!(bytes("_allgather_base", "BFloat16", 8), 16);
         assert_eq!(bytes("allreduce", "Float", 8), 64);
         assert_eq!(bytes("allreduce", "ComplexFloat", 8), 0);
+        assert_eq!(bytes("all_to_allv", "Float", 8), 0);
     }
 }

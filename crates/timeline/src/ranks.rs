@@ -11,6 +11,9 @@ use crate::before_window::BeforeWindowSlices;
 use crate::gpu::Gpu;
 use crate::launches::Launches;
 
+/// More processes than a merger puts into one file are not told apart.
+const MOST_RANKS: usize = 256;
+
 /// One rank of a file with several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
@@ -37,8 +40,10 @@ impl Rank {
 struct Joined(Vec<usize>);
 
 impl Joined {
-    fn first(&self, mut at: usize) -> usize {
+    fn first(&mut self, mut at: usize) -> usize {
         while self.0[at] != at {
+            // (Ways grow shorter as they are walked.)
+            self.0[at] = self.0[self.0[at]];
             at = self.0[at];
         }
         at
@@ -55,18 +60,18 @@ impl Joined {
 #[must_use]
 #[inline(never)]
 pub fn ranks(trace: &Trace) -> Vec<Rank> {
-    if trace.processes.len() < 2 || trace.streams.len() < 2 {
+    let names: Vec<String> =
+        trace.streams.iter().map(|stream| stream.device.display(&trace.strings)).collect();
+    let mut devices: Vec<&String> = names.iter().collect();
+    trace::sort(&mut devices);
+    devices.dedup();
+    if trace.processes.len() < 2 || devices.len() < 2 {
         return Vec::new();
     }
     let before = BeforeWindowSlices::of(trace);
     // (Which platform it is matters to the categories of kernels alone.)
     let gpu = Gpu::new(trace, catalog::Platform::Cuda, &before, &Options::default());
     let launches = Launches::of(&gpu);
-    let names: Vec<String> =
-        trace.streams.iter().map(|stream| stream.device.display(&trace.strings)).collect();
-    let mut devices: Vec<&String> = names.iter().collect();
-    trace::sort(&mut devices);
-    devices.dedup();
     let device_of: Vec<usize> =
         names.iter().map(|name| devices.binary_search(&name).unwrap_or_default()).collect();
     let process_of = |row: Row| trace.track_info(trace.track(row)).process.0 as usize;
@@ -86,25 +91,28 @@ pub fn ranks(trace: &Trace) -> Vec<Rank> {
             joined.join(device, n + process);
         }
     });
-    let of_process = |process: usize| joined.first(n + process);
+    let firsts: Vec<usize> = (0..n + launching.len()).map(|at| joined.first(at)).collect();
     let mut owners: Vec<usize> =
-        (0..launching.len()).filter(|process| launching[*process]).map(of_process).collect();
+        (0..launching.len()).filter(|at| launching[*at]).map(|at| firsts[n + at]).collect();
     trace::sort(&mut owners);
     owners.dedup();
-    if owners.len() < 2 {
+    if !(2..=MOST_RANKS).contains(&owners.len()) {
         return Vec::new();
     }
+    // The rank of each device and process, if it has one. (Each rank is named by its first device.)
+    let rank_of = |at: usize| owners.binary_search(&firsts[at]).ok();
     let rank = |own: usize| {
-        let is_other = |first: usize| first != own && owners.contains(&first);
-        let is_own = |device: &usize| joined.first(*device) == own;
+        let is_other = |at: usize| rank_of(at).is_some_and(|rank| rank != own);
+        // (Work of a device without launches is told once.)
+        let is_device_of_other = |device: usize| rank_of(device).unwrap_or(0) != own;
+        let is_own = |device: &usize| !is_device_of_other(*device);
         Rank {
             devices: (0..n).filter(is_own).map(|device| devices[device].clone()).collect(),
-            others: (0..launching.len()).map(|process| is_other(of_process(process))).collect(),
-            other_streams: device_of.iter().map(|device| is_other(joined.first(*device))).collect(),
+            others: (0..launching.len()).map(|process| is_other(n + process)).collect(),
+            other_streams: device_of.iter().map(|device| is_device_of_other(*device)).collect(),
         }
     };
-    // (Each is named by its first device.)
-    owners.iter().map(|own| rank(*own)).collect()
+    (0..owners.len()).map(rank).collect()
 }
 
 /// The trace without the work of other ranks. Rows keep their numbers, so that arguments that were read of the whole trace hold;
@@ -173,6 +181,20 @@ mod tests {
         assert_eq!(left(&of(1)), ["aten::two", "cudaLaunchKernel", "router", "b"]);
         let part = of(1).part.expect("it is a part");
         assert_eq!((part.step, part.file_start_ns), (None, 3));
+    }
+
+    #[test]
+    fn a_device_without_launches_is_of_one_rank() {
+        let mut fixture = two_ranks();
+        fixture.push(kernel("alone").on(2, 7).at(14, 5));
+        let trace = fixture.finish();
+        let n: usize = ranks(&trace)
+            .iter()
+            .map(|rank| {
+                left(&narrow_to(&trace, rank)).iter().filter(|name| **name == "alone").count()
+            })
+            .sum();
+        assert_eq!(n, 1);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use trace::Details;
 
-use timeline::equal::{Call, bytes_of, equal};
+use timeline::equal::{Call, bytes_of, equal, group_of};
 use timeline::gpu::Gpu;
 
 /// What collectives wait for other ranks: an estimate.
@@ -37,7 +37,7 @@ pub(crate) fn waiting(gpu: &Gpu<'_>, details: &Details) -> Option<Waiting> {
         Some(Call {
             key: (collective, slice.work),
             times: (slice.start_ns, slice.end_ns()),
-            n_ranks: of.map_or(0, |of| of.group_size),
+            group: of.map_or("", |of| group_of(details, of)),
             bytes: of.map_or(0, |of| bytes_of(details, of)),
         })
     });

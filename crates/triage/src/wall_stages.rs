@@ -183,6 +183,7 @@ fn rest(
     }
     found
 }
+
 /// A column with a part of the wall time.
 macro_rules! part {
     ($part:ident, $key:literal) => {
@@ -271,4 +272,34 @@ pub fn stage_wall_table(walls: &[StageWall]) -> Option<Table> {
     let table = Table::of("wall_stages", "Wall time by stage", walls).without_missing(&PARTS);
     let one = walls.iter().all(|wall| wall.device == first.device);
     Some(if one { table.without("device") } else { table })
+}
+
+#[cfg(test)]
+mod tests {
+    use catalog::Platform;
+    use fixture::{Fixture, kernel};
+    use timeline::Options;
+    use timeline::before_window::BeforeWindowSlices;
+
+    use super::*;
+
+    #[test]
+    fn compute_has_the_moment_before_a_collective_that_began_earlier() {
+        let mut fixture = Fixture::default();
+        let ring = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+        fixture.push(kernel(ring).at(0, 100).on(0, 9));
+        fixture.push(kernel("gemm").at(20, 40).on(0, 7));
+        fixture.push(kernel("gemm").at(120, 10).on(0, 7));
+        let trace = fixture.finish();
+        let before = BeforeWindowSlices::of(&trace);
+        let gpu = Gpu::new(&trace, Platform::Cuda, &before, &Options::default());
+        let stage_of = |at: usize| if at == 0 { Stage::Forward } else { Stage::Backward };
+        let found = times_of_stages(&gpu, &stage_of, &[(0, 130)]);
+        let of = |stage: Stage| {
+            found.iter().find(|(known, _)| *known == stage).map(|(_, times)| times.clone())
+        };
+        assert_eq!(of(Stage::Forward), Some(vec![(0, 20), (60, 100)]));
+        // With the idle time before its second kernel.
+        assert_eq!(of(Stage::Backward), Some(vec![(20, 60), (100, 130)]));
+    }
 }

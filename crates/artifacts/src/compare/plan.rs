@@ -122,9 +122,15 @@ pub(super) fn progress(a: Option<&RunPlan>, b: Option<&RunPlan>) -> Progress {
         return Progress { sentences: vec![text.to_owned()], ..Progress::default() };
     };
     let mut sentences = vec![steps_sentence(a.steps, b.steps)];
-    let (wall, note) = wall(a, b);
-    sentences.extend(note);
-    sentences.extend(pace(a, b, &wall));
+    let (wall, of_one_step) = wall(a, b);
+    let note = match of_one_step {
+        true => "The parts of the wall time are of one step (mean).",
+        false => {
+            "The parts of the wall time are of the whole window of each run: compare their shares, unless both runs did the same work."
+        }
+    };
+    sentences.extend(Some(note).filter(|_| !wall.is_empty()).map(str::to_owned));
+    sentences.extend(pace([a.steps, b.steps], &wall, of_one_step));
     Progress { sentences, plan: plan(a, b), wall }
 }
 
@@ -164,7 +170,7 @@ fn steps_sentence(a: Option<Steps>, b: Option<Steps>) -> String {
 const BUSY_PCT: f64 = 80.0;
 
 /// What a step takes the GPU, where it sets the pace of both runs: the CPU may be far ahead, and its steps say little then.
-fn pace(a: &RunPlan, b: &RunPlan, wall: &[WallDeltaRow]) -> Option<String> {
+fn pace(steps: [Option<Steps>; 2], wall: &[WallDeltaRow], of_one: bool) -> Option<String> {
     let is_idle = |row: &&WallDeltaRow| {
         triage::WallPart::ALL.into_iter().any(|part| part.is_idle() && part.id() == row.part)
     };
@@ -172,14 +178,12 @@ fn pace(a: &RunPlan, b: &RunPlan, wall: &[WallDeltaRow]) -> Option<String> {
         100.0 - wall.iter().filter(is_idle).map(share).sum::<f64>()
     };
     let (a_busy, b_busy) = (busy(|row| row.a_share_pct), busy(|row| row.b_share_pct));
-    let (a_steps, b_steps) = (a.steps?, b.steps?);
+    let [Some(a_steps), Some(b_steps)] = steps else { return None };
     if wall.is_empty() || a_busy < BUSY_PCT || b_busy < BUSY_PCT || a_steps.n == 0 || b_steps.n == 0
     {
         return None;
     }
     // (Times of steps are of one step already.)
-    let is_of_steps = |run: &RunPlan| run.wall.iter().all(|row| row.of_steps);
-    let of_one = is_of_steps(a) && is_of_steps(b);
     let per = |ns: i64, steps: Steps| if of_one { ns as f64 } else { ns as f64 / steps.n as f64 };
     let a_ns = per(wall.iter().map(|row| row.a_ns).sum(), a_steps);
     let b_ns = per(wall.iter().map(|row| row.b_ns).sum(), b_steps);
@@ -194,27 +198,21 @@ fn pace(a: &RunPlan, b: &RunPlan, wall: &[WallDeltaRow]) -> Option<String> {
     ))
 }
 
-/// The parts of the device with the longest window of each run.
-fn wall(a: &RunPlan, b: &RunPlan) -> (Vec<WallDeltaRow>, Option<String>) {
+/// The parts of the device with the longest window of each run, and whether they are of one step.
+fn wall(a: &RunPlan, b: &RunPlan) -> (Vec<WallDeltaRow>, bool) {
     fn longest(rows: &[Wall]) -> &[Wall] {
         let of = |rows: &&[Wall]| rows.iter().map(|row| i128::from(row.total_ns)).sum::<i128>();
         rows.chunk_by(|a, b| a.device == b.device).max_by_key(of).unwrap_or(&[])
     }
     let (a_rows, b_rows) = (longest(&a.wall), longest(&b.wall));
     if a_rows.is_empty() || b_rows.is_empty() {
-        return (Vec::new(), None);
+        return (Vec::new(), false);
     }
     let of_steps = |rows: &[Wall], steps: Option<Steps>| {
         steps.map(|steps| steps.n).filter(|n| *n > 0 && rows.iter().all(|row| row.of_steps))
     };
     let both = of_steps(a_rows, a.steps).zip(of_steps(b_rows, b.steps));
     let (a_n, b_n) = both.unwrap_or((1, 1));
-    let note = match both {
-        Some(_) => "The parts of the wall time are of one step (mean).",
-        None => {
-            "The parts of the wall time are of the whole window of each run: compare their shares, unless both runs did the same work."
-        }
-    };
     // In the order of the bar, which both follow.
     let parts: BTreeSet<&str> = a_rows.iter().chain(b_rows).map(|row| &*row.part).collect();
     let of = |rows: &[Wall], part: &str, n: u64| {
@@ -237,7 +235,7 @@ fn wall(a: &RunPlan, b: &RunPlan) -> (Vec<WallDeltaRow>, Option<String>) {
     };
     let known = triage::WallPart::ALL.iter().map(|part| part.id());
     let rows = known.filter(|part| parts.contains(part)).map(row);
-    (rows.collect(), Some(note.to_owned()))
+    (rows.collect(), both.is_some())
 }
 
 fn plan(a: &RunPlan, b: &RunPlan) -> Vec<PlanRow> {

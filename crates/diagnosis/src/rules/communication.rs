@@ -1,7 +1,7 @@
 //! M10: communication that no other kernel of the device hides, and how far equal collectives differ.
 
 use report::units::{count, percent, plural, time};
-use timeline::equal::{Call, bytes_of, equal};
+use timeline::equal::{Call, bytes_of, equal, group_of};
 use timeline::intervals::{both, length, union};
 
 use crate::collectives::Waits;
@@ -40,7 +40,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 (None, Some(excess)) => excess.exposed_ns,
                 (None, None) => 0,
             };
-            let transfer = exposed - waiting_ns;
+            let transfer = exposed.saturating_sub(waiting_ns).max(0);
             let is_estimate = waits.is_none() && excess.is_some();
             let bound = transfer.min(device.exposed_compute());
             let meaning = match (waits, excess) {
@@ -89,7 +89,7 @@ fn waiting(waits: &Waits, exposed: i64) -> String {
                 false => format!("devices that join later ({} for device {last})", time(*ns)),
             };
             format!(
-                "{} of it is waiting for {whom}, as {n} matched with the other devices' show; {} is transfer and what was not matched.",
+                "{} of it is waiting for {whom}, as {n} show that were matched with those of the other devices; {} is transfer and what was not matched.",
                 time(waits.exposed_ns),
                 time(exposed - waits.exposed_ns)
             )
@@ -135,7 +135,7 @@ impl Excess {
     fn sentence(&self) -> String {
         let (n, shortest, longest) = self.most;
         format!(
-            "Equal collectives differ: {} of one kind and size take {} to {}. Above the fast ones of each size they take {} in all: \
+            "Equal collectives differ: {} of one kind and size take {} to {}. Above the fast ones of each size, or what the best rate of the group allows, they take {} in all: \
              what they wait for other ranks or share a link with. The traces of the other ranks tell which. An \
              estimate: {} of that is exposed, and the bound leaves it out.",
             count(n as u64),
@@ -156,7 +156,7 @@ fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
         Some(Call {
             key: (facts.trace.name(one.slice.row), collective),
             times: one.slice.interval(),
-            n_ranks: of.map_or(0, |of| of.group_size),
+            group: of.map_or("", |of| group_of(facts.details, of)),
             bytes: of.map_or(0, |of| bytes_of(facts.details, of)),
         })
     });
@@ -164,7 +164,7 @@ fn excess(facts: &Facts<'_>, device: &Device<'_>) -> Option<Excess> {
     let most = groups.iter().max_by_key(|group| group.excess_ns)?;
     let waits = union(groups.iter().flat_map(|group| group.waits.iter().copied()).collect());
     Some(Excess {
-        ns: groups.iter().map(|group| group.excess_ns).sum(),
+        ns: groups.iter().fold(0, |sum, group| sum.saturating_add(group.excess_ns)),
         exposed_ns: length(&both(&waits, &device.exposed())),
         most: (most.n, most.shortest_ns, most.longest_ns),
     })

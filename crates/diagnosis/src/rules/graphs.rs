@@ -1,8 +1,9 @@
 //! M17: whether graphs launch the kernels.
 
 use host::class::Class;
-use host::links::GpuSlice;
+use host::links::{DeviceId, GpuSlice};
 use report::units::{count, percent, plural, time};
+use trace::Row;
 
 use crate::facts::again;
 use crate::{Facts, Finding, Rule};
@@ -93,22 +94,39 @@ fn cost(facts: &Facts<'_>, total_ns: i64, n: u64) -> String {
 /// interrupted.
 fn why_slow(facts: &Facts<'_>, is_slow: &dyn Fn(i64) -> bool) -> String {
     let again = again(facts.trace, facts.gpu);
-    let linked: Vec<&GpuSlice> = facts.gpu.linked().collect();
-    let mut launches: Vec<i64> =
-        linked.iter().filter_map(|one| Some(one.launch?.start_ns)).collect();
-    let mut ends: Vec<i64> = linked.iter().map(|one| one.slice.end_ns).collect();
-    trace::sort(&mut launches);
-    trace::sort(&mut ends);
-    let is_full = |at_ns: i64| {
-        let launched = launches.partition_point(|ns| *ns < at_ns);
-        launched.saturating_sub(ends.partition_point(|ns| *ns <= at_ns)) >= QUEUE
+    let kernels: Vec<&GpuSlice> = facts.gpu.linked().filter(|one| one.is_kernel).collect();
+    // By device: when its kernels are launched, and when they end.
+    let pending: Vec<(Vec<i64>, Vec<i64>)> = (0..facts.gpu.devices.len())
+        .map(|device| {
+            let own = || kernels.iter().filter(move |one| one.device as usize == device);
+            let mut launches: Vec<i64> =
+                own().filter_map(|one| Some(one.launch?.start_ns)).collect();
+            let mut ends: Vec<i64> = own().map(|one| one.slice.end_ns).collect();
+            trace::sort(&mut launches);
+            trace::sort(&mut ends);
+            (launches, ends)
+        })
+        .collect();
+    let is_full = |device: DeviceId, at_ns: i64| {
+        pending.get(device as usize).is_some_and(|(launches, ends)| {
+            let launched = launches.partition_point(|ns| *ns < at_ns);
+            launched.saturating_sub(ends.partition_point(|ns| *ns <= at_ns)) >= QUEUE
+        })
     };
-    let slow = linked.iter().filter_map(|one| one.launch).filter(|call| is_slow(call.dur_ns()));
+    // (A call may launch several kernels.)
+    let mut slow: Vec<(Row, DeviceId, i64)> = kernels
+        .iter()
+        .filter_map(|one| Some((one.launch?, one.device)))
+        .filter(|(call, _)| facts.slices.class(call) == Class::Launch && is_slow(call.dur_ns()))
+        .map(|(call, device)| (call.row, device, call.start_ns))
+        .collect();
+    trace::sort(&mut slow);
+    slow.dedup_by_key(|(row, ..)| *row);
     let (mut first, mut full, mut other) = (0_u64, 0_u64, 0_u64);
-    for call in slow {
-        match again.binary_search(&call.row) {
+    for (row, device, start_ns) in slow {
+        match again.binary_search(&row) {
             Err(_) => first += 1,
-            Ok(_) if is_full(call.start_ns) => full += 1,
+            Ok(_) if is_full(device, start_ns) => full += 1,
             Ok(_) => other += 1,
         }
     }

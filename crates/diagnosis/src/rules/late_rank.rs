@@ -16,7 +16,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 /// The finding; `None` where the devices wait for no one device for most of their waiting.
 ///
 /// Its bound: by how much the device comes later than the next to last, summed over the collectives in which it is the last, and never
-/// more than any other device waits for it without other kernels. If it joined as early as the next to last, so much would go away.
+/// more than any other device that waits for it does without other kernels. If it joined as early as the next to last, so much would go away.
 pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Option<Finding> {
     let (device, _) = matched.latest()?;
     let late = matched.device(device)?;
@@ -54,17 +54,23 @@ pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Opt
 /// Kernels may differ by this part of them: a sum or a copy that one rank does for all.
 const ALIKE_PART: usize = 50;
 
-/// Whether the device runs as many kernels as another one, and takes no longer for them but for communication: its GPU has no more to do.
+/// Whether the device runs as many kernels as the others (their median), and takes no longer for them, communication aside: its GPU has
+/// no more to do.
 fn same_kernels(gpu: &GpuSide, device: &str) -> bool {
     let of = |at: usize| {
         let own = gpu.slices.iter().filter(move |one| one.device as usize == at);
         let own = own.filter(|one| one.is_kernel && !one.is_communication);
-        own.fold((0_usize, 0_i64), |(n, ns), one| (n + 1, ns + one.slice.dur_ns()))
+        own.fold((0_usize, 0_i64), |(n, ns), one| (n + 1, ns.saturating_add(one.slice.dur_ns())))
     };
     let Some(late) = gpu.devices.iter().position(|name| name == device) else { return false };
     let (n, ns) = of(late);
-    let mut others = (0..gpu.devices.len()).filter(|other| *other != late).map(of);
-    others.any(|(m, other_ns)| {
+    let others = || (0..gpu.devices.len()).filter(|other| *other != late).map(of);
+    let mut counts: Vec<i64> =
+        others().map(|(m, _)| i64::try_from(m).unwrap_or(i64::MAX)).collect();
+    let mut times: Vec<i64> = others().map(|(_, ns)| ns).collect();
+    let medians = timeline::median(&mut counts).zip(timeline::median(&mut times));
+    medians.is_some_and(|(m, other_ns)| {
+        let m = usize::try_from(m).unwrap_or_default();
         n.abs_diff(m).saturating_mul(ALIKE_PART) <= n
             && ns <= other_ns.saturating_add(other_ns / 10)
     })

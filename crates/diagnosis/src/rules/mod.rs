@@ -70,10 +70,18 @@ pub fn all(facts: &Facts<'_>) -> Vec<Finding> {
     all.map(|finding| if facts.has_one_device() { finding } else { named(finding) }).collect()
 }
 
+/// Whether a text names a device: not 1 in `Device 12`.
+fn names(text: &str, device: &str) -> bool {
+    let named = format!("evice {device}");
+    text.match_indices(&named).any(|(at, _)| {
+        !text[at + named.len()..].starts_with(|next: char| next.is_ascii_alphanumeric())
+    })
+}
+
 /// A finding of one of several devices names it.
 fn named(finding: Finding) -> Finding {
     match &finding.device {
-        Some(device) if !finding.observation.contains(&format!("evice {device}")) => {
+        Some(device) if !names(&finding.observation, device) => {
             let observation = format!("Device {device}: {}", finding.observation);
             Finding { observation, ..finding }
         }

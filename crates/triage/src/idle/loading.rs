@@ -2,7 +2,7 @@
 
 use timeline::first::First;
 use timeline::intervals::Interval;
-use trace::{Flags, Phase, Row, StreamId, Trace, each_row};
+use trace::{Flags, Phase, Row, Trace, each_row};
 
 /// A launch call of [`super::LONG_NS`] or more.
 pub(super) struct LongLaunch {
@@ -20,13 +20,13 @@ pub(super) fn loading(trace: &Trace, long: &[LongLaunch]) -> Vec<Interval> {
     }
     let mut links: Vec<i64> = long.iter().filter_map(|one| one.link).collect();
     links.sort_unstable();
-    // (The first stream of a device stands for it.)
-    let device = |stream: StreamId| {
-        let of = |stream: StreamId| Some(trace.streams.get(usize::from(stream.0))?.device);
-        trace.streams.iter().position(|other| Some(other.device) == of(stream))
-    };
+    let names: Vec<String> =
+        trace.streams.iter().map(|stream| stream.device.display(&trace.strings)).collect();
+    let mut known: Vec<&String> = names.iter().collect();
+    trace::sort(&mut known);
+    known.dedup();
     let devices: Vec<Option<usize>> =
-        (0..trace.streams.len()).map(|stream| device(StreamId(stream as u16))).collect();
+        names.iter().map(|name| known.binary_search(&name).ok()).collect();
     let work = |row: Row| {
         let stream = trace.stream(row).and_then(|stream| devices.get(usize::from(stream.0)));
         (trace.name(row).0, stream.copied().flatten().map_or(u32::MAX, |at| at as u32))
