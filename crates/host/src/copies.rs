@@ -191,7 +191,7 @@ pub struct Fills {
 /// A read that takes as many times the median is no read like the others.
 const FAR: i64 = 5;
 
-/// How many take [`FAR`] times the median or more, their sum, and the median of the others.
+/// How many take five times the median or more, their sum, and the median of the others.
 fn slow(mut times: Vec<i64>) -> Option<(u64, i64, i64)> {
     trace::sort(&mut times);
     let median = *times.get(times.len().checked_sub(1)? / 2)?;
@@ -214,7 +214,7 @@ pub struct Reads {
     /// Time on the host of those with a copy, in ns.
     #[serde(skip)]
     pub reading_ns: i64,
-    /// Those with a copy that take [`FAR`] times the median or more, their time, and the median of the others, in ns.
+    /// Those with a copy that take five times the median or more, their time, and the median of the others, in ns.
     #[serde(skip)]
     pub slow: Option<(u64, i64, i64)>,
     /// Where those with a copy are made, and how many there: most of them first.

@@ -79,8 +79,11 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
         }
         leaking(device, figures, &mut findings);
         let what_if = report.what_if.get(device);
-        fragmentation(device, figures, is_expandable, what_if, &mut findings);
-        rounding(device, figures, &mut findings);
+        // (Of a chosen range of events the state at the end is no finding.)
+        if report.reading.left_out_of(device).is_none() {
+            fragmentation(device, figures, is_expandable, what_if, &mut findings);
+            rounding(device, figures, &mut findings);
+        }
         if let Some(what_if) = what_if {
             findings.extend(crate::whatif::advice(device, what_if, is_windows(snapshot)));
         }
@@ -351,10 +354,9 @@ fn fragmentation(
     }
     let observation = format!(
         "Device {device}: {} of {} reserved ({share:.0}%) are free ranges that empty_cache cannot return, because other blocks \
-         of their segments are in use. The largest free block has {}.",
+         of their segments are in use.",
         size(hard),
-        size(reserved),
-        size(figures.totals.largest_free)
+        size(reserved)
     );
     let action = if expandable {
         "Expandable segments are already on: keep tensor shapes stable, or allocate long-lived tensors first. Do not add \

@@ -4,7 +4,7 @@
 //! Source: `malloc` of `c10/cuda/CUDACachingAllocator.cpp` (`release_available_cached_blocks`, `release_cached_blocks`); such retries
 //! are `num_alloc_retries` of `torch.cuda.memory_stats`.
 
-use report::units::plural;
+use report::units::{count, plural};
 use report::{Confidence, Finding};
 use serde::Serialize;
 
@@ -22,6 +22,10 @@ pub(crate) struct Releases {
     /// Runs of releases that no call of `empty_cache` made, directly before segments from the driver or a failed allocation.
     pub(crate) retries: u64,
     pub(crate) retry_bytes: i64,
+    /// Of the retries those that gave back as much as they then took from the driver on the stream of the request: in pieces.
+    pub(crate) retries_in_pieces: u64,
+    /// Those that gave back as much, but not on that stream.
+    pub(crate) retries_of_other_streams: u64,
     /// Runs of releases within `empty_cache`.
     pub(crate) empty_cache_calls: u64,
     pub(crate) empty_cache_bytes: i64,
@@ -54,7 +58,8 @@ pub(crate) fn releases(snapshot: &Snapshot, trace: &[Event], sites: &Sites) -> O
         let run = trace.get(at..).unwrap_or_default();
         let n = run.iter().take_while(|event| is_release(event)).count();
         let bytes = run.iter().take(n).fold(0i64, |sum, event| sum.saturating_add(event.size));
-        let next = trace.get(at + n).map(|event| event.action);
+        let request = trace.get(at + n);
+        let next = request.map(|event| event.action);
         if asks(event.stack) {
             found.empty_cache_calls += 1;
             found.empty_cache_bytes = found.empty_cache_bytes.saturating_add(bytes);
@@ -64,6 +69,12 @@ pub(crate) fn releases(snapshot: &Snapshot, trace: &[Event], sites: &Sites) -> O
         } else if matches!(next, Some(Action::SegmentAlloc | Action::SegmentMap | Action::Oom)) {
             found.retries += 1;
             found.retry_bytes = found.retry_bytes.saturating_add(bytes);
+            if let Some(Event { size, stream, .. }) = request {
+                let own = run.iter().take(n).filter(|event| event.stream == *stream);
+                let own = own.fold(0_i64, |sum, event| sum.saturating_add(event.size));
+                found.retries_in_pieces += u64::from(own >= *size);
+                found.retries_of_other_streams += u64::from(own < *size && bytes >= *size);
+            }
         }
         at += n;
     }
@@ -71,6 +82,46 @@ pub(crate) fn releases(snapshot: &Snapshot, trace: &[Event], sites: &Sites) -> O
 }
 
 impl Releases {
+    /// Retries that gave back less than they then needed: the device was full.
+    fn retries_when_full(&self) -> u64 {
+        self.retries.saturating_sub(self.retries_in_pieces + self.retries_of_other_streams)
+    }
+
+    /// What the cache held at the retries.
+    fn why(&self) -> String {
+        let of = |n: u64, what: &str| (n > 0).then(|| format!("{} of them {what}", count(n)));
+        let parts = [
+            of(
+                self.retries_in_pieces,
+                "the cache held enough on the stream of the request, in pieces",
+            ),
+            of(self.retries_of_other_streams, "it held enough, but on other streams"),
+            of(self.retries_when_full(), "it held less than the request"),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        match (self.retries, self.retries_in_pieces, self.retries_of_other_streams) {
+            (1, 1, _) => {
+                "The cache held enough on the stream of the request, in pieces.".to_owned()
+            }
+            (1, _, 1) => "The cache held enough, but on other streams.".to_owned(),
+            (1, ..) => "The cache held less than the request: the device is full.".to_owned(),
+            _ => format!("At {}.", parts.join("; at ")),
+        }
+    }
+
+    /// What helps against most of them.
+    fn what_to_do(&self) -> &'static str {
+        let (pieces, streams) = (self.retries_in_pieces, self.retries_of_other_streams);
+        if pieces >= streams && pieces >= self.retries_when_full() {
+            "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or keep tensor shapes stable: then cached memory fits."
+        } else if streams >= self.retries_when_full() {
+            "Allocate on one stream, or on fewer: what is cached for a stream serves that stream alone."
+        } else {
+            "Leave more memory free: lower the peak by the largest class or call site, or the share of memory that a server reserves in \
+             advance."
+        }
+    }
+
     /// What follows from them.
     pub(crate) fn findings(&self, device: &str, has_failed: bool) -> Vec<Finding> {
         let mut found = Vec::new();
@@ -80,23 +131,22 @@ impl Releases {
             found.push(Finding {
                 rule: "allocation-retries".into(),
                 observation: format!(
-                    "Device {device}: {} the driver had no memory left, and the allocator gave cached segments back before it tried \
-                     again ({} in all).",
+                    "Device {device}: {} the driver refused memory, and the allocator gave cached segments back before it tried again \
+                     ({} in all).",
                     match self.retries {
                         1 => "once".to_owned(),
                         n => plural(n, "time", "times"),
                     },
                     size(self.retry_bytes)
                 ),
-                hypothesis: "The device is full. Each retry waits for all work on the GPU.".to_owned(),
-                action: "Leave more memory free: lower the peak by the largest class or call site, or the share of memory that a \
-                         server reserves in advance."
-                    .to_owned(),
+                hypothesis: format!("{} Each retry waits for all work on the GPU.", self.why()),
+                action: self.what_to_do().to_owned(),
                 validation: "num_alloc_retries of torch.cuda.memory_stats stays 0.".to_owned(),
                 confidence: Confidence::Medium,
                 evidence: evidence(),
             });
         }
+        // (What a call of `empty_cache` gives back is another matter.)
         let is_needless = self.reserved_again_bytes >= self.empty_cache_bytes / 2;
         if self.empty_cache_calls >= MOST_CALLS && is_needless {
             let site = self.empty_cache_site.as_deref().unwrap_or_default();

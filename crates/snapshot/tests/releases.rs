@@ -46,6 +46,38 @@ fn a_release_before_a_new_segment_is_a_retry() {
 }
 
 #[test]
+fn a_retry_tells_whether_the_cache_was_in_pieces_on_other_streams_or_too_small() {
+    let of = |action: &str, mib: i64, stream: i64| {
+        let mut event = event(action, "f");
+        event["size"] = json!(mib * MIB);
+        event["stream"] = json!(stream);
+        event
+    };
+    let retry = |freed: &[(i64, i64)]| {
+        let mut events = vec![of("segment_alloc", 64, 0)];
+        events.extend(freed.iter().map(|(mib, stream)| of("segment_free", *mib, *stream)));
+        events.push(of("segment_alloc", 100, 0));
+        events
+    };
+    let found = report(
+        &[retry(&[(60, 0), (60, 0)]), retry(&[(60, 0), (60, 1)]), retry(&[(60, 0)])].concat(),
+    );
+    let releases = &found["cache_releases"]["0"];
+    assert_eq!(releases["retries"], 3);
+    assert_eq!(releases["retries_in_pieces"], 1);
+    assert_eq!(releases["retries_of_other_streams"], 1);
+    let said = found["findings"][0]["hypothesis"].as_str().unwrap();
+    assert!(said.starts_with(
+        "At 1 of them the cache held enough on the stream of the request, in pieces; at 1 of them it held enough, but on other \
+         streams; at 1 of them it held less than the request."
+    ), "{said}");
+    // One alone is not counted.
+    let found = report(&retry(&[(60, 0), (60, 1)]));
+    let said = found["findings"][0]["hypothesis"].as_str().unwrap();
+    assert!(said.starts_with("The cache held enough, but on other streams."), "{said}");
+}
+
+#[test]
 fn what_empty_cache_gives_back_and_the_run_takes_again_is_told() {
     let round = [event("segment_alloc", "f"), event("segment_free", "empty_cache")];
     let events: Vec<Value> = round.iter().cycle().take(8).cloned().collect();
