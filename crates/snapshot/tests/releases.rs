@@ -45,6 +45,13 @@ fn a_release_before_a_new_segment_is_a_retry() {
     assert!(rules(&found).is_empty());
 }
 
+/// Why the driver refused memory.
+fn why(report: &Value) -> &str {
+    let mut findings = report["findings"].as_array().unwrap().iter();
+    let own = findings.find(|finding| finding["rule"] == "allocation-retries").unwrap();
+    own["hypothesis"].as_str().unwrap()
+}
+
 #[test]
 fn a_retry_tells_whether_the_cache_was_in_pieces_on_other_streams_or_too_small() {
     let of = |action: &str, mib: i64, stream: i64| {
@@ -66,14 +73,14 @@ fn a_retry_tells_whether_the_cache_was_in_pieces_on_other_streams_or_too_small()
     assert_eq!(releases["retries"], 3);
     assert_eq!(releases["retries_in_pieces"], 1);
     assert_eq!(releases["retries_of_other_streams"], 1);
-    let said = found["findings"][0]["hypothesis"].as_str().unwrap();
+    let said = why(&found);
     assert!(said.starts_with(
         "At 1 of them the cache held enough on the stream of the request, in pieces; at 1 of them it held enough, but on other \
          streams; at 1 of them it held less than the request."
     ), "{said}");
     // One alone is not counted.
     let found = report(&retry(&[(60, 0), (60, 1)]));
-    let said = found["findings"][0]["hypothesis"].as_str().unwrap();
+    let said = why(&found);
     assert!(said.starts_with("The cache held enough, but on other streams."), "{said}");
 }
 
