@@ -30,16 +30,17 @@ pub struct Arguments {
 /// # Errors
 /// When a file cannot be read or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    let chosen = traces::chosen_for_stdout(&arguments.traces, arguments.json)?;
     if arguments.traces.choice.all_ranks && !arguments.json {
-        compare_ranks(&arguments.traces)?;
+        compare_ranks(&chosen)?;
     }
-    traces::print_each(&arguments.traces, arguments.json, |path| of_trace(path, arguments))
+    traces::print_chosen(&chosen, |path| of_trace(path, arguments))
 }
 
 /// Prints what the collectives of the ranks tell of each other, where there are several.
-fn compare_ranks(wanted: &traces::Wanted) -> Result<()> {
+fn compare_ranks(chosen: &[traces::Chosen]) -> Result<()> {
     let mut calls = Vec::new();
-    for chosen in wanted.chosen()? {
+    for chosen in chosen {
         let Some(rank) = traces::rank_of(&chosen.path) else { continue };
         let version = input::Version::of(&chosen.path)?;
         let decoded = input::decode(&chosen.path)?;

@@ -54,12 +54,28 @@ pub fn print_each(
     json: bool,
     document: impl Fn(&Path) -> Result<String>,
 ) -> Result<()> {
+    print_chosen(&chosen_for_stdout(wanted, json)?, document)
+}
+
+/// The traces whose documents stdout takes.
+///
+/// # Errors
+/// As [`print_each`], but for those of its documents.
+pub fn chosen_for_stdout(wanted: &Wanted, json: bool) -> Result<Vec<Chosen>> {
     Guard::of(wanted.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
     let chosen = wanted.chosen()?;
     if json && chosen.len() > 1 {
         let text = "--json needs one trace: name it, or select a rank with --rank";
         return Err(Usage(text.to_owned()).into());
     }
+    Ok(chosen)
+}
+
+/// Prints the document of each of these traces, with an empty line between two.
+///
+/// # Errors
+/// As `document`, or when stdout is closed.
+pub fn print_chosen(chosen: &[Chosen], document: impl Fn(&Path) -> Result<String>) -> Result<()> {
     let mut stdout = std::io::stdout();
     for (at, one) in chosen.iter().enumerate() {
         if at > 0 {

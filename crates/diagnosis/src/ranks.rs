@@ -8,7 +8,7 @@ use triage::{TriageReport, WallPart, WallRow};
 
 use crate::devices::title;
 use crate::rules::late_rank;
-use crate::{Action, Diagnosis, Facts, Finding, actions, diagnose};
+use crate::{Diagnosis, Facts, actions, diagnose};
 
 /// A diagnosis of each rank, put together; of a file with one rank its diagnosis. `triage_of` triages a part of the trace as `facts`
 /// were.
@@ -35,29 +35,25 @@ fn together(facts: &Facts<'_>, parts: Vec<(Vec<String>, Diagnosis)>) -> Diagnosi
     let mut all = Diagnosis { modules: facts.modules.clone(), ..Diagnosis::default() };
     all.headline = headline(facts, &parts);
     let n = parts.len();
-    for (devices, part) in parts {
+    for (devices, mut part) in parts {
+        // (What is of the rank as a whole names its devices.)
+        let name_rank = |device: &mut Option<String>, observation: &mut String| {
+            if device.is_none() {
+                *device = Some(devices.join(", "));
+                *observation = format!("{}: {observation}", title(&devices));
+            }
+        };
+        for action in &mut part.actions {
+            name_rank(&mut action.device, &mut action.observation);
+        }
+        for finding in &mut part.findings {
+            name_rank(&mut finding.device, &mut finding.observation);
+        }
         all.wall.extend(part.wall);
         all.wall_stages.extend(part.wall_stages);
         all.left_out.extend(part.left_out);
-        let action_of_rank = |action: Action| match &action.device {
-            Some(_) => action,
-            None => Action {
-                device: Some(devices.join(", ")),
-                observation: format!("{}: {}", title(&devices), action.observation),
-                ..action
-            },
-        };
-        all.actions.extend(part.actions.into_iter().map(action_of_rank));
-        let of_rank = |finding: Finding| match &finding.device {
-            Some(_) => finding,
-            // (Of the rank as a whole.)
-            None => Finding {
-                device: Some(devices.join(", ")),
-                observation: format!("{}: {}", title(&devices), finding.observation),
-                ..finding
-            },
-        };
-        all.findings.extend(part.findings.into_iter().map(of_rank));
+        all.actions.extend(part.actions);
+        all.findings.extend(part.findings);
         if all.iterations.is_none() {
             all.iterations = part.iterations;
         }

@@ -60,6 +60,10 @@ impl Joined {
 #[must_use]
 #[inline(never)]
 pub fn ranks(trace: &Trace) -> Vec<Rank> {
+    // (What is narrowed to a rank has no others: finding that out again would index the whole trace.)
+    if trace.part.as_ref().is_some_and(|part| part.step.is_none()) {
+        return Vec::new();
+    }
     let names: Vec<String> =
         trace.streams.iter().map(|stream| stream.device.display(&trace.strings)).collect();
     let mut devices: Vec<&String> = names.iter().collect();
