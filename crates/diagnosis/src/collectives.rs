@@ -5,8 +5,10 @@
 //! starts, a kernel waits; what it takes after that is transfer (`kineto::record_param_comms` names kind, group and ranks).
 //!
 //! Gates: all ranks of the group are in the file, each called the kind equally often, and the kernels of a match run at the same time
-//! at some moment and end together: that shows that the matches are right, and that the devices have one clock. Kinds in which a rank need not wait for
-//! all others (broadcast, send and receive) tell nothing.
+//! at some moment and end together: that shows that the matches are right, and that the devices have one clock.
+//!
+//! In a broadcast a rank waits only for those through which it gets the data. One that ends together with the last to join waited for
+//! it; this counts where collectives of the other kinds have shown that the clock is one. Send and receive tell nothing.
 
 use host::links::{GpuSide, GpuSlice};
 use timeline::intervals::{Interval, both, holds, length, union, without};
@@ -14,6 +16,10 @@ use trace::{Details, Trace};
 
 /// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
 const ALL_WAIT: [&str; 4] = ["allreduce", "allgather", "reducescatter", "alltoall"];
+/// Collectives that a rank leaves when it has received and sent on.
+const SOME_WAIT: &str = "broadcast";
+/// A broadcast that takes so many times as long as on the rank that joins last waited for most of it.
+const WAITED: i64 = 2;
 /// Of the matches of a kind so many percent may not run at the same time: clocks differ a little. Above that none of it counts.
 const LEAST_TOGETHER_PCT: usize = 90;
 
@@ -70,6 +76,8 @@ struct Kind {
     /// What they have in common: name, number format, group and its ranks.
     key: String,
     group_size: i64,
+    /// Whether a rank may leave before all have joined.
+    is_broadcast: bool,
     /// When their kernels run, by start.
     calls: Vec<Interval>,
 }
@@ -111,7 +119,8 @@ impl RankCalls {
             };
             let name = details.texts.get(of.name);
             let plain: String = name.to_lowercase().replace(['_', ' '], "");
-            if !ALL_WAIT.iter().any(|part| plain.contains(part)) {
+            let is_broadcast = plain.contains(SOME_WAIT);
+            if !is_broadcast && !ALL_WAIT.iter().any(|part| plain.contains(part)) {
                 continue;
             }
             // (Sizes may differ by rank: `all_to_allv`.)
@@ -122,7 +131,7 @@ impl RankCalls {
                 Some(kind) => kind.calls.push(times(one)),
                 None => {
                     let (group_size, calls) = (of.group_size, vec![times(one)]);
-                    kinds.push(Kind { key, group_size, calls });
+                    kinds.push(Kind { key, group_size, is_broadcast, calls });
                 }
             }
         }
@@ -155,11 +164,16 @@ impl Matched {
         let mut waits = vec![Waits::default(); n];
         // By waiting rank and then by the last one.
         let mut waiting: Vec<Vec<Interval>> = vec![Vec::new(); n * n];
-        let mut keys: Vec<&str> =
-            ranks.iter().flat_map(|rank| &rank.kinds).map(|kind| kind.key.as_str()).collect();
+        // (Broadcasts last: the others show whether the clock is one.)
+        let kinds = ranks.iter().flat_map(|rank| &rank.kinds);
+        let mut keys: Vec<(bool, &str)> =
+            kinds.map(|kind| (kind.is_broadcast, kind.key.as_str())).collect();
         trace::sort(&mut keys);
         keys.dedup();
-        for key in keys {
+        for (is_broadcast, key) in keys {
+            if is_broadcast && waits.iter().all(|own| own.n == 0) {
+                break;
+            }
             let of_ranks = ranks.iter().enumerate().filter_map(|(at, rank)| {
                 Some((at, rank.kinds.iter().find(|kind| kind.key == key)?))
             });
@@ -245,8 +259,27 @@ fn matches(of_ranks: &[(usize, &Kind)]) -> Vec<Vec<(usize, Interval)>> {
         let most_apart = LEAST_APART_NS.max(difference(waiting) / APART_PART);
         last_start <= first_end && difference(apart) <= most_apart
     };
+    if of_ranks.iter().any(|(_, kind)| kind.is_broadcast) {
+        return (0..n).map(of_all).filter_map(those_that_waited).collect();
+    }
     let together: Vec<_> = (0..n).map(of_all).filter(run_together).collect();
     if together.len() * 100 < n * LEAST_TOGETHER_PCT { Vec::new() } else { together }
+}
+
+/// Of a broadcast, the rank that joins last and those that waited for it; `None` where nobody did.
+fn those_that_waited(of_all: Vec<(usize, Interval)>) -> Option<Vec<(usize, Interval)>> {
+    let (last, (joined, end)) =
+        of_all.iter().copied().max_by_key(|(at, (start, _))| (*start, *at))?;
+    let transfer = end.saturating_sub(joined);
+    let waited = |(own_start, own_end): Interval| {
+        let own = own_end.saturating_sub(own_start);
+        own_end >= joined
+            && own_end.abs_diff(end) <= LEAST_APART_NS.unsigned_abs()
+            && own >= transfer.saturating_mul(WAITED)
+    };
+    let own: Vec<_> =
+        of_all.into_iter().filter(|(at, times)| *at == last || waited(*times)).collect();
+    (own.len() > 1).then_some(own)
 }
 
 #[cfg(test)]
@@ -256,6 +289,39 @@ mod tests {
     use trace::{Collective, Row};
 
     use super::*;
+
+    #[test]
+    fn in_a_broadcast_those_wait_that_end_with_the_last_to_join() {
+        let (us, mut kinds) = (1_000, Vec::new());
+        let kind = |key: &str, is_broadcast, calls: Vec<Interval>| Kind {
+            key: key.to_owned(),
+            group_size: 3,
+            is_broadcast,
+            calls,
+        };
+        // The root sends and is done. The second rank gets the data by the third, which comes late.
+        let times = [(0, 15), (5, 510), (490, 505)];
+        for (rank, (start, end)) in times.into_iter().enumerate() {
+            let all_reduce = kind("allreduce", false, vec![(1_000 * us, 1_100 * us)]);
+            let broadcast = kind("broadcast", true, vec![(start * us, end * us)]);
+            let exposed = vec![(0, 2_000 * us)];
+            kinds.push(RankCalls {
+                name: rank.to_string(),
+                kinds: vec![all_reduce, broadcast],
+                exposed,
+            });
+        }
+        let found = Matched::of_ranks(&kinds, None);
+        let of = |rank| found.device(rank).cloned().unwrap_or_default();
+        assert_eq!((of("0").n, of("0").exposed_ns), (1, 0));
+        assert_eq!((of("1").n, of("1").exposed_ns), (2, 485 * us));
+        assert_eq!(of("1").exposed_for("2"), Some(485 * us));
+        // (Of equal starts of the all-reduce the last rank counts as the last.)
+        assert_eq!((of("2").n, of("2").n_last), (2, 2));
+        // Without collectives of all nothing shows that the clock is one.
+        kinds.iter_mut().for_each(|rank| rank.kinds.retain(|kind| kind.is_broadcast));
+        assert_eq!(Matched::of_ranks(&kinds, None), Matched::default());
+    }
 
     const RING: &str = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
 
@@ -297,7 +363,8 @@ mod tests {
         let calls = [(0, 5, 40), (1, 25, 20)];
         let none = Matched::default();
         assert_eq!(matched("allreduce", 3, &calls), none, "a rank is in another file");
-        assert_eq!(matched("broadcast", 2, &calls), none, "the root need not wait");
+        assert_eq!(matched("send", 2, &calls), none, "a receiver need not wait");
+        assert_eq!(matched("broadcast", 2, &calls), none, "the clocks may differ");
         let uneven = [(0, 5, 40), (1, 25, 20), (0, 100, 10)];
         assert_eq!(matched("allreduce", 2, &uneven), none, "one call is missing");
         let apart = [(0, 5, 10), (1, 25, 20)];

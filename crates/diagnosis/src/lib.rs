@@ -9,6 +9,7 @@
 //! * ids of rules and verdicts are a contract (docs/formats.md); sentences are not.
 
 mod actions;
+mod alike;
 mod collectives;
 mod devices;
 mod document;
@@ -91,8 +92,8 @@ impl Diagnosis {
 }
 
 impl Diagnosis {
-    /// The findings that neither the first sentence nor an action has said already: those that cost time, each kind once for all
-    /// devices, and the figures of the run. `findings` has all.
+    /// The findings that neither the first sentence, nor an action, nor another finding has said already: those that cost time, and the
+    /// figures of the run, each kind once for all devices. `findings` has all.
     #[must_use]
     pub fn further(&self) -> (Vec<Finding>, Vec<Finding>) {
         let headline = self.headline.as_deref().unwrap_or_default();
@@ -106,9 +107,28 @@ impl Diagnosis {
                         && action.observation == finding.observation
                 })
         };
-        let rest = self.findings.iter().filter(|finding| !is_said(finding)).cloned();
+        let rest = self.findings.iter().filter(|finding| !is_said(finding));
+        let rest = rest.filter(|finding| !self.is_implied(finding)).cloned();
         let (costs, figures) = rest.partition(|finding| !finding.is_baseline());
-        (devices::once(costs), figures)
+        (devices::once(costs), alike::in_ranges(figures))
+    }
+
+    /// Whether it follows from what else is said of the device: that kernels are short beside an action against launches, and how long the
+    /// CPU waits beside the values that it reads.
+    fn is_implied(&self, finding: &Finding) -> bool {
+        let is_of_device = |device: &Option<String>| *device == finding.device;
+        match (finding.rule, finding.verdict) {
+            (Rule::ShortKernels, _) => {
+                let mut launches =
+                    self.actions.iter().filter(|action| action.rule == Rule::LaunchBound.id());
+                launches.any(|action| is_of_device(&action.device))
+            }
+            (Rule::Sync, "host_blocked") => {
+                let mut reads = self.findings.iter().filter(|one| one.verdict == "reads_gpu");
+                reads.any(|one| one.device.is_none() || is_of_device(&one.device))
+            }
+            _ => false,
+        }
     }
 
     /// The actions, each once for all devices. `actions` has all.

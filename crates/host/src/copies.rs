@@ -1,5 +1,6 @@
 //! Copies: ops that copy, what each `aten::copy_` was for, and copies on the GPU by kind.
 
+mod places;
 mod sections;
 
 use std::collections::BTreeMap;
@@ -9,11 +10,13 @@ use serde_json::Value;
 use timeline::intervals::{Interval, both, holds, length, touching, union};
 use trace::Details;
 
-use crate::lines::Lines;
 use crate::links::{GpuSide, GpuSlice};
 use crate::ops::Ops;
-use crate::slices::{HostSlice, Slices, is_step};
+use crate::slices::{HostSlice, Slices};
 
+use places::{place_of_each, places};
+
+pub use places::CopyPlace;
 pub(crate) use sections::section;
 
 /// Ops that copy, in the order of the table.
@@ -145,19 +148,6 @@ pub struct PurposeSum {
     pub cpu_ns: i64,
     /// GPU time.
     pub device_ns: i64,
-}
-
-/// Copies of one purpose that one place makes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CopyPlace {
-    /// The line of Python around the op, `path:line function`; where no frame says one, the op that makes the copy.
-    pub place: String,
-    /// Ops.
-    pub count: u64,
-    /// GPU time, in ns.
-    pub device_ns: i64,
-    /// The part of it in which nothing else runs on the device, in ns.
-    pub exposed_ns: i64,
 }
 
 /// Copies on the GPU of one name.
@@ -381,61 +371,6 @@ impl Beside {
         let several = self.0.get(one.device as usize).map_or(&[][..], Vec::as_slice);
         one.slice.dur_ns().saturating_sub(length(&both(touching(several, own), &[own])))
     }
-}
-
-/// Where copies are made.
-fn places(slices: &Slices<'_>, made: Vec<Made>) -> BTreeMap<Purpose, Vec<CopyPlace>> {
-    let mut sums: BTreeMap<(Purpose, String), (u64, i64, i64)> = BTreeMap::new();
-    let by_op: BTreeMap<usize, Made> = made.into_iter().map(|one| (one.at, one)).collect();
-    for (at, place) in place_of_each(slices, by_op.keys().copied().collect()) {
-        let Some(one) = by_op.get(&at) else { continue };
-        let sum = sums.entry((one.purpose, place)).or_default();
-        let exposed_ns = sum.2.saturating_add(one.exposed_ns);
-        *sum = (sum.0 + 1, sum.1 + one.device_ns, exposed_ns);
-    }
-    let mut found: BTreeMap<Purpose, Vec<CopyPlace>> = BTreeMap::new();
-    for ((purpose, place), (count, device_ns, exposed_ns)) in sums {
-        let place = CopyPlace { place, count, device_ns, exposed_ns };
-        found.entry(purpose).or_default().push(place);
-    }
-    for places in found.values_mut() {
-        trace::sort_by(places, |a, b| b.device_ns.cmp(&a.device_ns));
-    }
-    found
-}
-
-/// The line of Python around each of these ops; where no frame says one, the op around it that is no copy.
-fn place_of_each(slices: &Slices<'_>, mut ops: Vec<usize>) -> Vec<(usize, String)> {
-    let all = &slices.ops.slices;
-    let mut lines = Lines::of(slices.trace);
-    let thread = |at: usize| slices.thread(all[at].row);
-    trace::sort_by_key(&mut ops, |at| (thread(*at), all[*at].start_ns));
-    let mut found = Vec::with_capacity(ops.len());
-    for of_thread in ops.chunk_by(|a, b| thread(*a) == thread(*b)) {
-        let Some(first) = of_thread.first() else { continue };
-        let instants = of_thread.iter().map(|at| all[*at].start_ns);
-        let frames = slices.frames.innermost(thread(*first), instants);
-        for (at, frame) in of_thread.iter().zip(frames) {
-            let line = frame.and_then(|frame| lines.best(&slices.frames, frame));
-            let place = line.map_or_else(|| caller(slices, *at), |line| lines.shown(line));
-            found.push((*at, place));
-        }
-    }
-    found
-}
-
-/// The op around a copy that is no copy itself; where all of them are, the outermost.
-fn caller(slices: &Slices<'_>, at: usize) -> String {
-    let name = |at: usize| slices.name(&slices.ops.slices[at]);
-    let outermost = || {
-        let copies = slices.ops.chain(at).map(name).take_while(|name| COPY_OPS.contains(name));
-        copies.last().unwrap_or_default()
-    };
-    let mut around = slices.ops.chain(at).map(name);
-    // (Profilers before 1.10 record steps as ops.)
-    let says =
-        |name: &&str| !COPY_OPS.contains(name) && !READING_OPS.contains(name) && !is_step(name);
-    around.find(says).unwrap_or_else(outermost).to_owned()
 }
 
 fn reads(slices: &Slices<'_>, work: &OpWork<'_>, compiling: &[Interval], ops: &[usize]) -> Reads {

@@ -8,7 +8,7 @@
 pub(crate) const MISSING: &str = "-";
 
 /// Between groups of three digits.
-pub(crate) const GROUP: char = '\u{2009}';
+pub const GROUP: char = '\u{2009}';
 
 /// The unit of a column of times or sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             continue;
         }
         let of_loop = one_by_one(facts, *purpose);
-        let meaning = of_loop.as_deref().unwrap_or(meaning);
+        let meaning = match of_loop.as_deref() {
+            Some(of_loop) => of_loop,
+            None if *purpose == Purpose::Cast && is_by_autocast(places_of) => AUTOCAST,
+            None => meaning,
+        };
         let exposed_ns = sum.exposed_ns;
         let text = format!(
             "{} aten::copy_ {what}: {} of GPU time ({} of the busy time).{}",
@@ -43,11 +47,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             "such copies",
             count(sum.count),
         );
-        // (Those of the reducer have a cure of their own.)
-        let (exposed_ns, meaning) = match of_reducer(facts, *purpose) {
-            Some(place) => {
-                (place.exposed_ns, format!("The {} of the reducer: {BUCKETS}", count(place.count)))
-            }
+        // (Those of DistributedDataParallel have a cure of their own.)
+        let (exposed_ns, meaning) = match of_ddp(places_of) {
+            Some(of_ddp) => of_ddp,
             None => (exposed_ns, meaning.to_owned()),
         };
         // (Of a run that waits for something else, they are a figure; and what another stream hides costs nothing.)
@@ -133,15 +135,49 @@ impl Sum {
     }
 }
 
-/// What the copies of DistributedDataParallel's reducer are named.
-const REDUCER: &str = "torch.distributed.ddp.reducer";
-/// What helps against them (documentation of `DistributedDataParallel`).
-const BUCKETS: &str = "DistributedDataParallel(gradient_as_bucket_view=True) keeps gradients in its buckets, so that they need no copy.";
+/// What says so, from this share of the casts on.
+const MOST: f64 = 0.8;
+const AUTOCAST: &str = "Autocast makes them: it casts weights of 32 bits for the ops that it runs in 16, and their gradients back. With parameters in bf16 they go away; then the optimizer has to keep what bf16 cannot.";
 
-/// Those of the reducer of DistributedDataParallel, where it makes most of them.
-fn of_reducer<'f>(facts: &'f Facts<'_>, purpose: Purpose) -> Option<&'f CopyPlace> {
-    let first = facts.host.copy_places.get(&purpose)?.first()?;
-    first.place.starts_with(REDUCER).then_some(first)
+/// Whether autocast makes nearly all of these casts.
+fn is_by_autocast(places: &[CopyPlace]) -> bool {
+    let all: u64 = places.iter().map(|place| place.count).sum();
+    let own: u64 = places.iter().map(|place| place.n_autocast).sum();
+    own as f64 >= MOST * all as f64
+}
+
+/// Where DistributedDataParallel copies, and what helps (its documentation).
+const DDP: [(&str, &str, &str); 2] = [
+    (
+        "torch.distributed.ddp.reducer",
+        "of the reducer",
+        "DistributedDataParallel(gradient_as_bucket_view=True) keeps gradients in its buckets, so that they need no copy.",
+    ),
+    (
+        "DistributedDataParallel.forward",
+        "in DistributedDataParallel.forward",
+        "it sends the buffers of rank 0 (of BatchNorm, its running statistics) to all ranks before each forward pass. Where each rank may keep its own, broadcast_buffers=False leaves that out.",
+    ),
+];
+
+/// The exposed time of the copies that DistributedDataParallel makes, and what helps, where it makes most of them.
+fn of_ddp(places: &[CopyPlace]) -> Option<(i64, String)> {
+    let own: Vec<(&CopyPlace, &str, &str)> = DDP
+        .into_iter()
+        .filter_map(|(prefix, whose, cure)| {
+            Some((places.iter().find(|place| place.place.starts_with(prefix))?, whose, cure))
+        })
+        .collect();
+    let all: u64 = places.iter().map(|place| place.count).sum();
+    let n: u64 = own.iter().map(|(place, ..)| place.count).sum();
+    if n.saturating_mul(2) < all.max(1) {
+        return None;
+    }
+    let exposed = own.iter().fold(0_i64, |sum, (place, ..)| sum.saturating_add(place.exposed_ns));
+    let each = own
+        .iter()
+        .map(|(place, whose, cure)| format!("The {} {whose}: {cure}", count(place.count)));
+    Some((exposed, each.collect::<Vec<_>>().join(" ")))
 }
 
 /// Places that a sentence names.

@@ -1,0 +1,101 @@
+//! What copies are for, where they are made, and what helps (M7).
+
+#![allow(clippy::unwrap_used, reason = "a test: helpers fail as the tests do")]
+
+use diagnosis::{Facts, Finding, diagnose};
+use fixture::{Fixture, kernel, slice};
+use trace::{Details, OpInputs};
+use triage::{Sources, TriageOptions, triage};
+
+/// A copy: the event of the host that is around it, the ops from the outside in, and its GPU slice.
+struct Copy<'a> {
+    around: (&'a str, &'a str),
+    ops: &'a [&'a str],
+    on_gpu: fixture::Slice<'a>,
+}
+
+/// Ten of each of these copies; those inside `aten::copy_` with these input types.
+fn copies(kinds: &[Copy<'_>], types: &str) -> Vec<Finding> {
+    let (mut fixture, mut details) = (Fixture::default(), Details::default());
+    let dims = details.texts.intern("[[8],[8],[]]");
+    let types = details.texts.intern(types);
+    details.inputs.push(OpInputs { dims, types });
+    let (mut row, mut link) = (0_u32, 0_i64);
+    for n in 0..10 {
+        for (kind, copy) in (0..).zip(kinds) {
+            let at = n * 1_000_000 + kind * 100_000;
+            let on = |category, name, inner| {
+                slice(category, name).at(at + inner, 50_000 - 2 * inner).on(1, 1)
+            };
+            let ops = copy.ops.iter().map(|name| ("cpu_op", *name));
+            for ((category, name), inner) in std::iter::once(copy.around).chain(ops).zip(0_i64..) {
+                fixture.push(on(category, name, inner));
+                if name == "aten::copy_" {
+                    details.ops.push((row, 0));
+                }
+                row += 1;
+            }
+            link += 1;
+            fixture.push(on("cuda_runtime", "cudaMemcpyAsync", 9).link(link));
+            fixture.push(copy.on_gpu.at(at + 20_000, 20_000).link(link));
+            row += 2;
+        }
+    }
+    let trace = fixture.finish();
+    let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
+    let index = host::HostIndex::of(&trace);
+    let report = host::host(&index, &details);
+    let found = diagnose(&Facts::of(&index, &details, &report, &triaged));
+    found.findings.into_iter().filter(|finding| finding.rule.id() == "M7").collect()
+}
+
+const COPY: &[&str] = &["aten::copy_"];
+const CAST: &[&str] = &["aten::to", "aten::_to_copy", "aten::copy_"];
+
+fn on_gpu<'a>() -> fixture::Slice<'a> {
+    slice("gpu_memcpy", "Memcpy DtoD (Device -> Device)")
+}
+
+#[test]
+fn copies_of_distributed_data_parallel_have_the_switch_that_leaves_them_out() {
+    let buckets = ("cpu_op", "torch.distributed.ddp.reducer::copy_bucket_to_grad");
+    let buffers = ("user_annotation", "DistributedDataParallel.forward");
+    let step = ("user_annotation", "ProfilerStep#3");
+    let of = |around| Copy { around, ops: COPY, on_gpu: on_gpu() };
+    let found = copies(&[of(buckets), of(buffers), of(step)], "[]");
+    let [own] = &found[..] else { panic!("{found:?}") };
+    assert!(
+        own.observation.contains(
+            "Made in DistributedDataParallel.forward (10), aten::copy_ (10) and 1 other place."
+        ),
+        "{}",
+        own.observation
+    );
+    assert!(
+        own.meaning.contains(
+            "The 10 of the reducer: DistributedDataParallel(gradient_as_bucket_view=True)"
+        )
+    );
+    assert!(
+        own.meaning.contains("The 10 in DistributedDataParallel.forward: it sends the buffers")
+    );
+    // What the third place exposes stays.
+    assert_eq!(own.bound_ns, Some(400_000));
+    // A step is no place, and without the reducer it says what copies can do.
+    let [own] = &copies(&[of(step)], "[]")[..] else { panic!() };
+    assert!(own.observation.ends_with("Made in aten::copy_."), "{}", own.observation);
+    assert!(own.meaning.starts_with("Let the op before"), "{}", own.meaning);
+}
+
+#[test]
+fn casts_inside_ops_of_16_bits_are_those_of_autocast() {
+    let types = r#"["c10::Half","float",""]"#;
+    let of = |around| Copy { around: ("cpu_op", around), ops: CAST, on_gpu: kernel("cast") };
+    let [own] = &copies(&[of("aten::conv2d"), of("ToCopyBackward0")], types)[..] else { panic!() };
+    assert_eq!(own.verdict, "cast");
+    assert!(own.meaning.starts_with("Autocast makes them"), "{}", own.meaning);
+    // The norm of a model is no op of autocast's list, and a cast of the user's own has no op around it.
+    let others = [of("aten::conv2d"), of("aten::layer_norm")];
+    let [own] = &copies(&others, types)[..] else { panic!() };
+    assert!(own.meaning.starts_with("Keep tensors in the type"), "{}", own.meaning);
+}
