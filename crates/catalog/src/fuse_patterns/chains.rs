@@ -344,6 +344,18 @@ pub const CHAINS: &[FuseChain] = &[
         priority: 85,
         ..BASE
     },
+    FuseChain {
+        id: "K18",
+        title: "Batch norm after a convolution",
+        what: "a convolution and a batch norm with running statistics",
+        remedies: &["fold-batch-norm"],
+        keeps: Keeps::Nothing,
+        chains: &["~conv ~aten? batch_norm_inference"],
+        run: Some(RunType::Inference),
+        min_pct: 2.0,
+        priority: 85,
+        ..BASE
+    },
 ];
 
 #[cfg(test)]
@@ -352,7 +364,7 @@ mod tests {
 
     #[test]
     fn rows_are_whole() {
-        assert_eq!(CHAINS.len(), 17);
+        assert_eq!(CHAINS.len(), 18);
         for (at, chain) in (1..).zip(CHAINS) {
             assert_eq!(chain.id, format!("K{at:02}"));
             assert!(!chain.title.is_empty() && !chain.what.is_empty(), "{}", chain.id);

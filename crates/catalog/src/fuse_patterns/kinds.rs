@@ -129,6 +129,13 @@ kinds! {
             "MIOpenBatchNormFwdTrainSpatial",
         ],
         no: ["void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float)", "void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 128, true, 1>(float)", "MIOpenBatchNormBwdSpatial"] }
+    // With running statistics: an addition and a product per channel.
+    "batch_norm_inference": { categories: [Norm], families: [], any: ["<bn_fw_inf", "batchnormfwdinfer"], none: ["backward", "bwd"],
+        yes: [
+            "void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float)",
+            "MIOpenBatchNormFwdInferSpatialEst",
+        ],
+        no: ["void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 32, true, 1, true>(int)", "MIOpenBatchNormFwdTrainSpatial"] }
     // The number of batches that a batch norm has seen.
     "counter": { categories: [Elementwise], families: [Aten], any: ["cudafunctoronself_add\\<long"], none: ["multi_tensor"],
         yes: ["void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<long>, std::array<char*, 2ul> >(int)"],

@@ -478,6 +478,22 @@ pub const REMEDIES: &[Remedy] = &[
         },
     },
     Remedy {
+        id: "fold-batch-norm",
+        what: "batch norm folded into the convolution",
+        action: "Fold each batch norm into the convolution before it: torch.nn.utils.fusion.fuse_conv_bn_eval(conv, norm), once after \
+                 model.eval(), or torch.compile with freezing (TORCHINDUCTOR_FREEZING=1).",
+        why: "With running statistics a batch norm multiplies and shifts each channel by constants, which the weights and the bias of \
+              the convolution can hold.",
+        check: "In a new trace, no kernel of batch norm runs (bn_fw_inf_..., MIOpenBatchNormFwdInfer).",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: OWN_CODE,
+            runs: INFERENCE,
+            phases: FORWARD,
+            ..OPEN
+        },
+    },
+    Remedy {
         id: "set-to-none",
         what: "optimizer.zero_grad(set_to_none=True)",
         action: "Call optimizer.zero_grad(set_to_none=True), the default since PyTorch 2.0.",

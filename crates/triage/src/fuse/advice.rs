@@ -68,9 +68,19 @@ pub(super) fn advice(
     if remedies.is_empty() {
         return None;
     }
-    let (removed, rule) = removed(lanes, launches, attribution, ground, candidate);
+    let (removed, mut rule) = removed(lanes, launches, attribution, ground, candidate);
     let saved_ns = ground.wall.saved_without(&removed);
+    if rule.launches.is_some() && !saves_launches(ground, &removed, saved_ns) {
+        rule.launches = None;
+    }
     Some(Advice { remedies, path, saved_ns, rule, removed })
+}
+
+/// Whether the launches that go away make a hundredth of what is saved: where the CPU is ahead they save nothing.
+fn saves_launches(ground: &Ground<'_>, removed: &[Removed], saved_ns: i64) -> bool {
+    let without: Vec<Removed> = removed.iter().map(|part| Removed { cpu_ns: 0, ..*part }).collect();
+    let by_gpu_ns = ground.wall.saved_without(&without);
+    saved_ns.saturating_sub(by_gpu_ns).saturating_mul(100) > saved_ns
 }
 
 /// Whether the gates of a framework's pattern are open, and the run is of a chain's type.

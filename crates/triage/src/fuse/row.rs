@@ -18,7 +18,7 @@ pub struct FuseRow {
     /// By `savings_pct`; `None` where the work is fused already.
     #[serde(serialize_with = "analysis::ids::serialize")]
     pub priority: Option<Priority>,
-    /// The id of the pattern: `F01` to `F47` for fused kernels of frameworks, `K01` to `K17` for chains.
+    /// The id of the pattern: `F01` to `F47` for fused kernels of frameworks, `K01` to `K18` for chains.
     pub pattern_id: String,
     /// What is fused.
     pub pattern: String,
