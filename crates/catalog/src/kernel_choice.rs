@@ -138,9 +138,29 @@ pub fn is_narrow(name: &str) -> bool {
 /// What to try where a kernel is narrow.
 pub const NARROW_REMEDY: &str = "The size or the stride of an operand does not allow wider loads. Pad it to a multiple of 16 bytes (8 values of 16 bits, 4 of 32 bits), or make the operand contiguous, and measure.";
 
+/// MIOpen's convolution of last resort, `naive_conv_nonpacked_wrw_nchw_...` (solvers `ConvDirectNaiveConvFwd`, `Bwd` and `Wrw`).
+const NAIVE: &str = "<naive_conv_";
+
+/// Whether it is MIOpen's convolution of last resort: each thread adds up one value of the output.
+#[must_use]
+pub fn is_naive(name: &str) -> bool {
+    is_match(NAIVE, &without_parameters(name))
+}
+
+/// What to try where a convolution is naive (MIOpen's documentation, "Tuning performance databases").
+pub const NAIVE_REMEDY: &str = "MIOpen takes it where it knows no other kernel for the sizes, or has not measured them, and it also runs in the trials of a first call. Let MIOpen measure these sizes once (MIOPEN_FIND_ENFORCE=3, with MIOPEN_USER_DB_PATH for the result), or change the layout, the sizes or the number format.";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_convolution_of_last_resort_is_naive() {
+        assert!(is_naive("naive_conv_nonpacked_wrw_nchw_half_double_half.kd"));
+        assert!(is_naive("naive_conv_ab_nonpacked_fwd_nhwc_float_double_float"));
+        assert!(!is_naive("miopenSp3AsmConv_v30_3_1_gfx9_fp16_stride1.kd"));
+        assert!(!is_naive("my_naive_convolution"));
+    }
 
     #[test]
     fn each_example_is_of_its_generation() {

@@ -485,6 +485,15 @@ fn kernels_with_narrow_loads_are_told_with_their_op_and_sizes() {
 }
 
 #[test]
+fn a_convolution_of_last_resort_is_told_from_one_percent_on() {
+    let naive = "naive_conv_nonpacked_wrw_nchw_half_double_half.kd";
+    let on = |device, dur| verdicts(&product_by(naive, device, dur), "kernel_choice");
+    assert_eq!(on("AMD Instinct MI300X", 20_000), ["naive_convolution"]);
+    assert!(on("AMD Instinct MI300X", 5_000).is_empty());
+    assert!(on(H100, 20_000).is_empty(), "MIOpen is a library of ROCm");
+}
+
+#[test]
 fn kernels_for_an_earlier_generation_are_a_hypothesis() {
     let ampere = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x4_tn";
     let found = product_by(ampere, H100, 600_000);

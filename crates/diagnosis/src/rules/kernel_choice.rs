@@ -1,10 +1,11 @@
-//! Kernels that make little of the device or of the shapes: built for an earlier generation, or with loads of one element.
+//! Kernels that make little of the device or of the shapes: built for an earlier generation, with loads of one element, or of last
+//! resort.
 
 use std::collections::BTreeMap;
 
-use catalog::kernel_choice::{NARROW_REMEDY, is_narrow, older};
+use catalog::kernel_choice::{NAIVE_REMEDY, NARROW_REMEDY, is_naive, is_narrow, older};
 use catalog::{Platform, architectures};
-use report::units::{percent, time};
+use report::units::{percent, plural, time};
 use timeline::device::{Device as Properties, platform};
 use timeline::intervals::{Interval, length, union};
 use trace::StringId;
@@ -14,6 +15,8 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Of the time from the first GPU work to the last, together.
 const LEAST_SHARE: f64 = 0.05;
+/// The same of kernels of last resort: any other takes a small part of their time.
+const LEAST_NAIVE_SHARE: f64 = 0.01;
 /// Letters of a kernel's name in the sentence.
 const NAME: usize = 64;
 /// Shapes of an op in the sentence.
@@ -67,8 +70,12 @@ fn shapes(dims: &str) -> String {
 }
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
-    if platform(facts.trace) != Platform::Cuda {
-        return Vec::new();
+    match platform(facts.trace) {
+        Platform::Cuda => {}
+        Platform::Rocm => {
+            return facts.devices().filter_map(|device| naive(facts, &device)).collect();
+        }
+        _ => return Vec::new(),
     }
     // (Rows of odd sizes are why: M14 names the sizes.)
     if super::flops::misaligned(facts).is_some() {
@@ -95,6 +102,37 @@ fn capability(device: &Properties) -> Option<u32> {
 /// Only a part of the time of such kernels would go away, so it is never more than the middle level.
 fn level(share: f64) -> Level {
     Level::of_share(share).max(Level::Medium)
+}
+
+/// MIOpen's convolutions of last resort.
+fn naive(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    let names = facts.trace.strings.len() as u32;
+    let is_naive: Vec<bool> =
+        (0..names).map(|id| is_naive(facts.trace.strings.get(StringId(id)))).collect();
+    let mut sum = Sum::default();
+    let is_it = |one: &&host::links::GpuSlice| is_naive[facts.trace.name(one.slice.row).0 as usize];
+    let own = device.slices().filter(|one| one.is_kernel).filter(is_it);
+    let n = own.inspect(|one| sum.add(facts, one)).count();
+    let most = sum.most(facts)?;
+    let ns = length(&union(sum.spans));
+    let share = ns as f64 / device.span_ns().max(1) as f64;
+    if share < LEAST_NAIVE_SHARE {
+        return None;
+    }
+    let text = format!(
+        "{} of MIOpen's convolution of last resort (naive_conv) take {} ({} of the time from the first GPU work to the last); {most}.",
+        plural(n as u64, "launch", "launches"),
+        time(ns),
+        percent(100.0 * share)
+    );
+    Some(
+        Finding::fact(Rule::KernelChoice, "naive_convolution", text)
+            .level(level(share))
+            .on(device.name)
+            .confidence(Confidence::Medium)
+            .means(NAIVE_REMEDY)
+            .with("triage", "GPU time of such kernels", time(ns)),
+    )
 }
 
 fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) -> Vec<Finding> {
