@@ -9,6 +9,7 @@
 mod cold;
 mod find;
 mod sections;
+mod slow;
 
 use std::collections::BTreeMap;
 
@@ -144,6 +145,9 @@ pub struct Slowest {
     pub longer_ns: i64,
     /// The part that grew most, and by how much; `None` where none did.
     pub part: Option<(WallPart, i64)>,
+    /// The range, op or call whose time on the CPU grew most, and by how much, if that is half of the difference; of several around each
+    /// other the innermost. `None` without a GPU.
+    pub on_cpu: Option<(String, i64)>,
     /// Without a GPU the op whose own CPU time grew most, and by how much, if that is a fifth of the difference.
     pub op: Option<(String, i64)>,
     /// GPU slices that it launched more, or fewer.
@@ -351,22 +355,11 @@ fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowe
     let grew = WallPart::ALL.into_iter().map(|part| (part, of(slow, part) - of(median, part)));
     let part = grew.filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns);
     let launched_more = slow.launched as i64 - median.launched as i64;
-    let grew = slow.parts.is_empty().then(|| op_that_grew(run, slow.window, median.window));
-    let op = grew.flatten().filter(|(_, ns)| ns.saturating_mul(OP_PARTS) >= longer_ns);
-    Some(Slowest { at, median_at, longer_ns, part, op, launched_more })
-}
-
-/// The op whose own time differs most between two windows, and by how much.
-fn op_that_grew(run: &Run<'_>, slow: Interval, median: Interval) -> Option<(String, i64)> {
-    let ops = &run.slices.ops;
-    let mut grew: BTreeMap<&str, i64> = BTreeMap::new();
-    for (op, own_ns) in ops.slices.iter().zip(ops.self_ns()) {
-        let is_in = |window: Interval| window.0 <= op.start_ns && op.start_ns < window.1;
-        let sign = i64::from(is_in(slow)) - i64::from(is_in(median));
-        if sign != 0 {
-            *grew.entry(run.slices.name(op)).or_default() += sign * own_ns;
-        }
-    }
-    let most = grew.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns);
-    most.map(|(name, ns)| (name.to_owned(), ns))
+    let has_gpu = !slow.parts.is_empty();
+    let on_cpu = if has_gpu { slow::on_cpu(run, slow, median, longer_ns) } else { None };
+    let op = if has_gpu { None } else { slow::op(run, slow.window, median.window) };
+    let op = op.filter(|(_, ns)| ns.saturating_mul(OP_PARTS) >= longer_ns);
+    // (What the GPU does meanwhile is a consequence where the CPU tells the cause.)
+    let part = part.filter(|(_, ns)| on_cpu.is_none() || ns.saturating_mul(2) >= longer_ns);
+    Some(Slowest { at, median_at, longer_ns, part, on_cpu, op, launched_more })
 }

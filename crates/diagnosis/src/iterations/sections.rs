@@ -10,6 +10,8 @@ use super::{Class, Cold, Iteration, Iterations, Kind};
 
 /// Iterations that are drawn; a sentence counts the others.
 const DRAWN: usize = 48;
+/// Letters of a name in a sentence.
+const NAME: usize = 64;
 /// What of an iteration has no GPU work around it.
 const OUTSIDE: &str = "Before the first or after the last GPU work";
 /// Rows that a document prints.
@@ -326,6 +328,11 @@ impl Iterations {
             time(slowest.longer_ns),
             named(slowest.median_at, median)
         );
+        if let Some((name, ns)) = &slowest.on_cpu {
+            let share = of_difference(*ns, slowest.longer_ns);
+            let name = report::short_name(name, NAME);
+            text.push_str(&format!("; on the CPU it spends {} more in {name}{share}", time(*ns)));
+        }
         if let Some((part, ns)) = slowest.part {
             let share = of_difference(ns, slowest.longer_ns);
             text.push_str(&format!(
@@ -341,7 +348,8 @@ impl Iterations {
                 of_difference(*ns, slowest.longer_ns)
             ));
         }
-        if slowest.part.is_none() && slowest.op.is_none() {
+        let is_explained = slowest.part.is_some() || slowest.on_cpu.is_some();
+        if !is_explained && slowest.op.is_none() {
             text.push_str("; no op's own time explains a fifth of that");
         }
         if slowest.launched_more != 0 {

@@ -1,0 +1,76 @@
+//! What the CPU spends the time of a slow iteration on.
+
+use std::collections::BTreeMap;
+
+use host::slices::{Family, ThreadId};
+use timeline::intervals::Interval;
+use trace::StringId;
+
+use super::{Iteration, Run};
+
+/// Of those that grew most, ranges around each other have this part of the growth each.
+const ALIKE: f64 = 0.8;
+
+/// The range, op or call whose time grew most from the median iteration to the slow one, on the threads that launch GPU work in it; `None`
+/// below half of the difference.
+pub(super) fn on_cpu(
+    run: &Run<'_>,
+    slow: &Iteration,
+    median: &Iteration,
+    longer_ns: i64,
+) -> Option<(String, i64)> {
+    let threads = launching(run, slow.window);
+    let is_step = |name: StringId| {
+        let name = run.trace.strings.get(name);
+        host::slices::is_step(name) || super::find::class(name) == slow.class
+    };
+    // By name: its time in the slow iteration, and in the median one.
+    let mut times: BTreeMap<StringId, (i64, i64)> = BTreeMap::new();
+    for (slice, family) in &run.slices.all {
+        let counts = matches!(family, Family::Op | Family::Call | Family::Annotation);
+        if !counts || threads.binary_search(&run.slices.thread(slice.row)).is_err() {
+            continue;
+        }
+        let inside = |window: Interval| {
+            slice.end_ns.min(window.1).saturating_sub(slice.start_ns.max(window.0)).max(0)
+        };
+        let (in_slow, in_median) = (inside(slow.window), inside(median.window));
+        if in_slow > 0 || in_median > 0 {
+            let sum = times.entry(run.trace.name(slice.row)).or_default();
+            *sum = (sum.0.saturating_add(in_slow), sum.1.saturating_add(in_median));
+        }
+    }
+    times.retain(|name, _| !is_step(*name));
+    let grew = |(in_slow, in_median): &(i64, i64)| in_slow.saturating_sub(*in_median);
+    let most = times.values().map(grew).max().filter(|ns| ns.saturating_mul(2) >= longer_ns)?;
+    let alike = times.iter().filter(|(_, times)| grew(times) as f64 >= ALIKE * most as f64);
+    // (More than the difference: it counts ranges inside each other, or of several threads.)
+    let alike = alike.filter(|(_, times)| grew(times) <= longer_ns.saturating_mul(2));
+    let (name, times) = alike.min_by_key(|(name, (in_slow, _))| (*in_slow, **name))?;
+    Some((run.trace.strings.get(*name).to_owned(), grew(times)))
+}
+
+/// The threads whose calls in this window launch GPU work, sorted.
+fn launching(run: &Run<'_>, window: Interval) -> Vec<ThreadId> {
+    let calls = run.gpu.slices.iter().filter_map(|one| one.launch);
+    let inside = calls.filter(|call| window.0 <= call.start_ns && call.start_ns < window.1);
+    let mut threads: Vec<ThreadId> = inside.map(|call| run.slices.thread(call.row)).collect();
+    trace::sort(&mut threads);
+    threads.dedup();
+    threads
+}
+
+/// The op whose own time differs most between two windows, and by how much.
+pub(super) fn op(run: &Run<'_>, slow: Interval, median: Interval) -> Option<(String, i64)> {
+    let ops = &run.slices.ops;
+    let mut grew: BTreeMap<&str, i64> = BTreeMap::new();
+    for (op, own_ns) in ops.slices.iter().zip(ops.self_ns()) {
+        let is_in = |window: Interval| window.0 <= op.start_ns && op.start_ns < window.1;
+        let sign = i64::from(is_in(slow)) - i64::from(is_in(median));
+        if sign != 0 {
+            *grew.entry(run.slices.name(op)).or_default() += sign * own_ns;
+        }
+    }
+    let most = grew.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns);
+    most.map(|(name, ns)| (name.to_owned(), ns))
+}
