@@ -1,7 +1,7 @@
 //! `kinetoscope diagnose`.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use kinetoscope::artifacts::{UserFacts, triage_all};
@@ -25,45 +25,51 @@ pub struct Arguments {
     step: step::Step,
 }
 
-/// Prints why each of the chosen traces is slow, and what to do first.
+/// Prints why each of the chosen traces is slow, and what to do first. Ranks of one run are compared.
 ///
 /// # Errors
 /// When a file cannot be read or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let chosen = traces::chosen_for_stdout(&arguments.traces, arguments.json)?;
-    if arguments.traces.choice.all_ranks && !arguments.json {
-        compare_ranks(&chosen)?;
+    let (chosen, ranks) = traces::with_ranks(&arguments.traces, arguments.json)?;
+    let ranks = RunRanks::of(ranks)?;
+    if !ranks.calls.is_empty() && !arguments.json {
+        let title = units::plural(ranks.calls.len() as u64, "rank", "ranks");
+        let sections = [Matched::of_ranks(&ranks.calls, None).section()];
+        let text = kinetoscope::report::document(&title, &sections);
+        std::io::stdout().write_all(format!("{text}\n").as_bytes())?;
     }
-    traces::print_chosen(&chosen, |path| of_trace(path, arguments))
+    traces::print_chosen(&chosen, |path| of_trace(path, arguments, &ranks))
 }
 
-/// Prints what the collectives of the ranks tell of each other, where there are several.
-fn compare_ranks(chosen: &[traces::Chosen]) -> Result<()> {
-    let mut calls = Vec::new();
-    for chosen in chosen {
-        let Some(rank) = traces::rank_of(&chosen.path) else { continue };
-        let version = input::Version::of(&chosen.path)?;
-        let decoded = input::decode(&chosen.path)?;
-        let details = input::details_of_host(&chosen.path, &decoded, &version)?;
-        let index = HostIndex::of(&decoded.trace);
-        calls.push((
-            rank,
-            RankCalls::of(&decoded.trace, &index.gpu, &details, format!("rank {rank}")),
-        ));
-    }
-    if calls.len() < 2 {
-        return Ok(());
-    }
-    calls.sort_by_key(|(rank, _)| *rank);
-    let calls: Vec<RankCalls> = calls.into_iter().map(|(_, calls)| calls).collect();
-    let title = format!("{} ranks", calls.len());
-    let text = kinetoscope::report::document(&title, &[Matched::of_ranks(&calls, None).section()]);
-    std::io::stdout().write_all(format!("{text}\n").as_bytes())?;
-    Ok(())
+/// The collectives of the ranks of a run, each of which has one file; empty where there are no several.
+#[derive(Default)]
+struct RunRanks {
+    paths: Vec<PathBuf>,
+    calls: Vec<RankCalls>,
 }
 
-fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
-    let (diagnosis, damage) = read(path, &arguments.step)?;
+impl RunRanks {
+    fn of(ranks: Vec<(i64, PathBuf)>) -> Result<Self> {
+        // (Two files of a rank are of two runs, or of two times.)
+        if ranks.len() < 2 || ranks.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Ok(Self::default());
+        }
+        let mut found = Self::default();
+        for (rank, path) in ranks {
+            let version = input::Version::of(&path)?;
+            let decoded = input::decode(&path)?;
+            let details = input::details_of_host(&path, &decoded, &version)?;
+            let index = HostIndex::of(&decoded.trace);
+            let name = rank.to_string();
+            found.calls.push(RankCalls::of(&decoded.trace, &index.gpu, &details, name));
+            found.paths.push(path);
+        }
+        Ok(found)
+    }
+}
+
+fn of_trace(path: &Path, arguments: &Arguments, ranks: &RunRanks) -> Result<String> {
+    let (diagnosis, damage) = read(path, &arguments.step, ranks)?;
     if arguments.json {
         return Ok(diagnosis_json(&diagnosis)?);
     }
@@ -80,7 +86,7 @@ fn of_trace(path: &Path, arguments: &Arguments) -> Result<String> {
 /// # Errors
 /// When the file cannot be read or is no trace, or has no such step.
 pub fn diagnosis_of(path: &Path, step: &step::Step) -> Result<Diagnosis> {
-    read(path, step).map(|(diagnosis, _)| diagnosis)
+    read(path, step, &RunRanks::default()).map(|(diagnosis, _)| diagnosis)
 }
 
 /// That parts of the file are not readable: what figures lack has that cause first.
@@ -98,7 +104,7 @@ fn damage(problems: &[Problem]) -> Option<String> {
 }
 
 /// The same, and whether the file is damaged.
-fn read(path: &Path, step: &step::Step) -> Result<(Diagnosis, Option<String>)> {
+fn read(path: &Path, step: &step::Step, ranks: &RunRanks) -> Result<(Diagnosis, Option<String>)> {
     let version = input::Version::of(path)?;
     let decoded = input::decode(path)?;
     let details = input::details_of_host(path, &decoded, &version)?;
@@ -107,9 +113,13 @@ fn read(path: &Path, step: &step::Step) -> Result<(Diagnosis, Option<String>)> {
     let index = HostIndex::of(trace);
     let report = host(&index, &details);
     let sources = Sources { details: Some(&details), ..Sources::default() };
-    let (name, facts) = (path.to_string_lossy(), UserFacts::default());
-    let triage_of = |part: &Trace| triage_all(part, &name, &sources, &facts, false);
+    let (name, user) = (path.to_string_lossy(), UserFacts::default());
+    let triage_of = |part: &Trace| triage_all(part, &name, &sources, &user, false);
     let triaged = triage_of(trace);
-    let diagnosis = diagnose_ranks(&Facts::of(&index, &details, &report, &triaged), &triage_of);
+    let mut facts = Facts::of(&index, &details, &report, &triaged);
+    if let Some(at) = ranks.paths.iter().position(|one| one == path) {
+        facts = facts.in_run(&ranks.calls, at);
+    }
+    let diagnosis = diagnose_ranks(&facts, &triage_of);
     Ok((diagnosis, damage(&decoded.problems)))
 }

@@ -62,13 +62,27 @@ pub fn print_each(
 /// # Errors
 /// As [`print_each`], but for those of its documents.
 pub fn chosen_for_stdout(wanted: &Wanted, json: bool) -> Result<Vec<Chosen>> {
+    with_ranks(wanted, json).map(|(chosen, _)| chosen)
+}
+
+/// The same, and those of all ranks, chosen or not: of those that tell it, the rank, in order.
+///
+/// # Errors
+/// As [`chosen_for_stdout`].
+pub fn with_ranks(wanted: &Wanted, json: bool) -> Result<(Vec<Chosen>, Vec<(i64, PathBuf)>)> {
     Guard::of(wanted.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
-    let chosen = wanted.chosen()?;
+    let paths = found(&wanted.trace)?;
+    let mut ranks: Vec<(i64, PathBuf)> = Vec::new();
+    if paths.len() > 1 {
+        ranks.extend(paths.iter().filter_map(|path| Some((rank_of(path)?, path.clone()))));
+        ranks.sort();
+    }
+    let chosen = choose_of(paths, wanted.choice.ranks())?;
     if json && chosen.len() > 1 {
         let text = "--json needs one trace: name it, or select a rank with --rank";
         return Err(Usage(text.to_owned()).into());
     }
-    Ok(chosen)
+    Ok((chosen, ranks))
 }
 
 /// Prints the document of each of these traces, with an empty line between two.
@@ -136,6 +150,11 @@ const HEAD: u64 = 256 << 10;
 /// # Errors
 /// When a file or folder cannot be read, or nothing is left.
 pub fn choose(given: &[PathBuf], ranks: Ranks) -> Result<Vec<Chosen>> {
+    choose_of(found(given)?, ranks)
+}
+
+/// The files and the traces of the folders, without those that are merged of others. What is left out is printed.
+fn found(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for path in given {
         if path.is_dir() {
@@ -144,8 +163,12 @@ pub fn choose(given: &[PathBuf], ranks: Ranks) -> Result<Vec<Chosen>> {
             paths.push(path.clone());
         }
     }
+    Ok(if paths.len() > 1 { without_merged(paths) } else { paths })
+}
+
+fn choose_of(mut paths: Vec<PathBuf>, ranks: Ranks) -> Result<Vec<Chosen>> {
     if paths.len() > 1 || matches!(ranks, Ranks::Only(_)) {
-        paths = of_ranks(without_merged(paths), ranks)?;
+        paths = of_ranks(paths, ranks)?;
     }
     let mut taken = BTreeSet::new();
     Ok(paths
@@ -249,8 +272,7 @@ fn of_ranks(paths: Vec<PathBuf>, wanted: Ranks) -> Result<Vec<PathBuf>> {
         && wanted == Ranks::Lowest
     {
         eprintln!(
-            "{} ranks ({}); using rank {rank}, ignoring {n_left_out} of other ranks (--rank selects another, --all-ranks \
-             all)",
+            "{} ranks ({}); using rank {rank} (--rank selects another, --all-ranks all)",
             ranks.len(),
             known()
         );

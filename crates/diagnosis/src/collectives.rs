@@ -59,7 +59,11 @@ impl Waits {
 
 /// The same of every device of a file, or of every rank of a run, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matched(Vec<(String, Waits)>);
+pub struct Matched {
+    rows: Vec<(String, Waits)>,
+    /// Whether those that are waited for are ranks, of files of their own.
+    of_files: bool,
+}
 
 /// The collectives of one device, or of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,6 +72,8 @@ pub struct RankCalls {
     kinds: Vec<Kind>,
     /// When it runs no kernel but communication.
     exposed: Vec<Interval>,
+    /// What its times have been moved by, in ns; `None` of a device.
+    shift_ns: Option<i64>,
 }
 
 /// Calls of one kind.
@@ -88,7 +94,8 @@ impl RankCalls {
     pub fn of(trace: &Trace, gpu: &GpuSide, details: &Details, name: String) -> Self {
         let base = trace.metadata.int(BASE_TIME).map_or(0, i128::from);
         let shift = i64::try_from(base.saturating_add(trace.origin_ns)).unwrap_or(0);
-        Self::within(gpu, details, name, None, shift)
+        let own = Self::within(gpu, details, name, None, shift);
+        Self { shift_ns: Some(shift), ..own }
     }
 
     /// Those of a device, or of all.
@@ -136,7 +143,8 @@ impl RankCalls {
             }
         }
         kinds.iter_mut().for_each(|kind| kind.calls.sort_unstable());
-        Self { name, kinds, exposed: without(&all_times(true), &all_times(false)) }
+        let exposed = without(&all_times(true), &all_times(false));
+        Self { name, kinds, exposed, shift_ns: None }
     }
 }
 
@@ -170,14 +178,16 @@ impl Matched {
             kinds.map(|kind| (kind.is_broadcast, kind.key.as_str())).collect();
         trace::sort(&mut keys);
         keys.dedup();
+        let mut is_one_clock = false;
         for (is_broadcast, key) in keys {
-            if is_broadcast && waits.iter().all(|own| own.n == 0) {
+            if is_broadcast && !is_one_clock {
                 break;
             }
             let of_ranks = ranks.iter().enumerate().filter_map(|(at, rank)| {
                 Some((at, rank.kinds.iter().find(|kind| kind.key == key)?))
             });
             for of_all in matches(&of_ranks.collect::<Vec<_>>()) {
+                is_one_clock = true;
                 let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
                 let Some((last_ns, last)) = starts().max() else { continue };
                 if within.is_some_and(|windows| !holds(windows, last_ns)) {
@@ -210,29 +220,56 @@ impl Matched {
             own.exposed_ns = length(&both(&ranks[at].exposed, &union(all)));
         }
         let known = ranks.iter().map(|rank| rank.name.clone()).zip(waits);
-        Self(known.filter(|(_, waits)| waits.n > 0).collect())
+        let of_files = ranks.iter().any(|rank| rank.shift_ns.is_some());
+        Self { rows: known.filter(|(_, waits)| waits.n > 0).collect(), of_files }
+    }
+
+    /// What one of several ranks waits for the others, as that of its device: of the collectives that the last rank joins within these
+    /// times, on the clock of its trace, or of all.
+    #[must_use]
+    pub fn of_rank(
+        ranks: &[RankCalls],
+        at: usize,
+        device: &str,
+        within: Option<&[Interval]>,
+    ) -> Self {
+        let Some(rank) = ranks.get(at) else { return Self::default() };
+        let shift = rank.shift_ns.unwrap_or_default();
+        let moved = |(from, to): &Interval| (from.saturating_add(shift), to.saturating_add(shift));
+        let within: Option<Vec<Interval>> =
+            within.map(|windows| windows.iter().map(moved).collect());
+        let all = Self::of_ranks(ranks, within.as_deref());
+        let own = all.rows.into_iter().find(|(name, _)| *name == rank.name);
+        let rows = own.map(|(_, waits)| (device.to_owned(), waits));
+        Self { rows: rows.into_iter().collect(), ..all }
+    }
+
+    /// What a rank is called in sentences: `rank`, or `device`.
+    #[must_use]
+    pub fn who(&self) -> &'static str {
+        if self.of_files { "rank" } else { "device" }
     }
 
     /// What a device waits for others; `None` where none of its collectives could be matched.
     #[must_use]
     pub fn device(&self, name: &str) -> Option<&Waits> {
-        self.0.iter().find(|(device, _)| device == name).map(|(_, waits)| waits)
+        self.rows.iter().find(|(device, _)| device == name).map(|(_, waits)| waits)
     }
 
     /// The devices, with what they wait.
     pub fn devices(&self) -> impl Iterator<Item = (&str, &Waits)> {
-        self.0.iter().map(|(name, waits)| (name.as_str(), waits))
+        self.rows.iter().map(|(name, waits)| (name.as_str(), waits))
     }
 
     /// The device for which the others wait most, if that is most of what they wait: with the sum of the others' waits for it.
     #[must_use]
     pub fn latest(&self) -> Option<(&str, i64)> {
         let sum = |last: &str| {
-            self.0.iter().filter_map(|(_, waits)| waits.exposed_for(last)).sum::<i64>()
+            self.rows.iter().filter_map(|(_, waits)| waits.exposed_for(last)).sum::<i64>()
         };
         let all: i64 =
-            self.0.iter().flat_map(|(_, waits)| &waits.exposed_for).map(|(_, ns)| ns).sum();
-        let sums = self.0.iter().map(|(device, _)| (device.as_str(), sum(device)));
+            self.rows.iter().flat_map(|(_, waits)| &waits.exposed_for).map(|(_, ns)| ns).sum();
+        let sums = self.rows.iter().map(|(device, _)| (device.as_str(), sum(device)));
         let (device, ns) = sums.max_by_key(|(_, ns)| *ns)?;
         (ns > 0 && ns.saturating_mul(2) > all).then_some((device, ns))
     }
@@ -309,9 +346,18 @@ mod tests {
                 name: rank.to_string(),
                 kinds: vec![all_reduce, broadcast],
                 exposed,
+                shift_ns: None,
             });
         }
         let found = Matched::of_ranks(&kinds, None);
+        // Of one of them in a file of its own, on its clock.
+        let mut files = kinds.clone();
+        files.iter_mut().for_each(|rank| rank.shift_ns = Some(300 * us));
+        let own = Matched::of_rank(&files, 1, "7", None);
+        assert_eq!(own.device("7").map(|waits| waits.exposed_ns), Some(485 * us));
+        assert_eq!((own.who(), own.devices().count()), ("rank", 1));
+        let early = Matched::of_rank(&files, 1, "7", Some(&[(0, 200 * us)]));
+        assert_eq!(early.device("7").map(|waits| waits.n), Some(1), "the broadcast, at 490 of 300");
         let of = |rank| found.device(rank).cloned().unwrap_or_default();
         assert_eq!((of("0").n, of("0").exposed_ns), (1, 0));
         assert_eq!((of("1").n, of("1").exposed_ns), (2, 485 * us));

@@ -14,7 +14,7 @@ use timeline::intervals::{Interval, both, holds, length, union, without};
 use trace::{Details, Row, Trace};
 use triage::{TriageReport, WallPart, WallRow};
 
-use crate::collectives::Matched;
+use crate::collectives::{Matched, RankCalls};
 use crate::iterations::{Iteration, Iterations, Run, wall_within};
 use crate::module_tree::ModuleTree;
 
@@ -131,6 +131,15 @@ impl<'a> Facts<'a> {
             facts.wall = wall_within(&triage.wall_times, warm);
         }
         facts
+    }
+
+    /// The same as one of several ranks in files of their own: `calls` are the collectives of all, and `at` is its place among them.
+    #[must_use]
+    pub fn in_run(mut self, calls: &[RankCalls], at: usize) -> Self {
+        if let [device] = &self.gpu.devices[..] {
+            self.matched = Matched::of_rank(calls, at, device, self.warm.as_deref());
+        }
+        self
     }
 
     /// The same as one rank of a file with several, whose collectives `matched` has.

@@ -6,7 +6,7 @@ use catalog::Category;
 use host::verdicts::Window;
 use report::short_name;
 use report::units::{percent, time};
-use triage::{KernelTableRow, WallPart};
+use triage::{KernelTableRow, WallPart, WallRow};
 
 use crate::{Facts, Finding, Rule};
 
@@ -118,7 +118,7 @@ fn largest(facts: &Facts<'_>, findings: &[Finding]) -> Option<String> {
         }
         WallPart::Unexplained => "stands still while no op, call or frame is recorded on the CPU",
     };
-    let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}).");
+    let mut text = format!("{gpu} {what} for {share} of {whole} ({ns}{}).", waiting(facts, most));
     let no_cpu = facts.host.cpu_ops.ops.is_empty() && facts.slices.annotations.is_empty();
     if most.part == WallPart::Unexplained && no_cpu {
         // (Calls alone are what a recording of the GPU has.)
@@ -158,6 +158,19 @@ fn largest_op(facts: &Facts<'_>) -> Option<String> {
             time(ops.sum_self_ns)
         )
     })
+}
+
+/// That most of the exposed communication is waiting for a rank, where the collectives tell: ", 35.6 ms of it because rank 1 joins later".
+fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
+    let waits = facts.matched.device(&most.device).filter(|_| most.part == WallPart::Communication);
+    let last = waits.and_then(|waits| waits.exposed_for.iter().max_by_key(|(_, ns)| *ns));
+    match last {
+        Some((last, ns)) if ns.saturating_mul(2) >= most.total_ns => {
+            let who = facts.matched.who();
+            format!(", {} of it because {who} {last} joins later", time(*ns))
+        }
+        _ => String::new(),
+    }
 }
 
 /// What most of the GPU's time goes to, where that is one kind of work, communication aside, which may run beside it.

@@ -1,6 +1,6 @@
 //! What the collectives of several traces of one run tell: one trace a rank.
 
-use report::units::{count, time};
+use report::units::{count, plural, time};
 use report::{Cell, Column, Row, Section, Table, Unit};
 
 use crate::collectives::Matched;
@@ -98,14 +98,21 @@ impl Matched {
         match late {
             Some((name, late)) => {
                 let waits = self.devices().filter_map(|(_, waits)| waits.exposed_for(name));
-                let (least, most) =
-                    waits.fold((i64::MAX, 0), |(least, most), ns| (least.min(ns), most.max(ns)));
+                let waits: Vec<i64> = waits.collect();
+                let (least, most) = (waits.iter().min(), waits.iter().max());
+                let (least, most) = (time(*least.unwrap_or(&0)), time(*most.unwrap_or(&0)));
+                let each = match least == most {
+                    true => most,
+                    false => format!("{least} to {most} each"),
+                };
+                let others = match waits.len() {
+                    1 => "The other rank waits",
+                    _ => "The other ranks wait",
+                };
                 format!(
-                    "The other ranks wait for {name}, the last to join {} of {} collectives: {} to {} each.",
+                    "{others} for rank {name}, the last to join {} of {}: {each}.",
                     count(late.n_last as u64),
-                    count(late.n as u64),
-                    time(least),
-                    time(most)
+                    plural(late.n as u64, "collective", "collectives"),
                 )
             }
             None if self.devices().next().is_some() => {

@@ -111,15 +111,13 @@ fn ranks_in_files_of_their_own_are_compared_on_the_clock_of_the_machine() {
             RankCalls::of(&trace, &index.gpu, &details, name.to_owned())
         };
         let [first, second] = bases;
-        let ranks = [of((100_000, first), "rank 0"), of((500_000, second), "rank 1")];
+        let ranks = [of((100_000, first), "0"), of((500_000, second), "1")];
         Matched::of_ranks(&ranks, None).section()
     };
     let same = section(["1700000000000000000", "1700000000000000000"]);
     assert_eq!(
         same.intro,
-        [
-            "The other ranks wait for rank 1, the last to join 1 of 1 collectives: 400 µs to 400 µs each."
-        ]
+        ["The other rank waits for rank 1, the last to join 1 of 1 collective: 400 µs."]
     );
     // A clock that is a second apart shows nothing.
     let apart = section(["1700000000000000000", "1700000001000000000"]);

@@ -1,5 +1,7 @@
 //! Folders and ranks: what a command takes of them, and that it says what it leaves.
 
+use testkit::{Kineto, event};
+
 use crate::common::{Folder, sound};
 use crate::triage::{names_in, of_rank};
 
@@ -46,6 +48,52 @@ fn all_ranks_come_one_after_the_other() {
     let json = folder.run(&["breakdown", "run", "--json"]).done().json();
     assert_eq!(json["kernels"][0]["kernel_name"], "kernel_0");
     assert_eq!(folder.run(&["breakdown", "run", "--json", "--all-ranks"]).code, 2);
+}
+
+/// A rank that calls an all-reduce at `joined_ns`, which ends at 900 us, between two products.
+fn that_joins(rank: i64, joined_ns: i64) -> String {
+    let distributed = format!("{{\"rank\": {rank}, \"world_size\": 2}}");
+    let mut trace = Kineto::new()
+        .with("baseTimeNanoseconds", "1700000000000000000")
+        .with("distributedInfo", &distributed);
+    let mut launched = |name: &str, id: i64, from: i64, to: i64, collective: bool| {
+        let call = event("X", "cuda_runtime", "cudaLaunchKernel").on(1, 1).at_ns(from - 8_000);
+        trace.push(call.lasting_ns(5_000).arg("correlation", id));
+        let kernel = event("X", "kernel", name).on(0, 7).at_ns(from).lasting_ns(to - from);
+        let kernel = kernel.arg("device", 0).arg("stream", 7).arg("correlation", id);
+        trace.push(match collective {
+            false => kernel,
+            true => kernel
+                .arg("Collective name", "allreduce")
+                .arg("dtype", "Float")
+                .arg("In msg nelems", 1024)
+                .arg("Out msg nelems", 1024)
+                .arg("Group size", 2)
+                .arg("Process Group Name", "0")
+                .arg("Process Group Ranks", "[0, 1]"),
+        });
+    };
+    let all_reduce = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+    launched("gemm", 1, 10_000, joined_ns, false);
+    launched(all_reduce, 2, joined_ns, 900_000, true);
+    launched("gemm", 3, 900_000, 1_000_000, false);
+    trace.text()
+}
+
+#[test]
+fn diagnose_compares_the_ranks_of_a_folder() {
+    let folder = Folder::new("compared-ranks");
+    std::fs::create_dir(folder.path().join("run")).unwrap();
+    folder.write("run/TP-0.json", that_joins(0, 100_000));
+    folder.write("run/TP-1.json", that_joins(1, 800_000));
+    let run = folder.run(&["diagnose", "run"]).done();
+    let late = "The other rank waits for rank 1, the last to join 1 of 1 collective: 700 µs.";
+    assert!(run.stdout.contains(late), "{}", run.stdout);
+    let first = "The GPU runs no kernel but communication for 80.8% of its span (800 µs, 700 µs of it because rank 1 joins later).";
+    assert!(run.stdout.contains(first), "{}", run.stdout);
+    // One of them by itself cannot tell.
+    let alone = folder.run(&["diagnose", "run/TP-0.json"]).done();
+    assert!(!alone.stdout.contains("joins later"), "{}", alone.stdout);
 }
 
 #[test]

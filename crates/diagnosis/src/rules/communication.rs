@@ -44,7 +44,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let is_estimate = waits.is_none() && excess.is_some();
             let bound = transfer.min(device.exposed_compute());
             let meaning = match (waits, excess) {
-                (Some(waits), _) => waiting(waits, exposed),
+                (Some(waits), _) => waiting(waits, exposed, facts.matched.who()),
                 (None, Some(excess)) => excess.sentence(),
                 (None, None) => {
                     "Part of it may be waiting for other ranks: only their traces tell.".to_owned()
@@ -75,21 +75,21 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// What of the exposed time is waiting for ranks of this file, and what is not.
-fn waiting(waits: &Waits, exposed: i64) -> String {
+/// What of the exposed time is waiting for other ranks, and what is not.
+fn waiting(waits: &Waits, exposed: i64, who: &str) -> String {
     let most = waits.exposed_for.iter().max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0);
     let n = plural(waits.n as u64, "collective", "collectives");
     match most {
         None => {
-            format!("In {n} that were matched with the other devices' it waits for none of them.")
+            format!("In {n} that were matched with the other {who}s' it waits for none of them.")
         }
         Some((last, ns)) => {
             let whom = match *ns == waits.exposed_ns {
-                true => format!("device {last}, which joins later"),
-                false => format!("devices that join later ({} for device {last})", time(*ns)),
+                true => format!("{who} {last}, which joins later"),
+                false => format!("{who}s that join later ({} for {who} {last})", time(*ns)),
             };
             format!(
-                "{} of it is waiting for {whom}, as {n} show that were matched with those of the other devices; {} is transfer and what was not matched.",
+                "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {} is transfer and what was not matched.",
                 time(waits.exposed_ns),
                 time(exposed - waits.exposed_ns)
             )

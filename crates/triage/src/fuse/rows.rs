@@ -212,18 +212,18 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
     };
     let limit = match launches {
         Some((n, ns)) => format!(
-            "where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each from its launch to the next at \
+            "; where the GPU waits for the CPU, the CPU time of {} that {} away ({} in all, each from its launch to the next at \
              most, with the profiler's overhead)",
             units::plural(n, "launch", "launches"),
             if n == 1 { "goes" } else { "go" },
             units::time(ns)
         ),
-        None if wall.linked => "time during which the GPU waits for the CPU counts as 0".to_owned(),
-        None => {
-            "no launches are recorded, so it is unknown where the GPU waits for the CPU".to_owned()
-        }
+        // (Then no launch that goes away shortens the run.)
+        None if wall.linked => String::new(),
+        None => "; no launches are recorded, so it is unknown where the GPU waits for the CPU"
+            .to_owned(),
     };
-    let estimate = format!("This is an estimate: {of_gpu}; {limit}.");
+    let estimate = format!("This is an estimate: {of_gpu}{limit}.");
     let sentence = format!(
         " It saves at most {} ({} of {}). {estimate}",
         units::time(advice.saved_ns),
