@@ -5,6 +5,7 @@ use host::verdicts::Window;
 use serde::Serialize;
 use triage::{WallPart, WallRow};
 
+use crate::rules::communication::is_by_own_kernels;
 use crate::rules::copies::small_reads;
 use crate::{Confidence, Facts, Finding, Rule};
 
@@ -225,6 +226,8 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Copies, "h2d_pageable") if has_loader(facts) => &["pin-loader-memory"],
         (Rule::Copies, "h2d_pageable") => &["pin-memory"],
         (Rule::DataLoader, _) => &["loader-workers", "loader-capacity"],
+        // (Kernels that are not NCCL's are the engine's all-reduce: it is on.)
+        (Rule::Communication, "short_collectives") if has_own_kernels(facts, finding) => &[],
         (Rule::Communication, "short_collectives") => &["custom-all-reduce"],
         (Rule::LateRank, "late_cpu") => &["late-cpu"],
         (Rule::LateRank, _) => &["even-ranks"],
@@ -235,6 +238,11 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Allocator, _) => &["steady-sizes"],
         _ => &[],
     }
+}
+
+/// Whether an engine's own kernels do most of the communication of the device.
+fn has_own_kernels(facts: &Facts<'_>, finding: &Finding) -> bool {
+    finding.device.as_ref().is_some_and(|device| is_by_own_kernels(facts, device))
 }
 
 /// Whether the file tells what collectives of the device wait for others.

@@ -7,15 +7,21 @@
 //! Gates: all ranks of the group are in the file, each called the kind equally often, and the kernels of a match run at the same time
 //! at some moment and end together: that shows that the matches are right, and that the devices have one clock.
 //!
+//! Of an engine's own kernels, and of kernels in graphs, nothing but the name is recorded. Those of one name that all ranks run equally often
+//! are matched in the same way; they have to end together by a closer measure.
+//!
 //! In a broadcast a rank waits only for those through which it gets the data. One that ends together with the last to join waited for
 //! it; this counts where collectives of the other kinds have shown that the clock is one. Send and receive tell nothing.
 
 use host::links::{GpuSide, GpuSlice};
 use timeline::intervals::{Interval, both, holds, length, union, without};
-use trace::{Details, Trace};
+use trace::{Details, StringId, Trace};
 
 /// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
 const ALL_WAIT: [&str; 4] = ["allreduce", "allgather", "reducescatter", "alltoall"];
+/// The same as parts of kernels' names: of NCCL and RCCL, and of vLLM, SGLang, FlashInfer, TensorRT-LLM and AITER.
+const ALL_WAIT_BY_NAME: [&str; 6] =
+    ["allreduce", "allgather", "reducescatter", "alltoall", "crossdevicereduce", "multimemreduce"];
 /// Collectives that a rank leaves when it has received and sent on.
 const SOME_WAIT: &str = "broadcast";
 /// A broadcast that takes so many times as long as on the rank that joins last waited for most of it.
@@ -26,6 +32,8 @@ const LEAST_TOGETHER_PCT: usize = 90;
 /// The kernels of a match end together: at most so far apart, in ns (measured on four MI300: up to 21 us), or this part of the
 /// longest waiting. Where they do not, their clocks may differ, and who comes last is not known.
 const LEAST_APART_NS: i64 = 50_000;
+/// The same of kernels of which only the name is recorded, however long they wait (measured on four GB300: up to 1.9 us).
+const APART_BY_NAME_NS: i64 = 10_000;
 const APART_PART: i64 = 5;
 
 /// The member of the file that its times are relative to, in ns since 1970 (Kineto since 2024).
@@ -79,9 +87,10 @@ pub struct RankCalls {
 /// Calls of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kind {
-    /// What they have in common: name, number format, group and its ranks.
+    /// What they have in common: name, number format, group and its ranks; or the name of the kernel.
     key: String,
-    group_size: i64,
+    /// Ranks of the group; `None` where it is not recorded, and all that there are may be in it.
+    group_size: Option<i64>,
     /// Whether a rank may leave before all have joined.
     is_broadcast: bool,
     /// When their kernels run, by start.
@@ -94,17 +103,17 @@ impl RankCalls {
     pub fn of(trace: &Trace, gpu: &GpuSide, details: &Details, name: String) -> Self {
         let base = trace.metadata.int(BASE_TIME).map_or(0, i128::from);
         let shift = i64::try_from(base.saturating_add(trace.origin_ns)).unwrap_or(0);
-        let own = Self::within(gpu, details, name, None, shift);
+        let own = Self::within(trace, gpu, details, name, (None, shift));
         Self { shift_ns: Some(shift), ..own }
     }
 
     /// Those of a device, or of all.
     fn within(
+        trace: &Trace,
         gpu: &GpuSide,
         details: &Details,
         name: String,
-        device: Option<usize>,
-        shift: i64,
+        (device, shift): (Option<usize>, i64),
     ) -> Self {
         let own = || {
             let all = gpu.slices.iter().filter(|one| one.is_kernel);
@@ -119,26 +128,13 @@ impl RankCalls {
             union(those.map(times).collect())
         };
         let mut kinds: Vec<Kind> = Vec::new();
+        let mut names = Names { trace, details, known: Vec::new() };
         for one in own().filter(|one| one.is_communication) {
-            let known = details.collective(one.slice.row);
-            let Some(of) = known.and_then(|at| details.collectives.get(at as usize)) else {
-                continue;
-            };
-            let name = details.texts.get(of.name);
-            let plain: String = name.to_lowercase().replace(['_', ' '], "");
-            let is_broadcast = plain.contains(SOME_WAIT);
-            if !is_broadcast && !ALL_WAIT.iter().any(|part| plain.contains(part)) {
-                continue;
-            }
-            // (Sizes may differ by rank: `all_to_allv`.)
-            let kind = details.texts.get(of.kind);
-            let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
-            let key = format!("{name};{group}");
+            let Some((key, group_size, is_broadcast)) = names.kind(one) else { continue };
             match kinds.iter_mut().find(|kind| kind.key == key) {
                 Some(kind) => kind.calls.push(times(one)),
                 None => {
-                    let (group_size, calls) = (of.group_size, vec![times(one)]);
-                    kinds.push(Kind { key, group_size, is_broadcast, calls });
+                    kinds.push(Kind { key, group_size, is_broadcast, calls: vec![times(one)] });
                 }
             }
         }
@@ -148,15 +144,66 @@ impl RankCalls {
     }
 }
 
+/// Reads what kind of collective a kernel is of.
+struct Names<'a> {
+    trace: &'a Trace,
+    details: &'a Details,
+    /// Of each name of a kernel, so far: whether all ranks wait for each other in it.
+    known: Vec<(StringId, bool)>,
+}
+
+impl Names<'_> {
+    /// The key, the size of the group, and whether it is a broadcast; `None` for kinds that tell nothing.
+    fn kind(&mut self, one: &GpuSlice) -> Option<(String, Option<i64>, bool)> {
+        let recorded = self.details.collective(one.slice.row);
+        let recorded = recorded.and_then(|at| self.details.collectives.get(at as usize));
+        let Some(of) = recorded else {
+            let name = self.trace.name(one.slice.row);
+            let all_wait = self.all_wait(name);
+            return all_wait.then(|| (self.trace.strings.get(name).to_owned(), None, false));
+        };
+        let name = self.details.texts.get(of.name);
+        let plain = plain(name);
+        let is_broadcast = plain.contains(SOME_WAIT);
+        if !is_broadcast && !ALL_WAIT.iter().any(|part| plain.contains(part)) {
+            return None;
+        }
+        // (Sizes may differ by rank: `all_to_allv`.)
+        let kind = self.details.texts.get(of.kind);
+        let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
+        Some((format!("{name};{group}"), Some(of.group_size), is_broadcast))
+    }
+
+    fn all_wait(&mut self, name: StringId) -> bool {
+        if let Some((_, all_wait)) = self.known.iter().find(|(known, _)| *known == name) {
+            return *all_wait;
+        }
+        let plain = plain(self.trace.strings.get(name));
+        let all_wait = ALL_WAIT_BY_NAME.iter().any(|part| plain.contains(part));
+        self.known.push((name, all_wait));
+        all_wait
+    }
+}
+
+/// In lower case, without signs between words.
+fn plain(name: &str) -> String {
+    name.to_lowercase().replace(['_', ' '], "")
+}
+
 impl Matched {
     /// Matches the collectives of a file with several devices: those that the last device joins within these times, or all.
     #[must_use]
-    pub fn of(gpu: &GpuSide, details: &Details, within: Option<&[Interval]>) -> Self {
-        if !(2..=MOST_RANKS).contains(&gpu.devices.len()) || details.collectives.is_empty() {
+    pub fn of(
+        trace: &Trace,
+        gpu: &GpuSide,
+        details: &Details,
+        within: Option<&[Interval]>,
+    ) -> Self {
+        if !(2..=MOST_RANKS).contains(&gpu.devices.len()) {
             return Self::default();
         }
         let of = |(device, name): (usize, &String)| {
-            RankCalls::within(gpu, details, name.clone(), Some(device), 0)
+            RankCalls::within(trace, gpu, details, name.clone(), (Some(device), 0))
         };
         let ranks: Vec<RankCalls> = gpu.devices.iter().enumerate().map(of).collect();
         Self::of_ranks(&ranks, within)
@@ -186,7 +233,7 @@ impl Matched {
             let of_ranks = ranks.iter().enumerate().filter_map(|(at, rank)| {
                 Some((at, rank.kinds.iter().find(|kind| kind.key == key)?))
             });
-            for of_all in matches(&of_ranks.collect::<Vec<_>>()) {
+            for of_all in matches(&of_ranks.collect::<Vec<_>>(), n) {
                 is_one_clock = true;
                 let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
                 let Some((last_ns, last)) = starts().max() else { continue };
@@ -275,11 +322,13 @@ impl Matched {
     }
 }
 
-/// The matches of one kind: of each call when its kernel runs on every rank. Empty where a gate is shut.
-fn matches(of_ranks: &[(usize, &Kind)]) -> Vec<Vec<(usize, Interval)>> {
+/// The matches of one kind, of `n_ranks` in all: of each call when its kernel runs on every rank. Empty where a gate is shut.
+fn matches(of_ranks: &[(usize, &Kind)], n_ranks: usize) -> Vec<Vec<(usize, Interval)>> {
     let Some((_, Kind { group_size, calls, .. })) = of_ranks.first() else { return Vec::new() };
     let n = calls.len();
-    let is_whole = i64::try_from(of_ranks.len()) == Ok(*group_size) && *group_size > 1;
+    let group_size = group_size.and_then(|n| usize::try_from(n).ok()).unwrap_or(n_ranks);
+    let is_whole = of_ranks.len() == group_size && group_size > 1;
+    let by_name = of_ranks.iter().any(|(_, kind)| kind.group_size.is_none());
     if !is_whole || of_ranks.iter().any(|(_, kind)| kind.calls.len() != n) {
         return Vec::new();
     }
@@ -293,7 +342,10 @@ fn matches(of_ranks: &[(usize, &Kind)]) -> Vec<Vec<(usize, Interval)>> {
         let (first_end, last_end) = (ends().min(), ends().max());
         let (waiting, apart) = (last_start.zip(first_start), last_end.zip(first_end));
         let difference = |of: Option<(i64, i64)>| of.map_or(0, |(a, b)| a.saturating_sub(b));
-        let most_apart = LEAST_APART_NS.max(difference(waiting) / APART_PART);
+        let most_apart = match by_name {
+            true => APART_BY_NAME_NS,
+            false => LEAST_APART_NS.max(difference(waiting) / APART_PART),
+        };
         last_start <= first_end && difference(apart) <= most_apart
     };
     if of_ranks.iter().any(|(_, kind)| kind.is_broadcast) {
@@ -328,11 +380,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn kernels_of_an_engine_are_matched_by_their_name_where_they_end_together() {
+        const OWN: &str =
+            "void (anonymous namespace)::all_reduce_two_shot_kernel<__nv_bfloat16, 4u>(Params)";
+        let calls = |ends: [i64; 2]| {
+            let mut fixture = Fixture::default();
+            fixture.push(kernel(OWN).on(0, 7).at(0, ends[0]));
+            fixture.push(kernel(OWN).on(1, 7).at(60_000, ends[1] - 60_000));
+            let trace = fixture.finish();
+            let index = HostIndex::of(&trace);
+            Matched::of(&trace, &index.gpu, &Details::default(), None)
+        };
+        let found = calls([100_000, 101_000]);
+        assert_eq!(found.device("0").map(|waits| waits.exposed_ns), Some(60_000));
+        assert_eq!(found.latest(), Some(("1", 60_000)));
+        // Other groups of ranks run kernels of this name, too.
+        assert_eq!(calls([100_000, 115_000]), Matched::default());
+    }
+
+    #[test]
     fn in_a_broadcast_those_wait_that_end_with_the_last_to_join() {
         let (us, mut kinds) = (1_000, Vec::new());
         let kind = |key: &str, is_broadcast, calls: Vec<Interval>| Kind {
             key: key.to_owned(),
-            group_size: 3,
+            group_size: Some(3),
             is_broadcast,
             calls,
         };
@@ -386,7 +457,7 @@ mod tests {
         fixture.push(slice("cpu_op", "aten::mm").on(9, 9).at(0, 10));
         let trace = fixture.finish();
         let index = HostIndex::of(&trace);
-        Matched::of(&index.gpu, &details, None)
+        Matched::of(&trace, &index.gpu, &details, None)
     }
 
     #[test]

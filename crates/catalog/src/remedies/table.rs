@@ -680,9 +680,10 @@ pub const REMEDIES: &[Remedy] = &[
                  is no transfer.",
         why: "A collective needs few compute units, so that compute can run at the same time.",
         check: "In a new trace, the exposed time of communication is shorter.",
-        // (A graph has its order from its capture, and engines capture one op after the other.)
+        // (A graph has its order from its capture, and engines capture one op after the other: the next op needs the result.)
         gates: Gates {
             platforms: KNOWN_GPU,
+            stacks: OWN_CODE,
             executions: &[Execution::Eager, Execution::Compiled],
             ..OPEN
         },
@@ -695,6 +696,7 @@ pub const REMEDIES: &[Remedy] = &[
         check: "In a new trace, the exposed time of communication is shorter.",
         gates: Gates {
             platforms: KNOWN_GPU,
+            stacks: OWN_CODE,
             executions: &[Execution::Eager, Execution::Compiled],
             ..OPEN
         },

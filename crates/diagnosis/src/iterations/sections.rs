@@ -123,8 +123,9 @@ macro_rules! part {
             title: WallPart::$part.title(),
             unit: Unit::Time,
             help: WallPart::$part.meaning(),
-            cell: |row: &Iteration| {
-                Cell::Ns(row.parts.get(WallPart::$part.id()).copied().unwrap_or(0))
+            cell: |row: &Iteration| match row.is_ahead {
+                true => Cell::missing("the CPU is ahead"),
+                false => Cell::Ns(row.parts.get(WallPart::$part.id()).copied().unwrap_or(0)),
             },
         }
     };
@@ -221,6 +222,9 @@ fn of_difference(ns: i64, longer_ns: i64) -> String {
 const AHEAD: &str = "The CPU launches ahead: most GPU work of an iteration runs after the iteration has ended on the CPU. What the GPU \
                      does meanwhile belongs to earlier ones and is left out.";
 
+const AHEAD_IN_SOME: &str = "Of iterations without parts most GPU work runs after they have ended on the CPU: what the GPU does \
+                             meanwhile belongs to earlier ones.";
+
 impl Iterations {
     /// What they are, the classes, and each of them.
     #[must_use]
@@ -231,6 +235,8 @@ impl Iterations {
         let is_ahead = self.is_ahead();
         if is_ahead {
             section.intro.push(AHEAD.to_owned());
+        } else if self.list.iter().any(|one| one.is_ahead) {
+            section.intro.push(AHEAD_IN_SOME.to_owned());
         } else {
             section.drawings.extend(self.drawing());
         }

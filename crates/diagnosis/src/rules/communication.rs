@@ -97,28 +97,49 @@ fn waiting(waits: &Waits, exposed: i64, who: &str) -> String {
     }
 }
 
-/// Collectives of which most are too short to transfer much.
+/// Collectives that are too short to transfer much, where they take most of the time of all.
 struct Short {
     n: usize,
-    median_ns: i64,
+    all: usize,
+    ns: i64,
+    all_ns: i64,
 }
 
 impl Short {
     fn of(facts: &Facts<'_>, device: &Device<'_>) -> Option<Self> {
         let own = facts.gpu.on(device.id()).filter(|one| one.is_communication);
-        let mut times: Vec<i64> = own.map(|one| one.slice.dur_ns()).collect();
-        let n = times.len();
-        let median_ns = timeline::median(&mut times)?;
-        (median_ns < SHORT_NS).then_some(Self { n, median_ns })
+        let times: Vec<i64> = own.map(|one| one.slice.dur_ns()).collect();
+        let sum = |times: &mut dyn Iterator<Item = i64>| times.fold(0, i64::saturating_add);
+        let short = || times.iter().copied().filter(|ns| *ns < SHORT_NS);
+        let (ns, all_ns) = (sum(&mut short()), sum(&mut times.iter().copied()));
+        let found = Self { n: short().count(), all: times.len(), ns, all_ns };
+        (ns > 0 && ns.saturating_mul(2) >= all_ns).then_some(found)
     }
 
     fn sentence(&self) -> String {
         format!(
-            "It is {} collectives with a median of {}: latency and waiting, hardly transfer.",
+            "{} of {} collectives take less than {} each ({} of their time): latency and waiting, hardly transfer.",
             count(self.n as u64),
-            time(self.median_ns)
+            count(self.all as u64),
+            time(SHORT_NS),
+            percent(100.0 * self.ns as f64 / self.all_ns.max(1) as f64)
         )
     }
+}
+
+/// Whether most of the communication of a device is by kernels of an engine's own, and not by NCCL or RCCL.
+pub fn is_by_own_kernels(facts: &Facts<'_>, device: &str) -> bool {
+    let Some(device) = facts.devices().find(|one| one.name == device) else { return false };
+    let by_library = facts.slices.names_with("nccl");
+    let (mut own_ns, mut all_ns) = (0_i64, 0_i64);
+    for one in facts.gpu.on(device.id()).filter(|one| one.is_communication) {
+        let ns = one.slice.dur_ns();
+        all_ns = all_ns.saturating_add(ns);
+        if !by_library[facts.trace.name(one.slice.row).0 as usize] {
+            own_ns = own_ns.saturating_add(ns);
+        }
+    }
+    own_ns.saturating_mul(2) > all_ns
 }
 
 /// How much longer equal collectives take than the fast ones among them ([`timeline::equal`]).

@@ -5,7 +5,7 @@ mod bandwidth;
 mod busy;
 mod clocks;
 mod cold_start;
-mod communication;
+pub(crate) mod communication;
 mod compilation;
 pub(crate) mod copies;
 mod data_loader;
