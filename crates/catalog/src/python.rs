@@ -90,10 +90,13 @@ pub fn frame_parts(name: &str) -> Option<(&str, u32, &str)> {
     Some((path, line.parse().ok()?, function))
 }
 
-/// A name without the address of its object, which differs from run to run: `<built-in method to of Tensor object at 0x7fec>`.
+/// A name without the address of its object, which differs from run to run: `<built-in method to of Tensor object at 0x7fec>`. Of functions
+/// of pybind11 the object says nothing: it is a record of pybind11's own.
 #[must_use]
 pub fn without_address(name: &str) -> &str {
-    name.split_once(" at 0x").map_or(name, |(name, _)| name.trim_start_matches('<'))
+    let Some((name, _)) = name.split_once(" at 0x") else { return name };
+    let name = name.split_once(" of pybind11_builtins.").map_or(name, |(name, _)| name);
+    name.trim_start_matches('<')
 }
 
 /// The path as it is shown, and the frame's rank.

@@ -430,6 +430,22 @@ fn an_addition_at_the_bandwidth_of_the_device_is_limited_by_it() {
 }
 
 #[test]
+fn products_of_a_matrix_and_a_vector_read_each_weight_for_one_row() {
+    let with = |name: &str, dur: i64, at: i64| {
+        let mut fixture = Fixture::default();
+        launch(&mut fixture, name, 1, 0, 10_000, dur);
+        launch(&mut fixture, "gemm", 2, 4_000, at, 500_000);
+        verdicts(&diagnosis(fixture), "M21")
+    };
+    let gemv =
+        "void gemv2T_kernel_val<int, int, __half, __half, __half, float, 128, 16, 4, 4, false>(P)";
+    assert_eq!(with(gemv, 300_000, 310_000), ["matrix_vector"]);
+    assert!(with(gemv, 30_000, 310_000).is_empty(), "a small part of the time");
+    assert!(with(gemv, 300_000, 9_000_000).is_empty(), "the GPU stands still");
+    assert!(with("void gemm_kernel<float>(P)", 300_000, 310_000).is_empty());
+}
+
+#[test]
 fn a_grid_smaller_than_the_device_counts_where_nothing_else_runs() {
     let with = |blocks: u32, dur: i64, other: bool| {
         let mut fixture = Fixture::default();

@@ -1,7 +1,11 @@
-//! M21: ops that move bytes at nearly the bandwidth of the device's memory.
+//! M21: ops that move bytes at nearly the bandwidth of the device's memory, and products of a matrix and a vector.
 
 use report::units::{percent, time};
 
+use timeline::intervals::{length, union};
+use trace::StringId;
+
+use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Of the bandwidth, in percent: 80 to 97% is what large tensors reach (measured on H100, A100, V100 and MI300X), and bytes are
@@ -15,8 +19,50 @@ const MOST_CACHED: f64 = 0.1;
 const LEAST_SHARE: f64 = 0.01;
 /// Ops that the sentence names.
 const NAMED: usize = 3;
+/// What kernels of cuBLAS, rocBLAS and vLLM for such products are called, in lower case.
+const MATRIX_VECTOR: &str = "gemv";
+/// Of the busy time and of the wall time, for all of them.
+const LEAST_MATRIX_VECTOR: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut found = of_ops(facts);
+    found.extend(facts.devices().filter_map(|device| matrix_vector(facts, &device)));
+    found
+}
+
+/// Products of a matrix and a vector: each weight is read for one row, so that their time is that of the weights' bytes.
+fn matrix_vector(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
+    let strings = &facts.trace.strings;
+    let is_it: Vec<bool> = (0..strings.len() as u32)
+        .map(|id| strings.get(StringId(id)).to_ascii_lowercase().contains(MATRIX_VECTOR))
+        .collect();
+    let own = device.slices().filter(|one| one.is_kernel);
+    let own = own.filter(|one| is_it[facts.trace.name(one.slice.row).0 as usize]);
+    let times = union(own.map(|one| one.slice.interval()).collect());
+    let ns = length(&times);
+    let busy = device.busy()?.1.busy_ns.max(1) as f64;
+    if (ns as f64) < LEAST_MATRIX_VECTOR * busy.max(facts.wall_ns() as f64) {
+        return None;
+    }
+    let share = ns as f64 / busy;
+    let text = format!(
+        "Products of a matrix and a vector (gemv) take {} ({} of the busy time).",
+        time(ns),
+        percent(100.0 * share.min(1.0))
+    );
+    Some(
+        Finding::fact(Rule::Bandwidth, "matrix_vector", text)
+            .level(Level::of_share(share))
+            .on(device.name)
+            .means(
+                "Each weight is read for one row, so that memory bandwidth limits them. More rows in a pass (a larger batch, speculative \
+                 decoding) cost little more time, and weights in fewer bits take less.",
+            )
+            .with("triage", "GPU time of such kernels", time(ns)),
+    )
+}
+
+fn of_ops(facts: &Facts<'_>) -> Vec<Finding> {
     let Some(device) = &facts.host.rates.device else { return Vec::new() };
     let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
     let limited: Vec<_> = facts
