@@ -288,7 +288,7 @@ impl<'a> Facts<'a> {
     #[must_use]
     pub fn loads_in_step(&self) -> bool {
         let named = &self.host.verdicts.dataloader_named;
-        named.iter().any(|row| row.name.contains("_SingleProcessDataLoaderIter"))
+        named.iter().any(|row| row.name.contains("SingleProcessDataLoaderIter"))
     }
 }
 

@@ -113,8 +113,8 @@ impl Diagnosis {
         (devices::once(costs), alike::in_ranges(figures))
     }
 
-    /// Whether it follows from what else is said of the device: that kernels are short beside an action against launches, and how long the
-    /// CPU waits beside the values that it reads.
+    /// Whether it follows from what else is said of the device: that kernels are short beside an action against launches, how long the CPU
+    /// waits beside the values that it reads, and that modules of graphs are missing beside their ops.
     fn is_implied(&self, finding: &Finding) -> bool {
         let is_of_device = |device: &Option<String>| *device == finding.device;
         match (finding.rule, finding.verdict) {
@@ -122,6 +122,10 @@ impl Diagnosis {
                 let mut launches =
                     self.actions.iter().filter(|action| action.rule == Rule::LaunchBound.id());
                 launches.any(|action| is_of_device(&action.device))
+            }
+            (Rule::Modules, "not_coverable") => {
+                let mut others = self.findings.iter().filter(|one| one.rule == Rule::Flops);
+                others.any(|one| one.verdict == "not_coverable")
             }
             (Rule::Sync, "host_blocked") => {
                 let mut reads = self.findings.iter().filter(|one| one.verdict == "reads_gpu");

@@ -7,16 +7,18 @@ use crate::{Confidence, Facts, Finding, Level, Rule};
 
 /// Kernels of graphs from this share on: their ops are not in the file.
 const GRAPHS: f64 = 0.5;
+/// Below this share of the busy time, the ops that are counted tell nothing of the run.
+const LEAST_COVERED: f64 = 0.05;
 /// And from this share on no other op is worth a word.
 const NEARLY_ALL: f64 = 0.8;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let flops = &facts.host.flops;
     let mut found = Vec::new();
-    if flops.counted > 0 {
+    let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
+    let covered = flops.device_ns as f64 / busy.max(1) as f64;
+    if flops.counted > 0 && (covered >= LEAST_COVERED || !facts.has_gpu()) {
         let mut text = counted(facts);
-        let busy: i64 = facts.devices().filter_map(|device| Some(device.busy()?.1.busy_ns)).sum();
-        let covered = flops.device_ns as f64 / busy.max(1) as f64;
         if let Some(rate) = flops.tflops {
             text.push_str(&format!(
                 "; while these run ({} of the busy time) {}",

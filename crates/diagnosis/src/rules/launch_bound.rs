@@ -4,6 +4,9 @@
 use report::units::{percent, time};
 use triage::WallPart;
 
+use host::links::GpuSlice;
+
+use crate::facts::Device;
 use crate::{Facts, Finding, Level, Rule};
 
 /// Waiting for launches below this share of the window is not worth a word, in percent.
@@ -16,10 +19,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     facts.devices().filter(|device| device.is_launch_bound()).filter_map(|device| {
         let figures = &device.figures.launches;
         let (delay, kernel) = (figures.median_q_ns?, figures.median_kernel_ns?);
+        let of_kernels = median_delay(&device);
         let share = figures.busy_share?;
         let path = format!("verdicts.devices.{}.M2", device.name);
         let (title, busy) = (device.title(), percent(100.0 * share));
-        let (delay_ns, kernel_ns) = (delay.ns() as i64, time(kernel.ns() as i64));
+        let (delay_ns, kernel_ns) =
+            (of_kernels.unwrap_or(delay.ns() as i64), time(kernel.ns() as i64));
         // (A kernel that starts before its launch call returns has no delay.)
         let observation = match delay_ns {
             ..0 => format!(
@@ -41,7 +46,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .on(device.name)
                 .bound(bound)
                 .means(format!(
-                    "Fewer or cheaper launches shorten the run; faster kernels do not.{} {}",
+                    "Fewer or cheaper launches shorten it.{} {}",
                     facts.in_one_iteration(&LATE),
                     device.where_it_waits()
                 ).trim_end())
@@ -51,4 +56,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 .with("wall", "idle until late launches have started", time(bound)),
         )
     }).collect()
+}
+
+/// The median time from the launch of a kernel to its start: of kernels alone, as that of their durations.
+fn median_delay(device: &Device<'_>) -> Option<i64> {
+    let own = device.slices().filter(|one| one.is_kernel);
+    timeline::median(&mut own.filter_map(GpuSlice::queue_ns).collect::<Vec<i64>>())
 }

@@ -24,11 +24,15 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         if of_gpu {
             let reserved = row.peak_total_reserved.unwrap_or_default();
             let flat = row.reserved_increases + row.reserved_decreases == 0;
+            let flat = if flat { ", which does not change" } else { "" };
+            // (What a graph allocates is a part of its pool, and has no events.)
+            let allocated = match facts.has_graphs() {
+                true => String::new(),
+                false => format!("{} allocated, ", bytes(peak as u64)),
+            };
             let text = format!(
-                "{device}: at most {} allocated, {} reserved{}.",
-                bytes(peak as u64),
-                bytes(reserved.max(0) as u64),
-                if flat { ", which does not change" } else { "" }
+                "{device}: at most {allocated}{} reserved{flat}.",
+                bytes(reserved.max(0) as u64)
             );
             let of_device = row.device_id.and_then(|id| installed(facts, id));
             let meaning = of_device.map(|all| room(facts, all, reserved)).unwrap_or_default();

@@ -4,9 +4,14 @@ use report::units::{count, time};
 
 use crate::{Facts, Finding, Rule};
 
+/// Of the GPU slices, and of the wall time: fewer change no figure.
+const LEAST_SHARE: f64 = 0.01;
+
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let links = &facts.host.links;
-    if links.orphans == 0 || links.linked == 0 {
+    let is_few = (links.orphans as f64) < LEAST_SHARE * links.gpu as f64;
+    let is_short = (links.orphan_ns as f64) < LEAST_SHARE * facts.wall_ns() as f64;
+    if links.linked == 0 || is_few && is_short {
         return Vec::new();
     }
     let before = facts.triage.before_window;

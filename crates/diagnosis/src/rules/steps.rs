@@ -15,6 +15,14 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let stats = without_end.as_ref().unwrap_or(all);
     let Some(figures) = &stats.figures else { return Vec::new() };
     let n = stats.n;
+    // (One step around many iterations of another kind is no unit of the run.)
+    let has_others = facts
+        .iterations
+        .as_ref()
+        .is_some_and(|found| found.kind != Kind::ProfilerSteps && found.list.len() > n);
+    if has_others {
+        return Vec::new();
+    }
     let mut text = if n == 1 {
         format!("One step of {} on the CPU.", time(figures.sum_ns))
     } else {

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use host::HostSlice;
 use report::units::{percent, plural, time};
+use timeline::intervals::{holds, union};
 
 use triage::WallPart;
 
@@ -11,8 +13,6 @@ use crate::{Facts, Finding, Level, Rule};
 
 /// Waits of less than this share of the window are not worth a word.
 const LEAST_SHARE: f64 = 0.01;
-/// Where the GPU is busy for less of its window, a wait is not a time in which it works.
-const LEAST_BUSY: f64 = 0.5;
 /// They cost time from this share of the window on.
 const COSTS_SHARE: f64 = 0.05;
 
@@ -21,6 +21,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let copies = waiting_copies(facts);
     let n_copies = copies.len() as u64;
     let copies_ns = copies.values().fold(0_i64, |sum, (_, ns)| sum.saturating_add(*ns));
+    let (n_edges, edges_ns) = edges_in_steps(facts);
     let n = calls.sync.trimmed.n + calls.blocking_memcpy.all.n + n_copies;
     let waited = calls.sync.trimmed.total_ns + calls.blocking_memcpy.all.total_ns + copies_ns;
     facts
@@ -36,29 +37,22 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let caused = device.wall(WallPart::HostWaits).map_or(0, |row| row.total_ns);
             let covered = caused;
             let share = covered as f64 / window;
-            let gpu =
-                if facts.has_one_device() { "the GPU".to_owned() } else { device.title() };
+            let gpu = if facts.has_one_device() { "the GPU".to_owned() } else { device.title() };
             let cost = match covered {
                 0 => format!("{gpu} never stands still in or after them"),
                 ns => format!("{gpu} stands still for {} in or after them", time(ns)),
             };
             let text = format!(
                 "The CPU waits for the GPU in {} for {}; {cost}.",
-                plural(n, "call", "calls"),
-                time(waited),
+                plural(n + n_edges, "call", "calls"),
+                time(waited + edges_ns),
             );
             let finding = if share >= COSTS_SHARE && device.is_starved() {
                 Finding::fact(Rule::Sync, "sync_bound", text)
                     .level(Level::of_share(share))
                     .bound(covered)
             } else {
-                let works = device.busy_share() >= LEAST_BUSY;
-                let meaning = if share < COSTS_SHARE && works {
-                    "The GPU works meanwhile: a wait costs time only where the CPU has work to do that the GPU waits for later."
-                } else {
-                    ""
-                };
-                Finding::fact(Rule::Sync, "host_blocked", text).means(meaning)
+                Finding::fact(Rule::Sync, "host_blocked", text)
             };
             let finding = match longest(facts, &copies) {
                 Some((name, ns)) => finding.with(
@@ -68,13 +62,22 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 ),
                 None => finding,
             };
-            Some(finding.on(device.name).with("runtime.sync.trimmed", "waits", time(waited)).with(
-                "wall",
-                "idle time in or after them",
-                percent(100.0 * share),
-            ))
+            Some(
+                finding
+                    .on(device.name)
+                    .with("runtime.sync.trimmed", "waits", time(waited + edges_ns))
+                    .with("wall", "idle time in or after them", percent(100.0 * share)),
+            )
         })
         .collect()
+}
+
+/// Waits before the first or after the last launch of the recording that are those of a step: the others are the profiler's.
+fn edges_in_steps(facts: &Facts<'_>) -> (u64, i64) {
+    let steps = union(facts.slices.steps.iter().map(HostSlice::interval).collect());
+    let (edges, _) = host::calls::syncs(facts.slices);
+    let own = edges.iter().filter(|call| holds(&steps, call.start_ns));
+    own.fold((0, 0), |(n, ns), call| (n + 1, ns + call.dur_ns()))
 }
 
 /// The longest of the calls that are counted: those that wait by their name, copies that block by theirs, and copies to pageable memory.

@@ -233,7 +233,7 @@ impl Device<'_, '_> {
         let trace = self.trace;
         let names =
             (0..trace.strings.len() as u32).map(|id| trace.strings.get(trace::StringId(id)));
-        let single = names.into_iter().any(|name| name.contains("_SingleProcessDataLoaderIter"));
+        let single = names.into_iter().any(|name| name.contains("SingleProcessDataLoaderIter"));
         let facts = RunFacts { single_process_loader: Some(single), ..*self.facts };
         applicable(&["loader-workers"], &facts)
             .first()
