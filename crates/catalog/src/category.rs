@@ -83,6 +83,7 @@ categories! {
     LinearAttn { "linear_attn", "Linear attention", "Attention", Compute, "State-space and linear-attention scans with their short convolutions." }
     MoeGemm { "moe_gemm", "MoE GEMM", "MoE / Routing", Compute, "Grouped matrix products of MoE experts." }
     MoeRoute { "moe_route", "MoE routing", "MoE / Routing", Elementwise, "Expert selection, token sorting and permutation." }
+    Rnn { "rnn", "Recurrent layer", "GEMM / Linear", Compute, "Steps of an LSTM or a GRU that run as one kernel." }
     Conv { "conv", "Convolution", "Convolution", Compute, "Convolutions, including implicit GEMM, Winograd and FFT." }
     Sparse { "sparse", "Sparse", "GEMM / Linear", Elementwise, "Products with sparse matrices, and changes of their format." }
     Communication { "communication", "Communication", "Communication", Communication, "Collectives and transfers between devices." }

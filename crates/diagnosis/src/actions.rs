@@ -1,6 +1,7 @@
 //! What to do, from one ranking: by the wall time that goes away at most.
 
 use catalog::remedies::{Execution, Phase, RunFacts, applicable};
+use host::HostSlice;
 use host::verdicts::Window;
 use serde::Serialize;
 use triage::{WallPart, WallRow};
@@ -221,6 +222,7 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
             &["larger-graphs", "vllm-batch-graph", "sglang-batch-graph", "earlier-launches"]
         }
         (Rule::Sync, "sync_bound") if small_reads(facts).is_some() => &["copy-once"],
+        (Rule::Sync, "sync_bound") if waits_by_itself(facts) => &["fewer-synchronizations"],
         (Rule::Sync, "sync_bound") => &["fewer-waits"],
         (Rule::Copies, "h2d_pageable") if advises_pinned(facts) => &[],
         (Rule::Copies, "h2d_pageable") if has_loader(facts) => &["pin-loader-memory"],
@@ -238,6 +240,14 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::Allocator, _) => &["steady-sizes"],
         _ => &[],
     }
+}
+
+/// Whether most of the waiting is in calls that do nothing but wait, and not for a value.
+fn waits_by_itself(facts: &Facts<'_>) -> bool {
+    let sync = &facts.host.runtime.sync;
+    let reads: i64 = facts.host.copies.item_family.values().map(|row| row.reading_ns).sum();
+    let named = sync.longest.iter().any(|call| dialect::calls::synchronizes_device(&call.name));
+    named && sync.all.total_ns > reads.saturating_mul(2)
 }
 
 /// Whether an engine's own kernels do most of the communication of the device.
@@ -309,6 +319,7 @@ fn broken_by_reads(facts: &Facts<'_>) -> String {
         .map(|row| row.with_gpu_memcpy - row.compiling)
         .sum();
     match n {
+        _ if !lies_between_launches(facts) => String::new(),
         0 => String::new(),
         1 => " No graph can be captured over the value that the CPU reads from the GPU (M6)."
             .to_owned(),
@@ -317,6 +328,35 @@ fn broken_by_reads(facts: &Facts<'_>) -> String {
             report::units::count(n)
         ),
     }
+}
+
+/// Of the launches of an iteration, so many percent at least come before and after what interrupts it.
+const APART_PCT: usize = 5;
+
+/// Whether a value is read in the middle of an iteration: after the last launch, as a loss is, it is in no graph's way.
+fn lies_between_launches(facts: &Facts<'_>) -> bool {
+    let calls = &facts.slices.calls;
+    let is_launch = |call: &&HostSlice| dialect::calls::launches_kernel(facts.slices.name(call));
+    let mut launches: Vec<i64> = calls.iter().filter(is_launch).map(|call| call.start_ns).collect();
+    trace::sort(&mut launches);
+    let is_read = |op: &&HostSlice| {
+        matches!(facts.slices.name(op), "aten::_local_scalar_dense" | "aten::nonzero")
+    };
+    let whole = vec![(i64::MIN, i64::MAX)];
+    let windows = facts
+        .iterations
+        .as_ref()
+        .map_or(whole, |iterations| iterations.list.iter().map(crate::Iteration::window).collect());
+    facts.slices.ops.slices.iter().filter(is_read).any(|read| {
+        let at = |ns: i64| launches.partition_point(|launch| *launch < ns);
+        windows.iter().filter(|(from, to)| (*from..*to).contains(&read.start_ns)).any(
+            |(from, to)| {
+                let (first, own, last) = (at(*from), at(read.start_ns), at(*to));
+                let least = (last - first) * APART_PCT / 100;
+                own - first > least && last - own > least
+            },
+        )
+    })
 }
 
 /// Where the launching thread is for most of the time in which the device waits for it; empty where no place stands out.

@@ -103,6 +103,8 @@ impl Diagnosis {
             "No action: the file does not show where wall time on a GPU goes."
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
             "First record again, after a few warm-up iterations: this recording is of a first run, and does not show how to shorten later ones."
+        } else if self.findings.iter().any(|finding| finding.bound_ns.is_some_and(|ns| ns > 0)) {
+            "No remedy that the rules know fits this recording. The findings below tell what costs time, each with its bound."
         } else {
             "No remedy that the rules know fits this recording and saves 1% of it."
         }

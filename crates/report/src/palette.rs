@@ -56,6 +56,7 @@ const PAINTS: &[(&str, Hue, Hatch)] = &[
     ("sparse", Hue::Gemm, Hatch::Cross),
     ("attention", Hue::Attention, Hatch::None),
     ("linear_attn", Hue::Attention, Hatch::Lines),
+    ("rnn", Hue::Gemm, Hatch::Lines),
     ("softmax", Hue::Attention, Hatch::Dots),
     ("communication", Hue::Communication, Hatch::None),
     ("elementwise", Hue::Elementwise, Hatch::None),

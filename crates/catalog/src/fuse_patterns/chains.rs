@@ -350,7 +350,7 @@ pub const CHAINS: &[FuseChain] = &[
         what: "a convolution and a batch norm with running statistics",
         remedies: &["fold-batch-norm"],
         keeps: Keeps::Nothing,
-        chains: &["~conv ~aten? batch_norm_inference"],
+        chains: &["~conv ~layout* ~aten? batch_norm_inference"],
         run: Some(RunType::Inference),
         min_pct: 2.0,
         priority: 85,

@@ -386,7 +386,13 @@ pub const REMEDIES: &[Remedy] = &[
         why: "The convolution library transposes to NHWC and back around each convolution; in channels_last the tensors have \
               that layout already.",
         check: "In a new trace, the transpose kernels around the convolutions are gone.",
-        gates: Gates { platforms: &[Platform::Cuda], stacks: OWN_CODE, ..OPEN },
+        // (TorchInductor chooses the layouts of compiled convolutions itself.)
+        gates: Gates {
+            platforms: &[Platform::Cuda],
+            stacks: OWN_CODE,
+            compiled: Some(false),
+            ..OPEN
+        },
     },
     Remedy {
         id: "channels-last-rocm",
@@ -396,7 +402,12 @@ pub const REMEDIES: &[Remedy] = &[
         why: "The convolution library transposes to NHWC and back around each convolution; in channels_last the tensors have \
               that layout already.",
         check: "In a new trace, the transpose kernels around the convolutions are gone.",
-        gates: Gates { platforms: &[Platform::Rocm], stacks: OWN_CODE, ..OPEN },
+        gates: Gates {
+            platforms: &[Platform::Rocm],
+            stacks: OWN_CODE,
+            compiled: Some(false),
+            ..OPEN
+        },
     },
     Remedy {
         id: "merge-projections",
@@ -653,6 +664,15 @@ pub const REMEDIES: &[Remedy] = &[
         what: "no values read in the step",
         action: "Remove the waits: keep values on the GPU, read them once every few steps, or copy them with non_blocking=True and \
                  use them a step later.",
+        why: "After each wait the GPU has nothing to do until the CPU has launched again.",
+        check: "In a new trace, the GPU stands still for less time while the CPU waits for it.",
+        gates: Gates { platforms: KNOWN_GPU, ..OPEN },
+    },
+    Remedy {
+        id: "fewer-synchronizations",
+        what: "no wait for the device in the step",
+        action: "Remove calls that wait for the device from the step (torch.cuda.synchronize): of measurements, keep one around many steps, \
+                 or use torch.cuda.Event.",
         why: "After each wait the GPU has nothing to do until the CPU has launched again.",
         check: "In a new trace, the GPU stands still for less time while the CPU waits for it.",
         gates: Gates { platforms: KNOWN_GPU, ..OPEN },

@@ -18,6 +18,15 @@ rules! { DENSE:
         "void cub::DeviceReduceSingleTileKernel<cub::DeviceReducePolicy<float>::Policy600, float*>(float*)",
       ],
       source: "PyTorch, CUB" }
+    { id: "rnn.cell", category: Rnn, scope: Head,
+      any: ["<rnn_", "persistrnn", "lstm_cell", "gru_cell", "lstm_elementwise", "gru_elementwise", "elemwisernncell"],
+      examples: [
+        "_Z23RNN_blockPersist_fp_GRUIfffLi128EEvPKT_PT0_S2_PS0_PKS3_S2_S5_iiiiii",
+        "void persistRNN_addBias<float, float>(cudnnRNNMode_t, int, int, float*)",
+        "void LSTM_elementWise_fp<float, float, float>(int, int)",
+        "void at::native::(anonymous namespace)::kernel::lstm_cell_forward<float, float, int, 1>(int)",
+      ],
+      source: "cuDNN, PyTorch" }
     { id: "norm.head", category: Norm, scope: Head,
       any: [
         "rms_?norm", "layer_?norm", "group_?norm", "batch_?norm", "instance_?norm",

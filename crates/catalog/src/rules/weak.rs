@@ -34,12 +34,12 @@ rules! { WEAK:
       examples: ["_ZN5aiter24kn_entry_2c_sbhd_uncachedILi0EEEvPf"],
       source: "AITER" }
     { id: "gemm.word", category: Gemm, scope: Head,
-      any: ["matrixmul", "<rnn_", "persistrnn", "_linear", "_proj_", "<dot>"],
+      any: ["matrixmul", "_linear", "_proj_", "<dot>"],
       examples: [
-        "_fused_down_proj_kernel", "void RNN_blockPersist_fp_GRU<__half, __half, float>(int)",
+        "_fused_down_proj_kernel",
         "matrixMultiplyShared",
       ],
-      source: "Liger, cuDNN (recurrent layers are one product per step)" }
+      source: "Liger" }
     { id: "communication.word", category: Communication, scope: Head,
       any: [
         "barrier", "broadcast", "dispatch", "combine", "<send_", "<recv_", "_send_", "_recv_",

@@ -1,7 +1,9 @@
 //! M7: copies are a symptom; what they are for decides what helps.
 
+use catalog::remedies::Stack;
 use host::copies::{CopyPlace, Purpose};
 use report::units::{self, count, percent, plural, time};
+use timeline::intervals::{holds, union};
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -23,6 +25,9 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     // (By place, because there a copy inside a copy counts once.)
     for (purpose, places_of) in &facts.host.copy_places {
+        if is_to_device(*purpose) && is_set_up(facts) {
+            continue;
+        }
         let sum = Sum::of(places_of);
         let Some((verdict, what, meaning)) = words(*purpose) else { continue };
         if share(sum.device_ns) < LEAST_SHARE {
@@ -31,6 +36,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         let of_loop = one_by_one(facts, *purpose);
         let meaning = match of_loop.as_deref() {
             Some(of_loop) => of_loop,
+            // (What goes to the GPU in a pass of an engine comes from the pass before: there is no batch ahead.)
+            None if *purpose == Purpose::ToDevicePinned && serves(facts) => "",
             None if *purpose == Purpose::Cast && is_by_autocast(places_of) => AUTOCAST,
             None => meaning,
         };
@@ -91,6 +98,28 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
+fn is_to_device(purpose: Purpose) -> bool {
+    matches!(purpose, Purpose::ToDevicePageable | Purpose::ToDevicePinned | Purpose::ToDevice)
+}
+
+/// Whether all copies to the GPU are made before the first iteration or in cold ones: the parameters of the model, once.
+fn is_set_up(facts: &Facts<'_>) -> bool {
+    let Some(iterations) = &facts.iterations else { return false };
+    let warm = union(iterations.warm().map(|one| one.window()).collect());
+    let launched = facts
+        .gpu
+        .slices
+        .iter()
+        .filter(|one| !one.is_kernel)
+        .filter(|one| facts.slices.name(&one.slice).contains("HtoD"));
+    !launched.filter_map(|one| one.launch).any(|call| holds(&warm, call.start_ns))
+}
+
+/// Whether an inference engine runs.
+fn serves(facts: &Facts<'_>) -> bool {
+    matches!(facts.triage.run_facts.stack, Some(Stack::Vllm | Stack::Sglang | Stack::TensorRtLlm))
+}
+
 /// From this many copies to the CPU in an iteration on they are those of a loop.
 const MANY: u64 = 100;
 /// A copy of fewer bytes takes as long as one of a single byte: it is its call that takes time.
@@ -135,15 +164,16 @@ impl Sum {
     }
 }
 
-/// What says so, from this share of the casts on.
-const MOST: f64 = 0.8;
+/// Casts of other ops, which are the model's own, below this share of those of autocast: then gradients are of the latter.
+const FEW: f64 = 0.1;
 const AUTOCAST: &str = "Autocast makes them: it casts weights of 32 bits for the ops that it runs in 16, and their gradients back. With parameters in bf16 they go away; then the optimizer has to keep what bf16 cannot.";
 
 /// Whether autocast makes nearly all of these casts.
 fn is_by_autocast(places: &[CopyPlace]) -> bool {
-    let all: u64 = places.iter().map(|place| place.count).sum();
-    let own: u64 = places.iter().map(|place| place.n_autocast).sum();
-    own as f64 >= MOST * all as f64
+    let sum = |each: fn(&CopyPlace) -> u64| places.iter().map(each).sum::<u64>();
+    let (all, own) = (sum(|place| place.count), sum(|place| place.n_autocast));
+    let others = all.saturating_sub(own).saturating_sub(sum(|place| place.n_gradients));
+    own > 0 && others as f64 <= FEW * own as f64
 }
 
 /// Where DistributedDataParallel copies, and what helps (its documentation).

@@ -123,7 +123,7 @@ fn under_filled(
     let meaning = if named.into_iter().all(|name| is_product(facts, name)) {
         "A part of the GPU has no work meanwhile: a larger batch or split-K gives it more blocks."
     } else {
-        "A part of the GPU has no work meanwhile."
+        ""
     };
     Some(
         Finding::fact(Rule::Occupancy, "under_filled", text)

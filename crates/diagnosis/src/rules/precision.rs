@@ -1,5 +1,6 @@
 //! M19: products of 32-bit floats. The types are those of the op's inputs; whether they ran as TF32 only the kernel's name tells.
 
+use catalog::Category;
 use host::flops;
 use report::units::{percent, time};
 
@@ -15,15 +16,17 @@ const TF32: [&str; 3] = ["tf32", "s1688", "s16816gemm_f32"];
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let nested = &facts.slices.ops;
     let on_gpu = host::ops::device_of_each(nested, facts.gpu);
+    let layouts = layouts(facts);
     let (mut all, mut floats) = (0, 0);
     let mut is_float = vec![false; nested.slices.len()];
     for (at, operations) in flops::of_each(facts.slices, facts.details) {
         if operations.is_err() || on_gpu[at] == 0 {
             continue;
         }
-        all += on_gpu[at];
+        let own = on_gpu[at] - layouts[at];
+        all += own;
         if takes_floats(facts, nested.slices[at].row) {
-            floats += on_gpu[at];
+            floats += own;
             is_float[at] = true;
         }
     }
@@ -67,6 +70,21 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         (_, true) => finding,
         (false, false) => finding.means(WAITS),
     }]
+}
+
+/// By op: what changes of the layout by a library take in it. They multiply nothing.
+fn layouts(facts: &Facts<'_>) -> Vec<i64> {
+    let rows = facts.triage.merged.iter().filter(|row| row.category == Category::Layout);
+    let names: Vec<&str> = rows.map(|row| row.kernel_name.as_str()).collect();
+    let ops = &facts.slices.ops;
+    let mut sums = vec![0_i64; ops.slices.len()];
+    let own = facts.gpu.linked().filter(|_| !names.is_empty());
+    for one in own.filter(|one| names.contains(&facts.slices.name(&one.slice))) {
+        for op in one.owner.into_iter().flat_map(|owner| ops.chain(owner)) {
+            sums[op] = sums[op].saturating_add(one.slice.dur_ns());
+        }
+    }
+    sums
 }
 
 /// What faster products bring where the GPUs stand still for most of the time.

@@ -15,8 +15,10 @@ pub struct CopyPlace {
     pub place: String,
     /// Ops.
     pub count: u64,
-    /// Those that autocast makes: a cast in an op that it runs in 16 bits, and that of the gradient.
+    /// Those in an op that autocast runs in 16 bits, which autocast makes.
     pub n_autocast: u64,
+    /// Those that are the gradients of casts.
+    pub n_gradients: u64,
     /// GPU time, in ns.
     pub device_ns: i64,
     /// The part of it in which nothing else runs on the device, in ns.
@@ -33,11 +35,14 @@ pub(super) fn places(slices: &Slices<'_>, made: Vec<Made>) -> BTreeMap<Purpose, 
             place: place.clone(),
             count: 0,
             n_autocast: 0,
+            n_gradients: 0,
             device_ns: 0,
             exposed_ns: 0,
         });
         sum.count += 1;
-        sum.n_autocast += u64::from(is_by_autocast(slices, at));
+        let around = caller(slices, at);
+        sum.n_autocast += u64::from(around.is_some_and(is_autocast));
+        sum.n_gradients += u64::from(around == Some(CAST_BACKWARD));
         sum.device_ns = sum.device_ns.saturating_add(one.device_ns);
         sum.exposed_ns = sum.exposed_ns.saturating_add(one.exposed_ns);
     }
@@ -123,8 +128,6 @@ const AUTOCAST: [&str; 14] = [
     "scaled_dot_product_attention",
 ];
 
-/// Whether autocast makes a cast, or it is the gradient of a cast.
-fn is_by_autocast(slices: &Slices<'_>, at: usize) -> bool {
-    let Some(name) = caller(slices, at) else { return false };
-    name == CAST_BACKWARD || name.strip_prefix("aten::").is_some_and(|op| AUTOCAST.contains(&op))
+fn is_autocast(op: &str) -> bool {
+    op.strip_prefix("aten::").is_some_and(|op| AUTOCAST.contains(&op))
 }
