@@ -49,7 +49,7 @@ struct RunRanks {
 }
 
 impl RunRanks {
-    fn of(ranks: Vec<(i64, PathBuf)>) -> Result<Self> {
+    fn of(ranks: Vec<traces::OfRank>) -> Result<Self> {
         // (Two files of a rank are of two runs, or of two times.)
         if ranks.len() < 2 || ranks.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return Ok(Self::default());
@@ -61,7 +61,7 @@ impl RunRanks {
             let details = input::details_of_host(&path, &decoded, &version)?;
             let index = HostIndex::of(&decoded.trace);
             let name = rank.to_string();
-            found.calls.push(RankCalls::of(&decoded.trace, &index.gpu, &details, name));
+            found.calls.push(RankCalls::of(&index, &details, name));
             found.paths.push(path);
         }
         Ok(found)

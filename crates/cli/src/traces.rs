@@ -65,14 +65,17 @@ pub fn chosen_for_stdout(wanted: &Wanted, json: bool) -> Result<Vec<Chosen>> {
     with_ranks(wanted, json).map(|(chosen, _)| chosen)
 }
 
+/// A rank, and its trace.
+pub type OfRank = (i64, PathBuf);
+
 /// The same, and those of all ranks, chosen or not: of those that tell it, the rank, in order.
 ///
 /// # Errors
 /// As [`chosen_for_stdout`].
-pub fn with_ranks(wanted: &Wanted, json: bool) -> Result<(Vec<Chosen>, Vec<(i64, PathBuf)>)> {
+pub fn with_ranks(wanted: &Wanted, json: bool) -> Result<(Vec<Chosen>, Vec<OfRank>)> {
     Guard::of(wanted.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
     let paths = found(&wanted.trace)?;
-    let mut ranks: Vec<(i64, PathBuf)> = Vec::new();
+    let mut ranks: Vec<OfRank> = Vec::new();
     if paths.len() > 1 {
         ranks.extend(paths.iter().filter_map(|path| Some((rank_of(path)?, path.clone()))));
         ranks.sort();

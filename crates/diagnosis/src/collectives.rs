@@ -13,17 +13,17 @@
 //! In a broadcast a rank waits only for those through which it gets the data. One that ends together with the last to join waited for
 //! it; this counts where collectives of the other kinds have shown that the clock is one. Send and receive tell nothing.
 
-use host::links::{GpuSide, GpuSlice};
-use timeline::intervals::{Interval, both, holds, length, union, without};
-use trace::{Details, StringId, Trace};
+mod calls;
 
-/// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
-const ALL_WAIT: [&str; 4] = ["allreduce", "allgather", "reducescatter", "alltoall"];
-/// The same as parts of kernels' names: of NCCL and RCCL, and of vLLM, SGLang, FlashInfer, TensorRT-LLM and AITER.
-const ALL_WAIT_BY_NAME: [&str; 6] =
-    ["allreduce", "allgather", "reducescatter", "alltoall", "crossdevicereduce", "multimemreduce"];
-/// Collectives that a rank leaves when it has received and sent on.
-const SOME_WAIT: &str = "broadcast";
+use host::Slices;
+use host::links::GpuSide;
+use timeline::intervals::{Interval, both, holds, length, union};
+use trace::Details;
+
+use calls::{Kind, moved};
+
+pub use calls::RankCalls;
+
 /// A broadcast that takes so many times as long as on the rank that joins last waited for most of it.
 const WAITED: i64 = 2;
 /// Of the matches of a kind so many percent may not run at the same time: clocks differ a little. Above that none of it counts.
@@ -35,9 +35,6 @@ const LEAST_APART_NS: i64 = 50_000;
 /// The same of kernels of which only the name is recorded, however long they wait (measured on four GB300: up to 1.9 us).
 const APART_BY_NAME_NS: i64 = 10_000;
 const APART_PART: i64 = 5;
-
-/// The member of the file that its times are relative to, in ns since 1970 (Kineto since 2024).
-const BASE_TIME: &str = "baseTimeNanoseconds";
 
 /// More devices than a machine has, or ranks than a person compares, are not matched.
 const MOST_RANKS: usize = 256;
@@ -51,17 +48,37 @@ pub struct Waits {
     pub n_last: usize,
     /// Time in which only communication runs here and a later device has not joined, in ns.
     pub exposed_ns: i64,
+    /// The part of it in which the CPU has not launched what comes next here, though it does not wait itself: the device would stand still
+    /// anyway.
+    pub late_ns: i64,
     /// The same by the device that comes last, of those for which it waits, in their order.
-    pub exposed_for: Vec<(String, i64)>,
+    pub exposed_for: Vec<WaitFor>,
     /// By how much this device comes later than the next to last, where it comes last: a sum, in ns.
     pub behind_ns: i64,
+}
+
+/// What a device waits for another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitFor {
+    /// The one that comes last.
+    pub last: String,
+    /// As [`Waits::exposed_ns`].
+    pub ns: i64,
+    /// As [`Waits::late_ns`].
+    pub late_ns: i64,
 }
 
 impl Waits {
     /// What it waits for one device.
     #[must_use]
-    pub fn exposed_for(&self, last: &str) -> Option<i64> {
-        self.exposed_for.iter().find(|(device, _)| device == last).map(|(_, ns)| *ns)
+    pub fn exposed_for(&self, last: &str) -> Option<&WaitFor> {
+        self.exposed_for.iter().find(|wait| wait.last == last)
+    }
+
+    /// The device for which it waits most.
+    #[must_use]
+    pub fn most(&self) -> Option<&WaitFor> {
+        self.exposed_for.iter().filter(|wait| wait.ns > 0).max_by_key(|wait| wait.ns)
     }
 }
 
@@ -73,128 +90,11 @@ pub struct Matched {
     of_files: bool,
 }
 
-/// The collectives of one device, or of one rank.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RankCalls {
-    name: String,
-    kinds: Vec<Kind>,
-    /// When it runs no kernel but communication.
-    exposed: Vec<Interval>,
-    /// What its times have been moved by, in ns; `None` of a device.
-    shift_ns: Option<i64>,
-}
-
-/// Calls of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Kind {
-    /// What they have in common: name, number format, group and its ranks; or the name of the kernel.
-    key: String,
-    /// Ranks of the group; `None` where it is not recorded, and all that there are may be in it.
-    group_size: Option<i64>,
-    /// Whether a rank may leave before all have joined.
-    is_broadcast: bool,
-    /// When their kernels run, by start.
-    calls: Vec<Interval>,
-}
-
-impl RankCalls {
-    /// Those of a trace of one rank, on the clock that `baseTimeNanoseconds` and the times of the file give: that of the machine.
-    #[must_use]
-    pub fn of(trace: &Trace, gpu: &GpuSide, details: &Details, name: String) -> Self {
-        let base = trace.metadata.int(BASE_TIME).map_or(0, i128::from);
-        let shift = i64::try_from(base.saturating_add(trace.origin_ns)).unwrap_or(0);
-        let own = Self::within(trace, gpu, details, name, (None, shift));
-        Self { shift_ns: Some(shift), ..own }
-    }
-
-    /// Those of a device, or of all.
-    fn within(
-        trace: &Trace,
-        gpu: &GpuSide,
-        details: &Details,
-        name: String,
-        (device, shift): (Option<usize>, i64),
-    ) -> Self {
-        let own = || {
-            let all = gpu.slices.iter().filter(|one| one.is_kernel);
-            all.filter(|one| device.is_none_or(|device| one.device as usize == device))
-        };
-        let times = |one: &GpuSlice| {
-            let (start, end) = one.slice.interval();
-            (start.saturating_add(shift), end.saturating_add(shift))
-        };
-        let all_times = |communicate: bool| {
-            let those = own().filter(|one| one.is_communication == communicate);
-            union(those.map(times).collect())
-        };
-        let mut kinds: Vec<Kind> = Vec::new();
-        let mut names = Names { trace, details, known: Vec::new() };
-        for one in own().filter(|one| one.is_communication) {
-            let Some((key, group_size, is_broadcast)) = names.kind(one) else { continue };
-            match kinds.iter_mut().find(|kind| kind.key == key) {
-                Some(kind) => kind.calls.push(times(one)),
-                None => {
-                    kinds.push(Kind { key, group_size, is_broadcast, calls: vec![times(one)] });
-                }
-            }
-        }
-        kinds.iter_mut().for_each(|kind| kind.calls.sort_unstable());
-        let exposed = without(&all_times(true), &all_times(false));
-        Self { name, kinds, exposed, shift_ns: None }
-    }
-}
-
-/// Reads what kind of collective a kernel is of.
-struct Names<'a> {
-    trace: &'a Trace,
-    details: &'a Details,
-    /// Of each name of a kernel, so far: whether all ranks wait for each other in it.
-    known: Vec<(StringId, bool)>,
-}
-
-impl Names<'_> {
-    /// The key, the size of the group, and whether it is a broadcast; `None` for kinds that tell nothing.
-    fn kind(&mut self, one: &GpuSlice) -> Option<(String, Option<i64>, bool)> {
-        let recorded = self.details.collective(one.slice.row);
-        let recorded = recorded.and_then(|at| self.details.collectives.get(at as usize));
-        let Some(of) = recorded else {
-            let name = self.trace.name(one.slice.row);
-            let all_wait = self.all_wait(name);
-            return all_wait.then(|| (self.trace.strings.get(name).to_owned(), None, false));
-        };
-        let name = self.details.texts.get(of.name);
-        let plain = plain(name);
-        let is_broadcast = plain.contains(SOME_WAIT);
-        if !is_broadcast && !ALL_WAIT.iter().any(|part| plain.contains(part)) {
-            return None;
-        }
-        // (Sizes may differ by rank: `all_to_allv`.)
-        let kind = self.details.texts.get(of.kind);
-        let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
-        Some((format!("{name};{group}"), Some(of.group_size), is_broadcast))
-    }
-
-    fn all_wait(&mut self, name: StringId) -> bool {
-        if let Some((_, all_wait)) = self.known.iter().find(|(known, _)| *known == name) {
-            return *all_wait;
-        }
-        let plain = plain(self.trace.strings.get(name));
-        let all_wait = ALL_WAIT_BY_NAME.iter().any(|part| plain.contains(part));
-        self.known.push((name, all_wait));
-        all_wait
-    }
-}
-
-/// In lower case, without signs between words.
-fn plain(name: &str) -> String {
-    name.to_lowercase().replace(['_', ' '], "")
-}
-
 impl Matched {
     /// Matches the collectives of a file with several devices: those that the last device joins within these times, or all.
     #[must_use]
     pub fn of(
-        trace: &Trace,
+        slices: &Slices<'_>,
         gpu: &GpuSide,
         details: &Details,
         within: Option<&[Interval]>,
@@ -203,7 +103,7 @@ impl Matched {
             return Self::default();
         }
         let of = |(device, name): (usize, &String)| {
-            RankCalls::within(trace, gpu, details, name.clone(), (Some(device), 0))
+            RankCalls::within(slices, gpu, details, name.clone(), (Some(device), 0))
         };
         let ranks: Vec<RankCalls> = gpu.devices.iter().enumerate().map(of).collect();
         Self::of_ranks(&ranks, within)
@@ -258,13 +158,17 @@ impl Matched {
             for last in 0..n {
                 let times = union(std::mem::take(&mut waiting[at * n + last]));
                 if !times.is_empty() {
-                    let ns = length(&both(&ranks[at].exposed, &times));
-                    own.exposed_for.push((ranks[last].name.clone(), ns));
+                    let waits = both(&ranks[at].exposed, &times);
+                    let late_ns = length(&both(&waits, &ranks[at].late));
+                    let (last, ns) = (ranks[last].name.clone(), length(&waits));
+                    own.exposed_for.push(WaitFor { last, ns, late_ns });
                     all.extend(times);
                 }
             }
             // (It may wait for two at once, on two streams.)
-            own.exposed_ns = length(&both(&ranks[at].exposed, &union(all)));
+            let waits = both(&ranks[at].exposed, &union(all));
+            own.late_ns = length(&both(&waits, &ranks[at].late));
+            own.exposed_ns = length(&waits);
         }
         let known = ranks.iter().map(|rank| rank.name.clone()).zip(waits);
         let of_files = ranks.iter().any(|rank| rank.shift_ns.is_some());
@@ -282,9 +186,8 @@ impl Matched {
     ) -> Self {
         let Some(rank) = ranks.get(at) else { return Self::default() };
         let shift = rank.shift_ns.unwrap_or_default();
-        let moved = |(from, to): &Interval| (from.saturating_add(shift), to.saturating_add(shift));
         let within: Option<Vec<Interval>> =
-            within.map(|windows| windows.iter().map(moved).collect());
+            within.map(|windows| windows.iter().map(|window| moved(*window, shift)).collect());
         let all = Self::of_ranks(ranks, within.as_deref());
         let own = all.rows.into_iter().find(|(name, _)| *name == rank.name);
         let rows = own.map(|(_, waits)| (device.to_owned(), waits));
@@ -312,10 +215,11 @@ impl Matched {
     #[must_use]
     pub fn latest(&self) -> Option<(&str, i64)> {
         let sum = |last: &str| {
-            self.rows.iter().filter_map(|(_, waits)| waits.exposed_for(last)).sum::<i64>()
+            let waits = self.rows.iter().filter_map(|(_, waits)| waits.exposed_for(last));
+            waits.map(|wait| wait.ns).sum::<i64>()
         };
         let all: i64 =
-            self.rows.iter().flat_map(|(_, waits)| &waits.exposed_for).map(|(_, ns)| ns).sum();
+            self.rows.iter().flat_map(|(_, waits)| &waits.exposed_for).map(|wait| wait.ns).sum();
         let sums = self.rows.iter().map(|(device, _)| (device.as_str(), sum(device)));
         let (device, ns) = sums.max_by_key(|(_, ns)| *ns)?;
         (ns > 0 && ns.saturating_mul(2) > all).then_some((device, ns))
@@ -389,7 +293,7 @@ mod tests {
             fixture.push(kernel(OWN).on(1, 7).at(60_000, ends[1] - 60_000));
             let trace = fixture.finish();
             let index = HostIndex::of(&trace);
-            Matched::of(&trace, &index.gpu, &Details::default(), None)
+            Matched::of(&index.slices, &index.gpu, &Details::default(), None)
         };
         let found = calls([100_000, 101_000]);
         assert_eq!(found.device("0").map(|waits| waits.exposed_ns), Some(60_000));
@@ -417,6 +321,7 @@ mod tests {
                 name: rank.to_string(),
                 kinds: vec![all_reduce, broadcast],
                 exposed,
+                late: Vec::new(),
                 shift_ns: None,
             });
         }
@@ -432,7 +337,7 @@ mod tests {
         let of = |rank| found.device(rank).cloned().unwrap_or_default();
         assert_eq!((of("0").n, of("0").exposed_ns), (1, 0));
         assert_eq!((of("1").n, of("1").exposed_ns), (2, 485 * us));
-        assert_eq!(of("1").exposed_for("2"), Some(485 * us));
+        assert_eq!(of("1").exposed_for("2").map(|wait| wait.ns), Some(485 * us));
         // (Of equal starts of the all-reduce the last rank counts as the last.)
         assert_eq!((of("2").n, of("2").n_last), (2, 2));
         // Without collectives of all nothing shows that the clock is one.
@@ -457,7 +362,7 @@ mod tests {
         fixture.push(slice("cpu_op", "aten::mm").on(9, 9).at(0, 10));
         let trace = fixture.finish();
         let index = HostIndex::of(&trace);
-        Matched::of(&trace, &index.gpu, &details, None)
+        Matched::of(&index.slices, &index.gpu, &details, None)
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl<'a> Facts<'a> {
         facts.iterations = Iterations::of(&Run { trace, slices, gpu, triage, details });
         facts.warm = facts.iterations.as_ref().and_then(Iterations::warm_windows);
         // (Of the time that the bar is of.)
-        facts.matched = Matched::of(trace, gpu, details, facts.warm.as_deref());
+        facts.matched = Matched::of(slices, gpu, details, facts.warm.as_deref());
         if let Some(warm) = &facts.warm {
             facts.wall = wall_within(&triage.wall_times, warm);
         }

@@ -163,11 +163,17 @@ fn largest_op(facts: &Facts<'_>) -> Option<String> {
 /// That most of the exposed communication is waiting for a rank, where the collectives tell: ", 35.6 ms of it because rank 1 joins later".
 fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
     let waits = facts.matched.device(&most.device).filter(|_| most.part == WallPart::Communication);
-    let last = waits.and_then(|waits| waits.exposed_for.iter().max_by_key(|(_, ns)| *ns));
-    match last {
-        Some((last, ns)) if ns.saturating_mul(2) >= most.total_ns => {
-            let who = facts.matched.who();
-            format!(", {} of it because {who} {last} joins later", time(*ns))
+    match waits.and_then(|waits| waits.most()) {
+        Some(wait) if wait.ns.saturating_mul(2) >= most.total_ns => {
+            let (who, last) = (facts.matched.who(), &wait.last);
+            let late = match wait.late_ns.saturating_mul(2) >= wait.ns {
+                true => format!(
+                    ", and for {} of that its own CPU has not launched what comes next",
+                    time(wait.late_ns)
+                ),
+                false => String::new(),
+            };
+            format!(", {} of it because {who} {last} joins later{late}", time(wait.ns))
         }
         _ => String::new(),
     }
@@ -186,13 +192,18 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
     let Some((category, share)) = most.filter(|(_, share)| *share >= LEAST_WORK_PCT) else {
         return String::new();
     };
-    let longest = rows().find(|row| row.category == category);
-    let of_it = longest.map(|row| (100.0 * row.gpu_share_pct / share, &row.kernel_name));
+    // (Kernels whose short names are equal count as one.)
+    let mut names: BTreeMap<String, f64> = BTreeMap::new();
+    for row in rows().filter(|row| row.category == category) {
+        *names.entry(short_name(&row.kernel_name, NAME)).or_default() += row.gpu_share_pct;
+    }
+    let longest = names.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let of_it = longest.map(|(name, own)| (100.0 * own / share, name));
     let kernel = match of_it.filter(|(part, _)| *part >= LEAST_WORK_PCT) {
         None => String::new(),
         Some((part, name)) => {
             let part = if part > ALL_PCT { "all".to_owned() } else { percent(part) };
-            format!(", {part} of it in {}", short_name(name, NAME))
+            format!(", {part} of it in {name}")
         }
     };
     format!(" {} takes {} of the GPU's time{kernel}.", category.title(), percent(share))

@@ -25,7 +25,7 @@ mod sections;
 mod several;
 
 pub use actions::{Action, Place, Whole};
-pub use collectives::{Matched, RankCalls, Waits};
+pub use collectives::{Matched, RankCalls, WaitFor, Waits};
 pub use document::{DIAGNOSIS_SCHEMA, diagnosis_json};
 pub use facts::Facts;
 pub use finding::{Evidence, Finding, Level, Rule};

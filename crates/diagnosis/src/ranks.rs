@@ -100,7 +100,7 @@ fn late_sentence(facts: &Facts<'_>, device: &str) -> Option<String> {
     let waits = facts
         .matched
         .devices()
-        .filter_map(|(name, waits)| Some((waits.exposed_for(device)?, name)));
+        .filter_map(|(name, waits)| Some((waits.exposed_for(device)?.ns, name)));
     let (most, name) = waits.max()?;
     let of_it = |row: &&WallRow| row.device == name;
     let whole: i64 = facts.wall.iter().filter(of_it).map(|row| row.total_ns).sum();

@@ -13,6 +13,7 @@ struct RankRow {
     n_last: u64,
     behind_ns: i64,
     exposed_ns: i64,
+    late_ns: i64,
     most: String,
 }
 
@@ -54,6 +55,13 @@ impl Row for RankRow {
             cell: |row| Cell::Ns(row.exposed_ns),
         },
         Column {
+            key: "late_ns",
+            title: "Late itself",
+            unit: Unit::Time,
+            help: "The part of the waiting in which its own CPU has not launched what comes next: the rank would stand still anyway.",
+            cell: |row| Cell::Ns(row.late_ns),
+        },
+        Column {
             key: "most",
             title: "Most of it for",
             unit: Unit::Text,
@@ -74,12 +82,10 @@ impl Matched {
             n_last: waits.n_last as u64,
             behind_ns: waits.behind_ns,
             exposed_ns: waits.exposed_ns,
+            late_ns: waits.late_ns,
             most: waits
-                .exposed_for
-                .iter()
-                .filter(|(_, ns)| *ns > 0)
-                .max_by_key(|(_, ns)| *ns)
-                .map(|(last, ns)| format!("{last} ({})", time(*ns)))
+                .most()
+                .map(|wait| format!("{} ({})", wait.last, time(wait.ns)))
                 .unwrap_or_default(),
         });
         let rows: Vec<RankRow> = rows.collect();
@@ -98,19 +104,35 @@ impl Matched {
         match late {
             Some((name, late)) => {
                 let waits = self.devices().filter_map(|(_, waits)| waits.exposed_for(name));
-                let waits: Vec<i64> = waits.collect();
+                let (mut late_ns, mut all_ns) = (0_i64, 0_i64);
+                let waits: Vec<i64> = waits
+                    .map(|wait| {
+                        late_ns = late_ns.saturating_add(wait.late_ns);
+                        all_ns = all_ns.saturating_add(wait.ns);
+                        wait.ns
+                    })
+                    .collect();
                 let (least, most) = (waits.iter().min(), waits.iter().max());
                 let (least, most) = (time(*least.unwrap_or(&0)), time(*most.unwrap_or(&0)));
                 let each = match least == most {
                     true => most,
-                    false => format!("{least} to {most} each"),
+                    false => format!("each for {least} to {most} in all"),
                 };
                 let others = match waits.len() {
                     1 => "The other rank waits",
                     _ => "The other ranks wait",
                 };
+                let late_too = match late_ns.saturating_mul(2) >= all_ns {
+                    true => format!(
+                        " In {} of {} of this their own CPUs have not launched what comes next: the CPU is late on all ranks, and \
+                         an earlier rank {name} alone saves the rest at most.",
+                        time(late_ns),
+                        time(all_ns)
+                    ),
+                    false => String::new(),
+                };
                 format!(
-                    "{others} for rank {name}, the last to join {} of {}: {each}.",
+                    "{others} for rank {name}, the last to join {} of {}: {each}.{late_too}",
                     count(late.n_last as u64),
                     plural(late.n as u64, "collective", "collectives"),
                 )

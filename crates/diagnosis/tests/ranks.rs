@@ -108,7 +108,7 @@ fn ranks_in_files_of_their_own_are_compared_on_the_clock_of_the_machine() {
         let of = |(start, base): (i64, &str), name: &str| {
             let (trace, details) = one_rank(start, base);
             let index = HostIndex::of(&trace);
-            RankCalls::of(&trace, &index.gpu, &details, name.to_owned())
+            RankCalls::of(&index, &details, name.to_owned())
         };
         let [first, second] = bases;
         let ranks = [of((100_000, first), "0"), of((500_000, second), "1")];

@@ -75,21 +75,32 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
+/// Of the waiting: one of so many parts is worth a word.
+const LATE_PARTS: i64 = 5;
+
 /// What of the exposed time is waiting for other ranks, and what is not.
 fn waiting(waits: &Waits, exposed: i64, who: &str) -> String {
-    let most = waits.exposed_for.iter().max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0);
+    let most = waits.most();
     let n = plural(waits.n as u64, "collective", "collectives");
     match most {
         None => {
             format!("In {n} that were matched with the other {who}s' it waits for none of them.")
         }
-        Some((last, ns)) => {
-            let whom = match *ns == waits.exposed_ns {
+        Some(wait) => {
+            let last = &wait.last;
+            let whom = match wait.ns == waits.exposed_ns {
                 true => format!("{who} {last}, which joins later"),
-                false => format!("{who}s that join later ({} for {who} {last})", time(*ns)),
+                false => format!("{who}s that join later ({} for {who} {last})", time(wait.ns)),
+            };
+            let late = match waits.late_ns.saturating_mul(LATE_PARTS) >= waits.exposed_ns {
+                true => format!(
+                    " For {} of the waiting its own CPU has not launched what comes next: it would stand still anyway.",
+                    time(waits.late_ns)
+                ),
+                false => String::new(),
             };
             format!(
-                "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {} is transfer and what was not matched.",
+                "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {} is transfer and what was not matched.{late}",
                 time(waits.exposed_ns),
                 time(exposed - waits.exposed_ns)
             )

@@ -4,7 +4,7 @@ use host::links::GpuSide;
 use report::units::{count, time};
 use triage::{WallPart, WallRow};
 
-use crate::collectives::Matched;
+use crate::collectives::{Matched, WaitFor};
 use crate::{Facts, Finding, Level, Rule};
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
@@ -16,20 +16,20 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 /// The finding; `None` where the devices wait for no one device for most of their waiting.
 ///
 /// Its bound: by how much the device comes later than the next to last, summed over the collectives in which it is the last, and never
-/// more than any other device that waits for it does without other kernels. If it joined as early as the next to last, so much would go away.
+/// more than any other device that waits for it does without other kernels, and with the next one launched. If it joined as early as the next to last, so much would go away.
 pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Option<Finding> {
     let (device, _) = matched.latest()?;
     let late = matched.device(device)?;
     let waits = matched.devices().filter_map(|(name, waits)| {
-        Some((name, waits.exposed_for(device)?)).filter(|(_, ns)| *ns > 0)
+        Some((name, waits.exposed_for(device)?)).filter(|(_, wait)| wait.ns > 0)
     });
-    let waits: Vec<(&str, i64)> = waits.collect();
-    // (Then the one that waited least keeps the others waiting.)
-    let least = waits.iter().map(|(_, ns)| *ns).min()?;
+    let waits: Vec<(&str, &WaitFor)> = waits.collect();
+    // (Then the one that waited least keeps the others waiting; and while its own CPU is late, too, it would stand still.)
+    let least = waits.iter().map(|(_, wait)| wait.ns - wait.late_ns).min()?;
     let bound = late.behind_ns.min(least);
     let whole: i64 = wall.iter().filter(|row| row.device == device).map(|row| row.total_ns).sum();
     let each: Vec<String> =
-        waits.iter().map(|(name, ns)| format!("device {name} for {}", time(*ns))).collect();
+        waits.iter().map(|(name, wait)| format!("device {name} for {}", time(wait.ns))).collect();
     let text = format!(
         "Device {device} is the last to join {} of {} collectives that were matched, and the others wait for it: {}.",
         count(late.n_last as u64),

@@ -208,7 +208,7 @@ fn gain(advice: &Advice, wall: &Wall) -> Gain {
              batch norm that is folded into a convolution takes no time at all"
                 .to_owned()
         }
-        (None, None) => "the exposed time of these kernels without what a fused kernel still takes".to_owned(),
+        (None, None) => "the exposed time of these kernels and of the gaps between them, without what a fused kernel still takes".to_owned(),
     };
     let limit = match launches {
         Some((n, ns)) => format!(

@@ -163,21 +163,21 @@ impl Device<'_, '_> {
     /// The sentence where the CPU limits the run by its launches.
     fn limited(&self, limited: Limited<'_>, idle: &str) -> String {
         let Limited { parts, stages_ns, action } = limited;
-        let gaps = match stages_ns {
+        let several = self.gpu != "The GPU";
+        let gpu = if several { self.gpu } else { "the GPU" };
+        match stages_ns {
             None => format!(
-                "{} of it in {} shorter than 1 ms before a late launch",
+                "The CPU limits {parts}: {gpu}{idle}, {} of it in {} shorter than 1 ms before a late launch.{action}",
                 units::time(self.explained.ns()),
                 self.paced_gaps(),
             ),
+            // (The idle time is that of all stages.)
             Some(ns) => format!(
-                "{} of it in gaps shorter than 1 ms before {} late launches",
-                units::time(ns),
+                "The CPU limits {parts}: {gpu} waits for {} late launches for {}, in gaps shorter than 1 ms. In all it{idle}.{action}",
                 if parts.contains(" and ") { "their" } else { "its" },
+                units::time(ns),
             ),
-        };
-        let several = self.gpu != "The GPU";
-        let gpu = if several { self.gpu } else { "the GPU" };
-        format!("The CPU limits {parts}: {gpu}{idle}, {gaps}.{action}")
+        }
     }
 
     /// Idle time with work queued: what ends it.

@@ -1,0 +1,186 @@
+//! The collectives of one device or rank, and when its CPU is late.
+
+use host::class::Class;
+use host::links::{GpuSide, GpuSlice};
+use host::{HostIndex, HostSlice, Slices};
+use timeline::intervals::{Interval, union, without};
+use trace::{Details, StringId, Trace};
+
+/// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
+const ALL_WAIT: [&str; 4] = ["allreduce", "allgather", "reducescatter", "alltoall"];
+/// The same as parts of kernels' names: of NCCL and RCCL, and of vLLM, SGLang, FlashInfer, TensorRT-LLM and AITER.
+const ALL_WAIT_BY_NAME: [&str; 6] =
+    ["allreduce", "allgather", "reducescatter", "alltoall", "crossdevicereduce", "multimemreduce"];
+/// Collectives that a rank leaves when it has received and sent on.
+const SOME_WAIT: &str = "broadcast";
+/// The member of the file that its times are relative to, in ns since 1970 (Kineto since 2024).
+const BASE_TIME: &str = "baseTimeNanoseconds";
+
+/// The collectives of one device, or of one rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RankCalls {
+    pub(super) name: String,
+    pub(super) kinds: Vec<Kind>,
+    /// When it runs no kernel but communication.
+    pub(super) exposed: Vec<Interval>,
+    /// When no other kernel runs, the next one has not been launched, and the CPU waits for none.
+    pub(super) late: Vec<Interval>,
+    /// What its times have been moved by, in ns; `None` of a device.
+    pub(super) shift_ns: Option<i64>,
+}
+
+/// Calls of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// What they have in common: name, number format, group and its ranks; or the name of the kernel.
+    pub(super) key: String,
+    /// Ranks of the group; `None` where it is not recorded, and all that there are may be in it.
+    pub(super) group_size: Option<i64>,
+    /// Whether a rank may leave before all have joined.
+    pub(super) is_broadcast: bool,
+    /// When their kernels run, by start.
+    pub(super) calls: Vec<Interval>,
+}
+
+impl RankCalls {
+    /// Those of a trace of one rank, on the clock that `baseTimeNanoseconds` and the times of the file give: that of the machine.
+    #[must_use]
+    pub fn of(index: &HostIndex<'_>, details: &Details, name: String) -> Self {
+        let HostIndex { slices, gpu } = index;
+        let trace = slices.trace;
+        let base = trace.metadata.int(BASE_TIME).map_or(0, i128::from);
+        let shift = i64::try_from(base.saturating_add(trace.origin_ns)).unwrap_or(0);
+        let own = Self::within(slices, gpu, details, name, (None, shift));
+        Self { shift_ns: Some(shift), ..own }
+    }
+
+    /// Those of a device, or of all.
+    pub(super) fn within(
+        slices: &Slices<'_>,
+        gpu: &GpuSide,
+        details: &Details,
+        name: String,
+        (device, shift): (Option<usize>, i64),
+    ) -> Self {
+        let own = || {
+            let all = gpu.slices.iter().filter(|one| one.is_kernel);
+            all.filter(|one| device.is_none_or(|device| one.device as usize == device))
+        };
+        let times = |one: &GpuSlice| moved(one.slice.interval(), shift);
+        let all_times = |communicate: bool| {
+            let those = own().filter(|one| one.is_communication == communicate);
+            union(those.map(times).collect())
+        };
+        let mut kinds: Vec<Kind> = Vec::new();
+        let mut names = Names { trace: slices.trace, details, known: Vec::new() };
+        for one in own().filter(|one| one.is_communication) {
+            let Some((key, group_size, is_broadcast)) = names.kind(one) else { continue };
+            match kinds.iter_mut().find(|kind| kind.key == key) {
+                Some(kind) => kind.calls.push(times(one)),
+                None => {
+                    kinds.push(Kind { key, group_size, is_broadcast, calls: vec![times(one)] });
+                }
+            }
+        }
+        kinds.iter_mut().for_each(|kind| kind.calls.sort_unstable());
+        let exposed = without(&all_times(true), &all_times(false));
+        let mut kernels: Vec<(Interval, Option<i64>)> = own()
+            .filter(|one| !one.is_communication)
+            .map(|one| (times(one), one.launch.map(|call| call.start_ns.saturating_add(shift))))
+            .collect();
+        kernels.sort_unstable();
+        let waits = slices.calls.iter().filter(|call| waits_for_gpu(slices, call));
+        let waits = union(waits.map(|call| moved(call.interval(), shift)).collect());
+        let late = without(&late(&kernels), &waits);
+        Self { name, kinds, exposed, late, shift_ns: None }
+    }
+}
+
+pub(super) fn moved((from, to): Interval, by_ns: i64) -> Interval {
+    (from.saturating_add(by_ns), to.saturating_add(by_ns))
+}
+
+/// A call that copies and takes this long waits, whatever its name says: the copy goes to pageable memory of the CPU.
+const LONG_COPY_NS: i64 = 50_000;
+
+/// Whether the CPU waits for the GPU in a call.
+fn waits_for_gpu(slices: &Slices<'_>, call: &HostSlice) -> bool {
+    match slices.class(call) {
+        Class::Sync => true,
+        Class::Memcpy => slices.blocks(call) || call.dur_ns() >= LONG_COPY_NS,
+        _ => false,
+    }
+}
+
+/// From the end of all kernels so far to the launch of the next one. `kernels` are sorted, with the starts of their launches; one without
+/// a launch in the file is not late.
+fn late(kernels: &[(Interval, Option<i64>)]) -> Vec<Interval> {
+    let Some(((_, mut end), _)) = kernels.first().copied() else { return Vec::new() };
+    let mut found = Vec::new();
+    for ((_, own_end), launch) in kernels {
+        if let Some(launch) = launch.filter(|launch| *launch > end) {
+            found.push((end, launch));
+        }
+        end = end.max(*own_end);
+    }
+    union(found)
+}
+
+/// Reads what kind of collective a kernel is of.
+struct Names<'a> {
+    trace: &'a Trace,
+    details: &'a Details,
+    /// Of each name of a kernel, so far: whether all ranks wait for each other in it.
+    known: Vec<(StringId, bool)>,
+}
+
+impl Names<'_> {
+    /// The key, the size of the group, and whether it is a broadcast; `None` for kinds that tell nothing.
+    fn kind(&mut self, one: &GpuSlice) -> Option<(String, Option<i64>, bool)> {
+        let recorded = self.details.collective(one.slice.row);
+        let recorded = recorded.and_then(|at| self.details.collectives.get(at as usize));
+        let Some(of) = recorded else {
+            let name = self.trace.name(one.slice.row);
+            let all_wait = self.all_wait(name);
+            return all_wait.then(|| (self.trace.strings.get(name).to_owned(), None, false));
+        };
+        let name = self.details.texts.get(of.name);
+        let plain = plain(name);
+        let is_broadcast = plain.contains(SOME_WAIT);
+        if !is_broadcast && !ALL_WAIT.iter().any(|part| plain.contains(part)) {
+            return None;
+        }
+        // (Sizes may differ by rank: `all_to_allv`.)
+        let kind = self.details.texts.get(of.kind);
+        let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
+        Some((format!("{name};{group}"), Some(of.group_size), is_broadcast))
+    }
+
+    fn all_wait(&mut self, name: StringId) -> bool {
+        if let Some((_, all_wait)) = self.known.iter().find(|(known, _)| *known == name) {
+            return *all_wait;
+        }
+        let plain = plain(self.trace.strings.get(name));
+        let all_wait = ALL_WAIT_BY_NAME.iter().any(|part| plain.contains(part));
+        self.known.push((name, all_wait));
+        all_wait
+    }
+}
+
+/// In lower case, without signs between words.
+fn plain(name: &str) -> String {
+    name.to_lowercase().replace(['_', ' '], "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_late_until_its_next_kernel_is_launched() {
+        let kernels =
+            [((0, 10), Some(-5)), ((12, 20), Some(8)), ((40, 50), Some(35)), ((90, 95), None)];
+        assert_eq!(late(&kernels), [(20, 35)]);
+        assert_eq!(late(&[]), []);
+    }
+}
