@@ -158,7 +158,8 @@ fn told(
     };
     let spans = |birth: Option<Marks>, born: Option<usize>, seen: &[(Phase, usize)]| {
         let own = birth.map(|marks| marks.phase);
-        let is_step = |phase: &Phase| !matches!(phase, Phase::Unknown | Phase::Other);
+        let is_step =
+            |phase: &Phase| !matches!(phase, Phase::Unknown | Phase::Other | Phase::Moved);
         let mut others = seen.iter().filter(|(phase, _)| is_step(phase) && Some(*phase) != own);
         others.any(|(_, at)| born.is_none_or(|born| *at > born))
     };

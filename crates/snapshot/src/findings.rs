@@ -47,7 +47,7 @@ const LEVERS: &[(Class, &str, &str)] = &[
     ),
     (
         Class::Parameter,
-        "Weights stay in use as long as the module.",
+        "Weights stay in use as long as their module is on the GPU.",
         "Load the weights in a lower precision, or shard them across GPUs.",
     ),
 ];

@@ -8,7 +8,7 @@ use std::slice::Iter;
 use serde::Serialize;
 
 use crate::model::{Action, Block, Event, Snapshot};
-use crate::site::{ByPhase, SiteRow, Sites, Sums};
+use crate::site::{ByPhase, SiteRow, Sites, Sums, as_reference};
 use crate::stacks::StackId;
 
 /// What the replay finds. All levels are requested bytes, as the events record them.
@@ -50,6 +50,7 @@ pub(crate) struct Replay {
     pub(crate) peak_live_bytes: i64,
     /// Bytes alive at the peak that were allocated before the first event.
     pub(crate) peak_untraced_bytes: i64,
+    #[serde(serialize_with = "as_reference")]
     pub(crate) peak_by_phase: ByPhase,
     pub(crate) peak_by_site: Vec<SiteRow>,
     /// All of them.

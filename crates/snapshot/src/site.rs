@@ -2,12 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::stacks::{Frame, StackId, Stacks};
 
 /// The site of a stack without frames.
 pub(crate) const NO_STACK: &str = "<no stack>";
+
+/// The function of `torch/nn/modules/module.py` through which `to`, `cuda`, `half` and their like move or cast what a module holds.
+pub(crate) const MOVE: &str = "_apply";
+/// The file and the function of accelerate that moves a parameter or a buffer of a module.
+pub(crate) const OFFLOAD: (&str, &str) =
+    ("/accelerate/utils/modeling.py", "set_module_tensor_to_device");
 
 /// Frames that belong to the recording of the stack or to the interpreter, and name no cause.
 const OMITTED: &[&str] = &[
@@ -36,6 +42,8 @@ pub(crate) enum Phase {
     Optimizer,
     Backward,
     Forward,
+    /// Modules are moved, cast or loaded, also where a hook of a module does it during its forward pass.
+    Moved,
     Unknown,
     Other,
 }
@@ -46,6 +54,7 @@ impl Phase {
             Self::Optimizer => "optimizer",
             Self::Backward => "backward",
             Self::Forward => "forward",
+            Self::Moved => "moving or loading modules",
             Self::Unknown => "unknown",
             Self::Other => "other",
         }
@@ -54,6 +63,16 @@ impl Phase {
 
 /// Bytes per phase.
 pub(crate) type ByPhase = BTreeMap<Phase, i64>;
+
+/// Writes the phases of the reference program, which counts as forward what moves modules.
+pub(crate) fn as_reference<S: Serializer>(phases: &ByPhase, to: S) -> Result<S::Ok, S::Error> {
+    let mut phases = phases.clone();
+    if let Some(moved) = phases.remove(&Phase::Moved) {
+        let forward = phases.entry(Phase::Forward).or_default();
+        *forward = forward.saturating_add(moved);
+    }
+    phases.serialize(to)
+}
 
 /// Bytes of a site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -182,8 +201,14 @@ struct Shown {
     runs_backward: bool,
     /// Where backward is run from, as a function of that name.
     has_backward: bool,
-    /// Of a module.
+    /// Of the class of all modules.
     is_module: bool,
+    /// As a name in [`Shown::is_module`]: a call of a module.
+    is_call: bool,
+    /// As a name in [`Shown::is_module`]: moves or casts what a module holds (`to`, `cuda`, `half`...).
+    is_move: bool,
+    /// Moves single tensors of modules, where they are offloaded.
+    is_offload: bool,
     /// As a name: of the engine of autograd.
     is_engine: bool,
     /// As a name: of the recording or the interpreter.
@@ -201,6 +226,12 @@ impl Shown {
             runs_backward: path.contains("/torch/autograd/graph.py"),
             has_backward: path.contains("/torch/autograd/__init__.py"),
             is_module: path.contains("/nn/modules/module.py"),
+            is_call: matches!(
+                text,
+                "_call_impl" | "_wrapped_call_impl" | "__call__" | "_slow_forward" | "inner"
+            ),
+            is_move: text == MOVE,
+            is_offload: path.contains(OFFLOAD.0),
             is_engine: text.contains("torch::autograd::") && is_engine
                 || text == "_engine_run_backward",
             is_omitted: OMITTED.iter().any(|omitted| text.contains(omitted)),
@@ -234,21 +265,29 @@ impl<'a> Texts<'a> {
         if frames.is_empty() {
             return Phase::Unknown;
         }
-        let (mut is_backward, mut is_forward) = (false, false);
+        let (mut is_backward, mut is_module) = (false, false);
+        let (mut is_call, mut is_moved) = (false, false);
         for frame in frames {
-            let file = self.shown(frame.filename);
+            let (file, name) = (self.shown(frame.filename), self.shown(frame.name));
             if file.is_optimizer {
                 return Phase::Optimizer;
             }
             is_backward |= file.runs_backward
-                || self.shown(frame.name).is_engine
+                || name.is_engine
                 || file.has_backward && self.stacks.text(frame.name) == "backward";
-            is_forward |= file.is_module;
+            is_module |= file.is_module;
+            is_call |= file.is_module && name.is_call;
+            is_moved |= file.is_module && name.is_move
+                || file.is_offload && self.stacks.text(frame.name) == OFFLOAD.1;
         }
-        match (is_backward, is_forward) {
-            (true, _) => Phase::Backward,
-            (false, true) => Phase::Forward,
-            (false, false) => Phase::Other,
+        if is_backward {
+            Phase::Backward
+        } else if is_module && (is_moved || !is_call) {
+            Phase::Moved
+        } else if is_module {
+            Phase::Forward
+        } else {
+            Phase::Other
         }
     }
 

@@ -52,8 +52,8 @@ const CLASSES: [Class; 7] = [
     Class::Temporary,
     Class::Unknown,
 ];
-const PHASES: [Phase; 5] =
-    [Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other, Phase::Unknown];
+const PHASES: [Phase; 6] =
+    [Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other, Phase::Unknown, Phase::Moved];
 
 /// The layer of every block.
 #[derive(Clone, Debug, Default)]
