@@ -8,9 +8,10 @@ use report::{Confidence, Finding};
 
 use crate::amounts::{percent, size};
 use crate::classes::Class;
+use crate::falls::Falls;
 use crate::model::Snapshot;
 use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
-use crate::site::NO_STACK;
+use crate::site::{NO_STACK, of_it_in};
 use crate::whatif::WhatIf;
 
 const GIB: i64 = 1 << 30;
@@ -211,9 +212,13 @@ fn less(timeline: &Timeline) -> String {
     }
 }
 
-/// How far the peak can fall. (Another moment may have nearly as much in use.)
-fn falls(peak: i64, by: i64) -> String {
-    format!("The peak in use falls from {}, by {} at most.", size(peak), size(by))
+/// What is reached at best.
+fn falls(peak: i64, rest: i64) -> String {
+    format!(
+        "The peak in use falls from {} to {} at best, which is that of the recorded events without these blocks.",
+        size(peak),
+        size(rest)
+    )
 }
 
 /// Attention that stores the scores of all pairs of positions.
@@ -221,6 +226,7 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let (sites, peak) = (&timeline.classes.attention, timeline.replay.peak_requested);
     let bytes = sites.iter().fold(0_i64, |sum, (_, bytes)| sum.saturating_add(*bytes));
     let share = percent(bytes, peak);
+    let Some(rest) = timeline.classes.falls.attention else { return };
     let Some((site, most)) = sites.first().filter(|_| share >= LEAST_ATTENTION) else { return };
     let most = match bytes == *most {
         true => format!("all from {site}"),
@@ -237,37 +243,58 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         action: "Compute attention with torch.nn.functional.scaled_dot_product_attention: its fused kernels store no scores, where data \
                  type, head size and mask permit them."
             .to_owned(),
-        validation: falls(peak, bytes),
+        validation: falls(peak, rest),
         evidence: vec![format!("devices.{device}.replay.peak_by_site")],
         ..finding("unfused-attention", Confidence::Medium, observation)
     });
 }
 
+/// The call sites that make the peak.
 fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
-    let replay = &timeline.replay;
-    let peak = replay.peak_requested;
     let named = class_of_peak(device, timeline, to);
-    let Some(top) = replay.peak_by_site.first() else { return };
-    let share = percent(top.bytes, peak);
-    if share < LEAST_CLASS || top.site == NO_STACK || named.is_some_and(|site| *site == top.site) {
+    let Falls { sites: Some(rest), makers, .. } = &timeline.classes.falls else { return };
+    let [top, others @ ..] = makers.as_slice() else { return };
+    if named.is_some_and(|site| *site == top.site) {
         return;
     }
-    let observation = format!(
-        "Device {device}: {} allocated {} of the {} in use at the peak ({share:.0}%) in {}.",
+    let mut observation = format!(
+        "Device {device}: {} allocated {} of the {} in use at the peak ({:.0}%) in {}{}.",
         top.site,
         size(top.bytes),
-        size(peak),
-        plural(top.count, "block", "blocks")
+        size(top.level),
+        percent(top.bytes, top.level),
+        plural(top.blocks, "block", "blocks"),
+        of_it_in(top.inside.as_ref())
     );
-    let action = if top.site.starts_with('<') {
-        "The backward of this op holds these bytes: compute the op in parts, or on smaller inputs."
-    } else {
-        "Free what this line allocates earlier, or compute it in parts."
+    for other in others {
+        observation.push_str(&format!(
+            " Of the {} in use before event {}, {} allocated {}{}.",
+            size(other.level),
+            count(other.event as u64),
+            other.site,
+            size(other.bytes),
+            of_it_in(other.inside.as_ref())
+        ));
+    }
+    let hypothesis = match others {
+        [] => "",
+        _ => {
+            "These peaks are nearly equal: memory in use falls only where all of these call sites use less."
+        }
+    };
+    let action = match &top.inside {
+        Some((frame, _)) => {
+            format!("Call the module on smaller inputs, or compute in parts what {frame} allocates.")
+        }
+        None if top.site.starts_with('<') => {
+            "The backward of this op holds these bytes: compute the op in parts, or on smaller inputs.".to_owned()
+        }
+        None => "Free what this line allocates earlier, or compute it in parts.".to_owned(),
     };
     to.push(Finding {
-        hypothesis: "What the call site allocates stays in use until the peak.".to_owned(),
-        action: action.to_owned(),
-        validation: falls(peak, top.bytes),
+        hypothesis: hypothesis.to_owned(),
+        action,
+        validation: falls(top.level, *rest),
         evidence: vec![format!("devices.{device}.replay.peak_by_site")],
         ..finding("dominant-site", Confidence::High, observation)
     });
@@ -285,6 +312,7 @@ fn class_of_peak<'a>(
     if share < LEAST_CLASS {
         return None;
     }
+    let rest = timeline.classes.falls.class?;
     let most = match site {
         NO_STACK => String::new(),
         site if of_site == bytes => format!(", all from {site}"),
@@ -300,7 +328,7 @@ fn class_of_peak<'a>(
     to.push(Finding {
         hypothesis: (*why).to_owned(),
         action: (*action).to_owned(),
-        validation: falls(peak, bytes),
+        validation: falls(peak, rest),
         evidence: vec![format!("classes.{device}")],
         ..finding("peak-class", timeline.classes.confidence(class), observation)
     });

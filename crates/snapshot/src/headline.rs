@@ -4,7 +4,7 @@ use report::units::count;
 
 use crate::amounts::{percent, size};
 use crate::report::{OomRow, SnapshotReport, Timeline};
-use crate::site::{NO_STACK, SiteRow};
+use crate::site::{NO_STACK, SiteRow, of_it_in};
 
 /// A call site is named from this share of the bytes on, in percent.
 const LEAST_SHARE: f64 = 20.0;
@@ -84,13 +84,16 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
 /// The call site that holds most, where that says something.
 fn holder(sites: &[SiteRow], whole: i64) -> String {
     match sites.first().filter(|top| top.site != NO_STACK) {
-        Some(top) if top.bytes == whole => format!(", all of it from {}", top.site),
+        Some(top) if top.bytes == whole => {
+            format!(", all of it from {}{}", top.site, of_it_in(top.inside.as_ref()))
+        }
         Some(top) if percent(top.bytes, whole) >= LEAST_SHARE => {
             format!(
-                ", {} ({:.0}%) of it from {}",
+                ", {} ({:.0}%) of it from {}{}",
                 size(top.bytes),
                 percent(top.bytes, whole),
-                top.site
+                top.site,
+                of_it_in(top.inside.as_ref())
             )
         }
         _ => String::new(),

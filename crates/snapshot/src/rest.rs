@@ -56,8 +56,8 @@ fn add(
 ) {
     let trace = snapshot.trace(device);
     if timeline.is_usable() {
-        let peak = timeline.replay.peak_index;
-        timeline.classes = classes(snapshot, device, peak, sites, marks);
+        let levels = (&*timeline.levels.requested, timeline.replay.peak_index);
+        timeline.classes = classes(snapshot, device, levels, sites, marks);
         timeline.by_step = steps(snapshot, device, &timeline.levels);
     }
     let chart = Chart::new(trace, timeline.levels.clone(), &timeline.replay, sites);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
+use crate::amounts::size;
 use crate::stacks::{Frame, StackId, Stacks};
 
 /// The site of a stack without frames.
@@ -83,6 +84,16 @@ pub(crate) struct SiteRow {
     pub(crate) bytes: i64,
     /// Blocks or allocations.
     pub(crate) count: u64,
+    /// Of the sites that hold most at the peak, and that call a module: the deepest frame of a package with at least half of the
+    /// bytes, and these bytes.
+    #[serde(skip)]
+    pub(crate) inside: Option<(String, i64)>,
+}
+
+/// What is inside of a call site, as the end of a sentence about its bytes.
+pub(crate) fn of_it_in(inside: Option<&(String, i64)>) -> String {
+    inside
+        .map_or_else(String::new, |(frame, bytes)| format!(" ({} of it in {frame})", size(*bytes)))
 }
 
 impl Sites {
@@ -152,6 +163,7 @@ impl<'a> Sums<'a> {
             site: self.sites.name(site).to_owned(),
             bytes: sum.0,
             count: sum.1,
+            inside: None,
         };
         rows.into_iter().take(most).map(row).collect()
     }
@@ -195,6 +207,8 @@ fn autograd_node(name: &str) -> Option<&str> {
 struct Shown {
     is_python: bool,
     is_library: bool,
+    /// Of an installed package, but not of PyTorch.
+    is_package: bool,
     /// Of the optimizers of PyTorch.
     is_optimizer: bool,
     /// Where backward is run from, whatever the function.
@@ -218,10 +232,12 @@ struct Shown {
 impl Shown {
     fn of(text: &str) -> Self {
         let path = text.replace('\\', "/");
+        let package = path.rsplit_once("-packages/").map(|(_, package)| package);
         let is_engine = text.contains("Engine") || text.to_lowercase().contains("python_engine");
         Self {
             is_python: is_python(text),
             is_library: is_library(text),
+            is_package: is_python(text) && package.is_some_and(|it| !it.starts_with("torch/")),
             is_optimizer: path.contains("/torch/optim/"),
             runs_backward: path.contains("/torch/autograd/graph.py"),
             has_backward: path.contains("/torch/autograd/__init__.py"),
@@ -240,13 +256,13 @@ impl Shown {
 }
 
 /// The facts of every text, each looked at when it is asked for first.
-struct Texts<'a> {
+pub(crate) struct Texts<'a> {
     stacks: &'a Stacks,
     shown: Vec<Option<Shown>>,
 }
 
 impl<'a> Texts<'a> {
-    fn of(stacks: &'a Stacks) -> Self {
+    pub(crate) fn of(stacks: &'a Stacks) -> Self {
         Self { stacks, shown: Vec::new() }
     }
 
@@ -291,15 +307,29 @@ impl<'a> Texts<'a> {
         }
     }
 
+    fn is_own(&mut self, frame: &Frame) -> bool {
+        let file = self.shown(frame.filename);
+        file.is_python && !file.is_library
+    }
+
+    /// The frames of installed packages, but for PyTorch, below a call site that calls a module, innermost first.
+    pub(crate) fn below(&mut self, frames: &[Frame]) -> Vec<Frame> {
+        let own = frames.iter().position(|frame| self.is_own(frame)).unwrap_or_default();
+        let below = frames.get(..own).unwrap_or_default();
+        let calls = |texts: &mut Self, frame: &Frame| {
+            texts.shown(frame.filename).is_module && texts.shown(frame.name).is_call
+        };
+        if !below.iter().any(|frame| calls(self, frame)) {
+            return Vec::new();
+        }
+        below.iter().filter(|frame| self.shown(frame.filename).is_package).copied().collect()
+    }
+
     /// The innermost Python frame of the program; else the node of autograd, because the backward thread has no frame of the
     /// program; else the innermost Python frame; else the innermost C++ frame outside the allocator.
     fn site(&mut self, frames: &[Frame]) -> String {
         let stacks = self.stacks;
-        let is_own = |texts: &mut Self, frame: &Frame| {
-            let file = texts.shown(frame.filename);
-            file.is_python && !file.is_library
-        };
-        let chosen = frames.iter().find(|frame| is_own(self, frame));
+        let chosen = frames.iter().find(|frame| self.is_own(frame));
         if chosen.is_none() {
             let node = frames.iter().find_map(|frame| autograd_node(stacks.text(frame.name)));
             if let Some(node) = node {

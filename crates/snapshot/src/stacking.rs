@@ -88,7 +88,7 @@ pub(crate) fn restack(
     let mut layers = Layers { of_event: vec![0; trace.len()], before: HashMap::new() };
     let mut steps = vec![(0u8, 0i64); trace.len()];
     let mut start: Stack = Stack::default();
-    lives(snapshot, device, sites, &marks, |life: &Life, class| {
+    lives(snapshot, device, &marks, |life: &Life, class| {
         let layer = match stacking {
             Stacking::Phase => {
                 let phase = life.birth_phase();
