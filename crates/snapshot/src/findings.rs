@@ -12,7 +12,7 @@ use crate::falls::Falls;
 use crate::model::Snapshot;
 use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
 use crate::site::{NO_STACK, of_it_in};
-use crate::whatif::WhatIf;
+use crate::whatif::{Run, WhatIf};
 
 const GIB: i64 = 1 << 30;
 
@@ -53,6 +53,9 @@ const LEVERS: &[(Class, &str, &str)] = &[
     ),
 ];
 
+/// What helps against fragmentation without a setting.
+const STABLE: &str = "Keep tensor shapes stable, and allocate what stays before what goes, so that free memory fits.";
+
 /// Every finding, the worst first per device.
 pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Finding> {
     let settings = snapshot.settings.as_deref().unwrap_or_default();
@@ -67,7 +70,8 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
         if let Some(timeline) = &figures.timeline {
             inconsistent(device, timeline, &mut findings);
             for oom in &timeline.ooms {
-                findings.push(out_of_memory(device, oom, timeline));
+                let expandable = report.what_if.get(device).and_then(WhatIf::expandable);
+                findings.push(out_of_memory(device, oom, timeline, expandable));
             }
             if timeline.replay.trace_matches_snapshot && timeline.replay.timeline_usable {
                 attention(device, timeline, &mut findings);
@@ -76,7 +80,8 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
         }
         if let Some(releases) = report.cache_releases.get(device) {
             let has_failed = figures.timeline.as_ref().is_some_and(|it| !it.ooms.is_empty());
-            findings.extend(releases.findings(device, has_failed));
+            let setting = report.what_if.get(device).and_then(WhatIf::fewer_retries);
+            findings.extend(releases.findings(device, has_failed, setting));
         }
         leaking(device, figures, &mut findings);
         let what_if = report.what_if.get(device);
@@ -86,26 +91,12 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
             rounding(device, figures, &mut findings);
         }
         if let Some(what_if) = what_if {
-            findings.extend(crate::whatif::advice(device, what_if, is_windows(snapshot)));
+            findings.extend(crate::whatif::advice(device, what_if));
         }
     }
     // A failed allocation is why the snapshot was written: the state at its end is that after unwinding.
     findings.sort_by_key(|finding| finding.rule != "out-of-memory");
     findings
-}
-
-/// Whether a stack has a path with a drive letter. (The file records no platform.)
-#[inline(never)]
-fn is_windows(snapshot: &Snapshot) -> bool {
-    let blocks = snapshot.blocks.iter().map(|block| block.stack);
-    let events = snapshot.traces.iter().flatten().map(|event| event.stack);
-    let mut stacks: Vec<_> = blocks.chain(events).collect();
-    stacks.sort_unstable();
-    stacks.dedup();
-    stacks.iter().flat_map(|stack| snapshot.stacks.frames(*stack)).any(|frame| {
-        let path = snapshot.stacks.text(frame.filename).as_bytes();
-        matches!(path, [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic())
-    })
 }
 
 fn finding(rule: &'static str, confidence: Confidence, observation: String) -> Finding {
@@ -150,7 +141,12 @@ fn inconsistent(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     });
 }
 
-fn out_of_memory(device: &str, oom: &OomRow, timeline: &Timeline) -> Finding {
+fn out_of_memory(
+    device: &str,
+    oom: &OomRow,
+    timeline: &Timeline,
+    expandable: Option<&Run>,
+) -> Finding {
     let free = oom.device_free.map_or("an unrecorded amount".to_owned(), size);
     let observation = format!(
         "Device {device}, event {}: an allocation of {} failed at {}. Live (requested bytes): {}, reserved: {}, free on the device: \
@@ -171,8 +167,14 @@ fn out_of_memory(device: &str, oom: &OomRow, timeline: &Timeline) -> Finding {
         (
             "Fragmentation: the free ranges of the same stream and pool would hold the request if they were one range (upper \
              bound: the rounded size of blocks that were freed later is not recorded).",
-            "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or keep tensor shapes stable."
-                .to_owned(),
+            match expandable.is_some_and(|run| run.served_ooms.contains(&oom.index)) {
+                true => {
+                    "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: a model that reproduces the run has room for the request \
+                     (an estimate). Or keep tensor shapes stable."
+                        .to_owned()
+                }
+                false => STABLE.to_owned(),
+            },
         )
     } else {
         (
@@ -369,8 +371,8 @@ fn fragmentation(
     if reserved < GIB || share < 10.0 {
         return;
     }
-    // The replay of the whole run has the exact answer, and a finding of its own.
-    if what_if.is_some_and(WhatIf::covers_the_run) {
+    // The replay of the run has the answer, and a finding of its own.
+    if what_if.is_some_and(WhatIf::is_decisive) {
         return;
     }
     // What the peak of reserved memory has beyond the memory in use is all that can be gained.
@@ -389,13 +391,23 @@ fn fragmentation(
     let action = if expandable {
         "Expandable segments are already on: keep tensor shapes stable, or allocate long-lived tensors first. Do not add \
          max_split_size_mb: together they can grow reserved memory without bound (pytorch#193400)."
+            .to_owned()
+    } else if let Some(run) = what_if.and_then(WhatIf::expandable) {
+        format!(
+            "{STABLE} Under {} a model that reproduces the recorded events reserves {} at most, recorded are {} (an estimate).",
+            run.setting,
+            size(run.peak_reserved),
+            size(run.peak_reserved.saturating_add(run.saved))
+        )
     } else {
-        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or keep tensor shapes stable."
+        format!(
+            "{STABLE} What expandable_segments:True would change cannot be computed from this file."
+        )
     };
     let level = if share >= 30.0 { "High" } else { "Medium" };
     to.push(Finding {
         hypothesis: format!("{level} fragmentation at the time of the snapshot (heuristic: 10% and 30% of reserved)."),
-        action: action.to_owned(),
+        action,
         validation: format!("inactive_split falls below {}.", size(figures.totals.inactive_split)),
         evidence: vec![format!("devices.{device}.totals.inactive_split")],
         ..finding("fragmentation", Confidence::Medium, observation)
