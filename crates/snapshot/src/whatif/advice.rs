@@ -221,13 +221,21 @@ impl WhatIf {
         let is_better = |run: &Run| {
             run.fits && run.retries.map_or(run.saved > 0, |retries| retries < self.retries)
         };
-        if self.runs.iter().any(is_better) {
-            section.tables.push(Table::of("what-if", "Peak reserved by setting", &self.runs));
-        } else if !self.runs.is_empty() {
-            let names: Vec<&str> = self.runs.iter().map(|run| &*run.setting).collect();
+        let (better, worse): (Vec<&Run>, Vec<&Run>) =
+            self.runs.iter().partition(|run| is_better(run));
+        if !better.is_empty() {
+            let rows: Vec<Run> = better.into_iter().cloned().collect();
+            section.tables.push(Table::of(
+                "what-if",
+                "Settings that reserve less or retry less",
+                &rows,
+            ));
+        }
+        if !worse.is_empty() {
+            let names: Vec<&str> = worse.iter().map(|run| &*run.setting).collect();
             let what = match self.refused {
-                Some(_) => "Within this limit no setting needs fewer retries",
-                None => "No setting reserves less",
+                Some(_) => "Within this limit these settings do not need fewer retries",
+                None => "These settings do not reserve less",
             };
             section.intro.push(format!("{what}: {}.", names.join(", ")));
         }

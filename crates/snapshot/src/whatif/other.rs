@@ -49,8 +49,8 @@ impl Limit {
     ) -> Self {
         let trace = snapshot.trace(device);
         let reserved = |at: usize| levels.reserved.get(at).copied().unwrap_or_default();
-        let mut limit = Self::default();
-        limit.granted = levels.reserved.iter().copied().max().unwrap_or_default();
+        let granted = levels.reserved.iter().copied().max().unwrap_or_default();
+        let mut limit = Self { granted, ..Self::default() };
         let mut refused = i64::MAX;
         for (from, request) in retries {
             match trace.get(*request) {
@@ -114,13 +114,16 @@ pub(super) fn needs(
         let is_release = matches!(event.action, Action::SegmentFree | Action::SegmentUnmap);
         match event.action {
             Action::Alloc => {
-                let placed = pools.allocate(event.size, event.stream, &mut new).ok()?;
-                places.insert(event.address, placed.address);
+                let mut placed = pools.allocate(event.size, event.stream, &mut new).ok()?;
                 if placed.grown > 0 && pools.reserved > most {
+                    // The driver refuses: what it would have granted goes back with the cache.
                     needs.retries += 1;
+                    pools.release_block(placed.address);
                     pools.return_all();
+                    placed = pools.allocate(event.size, event.stream, &mut new).ok()?;
                     needs.fits &= pools.reserved <= most;
                 }
+                places.insert(event.address, placed.address);
             }
             Action::FreeCompleted => {
                 let address = places.remove(&event.address)?;
