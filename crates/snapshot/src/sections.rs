@@ -8,7 +8,7 @@ use crate::amounts::{amount, percent, size};
 use crate::headline::headline;
 use crate::model::{LeftOut, Reading};
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
-use crate::site::{Phase, SiteRow};
+use crate::site::{NO_STACK, SiteRow};
 use crate::state::AllocatorState;
 use crate::totals::Totals;
 
@@ -120,13 +120,7 @@ impl SnapshotReport {
             ranged(*device, *left_out, kept as u64)
         }));
         summary.intro.extend(devices.iter().map(|(device, figures)| state(device, figures)));
-        if devices.values().any(runs_modules) {
-            summary.intro.push(
-                "Call sites are lines of code. Stacks do not name modules, and all modules of one class share their lines, so memory \
-                 by module is not recorded."
-                    .to_owned(),
-            );
-        }
+        summary.intro.extend(not_recorded(self));
         if devices.is_empty() {
             summary.intro.push("The snapshot has no segment and no event.".to_owned());
         }
@@ -146,7 +140,10 @@ impl SnapshotReport {
                 let scope = Scope { is_partial, is_complete: *is_complete, is_ranged };
                 sections.push(timeline_section(device, figures, timeline, scope));
             }
-            if let Some(what_if) = what_if.get(device) {
+            let is_usable = |it: &Timeline| it.replay.timeline_usable;
+            if let Some(what_if) = what_if.get(device)
+                && figures.timeline.as_ref().is_some_and(is_usable)
+            {
                 sections.push(what_if.section(device));
             }
         }
@@ -154,10 +151,32 @@ impl SnapshotReport {
     }
 }
 
-/// Whether modules allocated some of the memory at the peak.
-fn runs_modules(figures: &DeviceReport) -> bool {
-    let timeline = figures.timeline.as_ref().filter(|timeline| timeline.is_usable());
-    timeline.is_some_and(|timeline| timeline.replay.peak_by_phase.contains_key(&Phase::Forward))
+/// Why there is no timeline, and how to record one; `None` where a device has one, and where events were left out or lost.
+fn not_recorded(report: &SnapshotReport) -> Option<String> {
+    let SnapshotReport { devices, reading, .. } = report;
+    let is_known = |figures: &DeviceReport| figures.events > 1;
+    if devices.is_empty()
+        || devices.values().any(is_known)
+        || reading.is_partial()
+        || !reading.left_out.is_empty()
+    {
+        return None;
+    }
+    let has_stacks =
+        devices.values().any(|it| it.live_by_site.iter().any(|row| row.site != NO_STACK));
+    let what = if reading.is_segment_list {
+        "The file is the list of segments that torch.cuda.memory_snapshot() returns: it has no events."
+    } else if devices.values().any(|figures| figures.events > 0) {
+        "The file records no timeline: it has a single event, as with enabled=\"state\"."
+    } else if has_stacks {
+        "The file has no events: recording was off when the snapshot was taken."
+    } else {
+        "The file has no events and no stacks: recording was off."
+    };
+    Some(format!(
+        "{what} For call sites, a peak and its causes, call torch.cuda.memory._record_memory_history() at the start of the process, and \
+         write torch.cuda.memory._snapshot() after the steps of interest."
+    ))
 }
 
 /// What a chosen range leaves out, and what that means for the figures.
@@ -294,7 +313,6 @@ fn timeline_section(
         .collect();
     section.tables.push(Table::of("actions", "Events", &actions));
     if !replay.timeline_usable {
-        section.intro.push("The file records no timeline: it has a single event.".to_owned());
         return section;
     }
     if is_partial {
