@@ -151,7 +151,7 @@ fn out_of_memory(
     let observation = format!(
         "Device {device}, event {}: an allocation of {} failed at {}. Live (requested bytes): {}, reserved: {}, free on the device: \
          {free}, largest free range: {}, free ranges of the stream: at most {}.",
-        oom.index,
+        count(oom.index as u64),
         size(oom.size),
         oom.site,
         size(oom.live_requested),

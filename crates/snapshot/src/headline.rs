@@ -83,7 +83,26 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
 
 /// The call site that holds most, where that says something.
 fn holder(sites: &[SiteRow], whole: i64) -> String {
-    match sites.first().filter(|top| top.site != NO_STACK) {
+    let first = sites.first().filter(|top| top.bytes > 0);
+    if let Some(first) = first.filter(|first| first.site == NO_STACK && first.bytes < whole) {
+        // What is known of the rest, which is what the recording is about.
+        let share = percent(first.bytes, whole);
+        let next =
+            sites.get(1).filter(|next| percent(next.bytes, whole - first.bytes) >= LEAST_SHARE);
+        let next = next.map_or_else(String::new, |next| {
+            format!(
+                "; {} of the rest from {}{}",
+                size(next.bytes),
+                next.site,
+                of_it_in(next.inside.as_ref())
+            )
+        });
+        return format!(
+            ", {} ({share:.0}%) of it without a recorded stack{next}",
+            size(first.bytes)
+        );
+    }
+    match first.filter(|top| top.site != NO_STACK) {
         Some(top) if top.bytes == whole => {
             format!(", all of it from {}{}", top.site, of_it_in(top.inside.as_ref()))
         }

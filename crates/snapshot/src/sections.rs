@@ -265,9 +265,13 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
             .push(format!("Segments whose sums contradict their blocks: {}.", list.join(", ")));
     }
     let mut rows = vec![TotalsRow::of("device".to_owned(), &figures.totals)];
+    let mut is_printed = vec![true];
     for (what, groups) in
         [("type", &figures.by_type), ("stream", &figures.by_stream), ("pool", &figures.by_pool)]
     {
+        // (A group that is the device says nothing more, unless it is a private pool.)
+        let says_more = |key: &String| groups.len() > 1 || what == "pool" && key != "(0, 0)";
+        is_printed.extend(groups.keys().map(says_more));
         rows.extend(groups.iter().map(|(key, totals)| {
             let private = if what == "pool" && key != "(0, 0)" { "private " } else { "" };
             TotalsRow::of(format!("{private}{what} {key}"), totals)
@@ -275,14 +279,21 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
     }
     section.drawings.extend(figures.segments_picture.clone());
     section.tables = vec![
-        Table::of("totals", "Totals", &rows),
-        Table::of(
+        Table::of("totals", "Totals", &rows).printing(is_printed),
+        sites(
             "live-by-site",
             "Blocks in use by call site (rounded sizes)",
             &figures.live_by_site,
+            figures.totals.active,
         ),
     ];
     section
+}
+
+/// A table of call sites; documents print those that have at least a thousandth of all bytes.
+fn sites(id: &'static str, title: &'static str, rows: &[SiteRow], whole: i64) -> Table {
+    let is_large = |row: &SiteRow| row.bytes.saturating_mul(1000) >= whole;
+    Table::of(id, title, rows).printing(rows.iter().map(is_large))
 }
 
 /// Of what the figures of a device are.
@@ -311,7 +322,7 @@ fn timeline_section(
         .iter()
         .map(|(action, count)| ActionRow { action: action.clone(), count: *count })
         .collect();
-    section.tables.push(Table::of("actions", "Events", &actions));
+    section.tables.push(Table::of("actions", "Events", &actions).only_on_page(true));
     if !replay.timeline_usable {
         return section;
     }
@@ -338,8 +349,8 @@ fn timeline_section(
     section.intro.push(format!(
         "The peak {window} is {} requested, before event {} of {}; reserved memory peaks at {}.{}",
         size(replay.peak_requested),
-        replay.peak_index,
-        figures.events,
+        count(replay.peak_index as u64),
+        count(figures.events as u64),
         size(replay.peak_reserved),
         match replay.peak_untraced_bytes {
             0 => String::new(),
@@ -374,15 +385,17 @@ fn timeline_section(
     }
     section.tables.extend([
         Table::of("peak-by-phase", "Alive at the peak by phase", &phases),
-        Table::of(
+        sites(
             "peak-by-site",
             "Alive at the peak by call site (requested sizes)",
             &replay.peak_by_site,
+            replay.peak_requested,
         ),
-        Table::of(
+        sites(
             "alloc-by-site",
             "All allocations by call site (requested sizes)",
             &timeline.alloc_by_site,
+            timeline.churn.alloc_bytes,
         ),
     ]);
     section
@@ -408,7 +421,8 @@ impl AllocatorState {
     pub fn section(&self, device: &str) -> Section {
         let mut section = Section::new("state", "");
         section.id = format!("state-{device}").into();
-        section.title = format!("Device {device}: before event {}", self.index).into();
+        section.title =
+            format!("Device {device}: before event {}", count(self.index as u64)).into();
         section.intro.push(format!(
             "{} reserved, at most {} of it free; the largest free range has at most {}.",
             size(self.reserved),
