@@ -1,7 +1,7 @@
 //! How far the peak of a device falls without some of its allocations: the recorded events, replayed without them.
 
 use crate::classes::{Class, Life};
-use crate::inside::inside;
+use crate::inside::{inside, summed};
 use crate::site::{NO_STACK, Sites};
 use crate::stacks::{StackId, Stacks};
 
@@ -11,6 +11,8 @@ pub(crate) const LEAST_OF_PEAK: i64 = 30;
 const LEAST_FALL: i64 = 5;
 /// Call sites with equal peaks that are named.
 const MOST_EQUAL: usize = 4;
+/// Lines of a function that are summed. One with more of them is the program rather than a cause.
+const MOST_LINES: usize = 5;
 
 /// An allocation and the levels that it is a part of.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +34,10 @@ pub(crate) struct Lives(Vec<Held>);
 /// What a call site holds at a peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AtPeak {
+    /// The call site, or the file and the function of several.
     pub(crate) site: String,
+    /// Lines of it that allocated; more than one of a function.
+    pub(crate) n_lines: usize,
     pub(crate) bytes: i64,
     pub(crate) blocks: u64,
     /// The level, and the event that it comes before.
@@ -53,6 +58,24 @@ pub(crate) struct Falls {
     pub(crate) sites: Option<i64>,
     /// These call sites, the first one first.
     pub(crate) makers: Vec<AtPeak>,
+}
+
+/// File and function of a call site; `None` for one of another form.
+fn function_of(site: &str) -> Option<String> {
+    let (rest, function) = site.rsplit_once(':')?;
+    let (file, line) = rest.rsplit_once(':')?;
+    // (A whole script is no function.)
+    let is_function = function != "<module>" && line.parse::<u32>().is_ok();
+    is_function.then(|| format!("{file}:{function}"))
+}
+
+/// The function whose lines hold most, of call sites with their bytes.
+fn function(sites: &[(i64, &str, usize)]) -> Option<(i64, String)> {
+    let named = sites.iter().filter_map(|(bytes, site, _)| Some((function_of(site)?, *bytes)));
+    let sums = summed(named.collect());
+    sums.into_iter()
+        .map(|(name, bytes)| (bytes, name))
+        .max_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)))
 }
 
 impl Lives {
@@ -91,35 +114,54 @@ impl Lives {
         peak
     }
 
-    /// The call site with a recorded stack that holds most of a level, but for some.
+    /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters do not count: they are a
+    /// finding of their own.
     #[inline(never)]
     fn maker(
         &self,
         (level, event): (i64, usize),
         (stacks, sites): (&Stacks, &Sites),
         known: &[usize],
-    ) -> Option<(usize, AtPeak)> {
+    ) -> Option<(Vec<usize>, AtPeak)> {
         let mut sums = vec![0_i64; sites.len()];
-        let is_there = |held: &&Held| held.from <= event && event <= held.to;
+        let is_there =
+            |held: &&Held| held.from <= event && event <= held.to && held.class != Class::Parameter;
         for held in self.0.iter().filter(is_there) {
             if let Some(sum) = sums.get_mut(sites.site(held.stack)) {
                 *sum = sum.saturating_add(held.size);
             }
         }
-        let is_named = |site: &usize| !known.contains(site) && sites.name(*site) != NO_STACK;
-        let sum = |site: &usize| sums.get(*site).copied().unwrap_or_default();
+        let is_large =
+            |bytes: i64| bytes.saturating_mul(100) >= level.saturating_mul(LEAST_OF_PEAK);
+        let is_named = |at: &usize| !known.contains(at) && sites.name(*at) != NO_STACK;
+        let mut named: Vec<(i64, &str, usize)> = (sums.iter().enumerate())
+            .filter(|(at, sum)| **sum > 0 && is_named(at))
+            .map(|(at, sum)| (*sum, sites.name(at), at))
+            .collect();
         // Of equal ones the first by name.
-        let site = (0..sites.len())
-            .filter(is_named)
-            .max_by(|a, b| sum(a).cmp(&sum(b)).then_with(|| sites.name(*b).cmp(sites.name(*a))))?;
-        let own = self.0.iter().filter(is_there).filter(|held| sites.site(held.stack) == site);
+        named.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        let (bytes, name, site) = *named.first()?;
+        let (found, bytes, name) = if is_large(bytes) {
+            (vec![site], bytes, name.to_owned())
+        } else {
+            // (Lines that make a second peak as high need not be of one function.)
+            let of_function = function(&named).filter(|_| known.is_empty());
+            let (bytes, name) = of_function.filter(|(bytes, _)| is_large(*bytes))?;
+            let is_of =
+                |(_, site, _): &&(i64, &str, usize)| function_of(site).as_ref() == Some(&name);
+            let found: Vec<usize> = named.iter().filter(is_of).map(|(.., at)| *at).collect();
+            if found.len() > MOST_LINES {
+                return None;
+            }
+            (found, bytes, name)
+        };
+        let own = |held: &&Held| found.contains(&sites.site(held.stack));
+        let own = self.0.iter().filter(is_there).filter(own);
         let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
-        let bytes = sum(&site);
-        (bytes.saturating_mul(100) >= level.saturating_mul(LEAST_OF_PEAK)).then(|| {
-            let (name, n) = (sites.name(site).to_owned(), blocks.len() as u64);
-            let inside = inside(stacks, blocks);
-            (site, AtPeak { site: name, bytes, blocks: n, level, event, inside })
-        })
+        let n = blocks.len() as u64;
+        let inside = if found.len() == 1 { inside(stacks, blocks) } else { None };
+        let n_lines = found.len();
+        Some((found, AtPeak { site: name, n_lines, bytes, blocks: n, level, event, inside }))
     }
 
     /// Replays the levels without what a finding may name.
@@ -143,12 +185,14 @@ impl Lives {
         };
         let (mut known, mut next) = (Vec::new(), (peak, at));
         while falls.sites.is_none()
-            && known.len() < MOST_EQUAL
-            && let Some((site, maker)) = self.maker(next, names, &known)
+            && falls.makers.len() < MOST_EQUAL
+            && let Some((found, maker)) = self.maker(next, names, &known)
         {
-            known.push(site);
+            known.extend(found);
             falls.makers.push(maker);
-            let is_known = |held: &Held| known.contains(&names.1.site(held.stack));
+            let is_known = |held: &Held| {
+                held.class != Class::Parameter && known.contains(&names.1.site(held.stack))
+            };
             let (rest, place) = self.peak_without(levels, &is_known);
             next = (levels.get(place).copied().unwrap_or_default(), place);
             falls.sites = is_worth(rest);

@@ -8,7 +8,7 @@ use report::{Confidence, Finding};
 
 use crate::amounts::{percent, size};
 use crate::classes::Class;
-use crate::falls::Falls;
+use crate::falls::{AtPeak, Falls};
 use crate::model::Snapshot;
 use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
 use crate::site::{NO_STACK, of_it_in};
@@ -251,6 +251,11 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     });
 }
 
+/// How many lines of a function are summed, if several are.
+fn lines_of(of: &AtPeak) -> String {
+    if of.n_lines > 1 { format!(" (its {} lines together)", of.n_lines) } else { String::new() }
+}
+
 /// The call sites that make the peak.
 fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let named = class_of_peak(device, timeline, to);
@@ -260,8 +265,9 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         return;
     }
     let mut observation = format!(
-        "Device {device}: {} allocated {} of the {} in use at the peak ({:.0}%) in {}{}.",
+        "Device {device}: {}{} allocated {} of the {} in use at the peak ({:.0}%) in {}{}.",
         top.site,
+        lines_of(top),
         size(top.bytes),
         size(top.level),
         percent(top.bytes, top.level),
@@ -270,10 +276,11 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     );
     for other in others {
         observation.push_str(&format!(
-            " Of the {} in use before event {}, {} allocated {}{}.",
+            " Of the {} in use before event {}, {}{} allocated {}{}.",
             size(other.level),
             count(other.event as u64),
             other.site,
+            lines_of(other),
             size(other.bytes),
             of_it_in(other.inside.as_ref())
         ));
@@ -290,6 +297,9 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         }
         None if top.site.starts_with('<') => {
             "The backward of this op holds these bytes: compute the op in parts, or on smaller inputs.".to_owned()
+        }
+        None if top.n_lines > 1 => {
+            "Free what these lines allocate earlier, or compute it in place or in parts.".to_owned()
         }
         None => "Free what this line allocates earlier, or compute it in parts.".to_owned(),
     };

@@ -9,6 +9,9 @@ use crate::site::{NO_STACK, SiteRow, of_it_in};
 /// A call site is named from this share of the bytes on, in percent.
 const LEAST_SHARE: f64 = 20.0;
 
+/// A second call site is named from this share of the first one's bytes on, in percent.
+const LEAST_EQUAL: f64 = 99.0;
+
 /// The sentence; `None` where nothing is recorded, or where only a part of the file was read.
 pub(crate) fn headline(report: &SnapshotReport) -> Option<String> {
     if report.reading.is_partial() {
@@ -107,12 +110,17 @@ fn holder(sites: &[SiteRow], whole: i64) -> String {
             format!(", all of it from {}{}", top.site, of_it_in(top.inside.as_ref()))
         }
         Some(top) if percent(top.bytes, whole) >= LEAST_SHARE => {
+            let next = sites.get(1).filter(|next| next.site != NO_STACK);
+            let equal = next.filter(|next| percent(next.bytes, top.bytes) >= LEAST_EQUAL);
             format!(
-                ", {} ({:.0}%) of it from {}{}",
+                ", {} ({:.0}%) of it from {}{}{}",
                 size(top.bytes),
                 percent(top.bytes, whole),
                 top.site,
-                of_it_in(top.inside.as_ref())
+                of_it_in(top.inside.as_ref()),
+                equal.map_or_else(String::new, |next| {
+                    format!(", and {} from {}", size(next.bytes), next.site)
+                })
             )
         }
         _ => String::new(),

@@ -4,7 +4,7 @@ use crate::site::Texts;
 use crate::stacks::{Frame, StackId, Stacks};
 
 /// Sums by key, sorted by key.
-fn summed<K: Ord + Copy>(mut pairs: Vec<(K, i64)>) -> Vec<(K, i64)> {
+pub(crate) fn summed<K: Ord>(mut pairs: Vec<(K, i64)>) -> Vec<(K, i64)> {
     pairs.sort_unstable();
     pairs.dedup_by(|next, sum| {
         let is_same = next.0 == sum.0;

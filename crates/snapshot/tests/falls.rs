@@ -145,3 +145,29 @@ fn a_call_of_a_module_is_named_with_its_deepest_line_that_holds_half() {
     let said = report(&[(0, 30, frames(2, &[])), (1, 1, frames(2, &[]))]).1;
     assert!(said.ends_with("all of it from /app/run.py:2:main."), "{said}");
 }
+
+#[test]
+fn lines_of_one_function_are_summed_where_none_of_them_is_large() {
+    let own = |file: &str, line: i64| json!([{"filename": file, "name": "update", "line": line}]);
+    let (a, b) = ("/app/a.py", "/app/b.py");
+    let steps = [
+        (0, 20, own(a, 1)),
+        (1, 20, own(a, 2)),
+        (2, 20, own(b, 3)),
+        (3, 20, frames(4, &[])),
+        (4, 20, frames(5, &[])),
+    ];
+    let (found, first) = report(&steps);
+    let said = finding(&found).unwrap()["observation"].as_str().unwrap().to_owned();
+    assert_eq!(
+        said,
+        "Device 0: /app/a.py:update (its 2 lines together) allocated 40.0 MiB of the 100 MiB in use at the peak (40%) in 2 blocks."
+    );
+    // Equal call sites are both named.
+    assert!(
+        first.ends_with(
+            "20.0 MiB (20%) of it from /app/a.py:1:update, and 20.0 MiB from /app/a.py:2:update."
+        ),
+        "{first}"
+    );
+}
