@@ -1,7 +1,7 @@
 //! How far the peak of a device falls without some of its allocations: the recorded events, replayed without them.
 
 use crate::classes::{Class, Life};
-use crate::inside::{inside, summed};
+use crate::inside::inside;
 use crate::site::{NO_STACK, Sites};
 use crate::stacks::{StackId, Stacks};
 
@@ -69,13 +69,25 @@ fn function_of(site: &str) -> Option<String> {
     is_function.then(|| format!("{file}:{function}"))
 }
 
-/// The function whose lines hold most, of call sites with their bytes.
-fn function(sites: &[(i64, &str, usize)]) -> Option<(i64, String)> {
-    let named = sites.iter().filter_map(|(bytes, site, _)| Some((function_of(site)?, *bytes)));
-    let sums = summed(named.collect());
-    sums.into_iter()
-        .map(|(name, bytes)| (bytes, name))
-        .max_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)))
+/// A call site: bytes, name, number.
+type Named<'a> = (i64, &'a str, usize);
+
+/// The function of few lines that hold most and enough of a level together, its bytes and its call sites.
+fn function(sites: &[Named<'_>], level: i64) -> Option<(i64, String, Vec<usize>)> {
+    // (Of few lines that are enough together the largest one has a part of it.)
+    let parts = 100 * MOST_LINES as i64;
+    let is_part = |bytes: i64| bytes.saturating_mul(parts) >= level.saturating_mul(LEAST_OF_PEAK);
+    let of = |name: String| {
+        let is_own = |site: &&Named<'_>| function_of(site.1).as_ref() == Some(&name);
+        let own = sites.iter().filter(is_own);
+        let bytes = own.clone().fold(0_i64, |sum, site| sum.saturating_add(site.0));
+        let found: Vec<usize> = own.map(|site| site.2).collect();
+        (found.len() <= MOST_LINES).then_some((bytes, name, found))
+    };
+    let named = sites.iter().filter(|site| is_part(site.0));
+    named
+        .filter_map(|site| of(function_of(site.1)?))
+        .max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
 }
 
 impl Lives {
@@ -134,32 +146,24 @@ impl Lives {
         let is_large =
             |bytes: i64| bytes.saturating_mul(100) >= level.saturating_mul(LEAST_OF_PEAK);
         let is_named = |at: &usize| !known.contains(at) && sites.name(*at) != NO_STACK;
-        let mut named: Vec<(i64, &str, usize)> = (sums.iter().enumerate())
+        let named: Vec<Named<'_>> = (sums.iter().enumerate())
             .filter(|(at, sum)| **sum > 0 && is_named(at))
             .map(|(at, sum)| (*sum, sites.name(at), at))
             .collect();
         // Of equal ones the first by name.
-        named.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-        let (bytes, name, site) = *named.first()?;
-        let (found, bytes, name) = if is_large(bytes) {
-            (vec![site], bytes, name.to_owned())
+        let first = named.iter().max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(a.1)))?;
+        let (bytes, name, found) = if is_large(first.0) {
+            (first.0, first.1.to_owned(), vec![first.2])
         } else {
             // (Lines that make a second peak as high need not be of one function.)
-            let of_function = function(&named).filter(|_| known.is_empty());
-            let (bytes, name) = of_function.filter(|(bytes, _)| is_large(*bytes))?;
-            let is_of =
-                |(_, site, _): &&(i64, &str, usize)| function_of(site).as_ref() == Some(&name);
-            let found: Vec<usize> = named.iter().filter(is_of).map(|(.., at)| *at).collect();
-            if found.len() > MOST_LINES {
-                return None;
-            }
-            (found, bytes, name)
+            let of_function = function(&named, level).filter(|_| known.is_empty());
+            of_function.filter(|(bytes, ..)| is_large(*bytes))?
         };
         let own = |held: &&Held| found.contains(&sites.site(held.stack));
         let own = self.0.iter().filter(is_there).filter(own);
         let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
         let n = blocks.len() as u64;
-        let inside = if found.len() == 1 { inside(stacks, blocks) } else { None };
+        let inside = if found.len() == 1 { inside(stacks, &blocks) } else { None };
         let n_lines = found.len();
         Some((found, AtPeak { site: name, n_lines, bytes, blocks: n, level, event, inside }))
     }

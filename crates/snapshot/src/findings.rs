@@ -253,7 +253,7 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
 
 /// How many lines of a function are summed, if several are.
 fn lines_of(of: &AtPeak) -> String {
-    if of.n_lines > 1 { format!(" (its {} lines together)", of.n_lines) } else { String::new() }
+    if of.n_lines > 1 { format!(" ({} of its lines together)", of.n_lines) } else { String::new() }
 }
 
 /// The call sites that make the peak.

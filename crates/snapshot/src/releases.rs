@@ -153,7 +153,7 @@ impl Releases {
                     Some(setting) => format!("{setting} {}", self.what_to_do()),
                     None => self.what_to_do().to_owned(),
                 },
-                validation: "num_alloc_retries of torch.cuda.memory_stats stays 0.".to_owned(),
+                validation: "num_alloc_retries of torch.cuda.memory_stats falls.".to_owned(),
                 confidence: Confidence::Medium,
                 evidence: evidence(),
             });

@@ -291,8 +291,8 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
     let mut peak_by_site = sums.rows(20);
     for row in peak_by_site.iter_mut().take(SITES_WITH_INSIDE) {
         let is_own = |(stack, _): &&(StackId, i64)| sites.name(sites.site(*stack)) == row.site;
-        let own = at_peak.iter().filter(is_own).copied().collect();
-        row.inside = inside(&snapshot.stacks, own);
+        let own: Vec<_> = at_peak.iter().filter(is_own).copied().collect();
+        row.inside = inside(&snapshot.stacks, &own);
     }
     let faulty = double_alloc + faults.orphans + faults.double_frees + faults.mismatches > 0
         || later_faults > 0

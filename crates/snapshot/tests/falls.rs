@@ -161,7 +161,7 @@ fn lines_of_one_function_are_summed_where_none_of_them_is_large() {
     let said = finding(&found).unwrap()["observation"].as_str().unwrap().to_owned();
     assert_eq!(
         said,
-        "Device 0: /app/a.py:update (its 2 lines together) allocated 40.0 MiB of the 100 MiB in use at the peak (40%) in 2 blocks."
+        "Device 0: /app/a.py:update (2 of its lines together) allocated 40.0 MiB of the 100 MiB in use at the peak (40%) in 2 blocks."
     );
     // Equal call sites are both named.
     assert!(

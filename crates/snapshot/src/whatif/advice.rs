@@ -200,7 +200,7 @@ impl WhatIf {
         ));
         if let Some(refused) = self.refused {
             section.intro.push(format!(
-                "The driver granted {} bytes at most and refused {}. Each setting is replayed with the limit of what it granted: an \
+                "The driver granted {} bytes in all at most and refused {}. Each setting is replayed with the limit of what it granted: an \
                  allocation beyond it is a retry.",
                 count(self.recorded_peak_reserved.unsigned_abs()),
                 count(refused.unsigned_abs())
