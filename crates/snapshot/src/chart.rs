@@ -353,7 +353,11 @@ fn marks(trace: &[Event], replay: &Replay) -> Vec<Mark> {
     let peak = Mark {
         at: replay.peak_index,
         is_oom: false,
-        text: format!("Peak: {} before event {}", size(replay.peak_requested), replay.peak_index),
+        text: format!(
+            "Peak: {} before event {}",
+            size(replay.peak_requested),
+            report::units::count(replay.peak_index as u64)
+        ),
     };
     let ooms = trace.iter().enumerate().filter(|(_, event)| event.action == Action::Oom);
     let oom = |(at, event): (usize, &Event)| Mark {

@@ -11,6 +11,7 @@ use report::{Cell, Column, Confidence, Row, Unit};
 use serde::Serialize;
 
 use crate::amounts::amount;
+use crate::falls::{Falls, Lives};
 use crate::model::{Action, Event, Snapshot};
 use crate::site::{Phase, Sites};
 use crate::stacks::StackId;
@@ -59,7 +60,8 @@ pub(crate) struct Life {
     pub(crate) ended: Option<usize>,
     /// Requested bytes.
     pub(crate) size: i64,
-    site: usize,
+    /// The stack that allocated; 0 where the file does not have it.
+    pub(crate) stack: StackId,
     /// Whether something of another phase than that of the birth happened in between.
     spans_phases: bool,
 }
@@ -99,13 +101,16 @@ pub(crate) struct Classes {
     /// Bytes in use at the peak of functions that compute attention and store its scores, by site, most first; empty where no
     /// such function takes a softmax.
     pub(crate) attention: Vec<(String, i64)>,
+    /// The peak without some of them.
+    pub(crate) falls: Falls,
 }
 
-/// Sums the bytes by rule. The events must agree with the segments.
+/// Sums the bytes by rule. The events must agree with the segments. `levels` are those of requested bytes, `peak` is the first place
+/// of the highest one.
 pub(crate) fn classes(
     snapshot: &Snapshot,
     device: i64,
-    peak: usize,
+    (levels, peak): (&[i64], usize),
     sites: &Sites,
     marks: &[Marks],
 ) -> Classes {
@@ -116,32 +121,35 @@ pub(crate) fn classes(
         attention: BTreeMap::new(),
         has_softmax: false,
     };
-    told(snapshot, device, sites, marks, |life, rule| sums.add(life, rule));
-    sums.finish(sites)
+    let mut lives = Lives::default();
+    told(snapshot, device, marks, |life, rule| {
+        sums.add(life, rule, sites);
+        lives.add(life, class_of(rule));
+    });
+    let mut classes = sums.finish(sites);
+    let class = classes.largest().map(|largest| largest.0);
+    let at = (levels.get(peak).copied().unwrap_or_default(), peak);
+    classes.falls = lives.falls(levels, at, class, (&snapshot.stacks, sites));
+    classes
+}
+
+fn class_of(rule: usize) -> Class {
+    RULES.get(rule).map_or(Class::Unknown, |rule| rule.class)
 }
 
 /// Calls `each` with every life and its class.
 pub(crate) fn lives(
     snapshot: &Snapshot,
     device: i64,
-    sites: &Sites,
     marks: &[Marks],
     mut each: impl FnMut(&Life, Class),
 ) {
-    told(snapshot, device, sites, marks, |life, rule| {
-        each(life, RULES.get(rule).map_or(Class::Unknown, |rule| rule.class));
-    });
+    told(snapshot, device, marks, |life, rule| each(life, class_of(rule)));
 }
 
 /// Calls `each` with every life and the place of the rule that tells it.
 #[inline(never)]
-fn told(
-    snapshot: &Snapshot,
-    device: i64,
-    sites: &Sites,
-    marks: &[Marks],
-    mut each: impl FnMut(&Life, usize),
-) {
+fn told(snapshot: &Snapshot, device: i64, marks: &[Marks], mut each: impl FnMut(&Life, usize)) {
     let trace = snapshot.trace(device);
     let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
     let run = Run::of(trace, &of);
@@ -158,7 +166,8 @@ fn told(
     };
     let spans = |birth: Option<Marks>, born: Option<usize>, seen: &[(Phase, usize)]| {
         let own = birth.map(|marks| marks.phase);
-        let is_step = |phase: &Phase| !matches!(phase, Phase::Unknown | Phase::Other);
+        let is_step =
+            |phase: &Phase| !matches!(phase, Phase::Unknown | Phase::Other | Phase::Moved);
         let mut others = seen.iter().filter(|(phase, _)| is_step(phase) && Some(*phase) != own);
         others.any(|(_, at)| born.is_none_or(|born| *at > born))
     };
@@ -184,7 +193,7 @@ fn told(
                     death: Some(death.unwrap_or_default()),
                     ended: Some(at),
                     size: event.size,
-                    site: sites.site(allocated.unwrap_or_default()),
+                    stack: allocated.unwrap_or_default(),
                     spans_phases: spans(birth, born, &seen),
                 };
                 run.tell(&life, &mut each);
@@ -205,7 +214,7 @@ fn told(
             death: None,
             ended: None,
             size: event.map_or(block.requested, |event| event.size),
-            site: sites.site(stack),
+            stack,
             spans_phases: spans(birth, born, &seen),
         };
         run.tell(&life, &mut each);
@@ -216,6 +225,11 @@ impl Life {
     /// The phase of the stack that allocated.
     pub(crate) fn birth_phase(&self) -> Phase {
         self.birth.map_or(Phase::Unknown, |birth| birth.phase)
+    }
+
+    /// Whether a function that computes attention allocated, and no fused kernel of it.
+    pub(crate) fn is_attention(&self) -> bool {
+        self.birth.as_ref().is_some_and(Marks::is_attention)
     }
 }
 
@@ -256,7 +270,8 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, life: &Life, at: usize) {
+    fn add(&mut self, life: &Life, at: usize, sites: &Sites) {
+        let site = sites.site(life.stack);
         let (Some(row), Some(rule)) = (self.rows.get_mut(at), RULES.get(at)) else { return };
         if life.born.is_some() {
             row.2 = row.2.saturating_add(life.size);
@@ -267,11 +282,11 @@ impl Sums {
         if is_at_peak {
             row.0 = row.0.saturating_add(life.size);
             row.1 += 1;
-            let sum = self.sites.entry((rule.class, life.site)).or_default();
+            let sum = self.sites.entry((rule.class, site)).or_default();
             *sum = sum.saturating_add(life.size);
             if let Some(birth) = life.birth.filter(Marks::is_attention) {
                 self.has_softmax |= birth.is_unfused_softmax();
-                let sum = self.attention.entry(life.site).or_default();
+                let sum = self.attention.entry(site).or_default();
                 *sum = sum.saturating_add(life.size);
             }
         }
@@ -302,7 +317,7 @@ impl Sums {
         let mut attention: Vec<_> =
             attention.map(|(site, bytes)| (sites.name(site).to_owned(), bytes)).collect();
         attention.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        Classes { rows, peak_sites, attention }
+        Classes { rows, peak_sites, attention, falls: Falls::default() }
     }
 }
 

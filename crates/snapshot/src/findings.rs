@@ -8,10 +8,11 @@ use report::{Confidence, Finding};
 
 use crate::amounts::{percent, size};
 use crate::classes::Class;
+use crate::falls::{AtPeak, Falls};
 use crate::model::Snapshot;
 use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
-use crate::site::NO_STACK;
-use crate::whatif::WhatIf;
+use crate::site::{NO_STACK, of_it_in};
+use crate::whatif::{Run, WhatIf};
 
 const GIB: i64 = 1 << 30;
 
@@ -47,10 +48,13 @@ const LEVERS: &[(Class, &str, &str)] = &[
     ),
     (
         Class::Parameter,
-        "Weights stay in use as long as the module.",
+        "Weights stay in use as long as their module is on the GPU.",
         "Load the weights in a lower precision, or shard them across GPUs.",
     ),
 ];
+
+/// What helps against fragmentation without a setting.
+const STABLE: &str = "Keep tensor shapes stable, and allocate what stays before what goes, so that free memory fits.";
 
 /// Every finding, the worst first per device.
 pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Finding> {
@@ -66,7 +70,8 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
         if let Some(timeline) = &figures.timeline {
             inconsistent(device, timeline, &mut findings);
             for oom in &timeline.ooms {
-                findings.push(out_of_memory(device, oom, timeline));
+                let expandable = report.what_if.get(device).and_then(WhatIf::expandable);
+                findings.push(out_of_memory(device, oom, timeline, expandable));
             }
             if timeline.replay.trace_matches_snapshot && timeline.replay.timeline_usable {
                 attention(device, timeline, &mut findings);
@@ -75,7 +80,8 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
         }
         if let Some(releases) = report.cache_releases.get(device) {
             let has_failed = figures.timeline.as_ref().is_some_and(|it| !it.ooms.is_empty());
-            findings.extend(releases.findings(device, has_failed));
+            let setting = report.what_if.get(device).and_then(WhatIf::fewer_retries);
+            findings.extend(releases.findings(device, has_failed, setting));
         }
         leaking(device, figures, &mut findings);
         let what_if = report.what_if.get(device);
@@ -85,26 +91,12 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
             rounding(device, figures, &mut findings);
         }
         if let Some(what_if) = what_if {
-            findings.extend(crate::whatif::advice(device, what_if, is_windows(snapshot)));
+            findings.extend(crate::whatif::advice(device, what_if));
         }
     }
     // A failed allocation is why the snapshot was written: the state at its end is that after unwinding.
     findings.sort_by_key(|finding| finding.rule != "out-of-memory");
     findings
-}
-
-/// Whether a stack has a path with a drive letter. (The file records no platform.)
-#[inline(never)]
-fn is_windows(snapshot: &Snapshot) -> bool {
-    let blocks = snapshot.blocks.iter().map(|block| block.stack);
-    let events = snapshot.traces.iter().flatten().map(|event| event.stack);
-    let mut stacks: Vec<_> = blocks.chain(events).collect();
-    stacks.sort_unstable();
-    stacks.dedup();
-    stacks.iter().flat_map(|stack| snapshot.stacks.frames(*stack)).any(|frame| {
-        let path = snapshot.stacks.text(frame.filename).as_bytes();
-        matches!(path, [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic())
-    })
 }
 
 fn finding(rule: &'static str, confidence: Confidence, observation: String) -> Finding {
@@ -149,12 +141,17 @@ fn inconsistent(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     });
 }
 
-fn out_of_memory(device: &str, oom: &OomRow, timeline: &Timeline) -> Finding {
+fn out_of_memory(
+    device: &str,
+    oom: &OomRow,
+    timeline: &Timeline,
+    expandable: Option<&Run>,
+) -> Finding {
     let free = oom.device_free.map_or("an unrecorded amount".to_owned(), size);
     let observation = format!(
         "Device {device}, event {}: an allocation of {} failed at {}. Live (requested bytes): {}, reserved: {}, free on the device: \
          {free}, largest free range: {}, free ranges of the stream: at most {}.",
-        oom.index,
+        count(oom.index as u64),
         size(oom.size),
         oom.site,
         size(oom.live_requested),
@@ -170,8 +167,14 @@ fn out_of_memory(device: &str, oom: &OomRow, timeline: &Timeline) -> Finding {
         (
             "Fragmentation: the free ranges of the same stream and pool would hold the request if they were one range (upper \
              bound: the rounded size of blocks that were freed later is not recorded).",
-            "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or keep tensor shapes stable."
-                .to_owned(),
+            match expandable.is_some_and(|run| run.served_ooms.contains(&oom.index)) {
+                true => {
+                    "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: a model that reproduces the run has room for the request \
+                     (an estimate). Or keep tensor shapes stable."
+                        .to_owned()
+                }
+                false => STABLE.to_owned(),
+            },
         )
     } else {
         (
@@ -211,9 +214,13 @@ fn less(timeline: &Timeline) -> String {
     }
 }
 
-/// How far the peak can fall. (Another moment may have nearly as much in use.)
-fn falls(peak: i64, by: i64) -> String {
-    format!("The peak in use falls from {}, by {} at most.", size(peak), size(by))
+/// What is reached at best.
+fn falls(peak: i64, rest: i64) -> String {
+    format!(
+        "The peak in use falls from {} to {} at best, which is that of the recorded events without these blocks.",
+        size(peak),
+        size(rest)
+    )
 }
 
 /// Attention that stores the scores of all pairs of positions.
@@ -221,6 +228,7 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
     let (sites, peak) = (&timeline.classes.attention, timeline.replay.peak_requested);
     let bytes = sites.iter().fold(0_i64, |sum, (_, bytes)| sum.saturating_add(*bytes));
     let share = percent(bytes, peak);
+    let Some(rest) = timeline.classes.falls.attention else { return };
     let Some((site, most)) = sites.first().filter(|_| share >= LEAST_ATTENTION) else { return };
     let most = match bytes == *most {
         true => format!("all from {site}"),
@@ -237,37 +245,68 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         action: "Compute attention with torch.nn.functional.scaled_dot_product_attention: its fused kernels store no scores, where data \
                  type, head size and mask permit them."
             .to_owned(),
-        validation: falls(peak, bytes),
+        validation: falls(peak, rest),
         evidence: vec![format!("devices.{device}.replay.peak_by_site")],
         ..finding("unfused-attention", Confidence::Medium, observation)
     });
 }
 
+/// How many lines of a function are summed, if several are.
+fn lines_of(of: &AtPeak) -> String {
+    if of.n_lines > 1 { format!(" ({} of its lines together)", of.n_lines) } else { String::new() }
+}
+
+/// The call sites that make the peak.
 fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
-    let replay = &timeline.replay;
-    let peak = replay.peak_requested;
     let named = class_of_peak(device, timeline, to);
-    let Some(top) = replay.peak_by_site.first() else { return };
-    let share = percent(top.bytes, peak);
-    if share < LEAST_CLASS || top.site == NO_STACK || named.is_some_and(|site| *site == top.site) {
+    let Falls { sites: Some(rest), makers, .. } = &timeline.classes.falls else { return };
+    let [top, others @ ..] = makers.as_slice() else { return };
+    if named.is_some_and(|site| *site == top.site) {
         return;
     }
-    let observation = format!(
-        "Device {device}: {} allocated {} of the {} in use at the peak ({share:.0}%) in {}.",
+    let mut observation = format!(
+        "Device {device}: {}{} allocated {} of the {} in use at the peak ({:.0}%) in {}{}.",
         top.site,
+        lines_of(top),
         size(top.bytes),
-        size(peak),
-        plural(top.count, "block", "blocks")
+        size(top.level),
+        percent(top.bytes, top.level),
+        plural(top.blocks, "block", "blocks"),
+        of_it_in(top.inside.as_ref())
     );
-    let action = if top.site.starts_with('<') {
-        "The backward of this op holds these bytes: compute the op in parts, or on smaller inputs."
-    } else {
-        "Free what this line allocates earlier, or compute it in parts."
+    for other in others {
+        observation.push_str(&format!(
+            " Of the {} in use before event {}, {}{} allocated {}{}.",
+            size(other.level),
+            count(other.event as u64),
+            other.site,
+            lines_of(other),
+            size(other.bytes),
+            of_it_in(other.inside.as_ref())
+        ));
+    }
+    let hypothesis = match others {
+        [] => "",
+        _ => {
+            "These peaks are nearly equal: memory in use falls only where all of these call sites use less."
+        }
+    };
+    let action = match &top.inside {
+        Some((frame, _)) => {
+            format!("Call the module on smaller inputs, or compute in parts what {frame} allocates.")
+        }
+        None if top.site.starts_with('<') => {
+            "The backward of this op holds these bytes: compute the op in parts, or on smaller inputs.".to_owned()
+        }
+        None if top.n_lines > 1 => {
+            "Free what these lines allocate earlier, or compute it in place or in parts.".to_owned()
+        }
+        None => "Free what this line allocates earlier, or compute it in parts.".to_owned(),
     };
     to.push(Finding {
-        hypothesis: "What the call site allocates stays in use until the peak.".to_owned(),
-        action: action.to_owned(),
-        validation: falls(peak, top.bytes),
+        hypothesis: hypothesis.to_owned(),
+        action,
+        validation: falls(top.level, *rest),
         evidence: vec![format!("devices.{device}.replay.peak_by_site")],
         ..finding("dominant-site", Confidence::High, observation)
     });
@@ -285,6 +324,7 @@ fn class_of_peak<'a>(
     if share < LEAST_CLASS {
         return None;
     }
+    let rest = timeline.classes.falls.class?;
     let most = match site {
         NO_STACK => String::new(),
         site if of_site == bytes => format!(", all from {site}"),
@@ -300,7 +340,7 @@ fn class_of_peak<'a>(
     to.push(Finding {
         hypothesis: (*why).to_owned(),
         action: (*action).to_owned(),
-        validation: falls(peak, bytes),
+        validation: falls(peak, rest),
         evidence: vec![format!("classes.{device}")],
         ..finding("peak-class", timeline.classes.confidence(class), observation)
     });
@@ -341,8 +381,8 @@ fn fragmentation(
     if reserved < GIB || share < 10.0 {
         return;
     }
-    // The replay of the whole run has the exact answer, and a finding of its own.
-    if what_if.is_some_and(WhatIf::covers_the_run) {
+    // The replay of the run has the answer, and a finding of its own.
+    if what_if.is_some_and(WhatIf::is_decisive) {
         return;
     }
     // What the peak of reserved memory has beyond the memory in use is all that can be gained.
@@ -361,13 +401,23 @@ fn fragmentation(
     let action = if expandable {
         "Expandable segments are already on: keep tensor shapes stable, or allocate long-lived tensors first. Do not add \
          max_split_size_mb: together they can grow reserved memory without bound (pytorch#193400)."
+            .to_owned()
+    } else if let Some(run) = what_if.and_then(WhatIf::expandable) {
+        format!(
+            "{STABLE} Under {} a model that reproduces the recorded events reserves {} at most, recorded are {} (an estimate).",
+            run.setting,
+            size(run.peak_reserved),
+            size(run.peak_reserved.saturating_add(run.saved))
+        )
     } else {
-        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or keep tensor shapes stable."
+        format!(
+            "{STABLE} What expandable_segments:True would change cannot be computed from this file."
+        )
     };
     let level = if share >= 30.0 { "High" } else { "Medium" };
     to.push(Finding {
         hypothesis: format!("{level} fragmentation at the time of the snapshot (heuristic: 10% and 30% of reserved)."),
-        action: action.to_owned(),
+        action,
         validation: format!("inactive_split falls below {}.", size(figures.totals.inactive_split)),
         evidence: vec![format!("devices.{device}.totals.inactive_split")],
         ..finding("fragmentation", Confidence::Medium, observation)

@@ -4,10 +4,13 @@ use report::units::count;
 
 use crate::amounts::{percent, size};
 use crate::report::{OomRow, SnapshotReport, Timeline};
-use crate::site::{NO_STACK, SiteRow};
+use crate::site::{NO_STACK, SiteRow, of_it_in};
 
 /// A call site is named from this share of the bytes on, in percent.
 const LEAST_SHARE: f64 = 20.0;
+
+/// A second call site is named from this share of the first one's bytes on, in percent.
+const LEAST_EQUAL: f64 = 99.0;
 
 /// The sentence; `None` where nothing is recorded, or where only a part of the file was read.
 pub(crate) fn headline(report: &SnapshotReport) -> Option<String> {
@@ -83,14 +86,41 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
 
 /// The call site that holds most, where that says something.
 fn holder(sites: &[SiteRow], whole: i64) -> String {
-    match sites.first().filter(|top| top.site != NO_STACK) {
-        Some(top) if top.bytes == whole => format!(", all of it from {}", top.site),
-        Some(top) if percent(top.bytes, whole) >= LEAST_SHARE => {
+    let first = sites.first().filter(|top| top.bytes > 0);
+    if let Some(first) = first.filter(|first| first.site == NO_STACK && first.bytes < whole) {
+        // What is known of the rest, which is what the recording is about.
+        let share = percent(first.bytes, whole);
+        let next =
+            sites.get(1).filter(|next| percent(next.bytes, whole - first.bytes) >= LEAST_SHARE);
+        let next = next.map_or_else(String::new, |next| {
             format!(
-                ", {} ({:.0}%) of it from {}",
+                "; {} of the rest from {}{}",
+                size(next.bytes),
+                next.site,
+                of_it_in(next.inside.as_ref())
+            )
+        });
+        return format!(
+            ", {} ({share:.0}%) of it without a recorded stack{next}",
+            size(first.bytes)
+        );
+    }
+    match first.filter(|top| top.site != NO_STACK) {
+        Some(top) if top.bytes == whole => {
+            format!(", all of it from {}{}", top.site, of_it_in(top.inside.as_ref()))
+        }
+        Some(top) if percent(top.bytes, whole) >= LEAST_SHARE => {
+            let next = sites.get(1).filter(|next| next.site != NO_STACK);
+            let equal = next.filter(|next| percent(next.bytes, top.bytes) >= LEAST_EQUAL);
+            format!(
+                ", {} ({:.0}%) of it from {}{}{}",
                 size(top.bytes),
                 percent(top.bytes, whole),
-                top.site
+                top.site,
+                of_it_in(top.inside.as_ref()),
+                equal.map_or_else(String::new, |next| {
+                    format!(", and {} from {}", size(next.bytes), next.site)
+                })
             )
         }
         _ => String::new(),

@@ -177,6 +177,8 @@ pub struct Reading {
     pub is_cut: bool,
     /// Whether blocks have `history` (PyTorch of 2023 and older) instead of `frames`.
     pub has_history: bool,
+    /// Whether the document is a list of segments (`torch.cuda.memory_snapshot()`) instead of an object.
+    pub is_segment_list: bool,
     /// Objects that could not be read, or only in part.
     pub damaged_elements: u64,
     /// Sizes or addresses that are missing or no whole number; they count as 0.

@@ -59,6 +59,10 @@ struct Document {
     is_snapshot: bool,
 }
 
+/// What a list of segments lacks to be a snapshot: the member that holds it.
+const LIST_HEAD: &[u8] = b"{\"segments\":";
+const LIST_END: &[u8] = b"}";
+
 impl Reader {
     /// At the start of a file.
     #[must_use]
@@ -117,6 +121,9 @@ impl Reader {
             return Err(NotASnapshot { kind: document.other_array() });
         }
         document.cut();
+        if document.snapshot.reading.is_segment_list && document.splitter.cut_element().is_none() {
+            document.split(LIST_END);
+        }
         let Document { splitter, mut snapshot, .. } = document;
         let reading = &mut snapshot.reading;
         reading.is_cut = !splitter.is_complete();
@@ -181,9 +188,15 @@ impl Document {
             return;
         }
         self.is_judged = true;
-        match self.beginning.kind().0 {
+        let kind = self.beginning.kind().0;
+        match kind {
             Kind::Other(FileKind::MemorySnapshot) | Kind::Trace(_) => {
                 let head = self.beginning.bytes().to_vec();
+                let first = head.iter().find(|byte| matches!(byte, b'{' | b'['));
+                if kind == Kind::Other(FileKind::MemorySnapshot) && first == Some(&b'[') {
+                    self.snapshot.reading.is_segment_list = true;
+                    self.split(LIST_HEAD);
+                }
                 self.split(&head);
             }
             Kind::Other(kind) => self.other = Some(kind),

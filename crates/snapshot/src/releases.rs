@@ -22,6 +22,9 @@ pub(crate) struct Releases {
     /// Runs of releases that no call of `empty_cache` made, directly before segments from the driver or a failed allocation.
     pub(crate) retries: u64,
     pub(crate) retry_bytes: i64,
+    /// Of each retry the first release, and what follows the releases.
+    #[serde(skip)]
+    pub(crate) retry_places: Vec<(usize, usize)>,
     /// Of the retries those that gave back as much as they then took from the driver on the stream of the request: in pieces.
     pub(crate) retries_in_pieces: u64,
     /// Those that gave back as much, but not on that stream.
@@ -68,6 +71,7 @@ pub(crate) fn releases(snapshot: &Snapshot, trace: &[Event], sites: &Sites) -> O
                 .get_or_insert_with(|| sites.name(sites.site(event.stack)).to_owned());
         } else if matches!(next, Some(Action::SegmentAlloc | Action::SegmentMap | Action::Oom)) {
             found.retries += 1;
+            found.retry_places.push((at, at + n));
             found.retry_bytes = found.retry_bytes.saturating_add(bytes);
             if let Some(Event { size, stream, .. }) = request {
                 let own = run.iter().take(n).filter(|event| event.stream == *stream);
@@ -113,7 +117,7 @@ impl Releases {
     fn what_to_do(&self) -> &'static str {
         let (pieces, streams) = (self.retries_in_pieces, self.retries_of_other_streams);
         if pieces >= streams && pieces >= self.retries_when_full() {
-            "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or keep tensor shapes stable: then cached memory fits."
+            "Keep tensor shapes stable, so that cached memory fits."
         } else if streams >= self.retries_when_full() {
             "Allocate on one stream, or on fewer: what is cached for a stream serves that stream alone."
         } else {
@@ -122,8 +126,13 @@ impl Releases {
         }
     }
 
-    /// What follows from them.
-    pub(crate) fn findings(&self, device: &str, has_failed: bool) -> Vec<Finding> {
+    /// What follows from them. `setting` is one of the allocator with fewer retries, as a sentence.
+    pub(crate) fn findings(
+        &self,
+        device: &str,
+        has_failed: bool,
+        setting: Option<String>,
+    ) -> Vec<Finding> {
         let mut found = Vec::new();
         let evidence = || vec![format!("cache_releases.{device}")];
         // A run that failed has a finding that says more.
@@ -140,8 +149,11 @@ impl Releases {
                     size(self.retry_bytes)
                 ),
                 hypothesis: format!("{} Each retry waits for all work on the GPU.", self.why()),
-                action: self.what_to_do().to_owned(),
-                validation: "num_alloc_retries of torch.cuda.memory_stats stays 0.".to_owned(),
+                action: match setting {
+                    Some(setting) => format!("{setting} {}", self.what_to_do()),
+                    None => self.what_to_do().to_owned(),
+                },
+                validation: "num_alloc_retries of torch.cuda.memory_stats falls.".to_owned(),
                 confidence: Confidence::Medium,
                 evidence: evidence(),
             });

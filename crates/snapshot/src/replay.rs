@@ -7,8 +7,9 @@ use std::slice::Iter;
 
 use serde::Serialize;
 
+use crate::inside::inside;
 use crate::model::{Action, Block, Event, Snapshot};
-use crate::site::{ByPhase, SiteRow, Sites, Sums};
+use crate::site::{ByPhase, SiteRow, Sites, Sums, as_reference};
 use crate::stacks::StackId;
 
 /// What the replay finds. All levels are requested bytes, as the events record them.
@@ -50,12 +51,16 @@ pub(crate) struct Replay {
     pub(crate) peak_live_bytes: i64,
     /// Bytes alive at the peak that were allocated before the first event.
     pub(crate) peak_untraced_bytes: i64,
+    #[serde(serialize_with = "as_reference")]
     pub(crate) peak_by_phase: ByPhase,
     pub(crate) peak_by_site: Vec<SiteRow>,
     /// All of them.
     #[serde(skip)]
     pub(crate) peak_sites: Vec<SiteRow>,
 }
+
+/// Call sites whose modules are looked into.
+const SITES_WITH_INSIDE: usize = 3;
 
 /// Live and reserved bytes before every event, and after the last one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -272,15 +277,22 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
     live.sort_unstable();
     let mut sums = Sums::new(sites);
     let (mut bytes, mut untraced) = (0i64, 0i64);
+    let mut at_peak: Vec<(StackId, i64)> = Vec::new();
     for (address, (size, stack)) in &live {
         bytes = bytes.saturating_add(*size);
-        match before.get(address).and_then(|index| trace.get(*index)) {
-            Some(event) => sums.add(event.stack, *size),
-            None => {
-                untraced = untraced.saturating_add(*size);
-                sums.add(*stack, *size);
-            }
+        let birth = before.get(address).and_then(|index| trace.get(*index));
+        if birth.is_none() {
+            untraced = untraced.saturating_add(*size);
         }
+        let stack = birth.map_or(*stack, |event| event.stack);
+        sums.add(stack, *size);
+        at_peak.push((stack, *size));
+    }
+    let mut peak_by_site = sums.rows(20);
+    for row in peak_by_site.iter_mut().take(SITES_WITH_INSIDE) {
+        let is_own = |(stack, _): &&(StackId, i64)| sites.name(sites.site(*stack)) == row.site;
+        let own: Vec<_> = at_peak.iter().filter(is_own).copied().collect();
+        row.inside = inside(&snapshot.stacks, &own);
     }
     let faulty = double_alloc + faults.orphans + faults.double_frees + faults.mismatches > 0
         || later_faults > 0
@@ -311,7 +323,7 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
         peak_live_bytes: bytes,
         peak_untraced_bytes: untraced,
         peak_by_phase: sums.phases.clone(),
-        peak_by_site: sums.rows(20),
+        peak_by_site,
         peak_sites: sums.rows(usize::MAX),
     };
     (replay, levels)

@@ -12,7 +12,7 @@ use crate::leaks::{LeakRow, leaks};
 use crate::model::{Action, Event, Reading, Segment, Snapshot};
 use crate::releases::Releases;
 use crate::replay::{Levels, Replay, replay};
-use crate::site::{ByPhase, SiteRow, Sites, Sums};
+use crate::site::{ByPhase, SiteRow, Sites, Sums, as_reference};
 use crate::state::{AllocatorState, states_before};
 use crate::steps::StepRow;
 use crate::totals::{FreeBytes, Totals, free_bytes, grouped, ratio, rounded, totals};
@@ -79,6 +79,7 @@ pub struct DeviceReport {
     /// All of them.
     #[serde(skip)]
     pub(crate) live_sites: Vec<SiteRow>,
+    #[serde(serialize_with = "as_reference")]
     pub(crate) live_by_phase: ByPhase,
     pub(crate) actions: BTreeMap<String, u64>,
     pub(crate) events: usize,

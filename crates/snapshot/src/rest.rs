@@ -29,12 +29,15 @@ pub(crate) fn complete(snapshot: &Snapshot, mut report: SnapshotReport) -> Snaps
         let segments: Vec<&Segment> =
             snapshot.segments.iter().filter(|segment| segment.device == device).collect();
         figures.segments_picture = pictures::segments(name, snapshot, &segments);
-        if let Some(found) = releases(snapshot, snapshot.trace(device), &sites) {
+        let found = releases(snapshot, snapshot.trace(device), &sites);
+        let retries = found.as_ref().map_or(Vec::new(), |found| found.retry_places.clone());
+        if let Some(found) = found {
             cache_releases.insert(name.clone(), found);
         }
         let Some(timeline) = &mut figures.timeline else { continue };
         add(timeline, snapshot, (name, device), (&sites, &marks));
-        replays.insert(name.clone(), what_if(snapshot, device, &timeline.replay));
+        let figures = (&timeline.replay, &timeline.levels);
+        replays.insert(name.clone(), what_if(snapshot, device, figures, &retries));
         if !timeline.classes.rows.is_empty() {
             classes.insert(name.clone(), timeline.classes.rows.clone());
         }
@@ -56,8 +59,8 @@ fn add(
 ) {
     let trace = snapshot.trace(device);
     if timeline.is_usable() {
-        let peak = timeline.replay.peak_index;
-        timeline.classes = classes(snapshot, device, peak, sites, marks);
+        let levels = (&*timeline.levels.requested, timeline.replay.peak_index);
+        timeline.classes = classes(snapshot, device, levels, sites, marks);
         timeline.by_step = steps(snapshot, device, &timeline.levels);
     }
     let chart = Chart::new(trace, timeline.levels.clone(), &timeline.replay, sites);

@@ -8,7 +8,7 @@ use crate::amounts::{amount, percent, size};
 use crate::headline::headline;
 use crate::model::{LeftOut, Reading};
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
-use crate::site::{Phase, SiteRow};
+use crate::site::{NO_STACK, SiteRow};
 use crate::state::AllocatorState;
 use crate::totals::Totals;
 
@@ -120,13 +120,7 @@ impl SnapshotReport {
             ranged(*device, *left_out, kept as u64)
         }));
         summary.intro.extend(devices.iter().map(|(device, figures)| state(device, figures)));
-        if devices.values().any(runs_modules) {
-            summary.intro.push(
-                "Call sites are lines of code. Stacks do not name modules, and all modules of one class share their lines, so memory \
-                 by module is not recorded."
-                    .to_owned(),
-            );
-        }
+        summary.intro.extend(not_recorded(self));
         if devices.is_empty() {
             summary.intro.push("The snapshot has no segment and no event.".to_owned());
         }
@@ -146,7 +140,10 @@ impl SnapshotReport {
                 let scope = Scope { is_partial, is_complete: *is_complete, is_ranged };
                 sections.push(timeline_section(device, figures, timeline, scope));
             }
-            if let Some(what_if) = what_if.get(device) {
+            let is_usable = |it: &Timeline| it.replay.timeline_usable;
+            if let Some(what_if) = what_if.get(device)
+                && figures.timeline.as_ref().is_some_and(is_usable)
+            {
                 sections.push(what_if.section(device));
             }
         }
@@ -154,10 +151,32 @@ impl SnapshotReport {
     }
 }
 
-/// Whether modules allocated some of the memory at the peak.
-fn runs_modules(figures: &DeviceReport) -> bool {
-    let timeline = figures.timeline.as_ref().filter(|timeline| timeline.is_usable());
-    timeline.is_some_and(|timeline| timeline.replay.peak_by_phase.contains_key(&Phase::Forward))
+/// Why there is no timeline, and how to record one; `None` where a device has one, and where events were left out or lost.
+fn not_recorded(report: &SnapshotReport) -> Option<String> {
+    let SnapshotReport { devices, reading, .. } = report;
+    let is_known = |figures: &DeviceReport| figures.events > 1;
+    if devices.is_empty()
+        || devices.values().any(is_known)
+        || reading.is_partial()
+        || !reading.left_out.is_empty()
+    {
+        return None;
+    }
+    let has_stacks =
+        devices.values().any(|it| it.live_by_site.iter().any(|row| row.site != NO_STACK));
+    let what = if reading.is_segment_list {
+        "The file is the list of segments that torch.cuda.memory_snapshot() returns: it has no events."
+    } else if devices.values().any(|figures| figures.events > 0) {
+        "The file records no timeline: it has a single event, as with enabled=\"state\"."
+    } else if has_stacks {
+        "The file has no events: recording was off when the snapshot was taken."
+    } else {
+        "The file has no events and no stacks: recording was off."
+    };
+    Some(format!(
+        "{what} For call sites, a peak and its causes, call torch.cuda.memory._record_memory_history() at the start of the process, and \
+         write torch.cuda.memory._snapshot() after the steps of interest."
+    ))
 }
 
 /// What a chosen range leaves out, and what that means for the figures.
@@ -246,9 +265,13 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
             .push(format!("Segments whose sums contradict their blocks: {}.", list.join(", ")));
     }
     let mut rows = vec![TotalsRow::of("device".to_owned(), &figures.totals)];
+    let mut is_printed = vec![true];
     for (what, groups) in
         [("type", &figures.by_type), ("stream", &figures.by_stream), ("pool", &figures.by_pool)]
     {
+        // (A group that is the device says nothing more, unless it is a private pool.)
+        let says_more = |key: &String| groups.len() > 1 || what == "pool" && key != "(0, 0)";
+        is_printed.extend(groups.keys().map(says_more));
         rows.extend(groups.iter().map(|(key, totals)| {
             let private = if what == "pool" && key != "(0, 0)" { "private " } else { "" };
             TotalsRow::of(format!("{private}{what} {key}"), totals)
@@ -256,14 +279,21 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
     }
     section.drawings.extend(figures.segments_picture.clone());
     section.tables = vec![
-        Table::of("totals", "Totals", &rows),
-        Table::of(
+        Table::of("totals", "Totals", &rows).printing(is_printed),
+        sites(
             "live-by-site",
             "Blocks in use by call site (rounded sizes)",
             &figures.live_by_site,
+            figures.totals.active,
         ),
     ];
     section
+}
+
+/// A table of call sites; documents print those that have at least a thousandth of all bytes.
+fn sites(id: &'static str, title: &'static str, rows: &[SiteRow], whole: i64) -> Table {
+    let is_large = |row: &SiteRow| row.bytes.saturating_mul(1000) >= whole;
+    Table::of(id, title, rows).printing(rows.iter().map(is_large))
 }
 
 /// Of what the figures of a device are.
@@ -292,9 +322,8 @@ fn timeline_section(
         .iter()
         .map(|(action, count)| ActionRow { action: action.clone(), count: *count })
         .collect();
-    section.tables.push(Table::of("actions", "Events", &actions));
+    section.tables.push(Table::of("actions", "Events", &actions).only_on_page(true));
     if !replay.timeline_usable {
-        section.intro.push("The file records no timeline: it has a single event.".to_owned());
         return section;
     }
     if is_partial {
@@ -320,8 +349,8 @@ fn timeline_section(
     section.intro.push(format!(
         "The peak {window} is {} requested, before event {} of {}; reserved memory peaks at {}.{}",
         size(replay.peak_requested),
-        replay.peak_index,
-        figures.events,
+        count(replay.peak_index as u64),
+        count(figures.events as u64),
         size(replay.peak_reserved),
         match replay.peak_untraced_bytes {
             0 => String::new(),
@@ -356,15 +385,17 @@ fn timeline_section(
     }
     section.tables.extend([
         Table::of("peak-by-phase", "Alive at the peak by phase", &phases),
-        Table::of(
+        sites(
             "peak-by-site",
             "Alive at the peak by call site (requested sizes)",
             &replay.peak_by_site,
+            replay.peak_requested,
         ),
-        Table::of(
+        sites(
             "alloc-by-site",
             "All allocations by call site (requested sizes)",
             &timeline.alloc_by_site,
+            timeline.churn.alloc_bytes,
         ),
     ]);
     section
@@ -390,7 +421,8 @@ impl AllocatorState {
     pub fn section(&self, device: &str) -> Section {
         let mut section = Section::new("state", "");
         section.id = format!("state-{device}").into();
-        section.title = format!("Device {device}: before event {}", self.index).into();
+        section.title =
+            format!("Device {device}: before event {}", count(self.index as u64)).into();
         section.intro.push(format!(
             "{} reserved, at most {} of it free; the largest free range has at most {}.",
             size(self.reserved),

@@ -2,12 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
+use crate::amounts::size;
 use crate::stacks::{Frame, StackId, Stacks};
 
 /// The site of a stack without frames.
 pub(crate) const NO_STACK: &str = "<no stack>";
+
+/// The function of `torch/nn/modules/module.py` through which `to`, `cuda`, `half` and their like move or cast what a module holds.
+pub(crate) const MOVE: &str = "_apply";
+/// The file and the function of accelerate that moves a parameter or a buffer of a module.
+pub(crate) const OFFLOAD: (&str, &str) =
+    ("/accelerate/utils/modeling.py", "set_module_tensor_to_device");
 
 /// Frames that belong to the recording of the stack or to the interpreter, and name no cause.
 const OMITTED: &[&str] = &[
@@ -36,6 +43,8 @@ pub(crate) enum Phase {
     Optimizer,
     Backward,
     Forward,
+    /// Modules are moved, cast or loaded, also where a hook of a module does it during its forward pass.
+    Moved,
     Unknown,
     Other,
 }
@@ -46,6 +55,7 @@ impl Phase {
             Self::Optimizer => "optimizer",
             Self::Backward => "backward",
             Self::Forward => "forward",
+            Self::Moved => "moving or loading modules",
             Self::Unknown => "unknown",
             Self::Other => "other",
         }
@@ -54,6 +64,16 @@ impl Phase {
 
 /// Bytes per phase.
 pub(crate) type ByPhase = BTreeMap<Phase, i64>;
+
+/// Writes the phases of the reference program, which counts as forward what moves modules.
+pub(crate) fn as_reference<S: Serializer>(phases: &ByPhase, to: S) -> Result<S::Ok, S::Error> {
+    let mut phases = phases.clone();
+    if let Some(moved) = phases.remove(&Phase::Moved) {
+        let forward = phases.entry(Phase::Forward).or_default();
+        *forward = forward.saturating_add(moved);
+    }
+    phases.serialize(to)
+}
 
 /// Bytes of a site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -64,6 +84,16 @@ pub(crate) struct SiteRow {
     pub(crate) bytes: i64,
     /// Blocks or allocations.
     pub(crate) count: u64,
+    /// Of the sites that hold most at the peak, and that call a module: the deepest frame of a package with at least half of the
+    /// bytes, and these bytes.
+    #[serde(skip)]
+    pub(crate) inside: Option<(String, i64)>,
+}
+
+/// What is inside of a call site, as the end of a sentence about its bytes.
+pub(crate) fn of_it_in(inside: Option<&(String, i64)>) -> String {
+    inside
+        .map_or_else(String::new, |(frame, bytes)| format!(" ({} of it in {frame})", size(*bytes)))
 }
 
 impl Sites {
@@ -133,6 +163,7 @@ impl<'a> Sums<'a> {
             site: self.sites.name(site).to_owned(),
             bytes: sum.0,
             count: sum.1,
+            inside: None,
         };
         rows.into_iter().take(most).map(row).collect()
     }
@@ -142,17 +173,79 @@ pub(crate) fn is_python(file: &str) -> bool {
     file.contains(".py")
 }
 
+/// Modules of Python's library that call functions of a program, or allocate for it.
+const STANDARD: &[&str] = &[
+    "abc",
+    "ast",
+    "asyncio",
+    "bdb",
+    "codeop",
+    "cProfile",
+    "code",
+    "collections",
+    "concurrent",
+    "contextlib",
+    "copy",
+    "copyreg",
+    "ctypes",
+    "dataclasses",
+    "functools",
+    "heapq",
+    "http",
+    "importlib",
+    "inspect",
+    "json",
+    "logging",
+    "multiprocessing",
+    "operator",
+    "pdb",
+    "pickle",
+    "pkgutil",
+    "profile",
+    "queue",
+    "random",
+    "runpy",
+    "sched",
+    "selectors",
+    "shelve",
+    "socketserver",
+    "statistics",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "timeit",
+    "trace",
+    "traceback",
+    "types",
+    "typing",
+    "unittest",
+    "warnings",
+    "weakref",
+    "xmlrpc",
+    "zipfile",
+];
+
 /// Whether a file belongs to an installed package, the standard library or generated code.
 pub(crate) fn is_library(file: &str) -> bool {
+    let is_windows = file.contains('\\') || file.as_bytes().get(1) == Some(&b':');
     let file = file.replace('\\', "/");
+    // Windows has Python's library in Lib or lib, without a version; a program may have a folder of that name, too.
+    let is_standard = |rest: &str| {
+        let module = rest.split(['/', '.']).next().unwrap_or_default();
+        is_windows && STANDARD.contains(&module)
+    };
+    let behind = |lib: &str, holds: &dyn Fn(&str) -> bool| {
+        let mut places = file.match_indices(lib);
+        places.any(|(at, lib)| holds(file.get(at + lib.len()..).unwrap_or_default()))
+    };
     file.starts_with('<')
         || file.contains("torchinductor_")
         || file.contains("/site-packages/")
         || file.contains("/dist-packages/")
         || file.contains("/lib/python3")
-        || file.match_indices("/Lib/").any(|(at, lib)| {
-            !file.get(at + lib.len()..).unwrap_or_default().starts_with("site-packages")
-        })
+        || file.contains("/lib64/python3")
+        || behind("/Lib/", &|rest| !rest.starts_with("site-packages"))
+        || behind("/lib/", &is_standard)
 }
 
 /// `XBackward0` of `torch::autograd::generated::XBackward0::apply`, or `AccumulateGrad`.
@@ -176,14 +269,22 @@ fn autograd_node(name: &str) -> Option<&str> {
 struct Shown {
     is_python: bool,
     is_library: bool,
+    /// Of an installed package, but not of PyTorch.
+    is_package: bool,
     /// Of the optimizers of PyTorch.
     is_optimizer: bool,
     /// Where backward is run from, whatever the function.
     runs_backward: bool,
     /// Where backward is run from, as a function of that name.
     has_backward: bool,
-    /// Of a module.
+    /// Of the class of all modules.
     is_module: bool,
+    /// As a name in [`Shown::is_module`]: a call of a module.
+    is_call: bool,
+    /// As a name in [`Shown::is_module`]: moves or casts what a module holds (`to`, `cuda`, `half`...).
+    is_move: bool,
+    /// Moves single tensors of modules, where they are offloaded.
+    is_offload: bool,
     /// As a name: of the engine of autograd.
     is_engine: bool,
     /// As a name: of the recording or the interpreter.
@@ -193,14 +294,22 @@ struct Shown {
 impl Shown {
     fn of(text: &str) -> Self {
         let path = text.replace('\\', "/");
+        let package = path.rsplit_once("-packages/").map(|(_, package)| package);
         let is_engine = text.contains("Engine") || text.to_lowercase().contains("python_engine");
         Self {
             is_python: is_python(text),
             is_library: is_library(text),
+            is_package: is_python(text) && package.is_some_and(|it| !it.starts_with("torch/")),
             is_optimizer: path.contains("/torch/optim/"),
             runs_backward: path.contains("/torch/autograd/graph.py"),
             has_backward: path.contains("/torch/autograd/__init__.py"),
             is_module: path.contains("/nn/modules/module.py"),
+            is_call: matches!(
+                text,
+                "_call_impl" | "_wrapped_call_impl" | "__call__" | "_slow_forward" | "inner"
+            ),
+            is_move: text == MOVE,
+            is_offload: path.contains(OFFLOAD.0),
             is_engine: text.contains("torch::autograd::") && is_engine
                 || text == "_engine_run_backward",
             is_omitted: OMITTED.iter().any(|omitted| text.contains(omitted)),
@@ -209,13 +318,13 @@ impl Shown {
 }
 
 /// The facts of every text, each looked at when it is asked for first.
-struct Texts<'a> {
+pub(crate) struct Texts<'a> {
     stacks: &'a Stacks,
     shown: Vec<Option<Shown>>,
 }
 
 impl<'a> Texts<'a> {
-    fn of(stacks: &'a Stacks) -> Self {
+    pub(crate) fn of(stacks: &'a Stacks) -> Self {
         Self { stacks, shown: Vec::new() }
     }
 
@@ -234,33 +343,55 @@ impl<'a> Texts<'a> {
         if frames.is_empty() {
             return Phase::Unknown;
         }
-        let (mut is_backward, mut is_forward) = (false, false);
+        let (mut is_backward, mut is_module) = (false, false);
+        let (mut is_call, mut is_moved) = (false, false);
         for frame in frames {
-            let file = self.shown(frame.filename);
+            let (file, name) = (self.shown(frame.filename), self.shown(frame.name));
             if file.is_optimizer {
                 return Phase::Optimizer;
             }
             is_backward |= file.runs_backward
-                || self.shown(frame.name).is_engine
+                || name.is_engine
                 || file.has_backward && self.stacks.text(frame.name) == "backward";
-            is_forward |= file.is_module;
+            is_module |= file.is_module;
+            is_call |= file.is_module && name.is_call;
+            is_moved |= file.is_module && name.is_move
+                || file.is_offload && self.stacks.text(frame.name) == OFFLOAD.1;
         }
-        match (is_backward, is_forward) {
-            (true, _) => Phase::Backward,
-            (false, true) => Phase::Forward,
-            (false, false) => Phase::Other,
+        if is_backward {
+            Phase::Backward
+        } else if is_module && (is_moved || !is_call) {
+            Phase::Moved
+        } else if is_module {
+            Phase::Forward
+        } else {
+            Phase::Other
         }
+    }
+
+    fn is_own(&mut self, frame: &Frame) -> bool {
+        let file = self.shown(frame.filename);
+        file.is_python && !file.is_library
+    }
+
+    /// The frames of installed packages, but for PyTorch, below a call site that calls a module, innermost first.
+    pub(crate) fn below(&mut self, frames: &[Frame]) -> Vec<Frame> {
+        let own = frames.iter().position(|frame| self.is_own(frame)).unwrap_or_default();
+        let below = frames.get(..own).unwrap_or_default();
+        let calls = |texts: &mut Self, frame: &Frame| {
+            texts.shown(frame.filename).is_module && texts.shown(frame.name).is_call
+        };
+        if !below.iter().any(|frame| calls(self, frame)) {
+            return Vec::new();
+        }
+        below.iter().filter(|frame| self.shown(frame.filename).is_package).copied().collect()
     }
 
     /// The innermost Python frame of the program; else the node of autograd, because the backward thread has no frame of the
     /// program; else the innermost Python frame; else the innermost C++ frame outside the allocator.
     fn site(&mut self, frames: &[Frame]) -> String {
         let stacks = self.stacks;
-        let is_own = |texts: &mut Self, frame: &Frame| {
-            let file = texts.shown(frame.filename);
-            file.is_python && !file.is_library
-        };
-        let chosen = frames.iter().find(|frame| is_own(self, frame));
+        let chosen = frames.iter().find(|frame| self.is_own(frame));
         if chosen.is_none() {
             let node = frames.iter().find_map(|frame| autograd_node(stacks.text(frame.name)));
             if let Some(node) = node {
@@ -306,12 +437,22 @@ mod tests {
             "/x/site-packages/torch/a.py",
             r"C:\Python\Lib\threading.py",
             "/usr/lib/python3.11/a.py",
+            "/usr/lib64/python3.9/a.py",
+            r"C:\Users\me\AppData\Roaming\uv\python\cpython-3.10.19-windows-x86_64-none\lib\copy.py",
+            r"C:\Users\me\miniconda3\envs\a\lib\concurrent\futures\thread.py",
             "<frozen importlib>",
             "/tmp/torchinductor_me/a.py",
         ] {
             assert!(is_library(file), "{file}");
         }
-        for file in ["/home/me/train.py", r"C:\work\Library\a.py", "/x/mysite-packages2/a.py"] {
+        for file in [
+            "/home/me/train.py",
+            r"C:\work\Library\a.py",
+            "/x/mysite-packages2/a.py",
+            "/home/me/lib/train.py",
+            "/home/me/lib/copy.py",
+            r"C:\work\lib\train.py",
+        ] {
             assert!(!is_library(file), "{file}");
         }
     }

@@ -52,8 +52,8 @@ const CLASSES: [Class; 7] = [
     Class::Temporary,
     Class::Unknown,
 ];
-const PHASES: [Phase; 5] =
-    [Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other, Phase::Unknown];
+const PHASES: [Phase; 6] =
+    [Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other, Phase::Unknown, Phase::Moved];
 
 /// The layer of every block.
 #[derive(Clone, Debug, Default)]
@@ -88,7 +88,7 @@ pub(crate) fn restack(
     let mut layers = Layers { of_event: vec![0; trace.len()], before: HashMap::new() };
     let mut steps = vec![(0u8, 0i64); trace.len()];
     let mut start: Stack = Stack::default();
-    lives(snapshot, device, sites, &marks, |life: &Life, class| {
+    lives(snapshot, device, &marks, |life: &Life, class| {
         let layer = match stacking {
             Stacking::Phase => {
                 let phase = life.birth_phase();

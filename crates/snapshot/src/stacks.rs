@@ -12,7 +12,7 @@ use crate::spelling::{integer, text};
 pub type StackId = u32;
 
 /// One frame of a stack, as indexes of [`Stacks::text`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
     /// Function.
     pub name: u32,

@@ -5,6 +5,7 @@
 //! figure is given, only the first event that differs.
 
 mod advice;
+mod other;
 mod pools;
 mod recorded;
 
@@ -15,11 +16,14 @@ use serde::Serialize;
 use crate::amounts::{percent, size};
 use crate::model::rounded;
 use crate::model::{Action, Event, Segment, Snapshot};
-use crate::replay::Replay;
+use crate::replay::{Levels, Replay};
+use crate::stacks::StackId;
 use crate::state::{Ranges, end};
 use pools::{Pool, Pools};
 
 pub(crate) use advice::advice;
+pub(crate) use other::Limit;
+use other::needs;
 
 const MIB: i64 = 1 << 20;
 /// Where segments that were not recorded are placed: above every address of a device.
@@ -54,6 +58,11 @@ pub(crate) struct WhatIf {
     pub(crate) ooms: u64,
     /// Whether the settings are recorded; else the defaults were assumed.
     pub(crate) settings_recorded: bool,
+    /// How often the driver refused memory, and the allocator gave its cache back and tried again with success.
+    pub(crate) retries: u64,
+    /// The least that the driver refused, in all; `None` where that is not recorded. Then each setting is replayed with the limit of
+    /// the recorded peak, which the driver granted.
+    pub(crate) refused: Option<i64>,
     pub(crate) runs: Vec<Run>,
 }
 
@@ -66,6 +75,12 @@ pub(crate) struct Run {
     pub(crate) peak_reserved: i64,
     /// The recorded peak less this one, in bytes.
     pub(crate) saved: i64,
+    /// How often the cache is given back to stay within the limit; `None` without a limit.
+    pub(crate) retries: Option<u64>,
+    /// Whether the limit is kept.
+    pub(crate) fits: bool,
+    /// The failed allocations for which there is room, as indexes of events.
+    pub(crate) served_ooms: Vec<usize>,
 }
 
 /// Where more of the reserved memory stands before the first event, in percent, a replay says nothing of the settings.
@@ -85,7 +100,12 @@ struct Start {
 
 /// Computes the peaks of a device.
 #[inline(never)]
-pub(crate) fn what_if(snapshot: &Snapshot, device: i64, replay: &Replay) -> WhatIf {
+pub(crate) fn what_if(
+    snapshot: &Snapshot,
+    device: i64,
+    (replay, levels): (&Replay, &Levels),
+    retries: &[(usize, usize)],
+) -> WhatIf {
     let trace = snapshot.trace(device);
     let mut answer = WhatIf {
         reproduced: false,
@@ -95,9 +115,13 @@ pub(crate) fn what_if(snapshot: &Snapshot, device: i64, replay: &Replay) -> What
         start_reserved: replay.start_reserved,
         ooms: trace.iter().filter(|event| event.action == Action::Oom).count() as u64,
         settings_recorded: false,
+        retries: 0,
+        refused: None,
         runs: Vec::new(),
     };
-    match runs(snapshot, device, replay, &mut answer.settings_recorded) {
+    let limit = Limit::of(snapshot, device, levels, retries);
+    answer.retries = limit.n_retries();
+    match runs(snapshot, device, replay, limit, &mut answer) {
         Ok(runs) => {
             answer.reproduced = true;
             answer.runs = runs;
@@ -130,7 +154,8 @@ fn runs(
     snapshot: &Snapshot,
     device: i64,
     replay: &Replay,
-    is_recorded: &mut bool,
+    mut limit: Limit,
+    answer: &mut WhatIf,
 ) -> Result<Vec<Run>, Refusal> {
     let refuse = |why: &str| Err((why.to_owned(), None));
     if snapshot.reading.is_partial() {
@@ -149,6 +174,7 @@ fn runs(
     if segments.iter().any(|segment| segment.pool != (0, 0)) {
         return refuse("there are private pools, and events do not record their pool");
     }
+    let is_recorded = &mut answer.settings_recorded;
     let mut recorded = recorded::settings(snapshot.settings.as_deref(), is_recorded)?;
     if !*is_recorded {
         recorded.is_expandable = segments.iter().any(|segment| segment.is_expandable);
@@ -160,12 +186,35 @@ fn runs(
         let why = format!("the model reserves {peak} bytes, the run {}", replay.peak_reserved);
         return Err((why, None));
     }
+    limit.check(trace, &start, recorded);
+    answer.refused = limit.refused;
     let mut runs = Vec::new();
     for (setting, settings) in alternatives(recorded, start.ranges.ranges.is_empty()) {
-        let Some(peak) = peak_under(trace, &start, settings) else { continue };
-        runs.push(Run { setting, peak_reserved: peak, saved: replay.peak_reserved - peak });
+        // pytorch: the setting is ignored where CUDA's virtual memory functions are not used, as on Windows.
+        if settings.is_expandable && is_windows(snapshot) {
+            continue;
+        }
+        let Some(needs) = needs(trace, &start, settings, &limit) else { continue };
+        runs.push(Run {
+            setting,
+            peak_reserved: needs.peak,
+            saved: replay.peak_reserved - needs.peak,
+            retries: limit.refused.map(|_| needs.retries),
+            fits: needs.fits,
+            served_ooms: needs.serves,
+        });
     }
     Ok(runs)
+}
+
+/// Whether a stack has a path with a drive letter. (The file records no platform.)
+#[inline(never)]
+fn is_windows(snapshot: &Snapshot) -> bool {
+    let is_path = |text: &[u8]| matches!(text, [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic());
+    let stacks = 0..snapshot.stacks.len() as StackId;
+    stacks
+        .flat_map(|stack| snapshot.stacks.frames(stack))
+        .any(|frame| is_path(snapshot.stacks.text(frame.filename).as_bytes()))
 }
 
 /// The settings to compare with. One setting changes at a time.
@@ -347,43 +396,4 @@ fn check(trace: &[Event], start: &Start, settings: Settings) -> Result<i64, Refu
         peak = peak.max(pools.reserved);
     }
     Ok(peak)
-}
-
-/// The peak of reserved memory under other settings; `None` if a free has no allocation.
-#[inline(never)]
-fn peak_under(trace: &[Event], start: &Start, settings: Settings) -> Option<i64> {
-    let mut pools = start.pools(settings).ok()?;
-    let mut peak = pools.reserved;
-    let mut places: BTreeMap<u64, u64> = start.live.keys().map(|at| (*at, *at)).collect();
-    let mut next = ELSEWHERE;
-    let mut releases = false;
-    for event in trace {
-        let is_release = matches!(event.action, Action::SegmentFree | Action::SegmentUnmap);
-        match event.action {
-            Action::Alloc => {
-                let placed = pools.allocate(event.size, event.stream, |_| {
-                    let address = next;
-                    next = next.saturating_add(APART);
-                    Ok::<u64, ()>(address)
-                });
-                places.insert(event.address, placed.ok()?.address);
-            }
-            Action::FreeCompleted => {
-                let address = places.remove(&event.address)?;
-                if !pools.release_block(address) {
-                    return None;
-                }
-            }
-            // A burst of releases is one `empty_cache`, or one retry.
-            _ if is_release && !releases => {
-                for (address, size) in pools.returnable_ranges() {
-                    pools.return_range(address, size);
-                }
-            }
-            _ => {}
-        }
-        releases = is_release;
-        peak = peak.max(pools.reserved);
-    }
-    Some(peak)
 }

@@ -80,3 +80,16 @@ fn without_events_the_state_is_told() {
     alone["device_traces"] = json!([[]]);
     assert_eq!(first(&alone), "Device 0 has 30.0 MiB in use at the time of the snapshot.");
 }
+
+#[test]
+fn what_has_no_stack_is_told_with_the_first_site_of_the_rest() {
+    // 30 MiB stand before the first event.
+    let mut later = document(&[]);
+    let events = later["device_traces"][0].as_array().unwrap().clone();
+    later["device_traces"][0] = Value::Array(events.into_iter().skip(2).collect());
+    assert_eq!(
+        first(&later),
+        "Memory in use peaks at 40.0 MiB on device 0, at event 1 of 3, 30.0 MiB (75%) of it without a recorded stack; 10.0 MiB of the \
+         rest from /app/net.py:9:forward."
+    );
+}

@@ -181,6 +181,88 @@ fn settings_that_are_set_and_platforms_that_cannot_get_no_advice() {
     assert!(rules(&report).is_empty());
 }
 
+/// Two blocks of 60 MiB, freed; 100 MiB are refused, and granted after both segments went back.
+fn retry_history(second_stream: i64) -> (Vec<Value>, Vec<Value>) {
+    let mut events = vec![event("segment_alloc", A, 60 * MIB), event("alloc", A, 60 * MIB)];
+    events.extend([event("segment_alloc", B, 60 * MIB), event("alloc", B, 60 * MIB)]);
+    events.extend(free(A, 60 * MIB));
+    events.extend(free(B, 60 * MIB));
+    events.extend([event("segment_free", A, 60 * MIB), event("segment_free", B, 60 * MIB)]);
+    events.extend([event("segment_alloc", A, 100 * MIB), event("alloc", A, 100 * MIB)]);
+    for event in events.iter_mut().filter(|event| event["addr"] == B) {
+        event["stream"] = json!(second_stream);
+    }
+    (vec![segment(A, &[(100 * MIB, true)])], events)
+}
+
+#[test]
+fn retries_are_counted_within_what_the_driver_granted() {
+    let action = |report: &Value| {
+        let mut findings = report["findings"].as_array().unwrap().iter();
+        let own = findings.find(|finding| finding["rule"] == "allocation-retries").unwrap();
+        own["action"].as_str().unwrap().to_owned()
+    };
+    let (segments, events) = retry_history(0);
+    let report_of = |events: &[Value]| run(&segments, events, &defaults());
+    let report = report_of(&events);
+    let it = &report["what_if"]["0"];
+    assert_eq!((&it["retries"], &it["refused"]), (&json!(1), &json!(220 * MIB)), "{it}");
+    // 6 pages of 20 MiB hold both blocks, and then the third.
+    let expandable = &it["runs"][0];
+    assert_eq!(
+        (&expandable["retries"], &expandable["peak_reserved"]),
+        (&json!(0), &json!(120 * MIB))
+    );
+    let said = action(&report);
+    assert!(
+        said.contains("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
+            && said.contains("needs 0 retries instead of 1"),
+        "{said}"
+    );
+    // The peak is the limit: it is no reason for a setting.
+    assert!(rules(&report).is_empty());
+    // What another stream cached does not help, under no setting.
+    let (_, events) = retry_history(7);
+    let report = report_of(&events);
+    let runs = report["what_if"]["0"]["runs"].as_array().unwrap();
+    assert!(runs.iter().all(|run| run["retries"].as_u64() >= Some(1)), "{runs:?}");
+    let said = action(&report);
+    assert!(!said.contains("PYTORCH_CUDA_ALLOC_CONF") && said.contains("one stream"), "{said}");
+}
+
+#[test]
+fn a_setting_for_a_failed_allocation_is_tried_in_the_model() {
+    // 60 and 60 MiB with 8 in between; both go again, and neither range holds 100.
+    let mut events = vec![event("segment_alloc", A, 128 * MIB), event("alloc", A, 128 * MIB)];
+    events.extend(free(A, 128 * MIB));
+    let (middle, last) = (A + 60 * MIB, A + 68 * MIB);
+    events.extend([event("alloc", A, 60 * MIB), event("alloc", middle, 8 * MIB)]);
+    events.push(event("alloc", last, 60 * MIB));
+    events.extend(free(A, 60 * MIB));
+    events.extend(free(last, 60 * MIB));
+    let mut oom = event("oom", 0, 100 * MIB);
+    oom["device_free"] = json!(20 * MIB);
+    events.push(oom);
+    let segments = [segment(A, &[(60 * MIB, false), (8 * MIB, true), (60 * MIB, false)])];
+    let action = |settings: &Value| {
+        let report = run(&segments, &events, settings);
+        let own = report["findings"][0].clone();
+        assert_eq!(own["rule"], "out-of-memory");
+        assert!(own["hypothesis"].as_str().unwrap().starts_with("Fragmentation"), "{own}");
+        own["action"].as_str().unwrap().to_owned()
+    };
+    let said = action(&defaults());
+    assert!(said.contains("expandable_segments:True: a model"), "{said}");
+    // Where the model does not apply, no setting is advised.
+    let mut settings = defaults();
+    settings["garbage_collection_threshold"] = json!(0.8);
+    let said = action(&settings);
+    assert!(
+        said.starts_with("Keep tensor shapes stable") && !said.contains("ALLOC_CONF"),
+        "{said}"
+    );
+}
+
 /// Device, and the start of the reason where the run is withheld.
 const CORPUS: &[(&str, &str, &str)] = &[
     ("blockzero_state", "0", "the file records no timeline"),

@@ -108,6 +108,10 @@ const JSON: &[(&str, &[u8])] = &[
     ("memory-snapshot", b"{\"device_traces\": [[{\"action\": \"alloc\", \"addr\": 1, \"size\": 2}]]}"),
     ("memory-snapshot", b"{\"segments\":[],\"device_traces\":[[]]"),
     ("memory-snapshot", b"[{\"device_traces\": [[]]}]"),
+    (
+        "memory-snapshot",
+        b"[{\"device\": 0, \"address\": 7, \"total_size\": 2, \"allocated_size\": 2, \"active_size\": 2}]",
+    ),
     ("rocprofiler", b"{\"rocprofiler-sdk-tool\": [{\"metadata\": {}}]}"),
     ("rocprofiler", b"{\"note\": 1, \"rocprofiler-sdk-tool\": [{\"metadata\": {}}]}"),
     ("kernel-map", b"{\"version\":2,\"generated_from\":[],\"stages\":{},\"global\":{\"kernels\":{}}}"),

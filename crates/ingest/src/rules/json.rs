@@ -30,8 +30,16 @@ const FIRST_KEYS: &[FirstKey] = &[
     FirstKey { kind: FileKind::Rocprofiler, key: "rocprofiler-sdk-tool", also: &[] },
 ];
 
-/// What an object is by its first key; `text` begins without blanks.
+/// Keys of a segment of a memory snapshot that come before its blocks, as PyTorch writes them and sorted by name.
+const SEGMENT: &[&str] = &["address", "allocated_size", "active_size"];
+
+/// What an object is by its first key, or a list by its first object; `text` begins without blanks.
 pub(super) fn of_first_key(text: &[u8]) -> Option<FileKind> {
+    // torch.cuda.memory_snapshot() as JSON.
+    if let Some(list) = text.strip_prefix(b"[") {
+        let is_list = list.trim_ascii_start().starts_with(b"{") && has_keys(text, SEGMENT);
+        return is_list.then_some(FileKind::MemorySnapshot);
+    }
     let key = text.strip_prefix(b"{")?.trim_ascii_start().strip_prefix(b"\"")?;
     let fits = |row: &&FirstKey| {
         let rest = key.strip_prefix(row.key.as_bytes());

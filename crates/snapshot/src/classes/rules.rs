@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use report::Confidence;
 
 use super::{Class, Life, Run};
-use crate::site::{Phase, Sites};
+use crate::site::{MOVE, OFFLOAD, Phase, Sites};
 use crate::stacks::{Frame, StackId, Stacks};
 
 /// What one stack shows.
@@ -18,6 +18,8 @@ pub(crate) struct Marks {
     pub(crate) has_frames: bool,
     /// A frame that builds, loads or moves a module.
     is_parameter: bool,
+    /// A frame that moves or casts what a module holds: nothing else is allocated there.
+    is_move: bool,
     /// What the names of its functions show.
     names: Names,
 }
@@ -41,7 +43,8 @@ impl Default for Marks {
     /// Without frames.
     fn default() -> Self {
         let names = Names::default();
-        Self { phase: Phase::Unknown, has_frames: false, is_parameter: false, names }
+        let (is_parameter, is_move) = (false, false);
+        Self { phase: Phase::Unknown, has_frames: false, is_parameter, is_move, names }
     }
 }
 
@@ -49,14 +52,14 @@ impl Default for Marks {
 const PARAMETER_FRAMES: &[(&str, &str)] = &[
     ("/torch/nn/modules/", "__init__"),
     ("/torch/nn/modules/", "reset_parameters"),
-    ("/torch/nn/modules/module.py", "_apply"),
+    ("/torch/nn/modules/module.py", MOVE),
     ("/torch/nn/modules/module.py", "_load_from_state_dict"),
     ("/torch/nn/init.py", ""),
     ("/torch/serialization.py", ""),
     ("/safetensors/", ""),
     ("/transformers/modeling_utils.py", ""),
     ("/transformers/core_model_loading.py", ""),
-    ("/accelerate/utils/modeling.py", "set_module_tensor_to_device"),
+    OFFLOAD,
     ("/diffusers/models/model_loading_utils.py", ""),
     ("/model_loader/", ""),
 ];
@@ -66,20 +69,28 @@ impl Marks {
     pub(crate) fn all(stacks: &Stacks, sites: &Sites) -> Vec<Self> {
         // A file has few paths, and each is in many stacks.
         let mut paths: HashMap<u32, Vec<&'static str>> = HashMap::new();
-        let mut is_parameter = |frame: &Frame| {
+        let mut of_module = |frame: &Frame| {
             let known = paths
                 .entry(frame.filename)
                 .or_insert_with(|| functions(stacks.text(frame.filename)));
             let name = stacks.text(frame.name);
-            known.iter().any(|function| function.is_empty() || *function == name)
+            let is_known = |function: &&str| function.is_empty() || *function == name;
+            let is_move = |function: &str| function == MOVE || function == OFFLOAD.1;
+            let found = known.iter().find(|function| is_known(function));
+            (found.is_some(), found.is_some_and(|function| is_move(function)))
         };
         let mut names: HashMap<u32, Names> = HashMap::new();
         let mut of = |stack: usize| {
             let frames = stacks.frames(stack as StackId);
+            let (is_parameter, is_move) = frames.iter().fold((false, false), |sum, frame| {
+                let found = of_module(frame);
+                (sum.0 | found.0, sum.1 | found.1)
+            });
             Self {
                 phase: sites.phase(stack as StackId),
                 has_frames: !frames.is_empty(),
-                is_parameter: frames.iter().any(&mut is_parameter),
+                is_parameter,
+                is_move,
                 names: frames.iter().fold(Names::default(), |sum, frame| {
                     let name = frame.name;
                     sum.or(*names.entry(name).or_insert_with(|| Names::of(stacks.text(name))))
@@ -178,6 +189,12 @@ pub(super) const RULES: &[Rule] = &[
         what: "freed by zero_grad",
         confidence: Confidence::High,
         holds: |life, _| life.death.is_some_and(|death| death.names.is_zero_grad),
+    },
+    Rule {
+        class: Class::Parameter,
+        what: "moved or cast with its module (Module.to, Module.cuda), and freed later",
+        confidence: Confidence::High,
+        holds: |life, _| life.birth.is_some_and(|birth| birth.is_move) && !life.is_in_use(),
     },
     Rule {
         class: Class::Cast,

@@ -1,5 +1,6 @@
 //! Advice on the settings of the allocator, from what they would have saved.
 
+use report::units::{count, plural};
 use report::{Cell, Column, Confidence, Finding, Row, Section, Table, Unit};
 
 use super::{Run, WhatIf};
@@ -11,43 +12,52 @@ const LEAST_GAIN: f64 = 1.0;
 /// Condition: least gain in bytes; less decides about nothing on a GPU.
 const LEAST_BYTES: i64 = 32 << 20;
 
+/// Reserved memory that stands before the first event, in percent of the peak, up to which the model speaks for the run.
+const LITTLE_STANDING: f64 = 10.0;
+
 /// One kind of setting.
 struct Lever {
     rule: &'static str,
     setting: &'static str,
-    /// Whether Windows has it.
-    on_windows: bool,
     why: &'static str,
     /// What to mind with the action.
     caution: &'static str,
 }
 
+const EXPANDABLE: &str = "expandable_segments";
+
 const LEVERS: &[Lever] = &[
     Lever {
         rule: "allocator-expandable-segments",
-        setting: "expandable_segments",
-        // pytorch: the setting is ignored where CUDA's virtual memory functions are not used, as on Windows.
-        on_windows: false,
+        setting: EXPANDABLE,
         why: "Free memory is in segments that requests do not fit into; an expandable segment grows in place.",
         caution: " and no max_split_size_mb",
     },
     Lever {
         rule: "allocator-max-split-size",
         setting: "max_split_size_mb",
-        on_windows: true,
         why: "Small requests split large free blocks, so later large requests need new segments.",
         caution: ", but not together with expandable_segments (pytorch#193400)",
     },
 ];
 
-/// The advice of a device, the most bytes first.
-pub(crate) fn advice(device: &str, what_if: &WhatIf, is_windows: bool) -> Vec<Finding> {
+impl Lever {
+    /// The best run that sets it.
+    fn best<'a>(&self, what_if: &'a WhatIf) -> Option<&'a Run> {
+        let is_on =
+            |run: &&Run| run.setting.starts_with(self.setting) && !run.setting.ends_with("False");
+        let runs = what_if.runs.iter().filter(is_on).filter(|run| run.fits);
+        runs.min_by_key(|run| (run.retries, run.peak_reserved))
+    }
+}
+
+/// The advice of a device, the most bytes first. Of a run with retries the peak is the ceiling of the device, and what a setting is worth
+/// is [`WhatIf::fewer_retries`].
+pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
     let recorded = what_if.recorded_peak_reserved;
     let mut found: Vec<(i64, Finding)> = Vec::new();
-    for lever in LEVERS.iter().filter(|lever| lever.on_windows || !is_windows) {
-        let is_on =
-            |run: &&Run| run.setting.starts_with(lever.setting) && !run.setting.ends_with("False");
-        let best = what_if.runs.iter().filter(is_on).min_by_key(|run| run.peak_reserved);
+    for lever in LEVERS.iter().filter(|_| what_if.retries == 0) {
+        let best = lever.best(what_if);
         let Some(run) = best
             .filter(|run| run.saved >= LEAST_BYTES && percent(run.saved, recorded) >= LEAST_GAIN)
         else {
@@ -105,11 +115,23 @@ impl Row for Run {
             cell: |row| amount(row.peak_reserved),
         },
         Column {
+            key: "retries",
+            title: "Retries",
+            unit: Unit::Count,
+            help: "How often the allocator must give its cache back and try again, if the driver grants no more than it did.",
+            cell: |row| {
+                row.retries.map_or(Cell::missing("the driver refused nothing"), Cell::Count)
+            },
+        },
+        Column {
             key: "saved",
             title: "Change",
             unit: Unit::Text,
             help: "Against the recorded peak.",
-            cell: |row| Cell::Text(change(row.saved).into()),
+            cell: |row| match row.fits {
+                true => Cell::Text(change(row.saved).into()),
+                false => "more than the driver granted".into(),
+            },
         },
     ];
 }
@@ -128,6 +150,35 @@ impl WhatIf {
         self.reproduced && self.start_reserved == 0 && self.ooms == 0
     }
 
+    /// Whether what the model says of a setting holds for the run, because next to nothing was reserved before the first event.
+    pub(crate) fn is_decisive(&self) -> bool {
+        let standing = percent(self.start_reserved, self.recorded_peak_reserved);
+        !self.runs.is_empty() && self.ooms == 0 && standing <= LITTLE_STANDING
+    }
+
+    /// What to set against retries, with the estimate of the model; `None` where no setting that it knows has fewer.
+    pub(crate) fn fewer_retries(&self) -> Option<String> {
+        let runs = LEVERS.iter().filter_map(|lever| Some((lever, lever.best(self)?)));
+        let runs = runs.filter_map(|(lever, run)| Some((lever, run, run.retries?)));
+        let (lever, run, retries) =
+            runs.min_by_key(|(_, _, n)| *n).filter(|(_, _, n)| *n < self.retries)?;
+        Some(format!(
+            "Set PYTORCH_CUDA_ALLOC_CONF={}{}: with the {} that the driver granted, a model that reproduces the run needs {} instead of \
+             {} (an estimate).",
+            run.setting,
+            lever.caution,
+            size(self.recorded_peak_reserved),
+            plural(retries, "retry", "retries"),
+            count(self.retries)
+        ))
+    }
+
+    /// The run with expandable segments, where they are off.
+    pub(crate) fn expandable(&self) -> Option<&Run> {
+        let mut runs = self.runs.iter().filter(|run| run.setting.starts_with(EXPANDABLE));
+        runs.find(|run| run.fits && !run.setting.ends_with("False"))
+    }
+
     /// The figures as a chapter.
     pub(crate) fn section(&self, device: &str) -> Section {
         let mut section = Section::new("what-if", "");
@@ -144,9 +195,17 @@ impl WhatIf {
         };
         section.intro.push(format!(
             "Estimates of a model of the allocator that reproduces the run: under {settings} it places every block at its recorded \
-             address and reserves {} at most. It does not know how much memory the device has.",
+             address and reserves {} at most.",
             size(self.recorded_peak_reserved)
         ));
+        if let Some(refused) = self.refused {
+            section.intro.push(format!(
+                "The driver granted {} bytes in all at most and refused {}. Each setting is replayed with the limit of what it granted: an \
+                 allocation beyond it is a retry.",
+                count(self.recorded_peak_reserved.unsigned_abs()),
+                count(refused.unsigned_abs())
+            ));
+        }
         if self.start_reserved > 0 {
             section.intro.push(format!(
                 "{} were reserved before the first event; these segments stand at the start under every setting.",
@@ -158,7 +217,28 @@ impl WhatIf {
                 "Allocations that failed in the run are not repeated, so the peaks lack what they would have added.".to_owned(),
             );
         }
-        section.tables.push(Table::of("what-if", "Peak reserved by setting", &self.runs));
+        // (With a limit the peak is that limit.)
+        let is_better = |run: &Run| {
+            run.fits && run.retries.map_or(run.saved > 0, |retries| retries < self.retries)
+        };
+        let (better, worse): (Vec<&Run>, Vec<&Run>) =
+            self.runs.iter().partition(|run| is_better(run));
+        if !better.is_empty() {
+            let rows: Vec<Run> = better.into_iter().cloned().collect();
+            section.tables.push(Table::of(
+                "what-if",
+                "Settings that reserve less or retry less",
+                &rows,
+            ));
+        }
+        if !worse.is_empty() {
+            let names: Vec<&str> = worse.iter().map(|run| &*run.setting).collect();
+            let what = match self.refused {
+                Some(_) => "Within this limit these settings do not need fewer retries",
+                None => "These settings do not reserve less",
+            };
+            section.intro.push(format!("{what}: {}.", names.join(", ")));
+        }
         section
     }
 }

@@ -336,8 +336,9 @@ impl Pools {
         let Some(index) = self.growing.get(&pool).copied() else { return };
         let mut at = start;
         while length(start, at) < size {
-            match self.blocks.get(&at).filter(|block| block.segment == index) {
-                Some(block) => at = end(at, block.size),
+            // (What was mapped last may have joined free blocks on both sides.)
+            match self.at(at).filter(|(_, block)| block.segment == index) {
+                Some((low, block)) => at = end(low, block.size),
                 None => {
                     let missing = round_up(size - length(start, at), page(pool));
                     let next = self.blocks.range(at..).next();
@@ -382,6 +383,13 @@ impl Pools {
             .collect()
     }
 
+    /// Returns all that can go back to the driver.
+    pub(super) fn return_all(&mut self) {
+        for (address, size) in self.returnable_ranges() {
+            self.return_range(address, size);
+        }
+    }
+
     /// Returns a range that is free to the driver; `false` when it is not one that can go back.
     pub(super) fn return_range(&mut self, address: u64, size: i64) -> bool {
         let Some((start, block)) = self.at(address).filter(|(_, block)| !block.is_used) else {
@@ -403,5 +411,30 @@ impl Pools {
         }
         self.reserved = self.reserved.saturating_sub(size);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_before_a_free_block_is_mapped_once() {
+        let settings =
+            Settings { is_expandable: true, max_split_size: i64::MAX, roundup_power2_divisions: 0 };
+        let mut pools = Pools::new(settings);
+        let allocate = |pools: &mut Pools, mib: i64| {
+            let placed = pools.allocate(mib * MIB, 0, |_| Ok::<u64, ()>(1 << 40));
+            placed.map(|placed| (placed.address - (1 << 40), placed.grown / MIB))
+        };
+        // Pages of 20 MiB: two, then one more behind a rest of 10.
+        assert_eq!(allocate(&mut pools, 30), Ok((0, 40)));
+        assert_eq!(allocate(&mut pools, 30), Ok((30 << 20, 20)));
+        // The page at the start goes back; 10 MiB of the next one stay.
+        assert!(pools.release_block(1 << 40));
+        pools.return_all();
+        assert_eq!(pools.reserved, 40 * MIB);
+        assert_eq!(allocate(&mut pools, 30), Ok((0, 20)));
+        assert_eq!(pools.reserved, 60 * MIB);
     }
 }

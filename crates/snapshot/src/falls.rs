@@ -1,0 +1,206 @@
+//! How far the peak of a device falls without some of its allocations: the recorded events, replayed without them.
+
+use crate::classes::{Class, Life};
+use crate::inside::inside;
+use crate::site::{NO_STACK, Sites};
+use crate::stacks::{StackId, Stacks};
+
+/// Call sites that hold less of a peak, in percent, do not make it.
+pub(crate) const LEAST_OF_PEAK: i64 = 30;
+/// A peak that falls by less, in percent, is not worth a finding.
+const LEAST_FALL: i64 = 5;
+/// Call sites with equal peaks that are named.
+const MOST_EQUAL: usize = 4;
+/// Lines of a function that are summed. One with more of them is the program rather than a cause.
+const MOST_LINES: usize = 5;
+
+/// An allocation and the levels that it is a part of.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    /// The first level with it.
+    from: usize,
+    /// The last level with it.
+    to: usize,
+    size: i64,
+    stack: StackId,
+    class: Class,
+    is_attention: bool,
+}
+
+/// All allocations of a device whose events agree with its segments.
+#[derive(Debug, Default)]
+pub(crate) struct Lives(Vec<Held>);
+
+/// What a call site holds at a peak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AtPeak {
+    /// The call site, or the file and the function of several.
+    pub(crate) site: String,
+    /// Lines of it that allocated; more than one of a function.
+    pub(crate) n_lines: usize,
+    pub(crate) bytes: i64,
+    pub(crate) blocks: u64,
+    /// The level, and the event that it comes before.
+    pub(crate) level: i64,
+    pub(crate) event: usize,
+    /// The deepest frame of the module that the site calls, and what it holds of the bytes.
+    pub(crate) inside: Option<(String, i64)>,
+}
+
+/// What the peak is without some allocations; `None` where it falls by too little.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Falls {
+    /// Without the largest known class.
+    pub(crate) class: Option<i64>,
+    /// Without what attention allocates that stores its scores.
+    pub(crate) attention: Option<i64>,
+    /// Without the call site that makes the peak, and those that make other peaks as high.
+    pub(crate) sites: Option<i64>,
+    /// These call sites, the first one first.
+    pub(crate) makers: Vec<AtPeak>,
+}
+
+/// File and function of a call site; `None` for one of another form.
+fn function_of(site: &str) -> Option<String> {
+    let (rest, function) = site.rsplit_once(':')?;
+    let (file, line) = rest.rsplit_once(':')?;
+    // (A whole script is no function.)
+    let is_function = function != "<module>" && line.parse::<u32>().is_ok();
+    is_function.then(|| format!("{file}:{function}"))
+}
+
+/// A call site: bytes, name, number.
+type Named<'a> = (i64, &'a str, usize);
+
+/// The function of few lines that hold most and enough of a level together, its bytes and its call sites.
+fn function(sites: &[Named<'_>], level: i64) -> Option<(i64, String, Vec<usize>)> {
+    // (Of few lines that are enough together the largest one has a part of it.)
+    let parts = 100 * MOST_LINES as i64;
+    let is_part = |bytes: i64| bytes.saturating_mul(parts) >= level.saturating_mul(LEAST_OF_PEAK);
+    let of = |name: String| {
+        let is_own = |site: &&Named<'_>| function_of(site.1).as_ref() == Some(&name);
+        let own = sites.iter().filter(is_own);
+        let bytes = own.clone().fold(0_i64, |sum, site| sum.saturating_add(site.0));
+        let found: Vec<usize> = own.map(|site| site.2).collect();
+        (found.len() <= MOST_LINES).then_some((bytes, name, found))
+    };
+    let named = sites.iter().filter(|site| is_part(site.0));
+    named
+        .filter_map(|site| of(function_of(site.1)?))
+        .max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)))
+}
+
+impl Lives {
+    pub(crate) fn add(&mut self, life: &Life, class: Class) {
+        self.0.push(Held {
+            from: life.born.map_or(0, |born| born + 1),
+            to: life.ended.unwrap_or(usize::MAX),
+            size: life.size,
+            stack: life.stack,
+            class,
+            is_attention: life.is_attention(),
+        });
+    }
+
+    /// The highest level without some allocations, and its place.
+    #[inline(never)]
+    fn peak_without(&self, levels: &[i64], is_out: &dyn Fn(&Held) -> bool) -> (i64, usize) {
+        let mut changes = vec![0_i64; levels.len()];
+        let mut change = |at: usize, by: i64| {
+            if let Some(sum) = changes.get_mut(at) {
+                *sum = sum.saturating_add(by);
+            }
+        };
+        for held in self.0.iter().filter(|held| is_out(held)) {
+            change(held.from, held.size);
+            change(held.to.saturating_add(1), held.size.saturating_neg());
+        }
+        let (mut peak, mut out) = ((i64::MIN, 0), 0_i64);
+        for (at, (level, change)) in levels.iter().zip(&changes).enumerate() {
+            out = out.saturating_add(*change);
+            let rest = level.saturating_sub(out);
+            if rest > peak.0 {
+                peak = (rest, at);
+            }
+        }
+        peak
+    }
+
+    /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters do not count: they are a
+    /// finding of their own.
+    #[inline(never)]
+    fn maker(
+        &self,
+        (level, event): (i64, usize),
+        (stacks, sites): (&Stacks, &Sites),
+        known: &[usize],
+    ) -> Option<(Vec<usize>, AtPeak)> {
+        let mut sums = vec![0_i64; sites.len()];
+        let is_there =
+            |held: &&Held| held.from <= event && event <= held.to && held.class != Class::Parameter;
+        for held in self.0.iter().filter(is_there) {
+            if let Some(sum) = sums.get_mut(sites.site(held.stack)) {
+                *sum = sum.saturating_add(held.size);
+            }
+        }
+        let is_large =
+            |bytes: i64| bytes.saturating_mul(100) >= level.saturating_mul(LEAST_OF_PEAK);
+        let is_named = |at: &usize| !known.contains(at) && sites.name(*at) != NO_STACK;
+        let named: Vec<Named<'_>> = (sums.iter().enumerate())
+            .filter(|(at, sum)| **sum > 0 && is_named(at))
+            .map(|(at, sum)| (*sum, sites.name(at), at))
+            .collect();
+        // Of equal ones the first by name.
+        let first = named.iter().max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(a.1)))?;
+        let (bytes, name, found) = if is_large(first.0) {
+            (first.0, first.1.to_owned(), vec![first.2])
+        } else {
+            // (Lines that make a second peak as high need not be of one function.)
+            let of_function = function(&named, level).filter(|_| known.is_empty());
+            of_function.filter(|(bytes, ..)| is_large(*bytes))?
+        };
+        let own = |held: &&Held| found.contains(&sites.site(held.stack));
+        let own = self.0.iter().filter(is_there).filter(own);
+        let blocks: Vec<(StackId, i64)> = own.map(|held| (held.stack, held.size)).collect();
+        let n = blocks.len() as u64;
+        let inside = if found.len() == 1 { inside(stacks, &blocks) } else { None };
+        let n_lines = found.len();
+        Some((found, AtPeak { site: name, n_lines, bytes, blocks: n, level, event, inside }))
+    }
+
+    /// Replays the levels without what a finding may name.
+    pub(crate) fn falls(
+        &self,
+        levels: &[i64],
+        (peak, at): (i64, usize),
+        class: Option<Class>,
+        names: (&Stacks, &Sites),
+    ) -> Falls {
+        let is_worth = |rest: i64| {
+            let fall = peak.saturating_sub(rest).saturating_mul(100);
+            (fall >= peak.saturating_mul(LEAST_FALL)).then_some(rest)
+        };
+        let without =
+            |is_out: &dyn Fn(&Held) -> bool| is_worth(self.peak_without(levels, is_out).0);
+        let mut falls = Falls {
+            class: class.and_then(|class| without(&|held| held.class == class)),
+            attention: without(&|held| held.is_attention),
+            ..Falls::default()
+        };
+        let (mut known, mut next) = (Vec::new(), (peak, at));
+        while falls.sites.is_none()
+            && falls.makers.len() < MOST_EQUAL
+            && let Some((found, maker)) = self.maker(next, names, &known)
+        {
+            known.extend(found);
+            falls.makers.push(maker);
+            let is_known = |held: &Held| {
+                held.class != Class::Parameter && known.contains(&names.1.site(held.stack))
+            };
+            let (rest, place) = self.peak_without(levels, &is_known);
+            next = (levels.get(place).copied().unwrap_or_default(), place);
+            falls.sites = is_worth(rest);
+        }
+        falls
+    }
+}
