@@ -48,9 +48,8 @@ pub struct Waits {
     pub n_last: usize,
     /// Time in which only communication runs here and a later device has not joined, in ns.
     pub exposed_ns: i64,
-    /// The part of it in which the CPU has not launched what comes next here, though it does not wait itself: the device would stand still
-    /// anyway.
-    pub late_ns: i64,
+    /// How much sooner its last kernel would start without: less where its own launches come no earlier.
+    pub saves_ns: i64,
     /// The same by the device that comes last, of those for which it waits, in their order.
     pub exposed_for: Vec<WaitFor>,
     /// By how much this device comes later than the next to last, where it comes last: a sum, in ns.
@@ -64,8 +63,8 @@ pub struct WaitFor {
     pub last: String,
     /// As [`Waits::exposed_ns`].
     pub ns: i64,
-    /// As [`Waits::late_ns`].
-    pub late_ns: i64,
+    /// As [`Waits::saves_ns`].
+    pub saves_ns: i64,
 }
 
 impl Waits {
@@ -159,15 +158,15 @@ impl Matched {
                 let times = union(std::mem::take(&mut waiting[at * n + last]));
                 if !times.is_empty() {
                     let waits = both(&ranks[at].exposed, &times);
-                    let late_ns = length(&both(&waits, &ranks[at].late));
+                    let saves_ns = ranks[at].sooner_ns(&waits);
                     let (last, ns) = (ranks[last].name.clone(), length(&waits));
-                    own.exposed_for.push(WaitFor { last, ns, late_ns });
+                    own.exposed_for.push(WaitFor { last, ns, saves_ns });
                     all.extend(times);
                 }
             }
             // (It may wait for two at once, on two streams.)
             let waits = both(&ranks[at].exposed, &union(all));
-            own.late_ns = length(&both(&waits, &ranks[at].late));
+            own.saves_ns = ranks[at].sooner_ns(&waits);
             own.exposed_ns = length(&waits);
         }
         let known = ranks.iter().map(|rank| rank.name.clone()).zip(waits);
@@ -321,7 +320,8 @@ mod tests {
                 name: rank.to_string(),
                 kinds: vec![all_reduce, broadcast],
                 exposed,
-                late: Vec::new(),
+                kernels: Vec::new(),
+                waits: Vec::new(),
                 shift_ns: None,
             });
         }

@@ -166,10 +166,10 @@ fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
     match waits.and_then(|waits| waits.most()) {
         Some(wait) if wait.ns.saturating_mul(2) >= most.total_ns => {
             let (who, last) = (facts.matched.who(), &wait.last);
-            let late = match wait.late_ns.saturating_mul(2) >= wait.ns {
+            let late = match wait.saves_ns.saturating_mul(2) < wait.ns {
                 true => format!(
-                    ", and for {} of that its own CPU has not launched what comes next",
-                    time(wait.late_ns)
+                    ", which costs {} at most: its own launches come no earlier",
+                    time(wait.saves_ns)
                 ),
                 false => String::new(),
             };

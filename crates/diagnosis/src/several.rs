@@ -13,7 +13,7 @@ struct RankRow {
     n_last: u64,
     behind_ns: i64,
     exposed_ns: i64,
-    late_ns: i64,
+    saves_ns: i64,
     most: String,
 }
 
@@ -55,11 +55,11 @@ impl Row for RankRow {
             cell: |row| Cell::Ns(row.exposed_ns),
         },
         Column {
-            key: "late_ns",
-            title: "Late itself",
+            key: "saves_ns",
+            title: "Done sooner without",
             unit: Unit::Time,
-            help: "The part of the waiting in which its own CPU has not launched what comes next: the rank would stand still anyway.",
-            cell: |row| Cell::Ns(row.late_ns),
+            help: "How much sooner the last kernel of this rank would start without the waiting, at most: its kernels begin no sooner than they are launched.",
+            cell: |row| Cell::Ns(row.saves_ns),
         },
         Column {
             key: "most",
@@ -82,7 +82,7 @@ impl Matched {
             n_last: waits.n_last as u64,
             behind_ns: waits.behind_ns,
             exposed_ns: waits.exposed_ns,
-            late_ns: waits.late_ns,
+            saves_ns: waits.saves_ns,
             most: waits
                 .most()
                 .map(|wait| format!("{} ({})", wait.last, time(wait.ns)))
@@ -104,11 +104,11 @@ impl Matched {
         match late {
             Some((name, late)) => {
                 let waits = self.devices().filter_map(|(_, waits)| waits.exposed_for(name));
-                let (mut late_ns, mut all_ns) = (0_i64, 0_i64);
+                let (mut saves_ns, mut all_ns) = (0_i64, i64::MAX);
                 let waits: Vec<i64> = waits
                     .map(|wait| {
-                        late_ns = late_ns.saturating_add(wait.late_ns);
-                        all_ns = all_ns.saturating_add(wait.ns);
+                        saves_ns = saves_ns.max(wait.saves_ns);
+                        all_ns = all_ns.min(wait.ns);
                         wait.ns
                     })
                     .collect();
@@ -122,12 +122,11 @@ impl Matched {
                     1 => "The other rank waits",
                     _ => "The other ranks wait",
                 };
-                let late_too = match late_ns.saturating_mul(2) >= all_ns {
+                let late_too = match saves_ns.saturating_mul(2) < all_ns {
                     true => format!(
-                        " In {} of {} of this their own CPUs have not launched what comes next: the CPU is late on all ranks, and \
-                         an earlier rank {name} alone saves the rest at most.",
-                        time(late_ns),
-                        time(all_ns)
+                        " Without that they would be done {} sooner at most: their own launches come no earlier, so that the CPU \
+                         limits all ranks.",
+                        time(saves_ns)
                     ),
                     false => String::new(),
                 };

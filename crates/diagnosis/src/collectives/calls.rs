@@ -23,8 +23,10 @@ pub struct RankCalls {
     pub(super) kinds: Vec<Kind>,
     /// When it runs no kernel but communication.
     pub(super) exposed: Vec<Interval>,
-    /// When no other kernel runs, the next one has not been launched, and the CPU waits for none.
-    pub(super) late: Vec<Interval>,
+    /// Its kernels by start, with the starts of their launches.
+    pub(super) kernels: Vec<Launched>,
+    /// When the CPU waits for the GPU, by end.
+    pub(super) waits: Vec<Interval>,
     /// What its times have been moved by, in ns; `None` of a device.
     pub(super) shift_ns: Option<i64>,
 }
@@ -84,15 +86,14 @@ impl RankCalls {
         }
         kinds.iter_mut().for_each(|kind| kind.calls.sort_unstable());
         let exposed = without(&all_times(true), &all_times(false));
-        let mut kernels: Vec<(Interval, Option<i64>)> = own()
-            .filter(|one| !one.is_communication)
+        let mut kernels: Vec<Launched> = own()
             .map(|one| (times(one), one.launch.map(|call| call.start_ns.saturating_add(shift))))
             .collect();
         kernels.sort_unstable();
         let waits = slices.calls.iter().filter(|call| waits_for_gpu(slices, call));
-        let waits = union(waits.map(|call| moved(call.interval(), shift)).collect());
-        let late = without(&late(&kernels), &waits);
-        Self { name, kinds, exposed, late, shift_ns: None }
+        let mut waits: Vec<Interval> = waits.map(|call| moved(call.interval(), shift)).collect();
+        waits.sort_unstable_by_key(|(from, to)| (*to, *from));
+        Self { name, kinds, exposed, kernels, waits, shift_ns: None }
     }
 }
 
@@ -112,18 +113,31 @@ fn waits_for_gpu(slices: &Slices<'_>, call: &HostSlice) -> bool {
     }
 }
 
-/// From the end of all kernels so far to the launch of the next one. `kernels` are sorted, with the starts of their launches; one without
-/// a launch in the file is not late.
-fn late(kernels: &[(Interval, Option<i64>)]) -> Vec<Interval> {
-    let Some(((_, mut end), _)) = kernels.first().copied() else { return Vec::new() };
-    let mut found = Vec::new();
-    for ((_, own_end), launch) in kernels {
-        if let Some(launch) = launch.filter(|launch| *launch > end) {
-            found.push((end, launch));
+/// When a kernel runs, and when its launch begins, if that is in the file.
+pub(super) type Launched = (Interval, Option<i64>);
+
+impl RankCalls {
+    /// How much sooner the last kernel would start without `removed`, times in which the rank waits for others and nothing else runs.
+    ///
+    /// What follows begins as much earlier, but no kernel before its launch; and the launches come earlier only where the CPU waits for
+    /// the GPU, at most by that wait.
+    pub(super) fn sooner_ns(&self, removed: &[Interval]) -> i64 {
+        let (mut sooner, mut cpu_sooner) = (0_i64, 0_i64);
+        let mut removed = removed.iter().peekable();
+        let mut waits = self.waits.iter().peekable();
+        for ((start, _), launch) in &self.kernels {
+            while let Some((from, to)) = removed.next_if(|(_, to)| to <= start) {
+                sooner = sooner.saturating_add(to.saturating_sub(*from));
+            }
+            let Some(launch) = launch else { continue };
+            while let Some((from, to)) = waits.next_if(|(_, to)| to <= launch) {
+                cpu_sooner = sooner.min(cpu_sooner.saturating_add(to.saturating_sub(*from)));
+            }
+            let queued = start.saturating_sub(*launch).max(0);
+            sooner = sooner.min(queued.saturating_add(cpu_sooner));
         }
-        end = end.max(*own_end);
+        removed.fold(sooner, |sooner, (from, to)| sooner.saturating_add(to.saturating_sub(*from)))
     }
-    union(found)
 }
 
 /// Reads what kind of collective a kernel is of.
@@ -177,10 +191,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_is_late_until_its_next_kernel_is_launched() {
-        let kernels =
-            [((0, 10), Some(-5)), ((12, 20), Some(8)), ((40, 50), Some(35)), ((90, 95), None)];
-        assert_eq!(late(&kernels), [(20, 35)]);
-        assert_eq!(late(&[]), []);
+    fn what_follows_a_wait_begins_no_sooner_than_its_launch() {
+        let of = |kernels: &[Launched], waits: &[Interval], removed: &[Interval]| {
+            let (kernels, waits) = (kernels.to_vec(), waits.to_vec());
+            RankCalls { kernels, waits, ..RankCalls::default() }.sooner_ns(removed)
+        };
+        // A collective waits from 10 to 60; the next kernel was launched at 5, or at 55.
+        let ahead = [((10, 65), Some(1)), ((70, 80), Some(5))];
+        let behind = [((10, 65), Some(1)), ((70, 80), Some(55))];
+        assert_eq!(of(&ahead, &[], &[(10, 60)]), 50);
+        assert_eq!(of(&behind, &[], &[(10, 60)]), 15);
+        // Twice as late does not save twice: the launches come at their own pace.
+        let twice = [&behind[..], &[((80, 145), Some(58)), ((150, 160), Some(135))]].concat();
+        assert_eq!(of(&twice, &[], &[(10, 60), (80, 140)]), 15);
+        // The CPU that waits for the collective launches sooner, too.
+        assert_eq!(of(&behind, &[(20, 52)], &[(10, 60)]), 47);
+        assert_eq!(of(&ahead, &[], &[(10, 60), (80, 90)]), 60, "at the end");
     }
 }

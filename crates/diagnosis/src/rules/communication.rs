@@ -75,8 +75,8 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Of the waiting: one of so many parts is worth a word.
-const LATE_PARTS: i64 = 5;
+/// Where less of the waiting would be saved, something else limits, too.
+const LEAST_SAVED: f64 = 0.8;
 
 /// What of the exposed time is waiting for other ranks, and what is not.
 fn waiting(waits: &Waits, exposed: i64, who: &str) -> String {
@@ -92,10 +92,10 @@ fn waiting(waits: &Waits, exposed: i64, who: &str) -> String {
                 true => format!("{who} {last}, which joins later"),
                 false => format!("{who}s that join later ({} for {who} {last})", time(wait.ns)),
             };
-            let late = match waits.late_ns.saturating_mul(LATE_PARTS) >= waits.exposed_ns {
+            let late = match (waits.saves_ns as f64) < LEAST_SAVED * waits.exposed_ns as f64 {
                 true => format!(
-                    " For {} of the waiting its own CPU has not launched what comes next: it would stand still anyway.",
-                    time(waits.late_ns)
+                    " Without the waiting this {who} would be done {} sooner at most: its own launches come no earlier.",
+                    time(waits.saves_ns)
                 ),
                 false => String::new(),
             };

@@ -16,7 +16,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 /// The finding; `None` where the devices wait for no one device for most of their waiting.
 ///
 /// Its bound: by how much the device comes later than the next to last, summed over the collectives in which it is the last, and never
-/// more than any other device that waits for it does without other kernels, and with the next one launched. If it joined as early as the next to last, so much would go away.
+/// more than any other device that waits for it would be done sooner without. If it joined as early as the next to last, so much would go away.
 pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Option<Finding> {
     let (device, _) = matched.latest()?;
     let late = matched.device(device)?;
@@ -24,8 +24,8 @@ pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Opt
         Some((name, waits.exposed_for(device)?)).filter(|(_, wait)| wait.ns > 0)
     });
     let waits: Vec<(&str, &WaitFor)> = waits.collect();
-    // (Then the one that waited least keeps the others waiting; and while its own CPU is late, too, it would stand still.)
-    let least = waits.iter().map(|(_, wait)| wait.ns - wait.late_ns).min()?;
+    // (Then the one that saves least keeps the others waiting.)
+    let least = waits.iter().map(|(_, wait)| wait.saves_ns).min()?;
     let bound = late.behind_ns.min(least);
     let whole: i64 = wall.iter().filter(|row| row.device == device).map(|row| row.total_ns).sum();
     let each: Vec<String> =
