@@ -1,8 +1,6 @@
 //! Settings that the browser stores between visits: theme, keys, the Perfetto address and, if enabled, run details. Nothing
 //! from a trace is stored.
 
-use std::collections::BTreeMap;
-
 use gloo::utils::document_element;
 use js_sys::Array;
 use wasm_bindgen::{JsCast, JsValue};
@@ -48,7 +46,7 @@ pub fn keep_keys(on: bool) {
 }
 
 /// The chosen columns of each table, by its id.
-fn kept_columns() -> BTreeMap<String, Vec<String>> {
+fn kept_columns() -> Vec<(String, Vec<String>)> {
     let columns = |columns: &JsValue| {
         let columns = columns.dyn_ref::<Array>()?;
         columns.iter().map(|key| key.as_string()).collect()
@@ -59,12 +57,11 @@ fn kept_columns() -> BTreeMap<String, Vec<String>> {
 /// Stores the chosen columns of a table; `None` for the default ones.
 pub fn keep_columns(table: &str, columns: Option<&[String]>) {
     let mut kept = kept_columns();
-    match columns {
-        Some(columns) => kept.insert(table.to_owned(), columns.to_vec()),
-        None => kept.remove(table),
-    };
+    kept.retain(|(of, _)| of != table);
+    kept.extend(columns.map(|columns| (table.to_owned(), columns.to_vec())));
     let array = |columns: &Vec<String>| columns.iter().map(JsValue::from).collect::<Array>().into();
-    storage::set(COLUMNS, &storage::object(&kept, array));
+    let members = kept.iter().map(|(table, columns)| (table, array(columns)));
+    storage::set(COLUMNS, &storage::object(members));
 }
 
 /// Stores the Perfetto address.
