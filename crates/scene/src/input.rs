@@ -64,6 +64,10 @@ pub enum Key {
     Effect,
     /// `R`: select the time of the slice.
     Range,
+    /// `I`: the range starts here.
+    RangeStart,
+    /// `O`: the range ends here.
+    RangeEnd,
     /// `G`: select the next time in which a device stands still; with Shift the one before.
     Gap,
     /// `M`: mark the slice's time, or remove its mark.

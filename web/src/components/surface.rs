@@ -62,6 +62,8 @@ const KEYS: &[(&str, Key)] = &[
     ("[", Key::Cause),
     ("]", Key::Effect),
     ("r", Key::Range),
+    ("i", Key::RangeStart),
+    ("o", Key::RangeEnd),
     ("m", Key::Mark),
     ("enter", Key::Fold),
     ("b", Key::Pin),

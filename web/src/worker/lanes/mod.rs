@@ -1,5 +1,6 @@
 //! A person looks at the lanes of a trace. Pure: what is done comes in as [`Input`], pictures go out as [`Ink`].
 
+mod bounds;
 mod draw;
 mod keys;
 mod layout;
@@ -16,6 +17,7 @@ use kinetoscope::report::{short_name, units};
 use kinetoscope::scene::{Ink, Input, Window};
 use kinetoscope::trace::{Flags, Row, StringId, Trace};
 
+use self::bounds::Bound;
 use self::layout::{BAND, Layout, MOST_BANDS, TOP};
 use self::pointer::Drag;
 use crate::protocol::{Chapter, LanesFacts, Looked, Surface};
@@ -51,7 +53,11 @@ pub(super) struct Look {
     selected: Option<Spot>,
     /// In ns from the first slice.
     range: Option<(f64, f64)>,
-    /// The same.
+    /// One end of the next range.
+    bound: Option<Bound>,
+    /// The moment that was clicked last, if no slice is there.
+    clicked: Option<f64>,
+    /// In ns from the first slice, too.
     marks: Vec<f64>,
     found: Option<Found>,
     /// Names of kernels as they are drawn.
@@ -92,6 +98,8 @@ impl Look {
             drag: None,
             selected: None,
             range: None,
+            bound: None,
+            clicked: None,
             marks: Vec::new(),
             found: None,
             names: RefCell::default(),
