@@ -26,6 +26,7 @@ pub use remote::Remote;
 pub use view::{Dialog, Theme};
 
 use crate::protocol::{Failure, JobId, RequestId};
+use crate::queries::dock;
 use crate::queries::grid::TableSettings;
 use crate::queries::stages::Narrowed;
 use crate::shared::Shared;
@@ -52,6 +53,8 @@ pub struct State {
     pub view: View,
     /// Whether the timeline stands below the other views, too.
     pub docked: bool,
+    /// Its height there, in thousandths.
+    pub dock_height: u16,
     /// The stage that the tables of triage show; `None` for all. Files without it show all.
     pub stage: Option<String>,
     /// The device that the tables of triage show; `None` for all.
@@ -113,6 +116,7 @@ impl Default for State {
             server_args: None,
             view: View::Overview,
             docked: false,
+            dock_height: dock::DEFAULT,
             stage: None,
             device: None,
             count_before_window: false,

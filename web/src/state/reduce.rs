@@ -13,7 +13,7 @@ use crate::protocol::{
 };
 use crate::queries::address::Address;
 use crate::queries::grid::TableSettings;
-use crate::queries::{page, roles};
+use crate::queries::{dock, page, roles};
 use crate::shared::Shared;
 
 /// Everything that can happen.
@@ -49,6 +49,8 @@ pub enum Action {
     InTimeline(jobs::Sought),
     /// The timeline stands below the other views, or no longer.
     Docked(bool),
+    /// It has another height there, in thousandths.
+    DockSized(u16),
     /// Another device, or all.
     DeviceShown(Option<String>),
     /// What was launched before the window counts, or not.
@@ -173,6 +175,7 @@ fn act(next: &mut Next, action: Action) {
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
         Action::Docked(docked) => state.docked = docked,
+        Action::DockSized(height) => state.dock_height = dock::bounded(height),
         Action::InTimeline(sought) => jobs::show_in_timeline(next, sought),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,

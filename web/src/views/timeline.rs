@@ -6,7 +6,7 @@ use yew::prelude::*;
 
 use super::snapshot::chapter;
 use super::{Props, View, heading};
-use crate::components::{About, SurfaceView, failure_card, icon};
+use crate::components::{About, DockEdge, SurfaceView, failure_card, icon};
 use crate::protocol::{Input, JobId, Looked, Surface};
 use crate::state::{Action, Remote};
 use crate::tasks::Tasks;
@@ -140,6 +140,7 @@ pub fn dock(props: &Props) -> Html {
     };
     html! {
         <section class="dock" aria-label="Timeline below the view" data-testid="dock">
+            <DockEdge height={props.dock_height} tasks={props.tasks.clone()} />
             <div class="dock-head">
                 <h2>{ View::Timeline.title() }</h2>
                 <button class="link" onclick={whole}>{ "As a view" }</button>
