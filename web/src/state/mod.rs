@@ -3,6 +3,7 @@
 
 mod artifacts;
 mod benchmark;
+mod docked;
 mod effect;
 mod file;
 mod jobs;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub use artifacts::{ArtifactForm, ServerArgs};
+pub use docked::Followed;
 pub use effect::{BlobKey, Effect, Purpose, Use};
 pub use file::{CompanionEntry, CompanionPhase, FileEntry, Phase, Role};
 pub use jobs::Sought;
@@ -55,6 +57,8 @@ pub struct State {
     pub docked: bool,
     /// Its height there, in thousandths.
     pub dock_height: u16,
+    /// What the row is about that was selected last.
+    pub followed: Option<Followed>,
     /// The stage that the tables of triage show; `None` for all. Files without it show all.
     pub stage: Option<String>,
     /// The device that the tables of triage show; `None` for all.
@@ -117,6 +121,7 @@ impl Default for State {
             view: View::Overview,
             docked: false,
             dock_height: dock::DEFAULT,
+            followed: None,
             stage: None,
             device: None,
             count_before_window: false,

@@ -6,7 +6,7 @@ use web_sys::HtmlElement;
 use yew::prelude::*;
 
 use crate::components::icon;
-use crate::queries::panel;
+use crate::queries::panel::{self, sought};
 use crate::shared::Shared;
 use crate::state::{Action, Sought};
 use crate::tasks::Tasks;
@@ -101,18 +101,6 @@ fn shown(cell: &Cell, scale: Scale) -> String {
         }
         cell => cell.show(),
     }
-}
-
-/// What of a row the timeline can show: the moment of its first time, else slices of the op that it is of.
-fn sought(table: &Table, row: usize) -> Option<Sought> {
-    let moment = (0..table.columns.len()).find_map(|at| match table.cell(row, at)? {
-        Cell::Instant(ns) => Some(Sought::Moment(ns)),
-        _ => None,
-    });
-    moment.or_else(|| match table.key(row)? {
-        RowKey::Event(event) => Some(Sought::Event(event)),
-        RowKey::Kernel { name, .. } | RowKey::Op(name) => Some(Sought::Name(name.to_owned())),
-    })
 }
 
 /// A button that leads to the timeline.

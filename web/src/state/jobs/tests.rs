@@ -713,6 +713,27 @@ fn a_timeline_below_the_view_is_read_and_keeps_the_view() {
 }
 
 #[test]
+fn a_timeline_below_the_view_follows_the_selected_row() {
+    let mut page = Page::ready();
+    page.act(Action::Shown(View::Triage));
+    page.act(Action::Followed(Sought::Event(7)));
+    assert!(page.posted().is_empty() && page.state.view == View::Triage, "there is no timeline");
+    page.act(Action::Docked(true));
+    assert_eq!(page.posted(), ["look"], "it shows the row that was selected before it was there");
+    page.act(Action::Followed(Sought::Moment(5)));
+    assert_eq!((page.posted(), page.state.view), (vec!["look"], View::Triage));
+    // A row of another view is not selected any more.
+    page.act(Action::Docked(false));
+    page.act(Action::Shown(View::Fuse));
+    page.act(Action::Docked(true));
+    assert!(page.posted().is_empty());
+    // Tables of the timeline change with it.
+    page.act(Action::Shown(View::Timeline));
+    page.act(Action::Followed(Sought::Event(7)));
+    assert!(page.posted().is_empty());
+}
+
+#[test]
 fn why_devices_stand_still_goes_to_the_lanes_once_both_are_there() {
     let diagnosis = || Diagnosis { told: vec![1, 2], ..Diagnosis::default() };
     let mut page = Page::ready();
