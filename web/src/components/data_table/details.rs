@@ -1,8 +1,7 @@
 //! One row in full: why and what to do first, then every column in the table's units, and what its words mean.
 
-use gloo::utils::window;
 use kinetoscope::report::{Cell, RowKey, Table, Unit, units::Scale};
-use web_sys::HtmlElement;
+use web_sys::{Element, HtmlElement};
 use yew::prelude::*;
 
 use crate::components::icon;
@@ -138,8 +137,10 @@ pub fn copy_button(tasks: &Tasks, title: &str, value: &str) -> Html {
 /// Below its table, the panel may open out of sight.
 fn reveal(panel: &NodeRef) {
     let Some(panel) = panel.cast::<HtmlElement>() else { return };
-    let height = window().inner_height().ok().and_then(|height| height.as_f64());
-    if height.is_some_and(|height| panel.get_bounding_client_rect().bottom() > height) {
+    let bottom = |element: &Element| element.get_bounding_client_rect().bottom();
+    if let Ok(Some(part)) = panel.closest("main, .dock")
+        && bottom(&panel) > bottom(&part)
+    {
         panel.scroll_into_view_with_bool(false);
     }
 }
