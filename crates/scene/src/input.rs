@@ -127,6 +127,8 @@ pub enum Input {
     Scroll(f32),
     /// Slices whose names have this text are searched for; an empty one ends the search.
     Find(String),
+    /// A slice with this name is to be shown.
+    Name(String),
     /// Only tracks whose names have this text are shown; an empty one shows all.
     Tracks(String),
     /// The slice of an event is to be shown, by the number of the event in the file.

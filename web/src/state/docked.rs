@@ -20,13 +20,15 @@ pub(super) fn dock(next: &mut Next, docked: bool) {
     catch_up(next);
 }
 
-/// Shows what was selected last, if that is in the view above the timeline.
+/// Shows what was selected last, once, if that is in the view above the timeline.
 fn catch_up(next: &mut Next) {
     let state = &next.state;
     // (A table of the timeline itself changes with every slice that is selected.)
     let shown = state.docked && state.view != View::Timeline;
-    let Some((job, view, sought)) = state.followed.clone().filter(|_| shown) else { return };
-    if (state.selected, state.view) == (Some(job), view) {
+    let place = (state.selected, state.view);
+    if let Some((job, view, sought)) = next.state.followed.take_if(|_| shown)
+        && place == (Some(job), view)
+    {
         jobs::show_in_timeline(next, sought);
     }
 }

@@ -57,7 +57,7 @@ pub struct State {
     pub docked: bool,
     /// Its height there, in thousandths.
     pub dock_height: u16,
-    /// What the row is about that was selected last.
+    /// What the row is about that was selected last, while no timeline shows that.
     pub followed: Option<Followed>,
     /// The stage that the tables of triage show; `None` for all. Files without it show all.
     pub stage: Option<String>,

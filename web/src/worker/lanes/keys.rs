@@ -134,7 +134,7 @@ impl Look {
     }
 
     /// Selects a slice and shows it; says so where there is none.
-    fn arrive(&mut self, spot: Option<Spot>) {
+    pub(super) fn arrive(&mut self, spot: Option<Spot>) {
         match spot {
             Some(spot) => {
                 self.select(Some(spot));

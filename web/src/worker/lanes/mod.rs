@@ -172,6 +172,7 @@ impl Look {
             Input::Scroll(dy) => self.scroll(*dy),
             Input::Key { key, shift } => self.press(*key, *shift),
             Input::Find(text) => self.find(text),
+            Input::Name(name) => self.show_name(name),
             Input::Tracks(text) => self.want(text),
             Input::Event(event) => self.show_event(*event),
             Input::Moment(ns) => self.show_moment(*ns),
@@ -236,6 +237,20 @@ impl Look {
             n => format!("{n} slices have \u{201c}{text}\u{201d} in their names."),
         });
         self.found = (!text.is_empty()).then_some(found);
+    }
+
+    /// Shows the first slice with this name after the selected one, which stays if it has the name.
+    fn show_name(&mut self, name: &str) {
+        self.find(name);
+        let Some(found) = &self.found else { return };
+        let has_name = |spot: &Spot| {
+            let own = found.in_lane(spot.track, spot.lane);
+            u32::try_from(spot.at).is_ok_and(|at| own.binary_search(&at).is_ok())
+        };
+        let selected = self.selected.filter(has_name);
+        let next = selected.or_else(|| self.lanes.next_found(found, self.selected, false));
+        self.range = None;
+        self.arrive(next);
     }
 
     fn show_event(&mut self, event: u32) {

@@ -183,6 +183,22 @@ fn a_search_finds_slices_by_a_part_of_their_names() {
 }
 
 #[test]
+fn a_name_is_shown_from_elsewhere_and_a_slice_that_has_it_stays() {
+    let mut look = look();
+    look.take(Surface::Over, &Input::Name("cudaLaunchKernel".to_owned()));
+    let selected = |look: &Look| look.selected.and_then(|spot| look.lanes.row(spot));
+    assert_eq!(selected(&look), Some(1));
+    press(&mut look, Key::Range);
+    press(&mut look, Key::NextSame);
+    look.take(Surface::Over, &Input::Name("cudaLaunchKernel".to_owned()));
+    assert_eq!((selected(&look), look.range), (Some(2), None), "the range was of something else");
+    look.take(Surface::Over, &Input::Name("gemm".to_owned()));
+    assert_eq!(selected(&look), Some(3));
+    look.take(Surface::Over, &Input::Name("absent".to_owned()));
+    assert_eq!(selected(&look), Some(3));
+}
+
+#[test]
 fn an_event_is_shown_from_elsewhere() {
     let mut look = look();
     look.window.show(0.0, 1_000.0);
