@@ -79,6 +79,11 @@ test("it shows the row that was selected before, which stays in sight", async ()
   const [cell, main] = [await place(page, "main td.active"), await place(page, "main")];
   assert.ok(cell.top >= main.top && cell.bottom <= main.bottom, `the row at ${cell.top} – ${cell.bottom}, the view up to ${main.bottom}`);
   await nothingIsCovered(page);
+  await grid.focus();
+  await page.keyboard.press("Enter");
+  await id(page, "kernel-launches").waitFor(PATIENCE);
+  const details = await place(page, ".row-details");
+  assert.ok(details.top >= main.top && details.bottom <= main.bottom + 1, `the details at ${details.top} – ${details.bottom}`);
   await session.close();
 });
 
