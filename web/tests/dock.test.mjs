@@ -154,6 +154,10 @@ test("a range is chosen by two moments, by keys and by buttons", async () => {
   await picture.click({ position: { x: box.width * 0.6, y } });
   await page.getByRole("button", { name: "To here" }).click();
   await range.waitFor(PATIENCE);
+  // The key that showed the timeline also removes it, from within the picture too.
+  await picture.focus();
+  await page.keyboard.press("t");
+  await id(page, "dock").waitFor({ state: "detached" });
   await session.close();
 });
 
