@@ -1,6 +1,6 @@
 //! The table of run details. It defines the form of the page and the checks of a facts file.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use catalog::architectures;
 use report::units;
@@ -172,63 +172,68 @@ impl FactField {
     /// # Errors
     /// When it cannot be one; the text says what is wanted.
     pub fn value(&self, text: &str) -> Result<Option<Value>, NotFacts> {
+        self.check_text(text)?;
         let text = text.trim();
         if text.is_empty() {
             return Ok(None);
         }
-        let parts = || text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let value = match self.kind {
+        Ok(Some(match self.kind {
             FactKind::Text | FactKind::Choice(_) | FactKind::Architecture | FactKind::Digest => {
                 Value::from(text)
             }
-            FactKind::YesNo => match text.to_ascii_lowercase().as_str() {
-                "yes" | "true" => Value::Bool(true),
-                "no" | "false" => Value::Bool(false),
-                _ => return Err(self.wanted()),
-            },
-            FactKind::Ids => {
-                let ids = parts().map(|part| part.parse::<u32>().map(Value::from));
-                Value::Array(ids.collect::<Result<_, _>>().map_err(|_| self.wanted())?)
-            }
+            FactKind::YesNo => yes_or_no(text).into(),
+            FactKind::Ids => parts(text).filter_map(|part| part.parse::<u32>().ok()).collect(),
             FactKind::Clocks => {
-                let clock = |part: &str| {
-                    let (id, mhz) = part.split_once(':')?;
-                    let mhz = units::decimal(mhz.trim())?;
-                    Some((id.trim().to_owned(), Value::from(mhz)))
-                };
-                let clocks: Option<Map<String, Value>> = parts().map(clock).collect();
-                Value::Object(clocks.ok_or_else(|| self.wanted())?)
+                let clocks = parts(text).filter_map(clock);
+                Value::Object(clocks.map(|(id, mhz)| (id.to_owned(), Value::from(mhz))).collect())
             }
-        };
-        self.check(&value)?;
-        Ok(Some(value))
+        }))
+    }
+
+    /// Whether a person wrote a value, or blanks. (The page only checks: values would add a JSON library to its download.)
+    ///
+    /// # Errors
+    /// When it cannot be a value; the text says what is wanted.
+    pub fn check_text(&self, text: &str) -> Result<(), NotFacts> {
+        let text = text.trim();
+        let good = text.is_empty()
+            || match self.kind {
+                FactKind::YesNo => yes_or_no(text).is_some(),
+                FactKind::Ids => parts(text).all(|part| part.parse::<u32>().is_ok()),
+                FactKind::Clocks => {
+                    parts(text).all(|part| clock(part).is_some_and(|(id, mhz)| is_clock(id, mhz)))
+                }
+                _ => self.is_text(text),
+            };
+        if good { Ok(()) } else { Err(self.wanted()) }
     }
 
     /// Whether a value of a facts file can be this fact.
     pub(crate) fn check(&self, value: &Value) -> Result<(), NotFacts> {
-        let text = value.as_str();
         let good = match self.kind {
-            FactKind::Text => text.is_some(),
-            FactKind::Choice(words) => text.is_some_and(|text| words.contains(&text)),
-            FactKind::Architecture => text.and_then(architectures::spelled).is_some(),
             FactKind::Ids => {
                 value.as_array().is_some_and(|ids| ids.iter().all(|id| id.as_u64().is_some()))
             }
             FactKind::Clocks => value.as_object().is_some_and(|clocks| {
-                let sound = |(id, mhz): (&String, &Value)| {
-                    !id.is_empty() && mhz.as_f64().is_some_and(|mhz| mhz.is_finite() && mhz > 0.0)
-                };
-                clocks.iter().all(sound)
+                clocks.iter().all(|(id, mhz)| mhz.as_f64().is_some_and(|mhz| is_clock(id, mhz)))
             }),
             FactKind::YesNo => value.is_boolean(),
-            FactKind::Digest => {
-                let hex = text.and_then(|text| text.strip_prefix("sha256:"));
-                hex.is_some_and(|hex| {
-                    hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
-                })
-            }
+            _ => value.as_str().is_some_and(|text| self.is_text(text)),
         };
         if good { Ok(()) } else { Err(self.wanted()) }
+    }
+
+    /// Whether a text can be this fact, if that is a text.
+    fn is_text(&self, text: &str) -> bool {
+        match self.kind {
+            FactKind::Text => true,
+            FactKind::Choice(words) => words.contains(&text),
+            FactKind::Architecture => architectures::spelled(text).is_some(),
+            FactKind::Digest => text.strip_prefix("sha256:").is_some_and(|hex| {
+                hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+            }),
+            FactKind::Ids | FactKind::Clocks | FactKind::YesNo => false,
+        }
     }
 
     /// What is wanted of it.
@@ -246,6 +251,29 @@ impl FactField {
             FactKind::Digest => format!("{key} must be sha256: and 64 hex digits"),
         })
     }
+}
+
+/// The parts of a list.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+fn yes_or_no(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" | "true" => Some(true),
+        "no" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// A GPU and its MHz, as in `0: 2100`.
+fn clock(part: &str) -> Option<(&str, f64)> {
+    let (id, mhz) = part.split_once(':')?;
+    Some((id.trim(), units::decimal(mhz.trim())?))
+}
+
+fn is_clock(id: &str, mhz: f64) -> bool {
+    !id.is_empty() && mhz.is_finite() && mhz > 0.0
 }
 
 /// The stage of a word.
@@ -274,7 +302,7 @@ pub fn cutoff_of_text(text: &str) -> Result<f64, NotFacts> {
 mod tests {
     use super::*;
     use crate::UserFacts;
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     fn value(key: &str, text: &str) -> Result<Option<Value>, NotFacts> {
         fact_field(key).unwrap().value(text)

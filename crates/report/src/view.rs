@@ -1,5 +1,7 @@
 //! The shown rows and columns of a table, in order, for sorting and copying.
 
+use std::cmp::Ordering;
+
 use crate::{Cell, Table, TableColumn};
 
 /// Rows and columns of a table, in the order they are shown.
@@ -26,6 +28,19 @@ impl Table {
     #[must_use]
     pub fn view(&self) -> View<'_> {
         View::new(self)
+    }
+
+    /// How two rows compare by the first key, ties by the next. A missing value comes last in either direction.
+    #[must_use]
+    pub fn order(&self, keys: &[SortBy], a: u32, b: u32) -> Ordering {
+        let orders = keys.iter().map(|key| {
+            let cell = |row: u32| self.cell(row as usize, key.column as usize);
+            let (Some(a), Some(b)) = (cell(a), cell(b)) else { return Ordering::Equal };
+            let by_missing = a.is_missing().cmp(&b.is_missing());
+            let by_value = a.order(&b);
+            by_missing.then(if key.descending { by_value.reverse() } else { by_value })
+        });
+        orders.fold(Ordering::Equal, Ordering::then)
     }
 
     /// The rows and columns that a document prints, and how many rows it leaves out. A column in which no row says
@@ -77,20 +92,7 @@ impl<'a> View<'a> {
     /// in either direction.
     pub fn sort(&mut self, keys: &[SortBy]) {
         let table = self.table;
-        self.rows.sort_by(|a, b| {
-            keys.iter()
-                .map(|key| {
-                    let cell = |row: u32| table.cell(row as usize, key.column as usize);
-                    let (Some(a), Some(b)) = (cell(*a), cell(*b)) else {
-                        return std::cmp::Ordering::Equal;
-                    };
-                    let by_missing = a.is_missing().cmp(&b.is_missing());
-                    let by_value = a.order(&b);
-                    by_missing.then(if key.descending { by_value.reverse() } else { by_value })
-                })
-                .find(|order| order.is_ne())
-                .unwrap_or(std::cmp::Ordering::Equal)
-        });
+        self.rows.sort_by(|a, b| table.order(keys, *a, *b));
     }
 
     /// The shown columns.

@@ -64,6 +64,10 @@ pub enum Key {
     Effect,
     /// `R`: select the time of the slice.
     Range,
+    /// `I`: the range starts here.
+    RangeStart,
+    /// `O`: the range ends here.
+    RangeEnd,
     /// `G`: select the next time in which a device stands still; with Shift the one before.
     Gap,
     /// `M`: mark the slice's time, or remove its mark.
@@ -123,6 +127,8 @@ pub enum Input {
     Scroll(f32),
     /// Slices whose names have this text are searched for; an empty one ends the search.
     Find(String),
+    /// A slice with this name is to be shown.
+    Name(String),
     /// Only tracks whose names have this text are shown; an empty one shows all.
     Tracks(String),
     /// The slice of an event is to be shown, by the number of the event in the file.

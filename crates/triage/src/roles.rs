@@ -253,7 +253,7 @@ fn common_pct(wanted: &[u32], known: &[u32]) -> usize {
 }
 
 fn distinct(mut numbers: Vec<u32>) -> Vec<u32> {
-    numbers.sort_unstable();
+    trace::sort(&mut numbers);
     numbers.dedup();
     numbers
 }

@@ -23,7 +23,7 @@ use crate::queries::compare::compare;
 use crate::queries::status::spoken_text;
 use crate::queries::{commands, page, roles};
 use crate::state::{Action, Dialog, State};
-use crate::tasks::{Tasks, artifacts, files, keys, settings};
+use crate::tasks::{Tasks, artifacts, browser, files, keys, settings};
 use crate::views::{self, FileView};
 
 /// The page.
@@ -46,6 +46,7 @@ pub fn App() -> Html {
         });
     }
     use_effect_with(state.keys_on, |on| settings::keep_keys(*on));
+    use_effect_with(state.dock_height, |height| settings::keep_dock_height(*height));
     use_effect_with(state.perfetto_url.clone(), |url| settings::keep_perfetto_url(url));
     use_effect_with(state.form.clone(), artifacts::keep_form);
     use_effect_with(page::title(&state), |title| document().set_title(title));
@@ -100,10 +101,12 @@ pub fn App() -> Html {
         perfetto: state.perfetto.clone(),
         perfetto_url: state.perfetto_url.clone().into(),
         theme: state.theme,
+        dock_height: state.dock_height,
         tasks: tasks.clone(),
     });
     let with_nav = selected.as_ref().is_some_and(|file| file.has_views());
     let dock = shown.as_ref().filter(|_| state.docked && with_nav).and_then(views::docked);
+    use_effect_with((dock.is_some(), state.dock_height), |_| browser::fit_view());
     html! {
         <>
             <a class="skip-link" href="#main" onclick={Callback::from(skip)}>{ "Skip to the content" }</a>

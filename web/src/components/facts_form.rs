@@ -10,7 +10,7 @@ use web_sys::{File, HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
 use super::icon;
-use crate::queries::wish::SERVER_ARGS;
+use crate::queries::wish::{Errors, SERVER_ARGS, error_of};
 use crate::state::{Action, ArtifactForm, ServerArgs};
 use crate::tasks::{Tasks, files};
 
@@ -22,7 +22,7 @@ pub struct Props {
     /// A `server_args.json`.
     pub server_args: Option<ServerArgs>,
     /// Errors, by key.
-    pub errors: BTreeMap<&'static str, String>,
+    pub errors: Errors,
     /// Effects.
     pub tasks: Tasks,
 }
@@ -34,11 +34,13 @@ pub fn FactsForm(props: &Props) -> Html {
     let on_field = |key: &'static str| {
         let (tasks, form) = (tasks.clone(), form.clone());
         Callback::from(move |text: String| {
-            let mut form = form.clone();
-            match text.is_empty() {
-                true => form.facts.remove(key),
-                false => form.facts.insert(key.to_owned(), text),
-            };
+            // (Removing a member is more code than another map.)
+            let mut facts = BTreeMap::new();
+            facts.extend(form.facts.clone().into_iter().filter(|(of, _)| of != key));
+            if !text.is_empty() {
+                facts.insert(key.to_owned(), text);
+            }
+            let form = ArtifactForm { facts, ..form.clone() };
             tasks.dispatch(Action::FormSet(form));
         })
     };
@@ -73,7 +75,7 @@ pub fn FactsForm(props: &Props) -> Html {
                 { "The profiler does not record the container, the launch flags or your experiment. A field that you leave empty is null in profile_metadata.json, unless the trace contains the value. Nothing is guessed." }
             </p>
             <div class="facts-fields">
-                { for FACT_FIELDS.iter().map(|field| fact(field, errors.get(field.key), on_field(field.key), form, tasks)) }
+                { for FACT_FIELDS.iter().map(|field| fact(field, error_of(errors, field.key), on_field(field.key), form, tasks)) }
                 { flags(props) }
             </div>
             <label class="check">
@@ -112,7 +114,7 @@ fn flags(props: &Props) -> Html {
         let tasks = props.tasks.clone();
         Callback::from(move |_: MouseEvent| tasks.dispatch(Action::ServerArgsCleared))
     };
-    let error = props.errors.get(SERVER_ARGS);
+    let error = error_of(&props.errors, SERVER_ARGS);
     let state = props.server_args.as_ref().map(|flags| {
         format!("{} of flags, used for all files", units::file_bytes(flags.text.len() as u64))
     });

@@ -62,6 +62,8 @@ const KEYS: &[(&str, Key)] = &[
     ("[", Key::Cause),
     ("]", Key::Effect),
     ("r", Key::Range),
+    ("i", Key::RangeStart),
+    ("o", Key::RangeEnd),
     ("m", Key::Mark),
     ("enter", Key::Fold),
     ("b", Key::Pin),
@@ -256,13 +258,17 @@ fn wheel(event: &Event, canvas: &HtmlCanvasElement) -> Option<Input> {
     Some(input)
 }
 
-fn key(event: &Event, _: &HtmlCanvasElement) -> Option<Input> {
+fn key(event: &Event, canvas: &HtmlCanvasElement) -> Option<Input> {
     let event: &KeyboardEvent = event.unchecked_ref();
     if event.ctrl_key() || event.meta_key() || event.alt_key() {
         return None;
     }
     let name = event.key().to_ascii_lowercase();
     let (_, key) = KEYS.iter().find(|(known, _)| *known == name)?;
+    // (Lanes have one axis: the key removes them from below the view.)
+    if *key == Key::Axis && canvas.class_name() == Surface::Over.id() {
+        return None;
+    }
     // The page has keys of its own.
     event.prevent_default();
     event.stop_propagation();

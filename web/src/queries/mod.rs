@@ -6,6 +6,7 @@ pub mod cards;
 pub mod columns;
 pub mod commands;
 pub mod compare;
+pub mod dock;
 pub mod filter;
 pub mod grid;
 pub mod order;

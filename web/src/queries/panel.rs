@@ -1,8 +1,9 @@
-//! In which order the details of a row list its columns.
+//! In which order the details of a row list its columns, and what of a row the timeline shows.
 
-use kinetoscope::report::Table;
+use kinetoscope::report::{Cell, RowKey, Table};
 
 use super::columns::in_order;
+use crate::state::Sought;
 
 /// What comes first and last of one table.
 struct Panel {
@@ -45,12 +46,42 @@ pub fn details(table: &Table) -> Vec<usize> {
     columns
 }
 
+/// What of a row the timeline can show: the moment of its first time, else slices of the op that it is of.
+#[must_use]
+pub fn sought(table: &Table, row: usize) -> Option<Sought> {
+    let moment = (0..table.columns.len()).find_map(|at| match table.cell(row, at)? {
+        Cell::Instant(ns) => Some(Sought::Moment(ns)),
+        _ => None,
+    });
+    moment.or_else(|| match table.key(row)? {
+        RowKey::Event(event) => Some(Sought::Event(event)),
+        RowKey::Kernel { name, .. } | RowKey::Op(name) => Some(Sought::Name(name.to_owned())),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use kinetoscope::FuseRow;
-    use kinetoscope::report::{Row, Table};
+    use kinetoscope::report::{Column, Row, Unit};
 
     use super::*;
+
+    /// When a call began, if that is known.
+    struct Call(Option<i64>);
+
+    impl Row for Call {
+        const COLUMNS: &'static [Column<Self>] = &[Column {
+            key: "start_ns",
+            title: "Start",
+            unit: Unit::Time,
+            help: "",
+            cell: |row| Cell::or_missing(row.0, Cell::Instant, "not recorded"),
+        }];
+
+        fn key(&self) -> Option<RowKey<'_>> {
+            Some(RowKey::Event(5))
+        }
+    }
 
     #[test]
     fn why_and_what_to_do_come_first_and_the_id_last() {
@@ -60,5 +91,13 @@ mod tests {
         assert_eq!(keys[..3], ["pattern", "rationale", "candidate_fused_path"]);
         assert_eq!(keys.last(), Some(&"pattern_id"));
         assert_eq!(keys.len(), FuseRow::COLUMNS.len(), "every column once");
+    }
+
+    #[test]
+    fn a_row_leads_to_its_moment_else_to_what_it_is_about() {
+        let table = Table::of("calls", "Calls", &[Call(None), Call(Some(7))]);
+        assert_eq!(sought(&table, 0), Some(Sought::Event(5)));
+        assert_eq!(sought(&table, 1), Some(Sought::Moment(7)));
+        assert_eq!(sought(&table, 2), None);
     }
 }

@@ -1,7 +1,5 @@
 //! Converts form fields to artifact options.
 
-use std::collections::BTreeMap;
-
 use kinetoscope::artifacts::{FACT_FIELDS, cutoff_of_text};
 
 use super::stages::Narrowed;
@@ -13,15 +11,21 @@ pub const SERVER_ARGS: &str = "server_args";
 /// The key of the errors about the cut-off.
 pub const CUTOFF: &str = "cutoff";
 
-/// What is wrong with the fields of a form, by key.
-fn faults(form: &ArtifactForm) -> BTreeMap<&'static str, String> {
+/// What is wrong with the fields of a form, by key, in the order of the fields.
+pub type Errors = Vec<(&'static str, String)>;
+
+/// What is wrong with a field.
+#[must_use]
+pub fn error_of<'a>(errors: &'a Errors, key: &str) -> Option<&'a String> {
+    errors.iter().find(|(of, _)| *of == key).map(|(_, error)| error)
+}
+
+fn faults(form: &ArtifactForm) -> Errors {
     let faults = FACT_FIELDS.iter().filter_map(|field| {
         let typed = form.facts.get(field.key)?;
-        Some((field.key, field.value(typed).err()?.to_string()))
+        Some((field.key, field.check_text(typed).err()?.to_string()))
     });
-    let mut found = BTreeMap::new();
-    found.extend(faults);
-    found
+    faults.collect()
 }
 
 /// What is asked for.
@@ -34,13 +38,13 @@ pub fn wish(
     narrowed: &Narrowed,
     count_before_window: bool,
     beside: Vec<Beside>,
-) -> Result<ArtifactWish, BTreeMap<&'static str, String>> {
+) -> Result<ArtifactWish, Errors> {
     let mut errors = faults(form);
     if let Some(fault) = server_args.and_then(|flags| flags.fault.clone()) {
-        errors.insert(SERVER_ARGS, fault);
+        errors.push((SERVER_ARGS, fault));
     }
     let cutoff_pct = cutoff_of_text(&form.cutoff).unwrap_or_else(|error| {
-        errors.insert(CUTOFF, error.to_string());
+        errors.push((CUTOFF, error.to_string()));
         0.0
     });
     if !errors.is_empty() {
@@ -85,8 +89,9 @@ mod tests {
         let flags = ServerArgs { text: "[]".into(), fault: Some("no object".into()) };
         let errors =
             wish(&form, Some(&flags), &Narrowed::default(), false, Vec::new()).unwrap_err();
-        let keys: Vec<&str> = errors.keys().copied().collect();
-        assert_eq!(keys, ["cutoff", "preflight_passed", "server_args"]);
-        assert_eq!(errors["preflight_passed"], "preflight_passed must be yes or no");
+        let keys: Vec<&str> = errors.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys, ["preflight_passed", "server_args", "cutoff"]);
+        let error = error_of(&errors, "preflight_passed").unwrap();
+        assert_eq!(error, "preflight_passed must be yes or no");
     }
 }

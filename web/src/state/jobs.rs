@@ -6,7 +6,6 @@ use std::rc::Rc;
 use kinetoscope::artifacts::{
     ARCHIVE, FIXED_TRACE, KERNEL_MAP, REPORT_HTML, REPORT_JSON, REPORT_MD,
 };
-use kinetoscope::scene::Key;
 
 use super::effect::{BlobKey, Effect, PlanNumber, Purpose, Use, Written};
 use super::ledger::{Asked, Made};
@@ -545,27 +544,26 @@ pub enum Sought {
     Event(u32),
     /// A moment, in ns on the clock of the file.
     Moment(i64),
-    /// The first slice with this name, and where the others are.
+    /// A slice with this name, and where the others are.
     Name(String),
 }
 
 /// Shows something in the timeline, which is read first where it is not. One that stands below the view is enough.
 pub(super) fn show_in_timeline(next: &mut Next, sought: Sought) {
     let Some(job) = next.state.selected else { return };
+    next.state.followed = None;
     if !next.state.docked {
         next.state.view = View::Timeline;
     }
     draw_lanes(next);
-    let inputs = match sought {
-        Sought::Event(event) => vec![Input::Event(event)],
-        Sought::Moment(ns) => vec![Input::Moment(ns)],
-        Sought::Name(name) => vec![Input::Find(name), Input::Key { key: Key::Found, shift: false }],
+    let input = match sought {
+        Sought::Event(event) => Input::Event(event),
+        Sought::Moment(ns) => Input::Moment(ns),
+        Sought::Name(name) => Input::Name(name),
     };
-    for input in inputs {
-        let look = Request::Look { job, surface: Surface::Over, input };
-        let id = next.number();
-        next.effects.push(Effect::Post(id, look));
-    }
+    let look = Request::Look { job, surface: Surface::Over, input };
+    let id = next.number();
+    next.effects.push(Effect::Post(id, look));
 }
 
 /// Asks what changed since an earlier snapshot.

@@ -3,6 +3,7 @@
 
 mod artifacts;
 mod benchmark;
+mod docked;
 mod effect;
 mod file;
 mod jobs;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub use artifacts::{ArtifactForm, ServerArgs};
+pub use docked::Followed;
 pub use effect::{BlobKey, Effect, Purpose, Use};
 pub use file::{CompanionEntry, CompanionPhase, FileEntry, Phase, Role};
 pub use jobs::Sought;
@@ -26,6 +28,7 @@ pub use remote::Remote;
 pub use view::{Dialog, Theme};
 
 use crate::protocol::{Failure, JobId, RequestId};
+use crate::queries::dock;
 use crate::queries::grid::TableSettings;
 use crate::queries::stages::Narrowed;
 use crate::shared::Shared;
@@ -52,6 +55,10 @@ pub struct State {
     pub view: View,
     /// Whether the timeline stands below the other views, too.
     pub docked: bool,
+    /// Its height there, in thousandths.
+    pub dock_height: u16,
+    /// What the row is about that was selected last, while no timeline shows that.
+    pub followed: Option<Followed>,
     /// The stage that the tables of triage show; `None` for all. Files without it show all.
     pub stage: Option<String>,
     /// The device that the tables of triage show; `None` for all.
@@ -113,6 +120,8 @@ impl Default for State {
             server_args: None,
             view: View::Overview,
             docked: false,
+            dock_height: dock::DEFAULT,
+            followed: None,
             stage: None,
             device: None,
             count_before_window: false,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::effect::{Effect, Purpose, Use};
 use super::{
     ArtifactForm, Dialog, FileEntry, PerfettoState, Phase, Role, ServerArgs, State, Theme, View,
-    benchmark, jobs, several,
+    benchmark, docked, jobs, several,
 };
 use crate::protocol::{
     ArtifactWish, Aside, EventRange, Failure, Format, JobId, KernelKey, Program, Progress,
@@ -13,7 +13,7 @@ use crate::protocol::{
 };
 use crate::queries::address::Address;
 use crate::queries::grid::TableSettings;
-use crate::queries::{page, roles};
+use crate::queries::{dock, page, roles};
 use crate::shared::Shared;
 
 /// Everything that can happen.
@@ -49,6 +49,10 @@ pub enum Action {
     InTimeline(jobs::Sought),
     /// The timeline stands below the other views, or no longer.
     Docked(bool),
+    /// It has another height there, in thousandths.
+    DockSized(u16),
+    /// A row of a table was selected that the timeline can show.
+    Followed(jobs::Sought),
     /// Another device, or all.
     DeviceShown(Option<String>),
     /// What was launched before the window counts, or not.
@@ -172,7 +176,9 @@ fn act(next: &mut Next, action: Action) {
         Action::Shown(view) => state.view = view,
         Action::StageShown(stage) => state.stage = stage,
         Action::StepShown(job, step) => jobs::show_step(next, job, step),
-        Action::Docked(docked) => state.docked = docked,
+        Action::Docked(docked) => docked::dock(next, docked),
+        Action::DockSized(height) => state.dock_height = dock::bounded(height),
+        Action::Followed(sought) => docked::follow(next, sought),
         Action::InTimeline(sought) => jobs::show_in_timeline(next, sought),
         Action::DeviceShown(device) => state.device = device,
         Action::BeforeWindowSet(count) => state.count_before_window = count,

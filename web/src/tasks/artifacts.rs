@@ -53,7 +53,8 @@ impl Tasks {
 /// Remembers the facts, or forgets them.
 pub fn keep_form(form: &ArtifactForm) {
     if form.remember {
-        storage::set(FACTS, &storage::object(&form.facts, |text| JsValue::from(text.as_str())));
+        let members = form.facts.iter().map(|(key, text)| (key, JsValue::from(text.as_str())));
+        storage::set(FACTS, &storage::object(members));
     } else {
         storage::delete(FACTS);
     }
@@ -64,5 +65,7 @@ pub fn keep_form(form: &ArtifactForm) {
 pub fn restored_form() -> ArtifactForm {
     let kept = storage::get(FACTS).map(|kept| storage::members(&kept, JsValue::as_string));
     let remember = kept.is_some();
-    ArtifactForm { facts: kept.unwrap_or_default(), remember, ..ArtifactForm::default() }
+    let mut form = ArtifactForm { remember, ..ArtifactForm::default() };
+    form.facts.extend(kept.unwrap_or_default());
+    form
 }

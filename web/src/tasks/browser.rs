@@ -2,7 +2,7 @@
 
 use js_sys::{Error, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
-use web_sys::Event;
+use web_sys::{Event, ScrollIntoViewOptions, ScrollLogicalPosition};
 
 use crate::protocol::RequestId;
 use crate::wire;
@@ -28,6 +28,18 @@ pub fn number_of(message: &JsValue) -> RequestId {
 pub fn absolute(name: &str) -> Option<String> {
     let base = gloo::utils::document().base_uri().ok()??;
     web_sys::Url::new_with_base(name, &base).ok().map(|url| url.href())
+}
+
+/// The view has another height: tables measure themselves, and what is used in it stays in sight.
+pub fn fit_view() {
+    let _measured = Event::new("resize").map(|event| gloo::utils::window().dispatch_event(&event));
+    let used =
+        gloo::utils::document().query_selector("main :focus td.active, main :focus:not(table)");
+    if let Ok(Some(used)) = used {
+        let nearest = ScrollIntoViewOptions::new();
+        nearest.set_block(ScrollLogicalPosition::Nearest);
+        used.scroll_into_view_with_scroll_into_view_options(&nearest);
+    }
 }
 
 /// Which option of a select field was chosen, from 0.

@@ -17,7 +17,7 @@ mod storage;
 mod workers;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use wasm_bindgen::JsValue;
@@ -45,7 +45,8 @@ struct Inner {
     /// Whether that is being done: an effect may change the state.
     is_acting: Cell<bool>,
     next_job: Cell<u32>,
-    records: RefCell<BTreeMap<JobId, Record>>,
+    /// (Few: a map would be more code than a list.)
+    records: RefCell<Vec<(JobId, Record)>>,
     perfetto: RefCell<Option<perfetto::Handover>>,
     /// The time that its window is to show.
     perfetto_shows: Cell<Option<(i64, i64)>>,
@@ -127,10 +128,10 @@ impl Tasks {
             }
             Effect::Theme(theme) => settings::apply_theme(theme),
             Effect::Drop(job, id) => {
-                self.of(job, |record| record.blobs.remove(&id));
+                self.of(job, |record| record.blobs.retain(|(of, _)| *of != id));
             }
             Effect::Close(job) => {
-                self.0.records.borrow_mut().remove(&job);
+                self.0.records.borrow_mut().retain(|(of, _)| *of != job);
             }
         }
     }
@@ -155,7 +156,7 @@ impl Tasks {
             let job = JobId(self.0.next_job.replace(self.0.next_job.get() + 1));
             // A file's size is an integer below 2^53.
             let (name, size) = (file.name(), file.size() as u64);
-            self.0.records.borrow_mut().insert(job, Record::new(file));
+            self.0.records.borrow_mut().push((job, Record::new(file)));
             self.dispatch(Action::Added(job, name, size));
         }
     }
@@ -262,7 +263,7 @@ impl Tasks {
             }
             workers::Event::Said { id, response, blobs } => {
                 if !blobs.is_empty() {
-                    self.of(job, |record| record.blobs.insert(id, blobs));
+                    self.of(job, |record| record.blobs.push((id, blobs)));
                 }
                 self.dispatch(Action::Received(id, Box::new(response)));
             }

@@ -1,7 +1,5 @@
 //! The browser handles of one open file: the file, its workers, and what these wrote. What they mean is in the state.
 
-use std::collections::BTreeMap;
-
 use web_sys::{Blob, File};
 
 use super::Tasks;
@@ -21,19 +19,12 @@ pub(super) struct Record {
     /// The worker of the timeline, which is started when that is shown.
     lanes: Option<RunningWorker>,
     /// The blobs that came with the answer to a request, by name.
-    pub(super) blobs: BTreeMap<RequestId, Vec<(String, Blob)>>,
+    pub(super) blobs: Vec<(RequestId, Vec<(String, Blob)>)>,
 }
 
 impl Record {
     pub(super) fn new(file: File) -> Self {
-        Self {
-            file,
-            worker: None,
-            triage: None,
-            snapshot: None,
-            lanes: None,
-            blobs: BTreeMap::new(),
-        }
+        Self { file, worker: None, triage: None, snapshot: None, lanes: None, blobs: Vec::new() }
     }
 
     /// The worker that runs a program.
@@ -58,13 +49,14 @@ impl Record {
 impl Tasks {
     /// Something of a file's record; `None` once the file is closed.
     pub(super) fn of<T>(&self, job: JobId, get: impl FnOnce(&mut Record) -> T) -> Option<T> {
-        self.0.records.borrow_mut().get_mut(&job).map(get)
+        let mut records = self.0.records.borrow_mut();
+        records.iter_mut().find(|(of, _)| *of == job).map(|(_, record)| get(record))
     }
 
     /// The blob of a key.
     pub(super) fn blob(&self, key: &BlobKey) -> Option<Blob> {
         let found = self.of(key.job, |record| {
-            let blobs = record.blobs.get(&key.id)?;
+            let (_, blobs) = record.blobs.iter().find(|(id, _)| *id == key.id)?;
             blobs.iter().find(|(name, _)| name == key.name).map(|(_, blob)| blob.clone())
         });
         found.flatten()

@@ -1,19 +1,20 @@
-//! Settings that the browser stores between visits: theme, keys, the Perfetto address and, if enabled, run details. Nothing
+//! Settings that the browser stores between visits: theme, keys, columns, heights, the Perfetto address and, if enabled, run details. Nothing
 //! from a trace is stored.
-
-use std::collections::BTreeMap;
 
 use gloo::utils::document_element;
 use js_sys::Array;
 use wasm_bindgen::{JsCast, JsValue};
+use web_sys::HtmlElement;
 
 use super::storage;
+use crate::queries::dock;
 use crate::state::{PERFETTO_URL, State, Theme};
 
 const THEME: &str = "kinetoscope.theme";
 const KEYS: &str = "kinetoscope.keys";
 const COLUMNS: &str = "kinetoscope.columns";
 const PERFETTO: &str = "kinetoscope.perfetto";
+const DOCK: &str = "kinetoscope.dock";
 
 /// The first state of the page.
 #[must_use]
@@ -23,6 +24,8 @@ pub fn restored() -> State {
     state.theme = text(THEME).and_then(|id| Theme::by_id(&id)).unwrap_or_default();
     apply_theme(state.theme);
     state.keys_on = storage::get(KEYS).and_then(|on| on.as_bool()).unwrap_or(true);
+    let height = storage::get(DOCK).and_then(|height| height.as_f64());
+    state.dock_height = height.map_or(dock::DEFAULT, |height| dock::bounded(height as u16));
     state.perfetto_url = text(PERFETTO).unwrap_or(PERFETTO_URL.to_owned());
     state.perfetto_known = state.perfetto_url == PERFETTO_URL;
     state.form = super::artifacts::restored_form();
@@ -47,8 +50,17 @@ pub fn keep_keys(on: bool) {
     storage::set(KEYS, &on.into());
 }
 
+/// Stores the height of the timeline below a view and applies it: the stylesheet reads it from a property of the root.
+pub fn keep_dock_height(height: u16) {
+    if let Some(root) = document_element().dyn_ref::<HtmlElement>() {
+        let share = format!("{}.{}%", height / 10, height % 10);
+        let _applied = root.style().set_property("--dock", &share);
+    }
+    storage::set(DOCK, &height.into());
+}
+
 /// The chosen columns of each table, by its id.
-fn kept_columns() -> BTreeMap<String, Vec<String>> {
+fn kept_columns() -> Vec<(String, Vec<String>)> {
     let columns = |columns: &JsValue| {
         let columns = columns.dyn_ref::<Array>()?;
         columns.iter().map(|key| key.as_string()).collect()
@@ -59,12 +71,11 @@ fn kept_columns() -> BTreeMap<String, Vec<String>> {
 /// Stores the chosen columns of a table; `None` for the default ones.
 pub fn keep_columns(table: &str, columns: Option<&[String]>) {
     let mut kept = kept_columns();
-    match columns {
-        Some(columns) => kept.insert(table.to_owned(), columns.to_vec()),
-        None => kept.remove(table),
-    };
+    kept.retain(|(of, _)| of != table);
+    kept.extend(columns.map(|columns| (table.to_owned(), columns.to_vec())));
     let array = |columns: &Vec<String>| columns.iter().map(JsValue::from).collect::<Array>().into();
-    storage::set(COLUMNS, &storage::object(&kept, array));
+    let members = kept.iter().map(|(table, columns)| (table, array(columns)));
+    storage::set(COLUMNS, &storage::object(members));
 }
 
 /// Stores the Perfetto address.

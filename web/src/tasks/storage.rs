@@ -1,8 +1,6 @@
 //! What the browser stores between visits, as JSON. The browser reads and writes it: a JSON library of our own would be a
 //! part of the page's download.
 
-use std::collections::BTreeMap;
-
 use gloo::utils::window;
 use js_sys::{Array, JSON, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
@@ -34,24 +32,21 @@ pub fn delete(key: &str) {
 }
 
 /// The members of an object; those that `read` does not accept are left out.
-pub fn members<T>(value: &JsValue, read: fn(&JsValue) -> Option<T>) -> BTreeMap<String, T> {
-    let Some(object) = value.dyn_ref::<Object>() else { return BTreeMap::new() };
+pub fn members<T>(value: &JsValue, read: fn(&JsValue) -> Option<T>) -> Vec<(String, T)> {
+    let Some(object) = value.dyn_ref::<Object>() else { return Vec::new() };
     let member = |member: JsValue| {
         let member = Array::from(&member);
         Some((member.get(0).as_string()?, read(&member.get(1))?))
     };
-    // (Collecting would compile a sort for each type.)
-    let mut members = BTreeMap::new();
-    members.extend(Object::entries(object).iter().filter_map(member));
-    members
+    Object::entries(object).iter().filter_map(member).collect()
 }
 
 /// An object with these members.
-pub fn object<T>(members: &BTreeMap<String, T>, write: fn(&T) -> JsValue) -> JsValue {
+pub fn object<'a>(members: impl Iterator<Item = (&'a String, JsValue)>) -> JsValue {
     let object = Object::new();
     for (key, value) in members {
         // (A plain object takes every member.)
-        let _set = Reflect::set(&object, &key.into(), &write(value));
+        let _set = Reflect::set(&object, &key.into(), &value);
     }
     object.into()
 }

@@ -5,7 +5,6 @@ use kinetoscope::artifacts::{
     REPORT_MD, SUMMARY, fact_field,
 };
 use kinetoscope::report::units;
-use std::collections::BTreeMap;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
@@ -15,7 +14,7 @@ use crate::components::{About, FactsForm, TextField, failure_card, icon, text_fi
 use crate::protocol::{ArtifactWish, Artifacts};
 use crate::queries::page::narrowed;
 use crate::queries::status::{percent_read, progress_text};
-use crate::queries::wish::{CUTOFF, SERVER_ARGS, wish};
+use crate::queries::wish::{CUTOFF, Errors, SERVER_ARGS, error_of, wish};
 use crate::state::{Action, ArtifactForm, Remote, Use};
 
 /// The files and what each contains, in the order of the archive.
@@ -53,7 +52,7 @@ pub fn view(props: &Props) -> Option<Html> {
     let counts = props.count_before_window;
     let beside = props.file.told_by();
     let wanted = wish(&props.form, props.server_args.as_ref(), &narrowed, counts, beside);
-    let none = BTreeMap::new();
+    let none = Errors::new();
     let (wish, errors) = match &wanted {
         Ok(wish) => (Some(wish), &none),
         Err(errors) => (None, errors),
@@ -79,11 +78,7 @@ fn made<'a>(props: &'a Props, wish: Option<&ArtifactWish>) -> Option<&'a Artifac
         .map(|made| &**made)
 }
 
-fn files(
-    props: &Props,
-    wish: Option<&ArtifactWish>,
-    errors: &BTreeMap<&'static str, String>,
-) -> Html {
+fn files(props: &Props, wish: Option<&ArtifactWish>, errors: &Errors) -> Html {
     let made = made(props, wish);
     let has_ops = props.file.triage.as_ref().is_some_and(|triage| triage.has_ops);
     let locked = props.file.is_busy() || wish.is_none();
@@ -163,14 +158,14 @@ fn extra(
 }
 
 /// Progress, or why there are no files.
-fn state(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
+fn state(props: &Props, errors: &Errors) -> Html {
     if !errors.is_empty() {
-        let title = |key: &&'static str| match *key {
+        let title = |(key, _): &(&'static str, String)| match *key {
             SERVER_ARGS => "Launch flags",
             CUTOFF => "Cutoff",
             key => fact_field(key).map_or(key, |field| field.title),
         };
-        let names: Vec<&str> = errors.keys().map(title).collect();
+        let names: Vec<&str> = errors.iter().map(title).collect();
         return html! {
             <p class="note-line bad" role="alert" data-testid="downloads-locked">{ icon("error") }
                 <span>{ format!("Fix these fields below to continue: {}.", names.join(", ")) }</span>
@@ -191,7 +186,7 @@ fn state(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
     }
 }
 
-fn options(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
+fn options(props: &Props, errors: &Errors) -> Html {
     let set = |change: fn(&mut ArtifactForm, &HtmlInputElement)| {
         let (tasks, form) = (props.tasks.clone(), props.form.clone());
         move |field: HtmlInputElement| {
@@ -226,7 +221,7 @@ fn options(props: &Props, errors: &BTreeMap<&'static str, String>) -> Html {
         value: &props.form.cutoff,
         placeholder: "",
         help: "profile_summary.md merges kernels below this share of their stage into one row. The tables list all of them.",
-        error: errors.get(CUTOFF),
+        error: error_of(errors, CUTOFF),
         on_input: Callback::from(on_cutoff),
         button: None,
     };

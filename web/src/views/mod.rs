@@ -68,6 +68,8 @@ pub struct Props {
     pub perfetto_url: AttrValue,
     /// The colours of pictures that a worker draws.
     pub theme: Theme,
+    /// The height of the timeline below a view, in thousandths.
+    pub dock_height: u16,
     /// Effects.
     pub tasks: Tasks,
 }

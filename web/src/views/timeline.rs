@@ -6,7 +6,7 @@ use yew::prelude::*;
 
 use super::snapshot::chapter;
 use super::{Props, View, heading};
-use crate::components::{About, SurfaceView, failure_card, icon};
+use crate::components::{About, DockEdge, SurfaceView, failure_card, icon};
 use crate::protocol::{Input, JobId, Looked, Surface};
 use crate::state::{Action, Remote};
 use crate::tasks::Tasks;
@@ -31,6 +31,16 @@ const BUTTONS: &[(&str, &str, Key)] = &[
         Key::Gap,
     ),
     ("Range", "Select the time of the slice: R", Key::Range),
+    (
+        "From here",
+        "The range starts at the selected slice, or at the moment that you clicked: I",
+        Key::RangeStart,
+    ),
+    (
+        "To here",
+        "The range ends at the selected slice, or at the moment that you clicked: O",
+        Key::RangeEnd,
+    ),
     ("Mark", "Mark the start of the slice, or remove its mark: M", Key::Mark),
     ("Fold", "Fold or unfold the track: Enter", Key::Fold),
     ("Pin", "Keep the track at the top, or no longer: B", Key::Pin),
@@ -38,8 +48,18 @@ const BUTTONS: &[(&str, &str, Key)] = &[
 ];
 
 /// Those of the timeline below another view: what has no key that everybody knows, and what selects.
-const FEW: &[Key] =
-    &[Key::Whole, Key::Fit, Key::Back, Key::Forward, Key::Cause, Key::Effect, Key::Gap, Key::Clear];
+const FEW: &[Key] = &[
+    Key::Whole,
+    Key::Fit,
+    Key::Back,
+    Key::Forward,
+    Key::Cause,
+    Key::Effect,
+    Key::Gap,
+    Key::RangeStart,
+    Key::RangeEnd,
+    Key::Clear,
+];
 
 /// What a screen reader says of the picture.
 const LABEL: &str = "Slices over time. Arrow keys select slices, W and S zoom.";
@@ -71,7 +91,7 @@ pub fn view(props: &Props) -> Option<Html> {
             { heading(props.view.title(), &facts.says) }
             <p class="hint">
                 <button class="link" onclick={below} data-testid="dock-open">{ "Show it below the other views" }</button>{ " (T). " }
-                { "Click to select a slice, drag to select a range, Shift and drag to move. The wheel scrolls; with Ctrl it zooms." }
+                { "Click to select a slice. Drag to select a range, or choose its ends (I, O). Shift and drag to move. The wheel scrolls; with Ctrl it zooms." }
             </p>
             <div class="pickers">
                 { search(props) }
@@ -108,7 +128,7 @@ pub fn dock(props: &Props) -> Html {
                         { in_perfetto(props, seen) }
                         { for seen.chapters.iter().map(|of| chapter(props, of)) }
                     } else {
-                        <p class="hint">{ "Click a slice, drag a range." }</p>
+                        <p class="hint">{ "Select a slice. Drag a range, or choose its ends: From here, To here." }</p>
                     }
                 </div>
             </div>
@@ -120,6 +140,7 @@ pub fn dock(props: &Props) -> Html {
     };
     html! {
         <section class="dock" aria-label="Timeline below the view" data-testid="dock">
+            <DockEdge height={props.dock_height} tasks={props.tasks.clone()} />
             <div class="dock-head">
                 <h2>{ View::Timeline.title() }</h2>
                 <button class="link" onclick={whole}>{ "As a view" }</button>

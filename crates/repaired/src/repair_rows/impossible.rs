@@ -1,7 +1,7 @@
 //! The rows of impossible durations.
 
 use repair::RepairPlan;
-use report::{Cell, Column, Unit};
+use report::{Cell, Column, RowKey, Unit};
 use serde::Serialize;
 use trace::Trace;
 
@@ -109,4 +109,8 @@ impl report::Row for ImpossibleRow {
             cell: |row| Cell::Flag(row.clipped),
         },
     ];
+
+    fn key(&self) -> Option<RowKey<'_>> {
+        u32::try_from(self.event).ok().map(RowKey::Event)
+    }
 }

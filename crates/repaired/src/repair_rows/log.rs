@@ -1,7 +1,7 @@
 //! The rows of the repair log.
 
 use repair::RepairPlan;
-use report::{Cell, Column, Unit};
+use report::{Cell, Column, RowKey, Unit};
 use serde::{Deserialize, Serialize};
 use trace::{Flags, Trace};
 
@@ -153,4 +153,8 @@ impl report::Row for LogRow {
             cell: |row| Cell::or_missing(row.because_of.clone(), Cell::from, "no other slice"),
         },
     ];
+
+    fn key(&self) -> Option<RowKey<'_>> {
+        u32::try_from(self.event).ok().map(RowKey::Event)
+    }
 }

@@ -36,6 +36,11 @@ impl Selection {
         Self { anchor: n_rows.saturating_sub(1), ..Self::at(0, 0) }
     }
 
+    /// The place of the row that was picked.
+    pub fn active(&self) -> Option<usize> {
+        (self.touched && !self.head).then_some(self.row)
+    }
+
     /// Whether a row is selected.
     fn has(&self, row: usize) -> bool {
         let (first, last) = (self.row.min(self.anchor), self.row.max(self.anchor));
@@ -70,8 +75,7 @@ pub fn table_body(
     };
     let rows = (window.first..window.end).filter_map(|place| {
         let row = *shown.rows.get(place)?;
-        let is_active = selection.touched && !selection.head && selection.row == place;
-        let active = is_active.then_some(selection.column);
+        let active = (selection.active() == Some(place)).then_some(selection.column);
         Some(html! {
             <TableRow key={row} table={table.clone()} {row} {place} layout={layout.clone()} {active}
                 selected={selection.has(place)} on_pick={on_pick.clone()} />

@@ -1,12 +1,11 @@
 //! One row in full: why and what to do first, then every column in the table's units, and what its words mean.
 
-use gloo::utils::window;
 use kinetoscope::report::{Cell, RowKey, Table, Unit, units::Scale};
-use web_sys::HtmlElement;
+use web_sys::{Element, HtmlElement};
 use yew::prelude::*;
 
 use crate::components::icon;
-use crate::queries::panel;
+use crate::queries::panel::{self, sought};
 use crate::shared::Shared;
 use crate::state::{Action, Sought};
 use crate::tasks::Tasks;
@@ -103,18 +102,6 @@ fn shown(cell: &Cell, scale: Scale) -> String {
     }
 }
 
-/// What of a row the timeline can show: the moment of its first time, else slices of the op that it is of.
-fn sought(table: &Table, row: usize) -> Option<Sought> {
-    let moment = (0..table.columns.len()).find_map(|at| match table.cell(row, at)? {
-        Cell::Instant(ns) => Some(Sought::Moment(ns)),
-        _ => None,
-    });
-    moment.or_else(|| match table.key(row)? {
-        RowKey::Event(event) => Some(Sought::Event(event)),
-        RowKey::Kernel { name, .. } | RowKey::Op(name) => Some(Sought::Name(name.to_owned())),
-    })
-}
-
 /// A button that leads to the timeline.
 fn timeline_button(tasks: &Tasks, sought: Sought) -> Html {
     let tasks = tasks.clone();
@@ -150,8 +137,10 @@ pub fn copy_button(tasks: &Tasks, title: &str, value: &str) -> Html {
 /// Below its table, the panel may open out of sight.
 fn reveal(panel: &NodeRef) {
     let Some(panel) = panel.cast::<HtmlElement>() else { return };
-    let height = window().inner_height().ok().and_then(|height| height.as_f64());
-    if height.is_some_and(|height| panel.get_bounding_client_rect().bottom() > height) {
+    let bottom = |element: &Element| element.get_bounding_client_rect().bottom();
+    if let Ok(Some(part)) = panel.closest("main, .dock")
+        && bottom(&panel) > bottom(&part)
+    {
         panel.scroll_into_view_with_bool(false);
     }
 }

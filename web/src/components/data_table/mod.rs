@@ -18,6 +18,7 @@ use yew::prelude::*;
 use crate::queries::columns::{in_order, shown as shown_columns, toggled};
 use crate::queries::grid::{CopyAs, ShownRows, TableSettings, copied, first_direction, shown_rows};
 use crate::queries::order::{Direction, Sort};
+use crate::queries::panel;
 use crate::queries::scroll::{self, Window};
 use crate::shared::Shared;
 use crate::state::Action;
@@ -66,6 +67,8 @@ pub struct Props {
 
 /// Long enough for the browser to have drawn what is new.
 const AFTER_PAINT_MS: u32 = 30;
+/// Longer than a key that is held down takes to repeat.
+const FOLLOW_AFTER_MS: u32 = 150;
 
 /// The table.
 #[component]
@@ -268,6 +271,12 @@ pub fn DataTable(props: &Props) -> Html {
             move || drop(timer)
         });
     }
+    use_follow(
+        selection.active().and_then(|place| shown.rows.get(place).copied()),
+        table,
+        &grid,
+        tasks,
+    );
     // Fewer columns may be drawn than when the cell was chosen.
     let column = selection.column.min(layout.columns.len().saturating_sub(1));
     let active = match selection.head {
@@ -324,6 +333,22 @@ pub fn DataTable(props: &Props) -> Html {
             }
         </section>
     }
+}
+
+/// The timeline below the view shows what the active row is about, once a person stays on it.
+#[hook]
+fn use_follow(row: Option<u32>, table: &Shared<Table>, grid: &NodeRef, tasks: &Tasks) {
+    let (grid, tasks) = (grid.clone(), tasks.clone());
+    use_effect_with((row, table.clone()), move |(row, table)| {
+        // (Tables of the timeline are outside of the view.)
+        let in_view =
+            grid.cast::<HtmlElement>().and_then(|grid| grid.closest("main").ok().flatten());
+        let sought = row.and_then(|row| panel::sought(table, row as usize));
+        let timer = sought.filter(|_| in_view.is_some()).map(|sought| {
+            Timeout::new(FOLLOW_AFTER_MS, move || tasks.dispatch(Action::Followed(sought)))
+        });
+        move || drop(timer)
+    });
 }
 
 /// At the right of fewer rows the details would be taller than the rows, so they open below.

@@ -44,6 +44,8 @@ impl Look {
                 self.range = times.map(|(start, end)| (start as f64, end as f64));
                 self.is_news = true;
             }
+            Key::RangeStart => self.bound(false),
+            Key::RangeEnd => self.bound(true),
             Key::Gap => self.gap(shift),
             Key::Mark => self.mark(),
             Key::Fold => {
@@ -65,6 +67,7 @@ impl Look {
             }
             Key::Clear => {
                 (self.range, self.selected) = (None, None);
+                (self.bound, self.clicked) = (None, None);
                 self.marks.clear();
                 self.is_news = true;
             }
@@ -131,7 +134,7 @@ impl Look {
     }
 
     /// Selects a slice and shows it; says so where there is none.
-    fn arrive(&mut self, spot: Option<Spot>) {
+    pub(super) fn arrive(&mut self, spot: Option<Spot>) {
         match spot {
             Some(spot) => {
                 self.select(Some(spot));

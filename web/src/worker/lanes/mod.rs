@@ -1,5 +1,6 @@
 //! A person looks at the lanes of a trace. Pure: what is done comes in as [`Input`], pictures go out as [`Ink`].
 
+mod bounds;
 mod draw;
 mod keys;
 mod layout;
@@ -16,6 +17,7 @@ use kinetoscope::report::{short_name, units};
 use kinetoscope::scene::{Ink, Input, Window};
 use kinetoscope::trace::{Flags, Row, StringId, Trace};
 
+use self::bounds::Bound;
 use self::layout::{BAND, Layout, MOST_BANDS, TOP};
 use self::pointer::Drag;
 use crate::protocol::{Chapter, LanesFacts, Looked, Surface};
@@ -51,7 +53,11 @@ pub(super) struct Look {
     selected: Option<Spot>,
     /// In ns from the first slice.
     range: Option<(f64, f64)>,
-    /// The same.
+    /// One end of the next range.
+    bound: Option<Bound>,
+    /// The moment that was clicked last, if no slice is there.
+    clicked: Option<f64>,
+    /// In ns from the first slice, too.
     marks: Vec<f64>,
     found: Option<Found>,
     /// Names of kernels as they are drawn.
@@ -92,6 +98,8 @@ impl Look {
             drag: None,
             selected: None,
             range: None,
+            bound: None,
+            clicked: None,
             marks: Vec::new(),
             found: None,
             names: RefCell::default(),
@@ -164,6 +172,7 @@ impl Look {
             Input::Scroll(dy) => self.scroll(*dy),
             Input::Key { key, shift } => self.press(*key, *shift),
             Input::Find(text) => self.find(text),
+            Input::Name(name) => self.show_name(name),
             Input::Tracks(text) => self.want(text),
             Input::Event(event) => self.show_event(*event),
             Input::Moment(ns) => self.show_moment(*ns),
@@ -228,6 +237,20 @@ impl Look {
             n => format!("{n} slices have \u{201c}{text}\u{201d} in their names."),
         });
         self.found = (!text.is_empty()).then_some(found);
+    }
+
+    /// Shows the first slice with this name after the selected one, which stays if it has the name.
+    fn show_name(&mut self, name: &str) {
+        self.find(name);
+        let Some(found) = &self.found else { return };
+        let has_name = |spot: &Spot| {
+            let own = found.in_lane(spot.track, spot.lane);
+            u32::try_from(spot.at).is_ok_and(|at| own.binary_search(&at).is_ok())
+        };
+        let selected = self.selected.filter(has_name);
+        let next = selected.or_else(|| self.lanes.next_found(found, self.selected, false));
+        self.range = None;
+        self.arrive(next);
     }
 
     fn show_event(&mut self, event: u32) {

@@ -47,6 +47,7 @@ impl Look {
                 });
             }
         }
+        self.draw_bounds(&mut ink);
         self.pointed(&mut ink);
         ink
     }

@@ -77,6 +77,7 @@ impl Look {
             Some(row) if row.lane.is_none() => self.fold(row.track),
             _ => {
                 let spot = self.spot_at(at);
+                self.clicked = spot.is_none().then_some(self.ns_at(at.0));
                 self.select(spot);
             }
         }

@@ -129,6 +129,45 @@ fn a_drag_selects_a_range_with_exact_figures() {
 }
 
 #[test]
+fn a_range_is_chosen_by_its_two_ends() {
+    let mut look = look();
+    // From the start of the first kernel to the end of the second.
+    look.take(Surface::Over, &Input::Event(3));
+    let says = press(&mut look, Key::RangeStart);
+    assert_eq!(says, "The range starts 30.0 µs after the first slice. Press O where it ends.");
+    let (_, over) = look.paint().pop().expect("it is drawn");
+    assert!(texts(&over).contains(&"Range starts"));
+    press(&mut look, Key::RangeStart);
+    assert_eq!(look.range, None, "an end is no range");
+    press(&mut look, Key::Forward);
+    press(&mut look, Key::RangeEnd);
+    assert_eq!((look.range, look.bound), (Some((30_000.0, 100_000.0)), None));
+    // Another start moves it; one behind its end starts another range.
+    press(&mut look, Key::RangeStart);
+    assert_eq!(look.range, Some((60_000.0, 100_000.0)));
+    press(&mut look, Key::Clear);
+    // Without a slice, a click says where; the end may come first.
+    let y = height_of(&look, 0, 0);
+    for (x, key) in [(550.0, Key::RangeEnd), (100.0, Key::RangeStart)] {
+        point(&mut look, Pointer::Down, x, y);
+        point(&mut look, Pointer::Up, x, y);
+        press(&mut look, key);
+    }
+    assert_eq!((look.selected, look.range), (None, Some((10_000.0, 55_000.0))));
+    press(&mut look, Key::RangeStart);
+    look.take(Surface::Over, &Input::Event(4));
+    press(&mut look, Key::RangeStart);
+    assert_eq!(look.range, None);
+    press(&mut look, Key::Clear);
+    assert_eq!((look.bound, look.clicked), (None, None));
+    // Else it is the middle of what is shown.
+    press(&mut look, Key::RangeStart);
+    look.take(Surface::Over, &Input::Event(4));
+    press(&mut look, Key::RangeEnd);
+    assert_eq!(look.range, Some((50_000.0, 100_000.0)));
+}
+
+#[test]
 fn a_search_finds_slices_by_a_part_of_their_names() {
     let mut look = look();
     look.take(Surface::Over, &Input::Find("LAUNCH".into()));
@@ -141,6 +180,22 @@ fn a_search_finds_slices_by_a_part_of_their_names() {
     assert!(look.news().is_some_and(|looked| looked.says.contains("at 20.00 µs")));
     look.take(Surface::Over, &Input::Find("moon".into()));
     assert!(look.news().is_some_and(|looked| looked.says.starts_with("No slice has")));
+}
+
+#[test]
+fn a_name_is_shown_from_elsewhere_and_a_slice_that_has_it_stays() {
+    let mut look = look();
+    look.take(Surface::Over, &Input::Name("cudaLaunchKernel".to_owned()));
+    let selected = |look: &Look| look.selected.and_then(|spot| look.lanes.row(spot));
+    assert_eq!(selected(&look), Some(1));
+    press(&mut look, Key::Range);
+    press(&mut look, Key::NextSame);
+    look.take(Surface::Over, &Input::Name("cudaLaunchKernel".to_owned()));
+    assert_eq!((selected(&look), look.range), (Some(2), None), "the range was of something else");
+    look.take(Surface::Over, &Input::Name("gemm".to_owned()));
+    assert_eq!(selected(&look), Some(3));
+    look.take(Surface::Over, &Input::Name("absent".to_owned()));
+    assert_eq!(selected(&look), Some(3));
 }
 
 #[test]

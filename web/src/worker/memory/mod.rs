@@ -188,6 +188,7 @@ impl Look {
             // Of slices.
             Input::Scroll(_)
             | Input::Find(_)
+            | Input::Name(_)
             | Input::Tracks(_)
             | Input::Event(_)
             | Input::Moment(_) => {}
