@@ -87,6 +87,8 @@ pub struct Matched {
     rows: Vec<(String, Waits)>,
     /// Whether those that are waited for are ranks, of files of their own.
     of_files: bool,
+    /// Why nothing could be matched; empty where something was.
+    none: String,
 }
 
 impl Matched {
@@ -171,7 +173,9 @@ impl Matched {
         }
         let known = ranks.iter().map(|rank| rank.name.clone()).zip(waits);
         let of_files = ranks.iter().any(|rank| rank.shift_ns.is_some());
-        Self { rows: known.filter(|(_, waits)| waits.n > 0).collect(), of_files }
+        let rows: Vec<_> = known.filter(|(_, waits)| waits.n > 0).collect();
+        let none = if of_files && rows.is_empty() { why_none(ranks) } else { String::new() };
+        Self { rows, of_files, none }
     }
 
     /// What one of several ranks waits for the others, as that of its device: of the collectives that the last rank joins within these
@@ -191,6 +195,12 @@ impl Matched {
         let own = all.rows.into_iter().find(|(name, _)| *name == rank.name);
         let rows = own.map(|(_, waits)| (device.to_owned(), waits));
         Self { rows: rows.into_iter().collect(), ..all }
+    }
+
+    /// Why nothing could be matched, in a sentence; empty where something was.
+    #[must_use]
+    pub fn why_none(&self) -> &str {
+        &self.none
     }
 
     /// What a rank is called in sentences: `rank`, or `device`.
@@ -222,6 +232,34 @@ impl Matched {
         let sums = self.rows.iter().map(|(device, _)| (device.as_str(), sum(device)));
         let (device, ns) = sums.max_by_key(|(_, ns)| *ns)?;
         (ns > 0 && ns.saturating_mul(2) > all).then_some((device, ns))
+    }
+}
+
+/// Why no collective of these ranks could be matched: the first gate that is shut.
+fn why_none(ranks: &[RankCalls]) -> String {
+    let without: Vec<&str> =
+        ranks.iter().filter(|rank| rank.kinds.is_empty()).map(|rank| &*rank.name).collect();
+    if without.len() == ranks.len() {
+        return "The files have no collectives of which all ranks wait for each other.".to_owned();
+    }
+    let named = |names: &[&str]| match names {
+        [one] => format!("Rank {one} has"),
+        all => format!("Ranks {} have", all.join(", ")),
+    };
+    if !without.is_empty() {
+        return format!(
+            "{} no collective, and the others have some: these are not the ranks of one run, or of one time.",
+            named(&without)
+        );
+    }
+    let size = ranks.iter().flat_map(|rank| &rank.kinds).filter_map(|kind| kind.group_size).max();
+    match size {
+        Some(size) if i64::try_from(ranks.len()).is_ok_and(|n| n < size) => format!(
+            "The collectives are of groups of {size} ranks, and the files are of {}.",
+            ranks.len()
+        ),
+        _ => "The ranks call them unequally often, or their clocks differ: no kernels of a collective run at one time and end together."
+            .to_owned(),
     }
 }
 

@@ -192,18 +192,20 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
     let Some((category, share)) = most.filter(|(_, share)| *share >= LEAST_WORK_PCT) else {
         return String::new();
     };
-    // (Kernels whose short names are equal count as one.)
-    let mut names: BTreeMap<String, f64> = BTreeMap::new();
+    // (Kernels whose short names are equal cannot be told apart here: they are counted together.)
+    let mut names: BTreeMap<String, (usize, f64)> = BTreeMap::new();
     for row in rows().filter(|row| row.category == category) {
-        *names.entry(short_name(&row.kernel_name, NAME)).or_default() += row.gpu_share_pct;
+        let sum = names.entry(short_name(&row.kernel_name, NAME)).or_default();
+        *sum = (sum.0 + 1, sum.1 + row.gpu_share_pct);
     }
-    let longest = names.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    let of_it = longest.map(|(name, own)| (100.0 * own / share, name));
-    let kernel = match of_it.filter(|(part, _)| *part >= LEAST_WORK_PCT) {
+    let longest = names.into_iter().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
+    let of_it = longest.map(|(name, (n, own))| (100.0 * own / share, n, name));
+    let kernel = match of_it.filter(|(part, ..)| *part >= LEAST_WORK_PCT) {
         None => String::new(),
-        Some((part, name)) => {
+        Some((part, n, name)) => {
             let part = if part > ALL_PCT { "all".to_owned() } else { percent(part) };
-            format!(", {part} of it in {name}")
+            let kernels = if n == 1 { String::new() } else { format!("{n} kernels called ") };
+            format!(", {part} of it in {kernels}{name}")
         }
     };
     format!(" {} takes {} of the GPU's time{kernel}.", category.title(), percent(share))

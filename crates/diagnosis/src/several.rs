@@ -91,15 +91,11 @@ impl Matched {
         let rows: Vec<RankRow> = rows.collect();
         section.intro.push(self.sentence());
         let table = Table::of("ranks", "Ranks, by the collectives that all of them call", &rows);
-        section.tables.push(table.when_empty("No collective could be matched."));
+        section.tables.push(table.when_empty("None."));
         section
     }
 
     fn sentence(&self) -> String {
-        let none = || {
-            "No collective could be matched: ranks are missing, call them unequally often, or have no common clock."
-                .to_owned()
-        };
         let late = self.latest().and_then(|(name, _)| Some((name, self.device(name)?)));
         match late {
             Some((name, late)) => {
@@ -123,11 +119,7 @@ impl Matched {
                     _ => "The other ranks wait",
                 };
                 let late_too = match saves_ns.saturating_mul(2) < all_ns {
-                    true => format!(
-                        " Without that they would be done {} sooner at most: their own launches come no earlier, so that the CPU \
-                         limits all ranks.",
-                        time(saves_ns)
-                    ),
+                    true => cpu_limits(saves_ns),
                     false => String::new(),
                 };
                 format!(
@@ -137,9 +129,26 @@ impl Matched {
                 )
             }
             None if self.devices().next().is_some() => {
-                "No rank keeps the others waiting for most of the time that they wait.".to_owned()
+                let mut text =
+                    "No rank keeps the others waiting for most of the time that they wait."
+                        .to_owned();
+                let waits = || self.devices().map(|(_, waits)| waits);
+                let saves = waits().map(|waits| waits.saves_ns).max().unwrap_or_default();
+                let least = waits().map(|waits| waits.exposed_ns).min().unwrap_or_default();
+                if saves.saturating_mul(2) < least {
+                    text.push_str(&cpu_limits(saves));
+                }
+                text
             }
-            None => none(),
+            None => format!("No collective could be matched. {}", self.why_none()),
         }
     }
+}
+
+/// That the waiting is no cause where the ranks launch late themselves.
+fn cpu_limits(saves_ns: i64) -> String {
+    format!(
+        " Without the waiting a rank would be done {} sooner at most: its own launches come no earlier, so that the CPU limits all ranks.",
+        time(saves_ns)
+    )
 }

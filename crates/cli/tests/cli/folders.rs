@@ -57,8 +57,9 @@ fn that_joins(rank: i64, joined_ns: i64) -> String {
         .with("baseTimeNanoseconds", "1700000000000000000")
         .with("distributedInfo", &distributed);
     let mut launched = |name: &str, id: i64, from: i64, to: i64, collective: bool| {
-        let call = event("X", "cuda_runtime", "cudaLaunchKernel").on(1, 1).at_ns(from - 8_000);
-        trace.push(call.lasting_ns(5_000).arg("correlation", id));
+        // (All at the beginning: the CPU is ahead.)
+        let call = event("X", "cuda_runtime", "cudaLaunchKernel").on(1, 1).at_ns(id * 1_000);
+        trace.push(call.lasting_ns(500).arg("correlation", id));
         let kernel = event("X", "kernel", name).on(0, 7).at_ns(from).lasting_ns(to - from);
         let kernel = kernel.arg("device", 0).arg("stream", 7).arg("correlation", id);
         trace.push(match collective {
