@@ -133,7 +133,6 @@ const MOSTLY_PCT: f64 = 50.0;
 fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
     let mut section = Section::new("questions", "Open questions");
     let any_gpu_work = metadata.gpu_counts.values().any(|n| *n > 0);
-    let serves = ["sglang", "vllm", "trtllm", "tokenspeed"].contains(&metadata.framework.as_str());
     let has_ops = any_gpu_work && facts.has_ops;
     // (Neither gives a place to what a graph launched.)
     let mostly_ops = has_ops && facts.mapped_pct.is_some_and(|pct| pct >= MOSTLY_PCT);
@@ -142,10 +141,6 @@ fn questions(metadata: &ProfileMetadata, facts: &RunFacts) -> Option<Section> {
         (
             metadata.framework == "sglang" && metadata.server_flags.is_none(),
             "Which launch flags were used? Some fused kernels depend on them: add the server_args.json.",
-        ),
-        (
-            serves && metadata.framework != "sglang" && metadata.server_flags.is_none(),
-            "Which launch flags were used? Some fused kernels depend on them.",
         ),
         (
             any_gpu_work && !has_ops,

@@ -2,7 +2,7 @@
 
 use report::{Cell, Column, Row, Section, Table, Unit};
 
-use crate::{Action, Diagnosis, Finding, Iterations, ModuleTree, Rule};
+use crate::{Action, Diagnosis, Finding, Iterations, Level, ModuleTree, Rule};
 
 impl Row for Finding {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -95,6 +95,18 @@ fn bound(ns: Option<i64>) -> Cell<'static> {
     ns.map_or(Cell::Missing { reason: "nothing would go away".into() }, Cell::Ns)
 }
 
+/// What costs time and has no bound, so that it is no action: it may matter more than the actions.
+fn without_bound(found: &[Finding]) -> Option<String> {
+    let own = found.iter().filter(|one| one.bound_ns.is_none() && one.level < Level::Low);
+    let own: Vec<&str> = own.map(|one| one.rule.title()).collect();
+    let titles = match &own[..] {
+        [] => return None,
+        [one] => (*one).to_owned(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    };
+    Some(format!("Below are findings whose gain cannot be told from this file: {titles}."))
+}
+
 impl Diagnosis {
     /// What to say where there is no action.
     #[must_use]
@@ -131,6 +143,7 @@ impl Diagnosis {
         let table = Table::of("actions", "Actions", &told).when_empty(self.without_actions());
         actions.tables.push(table.preview(10));
         let (found, facts) = self.further();
+        actions.intro.extend(without_bound(&found));
         let mut findings = Section::new("diagnosis", "Findings");
         if !found.is_empty() {
             let bounded = found.iter().any(|finding| finding.bound_ns.is_some());

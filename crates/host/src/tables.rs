@@ -316,11 +316,6 @@ impl HostReport {
             text.push_str(&format!(", P99 {}", time(figures.p99_ns)));
         }
         text.push_str(&format!(", {} to {}.", time(figures.min_ns), time(figures.max_ns)));
-        if n < 10 {
-            text.push_str(" P90 needs 10 steps, P99 needs 100.");
-        } else if n < 100 {
-            text.push_str(" P99 needs 100 steps.");
-        }
         Some(text)
     }
 
@@ -338,6 +333,14 @@ impl HostReport {
                     time(all.host_ns),
                     time(all.queued_ns),
                 ));
+                let places = self.idle_places.get(device);
+                let edges_ns = places.map_or(0, |places| places.host_ns - all.host_ns);
+                if edges_ns > all.host_ns / 20 {
+                    section.intro.push(format!(
+                        "The tables by line and by op count {} more: what the steps have before the first GPU work and after the last.",
+                        time(edges_ns)
+                    ));
+                }
             }
             rows.extend(all.ten.iter().map(|gap| GapRow {
                 device: device.clone(),

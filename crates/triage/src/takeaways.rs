@@ -278,7 +278,7 @@ fn communication(Seen { time, tp, waiting, n_devices, .. }: &Seen<'_>) -> Option
             if percent(*excess_ns, *total_ns) >= WAITING_PCT =>
         {
             format!(
-                " {} of it is probably waiting for other ranks, most of it in {name}: an estimate from {}, by what each takes \
+                " At least {} of it is probably waiting for other ranks, most of that in {name}: an estimate from {}, by what each takes \
                  longer than the fast ones of its size, or than the best rate of its group allows.",
                 units::time(*excess_ns),
                 units::plural(*n_calls, "collective", "collectives"),

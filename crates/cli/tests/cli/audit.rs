@@ -102,7 +102,7 @@ fn questions_about_a_server_need_a_server() {
             served.push(cpu("python_function", &format!("{file}(3): execute"), n, 1));
         }
         let (_folder, stdout) = triaged("audit-serving", &served);
-        assert!(stdout.contains("Which launch flags were used?"), "{stdout}");
+        assert_eq!(stdout.contains("Which launch flags were used?"), asks, "{stdout}");
         assert_eq!(stdout.contains(r"server\_args.json"), asks, "{stdout}");
     }
 }

@@ -168,7 +168,7 @@ impl Excess {
         let (n, shortest, longest) = self.most;
         format!(
             "Equal collectives differ: {} of one kind and size take {} to {}. Above the fast ones of each size, or what the best rate of the group allows, they take {} in all: \
-             what they wait for other ranks or share a link with. The traces of the other ranks tell which. An \
+             at least that is waiting for other ranks, or a link that is shared. The traces of the other ranks tell which. An \
              estimate: {} of that is exposed, and the bound leaves it out.",
             count(n as u64),
             time(shortest),

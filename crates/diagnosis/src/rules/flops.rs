@@ -145,7 +145,10 @@ fn largest(facts: &Facts<'_>, busy: i64) -> String {
     let without = facts.host.traffic.uncovered.iter().find(|row| row.name.is_some());
     let without = without.filter(|row| row.device_ns as f64 >= LEAST_UNCOVERED * busy as f64);
     if let Some((row, name)) = without.and_then(|row| Some((row, row.name.as_deref()?))) {
-        text.push_str(&format!(" No figure is known for {name} ({}).", time(row.device_ns)));
+        text.push_str(&format!(
+            " No figure is known for {name} ({}, collectives left out).",
+            time(row.device_ns)
+        ));
     }
     text.trim_start().to_owned()
 }

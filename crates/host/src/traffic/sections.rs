@@ -97,10 +97,13 @@ impl Traffic {
             section.tables.push(table.without_missing(&["bandwidth_pct"]).preview(PREVIEW));
         }
         if !self.uncovered.is_empty() {
-            section.intro.push(format!(
-                "For {} of kernel time neither operations nor bytes are known (collectives left out).",
-                time(self.uncovered_ns)
-            ));
+            // (Without sizes nothing is known of any kernel, which the ops say.)
+            if !self.rows.is_empty() {
+                section.intro.push(format!(
+                    "For {} of kernel time neither operations nor bytes are known (collectives left out).",
+                    time(self.uncovered_ns)
+                ));
+            }
             let table =
                 Table::of("uncovered", "Kernels without operations or bytes", &self.uncovered);
             section.tables.push(table.preview(PREVIEW));

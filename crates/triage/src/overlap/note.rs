@@ -12,6 +12,8 @@ use crate::site::Attribution;
 use timeline::gpu::Gpu;
 use timeline::percent;
 
+/// Overlap of streams is told from this share of the busy time on, in percent.
+const LEAST_TOLD_PCT: i64 = 1;
 /// Communication and copies below this share of a stage with one stream are not worth a sentence, in percent.
 const LEAST_PCT: i64 = 5;
 
@@ -88,15 +90,18 @@ pub(super) fn note(
     }
     let Concurrency { busy_ns, overlapped_ns, peak_streams } = Concurrency::of(per_slice);
     let of = if gpu.n_beside() > 0 { " of the work launched while profiling" } else { "" };
-    if overlapped_ns > 0 {
+    // (What is less than a hundredth changes nothing.)
+    if at_least(overlapped_ns, LEAST_TOLD_PCT, busy_ns) {
         sentences.push(format!(
             "Two or more streams ran at the same time for {} of {} busy time{of} ({}); at most {peak_streams} streams did.",
             units::time(overlapped_ns),
             units::time(busy_ns),
             units::percent(percent(overlapped_ns, busy_ns)),
         ));
-    } else if stages.iter().any(|stage| stage.n_streams > 1) {
-        sentences.push("Streams never ran at the same time.".to_owned());
+    } else if rows.iter().any(OverlapRow::is_advice)
+        && stages.iter().any(|stage| stage.n_streams > 1)
+    {
+        sentences.push("Streams hardly ever ran at the same time.".to_owned());
     }
     let advised = rows.iter().any(OverlapRow::is_advice);
     if !advised {

@@ -117,11 +117,8 @@ fn a_stream_that_does_next_to_nothing_is_no_second_one() {
     assert!(found.note.starts_with(said), "{}", found.note);
     let alone = "Copies of pageable memory run alone for 3.00 ms";
     assert!(found.note.contains(alone) && !small.note.contains("pageable"), "{}", found.note);
-    assert!(
-        found.note.contains("Two or more streams ran at the same time for 100 µs"),
-        "{}",
-        found.note
-    );
+    // (Of 70 ms they overlap for 0.1.)
+    assert!(!found.note.contains("Two or more streams"), "{}", found.note);
 }
 
 #[test]

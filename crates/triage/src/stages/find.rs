@@ -275,6 +275,16 @@ impl<'a> Finder<'a> {
             };
             // What comes after a backward pass in one step is not the forward pass of the next.
             let after = after.filter(|(_, far_ns)| self.in_one_step(launch, *far_ns));
+            // FSDP annotates what it does around the forward pass of each module: what lies between is the pass itself.
+            let of_fsdp = |window: Option<(u32, i64)>| {
+                let window = window.and_then(|(index, _)| self.windows.get(index as usize));
+                let own = window.filter(|it| it.stage == Stage::Forward);
+                own.is_some_and(|it| self.trace.strings.get(it.name).starts_with("FSDP::"))
+            };
+            if of_fsdp(before) && of_fsdp(after) {
+                let (stage, evidence) = (Stage::Forward, Evidence::BeforeBackward);
+                return Some(Found { stage, evidence, window: None });
+            }
             let (stage, evidence) = match (stage(before), stage(after)) {
                 (_, Some(Stage::Backward)) => (Stage::Forward, Evidence::BeforeBackward),
                 (Some(Stage::Backward | Stage::WeightGrad), Some(Stage::Optimizer)) => {

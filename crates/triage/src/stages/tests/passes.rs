@@ -202,6 +202,20 @@ fn what_is_computed_again_on_the_engines_thread_is_backward() {
 }
 
 #[test]
+fn between_what_fsdp_does_around_modules_their_forward_pass_runs() {
+    let mut fixture = Fixture::default();
+    let op = "autograd::engine::evaluate_function: AddmmBackward0";
+    for (layer, at) in [(0, 10), (1, 20)] {
+        fixture.push(cpu(&format!("FSDP::pre_forward (layers.{layer})"), 1).at(at * MS, 2 * MS));
+        launched(&mut fixture, layer + 1, 1, at + 5, at + 50);
+        fixture.push(cpu("FSDP::post_forward", 1).at((at + 7) * MS, MS));
+    }
+    fixture.push(slice("cpu_op", op).on(PID, 2).at(40 * MS, MS));
+    launched(&mut fixture, 3, 2, 40, 90);
+    assert_eq!(stages(fixture), [Stage::Forward, Stage::Forward, Stage::Backward]);
+}
+
+#[test]
 fn passes_on_the_engines_thread_are_runs_of_it() {
     let mut fixture = Fixture::default();
     let op = "autograd::engine::evaluate_function: AddmmBackward0";
