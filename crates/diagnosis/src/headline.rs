@@ -193,13 +193,16 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
         return String::new();
     };
     // (Kernels whose short names are equal cannot be told apart here: they are counted together.)
-    let mut names: BTreeMap<String, (usize, f64)> = BTreeMap::new();
+    let mut names: Vec<(String, usize, f64)> = Vec::new();
     for row in rows().filter(|row| row.category == category) {
-        let sum = names.entry(short_name(&row.kernel_name, NAME)).or_default();
-        *sum = (sum.0 + 1, sum.1 + row.gpu_share_pct);
+        let name = short_name(&row.kernel_name, NAME);
+        match names.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, n, own)) => (*n, *own) = (*n + 1, *own + row.gpu_share_pct),
+            None => names.push((name, 1, row.gpu_share_pct)),
+        }
     }
-    let longest = names.into_iter().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
-    let of_it = longest.map(|(name, (n, own))| (100.0 * own / share, n, name));
+    let longest = names.into_iter().max_by(|a, b| a.2.total_cmp(&b.2));
+    let of_it = longest.map(|(name, n, own)| (100.0 * own / share, n, name));
     let kernel = match of_it.filter(|(part, ..)| *part >= LEAST_WORK_PCT) {
         None => String::new(),
         Some((part, n, name)) => {

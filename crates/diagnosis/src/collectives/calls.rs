@@ -89,10 +89,10 @@ impl RankCalls {
         let mut kernels: Vec<Launched> = own()
             .map(|one| (times(one), one.launch.map(|call| call.start_ns.saturating_add(shift))))
             .collect();
-        kernels.sort_unstable();
+        trace::sort_by_key(&mut kernels, |((start, _), _)| *start);
         let waits = slices.calls.iter().filter(|call| waits_for_gpu(slices, call));
         let mut waits: Vec<Interval> = waits.map(|call| moved(call.interval(), shift)).collect();
-        waits.sort_unstable_by_key(|(from, to)| (*to, *from));
+        trace::sort_by_key(&mut waits, |(_, to)| *to);
         Self { name, kinds, exposed, kernels, waits, shift_ns: None }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn on_cpu(
         host::slices::is_step(name) || super::find::class(name) == slow.class
     };
     // By name: its time in the slow iteration, and in the median one.
-    let mut times: BTreeMap<StringId, (i64, i64)> = BTreeMap::new();
+    let mut times = vec![(0_i64, 0_i64); run.trace.strings.len()];
     for (slice, family) in &run.slices.all {
         let counts = matches!(family, Family::Op | Family::Call | Family::Annotation);
         if !counts || threads.binary_search(&run.slices.thread(slice.row)).is_err() {
@@ -36,17 +36,19 @@ pub(super) fn on_cpu(
         };
         let (in_slow, in_median) = (inside(slow.window), inside(median.window));
         if in_slow > 0 || in_median > 0 {
-            let sum = times.entry(run.trace.name(slice.row)).or_default();
+            let sum = &mut times[run.trace.name(slice.row).0 as usize];
             *sum = (sum.0.saturating_add(in_slow), sum.1.saturating_add(in_median));
         }
     }
-    times.retain(|name, _| !is_step(*name));
     let grew = |(in_slow, in_median): &(i64, i64)| in_slow.saturating_sub(*in_median);
-    let most = times.values().map(grew).max().filter(|ns| ns.saturating_mul(2) >= longer_ns)?;
-    let alike = times.iter().filter(|(_, times)| grew(times) as f64 >= ALIKE * most as f64);
+    let all = (0_u32..).map(StringId).zip(&times).filter(|(_, times)| grew(times) > 0);
+    let all: Vec<(StringId, &(i64, i64))> = all.filter(|(name, _)| !is_step(*name)).collect();
+    let most = all.iter().map(|(_, times)| grew(times)).max();
+    let most = most.filter(|ns| ns.saturating_mul(2) >= longer_ns)?;
+    let alike = all.iter().filter(|(_, times)| grew(times) as f64 >= ALIKE * most as f64);
     // (More than the difference: it counts ranges inside each other, or of several threads.)
     let alike = alike.filter(|(_, times)| grew(times) <= longer_ns.saturating_mul(2));
-    let (name, times) = alike.min_by_key(|(name, (in_slow, _))| (*in_slow, **name))?;
+    let (name, times) = alike.min_by_key(|(_, (in_slow, _))| *in_slow)?;
     Some((run.trace.strings.get(*name).to_owned(), grew(times)))
 }
 
