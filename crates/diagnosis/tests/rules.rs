@@ -446,6 +446,22 @@ fn products_of_a_matrix_and_a_vector_read_each_weight_for_one_row() {
 }
 
 #[test]
+fn python_outside_ops_is_named_where_it_is_the_largest_place() {
+    let with = |op_ns: i64| {
+        let mut fixture = paced(50_000);
+        for n in 0..20 {
+            fixture.push(slice("cpu_op", "aten::mul").at(n * 50_000 + 15_000, op_ns).on(1, 1));
+        }
+        diagnosis(fixture).actions[0].hypothesis.clone()
+    };
+    let short = with(10_000);
+    assert!(short.contains("the launching thread is in no recorded op ("), "{short}");
+    assert!(short.contains("aten::mul ("), "{short}");
+    let long = with(30_000);
+    assert!(long.contains("the launching thread is in aten::mul ("), "{long}");
+}
+
+#[test]
 fn a_grid_smaller_than_the_device_counts_where_nothing_else_runs() {
     let with = |blocks: u32, dur: i64, other: bool| {
         let mut fixture = Fixture::default();

@@ -1,0 +1,76 @@
+//! Where the launching threads are while a device waits for them.
+
+use host::idle::{IdlePlace, IdlePlaces};
+use host::slices::is_step;
+use report::units::time;
+
+use super::Device;
+
+/// Places on the launching threads from this share of the waiting on are named.
+const PLACE_SHARE: f64 = 0.1;
+/// Places that a sentence names.
+const PLACES: usize = 3;
+
+impl Device<'_> {
+    /// The innermost line of Python that is open for most of the time in which it waits for the launching threads.
+    #[must_use]
+    pub fn waits_at(&self) -> Option<&IdlePlace> {
+        self.facts.host.idle_places.get(self.name)?.around.as_ref()
+    }
+
+    /// The places on the launching threads at which it waits most, the most first: lines of Python, or without such ops.
+    fn waits_at_each(&self) -> impl Iterator<Item = &IdlePlace> {
+        let waits = self.facts.host.idle_places.get(self.name);
+        let places = waits.map_or(&[][..], |waits| match waits.lines.is_empty() {
+            true => &waits.ops,
+            false => &waits.lines,
+        });
+        let all = waits.map_or(0, |waits| waits.host_ns);
+        // (Old profilers record steps and the data loader as ops: they say no more than the bar.)
+        let says = |place: &&IdlePlace| !is_step(&place.name) && !place.name.contains("DataLoader");
+        places
+            .iter()
+            .filter(says)
+            .filter(move |place| place.total_ns as f64 >= PLACE_SHARE * all as f64)
+    }
+
+    /// Where the launching thread is while it waits, in a sentence; empty where no place stands out.
+    #[must_use]
+    pub fn where_it_waits(&self) -> String {
+        let of = |place: &IdlePlace| {
+            let inside = match place.inside.as_str() {
+                "" => String::new(),
+                inside => format!(", mostly in {inside}"),
+            };
+            format!("{} ({}{inside})", place.name, time(place.total_ns))
+        };
+        let waits: Option<&IdlePlaces> = self.facts.host.idle_places.get(self.name);
+        // (The places are those of the whole recording: where set-up, or cold iterations, are most of it, they are theirs.)
+        let (late_ns, _) = self.late_with_start();
+        let of_others = waits.is_some_and(|waits| waits.host_ns > late_ns.saturating_mul(2));
+        let places = self.waits_at_each().take(if of_others { 0 } else { PLACES });
+        let mut named: Vec<(i64, String)> =
+            places.map(|place| (place.total_ns, of(place))).collect();
+        // (Beside ops, Python between them may be the largest place.)
+        let outside = waits.filter(|waits| waits.lines.is_empty() && !of_others);
+        let outside = outside.map_or(0, |waits| waits.outside_ops_ns);
+        if let Some((most_ns, _)) = named.first()
+            && outside > *most_ns
+        {
+            named.insert(0, (outside, format!("no recorded op ({})", time(outside))));
+        }
+        let named: Vec<String> = named.into_iter().map(|(_, text)| text).collect();
+        match (named.is_empty(), waits) {
+            (false, Some(waits)) => format!(
+                "Of the {} in which it waits for the CPU, the launching thread is in {}.",
+                time(waits.host_ns),
+                named.join(", ")
+            ),
+            _ if self.facts.host.python.n == 0 && waits.is_some_and(|waits| waits.host_ns > 0) => {
+                "Which lines of Python keep it waiting, a recording with with_stack=True tells."
+                    .to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+}
