@@ -95,6 +95,10 @@ fn bound(ns: Option<i64>) -> Cell<'static> {
     ns.map_or(Cell::Missing { reason: "nothing would go away".into() }, Cell::Ns)
 }
 
+/// Where bounds add up to more than the run.
+const OVERLAP: &str =
+    "Some of these save the same time: together they save less than the sum of their bounds.";
+
 /// What costs time and has no bound, so that it is no action: it may matter more than the actions.
 fn without_bound(found: &[Finding]) -> Option<String> {
     let own = found.iter().filter(|one| one.bound_ns.is_none() && one.level < Level::Low);
@@ -143,6 +147,10 @@ impl Diagnosis {
         let table = Table::of("actions", "Actions", &told).when_empty(self.without_actions());
         actions.tables.push(table.preview(10));
         let (found, facts) = self.further();
+        let sum_pct: f64 = told.iter().map(|action| action.bound_pct).sum();
+        if sum_pct > 100.0 {
+            actions.intro.push(OVERLAP.to_owned());
+        }
         actions.intro.extend(without_bound(&found));
         let mut findings = Section::new("diagnosis", "Findings");
         if !found.is_empty() {
