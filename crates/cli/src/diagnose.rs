@@ -31,7 +31,7 @@ pub struct Arguments {
 /// When a file cannot be read or is no trace, or stdout is closed.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let (chosen, ranks) = traces::with_ranks(&arguments.traces, arguments.json)?;
-    let ranks = RunRanks::of(ranks)?;
+    let ranks = RunRanks::of(ranks);
     if !ranks.calls.is_empty() && !arguments.json {
         let title = units::plural(ranks.calls.len() as u64, "rank", "ranks");
         let sections = [Matched::of_ranks(&ranks.calls, None).section()];
@@ -49,23 +49,38 @@ struct RunRanks {
 }
 
 impl RunRanks {
-    fn of(ranks: Vec<traces::OfRank>) -> Result<Self> {
+    /// Reads each of `ranks`. What cannot be read, or compared, is left out with a message: the report is of another one.
+    fn of(ranks: Vec<traces::OfRank>) -> Self {
         // (Two files of a rank are of two runs, or of two times.)
-        if ranks.len() < 2 || ranks.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return Ok(Self::default());
+        let is_twice = ranks.windows(2).any(|pair| pair[0].0 == pair[1].0);
+        if ranks.len() < 2 || is_twice || ranks.len() > Matched::MOST_RANKS {
+            if ranks.len() >= 2 {
+                let reason =
+                    if is_twice { "a rank has several files" } else { "they are too many" };
+                eprintln!("the ranks are not compared: {reason}");
+            }
+            return Self::default();
         }
         let mut found = Self::default();
         for (rank, path) in ranks {
-            let version = input::Version::of(&path)?;
-            let decoded = input::decode(&path)?;
-            let details = input::details_of_host(&path, &decoded, &version)?;
-            let index = HostIndex::of(&decoded.trace);
-            let name = rank.to_string();
-            found.calls.push(RankCalls::of(&index, &details, name));
-            found.paths.push(path);
+            match calls_of(rank, &path) {
+                Ok(calls) => {
+                    found.calls.push(calls);
+                    found.paths.push(path);
+                }
+                Err(reason) => eprintln!("rank {rank} is not compared: {reason:#}"),
+            }
         }
-        Ok(found)
+        if found.calls.len() < 2 { Self::default() } else { found }
     }
+}
+
+/// The collectives of a rank.
+fn calls_of(rank: i64, path: &Path) -> Result<RankCalls> {
+    let version = input::Version::of(path)?;
+    let decoded = input::decode(path)?;
+    let details = input::details_of_host(path, &decoded, &version)?;
+    Ok(RankCalls::of(&HostIndex::of(&decoded.trace), &details, rank.to_string()))
 }
 
 fn of_trace(path: &Path, arguments: &Arguments, ranks: &RunRanks) -> Result<String> {
@@ -117,7 +132,9 @@ fn read(path: &Path, step: &step::Step, ranks: &RunRanks) -> Result<(Diagnosis, 
     let triage_of = |part: &Trace| triage_all(part, &name, &sources, &user, false);
     let triaged = triage_of(trace);
     let mut facts = Facts::of(&index, &details, &report, &triaged);
-    if let Some(at) = ranks.paths.iter().position(|one| one == path) {
+    // (The collectives of a run say nothing of one step.)
+    let place = ranks.paths.iter().position(|one| one == path);
+    if let Some(at) = place.filter(|_| narrowed.is_none()) {
         facts = facts.in_run(&ranks.calls, at);
     }
     let diagnosis = diagnose_ranks(&facts, &triage_of);

@@ -20,7 +20,7 @@ use host::links::GpuSide;
 use timeline::intervals::{Interval, both, holds, length, union};
 use trace::Details;
 
-use calls::{Kind, moved};
+use calls::{Kind, moved, waits_of};
 
 pub use calls::RankCalls;
 
@@ -35,9 +35,6 @@ const LEAST_APART_NS: i64 = 50_000;
 /// The same of kernels of which only the name is recorded, however long they wait (measured on four GB300: up to 1.9 us).
 const APART_BY_NAME_NS: i64 = 10_000;
 const APART_PART: i64 = 5;
-
-/// More devices than a machine has, or ranks than a person compares, are not matched.
-const MOST_RANKS: usize = 256;
 
 /// What collectives of one device wait for others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,6 +71,40 @@ impl Waits {
         self.exposed_for.iter().find(|wait| wait.last == last)
     }
 
+    /// The same with what it waits for each of the others: `waiting` are the times by the one that comes last.
+    fn waiting(self, ranks: &[RankCalls], at: usize, waiting: &mut [Vec<Interval>]) -> Self {
+        let rank = &ranks[at];
+        let mut all = Vec::new();
+        let mut exposed_for: Vec<(WaitFor, Vec<Interval>)> = Vec::new();
+        for (last, times) in waiting.iter_mut().enumerate() {
+            let times = union(std::mem::take(times));
+            if !times.is_empty() {
+                let waits = both(&rank.exposed, &times);
+                let (last, ns) = (ranks[last].name.clone(), length(&waits));
+                exposed_for.push((WaitFor { last, ns, saves_ns: 0 }, waits));
+                all.extend(times);
+            }
+        }
+        // (It may wait for two at once, on two streams.)
+        let waits = both(&rank.exposed, &union(all));
+        let saves_ns = rank.sooner_ns(&waits);
+        // (A replay for the one that it waits for most; without less waiting it is done no sooner than without all.)
+        let most_ns = exposed_for.iter().map(|(wait, _)| wait.ns).max().unwrap_or_default();
+        let of_one = |(mut wait, waits): (WaitFor, Vec<Interval>)| {
+            wait.saves_ns = match wait.ns == most_ns {
+                true => rank.sooner_ns(&waits),
+                false => saves_ns.min(wait.ns),
+            };
+            wait
+        };
+        Self {
+            exposed_ns: length(&waits),
+            saves_ns,
+            exposed_for: exposed_for.into_iter().map(of_one).collect(),
+            ..self
+        }
+    }
+
     /// The device for which it waits most.
     #[must_use]
     pub fn most(&self) -> Option<&WaitFor> {
@@ -92,6 +123,9 @@ pub struct Matched {
 }
 
 impl Matched {
+    /// More devices than a machine has, or ranks than a person compares, are not matched.
+    pub const MOST_RANKS: usize = 256;
+
     /// Matches the collectives of a file with several devices: those that the last device joins within these times, or all.
     #[must_use]
     pub fn of(
@@ -100,11 +134,14 @@ impl Matched {
         details: &Details,
         within: Option<&[Interval]>,
     ) -> Self {
-        if !(2..=MOST_RANKS).contains(&gpu.devices.len()) {
+        let communicates = || gpu.slices.iter().any(|one| one.is_communication);
+        if !(2..=Self::MOST_RANKS).contains(&gpu.devices.len()) || !communicates() {
             return Self::default();
         }
+        let cpu_waits = waits_of(slices, 0);
         let of = |(device, name): (usize, &String)| {
-            RankCalls::within(slices, gpu, details, name.clone(), (Some(device), 0))
+            let place = (Some(device), 0);
+            RankCalls::within(slices, gpu, details, name.clone(), place, cpu_waits.clone())
         };
         let ranks: Vec<RankCalls> = gpu.devices.iter().enumerate().map(of).collect();
         Self::of_ranks(&ranks, within)
@@ -113,9 +150,19 @@ impl Matched {
     /// Matches the collectives of several ranks, whose times are of one clock.
     #[must_use]
     pub fn of_ranks(ranks: &[RankCalls], within: Option<&[Interval]>) -> Self {
+        Self::of_some(ranks, within, |_| true)
+    }
+
+    /// The rows of some of the ranks.
+    fn of_some(
+        ranks: &[RankCalls],
+        within: Option<&[Interval]>,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Self {
         let n = ranks.len();
-        if n > MOST_RANKS {
-            return Self::default();
+        if n > Self::MOST_RANKS {
+            let none = format!("At most {} ranks are compared.", Self::MOST_RANKS);
+            return Self { of_files: true, none, ..Self::default() };
         }
         let mut waits = vec![Waits::default(); n];
         // By waiting rank and then by the last one.
@@ -126,7 +173,7 @@ impl Matched {
             kinds.map(|kind| (kind.is_broadcast, kind.key.as_str())).collect();
         trace::sort(&mut keys);
         keys.dedup();
-        let mut is_one_clock = false;
+        let (mut is_one_clock, mut is_matched) = (false, false);
         for (is_broadcast, key) in keys {
             if is_broadcast && !is_one_clock {
                 break;
@@ -135,7 +182,7 @@ impl Matched {
                 Some((at, rank.kinds.iter().find(|kind| kind.key == key)?))
             });
             for of_all in matches(&of_ranks.collect::<Vec<_>>(), n) {
-                is_one_clock = true;
+                (is_one_clock, is_matched) = (true, true);
                 let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
                 let Some((last_ns, last)) = starts().max() else { continue };
                 if within.is_some_and(|windows| !holds(windows, last_ns)) {
@@ -154,27 +201,15 @@ impl Matched {
                 }
             }
         }
-        for (at, own) in waits.iter_mut().enumerate().filter(|(_, own)| own.n > 0) {
-            let mut all = Vec::new();
-            for last in 0..n {
-                let times = union(std::mem::take(&mut waiting[at * n + last]));
-                if !times.is_empty() {
-                    let waits = both(&ranks[at].exposed, &times);
-                    let saves_ns = ranks[at].sooner_ns(&waits);
-                    let (last, ns) = (ranks[last].name.clone(), length(&waits));
-                    own.exposed_for.push(WaitFor { last, ns, saves_ns });
-                    all.extend(times);
-                }
-            }
-            // (It may wait for two at once, on two streams.)
-            let waits = both(&ranks[at].exposed, &union(all));
-            own.saves_ns = ranks[at].sooner_ns(&waits);
-            own.exposed_ns = length(&waits);
-        }
-        let known = ranks.iter().map(|rank| rank.name.clone()).zip(waits);
         let of_files = ranks.iter().any(|rank| rank.shift_ns.is_some());
-        let rows: Vec<_> = known.filter(|(_, waits)| waits.n > 0).collect();
-        let none = if of_files && rows.is_empty() { why_none(ranks) } else { String::new() };
+        let is_none = of_files && !is_matched;
+        let none = if is_none { why_none(ranks) } else { String::new() };
+        let wanted = waits.into_iter().enumerate().filter(|(at, own)| own.n > 0 && is_wanted(*at));
+        let rows = wanted.map(|(at, own)| {
+            let of_rank = &mut waiting[at * n..(at + 1) * n];
+            (ranks[at].name.clone(), own.waiting(ranks, at, of_rank))
+        });
+        let rows = rows.collect();
         Self { rows, of_files, none }
     }
 
@@ -191,10 +226,9 @@ impl Matched {
         let shift = rank.shift_ns.unwrap_or_default();
         let within: Option<Vec<Interval>> =
             within.map(|windows| windows.iter().map(|window| moved(*window, shift)).collect());
-        let all = Self::of_ranks(ranks, within.as_deref());
-        let own = all.rows.into_iter().find(|(name, _)| *name == rank.name);
-        let rows = own.map(|(_, waits)| (device.to_owned(), waits));
-        Self { rows: rows.into_iter().collect(), ..all }
+        let mut own = Self::of_some(ranks, within.as_deref(), |one| one == at);
+        own.rows.iter_mut().for_each(|(name, _)| *name = device.to_owned());
+        own
     }
 
     /// Why nothing could be matched, in a sentence; empty where something was.
@@ -223,6 +257,10 @@ impl Matched {
     /// The device for which the others wait most, if that is most of what they wait: with the sum of the others' waits for it.
     #[must_use]
     pub fn latest(&self) -> Option<(&str, i64)> {
+        // (Of one of several ranks nothing tells whom the others wait for.)
+        if self.rows.len() < 2 {
+            return None;
+        }
         let sum = |last: &str| {
             let waits = self.rows.iter().filter_map(|(_, waits)| waits.exposed_for(last));
             waits.map(|wait| wait.ns).sum::<i64>()
@@ -252,8 +290,12 @@ fn why_none(ranks: &[RankCalls]) -> String {
             named(&without)
         );
     }
-    let size = ranks.iter().flat_map(|rank| &rank.kinds).filter_map(|kind| kind.group_size).max();
-    match size {
+    let kinds = || ranks.iter().flat_map(|rank| &rank.kinds);
+    if kinds().all(|kind| kind.is_broadcast) {
+        return "The files have broadcasts alone, which do not show whether the clocks are one."
+            .to_owned();
+    }
+    match kinds().filter_map(|kind| kind.group_size).max() {
         Some(size) if i64::try_from(ranks.len()).is_ok_and(|n| n < size) => format!(
             "The collectives are of groups of {size} ranks, and the files are of {}.",
             ranks.len()
@@ -267,7 +309,10 @@ fn why_none(ranks: &[RankCalls]) -> String {
 fn matches(of_ranks: &[(usize, &Kind)], n_ranks: usize) -> Vec<Vec<(usize, Interval)>> {
     let Some((_, Kind { group_size, calls, .. })) = of_ranks.first() else { return Vec::new() };
     let n = calls.len();
-    let group_size = group_size.and_then(|n| usize::try_from(n).ok()).unwrap_or(n_ranks);
+    let group_size = match group_size {
+        Some(n) => usize::try_from(*n).unwrap_or_default(),
+        None => n_ranks,
+    };
     let is_whole = of_ranks.len() == group_size && group_size > 1;
     let by_name = of_ranks.iter().any(|(_, kind)| kind.group_size.is_none());
     if !is_whole || of_ranks.iter().any(|(_, kind)| kind.calls.len() != n) {
@@ -359,7 +404,7 @@ mod tests {
                 kinds: vec![all_reduce, broadcast],
                 exposed,
                 kernels: Vec::new(),
-                waits: Vec::new(),
+                waits: Default::default(),
                 shift_ns: None,
             });
         }

@@ -114,9 +114,12 @@ impl Matched {
                     true => most,
                     false => format!("each for {least} to {most} in all"),
                 };
+                let n_others = self.devices().count() - 1;
                 let others = match waits.len() {
-                    1 => "The other rank waits",
-                    _ => "The other ranks wait",
+                    n if n == n_others && n > 1 => "The other ranks wait".to_owned(),
+                    1 if n_others == 1 => "The other rank waits".to_owned(),
+                    1 => "One other rank waits".to_owned(),
+                    n => format!("{n} of the {n_others} other ranks wait"),
                 };
                 let late_too = match saves_ns.saturating_mul(2) < all_ns {
                     true => cpu_limits(saves_ns),

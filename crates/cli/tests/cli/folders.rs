@@ -92,6 +92,17 @@ fn diagnose_compares_the_ranks_of_a_folder() {
     assert!(run.stdout.contains(late), "{}", run.stdout);
     let first = "The GPU runs no kernel but communication for 80.8% of its span (800 µs, 700 µs of it because rank 1 joins later).";
     assert!(run.stdout.contains(first), "{}", run.stdout);
+    // The one that comes late is not told to wait for itself, though its device has the name of the other rank.
+    folder.write("run/TP-0.json", that_joins(0, 800_000));
+    folder.write("run/TP-1.json", that_joins(1, 100_000));
+    let late = folder.run(&["diagnose", "run", "--rank", "1"]).done();
+    assert!(late.stdout.contains("700 µs of it because rank 0 joins later"), "{}", late.stdout);
+    assert!(!late.stdout.contains("A rank that comes late"), "{}", late.stdout);
+    // A rank that is cut before its events does not keep another from its report.
+    folder.write("run/TP-1.json", "{\"traceEvents\": [");
+    let run = folder.run(&["diagnose", "run", "--rank", "0"]).done();
+    assert!(run.stdout.contains("# TP-0.json"), "{}", run.stdout);
+    assert!(run.stdout.contains("Rank 1 has no collective, and the others have some"));
     // One of them by itself cannot tell.
     let alone = folder.run(&["diagnose", "run/TP-0.json"]).done();
     assert!(!alone.stdout.contains("joins later"), "{}", alone.stdout);

@@ -1,10 +1,12 @@
 //! The collectives of one device or rank, and when its CPU is late.
 
+use std::rc::Rc;
+
 use host::class::Class;
 use host::links::{GpuSide, GpuSlice};
 use host::{HostIndex, HostSlice, Slices};
 use timeline::intervals::{Interval, union, without};
-use trace::{Details, StringId, Trace};
+use trace::{Collective, Details, Trace, TrackId};
 
 /// Collectives that no rank leaves before all have joined, as parts of PyTorch's names in lower case and without signs.
 const ALL_WAIT: [&str; 4] = ["allreduce", "allgather", "reducescatter", "alltoall"];
@@ -26,7 +28,7 @@ pub struct RankCalls {
     /// Its kernels by start, with the starts of their launches.
     pub(super) kernels: Vec<Launched>,
     /// When the CPU waits for the GPU, by end.
-    pub(super) waits: Vec<Interval>,
+    pub(super) waits: Rc<[Interval]>,
     /// What its times have been moved by, in ns; `None` of a device.
     pub(super) shift_ns: Option<i64>,
 }
@@ -52,7 +54,8 @@ impl RankCalls {
         let trace = slices.trace;
         let base = trace.metadata.int(BASE_TIME).map_or(0, i128::from);
         let shift = i64::try_from(base.saturating_add(trace.origin_ns)).unwrap_or(0);
-        let own = Self::within(slices, gpu, details, name, (None, shift));
+        let waits = waits_of(slices, shift);
+        let own = Self::within(slices, gpu, details, name, (None, shift), waits);
         Self { shift_ns: Some(shift), ..own }
     }
 
@@ -63,6 +66,7 @@ impl RankCalls {
         details: &Details,
         name: String,
         (device, shift): (Option<usize>, i64),
+        waits: Rc<[Interval]>,
     ) -> Self {
         let own = || {
             let all = gpu.slices.iter().filter(|one| one.is_kernel);
@@ -74,27 +78,30 @@ impl RankCalls {
             union(those.map(times).collect())
         };
         let mut kinds: Vec<Kind> = Vec::new();
-        let mut names = Names { trace: slices.trace, details, known: Vec::new() };
+        let mut names = Names::of(slices.trace, details);
         for one in own().filter(|one| one.is_communication) {
-            let Some((key, group_size, is_broadcast)) = names.kind(one) else { continue };
-            match kinds.iter_mut().find(|kind| kind.key == key) {
-                Some(kind) => kind.calls.push(times(one)),
-                None => {
-                    kinds.push(Kind { key, group_size, is_broadcast, calls: vec![times(one)] });
-                }
-            }
+            let Some(at) = names.kind(one, &mut kinds) else { continue };
+            kinds[at].calls.push(times(one));
         }
         kinds.iter_mut().for_each(|kind| kind.calls.sort_unstable());
         let exposed = without(&all_times(true), &all_times(false));
-        let mut kernels: Vec<Launched> = own()
-            .map(|one| (times(one), one.launch.map(|call| call.start_ns.saturating_add(shift))))
-            .collect();
-        trace::sort_by_key(&mut kernels, |((start, _), _)| *start);
-        let waits = slices.calls.iter().filter(|call| waits_for_gpu(slices, call));
-        let mut waits: Vec<Interval> = waits.map(|call| moved(call.interval(), shift)).collect();
-        trace::sort_by_key(&mut waits, |(_, to)| *to);
+        let launched = |one: &GpuSlice| Launched {
+            times: times(one),
+            launch_ns: one.launch.map(|call| call.start_ns.saturating_add(shift)),
+            stream: slices.trace.track(one.slice.row),
+        };
+        let mut kernels: Vec<Launched> = own().map(launched).collect();
+        trace::sort_by_key(&mut kernels, |kernel| kernel.times.0);
         Self { name, kinds, exposed, kernels, waits, shift_ns: None }
     }
+}
+
+/// When the CPU waits for the GPU, by end.
+pub(super) fn waits_of(slices: &Slices<'_>, shift: i64) -> Rc<[Interval]> {
+    let waits = slices.calls.iter().filter(|call| waits_for_gpu(slices, call));
+    let mut waits: Vec<Interval> = waits.map(|call| moved(call.interval(), shift)).collect();
+    trace::sort_by_key(&mut waits, |(_, to)| *to);
+    waits.into()
 }
 
 pub(super) fn moved((from, to): Interval, by_ns: i64) -> Interval {
@@ -113,72 +120,117 @@ fn waits_for_gpu(slices: &Slices<'_>, call: &HostSlice) -> bool {
     }
 }
 
-/// When a kernel runs, and when its launch begins, if that is in the file.
-pub(super) type Launched = (Interval, Option<i64>);
+/// A kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Launched {
+    /// When it runs.
+    pub(super) times: Interval,
+    /// When its launch begins, if that is in the file.
+    pub(super) launch_ns: Option<i64>,
+    /// Its stream.
+    pub(super) stream: TrackId,
+}
 
 impl RankCalls {
-    /// How much sooner the last kernel would start without `removed`, times in which the rank waits for others and nothing else runs.
+    /// How much sooner the last kernel would start, at most, without `removed`, times in which the rank waits for others and nothing else
+    /// runs.
     ///
-    /// What follows begins as much earlier, but no kernel before its launch; and the launches come earlier only where the CPU waits for
-    /// the GPU, at most by that wait.
+    /// What follows on each stream begins as much earlier, but no kernel before its launch; and the launches come earlier only where the
+    /// CPU waits for the GPU, at most by that wait. (What streams wait for each other is not recorded: it could only save less.)
     pub(super) fn sooner_ns(&self, removed: &[Interval]) -> i64 {
-        let (mut sooner, mut cpu_sooner) = (0_i64, 0_i64);
+        // (Each stream's, and what all have won since it ran last.)
+        let mut streams: Vec<(TrackId, i64, i64)> = Vec::new();
+        let (mut all, mut cpu_sooner) = (0_i64, 0_i64);
         let mut removed = removed.iter().peekable();
         let mut waits = self.waits.iter().peekable();
-        for ((start, _), launch) in &self.kernels {
-            while let Some((from, to)) = removed.next_if(|(_, to)| to <= start) {
-                sooner = sooner.saturating_add(to.saturating_sub(*from));
+        let most = |streams: &[(TrackId, i64, i64)], all: i64| {
+            let own = streams.iter().map(|(_, own, since)| own.saturating_add(all - since));
+            own.max().unwrap_or(all)
+        };
+        for kernel in &self.kernels {
+            while let Some((from, to)) = removed.next_if(|(_, to)| *to <= kernel.times.0) {
+                all = all.saturating_add(to.saturating_sub(*from));
             }
-            let Some(launch) = launch else { continue };
-            while let Some((from, to)) = waits.next_if(|(_, to)| to <= launch) {
-                cpu_sooner = sooner.min(cpu_sooner.saturating_add(to.saturating_sub(*from)));
+            let at = streams.iter().position(|(stream, ..)| *stream == kernel.stream);
+            let at = at.unwrap_or_else(|| {
+                streams.push((kernel.stream, 0, 0));
+                streams.len() - 1
+            });
+            if let Some(launch_ns) = kernel.launch_ns {
+                while let Some((from, to)) = waits.next_if(|(_, to)| *to <= launch_ns) {
+                    let waited = cpu_sooner.saturating_add(to.saturating_sub(*from));
+                    cpu_sooner = most(&streams, all).min(waited);
+                }
+                let queued = kernel.times.0.saturating_sub(launch_ns).max(0);
+                let (_, own, since) = &mut streams[at];
+                *own = own.saturating_add(all - *since).min(queued.saturating_add(cpu_sooner));
+                *since = all;
             }
-            let queued = start.saturating_sub(*launch).max(0);
-            sooner = sooner.min(queued.saturating_add(cpu_sooner));
         }
-        removed.fold(sooner, |sooner, (from, to)| sooner.saturating_add(to.saturating_sub(*from)))
+        for (from, to) in removed {
+            all = all.saturating_add(to.saturating_sub(*from));
+        }
+        most(&streams, all)
     }
 }
 
-/// Reads what kind of collective a kernel is of.
+/// Finds the kind of a kernel of communication, each kind once.
 struct Names<'a> {
     trace: &'a Trace,
     details: &'a Details,
-    /// Of each name of a kernel, so far: whether all ranks wait for each other in it.
-    known: Vec<(StringId, bool)>,
+    /// By recorded collective, and by name of a kernel: its kind; `None` for one that tells nothing.
+    of_collective: Vec<Option<Option<usize>>>,
+    of_name: Vec<Option<Option<usize>>>,
 }
 
-impl Names<'_> {
-    /// The key, the size of the group, and whether it is a broadcast; `None` for kinds that tell nothing.
-    fn kind(&mut self, one: &GpuSlice) -> Option<(String, Option<i64>, bool)> {
-        let recorded = self.details.collective(one.slice.row);
-        let recorded = recorded.and_then(|at| self.details.collectives.get(at as usize));
-        let Some(of) = recorded else {
-            let name = self.trace.name(one.slice.row);
-            let all_wait = self.all_wait(name);
-            return all_wait.then(|| (self.trace.strings.get(name).to_owned(), None, false));
-        };
-        let name = self.details.texts.get(of.name);
-        let plain = plain(name);
-        let is_broadcast = plain.contains(SOME_WAIT);
-        if !is_broadcast && !ALL_WAIT.iter().any(|part| plain.contains(part)) {
-            return None;
-        }
-        // (Sizes may differ by rank: `all_to_allv`.)
-        let kind = self.details.texts.get(of.kind);
-        let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
-        Some((format!("{name};{group}"), Some(of.group_size), is_broadcast))
+impl<'a> Names<'a> {
+    fn of(trace: &'a Trace, details: &'a Details) -> Self {
+        let of_collective = vec![None; details.collectives.len()];
+        Self { trace, details, of_collective, of_name: vec![None; trace.strings.len()] }
     }
 
-    fn all_wait(&mut self, name: StringId) -> bool {
-        if let Some((_, all_wait)) = self.known.iter().find(|(known, _)| *known == name) {
-            return *all_wait;
-        }
-        let plain = plain(self.trace.strings.get(name));
-        let all_wait = ALL_WAIT_BY_NAME.iter().any(|part| plain.contains(part));
-        self.known.push((name, all_wait));
-        all_wait
+    /// The kind's place in `kinds`, to which it is added; `None` for a kernel that tells nothing.
+    fn kind(&mut self, one: &GpuSlice, kinds: &mut Vec<Kind>) -> Option<usize> {
+        let recorded = self.details.collective(one.slice.row).map(|at| at as usize);
+        let of = recorded.and_then(|at| Some((at, self.details.collectives.get(at)?)));
+        let Some((at, of)) = of else {
+            let name = self.trace.name(one.slice.row);
+            let known = self.of_name.get_mut(name.0 as usize)?;
+            return *known.get_or_insert_with(|| by_name(self.trace.strings.get(name), kinds));
+        };
+        let known = self.of_collective.get_mut(at)?;
+        *known.get_or_insert_with(|| recorded_kind(self.details, of, kinds))
     }
+}
+
+/// The kind of a kernel of which only the name is recorded.
+fn by_name(name: &str, kinds: &mut Vec<Kind>) -> Option<usize> {
+    let plain = plain(name);
+    let all_wait = ALL_WAIT_BY_NAME.iter().any(|part| plain.contains(part));
+    let kind =
+        Kind { key: name.to_owned(), group_size: None, is_broadcast: false, calls: Vec::new() };
+    all_wait.then(|| place_of(kind, kinds))
+}
+
+fn recorded_kind(details: &Details, of: &Collective, kinds: &mut Vec<Kind>) -> Option<usize> {
+    let name = details.texts.get(of.name);
+    let plain = plain(name);
+    let is_broadcast = plain.contains(SOME_WAIT);
+    if !is_broadcast && !ALL_WAIT.iter().any(|part| plain.contains(part)) {
+        return None;
+    }
+    // (Sizes may differ by rank: `all_to_allv`.)
+    let kind = details.texts.get(of.kind);
+    let group = kind.match_indices(';').nth(2).map_or(kind, |(at, _)| &kind[..at]);
+    let (key, group_size) = (format!("{name};{group}"), Some(of.group_size));
+    Some(place_of(Kind { key, group_size, is_broadcast, calls: Vec::new() }, kinds))
+}
+
+fn place_of(kind: Kind, kinds: &mut Vec<Kind>) -> usize {
+    kinds.iter().position(|known| known.key == kind.key).unwrap_or_else(|| {
+        kinds.push(kind);
+        kinds.len() - 1
+    })
 }
 
 /// In lower case, without signs between words.
@@ -192,20 +244,37 @@ mod tests {
 
     #[test]
     fn what_follows_a_wait_begins_no_sooner_than_its_launch() {
-        let of = |kernels: &[Launched], waits: &[Interval], removed: &[Interval]| {
-            let (kernels, waits) = (kernels.to_vec(), waits.to_vec());
-            RankCalls { kernels, waits, ..RankCalls::default() }.sooner_ns(removed)
+        let of = |kernels: &[(Interval, i64)], waits: &[Interval], removed: &[Interval]| {
+            let kernel = |(times, launch_ns): &(Interval, i64)| Launched {
+                times: *times,
+                launch_ns: Some(*launch_ns),
+                stream: TrackId(0),
+            };
+            let kernels = kernels.iter().map(kernel).collect();
+            RankCalls { kernels, waits: waits.into(), ..RankCalls::default() }.sooner_ns(removed)
         };
         // A collective waits from 10 to 60; the next kernel was launched at 5, or at 55.
-        let ahead = [((10, 65), Some(1)), ((70, 80), Some(5))];
-        let behind = [((10, 65), Some(1)), ((70, 80), Some(55))];
+        let ahead = [((10, 65), 1), ((70, 80), 5)];
+        let behind = [((10, 65), 1), ((70, 80), 55)];
         assert_eq!(of(&ahead, &[], &[(10, 60)]), 50);
         assert_eq!(of(&behind, &[], &[(10, 60)]), 15);
         // Twice as late does not save twice: the launches come at their own pace.
-        let twice = [&behind[..], &[((80, 145), Some(58)), ((150, 160), Some(135))]].concat();
+        let twice = [&behind[..], &[((80, 145), 58), ((150, 160), 135)]].concat();
         assert_eq!(of(&twice, &[], &[(10, 60), (80, 140)]), 15);
         // The CPU that waits for the collective launches sooner, too.
         assert_eq!(of(&behind, &[(20, 52)], &[(10, 60)]), 47);
         assert_eq!(of(&ahead, &[], &[(10, 60), (80, 90)]), 60, "at the end");
+    }
+
+    #[test]
+    fn a_stream_that_is_not_queued_holds_no_other_back() {
+        let on = |stream: u32, times: Interval, launch_ns: i64| Launched {
+            times,
+            launch_ns: Some(launch_ns),
+            stream: TrackId(stream),
+        };
+        let kernels = vec![on(0, (10, 65), 1), on(1, (66, 68), 64), on(0, (70, 80), 5)];
+        let rank = RankCalls { kernels, ..RankCalls::default() };
+        assert_eq!(rank.sooner_ns(&[(10, 60)]), 50);
     }
 }

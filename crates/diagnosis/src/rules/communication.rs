@@ -36,7 +36,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             let excess = excess(facts, &device)
                 .filter(|excess| excess.ns as f64 >= LEAST_EXCESS * exposed as f64);
             let waiting_ns = match (waits, &excess) {
-                (Some(waits), _) => waits.exposed_ns,
+                (Some(waits), _) => waits.exposed_ns.min(exposed),
                 (None, Some(excess)) => excess.exposed_ns,
                 (None, None) => 0,
             };
@@ -102,7 +102,7 @@ fn waiting(waits: &Waits, exposed: i64, who: &str) -> String {
             format!(
                 "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {} is transfer and what was not matched.{late}",
                 time(waits.exposed_ns),
-                time(exposed - waits.exposed_ns)
+                time(exposed.saturating_sub(waits.exposed_ns).max(0))
             )
         }
     }
