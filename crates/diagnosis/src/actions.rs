@@ -2,6 +2,7 @@
 
 use catalog::remedies::{Execution, Phase, RunFacts, applicable};
 use host::HostSlice;
+use host::class::Class;
 use host::verdicts::Window;
 use serde::Serialize;
 use triage::{WallPart, WallRow};
@@ -312,20 +313,13 @@ fn of_finding(facts: &Facts<'_>, finding: &Finding) -> Option<Action> {
 /// What keeps a graph from being captured: a capture ends with an error where the CPU reads a value (documentation of `torch.cuda.graph`),
 /// and torch.compile splits its graph there.
 fn broken_by_reads(facts: &Facts<'_>) -> String {
-    let reads = &facts.host.copies.item_family;
-    let n: u64 = ["aten::item", "aten::nonzero"]
-        .into_iter()
-        .filter_map(|name| reads.get(name))
-        .map(|row| row.with_gpu_memcpy - row.compiling)
-        .sum();
-    match n {
-        _ if !lies_between_launches(facts) => String::new(),
+    match reads_between_launches(facts) {
         0 => String::new(),
         1 => " No graph can be captured over the value that the CPU reads from the GPU (M6)."
             .to_owned(),
         n => format!(
             " No graph can be captured over the {} values that the CPU reads from the GPU (M6).",
-            report::units::count(n)
+            report::units::count(n as u64)
         ),
     }
 }
@@ -333,30 +327,41 @@ fn broken_by_reads(facts: &Facts<'_>) -> String {
 /// Of the launches of an iteration, so many percent at least come before and after what interrupts it.
 const APART_PCT: usize = 5;
 
-/// Whether a value is read in the middle of an iteration: after the last launch, as a loss is, it is in no graph's way.
-fn lies_between_launches(facts: &Facts<'_>) -> bool {
+/// How many values are read from the GPU in the middle of an iteration: after the last launch, as a loss is, one is in no graph's way.
+fn reads_between_launches(facts: &Facts<'_>) -> usize {
+    let ops = &facts.slices.ops;
+    let is_read = |op: &usize| {
+        matches!(facts.slices.name(&ops.slices[*op]), "aten::_local_scalar_dense" | "aten::nonzero")
+    };
+    let copies = facts.gpu.linked().filter(|one| !one.is_kernel).filter_map(|one| one.owner);
+    let mut reads: Vec<usize> = copies.filter_map(|owner| ops.chain(owner).find(is_read)).collect();
+    trace::sort(&mut reads);
+    reads.dedup();
+    if reads.is_empty() {
+        return 0;
+    }
     let calls = &facts.slices.calls;
-    let is_launch = |call: &&HostSlice| dialect::calls::launches_kernel(facts.slices.name(call));
+    let is_launch = |call: &&HostSlice| facts.slices.class(call) == Class::Launch;
     let mut launches: Vec<i64> = calls.iter().filter(is_launch).map(|call| call.start_ns).collect();
     trace::sort(&mut launches);
-    let is_read = |op: &&HostSlice| {
-        matches!(facts.slices.name(op), "aten::_local_scalar_dense" | "aten::nonzero")
-    };
     let whole = vec![(i64::MIN, i64::MAX)];
-    let windows = facts
+    let mut windows = facts
         .iterations
         .as_ref()
         .map_or(whole, |iterations| iterations.list.iter().map(crate::Iteration::window).collect());
-    facts.slices.ops.slices.iter().filter(is_read).any(|read| {
-        let at = |ns: i64| launches.partition_point(|launch| *launch < ns);
-        windows.iter().filter(|(from, to)| (*from..*to).contains(&read.start_ns)).any(
-            |(from, to)| {
-                let (first, own, last) = (at(*from), at(read.start_ns), at(*to));
-                let least = (last - first) * APART_PCT / 100;
-                own - first > least && last - own > least
-            },
-        )
-    })
+    trace::sort(&mut windows);
+    let lies_between = |read: &&usize| {
+        let read_ns = ops.slices[**read].start_ns;
+        let after = windows.partition_point(|(from, _)| *from <= read_ns);
+        let window = after.checked_sub(1).and_then(|at| windows.get(at));
+        window.filter(|(_, to)| read_ns < *to).is_some_and(|(from, to)| {
+            let at = |ns: i64| launches.partition_point(|launch| *launch < ns);
+            let (first, own, last) = (at(*from), at(read_ns), at(*to));
+            let least = (last - first) * APART_PCT / 100;
+            own - first > least && last - own > least
+        })
+    };
+    reads.iter().filter(lies_between).count()
 }
 
 /// Where the launching thread is for most of the time in which the device waits for it; empty where no place stands out.

@@ -30,17 +30,25 @@ const UNITS: [(&str, i128); 5] =
 /// Decimals of a value.
 const DECIMALS: usize = 6;
 
+/// Words before a number that is no figure.
+const IDS: [&str; 4] = ["device ", "devices ", "rank ", "gpu "];
+
 impl Sentence {
-    fn of(text: &str, device: &str) -> Self {
-        let text = text.replace(&format!("Device {device}"), &DEVICE.to_string());
+    /// `None` where the text has the signs that stand for device and number.
+    fn of(text: &str, device: &str) -> Option<Self> {
+        if text.contains([DEVICE, NUMBER]) {
+            return None;
+        }
+        let text = with_device(text, device);
         let (mut frame, mut numbers) = (String::with_capacity(text.len()), Vec::new());
         let mut rest = text.as_str();
         let mut before = None;
         while let Some(first) = rest.chars().next() {
-            // (A digit in a name is a part of the name.)
-            let is_in_name =
-                before.is_some_and(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
-            match Number::at(rest).filter(|_| !is_in_name) {
+            // (A digit in a name is a part of the name, as is a line of a file.)
+            let is_in_name = before
+                .is_some_and(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | ':'));
+            let number = if is_in_name || is_id(&frame) { None } else { Number::at(rest) };
+            match number {
                 Some((number, n)) => {
                     // (A share of another unit has another sentence.)
                     frame.push(NUMBER);
@@ -56,8 +64,34 @@ impl Sentence {
                 }
             }
         }
-        Self { frame, numbers }
+        Some(Self { frame, numbers })
     }
+}
+
+/// Whether what follows is the number of a device or a rank.
+fn is_id(frame: &str) -> bool {
+    let ends = |word: &str| {
+        let from = frame.len().checked_sub(word.len());
+        from.and_then(|from| frame.get(from..)).is_some_and(|end| end.eq_ignore_ascii_case(word))
+    };
+    IDS.iter().any(|word| ends(word))
+}
+
+/// The text with [`DEVICE`] in place of `Device 1`, and not of `Device 12`.
+fn with_device(text: &str, device: &str) -> String {
+    let title = format!("Device {device}");
+    let mut found = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(&title) {
+        let after = &rest[at + title.len()..];
+        found.push_str(&rest[..at]);
+        match after.starts_with(|c: char| c.is_alphanumeric()) {
+            true => found.push_str(&title),
+            false => found.push(DEVICE),
+        }
+        rest = after;
+    }
+    found + rest
 }
 
 impl Number {
@@ -129,8 +163,9 @@ pub(crate) fn in_ranges(all: Vec<Finding>) -> Vec<Finding> {
     let parts: Vec<Option<(Sentence, Sentence)>> = all
         .iter()
         .map(|one| {
-            let device = one.device.as_deref()?;
-            Some((Sentence::of(&one.observation, device), Sentence::of(&one.meaning, device)))
+            // (A rank with several devices is none of them.)
+            let device = one.device.as_deref().filter(|device| !device.contains(", "))?;
+            Some((Sentence::of(&one.observation, device)?, Sentence::of(&one.meaning, device)?))
         })
         .collect();
     let key = |at: usize| -> Option<(Rule, &str, &str, &str)> {
@@ -142,12 +177,11 @@ pub(crate) fn in_ranges(all: Vec<Finding>) -> Vec<Finding> {
     let mut kept: Vec<Option<Finding>> = all.iter().cloned().map(Some).collect();
     for members in order.chunk_by(|a, b| key(*a) == key(*b)) {
         let names: Vec<&str> = members.iter().filter_map(|at| all[*at].device.as_deref()).collect();
-        let (Some(first), true) =
-            (members.first(), names.windows(2).all(|pair| pair[0] != pair[1]))
-        else {
-            continue;
-        };
-        if members.len() < 2 {
+        let mut known = names.clone();
+        trace::sort(&mut known);
+        known.dedup();
+        let Some(first) = members.first() else { continue };
+        if members.len() < 2 || known.len() < members.len() {
             continue;
         }
         let devices = title(&names).replacen('D', "d", 1);
@@ -220,7 +254,30 @@ mod tests {
             ("1", "Device 1 waits."),
         ];
         assert_eq!(told(&all), all.map(|(_, text)| text.to_owned()));
-        let twice = [("0", "Device 0 waits 3 ms."), ("0", "Device 0 waits 4 ms.")];
+        let twice = [
+            ("0", "Device 0 waits 3 ms."),
+            ("1", "Device 1 waits 3 ms."),
+            ("0", "Device 0 waits 4 ms."),
+        ];
         assert_eq!(told(&twice), twice.map(|(_, text)| text.to_owned()));
+    }
+
+    #[test]
+    fn lines_of_files_and_numbers_of_devices_are_no_figures() {
+        for all in [
+            [
+                ("0", "Device 0 copies in train.py:12 f."),
+                ("1", "Device 1 copies in train.py:40 f."),
+            ],
+            [("0", "Device 0 waits for device 3."), ("1", "Device 1 waits for device 2.")],
+            [("0, 1", "Devices 0 and 1: 3 reads."), ("2, 3", "Devices 2 and 3: 3 reads.")],
+            [
+                ("1", "Device 1, not Device 12, waits 3 ms."),
+                ("2", "Device 2, not Device 13, waits 3 ms."),
+            ],
+            [("0", "Device 0 runs \u{1}."), ("1", "Device 1 runs \u{1}.")],
+        ] {
+            assert_eq!(told(&all), all.map(|(_, text)| text.to_owned()));
+        }
     }
 }

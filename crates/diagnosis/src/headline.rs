@@ -193,16 +193,15 @@ fn largest_work(facts: &Facts<'_>, device: &str) -> String {
         return String::new();
     };
     // (Kernels whose short names are equal cannot be told apart here: they are counted together.)
-    let mut names: Vec<(String, usize, f64)> = Vec::new();
-    for row in rows().filter(|row| row.category == category) {
-        let name = short_name(&row.kernel_name, NAME);
-        match names.iter_mut().find(|(known, ..)| *known == name) {
-            Some((_, n, own)) => (*n, *own) = (*n + 1, *own + row.gpu_share_pct),
-            None => names.push((name, 1, row.gpu_share_pct)),
-        }
-    }
-    let longest = names.into_iter().max_by(|a, b| a.2.total_cmp(&b.2));
-    let of_it = longest.map(|(name, n, own)| (100.0 * own / share, n, name));
+    let own = rows().filter(|row| row.category == category);
+    let mut names: Vec<(String, f64)> =
+        own.map(|row| (short_name(&row.kernel_name, NAME), row.gpu_share_pct)).collect();
+    trace::sort_by(&mut names, |a, b| a.0.cmp(&b.0));
+    let of_names = names.chunk_by(|a, b| a.0 == b.0).filter_map(|rows| {
+        let own: f64 = rows.iter().map(|(_, share)| share).sum();
+        Some((100.0 * own / share, rows.len(), &rows.first()?.0))
+    });
+    let of_it = of_names.max_by(|a, b| a.0.total_cmp(&b.0));
     let kernel = match of_it.filter(|(part, ..)| *part >= LEAST_WORK_PCT) {
         None => String::new(),
         Some((part, n, name)) => {

@@ -102,13 +102,14 @@ const OVERLAP: &str =
 /// What costs time and has no bound, so that it is no action: it may matter more than the actions.
 fn without_bound(found: &[Finding]) -> Option<String> {
     let own = found.iter().filter(|one| one.bound_ns.is_none() && one.level < Level::Low);
-    let own: Vec<&str> = own.map(|one| one.rule.title()).collect();
+    let mut own: Vec<&str> = own.map(|one| one.rule.title()).collect();
+    own.dedup();
     let titles = match &own[..] {
         [] => return None,
         [one] => (*one).to_owned(),
         [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
     };
-    Some(format!("Below are findings whose gain cannot be told from this file: {titles}."))
+    Some(format!("The gain of these findings cannot be computed from this file: {titles}."))
 }
 
 impl Diagnosis {
@@ -120,7 +121,7 @@ impl Diagnosis {
         } else if self.findings.iter().any(|finding| finding.rule == Rule::ColdStart) {
             "First record again, after a few warm-up iterations: this recording is of a first run, and does not show how to shorten later ones."
         } else if self.findings.iter().any(|finding| finding.bound_ns.is_some_and(|ns| ns > 0)) {
-            "No remedy that the rules know fits this recording. The findings below tell what costs time, each with its bound."
+            "No remedy that the rules know fits this recording. The findings below list what costs time, with its bound."
         } else {
             "No remedy that the rules know fits this recording and saves 1% of it."
         }

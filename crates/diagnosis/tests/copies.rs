@@ -18,6 +18,7 @@ struct Copy<'a> {
 fn copies(kinds: &[Copy<'_>], types: &str) -> Vec<Finding> {
     let (mut fixture, mut details) = (Fixture::default(), Details::default());
     let dims = details.texts.intern("[[8],[8],[]]");
+    let broadcasts = types == BROADCAST;
     let types = details.texts.intern(types);
     details.inputs.push(OpInputs { dims, types });
     let (mut row, mut link) = (0_u32, 0_i64);
@@ -41,6 +42,9 @@ fn copies(kinds: &[Copy<'_>], types: &str) -> Vec<Finding> {
             row += 2;
         }
     }
+    if broadcasts {
+        fixture.push(kernel("ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"));
+    }
     let trace = fixture.finish();
     let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
     let index = host::HostIndex::of(&trace);
@@ -49,6 +53,8 @@ fn copies(kinds: &[Copy<'_>], types: &str) -> Vec<Finding> {
     found.findings.into_iter().filter(|finding| finding.rule.id() == "M7").collect()
 }
 
+/// Input types of which nothing is known, in a run with a broadcast.
+const BROADCAST: &str = "[ ]";
 const COPY: &[&str] = &["aten::copy_"];
 const CAST: &[&str] = &["aten::to", "aten::_to_copy", "aten::copy_"];
 
@@ -62,7 +68,7 @@ fn copies_of_distributed_data_parallel_have_the_switch_that_leaves_them_out() {
     let buffers = ("user_annotation", "DistributedDataParallel.forward");
     let step = ("user_annotation", "ProfilerStep#3");
     let of = |around| Copy { around, ops: COPY, on_gpu: on_gpu() };
-    let found = copies(&[of(buckets), of(buffers), of(step)], "[]");
+    let found = copies(&[of(buckets), of(buffers), of(step)], BROADCAST);
     let [own] = &found[..] else { panic!("{found:?}") };
     assert!(
         own.observation.contains(
@@ -81,6 +87,13 @@ fn copies_of_distributed_data_parallel_have_the_switch_that_leaves_them_out() {
     );
     // What the third place exposes stays.
     assert_eq!(own.bound_ns, Some(400_000));
+    // The annotation is around the whole forward pass: without a broadcast the copies are the model's, and casts always are.
+    let [own] = &copies(&[of(buffers)], "[]")[..] else { panic!() };
+    assert!(own.meaning.starts_with("Let the op before"), "{}", own.meaning);
+    let types = r#"["c10::Half","float",""]"#;
+    let cast = Copy { around: buffers, ops: CAST, on_gpu: kernel("cast") };
+    let [own] = &copies(&[cast], types)[..] else { panic!() };
+    assert!(own.meaning.starts_with("Keep tensors in the type"), "{}", own.meaning);
     // A step is no place, and without the reducer it says what copies can do.
     let [own] = &copies(&[of(step)], "[]")[..] else { panic!() };
     assert!(own.observation.ends_with("Made in aten::copy_."), "{}", own.observation);
@@ -98,4 +111,41 @@ fn casts_inside_ops_of_16_bits_are_those_of_autocast() {
     let others = [of("aten::conv2d"), of("aten::layer_norm")];
     let [own] = &copies(&others, types)[..] else { panic!() };
     assert!(own.meaning.starts_with("Keep tensors in the type"), "{}", own.meaning);
+}
+
+/// Steps of 10 ms, the copies to the GPU at these times, and a kernel in each step.
+fn to_gpu(copies: &[i64]) -> Vec<Finding> {
+    let mut fixture = Fixture::default();
+    for n in 0..4 {
+        let at = n * 10_000_000;
+        let step = format!("ProfilerStep#{n}");
+        fixture.push(slice("user_annotation", &step).at(at, 10_000_000).on(1, 1));
+        let call = slice("cuda_runtime", "cudaLaunchKernel").at(at + 100_000, 5_000).on(1, 1);
+        fixture.push(call.link(n + 1));
+        fixture.push(kernel("gemm").at(at + 3_000_000, 6_000_000).link(n + 1));
+    }
+    for (link, at) in (10..).zip(copies.iter().copied()) {
+        fixture.push(slice("cpu_op", "aten::copy_").at(at, 50_000).on(1, 1));
+        fixture.push(
+            slice("cuda_runtime", "cudaMemcpyAsync").at(at + 1_000, 9_000).on(1, 1).link(link),
+        );
+        let name = "Memcpy HtoD (Pageable -> Device)";
+        fixture.push(slice("gpu_memcpy", name).at(at + 20_000, 1_000_000).link(link));
+    }
+    let trace = fixture.finish();
+    let details = Details::default();
+    let triaged = triage(&trace, &TriageOptions::default(), &Sources::default());
+    let index = host::HostIndex::of(&trace);
+    let report = host::host(&index, &details);
+    let found = diagnose(&Facts::of(&index, &details, &report, &triaged));
+    found.findings.into_iter().filter(|finding| finding.rule.id() == "M7").collect()
+}
+
+#[test]
+fn parameters_that_go_to_the_gpu_before_the_first_iteration_are_set_up() {
+    assert_eq!(to_gpu(&[-9_000_000, -7_000_000]), []);
+    let verdicts =
+        |copies: &[i64]| to_gpu(copies).iter().map(|one| one.verdict).collect::<Vec<_>>();
+    assert_eq!(verdicts(&[-9_000_000, 20_200_000]), ["h2d_pageable"]);
+    assert_eq!(verdicts(&[41_000_000]), ["h2d_pageable"], "after the last");
 }

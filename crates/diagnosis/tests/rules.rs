@@ -446,6 +446,38 @@ fn products_of_a_matrix_and_a_vector_read_each_weight_for_one_row() {
 }
 
 #[test]
+fn only_a_value_that_is_read_between_launches_is_in_a_graphs_way() {
+    let with = |inner: i64, on_gpu: bool| {
+        let mut fixture = Fixture::default();
+        for step in 0..4_i64 {
+            let at = step * 4_000_000;
+            let name = format!("ProfilerStep#{step}");
+            fixture.push(slice("user_annotation", &name).at(at, 4_000_000).on(1, 1));
+            for n in 0..20 {
+                let called = at + n * 150_000;
+                launch(&mut fixture, "k", 100 * step + n + 1, called, called + 4_000, 5_000);
+            }
+            for op in ["aten::item", "aten::_local_scalar_dense"] {
+                fixture.push(slice("cpu_op", op).at(at + inner, 60_000).on(1, 1));
+            }
+            if on_gpu {
+                let link = 100 * step + 90;
+                let call = slice("cuda_runtime", "cudaMemcpyAsync").at(at + inner + 1_000, 50_000);
+                fixture.push(call.on(1, 1).link(link));
+                let copy = slice("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)");
+                fixture.push(copy.at(at + inner + 20_000, 2_000).link(link));
+            }
+        }
+        let found = diagnosis(fixture);
+        let action = found.actions.iter().find(|action| action.rule == "M2").unwrap();
+        action.hypothesis.contains("No graph can be captured over the 4 values")
+    };
+    assert!(with(1_510_000, true));
+    assert!(!with(3_100_000, true), "after the last launch");
+    assert!(!with(1_510_000, false), "a value of the CPU");
+}
+
+#[test]
 fn python_outside_ops_is_named_where_it_is_the_largest_place() {
     let with = |op_ns: i64| {
         let mut fixture = paced(50_000);

@@ -26,16 +26,16 @@ const LEAST_MATRIX_VECTOR: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = of_ops(facts);
-    found.extend(facts.devices().filter_map(|device| matrix_vector(facts, &device)));
-    found
-}
-
-/// Products of a matrix and a vector: each weight is read for one row, so that their time is that of the weights' bytes.
-fn matrix_vector(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
     let strings = &facts.trace.strings;
     let is_it: Vec<bool> = (0..strings.len() as u32)
         .map(|id| strings.get(StringId(id)).to_ascii_lowercase().contains(MATRIX_VECTOR))
         .collect();
+    found.extend(facts.devices().filter_map(|device| matrix_vector(facts, &device, &is_it)));
+    found
+}
+
+/// Products of a matrix and a vector: each weight is read for one row, so that their time is that of the weights' bytes.
+fn matrix_vector(facts: &Facts<'_>, device: &Device<'_>, is_it: &[bool]) -> Option<Finding> {
     let own = device.slices().filter(|one| one.is_kernel);
     let own = own.filter(|one| is_it[facts.trace.name(one.slice.row).0 as usize]);
     let times = union(own.map(|one| one.slice.interval()).collect());
@@ -55,8 +55,8 @@ fn matrix_vector(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
             .level(Level::of_share(share))
             .on(device.name)
             .means(
-                "Each weight is read for one row, so that memory bandwidth limits them. More rows in a pass (a larger batch, speculative \
-                 decoding) cost little more time, and weights in fewer bits take less.",
+                "Each element of the matrix is read for one row, so that memory bandwidth limits them. More rows in a pass (a larger \
+                 batch, speculative decoding) cost little more time, and a matrix of fewer bits takes less.",
             )
             .with("triage", "GPU time of such kernels", time(ns)),
     )

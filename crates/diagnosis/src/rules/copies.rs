@@ -3,7 +3,6 @@
 use catalog::remedies::Stack;
 use host::copies::{CopyPlace, Purpose};
 use report::units::{self, count, percent, plural, time};
-use timeline::intervals::{holds, union};
 
 use crate::{Facts, Finding, Level, Rule};
 
@@ -55,7 +54,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
             count(sum.count),
         );
         // (Those of DistributedDataParallel have a cure of their own.)
-        let (exposed_ns, meaning) = match of_ddp(places_of) {
+        let (exposed_ns, meaning) = match of_ddp(facts, *purpose, places_of) {
             Some(of_ddp) => of_ddp,
             None => (exposed_ns, meaning.to_owned()),
         };
@@ -102,17 +101,16 @@ fn is_to_device(purpose: Purpose) -> bool {
     matches!(purpose, Purpose::ToDevicePageable | Purpose::ToDevicePinned | Purpose::ToDevice)
 }
 
-/// Whether all copies to the GPU are made before the first iteration or in cold ones: the parameters of the model, once.
+/// Whether all copies to the GPU are made before the first warm iteration: the parameters of the model, once.
 fn is_set_up(facts: &Facts<'_>) -> bool {
-    let Some(iterations) = &facts.iterations else { return false };
-    let warm = union(iterations.warm().map(|one| one.window()).collect());
-    let launched = facts
-        .gpu
-        .slices
-        .iter()
-        .filter(|one| !one.is_kernel)
-        .filter(|one| facts.slices.name(&one.slice).contains("HtoD"));
-    !launched.filter_map(|one| one.launch).any(|call| holds(&warm, call.start_ns))
+    let warm = facts.iterations.iter().flat_map(|found| found.warm());
+    let Some(first_ns) = warm.map(|one| one.window().0).min() else { return false };
+    let is_to_device = facts.slices.names_with("HtoD");
+    let mut copies =
+        facts.gpu.slices.iter().filter(|one| {
+            !one.is_kernel && is_to_device[facts.trace.name(one.slice.row).0 as usize]
+        });
+    copies.all(|one| one.launch.is_some_and(|call| call.start_ns < first_ns))
 }
 
 /// Whether an inference engine runs.
@@ -191,22 +189,30 @@ const DDP: [(&str, &str, &str); 2] = [
 ];
 
 /// The exposed time of the copies that DistributedDataParallel makes, and what helps, where it makes most of them.
-fn of_ddp(places: &[CopyPlace]) -> Option<(i64, String)> {
-    let own: Vec<(&CopyPlace, &str, &str)> = DDP
-        .into_iter()
-        .filter_map(|(prefix, whose, cure)| {
-            Some((places.iter().find(|place| place.place.starts_with(prefix))?, whose, cure))
-        })
-        .collect();
+fn of_ddp(facts: &Facts<'_>, purpose: Purpose, places: &[CopyPlace]) -> Option<(i64, String)> {
+    if purpose != Purpose::OnDevice {
+        return None;
+    }
+    // (Its annotation is around the whole forward pass: without a broadcast the copies are the model's.)
+    let recorded = &facts.details.collectives;
+    let broadcasts = facts.slices.names_with("roadcast").contains(&true)
+        || recorded.iter().any(|of| facts.details.texts.get(of.name).contains("broadcast"));
+    let rows = DDP.into_iter().take(if broadcasts { DDP.len() } else { 1 });
+    let own = rows.filter_map(|(prefix, whose, cure)| {
+        let own = places.iter().filter(|place| place.place.starts_with(prefix));
+        let (n, ns) = own.fold((0, 0_i64), |(n, ns), place| {
+            (n + place.count, ns.saturating_add(place.exposed_ns))
+        });
+        (n > 0).then_some((n, ns, whose, cure))
+    });
+    let own: Vec<(u64, i64, &str, &str)> = own.collect();
     let all: u64 = places.iter().map(|place| place.count).sum();
-    let n: u64 = own.iter().map(|(place, ..)| place.count).sum();
+    let n: u64 = own.iter().map(|(n, ..)| n).sum();
     if n.saturating_mul(2) < all.max(1) {
         return None;
     }
-    let exposed = own.iter().fold(0_i64, |sum, (place, ..)| sum.saturating_add(place.exposed_ns));
-    let each = own
-        .iter()
-        .map(|(place, whose, cure)| format!("The {} {whose}: {cure}", count(place.count)));
+    let exposed = own.iter().fold(0_i64, |sum, (_, ns, ..)| sum.saturating_add(*ns));
+    let each = own.iter().map(|(n, _, whose, cure)| format!("The {} {whose}: {cure}", count(*n)));
     Some((exposed, each.collect::<Vec<_>>().join(" ")))
 }
 

@@ -73,7 +73,10 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     match platform(facts.trace) {
         Platform::Cuda => {}
         Platform::Rocm => {
-            return facts.devices().filter_map(|device| naive(facts, &device)).collect();
+            let names = facts.trace.strings.len() as u32;
+            let is_naive: Vec<bool> =
+                (0..names).map(|id| is_naive(facts.trace.strings.get(StringId(id)))).collect();
+            return facts.devices().filter_map(|device| naive(facts, &device, &is_naive)).collect();
         }
         _ => return Vec::new(),
     }
@@ -105,10 +108,7 @@ fn level(share: f64) -> Level {
 }
 
 /// MIOpen's convolutions of last resort.
-fn naive(facts: &Facts<'_>, device: &Device<'_>) -> Option<Finding> {
-    let names = facts.trace.strings.len() as u32;
-    let is_naive: Vec<bool> =
-        (0..names).map(|id| is_naive(facts.trace.strings.get(StringId(id)))).collect();
+fn naive(facts: &Facts<'_>, device: &Device<'_>, is_naive: &[bool]) -> Option<Finding> {
     let mut sum = Sum::default();
     let is_it = |one: &&host::links::GpuSlice| is_naive[facts.trace.name(one.slice.row).0 as usize];
     let own = device.slices().filter(|one| one.is_kernel).filter(is_it);

@@ -75,11 +75,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
 /// By op: what changes of the layout by a library take in it. They multiply nothing.
 fn layouts(facts: &Facts<'_>) -> Vec<i64> {
     let rows = facts.triage.merged.iter().filter(|row| row.category == Category::Layout);
-    let names: Vec<&str> = rows.map(|row| row.kernel_name.as_str()).collect();
+    let mut names: Vec<&str> = rows.map(|row| row.kernel_name.as_str()).collect();
+    trace::sort(&mut names);
     let ops = &facts.slices.ops;
     let mut sums = vec![0_i64; ops.slices.len()];
     let own = facts.gpu.linked().filter(|_| !names.is_empty());
-    for one in own.filter(|one| names.contains(&facts.slices.name(&one.slice))) {
+    for one in own.filter(|one| names.binary_search(&facts.slices.name(&one.slice)).is_ok()) {
         for op in one.owner.into_iter().flat_map(|owner| ops.chain(owner)) {
             sums[op] = sums[op].saturating_add(one.slice.dur_ns());
         }

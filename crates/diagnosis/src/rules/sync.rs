@@ -62,12 +62,11 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
                 ),
                 None => finding,
             };
-            Some(
-                finding
-                    .on(device.name)
-                    .with("runtime.sync.trimmed", "waits", time(waited + edges_ns))
-                    .with("wall", "idle time in or after them", percent(100.0 * share)),
-            )
+            Some(finding.on(device.name).with("runtime.sync.trimmed", "waits", time(waited)).with(
+                "wall",
+                "idle time in or after them",
+                percent(100.0 * share),
+            ))
         })
         .collect()
 }
