@@ -214,14 +214,19 @@ fn remedies(facts: &Facts<'_>, finding: &Finding) -> &'static [&'static str] {
         (Rule::LaunchBound, _) => &[
             "larger-graphs",
             "vllm-batch-graph",
+            "vllm-compiled-graph",
             "sglang-batch-graph",
             "cuda-graph",
             "hip-graph",
             "fewer-launches",
         ],
-        (Rule::HostBound, _) => {
-            &["larger-graphs", "vllm-batch-graph", "sglang-batch-graph", "earlier-launches"]
-        }
+        (Rule::HostBound, _) => &[
+            "larger-graphs",
+            "vllm-batch-graph",
+            "vllm-compiled-graph",
+            "sglang-batch-graph",
+            "earlier-launches",
+        ],
         (Rule::Sync, "sync_bound") if small_reads(facts).is_some() => &["copy-once"],
         (Rule::Sync, "sync_bound") if waits_by_itself(facts) => &["fewer-synchronizations"],
         (Rule::Sync, "sync_bound") => &["fewer-waits"],

@@ -45,8 +45,9 @@ pub struct Waits {
     pub n_last: usize,
     /// Time in which only communication runs here and a later device has not joined, in ns.
     pub exposed_ns: i64,
-    /// How much sooner its last kernel would start without: less where its own launches come no earlier.
-    pub saves_ns: i64,
+    /// How much sooner its last kernel would start without, at most: less where its own launches come no earlier. `None` where that cannot be
+    /// told, because CPUs wait for each other, too.
+    pub saves_ns: Option<i64>,
     /// The same by the device that comes last, of those for which it waits, in their order.
     pub exposed_for: Vec<WaitFor>,
     /// By how much this device comes later than the next to last, where it comes last: a sum, in ns.
@@ -61,7 +62,7 @@ pub struct WaitFor {
     /// As [`Waits::exposed_ns`].
     pub ns: i64,
     /// As [`Waits::saves_ns`].
-    pub saves_ns: i64,
+    pub saves_ns: Option<i64>,
 }
 
 impl Waits {
@@ -81,20 +82,21 @@ impl Waits {
             if !times.is_empty() {
                 let waits = both(&rank.exposed, &times);
                 let (last, ns) = (ranks[last].name.clone(), length(&waits));
-                exposed_for.push((WaitFor { last, ns, saves_ns: 0 }, waits));
+                exposed_for.push((WaitFor { last, ns, saves_ns: None }, waits));
                 all.extend(times);
             }
         }
         // (It may wait for two at once, on two streams.)
         let waits = both(&rank.exposed, &union(all));
-        let saves_ns = rank.sooner_ns(&waits);
+        let is_known = ranks.iter().all(|rank| !rank.waits_on_cpu);
+        let saves_ns = is_known.then(|| rank.sooner_ns(&waits));
         // (A replay for the one that it waits for most; without less waiting it is done no sooner than without all.)
         let most_ns = exposed_for.iter().map(|(wait, _)| wait.ns).max().unwrap_or_default();
         let of_one = |(mut wait, waits): (WaitFor, Vec<Interval>)| {
-            wait.saves_ns = match wait.ns == most_ns {
-                true => rank.sooner_ns(&waits),
+            wait.saves_ns = saves_ns.map(|saves_ns| match wait.ns == most_ns {
+                true => rank.sooner_ns(&waits).min(saves_ns),
                 false => saves_ns.min(wait.ns),
-            };
+            });
             wait
         };
         Self {
@@ -380,6 +382,18 @@ mod tests {
         let found = calls([100_000, 101_000]);
         assert_eq!(found.device("0").map(|waits| waits.exposed_ns), Some(60_000));
         assert_eq!(found.latest(), Some(("1", 60_000)));
+        assert_eq!(found.device("0").and_then(|waits| waits.saves_ns), Some(60_000));
+        // Where CPUs wait for each other, too, launches would come earlier, and what that saves is not known.
+        let mut fixture = Fixture::default();
+        for (device, from) in [(0, 0), (1, 60_000)] {
+            fixture.push(kernel(OWN).on(device, 7).at(from, 100_000 - from));
+            fixture.push(slice("user_annotation", "gloo:broadcast").on(device, 1).at(0, 10));
+        }
+        let trace = fixture.finish();
+        let index = HostIndex::of(&trace);
+        let found = Matched::of(&index.slices, &index.gpu, &Details::default(), None);
+        let own = found.device("0").cloned().unwrap_or_default();
+        assert_eq!((own.exposed_ns, own.saves_ns), (60_000, None));
         // Other groups of ranks run kernels of this name, too.
         assert_eq!(calls([100_000, 115_000]), Matched::default());
     }
@@ -405,6 +419,7 @@ mod tests {
                 exposed,
                 kernels: Vec::new(),
                 waits: Default::default(),
+                waits_on_cpu: false,
                 shift_ns: None,
             });
         }

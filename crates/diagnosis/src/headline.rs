@@ -166,12 +166,12 @@ fn waiting(facts: &Facts<'_>, most: &WallRow) -> String {
     match waits.and_then(|waits| waits.most()) {
         Some(wait) if wait.ns.saturating_mul(2) >= most.total_ns => {
             let (who, last) = (facts.matched.who(), &wait.last);
-            let late = match wait.saves_ns.saturating_mul(2) < wait.ns {
-                true => format!(
-                    ", which costs {} at most: its own launches come no earlier",
-                    time(wait.saves_ns)
-                ),
-                false => String::new(),
+            let saves_ns = waits.and_then(|waits| waits.saves_ns);
+            let late = match saves_ns.filter(|ns| ns.saturating_mul(2) < wait.ns) {
+                Some(ns) => {
+                    format!(", which costs {} at most: its own launches come no earlier", time(ns))
+                }
+                None => String::new(),
             };
             format!(", {} of it because {who} {last} joins later{late}", time(wait.ns))
         }

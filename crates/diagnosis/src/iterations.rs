@@ -359,7 +359,12 @@ fn slowest(run: &Run<'_>, list: &[Iteration], classes: &[Class]) -> Option<Slowe
     let on_cpu = if has_gpu { slow::on_cpu(run, slow, median, longer_ns) } else { None };
     let op = if has_gpu { None } else { slow::op(run, slow.window, median.window) };
     let op = op.filter(|(_, ns)| ns.saturating_mul(OP_PARTS) >= longer_ns);
-    // (What the GPU does meanwhile is a consequence where the CPU tells the cause.)
-    let part = part.filter(|(_, ns)| on_cpu.is_none() || ns.saturating_mul(2) >= longer_ns);
+    // (What the GPU does meanwhile is a consequence where the CPU has the cause, and no cause of what the CPU does not wait for.)
+    let outside_ns = slow.outside_ns - median.outside_ns;
+    let part = part.filter(|(part, ns)| {
+        let is_much = ns.saturating_mul(2) >= longer_ns;
+        let is_cause = if on_cpu.is_some() { is_much } else { part.is_idle() };
+        is_cause && *ns >= outside_ns && *ns <= longer_ns.saturating_mul(2)
+    });
     Some(Slowest { at, median_at, longer_ns, part, on_cpu, op, launched_more })
 }

@@ -13,7 +13,7 @@ struct RankRow {
     n_last: u64,
     behind_ns: i64,
     exposed_ns: i64,
-    saves_ns: i64,
+    saves_ns: Option<i64>,
     most: String,
 }
 
@@ -59,7 +59,7 @@ impl Row for RankRow {
             title: "Done sooner without",
             unit: Unit::Time,
             help: "How much sooner the last kernel of this rank would start without the waiting, at most: its kernels begin no sooner than they are launched.",
-            cell: |row| Cell::Ns(row.saves_ns),
+            cell: |row| Cell::or_missing(row.saves_ns, Cell::Ns, "CPUs wait for each other, too"),
         },
         Column {
             key: "most",
@@ -100,19 +100,12 @@ impl Matched {
         match late {
             Some((name, late)) => {
                 let waits = self.devices().filter_map(|(_, waits)| waits.exposed_for(name));
-                let (mut saves_ns, mut all_ns) = (0_i64, i64::MAX);
-                let waits: Vec<i64> = waits
-                    .map(|wait| {
-                        saves_ns = saves_ns.max(wait.saves_ns);
-                        all_ns = all_ns.min(wait.ns);
-                        wait.ns
-                    })
-                    .collect();
+                let waits: Vec<i64> = waits.map(|wait| wait.ns).collect();
                 let (least, most) = (waits.iter().min(), waits.iter().max());
                 let (least, most) = (time(*least.unwrap_or(&0)), time(*most.unwrap_or(&0)));
                 let each = match least == most {
                     true => most,
-                    false => format!("each for {least} to {most} in all"),
+                    false => format!("each for {least} to {most} in which nothing else runs"),
                 };
                 let n_others = self.devices().count() - 1;
                 let others = match waits.len() {
@@ -121,37 +114,37 @@ impl Matched {
                     1 => "One other rank waits".to_owned(),
                     n => format!("{n} of the {n_others} other ranks wait"),
                 };
-                let late_too = match saves_ns.saturating_mul(2) < all_ns {
-                    true => cpu_limits(saves_ns),
-                    false => String::new(),
-                };
                 format!(
-                    "{others} for rank {name}, the last to join {} of {}: {each}.{late_too}",
+                    "{others} for rank {name}, the last to join {} of {}: {each}.{}",
                     count(late.n_last as u64),
                     plural(late.n as u64, "collective", "collectives"),
+                    self.cpu_limits(Some(name))
                 )
             }
             None if self.devices().next().is_some() => {
-                let mut text =
-                    "No rank keeps the others waiting for most of the time that they wait."
-                        .to_owned();
-                let waits = || self.devices().map(|(_, waits)| waits);
-                let saves = waits().map(|waits| waits.saves_ns).max().unwrap_or_default();
-                let least = waits().map(|waits| waits.exposed_ns).min().unwrap_or_default();
-                if saves.saturating_mul(2) < least {
-                    text.push_str(&cpu_limits(saves));
-                }
-                text
+                let none = "No rank keeps the others waiting for most of the time that they wait.";
+                format!("{none}{}", self.cpu_limits(None))
             }
             None => format!("No collective could be matched. {}", self.why_none()),
         }
     }
-}
 
-/// That the waiting is no cause where the ranks launch late themselves.
-fn cpu_limits(saves_ns: i64) -> String {
-    format!(
-        " Without the waiting a rank would be done {} sooner at most: its own launches come no earlier, so that the CPU limits all ranks.",
-        time(saves_ns)
-    )
+    /// That the waiting is no cause, where the ranks launch late themselves; empty where it is, or where that cannot be told.
+    fn cpu_limits(&self, late: Option<&str>) -> String {
+        let others = || {
+            let others = self.devices().filter(|(name, _)| Some(*name) != late);
+            others.map(|(_, waits)| waits)
+        };
+        let saves: Option<Vec<i64>> = others().map(|waits| waits.saves_ns).collect();
+        let least_waiting = others().map(|waits| waits.exposed_ns).min().unwrap_or_default();
+        let most = saves.and_then(|saves| saves.into_iter().max());
+        match most.filter(|ns| ns.saturating_mul(2) < least_waiting) {
+            Some(ns) => format!(
+                " Without the waiting a rank would be done {} sooner at most: its own launches come no earlier, so that the CPU limits all \
+                 ranks.",
+                time(ns)
+            ),
+            None => String::new(),
+        }
+    }
 }

@@ -199,13 +199,13 @@ fn asynchronous(rows: &[AverageRow]) -> Option<String> {
     let gpu = |row: &&AverageRow| row.self_device_ns.unwrap_or(0);
     let most = rows.iter().max_by_key(gpu)?;
     let on_gpu = gpu(&most);
-    let shows = on_gpu > 0 && on_gpu >= most.self_cpu_ns.max(1).saturating_mul(ASYNCHRONOUS);
+    let shows = on_gpu > 0 && on_gpu >= most.cpu_total_ns.max(1).saturating_mul(ASYNCHRONOUS);
     shows.then(|| {
         format!(
             "{} takes {} on the CPU and {} on the GPU: an op returns before its GPU work has run, so a clock on the CPU around it \
              measures its launch.",
             most.name,
-            time(most.self_cpu_ns),
+            time(most.cpu_total_ns),
             time(on_gpu)
         )
     })
@@ -248,7 +248,7 @@ impl HostReport {
         let n = rows.len();
         if n > 0 {
             section.intro.push(format!(
-                "{} ops of {n} names, counted as prof.key_averages() counts them; by CPU time of their own.",
+                "{n} names of ops and annotations ({} ops), counted as prof.key_averages() counts them; by CPU time of their own.",
                 count(self.cpu_ops.n as u64)
             ));
         }

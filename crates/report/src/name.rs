@@ -76,8 +76,10 @@ fn is_marked(name: &str) -> bool {
 /// What CUTLASS's wrapper `cutlass::Kernel<...>` launches, mangled or not: its argument says all, `cutlass_80_simt_sgemm_128x64_8x5_nn_align1`.
 /// `None` of any other name, and where the argument is a template or in a namespace.
 fn cutlass(name: &str) -> Option<&str> {
-    const PLAIN: [&str; 2] = ["cutlass::Kernel<", "cutlass::Kernel2<"];
-    const MANGLED: [&str; 2] = ["_ZN7cutlass6KernelI", "_ZN7cutlass7Kernel2I"];
+    const PLAIN: [&str; 3] =
+        ["cutlass::Kernel<", "cutlass::Kernel2<", "cutlass__5x_cudnn::Kernel<"];
+    const MANGLED: [&str; 3] =
+        ["_ZN7cutlass6KernelI", "_ZN7cutlass7Kernel2I", "_ZN17cutlass__5x_cudnn6KernelI"];
     let bare = name.strip_prefix("void ").unwrap_or(name);
     let argument = match PLAIN.iter().find_map(|wrapper| bare.strip_prefix(wrapper)) {
         Some(rest) => rest.split('>').next()?,
@@ -168,6 +170,11 @@ mod tests {
         ] {
             assert_eq!(short_name(name, 60), "cutlass_80_simt_sgemm_256x128_8x4_tn_align1");
         }
+        let of_cudnn = "_ZN17cutlass__5x_cudnn6KernelI66cutlass_tensorop_s1688fprop_optimized_tf32_64x64_16x10_nhwc_align4EEvNT_6ParamsE";
+        assert_eq!(
+            short_name(of_cudnn, 80),
+            "cutlass_tensorop_s1688fprop_optimized_tf32_64x64_16x10_nhwc_align4"
+        );
         for other in [
             "_ZN7cutlass7Kernel2I99cutlass_80",
             "_ZN7cutlass7Kernel2I0cutlass_80",

@@ -151,7 +151,7 @@ fn on_device(
         set_up: wall_times.part(WallPart::Loading),
         is_blocked: timeline::percent(blocked_ns, idle.window_ns) >= BLOCKED_PCT,
     };
-    let stage_rows = stages.rows(gpu, &launches, &overlap.per_slice.exclusive_ns, waits);
+    let stage_rows = stages.rows(gpu, &launches, waits);
     let tables = DeviceTables {
         wall: wall_time::wall_rows(&wall_times, &idle),
         wall_stages: wall_stages::stage_walls(gpu, &stage_of, &idle.window, &wall_times),

@@ -353,6 +353,7 @@ pub const CHAINS: &[FuseChain] = &[
         chains: &["~conv ~layout* ~aten? batch_norm_inference"],
         run: Some(RunType::Inference),
         min_pct: 2.0,
+        across_pauses: true,
         priority: 85,
         ..BASE
     },

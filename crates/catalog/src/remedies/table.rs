@@ -823,7 +823,21 @@ pub const REMEDIES: &[Remedy] = &[
         gates: Gates {
             platforms: KNOWN_GPU,
             stacks: &[Stack::Vllm],
-            executions: &[Execution::Eager, Execution::Compiled],
+            executions: &[Execution::Eager],
+            ..OPEN
+        },
+    },
+    Remedy {
+        id: "vllm-compiled-graph",
+        what: "graphs of vLLM for this batch",
+        action: "Let vLLM run this batch as a graph: it is compiled already. Check cudagraph_mode and the batch sizes that it captures \
+                 (cudagraph_capture_sizes).",
+        why: "The CPU launches kernels more slowly than the GPU runs them.",
+        check: "In a new trace, graph launches start the kernels and the GPU's busy share is higher.",
+        gates: Gates {
+            platforms: KNOWN_GPU,
+            stacks: &[Stack::Vllm],
+            executions: &[Execution::Compiled],
             ..OPEN
         },
     },

@@ -29,6 +29,8 @@ pub struct RankCalls {
     pub(super) kernels: Vec<Launched>,
     /// When the CPU waits for the GPU, by end.
     pub(super) waits: Rc<[Interval]>,
+    /// Whether its CPU waits for those of other ranks: then its launches would come earlier, too, and nothing is known of what that saves.
+    pub(super) waits_on_cpu: bool,
     /// What its times have been moved by, in ns; `None` of a device.
     pub(super) shift_ns: Option<i64>,
 }
@@ -92,7 +94,9 @@ impl RankCalls {
         };
         let mut kernels: Vec<Launched> = own().map(launched).collect();
         trace::sort_by_key(&mut kernels, |kernel| kernel.times.0);
-        Self { name, kinds, exposed, kernels, waits, shift_ns: None }
+        let waits_on_cpu =
+            CPU_COLLECTIVES.iter().any(|part| slices.names_with(part).contains(&true));
+        Self { name, kinds, exposed, kernels, waits, waits_on_cpu, shift_ns: None }
     }
 }
 
@@ -107,6 +111,10 @@ pub(super) fn waits_of(slices: &Slices<'_>, shift: i64) -> Rc<[Interval]> {
 pub(super) fn moved((from, to): Interval, by_ns: i64) -> Interval {
     (from.saturating_add(by_ns), to.saturating_add(by_ns))
 }
+
+/// Parts of the names of ops and functions that wait for the processes of other ranks on the CPU: gloo, and PyTorch's and the engines' own.
+const CPU_COLLECTIVES: [&str; 5] =
+    ["gloo:", "broadcast_pyobj", "broadcast_object_list", "all_gather_object", "monitored_barrier"];
 
 /// A call that copies and takes this long waits, whatever its name says: the copy goes to pageable memory of the CPU.
 const LONG_COPY_NS: i64 = 50_000;

@@ -268,10 +268,9 @@ impl Iterations {
         section
     }
 
-    /// Whether the GPU does the work of most iterations after them.
+    /// Whether the GPU does most work of every iteration after it.
     fn is_ahead(&self) -> bool {
-        let n = self.list.iter().filter(|one| one.is_ahead).count();
-        n.saturating_mul(2) > self.list.len()
+        self.list.iter().all(|one| one.is_ahead)
     }
 
     fn sentence(&self) -> String {

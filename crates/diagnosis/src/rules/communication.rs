@@ -92,12 +92,13 @@ fn waiting(waits: &Waits, exposed: i64, who: &str) -> String {
                 true => format!("{who} {last}, which joins later"),
                 false => format!("{who}s that join later ({} for {who} {last})", time(wait.ns)),
             };
-            let late = match (waits.saves_ns as f64) < LEAST_SAVED * waits.exposed_ns as f64 {
-                true => format!(
+            let is_less = |ns: &i64| (*ns as f64) < LEAST_SAVED * waits.exposed_ns as f64;
+            let late = match waits.saves_ns.filter(is_less) {
+                Some(ns) => format!(
                     " Without the waiting this {who} would be done {} sooner at most: its own launches come no earlier.",
-                    time(waits.saves_ns)
+                    time(ns)
                 ),
-                false => String::new(),
+                None => String::new(),
             };
             format!(
                 "{} of it is waiting for {whom}, as {n} show that were matched with those of the other {who}s; {} is transfer and what was not matched.{late}",

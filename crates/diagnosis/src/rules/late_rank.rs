@@ -25,7 +25,7 @@ pub(crate) fn finding(matched: &Matched, wall: &[WallRow], gpu: &GpuSide) -> Opt
     });
     let waits: Vec<(&str, &WaitFor)> = waits.collect();
     // (Then the one that saves least keeps the others waiting.)
-    let least = waits.iter().map(|(_, wait)| wait.saves_ns).min()?;
+    let least = waits.iter().map(|(_, wait)| wait.saves_ns.unwrap_or(wait.ns)).min()?;
     let bound = late.behind_ns.min(least);
     let whole: i64 = wall.iter().filter(|row| row.device == device).map(|row| row.total_ns).sum();
     let each: Vec<String> =

@@ -16,7 +16,7 @@ use crate::idle::busy;
 use crate::words;
 use analysis::columns;
 use timeline::gpu::{Extent, Gpu};
-use timeline::intervals::{Interval, both, length, union};
+use timeline::intervals::{Interval, both, length, union, without};
 use timeline::launches::Launches;
 use timeline::percent;
 
@@ -72,27 +72,32 @@ pub struct StageRow {
 }
 
 impl Stages {
-    /// One row per stage that has GPU slices; `exposed_ns` is the exposed time of every slice.
+    /// One row per stage that has GPU slices.
     #[inline(never)]
     pub(crate) fn rows(
         &self,
         gpu: &Gpu<'_>,
         launches: &Launches,
-        exposed_ns: &[i64],
         waits: Waits<'_>,
     ) -> Vec<StageRow> {
-        let mut sums = [(Extent::default(), 0_u64, 0_i64); Stage::EVERY.len()];
+        let mut sums = [(Extent::default(), 0_u64); Stage::EVERY.len()];
+        // (No kernel but communication runs, on any stream: as the bar of the wall time has it.)
+        let mut communication: [Vec<Interval>; Stage::EVERY.len()] = Default::default();
+        let mut others: Vec<Interval> = Vec::new();
         let mut at = 0;
         gpu.each_slice(|slice| {
-            let (extent, n_kernels, comm_ns) = &mut sums[self.stage(at) as usize];
+            let (extent, n_kernels) = &mut sums[self.stage(at) as usize];
             extent.add(&slice);
             *n_kernels += u64::from(gpu.is_kernel(&slice));
+            let times = (slice.start_ns, slice.start_ns.saturating_add(slice.dur_ns));
             if gpu.works[slice.work].category == Category::Communication {
-                let exposed_ns = exposed_ns.get(at).copied().unwrap_or_default();
-                *comm_ns = comm_ns.saturating_add(exposed_ns);
+                communication[self.stage(at) as usize].push(times);
+            } else if gpu.is_kernel(&slice) {
+                others.push(times);
             }
             at += 1;
         });
+        let others = union(others);
         let all_ns =
             sums.iter().fold(0_i64, |all, (extent, ..)| all.saturating_add(extent.total_ns));
         let spans = self.spans(gpu, launches);
@@ -102,12 +107,14 @@ impl Stages {
             .iter()
             .zip(&sums)
             .zip(&spans)
-            .filter(|((_, (extent, ..)), _)| extent.n > 0)
-            .map(|((stage, (extent, n_kernels, comm_ns)), spans)| {
+            .zip(communication)
+            .filter(|(((_, (extent, ..)), _), _)| extent.n > 0)
+            .map(|(((stage, (extent, n_kernels)), spans), communication)| {
                 let span_ns = length(spans);
                 let passes = self.passes(gpu.trace, *stage);
                 let pace = self.pace(gpu, launches, *stage, extent, waits);
-                let exposed_comm_pct = percent(*comm_ns, extent.busy_ns);
+                let exposed_ns = length(&without(&union(communication), &others));
+                let exposed_comm_pct = percent(exposed_ns, extent.busy_ns);
                 // What no stage holds is not a part of the run that somebody could speed up.
                 let is_rest = *stage == Stage::All && n_stages > 1;
                 StageRow {

@@ -28,16 +28,16 @@ fn stages(fixture: Fixture) -> Vec<Stage> {
 }
 
 fn rows(fixture: Fixture) -> Vec<StageRow> {
-    with(fixture, None, |stages, gpu| table(stages, gpu, &[]))
+    with(fixture, None, table)
 }
 
 /// The rows of a trace alone.
-fn table(stages: &Stages, gpu: &Gpu<'_>, exposed_ns: &[i64]) -> Vec<StageRow> {
+fn table(stages: &Stages, gpu: &Gpu<'_>) -> Vec<StageRow> {
     let (launches, host) = (Launches::of(gpu), Host::of(gpu.trace));
     let gaps = Gaps::alone(gpu, &launches);
     let (loader, allocations) = (host.cover(Cover::DataLoader), host.cover(Cover::Allocation));
     let waits = pace::Waits { gaps: &gaps, loader, allocations, set_up: &[], is_blocked: false };
-    stages.rows(gpu, &launches, exposed_ns, waits)
+    stages.rows(gpu, &launches, waits)
 }
 
 #[test]

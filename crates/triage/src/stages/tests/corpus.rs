@@ -10,7 +10,7 @@ fn rows(name: &str) -> Option<Vec<StageRow>> {
     let before = BeforeWindowSlices::of(&trace);
     let gpu = Gpu::new(&trace, catalog::Platform::Unknown, &before, &Options::default());
     let stages = Stages::of(&gpu, &Launches::of(&gpu), path.to_str());
-    Some(table(&stages, &gpu, &[]))
+    Some(table(&stages, &gpu))
 }
 
 /// Stage, slices, kernels, total, busy and span in ns, passes.
@@ -161,7 +161,7 @@ fn small(name: &str) -> Option<Vec<(Stage, u64, i64)>> {
     let trace = decoder.finish().unwrap().trace;
     let before = BeforeWindowSlices::of(&trace);
     let gpu = Gpu::new(&trace, catalog::Platform::Unknown, &before, &Options::default());
-    let rows = table(&Stages::of(&gpu, &Launches::of(&gpu), None), &gpu, &[]);
+    let rows = table(&Stages::of(&gpu, &Launches::of(&gpu), None), &gpu);
     Some(rows.iter().map(|row| (row.stage, row.n_slices, row.total_ns)).collect())
 }
 

@@ -8,7 +8,7 @@ fn what_communication_adds_is_told_of_each_stage() {
     fixture.push(kernel("attn_fwd").at(0, 60));
     fixture.push(kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL()").at(40, 40).on(0, 9));
     fixture.push(kernel("attn_fwd").at(120, 20));
-    let found = with(fixture, None, |stages, gpu| table(stages, gpu, &[40, 20, 20]));
+    let found = with(fixture, None, table);
     assert_eq!((found[0].busy_ns, found[0].span_ns), (100, 140));
     assert_eq!((found[0].busy_pct, found[0].exposed_comm_pct), (100.0 * 100.0 / 140.0, 20.0));
 }
@@ -102,11 +102,7 @@ fn a_stage_that_waits_for_other_ranks_is_not_judged() {
         let launch = slice("cuda_runtime", "cudaLaunchKernel").link(9).on(PID, 1);
         fixture.push(launch.at(120_000, 4_000));
         fixture.push(kernel(name).at(124_000, comm_us * 1_000).link(9).on(0, 9));
-        with(fixture, None, |stages, gpu| {
-            let exposed_ns = [0, 0, 0, 0, 0, comm_us * 1_000];
-            table(stages, gpu, &exposed_ns)
-        })
-        .remove(0)
+        rows(fixture).remove(0)
     };
     assert_eq!((work(10).launch_bound, work(10).kernel_p50_ns), (Some(true), Some(5_000)));
     assert_eq!(work(60).launch_bound, None, "most of its busy time is communication");
@@ -151,7 +147,7 @@ fn what_was_launched_before_the_window_keeps_the_gpu_busy() {
     let options = Options { without_before_window: true, ..Options::default() };
     let gpu = Gpu::new(&trace, catalog::Platform::Cuda, &before, &options);
     let launches = Launches::of(&gpu);
-    let row = table(&Stages::of(&gpu, &launches, None), &gpu, &[0, 0]).remove(0);
+    let row = table(&Stages::of(&gpu, &launches, None), &gpu).remove(0);
     assert_eq!((row.busy_ns, row.span_ns), (20, 90));
     assert_eq!(row.gpu_busy_pct, 100.0 * 60.0 / 90.0);
 }
