@@ -140,45 +140,63 @@ pub(super) struct Launched {
 }
 
 impl RankCalls {
-    /// How much sooner the last kernel would start, at most, without `removed`, times in which the rank waits for others and nothing else
+    /// How much sooner its last kernel would end, at most, without `removed`, times in which the rank waits for others and nothing else
     /// runs.
     ///
     /// What follows on each stream begins as much earlier, but no kernel before its launch; and the launches come earlier only where the
     /// CPU waits for the GPU, at most by that wait. (What streams wait for each other is not recorded: it could only save less.)
     pub(super) fn sooner_ns(&self, removed: &[Interval]) -> i64 {
-        // (Each stream's, and what all have won since it ran last.)
-        let mut streams: Vec<(TrackId, i64, i64)> = Vec::new();
+        let mut streams: Vec<Stream> = Vec::new();
         let (mut all, mut cpu_sooner) = (0_i64, 0_i64);
         let mut removed = removed.iter().peekable();
         let mut waits = self.waits.iter().peekable();
-        let most = |streams: &[(TrackId, i64, i64)], all: i64| {
-            let own = streams.iter().map(|(_, own, since)| own.saturating_add(all - since));
-            own.max().unwrap_or(all)
-        };
         for kernel in &self.kernels {
-            while let Some((from, to)) = removed.next_if(|(_, to)| *to <= kernel.times.0) {
+            let (start, end) = kernel.times;
+            while let Some((from, to)) = removed.next_if(|(_, to)| *to <= start) {
                 all = all.saturating_add(to.saturating_sub(*from));
             }
-            let at = streams.iter().position(|(stream, ..)| *stream == kernel.stream);
+            let at = streams.iter().position(|stream| stream.id == kernel.stream);
             let at = at.unwrap_or_else(|| {
-                streams.push((kernel.stream, 0, 0));
+                streams.push(Stream { id: kernel.stream, sooner: 0, since: 0, end_ns: end });
                 streams.len() - 1
             });
+            streams[at].end_ns = streams[at].end_ns.max(end);
             if let Some(launch_ns) = kernel.launch_ns {
                 while let Some((from, to)) = waits.next_if(|(_, to)| *to <= launch_ns) {
                     let waited = cpu_sooner.saturating_add(to.saturating_sub(*from));
-                    cpu_sooner = most(&streams, all).min(waited);
+                    let most = streams.iter().map(|stream| stream.now(all)).max();
+                    cpu_sooner = most.unwrap_or(all).min(waited);
                 }
-                let queued = kernel.times.0.saturating_sub(launch_ns).max(0);
-                let (_, own, since) = &mut streams[at];
-                *own = own.saturating_add(all - *since).min(queued.saturating_add(cpu_sooner));
-                *since = all;
+                let queued = start.saturating_sub(launch_ns).max(0);
+                let stream = &mut streams[at];
+                stream.sooner = stream.now(all).min(queued.saturating_add(cpu_sooner));
+                stream.since = all;
             }
         }
         for (from, to) in removed {
             all = all.saturating_add(to.saturating_sub(*from));
         }
-        most(&streams, all)
+        let ends = || streams.iter().map(|stream| stream.end_ns);
+        let sooner = streams.iter().map(|stream| stream.end_ns.saturating_sub(stream.now(all)));
+        let (end, sooner) = (ends().max().unwrap_or_default(), sooner.max().unwrap_or_default());
+        end.saturating_sub(sooner).max(0)
+    }
+}
+
+/// A stream of a replay.
+struct Stream {
+    id: TrackId,
+    /// How much sooner its last kernel so far begins, and what was removed in all by then.
+    sooner: i64,
+    since: i64,
+    /// When its kernels end.
+    end_ns: i64,
+}
+
+impl Stream {
+    /// How much sooner it would go on, with `all` removed by now.
+    fn now(&self, all: i64) -> i64 {
+        self.sooner.saturating_add(all.saturating_sub(self.since))
     }
 }
 
@@ -275,14 +293,18 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_not_queued_holds_no_other_back() {
+    fn a_stream_that_is_not_queued_holds_back_its_own_end_alone() {
         let on = |stream: u32, times: Interval, launch_ns: i64| Launched {
             times,
             launch_ns: Some(launch_ns),
             stream: TrackId(stream),
         };
-        let kernels = vec![on(0, (10, 65), 1), on(1, (66, 68), 64), on(0, (70, 80), 5)];
-        let rank = RankCalls { kernels, ..RankCalls::default() };
-        assert_eq!(rank.sooner_ns(&[(10, 60)]), 50);
+        let of = |side: Launched| {
+            let kernels = vec![on(0, (10, 65), 1), side, on(0, (70, 80), 5)];
+            RankCalls { kernels, ..RankCalls::default() }.sooner_ns(&[(10, 60)])
+        };
+        assert_eq!(of(on(1, (20, 22), 19)), 50);
+        // It is launched at 64 and takes 2: all is done at 66, and not at 80.
+        assert_eq!(of(on(1, (66, 68), 64)), 14);
     }
 }
