@@ -29,13 +29,23 @@ impl Lanes {
     #[must_use]
     pub fn search(&self, trace: &Trace, text: &str) -> Found {
         let text = text.to_lowercase();
+        self.of_names(trace, &|name| !text.is_empty() && name.to_lowercase().contains(&text))
+    }
+
+    /// Finds all slices of exactly this name.
+    #[must_use]
+    pub fn named(&self, trace: &Trace, name: &str) -> Found {
+        self.of_names(trace, &|own| own == name)
+    }
+
+    fn of_names(&self, trace: &Trace, is_one: &dyn Fn(&str) -> bool) -> Found {
         let mut found = Found::default();
-        if text.is_empty() {
+        let names: Vec<bool> = (0..trace.strings.len() as u32)
+            .map(|id| is_one(trace.strings.get(StringId(id))))
+            .collect();
+        if !names.contains(&true) {
             return found;
         }
-        let names: Vec<bool> = (0..trace.strings.len() as u32)
-            .map(|id| trace.strings.get(StringId(id)).to_lowercase().contains(&text))
-            .collect();
         for (track, of) in self.tracks.iter().enumerate().skip(self.n_step_tracks()) {
             for (lane, slices) in of.lanes.iter().enumerate() {
                 let is_found = |at: &u32| {

@@ -42,6 +42,7 @@ impl Look {
             Key::Range => {
                 let times = self.selected.and_then(|spot| self.lanes.times(spot));
                 self.range = times.map(|(start, end)| (start as f64, end as f64));
+                self.bound = None;
                 self.is_news = true;
             }
             Key::RangeStart => self.bound(false),
@@ -213,6 +214,7 @@ impl Look {
             self.window.show(middle - span / 2.0, middle + span / 2.0);
         }
         self.range = Some((from, to));
+        self.bound = None;
         self.is_news = true;
     }
 

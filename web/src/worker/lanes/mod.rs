@@ -239,16 +239,19 @@ impl Look {
         self.found = (!text.is_empty()).then_some(found);
     }
 
-    /// Shows the first slice with this name after the selected one, which stays if it has the name.
+    /// Shows the first slice of this name after the selected one, which stays if it has the name. (What a person sought stays found.)
     fn show_name(&mut self, name: &str) {
-        self.find(name);
-        let Some(found) = &self.found else { return };
+        let found = self.lanes.named(&self.trace, name);
+        if found.n == 0 {
+            self.says = Some(format!("No slice is called \u{201c}{name}\u{201d}."));
+            return;
+        }
         let has_name = |spot: &Spot| {
             let own = found.in_lane(spot.track, spot.lane);
             u32::try_from(spot.at).is_ok_and(|at| own.binary_search(&at).is_ok())
         };
         let selected = self.selected.filter(has_name);
-        let next = selected.or_else(|| self.lanes.next_found(found, self.selected, false));
+        let next = selected.or_else(|| self.lanes.next_found(&found, self.selected, false));
         self.range = None;
         self.arrive(next);
     }
@@ -283,6 +286,7 @@ impl Look {
         self.window.show(middle - span / 2.0, middle + span / 2.0);
         if from < to {
             self.range = Some((from as f64, to as f64));
+            self.bound = None;
         } else {
             self.range = None;
             if !self.marks.contains(&(at as f64)) {

@@ -69,6 +69,7 @@ impl Look {
         if let Some((band, piece)) = self.band_at(at) {
             let (start, end) = band.idle.times(piece);
             self.range = Some((start as f64, end as f64));
+            self.bound = None;
             self.is_news = true;
             return;
         }
@@ -101,6 +102,7 @@ impl Look {
                 let (a, b) = (time(drag.x), time(x));
                 // Whole nanoseconds: figures and picture are of the same range.
                 self.range = Some((a.min(b).round(), a.max(b).round()));
+                self.bound = None;
             }
         }
     }
