@@ -95,6 +95,16 @@ const RULES: &[Rule] = &[
             ("execute_context_0(0)_generation_0(0)", Stage::All),
         ],
     },
+    // vLLM before that: requests that are new, and those that ran before. (A prompt in several chunks is new in the first alone.)
+    Rule {
+        read: new_and_cached,
+        examples: &[
+            ("execute_new_0_cached_4", Stage::Decode),
+            ("execute_new_1_cached_0", Stage::Extend),
+            ("execute_new_3_cached_1", Stage::Mixed),
+            ("execute_new_0_cached_0", Stage::All),
+        ],
+    },
     // TensorRT-LLM: `_forward_step` of its PyExecutor.
     Rule {
         read: executor_step,
@@ -228,6 +238,12 @@ fn context_and_generation(name: &str) -> Option<Reading> {
         ..Load::default()
     };
     Some(both_sides(context, generation, load))
+}
+
+fn new_and_cached(name: &str) -> Option<Reading> {
+    let (new, rest) = number(name.strip_prefix("execute_new_")?)?;
+    let (cached, rest) = number(rest.strip_prefix("_cached_")?)?;
+    rest.is_empty().then(|| both_sides(new, cached, Load::default()))
 }
 
 fn executor_step(name: &str) -> Option<Reading> {
