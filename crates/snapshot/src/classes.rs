@@ -29,6 +29,8 @@ pub(crate) enum Class {
     /// A copy in a lower precision that autocast makes: of a weight, or of an input.
     Cast,
     Temporary,
+    /// What a library of CUDA keeps for itself: one per stream, until the process ends.
+    Workspace,
     Unknown,
 }
 
@@ -41,6 +43,7 @@ impl Class {
             Self::Activation => "activations",
             Self::Cast => "copies by autocast",
             Self::Temporary => "temporaries",
+            Self::Workspace => "library workspace",
             Self::Unknown => "unknown",
         }
     }
@@ -325,7 +328,7 @@ impl Classes {
     /// The known class that stays and has most bytes at the peak, with its bytes, and the site that holds most of them.
     pub(crate) fn largest(&self) -> Option<(Class, i64, &str, i64)> {
         let mut sums: BTreeMap<Class, i64> = BTreeMap::new();
-        let stays = |class| !matches!(class, Class::Unknown | Class::Temporary);
+        let stays = |class| !matches!(class, Class::Unknown | Class::Temporary | Class::Workspace);
         for row in self.rows.iter().filter(|row| stays(row.class)) {
             let sum = sums.entry(row.class).or_default();
             *sum = sum.saturating_add(row.peak_bytes);

@@ -204,7 +204,7 @@ fn less(timeline: &Timeline) -> String {
     {
         return (*action).to_owned();
     }
-    match replay.peak_by_site.first().filter(|top| top.site != NO_STACK) {
+    match replay.peak_sites.first().filter(|top| top.site != NO_STACK) {
         Some(top) => format!(
             "Reduce the memory in use, first what {} holds: {} at the peak.",
             top.site,
@@ -295,7 +295,7 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         Some((frame, _)) => {
             format!("Call the module on smaller inputs, or compute in parts what {frame} allocates.")
         }
-        None if top.site.starts_with('<') => {
+        None if top.site.starts_with("<autograd>") => {
             "The backward of this op holds these bytes: compute the op in parts, or on smaller inputs.".to_owned()
         }
         None if top.n_lines > 1 => {

@@ -8,7 +8,7 @@ use crate::amounts::{amount, percent, size};
 use crate::headline::headline;
 use crate::model::{LeftOut, Reading};
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
-use crate::site::{NO_STACK, SiteRow};
+use crate::site::{MOST_SITES, NO_STACK, SiteRow};
 use crate::state::AllocatorState;
 use crate::totals::Totals;
 
@@ -163,7 +163,7 @@ fn not_recorded(report: &SnapshotReport) -> Option<String> {
         return None;
     }
     let has_stacks =
-        devices.values().any(|it| it.live_by_site.iter().any(|row| row.site != NO_STACK));
+        devices.values().any(|it| it.live_sites.iter().any(|row| row.site != NO_STACK));
     let what = if reading.is_segment_list {
         "The file is the list of segments that torch.cuda.memory_snapshot() returns: it has no events."
     } else if devices.values().any(|figures| figures.events > 0) {
@@ -283,7 +283,7 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
         sites(
             "live-by-site",
             "Blocks in use by call site (rounded sizes)",
-            &figures.live_by_site,
+            &figures.live_sites,
             figures.totals.active,
         ),
     ];
@@ -292,6 +292,7 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
 
 /// A table of call sites; documents print those that have at least a thousandth of all bytes.
 fn sites(id: &'static str, title: &'static str, rows: &[SiteRow], whole: i64) -> Table {
+    let rows = rows.get(..MOST_SITES).unwrap_or(rows);
     let is_large = |row: &SiteRow| row.bytes.saturating_mul(1000) >= whole;
     Table::of(id, title, rows).printing(rows.iter().map(is_large))
 }
@@ -388,13 +389,13 @@ fn timeline_section(
         sites(
             "peak-by-site",
             "Alive at the peak by call site (requested sizes)",
-            &replay.peak_by_site,
+            &replay.peak_sites,
             replay.peak_requested,
         ),
         sites(
             "alloc-by-site",
             "All allocations by call site (requested sizes)",
-            &timeline.alloc_by_site,
+            &timeline.alloc_sites,
             timeline.churn.alloc_bytes,
         ),
     ]);

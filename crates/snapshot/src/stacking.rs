@@ -43,13 +43,14 @@ impl Stacking {
     }
 }
 
-const CLASSES: [Class; 7] = [
+const CLASSES: [Class; 8] = [
     Class::Parameter,
     Class::OptimizerState,
     Class::Gradient,
     Class::Activation,
     Class::Cast,
     Class::Temporary,
+    Class::Workspace,
     Class::Unknown,
 ];
 const PHASES: [Phase; 6] =

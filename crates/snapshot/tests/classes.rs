@@ -285,3 +285,27 @@ fn classes_add_up_to_the_peak_and_to_all_allocations() {
     }
     assert!(told >= 15, "{told} devices");
 }
+
+#[test]
+fn what_a_library_or_a_compiler_keeps_for_itself_is_of_no_line() {
+    let workspace = ("??", "at::cuda::getNewWorkspace()");
+    let benchmark = ("/py/site-packages/torch/_inductor/runtime/benchmarking.py", "benchmark_gpu");
+    let mut run = Run::default();
+    run.alloc(1, 8, workspace).alloc(2, 60, benchmark).alloc(3, 5, MODULE).free(2, LOOP);
+    run.free(3, ENGINE);
+    let report = run.report();
+    assert_eq!(
+        rows(&report),
+        expected(&[("workspace", 8, 8), ("temporary", 60, 60), ("activation", 5, 5)])
+    );
+    let findings = report["findings"].to_string();
+    assert!(!findings.contains("gradients") && !findings.contains("dominant-site"), "{findings}");
+    let mut reader = Reader::new();
+    reader.push(&run.document()).unwrap();
+    let text = ::report::document("", &analyze(&reader.finish().unwrap()).sections());
+    for cause in ["library workspace", "benchmarks of autotuning"] {
+        assert!(text.contains(cause), "{text}");
+    }
+    // (The figures of the reference program have the line.)
+    assert!(report["devices"]["0"]["alloc_by_site"].to_string().contains("/app/train.py:9:main"));
+}
