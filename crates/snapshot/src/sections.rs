@@ -197,9 +197,15 @@ fn ranged(device: usize, LeftOut { before, behind }: LeftOut, kept: u64) -> Stri
 
 fn state(device: &str, figures: &DeviceReport) -> String {
     let totals = &figures.totals;
+    let private = match figures.free.private {
+        0 => String::new(),
+        bytes => {
+            format!(", {} free in private pools (as of CUDA graphs, which keep them)", size(bytes))
+        }
+    };
     format!(
         "Device {device} at the time of the snapshot: {} reserved, {} allocated ({:.0}% of reserved), {} free and returnable, \
-         {} free and not returnable.",
+         {} free and not returnable{private}.",
         size(totals.reserved),
         size(totals.allocated),
         percent(totals.allocated, totals.reserved),
