@@ -169,8 +169,9 @@ fn told(snapshot: &Snapshot, device: i64, marks: &[Marks], mut each: impl FnMut(
     };
     let spans = |birth: Option<Marks>, born: Option<usize>, seen: &[(Phase, usize)]| {
         let own = birth.map(|marks| marks.phase);
-        let is_step =
-            |phase: &Phase| !matches!(phase, Phase::Unknown | Phase::Other | Phase::Moved);
+        let is_step = |phase: &Phase| {
+            !matches!(phase, Phase::Unknown | Phase::Other | Phase::Moved | Phase::Method)
+        };
         let mut others = seen.iter().filter(|(phase, _)| is_step(phase) && Some(*phase) != own);
         others.any(|(_, at)| born.is_none_or(|born| *at > born))
     };

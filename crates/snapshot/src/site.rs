@@ -17,6 +17,9 @@ pub(crate) const BENCHMARK: &str = "<compilation> benchmarks of autotuning";
 
 /// The function of `torch/nn/modules/module.py` through which `to`, `cuda`, `half` and their like move or cast what a module holds.
 pub(crate) const MOVE: &str = "_apply";
+/// The methods of modules that move, cast or load what they hold.
+const MOVES: &[&str] =
+    &[MOVE, "to", "to_empty", "cuda", "cpu", "type", "half", "float", "double", "bfloat16"];
 /// The file and the function of accelerate that moves a parameter or a buffer of a module.
 pub(crate) const OFFLOAD: (&str, &str) =
     ("/accelerate/utils/modeling.py", "set_module_tensor_to_device");
@@ -56,6 +59,8 @@ pub(crate) enum Phase {
     Forward,
     /// Modules are moved, cast or loaded, also where a hook of a module does it during its forward pass.
     Moved,
+    /// Another method of a module allocates: `state_dict`, `zero_grad`, `register_buffer`.
+    Method,
     Unknown,
     Other,
 }
@@ -67,6 +72,7 @@ impl Phase {
             Self::Backward => "backward",
             Self::Forward => "forward",
             Self::Moved => "moving or loading modules",
+            Self::Method => "other methods of modules",
             Self::Unknown => "unknown",
             Self::Other => "other",
         }
@@ -76,12 +82,14 @@ impl Phase {
 /// Bytes per phase.
 pub(crate) type ByPhase = BTreeMap<Phase, i64>;
 
-/// Writes the phases of the reference program, which counts as forward what moves modules.
+/// Writes the phases of the reference program, which counts as forward whatever a method of a module allocates.
 pub(crate) fn as_reference<S: Serializer>(phases: &ByPhase, to: S) -> Result<S::Ok, S::Error> {
     let mut phases = phases.clone();
-    if let Some(moved) = phases.remove(&Phase::Moved) {
-        let forward = phases.entry(Phase::Forward).or_default();
-        *forward = forward.saturating_add(moved);
+    for own in [Phase::Moved, Phase::Method] {
+        if let Some(bytes) = phases.remove(&own) {
+            let sum = phases.entry(Phase::Forward).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
     }
     phases.serialize(to)
 }
@@ -245,6 +253,8 @@ struct Shown {
     is_call: bool,
     /// As a name in [`Shown::is_module`]: moves or casts what a module holds (`to`, `cuda`, `half`...).
     is_move: bool,
+    /// As a name in [`Shown::is_module`]: begins a move, a cast or a load.
+    is_moves: bool,
     /// Moves single tensors of modules, where they are offloaded.
     is_offload: bool,
     /// As a name: of the engine of autograd.
@@ -279,6 +289,7 @@ impl Shown {
                 "_call_impl" | "_wrapped_call_impl" | "__call__" | "_slow_forward" | "inner"
             ),
             is_move: text == MOVE,
+            is_moves: MOVES.contains(&text) || text.contains("load"),
             is_offload: path.contains(OFFLOAD.0),
             is_engine: text.contains("torch::autograd::") && is_engine
                 || text == "_engine_run_backward",
@@ -330,7 +341,7 @@ impl<'a> Texts<'a> {
             return Phase::Unknown;
         }
         let (mut is_backward, mut is_module) = (false, false);
-        let (mut is_call, mut is_moved) = (false, false);
+        let (mut is_call, mut is_moves, mut is_moved) = (false, false, false);
         for frame in frames {
             let (file, name) = (self.shown(frame.filename), self.shown(frame.name));
             if file.is_optimizer {
@@ -341,15 +352,18 @@ impl<'a> Texts<'a> {
                 || file.has_backward && self.stacks.text(frame.name) == "backward";
             is_module |= file.is_module;
             is_call |= file.is_module && name.is_call;
+            is_moves |= file.is_module && name.is_moves;
             is_moved |= file.is_module && name.is_move
                 || file.is_offload && self.stacks.text(frame.name) == OFFLOAD.1;
         }
         if is_backward {
             Phase::Backward
-        } else if is_module && (is_moved || !is_call) {
+        } else if is_module && (is_moved || is_moves && !is_call) {
             Phase::Moved
-        } else if is_module {
+        } else if is_module && is_call {
             Phase::Forward
+        } else if is_module {
+            Phase::Method
         } else {
             Phase::Other
         }

@@ -53,8 +53,15 @@ const CLASSES: [Class; 8] = [
     Class::Workspace,
     Class::Unknown,
 ];
-const PHASES: [Phase; 6] =
-    [Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other, Phase::Unknown, Phase::Moved];
+const PHASES: [Phase; 7] = [
+    Phase::Forward,
+    Phase::Backward,
+    Phase::Optimizer,
+    Phase::Other,
+    Phase::Unknown,
+    Phase::Moved,
+    Phase::Method,
+];
 
 /// The layer of every block.
 #[derive(Clone, Debug, Default)]

@@ -309,3 +309,24 @@ fn what_a_library_or_a_compiler_keeps_for_itself_is_of_no_line() {
     // (The figures of the reference program have the line.)
     assert!(report["devices"]["0"]["alloc_by_site"].to_string().contains("/app/train.py:9:main"));
 }
+
+#[test]
+fn only_what_moves_or_loads_modules_is_a_move() {
+    let phase = |name: &'static str| {
+        let mut run = Run::default();
+        run.alloc(1, 5, (MODULE.0, name)).alloc(2, 1, LOOP);
+        let mut reader = Reader::new();
+        reader.push(&run.document()).unwrap();
+        let text = ::report::document("", &analyze(&reader.finish().unwrap()).sections());
+        let phases = ["moving or loading modules", "other methods of modules", "forward"];
+        let (_, text) = text.split_once("Alive at the peak by phase").unwrap();
+        phases.into_iter().find(|phase| text.contains(phase)).unwrap()
+    };
+    for name in ["_apply", "to", "cuda", "load_state_dict", "_load_from_state_dict"] {
+        assert_eq!(phase(name), "moving or loading modules", "{name}");
+    }
+    for name in ["zero_grad", "state_dict", "register_buffer"] {
+        assert_eq!(phase(name), "other methods of modules", "{name}");
+    }
+    assert_eq!(phase("_call_impl"), "forward");
+}

@@ -55,8 +55,11 @@ impl Lever {
 /// is [`WhatIf::fewer_retries`].
 pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
     let recorded = what_if.recorded_peak_reserved;
+    if what_if.retries > 0 {
+        return Vec::new();
+    }
     let mut found: Vec<(i64, Finding)> = Vec::new();
-    for lever in LEVERS.iter().filter(|_| what_if.retries == 0) {
+    for lever in LEVERS {
         let best = lever.best(what_if);
         let Some(run) = best
             .filter(|run| run.saved >= LEAST_BYTES && percent(run.saved, recorded) >= LEAST_GAIN)
