@@ -142,7 +142,8 @@ fn a_training_step_is_told_by_who_allocates_and_who_frees() {
     assert!(peak["action"].as_str().unwrap().starts_with("Checkpoint each layer"));
     assert_eq!(
         peak["validation"],
-        "The peak in use falls from 61.0 MiB to 44.0 MiB at best, which is that of the recorded events without these blocks."
+        "Without these blocks the recorded events peak at 44.0 MiB instead of 61.0 MiB. The new peak is lower where the action removes \
+         others, too, and higher where some of these stay."
     );
 }
 
@@ -329,4 +330,23 @@ fn only_what_moves_or_loads_modules_is_a_move() {
         assert_eq!(phase(name), "other methods of modules", "{name}");
     }
     assert_eq!(phase("_call_impl"), "forward");
+}
+
+#[test]
+fn what_is_freed_after_memory_ran_out_is_classed_by_what_it_was_before() {
+    let mut run = Run::default();
+    run.alloc(1, 6, MODULE).free(1, ENGINE).alloc(2, 30, MODULE).alloc(3, 10, MODULE);
+    let oom = json!({"action": "oom", "size": 60 * MIB, "device_free": 0, "stream": 0, "frames": frames(MODULE)});
+    run.events.push(oom);
+    run.free(2, LOOP).free(3, MODULE);
+    let report = run.report();
+    assert_eq!(rows(&report), expected(&[("activation", 0, 6), ("activation", 40, 40)]));
+    let findings = report["findings"].to_string();
+    assert!(!findings.contains("at best") && !findings.contains("instead of"), "{findings}");
+    assert!(findings.contains("needs more than the 100 MiB in use and requested"), "{findings}");
+    assert!(findings.contains("Checkpoint each layer"), "{findings}");
+    // What is allocated afterwards shows that the run went on.
+    run.alloc(4, 1, MODULE);
+    let rows = rows(&run.report());
+    assert!(rows.contains(&("unknown".to_owned(), 30, 30)), "{rows:?}");
 }

@@ -189,7 +189,8 @@ impl Life {
 }
 
 /// Unknown bytes that may be activations: what these rules tell.
-pub(super) const MAYBE_ACTIVATIONS: [&str; 2] = [STILL_IN_USE, FREED_LATER];
+pub(super) const MAYBE_ACTIVATIONS: [&str; 3] = [AT_FAILURE, STILL_IN_USE, FREED_LATER];
+const AT_FAILURE: &str = "allocated in forward, in use when memory ran out";
 const STILL_IN_USE: &str = "allocated in forward, in use at the end of the recording";
 const FREED_LATER: &str = "allocated in forward, freed later by other code";
 
@@ -325,6 +326,25 @@ pub(super) const RULES: &[Rule] = &[
         confidence: Confidence::Medium,
         holds: |life, run| {
             life.is_nameless() && life.has_ended(Phase::Unknown) && run.has_nameless_backward
+        },
+    },
+    Rule {
+        class: Class::Activation,
+        what: "allocated in forward of a training step, in use when memory ran out",
+        confidence: Confidence::Low,
+        holds: |life, run| {
+            life.was_born(Phase::Forward)
+                && life.is_in_use()
+                && run.failed.is_some()
+                && run.is_training
+        },
+    },
+    Rule {
+        class: Class::Unknown,
+        what: AT_FAILURE,
+        confidence: Confidence::Low,
+        holds: |life, run| {
+            life.was_born(Phase::Forward) && life.is_in_use() && run.failed.is_some()
         },
     },
     Rule {
