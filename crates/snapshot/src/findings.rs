@@ -22,11 +22,11 @@ const LEAST_CLASS: f64 = 30.0;
 /// Attention that stores its scores is worth a finding from this share of the peak on, in percent.
 const LEAST_ATTENTION: f64 = 10.0;
 
-/// Why a class of memory is in use, and what makes it smaller.
+/// Why a class of memory is in use, where its name does not say it, and what makes it smaller.
 const LEVERS: &[(Class, &str, &str)] = &[
     (
         Class::Activation,
-        "Autograd keeps what forward computes until backward has used it.",
+        "",
         "Checkpoint each layer of the model (torch.utils.checkpoint; in Transformers gradient_checkpointing_enable()). One checkpoint \
          around the whole model would save nothing: backward computes all of it again at once. Or reduce the batch or the sequence \
          length.",
@@ -46,11 +46,7 @@ const LEVERS: &[(Class, &str, &str)] = &[
         "Autocast copies each weight once per forward pass, and autograd keeps the copies until backward has used them.",
         "Hold the weights in the lower precision, so that autocast makes no copies; or checkpoint the modules.",
     ),
-    (
-        Class::Parameter,
-        "Weights stay in use as long as their module is on the GPU.",
-        "Load the weights in a lower precision, or shard them across GPUs.",
-    ),
+    (Class::Parameter, "", "Load the weights in a lower precision, or shard them across GPUs."),
 ];
 
 /// What helps against fragmentation without a setting.
@@ -197,7 +193,7 @@ fn out_of_memory(
     Finding {
         hypothesis: hypothesis.to_owned(),
         action,
-        validation: needs_more(oom),
+        validation: if fits { String::new() } else { needs_more(oom) },
         evidence: vec![format!("devices.{device}.ooms")],
         ..finding(
             "out-of-memory",
@@ -210,7 +206,7 @@ fn out_of_memory(
 /// What is certain of the need of a run that failed.
 fn needs_more(oom: &OomRow) -> String {
     format!(
-        "The run needs more than the {} in use and requested at this event; how much more is not recorded.",
+        "The run needs at least the {} in use and requested at this event; how much more is not recorded.",
         size(oom.live_requested.saturating_add(oom.size))
     )
 }
