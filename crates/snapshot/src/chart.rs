@@ -140,7 +140,7 @@ impl Chart {
     /// The chart of events that are already replayed.
     pub(crate) fn new(trace: &[Event], levels: Levels, replay: &Replay, sites: &Sites) -> Self {
         let top: Vec<String> =
-            replay.peak_by_site.iter().take(SITES).map(|row| row.site.clone()).collect();
+            replay.peak_sites.iter().take(SITES).map(|row| row.site.clone()).collect();
         let of_site: HashMap<usize, usize> = (0..sites.len())
             .filter_map(|site| {
                 let at = top.iter().position(|name| name == sites.name(site))?;

@@ -29,6 +29,8 @@ pub(crate) enum Class {
     /// A copy in a lower precision that autocast makes: of a weight, or of an input.
     Cast,
     Temporary,
+    /// What a library of CUDA keeps for itself: one per stream, until the process ends.
+    Workspace,
     Unknown,
 }
 
@@ -41,6 +43,7 @@ impl Class {
             Self::Activation => "activations",
             Self::Cast => "copies by autocast",
             Self::Temporary => "temporaries",
+            Self::Workspace => "library workspace",
             Self::Unknown => "unknown",
         }
     }
@@ -74,6 +77,11 @@ struct Run {
     has_nameless_backward: bool,
     /// The phase of the last event that has one.
     last: Option<Phase>,
+    /// Whether something shows a step of training.
+    is_training: bool,
+    /// The place of the failed allocation that ended the run: what is freed behind it was in use until then. The end of the events on
+    /// another device than the one that failed.
+    failed: Option<usize>,
 }
 
 /// The bytes that one rule tells.
@@ -152,7 +160,10 @@ pub(crate) fn lives(
 fn told(snapshot: &Snapshot, device: i64, marks: &[Marks], mut each: impl FnMut(&Life, usize)) {
     let trace = snapshot.trace(device);
     let of = |stack: StackId| marks.get(stack as usize).copied().filter(|marks| marks.has_frames);
-    let run = Run::of(trace, &of);
+    let mut run = Run::of(trace, &of);
+    run.is_training |= snapshot.annotations.iter().any(|mark| mark.name.starts_with("Optimizer."));
+    let has_failed = snapshot.traces.iter().any(|trace| fatal(trace).is_some());
+    run.failed = fatal(trace).or_else(|| has_failed.then_some(trace.len()));
     let mut open: HashMap<u64, usize> = HashMap::new();
     let mut freed_by: HashMap<u64, StackId> = HashMap::new();
     // The last event of each phase.
@@ -166,8 +177,9 @@ fn told(snapshot: &Snapshot, device: i64, marks: &[Marks], mut each: impl FnMut(
     };
     let spans = |birth: Option<Marks>, born: Option<usize>, seen: &[(Phase, usize)]| {
         let own = birth.map(|marks| marks.phase);
-        let is_step =
-            |phase: &Phase| !matches!(phase, Phase::Unknown | Phase::Other | Phase::Moved);
+        let is_step = |phase: &Phase| {
+            !matches!(phase, Phase::Unknown | Phase::Other | Phase::Moved | Phase::Method)
+        };
         let mut others = seen.iter().filter(|(phase, _)| is_step(phase) && Some(*phase) != own);
         others.any(|(_, at)| born.is_none_or(|born| *at > born))
     };
@@ -186,11 +198,12 @@ fn told(snapshot: &Snapshot, device: i64, marks: &[Marks], mut each: impl FnMut(
                 let allocated = born.and_then(|born| trace.get(born)).map(|event| event.stack);
                 let birth = allocated.and_then(of);
                 let death = of(stack);
+                let is_unwound = run.failed.is_some_and(|failed| failed < at);
                 let life = Life {
                     address: event.address,
                     birth,
                     born,
-                    death: Some(death.unwrap_or_default()),
+                    death: (!is_unwound).then(|| death.unwrap_or_default()),
                     ended: Some(at),
                     size: event.size,
                     stack: allocated.unwrap_or_default(),
@@ -221,6 +234,13 @@ fn told(snapshot: &Snapshot, device: i64, marks: &[Marks], mut each: impl FnMut(
     }
 }
 
+/// The place of a failed allocation that nothing is allocated after.
+fn fatal(trace: &[Event]) -> Option<usize> {
+    let is_end = |event: &Event| matches!(event.action, Action::Oom | Action::Alloc);
+    let last = trace.iter().rposition(is_end)?;
+    trace.get(last).filter(|event| event.action == Action::Oom).map(|_| last)
+}
+
 impl Life {
     /// The phase of the stack that allocated.
     pub(crate) fn birth_phase(&self) -> Phase {
@@ -242,20 +262,20 @@ impl Run {
 
     fn of(trace: &[Event], of: &impl Fn(StackId) -> Option<Marks>) -> Self {
         let mut run = Self::default();
-        let (mut nameless, mut backward, mut is_training) = (0u64, 0u64, false);
+        let (mut nameless, mut backward) = (0u64, 0u64);
         for event in trace {
             let is_birth = event.action == Action::Alloc;
             let Some(marks) = of(event.stack) else {
                 nameless += u64::from(is_birth);
                 continue;
             };
-            is_training |= matches!(marks.phase, Phase::Optimizer | Phase::Backward);
+            run.is_training |= matches!(marks.phase, Phase::Optimizer | Phase::Backward);
             if is_birth || event.action == Action::FreeCompleted {
                 backward += u64::from(is_birth && marks.phase == Phase::Backward);
                 run.last = Some(marks.phase);
             }
         }
-        run.has_nameless_backward = is_training && nameless > 10 * backward;
+        run.has_nameless_backward = run.is_training && nameless > 10 * backward;
         run
     }
 }
@@ -325,7 +345,7 @@ impl Classes {
     /// The known class that stays and has most bytes at the peak, with its bytes, and the site that holds most of them.
     pub(crate) fn largest(&self) -> Option<(Class, i64, &str, i64)> {
         let mut sums: BTreeMap<Class, i64> = BTreeMap::new();
-        let stays = |class| !matches!(class, Class::Unknown | Class::Temporary);
+        let stays = |class| !matches!(class, Class::Unknown | Class::Temporary | Class::Workspace);
         for row in self.rows.iter().filter(|row| stays(row.class)) {
             let sum = sums.entry(row.class).or_default();
             *sum = sum.saturating_add(row.peak_bytes);

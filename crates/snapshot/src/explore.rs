@@ -259,7 +259,7 @@ impl Explorer {
         }
         section.intro.push(self.event(snapshot, at));
         section.drawings.extend(flame(&snapshot.stacks, &stacks));
-        let rows: Vec<SiteRow> = sums.rows(usize::MAX);
+        let rows: Vec<SiteRow> = sums.rows();
         section.tables.push(Table::of("alive", "In use by call site", &rows));
         section
     }

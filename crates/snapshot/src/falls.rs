@@ -2,7 +2,7 @@
 
 use crate::classes::{Class, Life};
 use crate::inside::inside;
-use crate::site::{NO_STACK, Sites};
+use crate::site::Sites;
 use crate::stacks::{StackId, Stacks};
 
 /// Call sites that hold less of a peak, in percent, do not make it.
@@ -126,8 +126,8 @@ impl Lives {
         peak
     }
 
-    /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters do not count: they are a
-    /// finding of their own.
+    /// The call site that holds most of a level, but for some; else the function whose lines do. Parameters do not count:
+    /// they are a finding of their own. What libraries and compilers allocate for themselves is of no line.
     #[inline(never)]
     fn maker(
         &self,
@@ -145,7 +145,7 @@ impl Lives {
         }
         let is_large =
             |bytes: i64| bytes.saturating_mul(100) >= level.saturating_mul(LEAST_OF_PEAK);
-        let is_named = |at: &usize| !known.contains(at) && sites.name(*at) != NO_STACK;
+        let is_named = |at: &usize| !known.contains(at) && sites.is_line(*at);
         let named: Vec<Named<'_>> = (sums.iter().enumerate())
             .filter(|(at, sum)| **sum > 0 && is_named(at))
             .map(|(at, sum)| (*sum, sites.name(at), at))

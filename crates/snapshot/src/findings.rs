@@ -22,11 +22,11 @@ const LEAST_CLASS: f64 = 30.0;
 /// Attention that stores its scores is worth a finding from this share of the peak on, in percent.
 const LEAST_ATTENTION: f64 = 10.0;
 
-/// Why a class of memory is in use, and what makes it smaller.
+/// Why a class of memory is in use, where its name does not say it, and what makes it smaller.
 const LEVERS: &[(Class, &str, &str)] = &[
     (
         Class::Activation,
-        "Autograd keeps what forward computes until backward has used it.",
+        "",
         "Checkpoint each layer of the model (torch.utils.checkpoint; in Transformers gradient_checkpointing_enable()). One checkpoint \
          around the whole model would save nothing: backward computes all of it again at once. Or reduce the batch or the sequence \
          length.",
@@ -46,11 +46,7 @@ const LEVERS: &[(Class, &str, &str)] = &[
         "Autocast copies each weight once per forward pass, and autograd keeps the copies until backward has used them.",
         "Hold the weights in the lower precision, so that autocast makes no copies; or checkpoint the modules.",
     ),
-    (
-        Class::Parameter,
-        "Weights stay in use as long as their module is on the GPU.",
-        "Load the weights in a lower precision, or shard them across GPUs.",
-    ),
+    (Class::Parameter, "", "Load the weights in a lower precision, or shard them across GPUs."),
 ];
 
 /// What helps against fragmentation without a setting.
@@ -62,6 +58,10 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
     let is_expandable = report.format.expandable
         || settings.replace(' ', "").contains("\"expandable_segments\":true");
     let mut findings = Vec::new();
+    let has_ooms = |figures: &DeviceReport| {
+        figures.timeline.as_ref().is_some_and(|timeline| !timeline.ooms.is_empty())
+    };
+    let any_failed = report.devices.values().any(has_ooms);
     if report.reading.is_partial() {
         // Sums and levels of a part of a file would be read as those of the run.
         return findings;
@@ -71,15 +71,17 @@ pub(crate) fn findings(snapshot: &Snapshot, report: &SnapshotReport) -> Vec<Find
             inconsistent(device, timeline, &mut findings);
             for oom in &timeline.ooms {
                 let expandable = report.what_if.get(device).and_then(WhatIf::expandable);
-                findings.push(out_of_memory(device, oom, timeline, expandable));
+                let uneven = uneven(report, device, timeline);
+                findings.push(out_of_memory(device, oom, timeline, expandable, uneven));
             }
-            if timeline.replay.trace_matches_snapshot && timeline.replay.timeline_usable {
+            // (Where one device ran out of memory, the peak of another is not what ended the run.)
+            if timeline.is_usable() && (has_ooms(figures) || !any_failed) {
                 attention(device, timeline, &mut findings);
                 peak(device, timeline, &mut findings);
             }
         }
         if let Some(releases) = report.cache_releases.get(device) {
-            let has_failed = figures.timeline.as_ref().is_some_and(|it| !it.ooms.is_empty());
+            let has_failed = has_ooms(figures);
             let setting = report.what_if.get(device).and_then(WhatIf::fewer_retries);
             findings.extend(releases.findings(device, has_failed, setting));
         }
@@ -146,9 +148,10 @@ fn out_of_memory(
     oom: &OomRow,
     timeline: &Timeline,
     expandable: Option<&Run>,
+    uneven: Option<String>,
 ) -> Finding {
     let free = oom.device_free.map_or("an unrecorded amount".to_owned(), size);
-    let observation = format!(
+    let mut observation = format!(
         "Device {device}, event {}: an allocation of {} failed at {}. Live (requested bytes): {}, reserved: {}, free on the device: \
          {free}, largest free range: {}, free ranges of the stream: at most {}.",
         count(oom.index as u64),
@@ -159,6 +162,11 @@ fn out_of_memory(
         size(oom.largest_cached_free),
         size(oom.cached_free_same_stream),
     );
+    let mut less = less(timeline);
+    if let Some(uneven) = uneven {
+        observation.push_str(&uneven);
+        less = format!("Give each device an equal part of the input. {less}");
+    }
     // The narrower test: default pool and segment type of the request.
     let fits = oom.size <= oom.cached_free_same_pool.saturating_add(oom.device_free.unwrap_or(0));
     // Events do not record the pool: only when all free ranges of the stream are too small, the pool does not matter.
@@ -179,13 +187,13 @@ fn out_of_memory(
     } else {
         (
             "Capacity: the free ranges of the same stream and pool together are smaller than the request.",
-            less(timeline),
+            less,
         )
     };
     Finding {
         hypothesis: hypothesis.to_owned(),
         action,
-        validation: "The trace has no oom event.".to_owned(),
+        validation: if fits { String::new() } else { needs_more(oom) },
         evidence: vec![format!("devices.{device}.ooms")],
         ..finding(
             "out-of-memory",
@@ -193,6 +201,32 @@ fn out_of_memory(
             observation,
         )
     }
+}
+
+/// What is certain of the need of a run that failed.
+fn needs_more(oom: &OomRow) -> String {
+    format!(
+        "The run needs at least the {} in use and requested at this event; how much more is not recorded.",
+        size(oom.live_requested.saturating_add(oom.size))
+    )
+}
+
+/// What the call site with most bytes at the peak of a device holds at the peaks of the others, where each has less than half of it.
+fn uneven(report: &SnapshotReport, device: &str, timeline: &Timeline) -> Option<String> {
+    let top = timeline.replay.peak_sites.first().filter(|top| !top.site.starts_with('<'))?;
+    let others = report.devices.iter().filter(|(other, _)| *other != device);
+    let mut text = String::new();
+    for (other, figures) in others {
+        let sites = &figures.timeline.as_ref()?.replay.peak_sites;
+        let bytes = sites.iter().find(|row| row.site == top.site)?.bytes;
+        if bytes > top.bytes / 2 {
+            return None;
+        }
+        text.push_str(&format!(", {} at that of device {other}", size(bytes)));
+    }
+    (!text.is_empty()).then(|| {
+        format!(" {} holds {} at the peak of this device{text}.", top.site, size(top.bytes))
+    })
 }
 
 /// What makes the memory in use smaller, as far as the file tells what it is for.
@@ -204,7 +238,7 @@ fn less(timeline: &Timeline) -> String {
     {
         return (*action).to_owned();
     }
-    match replay.peak_by_site.first().filter(|top| top.site != NO_STACK) {
+    match replay.peak_sites.first().filter(|top| top.site != NO_STACK) {
         Some(top) => format!(
             "Reduce the memory in use, first what {} holds: {} at the peak.",
             top.site,
@@ -214,8 +248,20 @@ fn less(timeline: &Timeline) -> String {
     }
 }
 
-/// What is reached at best.
-fn falls(peak: i64, rest: i64) -> String {
+/// The peak without some blocks. It is a bound where the action removes these blocks and no others, and none where memory ran out: there
+/// the run was not recorded as a whole.
+fn falls(timeline: &Timeline, peak: i64, rest: i64, is_bound: bool) -> String {
+    if let Some(oom) = timeline.ooms.last().filter(|oom| timeline.replay.peak_index <= oom.index) {
+        return needs_more(oom);
+    }
+    if !is_bound {
+        return format!(
+            "Without these blocks the recorded events peak at {} instead of {}. The new peak is lower where the action removes others, \
+             too, and higher where some of these stay.",
+            size(rest),
+            size(peak)
+        );
+    }
     format!(
         "The peak in use falls from {} to {} at best, which is that of the recorded events without these blocks.",
         size(peak),
@@ -245,7 +291,7 @@ fn attention(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         action: "Compute attention with torch.nn.functional.scaled_dot_product_attention: its fused kernels store no scores, where data \
                  type, head size and mask permit them."
             .to_owned(),
-        validation: falls(peak, rest),
+        validation: falls(timeline, peak, rest, false),
         evidence: vec![format!("devices.{device}.replay.peak_by_site")],
         ..finding("unfused-attention", Confidence::Medium, observation)
     });
@@ -295,7 +341,7 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         Some((frame, _)) => {
             format!("Call the module on smaller inputs, or compute in parts what {frame} allocates.")
         }
-        None if top.site.starts_with('<') => {
+        None if top.site.starts_with("<autograd>") => {
             "The backward of this op holds these bytes: compute the op in parts, or on smaller inputs.".to_owned()
         }
         None if top.n_lines > 1 => {
@@ -303,10 +349,12 @@ fn peak(device: &str, timeline: &Timeline, to: &mut Vec<Finding>) {
         }
         None => "Free what this line allocates earlier, or compute it in parts.".to_owned(),
     };
+    // (Smaller inputs make other blocks smaller, too.)
+    let is_bound = action.starts_with("Free");
     to.push(Finding {
         hypothesis: hypothesis.to_owned(),
         action,
-        validation: falls(top.level, *rest),
+        validation: falls(timeline, top.level, *rest, is_bound),
         evidence: vec![format!("devices.{device}.replay.peak_by_site")],
         ..finding("dominant-site", Confidence::High, observation)
     });
@@ -340,7 +388,7 @@ fn class_of_peak<'a>(
     to.push(Finding {
         hypothesis: (*why).to_owned(),
         action: (*action).to_owned(),
-        validation: falls(peak, rest),
+        validation: falls(timeline, peak, rest, false),
         evidence: vec![format!("classes.{device}")],
         ..finding("peak-class", timeline.classes.confidence(class), observation)
     });

@@ -39,7 +39,7 @@ pub(crate) fn headline(report: &SnapshotReport) -> Option<String> {
     Some(format!(
         "Device {device} has {} in use at the time of the snapshot{}.",
         size(whole),
-        holder(&figures.live_by_site, whole)
+        holder(&figures.live_sites, whole)
     ))
 }
 
@@ -60,7 +60,7 @@ fn ran_out(device: &str, timeline: &Timeline, oom: &OomRow) -> String {
     );
     if timeline.is_usable() {
         let replay = &timeline.replay;
-        let top = holder(&replay.peak_by_site, replay.peak_requested);
+        let top = holder(&replay.peak_sites, replay.peak_requested);
         if !top.is_empty() {
             text = format!("{text}. The peak was {}{top}", size(replay.peak_requested));
         }
@@ -80,7 +80,7 @@ fn peak(device: &str, timeline: &Timeline, report: &SnapshotReport) -> String {
         size(replay.peak_requested),
         count(timeline.levels.requested.len().saturating_sub(1) as u64),
         if report.reading.left_out_of(device).is_some() { " in the chosen range" } else { "" },
-        holder(&replay.peak_by_site, replay.peak_requested)
+        holder(&replay.peak_sites, replay.peak_requested)
     )
 }
 

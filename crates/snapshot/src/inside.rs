@@ -21,9 +21,10 @@ pub(crate) fn inside(stacks: &Stacks, blocks: &[(StackId, i64)]) -> Option<(Stri
     for (stack, bytes) in used() {
         let below = texts.below(stacks.frames(stack as StackId));
         // (A function that calls itself is in a stack more than once.)
-        let first = |at: usize, frame: &Frame| !below.iter().take(at).any(|other| other == frame);
-        let once = below.iter().enumerate().filter(|(at, frame)| first(*at, frame));
-        large.extend(once.map(|(_, frame)| (*frame, *bytes)));
+        let mut once = below;
+        once.sort_unstable();
+        once.dedup();
+        large.extend(once.into_iter().map(|frame| (frame, *bytes)));
     }
     large.sort_unstable();
     large.dedup_by(|next, sum| {

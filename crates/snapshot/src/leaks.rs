@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::model::{Action, Annotation, Event, Snapshot};
-use crate::site::Sites;
+use crate::site::{Sites, WORKSPACE};
 
 /// A site whose live bytes grow in every step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -105,7 +105,9 @@ pub(crate) fn leaks(snapshot: &Snapshot, device: i64, sites: &Sites) -> Option<L
         let levels: Vec<i64> = rows.iter().filter_map(|row| row.get(site)).copied().collect();
         let deltas: Vec<i64> =
             levels.iter().zip(levels.iter().skip(1)).map(|(a, b)| b.saturating_sub(*a)).collect();
-        if deltas.len() < 2 || deltas.iter().any(|delta| *delta <= 0) {
+        // (A library makes one per stream.)
+        let is_workspace = sites.name(site) == WORKSPACE;
+        if is_workspace || deltas.len() < 2 || deltas.iter().any(|delta| *delta <= 0) {
             continue;
         }
         let total = deltas.iter().fold(0i64, |sum, delta| sum.saturating_add(*delta));

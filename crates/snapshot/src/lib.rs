@@ -25,6 +25,7 @@ mod flame;
 mod headline;
 mod inside;
 mod leaks;
+mod library;
 mod model;
 mod pictures;
 mod reader;

@@ -9,7 +9,7 @@ use report::{Confidence, Finding};
 use serde::Serialize;
 
 use crate::amounts::size;
-use crate::model::{Action, Event, Snapshot};
+use crate::model::{Action, Event, Segment, Snapshot};
 use crate::site::Sites;
 use crate::stacks::StackId;
 
@@ -38,9 +38,25 @@ pub(crate) struct Releases {
     pub(crate) empty_cache_site: Option<String>,
 }
 
-/// Finds the releases; `None` where there are none.
+/// Finds the releases; `None` where there are none. `reserved` are the levels before the events of the device.
 #[inline(never)]
-pub(crate) fn releases(snapshot: &Snapshot, trace: &[Event], sites: &Sites) -> Option<Releases> {
+pub(crate) fn releases(
+    snapshot: &Snapshot,
+    device: i64,
+    reserved: &[i64],
+    sites: &Sites,
+) -> Option<Releases> {
+    let trace = snapshot.trace(device);
+    let level = |at: usize| reserved.get(at).copied().unwrap_or_default();
+    // torch/cuda/graphs.py calls empty_cache before it captures, in C++ frames only.
+    let captures = |event: &Event| {
+        let mut frames = snapshot.stacks.frames(event.stack).iter();
+        let is_of_private = |segment: &Segment| {
+            segment.device == device && segment.address == event.address && segment.pool != (0, 0)
+        };
+        frames.any(|frame| snapshot.stacks.text(frame.name).contains("capture_begin"))
+            || snapshot.segments.iter().any(is_of_private)
+    };
     let asks = |stack: StackId| {
         let mut frames = snapshot.stacks.frames(stack).iter();
         frames.any(|frame| matches!(snapshot.stacks.text(frame.name), "empty_cache" | "emptyCache"))
@@ -69,16 +85,23 @@ pub(crate) fn releases(snapshot: &Snapshot, trace: &[Event], sites: &Sites) -> O
             found
                 .empty_cache_site
                 .get_or_insert_with(|| sites.name(sites.site(event.stack)).to_owned());
-        } else if matches!(next, Some(Action::SegmentAlloc | Action::SegmentMap | Action::Oom)) {
+        } else if let Some(request) = request
+            && matches!(next, Some(Action::SegmentAlloc | Action::SegmentMap | Action::Oom))
+            // (A failed allocation is one of the program.)
+            && (request.action == Action::Oom || !captures(request))
+            // What the driver grants later, it did not refuse. (An expandable segment asks for less after its pages went back.)
+            && (request.action != Action::SegmentAlloc
+                || reserved.get(at + n..).unwrap_or_default().iter().max()
+                    < Some(&level(at).saturating_add(request.size)))
+        {
             found.retries += 1;
             found.retry_places.push((at, at + n));
             found.retry_bytes = found.retry_bytes.saturating_add(bytes);
-            if let Some(Event { size, stream, .. }) = request {
-                let own = run.iter().take(n).filter(|event| event.stream == *stream);
-                let own = own.fold(0_i64, |sum, event| sum.saturating_add(event.size));
-                found.retries_in_pieces += u64::from(own >= *size);
-                found.retries_of_other_streams += u64::from(own < *size && bytes >= *size);
-            }
+            let Event { size, stream, .. } = request;
+            let own = run.iter().take(n).filter(|event| event.stream == *stream);
+            let own = own.fold(0_i64, |sum, event| sum.saturating_add(event.size));
+            found.retries_in_pieces += u64::from(own >= *size);
+            found.retries_of_other_streams += u64::from(own < *size && bytes >= *size);
         }
         at += n;
     }

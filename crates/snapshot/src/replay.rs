@@ -54,7 +54,7 @@ pub(crate) struct Replay {
     #[serde(serialize_with = "as_reference")]
     pub(crate) peak_by_phase: ByPhase,
     pub(crate) peak_by_site: Vec<SiteRow>,
-    /// All of them.
+    /// All of them, by cause.
     #[serde(skip)]
     pub(crate) peak_sites: Vec<SiteRow>,
 }
@@ -288,8 +288,8 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
         sums.add(stack, *size);
         at_peak.push((stack, *size));
     }
-    let mut peak_by_site = sums.rows(20);
-    for row in peak_by_site.iter_mut().take(SITES_WITH_INSIDE) {
+    let mut peak_sites = sums.rows();
+    for row in peak_sites.iter_mut().take(SITES_WITH_INSIDE) {
         let is_own = |(stack, _): &&(StackId, i64)| sites.name(sites.site(*stack)) == row.site;
         let own: Vec<_> = at_peak.iter().filter(is_own).copied().collect();
         row.inside = inside(&snapshot.stacks, &own);
@@ -323,8 +323,8 @@ pub(crate) fn replay(snapshot: &Snapshot, device: i64, sites: &Sites) -> (Replay
         peak_live_bytes: bytes,
         peak_untraced_bytes: untraced,
         peak_by_phase: sums.phases.clone(),
-        peak_by_site,
-        peak_sites: sums.rows(usize::MAX),
+        peak_by_site: sums.references(),
+        peak_sites,
     };
     (replay, levels)
 }

@@ -19,7 +19,6 @@ use crate::totals::{FreeBytes, Totals, free_bytes, grouped, ratio, rounded, tota
 use crate::whatif::WhatIf;
 
 /// Rows of a list of sites.
-const MOST_SITES: usize = 20;
 /// Rows of the list of segments.
 const MOST_SEGMENTS: usize = 10;
 
@@ -76,7 +75,7 @@ pub struct DeviceReport {
     pub(crate) largest_segments: Vec<SegmentRow>,
     pub(crate) invariant_violations: BTreeMap<&'static str, u64>,
     pub(crate) live_by_site: Vec<SiteRow>,
-    /// All of them.
+    /// All of them, by cause.
     #[serde(skip)]
     pub(crate) live_sites: Vec<SiteRow>,
     #[serde(serialize_with = "as_reference")]
@@ -103,6 +102,9 @@ pub(crate) struct Timeline {
     pub(crate) replay: Replay,
     pub(crate) churn: Churn,
     pub(crate) alloc_by_site: Vec<SiteRow>,
+    /// All of them, by cause.
+    #[serde(skip)]
+    pub(crate) alloc_sites: Vec<SiteRow>,
     pub(crate) ooms: Vec<OomRow>,
     /// What the allocations are for; empty where events and segments disagree.
     #[serde(skip)]
@@ -228,8 +230,8 @@ fn device_report(snapshot: &Snapshot, device: i64, sites: &Sites) -> DeviceRepor
         by_pool: grouped(snapshot, &segments, pool),
         largest_segments: largest(&segments),
         invariant_violations: violations(snapshot, &segments),
-        live_by_site: live.rows(MOST_SITES),
-        live_sites: live.rows(usize::MAX),
+        live_by_site: live.references(),
+        live_sites: live.rows(),
         live_by_phase: live.phases.clone(),
         actions: actions
             .into_iter()
@@ -290,7 +292,8 @@ fn timeline(snapshot: &Snapshot, device: i64, sites: &Sites) -> Timeline {
     }
     Timeline {
         churn: churn(trace, replay.peak_requested),
-        alloc_by_site: allocations.rows(MOST_SITES),
+        alloc_by_site: allocations.references(),
+        alloc_sites: allocations.rows(),
         ooms: ooms(snapshot, device, &levels, sites),
         classes: Classes::default(),
         by_step: Vec::new(),

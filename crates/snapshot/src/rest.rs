@@ -29,7 +29,8 @@ pub(crate) fn complete(snapshot: &Snapshot, mut report: SnapshotReport) -> Snaps
         let segments: Vec<&Segment> =
             snapshot.segments.iter().filter(|segment| segment.device == device).collect();
         figures.segments_picture = pictures::segments(name, snapshot, &segments);
-        let found = releases(snapshot, snapshot.trace(device), &sites);
+        let reserved = figures.timeline.as_ref().map_or(&[][..], |it| &it.levels.reserved);
+        let found = releases(snapshot, device, reserved, &sites);
         let retries = found.as_ref().map_or(Vec::new(), |found| found.retry_places.clone());
         if let Some(found) = found {
             cache_releases.insert(name.clone(), found);

@@ -1,6 +1,6 @@
 //! The report on a snapshot as sections and tables.
 
-use report::units::{count, plural};
+use report::units::count;
 use report::{Cell, Column, Row, Section, Table, Unit};
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::amounts::{amount, percent, size};
 use crate::headline::headline;
 use crate::model::{LeftOut, Reading};
 use crate::report::{DeviceReport, SnapshotReport, Timeline};
-use crate::site::{NO_STACK, SiteRow};
+use crate::site::{MOST_SITES, NO_STACK, SiteRow};
 use crate::state::AllocatorState;
 use crate::totals::Totals;
 
@@ -163,18 +163,27 @@ fn not_recorded(report: &SnapshotReport) -> Option<String> {
         return None;
     }
     let has_stacks =
-        devices.values().any(|it| it.live_by_site.iter().any(|row| row.site != NO_STACK));
+        devices.values().any(|it| it.live_sites.iter().any(|row| row.site != NO_STACK));
+    let is_single = devices.values().any(|figures| figures.events > 0);
     let what = if reading.is_segment_list {
         "The file is the list of segments that torch.cuda.memory_snapshot() returns: it has no events."
-    } else if devices.values().any(|figures| figures.events > 0) {
+    } else if is_single && reading.has_history {
+        "The file records no timeline: it has a single event, as with trace_alloc_max_entries=1, the default of PyTorch 2.0."
+    } else if is_single {
         "The file records no timeline: it has a single event, as with enabled=\"state\"."
     } else if has_stacks {
         "The file has no events: recording was off when the snapshot was taken."
     } else {
         "The file has no events and no stacks: recording was off."
     };
+    let missing = if has_stacks { "a peak" } else { "call sites, a peak" };
+    // (Blocks have a history in PyTorch 2.0, whose function has other parameters.)
+    let parameters = match reading.has_history {
+        true => "True, trace_alloc_max_entries=100000, trace_alloc_record_context=True",
+        false => "",
+    };
     Some(format!(
-        "{what} For call sites, a peak and its causes, call torch.cuda.memory._record_memory_history() at the start of the process, and \
+        "{what} For {missing} and its causes, call torch.cuda.memory._record_memory_history({parameters}) at the start of the process, and \
          write torch.cuda.memory._snapshot() after the steps of interest."
     ))
 }
@@ -197,9 +206,15 @@ fn ranged(device: usize, LeftOut { before, behind }: LeftOut, kept: u64) -> Stri
 
 fn state(device: &str, figures: &DeviceReport) -> String {
     let totals = &figures.totals;
+    let private = match figures.free.private {
+        0 => String::new(),
+        bytes => {
+            format!(", {} free in private pools (as of CUDA graphs, which keep them)", size(bytes))
+        }
+    };
     format!(
         "Device {device} at the time of the snapshot: {} reserved, {} allocated ({:.0}% of reserved), {} free and returnable, \
-         {} free and not returnable.",
+         {} free and not returnable{private}.",
         size(totals.reserved),
         size(totals.allocated),
         percent(totals.allocated, totals.reserved),
@@ -277,13 +292,15 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
             TotalsRow::of(format!("{private}{what} {key}"), totals)
         }));
     }
+    // (The row of the device is in the first chapter.)
+    let is_single = is_printed.iter().filter(|is_printed| **is_printed).count() < 2;
     section.drawings.extend(figures.segments_picture.clone());
     section.tables = vec![
-        Table::of("totals", "Totals", &rows).printing(is_printed),
+        Table::of("totals", "Totals", &rows).only_on_page(is_single).printing(is_printed),
         sites(
             "live-by-site",
             "Blocks in use by call site (rounded sizes)",
-            &figures.live_by_site,
+            &figures.live_sites,
             figures.totals.active,
         ),
     ];
@@ -292,8 +309,10 @@ fn totals_section(device: &str, figures: &DeviceReport) -> Section {
 
 /// A table of call sites; documents print those that have at least a thousandth of all bytes.
 fn sites(id: &'static str, title: &'static str, rows: &[SiteRow], whole: i64) -> Table {
+    let rows = rows.get(..MOST_SITES).unwrap_or(rows);
     let is_large = |row: &SiteRow| row.bytes.saturating_mul(1000) >= whole;
-    Table::of(id, title, rows).printing(rows.iter().map(is_large))
+    // (One row has the sum that the sentences have.)
+    Table::of(id, title, rows).only_on_page(rows.len() < 2).printing(rows.iter().map(is_large))
 }
 
 /// Of what the figures of a device are.
@@ -358,18 +377,6 @@ fn timeline_section(
         }
     ));
     section.drawings.extend(timeline.picture.clone());
-    let churn = &timeline.churn;
-    if churn.alloc_count > 0 {
-        let of_driver = match churn.segment_allocs {
-            0 => "none needed memory of the driver".to_owned(),
-            n => format!("for them the driver was asked for memory {}", plural(n, "time", "times")),
-        };
-        section.intro.push(format!(
-            "{} of {} in all; {of_driver}.",
-            plural(churn.alloc_count, "allocation", "allocations"),
-            size(churn.alloc_bytes),
-        ));
-    }
     let phases: Vec<PhaseRow> = replay
         .peak_by_phase
         .iter()
@@ -381,20 +388,22 @@ fn timeline_section(
         section.tables.push(Table::of("classes", title, classes));
     }
     if !timeline.by_step.is_empty() {
-        section.tables.push(Table::of("memory-by-step", "Memory by step", &timeline.by_step));
+        let table = Table::of("memory-by-step", "Memory by step", &timeline.by_step);
+        section.tables.push(table.only_on_page(timeline.by_step.len() < 2));
     }
     section.tables.extend([
-        Table::of("peak-by-phase", "Alive at the peak by phase", &phases),
+        Table::of("peak-by-phase", "Alive at the peak by phase", &phases)
+            .only_on_page(phases.len() < 2),
         sites(
             "peak-by-site",
             "Alive at the peak by call site (requested sizes)",
-            &replay.peak_by_site,
+            &replay.peak_sites,
             replay.peak_requested,
         ),
         sites(
             "alloc-by-site",
             "All allocations by call site (requested sizes)",
-            &timeline.alloc_by_site,
+            &timeline.alloc_sites,
             timeline.churn.alloc_bytes,
         ),
     ]);

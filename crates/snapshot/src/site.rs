@@ -5,16 +5,27 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use crate::amounts::size;
+pub(crate) use crate::library::{is_library, is_python};
 use crate::stacks::{Frame, StackId, Stacks};
 
 /// The site of a stack without frames.
 pub(crate) const NO_STACK: &str = "<no stack>";
+/// The site of what libraries of CUDA keep for themselves, whichever line called them first.
+pub(crate) const WORKSPACE: &str = "<library workspace> cuBLAS";
+/// The site of what a compiler allocates to time kernels.
+pub(crate) const BENCHMARK: &str = "<compilation> benchmarks of autotuning";
 
 /// The function of `torch/nn/modules/module.py` through which `to`, `cuda`, `half` and their like move or cast what a module holds.
 pub(crate) const MOVE: &str = "_apply";
+/// The methods of modules that move, cast or load what they hold.
+const MOVES: &[&str] =
+    &[MOVE, "to", "to_empty", "cuda", "cpu", "type", "half", "float", "double", "bfloat16"];
 /// The file and the function of accelerate that moves a parameter or a buffer of a module.
 pub(crate) const OFFLOAD: (&str, &str) =
     ("/accelerate/utils/modeling.py", "set_module_tensor_to_device");
+
+/// Call sites that are listed.
+pub(crate) const MOST_SITES: usize = 20;
 
 /// Frames that belong to the recording of the stack or to the interpreter, and name no cause.
 const OMITTED: &[&str] = &[
@@ -33,8 +44,11 @@ const OMITTED: &[&str] = &[
 #[derive(Debug)]
 pub(crate) struct Sites {
     names: Vec<String>,
-    of_stack: Vec<(u32, Phase)>,
+    of_stack: Vec<Place>,
 }
+
+/// Of a stack: site, the site of the reference program, phase.
+type Place = (u32, u32, Phase);
 
 /// The part of a training step, as far as the stack shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -45,6 +59,8 @@ pub(crate) enum Phase {
     Forward,
     /// Modules are moved, cast or loaded, also where a hook of a module does it during its forward pass.
     Moved,
+    /// Another method of a module allocates: `state_dict`, `zero_grad`, `register_buffer`.
+    Method,
     Unknown,
     Other,
 }
@@ -56,6 +72,7 @@ impl Phase {
             Self::Backward => "backward",
             Self::Forward => "forward",
             Self::Moved => "moving or loading modules",
+            Self::Method => "other methods of modules",
             Self::Unknown => "unknown",
             Self::Other => "other",
         }
@@ -65,12 +82,14 @@ impl Phase {
 /// Bytes per phase.
 pub(crate) type ByPhase = BTreeMap<Phase, i64>;
 
-/// Writes the phases of the reference program, which counts as forward what moves modules.
+/// Writes the phases of the reference program, which counts as forward whatever a method of a module allocates.
 pub(crate) fn as_reference<S: Serializer>(phases: &ByPhase, to: S) -> Result<S::Ok, S::Error> {
     let mut phases = phases.clone();
-    if let Some(moved) = phases.remove(&Phase::Moved) {
-        let forward = phases.entry(Phase::Forward).or_default();
-        *forward = forward.saturating_add(moved);
+    for own in [Phase::Moved, Phase::Method] {
+        if let Some(bytes) = phases.remove(&own) {
+            let sum = phases.entry(Phase::Forward).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
     }
     phases.serialize(to)
 }
@@ -104,12 +123,15 @@ impl Sites {
         let of_stack = (0..stacks.len())
             .map(|stack| {
                 let frames = stacks.frames(stack as StackId);
-                let name = texts.site(frames);
-                let id = *ids.entry(name).or_insert_with_key(|name| {
-                    names.push(name.clone());
-                    (names.len() - 1) as u32
-                });
-                (id, texts.phase(frames))
+                let mut id = |name: String| {
+                    *ids.entry(name).or_insert_with_key(|name| {
+                        names.push(name.clone());
+                        (names.len() - 1) as u32
+                    })
+                };
+                let reference = id(texts.site(frames));
+                let site = texts.cause(frames).map_or(reference, id);
+                (site, reference, texts.phase(frames))
             })
             .collect();
         Self { names, of_stack }
@@ -123,39 +145,66 @@ impl Sites {
         self.names.get(site).map_or(NO_STACK, String::as_str)
     }
 
+    /// Whether it is a cause that a person can change: neither unknown nor a library or a compiler that allocates for itself.
+    pub(crate) fn is_line(&self, site: usize) -> bool {
+        ![NO_STACK, WORKSPACE, BENCHMARK].contains(&self.name(site))
+    }
+
     pub(crate) fn site(&self, stack: StackId) -> usize {
-        self.of_stack.get(stack as usize).map_or(0, |(site, _)| *site as usize)
+        self.of_stack.get(stack as usize).map_or(0, |(site, ..)| *site as usize)
     }
 
     pub(crate) fn phase(&self, stack: StackId) -> Phase {
-        self.of_stack.get(stack as usize).map_or(Phase::Unknown, |(_, phase)| *phase)
+        self.of_stack.get(stack as usize).map_or(Phase::Unknown, |(.., phase)| *phase)
     }
 }
+
+/// Bytes and blocks by site.
+type SiteSums = Vec<(i64, u64)>;
 
 /// Sums by site and by phase.
 pub(crate) struct Sums<'a> {
     sites: &'a Sites,
-    sums: Vec<(i64, u64)>,
+    sums: SiteSums,
+    /// By the sites of the reference program.
+    references: SiteSums,
     pub(crate) phases: ByPhase,
 }
 
 impl<'a> Sums<'a> {
     pub(crate) fn new(sites: &'a Sites) -> Self {
-        Self { sites, sums: vec![(0, 0); sites.len()], phases: ByPhase::new() }
+        let sums = vec![(0, 0); sites.len()];
+        Self { sites, references: sums.clone(), sums, phases: ByPhase::new() }
     }
 
     pub(crate) fn add(&mut self, stack: StackId, bytes: i64) {
-        if let Some((sum, count)) = self.sums.get_mut(self.sites.site(stack)) {
-            *sum = sum.saturating_add(bytes);
-            *count += 1;
+        let (site, reference, _) =
+            self.sites.of_stack.get(stack as usize).copied().unwrap_or((0, 0, Phase::Unknown));
+        for (sums, at) in [(&mut self.sums, site), (&mut self.references, reference)] {
+            if let Some((sum, count)) = sums.get_mut(at as usize) {
+                *sum = sum.saturating_add(bytes);
+                *count += 1;
+            }
         }
         let phase = self.phases.entry(self.sites.phase(stack)).or_default();
         *phase = phase.saturating_add(bytes);
     }
 
     /// The sites with most bytes, most first, then by name.
-    pub(crate) fn rows(&self, most: usize) -> Vec<SiteRow> {
-        let mut rows: Vec<_> = self.sums.iter().enumerate().filter(|(_, sum)| sum.1 > 0).collect();
+    pub(crate) fn rows(&self) -> Vec<SiteRow> {
+        self.rows_of(&self.sums)
+    }
+
+    /// The first of those of the reference program, which has no cause but a line.
+    pub(crate) fn references(&self) -> Vec<SiteRow> {
+        let mut rows = self.rows_of(&self.references);
+        rows.truncate(MOST_SITES);
+        rows
+    }
+
+    #[inline(never)]
+    fn rows_of(&self, sums: &SiteSums) -> Vec<SiteRow> {
+        let mut rows: Vec<_> = sums.iter().enumerate().filter(|(_, sum)| sum.1 > 0).collect();
         rows.sort_by(|(a, x), (b, y)| {
             y.0.cmp(&x.0).then_with(|| self.sites.name(*a).cmp(self.sites.name(*b)))
         });
@@ -165,87 +214,8 @@ impl<'a> Sums<'a> {
             count: sum.1,
             inside: None,
         };
-        rows.into_iter().take(most).map(row).collect()
+        rows.into_iter().map(row).collect()
     }
-}
-
-pub(crate) fn is_python(file: &str) -> bool {
-    file.contains(".py")
-}
-
-/// Modules of Python's library that call functions of a program, or allocate for it.
-const STANDARD: &[&str] = &[
-    "abc",
-    "ast",
-    "asyncio",
-    "bdb",
-    "codeop",
-    "cProfile",
-    "code",
-    "collections",
-    "concurrent",
-    "contextlib",
-    "copy",
-    "copyreg",
-    "ctypes",
-    "dataclasses",
-    "functools",
-    "heapq",
-    "http",
-    "importlib",
-    "inspect",
-    "json",
-    "logging",
-    "multiprocessing",
-    "operator",
-    "pdb",
-    "pickle",
-    "pkgutil",
-    "profile",
-    "queue",
-    "random",
-    "runpy",
-    "sched",
-    "selectors",
-    "shelve",
-    "socketserver",
-    "statistics",
-    "subprocess",
-    "tempfile",
-    "threading",
-    "timeit",
-    "trace",
-    "traceback",
-    "types",
-    "typing",
-    "unittest",
-    "warnings",
-    "weakref",
-    "xmlrpc",
-    "zipfile",
-];
-
-/// Whether a file belongs to an installed package, the standard library or generated code.
-pub(crate) fn is_library(file: &str) -> bool {
-    let is_windows = file.contains('\\') || file.as_bytes().get(1) == Some(&b':');
-    let file = file.replace('\\', "/");
-    // Windows has Python's library in Lib or lib, without a version; a program may have a folder of that name, too.
-    let is_standard = |rest: &str| {
-        let module = rest.split(['/', '.']).next().unwrap_or_default();
-        is_windows && STANDARD.contains(&module)
-    };
-    let behind = |lib: &str, holds: &dyn Fn(&str) -> bool| {
-        let mut places = file.match_indices(lib);
-        places.any(|(at, lib)| holds(file.get(at + lib.len()..).unwrap_or_default()))
-    };
-    file.starts_with('<')
-        || file.contains("torchinductor_")
-        || file.contains("/site-packages/")
-        || file.contains("/dist-packages/")
-        || file.contains("/lib/python3")
-        || file.contains("/lib64/python3")
-        || behind("/Lib/", &|rest| !rest.starts_with("site-packages"))
-        || behind("/lib/", &is_standard)
 }
 
 /// `XBackward0` of `torch::autograd::generated::XBackward0::apply`, or `AccumulateGrad`.
@@ -283,12 +253,22 @@ struct Shown {
     is_call: bool,
     /// As a name in [`Shown::is_module`]: moves or casts what a module holds (`to`, `cuda`, `half`...).
     is_move: bool,
+    /// As a name in [`Shown::is_module`]: begins a move, a cast or a load.
+    is_moves: bool,
     /// Moves single tensors of modules, where they are offloaded.
     is_offload: bool,
     /// As a name: of the engine of autograd.
     is_engine: bool,
     /// As a name: of the recording or the interpreter.
     is_omitted: bool,
+    /// As a name: makes the workspace of a library of CUDA (`aten/src/ATen/cuda/CublasHandlePool.cpp`).
+    is_workspace: bool,
+    /// Of Inductor or Triton.
+    is_compiler: bool,
+    /// As a name in [`Shown::is_compiler`]: runs kernels to time them.
+    is_benchmark: bool,
+    /// As a name: a function of ATen or c10, which everything that allocates calls.
+    is_native: bool,
 }
 
 impl Shown {
@@ -309,12 +289,29 @@ impl Shown {
                 "_call_impl" | "_wrapped_call_impl" | "__call__" | "_slow_forward" | "inner"
             ),
             is_move: text == MOVE,
+            is_moves: MOVES.contains(&text) || text.contains("load"),
             is_offload: path.contains(OFFLOAD.0),
             is_engine: text.contains("torch::autograd::") && is_engine
                 || text == "_engine_run_backward",
             is_omitted: OMITTED.iter().any(|omitted| text.contains(omitted)),
+            is_workspace: ["getNewWorkspace", "CurrentCUDABlas", "CUDABlasLtWorkspace"]
+                .iter()
+                .any(|part| text.contains(part)),
+            is_compiler: path.contains("/torch/_inductor/") || path.contains("/triton/"),
+            is_benchmark: ["benchmark", "do_bench", "autotun", "coordinate_descent"]
+                .iter()
+                .any(|part| text.contains(part)),
+            // (A type may be before the name, and types of the same namespaces behind it.)
+            is_native: ["at::", "c10::"]
+                .iter()
+                .any(|space| plain(text).split(' ').any(|word| word.starts_with(space))),
         }
     }
+}
+
+/// The name of a function of C++ without its parameters.
+fn plain(name: &str) -> &str {
+    name.split_once('(').map_or(name, |(name, _)| name)
 }
 
 /// The facts of every text, each looked at when it is asked for first.
@@ -344,7 +341,7 @@ impl<'a> Texts<'a> {
             return Phase::Unknown;
         }
         let (mut is_backward, mut is_module) = (false, false);
-        let (mut is_call, mut is_moved) = (false, false);
+        let (mut is_call, mut is_moves, mut is_moved) = (false, false, false);
         for frame in frames {
             let (file, name) = (self.shown(frame.filename), self.shown(frame.name));
             if file.is_optimizer {
@@ -355,15 +352,18 @@ impl<'a> Texts<'a> {
                 || file.has_backward && self.stacks.text(frame.name) == "backward";
             is_module |= file.is_module;
             is_call |= file.is_module && name.is_call;
+            is_moves |= file.is_module && name.is_moves;
             is_moved |= file.is_module && name.is_move
                 || file.is_offload && self.stacks.text(frame.name) == OFFLOAD.1;
         }
         if is_backward {
             Phase::Backward
-        } else if is_module && (is_moved || !is_call) {
+        } else if is_module && (is_moved || is_moves && !is_call) {
             Phase::Moved
-        } else if is_module {
+        } else if is_module && is_call {
             Phase::Forward
+        } else if is_module {
+            Phase::Method
         } else {
             Phase::Other
         }
@@ -385,6 +385,34 @@ impl<'a> Texts<'a> {
             return Vec::new();
         }
         below.iter().filter(|frame| self.shown(frame.filename).is_package).copied().collect()
+    }
+
+    /// What allocates, where that is no line of the program: a library for itself, a compiler that times kernels, C++ code.
+    #[inline(never)]
+    fn cause(&mut self, frames: &[Frame]) -> Option<String> {
+        let (mut is_benchmark, mut is_python) = (false, false);
+        for frame in frames {
+            let (file, name) = (self.shown(frame.filename), self.shown(frame.name));
+            if name.is_workspace {
+                return Some(WORKSPACE.to_owned());
+            }
+            is_python |= file.is_python;
+            is_benchmark |= file.is_compiler && name.is_benchmark;
+        }
+        if is_benchmark {
+            return Some(BENCHMARK.to_owned());
+        }
+        let stacks = self.stacks;
+        let is_node = |frame: &Frame| autograd_node(stacks.text(frame.name)).is_some();
+        if is_python || frames.iter().any(is_node) {
+            return None;
+        }
+        let named = |frame: &&Frame| {
+            let name = self.shown(frame.name);
+            !name.is_omitted && !name.is_native
+        };
+        let frame = frames.iter().find(named);
+        frame.map(|frame| format!("<C++> {}", plain(stacks.text(frame.name))))
     }
 
     /// The innermost Python frame of the program; else the node of autograd, because the backward thread has no frame of the
@@ -432,28 +460,15 @@ mod tests {
     }
 
     #[test]
-    fn installed_packages_are_libraries() {
-        for file in [
-            "/x/site-packages/torch/a.py",
-            r"C:\Python\Lib\threading.py",
-            "/usr/lib/python3.11/a.py",
-            "/usr/lib64/python3.9/a.py",
-            r"C:\Users\me\AppData\Roaming\uv\python\cpython-3.10.19-windows-x86_64-none\lib\copy.py",
-            r"C:\Users\me\miniconda3\envs\a\lib\concurrent\futures\thread.py",
-            "<frozen importlib>",
-            "/tmp/torchinductor_me/a.py",
+    fn functions_of_aten_and_c10_name_no_cause() {
+        for (name, is_native) in [
+            ("at::detail::_empty_generic<long>(c10::ArrayRef<long>)", true),
+            ("at::TensorBase at::detail::_empty_generic<long>(c10::ArrayRef<long>)", true),
+            ("c10::StorageImpl::StorageImpl(c10::SymInt)", true),
+            ("torch::autograd::Engine::evaluate_function(at::Tensor)", false),
+            ("main", false),
         ] {
-            assert!(is_library(file), "{file}");
-        }
-        for file in [
-            "/home/me/train.py",
-            r"C:\work\Library\a.py",
-            "/x/mysite-packages2/a.py",
-            "/home/me/lib/train.py",
-            "/home/me/lib/copy.py",
-            r"C:\work\lib\train.py",
-        ] {
-            assert!(!is_library(file), "{file}");
+            assert_eq!(Shown::of(name).is_native, is_native, "{name}");
         }
     }
 }

@@ -43,17 +43,25 @@ impl Stacking {
     }
 }
 
-const CLASSES: [Class; 7] = [
+const CLASSES: [Class; 8] = [
     Class::Parameter,
     Class::OptimizerState,
     Class::Gradient,
     Class::Activation,
     Class::Cast,
     Class::Temporary,
+    Class::Workspace,
     Class::Unknown,
 ];
-const PHASES: [Phase; 6] =
-    [Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other, Phase::Unknown, Phase::Moved];
+const PHASES: [Phase; 7] = [
+    Phase::Forward,
+    Phase::Backward,
+    Phase::Optimizer,
+    Phase::Other,
+    Phase::Unknown,
+    Phase::Moved,
+    Phase::Method,
+];
 
 /// The layer of every block.
 #[derive(Clone, Debug, Default)]

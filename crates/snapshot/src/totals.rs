@@ -120,6 +120,8 @@ pub(crate) struct FreeBytes {
     pub(crate) releasable: i64,
     /// They stay reserved as long as their neighbours are in use.
     pub(crate) hard: i64,
+    /// They are of private pools, as those of CUDA graphs: `empty_cache` does not return them while the pool is in use.
+    pub(crate) private: i64,
 }
 
 /// The free bytes of segments, with the page rule for expandable ones: a gap gives back the pages that lie in it as a whole,
@@ -130,6 +132,10 @@ pub(crate) fn free_bytes(snapshot: &Snapshot, segments: &[&Segment]) -> FreeByte
     for segment in segments {
         let blocks = snapshot.blocks_of(segment);
         for block in blocks.iter().filter(|block| !block.is_active()) {
+            if segment.pool != (0, 0) {
+                free.private = free.private.saturating_add(block.size);
+                continue;
+            }
             let releasable = if blocks.len() == 1 {
                 block.size
             } else if segment.is_expandable {

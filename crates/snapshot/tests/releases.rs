@@ -64,6 +64,10 @@ fn a_retry_tells_whether_the_cache_was_in_pieces_on_other_streams_or_too_small()
         let mut events = vec![of("segment_alloc", 64, 0)];
         events.extend(freed.iter().map(|(mib, stream)| of("segment_free", *mib, *stream)));
         events.push(of("segment_alloc", 100, 0));
+        // (What the driver grants later, it did not refuse.)
+        let mut back = event("segment_free", "empty_cache");
+        back["size"] = json!(100 * MIB);
+        events.push(back);
         events
     };
     let found = report(
@@ -82,6 +86,19 @@ fn a_retry_tells_whether_the_cache_was_in_pieces_on_other_streams_or_too_small()
     let found = report(&retry(&[(60, 0), (60, 1)]));
     let said = why(&found);
     assert!(said.starts_with("The cache held enough, but on other streams."), "{said}");
+}
+
+#[test]
+fn a_release_before_a_capture_or_with_room_left_is_no_retry() {
+    let retries = |events: &[Value]| report(events)["cache_releases"]["0"]["retries"].clone();
+    let run = |by: &str| {
+        vec![event("segment_alloc", "f"), event("segment_free", "f"), event("segment_alloc", by)]
+    };
+    assert_eq!(retries(&run("f")), 1);
+    assert_eq!(retries(&run("at::cuda::CUDAGraph::capture_begin()")), Value::Null);
+    // Later the driver grants as much as it would have refused.
+    let more = [run("f"), vec![event("segment_alloc", "f"), event("segment_alloc", "f")]].concat();
+    assert_eq!(retries(&more), Value::Null);
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn layers_of_every_kind_add_up_to_the_level() {
                     "activation",
                     "cast",
                     "temporary",
+                    "workspace",
                     "unknown",
                 ]
                 .iter()

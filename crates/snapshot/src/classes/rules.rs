@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use report::Confidence;
 
 use super::{Class, Life, Run};
-use crate::site::{MOVE, OFFLOAD, Phase, Sites};
+use crate::site::{BENCHMARK, MOVE, OFFLOAD, Phase, Sites, WORKSPACE};
 use crate::stacks::{Frame, StackId, Stacks};
 
 /// What one stack shows.
@@ -20,6 +20,8 @@ pub(crate) struct Marks {
     is_parameter: bool,
     /// A frame that moves or casts what a module holds: nothing else is allocated there.
     is_move: bool,
+    /// What the cause of the allocation says by itself.
+    class: Option<Class>,
     /// What the names of its functions show.
     names: Names,
 }
@@ -44,7 +46,7 @@ impl Default for Marks {
     fn default() -> Self {
         let names = Names::default();
         let (is_parameter, is_move) = (false, false);
-        Self { phase: Phase::Unknown, has_frames: false, is_parameter, is_move, names }
+        Self { phase: Phase::Unknown, has_frames: false, is_parameter, is_move, class: None, names }
     }
 }
 
@@ -91,6 +93,11 @@ impl Marks {
                 has_frames: !frames.is_empty(),
                 is_parameter,
                 is_move,
+                class: match sites.name(sites.site(stack as StackId)) {
+                    WORKSPACE => Some(Class::Workspace),
+                    BENCHMARK => Some(Class::Temporary),
+                    _ => None,
+                },
                 names: frames.iter().fold(Names::default(), |sum, frame| {
                     let name = frame.name;
                     sum.or(*names.entry(name).or_insert_with(|| Names::of(stacks.text(name))))
@@ -172,18 +179,35 @@ impl Life {
         self.born.is_some() && self.birth.is_none()
     }
 
+    fn is_made_as(&self, class: Class) -> bool {
+        self.birth.is_some_and(|birth| birth.class == Some(class))
+    }
+
     fn is_in_use(&self) -> bool {
         self.death.is_none()
     }
 }
 
 /// Unknown bytes that may be activations: what these rules tell.
-pub(super) const MAYBE_ACTIVATIONS: [&str; 2] = [STILL_IN_USE, FREED_LATER];
+pub(super) const MAYBE_ACTIVATIONS: [&str; 3] = [AT_FAILURE, STILL_IN_USE, FREED_LATER];
+const AT_FAILURE: &str = "allocated in forward, in use when memory ran out";
 const STILL_IN_USE: &str = "allocated in forward, in use at the end of the recording";
 const FREED_LATER: &str = "allocated in forward, freed later by other code";
 
 /// The first that holds counts; the last ones hold for every life.
 pub(super) const RULES: &[Rule] = &[
+    Rule {
+        class: Class::Workspace,
+        what: "kept by cuBLAS for itself, one per stream",
+        confidence: Confidence::High,
+        holds: |life, _| life.is_made_as(Class::Workspace),
+    },
+    Rule {
+        class: Class::Temporary,
+        what: "allocated by a compiler that times kernels (autotuning)",
+        confidence: Confidence::High,
+        holds: |life, _| life.is_made_as(Class::Temporary),
+    },
     Rule {
         class: Class::Gradient,
         what: "freed by zero_grad",
@@ -302,6 +326,25 @@ pub(super) const RULES: &[Rule] = &[
         confidence: Confidence::Medium,
         holds: |life, run| {
             life.is_nameless() && life.has_ended(Phase::Unknown) && run.has_nameless_backward
+        },
+    },
+    Rule {
+        class: Class::Activation,
+        what: "allocated in forward of a training step, in use when memory ran out",
+        confidence: Confidence::Low,
+        holds: |life, run| {
+            life.was_born(Phase::Forward)
+                && life.is_in_use()
+                && run.failed.is_some()
+                && run.is_training
+        },
+    },
+    Rule {
+        class: Class::Unknown,
+        what: AT_FAILURE,
+        confidence: Confidence::Low,
+        holds: |life, run| {
+            life.was_born(Phase::Forward) && life.is_in_use() && run.failed.is_some()
         },
     },
     Rule {

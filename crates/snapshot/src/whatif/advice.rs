@@ -55,8 +55,11 @@ impl Lever {
 /// is [`WhatIf::fewer_retries`].
 pub(crate) fn advice(device: &str, what_if: &WhatIf) -> Vec<Finding> {
     let recorded = what_if.recorded_peak_reserved;
+    if what_if.retries > 0 {
+        return Vec::new();
+    }
     let mut found: Vec<(i64, Finding)> = Vec::new();
-    for lever in LEVERS.iter().filter(|_| what_if.retries == 0) {
+    for lever in LEVERS {
         let best = lever.best(what_if);
         let Some(run) = best
             .filter(|run| run.saved >= LEAST_BYTES && percent(run.saved, recorded) >= LEAST_GAIN)
@@ -188,6 +191,23 @@ impl WhatIf {
             section.intro.push(format!("No figures, because the model does not apply: {why}."));
             return section;
         }
+        // (With a limit the peak is that limit.)
+        let is_better = |run: &Run| {
+            run.fits && run.retries.map_or(run.saved > 0, |retries| retries < self.retries)
+        };
+        let (better, worse): (Vec<&Run>, Vec<&Run>) =
+            self.runs.iter().partition(|run| is_better(run));
+        let names: Vec<&str> = worse.iter().map(|run| &*run.setting).collect();
+        let worse = match self.refused {
+            _ if names.is_empty() => String::new(),
+            Some(_) => format!("These settings do not need fewer retries: {}.", names.join(", ")),
+            None => format!("These settings do not reserve less: {}.", names.join(", ")),
+        };
+        // (What the estimates are based on says nothing where none is shown.)
+        if better.is_empty() && self.refused.is_none() {
+            section.intro.extend(Some(worse).filter(|worse| !worse.is_empty()));
+            return section;
+        }
         let settings = if self.settings_recorded {
             "the recorded settings"
         } else {
@@ -217,12 +237,6 @@ impl WhatIf {
                 "Allocations that failed in the run are not repeated, so the peaks lack what they would have added.".to_owned(),
             );
         }
-        // (With a limit the peak is that limit.)
-        let is_better = |run: &Run| {
-            run.fits && run.retries.map_or(run.saved > 0, |retries| retries < self.retries)
-        };
-        let (better, worse): (Vec<&Run>, Vec<&Run>) =
-            self.runs.iter().partition(|run| is_better(run));
         if !better.is_empty() {
             let rows: Vec<Run> = better.into_iter().cloned().collect();
             section.tables.push(Table::of(
@@ -231,14 +245,7 @@ impl WhatIf {
                 &rows,
             ));
         }
-        if !worse.is_empty() {
-            let names: Vec<&str> = worse.iter().map(|run| &*run.setting).collect();
-            let what = match self.refused {
-                Some(_) => "Within this limit these settings do not need fewer retries",
-                None => "These settings do not reserve less",
-            };
-            section.intro.push(format!("{what}: {}.", names.join(", ")));
-        }
+        section.intro.extend(Some(worse).filter(|worse| !worse.is_empty()));
         section
     }
 }

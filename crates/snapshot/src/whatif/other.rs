@@ -69,7 +69,7 @@ impl Limit {
             let free = snapshot.device_free.get(&(index, at))?;
             Some((at, reserved(at).saturating_add(*free)))
         }));
-        limit.refused = Some(refused).filter(|it| (limit.granted + 1..i64::MAX).contains(it));
+        limit.refused = Some(refused).filter(|it| limit.granted < *it && *it < i64::MAX);
         limit
     }
 
