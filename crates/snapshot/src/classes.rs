@@ -3,6 +3,7 @@
 //! Files do not record it. Two facts tell it for most bytes: the phase of the stack that allocates, and the phase of the stack that
 //! frees ([`rules`]). What no rule tells is unknown, with the reason.
 
+mod falls;
 mod rules;
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,10 +12,11 @@ use report::{Cell, Column, Confidence, Row, Unit};
 use serde::Serialize;
 
 use crate::amounts::amount;
-use crate::falls::{Falls, Lives};
 use crate::model::{Action, Event, Snapshot};
 use crate::site::{Phase, Sites};
 use crate::stacks::StackId;
+use falls::Lives;
+pub(crate) use falls::{AtPeak, Falls};
 pub(crate) use rules::Marks;
 use rules::{MAYBE_ACTIVATIONS, RULES, Rule};
 

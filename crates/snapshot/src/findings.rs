@@ -8,7 +8,7 @@ use report::{Confidence, Finding};
 
 use crate::amounts::{percent, size};
 use crate::classes::Class;
-use crate::falls::{AtPeak, Falls};
+use crate::classes::{AtPeak, Falls};
 use crate::model::Snapshot;
 use crate::report::{DeviceReport, OomRow, SnapshotReport, Timeline};
 use crate::site::{NO_STACK, of_it_in};

@@ -19,7 +19,6 @@ mod classes;
 mod compare;
 mod element;
 mod explore;
-mod falls;
 mod findings;
 mod flame;
 mod headline;

@@ -1,6 +1,6 @@
 //! How far the peak of a device falls without some of its allocations: the recorded events, replayed without them.
 
-use crate::classes::{Class, Life};
+use super::{Class, Life};
 use crate::inside::inside;
 use crate::site::Sites;
 use crate::stacks::{StackId, Stacks};
