@@ -62,7 +62,7 @@ pub fn print_each(
 /// # Errors
 /// As [`print_each`], but for those of its documents.
 pub fn chosen_for_stdout(wanted: &Wanted, json: bool) -> Result<Vec<Chosen>> {
-    with_ranks(wanted, json).map(|(chosen, _)| chosen)
+    one_if_json(wanted, found_for_stdout(wanted)?, json)
 }
 
 /// A rank, and its trace.
@@ -73,19 +73,27 @@ pub type OfRank = (i64, PathBuf);
 /// # Errors
 /// As [`chosen_for_stdout`].
 pub fn with_ranks(wanted: &Wanted, json: bool) -> Result<(Vec<Chosen>, Vec<OfRank>)> {
-    Guard::of(wanted.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
-    let paths = found(&wanted.trace)?;
+    let paths = found_for_stdout(wanted)?;
     let mut ranks: Vec<OfRank> = Vec::new();
     if paths.len() > 1 {
         ranks.extend(paths.iter().filter_map(|path| Some((rank_of(path)?, path.clone()))));
         ranks.sort();
     }
+    Ok((one_if_json(wanted, paths, json)?, ranks))
+}
+
+fn found_for_stdout(wanted: &Wanted) -> Result<Vec<PathBuf>> {
+    Guard::of(wanted.trace.iter().map(PathBuf::as_path)).allow_stdout()?;
+    found(&wanted.trace)
+}
+
+fn one_if_json(wanted: &Wanted, paths: Vec<PathBuf>, json: bool) -> Result<Vec<Chosen>> {
     let chosen = choose_of(paths, wanted.choice.ranks())?;
     if json && chosen.len() > 1 {
         let text = "--json needs one trace: name it, or select a rank with --rank";
         return Err(Usage(text.to_owned()).into());
     }
-    Ok((chosen, ranks))
+    Ok(chosen)
 }
 
 /// Prints the document of each of these traces, with an empty line between two.
