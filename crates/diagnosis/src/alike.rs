@@ -1,7 +1,7 @@
 //! Figures that several devices have, said once: where their sentences differ in numbers alone, each number becomes a range.
 
-use crate::devices::title;
-use crate::{Finding, Rule};
+use crate::Finding;
+use crate::devices::{of_several, title};
 
 /// Stands for the device in a sentence.
 const DEVICE: char = '\u{0}';
@@ -168,22 +168,15 @@ pub(crate) fn in_ranges(all: Vec<Finding>) -> Vec<Finding> {
             Some((Sentence::of(&one.observation, device)?, Sentence::of(&one.meaning, device)?))
         })
         .collect();
-    let key = |at: usize| -> Option<(Rule, &str, &str, &str)> {
-        let (observation, meaning) = parts[at].as_ref()?;
-        Some((all[at].rule, all[at].verdict, &observation.frame, &meaning.frame))
+    let key = |(part, one): (&Option<(Sentence, Sentence)>, &Finding)| {
+        let (observation, meaning) = part.as_ref()?;
+        Some((one.rule, one.verdict, observation.frame.clone(), meaning.frame.clone()))
     };
-    let mut order: Vec<usize> = (0..all.len()).filter(|at| parts[*at].is_some()).collect();
-    trace::sort_by(&mut order, |a, b| key(*a).cmp(&key(*b)).then(a.cmp(b)));
+    let keys: Vec<_> = parts.iter().zip(&all).map(key).collect();
     let mut kept: Vec<Option<Finding>> = all.iter().cloned().map(Some).collect();
-    for members in order.chunk_by(|a, b| key(*a) == key(*b)) {
-        let names: Vec<&str> = members.iter().filter_map(|at| all[*at].device.as_deref()).collect();
-        let mut known = names.clone();
-        trace::sort(&mut known);
-        known.dedup();
+    for members in of_several(&all, &keys) {
         let Some(first) = members.first() else { continue };
-        if members.len() < 2 || known.len() < members.len() {
-            continue;
-        }
+        let names: Vec<&str> = members.iter().filter_map(|at| all[*at].device.as_deref()).collect();
         let devices = title(&names).replacen('D', "d", 1);
         let of = |which: fn(&(Sentence, Sentence)) -> &Sentence| {
             let sentences: Vec<&Sentence> =
@@ -195,7 +188,7 @@ pub(crate) fn in_ranges(all: Vec<Finding>) -> Vec<Finding> {
             meaning: of(|(_, meaning)| meaning),
             ..all[*first].clone()
         };
-        for at in members {
+        for at in &members {
             kept[*at] = None;
         }
         kept[*first] = Some(told);
@@ -206,6 +199,7 @@ pub(crate) fn in_ranges(all: Vec<Finding>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rule;
 
     fn told(all: &[(&str, &str)]) -> Vec<String> {
         let findings = all

@@ -73,19 +73,26 @@ fn joined(text: &str, sentence: &str) -> String {
     format!("{text} {sentence}").trim_start().to_owned()
 }
 
-/// Each kind once, in the order of the rows that stay. What a device has twice stays as it is: these are two things.
-pub(crate) fn once<T: OfDevice>(all: Vec<T>) -> Vec<T> {
-    let keys: Vec<T::Key> = all.iter().map(OfDevice::key).collect();
-    let mut order: Vec<usize> = (0..all.len()).collect();
+/// What has one key on several devices: groups of two and more, each in order. What a device has twice is in none: these are two things.
+/// Without a key it is in none, either.
+pub(crate) fn of_several<T: OfDevice, K: Ord>(all: &[T], keys: &[Option<K>]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..all.len()).filter(|at| keys[*at].is_some()).collect();
     trace::sort_by(&mut order, |a, b| keys[*a].cmp(&keys[*b]));
-    let mut kept: Vec<Option<T>> = all.iter().cloned().map(Some).collect();
-    for members in order.chunk_by(|a, b| keys[*a] == keys[*b]).filter(|members| members.len() > 1) {
+    let is_of_several = |members: &&[usize]| {
         let mut devices: Vec<&str> = members.iter().filter_map(|at| all[*at].device()).collect();
         trace::sort(&mut devices);
         devices.dedup();
-        if devices.len() < members.len() {
-            continue;
-        }
+        members.len() > 1 && devices.len() == members.len()
+    };
+    let groups = order.chunk_by(|a, b| keys[*a] == keys[*b]).filter(is_of_several);
+    groups.map(<[usize]>::to_vec).collect()
+}
+
+/// Each kind once, in the order of the rows that stay. What a device has twice stays as it is: these are two things.
+pub(crate) fn once<T: OfDevice>(all: Vec<T>) -> Vec<T> {
+    let keys: Vec<Option<T::Key>> = all.iter().map(|one| Some(one.key())).collect();
+    let mut kept: Vec<Option<T>> = all.iter().cloned().map(Some).collect();
+    for members in of_several(&all, &keys) {
         // (Of equal ones the first.)
         let bound = |at: &&usize| (all[**at].bound_ns(), std::cmp::Reverse(**at));
         let Some(most) = members.iter().max_by_key(bound).copied() else { continue };
@@ -102,7 +109,7 @@ pub(crate) fn once<T: OfDevice>(all: Vec<T>) -> Vec<T> {
         let show = if names.len() == 1 { "shows" } else { "show" };
         let mut told = all[most].clone();
         told.add(&format!("{} {show} the same{at_most}.", title(&names)));
-        for at in members {
+        for at in &members {
             kept[*at] = None;
         }
         kept[most] = Some(told);
