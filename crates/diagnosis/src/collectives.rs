@@ -175,16 +175,16 @@ impl Matched {
             kinds.map(|kind| (kind.is_broadcast, kind.key.as_str())).collect();
         trace::sort(&mut keys);
         keys.dedup();
-        let (mut is_one_clock, mut is_matched) = (false, false);
+        let mut is_matched = false;
         for (is_broadcast, key) in keys {
-            if is_broadcast && !is_one_clock {
+            if is_broadcast && !is_matched {
                 break;
             }
             let of_ranks = ranks.iter().enumerate().filter_map(|(at, rank)| {
                 Some((at, rank.kinds.iter().find(|kind| kind.key == key)?))
             });
             for of_all in matches(&of_ranks.collect::<Vec<_>>(), n) {
-                (is_one_clock, is_matched) = (true, true);
+                is_matched = true;
                 let starts = || of_all.iter().map(|(at, (start, _))| (*start, *at));
                 let Some((last_ns, last)) = starts().max() else { continue };
                 if within.is_some_and(|windows| !holds(windows, last_ns)) {
