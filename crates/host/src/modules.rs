@@ -71,9 +71,7 @@ impl Tree {
     #[must_use]
     pub fn of(slices: &Slices<'_>) -> Self {
         let trace = slices.trace;
-        let is_module: Vec<bool> = (0..trace.strings.len() as u32)
-            .map(|id| trace.strings.get(StringId(id)).starts_with(kineto::MODULE))
-            .collect();
+        let is_module = trace.strings.marked(&|name| name.starts_with(kineto::MODULE));
         let all = &slices.frames.slices;
         let is_wanted = |at: &usize| is_module[trace.name(all[*at].row).0 as usize];
         // (Both are sorted in one way, so the numbers stand in the order of `nested`.)

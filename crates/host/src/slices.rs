@@ -7,7 +7,7 @@ use std::ops::Range;
 use dialect::{Records, kineto};
 use timeline::before_window::{duration_ns, is_gpu_slice};
 use timeline::intervals::{Interval, union};
-use trace::{Flags, Phase, Row, SmallIndex, StringId, Trace, TrackId, each_row};
+use trace::{Flags, Phase, Row, SmallIndex, Trace, TrackId, each_row};
 
 use crate::class::{Class, is_blocking_copy};
 
@@ -213,8 +213,7 @@ impl<'a> Slices<'a> {
     /// Whether each name has `part` in it, by name.
     #[must_use]
     pub fn names_with(&self, part: &str) -> Vec<bool> {
-        let strings = &self.trace.strings;
-        (0..strings.len() as u32).map(|id| strings.get(StringId(id)).contains(part)).collect()
+        self.trace.strings.marked(&|name| name.contains(part))
     }
 
     /// Nests slices of one family.
@@ -226,9 +225,7 @@ impl<'a> Slices<'a> {
     /// The steps of the profiler, by start: those of the host, and the profiler's copies around the work on the GPU.
     fn find_steps(&mut self) {
         let trace = self.trace;
-        let names: Vec<bool> = (0..trace.strings.len() as u32)
-            .map(|id| is_step(trace.strings.get(StringId(id))))
-            .collect();
+        let names = trace.strings.marked(&is_step);
         let is_gpu_side =
             trace.by_raw_category(|raw| dialect::known(raw) == Some(Records::GpuAnnotation));
         let mut steps: Vec<HostSlice> = self

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use trace::{StringId, Trace};
+use trace::Trace;
 
 use crate::build::{Lanes, Spot};
 
@@ -40,9 +40,7 @@ impl Lanes {
 
     fn of_names(&self, trace: &Trace, is_one: &dyn Fn(&str) -> bool) -> Found {
         let mut found = Found::default();
-        let names: Vec<bool> = (0..trace.strings.len() as u32)
-            .map(|id| is_one(trace.strings.get(StringId(id))))
-            .collect();
+        let names = trace.strings.marked(is_one);
         if !names.contains(&true) {
             return found;
         }

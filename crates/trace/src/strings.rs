@@ -96,6 +96,12 @@ impl StringTable {
         std::str::from_utf8(self.bytes(index)).unwrap_or_default()
     }
 
+    /// Which of the texts are so, by id: read once per text, not once per event.
+    #[must_use]
+    pub fn marked(&self, is_so: &dyn Fn(&str) -> bool) -> Vec<bool> {
+        (0..self.len() as u32).map(|id| is_so(self.get(StringId(id)))).collect()
+    }
+
     /// Number of distinct texts.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -413,9 +413,7 @@ pub(crate) fn host_copies(gpu: &Gpu<'_>, launches: &Launches) -> Vec<HostCopy> {
 /// The profiler's steps on the CPU.
 #[inline(never)]
 pub(crate) fn cpu_steps(trace: &Trace) -> Vec<Interval> {
-    let names: Vec<bool> = (0..trace.strings.len() as u32)
-        .map(|id| named(trace.strings.get(StringId(id))).step)
-        .collect();
+    let names = trace.strings.marked(&|name| named(name).step);
     let mut steps = Collector::default();
     if names.contains(&true) {
         let kinds = trace.by_raw_category(kind);

@@ -3,7 +3,6 @@
 use report::units::{percent, time};
 
 use timeline::intervals::{length, union};
-use trace::StringId;
 
 use crate::facts::Device;
 use crate::{Confidence, Facts, Finding, Level, Rule};
@@ -26,10 +25,8 @@ const LEAST_MATRIX_VECTOR: f64 = 0.1;
 
 pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = of_ops(facts);
-    let strings = &facts.trace.strings;
-    let is_it: Vec<bool> = (0..strings.len() as u32)
-        .map(|id| strings.get(StringId(id)).to_ascii_lowercase().contains(MATRIX_VECTOR))
-        .collect();
+    let is_matrix_vector = |name: &str| name.to_ascii_lowercase().contains(MATRIX_VECTOR);
+    let is_it = facts.trace.strings.marked(&is_matrix_vector);
     found.extend(facts.devices().filter_map(|device| matrix_vector(facts, &device, &is_it)));
     found
 }

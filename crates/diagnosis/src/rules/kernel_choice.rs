@@ -73,9 +73,7 @@ pub fn check(facts: &Facts<'_>) -> Vec<Finding> {
     match platform(facts.trace) {
         Platform::Cuda => {}
         Platform::Rocm => {
-            let names = facts.trace.strings.len() as u32;
-            let is_naive: Vec<bool> =
-                (0..names).map(|id| is_naive(facts.trace.strings.get(StringId(id)))).collect();
+            let is_naive = facts.trace.strings.marked(&is_naive);
             return facts.devices().filter_map(|device| naive(facts, &device, &is_naive)).collect();
         }
         _ => return Vec::new(),
@@ -107,6 +105,12 @@ fn level(share: f64) -> Level {
     Level::of_share(share).max(Level::Medium)
 }
 
+/// The time that these spans cover, and its share of the time from the first GPU work to the last.
+fn share_of(spans: &[Interval], device: &Device<'_>) -> (i64, f64) {
+    let ns = length(&union(spans.to_vec()));
+    (ns, ns as f64 / device.span_ns().max(1) as f64)
+}
+
 /// MIOpen's convolutions of last resort.
 fn naive(facts: &Facts<'_>, device: &Device<'_>, is_naive: &[bool]) -> Option<Finding> {
     let mut sum = Sum::default();
@@ -114,8 +118,7 @@ fn naive(facts: &Facts<'_>, device: &Device<'_>, is_naive: &[bool]) -> Option<Fi
     let own = device.slices().filter(|one| one.is_kernel).filter(is_it);
     let n = own.inspect(|one| sum.add(facts, one)).count();
     let most = sum.most(facts)?;
-    let ns = length(&union(sum.spans));
-    let share = ns as f64 / device.span_ns().max(1) as f64;
+    let (ns, share) = share_of(&sum.spans, device);
     if share < LEAST_NAIVE_SHARE {
         return None;
     }
@@ -136,7 +139,6 @@ fn naive(facts: &Facts<'_>, device: &Device<'_>, is_naive: &[bool]) -> Option<Fi
 }
 
 fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) -> Vec<Finding> {
-    let span = device.span_ns();
     let mut narrow = Sum::default();
     let mut old: BTreeMap<(&'static str, &'static str), Sum> = BTreeMap::new();
     // By name of a kernel: whether it is narrow, and what it was built for.
@@ -154,12 +156,8 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) ->
             old.entry((built.generation, built.remedy)).or_default().add(facts, one);
         }
     }
-    let share_of = |spans: &[Interval]| {
-        let ns = length(&union(spans.to_vec()));
-        (ns, ns as f64 / span.max(1) as f64)
-    };
     let mut found = Vec::new();
-    let (ns, share) = share_of(&narrow.spans);
+    let (ns, share) = share_of(&narrow.spans, device);
     if let Some(most) = narrow.most(facts).filter(|_| share >= LEAST_SHARE) {
         let text = format!(
             "Tensor core kernels that load one element at a time (align1) take {} ({} of the time from the first GPU work to the last); {most}.",
@@ -177,14 +175,14 @@ fn of_device(facts: &Facts<'_>, device: &Device<'_>, capability: Option<u32>) ->
     }
     // Every row counts for the gate, because a device waits for all of them; the sentences differ by what to try.
     let all: Vec<Interval> = old.values().flat_map(|sum| sum.spans.iter().copied()).collect();
-    if share_of(&all).1 < LEAST_SHARE {
+    if share_of(&all, device).1 < LEAST_SHARE {
         return found;
     }
-    let largest = old.into_iter().max_by_key(|(_, sum)| share_of(&sum.spans).0);
+    let largest = old.into_iter().max_by_key(|(_, sum)| share_of(&sum.spans, device).0);
     if let Some(((generation, remedy), sum)) = largest
         && let Some(most) = sum.most(facts)
     {
-        let ((all_ns, all_share), (ns, _)) = (share_of(&all), share_of(&sum.spans));
+        let ((all_ns, all_share), (ns, _)) = (share_of(&all, device), share_of(&sum.spans, device));
         let these = match ns < all_ns {
             true => format!("The largest part, {}, is of kernels for {generation}", time(ns)),
             false => format!("They are kernels for {generation}"),

@@ -79,8 +79,10 @@ fn layouts(facts: &Facts<'_>) -> Vec<i64> {
     trace::sort(&mut names);
     let ops = &facts.slices.ops;
     let mut sums = vec![0_i64; ops.slices.len()];
-    let own = facts.gpu.linked().filter(|_| !names.is_empty());
-    for one in own.filter(|one| names.binary_search(&facts.slices.name(&one.slice)).is_ok()) {
+    let is_layout = facts.trace.strings.marked(&|name| names.binary_search(&name).is_ok());
+    for one in
+        facts.gpu.linked().filter(|one| is_layout[facts.trace.name(one.slice.row).0 as usize])
+    {
         for op in one.owner.into_iter().flat_map(|owner| ops.chain(owner)) {
             sums[op] = sums[op].saturating_add(one.slice.dur_ns());
         }

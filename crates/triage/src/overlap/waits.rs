@@ -8,7 +8,7 @@
 //! knows better.)
 
 use dialect::{calls, cuda};
-use trace::{Flags, Phase, StringId, each_row};
+use trace::{Flags, Phase, each_row};
 
 use super::sweep::Lanes;
 use timeline::gpu::Gpu;
@@ -29,12 +29,9 @@ impl Waits {
     #[inline(never)]
     pub(super) fn of(gpu: &Gpu<'_>, launches: &Launches) -> Option<Self> {
         let trace = gpu.trace;
-        let is_wait: Vec<bool> = (0..trace.strings.len() as u32)
-            .map(|id| {
-                let name = trace.strings.get(StringId(id));
-                calls::makes_stream_wait(name) || name == cuda::STREAM_WAIT
-            })
-            .collect();
+        let is_wait = trace
+            .strings
+            .marked(&|name| calls::makes_stream_wait(name) || name == cuda::STREAM_WAIT);
         if !is_wait.contains(&true) {
             return None;
         }
